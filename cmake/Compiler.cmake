@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: Apache-2.0
+# Warnings, sanitizers, ccache and mold.
+
+# What every target of ours is compiled with; not passed on to users.
+add_library(penstock_warnings INTERFACE)
+target_compile_options(penstock_warnings INTERFACE -Wall -Wextra -Werror)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  # gcc 12 reports inlined std::optional and std::variant members as maybe
+  # uninitialized where they cannot be.
+  target_compile_options(penstock_warnings INTERFACE -Wno-maybe-uninitialized -Wno-restrict)
+endif()
+if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+  target_compile_options(penstock_warnings INTERFACE -Wno-missing-field-initializers -Wno-gnu-zero-variadic-macro-arguments)
+else()
+  target_compile_options(penstock_warnings INTERFACE -Wno-missing-field-initializers)
+endif()
+
+if(PENSTOCK_SANITIZE)
+  add_compile_options(-fsanitize=${PENSTOCK_SANITIZE} -fno-omit-frame-pointer)
+  add_link_options(-fsanitize=${PENSTOCK_SANITIZE})
+  if(PENSTOCK_SANITIZE MATCHES "undefined")
+    add_compile_options(-fno-sanitize-recover=undefined)
+  endif()
+endif()
+if(PENSTOCK_FUZZ)
+  add_compile_options(-fsanitize=fuzzer-no-link)
+endif()
+
+find_program(CCACHE_PROGRAM ccache)
+if(CCACHE_PROGRAM AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  set(CMAKE_C_COMPILER_LAUNCHER "${CCACHE_PROGRAM}")
+  set(CMAKE_CXX_COMPILER_LAUNCHER "${CCACHE_PROGRAM}")
+endif()
+find_program(MOLD_PROGRAM mold)
+if(MOLD_PROGRAM)
+  add_link_options(-fuse-ld=mold)
+endif()

@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+# What comes from outside; docs/dependencies.md says why. Debian 12 is the floor.
+
+find_package(Threads REQUIRED)
+find_package(absl CONFIG REQUIRED)
+find_package(Protobuf REQUIRED)  # before gRPC: Debian's Protobuf has no CMake config of its own
+find_package(SQLite3 REQUIRED)
+find_package(JPEG REQUIRED)
+if(PENSTOCK_RPC)
+  find_package(gRPC CONFIG REQUIRED)
+  find_package(CLI11 CONFIG REQUIRED)
+endif()
+if(PENSTOCK_TESTS)
+  find_package(GTest CONFIG REQUIRED)
+  find_package(Python3 COMPONENTS Interpreter REQUIRED)
+endif()
+if(PENSTOCK_BENCH AND NOT PENSTOCK_SANITIZE)
+  find_package(benchmark CONFIG REQUIRED)
+endif()
+
+# penstock_proto(TARGET file.proto …): generated headers are included as
+# "control/proto/file.pb.h" (and .grpc.pb.h with GRPC).
+function(penstock_proto target)
+  cmake_parse_arguments(ARG "GRPC" "" "PROTOS" ${ARGN})
+  set(out "${PROJECT_BINARY_DIR}/generated")
+  file(MAKE_DIRECTORY "${out}")
+  set(sources "")
+  foreach(proto IN LISTS ARG_PROTOS)
+    file(RELATIVE_PATH path "${PROJECT_SOURCE_DIR}" "${CMAKE_CURRENT_SOURCE_DIR}/${proto}")
+    string(REGEX REPLACE "\\.proto$" "" stem "${path}")
+    set(files "${out}/${stem}.pb.cc" "${out}/${stem}.pb.h")
+    set(options "--cpp_out=${out}")
+    if(ARG_GRPC)
+      list(APPEND files "${out}/${stem}.grpc.pb.cc" "${out}/${stem}.grpc.pb.h")
+      list(APPEND options "--grpc_out=${out}" "--plugin=protoc-gen-grpc=$<TARGET_FILE:gRPC::grpc_cpp_plugin>")
+    endif()
+    add_custom_command(OUTPUT ${files}
+      COMMAND protobuf::protoc "-I${PROJECT_SOURCE_DIR}" ${options} "${path}"
+      WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}"
+      DEPENDS "${PROJECT_SOURCE_DIR}/${path}" VERBATIM)
+    list(APPEND sources ${files})
+  endforeach()
+  add_library(${target} STATIC ${sources})
+  target_include_directories(${target} PUBLIC "${out}")
+  target_link_libraries(${target} PUBLIC protobuf::libprotobuf)
+  if(ARG_GRPC)
+    target_link_libraries(${target} PUBLIC gRPC::grpc++)
+  endif()
+  set_property(GLOBAL APPEND PROPERTY PENSTOCK_COMPONENTS ${target})
+endfunction()

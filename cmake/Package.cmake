@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+# One library out of all components, static and shared, and its package.

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// A set of indices as sorted intervals: what was taken, landed, kept, is to be
+// skipped. Small ones need no allocation.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "absl/container/inlined_vector.h"
+#include "absl/types/span.h"
+#include "penstock/ids.h"
+
+namespace penstock {
+
+class IndexSet {
+ public:
+  struct Interval {  // begin ≤ i < end
+    Index begin;
+    Index end;
+    friend bool operator==(const Interval&, const Interval&) = default;
+    friend auto operator<=>(const Interval&, const Interval&) = default;
+  };
+
+  IndexSet() = default;
+  // [begin, end).
+  static IndexSet Of(Index begin, Index end);
+
+  void Add(Index index) { Add(index, index + 1); }
+  void Add(Index begin, Index end);
+  void Add(const IndexSet& other);
+  void Remove(const IndexSet& other);
+
+  bool Contains(Index index) const;
+  bool Contains(const IndexSet& other) const;
+  bool Intersects(const IndexSet& other) const;
+  bool empty() const { return intervals_.empty(); }
+  int64_t size() const;  // indices
+  // The lowest index ≥ from that is not in the set.
+  Index FirstMissing(Index from = 0) const;
+  Index end() const { return empty() ? 0 : intervals_.back().end; }  // behind the highest
+  absl::Span<const Interval> intervals() const { return intervals_; }
+
+  // "[0,7) [9,12)"
+  std::string ToString() const;
+  friend bool operator==(const IndexSet&, const IndexSet&) = default;
+  friend auto operator<=>(const IndexSet& a, const IndexSet& b) = default;
+
+  template <class H>
+  friend H AbslHashValue(H state, const IndexSet& set) {
+    for (const Interval& i : set.intervals_) state = H::combine(std::move(state), i.begin, i.end);
+    return H::combine(std::move(state), set.intervals_.size());
+  }
+
+ private:
+  absl::InlinedVector<Interval, 2> intervals_;  // sorted, disjoint, not touching
+};
+
+}  // namespace penstock

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// Named parameters of dataset nodes and operations, as plain values.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "penstock/dtype.h"
+#include "penstock/element.h"
+#include "penstock/spec.h"
+
+namespace penstock {
+
+struct FunctionDef;
+
+// Elements inside a definition (FromTensors): shared, read-only.
+using ConstantElement = std::shared_ptr<const Element>;
+
+using Attr = std::variant<int64_t, double, bool, std::string, DType, std::vector<int64_t>,
+                          std::vector<double>, std::vector<std::string>, Spec,
+                          std::shared_ptr<const FunctionDef>, ConstantElement>;
+using Attrs = std::map<std::string, Attr>;
+
+// The attribute of that name and type. REQUIRES: it is there; definitions from
+// outside are checked against the registry when they are parsed.
+template <class T>
+const T& Get(const Attrs& attrs, const std::string& name) {
+  return std::get<T>(attrs.at(name));
+}
+
+}  // namespace penstock

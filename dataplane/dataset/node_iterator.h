@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// A dataset at work: one object per node, pulled from the last. The same
+// objects run in process and for a partition on a worker.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "dataplane/dataset/split.h"
+#include "dataplane/memory/pool.h"
+#include "penstock/dataset.h"
+#include "penstock/element.h"
+
+namespace penstock {
+
+// Positions as bytes (varints and strings), written and read in the same order.
+class StateWriter;
+class StateReader;
+
+// Yields a node's elements in their fixed order. One thread at a time, but for
+// Cancel().
+class NodeIterator {
+ public:
+  virtual ~NodeIterator() = default;
+
+  // The next element; nullopt at the end and ever after. An error stands at
+  // the place of an element: the next call goes on behind it.
+  virtual absl::StatusOr<std::optional<Element>> Next() = 0;
+
+  // Passes over up to `count` elements as Next() would, without making what
+  // need not be made; returns how many there were.
+  virtual absl::StatusOr<int64_t> Skip(int64_t count);
+
+  // The position behind the last element that Next() returned, however far the
+  // node has read ahead. Positions and counts, never elements.
+  virtual absl::Status Save(StateWriter& writer) = 0;
+  // REQUIRES: freshly built. DataLoss if the bytes are not a position of this node.
+  virtual absl::Status Restore(StateReader& reader) = 0;
+};
+
+// What all nodes of one running dataset share.
+struct RunContext {
+  uint64_t seed = 0;             // fills in seeds that the definition leaves open
+  int64_t repetition = 0;        // of the iteration, for Repeat behind Distribute
+  uint64_t partition = 0;        // 0: the whole dataset
+  SplitFeed* splits = nullptr;   // nullptr: the sources read everything themselves
+  const SplitPlan* plan = nullptr;  // given with `splits`: resolved file lists
+  Pool* pool = nullptr;          // elements are written here; nullptr: DefaultPool()
+  int threads = 0;               // for parallel nodes; 0: one per core
+  std::atomic<bool>* cancelled = nullptr;  // set from any thread; long waits end with Cancelled
+};
+
+// The iterator of `dataset` (with all its inputs). The context outlives it.
+// NotFound for a registered function that this program lacks.
+absl::StatusOr<std::unique_ptr<NodeIterator>> BuildIterator(const Dataset& dataset,
+                                                           const RunContext& context);
+
+// Save() and Restore() of a whole iterator as bytes, with a version and the
+// dataset's fingerprint in front.
+absl::StatusOr<std::string> SaveIterator(NodeIterator& iterator, const Dataset& dataset);
+absl::Status RestoreIterator(NodeIterator& iterator, const Dataset& dataset, std::string_view bytes);
+
+}  // namespace penstock

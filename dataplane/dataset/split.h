@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// How a dataset is divided: numbered parts of its sources, handed out by
+// someone else (docs/protocol.md, "Splits").
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "penstock/dataset.h"
+
+namespace penstock {
+
+// One source of a dataset that can be divided. Providers are numbered in the
+// order of their nodes. Sources inside functions (FlatMap, Interleave) are not
+// providers: they run whole, wherever the element that opens them is.
+struct SplitProviderPlan {
+  std::string node;                 // its name in messages: "ListFiles#0"
+  int64_t count = 0;                // splits of one repetition; kUnknown if only the source can tell
+  bool shuffled = false;            // the dispatcher permutes them, anew in each repetition
+  uint64_t seed = 0;                // of that permutation; from the job's seed unless given
+  std::vector<std::string> files;   // for sources of files: the resolved list, in split order
+};
+
+struct SplitPlan {
+  std::vector<SplitProviderPlan> providers;
+};
+
+// Resolves file patterns and counts splits. NotFound names a pattern that
+// matches nothing. Runs where the files are.
+absl::StatusOr<SplitPlan> PlanSplits(const Dataset& dataset);
+
+// Split `n` of a source of `count` elements, cut into `splits` parts whose
+// sizes differ by at most one.
+struct Span64 { int64_t begin, end; };
+Span64 SplitOf(int64_t count, int64_t splits, int64_t n);
+// How many splits a source of `count` elements is cut into.
+int64_t SplitCountFor(int64_t count);
+
+// The splits one partition was given, in order; random access, so that a
+// replay sees what the first run saw.
+class SplitFeed {
+ public:
+  virtual ~SplitFeed() = default;
+  // Split number `ordinal` (from 0) that this partition has of that provider
+  // and repetition; nullopt when there are no more. Waits until the dispatcher
+  // has answered. Cancelled when the partition stops.
+  virtual absl::StatusOr<std::optional<int64_t>> Get(int provider, int64_t repetition,
+                                                     int64_t ordinal) = 0;
+};
+
+}  // namespace penstock

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+// The block of an element: head and body, as docs/element.md lays them out.
+// Layout first, then fill: a BlockLayout says how many bytes a block needs and
+// where each part lies; a BlockWriter then writes into memory of that size.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "absl/container/inlined_vector.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "penstock/element.h"
+#include "penstock/ids.h"
+#include "penstock/spec.h"
+#include "penstock/tensor.h"
+
+namespace penstock {
+
+inline constexpr uint32_t kBlockMagic = 0x31425350;  // "PSB1", little endian
+inline constexpr uint16_t kBlockVersion = 1;
+inline constexpr size_t kBlockAlignment = 64;  // bytes; a cache line, and what SIMD loads want
+
+// Flags of a head.
+enum BlockFlag : uint16_t {
+  kFlagEnd = 1 << 0,         // no element: the end of a partition
+  kFlagError = 1 << 1,       // no element: an error at this index, its status in the extension
+  kFlagSkip = 1 << 2,
+  kFlagPad = 1 << 3,
+  kFlagShared = 1 << 4,
+  kFlagCompressed = 1 << 5,
+  kFlagBookmark = 1 << 6,
+};
+
+// The fixed part of a head. Little endian; never changes within a version.
+struct HeadPrefix {
+  uint32_t magic;
+  uint16_t version;
+  uint16_t flags;
+  uint32_t head_bytes;   // from the prefix to the body; a multiple of 64
+  uint32_t leaf_count;
+  uint64_t body_bytes;   // a multiple of 64
+  uint64_t spec_fingerprint;
+  uint64_t job;
+  uint64_t iteration;
+  uint64_t index;
+  int64_t round;
+  uint32_t partition;
+  uint32_t placement;
+  int32_t consumer;
+  uint32_t extension_bytes;  // typed extensions behind the host-only data
+};
+static_assert(sizeof(HeadPrefix) == 80, "fixed in docs/element.md");
+
+// One leaf in the table behind the prefix.
+struct LeafEntry {
+  uint8_t dtype;
+  uint8_t kind;       // TensorSpec::Kind
+  uint8_t rank;       // of the values
+  uint8_t parts;      // ragged: levels of row splits; sparse: 2; strings: 1
+  uint32_t host_offset;  // in the head: dims int64[rank], then the host-only parts
+  uint64_t data_offset;  // in the body (strings: in the head, their offsets)
+  uint64_t data_bytes;
+};
+static_assert(sizeof(LeafEntry) == 24, "fixed in docs/element.md");
+
+// What one leaf needs. `dims` are those of the (flat) values.
+struct LeafLayout {
+  DType dtype = DType::kInvalid;  // kInvalid: an optional leaf left out
+  TensorSpec::Kind kind = TensorSpec::Kind::kDense;
+  absl::InlinedVector<int64_t, 6> dims;
+  uint64_t string_bytes = 0;                          // strings: of all strings together
+  absl::InlinedVector<int64_t, 2> part_counts;        // ragged: int64s per level; sparse: indices, dense_shape
+};
+
+// Where the parts of a block lie.
+class BlockLayout {
+ public:
+  BlockLayout() = default;
+  // InvalidArgument for a negative dimension or more than 2^62 bytes.
+  static absl::StatusOr<BlockLayout> Of(absl::Span<const LeafLayout> leaves);
+  // Of static specs only; the layout every element of `spec` has.
+  // REQUIRES: each leaf IsStatic().
+  static BlockLayout OfStatic(const Spec& spec);
+
+  size_t bytes() const { return head_bytes_ + body_bytes_; }
+  size_t head_bytes() const { return head_bytes_; }
+  size_t body_bytes() const { return body_bytes_; }
+  size_t size() const { return entries_.size(); }
+
+ private:
+  friend class BlockWriter;
+  struct Leaf { LeafEntry entry; absl::InlinedVector<int64_t, 6> dims; absl::InlinedVector<int64_t, 2> part_counts; };
+  absl::InlinedVector<Leaf, 4> entries_;
+  size_t head_bytes_ = 0;
+  size_t body_bytes_ = 0;
+};
+
+// Writes one block into memory of its own size. The constructor writes prefix,
+// table and dims; the caller then fills every leaf, in any order, from any
+// thread (one thread per leaf or row).
+class BlockWriter {
+ public:
+  // REQUIRES: memory is 64 B aligned and ≥ layout.bytes().
+  BlockWriter(const BlockLayout& layout, absl::Span<std::byte> memory, const Spec& spec);
+
+  // Dense values of leaf `i` (flat values of ragged and sparse ones), not yet
+  // written. Not for strings.
+  absl::Span<std::byte> data(size_t i);
+  template <class T>
+  T* data_as(size_t i) { return reinterpret_cast<T*>(data(i).data()); }
+  // Host-only part `p` of leaf `i`: row splits, indices, dense_shape.
+  absl::Span<int64_t> part(size_t i, int p);
+  // String number `s` of leaf `i`; to be given in order from 0, so that the
+  // offsets are complete after the last one.
+  void SetString(size_t i, int64_t s, absl::string_view value);
+  // Copies a whole leaf. REQUIRES: `value` has the dims and parts laid out.
+  void Copy(size_t i, const Tensor& value);
+
+ private:
+  std::byte* block_;
+};
+
+// The layout that holds a copy of `tensors`.
+absl::StatusOr<BlockLayout> LayoutOf(absl::Span<const Tensor> tensors);
+LeafLayout LayoutOfLeaf(const Tensor& tensor);
+
+// Checks bytes from outside: every offset, count and alignment, so that no
+// tensor read from the block can lie outside it; and that its leaves are what
+// `spec` admits. DataLoss names the field that is wrong. Returns the bytes the
+// block takes. `memory` may be longer than the block. Needs no allocation.
+absl::StatusOr<size_t> CheckBlock(absl::Span<const std::byte> memory, const Spec& spec);
+
+inline const HeadPrefix& PrefixOf(const std::byte* block) {
+  return *reinterpret_cast<const HeadPrefix*>(block);
+}
+inline size_t BlockBytes(const std::byte* block) {
+  return PrefixOf(block).head_bytes + PrefixOf(block).body_bytes;
+}
+
+}  // namespace penstock

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// Slots by size class, lent out and taken back. On heap memory for now; shared
+// and registered segments come behind the same interface.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "penstock/element.h"
+#include "penstock/loan.h"
+#include "penstock/spec.h"
+#include "dataplane/element/block.h"
+
+namespace penstock {
+
+struct PoolOptions {
+  // Bytes that all slots of the pool may take together; what is lent counts,
+  // and so does what lies free. 0: no bound.
+  size_t max_bytes = 0;
+  int numa_node = 0;
+};
+
+// What a pool did since it was made. A steady state adds nothing to the first two.
+struct PoolCounters {
+  int64_t segments_allocated = 0;
+  int64_t registrations = 0;
+  int64_t slots_lent = 0;
+  int64_t slots_returned = 0;
+  int64_t bytes_reserved = 0;  // in segments now
+  int64_t bytes_lent = 0;      // in slots now
+};
+
+// Lends slots. Thread-safe. Lives on, invisibly, until its last slot is back,
+// so that elements may outlive whoever made the pool.
+class Pool {
+ public:
+  static std::shared_ptr<Pool> Create(PoolOptions options = {});
+  virtual ~Pool() = default;
+
+  // A slot of at least `bytes`, 64 B aligned. Freed slots of the size class are
+  // used again before a new segment is made; ResourceExhausted above max_bytes
+  // names both numbers. No wait.
+  virtual absl::StatusOr<Loan> Lend(size_t bytes) = 0;
+  virtual PoolCounters counters() const = 0;
+};
+
+// The process's pool for what no one gave another pool to.
+Pool& DefaultPool();
+
+// A block of that layout in a slot of `pool`, with its writer's work begun.
+struct OpenBlock {
+  Loan loan;
+  BlockWriter writer;
+  // The finished element; every leaf must have been written.
+  Element Seal(const Spec& spec) &&;
+};
+absl::StatusOr<OpenBlock> NewBlock(Pool& pool, const BlockLayout& layout, const Spec& spec);
+
+// An element with copies of `tensors`, whose leaves `spec` describes.
+absl::StatusOr<Element> MakeElement(Pool& pool, absl::Span<const Tensor> tensors, const Spec& spec);
+
+}  // namespace penstock

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+// What to read: an immutable graph of sources and transforms, as tf.data's
+// Dataset. Building one reads no data.
+//
+// A mistake in the graph (a dtype, a shape, an argument) is found when the node
+// is added and reported by status() and MakeIterator(), naming node and
+// argument; the methods below can so be chained without checks between them.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "penstock/distribute.h"
+#include "penstock/element.h"
+#include "penstock/expr.h"
+#include "penstock/iterator.h"
+#include "penstock/map.h"
+#include "penstock/spec.h"
+
+namespace penstock {
+
+inline constexpr int64_t kAutotune = -1;
+inline constexpr int64_t kForever = -1;
+
+struct ListFilesOptions {
+  bool shuffle = false;
+  std::optional<uint64_t> seed;  // not given: drawn once for the job, and kept
+};
+struct InterleaveOptions {
+  int64_t cycle_length = 8;   // inputs open at a time
+  int64_t block_length = 1;   // elements in a row from one of them
+};
+struct MapOptions {
+  int64_t num_parallel_calls = kAutotune;  // results keep the input's order
+};
+struct BatchOptions {
+  bool drop_remainder = false;
+};
+struct ShuffleOptions {
+  std::optional<uint64_t> seed;
+  bool reshuffle_each_iteration = true;
+};
+struct DatasetOptions {
+  std::optional<bool> deterministic;
+  std::optional<int64_t> threads;  // of the process's pool that this dataset may use
+};
+
+class Dataset {
+ public:
+  // A dataset of one element with an empty structure; assign over it.
+  Dataset();
+
+  // --- Sources -------------------------------------------------------------
+  // int64 scalars start, start + step, … below (above, for step < 0) stop.
+  static Dataset Range(int64_t stop);
+  static Dataset Range(int64_t start, int64_t stop, int64_t step = 1);
+  // One element with these values; or one per row of their first dimension,
+  // which must be equal. The tensors are copied into the definition.
+  static Dataset FromTensors(const std::vector<Tensor>& leaves, const Spec& spec);
+  static Dataset FromTensorSlices(const std::vector<Tensor>& leaves, const Spec& spec);
+  // The same for values at hand: FromTensors(2.0f), FromTensorSlices<int32_t>({1, 2, 3}).
+  template <class T>
+  static Dataset FromTensors(T value);
+  template <class T>
+  static Dataset FromTensorSlices(std::vector<T> values);
+  // File names (strings) that match a glob pattern, in sorted order or
+  // shuffled. NotFound, when iteration starts, if nothing matches.
+  static Dataset ListFiles(std::string pattern, ListFilesOptions options = {});
+  static Dataset ListFiles(std::vector<std::string> patterns, ListFilesOptions options = {});
+
+  // --- Transforms ----------------------------------------------------------
+  // `fn`: a lambda over Expr, an Expr function, or a MapOps chain (penstock/map.h).
+  Dataset Map(MapFunction fn, MapOptions options = {}) const;
+  Dataset Filter(MapFunction predicate) const;  // keeps elements where the scalar bool is true
+  // `fn` gives a dataset for each element; they are read one after the other,
+  // or `cycle_length` at a time.
+  Dataset FlatMap(DatasetFunction fn) const;
+  Dataset Interleave(DatasetFunction fn, InterleaveOptions options = {}) const;
+  Dataset Batch(int64_t batch_size, BatchOptions options = {}) const;
+  // Batches of tensors whose shapes differ, as ragged tensors.
+  Dataset RaggedBatch(int64_t batch_size, BatchOptions options = {}) const;
+  Dataset Shuffle(int64_t buffer_size, ShuffleOptions options = {}) const;
+  Dataset Repeat(int64_t count = kForever) const;
+  Dataset Take(int64_t count) const;
+  Dataset Skip(int64_t count) const;
+  Dataset Shard(int64_t num_shards, int64_t index) const;
+  Dataset Concatenate(const Dataset& other) const;
+  Dataset Enumerate(int64_t start = 0) const;  // (int64 scalar, element)
+  Dataset Prefetch(int64_t buffer_size = kAutotune) const;
+  Dataset WithOptions(DatasetOptions options) const;
+  static Dataset Zip(std::vector<Dataset> datasets);  // tuples; ends with the shortest
+  // Chains read well: MapOps of penstock/map.h as methods of a dataset.
+  Dataset ParseExample(std::vector<std::pair<std::string, TensorSpec>> features) const;
+
+  // What stands before runs on the workers of `options.service`, what stands
+  // after in this process (penstock/distribute.h).
+  Dataset Distribute(DistributeOptions options) const;
+
+  // --- Questions -----------------------------------------------------------
+  const absl::Status& status() const;  // the first mistake made in building it
+  const Spec& element_spec() const;    // REQUIRES: status().ok()
+  Cardinality cardinality() const;
+  uint64_t fingerprint() const;        // equal for equal definitions, on every machine
+  std::string Explain() const;         // the tree of nodes, with specs
+
+  absl::StatusOr<Iterator> MakeIterator(IteratorOptions options = {}) const;
+  // for (absl::StatusOr<Element>& element : dataset.Elements()) …; a failure to
+  // make the iterator is the first thing it yields.
+  ElementRange Elements(IteratorOptions options = {}) const;
+
+  struct Node;  // dataplane/dataset/graph.h
+  explicit Dataset(std::shared_ptr<const Node> node) : node_(std::move(node)) {}
+  const std::shared_ptr<const Node>& node() const { return node_; }
+
+ private:
+  std::shared_ptr<const Node> node_;
+};
+
+// Sources that take files by name, or by an element of another dataset:
+// `files.Interleave(ps::TFRecordDataset)`.
+struct TFRecordDatasetMaker {
+  Dataset operator()(std::string file) const;
+  Dataset operator()(std::vector<std::string> files) const;
+  Dataset operator()(const Expr& file) const;  // REQUIRES: a scalar string
+};
+struct TextLineDatasetMaker {
+  Dataset operator()(std::string file) const;
+  Dataset operator()(std::vector<std::string> files) const;
+  Dataset operator()(const Expr& file) const;
+};
+// Records of TFRecord files as scalar strings, their CRC32C checked.
+inline constexpr TFRecordDatasetMaker TFRecordDataset;
+// Lines of text files without their ends (\n or \r\n), as scalar strings.
+inline constexpr TextLineDatasetMaker TextLineDataset;
+// A dataset inside a DatasetFunction, from values of the outer element.
+Dataset RangeOf(const Expr& stop);
+Dataset TensorsOf(const Expr& element);
+Dataset TensorSlicesOf(const Expr& element);
+
+}  // namespace penstock

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// The right to use a slot. What is lent comes back by itself, when the last
+// holder lets go.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <utility>
+
+#include "absl/types/span.h"
+
+namespace penstock {
+
+struct Slot;
+
+// Whoever lends slots out. Lives until every slot it lent is back.
+class SlotOwner {
+ public:
+  // Any thread; called once per loan, when its last holder lets go. No wait.
+  virtual void TakeBack(Slot* slot) noexcept = 0;
+
+ protected:
+  ~SlotOwner() = default;
+};
+
+// A part of a segment, for one element or one frame. Belongs to its owner;
+// constant while lent, but for the bytes themselves and the count of holders.
+struct Slot {
+  std::byte* data = nullptr;  // 64 B aligned
+  size_t bytes = 0;
+  SlotOwner* owner = nullptr;
+  std::atomic<int> holders{0};
+};
+
+// A holder of a slot. Moving hands it on, Share() makes one more holder.
+class Loan {
+ public:
+  Loan() = default;
+  // Takes over a slot whose count of holders already includes this one.
+  explicit Loan(Slot* slot) : slot_(slot) {}
+  Loan(Loan&& other) noexcept : slot_(std::exchange(other.slot_, nullptr)) {}
+  Loan& operator=(Loan&& other) noexcept {
+    if (this != &other) {
+      Return();
+      slot_ = std::exchange(other.slot_, nullptr);
+    }
+    return *this;
+  }
+  ~Loan() { Return(); }
+
+  Loan Share() const {
+    if (slot_ != nullptr) slot_->holders.fetch_add(1, std::memory_order_relaxed);
+    return Loan(slot_);
+  }
+  bool IsShared() const {
+    return slot_ != nullptr && slot_->holders.load(std::memory_order_acquire) > 1;
+  }
+  explicit operator bool() const { return slot_ != nullptr; }
+  absl::Span<std::byte> bytes() const {
+    return slot_ == nullptr ? absl::Span<std::byte>() : absl::MakeSpan(slot_->data, slot_->bytes);
+  }
+
+ private:
+  void Return() noexcept {
+    if (slot_ != nullptr && slot_->holders.fetch_sub(1, std::memory_order_acq_rel) == 1)
+      slot_->owner->TakeBack(slot_);
+    slot_ = nullptr;
+  }
+  Slot* slot_ = nullptr;
+};
+
+}  // namespace penstock

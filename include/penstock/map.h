@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a map may be: a lambda over Expr, a chain of built-in operations on one
+// component, or a registered C++ function.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "penstock/expr.h"
+#include "penstock/spec.h"
+
+namespace penstock {
+
+class Dataset;
+
+// A function over elements, not yet bound to a spec. Made from any callable
+// Expr → Expr.
+class MapFunction {
+ public:
+  template <class F>
+    requires std::is_invocable_r_v<Expr, F, Expr>
+  MapFunction(F fn) : trace_(std::move(fn)) {}  // NOLINT: a lambda is a map function
+  Expr operator()(const Expr& element) const { return trace_(element); }
+
+ private:
+  std::function<Expr(Expr)> trace_;
+};
+
+// A function from an element to a dataset, for FlatMap and Interleave.
+class DatasetFunction {
+ public:
+  template <class F>
+    requires std::is_invocable_r_v<Dataset, F, Expr>
+  DatasetFunction(F fn) : trace_(std::move(fn)) {}  // NOLINT
+  Dataset operator()(const Expr& element) const;
+
+ private:
+  std::function<Dataset(Expr)> trace_;
+};
+
+// --- Built-in operations, usable inside lambdas ----------------------------
+// Images are [height, width, channels] uint8 unless said otherwise.
+
+enum class JpegScaling : uint8_t {
+  kExact,  // decode in full resolution, then resize
+  kDct,    // let the decoder scale by powers of two first: faster, not exact
+};
+
+Expr DecodeRaw(const Expr& bytes, DType dtype, std::vector<int64_t> dims);
+Expr DecodeJpegImage(const Expr& bytes, int channels = 3);  // EXIF orientation is not applied
+Expr Resize(const Expr& image, int64_t height, int64_t width);  // bilinear, half-pixel centres
+Expr CenterCrop(const Expr& image, int64_t height, int64_t width);
+Expr RandomResizedCrop(const Expr& image, int64_t height, int64_t width,
+                       double min_area = 0.08, double max_area = 1.0);
+Expr RandomFlip(const Expr& image, double probability = 0.5);  // left to right
+// (x - mean) / std by channel, as float32.
+Expr Normalize(const Expr& image, std::vector<float> mean, std::vector<float> std);
+// tf.train.Example from a scalar string: a dict of these features. A feature
+// that is missing or of another kind is InvalidArgument naming it.
+Expr ParseExampleProto(const Expr& serialized,
+                       std::vector<std::pair<std::string, TensorSpec>> features);
+
+// --- Chains ------------------------------------------------------------------
+// Map(ps::DecodeJpeg("image").RandomResizedCrop(224, 224).RandomFlip()) changes
+// one member of a dict and leaves the others as they are. With an empty key the
+// element itself is the component.
+class MapChain {
+ public:
+  using Step = std::function<Expr(Expr)>;
+  MapChain(std::string key, Step first);
+  MapChain Then(Step step) const;
+  MapChain Resize(int64_t height, int64_t width) const;
+  MapChain CenterCrop(int64_t height, int64_t width) const;
+  MapChain RandomResizedCrop(int64_t height, int64_t width, double min_area = 0.08,
+                             double max_area = 1.0) const;
+  MapChain RandomFlip(double probability = 0.5) const;
+  MapChain Normalize(std::vector<float> mean, std::vector<float> std) const;
+  MapChain Cast(DType dtype) const;
+  MapChain Reshape(std::vector<int64_t> dims) const;
+  MapChain WithScaling(JpegScaling scaling) const;
+
+  Expr operator()(const Expr& element) const;
+
+ private:
+  std::string key_;
+  std::vector<Step> steps_;
+  JpegScaling scaling_ = JpegScaling::kExact;
+};
+MapChain DecodeJpeg(std::string key, int channels = 3);
+MapChain DecodeRaw(std::string key, DType dtype, std::vector<int64_t> dims);
+MapChain Cast(std::string key, DType dtype);
+MapChain Normalize(std::string key, std::vector<float> mean, std::vector<float> std);
+MapChain Reshape(std::string key, std::vector<int64_t> dims);
+
+}  // namespace penstock

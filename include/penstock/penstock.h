@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+// All of Penstock's public interface.
+#pragma once
+
+#include "penstock/dataset.h"      // IWYU pragma: export
+#include "penstock/distribute.h"   // IWYU pragma: export
+#include "penstock/element.h"      // IWYU pragma: export
+#include "penstock/expr.h"         // IWYU pragma: export
+#include "penstock/iterator.h"     // IWYU pragma: export
+#include "penstock/map.h"          // IWYU pragma: export
+#include "penstock/register.h"     // IWYU pragma: export
+#include "penstock/server.h"       // IWYU pragma: export
+#include "penstock/status.h"       // IWYU pragma: export

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the elements of a dataset look like: a nest (tuples, named dicts,
+// optional leaves) of tensor specs, as tf.data's element_spec.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "penstock/dtype.h"
+
+namespace penstock {
+
+inline constexpr int64_t kUnknownDim = -1;
+
+// Dimensions of a tensor, each ≥ 0 or kUnknownDim; or of unknown rank.
+class Shape {
+ public:
+  Shape() = default;  // a scalar
+  Shape(std::initializer_list<int64_t> dims) : dims_(std::vector<int64_t>(dims)) {}
+  explicit Shape(std::vector<int64_t> dims) : dims_(std::move(dims)) {}
+  static Shape UnknownRank();
+
+  bool has_rank() const { return dims_.has_value(); }
+  int rank() const { return static_cast<int>(dims_->size()); }  // REQUIRES: has_rank()
+  absl::Span<const int64_t> dims() const { return *dims_; }     // REQUIRES: has_rank()
+  int64_t dim(int i) const { return (*dims_)[i]; }
+
+  bool IsStatic() const;  // rank and every dimension known
+  // Number of values; kUnknownDim unless IsStatic().
+  int64_t ElementCount() const;
+  // Whether a tensor of `dims` may stand where this shape is promised.
+  bool Admits(absl::Span<const int64_t> dims) const;
+  // The tightest shape that admits whatever either admits.
+  Shape MostGeneral(const Shape& other) const;
+  // This shape with `dim` before its first dimension; unknown rank stays so.
+  Shape WithLeading(int64_t dim) const;
+  // "[?, 224, 224, 3]", "[]" for a scalar, "<unknown>" without a rank.
+  std::string ToString() const;
+
+  friend bool operator==(const Shape&, const Shape&) = default;
+
+ private:
+  std::optional<std::vector<int64_t>> dims_ = std::vector<int64_t>();
+};
+
+// One leaf of an element.
+struct TensorSpec {
+  enum class Kind : uint8_t {
+    kDense = 0,
+    kRagged = 1,  // `ragged_rank` levels of row splits (int64, host), then dense values
+    kSparse = 2,  // int64 indices [nnz, rank], values [nnz], int64 dense_shape [rank]
+  };
+  DType dtype = DType::kInvalid;
+  Shape shape;  // ragged: dimensions 1 … ragged_rank are unknown unless uniform
+  Kind kind = Kind::kDense;
+  int ragged_rank = 0;    // > 0 only for kRagged
+  bool optional = false;  // the element may leave this leaf out (tf.data: None)
+
+  bool IsStatic() const {
+    return kind == Kind::kDense && !optional && dtype != kString && shape.IsStatic();
+  }
+  // "TensorSpec([?,1], float32)", "RaggedSpec(…)", "SparseSpec(…)".
+  std::string ToString() const;
+  friend bool operator==(const TensorSpec&, const TensorSpec&) = default;
+};
+
+TensorSpec Scalar(DType dtype);
+TensorSpec Dense(DType dtype, Shape shape);
+TensorSpec Ragged(DType dtype, Shape shape, int ragged_rank);
+TensorSpec Sparse(DType dtype, Shape dense_shape);
+TensorSpec Bytes();  // a scalar string
+
+// A nest of leaves. A value; copying it is cheap (children are shared).
+class Spec {
+ public:
+  enum class Kind : uint8_t { kLeaf = 0, kTuple = 1, kDict = 2 };
+
+  Spec() : Spec(Tuple({})) {}  // the empty tuple
+  Spec(TensorSpec leaf);       // NOLINT: a leaf is a spec
+  static Spec Tuple(std::vector<Spec> members);
+  // Keys are ordered; a key given twice keeps its last spec.
+  static Spec Dict(std::vector<std::pair<std::string, Spec>> members);
+
+  Kind kind() const;
+  const TensorSpec& leaf() const;            // REQUIRES: kind() == kLeaf
+  size_t size() const;                       // members; 0 for a leaf
+  const Spec& member(size_t i) const;        // REQUIRES: i < size()
+  std::string_view key(size_t i) const;      // REQUIRES: kDict
+  // The member of that key and the number of its first leaf; nullopt unless
+  // this is a dict that has it.
+  struct Found { const Spec* spec; size_t first_leaf; };
+  std::optional<Found> Find(std::string_view key) const;
+
+  // All leaves, depth first (dicts by key): the order of an element's tensors.
+  absl::Span<const TensorSpec> leaves() const;
+  // "a/b", "[1]": how messages name leaf `i`; "" for a lone leaf.
+  std::string LeafName(size_t i) const;
+  // The same nest with other leaves. REQUIRES: as many as leaves().
+  Spec WithLeaves(absl::Span<const TensorSpec> leaves) const;
+
+  // OK if elements of `other` may be given to who expects this spec;
+  // InvalidArgument names the first leaf or key that differs.
+  absl::Status Admits(const Spec& other) const;
+  // A 64-bit hash of the whole nest, equal on every machine and release.
+  uint64_t fingerprint() const;
+  // "(TensorSpec([?,1], float32), {image: …})", as tf.data prints it.
+  std::string ToString() const;
+
+  friend bool operator==(const Spec& a, const Spec& b);
+
+ private:
+  struct Rep;
+  explicit Spec(std::shared_ptr<const Rep> rep) : rep_(std::move(rep)) {}
+  std::shared_ptr<const Rep> rep_;
+};
+
+// How many elements a dataset has: a number, kInfinite or kUnknown.
+using Cardinality = int64_t;
+inline constexpr Cardinality kInfinite = -1;
+inline constexpr Cardinality kUnknown = -2;
+
+}  // namespace penstock

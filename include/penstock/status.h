@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// What may fail returns absl::Status or absl::StatusOr. A message says what was
+// wrong, where, and what to do; each caller may add where it was: Annotate.
+#pragma once
+
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+
+namespace penstock {
+
+// `status` with "; " and the given pieces (as absl::StrCat takes them) behind
+// its message; code and payloads stay. OK stays OK.
+template <class... Pieces>
+absl::Status Annotate(const absl::Status& status, const Pieces&... pieces) {
+  if (status.ok()) return status;
+  absl::Status annotated(status.code(),
+                         absl::StrCat(status.message(), "; ", pieces...));
+  status.ForEachPayload([&](absl::string_view type, const absl::Cord& payload) {
+    annotated.SetPayload(type, payload);
+  });
+  return annotated;
+}
+
+}  // namespace penstock
+
+#define PENSTOCK_CONCAT_INNER(a, b) a##b
+#define PENSTOCK_CONCAT(a, b) PENSTOCK_CONCAT_INNER(a, b)
+
+// Returns from the function with the status of `expression` unless it is OK.
+#define PENSTOCK_RETURN_IF_ERROR(expression)                               \
+  do {                                                                     \
+    if (::absl::Status penstock_status = (expression); !penstock_status.ok()) \
+      return penstock_status;                                              \
+  } while (false)
+
+// `declaration` = the value of the absl::StatusOr `expression`, or return its
+// status:  PENSTOCK_ASSIGN_OR_RETURN(Iterator it, dataset.MakeIterator());
+#define PENSTOCK_ASSIGN_OR_RETURN(declaration, expression) \
+  PENSTOCK_ASSIGN_OR_RETURN_INNER(PENSTOCK_CONCAT(penstock_or_, __LINE__), \
+                                  declaration, expression)
+#define PENSTOCK_ASSIGN_OR_RETURN_INNER(holder, declaration, expression) \
+  auto holder = (expression);                                            \
+  if (!holder.ok()) return std::move(holder).status();                   \
+  declaration = *std::move(holder)
+
+// The short names, unless the including program has its own.
+#ifndef RETURN_IF_ERROR
+#define RETURN_IF_ERROR(expression) PENSTOCK_RETURN_IF_ERROR(expression)
+#endif
+#ifndef ASSIGN_OR_RETURN
+#define ASSIGN_OR_RETURN(declaration, expression) \
+  PENSTOCK_ASSIGN_OR_RETURN(declaration, expression)
+#endif

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+// One leaf of an element, seen in place.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "absl/types/span.h"
+#include "penstock/dtype.h"
+#include "penstock/spec.h"
+
+namespace penstock {
+
+// A view of values in row-major order; does not own them. Valid while the
+// Element it came from (or whatever memory it was made on) lives. Copying the
+// view copies no values. Reading is safe from any thread.
+class Tensor {
+ public:
+  Tensor() = default;
+  // A dense tensor on memory of the caller's, which must outlive the view, as
+  // must `dims`. For strings `data` points to string_count + 1 uint64 offsets
+  // and `string_bytes` to the bytes they index.
+  Tensor(DType dtype, absl::Span<const int64_t> dims, const void* data,
+         const char* string_bytes = nullptr)
+      : dtype_(dtype), dims_(dims), data_(data), string_bytes_(string_bytes) {}
+
+  DType dtype() const { return dtype_; }
+  int rank() const { return static_cast<int>(dims_.size()); }
+  absl::Span<const int64_t> dims() const { return dims_; }
+  int64_t dim(int i) const { return dims_[i]; }
+  int64_t element_count() const {
+    int64_t count = 1;
+    for (int64_t dim : dims_) count *= dim;
+    return count;
+  }
+  size_t byte_count() const { return element_count() * SizeOf(dtype_); }  // 0 for strings
+
+  const void* raw() const { return data_; }
+  // The values. REQUIRES: T is the C++ type of dtype(); aborts otherwise, since
+  // reading floats as integers is a bug in the program, not in its input.
+  template <class T>
+  absl::Span<const T> data() const {
+    RequireType(DTypeOf<T>);
+    return {static_cast<const T*>(data_), static_cast<size_t>(element_count())};
+  }
+  // The one value of a tensor with one. REQUIRES as data().
+  template <class T>
+  T scalar() const { return data<T>()[0]; }
+  // String number `i`. REQUIRES: dtype() is kString, i < element_count().
+  std::string_view string(int64_t i = 0) const {
+    RequireType(kString);
+    const auto* offsets = static_cast<const uint64_t*>(data_);
+    return {string_bytes_ + offsets[i], offsets[i + 1] - offsets[i]};
+  }
+
+  bool present() const { return dtype_ != DType::kInvalid; }  // false: an optional leaf left out
+  TensorSpec::Kind kind() const { return kind_; }
+  // Ragged: the row splits of level `i` (0 is the outermost), int64, ascending
+  // from 0; data() then is the flat values, dims() those of the flat values.
+  int ragged_rank() const { return kind_ == TensorSpec::Kind::kRagged ? parts_ : 0; }
+  absl::Span<const int64_t> row_splits(int i) const { return splits_[i]; }
+  // Sparse: indices [nnz, rank] row-major and dense_shape [rank]; data() then
+  // is the nnz values.
+  absl::Span<const int64_t> indices() const { return splits_[0]; }
+  absl::Span<const int64_t> dense_shape() const { return splits_[1]; }
+
+  // Makes this view ragged or sparse with the given host-only parts.
+  void SetRagged(absl::Span<const absl::Span<const int64_t>> row_splits);
+  void SetSparse(absl::Span<const int64_t> indices, absl::Span<const int64_t> dense_shape);
+
+  // Values of up to `limit` elements: "[1 2 3 …] int32 [10]".
+  std::string ToString(int limit = 16) const;
+
+  static constexpr int kMaxRaggedRank = 4;
+
+ private:
+  void RequireType(DType wanted) const {
+    if (wanted != dtype_) TypeMismatch(wanted);
+  }
+  [[noreturn]] void TypeMismatch(DType wanted) const;
+
+  DType dtype_ = DType::kInvalid;
+  TensorSpec::Kind kind_ = TensorSpec::Kind::kDense;
+  uint8_t parts_ = 0;
+  absl::Span<const int64_t> dims_;
+  const void* data_ = nullptr;
+  const char* string_bytes_ = nullptr;
+  absl::Span<const int64_t> splits_[kMaxRaggedRank];
+};
+
+}  // namespace penstock
