@@ -6,6 +6,8 @@ find_package(absl CONFIG REQUIRED)
 find_package(Protobuf REQUIRED)  # before gRPC: Debian's Protobuf has no CMake config of its own
 find_package(SQLite3 REQUIRED)
 find_package(JPEG REQUIRED)
+find_package(PkgConfig REQUIRED)
+pkg_check_modules(XXHASH REQUIRED IMPORTED_TARGET libxxhash)
 if(PENSTOCK_RPC)
   find_package(gRPC CONFIG REQUIRED)
   find_package(CLI11 CONFIG REQUIRED)

@@ -1,2 +1,49 @@
 # SPDX-License-Identifier: Apache-2.0
-# One library out of all components, static and shared, and its package.
+# One library out of all components, static and shared, and its package:
+#   find_package(penstock CONFIG)
+#   target_link_libraries(app penstock::penstock)         static
+#   target_link_libraries(app penstock::penstock_shared)
+include(CMakePackageConfigHelpers)
+include(GNUInstallDirs)
+
+if(NOT PENSTOCK_RPC)
+  return()  # the library is only whole with the service
+endif()
+
+get_property(components GLOBAL PROPERTY PENSTOCK_COMPONENTS)
+set(objects "")
+foreach(component IN LISTS components)
+  list(APPEND objects "$<TARGET_OBJECTS:${component}>")
+endforeach()
+
+# What users must link too, since our headers and objects use it.
+set(public_libs absl::status absl::statusor absl::strings absl::span absl::time
+    absl::inlined_vector absl::flat_hash_map)
+set(private_libs protobuf::libprotobuf gRPC::grpc++ SQLite::SQLite3 JPEG::JPEG Threads::Threads
+    PkgConfig::XXHASH ${CMAKE_DL_LIBS})
+
+foreach(kind IN ITEMS static shared)
+  string(TOUPPER ${kind} KIND)
+  set(target penstock_${kind})
+  add_library(${target} ${KIND} ${objects})
+  set_target_properties(${target} PROPERTIES OUTPUT_NAME penstock LINKER_LANGUAGE CXX
+    VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
+  target_include_directories(${target} INTERFACE $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+  target_compile_features(${target} INTERFACE cxx_std_20)
+  target_link_libraries(${target} PUBLIC ${public_libs} PRIVATE ${private_libs})
+endforeach()
+set_target_properties(penstock_static PROPERTIES EXPORT_NAME penstock)
+
+install(TARGETS penstock_static penstock_shared EXPORT penstock-targets
+  LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(TARGETS penstock RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+install(DIRECTORY include/penstock DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
+install(EXPORT penstock-targets NAMESPACE penstock:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/penstock)
+configure_package_config_file(cmake/penstock-config.cmake.in penstock-config.cmake
+  INSTALL_DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/penstock)
+write_basic_package_version_file(penstock-config-version.cmake COMPATIBILITY SameMinorVersion)
+install(FILES "${CMAKE_CURRENT_BINARY_DIR}/penstock-config.cmake"
+  "${CMAKE_CURRENT_BINARY_DIR}/penstock-config-version.cmake"
+  DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/penstock)
+configure_file(cmake/penstock.pc.in penstock.pc @ONLY)
+install(FILES "${CMAKE_CURRENT_BINARY_DIR}/penstock.pc" DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

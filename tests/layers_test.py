@@ -1,0 +1,122 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Holds every #include to the layers: a folder may include what its row names
+and what those rows name in turn (docs/architecture.md, "Folders").
+
+Two things are checked: that each penstock_component() declares only what the
+table allows, and that each #include "…" stays inside what is allowed.
+"""
+import pathlib
+import re
+import sys
+import tempfile
+
+# folder -> folders whose headers it may include, beside itself. The three of
+# OPEN are open to all.
+OPEN = {"include", "control/env", "control/observe"}
+ALLOWED = {
+    "include": set(),
+    "control/proto": set(),
+    "control/env": {"include"},
+    "control/observe": {"include"},
+    "control/protocol": {"include"},
+    "control/state": {"control/protocol", "control/proto"},
+    "control/journal": {"control/state", "control/proto"},
+    "control/policy": {"control/state", "control/protocol"},
+    "control/rpc": {"include", "control/proto", "control/protocol"},
+    "control/dispatcher": {"control/policy", "control/journal", "control/rpc"},
+    "dataplane/element": {"include"},
+    "dataplane/memory": {"include", "dataplane/element"},
+    "dataplane/dataset": {"dataplane/element", "dataplane/memory", "control/proto"},
+    "dataplane/transfer": {"dataplane/element", "dataplane/memory", "control/rpc", "control/protocol"},
+    "dataplane/worker": {"dataplane/dataset", "dataplane/transfer"},
+    "dataplane/client": {"dataplane/dataset", "dataplane/transfer"},
+    "dataplane/replica": {"dataplane/client"},
+    "cuda": {"dataplane/memory", "dataplane/replica"},
+}
+LAYERED = ("include", "control", "dataplane", "cuda")
+FREE = {"tools", "python", "bench", "tests", "examples"}  # may include everything
+
+
+def closure(folder):
+    seen, queue = set(), [folder]
+    while queue:
+        for other in ALLOWED[queue.pop()] | OPEN:
+            if other not in seen and other != folder:
+                seen.add(other)
+                queue.append(other)
+    return seen | {folder}
+
+
+def folder_of(path):
+    """The component that a path from the root belongs to, or None outside them."""
+    if path.startswith("penstock/"):
+        return "include"
+    matches = [f for f in ALLOWED if path == f or path.startswith(f + "/")]
+    return max(matches, key=len) if matches else None
+
+
+def check_includes(root):
+    problems = []
+    for file in sorted(f for part in LAYERED for f in (root / part).rglob("*")):
+        if file.suffix not in {".h", ".cc", ".cu", ".cuh"}:
+            continue
+        path = file.relative_to(root).as_posix()
+        folder = folder_of(path)
+        if folder is None:
+            continue
+        may = closure(folder)
+        for number, line in enumerate(file.read_text().splitlines(), 1):
+            found = re.match(r'\s*#\s*include\s+["<]([^">]+)[">]', line)
+            if not found:
+                continue
+            target = folder_of(found.group(1))
+            first = found.group(1).split("/")[0]
+            if target is None and first in FREE and (root / first).is_dir():
+                problems.append(f"{path}:{number}: {folder} may not include {found.group(1)}")
+            elif target is not None and target not in may:
+                problems.append(f"{path}:{number}: {folder} may not include {target} ({found.group(1)})")
+            if path.endswith(".h") and re.search(r"(\.pb\.h|grpcpp/|google/protobuf)", found.group(1)):
+                problems.append(f"{path}:{number}: no Protobuf or gRPC header in a header ({found.group(1)})")
+    return problems
+
+
+def check_targets(root):
+    problems = []
+    for file in sorted(f for part in LAYERED for f in (root / part).rglob("CMakeLists.txt")):
+        if folder_of(file.parent.relative_to(root).as_posix()) is None:
+            continue
+        for call in re.findall(r"penstock_component\(([^)]*)\)", file.read_text()):
+            words = call.split()
+            folder, declared = folder_of(words[0]), []
+            if "DEPS" in words:
+                for word in words[words.index("DEPS") + 1:]:
+                    if word in {"SOURCES", "LIBS"}:
+                        break
+                    declared.append(word)
+            for dep in declared:
+                if folder_of(dep) not in closure(folder):
+                    problems.append(f"{file.relative_to(root)}: {words[0]} may not depend on {dep}")
+    return problems
+
+
+def self_test():
+    """A tree with three wrong lines; the check must name each."""
+    with tempfile.TemporaryDirectory() as folder:
+        root = pathlib.Path(folder)
+        (root / "dataplane/worker").mkdir(parents=True)
+        (root / "tests").mkdir()
+        (root / "dataplane/worker/a.h").write_text(
+            '#include "dataplane/client/session.h"\n#include "tests/x.h"\n'
+            '#include <grpcpp/grpcpp.h>\n#include "dataplane/dataset/graph.h"\n')
+        found = check_includes(root)
+    if [int(p.split(":")[1]) for p in found] != [1, 2, 3]:
+        sys.exit(f"layers_test does not see what it should: {found}")
+
+
+if __name__ == "__main__":
+    self_test()
+    top = pathlib.Path(sys.argv[1]) if len(sys.argv) > 1 else pathlib.Path(__file__).parents[1]
+    found = check_includes(top) + check_targets(top)
+    print("\n".join(found) or "every include keeps to the layers")
+    sys.exit(1 if found else 0)
