@@ -36,7 +36,9 @@ set_target_properties(penstock_static PROPERTIES EXPORT_NAME penstock)
 
 install(TARGETS penstock_static penstock_shared EXPORT penstock-targets
   LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
-install(TARGETS penstock RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+if(TARGET penstock)
+  install(TARGETS penstock RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+endif()
 install(DIRECTORY include/penstock DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
 install(EXPORT penstock-targets NAMESPACE penstock:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/penstock)
 configure_package_config_file(cmake/penstock-config.cmake.in penstock-config.cmake
