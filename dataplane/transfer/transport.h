@@ -7,8 +7,14 @@
 // dials, authorises itself with the job's token, offers credits and receives;
 // the worker sends elements against credits. Elements arrive in the order they
 // were sent, each once, unless the link breaks; what was sent and not confirmed
-// then is in doubt (docs/exactly_once.md, rule 5) and settled over the next
-// link by the parties above, not here.
+// then is in doubt (docs/exactly_once.md, rule 5) and settled by the parties
+// above when the client dials again: its Hello says what it has.
+//
+// Threads: methods of links are for any thread and do not wait. Events come one
+// at a time per link, from the transport's threads or from whatever thread is
+// inside a method of either end (`local`), so call no method of a link while
+// holding a lock that an event takes. Events must not block; they may call any
+// method, and may destroy the link they belong to.
 #pragma once
 
 #include <cstdint>
@@ -29,70 +35,90 @@
 
 namespace penstock::transfer {
 
-// What the client says first on a new link.
-struct Hello {
-  std::string token;         // of the job; a link with another one is refused: PermissionDenied
-  ClientId client;
-  Incarnation incarnation;
-  IterationId iteration;
-};
-
-// What a client has of a partition under a placement: its answer to a worker
-// whose earlier link to it broke.
+// What a client has of a partition under a placement, taken or landed.
 struct Holding {
   PartitionId partition;
   Placement placement;
-  IndexSet indices;          // taken or landed
+  IndexSet indices;
 };
 
-// Room for one more element of up to `bytes` (0: of any size that max_element_bytes allows).
+// What the client says first on a new link.
+struct Hello {
+  std::string token;  // of the job; a link with another one is refused: PermissionDenied
+  ClientId client;
+  Incarnation incarnation;
+  IterationId iteration;
+  // What it has so far, collected after its earlier link to this worker (if
+  // any) was destroyed, so that nothing can land any more behind its back.
+  std::vector<Holding> holdings;
+};
+
+// Room for `count` more elements.
 struct Credits {
   int64_t count = 0;
 };
 
 // --- The worker's end --------------------------------------------------------
 
-// One accepted link. Methods: any thread, no wait. Destroying it closes it.
+// One element or error that was sent.
+struct Sent {
+  Identity identity;
+  Element element;     // empty for an error
+  absl::Status error;  // OK for an element
+};
+
+// One accepted link. Destroying it closes it (Cancelled).
 class SendLink {
  public:
   virtual ~SendLink() = default;
   virtual const Hello& hello() const = 0;
-  // Sends `element` (its identity is in its head) against one credit. The
-  // caller counts credits: without one it is FailedPrecondition. Unavailable
-  // on a broken link. The loan is kept until the bytes have left.
-  virtual absl::Status Send(Element element) = 0;
-  // An error in an element's place, with its identity.
+  // Credits not used yet. Only Send(), SendError() and a client that recalls
+  // them make them fewer.
+  virtual int64_t credits() const = 0;
+  // Sends `element` (its identity is in its head) against one credit. Without
+  // one it is FailedPrecondition, on a closed link Unavailable, above what the
+  // protocol can carry InvalidArgument, and the element stays the caller's.
+  // The link keeps it until it has landed.
+  virtual absl::Status Send(Element&& element) = 0;
+  // An error in an element's place, with its identity, against one credit.
   virtual absl::Status SendError(const Identity& identity, const absl::Status& error) = 0;
   // Sends what waits in a frame for company: call when nothing more comes at once.
   virtual void Flush() = 0;
-  // Closes with a reason that the client sees.
+  // Closes; the client sees `reason`. What was sent before still arrives if the
+  // link holds. OnClosed follows.
   virtual void Close(const absl::Status& reason) = 0;
 };
 
-// What happens on a worker's link. Called from the transport's threads, one
-// call at a time per link; must not block.
+// What happens on a worker's link.
 class SendEvents {
  public:
   virtual ~SendEvents() = default;
-  virtual void OnCredits(Credits credits) = 0;
-  // The client has landed everything sent up to the element number `sent`
-  // (counted from 1 on this link).
-  virtual void OnLanded(int64_t sent) = 0;
-  // What the client has; the first message of a link that replaces a broken one.
-  virtual void OnHoldings(std::vector<Holding> holdings) = 0;
-  // The link is gone; no further call. OK: closed by the client on purpose.
-  virtual void OnClosed(const absl::Status& reason) = 0;
+  // That many more may be sent.
+  virtual void OnCredits(Credits granted) = 0;
+  // The client has landed the `count` oldest sent and not landed so far.
+  virtual void OnLanded(int64_t count) = 0;
+  // The link is gone, the last event. `reason` is OK if the client closed it on
+  // purpose, else the status given to Close() or what broke it. `unconfirmed`
+  // was sent and is not known to have landed, in the order of sending.
+  virtual void OnClosed(const absl::Status& reason, std::vector<Sent> unconfirmed) = 0;
 };
 
-// A worker's transport server. Accept decides by token and session and gives
-// the events' receiver, or refuses with a status the client sees.
+// A worker's transport server.
 class Listener {
  public:
+  // Decides by token and session, before anything else happens on the link, and
+  // gives the events' receiver, or refuses with a status that the client sees.
+  // From several threads; must not block.
   using Accept = std::function<absl::StatusOr<std::shared_ptr<SendEvents>>(
       const Hello& hello, std::shared_ptr<SendLink> link)>;
-  virtual ~Listener() = default;  // closes all its links
+  virtual ~Listener() = default;  // closes all its links; no event after it returns
   virtual std::string address() const = 0;
   virtual std::string compatibility() const = 0;  // bytes for the client's check
+};
+
+struct ListenOptions {
+  std::string host = "localhost";  // to bind
+  int port = 0;                    // 0: any free port; without meaning for `local`
 };
 
 // --- The client's end ----------------------------------------------------------
@@ -100,28 +126,38 @@ class Listener {
 class ReceiveEvents {
  public:
   virtual ~ReceiveEvents() = default;
+  // The worker has accepted the link.
+  virtual void OnOpen() {}
   // An element landed, checked against the spec. Returns when it is on its way
   // to the reader; from then on the transport reports it as landed.
   virtual void OnElement(Element element) = 0;
+  // An error stands in the place of an element.
   virtual void OnError(const Identity& identity, const absl::Status& error) = 0;
+  // The answer to Recall(): that many credits came back unused. An element sent
+  // before has come before it.
+  virtual void OnRecalled(Credits credits) = 0;
+  // The link is gone, the last event: refused (PermissionDenied), closed by the
+  // worker with this reason, or broken (Unavailable). DataLoss: it sent what is
+  // no element of the spec.
   virtual void OnClosed(const absl::Status& reason) = 0;
 };
 
 class ReceiveLink {
  public:
-  virtual ~ReceiveLink() = default;  // closes it; no event after it returns
+  // Closes it. No event after it returns; from inside an event of this link: no
+  // further one.
+  virtual ~ReceiveLink() = default;
   virtual void Grant(Credits credits) = 0;
-  virtual void SendHoldings(const std::vector<Holding>& holdings) = 0;
+  // Asks for the credits that the worker has not used; OnRecalled follows.
+  virtual void Recall() = 0;
 };
 
 struct DialOptions {
   Hello hello;
-  Spec spec;                                 // what the iteration's elements must admit
-  Pool* pool = nullptr;                      // where they land
-  std::vector<Holding> holdings;             // for a link that replaces a broken one
-  bool replaces_broken = false;
+  Spec spec;             // what the iteration's elements must admit
+  Pool* pool = nullptr;  // where they land; outlives the link. nullptr: DefaultPool()
   int64_t max_element_bytes = int64_t{4} << 30;
-  absl::Duration timeout = absl::Seconds(10);
+  absl::Duration timeout = absl::Seconds(10);  // until the worker has answered
 };
 
 // --- The transport -------------------------------------------------------------
@@ -132,14 +168,17 @@ class Transport {
   virtual std::string_view name() const = 0;
   // Lower is preferred by "auto".
   virtual int rank() const = 0;
-  // NotFound with the reason where it cannot run here.
-  virtual absl::StatusOr<std::unique_ptr<Listener>> Listen(std::string_view host,
+  // NotFound with the reason where it cannot run here; Unavailable if the port
+  // is taken.
+  virtual absl::StatusOr<std::unique_ptr<Listener>> Listen(const ListenOptions& options,
                                                            Listener::Accept accept) = 0;
   // Whether this client can reach that server; the reason if not. No traffic.
   virtual absl::Status Check(std::string_view address, std::string_view compatibility) = 0;
+  // Begins a link and returns; OnOpen or OnClosed tells how it went (possibly
+  // before it returns). Credits may be granted at once. InvalidArgument for an
+  // address that is not one.
   virtual absl::StatusOr<std::unique_ptr<ReceiveLink>> Dial(
-      std::string_view address, const DialOptions& options,
-      std::shared_ptr<ReceiveEvents> events) = 0;
+      std::string_view address, DialOptions options, std::shared_ptr<ReceiveEvents> events) = 0;
 };
 
 // A transport a worker offers.
@@ -164,6 +203,7 @@ struct Choice {
   Offer offer;
   std::string reason;
 };
+// `wanted` may be "auto" (or empty): the one with the lowest rank that both can do.
 absl::StatusOr<Choice> Negotiate(std::string_view wanted, const std::vector<std::string>& fallback,
                                  const std::vector<Offer>& offers, std::string_view worker);
 
