@@ -41,6 +41,13 @@ struct FunctionDef {
 // InvalidArgument names the operation and the argument that does not fit.
 absl::StatusOr<std::shared_ptr<const FunctionDef>> Trace(const MapFunction& fn, const Spec& input);
 
+// The two halves of Trace, for those who build a function from an Expr in hand
+// (the arguments of a dataset made inside FlatMap): a symbolic element, and
+// what was made of it. InvalidArgument if `result` uses a value of another
+// function's element.
+Expr SymbolicInput(const Spec& spec);
+absl::StatusOr<std::shared_ptr<const FunctionDef>> TraceTo(const Expr& input, const Expr& result);
+
 // Checks a definition that came from outside: known operations, numbers in
 // range and in order, specs that inference confirms.
 absl::Status CheckFunction(const FunctionDef& function);

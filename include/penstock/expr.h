@@ -36,10 +36,11 @@ class Expr {
   Expr(T value);                 // NOLINT: x * 2 is the point
   Expr(std::string_view value);  // NOLINT
   Expr(const char* value) : Expr(std::string_view(value)) {}  // NOLINT
-  // A constant tensor, copied.
+  // A constant dense tensor, copied.
   static Expr Constant(const Tensor& value);
 
   Expr operator[](std::string_view key) const;  // member of a dict
+  Expr operator[](const char* key) const { return (*this)[std::string_view(key)]; }
   template <class I>
     requires std::is_integral_v<I>
   Expr operator[](I i) const { return At(static_cast<int64_t>(i)); }  // member of a tuple, else first-axis index

@@ -98,5 +98,16 @@ MapChain DecodeRaw(std::string key, DType dtype, std::vector<int64_t> dims);
 MapChain Cast(std::string key, DType dtype);
 MapChain Normalize(std::string key, std::vector<float> mean, std::vector<float> std);
 MapChain Reshape(std::string key, std::vector<int64_t> dims);
+// A literal is a key here, not an Expr.
+inline MapChain DecodeRaw(const char* key, DType dtype, std::vector<int64_t> dims) {
+  return DecodeRaw(std::string(key), dtype, std::move(dims));
+}
+inline MapChain Cast(const char* key, DType dtype) { return Cast(std::string(key), dtype); }
+inline MapChain Normalize(const char* key, std::vector<float> mean, std::vector<float> std) {
+  return Normalize(std::string(key), std::move(mean), std::move(std));
+}
+inline MapChain Reshape(const char* key, std::vector<int64_t> dims) {
+  return Reshape(std::string(key), std::move(dims));
+}
 
 }  // namespace penstock
