@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where a node's iterator is built: the node, its place in the graph, and what
+// the running dataset shares. A value; iterators that build their input again
+// (Repeat) or build bodies (FlatMap) keep a copy.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "dataplane/dataset/function.h"
+#include "dataplane/dataset/graph.h"
+#include "dataplane/dataset/node_iterator.h"
+#include "penstock/tensor.h"
+
+namespace penstock {
+
+class BuildSite {
+ public:
+  // The site of a whole dataset's last node. `root` and `run` outlive all
+  // iterators built from it.
+  static BuildSite Root(NodePtr root, const RunContext& run);
+
+  const Dataset::Node& node() const { return *node_; }
+  const Spec& spec() const { return node_->spec; }
+  template <class T>
+  const T& attr(const std::string& name) const {
+    return Get<T>(node_->attrs, name);
+  }
+  const RunContext& run() const { return *run_; }
+  Pool& pool() const;
+  int number() const { return number_; }  // of the node in the graph
+  std::string name() const { return NodeName(*node_, number_); }
+  // Cancelled once the running dataset was cancelled; for loops that may take long.
+  absl::Status CheckCancelled() const;
+
+  // --- Building below --------------------------------------------------------
+  absl::StatusOr<std::unique_ptr<NodeIterator>> BuildInput(size_t i) const {
+    return InputSite(i).Build();
+  }
+  // Repeat: input `i` for pass number `pass` of `passes` (kForever: unbounded).
+  // Sources then ask for the splits of, and random nodes draw for, another
+  // repetition. A pass is begun by building the input anew.
+  absl::StatusOr<std::unique_ptr<NodeIterator>> BuildPass(size_t i, int64_t pass,
+                                                          int64_t passes) const;
+  // FlatMap: body `i`, whose sources take `arguments` (see BodyFunction in
+  // body.h), opened by the outer element number `element`.
+  absl::StatusOr<std::unique_ptr<NodeIterator>> BuildBody(size_t i,
+                                                          std::shared_ptr<const Element> arguments,
+                                                          uint64_t element) const;
+  // This node's own iterator.
+  absl::StatusOr<std::unique_ptr<NodeIterator>> Build() const;
+  // The function made ready; bound once per running dataset.
+  absl::StatusOr<std::shared_ptr<const BoundFunction>> Bind(
+      const std::shared_ptr<const FunctionDef>& function) const;
+
+  // --- Randomness --------------------------------------------------------------
+  // The key for random draws of this node, `element` not yet set. The seed is
+  // the integer attribute "seed" if the node has it, else that of the run.
+  // `every_repetition` false: the same in each repetition.
+  RandomKey Random(bool every_repetition = true) const;
+
+  // --- For sources -------------------------------------------------------------
+  // nullptr: read everything. Always so inside a body.
+  SplitFeed* splits() const { return in_body_ ? nullptr : run_->splits; }
+  int provider() const { return provider_; }          // this source's number, if it is one
+  int64_t repetition() const { return repetition_; }  // 0 but below Repeat
+  // The argument of a source that takes one: its leaves, as long as the
+  // iterator keeps a copy of this site.
+  std::vector<Tensor> argument() const;
+
+ private:
+  struct Shared;  // what is bound, for all sites of one running dataset
+
+  BuildSite() = default;
+  BuildSite InputSite(size_t i) const;
+
+  NodePtr node_;
+  const RunContext* run_ = nullptr;
+  std::shared_ptr<Shared> shared_;
+  int number_ = 0;
+  int provider_ = 0;
+  int64_t repetition_ = 0;
+  bool in_body_ = false;
+  uint64_t body_salt_ = 0;  // differs for each opening of a body
+  std::shared_ptr<const Element> arguments_;
+  size_t first_argument_ = 0;
+};
+
+}  // namespace penstock

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sources whose elements are numbered, each made from its number alone: the
+// position is a number, and so passing over elements costs nothing.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "dataplane/dataset/build_site.h"
+#include "dataplane/dataset/node_iterator.h"
+#include "dataplane/dataset/sources/split_cursor.h"
+
+namespace penstock {
+
+class IndexedSource : public NodeIterator {
+ public:
+  absl::StatusOr<std::optional<Element>> Next() final;
+  absl::StatusOr<int64_t> Skip(int64_t count) final;
+  absl::Status Save(StateWriter& writer) final;
+  absl::Status Restore(StateReader& reader) final;
+
+ protected:
+  // A source of `count` elements in `splits` splits.
+  IndexedSource(const BuildSite& site, int64_t count, int64_t splits)
+      : site_(site), cursor_(site, count, splits) {}
+
+  // Element number `n`, 0 ≤ n < count.
+  virtual absl::StatusOr<Element> Make(int64_t n) = 0;
+  const BuildSite& site() const { return site_; }
+
+ private:
+  // Whether there is a next element; fetches the next split when one is used up.
+  absl::StatusOr<bool> Advance();
+
+  BuildSite site_;
+  SplitCursor cursor_;
+  Span64 span_ = {0, 0};  // what is left of the current split
+};
+
+}  // namespace penstock

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+// Dataset::Range and RangeOf: int64 scalars at equal distances.
+#pragma once
+
+#include "dataplane/dataset/registry.h"
+
+namespace penstock {
+
+NodeKind RangeKind();
+NodeKind RangeOfKind();  // inside a body: 0 … argument - 1
+
+}  // namespace penstock

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// Positions as bytes: unsigned varints, zig-zag integers and strings, read in
+// the order they were written.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+namespace penstock {
+
+class StateWriter {
+ public:
+  void WriteUnsigned(uint64_t value);
+  void WriteInt(int64_t value);
+  void WriteBool(bool value) { WriteUnsigned(value ? 1 : 0); }
+  void WriteString(std::string_view value);
+
+  std::string Take() && { return std::move(bytes_); }
+  const std::string& bytes() const { return bytes_; }
+
+ private:
+  std::string bytes_;
+};
+
+// Reads what a StateWriter wrote, from bytes that may be damaged: DataLoss at
+// the end of the bytes and for numbers that no writer writes. Does not own them.
+class StateReader {
+ public:
+  explicit StateReader(std::string_view bytes) : rest_(bytes) {}
+
+  absl::StatusOr<uint64_t> ReadUnsigned();
+  absl::StatusOr<int64_t> ReadInt();
+  // An integer of [min, max]; DataLoss names `what` otherwise.
+  absl::StatusOr<int64_t> ReadIntIn(int64_t min, int64_t max, std::string_view what);
+  absl::StatusOr<bool> ReadBool();
+  absl::StatusOr<std::string_view> ReadString();  // lives as long as the bytes
+
+  bool AtEnd() const { return rest_.empty(); }
+  // DataLoss if something is left.
+  absl::Status ExpectEnd() const;
+
+ private:
+  std::string_view rest_;
+};
+
+}  // namespace penstock
