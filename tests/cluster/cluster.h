@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// A dispatcher and workers in this process, on real sockets of loopback.
+#pragma once
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "penstock/penstock.h"
+
+namespace penstock {
+
+class Cluster {
+ public:
+  explicit Cluster(int workers, DispatcherConfig config = {}) : config_(std::move(config)) {
+    StartDispatcher();
+    for (int i = 0; i < workers; ++i) AddWorker();
+  }
+  ~Cluster() {
+    for (auto& worker : workers_) worker->Stop();
+    if (dispatcher_) dispatcher_->Stop();
+  }
+
+  std::string service() const { return dispatcher_->target(); }
+  DispatchServer& dispatcher() { return *dispatcher_; }
+  WorkerServer& worker(size_t i) { return *workers_[i]; }
+  size_t size() const { return workers_.size(); }
+
+  void AddWorker() {
+    absl::StatusOr<std::unique_ptr<WorkerServer>> worker = WorkerServer::Start(
+        {.dispatcher_address = service(), .heartbeat_interval = absl::Milliseconds(100)});
+    ASSERT_TRUE(worker.ok()) << worker.status();
+    workers_.push_back(*std::move(worker));
+  }
+  void RemoveWorker(size_t i) {
+    workers_[i]->Stop();
+    workers_.erase(workers_.begin() + i);
+  }
+  // Stops the dispatcher and starts another on the same port and journal.
+  void RestartDispatcher() {
+    config_.port = dispatcher_->port();
+    dispatcher_->Stop();
+    dispatcher_.reset();
+    StartDispatcher();
+  }
+
+  // What distributes through this cluster.
+  DistributeOptions Options(ShardingPolicy mode, std::string job_name = "") const {
+    return {.processing_mode = mode, .service = service(), .job_name = std::move(job_name)};
+  }
+
+ private:
+  void StartDispatcher() {
+    config_.heartbeat_interval = absl::Milliseconds(100);
+    absl::StatusOr<std::unique_ptr<DispatchServer>> dispatcher = DispatchServer::Start(config_);
+    ASSERT_TRUE(dispatcher.ok()) << dispatcher.status();
+    dispatcher_ = *std::move(dispatcher);
+  }
+
+  DispatcherConfig config_;
+  std::unique_ptr<DispatchServer> dispatcher_;
+  std::vector<std::unique_ptr<WorkerServer>> workers_;
+};
+
+// All int64 scalars of one pass, in the order they came. A failure is a test failure.
+inline std::vector<int64_t> ReadAll(Iterator& it) {
+  std::vector<int64_t> values;
+  while (true) {
+    absl::StatusOr<std::optional<Element>> element = it.Next();
+    EXPECT_TRUE(element.ok()) << element.status();
+    if (!element.ok() || !element->has_value()) return values;
+    values.push_back((*element)->tensor(0).scalar<int64_t>());
+  }
+}
+
+inline std::vector<int64_t> ReadAll(const Dataset& dataset) {
+  absl::StatusOr<Iterator> it = dataset.MakeIterator();
+  EXPECT_TRUE(it.ok()) << it.status();
+  return it.ok() ? ReadAll(*it) : std::vector<int64_t>();
+}
+
+inline std::vector<int64_t> Sorted(std::vector<int64_t> values) {
+  std::sort(values.begin(), values.end());
+  return values;
+}
+
+}  // namespace penstock
