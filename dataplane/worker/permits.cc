@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dataplane/worker/permits.h"
+
+#include <algorithm>
+
+#include "penstock/check.h"
+
+namespace penstock::worker {
+
+Permits::Permits(int count) : count_(count), free_(count) {
+  PENSTOCK_CHECK(count >= 1);
+}
+
+void Permits::GrantLocked() {
+  bool any = false;
+  while (free_ > 0 && !waiting_.empty()) {
+    Permit* next = waiting_.front();
+    waiting_.pop_front();
+    next->queued_ = false;
+    next->held_ = true;
+    --free_;
+    any = true;
+  }
+  if (any) granted_.notify_all();
+}
+
+Permit::~Permit() {
+  std::lock_guard lock(permits_.mu_);
+  GiveUpLocked();
+}
+
+bool Permit::Take() {
+  std::unique_lock lock(permits_.mu_);
+  return WaitLocked(lock);
+}
+
+void Permit::Pause() {
+  std::lock_guard lock(permits_.mu_);
+  if (pauses_++ == 0) GiveUpLocked();
+}
+
+bool Permit::Resume() {
+  std::unique_lock lock(permits_.mu_);
+  PENSTOCK_CHECK(pauses_ > 0);
+  if (--pauses_ > 0) return !cancelled_;
+  return WaitLocked(lock);
+}
+
+void Permit::Cancel() {
+  std::lock_guard lock(permits_.mu_);
+  cancelled_ = true;
+  GiveUpLocked();
+}
+
+bool Permit::WaitLocked(std::unique_lock<std::mutex>& lock) {
+  if (cancelled_) return false;
+  if (!held_ && !queued_) {
+    queued_ = true;
+    permits_.waiting_.push_back(this);
+    permits_.GrantLocked();
+  }
+  permits_.granted_.wait(lock, [&] { return held_ || cancelled_ || pauses_ > 0; });
+  return !cancelled_;
+}
+
+void Permit::GiveUpLocked() {
+  if (held_) {
+    held_ = false;
+    ++permits_.free_;
+    permits_.GrantLocked();
+  }
+  if (queued_) {
+    queued_ = false;
+    permits_.waiting_.erase(std::find(permits_.waiting_.begin(), permits_.waiting_.end(), this));
+  }
+  permits_.granted_.notify_all();  // this partition's own waits look again
+}
+
+}  // namespace penstock::worker

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// How many partitions compute at once on a worker. All partitions of an
+// iteration are open; one that waits for a credit or a split gives its permit
+// to another.
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <mutex>
+
+namespace penstock::worker {
+
+class Permit;
+
+// A worker's permits. Thread-safe; outlives every Permit made on it.
+class Permits {
+ public:
+  // REQUIRES: count ≥ 1.
+  explicit Permits(int count);
+
+  int count() const { return count_; }
+
+ private:
+  friend class Permit;
+
+  void GrantLocked();  // hands free permits to who has waited longest
+
+  const int count_;
+  std::mutex mu_;
+  std::condition_variable granted_;
+  int free_;                     // guarded by mu_
+  std::deque<Permit*> waiting_;  // guarded by mu_; first come, first served
+};
+
+// One partition's claim on a permit. Take() once, then Pause() and Resume()
+// around each wait; letting go gives the permit back. Thread-safe, since a
+// partition that reads ahead waits for splits on a thread of its own.
+class Permit {
+ public:
+  explicit Permit(Permits& permits) : permits_(permits) {}
+  ~Permit();
+  Permit(const Permit&) = delete;
+  Permit& operator=(const Permit&) = delete;
+
+  // Waits for a permit. False once cancelled.
+  bool Take();
+  // Leaves the permit to others until as many Resume() have followed.
+  void Pause();
+  // Waits for the permit again, unless another thread of this partition is in a
+  // pause. False once cancelled.
+  bool Resume();
+  // Ends all waits, now and later.
+  void Cancel();
+
+ private:
+  bool WaitLocked(std::unique_lock<std::mutex>& lock);
+  void GiveUpLocked();
+
+  Permits& permits_;
+  // Guarded by permits_.mu_.
+  bool held_ = false;
+  bool queued_ = false;
+  bool cancelled_ = false;
+  int pauses_ = 0;
+
+  friend class Permits;
+};
+
+// A pause for as long as it lives.
+class PermitPause {
+ public:
+  explicit PermitPause(Permit* permit) : permit_(permit) {
+    if (permit_ != nullptr) permit_->Pause();
+  }
+  ~PermitPause() {
+    if (permit_ != nullptr) permit_->Resume();
+  }
+  PermitPause(const PermitPause&) = delete;
+  PermitPause& operator=(const PermitPause&) = delete;
+
+ private:
+  Permit* permit_;
+};
+
+}  // namespace penstock::worker

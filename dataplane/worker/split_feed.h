@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// The splits of one partition under one placement: those it was given before
+// (journaled, in its assignment) and those the dispatcher hands out as it goes.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "control/protocol/messages.h"
+#include "dataplane/dataset/split.h"
+
+namespace penstock::worker {
+
+// Asks the dispatcher for splits when fewer are left than half the last run,
+// so that a partition rarely waits for them. Thread-safe.
+class PartitionSplits final : public SplitFeed {
+ public:
+  // Asks for more splits, from `first_ordinal` on; answered by Append(), later.
+  // Called without locks, from the thread in Get() or AskAgain(); must not wait.
+  using Ask = std::function<void(int provider, int64_t repetition, int64_t first_ordinal)>;
+  // Called when Get() begins (true) and ends (false) to wait.
+  using Waiting = std::function<void(bool begins)>;
+
+  PartitionSplits(std::vector<control::SplitRun> given, Ask ask, Waiting waiting);
+
+  // NotFound for an ordinal below what the assignment kept; Cancelled.
+  absl::StatusOr<std::optional<int64_t>> Get(int provider, int64_t repetition,
+                                             int64_t ordinal) override;
+
+  // What the dispatcher answered. What is known already is not taken twice; a
+  // run that leaves a gap is dropped and asked for again.
+  void Append(const control::SplitRun& run);
+  // Repeats the questions without an answer; for a session that was renewed.
+  void AskAgain();
+  // Every Get() that waits, or comes later, returns Cancelled.
+  void Cancel();
+
+ private:
+  using Source = std::pair<int, int64_t>;  // provider, repetition
+  struct List {
+    int64_t first = 0;  // ordinal of numbers.front()
+    std::vector<int64_t> numbers;
+    int64_t last_run = 0;  // its size
+    bool no_more = false;
+    bool asked = false;
+    int64_t end() const { return first + static_cast<int64_t>(numbers.size()); }
+  };
+
+  // False: not known yet.
+  bool TryGetLocked(int provider, int64_t repetition, int64_t ordinal,
+                    absl::StatusOr<std::optional<int64_t>>& answer);
+  // The ordinal to ask for now that `ordinal` is read, marked as asked; nullopt if none.
+  static std::optional<int64_t> QuestionAfter(List& list, int64_t ordinal);
+  bool AppendLocked(const control::SplitRun& run);  // false: a gap
+
+  const Ask ask_;
+  const Waiting waiting_;
+  std::mutex mu_;
+  std::condition_variable changed_;
+  std::map<Source, List> lists_;  // guarded by mu_
+  bool cancelled_ = false;        // guarded by mu_
+};
+
+}  // namespace penstock::worker

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dataplane/worker/permits.h"
+
+#include <future>
+
+#include "gtest/gtest.h"
+
+namespace penstock::worker {
+namespace {
+
+TEST(Permits, APauseLetsTheNextPartitionCompute) {
+  Permits permits(1);
+  Permit first(permits), second(permits);
+  ASSERT_TRUE(first.Take());
+  auto second_computes = std::async(std::launch::async, [&] { return second.Take(); });
+  first.Pause();
+  EXPECT_TRUE(second_computes.get());
+  auto first_again = std::async(std::launch::async, [&] { return first.Resume(); });
+  second.Pause();
+  EXPECT_TRUE(first_again.get());
+  first.Pause();  // balances nothing else: the destructor gives up what is left
+  EXPECT_TRUE(second.Resume());
+}
+
+TEST(Permits, PausesNest) {
+  Permits permits(1);
+  Permit first(permits), second(permits);
+  ASSERT_TRUE(first.Take());
+  first.Pause();
+  first.Pause();
+  EXPECT_TRUE(first.Resume());  // still paused once, so it does not wait
+  EXPECT_TRUE(second.Take());
+  second.Pause();
+  EXPECT_TRUE(first.Resume());
+}
+
+TEST(Permits, CancelEndsTheWait) {
+  Permits permits(1);
+  Permit first(permits), second(permits);
+  ASSERT_TRUE(first.Take());
+  auto waits = std::async(std::launch::async, [&] { return second.Take(); });
+  second.Cancel();
+  EXPECT_FALSE(waits.get());
+  EXPECT_FALSE(second.Take());
+}
+
+TEST(Permits, AClaimThatGoesAwayGivesItsPermitBack) {
+  Permits permits(1);
+  Permit second(permits);
+  {
+    Permit first(permits);
+    ASSERT_TRUE(first.Take());
+  }
+  EXPECT_TRUE(second.Take());
+}
+
+}  // namespace
+}  // namespace penstock::worker

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dataplane/worker/split_feed.h"
+
+#include <future>
+#include <thread>
+#include <tuple>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace penstock::worker {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using Question = std::tuple<int, int64_t, int64_t>;
+
+// A feed whose questions are written down and answered by the test.
+struct Feed {
+  explicit Feed(std::vector<control::SplitRun> given = {})
+      : splits(
+            std::move(given),
+            [this](int provider, int64_t repetition, int64_t first) {
+              std::lock_guard lock(mu);
+              questions.emplace_back(provider, repetition, first);
+            },
+            [this](bool begins) {
+              std::lock_guard lock(mu);
+              if (begins) ++waits;
+              asked.notify_all();
+            }) {}
+
+  void AwaitAWaiter() {
+    std::unique_lock lock(mu);
+    asked.wait(lock, [&] { return waits > 0; });
+  }
+  std::vector<Question> Asked() {
+    std::lock_guard lock(mu);
+    return questions;
+  }
+
+  std::mutex mu;
+  std::condition_variable asked;
+  int waits = 0;
+  std::vector<Question> questions;
+  PartitionSplits splits;
+};
+
+TEST(PartitionSplits, ReplaysWhatTheAssignmentGaveWithoutAsking) {
+  Feed feed(std::vector<control::SplitRun>{{.numbers = {7, 3, 9, 4}}});
+  EXPECT_EQ(**feed.splits.Get(0, 0, 0), 7);
+  EXPECT_EQ(**feed.splits.Get(0, 0, 1), 3);
+  EXPECT_EQ(**feed.splits.Get(0, 0, 0), 7);
+  EXPECT_THAT(feed.Asked(), ElementsAre(Question{0, 0, 4}));
+}
+
+TEST(PartitionSplits, AsksOnceWhenHalfTheLastBlockIsRead) {
+  Feed feed(std::vector<control::SplitRun>{{.numbers = {1, 2, 3, 4}}});
+  EXPECT_EQ(**feed.splits.Get(0, 0, 0), 1);
+  EXPECT_THAT(feed.Asked(), IsEmpty());
+  EXPECT_EQ(**feed.splits.Get(0, 0, 1), 2);
+  EXPECT_EQ(**feed.splits.Get(0, 0, 2), 3);
+  EXPECT_EQ(**feed.splits.Get(0, 0, 3), 4);
+  EXPECT_THAT(feed.Asked(), ElementsAre(Question{0, 0, 4}));
+  feed.splits.Append({.first_ordinal = 4, .numbers = {5}});
+  EXPECT_EQ(**feed.splits.Get(0, 0, 4), 5);
+  EXPECT_THAT(feed.Asked(), ElementsAre(Question{0, 0, 4}, Question{0, 0, 5}));
+}
+
+TEST(PartitionSplits, WaitsForTheAnswerAndTellsThatItWaits) {
+  Feed feed;
+  auto got = std::async(std::launch::async, [&] { return feed.splits.Get(1, 2, 0); });
+  feed.AwaitAWaiter();
+  EXPECT_THAT(feed.Asked(), ElementsAre(Question{1, 2, 0}));
+  feed.splits.Append({.provider = 1, .repetition = 2, .numbers = {42}, .no_more = true});
+  EXPECT_EQ(**got.get(), 42);
+  EXPECT_EQ(*feed.splits.Get(1, 2, 1), std::nullopt);
+  EXPECT_EQ(feed.Asked().size(), 1u);
+}
+
+TEST(PartitionSplits, TakesARepeatedAnswerOnceAndAsksForWhatAGapHides) {
+  Feed feed(std::vector<control::SplitRun>{{.numbers = {1}}});
+  ASSERT_TRUE(feed.splits.Get(0, 0, 0).ok());
+  feed.splits.Append({.first_ordinal = 3, .numbers = {9}});
+  EXPECT_THAT(feed.Asked(), ElementsAre(Question{0, 0, 1}, Question{0, 0, 1}));
+  feed.splits.Append({.first_ordinal = 1, .numbers = {2, 3}});
+  feed.splits.Append({.first_ordinal = 1, .numbers = {2, 3, 4}, .no_more = true});
+  EXPECT_EQ(**feed.splits.Get(0, 0, 3), 4);
+  EXPECT_EQ(*feed.splits.Get(0, 0, 4), std::nullopt);
+}
+
+TEST(PartitionSplits, RepeatsOpenQuestionsForARenewedSession) {
+  Feed feed(
+      std::vector<control::SplitRun>{{.numbers = {1}}, {.provider = 1, .numbers = {5, 6, 7}}});
+  ASSERT_TRUE(feed.splits.Get(0, 0, 0).ok());
+  ASSERT_TRUE(feed.splits.Get(1, 0, 0).ok());
+  feed.splits.AskAgain();
+  EXPECT_THAT(feed.Asked(), ElementsAre(Question{0, 0, 1}, Question{0, 0, 1}));
+}
+
+TEST(PartitionSplits, RefusesWhatWasRetiredByName) {
+  Feed feed(std::vector<control::SplitRun>{{.first_ordinal = 10, .numbers = {1, 2, 3, 4}}});
+  EXPECT_EQ(**feed.splits.Get(0, 0, 10), 1);
+  absl::Status early = feed.splits.Get(0, 0, 9).status();
+  EXPECT_EQ(early.code(), absl::StatusCode::kNotFound);
+  EXPECT_THAT(early.message(), ::testing::HasSubstr("from 10 on"));
+}
+
+TEST(PartitionSplits, CancelWakesWhoWaits) {
+  Feed feed;
+  auto got = std::async(std::launch::async, [&] { return feed.splits.Get(0, 0, 0); });
+  feed.AwaitAWaiter();
+  feed.splits.Cancel();
+  EXPECT_EQ(got.get().status().code(), absl::StatusCode::kCancelled);
+}
+
+}  // namespace
+}  // namespace penstock::worker
