@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the dispatcher decides about one iteration. Pure: a function takes the
+// record as it is, the desk (what is known besides and need not survive), and
+// what happened, and returns the changes and messages that follow. The caller
+// applies all changes at once, in order, under the same lock, journals them, and
+// sends the messages when the changes are durable. Messages to a peer that is
+// not connected are dropped: what matters is said again when it presents itself
+// or registers.
+//
+// Events that name an unknown partition or client, an older placement or another
+// incarnation decide nothing: they come from the past.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "absl/container/inlined_vector.h"
+#include "absl/types/span.h"
+#include "control/protocol/iteration_record.h"
+#include "control/protocol/messages.h"
+#include "control/protocol/rules.h"
+
+namespace penstock::protocol {
+
+struct Decision {
+  absl::InlinedVector<IterationChange, 3> changes;
+  std::vector<Message> messages;
+  bool empty() const { return changes.empty() && messages.empty(); }
+};
+
+// What a reader said of one partition since the dispatcher started.
+struct Heard {
+  Placement at;  // of the newest answer or report; none: nothing yet
+  IndexSet has;  // taken or landed
+};
+
+struct PartitionDesk {
+  std::optional<Index> ended;             // of this placement: the number of elements
+  absl::InlinedVector<Heard, 2> readers;  // parallel to the record's
+};
+
+// The volatile side. Kept in step with the record by the functions below, which
+// are the only ones to alter it.
+struct Desk {
+  absl::InlinedVector<PartitionDesk, 1> partitions;
+  absl::InlinedVector<bool, 2> present;  // parallel to the record's readers: has a stream
+  Broken broken = Broken::kNone;
+};
+
+// The desk of a dispatcher that has just started: nothing was heard, nobody is
+// present. Collecting goes on under the same placements as clients present
+// themselves.
+Desk OpenDesk(const IterationRecord& record, Broken broken = Broken::kNone);
+
+// --- Clients -------------------------------------------------------------------
+
+// A client opens its stream: joins, comes back, or takes up its session from a
+// state. Welcome, then fences and the end as they apply; or Refused.
+Decision OnPresents(const IterationRecord& record, Desk& desk, const Presents& presents);
+// Its stream ended; the session goes on.
+void OnDisconnects(const IterationRecord& record, Desk& desk, ClientId client);
+// An answer to a fence or a report.
+Decision OnReport(const IterationRecord& record, Desk& desk, ClientId client,
+                  Incarnation incarnation, const Report& report);
+// CommitDone when the state is journaled.
+Decision OnCommit(const IterationRecord& record, Desk& desk, ClientId client,
+                  Incarnation incarnation, const Commit& commit);
+// A clean stop: what it took is kept under KeepPolicy::kTaken, its last
+// committed state otherwise; the rest goes to others. LeaveDone when journaled.
+Decision OnLeave(const IterationRecord& record, Desk& desk, ClientId client,
+                 Incarnation incarnation, const Leave& leave);
+// Declared dead: its lease has run out (it returns no elements any more by its
+// own clock) or its process is gone.
+Decision OnReaderDead(const IterationRecord& record, Desk& desk, ClientId client);
+
+// --- Workers -------------------------------------------------------------------
+
+// It opens its stream, with the placements it has. What was sent to it and never
+// arrived is placed anew; what it should not have is taken from it.
+Decision OnWorkerRegisters(const IterationRecord& record, Desk& desk, WorkerId worker,
+                           absl::Span<const Held> held);
+// Declared dead, or drains: all its partitions are placed anew.
+Decision OnWorkerGone(const IterationRecord& record, Desk& desk, WorkerId worker);
+// One partition is to move, for balance.
+Decision OnRelieve(const IterationRecord& record, Desk& desk, PartitionId partition);
+// Everything outside skip was sent and nothing is in doubt; `end` elements.
+Decision OnEnded(const IterationRecord& record, Desk& desk, WorkerId worker, PartitionId partition,
+                 Placement placement, Index end);
+// A position of a placement. Journaled once nothing before the first index not
+// kept needs an older one; those no longer needed are retired.
+Decision OnBookmark(const IterationRecord& record, Desk& desk, WorkerId worker,
+                    PartitionId partition, Placement placement, const Bookmark& bookmark);
+
+// --- Placing -------------------------------------------------------------------
+
+// One more partition (its number is the next one). Nothing once closed.
+Decision OpenPartition(const IterationRecord& record, Desk& desk);
+// Partitions whose answers are complete: a policy may choose a worker for them.
+std::vector<PartitionId> Assignable(const IterationRecord& record, const Desk& desk);
+// REQUIRES: `partition` is assignable.
+Decision AssignTo(const IterationRecord& record, Desk& desk, PartitionId partition,
+                  WorkerId worker);
+
+// What is owed after closing is given up (job_gc_timeout); nothing if not closed.
+Decision GiveUp(const IterationRecord& record, Desk& desk);
+
+}  // namespace penstock::protocol

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the dispatcher journals of one iteration, and the only door to it.
+// Words and rules: docs/exactly_once.md.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+
+#include "absl/container/inlined_vector.h"
+#include "control/protocol/index_set.h"
+#include "penstock/ids.h"
+
+namespace penstock::protocol {
+
+// When an element is in a reader's history for good. Fixed for a job.
+enum class KeepPolicy : uint8_t {
+  kTaken = 0,      // once the dispatcher has journaled that it was taken
+  kCommitted = 1,  // once it is in a committed state
+};
+
+enum class Standing : uint8_t { kLiving, kLeft, kDead };
+
+// One set per partition; [0] is partition 1. Shorter than the partitions: the
+// rest is empty.
+using Holdings = absl::InlinedVector<IndexSet, 1>;
+
+// The set of `partition`, or an empty one.
+const IndexSet& Of(const Holdings& holdings, PartitionId partition);
+IndexSet& At(Holdings& holdings, PartitionId partition);  // grows `holdings`
+// Whether each set of `a` contains that of `b`; whether all are equal.
+bool Contains(const Holdings& a, const Holdings& b);
+bool Equal(const Holdings& a, const Holdings& b);
+
+// A saved position of a partition: what a runner needs to go on at `index`.
+struct Bookmark {
+  Index index;
+  std::string bytes;
+  friend bool operator==(const Bookmark&, const Bookmark&) = default;
+};
+
+struct PartitionRecord {
+  Placement placement{1};
+  WorkerId worker;                             // none: collecting answers for `placement`
+  absl::InlinedVector<Bookmark, 1> bookmarks;  // ascending
+  std::optional<Index> end;                    // number of elements; known once closed
+  bool collecting() const { return !worker; }
+  friend bool operator==(const PartitionRecord&, const PartitionRecord&) = default;
+};
+
+// A client's session on the iteration.
+struct ReaderRecord {
+  ClientId client;
+  Incarnation incarnation;
+  Standing standing = Standing::kLiving;
+  bool told_end = false;  // `final` is all it will ever have; it is fenced no more
+  Holdings kept;          // in its history whatever happens to it
+  Holdings final;         // taken or landed when it was told the end
+  bool reads() const { return standing == Standing::kLiving && !told_end; }
+  friend bool operator==(const ReaderRecord&, const ReaderRecord&) = default;
+};
+
+struct IterationRecord {
+  KeepPolicy keep = KeepPolicy::kTaken;
+  absl::InlinedVector<PartitionRecord, 1> partitions;  // [0] is partition 1
+  absl::InlinedVector<ReaderRecord, 2> readers;        // in the order they joined
+  bool closed = false;                                 // the end may be told
+  bool finished = false;  // all is kept, or given up by name; nothing changes any more
+
+  const PartitionRecord& partition(PartitionId id) const { return partitions[id.value() - 1]; }
+  PartitionRecord& partition(PartitionId id) { return partitions[id.value() - 1]; }
+  bool Has(PartitionId id) const { return id && id.value() <= partitions.size(); }
+  // Position in `readers`; nullopt for a client that never joined.
+  std::optional<size_t> FindReader(ClientId client) const;
+  friend bool operator==(const IterationRecord&, const IterationRecord&) = default;
+};
+
+// --- Changes -------------------------------------------------------------------
+
+struct PartitionOpened {
+  PartitionId partition;
+};  // the next number
+struct PlacementRaised {
+  PartitionId partition;
+  Placement placement;
+};
+struct PartitionAssigned {
+  PartitionId partition;
+  Placement placement;
+  WorkerId worker;
+};
+struct BookmarkKept {
+  PartitionId partition;
+  Bookmark bookmark;
+};
+// All bookmarks below `below` (one at or above it stays).
+struct BookmarksRetired {
+  PartitionId partition;
+  Index below;
+};
+struct ReaderJoined {
+  ClientId client;
+  Incarnation incarnation;
+};
+// A new process takes up the session with what its state contains; a dead or
+// departed one lives again.
+struct ReaderReplaced {
+  ClientId client;
+  Incarnation incarnation;
+  Holdings kept;
+};
+struct ReaderKept {
+  ClientId client;
+  PartitionId partition;
+  IndexSet added;
+};
+struct ReaderGone {
+  ClientId client;
+  Standing standing;
+};  // kLeft or kDead
+struct ReaderEnded {
+  ClientId client;
+  Holdings final;
+};
+struct IterationClosed {
+  absl::InlinedVector<Index, 1> ends;
+};  // by partition
+struct IterationReopened {};
+struct IterationFinished {};
+
+using IterationChange =
+    std::variant<PartitionOpened, PlacementRaised, PartitionAssigned, BookmarkKept,
+                 BookmarksRetired, ReaderJoined, ReaderReplaced, ReaderKept, ReaderGone,
+                 ReaderEnded, IterationClosed, IterationReopened, IterationFinished>;
+
+// The only way to alter a record. Aborts on a change that no desk decides
+// (unknown partition or client, a placement that does not rise): check changes
+// read from outside with Fits first.
+void Apply(IterationRecord& record, const IterationChange& change);
+bool Fits(const IterationRecord& record, const IterationChange& change);
+
+// --- What follows from a record --------------------------------------------------
+
+// In somebody's history whatever happens.
+IndexSet Kept(const IterationRecord& record, PartitionId partition);
+// Of a closed iteration: what would have to be delivered again if every reader
+// died now. Empty in all partitions: finished.
+IndexSet Owed(const IterationRecord& record, PartitionId partition);
+
+}  // namespace penstock::protocol

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// The client's side of one partition. A value; one thread at a time.
+#pragma once
+
+#include <optional>
+
+#include "control/protocol/messages.h"
+#include "control/protocol/rules.h"
+
+namespace penstock::protocol {
+
+enum class Landing : uint8_t {
+  kAccepted,      // hand it to the reader
+  kOldPlacement,  // drop it: the partition moved, its index comes again elsewhere
+  kAlreadyHere,   // drop it: this client has it
+};
+
+class Receiver {
+ public:
+  // `taken`: what the state that the process took up contains.
+  explicit Receiver(PartitionId partition, IndexSet taken = {}, Broken broken = Broken::kNone);
+
+  PartitionId partition() const { return partition_; }
+  Placement lowest() const { return lowest_; }  // accepted
+  const IndexSet& taken() const { return taken_; }
+  const IndexSet& landed() const { return landed_; }  // not taken yet
+
+  // --- Elements ---
+
+  Landing OnElement(Placement placement, Index index);
+  // Next() returned it. REQUIRES: landed() has it.
+  void OnTaken(Index index);
+  // Taken or landed: for a worker whose earlier link broke.
+  IndexSet Has() const;
+
+  // --- The dispatcher ---
+
+  // Sets the lowest placement accepted and says what is here; both in one step,
+  // with no element landing in between. Send the answer even if it says nothing
+  // new. An older fence than the lowest is answered for the lowest.
+  Report OnFence(Placement placement);
+  // From Welcome.
+  void OnWelcome(Placement placement);
+  // What was not said since the client last presented itself; nullopt: nothing.
+  // The caller sends what it gets.
+  std::optional<Report> News();
+  // The stream to the dispatcher is new: everything is news again, and at least
+  // one report is owed.
+  void OnPresented();
+
+ private:
+  friend struct ReceiverView;  // tests/control/protocol: packs it into a state
+  Report Say();
+
+  PartitionId partition_;
+  Broken broken_;
+  bool owes_report_ = true;
+  Placement lowest_{1};
+  IndexSet taken_;
+  IndexSet landed_;
+  IndexSet unsaid_taken_;   // of taken_
+  IndexSet unsaid_landed_;  // of landed_
+};
+
+}  // namespace penstock::protocol
