@@ -9,7 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "control/protocol/messages.h"
+#include "control/protocol/session_messages.h"
 #include "control/rpc/session.h"
 
 namespace penstock::control {

@@ -1,0 +1,516 @@
+// SPDX-License-Identifier: Apache-2.0
+// What dispatcher, workers and clients say to each other, as plain values: what
+// the state machines beside this file (messages.h, about one iteration) need,
+// with the addresses, tokens and definitions around it. How they look on the
+// wire: docs/protocol.md; why they suffice: docs/exactly_once.md.
+//
+// A worker and each client session hold one stream to the dispatcher. "Up" is
+// what they send, "down" what the dispatcher sends. Every message may be lost
+// with its stream; whoever reconnects says Hello and gets everything that is in
+// force again, so each message is written to be safe when it is repeated.
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "control/protocol/index_set.h"
+#include "penstock/distribute.h"
+#include "penstock/ids.h"
+#include "penstock/spec.h"
+
+namespace penstock::control {
+
+// --- Pieces --------------------------------------------------------------------
+
+// The control protocol this release speaks: any version in [min, max].
+struct VersionRange {
+  uint32_t min = 1;
+  uint32_t max = 1;
+  friend bool operator==(const VersionRange&, const VersionRange&) = default;
+};
+
+// A partition of any iteration.
+struct PartitionKey {
+  IterationId iteration;
+  PartitionId partition;
+  friend auto operator<=>(const PartitionKey&, const PartitionKey&) = default;
+};
+
+// A partition under one assignment.
+struct PlacedPartition {
+  IterationId iteration;
+  PartitionId partition;
+  Placement placement;
+  friend auto operator<=>(const PlacedPartition&, const PlacedPartition&) = default;
+};
+
+// A transport a worker offers; the dispatcher passes it on unread.
+struct TransferOffer {
+  std::string protocol;
+  std::string address;
+  std::string compatibility;
+  friend bool operator==(const TransferOffer&, const TransferOffer&) = default;
+};
+
+// Splits of one provider and repetition that belong to a partition: numbers[i]
+// is its split number `first_ordinal + i`.
+struct SplitRun {
+  int32_t provider = 0;
+  int64_t repetition = 0;
+  int64_t first_ordinal = 0;
+  std::vector<int64_t> numbers;
+  bool no_more = false;  // nothing follows the last of `numbers`
+  friend bool operator==(const SplitRun&, const SplitRun&) = default;
+};
+
+// A client's session as a worker may serve it.
+struct Reader {
+  ClientId client;
+  Incarnation incarnation;
+  friend auto operator<=>(const Reader&, const Reader&) = default;
+};
+
+// A set of indices of one partition of the session's iteration.
+struct PartitionIndices {
+  PartitionId partition;
+  IndexSet indices;
+  friend bool operator==(const PartitionIndices&, const PartitionIndices&) = default;
+};
+
+// What a client has of a partition, as far as it is new since the stream was
+// opened (protocol::Receiver makes it).
+struct PartitionReport {
+  PartitionId partition;
+  Placement placement;  // the lowest that the client accepts
+  IndexSet taken;       // returned by Next()
+  IndexSet landed;      // received and not yet returned
+  friend bool operator==(const PartitionReport&, const PartitionReport&) = default;
+};
+
+// --- Datasets and jobs (unary) -----------------------------------------------------
+
+// A repeated request with the same number from the same process gets the same
+// answer, also from a restarted dispatcher. Zero: not repeatable.
+struct RequestId {
+  Incarnation incarnation;
+  uint64_t counter = 0;
+  friend auto operator<=>(const RequestId&, const RequestId&) = default;
+};
+
+// Fingerprint of one node of a dataset, in topological order.
+struct NodeFingerprint {
+  std::string name;
+  uint64_t fingerprint = 0;
+  friend bool operator==(const NodeFingerprint&, const NodeFingerprint&) = default;
+};
+
+// One source that can be divided; providers are numbered by their place.
+struct SplitProvider {
+  std::string node;
+  int64_t count = 0;  // splits of one repetition
+  bool shuffled = false;
+  std::optional<uint64_t> seed;    // of the permutation; else from the iteration's seed
+  std::vector<std::string> files;  // of a source of files: in split order
+  friend bool operator==(const SplitProvider&, const SplitProvider&) = default;
+};
+
+// What the dispatcher reads of a dataset; the definition is a sealed envelope.
+struct DatasetSummary {
+  uint64_t fingerprint = 0;
+  uint64_t spec_fingerprint = 0;
+  std::string spec_text;  // as Spec::ToString() prints it
+  Cardinality cardinality = kUnknown;
+  std::vector<NodeFingerprint> nodes;
+  std::vector<SplitProvider> plan;  // resolved where the files are
+  friend bool operator==(const DatasetSummary&, const DatasetSummary&) = default;
+};
+
+struct RegisterDatasetRequest {
+  RequestId request;
+  std::string dataset_id;  // empty: chosen by the dispatcher
+  bool replace = false;    // take the place of another definition under dataset_id
+  std::string definition;
+  DatasetSummary summary;
+};
+
+struct RegisterDatasetAnswer {
+  std::string dataset_id;
+  bool existed = false;  // an equal definition had this id
+  friend bool operator==(const RegisterDatasetAnswer&, const RegisterDatasetAnswer&) = default;
+};
+
+struct GetDatasetAnswer {
+  std::string dataset_id;
+  std::string definition;
+  DatasetSummary summary;
+};
+
+struct GetOrCreateJobRequest {
+  RequestId request;
+  std::string name;    // empty: a job of this request's own
+  std::string run_id;  // a finished name may be asked for again under another
+  std::string dataset_id;
+  ShardingPolicy mode = ShardingPolicy::kOff;
+  Keep keep = Keep::kTaken;
+  std::optional<uint64_t> seed;  // not given: drawn by the dispatcher, and journaled
+};
+
+struct JobAnswer {
+  JobId job;
+  std::string name;   // also of an anonymous job
+  std::string token;  // authorises its data links
+  std::string dataset_id;
+  uint64_t seed = 0;
+  bool existed = false;
+  friend bool operator==(const JobAnswer&, const JobAnswer&) = default;
+};
+
+struct DatasetStatus {
+  std::string dataset_id;
+  uint64_t fingerprint = 0;
+  std::string spec_text;
+  Cardinality cardinality = kUnknown;
+  int64_t definition_bytes = 0;
+};
+
+struct PartitionStatus {
+  PartitionId partition;
+  Placement placement;
+  WorkerId worker;  // none while it is being moved or waits for a worker
+  bool ended = false;
+  int64_t elements = -1;  // its last index + 1, once it ended
+  int64_t splits_given = 0;
+  int64_t taken = 0;      // known to be taken, by all clients
+  int64_t kept = 0;       // in histories for good
+  std::string waits_for;  // why it is not placed; empty if it is
+};
+
+struct IterationStatus {
+  IterationId iteration;
+  int64_t repetition = 0;
+  bool closed = false;    // clients see the end
+  bool finished = false;  // all is kept
+  std::vector<Reader> readers;
+  std::vector<PartitionStatus> partitions;
+  std::string owed;  // what is left to nobody; empty if nothing
+};
+
+enum class JobPhase : uint8_t { kActive = 0, kFinished = 1, kCancelled = 2 };
+
+struct JobStatus {
+  JobId job;
+  std::string name;
+  std::string run_id;
+  std::string dataset_id;
+  ShardingPolicy mode = ShardingPolicy::kOff;
+  Keep keep = Keep::kTaken;
+  uint64_t seed = 0;
+  JobPhase phase = JobPhase::kActive;
+  std::vector<IterationStatus> iterations;
+};
+
+struct WorkerStatus {
+  WorkerId worker;
+  std::string address;
+  int32_t permits = 0;
+  int32_t partitions = 0;
+  bool draining = false;
+  bool connected = false;
+  absl::Duration silent_for;  // since its last heartbeat
+};
+
+struct DispatcherStatus {
+  Term term;
+  VersionRange version;
+  std::string release;  // "0.1.0"
+  std::string journal;  // "memory", "sqlite:<path>"
+  uint64_t journal_sequence = 0;
+  std::vector<DatasetStatus> datasets;
+  std::vector<JobStatus> jobs;
+  std::vector<WorkerStatus> workers;
+};
+
+// --- Client up ---------------------------------------------------------------------
+
+// First message of a session's stream, also of each new one after a break. The
+// client draws its id at random when its first session starts and keeps it in
+// its states.
+struct ClientHello {
+  JobId job;
+  int64_t repetition = 0;
+  ClientId client;
+  Incarnation incarnation;
+  // A restarted process: what the state it took up contains of this repetition.
+  // The same in every hello of this incarnation.
+  std::optional<std::vector<PartitionIndices>> state;
+  friend bool operator==(const ClientHello&, const ClientHello&) = default;
+};
+
+// At the interval Welcome names, and answered: the session's lease runs from
+// the moment the last answered one was *sent*.
+struct ClientHeartbeat {
+  uint64_t counter = 0;
+  friend bool operator==(const ClientHeartbeat&, const ClientHeartbeat&) = default;
+};
+
+// Answers Fence: from now on nothing below `placement` lands or counts.
+struct FenceAnswer {
+  PartitionReport report;
+  friend bool operator==(const FenceAnswer&, const FenceAnswer&) = default;
+};
+
+// What is new since the last report; with heartbeats, at once after
+// ReportAtOnce. After each Welcome everything is new: one of all partitions.
+struct Report {
+  std::vector<PartitionReport> partitions;
+  friend bool operator==(const Report&, const Report&) = default;
+};
+
+// A state is durable at the trainer. Covers all repetitions it contains, kept
+// in one step. Answered by Committed.
+struct Commit {
+  struct OfRepetition {
+    int64_t repetition = 0;
+    std::vector<PartitionIndices> kept;
+    friend bool operator==(const OfRepetition&, const OfRepetition&) = default;
+  };
+  int64_t number = 0;  // greater than that of any earlier commit of this client
+  std::vector<OfRepetition> repetitions;
+  friend bool operator==(const Commit&, const Commit&) = default;
+};
+
+// The session ends on purpose; what it took is kept. Answered by Left. Under
+// Keep::kCommitted only once all it took is committed, or to give up coming back.
+struct Leave {
+  std::vector<PartitionIndices> taken;
+  friend bool operator==(const Leave&, const Leave&) = default;
+};
+
+using ClientUp = std::variant<ClientHello, ClientHeartbeat, FenceAnswer, Report, Commit, Leave>;
+
+// --- Client down -------------------------------------------------------------------
+
+// Accept nothing below `placement` any more, in the same step fix what you have,
+// and say it. Repeated until answered.
+struct Fence {
+  PartitionId partition;
+  Placement placement;
+  friend bool operator==(const Fence&, const Fence&) = default;
+};
+
+// Answers ClientHello; a Membership follows.
+struct Welcome {
+  IterationId iteration;
+  Term term;
+  std::string token;
+  uint64_t seed = 0;
+  Keep keep = Keep::kTaken;
+  ShardingPolicy mode = ShardingPolicy::kOff;
+  absl::Duration heartbeat_interval;
+  absl::Duration lease;           // client_timeout
+  std::vector<Fence> placements;  // all partitions: accept nothing below
+  friend bool operator==(const Welcome&, const Welcome&) = default;
+};
+
+struct ClientHeartbeatAnswer {
+  uint64_t counter = 0;
+  friend bool operator==(const ClientHeartbeatAnswer&, const ClientHeartbeatAnswer&) = default;
+};
+
+// All partitions and the workers that have them, whole, at each change.
+struct Membership {
+  struct Partition {
+    PartitionId partition;
+    Placement placement;
+    WorkerId worker;  // none while it is being moved
+    friend bool operator==(const Partition&, const Partition&) = default;
+  };
+  struct Worker {
+    WorkerId worker;
+    std::string address;
+    std::vector<TransferOffer> offers;
+    friend bool operator==(const Worker&, const Worker&) = default;
+  };
+  uint64_t version = 0;  // grows within a term
+  std::vector<Partition> partitions;
+  std::vector<Worker> workers;
+  friend bool operator==(const Membership&, const Membership&) = default;
+};
+
+// The last split has been given: report each change at once from now on.
+struct ReportAtOnce {
+  friend bool operator==(const ReportAtOnce&, const ReportAtOnce&) = default;
+};
+
+struct Committed {
+  int64_t number = 0;
+  friend bool operator==(const Committed&, const Committed&) = default;
+};
+
+// Nothing new will come: the session ends when what has landed is taken.
+struct End {
+  friend bool operator==(const End&, const End&) = default;
+};
+
+struct Left {
+  friend bool operator==(const Left&, const Left&) = default;
+};
+
+// Reading cannot go on: job cancelled, session declared dead, state refused,
+// pipeline broken. The stream closes behind it; do not reconnect.
+struct SessionError {
+  absl::Status status;
+  friend bool operator==(const SessionError&, const SessionError&) = default;
+};
+
+using ClientDown = std::variant<Welcome, ClientHeartbeatAnswer, Membership, Fence, ReportAtOnce,
+                                Committed, End, Left, SessionError>;
+
+// --- Worker up ---------------------------------------------------------------------
+
+struct WorkerHello {
+  WorkerId worker;  // random, new in every process
+  VersionRange version;
+  std::string address;
+  std::vector<TransferOffer> offers;
+  std::vector<std::string> tags;
+  int32_t permits = 1;
+  std::vector<PlacedPartition> held;  // what it works on (a broken stream)
+  friend bool operator==(const WorkerHello&, const WorkerHello&) = default;
+};
+
+struct WorkerHeartbeat {
+  uint64_t counter = 0;
+  friend bool operator==(const WorkerHeartbeat&, const WorkerHeartbeat&) = default;
+};
+
+// Asks for the splits from `first_ordinal` on. Repeated after a reconnect; what
+// was given stays given.
+struct SplitRequest {
+  PlacedPartition of;
+  int32_t provider = 0;
+  int64_t repetition = 0;
+  int64_t first_ordinal = 0;
+  int32_t wanted = 1;  // the dispatcher may give fewer, at least one
+  friend bool operator==(const SplitRequest&, const SplitRequest&) = default;
+};
+
+// The first split of a provider that a replay from a bookmark still needs.
+struct SplitMark {
+  int32_t provider = 0;
+  int64_t repetition = 0;
+  int64_t ordinal = 0;
+  friend bool operator==(const SplitMark&, const SplitMark&) = default;
+};
+
+// A saved position: a replay from it yields `index` first.
+struct Bookmark {
+  PlacedPartition of;
+  Index index = 0;
+  std::string position;
+  std::vector<SplitMark> splits;  // may be empty: nothing is known
+  friend bool operator==(const Bookmark&, const Bookmark&) = default;
+};
+
+// Everything outside `skip` has been sent and nothing is in doubt.
+struct Ended {
+  PlacedPartition of;
+  Index elements = 0;  // last index + 1
+  friend bool operator==(const Ended&, const Ended&) = default;
+};
+
+// The partition cannot be run at all here (not: an error of one element).
+struct PartitionFailed {
+  PlacedPartition of;
+  absl::Status status;
+  friend bool operator==(const PartitionFailed&, const PartitionFailed&) = default;
+};
+
+// SIGTERM: give my partitions to others, then say Drained.
+struct Drain {
+  friend bool operator==(const Drain&, const Drain&) = default;
+};
+
+// The worker stops; whatever it still has is lost with it.
+struct WorkerLeave {
+  friend bool operator==(const WorkerLeave&, const WorkerLeave&) = default;
+};
+
+using WorkerUp = std::variant<WorkerHello, WorkerHeartbeat, SplitRequest, Bookmark, Ended,
+                              PartitionFailed, Drain, WorkerLeave>;
+
+// --- Worker down -------------------------------------------------------------------
+
+struct WorkerWelcome {
+  Term term;
+  absl::Duration heartbeat_interval;
+  friend bool operator==(const WorkerWelcome&, const WorkerWelcome&) = default;
+};
+
+struct WorkerHeartbeatAnswer {
+  uint64_t counter = 0;
+  friend bool operator==(const WorkerHeartbeatAnswer&, const WorkerHeartbeatAnswer&) = default;
+};
+
+// Run this partition. Taken only if its placement is higher than the one held;
+// the same placement again changes nothing.
+struct Assign {
+  PlacedPartition of;
+  JobId job;
+  std::string token;
+  std::string dataset_id;
+  uint64_t dataset_fingerprint = 0;  // key of the worker's cache of definitions
+  ShardingPolicy mode = ShardingPolicy::kOff;
+  int64_t repetition = 0;
+  uint64_t seed = 0;  // of the iteration; the partition's own below the cut is derived from both
+  IndexSet skip;
+  Index bookmark_index = 0;  // where `bookmark` stands; 0 and empty: the start
+  std::string bookmark;
+  std::vector<SplitRun> splits;  // given already, from each provider's first retained ordinal on
+  std::vector<Reader> readers;
+  friend bool operator==(const Assign&, const Assign&) = default;
+};
+
+// Serve this reader too. Ignored for another placement than the held; there is no
+// RemoveReader, because the partition is placed anew whenever a reader goes.
+struct AddReader {
+  PlacedPartition of;
+  Reader reader;
+  friend bool operator==(const AddReader&, const AddReader&) = default;
+};
+
+// Stop working on it, at this placement or a lower one.
+struct Unassign {
+  PlacedPartition of;
+  friend bool operator==(const Unassign&, const Unassign&) = default;
+};
+
+// Answers SplitRequest. No numbers and not no_more does not happen.
+struct Splits {
+  PlacedPartition of;
+  SplitRun run;
+  friend bool operator==(const Splits&, const Splits&) = default;
+};
+
+// All partitions are placed elsewhere; the worker may exit.
+struct Drained {
+  friend bool operator==(const Drained&, const Drained&) = default;
+};
+
+// The worker is not wanted: declared dead, another version. The stream closes
+// behind it; a worker declared dead starts again under a new WorkerId.
+struct WorkerRefused {
+  absl::Status status;
+  friend bool operator==(const WorkerRefused&, const WorkerRefused&) = default;
+};
+
+using WorkerDown = std::variant<WorkerWelcome, WorkerHeartbeatAnswer, Assign, AddReader, Unassign,
+                                Splits, Drained, WorkerRefused>;
+
+}  // namespace penstock::control
