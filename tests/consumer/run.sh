@@ -1,0 +1,22 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Installs the build into a new folder and builds and runs a project outside the
+# tree against it, by CMake (static and shared) and by pkg-config.
+#   run.sh BUILD_FOLDER
+set -euo pipefail
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+cmake --install "$1" --prefix "$folder/prefix" --strip >/dev/null
+cp -r "$here" "$folder/consumer"
+cmake -S "$folder/consumer" -B "$folder/build" -G Ninja -DCMAKE_BUILD_TYPE=Release \
+  -DCMAKE_PREFIX_PATH="$folder/prefix" >/dev/null
+cmake --build "$folder/build"
+"$folder/build/with_static"
+libraries=$(dirname "$(find "$folder/prefix" -name 'libpenstock.so' | head -n 1)")
+LD_LIBRARY_PATH=$libraries "$folder/build/with_shared"
+export PKG_CONFIG_PATH=$libraries/pkgconfig
+# shellcheck disable=SC2046  # flags are words
+c++ -std=c++20 "$here/main.cc" $(pkg-config --cflags --libs penstock) -o "$folder/with_pkg_config"
+LD_LIBRARY_PATH=$libraries "$folder/with_pkg_config"
+"$folder/prefix/bin/penstock" version
