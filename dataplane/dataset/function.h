@@ -25,14 +25,14 @@ namespace penstock {
 struct OpDef {
   std::string op;
   Attrs attrs;
-  std::vector<uint32_t> inputs;       // numbers of values
-  std::vector<TensorSpec> outputs;    // inferred when traced, checked when parsed
+  std::vector<uint32_t> inputs;     // numbers of values
+  std::vector<TensorSpec> outputs;  // inferred when traced, checked when parsed
 };
 
 struct FunctionDef {
   Spec input;
   std::vector<OpDef> ops;
-  std::vector<uint32_t> results;      // numbers of values, in the order of output.leaves()
+  std::vector<uint32_t> results;  // numbers of values, in the order of output.leaves()
   Spec output;
   bool deterministic = true;
 };
@@ -57,7 +57,7 @@ absl::Status CheckFunction(const FunctionDef& function);
 struct RandomKey {
   uint64_t seed = 0;
   uint64_t repetition = 0;
-  uint64_t partition = 0;   // 0 above the point where data is divided
+  uint64_t partition = 0;  // 0 above the point where data is divided
   uint32_t node = 0;
   uint64_t element = 0;
 };
