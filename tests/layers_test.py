@@ -16,7 +16,7 @@ import tempfile
 OPEN = {"include", "control/env", "control/observe"}
 ALLOWED = {
     "include": set(),
-    "control/proto": set(),
+    "control/proto": {"control/protocol"},
     "control/env": {"include"},
     "control/observe": {"include"},
     "control/protocol": {"include"},

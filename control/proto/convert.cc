@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "control/proto/convert.h"
+
+#include <limits>
+
+namespace penstock::control {
+
+void ToWire(const absl::Status& from, wire::Status* to) {
+  to->set_code(static_cast<int>(from.code()));
+  to->set_message(std::string(from.message()));
+}
+
+absl::Status FromWire(const wire::Status& from) {
+  if (from.code() == 0) return absl::OkStatus();
+  if (from.code() < 0 || from.code() > 16) {
+    return absl::UnknownError(absl::StrCat(from.message(), " (code ", from.code(), ")"));
+  }
+  return absl::Status(static_cast<absl::StatusCode>(from.code()), from.message());
+}
+
+void ToWire(const IndexSet& from, wire::IndexSet* to) {
+  Index end = 0;
+  for (const IndexSet::Interval& interval : from.intervals()) {
+    to->add_gaps_and_lengths(static_cast<uint64_t>(interval.begin - end));
+    to->add_gaps_and_lengths(static_cast<uint64_t>(interval.end - interval.begin));
+    end = interval.end;
+  }
+}
+
+absl::StatusOr<IndexSet> FromWire(const wire::IndexSet& from) {
+  if (from.gaps_and_lengths_size() % 2 != 0) {
+    return absl::InvalidArgumentError("a set of indices ends between a gap and its length");
+  }
+  IndexSet set;
+  uint64_t end = 0;
+  constexpr uint64_t kMost = std::numeric_limits<Index>::max();
+  for (int i = 0; i < from.gaps_and_lengths_size(); i += 2) {
+    const uint64_t gap = from.gaps_and_lengths(i);
+    const uint64_t length = from.gaps_and_lengths(i + 1);
+    if (gap > kMost - end || length == 0 || length > kMost - end - gap) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("a set of indices has a wrong interval number ", i / 2));
+    }
+    const uint64_t begin = end + gap;
+    end = begin + length;
+    set.Add(static_cast<Index>(begin), static_cast<Index>(end));
+  }
+  return set;
+}
+
+void ToWire(const VersionRange& from, wire::VersionRange* to) {
+  to->set_min(from.min);
+  to->set_max(from.max);
+}
+
+VersionRange FromWire(const wire::VersionRange& from) {
+  return {.min = from.min(), .max = from.max()};
+}
+
+void ToWire(const PlacedPartition& from, wire::PlacedPartition* to) {
+  to->set_iteration(from.iteration.value());
+  to->set_partition(from.partition.value());
+  to->set_placement(from.placement.value());
+}
+
+PlacedPartition FromWire(const wire::PlacedPartition& from) {
+  return {IterationId(from.iteration()), PartitionId(from.partition()),
+          Placement(from.placement())};
+}
+
+void ToWire(const TransferOffer& from, wire::TransferOffer* to) {
+  to->set_protocol(from.protocol);
+  to->set_address(from.address);
+  to->set_compatibility(from.compatibility);
+}
+
+TransferOffer FromWire(const wire::TransferOffer& from) {
+  return {from.protocol(), from.address(), from.compatibility()};
+}
+
+void ToWire(const SplitRun& from, wire::SplitRun* to) {
+  to->set_provider(from.provider);
+  to->set_repetition(from.repetition);
+  to->set_first_ordinal(from.first_ordinal);
+  to->mutable_numbers()->Add(from.numbers.begin(), from.numbers.end());
+  to->set_no_more(from.no_more);
+}
+
+absl::StatusOr<SplitRun> FromWire(const wire::SplitRun& from) {
+  if (from.provider() < 0 || from.repetition() < 0 || from.first_ordinal() < 0) {
+    return absl::InvalidArgumentError("a run of splits with a negative number");
+  }
+  return SplitRun{.provider = from.provider(),
+                  .repetition = from.repetition(),
+                  .first_ordinal = from.first_ordinal(),
+                  .numbers = {from.numbers().begin(), from.numbers().end()},
+                  .no_more = from.no_more()};
+}
+
+void ToWire(const Reader& from, wire::Reader* to) {
+  to->set_client(from.client.value());
+  to->set_incarnation(from.incarnation.value());
+}
+
+Reader FromWire(const wire::Reader& from) {
+  return {ClientId(from.client()), Incarnation(from.incarnation())};
+}
+
+void ToWire(const PartitionIndices& from, wire::PartitionIndices* to) {
+  to->set_partition(from.partition.value());
+  ToWire(from.indices, to->mutable_indices());
+}
+
+absl::StatusOr<PartitionIndices> FromWire(const wire::PartitionIndices& from) {
+  ASSIGN_OR_RETURN(IndexSet indices, FromWire(from.indices()));
+  return PartitionIndices{PartitionId(from.partition()), std::move(indices)};
+}
+
+void ToWire(const PartitionReport& from, wire::PartitionReport* to) {
+  to->set_partition(from.partition.value());
+  to->set_placement(from.placement.value());
+  ToWire(from.taken, to->mutable_taken());
+  ToWire(from.landed, to->mutable_landed());
+}
+
+absl::StatusOr<PartitionReport> FromWire(const wire::PartitionReport& from) {
+  ASSIGN_OR_RETURN(IndexSet taken, FromWire(from.taken()));
+  ASSIGN_OR_RETURN(IndexSet landed, FromWire(from.landed()));
+  return PartitionReport{PartitionId(from.partition()), Placement(from.placement()),
+                         std::move(taken), std::move(landed)};
+}
+
+void ToWire(const RequestId& from, wire::RequestId* to) {
+  to->set_incarnation(from.incarnation.value());
+  to->set_counter(from.counter);
+}
+
+RequestId FromWire(const wire::RequestId& from) {
+  return {Incarnation(from.incarnation()), from.counter()};
+}
+
+static void ToWire(const NodeFingerprint& from, wire::NodeFingerprint* to) {
+  to->set_name(from.name);
+  to->set_fingerprint(from.fingerprint);
+}
+
+static void ToWire(const SplitProvider& from, wire::SplitProvider* to) {
+  to->set_node(from.node);
+  to->set_count(from.count);
+  to->set_shuffled(from.shuffled);
+  if (from.seed.has_value()) to->set_seed(*from.seed);
+  for (const std::string& file : from.files) to->add_files(file);
+}
+
+void ToWire(const DatasetSummary& from, wire::DatasetSummary* to) {
+  to->set_fingerprint(from.fingerprint);
+  to->set_spec_fingerprint(from.spec_fingerprint);
+  to->set_spec_text(from.spec_text);
+  to->set_cardinality(from.cardinality);
+  for (const NodeFingerprint& node : from.nodes) ToWire(node, to->add_nodes());
+  for (const SplitProvider& provider : from.plan) ToWire(provider, to->add_plan());
+}
+
+absl::StatusOr<DatasetSummary> FromWire(const wire::DatasetSummary& from) {
+  DatasetSummary summary{.fingerprint = from.fingerprint(),
+                         .spec_fingerprint = from.spec_fingerprint(),
+                         .spec_text = from.spec_text(),
+                         .cardinality = from.cardinality()};
+  if (summary.cardinality < kUnknown) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("a dataset's summary with cardinality ", summary.cardinality));
+  }
+  for (const wire::NodeFingerprint& node : from.nodes()) {
+    summary.nodes.push_back({node.name(), node.fingerprint()});
+  }
+  for (const wire::SplitProvider& provider : from.plan()) {
+    SplitProvider& to = summary.plan.emplace_back();
+    to.node = provider.node();
+    to.count = provider.count();
+    to.shuffled = provider.shuffled();
+    if (provider.has_seed()) to.seed = provider.seed();
+    to.files.assign(provider.files().begin(), provider.files().end());
+  }
+  return summary;
+}
+
+void ToWire(const SplitMark& from, wire::SplitMark* to) {
+  to->set_provider(from.provider);
+  to->set_repetition(from.repetition);
+  to->set_ordinal(from.ordinal);
+}
+
+SplitMark FromWire(const wire::SplitMark& from) {
+  return {from.provider(), from.repetition(), from.ordinal()};
+}
+
+void ToWire(const RegisterDatasetAnswer& from, wire::RegisterDatasetAnswer* to) {
+  to->set_dataset_id(from.dataset_id);
+  to->set_existed(from.existed);
+}
+
+RegisterDatasetAnswer FromWire(const wire::RegisterDatasetAnswer& from) {
+  return {from.dataset_id(), from.existed()};
+}
+
+void ToWire(const JobAnswer& from, wire::JobAnswer* to) {
+  to->set_job(from.job.value());
+  to->set_name(from.name);
+  to->set_token(from.token);
+  to->set_dataset_id(from.dataset_id);
+  to->set_seed(from.seed);
+  to->set_existed(from.existed);
+}
+
+JobAnswer FromWire(const wire::JobAnswer& from) {
+  return {JobId(from.job()), from.name(),  from.token(),
+          from.dataset_id(), from.seed(), from.existed()};
+}
+
+absl::StatusOr<ShardingPolicy> ShardingPolicyFromWire(uint32_t from) {
+  if (from > static_cast<uint32_t>(ShardingPolicy::kHint)) {
+    return absl::InternalError(
+        absl::StrCat("processing mode ", from, " does not specify a valid sharding policy"));
+  }
+  return static_cast<ShardingPolicy>(from);
+}
+
+absl::StatusOr<Keep> KeepFromWire(uint32_t from) {
+  if (from > static_cast<uint32_t>(Keep::kCommitted)) {
+    return absl::InvalidArgumentError(absl::StrCat("unknown value ", from, " of keep"));
+  }
+  return static_cast<Keep>(from);
+}
+
+}  // namespace penstock::control
