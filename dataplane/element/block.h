@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string_view>
 
 #include "absl/container/inlined_vector.h"
 #include "absl/status/statusor.h"
@@ -21,10 +22,14 @@ inline constexpr uint32_t kBlockMagic = 0x31425350;  // "PSB1", little endian
 inline constexpr uint16_t kBlockVersion = 1;
 inline constexpr size_t kBlockAlignment = 64;  // bytes; a cache line, and what SIMD loads want
 
+inline constexpr size_t AlignUp(size_t bytes, size_t alignment) {
+  return (bytes + alignment - 1) / alignment * alignment;
+}
+
 // Flags of a head.
 enum BlockFlag : uint16_t {
-  kFlagEnd = 1 << 0,         // no element: the end of a partition
-  kFlagError = 1 << 1,       // no element: an error at this index, its status in the extension
+  kFlagEnd = 1 << 0,    // no element: the end of a partition
+  kFlagError = 1 << 1,  // no element: an error at this index, its status in the extension
   kFlagSkip = 1 << 2,
   kFlagPad = 1 << 3,
   kFlagShared = 1 << 4,
@@ -37,10 +42,10 @@ struct HeadPrefix {
   uint32_t magic;
   uint16_t version;
   uint16_t flags;
-  uint32_t head_bytes;   // from the prefix to the body; a multiple of 64
+  uint32_t head_bytes;  // from the prefix to the body; a multiple of 64
   uint32_t leaf_count;
-  uint64_t body_bytes;   // a multiple of 64
-  uint64_t spec_fingerprint;
+  uint64_t body_bytes;  // a multiple of 64
+  uint64_t structure;   // Spec::structure_fingerprint() of what the leaves are
   uint64_t job;
   uint64_t iteration;
   uint64_t index;
@@ -48,74 +53,104 @@ struct HeadPrefix {
   uint32_t partition;
   uint32_t placement;
   int32_t consumer;
-  uint32_t extension_bytes;  // typed extensions behind the host-only data
+  uint32_t extension_bytes;  // at the end of the head; a multiple of 8
 };
 static_assert(sizeof(HeadPrefix) == 80, "fixed in docs/element.md");
 
-// One leaf in the table behind the prefix.
+// One leaf in the table behind the prefix. All zero: an optional leaf left out.
 struct LeafEntry {
   uint8_t dtype;
-  uint8_t kind;       // TensorSpec::Kind
-  uint8_t rank;       // of the values
-  uint8_t parts;      // ragged: levels of row splits; sparse: 2; strings: 1
-  uint32_t host_offset;  // in the head: dims int64[rank], then the host-only parts
-  uint64_t data_offset;  // in the body (strings: in the head, their offsets)
-  uint64_t data_bytes;
+  uint8_t kind;           // TensorSpec::Kind
+  uint8_t rank;           // of the (flat) values
+  uint8_t parts;          // ragged: levels of row splits; sparse: 2 (indices, dense_shape)
+  uint32_t shape_offset;  // in the head: dims int64[rank], then PartEntry[parts]
+  uint64_t data_offset;   // in the body; strings: in the head, to uint64 offsets[count + 1],
+  uint64_t data_bytes;    // behind which their bytes lie; both are counted here
 };
 static_assert(sizeof(LeafEntry) == 24, "fixed in docs/element.md");
+
+// A host-only part of a leaf: int64s in the head.
+struct PartEntry {
+  uint64_t offset;  // in the head, a multiple of 8
+  uint64_t count;   // of int64s
+};
+static_assert(sizeof(PartEntry) == 16, "fixed in docs/element.md");
 
 // What one leaf needs. `dims` are those of the (flat) values.
 struct LeafLayout {
   DType dtype = DType::kInvalid;  // kInvalid: an optional leaf left out
   TensorSpec::Kind kind = TensorSpec::Kind::kDense;
   absl::InlinedVector<int64_t, 6> dims;
-  uint64_t string_bytes = 0;                          // strings: of all strings together
-  absl::InlinedVector<int64_t, 2> part_counts;        // ragged: int64s per level; sparse: indices, dense_shape
+  uint64_t string_bytes = 0;  // strings: of all strings together
+  // Ragged: int64s of each level's row splits, outermost first; sparse: of the
+  // indices and of dense_shape.
+  absl::InlinedVector<int64_t, 2> part_counts;
 };
 
-// Where the parts of a block lie.
+// Where the parts of a block lie. A value; made once where all elements of a
+// dataset have the same shapes.
 class BlockLayout {
  public:
   BlockLayout() = default;
-  // InvalidArgument for a negative dimension or more than 2^62 bytes.
-  static absl::StatusOr<BlockLayout> Of(absl::Span<const LeafLayout> leaves);
+  // The layout of these leaves, with room for `extension_bytes` of extensions
+  // (ExtensionBytes() of each, added up). InvalidArgument for a negative
+  // dimension, a rank above 255, more than 2^62 bytes, or strings and host-only
+  // parts of 4 GiB and more.
+  static absl::StatusOr<BlockLayout> Of(absl::Span<const LeafLayout> leaves,
+                                        size_t extension_bytes = 0);
   // Of static specs only; the layout every element of `spec` has.
   // REQUIRES: each leaf IsStatic().
   static BlockLayout OfStatic(const Spec& spec);
 
-  size_t bytes() const { return head_bytes_ + body_bytes_; }
+  size_t bytes() const { return head_bytes() + body_bytes_; }
   size_t head_bytes() const { return head_bytes_; }
   size_t body_bytes() const { return body_bytes_; }
-  size_t size() const { return entries_.size(); }
+  size_t extension_bytes() const { return extension_bytes_; }
+  size_t size() const { return leaf_count_; }
 
  private:
   friend class BlockWriter;
-  struct Leaf { LeafEntry entry; absl::InlinedVector<int64_t, 6> dims; absl::InlinedVector<int64_t, 2> part_counts; };
-  absl::InlinedVector<Leaf, 4> entries_;
-  size_t head_bytes_ = 0;
+  // Table and shapes, as every block of this layout has them behind its prefix.
+  absl::InlinedVector<uint64_t, 24> image_;
+  size_t leaf_count_ = 0;
+  size_t head_bytes_ = sizeof(HeadPrefix);
+  size_t used_head_bytes_ = sizeof(HeadPrefix);  // before the padding and the extensions
+  size_t extension_bytes_ = 0;
   size_t body_bytes_ = 0;
 };
 
 // Writes one block into memory of its own size. The constructor writes prefix,
-// table and dims; the caller then fills every leaf, in any order, from any
-// thread (one thread per leaf or row).
+// table and dims, and zeros into all padding; the caller then fills every leaf,
+// in any order, from any thread (one thread per leaf, or per row of one).
 class BlockWriter {
  public:
-  // REQUIRES: memory is 64 B aligned and ≥ layout.bytes().
+  // REQUIRES: memory is 64 B aligned and ≥ layout.bytes(); `spec` has as many
+  // leaves as the layout.
   BlockWriter(const BlockLayout& layout, absl::Span<std::byte> memory, const Spec& spec);
 
   // Dense values of leaf `i` (flat values of ragged and sparse ones), not yet
   // written. Not for strings.
   absl::Span<std::byte> data(size_t i);
   template <class T>
-  T* data_as(size_t i) { return reinterpret_cast<T*>(data(i).data()); }
+  T* data_as(size_t i) {
+    return reinterpret_cast<T*>(data(i).data());
+  }
   // Host-only part `p` of leaf `i`: row splits, indices, dense_shape.
   absl::Span<int64_t> part(size_t i, int p);
   // String number `s` of leaf `i`; to be given in order from 0, so that the
-  // offsets are complete after the last one.
-  void SetString(size_t i, int64_t s, absl::string_view value);
+  // offsets are complete after the last one. Aborts on more than the layout's
+  // string_bytes.
+  void SetString(size_t i, int64_t s, std::string_view value);
+  // Memory of string number `s`, `bytes` long, for writing in place; else as SetString.
+  absl::Span<char> OpenString(size_t i, int64_t s, size_t bytes);
   // Copies a whole leaf. REQUIRES: `value` has the dims and parts laid out.
   void Copy(size_t i, const Tensor& value);
+  // The room for extensions, zeroed; see extension.h.
+  absl::Span<std::byte> extensions();
+  // True once every string was given (the rest cannot be told).
+  bool StringsComplete() const;
+
+  std::byte* block() const { return block_; }
 
  private:
   std::byte* block_;
@@ -125,14 +160,26 @@ class BlockWriter {
 absl::StatusOr<BlockLayout> LayoutOf(absl::Span<const Tensor> tensors);
 LeafLayout LayoutOfLeaf(const Tensor& tensor);
 
-// Checks bytes from outside: every offset, count and alignment, so that no
-// tensor read from the block can lie outside it; and that its leaves are what
-// `spec` admits. DataLoss names the field that is wrong. Returns the bytes the
-// block takes. `memory` may be longer than the block. Needs no allocation.
+// Checks bytes from outside: every offset, count and alignment, row splits,
+// string offsets, sparse indices and bools, so that nothing read from the block
+// can lie outside it; and that its leaves are what `spec` admits. DataLoss names
+// the field that is wrong, InvalidArgument the leaf that is not admitted.
+// Returns the bytes the block takes. `memory` may be longer than the block;
+// starts 64 B aligned. An END or ERROR block has no leaves and fits any spec.
 absl::StatusOr<size_t> CheckBlock(absl::Span<const std::byte> memory, const Spec& spec);
 
 inline const HeadPrefix& PrefixOf(const std::byte* block) {
   return *reinterpret_cast<const HeadPrefix*>(block);
+}
+inline HeadPrefix& MutablePrefixOf(std::byte* block) {
+  return *reinterpret_cast<HeadPrefix*>(block);
+}
+// Writes who the block is into its head. REQUIRES: partition and placement fit 32 bits.
+void SetIdentity(std::byte* block, const Identity& identity);
+
+inline absl::Span<const LeafEntry> TableOf(const std::byte* block) {
+  return {reinterpret_cast<const LeafEntry*>(block + sizeof(HeadPrefix)),
+          PrefixOf(block).leaf_count};
 }
 inline size_t BlockBytes(const std::byte* block) {
   return PrefixOf(block).head_bytes + PrefixOf(block).body_bytes;

@@ -8,10 +8,10 @@
 #include <memory>
 
 #include "absl/status/statusor.h"
+#include "dataplane/element/block.h"
 #include "penstock/element.h"
 #include "penstock/loan.h"
 #include "penstock/spec.h"
-#include "dataplane/element/block.h"
 
 namespace penstock {
 
@@ -39,9 +39,9 @@ class Pool {
   static std::shared_ptr<Pool> Create(PoolOptions options = {});
   virtual ~Pool() = default;
 
-  // A slot of at least `bytes`, 64 B aligned. Freed slots of the size class are
-  // used again before a new segment is made; ResourceExhausted above max_bytes
-  // names both numbers. No wait.
+  // A slot of at least `bytes`, 64 B aligned, with whatever was in it before. Freed slots of the
+  // size class are used again before a new segment is made; ResourceExhausted above max_bytes names
+  // both numbers. No wait.
   virtual absl::StatusOr<Loan> Lend(size_t bytes) = 0;
   virtual PoolCounters counters() const = 0;
 };
@@ -60,5 +60,9 @@ absl::StatusOr<OpenBlock> NewBlock(Pool& pool, const BlockLayout& layout, const 
 
 // An element with copies of `tensors`, whose leaves `spec` describes.
 absl::StatusOr<Element> MakeElement(Pool& pool, absl::Span<const Tensor> tensors, const Spec& spec);
+
+// The same values in a slot of `pool`, whatever keeps `element` now. Element::Copy()
+// is this with the default pool.
+absl::StatusOr<Element> CopyInto(Pool& pool, const Element& element);
 
 }  // namespace penstock

@@ -6,6 +6,7 @@
 #include <complex>
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <string_view>
 
 #include "absl/status/statusor.h"
@@ -71,7 +72,7 @@ struct BFloat16 {
 size_t SizeOf(DType dtype);
 
 // "float32", as NumPy and tf.data write it; "invalid" for a number not listed.
-std::string_view Name(DType dtype);
+const std::string& Name(DType dtype);
 
 // The dtype of that name; InvalidArgument lists the known ones.
 absl::StatusOr<DType> DTypeFromName(std::string_view name);
@@ -85,20 +86,35 @@ bool IsFloating(DType dtype);  // float16, bfloat16, float32, float64
 // DTypeOf<float> is kFloat32; not defined for types that no tensor holds.
 template <class T>
 inline constexpr DType DTypeOf = DType::kInvalid;
-template <> inline constexpr DType DTypeOf<bool> = kBool;
-template <> inline constexpr DType DTypeOf<int8_t> = kInt8;
-template <> inline constexpr DType DTypeOf<int16_t> = kInt16;
-template <> inline constexpr DType DTypeOf<int32_t> = kInt32;
-template <> inline constexpr DType DTypeOf<int64_t> = kInt64;
-template <> inline constexpr DType DTypeOf<uint8_t> = kUInt8;
-template <> inline constexpr DType DTypeOf<uint16_t> = kUInt16;
-template <> inline constexpr DType DTypeOf<uint32_t> = kUInt32;
-template <> inline constexpr DType DTypeOf<uint64_t> = kUInt64;
-template <> inline constexpr DType DTypeOf<Float16> = kFloat16;
-template <> inline constexpr DType DTypeOf<BFloat16> = kBFloat16;
-template <> inline constexpr DType DTypeOf<float> = kFloat32;
-template <> inline constexpr DType DTypeOf<double> = kFloat64;
-template <> inline constexpr DType DTypeOf<std::complex<float>> = kComplex64;
-template <> inline constexpr DType DTypeOf<std::complex<double>> = kComplex128;
+template <>
+inline constexpr DType DTypeOf<bool> = kBool;
+template <>
+inline constexpr DType DTypeOf<int8_t> = kInt8;
+template <>
+inline constexpr DType DTypeOf<int16_t> = kInt16;
+template <>
+inline constexpr DType DTypeOf<int32_t> = kInt32;
+template <>
+inline constexpr DType DTypeOf<int64_t> = kInt64;
+template <>
+inline constexpr DType DTypeOf<uint8_t> = kUInt8;
+template <>
+inline constexpr DType DTypeOf<uint16_t> = kUInt16;
+template <>
+inline constexpr DType DTypeOf<uint32_t> = kUInt32;
+template <>
+inline constexpr DType DTypeOf<uint64_t> = kUInt64;
+template <>
+inline constexpr DType DTypeOf<Float16> = kFloat16;
+template <>
+inline constexpr DType DTypeOf<BFloat16> = kBFloat16;
+template <>
+inline constexpr DType DTypeOf<float> = kFloat32;
+template <>
+inline constexpr DType DTypeOf<double> = kFloat64;
+template <>
+inline constexpr DType DTypeOf<std::complex<float>> = kComplex64;
+template <>
+inline constexpr DType DTypeOf<std::complex<double>> = kComplex128;
 
 }  // namespace penstock

@@ -62,7 +62,7 @@ class Element {
   template <class T>
   absl::Span<T> mutable_data(size_t i) {
     absl::Span<const T> values = tensor(i).template data<T>();
-    return {const_cast<T*>(values.data()), values.size()};
+    return absl::Span<T>(const_cast<T*>(values.data()), values.size());
   }
 
   // True while another handle reads the same block; it is read-only then.

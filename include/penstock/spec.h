@@ -33,7 +33,7 @@ class Shape {
   int64_t dim(int i) const { return (*dims_)[i]; }
 
   bool IsStatic() const;  // rank and every dimension known
-  // Number of values; kUnknownDim unless IsStatic().
+  // Number of values; kUnknownDim unless IsStatic(). The largest int64 if more.
   int64_t ElementCount() const;
   // Whether a tensor of `dims` may stand where this shape is promised.
   bool Admits(absl::Span<const int64_t> dims) const;
@@ -41,7 +41,7 @@ class Shape {
   Shape MostGeneral(const Shape& other) const;
   // This shape with `dim` before its first dimension; unknown rank stays so.
   Shape WithLeading(int64_t dim) const;
-  // "[?, 224, 224, 3]", "[]" for a scalar, "<unknown>" without a rank.
+  // "[?,224,224,3]", "[]" for a scalar, "<unknown>" without a rank.
   std::string ToString() const;
 
   friend bool operator==(const Shape&, const Shape&) = default;
@@ -82,20 +82,23 @@ class Spec {
  public:
   enum class Kind : uint8_t { kLeaf = 0, kTuple = 1, kDict = 2 };
 
-  Spec() : Spec(Tuple({})) {}  // the empty tuple
-  Spec(TensorSpec leaf);       // NOLINT: a leaf is a spec
+  Spec() = default;       // the empty tuple; so is a Spec that was moved from
+  Spec(TensorSpec leaf);  // NOLINT: a leaf is a spec
   static Spec Tuple(std::vector<Spec> members);
   // Keys are ordered; a key given twice keeps its last spec.
   static Spec Dict(std::vector<std::pair<std::string, Spec>> members);
 
   Kind kind() const;
-  const TensorSpec& leaf() const;            // REQUIRES: kind() == kLeaf
-  size_t size() const;                       // members; 0 for a leaf
-  const Spec& member(size_t i) const;        // REQUIRES: i < size()
-  std::string_view key(size_t i) const;      // REQUIRES: kDict
+  const TensorSpec& leaf() const;          // REQUIRES: kind() == kLeaf
+  size_t size() const;                     // members; 0 for a leaf
+  const Spec& member(size_t i) const;      // REQUIRES: i < size()
+  const std::string& key(size_t i) const;  // REQUIRES: kDict
   // The member of that key and the number of its first leaf; nullopt unless
   // this is a dict that has it.
-  struct Found { const Spec* spec; size_t first_leaf; };
+  struct Found {
+    const Spec* spec;
+    size_t first_leaf;
+  };
   std::optional<Found> Find(std::string_view key) const;
 
   // All leaves, depth first (dicts by key): the order of an element's tensors.
@@ -110,6 +113,9 @@ class Spec {
   absl::Status Admits(const Spec& other) const;
   // A 64-bit hash of the whole nest, equal on every machine and release.
   uint64_t fingerprint() const;
+  // The same of the nest, its keys, dtypes and kinds alone, without shapes: what
+  // all elements that this spec admits have in common. Stands in each head.
+  uint64_t structure_fingerprint() const;
   // "(TensorSpec([?,1], float32), {image: …})", as tf.data prints it.
   std::string ToString() const;
 
@@ -118,7 +124,8 @@ class Spec {
  private:
   struct Rep;
   explicit Spec(std::shared_ptr<const Rep> rep) : rep_(std::move(rep)) {}
-  std::shared_ptr<const Rep> rep_;
+  const Rep& rep() const;
+  std::shared_ptr<const Rep> rep_;  // nullptr: the empty tuple
 };
 
 // How many elements a dataset has: a number, kInfinite or kUnknown.

@@ -43,7 +43,7 @@ class Tensor {
   template <class T>
   absl::Span<const T> data() const {
     RequireType(DTypeOf<T>);
-    return {static_cast<const T*>(data_), static_cast<size_t>(element_count())};
+    return absl::Span<const T>(static_cast<const T*>(data_), element_count());
   }
   // The one value of a tensor with one. REQUIRES as data().
   template <class T>

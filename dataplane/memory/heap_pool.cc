@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dataplane/memory/heap_pool.h"
+
+#include <sanitizer/asan_interface.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstdlib>
+#include <new>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "penstock/check.h"
+
+namespace penstock {
+namespace {
+
+constexpr size_t kSmallestSlot = 256;                // bytes; head and body of one scalar take 192
+constexpr size_t kUsualSegment = size_t{256} << 10;  // bytes; a larger slot has a segment alone
+constexpr size_t kMaxSlotsPerSegment = 256;
+
+}  // namespace
+
+// A slot's own part, apart from the memory it stands for. One cache line, so
+// that holders of neighbours do not share it.
+struct alignas(64) HeapPool::HeapSlot : Slot {
+  HeapSlot* next_free = nullptr;
+  Segment* segment = nullptr;
+  int size_class = 0;
+};
+
+struct HeapPool::Segment {
+  std::byte* memory = nullptr;
+  size_t bytes = 0;
+  std::unique_ptr<HeapSlot[]> slots;
+  size_t slot_count = 0;
+  size_t free_count = 0;  // guarded by its class's lock
+
+  ~Segment() {
+    if (memory == nullptr) return;
+    ASAN_UNPOISON_MEMORY_REGION(memory, bytes);
+    std::free(memory);
+  }
+};
+
+struct alignas(64) HeapPool::SizeClass {
+  mutable std::mutex mu;
+  HeapSlot* free = nullptr;  // guarded by mu, as are the rest
+  std::vector<std::unique_ptr<Segment>> segments;
+  int64_t lent = 0;
+  int64_t returned = 0;
+  int64_t bytes_lent = 0;
+};
+
+int HeapPool::ClassOf(size_t bytes) {
+  if (bytes <= kSmallestSlot) return 0;
+  const int log = std::bit_width(bytes - 1);  // 2^(log-1) < bytes ≤ 2^log
+  const int power = 2 * (log - std::bit_width(kSmallestSlot) + 1);
+  const int size_class = bytes <= (size_t{3} << (log - 2)) ? power - 1 : power;
+  return std::min(size_class, kClasses);
+}
+
+size_t HeapPool::ClassBytes(int size_class) {
+  const size_t power = kSmallestSlot << (size_class / 2);
+  return size_class % 2 == 0 ? power : power / 2 * 3;
+}
+
+HeapPool::HeapPool(PoolOptions options)
+    : options_(options), classes_(std::make_unique<std::array<SizeClass, kClasses + 1>>()) {}
+
+HeapPool::~HeapPool() = default;
+
+absl::StatusOr<Loan> HeapPool::Lend(size_t bytes) {
+  const int size_class = ClassOf(bytes);
+  if (size_class == kClasses) return LendOwnSegment(bytes);
+  SizeClass& its = (*classes_)[size_class];
+  HeapSlot* slot;
+  {
+    std::lock_guard lock(its.mu);
+    slot = its.free;
+    if (slot != nullptr) {
+      its.free = slot->next_free;
+      --slot->segment->free_count;
+      ++its.lent;
+    }
+  }
+  if (slot == nullptr) return Grow(size_class);
+  ASAN_UNPOISON_MEMORY_REGION(slot->data, slot->bytes);
+  slot->holders.store(1, std::memory_order_relaxed);
+  return Loan(slot);
+}
+
+absl::StatusOr<Loan> HeapPool::Grow(int size_class) {
+  SizeClass& its = (*classes_)[size_class];
+  const size_t slot_bytes = ClassBytes(size_class);
+  std::lock_guard growing(grow_mu_);
+  {
+    std::lock_guard lock(its.mu);  // another thread may have grown it, or returned a slot
+    if (HeapSlot* slot = its.free; slot != nullptr) {
+      its.free = slot->next_free;
+      --slot->segment->free_count;
+      ++its.lent;
+      ASAN_UNPOISON_MEMORY_REGION(slot->data, slot->bytes);
+      slot->holders.store(1, std::memory_order_relaxed);
+      return Loan(slot);
+    }
+  }
+  size_t count = std::clamp<size_t>(kUsualSegment / slot_bytes, 1, kMaxSlotsPerSegment);
+  if (options_.max_bytes != 0) {
+    const size_t left = options_.max_bytes - std::min<size_t>(options_.max_bytes, reserved_.load());
+    count = std::clamp<size_t>(left / slot_bytes, 1, count);
+  }
+  absl::StatusOr<std::unique_ptr<Segment>> segment = NewSegment(count, slot_bytes, size_class);
+  if (!segment.ok()) return segment.status();
+  HeapSlot* slots = (*segment)->slots.get();
+  ASAN_POISON_MEMORY_REGION((*segment)->memory + slot_bytes, (*segment)->bytes - slot_bytes);
+  (*segment)->free_count = count - 1;  // the first is lent at once
+  slots[0].holders.store(1, std::memory_order_relaxed);
+  std::lock_guard lock(its.mu);
+  for (size_t i = count - 1; i > 0; --i) {
+    slots[i].next_free = its.free;
+    its.free = &slots[i];
+  }
+  ++its.lent;
+  its.segments.push_back(*std::move(segment));
+  return Loan(&slots[0]);
+}
+
+absl::StatusOr<Loan> HeapPool::LendOwnSegment(size_t bytes) {
+  std::lock_guard growing(grow_mu_);
+  absl::StatusOr<std::unique_ptr<Segment>> segment =
+      NewSegment(1, AlignUp(bytes, kBlockAlignment), kClasses);
+  if (!segment.ok()) return segment.status();
+  HeapSlot& slot = (*segment)->slots[0];
+  slot.holders.store(1, std::memory_order_relaxed);
+  SizeClass& own = (*classes_)[kClasses];
+  std::lock_guard lock(own.mu);
+  ++own.lent;
+  own.bytes_lent += static_cast<int64_t>(slot.bytes);
+  own.segments.push_back(*std::move(segment));
+  return Loan(&slot);
+}
+
+absl::StatusOr<std::unique_ptr<HeapPool::Segment>> HeapPool::NewSegment(size_t count,
+                                                                        size_t slot_bytes,
+                                                                        int size_class) {
+  const size_t bytes = count * slot_bytes;
+  if (absl::Status reserved = Reserve(bytes); !reserved.ok()) return reserved;
+  auto segment = std::make_unique<Segment>();
+  segment->memory = static_cast<std::byte*>(std::aligned_alloc(kBlockAlignment, bytes));
+  if (segment->memory == nullptr) {
+    reserved_.fetch_sub(static_cast<int64_t>(bytes));
+    return absl::ResourceExhaustedError(
+        absl::StrCat("the system gave no memory for a segment of ", bytes, " bytes"));
+  }
+  segment->bytes = bytes;
+  segment->slot_count = count;
+  segment->slots = std::make_unique<HeapSlot[]>(count);
+  for (size_t i = 0; i < count; ++i) {
+    HeapSlot& slot = segment->slots[i];
+    slot.data = segment->memory + i * slot_bytes;
+    slot.bytes = slot_bytes;
+    slot.owner = this;
+    slot.segment = segment.get();
+    slot.size_class = size_class;
+  }
+  segments_allocated_.fetch_add(1, std::memory_order_relaxed);
+  return segment;
+}
+
+absl::Status HeapPool::Reserve(size_t bytes) {
+  const auto fits = [&] {
+    return options_.max_bytes == 0 ||
+           bytes <= options_.max_bytes - std::min<size_t>(options_.max_bytes, reserved_.load());
+  };
+  if (!fits()) ReleaseFreeSegments();
+  if (!fits()) {
+    return absl::ResourceExhaustedError(absl::StrCat(
+        "a slot of ", bytes, " bytes does not fit: ", reserved_.load(), " of the pool's ",
+        options_.max_bytes, " bytes are in use; let go of elements or raise max_bytes"));
+  }
+  reserved_.fetch_add(static_cast<int64_t>(bytes));
+  return absl::OkStatus();
+}
+
+void HeapPool::ReleaseFreeSegments() {
+  const auto idle = [](const Segment& segment) { return segment.free_count == segment.slot_count; };
+  for (int c = 0; c < kClasses; ++c) {
+    SizeClass& its = (*classes_)[c];
+    std::lock_guard lock(its.mu);
+    for (HeapSlot** link = &its.free; *link != nullptr;) {
+      if (idle(*(*link)->segment)) {
+        *link = (*link)->next_free;
+      } else {
+        link = &(*link)->next_free;
+      }
+    }
+    std::erase_if(its.segments, [&](const std::unique_ptr<Segment>& segment) {
+      if (!idle(*segment)) return false;
+      reserved_.fetch_sub(static_cast<int64_t>(segment->bytes));
+      return true;
+    });
+  }
+}
+
+void HeapPool::TakeBack(Slot* returned) noexcept {
+  auto* slot = static_cast<HeapSlot*>(returned);
+  SizeClass& its = (*classes_)[slot->size_class];
+  std::unique_ptr<Segment> own;  // freed outside the lock
+  bool closed;
+  if (slot->size_class == kClasses) {
+    std::lock_guard lock(its.mu);
+    auto at = std::find_if(its.segments.begin(), its.segments.end(),
+                           [&](const auto& segment) { return segment.get() == slot->segment; });
+    own = std::move(*at);
+    its.segments.erase(at);
+    ++its.returned;
+    its.bytes_lent -= static_cast<int64_t>(own->bytes);
+    reserved_.fetch_sub(static_cast<int64_t>(own->bytes));
+    closed = closed_;
+  } else {
+    ASAN_POISON_MEMORY_REGION(slot->data, slot->bytes);
+    std::lock_guard lock(its.mu);
+    slot->next_free = its.free;
+    its.free = slot;
+    ++slot->segment->free_count;
+    ++its.returned;
+    closed = closed_;
+  }
+  own.reset();
+  if (closed && remaining_.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;
+}
+
+PoolCounters HeapPool::counters() const {
+  PoolCounters sum;
+  for (int c = 0; c <= kClasses; ++c) {
+    const SizeClass& its = (*classes_)[c];
+    std::lock_guard lock(its.mu);
+    sum.slots_lent += its.lent;
+    sum.slots_returned += its.returned;
+    sum.bytes_lent += c == kClasses
+                          ? its.bytes_lent
+                          : (its.lent - its.returned) * static_cast<int64_t>(ClassBytes(c));
+  }
+  sum.segments_allocated = segments_allocated_.load(std::memory_order_relaxed);
+  sum.bytes_reserved = reserved_.load(std::memory_order_relaxed);
+  return sum;
+}
+
+void HeapPool::Close() {
+  int64_t lent = 0;
+  for (SizeClass& its : *classes_) its.mu.lock();
+  for (SizeClass& its : *classes_) lent += its.lent - its.returned;
+  // One more, so that a slot returned meanwhile cannot end the pool under this.
+  remaining_.store(lent + 1);
+  closed_ = true;
+  for (SizeClass& its : *classes_) its.mu.unlock();
+  if (remaining_.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;
+}
+
+}  // namespace penstock

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// The pool on ordinary memory.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "dataplane/memory/pool.h"
+
+namespace penstock {
+
+// Size classes are 256 B, 384 B, 512 B, 768 B, … 256 MiB: at most a third of a
+// slot lies idle. A class has its own lock, held for some nanoseconds, and a
+// list of free slots, last back first out. A larger slot is a segment of its
+// own, which goes back to the system when it returns.
+class HeapPool final : public Pool, public SlotOwner {
+ public:
+  explicit HeapPool(PoolOptions options);
+
+  absl::StatusOr<Loan> Lend(size_t bytes) override;
+  PoolCounters counters() const override;
+  void TakeBack(Slot* slot) noexcept override;
+
+  // No more will be lent: the pool ends itself when the last slot is back.
+  void Close();
+
+  static constexpr int kClasses = 41;
+  // The smallest class of at least `bytes`; kClasses if there is none.
+  static int ClassOf(size_t bytes);
+  static size_t ClassBytes(int size_class);
+
+ private:
+  struct Segment;
+  struct HeapSlot;
+  struct SizeClass;
+
+  ~HeapPool() override;
+  absl::StatusOr<Loan> Grow(int size_class);
+  absl::StatusOr<Loan> LendOwnSegment(size_t bytes);
+  // REQUIRES: grow_mu_ is held.
+  absl::StatusOr<std::unique_ptr<Segment>> NewSegment(size_t count, size_t slot_bytes,
+                                                      int size_class);
+  // Counts `bytes` of new segments; ResourceExhausted if they do not fit even
+  // after free segments were given back. REQUIRES: grow_mu_ is held.
+  absl::Status Reserve(size_t bytes);
+  void ReleaseFreeSegments();
+
+  const PoolOptions options_;
+  std::unique_ptr<std::array<SizeClass, kClasses + 1>> classes_;  // the last: own segments
+
+  std::mutex grow_mu_;  // taken before a class's lock, never inside it
+  std::atomic<int64_t> reserved_{0};
+  std::atomic<int64_t> segments_allocated_{0};
+
+  bool closed_ = false;                // written with all classes' locks held, read with one
+  std::atomic<int64_t> remaining_{0};  // once closed: slots still lent, and Close() itself
+};
+
+}  // namespace penstock
