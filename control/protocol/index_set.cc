@@ -66,9 +66,12 @@ bool IndexSet::Intersects(const IndexSet& other) const {
   auto a = intervals_.begin();
   auto b = other.intervals_.begin();
   while (a != intervals_.end() && b != other.intervals_.end()) {
-    if (a->end <= b->begin) ++a;
-    else if (b->end <= a->begin) ++b;
-    else return true;
+    if (a->end <= b->begin)
+      ++a;
+    else if (b->end <= a->begin)
+      ++b;
+    else
+      return true;
   }
   return false;
 }

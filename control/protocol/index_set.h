@@ -30,6 +30,7 @@ class IndexSet {
   void Add(Index begin, Index end);
   void Add(const IndexSet& other);
   void Remove(const IndexSet& other);
+  void clear() { intervals_.clear(); }
 
   bool Contains(Index index) const;
   bool Contains(const IndexSet& other) const;

@@ -2,10 +2,10 @@
 // What the dispatcher decides about one iteration. Pure: a function takes the
 // record as it is, the desk (what is known besides and need not survive), and
 // what happened, and returns the changes and messages that follow. The caller
-// applies all changes at once, in order, under the same lock, journals them, and
-// sends the messages when the changes are durable. Messages to a peer that is
-// not connected are dropped: what matters is said again when it presents itself
-// or registers.
+// applies all changes at once, in order, then asks for the Consequences until
+// there are none, all under one lock; it journals the changes and sends the
+// messages when they are durable. Messages to a peer that is not connected are
+// dropped: what matters is said again when it presents itself or registers.
 //
 // Events that name an unknown partition or client, an older placement or another
 // incarnation decide nothing: they come from the past.
@@ -86,10 +86,17 @@ Decision OnRelieve(const IterationRecord& record, Desk& desk, PartitionId partit
 // Everything outside skip was sent and nothing is in doubt; `end` elements.
 Decision OnEnded(const IterationRecord& record, Desk& desk, WorkerId worker, PartitionId partition,
                  Placement placement, Index end);
-// A position of a placement. Journaled once nothing before the first index not
-// kept needs an older one; those no longer needed are retired.
+// A position that the worker's runner passed. Journaled; older ones are retired
+// once a later one lies at or below the first index that is not kept.
 Decision OnBookmark(const IterationRecord& record, Desk& desk, WorkerId worker,
                     PartitionId partition, Placement placement, const Bookmark& bookmark);
+
+// --- After each of these ---------------------------------------------------------
+
+// Closes the iteration when all has landed, tells the end to readers that are
+// present, finishes it when all is kept. Call after applying any decision,
+// until it decides nothing.
+Decision Consequences(const IterationRecord& record, Desk& desk);
 
 // --- Placing -------------------------------------------------------------------
 

@@ -16,7 +16,9 @@ namespace penstock::protocol {
 
 // --- Client → dispatcher ---------------------------------------------------------
 
-// First on every stream. A restarted process names the state it took up.
+// First on every stream. A restarted process names the state it took up (empty
+// if it found none) until it is welcomed; a process that merely lost its stream
+// names none.
 struct Presents {
   ClientId client;
   Incarnation incarnation;

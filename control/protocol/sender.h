@@ -13,9 +13,7 @@ namespace penstock::protocol {
 
 class Sender {
  public:
-  // Of an Assign: sends what lies outside `skip` to these readers.
-  Sender(PartitionId partition, Placement placement, IndexSet skip, Readers readers,
-         Broken broken = Broken::kNone);
+  explicit Sender(const Assign& assign, Broken broken = Broken::kNone);
 
   PartitionId partition() const { return partition_; }
   Placement placement() const { return placement_; }

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "control/protocol/iteration_record.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "penstock/check.h"
+
+namespace penstock::protocol {
+namespace {
+
+// A partition's bookmarks are thinned to this many: a replay recomputes a
+// sixteenth of what is not kept at worst, and a record stays small.
+constexpr size_t kBookmarksKept = 16;
+
+// Drops the bookmark whose absence leaves the shortest replay, never the first
+// (it is what the retired ones were retired for) nor the newest.
+void Thin(absl::InlinedVector<Bookmark, 1>& bookmarks) {
+  if (bookmarks.size() <= kBookmarksKept) return;
+  size_t least = 1;
+  for (size_t i = 1; i + 1 < bookmarks.size(); ++i) {
+    auto gap = [&](size_t at) { return bookmarks[at + 1].index - bookmarks[at - 1].index; };
+    if (gap(i) < gap(least)) least = i;
+  }
+  bookmarks.erase(bookmarks.begin() + static_cast<ptrdiff_t>(least));
+}
+
+const ReaderRecord* Reader(const IterationRecord& record, ClientId client) {
+  auto found = record.FindReader(client);
+  return found ? &record.readers[*found] : nullptr;
+}
+
+// One overload per change: whether it can follow, and its effect.
+struct Fitting {
+  const IterationRecord& record;
+
+  bool operator()(const PartitionOpened& c) const {
+    return !record.closed && c.partition.value() == record.partitions.size() + 1;
+  }
+  bool operator()(const PlacementRaised& c) const {
+    return record.Has(c.partition) && c.placement > record.partition(c.partition).placement;
+  }
+  bool operator()(const PartitionAssigned& c) const {
+    if (!record.Has(c.partition) || !c.worker) return false;
+    const PartitionRecord& partition = record.partition(c.partition);
+    return partition.collecting() && c.placement == partition.placement;
+  }
+  bool operator()(const BookmarkKept& c) const {
+    if (!record.Has(c.partition) || c.bookmark.index < 0) return false;
+    const auto& bookmarks = record.partition(c.partition).bookmarks;
+    return bookmarks.empty() || bookmarks.back().index < c.bookmark.index;
+  }
+  bool operator()(const BookmarksRetired& c) const {
+    if (!record.Has(c.partition)) return false;
+    const auto& bookmarks = record.partition(c.partition).bookmarks;
+    return !bookmarks.empty() && bookmarks.back().index >= c.below;
+  }
+  bool operator()(const ReaderJoined& c) const { return c.client && !Reader(record, c.client); }
+  bool operator()(const ReaderReplaced& c) const { return Reader(record, c.client) != nullptr; }
+  bool operator()(const ReaderKept& c) const {
+    return record.Has(c.partition) && Reader(record, c.client) != nullptr;
+  }
+  bool operator()(const ReaderGone& c) const {
+    const ReaderRecord* reader = Reader(record, c.client);
+    return reader && reader->standing == Standing::kLiving && c.standing != Standing::kLiving;
+  }
+  bool operator()(const ReaderEnded& c) const {
+    const ReaderRecord* reader = Reader(record, c.client);
+    return reader && reader->reads();
+  }
+  bool operator()(const IterationClosed& c) const {
+    return !record.closed && c.ends.size() == record.partitions.size();
+  }
+  bool operator()(const IterationReopened&) const { return record.closed && !record.finished; }
+  bool operator()(const IterationFinished&) const { return record.closed && !record.finished; }
+};
+
+struct Applying {
+  IterationRecord& record;
+
+  ReaderRecord& reader(ClientId client) const { return record.readers[*record.FindReader(client)]; }
+
+  void operator()(const PartitionOpened&) const { record.partitions.emplace_back(); }
+  void operator()(const PlacementRaised& c) const {
+    PartitionRecord& partition = record.partition(c.partition);
+    partition.placement = c.placement;
+    partition.worker = {};
+  }
+  void operator()(const PartitionAssigned& c) const {
+    record.partition(c.partition).worker = c.worker;
+  }
+  void operator()(const BookmarkKept& c) const {
+    auto& bookmarks = record.partition(c.partition).bookmarks;
+    bookmarks.push_back(c.bookmark);
+    Thin(bookmarks);
+  }
+  void operator()(const BookmarksRetired& c) const {
+    auto& bookmarks = record.partition(c.partition).bookmarks;
+    auto stays = std::find_if(bookmarks.begin(), bookmarks.end(),
+                              [&](const Bookmark& b) { return b.index >= c.below; });
+    bookmarks.erase(bookmarks.begin(), stays);
+  }
+  void operator()(const ReaderJoined& c) const {
+    ReaderRecord& reader = record.readers.emplace_back();
+    reader.client = c.client;
+    reader.incarnation = c.incarnation;
+  }
+  void operator()(const ReaderReplaced& c) const {
+    ReaderRecord& replaced = reader(c.client);
+    replaced = ReaderRecord{.client = c.client, .incarnation = c.incarnation, .kept = c.kept};
+  }
+  void operator()(const ReaderKept& c) const {
+    At(reader(c.client).kept, c.partition).Add(c.added);
+  }
+  void operator()(const ReaderGone& c) const {
+    ReaderRecord& gone = reader(c.client);
+    gone.standing = c.standing;
+    gone.told_end = false;
+    gone.final.clear();
+  }
+  void operator()(const ReaderEnded& c) const {
+    ReaderRecord& ended = reader(c.client);
+    ended.told_end = true;
+    ended.final = c.final;
+  }
+  void operator()(const IterationClosed& c) const {
+    record.closed = true;
+    for (size_t i = 0; i < c.ends.size(); ++i) {
+      record.partitions[i].end = c.ends[i];
+      record.partitions[i].worker = {};
+    }
+  }
+  void operator()(const IterationReopened&) const { record.closed = false; }
+  void operator()(const IterationFinished&) const { record.finished = true; }
+};
+
+}  // namespace
+
+const IndexSet& Of(const Holdings& holdings, PartitionId partition) {
+  static const IndexSet* const kNothing = new IndexSet;
+  size_t at = partition.value() - 1;
+  return at < holdings.size() ? holdings[at] : *kNothing;
+}
+
+IndexSet& At(Holdings& holdings, PartitionId partition) {
+  if (holdings.size() < partition.value()) holdings.resize(partition.value());
+  return holdings[partition.value() - 1];
+}
+
+bool Contains(const Holdings& a, const Holdings& b) {
+  for (size_t i = 0; i < b.size(); ++i)
+    if (!Of(a, PartitionId(i + 1)).Contains(b[i])) return false;
+  return true;
+}
+
+bool Equal(const Holdings& a, const Holdings& b) {
+  return Contains(a, b) && Contains(b, a);
+}
+
+std::optional<size_t> IterationRecord::FindReader(ClientId client) const {
+  for (size_t i = 0; i < readers.size(); ++i)
+    if (readers[i].client == client) return i;
+  return std::nullopt;
+}
+
+bool Fits(const IterationRecord& record, const IterationChange& change) {
+  return !record.finished && std::visit(Fitting{record}, change);
+}
+
+void Apply(IterationRecord& record, const IterationChange& change) {
+  PENSTOCK_CHECK(Fits(record, change));
+  std::visit(Applying{record}, change);
+}
+
+IndexSet Kept(const IterationRecord& record, PartitionId partition) {
+  IndexSet kept;
+  for (const ReaderRecord& reader : record.readers) kept.Add(Of(reader.kept, partition));
+  return kept;
+}
+
+IndexSet Owed(const IterationRecord& record, PartitionId partition) {
+  IndexSet owed = IndexSet::Of(0, record.partition(partition).end.value_or(0));
+  owed.Remove(Kept(record, partition));
+  return owed;
+}
+
+}  // namespace penstock::protocol

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "control/protocol/receiver.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "penstock/check.h"
+
+namespace penstock::protocol {
+
+Receiver::Receiver(PartitionId partition, IndexSet taken, Broken broken)
+    : partition_(partition), broken_(broken), taken_(std::move(taken)), unsaid_taken_(taken_) {}
+
+Landing Receiver::OnElement(Placement placement, Index index) {
+  if (placement < lowest_ && broken_ != Broken::kAcceptOldPlacements) return Landing::kOldPlacement;
+  if (taken_.Contains(index) || landed_.Contains(index)) return Landing::kAlreadyHere;
+  landed_.Add(index);
+  unsaid_landed_.Add(index);
+  return Landing::kAccepted;
+}
+
+void Receiver::OnTaken(Index index) {
+  PENSTOCK_CHECK(landed_.Contains(index));
+  const IndexSet one = IndexSet::Of(index, index + 1);
+  landed_.Remove(one);
+  unsaid_landed_.Remove(one);
+  taken_.Add(index);
+  unsaid_taken_.Add(index);
+}
+
+IndexSet Receiver::Has() const {
+  IndexSet has = taken_;
+  has.Add(landed_);
+  return has;
+}
+
+Report Receiver::Say() {
+  owes_report_ = false;
+  Report report{partition_, lowest_, std::move(unsaid_taken_), std::move(unsaid_landed_)};
+  unsaid_taken_.clear();
+  unsaid_landed_.clear();
+  return report;
+}
+
+Report Receiver::OnFence(Placement placement) {
+  lowest_ = std::max(lowest_, placement);
+  return Say();
+}
+
+void Receiver::OnWelcome(Placement placement) {
+  lowest_ = std::max(lowest_, placement);
+}
+
+std::optional<Report> Receiver::News() {
+  if (!owes_report_ && unsaid_taken_.empty() && unsaid_landed_.empty()) return std::nullopt;
+  return Say();
+}
+
+void Receiver::OnPresented() {
+  owes_report_ = true;
+  unsaid_taken_ = taken_;
+  unsaid_landed_ = landed_;
+}
+
+}  // namespace penstock::protocol
