@@ -22,7 +22,10 @@ absl::StatusOr<Dataset> ParseDataset(std::string_view bytes);
 
 // One 64-bit number per node in topological order, to say where two
 // definitions differ.
-struct NodeSummary { std::string name; uint64_t fingerprint; };
+struct NodeSummary {
+  std::string name;
+  uint64_t fingerprint;
+};
 std::vector<NodeSummary> Summarize(const Dataset& dataset);
 
 // The name of the first node in which the two differ; empty if equal.

@@ -54,6 +54,10 @@ NodePtr MakeNode(std::string op, Attrs attrs, std::vector<NodePtr> inputs,
 // A node whose attributes could not be made (a lambda that does not trace).
 NodePtr FailedNode(std::string op, std::vector<NodePtr> inputs, absl::Status status);
 
+// The dataset's status, and InvalidArgument for one that was made inside a
+// function and takes values of an outer element.
+absl::Status CheckStandsAlone(const Dataset& dataset);
+
 // "Map#3": nodes are numbered in topological order, inputs before their users,
 // from 0. `number` in the tree of which the message speaks.
 std::string NodeName(const Dataset::Node& node, int number);

@@ -5,9 +5,13 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "absl/status/statusor.h"
 #include "dataplane/dataset/split.h"
@@ -42,26 +46,51 @@ class NodeIterator {
   virtual absl::Status Restore(StateReader& reader) = 0;
 };
 
+// Iterators to whom it matters that a saved state became durable (Distribute).
+// They know states by StateWriter::save_number().
+class CommitListeners {
+ public:
+  // The state of Save() number `save` is durable. Returns when that is known to
+  // whoever must know. States the listener never saw are no concern of its.
+  using Listener = std::function<absl::Status(uint64_t save)>;
+
+  // Any thread. Remove() waits until the listener is not being called.
+  uint64_t Add(Listener listener);
+  void Remove(uint64_t id);
+  // Calls all; the first error.
+  absl::Status Commit(uint64_t save);
+
+ private:
+  std::mutex mu_;
+  uint64_t last_id_ = 0;  // guarded by mu_, as the next
+  std::map<uint64_t, Listener> listeners_;
+};
+
 // What all nodes of one running dataset share.
 struct RunContext {
-  uint64_t seed = 0;             // fills in seeds that the definition leaves open
-  int64_t repetition = 0;        // of the iteration, for Repeat behind Distribute
-  uint64_t partition = 0;        // 0: the whole dataset
-  SplitFeed* splits = nullptr;   // nullptr: the sources read everything themselves
-  const SplitPlan* plan = nullptr;  // given with `splits`: resolved file lists
-  Pool* pool = nullptr;          // elements are written here; nullptr: DefaultPool()
-  int threads = 0;               // for parallel nodes; 0: one per core
+  uint64_t seed = 0;                       // fills in seeds that the definition leaves open
+  int64_t repetition = 0;                  // of the iteration, for Repeat behind Distribute
+  uint64_t partition = 0;                  // 0: the whole dataset
+  SplitFeed* splits = nullptr;             // nullptr: the sources read everything themselves
+  const SplitPlan* plan = nullptr;         // given with `splits`: resolved file lists
+  Pool* pool = nullptr;                    // elements are written here; nullptr: DefaultPool()
+  int threads = 0;                         // for parallel nodes; 0: one per core
   std::atomic<bool>* cancelled = nullptr;  // set from any thread; long waits end with Cancelled
+  CommitListeners* commits = nullptr;      // nullptr: nobody commits
 };
 
 // The iterator of `dataset` (with all its inputs). The context outlives it.
 // NotFound for a registered function that this program lacks.
 absl::StatusOr<std::unique_ptr<NodeIterator>> BuildIterator(const Dataset& dataset,
-                                                           const RunContext& context);
+                                                            const RunContext& context);
 
 // Save() and Restore() of a whole iterator as bytes, with a version and the
-// dataset's fingerprint in front.
-absl::StatusOr<std::string> SaveIterator(NodeIterator& iterator, const Dataset& dataset);
-absl::Status RestoreIterator(NodeIterator& iterator, const Dataset& dataset, std::string_view bytes);
+// dataset's fingerprint in front. `save` is what CommitListeners know the state by.
+absl::StatusOr<std::string> SaveIterator(NodeIterator& iterator, const Dataset& dataset,
+                                         uint64_t save = 0);
+// InvalidArgument for a position of another dataset, naming the first node that
+// differs; DataLoss for bytes that no SaveIterator wrote.
+absl::Status RestoreIterator(NodeIterator& iterator, const Dataset& dataset,
+                             std::string_view bytes);
 
 }  // namespace penstock

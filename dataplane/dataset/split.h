@@ -17,11 +17,12 @@ namespace penstock {
 // order of their nodes. Sources inside functions (FlatMap, Interleave) are not
 // providers: they run whole, wherever the element that opens them is.
 struct SplitProviderPlan {
-  std::string node;                 // its name in messages: "ListFiles#0"
-  int64_t count = 0;                // splits of one repetition; kUnknown if only the source can tell
-  bool shuffled = false;            // the dispatcher permutes them, anew in each repetition
-  uint64_t seed = 0;                // of that permutation; from the job's seed unless given
-  std::vector<std::string> files;   // for sources of files: the resolved list, in split order
+  std::string node;                // its name in messages: "ListFiles#0"
+  int64_t count = 0;               // splits of one repetition; kUnknown if only the source can tell
+  bool shuffled = false;           // the dispatcher permutes them, anew in each repetition
+  bool seeded = false;             // `seed` was given; else the job's seed applies
+  uint64_t seed = 0;               // of that permutation
+  std::vector<std::string> files;  // for sources of files: the resolved list, in split order
 };
 
 struct SplitPlan {
@@ -34,7 +35,9 @@ absl::StatusOr<SplitPlan> PlanSplits(const Dataset& dataset);
 
 // Split `n` of a source of `count` elements, cut into `splits` parts whose
 // sizes differ by at most one.
-struct Span64 { int64_t begin, end; };
+struct Span64 {
+  int64_t begin, end;
+};
 Span64 SplitOf(int64_t count, int64_t splits, int64_t n);
 // How many splits a source of `count` elements is cut into.
 int64_t SplitCountFor(int64_t count);

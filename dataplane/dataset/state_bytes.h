@@ -15,15 +15,21 @@ namespace penstock {
 
 class StateWriter {
  public:
+  explicit StateWriter(uint64_t save_number = 0) : save_number_(save_number) {}
+
   void WriteUnsigned(uint64_t value);
   void WriteInt(int64_t value);
   void WriteBool(bool value) { WriteUnsigned(value ? 1 : 0); }
   void WriteString(std::string_view value);
 
+  // What CommitListeners will call this state; 0: it is never committed.
+  uint64_t save_number() const { return save_number_; }
+
   std::string Take() && { return std::move(bytes_); }
   const std::string& bytes() const { return bytes_; }
 
  private:
+  uint64_t save_number_;
   std::string bytes_;
 };
 
@@ -40,6 +46,7 @@ class StateReader {
   absl::StatusOr<bool> ReadBool();
   absl::StatusOr<std::string_view> ReadString();  // lives as long as the bytes
 
+  std::string_view rest() const { return rest_; }  // what is not read yet
   bool AtEnd() const { return rest_.empty(); }
   // DataLoss if something is left.
   absl::Status ExpectEnd() const;

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dataplane/dataset/build_site.h"
+
+#include <mutex>
+#include <utility>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/strings/str_cat.h"
+#include "dataplane/dataset/registry.h"
+#include "penstock/check.h"
+#include "penstock/status.h"
+
+namespace penstock {
+
+struct BuildSite::Shared {
+  NodePtr root;  // keeps all nodes and functions alive
+  std::mutex mu;
+  absl::flat_hash_map<const FunctionDef*, std::shared_ptr<const BoundFunction>> bound;
+};
+
+BuildSite BuildSite::Root(NodePtr root, const RunContext& run) {
+  BuildSite site;
+  site.shared_ = std::make_shared<Shared>();
+  site.shared_->root = root;
+  site.number_ = root->size - 1;
+  site.node_ = std::move(root);
+  site.run_ = &run;
+  return site;
+}
+
+Pool& BuildSite::pool() const {
+  return run_->pool == nullptr ? DefaultPool() : *run_->pool;
+}
+
+absl::Status BuildSite::CheckCancelled() const {
+  if (run_->cancelled != nullptr && run_->cancelled->load(std::memory_order_relaxed))
+    return absl::CancelledError(absl::StrCat(name(), ": reading was stopped"));
+  return absl::OkStatus();
+}
+
+BuildSite BuildSite::InputSite(size_t i) const {
+  const size_t plain_inputs = node_->inputs.size() - FindNodeKind(node_->op)->bodies;
+  BuildSite site = *this;
+  site.node_ = node_->inputs[i];
+  int before = number_ - (node_->size - 1);  // the number of this tree's first node
+  for (size_t k = 0; k < i; ++k) {
+    before += node_->inputs[k]->size;
+    if (k >= plain_inputs) continue;
+    site.provider_ += node_->inputs[k]->providers;
+    site.first_argument_ += node_->inputs[k]->arguments.size();
+  }
+  site.number_ = before + site.node_->size - 1;
+  return site;
+}
+
+absl::StatusOr<std::unique_ptr<NodeIterator>> BuildSite::Build() const {
+  return FindNodeKind(node_->op)->build(*this);
+}
+
+absl::StatusOr<std::unique_ptr<NodeIterator>> BuildSite::BuildPass(size_t i, int64_t pass,
+                                                                   int64_t passes) const {
+  // Passes of an unbounded Repeat inside another are 2^32 apart.
+  const int64_t stride = passes >= 0 ? passes : int64_t{1} << 32;
+  BuildSite site = InputSite(i);
+  int64_t first;
+  if (__builtin_mul_overflow(repetition_, stride, &first) ||
+      __builtin_add_overflow(first, pass, &site.repetition_)) {
+    return absl::OutOfRangeError(
+        absl::StrCat(name(), ": more than 2^63 repetitions, counting those of Repeats around it"));
+  }
+  return site.Build();
+}
+
+absl::StatusOr<std::unique_ptr<NodeIterator>> BuildSite::BuildBody(
+    size_t i, std::shared_ptr<const Element> arguments, uint64_t element) const {
+  RandomKey key = Random();
+  key.element = element;
+  BuildSite site = InputSite(i);
+  site.in_body_ = true;
+  site.body_salt_ = RandomBits(key, 0);
+  site.repetition_ = 0;
+  site.arguments_ = std::move(arguments);
+  site.first_argument_ = 0;
+  return site.Build();
+}
+
+absl::StatusOr<std::shared_ptr<const BoundFunction>> BuildSite::Bind(
+    const std::shared_ptr<const FunctionDef>& function) const {
+  std::lock_guard lock(shared_->mu);
+  std::shared_ptr<const BoundFunction>& bound = shared_->bound[function.get()];
+  if (bound == nullptr) {
+    absl::StatusOr<std::shared_ptr<const BoundFunction>> made = BoundFunction::Bind(function);
+    if (!made.ok()) {
+      shared_->bound.erase(function.get());
+      return absl::Status(made.status().code(),
+                          absl::StrCat(name(), ": ", made.status().message()));
+    }
+    bound = *std::move(made);
+  }
+  return bound;
+}
+
+RandomKey BuildSite::Random(bool every_repetition) const {
+  auto given = node_->attrs.find("seed");
+  RandomKey key;
+  key.seed = given != node_->attrs.end() ? static_cast<uint64_t>(std::get<int64_t>(given->second))
+                                         : run_->seed;
+  key.seed ^= body_salt_;
+  if (every_repetition)
+    key.repetition = (static_cast<uint64_t>(run_->repetition) << 32) + repetition_;
+  key.partition = run_->partition;
+  key.node = static_cast<uint32_t>(number_);
+  return key;
+}
+
+std::vector<Tensor> BuildSite::argument() const {
+  PENSTOCK_CHECK(arguments_ != nullptr);
+  const Spec& tuple = arguments_->spec();
+  size_t leaf = 0;
+  for (size_t k = 0; k < first_argument_; ++k) leaf += tuple.member(k).leaves().size();
+  std::vector<Tensor> tensors;
+  const size_t count = tuple.member(first_argument_).leaves().size();
+  for (size_t i = 0; i < count; ++i) tensors.push_back(arguments_->tensor(leaf + i));
+  return tensors;
+}
+
+}  // namespace penstock

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dataplane/dataset/graph.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "dataplane/dataset/fingerprint.h"
+#include "dataplane/dataset/registry.h"
+#include "penstock/status.h"
+
+namespace penstock {
+namespace {
+
+// Every attribute the kind requires is there, has its type, and no other is.
+absl::Status CheckAttrs(const NodeKind& kind, const Attrs& attrs) {
+  size_t known = 0;
+  for (const AttrRule& rule : kind.attrs) {
+    auto it = attrs.find(rule.name);
+    if (it == attrs.end()) {
+      if (!rule.required) continue;
+      return absl::InvalidArgumentError(absl::StrCat("the attribute ", rule.name, " is missing"));
+    }
+    if (it->second.index() != static_cast<size_t>(rule.type)) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "the attribute ", rule.name, " is not of type ", std::string(Name(rule.type))));
+    }
+    ++known;
+  }
+  if (known == attrs.size()) return absl::OkStatus();
+  for (const auto& [name, value] : attrs) {
+    bool found = false;
+    for (const AttrRule& rule : kind.attrs) found = found || rule.name == name;
+    if (!found) return absl::InvalidArgumentError(absl::StrCat("has no attribute ", name));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckInputCount(const NodeKind& kind, size_t count) {
+  if (count >= static_cast<size_t>(kind.min_inputs) &&
+      count <= static_cast<size_t>(kind.max_inputs))
+    return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("takes ", kind.min_inputs,
+                   kind.min_inputs == kind.max_inputs ? "" : absl::StrCat(" to ", kind.max_inputs),
+                   " inputs, not ", count));
+}
+
+// Size, providers and arguments, which depend on inputs and kind alone.
+void Count(const NodeKind* kind, Dataset::Node& node) {
+  const size_t bodies = kind == nullptr ? 0 : kind->bodies;
+  const bool elsewhere = kind != nullptr && kind->elsewhere;
+  for (size_t i = 0; i < node.inputs.size(); ++i) {
+    const Dataset::Node& input = *node.inputs[i];
+    node.size += input.size;
+    if (elsewhere || i + bodies >= node.inputs.size()) continue;
+    node.providers += input.providers;
+    node.arguments.insert(node.arguments.end(), input.arguments.begin(), input.arguments.end());
+    node.open.insert(node.open.end(), input.open.begin(), input.open.end());
+  }
+  if (kind != nullptr && kind->plan != nullptr) node.providers = 1;
+}
+
+absl::Status CheckAndInfer(const NodeKind* kind, Dataset::Node& node) {
+  if (kind == nullptr)
+    return absl::InvalidArgumentError("this program knows no operation of that name");
+  if (node.size > kMaxNodes) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the dataset has more than ", kMaxNodes, " nodes"));
+  }
+  RETURN_IF_ERROR(CheckInputCount(*kind, node.inputs.size()));
+  RETURN_IF_ERROR(CheckAttrs(*kind, node.attrs));
+  ASSIGN_OR_RETURN(Inferred inferred, kind->infer(node.attrs, node.inputs));
+  node.spec = std::move(inferred.spec);
+  node.cardinality = inferred.cardinality;
+  if (kind->takes_argument) node.arguments.push_back(Get<Spec>(node.attrs, "argument"));
+  return absl::OkStatus();
+}
+
+absl::Status WithName(const Dataset::Node& node, const absl::Status& status) {
+  return absl::Status(status.code(),
+                      absl::StrCat(NodeName(node, node.size - 1), ": ", status.message()));
+}
+
+absl::Status FirstMistake(const std::vector<NodePtr>& inputs) {
+  for (const NodePtr& input : inputs) RETURN_IF_ERROR(input->status);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+NodePtr MakeNode(std::string op, Attrs attrs, std::vector<NodePtr> inputs, std::vector<Expr> open) {
+  auto node = std::make_shared<Dataset::Node>();
+  const NodeKind* kind = FindNodeKind(op);
+  node->op = std::move(op);
+  node->attrs = std::move(attrs);
+  node->inputs = std::move(inputs);
+  node->version = kind == nullptr ? 0 : kind->version;
+  node->status = FirstMistake(node->inputs);
+  Count(kind, *node);
+  if (!node->status.ok()) return node;
+  for (Expr& argument : open) {
+    if (!argument.status().ok()) {
+      node->status = WithName(*node, argument.status());
+      return node;
+    }
+    node->open.push_back(std::move(argument));
+  }
+  node->status = CheckAndInfer(kind, *node);
+  if (!node->status.ok()) {
+    node->status = WithName(*node, node->status);
+    return node;
+  }
+  node->fingerprint = FingerprintOf(node->op, node->version, node->attrs, node->inputs);
+  return node;
+}
+
+NodePtr FailedNode(std::string op, std::vector<NodePtr> inputs, absl::Status status) {
+  auto node = std::make_shared<Dataset::Node>();
+  node->op = std::move(op);
+  node->inputs = std::move(inputs);
+  Count(FindNodeKind(node->op), *node);
+  node->status = FirstMistake(node->inputs);
+  if (node->status.ok()) node->status = WithName(*node, status);
+  return node;
+}
+
+absl::Status CheckStandsAlone(const Dataset& dataset) {
+  RETURN_IF_ERROR(dataset.status());
+  if (dataset.node()->arguments.empty()) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      "a dataset made of values of an element can be read only inside the function given to "
+      "FlatMap or Interleave");
+}
+
+std::string NodeName(const Dataset::Node& node, int number) {
+  return absl::StrCat(node.op, "#", number);
+}
+
+}  // namespace penstock

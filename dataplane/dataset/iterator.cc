@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reading in this process: Dataset::MakeIterator and the range over elements.
+#include "penstock/iterator.h"
+
+#include <atomic>
+#include <future>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <random>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "dataplane/dataset/graph.h"
+#include "dataplane/dataset/node_iterator.h"
+#include "dataplane/dataset/state_bytes.h"
+#include "penstock/dataset.h"
+#include "penstock/status.h"
+
+namespace penstock {
+namespace {
+
+using NextResult = absl::StatusOr<std::optional<Element>>;
+
+// "PSIT", so that other bytes are told from a state.
+constexpr std::string_view kStateMagic = "PSIT";
+constexpr uint64_t kStateVersion = 1;
+
+uint64_t RandomNumber() {
+  std::random_device device;
+  return (static_cast<uint64_t>(device()) << 32) | device();
+}
+
+// What a state holds, besides the position of the nodes.
+struct StateHead {
+  uint64_t save = 0;  // which Save() it was, for Commit()
+  uint64_t seed = 0;
+  int64_t step = 0;  // elements taken
+};
+
+absl::StatusOr<StateHead> ReadHead(StateReader& reader, std::string_view bytes) {
+  if (bytes.substr(0, kStateMagic.size()) != kStateMagic)
+    return absl::InvalidArgumentError("the bytes are no state of an iterator");
+  ASSIGN_OR_RETURN(const uint64_t version, reader.ReadUnsigned());
+  if (version != kStateVersion) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the state has version ", version, "; this program reads ", kStateVersion));
+  }
+  StateHead head;
+  ASSIGN_OR_RETURN(head.save, reader.ReadUnsigned());
+  ASSIGN_OR_RETURN(head.seed, reader.ReadUnsigned());
+  ASSIGN_OR_RETURN(head.step, reader.ReadInt());
+  return head;
+}
+
+std::string_view BehindMagic(const State& state) {
+  const std::string_view bytes = state.bytes;
+  return bytes.substr(std::min(bytes.size(), kStateMagic.size()));
+}
+
+class LocalIterator final : public IteratorImpl {
+ public:
+  LocalIterator(Dataset dataset, uint64_t seed) : dataset_(std::move(dataset)) {
+    context_.seed = seed;
+    context_.cancelled = &cancelled_;
+    context_.commits = &commits_;
+  }
+
+  ~LocalIterator() override {
+    cancelled_ = true;
+    if (pending_.valid()) pending_.wait();
+  }
+
+  absl::Status Start() {
+    ASSIGN_OR_RETURN(nodes_, BuildIterator(dataset_, context_));
+    return absl::OkStatus();
+  }
+
+  NextResult Next(std::optional<int64_t> step, absl::Time deadline) override {
+    if (step.has_value()) RETURN_IF_ERROR(CheckStep(*step));
+    if (deadline == absl::InfiniteFuture() && !pending_.valid()) return Deliver(Produce());
+    // Elements are made on another thread, so that the deadline holds; one that
+    // comes late is the next call's.
+    if (!pending_.valid()) {
+      pending_ = std::async(std::launch::async, [this] {
+        absl::Status kept = KeepPosition();
+        return kept.ok() ? Produce() : NextResult(kept);
+      });
+    }
+    if (deadline != absl::InfiniteFuture() &&
+        pending_.wait_until(absl::ToChronoTime(deadline)) == std::future_status::timeout)
+      return absl::DeadlineExceededError("the next element is not ready yet");
+    return Deliver(pending_.get());
+  }
+
+  absl::StatusOr<State> Save() override {
+    std::lock_guard lock(mu_);
+    if (cancelled_) return Stopped();
+    if (kept_state_.has_value()) return *kept_state_;
+    return SaveLocked();
+  }
+
+  absl::Status Restore(const State& state) override {
+    StateReader reader(BehindMagic(state));
+    ASSIGN_OR_RETURN(const StateHead head, ReadHead(reader, state.bytes));
+    if (pending_.valid()) pending_.get().IgnoreError();
+    std::lock_guard lock(mu_);
+    if (cancelled_) return Stopped();
+    kept_state_.reset();
+    nodes_.reset();
+    context_.seed = head.seed;
+    ASSIGN_OR_RETURN(nodes_, BuildIterator(dataset_, context_));
+    step_ = head.step;
+    saves_ = std::max(saves_, head.save);
+    return RestoreIterator(*nodes_, dataset_, reader.rest());
+  }
+
+  absl::Status Commit(const State& state) override {
+    StateReader reader(BehindMagic(state));
+    ASSIGN_OR_RETURN(const StateHead head, ReadHead(reader, state.bytes));
+    return commits_.Commit(head.save);
+  }
+
+  absl::Status Stop(absl::Duration bound) override {
+    cancelled_ = true;
+    std::unique_lock lock(mu_, std::defer_lock);
+    if (lock.try_lock_until(absl::ToChronoTime(absl::Now() + bound))) return absl::OkStatus();
+    return absl::DeadlineExceededError("an element is still being made");
+  }
+
+ private:
+  static absl::Status Stopped() { return absl::CancelledError("the iterator was stopped"); }
+
+  absl::Status CheckStep(int64_t step) {
+    std::lock_guard lock(mu_);
+    if (step == step_) return absl::OkStatus();
+    return absl::OutOfRangeError(
+        absl::StrCat("step ", step, " was asked for, but step ", step_, " is next"));
+  }
+
+  NextResult Produce() {
+    std::lock_guard lock(mu_);
+    if (cancelled_) return Stopped();
+    return nodes_->Next();
+  }
+
+  NextResult Deliver(NextResult next) {
+    std::lock_guard lock(mu_);
+    kept_state_.reset();
+    // An error takes a step as well: it stands at an element's place.
+    const bool end = next.ok() && !next->has_value();
+    if (!end && !absl::IsCancelled(next.status())) ++step_;
+    return next;
+  }
+
+  // What Save() gives while an element is being made that nobody took yet.
+  absl::Status KeepPosition() {
+    std::lock_guard lock(mu_);
+    ASSIGN_OR_RETURN(kept_state_, SaveLocked());
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<State> SaveLocked() {  // REQUIRES: mu_ held
+    const uint64_t save = ++saves_;
+    StateWriter head;
+    head.WriteUnsigned(kStateVersion);
+    head.WriteUnsigned(save);
+    head.WriteUnsigned(context_.seed);
+    head.WriteInt(step_);
+    ASSIGN_OR_RETURN(std::string position, SaveIterator(*nodes_, dataset_, save));
+    return State{std::string(kStateMagic) + head.bytes() + position};
+  }
+
+  const Dataset dataset_;
+  std::atomic<bool> cancelled_ = false;
+  CommitListeners commits_;
+  std::timed_mutex mu_;
+  RunContext context_;                   // guarded by mu_, as all below
+  std::unique_ptr<NodeIterator> nodes_;  // reads context_
+  int64_t step_ = 0;
+  uint64_t saves_ = 0;
+  std::optional<State> kept_state_;
+  std::future<NextResult> pending_;  // of the thread that calls Next()
+};
+
+}  // namespace
+
+absl::StatusOr<Iterator> Dataset::MakeIterator(IteratorOptions options) const {
+  auto impl = std::make_unique<LocalIterator>(*this, options.seed.value_or(RandomNumber()));
+  RETURN_IF_ERROR(impl->Start());
+  return Iterator(std::move(impl));
+}
+
+ElementRange Dataset::Elements(IteratorOptions options) const {
+  return ElementRange(MakeIterator(options));
+}
+
+void ElementRange::Advance() {
+  current_.reset();
+  if (over_) return;
+  if (!iterator_.ok()) {
+    over_ = true;
+    current_.emplace(iterator_.status());
+    return;
+  }
+  NextResult next = iterator_->Next();
+  if (!next.ok()) {
+    over_ = absl::IsCancelled(next.status()) || absl::IsFailedPrecondition(next.status());
+    current_.emplace(next.status());
+  } else if (next->has_value()) {
+    current_.emplace(**std::move(next));
+  } else {
+    over_ = true;
+  }
+}
+
+}  // namespace penstock

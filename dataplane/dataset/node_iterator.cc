@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dataplane/dataset/node_iterator.h"
+
+#include <string>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "dataplane/dataset/build_site.h"
+#include "dataplane/dataset/graph.h"
+#include "dataplane/dataset/state_bytes.h"
+#include "penstock/status.h"
+
+namespace penstock {
+namespace {
+
+constexpr uint64_t kPositionVersion = 1;
+
+// Two bytes of each node's fingerprint, in topological order: enough to say
+// which node differs, once the whole fingerprint says that one does.
+std::string NodeMarks(const Dataset::Node& root) {
+  std::string marks;
+  VisitNodes(root, [&](const Dataset::Node& node, int) {
+    marks.push_back(static_cast<char>(node.fingerprint));
+    marks.push_back(static_cast<char>(node.fingerprint >> 8));
+  });
+  return marks;
+}
+
+std::string FirstDifferentNode(const Dataset::Node& root, std::string_view marks) {
+  const std::string own = NodeMarks(root);
+  std::string name = NodeName(root, root.size - 1);
+  bool found = false;
+  VisitNodes(root, [&](const Dataset::Node& node, int number) {
+    const size_t at = 2 * static_cast<size_t>(number);
+    if (found || (at + 2 <= marks.size() && own.compare(at, 2, marks, at, 2) == 0)) return;
+    found = true;
+    name = NodeName(node, number);
+  });
+  return name;
+}
+
+}  // namespace
+
+absl::StatusOr<int64_t> NodeIterator::Skip(int64_t count) {
+  for (int64_t passed = 0; passed < count; ++passed) {
+    absl::StatusOr<std::optional<Element>> element = Next();
+    // An error stands at an element's place and is passed over as one.
+    if (absl::IsCancelled(element.status())) return element.status();
+    if (element.ok() && !element->has_value()) return passed;
+  }
+  return count;
+}
+
+uint64_t CommitListeners::Add(Listener listener) {
+  std::lock_guard lock(mu_);
+  listeners_.emplace(++last_id_, std::move(listener));
+  return last_id_;
+}
+
+void CommitListeners::Remove(uint64_t id) {
+  std::lock_guard lock(mu_);
+  listeners_.erase(id);
+}
+
+absl::Status CommitListeners::Commit(uint64_t save) {
+  std::lock_guard lock(mu_);
+  absl::Status first;
+  for (const auto& [id, listener] : listeners_) first.Update(listener(save));
+  return first;
+}
+
+absl::StatusOr<std::unique_ptr<NodeIterator>> BuildIterator(const Dataset& dataset,
+                                                            const RunContext& context) {
+  RETURN_IF_ERROR(CheckStandsAlone(dataset));
+  return BuildSite::Root(dataset.node(), context).Build();
+}
+
+absl::StatusOr<std::string> SaveIterator(NodeIterator& iterator, const Dataset& dataset,
+                                         uint64_t save) {
+  StateWriter writer(save);
+  writer.WriteUnsigned(kPositionVersion);
+  writer.WriteUnsigned(dataset.fingerprint());
+  writer.WriteString(NodeMarks(*dataset.node()));
+  RETURN_IF_ERROR(iterator.Save(writer));
+  return std::move(writer).Take();
+}
+
+absl::Status RestoreIterator(NodeIterator& iterator, const Dataset& dataset,
+                             std::string_view bytes) {
+  StateReader reader(bytes);
+  ASSIGN_OR_RETURN(const uint64_t version, reader.ReadUnsigned());
+  if (version != kPositionVersion) {
+    return absl::InvalidArgumentError(absl::StrCat("a saved position has version ", version,
+                                                   "; this program reads ", kPositionVersion));
+  }
+  ASSIGN_OR_RETURN(const uint64_t fingerprint, reader.ReadUnsigned());
+  ASSIGN_OR_RETURN(const std::string_view marks, reader.ReadString());
+  if (fingerprint != dataset.fingerprint()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the saved position is of another dataset: the first node that differs is ",
+                     FirstDifferentNode(*dataset.node(), marks)));
+  }
+  RETURN_IF_ERROR(iterator.Restore(reader));
+  return reader.ExpectEnd();
+}
+
+}  // namespace penstock
