@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+// A Session on gRPC's callback API. For dispatcher_stub.cc only: includes gRPC.
+#pragma once
+
+#include <grpcpp/grpcpp.h>
+#include <grpcpp/support/client_callback.h>
+
+#include <condition_variable>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+#include "control/rpc/messages_proto.h"
+#include "control/rpc/session.h"
+#include "control/rpc/status_grpc.h"
+
+namespace penstock::control {
+
+// The reactor of one stream. Keeps itself alive until gRPC says it is done.
+// A hold stands for the writes that Send may start; it is let go of, once, when
+// the stream fails or is stopped, and no write starts after that.
+template <class Up, class Down, class WireUp, class WireDown>
+class ClientStream final : public grpc::ClientBidiReactor<WireUp, WireDown> {
+ public:
+  explicit ClientStream(SessionEvents<Down>* events) : events_(events) {}
+
+  // `call(context, reactor)` binds the reactor to its method. The reactor is in
+  // flight from here on.
+  template <class Call>
+  static std::shared_ptr<ClientStream> Open(SessionEvents<Down>* events, Call call) {
+    auto stream = std::make_shared<ClientStream>(events);
+    stream->self_ = stream;
+    call(&stream->context_, stream.get());
+    stream->AddHold();
+    stream->StartRead(&stream->in_);
+    stream->StartCall();
+    return stream;
+  }
+
+  void Send(const Up& message) {
+    WireUp wire;
+    ToWire(message, &wire);
+    std::lock_guard lock(mu_);
+    if (!holding_) return;
+    out_.push_back(std::move(wire));
+    if (out_.size() == 1) this->StartWrite(&out_.front());
+  }
+
+  void Stop() {
+    std::unique_lock lock(mu_);
+    stopped_ = true;
+    LetGo();
+    context_.TryCancel();
+    if (event_thread_ == std::this_thread::get_id()) return;
+    changed_.wait(lock, [this] { return done_ && event_thread_ == std::thread::id(); });
+  }
+
+  void OnReadDone(bool ok) override {
+    if (!ok) {
+      std::lock_guard lock(mu_);
+      LetGo();
+      return;
+    }
+    absl::StatusOr<Down> message = FromWire(in_);
+    if (message.ok()) {
+      Deliver([&] { events_->OnMessage(*std::move(message)); });
+    } else {
+      std::lock_guard lock(mu_);
+      broken_ = message.status();
+      context_.TryCancel();
+    }
+    this->StartRead(&in_);
+  }
+
+  void OnWriteDone(bool ok) override {
+    std::lock_guard lock(mu_);
+    out_.pop_front();
+    if (!ok) LetGo();
+    if (holding_ && !out_.empty()) this->StartWrite(&out_.front());
+  }
+
+  void OnDone(const grpc::Status& status) override {
+    absl::Status reason;
+    {
+      std::lock_guard lock(mu_);
+      LetGo();
+      reason = broken_.ok() ? FromGrpc(status) : broken_;
+    }
+    Deliver([&] { events_->OnClosed(reason); });
+    std::shared_ptr<ClientStream> self = std::move(self_);
+    std::lock_guard lock(mu_);
+    done_ = true;
+    changed_.notify_all();
+  }
+
+ private:
+  // REQUIRES: mu_ held.
+  void LetGo() {
+    if (!std::exchange(holding_, false)) return;
+    this->RemoveHold();
+  }
+
+  template <class Event>
+  void Deliver(Event event) {
+    {
+      std::lock_guard lock(mu_);
+      if (stopped_) return;
+      event_thread_ = std::this_thread::get_id();
+    }
+    event();
+    std::lock_guard lock(mu_);
+    event_thread_ = std::thread::id();
+    changed_.notify_all();
+  }
+
+  SessionEvents<Down>* const events_;
+  grpc::ClientContext context_;
+  WireDown in_;
+  std::shared_ptr<ClientStream> self_;  // until OnDone
+
+  std::mutex mu_;
+  std::condition_variable changed_;
+  std::deque<WireUp> out_;        // guarded by mu_; the first is being written
+  bool holding_ = true;           // guarded by mu_
+  bool stopped_ = false;          // guarded by mu_
+  bool done_ = false;             // guarded by mu_
+  absl::Status broken_;           // guarded by mu_; a message that cannot be read
+  std::thread::id event_thread_;  // guarded by mu_; in an event now
+};
+
+// The session that a user holds.
+template <class Stream, class Up>
+class StreamSession final : public Session<Up> {
+ public:
+  explicit StreamSession(std::shared_ptr<Stream> stream) : stream_(std::move(stream)) {}
+  ~StreamSession() override { stream_->Stop(); }
+  void Send(Up message) override { stream_->Send(message); }
+  void Stop() override { stream_->Stop(); }
+
+ private:
+  std::shared_ptr<Stream> stream_;
+};
+
+}  // namespace penstock::control

@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "control/rpc/dispatcher_stub.h"
+
+#include <grpcpp/grpcpp.h>
+
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <random>
+
+#include "control/proto/dispatcher.grpc.pb.h"
+#include "control/rpc/client_stream.h"
+#include "control/rpc/messages_proto.h"
+#include "control/rpc/status_grpc.h"
+#include "control/rpc/target.h"
+
+namespace penstock::control {
+namespace {
+
+using ClientStreamOfClient = ClientStream<ClientUp, ClientDown, wire::ClientUp, wire::ClientDown>;
+using ClientStreamOfWorker = ClientStream<WorkerUp, WorkerDown, wire::WorkerUp, wire::WorkerDown>;
+
+constexpr absl::Duration kFirstPause = absl::Milliseconds(20);
+constexpr absl::Duration kMaxPause = absl::Seconds(1);
+
+grpc::ChannelArguments ChannelSettings() {
+  grpc::ChannelArguments arguments;
+  arguments.SetMaxReceiveMessageSize(-1);
+  arguments.SetMaxSendMessageSize(-1);
+  // A restarted dispatcher is found within a second; the pauses between tries
+  // are ours.
+  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 20);
+  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 1000);
+  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1000);
+  // A host that vanished without a word is noticed.
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 10'000);
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 5'000);
+  // A stub's breaks are its own: no connection shared with other stubs.
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  return arguments;
+}
+
+bool WorthTryingAgain(const absl::Status& status) {
+  return absl::IsUnavailable(status) || absl::IsAborted(status) || absl::IsCancelled(status);
+}
+
+class GrpcDispatcherStub final : public DispatcherStub {
+ public:
+  explicit GrpcDispatcherStub(std::string address)
+      : address_(std::move(address)),
+        stub_(wire::Dispatcher::NewStub(grpc::CreateCustomChannel(
+            address_, grpc::InsecureChannelCredentials(), ChannelSettings()))) {}
+  ~GrpcDispatcherStub() override { Stop(); }
+
+  const std::string& address() const override { return address_; }
+  void Stop() override { stop_.request_stop(); }
+
+  absl::StatusOr<VersionRange> GetVersion(CallOptions options) override {
+    ASSIGN_OR_RETURN(wire::VersionRange answer,
+                     Call<wire::VersionRange>(wire::VersionRequest(),
+                                              &wire::Dispatcher::Stub::GetVersion, options));
+    const VersionRange ours;
+    const VersionRange theirs = FromWire(answer);
+    if (theirs.max < ours.min || ours.max < theirs.min) {
+      return absl::FailedPreconditionError(absl::StrCat(
+          "version mismatch with the dispatcher at ", address_, ": it speaks control versions ",
+          theirs.min, " to ", theirs.max, ", this process ", ours.min, " to ", ours.max,
+          "; run one release of penstock everywhere"));
+    }
+    return theirs;
+  }
+
+  absl::StatusOr<RegisterDatasetAnswer> GetOrRegisterDataset(const RegisterDatasetRequest& request,
+                                                             CallOptions options) override {
+    wire::RegisterDatasetRequest wire;
+    ToWire(request, &wire);
+    ASSIGN_OR_RETURN(wire::RegisterDatasetAnswer answer,
+                     Call<wire::RegisterDatasetAnswer>(
+                         wire, &wire::Dispatcher::Stub::GetOrRegisterDataset, options));
+    return FromWire(answer);
+  }
+
+  absl::StatusOr<GetDatasetAnswer> GetDataset(std::string_view dataset_id,
+                                              CallOptions options) override {
+    wire::DatasetRequest wire;
+    wire.set_dataset_id(std::string(dataset_id));
+    ASSIGN_OR_RETURN(
+        wire::GetDatasetAnswer answer,
+        Call<wire::GetDatasetAnswer>(wire, &wire::Dispatcher::Stub::GetDataset, options));
+    return FromWire(answer);
+  }
+
+  absl::Status UnregisterDataset(std::string_view dataset_id, CallOptions options) override {
+    wire::DatasetRequest wire;
+    wire.set_dataset_id(std::string(dataset_id));
+    return Call<wire::Empty>(wire, &wire::Dispatcher::Stub::UnregisterDataset, options).status();
+  }
+
+  absl::StatusOr<JobAnswer> GetOrCreateJob(const GetOrCreateJobRequest& request,
+                                           CallOptions options) override {
+    wire::GetOrCreateJobRequest wire;
+    ToWire(request, &wire);
+    ASSIGN_OR_RETURN(wire::JobAnswer answer,
+                     Call<wire::JobAnswer>(wire, &wire::Dispatcher::Stub::GetOrCreateJob, options));
+    return FromWire(answer);
+  }
+
+  absl::Status CancelJob(std::string_view job, CallOptions options) override {
+    return CallOnJob(job, &wire::Dispatcher::Stub::CancelJob, options);
+  }
+
+  absl::Status RemoveJob(std::string_view job, CallOptions options) override {
+    return CallOnJob(job, &wire::Dispatcher::Stub::RemoveJob, options);
+  }
+
+  absl::StatusOr<DispatcherStatus> GetStatus(CallOptions options) override {
+    ASSIGN_OR_RETURN(
+        wire::DispatcherStatus answer,
+        Call<wire::DispatcherStatus>(wire::Empty(), &wire::Dispatcher::Stub::GetStatus, options));
+    return FromWire(answer);
+  }
+
+  std::unique_ptr<ClientSession> OpenClientSession(ClientSessionEvents* events) override {
+    return std::make_unique<StreamSession<ClientStreamOfClient, ClientUp>>(
+        ClientStreamOfClient::Open(events, [this](grpc::ClientContext* context, auto* reactor) {
+          stub_->async()->ClientSession(context, reactor);
+        }));
+  }
+
+  std::unique_ptr<WorkerSession> OpenWorkerSession(WorkerSessionEvents* events) override {
+    return std::make_unique<StreamSession<ClientStreamOfWorker, WorkerUp>>(
+        ClientStreamOfWorker::Open(events, [this](grpc::ClientContext* context, auto* reactor) {
+          stub_->async()->WorkerSession(context, reactor);
+        }));
+  }
+
+ private:
+  template <class Answer, class Request>
+  using Method = grpc::Status (wire::Dispatcher::Stub::*)(grpc::ClientContext*, const Request&,
+                                                          Answer*);
+
+  absl::Status CallOnJob(std::string_view job, Method<wire::Empty, wire::JobRequest> method,
+                         const CallOptions& options) {
+    wire::JobRequest wire;
+    wire.set_job(std::string(job));
+    return Call<wire::Empty>(wire, method, options).status();
+  }
+
+  // One call until it is answered, final, out of time or stopped.
+  template <class Answer, class Request>
+  absl::StatusOr<Answer> Call(const Request& request, Method<Answer, Request> method,
+                              const CallOptions& options) {
+    std::stop_source stop;  // by the caller, or of the whole stub
+    std::stop_callback by_caller(options.stop, [&stop] { stop.request_stop(); });
+    std::stop_callback by_stub(stop_.get_token(), [&stop] { stop.request_stop(); });
+    const absl::Time deadline = absl::Now() + options.timeout;
+    absl::Duration pause = kFirstPause;
+    std::string why = "no time to try";
+    while (!stop.stop_requested() && absl::Now() < deadline) {
+      grpc::ClientContext context;
+      context.set_deadline(absl::ToChronoTime(deadline));
+      Answer answer;
+      absl::Status status;
+      {
+        std::stop_callback cancel(stop.get_token(), [&context] { context.TryCancel(); });
+        status = FromGrpc(((*stub_).*method)(&context, request, &answer));
+      }
+      if (status.ok()) return answer;
+      if (!absl::IsDeadlineExceeded(status) && !WorthTryingAgain(status)) return status;
+      why = std::string(status.message());
+      Wait(std::min(pause, deadline - absl::Now()), stop.get_token());
+      pause = std::min(2 * pause, kMaxPause);
+    }
+    if (stop.stop_requested()) {
+      return absl::CancelledError(
+          absl::StrCat("the call to the dispatcher at ", address_, " was cancelled"));
+    }
+    return absl::UnavailableError(absl::StrCat("no dispatcher answers at ", address_, " within ",
+                                               absl::FormatDuration(options.timeout), ": ", why));
+  }
+
+  void Wait(absl::Duration step, std::stop_token stop) {
+    thread_local std::minstd_rand random{std::random_device{}()};
+    step *= std::uniform_real_distribution<double>(0.5, 1.0)(random);
+    std::mutex mu;
+    std::condition_variable_any never;
+    std::unique_lock lock(mu);
+    never.wait_for(lock, stop, absl::ToChronoNanoseconds(step), [] { return false; });
+  }
+
+  const std::string address_;
+  const std::unique_ptr<wire::Dispatcher::Stub> stub_;
+  std::stop_source stop_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<DispatcherStub>> DispatcherStub::Make(std::string_view service) {
+  ASSIGN_OR_RETURN(Target target, ParseTarget(service));
+  return std::make_unique<GrpcDispatcherStub>(std::move(target.address));
+}
+
+std::unique_ptr<ReconnectingClientSession> DispatcherStub::KeepClientSession(
+    ReconnectingClientEvents* events, ReconnectOptions options) {
+  return KeepOpen<ClientUp, ClientDown>(
+      [this](ClientSessionEvents* stream) { return OpenClientSession(stream); }, events, options);
+}
+
+std::unique_ptr<ReconnectingWorkerSession> DispatcherStub::KeepWorkerSession(
+    ReconnectingWorkerEvents* events, ReconnectOptions options) {
+  return KeepOpen<WorkerUp, WorkerDown>(
+      [this](WorkerSessionEvents* stream) { return OpenWorkerSession(stream); }, events, options);
+}
+
+}  // namespace penstock::control

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+// ReconnectingSession: one thread per session opens streams, one after the
+// other; messages are passed on from the stream's own thread.
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <optional>
+#include <random>
+#include <thread>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "control/protocol/session_messages.h"
+#include "control/rpc/session.h"
+
+namespace penstock::control {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+bool IsFinal(const absl::Status& status) {
+  switch (status.code()) {
+    case absl::StatusCode::kUnavailable:
+    case absl::StatusCode::kAborted:
+    case absl::StatusCode::kCancelled:
+    case absl::StatusCode::kUnknown:
+    case absl::StatusCode::kInternal:
+    case absl::StatusCode::kDeadlineExceeded:
+      return false;
+    default:
+      return true;
+  }
+}
+
+template <class Up, class Down>
+class Keeper final : public ReconnectingSession<Up, Down>, SessionEvents<Down> {
+ public:
+  Keeper(OpenSession<Up, Down> open, ReconnectingEvents<Up, Down>* events, ReconnectOptions options)
+      : open_(std::move(open)), events_(events), options_(options), heard_(Clock::now()) {
+    thread_ = std::thread([this] { Run(); });
+  }
+  ~Keeper() override { Stop(); }
+
+  void Send(Up message) override {
+    std::lock_guard lock(mu_);
+    if (session_) session_->Send(std::move(message));
+  }
+
+  void Stop() override {
+    {
+      std::lock_guard lock(mu_);
+      stopping_ = true;
+      changed_.notify_all();
+    }
+    if (thread_.joinable()) thread_.join();
+  }
+
+ private:
+  void OnMessage(Down message) override {
+    {
+      std::lock_guard lock(mu_);
+      heard_ = Clock::now();
+      backoff_ = options_.first_backoff;
+    }
+    events_->OnMessage(std::move(message));
+  }
+
+  void OnClosed(const absl::Status& status) override {
+    std::lock_guard lock(mu_);
+    closed_ = status;
+    changed_.notify_all();
+  }
+
+  void Run() {
+    backoff_ = options_.first_backoff;
+    while (true) {
+      OpenOne();
+      absl::Status reason = WaitUntilClosed();
+      std::unique_ptr<Session<Up>> over;
+      {
+        std::lock_guard lock(mu_);
+        over = std::move(session_);
+      }
+      over->Stop();  // outside the lock: an event may be in Send
+      over.reset();
+      std::unique_lock lock(mu_);
+      if (stopping_) return;
+      if (IsFinal(reason)) {
+        lock.unlock();
+        return events_->OnGivenUp(reason);
+      }
+      if (OutOfReach()) {
+        lock.unlock();
+        return events_->OnGivenUp(absl::UnavailableError(
+            absl::StrCat("no dispatcher answers within ", absl::FormatDuration(options_.timeout),
+                         ": ", reason.message())));
+      }
+      lock.unlock();
+      events_->OnLost(reason);
+      if (!Pause()) return;
+    }
+  }
+
+  // The hello goes out before anything that Send is given.
+  void OpenOne() {
+    Up hello = events_->Hello();
+    std::lock_guard lock(mu_);
+    closed_.reset();
+    session_ = open_(this);
+    session_->Send(std::move(hello));
+  }
+
+  absl::Status WaitUntilClosed() {
+    std::unique_lock lock(mu_);
+    while (!stopping_ && !closed_.has_value() && !OutOfReach()) {
+      changed_.wait_until(lock, heard_ + absl::ToChronoNanoseconds(options_.timeout));
+    }
+    if (closed_.has_value()) return *closed_;
+    return absl::UnavailableError("the connection is open and silent");
+  }
+
+  // False when stopped meanwhile.
+  bool Pause() {
+    std::unique_lock lock(mu_);
+    const double share = std::uniform_real_distribution<double>(0.5, 1.0)(random_);
+    const absl::Duration step = share * backoff_;
+    backoff_ = std::min(2 * backoff_, options_.max_backoff);
+    changed_.wait_for(lock, absl::ToChronoNanoseconds(step), [this] { return stopping_; });
+    return !stopping_;
+  }
+
+  // REQUIRES: mu_ held.
+  bool OutOfReach() const {
+    return Clock::now() - heard_ >= absl::ToChronoNanoseconds(options_.timeout);
+  }
+
+  const OpenSession<Up, Down> open_;
+  ReconnectingEvents<Up, Down>* const events_;
+  const ReconnectOptions options_;
+
+  std::mutex mu_;
+  std::condition_variable changed_;
+  std::unique_ptr<Session<Up>> session_;  // guarded by mu_
+  std::optional<absl::Status> closed_;    // guarded by mu_; of session_
+  bool stopping_ = false;                 // guarded by mu_
+  Clock::time_point heard_;               // guarded by mu_
+  absl::Duration backoff_;                // guarded by mu_
+  std::minstd_rand random_{std::random_device{}()};
+  std::thread thread_;
+};
+
+}  // namespace
+
+template <class Up, class Down>
+std::unique_ptr<ReconnectingSession<Up, Down>> KeepOpen(OpenSession<Up, Down> open,
+                                                        ReconnectingEvents<Up, Down>* events,
+                                                        ReconnectOptions options) {
+  return std::make_unique<Keeper<Up, Down>>(std::move(open), events, options);
+}
+
+template std::unique_ptr<ReconnectingSession<ClientUp, ClientDown>> KeepOpen(
+    OpenSession<ClientUp, ClientDown>, ReconnectingEvents<ClientUp, ClientDown>*, ReconnectOptions);
+template std::unique_ptr<ReconnectingSession<WorkerUp, WorkerDown>> KeepOpen(
+    OpenSession<WorkerUp, WorkerDown>, ReconnectingEvents<WorkerUp, WorkerDown>*, ReconnectOptions);
+
+}  // namespace penstock::control

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// Requests, answers and stream messages to and from their wire form. For the
+// implementation files of stub and service; no other file sees Protobuf.
+#pragma once
+
+#include "control/proto/convert.h"
+
+namespace penstock::control {
+
+void ToWire(const RegisterDatasetRequest& from, wire::RegisterDatasetRequest* to);
+absl::StatusOr<RegisterDatasetRequest> FromWire(const wire::RegisterDatasetRequest& from);
+
+void ToWire(const GetDatasetAnswer& from, wire::GetDatasetAnswer* to);
+absl::StatusOr<GetDatasetAnswer> FromWire(const wire::GetDatasetAnswer& from);
+
+void ToWire(const GetOrCreateJobRequest& from, wire::GetOrCreateJobRequest* to);
+absl::StatusOr<GetOrCreateJobRequest> FromWire(const wire::GetOrCreateJobRequest& from);
+
+void ToWire(const DispatcherStatus& from, wire::DispatcherStatus* to);
+absl::StatusOr<DispatcherStatus> FromWire(const wire::DispatcherStatus& from);
+
+// An empty or unknown message is InvalidArgument: a peer of a release that
+// speaks another version.
+void ToWire(const ClientUp& from, wire::ClientUp* to);
+absl::StatusOr<ClientUp> FromWire(const wire::ClientUp& from);
+void ToWire(const ClientDown& from, wire::ClientDown* to);
+absl::StatusOr<ClientDown> FromWire(const wire::ClientDown& from);
+void ToWire(const WorkerUp& from, wire::WorkerUp* to);
+absl::StatusOr<WorkerUp> FromWire(const wire::WorkerUp& from);
+void ToWire(const WorkerDown& from, wire::WorkerDown* to);
+absl::StatusOr<WorkerDown> FromWire(const wire::WorkerDown& from);
+
+}  // namespace penstock::control

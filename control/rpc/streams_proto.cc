@@ -1,0 +1,402 @@
+// SPDX-License-Identifier: Apache-2.0
+// The messages of the two streams to and from their wire form. One function per
+// alternative writes it; one switch per direction reads it.
+#include <type_traits>
+
+#include "control/rpc/messages_proto.h"
+
+namespace penstock::control {
+
+template <class... Visitors>
+struct Overloaded : Visitors... {
+  using Visitors::operator()...;
+};
+template <class... Visitors>
+Overloaded(Visitors...) -> Overloaded<Visitors...>;
+
+static absl::Status UnknownMessage(const char* stream) {
+  return absl::InvalidArgumentError(absl::StrCat(
+      "a message on the ", stream, " stream that this release does not know; use one release"));
+}
+
+static void ToWire(const Fence& from, wire::Fence* to) {
+  to->set_partition(from.partition.value());
+  to->set_placement(from.placement.value());
+}
+
+static Fence FromWire(const wire::Fence& from) {
+  return {PartitionId(from.partition()), Placement(from.placement())};
+}
+
+// --- Client up ---
+
+static void ToWire(const ClientHello& from, wire::ClientHello* to) {
+  to->set_job(from.job.value());
+  to->set_repetition(from.repetition);
+  to->set_client(from.client.value());
+  to->set_incarnation(from.incarnation.value());
+  if (from.state.has_value()) ListToWire(*from.state, to->mutable_state()->mutable_partitions());
+}
+
+static absl::StatusOr<ClientUp> FromWire(const wire::ClientHello& from) {
+  ClientHello to{.job = JobId(from.job()),
+                 .repetition = from.repetition(),
+                 .client = ClientId(from.client()),
+                 .incarnation = Incarnation(from.incarnation())};
+  if (!to.client || !to.incarnation) {
+    return absl::InvalidArgumentError("a client's hello without its id or incarnation");
+  }
+  if (from.has_state()) {
+    ASSIGN_OR_RETURN(to.state, ListFromWire(from.state().partitions()));
+  }
+  return to;
+}
+
+static void ToWire(const Commit& from, wire::Commit* to) {
+  to->set_number(from.number);
+  for (const Commit::OfRepetition& of : from.repetitions) {
+    wire::Commit::OfRepetition* wire = to->add_repetitions();
+    wire->set_repetition(of.repetition);
+    ListToWire(of.kept, wire->mutable_kept());
+  }
+}
+
+static absl::StatusOr<ClientUp> FromWire(const wire::Commit& from) {
+  Commit to{.number = from.number()};
+  for (const wire::Commit::OfRepetition& of : from.repetitions()) {
+    ASSIGN_OR_RETURN(std::vector<PartitionIndices> kept, ListFromWire(of.kept()));
+    to.repetitions.push_back({of.repetition(), std::move(kept)});
+  }
+  return to;
+}
+
+// --- Client down ---
+
+static void ToWire(const Welcome& from, wire::Welcome* to) {
+  to->set_iteration(from.iteration.value());
+  to->set_term(from.term.value());
+  to->set_token(from.token);
+  to->set_seed(from.seed);
+  to->set_keep(static_cast<uint32_t>(from.keep));
+  to->set_mode(static_cast<uint32_t>(from.mode));
+  to->set_heartbeat_interval_ns(absl::ToInt64Nanoseconds(from.heartbeat_interval));
+  to->set_lease_ns(absl::ToInt64Nanoseconds(from.lease));
+  for (const Fence& placement : from.placements) ToWire(placement, to->add_placements());
+}
+
+static absl::StatusOr<ClientDown> FromWire(const wire::Welcome& from) {
+  Welcome to{.iteration = IterationId(from.iteration()),
+             .term = Term(from.term()),
+             .token = from.token(),
+             .seed = from.seed(),
+             .heartbeat_interval = absl::Nanoseconds(from.heartbeat_interval_ns()),
+             .lease = absl::Nanoseconds(from.lease_ns())};
+  ASSIGN_OR_RETURN(to.keep, KeepFromWire(from.keep()));
+  ASSIGN_OR_RETURN(to.mode, ShardingPolicyFromWire(from.mode()));
+  for (const wire::Fence& placement : from.placements()) {
+    to.placements.push_back(FromWire(placement));
+  }
+  return to;
+}
+
+static void ToWire(const Membership& from, wire::Membership* to) {
+  to->set_version(from.version);
+  for (const Membership::Partition& partition : from.partitions) {
+    wire::Membership::Partition* wire = to->add_partitions();
+    wire->set_partition(partition.partition.value());
+    wire->set_placement(partition.placement.value());
+    wire->set_worker(partition.worker.value());
+  }
+  for (const Membership::Worker& worker : from.workers) {
+    wire::Membership::Worker* wire = to->add_workers();
+    wire->set_worker(worker.worker.value());
+    wire->set_address(worker.address);
+    ListToWire(worker.offers, wire->mutable_offers());
+  }
+}
+
+static Membership FromWire(const wire::Membership& from) {
+  Membership to{.version = from.version()};
+  for (const wire::Membership::Partition& partition : from.partitions()) {
+    to.partitions.push_back({PartitionId(partition.partition()), Placement(partition.placement()),
+                             WorkerId(partition.worker())});
+  }
+  for (const wire::Membership::Worker& worker : from.workers()) {
+    to.workers.push_back(
+        {WorkerId(worker.worker()), worker.address(), ListFromWire(worker.offers())});
+  }
+  return to;
+}
+
+// --- Worker up ---
+
+static void ToWire(const WorkerHello& from, wire::WorkerHello* to) {
+  to->set_worker(from.worker.value());
+  ToWire(from.version, to->mutable_version());
+  to->set_address(from.address);
+  ListToWire(from.offers, to->mutable_offers());
+  for (const std::string& tag : from.tags) to->add_tags(tag);
+  to->set_permits(from.permits);
+  ListToWire(from.held, to->mutable_held());
+}
+
+static absl::StatusOr<WorkerUp> FromWire(const wire::WorkerHello& from) {
+  if (from.worker() == 0) return absl::InvalidArgumentError("a worker's hello without its id");
+  return WorkerHello{.worker = WorkerId(from.worker()),
+                     .version = FromWire(from.version()),
+                     .address = from.address(),
+                     .offers = ListFromWire(from.offers()),
+                     .tags = {from.tags().begin(), from.tags().end()},
+                     .permits = from.permits(),
+                     .held = ListFromWire(from.held())};
+}
+
+static void ToWire(const SplitRequest& from, wire::SplitRequest* to) {
+  ToWire(from.of, to->mutable_of());
+  to->set_provider(from.provider);
+  to->set_repetition(from.repetition);
+  to->set_first_ordinal(from.first_ordinal);
+  to->set_wanted(from.wanted);
+}
+
+static absl::StatusOr<WorkerUp> FromWire(const wire::SplitRequest& from) {
+  if (from.provider() < 0 || from.repetition() < 0 || from.first_ordinal() < 0) {
+    return absl::InvalidArgumentError("a request for splits with a negative number");
+  }
+  return SplitRequest{FromWire(from.of()), from.provider(), from.repetition(), from.first_ordinal(),
+                      from.wanted()};
+}
+
+static void ToWire(const Bookmark& from, wire::Bookmark* to) {
+  ToWire(from.of, to->mutable_of());
+  to->set_index(from.index);
+  to->set_position(from.position);
+  ListToWire(from.splits, to->mutable_splits());
+}
+
+static absl::StatusOr<WorkerUp> FromWire(const wire::Bookmark& from) {
+  if (from.index() < 0) return absl::InvalidArgumentError("a bookmark at a negative index");
+  return Bookmark{FromWire(from.of()), from.index(), from.position(), ListFromWire(from.splits())};
+}
+
+// --- Worker down ---
+
+static void ToWire(const Assign& from, wire::Assign* to) {
+  ToWire(from.of, to->mutable_of());
+  to->set_job(from.job.value());
+  to->set_token(from.token);
+  to->set_dataset_id(from.dataset_id);
+  to->set_dataset_fingerprint(from.dataset_fingerprint);
+  to->set_mode(static_cast<uint32_t>(from.mode));
+  to->set_repetition(from.repetition);
+  to->set_seed(from.seed);
+  ToWire(from.skip, to->mutable_skip());
+  to->set_bookmark_index(from.bookmark_index);
+  to->set_bookmark(from.bookmark);
+  ListToWire(from.splits, to->mutable_splits());
+  ListToWire(from.readers, to->mutable_readers());
+}
+
+static absl::StatusOr<WorkerDown> FromWire(const wire::Assign& from) {
+  Assign to{.of = FromWire(from.of()),
+            .job = JobId(from.job()),
+            .token = from.token(),
+            .dataset_id = from.dataset_id(),
+            .dataset_fingerprint = from.dataset_fingerprint(),
+            .repetition = from.repetition(),
+            .seed = from.seed(),
+            .bookmark_index = from.bookmark_index(),
+            .bookmark = from.bookmark(),
+            .readers = ListFromWire(from.readers())};
+  ASSIGN_OR_RETURN(to.mode, ShardingPolicyFromWire(from.mode()));
+  ASSIGN_OR_RETURN(to.skip, FromWire(from.skip()));
+  ASSIGN_OR_RETURN(to.splits, ListFromWire(from.splits()));
+  return to;
+}
+
+void ToWire(const ClientUp& from, wire::ClientUp* to) {
+  std::visit(
+      Overloaded{
+          [to](const ClientHello& hello) { ToWire(hello, to->mutable_hello()); },
+          [to](const ClientHeartbeat& beat) { to->mutable_heartbeat()->set_counter(beat.counter); },
+          [to](const FenceAnswer& answer) { ToWire(answer.report, to->mutable_fence_answer()); },
+          [to](const Report& report) {
+            ListToWire(report.partitions, to->mutable_report()->mutable_partitions());
+          },
+          [to](const Commit& commit) { ToWire(commit, to->mutable_commit()); },
+          [to](const Leave& leave) {
+            ListToWire(leave.taken, to->mutable_leave()->mutable_taken());
+          }},
+      from);
+}
+
+absl::StatusOr<ClientUp> FromWire(const wire::ClientUp& from) {
+  switch (from.message_case()) {
+    case wire::ClientUp::kHello:
+      return FromWire(from.hello());
+    case wire::ClientUp::kHeartbeat:
+      return ClientHeartbeat{from.heartbeat().counter()};
+    case wire::ClientUp::kFenceAnswer: {
+      ASSIGN_OR_RETURN(PartitionReport report, FromWire(from.fence_answer()));
+      return FenceAnswer{std::move(report)};
+    }
+    case wire::ClientUp::kReport: {
+      ASSIGN_OR_RETURN(std::vector<PartitionReport> reports,
+                       ListFromWire(from.report().partitions()));
+      return Report{std::move(reports)};
+    }
+    case wire::ClientUp::kCommit:
+      return FromWire(from.commit());
+    case wire::ClientUp::kLeave: {
+      ASSIGN_OR_RETURN(std::vector<PartitionIndices> taken, ListFromWire(from.leave().taken()));
+      return Leave{std::move(taken)};
+    }
+    case wire::ClientUp::MESSAGE_NOT_SET:
+      break;
+  }
+  return UnknownMessage("client");
+}
+
+void ToWire(const ClientDown& from, wire::ClientDown* to) {
+  std::visit(
+      Overloaded{
+          [to](const Welcome& welcome) { ToWire(welcome, to->mutable_welcome()); },
+          [to](const ClientHeartbeatAnswer& beat) {
+            to->mutable_heartbeat()->set_counter(beat.counter);
+          },
+          [to](const Membership& membership) { ToWire(membership, to->mutable_membership()); },
+          [to](const Fence& fence) { ToWire(fence, to->mutable_fence()); },
+          [to](const ReportAtOnce&) { to->mutable_report_at_once(); },
+          [to](const Committed& done) { to->mutable_committed()->set_number(done.number); },
+          [to](const End&) { to->mutable_end(); }, [to](const Left&) { to->mutable_left(); },
+          [to](const SessionError& error) { ToWire(error.status, to->mutable_error()); }},
+      from);
+}
+
+absl::StatusOr<ClientDown> FromWire(const wire::ClientDown& from) {
+  switch (from.message_case()) {
+    case wire::ClientDown::kWelcome:
+      return FromWire(from.welcome());
+    case wire::ClientDown::kHeartbeat:
+      return ClientHeartbeatAnswer{from.heartbeat().counter()};
+    case wire::ClientDown::kMembership:
+      return FromWire(from.membership());
+    case wire::ClientDown::kFence:
+      return FromWire(from.fence());
+    case wire::ClientDown::kReportAtOnce:
+      return ReportAtOnce{};
+    case wire::ClientDown::kCommitted:
+      return Committed{from.committed().number()};
+    case wire::ClientDown::kEnd:
+      return End{};
+    case wire::ClientDown::kLeft:
+      return Left{};
+    case wire::ClientDown::kError:
+      return SessionError{FromWire(from.error())};
+    case wire::ClientDown::MESSAGE_NOT_SET:
+      break;
+  }
+  return UnknownMessage("client");
+}
+
+void ToWire(const WorkerUp& from, wire::WorkerUp* to) {
+  std::visit(
+      Overloaded{
+          [to](const WorkerHello& hello) { ToWire(hello, to->mutable_hello()); },
+          [to](const WorkerHeartbeat& beat) { to->mutable_heartbeat()->set_counter(beat.counter); },
+          [to](const SplitRequest& request) { ToWire(request, to->mutable_split_request()); },
+          [to](const Bookmark& bookmark) { ToWire(bookmark, to->mutable_bookmark()); },
+          [to](const Ended& ended) {
+            ToWire(ended.of, to->mutable_ended()->mutable_of());
+            to->mutable_ended()->set_elements(ended.elements);
+          },
+          [to](const PartitionFailed& failed) {
+            ToWire(failed.of, to->mutable_failed()->mutable_of());
+            ToWire(failed.status, to->mutable_failed()->mutable_status());
+          },
+          [to](const Drain&) { to->mutable_drain(); },
+          [to](const WorkerLeave&) { to->mutable_leave(); }},
+      from);
+}
+
+absl::StatusOr<WorkerUp> FromWire(const wire::WorkerUp& from) {
+  switch (from.message_case()) {
+    case wire::WorkerUp::kHello:
+      return FromWire(from.hello());
+    case wire::WorkerUp::kHeartbeat:
+      return WorkerHeartbeat{from.heartbeat().counter()};
+    case wire::WorkerUp::kSplitRequest:
+      return FromWire(from.split_request());
+    case wire::WorkerUp::kBookmark:
+      return FromWire(from.bookmark());
+    case wire::WorkerUp::kEnded:
+      if (from.ended().elements() < 0) {
+        return absl::InvalidArgumentError("an end of a partition at a negative index");
+      }
+      return Ended{FromWire(from.ended().of()), from.ended().elements()};
+    case wire::WorkerUp::kFailed:
+      return PartitionFailed{FromWire(from.failed().of()), FromWire(from.failed().status())};
+    case wire::WorkerUp::kDrain:
+      return Drain{};
+    case wire::WorkerUp::kLeave:
+      return WorkerLeave{};
+    case wire::WorkerUp::MESSAGE_NOT_SET:
+      break;
+  }
+  return UnknownMessage("worker");
+}
+
+void ToWire(const WorkerDown& from, wire::WorkerDown* to) {
+  std::visit(
+      Overloaded{
+          [to](const WorkerWelcome& welcome) {
+            to->mutable_welcome()->set_term(welcome.term.value());
+            to->mutable_welcome()->set_heartbeat_interval_ns(
+                absl::ToInt64Nanoseconds(welcome.heartbeat_interval));
+          },
+          [to](const WorkerHeartbeatAnswer& beat) {
+            to->mutable_heartbeat()->set_counter(beat.counter);
+          },
+          [to](const Assign& assign) { ToWire(assign, to->mutable_assign()); },
+          [to](const AddReader& add) {
+            ToWire(add.of, to->mutable_add_reader()->mutable_of());
+            ToWire(add.reader, to->mutable_add_reader()->mutable_reader());
+          },
+          [to](const Unassign& unassign) { ToWire(unassign.of, to->mutable_unassign()); },
+          [to](const Splits& splits) {
+            ToWire(splits.of, to->mutable_splits()->mutable_of());
+            ToWire(splits.run, to->mutable_splits()->mutable_run());
+          },
+          [to](const Drained&) { to->mutable_drained(); },
+          [to](const WorkerRefused& refused) { ToWire(refused.status, to->mutable_refused()); }},
+      from);
+}
+
+absl::StatusOr<WorkerDown> FromWire(const wire::WorkerDown& from) {
+  switch (from.message_case()) {
+    case wire::WorkerDown::kWelcome:
+      return WorkerWelcome{Term(from.welcome().term()),
+                           absl::Nanoseconds(from.welcome().heartbeat_interval_ns())};
+    case wire::WorkerDown::kHeartbeat:
+      return WorkerHeartbeatAnswer{from.heartbeat().counter()};
+    case wire::WorkerDown::kAssign:
+      return FromWire(from.assign());
+    case wire::WorkerDown::kAddReader:
+      return AddReader{FromWire(from.add_reader().of()), FromWire(from.add_reader().reader())};
+    case wire::WorkerDown::kUnassign:
+      return Unassign{FromWire(from.unassign())};
+    case wire::WorkerDown::kSplits: {
+      ASSIGN_OR_RETURN(SplitRun run, FromWire(from.splits().run()));
+      return Splits{FromWire(from.splits().of()), std::move(run)};
+    }
+    case wire::WorkerDown::kDrained:
+      return Drained{};
+    case wire::WorkerDown::kRefused:
+      return WorkerRefused{FromWire(from.refused())};
+    case wire::WorkerDown::MESSAGE_NOT_SET:
+      break;
+  }
+  return UnknownMessage("worker");
+}
+
+}  // namespace penstock::control

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "control/rpc/target.h"
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+
+namespace penstock::control {
+
+absl::StatusOr<Target> ParseTarget(std::string_view text) {
+  const std::string service(text);  // Debian's absl::StrCat takes no std::string_view
+  if (service.empty()) {
+    return absl::InvalidArgumentError("`service` must not be empty; give \"[grpc://]host:port\"");
+  }
+  Target target{.protocol = "grpc", .address = service};
+  if (size_t mark = service.find("://"); mark != std::string::npos) {
+    target.protocol = service.substr(0, mark);
+    target.address = service.substr(mark + 3);
+  }
+  if (absl::StrContains(target.address, "://")) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("malformed `service` \"", service, "\" has multiple \"://\""));
+  }
+  if (target.protocol != "grpc") {
+    return absl::NotFoundError(absl::StrCat("\"", target.protocol, "\" in `service` \"", service,
+                                            "\" is not a control protocol; known: grpc"));
+  }
+  if (target.address.empty() || target.address.find(':') == std::string::npos) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("`service` \"", service, "\" lacks a port; give \"[grpc://]host:port\""));
+  }
+  return target;
+}
+
+}  // namespace penstock::control
