@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "dataplane/dataset/expr/op_registry.h"
+#include "penstock/status.h"
+
+namespace penstock {
+namespace {
+
+constexpr absl::string_view kTypeNames[] = {
+    "integer",         "number",          "boolean", "string",   "dtype",  "list of integers",
+    "list of numbers", "list of strings", "spec",    "function", "element"};
+static_assert(std::size(kTypeNames) == std::variant_size_v<Attr>);
+
+absl::Status CheckAttrs(const OpRow& row, const Attrs& attrs) {
+  for (const AttrRow& wanted : row.attrs) {
+    const auto found = attrs.find(std::string(wanted.name));
+    if (found == attrs.end())
+      return absl::InvalidArgumentError(
+          absl::StrCat(row.name, ": no attribute '", wanted.name, "'"));
+    if (found->second.index() != wanted.type) {
+      return absl::InvalidArgumentError(absl::StrCat(row.name, ": attribute '", wanted.name,
+                                                     "' is a ", kTypeNames[found->second.index()],
+                                                     ", not a ", kTypeNames[wanted.type]));
+    }
+  }
+  for (const auto& [name, value] : attrs) {
+    const bool known = std::any_of(row.attrs.begin(), row.attrs.end(),
+                                   [&](const AttrRow& attr) { return attr.name == name; });
+    if (!known)
+      return absl::InvalidArgumentError(absl::StrCat(row.name, ": unknown attribute '", name, "'"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckInputs(const OpRow& row, InputSpecs inputs) {
+  const int count = static_cast<int>(inputs.size());
+  if (count < row.min_inputs || count > row.max_inputs) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(row.name, ": ", count, " arguments, not ", row.min_inputs,
+                     row.max_inputs > row.min_inputs ? " or more" : ""));
+  }
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (inputs[i].kind != TensorSpec::Kind::kDense || inputs[i].optional ||
+        !IsKnown(inputs[i].dtype)) {
+      return absl::InvalidArgumentError(absl::StrCat(row.name, ": argument ", i, " is ",
+                                                     inputs[i].ToString(),
+                                                     "; it takes dense tensors that are there"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<TensorSpec>> InferOp(const OpRow& row, const Attrs& attrs,
+                                                InputSpecs inputs) {
+  RETURN_IF_ERROR(CheckAttrs(row, attrs));
+  RETURN_IF_ERROR(CheckInputs(row, inputs));
+  auto outputs = row.infer(attrs, inputs);
+  if (!outputs.ok())
+    return absl::Status(outputs.status().code(),
+                        absl::StrCat(row.name, ": ", outputs.status().message()));
+  return outputs;
+}
+
+}  // namespace penstock

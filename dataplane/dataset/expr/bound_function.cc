@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+// The interpreter: operations in their order, each value's view in a table. A
+// value that is a result is made where the sink says, so that the batch's row is
+// written once.
+#include <algorithm>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "dataplane/dataset/expr/arena.h"
+#include "dataplane/dataset/expr/op_registry.h"
+#include "dataplane/dataset/expr/op_run.h"
+#include "dataplane/dataset/function.h"
+#include "penstock/status.h"
+
+namespace penstock {
+namespace {
+
+struct Step {
+  Kernel kernel;
+  std::vector<uint32_t> inputs;
+  std::vector<OutputPlace> outputs;
+  std::string name;  // for messages
+};
+
+// Result `result` is value `value`, but for the one that is written in place.
+struct Handed {
+  size_t result;
+  uint32_t value;
+};
+
+class Interpreter final : public BoundFunction {
+ public:
+  explicit Interpreter(std::shared_ptr<const FunctionDef> def) : def_(std::move(def)) {}
+
+  absl::Status Prepare() {
+    const auto inputs = def_->input.leaves();
+    specs_.assign(inputs.begin(), inputs.end());
+    for (const OpDef& op : def_->ops)
+      specs_.insert(specs_.end(), op.outputs.begin(), op.outputs.end());
+    results_of_.resize(specs_.size());
+    for (size_t i = 0; i < def_->results.size(); ++i) {
+      const uint32_t value = def_->results[i];
+      // The first is written in place; inputs and repeated results are copied.
+      if (value >= inputs.size() && results_of_[value].empty()) {
+        results_of_[value].push_back(static_cast<uint32_t>(i));
+      } else {
+        handed_.push_back({i, value});
+      }
+    }
+    uint32_t next = static_cast<uint32_t>(inputs.size());
+    for (const OpDef& op : def_->ops) {
+      RETURN_IF_ERROR(AddStep(op, next));
+      next += static_cast<uint32_t>(op.outputs.size());
+    }
+    return absl::OkStatus();
+  }
+
+  const FunctionDef& def() const override { return *def_; }
+
+  absl::Status Run(absl::Span<const Tensor> inputs, const RandomKey& random,
+                   ResultSink& sink) const override {
+    RETURN_IF_ERROR(CheckInputs(inputs));
+    Arena& arena = Arena::OfThisThread();
+    ArenaScope scope(arena);
+    Tensor* values = arena.AllocateArray<Tensor>(specs_.size());
+    std::uninitialized_copy(inputs.begin(), inputs.end(), values);
+    std::uninitialized_value_construct(values + inputs.size(), values + specs_.size());
+    for (const Step& step : steps_) {
+      OpRun run(step.inputs, step.outputs, values, arena, sink, random);
+      if (absl::Status status = step.kernel(run); !status.ok()) [[unlikely]]
+        return absl::Status(status.code(), absl::StrCat(step.name, ": ", status.message()));
+    }
+    for (const Handed& handed : handed_)
+      RETURN_IF_ERROR(sink.Copy(handed.result, values[handed.value]));
+    return absl::OkStatus();
+  }
+
+ private:
+  absl::Status AddStep(const OpDef& op, uint32_t first_output) {
+    std::vector<TensorSpec> inputs;
+    for (uint32_t input : op.inputs) inputs.push_back(specs_[input]);
+    const OpRow* row = FindOp(op.op);
+    if (row == nullptr) return absl::NotFoundError(absl::StrCat("no operation '", op.op, "'"));
+    Step step;
+    step.name = op.op;
+    step.inputs = op.inputs;
+    auto kernel = row->make(op, inputs);
+    if (!kernel.ok())
+      return absl::Status(kernel.status().code(),
+                          absl::StrCat(op.op, ": ", kernel.status().message()));
+    step.kernel = *std::move(kernel);
+    for (size_t i = 0; i < op.outputs.size(); ++i) {
+      const uint32_t value = first_output + static_cast<uint32_t>(i);
+      step.outputs.push_back({.value = value,
+                              .dtype = op.outputs[i].dtype,
+                              .spec = &specs_[value],
+                              .results = results_of_[value]});
+    }
+    steps_.push_back(std::move(step));
+    return absl::OkStatus();
+  }
+
+  absl::Status CheckInputs(absl::Span<const Tensor> inputs) const {
+    const auto specs = def_->input.leaves();
+    if (inputs.size() != specs.size()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("a function of ", specs.size(), " leaves was given ", inputs.size()));
+    }
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      const bool fits = inputs[i].present() ? inputs[i].dtype() == specs[i].dtype &&
+                                                  inputs[i].kind() == specs[i].kind &&
+                                                  (specs[i].kind != TensorSpec::Kind::kDense ||
+                                                   specs[i].shape.Admits(inputs[i].dims()))
+                                            : specs[i].optional;
+      if (!fits) [[unlikely]] {
+        return absl::InvalidArgumentError(
+            absl::StrCat("leaf '", def_->input.LeafName(i), "' is ", inputs[i].ToString(0),
+                         "; the function takes ", specs[i].ToString()));
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  std::shared_ptr<const FunctionDef> def_;
+  std::vector<TensorSpec> specs_;  // of all values
+  std::vector<std::vector<uint32_t>> results_of_;
+  std::vector<Handed> handed_;
+  std::vector<Step> steps_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::shared_ptr<const BoundFunction>> BoundFunction::Bind(
+    std::shared_ptr<const FunctionDef> def) {
+  auto function = std::make_shared<Interpreter>(std::move(def));
+  RETURN_IF_ERROR(function->Prepare());
+  return function;
+}
+
+}  // namespace penstock

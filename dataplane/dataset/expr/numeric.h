@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+// From a dtype to the C++ type that kernels are compiled for.
+#pragma once
+
+#include <complex>
+#include <cstdint>
+#include <string>
+#include <type_traits>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "penstock/dtype.h"
+
+namespace penstock {
+
+template <class T>
+inline constexpr bool kIsHalf = std::is_same_v<T, Float16> || std::is_same_v<T, BFloat16>;
+template <class T>
+inline constexpr bool kIsComplex =
+    std::is_same_v<T, std::complex<float>> || std::is_same_v<T, std::complex<double>>;
+template <class T>
+inline constexpr bool kIsInteger = std::is_integral_v<T> && !std::is_same_v<T, bool>;
+
+// What a value is computed in: 16-bit floats in float, as NumPy does.
+template <class T>
+using ComputedIn = std::conditional_t<kIsHalf<T>, float, T>;
+
+template <class T>
+ComputedIn<T> Load(T value) {
+  return static_cast<ComputedIn<T>>(value);
+}
+
+// Booleans lie in memory as bytes: from outside they may hold any value, which
+// a C++ bool may not.
+struct BoolByte {
+  uint8_t byte = 0;
+};
+inline bool Load(BoolByte value) {
+  return value.byte != 0;
+}
+
+// Call `f.template operator()<T>()` for the type of a dtype, whose result is
+// that of the call. REQUIRES: the dtype is one of those named.
+template <class F>
+auto ForInteger(DType dtype, F&& f) {
+  switch (dtype) {
+    case DType::kInt8:
+      return f.template operator()<int8_t>();
+    case DType::kInt16:
+      return f.template operator()<int16_t>();
+    case DType::kInt32:
+      return f.template operator()<int32_t>();
+    case DType::kUInt8:
+      return f.template operator()<uint8_t>();
+    case DType::kUInt16:
+      return f.template operator()<uint16_t>();
+    case DType::kUInt32:
+      return f.template operator()<uint32_t>();
+    case DType::kUInt64:
+      return f.template operator()<uint64_t>();
+    default:
+      return f.template operator()<int64_t>();
+  }
+}
+template <class F>
+auto ForFloating(DType dtype, F&& f) {
+  switch (dtype) {
+    case DType::kFloat16:
+      return f.template operator()<Float16>();
+    case DType::kBFloat16:
+      return f.template operator()<BFloat16>();
+    case DType::kFloat32:
+      return f.template operator()<float>();
+    default:
+      return f.template operator()<double>();
+  }
+}
+template <class F>
+auto ForReal(DType dtype, F&& f) {
+  return IsInteger(dtype) ? ForInteger(dtype, f) : ForFloating(dtype, f);
+}
+inline bool IsComplex(DType dtype) {
+  return dtype == kComplex64 || dtype == kComplex128;
+}
+template <class F>
+auto ForNumber(DType dtype, F&& f) {
+  if (dtype == kComplex64) return f.template operator()<std::complex<float>>();
+  if (dtype == kComplex128) return f.template operator()<std::complex<double>>();
+  return ForReal(dtype, f);
+}
+
+// Which dtypes an operation takes, and how to say so.
+enum class Takes : uint8_t { kReal, kNumber, kFloating, kInteger, kBoolean, kAny };
+
+inline bool Fits(Takes takes, DType dtype) {
+  switch (takes) {
+    case Takes::kReal:
+      return IsInteger(dtype) || IsFloating(dtype);
+    case Takes::kNumber:
+      return IsInteger(dtype) || IsFloating(dtype) || IsComplex(dtype);
+    case Takes::kFloating:
+      return IsFloating(dtype);
+    case Takes::kInteger:
+      return IsInteger(dtype);
+    case Takes::kBoolean:
+      return dtype == kBool;
+    case Takes::kAny:
+      return true;
+  }
+  return false;
+}
+
+inline absl::Status CheckTakes(Takes takes, DType dtype, int argument) {
+  if (Fits(takes, dtype)) return absl::OkStatus();
+  static constexpr const char* kNames[] = {"integers or floating-point numbers",
+                                           "numbers",
+                                           "floating-point numbers",
+                                           "integers",
+                                           "bool",
+                                           "any dtype"};
+  return absl::InvalidArgumentError(absl::StrCat("argument ", argument, " is ", Name(dtype),
+                                                 "; it takes ", kNames[static_cast<int>(takes)],
+                                                 ": Cast first"));
+}
+
+}  // namespace penstock

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// The operations a function may be made of: one row each.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <variant>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "dataplane/dataset/attr.h"
+#include "dataplane/dataset/expr/op_run.h"
+#include "dataplane/dataset/function.h"
+#include "penstock/spec.h"
+
+namespace penstock {
+
+// Runs one operation on one element. Called from any thread, several at once.
+using Kernel = std::function<absl::Status(OpRun&)>;
+
+namespace internal {
+template <class T, class V>
+struct PlaceIn;
+template <class T, class... Rest>
+struct PlaceIn<T, std::variant<T, Rest...>> {
+  static constexpr size_t value = 0;
+};
+template <class T, class First, class... Rest>
+struct PlaceIn<T, std::variant<First, Rest...>> {
+  static constexpr size_t value = 1 + PlaceIn<T, std::variant<Rest...>>::value;
+};
+}  // namespace internal
+
+// The place of a type in Attr.
+template <class T>
+inline constexpr size_t kAttrIndex = internal::PlaceIn<T, Attr>::value;
+
+// A parameter that an operation must have, of the type at that place in Attr.
+struct AttrRow {
+  absl::string_view name;
+  size_t type;
+};
+
+using InputSpecs = absl::Span<const TensorSpec>;
+
+struct OpRow {
+  absl::string_view name;
+  // Raised when results change; enters the fingerprint of every dataset that
+  // uses the operation.
+  int version = 1;
+  int min_inputs = 1;
+  int max_inputs = 1;
+  std::vector<AttrRow> attrs;
+  // Dtypes and shapes of the outputs. Attrs have the declared types and the
+  // inputs' number is right; their values and the specs are for it to check.
+  absl::StatusOr<std::vector<TensorSpec>> (*infer)(const Attrs& attrs, InputSpecs inputs) = nullptr;
+  // REQUIRES: infer accepted the same attrs and inputs.
+  absl::StatusOr<Kernel> (*make)(const OpDef& def, InputSpecs inputs) = nullptr;
+  // Draws random bits: has the attribute "random", its number among such
+  // operations of its function, and is never shared or moved.
+  bool random = false;
+};
+
+// nullptr if there is no such operation.
+const OpRow* FindOp(absl::string_view name);
+std::vector<const OpRow*> AllOps();
+
+// The declared attributes and no others, each of its type; the number of
+// inputs; then infer. InvalidArgument or NotFound names the operation.
+absl::StatusOr<std::vector<TensorSpec>> InferOp(const OpRow& row, const Attrs& attrs,
+                                                InputSpecs inputs);
+
+// The rows of each file of operations, joined by op_registry.cc.
+std::vector<OpRow> ConstantOps();
+std::vector<OpRow> ArithmeticOps();
+std::vector<OpRow> CompareOps();
+std::vector<OpRow> CastOps();
+
+}  // namespace penstock

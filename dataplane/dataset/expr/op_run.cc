@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dataplane/dataset/expr/op_run.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "penstock/status.h"
+
+namespace penstock {
+
+absl::StatusOr<int64_t> CountOf(absl::Span<const int64_t> dims, DType dtype) {
+  uint64_t count = 1;
+  bool empty = false;
+  bool over = false;
+  const uint64_t most = kMaxValueBytes / std::max<size_t>(SizeOf(dtype), 1);
+  for (int64_t dim : dims) {
+    if (dim < 0) return absl::InvalidArgumentError(absl::StrCat("a dimension is ", dim));
+    empty = empty || dim == 0;
+    over = over || static_cast<uint64_t>(dim) > most || count * static_cast<uint64_t>(dim) > most;
+    if (!over) count *= dim;
+  }
+  if (empty) return 0;
+  if (over) {
+    return absl::ResourceExhaustedError(absl::StrCat("a value of [", absl::StrJoin(dims, ","), "] ",
+                                                     Name(dtype), " takes more than ",
+                                                     kMaxValueBytes >> 30, " GiB"));
+  }
+  return static_cast<int64_t>(count);
+}
+
+absl::Span<const int64_t> OpRun::Keep(absl::Span<const int64_t> dims) {
+  if (dims.empty()) return {};
+  auto* kept = arena_.AllocateArray<int64_t>(dims.size());
+  std::copy(dims.begin(), dims.end(), kept);
+  return {kept, dims.size()};
+}
+
+absl::StatusOr<absl::Span<std::byte>> OpRun::Place(size_t i, absl::Span<const int64_t> dims) {
+  const OutputPlace& output = outputs_[i];
+  ASSIGN_OR_RETURN(const int64_t count, CountOf(dims, output.dtype));
+  const size_t bytes = count * SizeOf(output.dtype);
+  absl::Span<std::byte> memory;
+  if (!output.results.empty()) {
+    ASSIGN_OR_RETURN(memory, sink_.Place(output.results[0], output.dtype, dims));
+    if (memory.size() < bytes) return absl::InternalError("the sink's memory is too small");
+    memory = memory.first(bytes);
+  } else {
+    memory = {arena_.Allocate(bytes), bytes};
+  }
+  values_[output.value] = Tensor(output.dtype, Keep(dims), memory.data());
+  return memory;
+}
+
+absl::Status OpRun::View(size_t i, const Tensor& value) {
+  const OutputPlace& output = outputs_[i];
+  const char* strings = nullptr;
+  if (output.dtype == kString) {
+    const auto* offsets = static_cast<const uint64_t*>(value.raw());
+    strings = value.element_count() == 0 ? "" : value.string(0).data() - offsets[0];
+  }
+  Tensor& kept = values_[output.value];
+  kept = Tensor(output.dtype, Keep(value.dims()), value.raw(), strings);
+  if (!output.results.empty()) return sink_.Copy(output.results[0], kept);
+  return absl::OkStatus();
+}
+
+absl::Status OpRun::Strings(size_t i, absl::Span<const int64_t> dims,
+                            absl::FunctionRef<std::string_view(int64_t)> at) {
+  ASSIGN_OR_RETURN(const int64_t count, CountOf(dims, kUInt64));
+  auto* offsets = arena_.AllocateArray<uint64_t>(count + 1);
+  offsets[0] = 0;
+  for (int64_t n = 0; n < count; ++n) offsets[n + 1] = offsets[n] + at(n).size();
+  if (offsets[count] > kMaxValueBytes)
+    return absl::ResourceExhaustedError(absl::StrCat("strings of ", offsets[count], " bytes"));
+  char* bytes = reinterpret_cast<char*>(arena_.Allocate(offsets[count] + 1));
+  for (int64_t n = 0; n < count; ++n) {
+    const std::string_view value = at(n);
+    if (!value.empty()) std::memcpy(bytes + offsets[n], value.data(), value.size());
+  }
+  return View(i, Tensor(kString, dims, offsets, bytes));
+}
+
+}  // namespace penstock
