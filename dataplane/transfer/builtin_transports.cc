@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// A new protocol is a folder and one line here.
+#include "dataplane/transfer/builtin_transports.h"
+
+#include "dataplane/transfer/grpc/transport.h"
+#include "dataplane/transfer/local/transport.h"
+
+namespace penstock::transfer {
+
+std::vector<std::unique_ptr<Transport>> BuiltinTransports() {
+  std::vector<std::unique_ptr<Transport>> transports;
+  transports.push_back(MakeLocalTransport());
+  transports.push_back(MakeGrpcTransport());
+  return transports;
+}
+
+}  // namespace penstock::transfer

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+// For PENSTOCK_RPC=OFF: what does not link gRPC.
+#include "dataplane/transfer/builtin_transports.h"
+#include "dataplane/transfer/local/transport.h"
+
+namespace penstock::transfer {
+
+std::vector<std::unique_ptr<Transport>> BuiltinTransports() {
+  std::vector<std::unique_ptr<Transport>> transports;
+  transports.push_back(MakeLocalTransport());
+  return transports;
+}
+
+}  // namespace penstock::transfer

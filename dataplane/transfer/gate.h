@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// Stops events for good: behind Close() none begins, and one that runs is waited
+// for, unless it is the one that closes.
+#pragma once
+
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+
+#include "penstock/check.h"
+
+namespace penstock::transfer {
+
+class Gate {
+ public:
+  // False: closed, and the event must not happen. Events come one at a time.
+  bool Enter() {
+    std::lock_guard lock(mu_);
+    if (closed_) return false;
+    PENSTOCK_CHECK(inside_ == std::thread::id());
+    inside_ = std::this_thread::get_id();
+    return true;
+  }
+  void Leave() {
+    {
+      std::lock_guard lock(mu_);
+      inside_ = std::thread::id();
+    }
+    left_.notify_all();
+  }
+  void Close() {
+    std::unique_lock lock(mu_);
+    closed_ = true;
+    left_.wait(lock, [&] {
+      return inside_ == std::thread::id() || inside_ == std::this_thread::get_id();
+    });
+  }
+
+ private:
+  std::mutex mu_;
+  std::condition_variable left_;
+  bool closed_ = false;
+  std::thread::id inside_;  // none: nobody
+};
+
+}  // namespace penstock::transfer

@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dataplane/transfer/grpc/message.h"
+
+#include <bit>
+#include <cstring>
+#include <limits>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "penstock/status.h"
+
+namespace penstock::transfer {
+namespace {
+
+static_assert(std::endian::native == std::endian::little, "numbers go out as they lie in memory");
+
+class Writer {
+ public:
+  explicit Writer(MessageType type) : bytes_(EncodeHeader(type)) {}
+
+  template <class T>
+  void Number(T value) {
+    bytes_.append(reinterpret_cast<const char*>(&value), sizeof(T));
+  }
+  void Bytes(std::string_view bytes) {
+    Number<uint64_t>(bytes.size());
+    bytes_.append(bytes);
+  }
+  std::string Done() && { return std::move(bytes_); }
+
+ private:
+  std::string bytes_;
+};
+
+// Reads what Writer wrote. Behind the first thing that does not fit, all is
+// zero and ok() is false.
+class Reader {
+ public:
+  explicit Reader(std::string_view bytes) : rest_(bytes) {}
+
+  template <class T>
+  T Number() {
+    T value = 0;
+    if (rest_.size() < sizeof(T)) return Fail<T>();
+    std::memcpy(&value, rest_.data(), sizeof(T));
+    rest_.remove_prefix(sizeof(T));
+    return value;
+  }
+  // A count, a size: 0 … 2^62, so that two of them may be added.
+  int64_t Count() {
+    int64_t value = Number<int64_t>();
+    return value < 0 || value > int64_t{1} << 62 ? Fail<int64_t>() : value;
+  }
+  std::string_view Bytes() {
+    uint64_t size = Number<uint64_t>();
+    if (size > rest_.size()) return Fail<std::string_view>();
+    std::string_view bytes = rest_.substr(0, size);
+    rest_.remove_prefix(size);
+    return bytes;
+  }
+  // How many things of at least `bytes` each follow.
+  uint64_t Repeated(size_t bytes) {
+    uint64_t count = Number<uint64_t>();
+    return count > rest_.size() / bytes ? Fail<uint64_t>() : count;
+  }
+
+  void Spoil() {
+    ok_ = false;
+    rest_ = {};
+  }
+  bool ok() const { return ok_; }
+  bool done() const { return ok_ && rest_.empty(); }
+
+ private:
+  template <class T>
+  T Fail() {
+    Spoil();
+    return T();
+  }
+
+  std::string_view rest_;
+  bool ok_ = true;
+};
+
+Hello ReadHello(Reader& reader) {
+  Hello hello;
+  hello.token = reader.Bytes();
+  hello.client = ClientId(reader.Number<uint64_t>());
+  hello.incarnation = Incarnation(reader.Number<uint64_t>());
+  hello.iteration = IterationId(reader.Number<uint64_t>());
+  uint64_t holdings = reader.Repeated(3 * sizeof(uint64_t));
+  for (uint64_t h = 0; h < holdings && reader.ok(); ++h) {
+    Holding holding;
+    holding.partition = PartitionId(reader.Number<uint64_t>());
+    holding.placement = Placement(reader.Number<uint64_t>());
+    uint64_t intervals = reader.Repeated(2 * sizeof(int64_t));
+    for (uint64_t i = 0; i < intervals && reader.ok(); ++i) {
+      Index begin = reader.Count();
+      int64_t length = reader.Count();
+      // In order only: an ill-meant set must not cost more than its bytes.
+      if (length == 0 || (i > 0 && begin <= holding.indices.end())) reader.Spoil();
+      holding.indices.Add(begin, begin + length);
+    }
+    hello.holdings.push_back(std::move(holding));
+  }
+  return hello;
+}
+
+Update ReadUpdate(Reader& reader) {
+  Update update;
+  update.landed = reader.Count();
+  update.granted = reader.Count();
+  update.recall = reader.Number<uint8_t>() != 0;
+  update.granted_after_recall = reader.Count();
+  return update;
+}
+
+ErrorMessage ReadError(Reader& reader) {
+  ErrorMessage message;
+  message.identity.job = JobId(reader.Number<uint64_t>());
+  message.identity.iteration = IterationId(reader.Number<uint64_t>());
+  message.identity.partition = PartitionId(reader.Number<uint64_t>());
+  message.identity.placement = Placement(reader.Number<uint64_t>());
+  message.identity.index = reader.Number<int64_t>();
+  message.identity.round = reader.Number<int64_t>();
+  message.identity.consumer = reader.Number<int32_t>();
+  int code = reader.Number<int32_t>();
+  std::string_view text = reader.Bytes();
+  // A code of a later release is an error all the same.
+  if (code <= 0 || code > static_cast<int>(absl::StatusCode::kUnauthenticated)) {
+    code = static_cast<int>(absl::StatusCode::kUnknown);
+  }
+  message.error = absl::Status(static_cast<absl::StatusCode>(code), std::string(text));
+  return message;
+}
+
+// The message behind a hello's version, or any other.
+absl::StatusOr<Message> ReadBody(MessageType type, Reader& reader) {
+  switch (type) {
+    case MessageType::kHello:
+      if (uint32_t version = reader.Number<uint32_t>(); reader.ok() && version != kLinkVersion) {
+        return absl::FailedPreconditionError(
+            absl::StrCat("this worker speaks version ", kLinkVersion,
+                         " of the grpc transfer protocol, the client version ", version));
+      }
+      return ReadHello(reader);
+    case MessageType::kUpdate:
+      return ReadUpdate(reader);
+    case MessageType::kGoodbye:
+      return Goodbye();
+    case MessageType::kWelcome:
+      return Welcome();
+    case MessageType::kRecalled:
+      return Recalled{reader.Count()};
+    case MessageType::kError:
+      return ReadError(reader);
+    case MessageType::kElement:
+    case MessageType::kFrame:
+      break;
+  }
+  return absl::InvalidArgumentError("an element where none may be");
+}
+
+}  // namespace
+
+std::string EncodeHeader(MessageType type) {
+  std::string header(kMessageHeaderBytes, '\0');
+  header[0] = static_cast<char>(type);
+  return header;
+}
+
+std::string Encode(const Hello& hello) {
+  Writer writer(MessageType::kHello);
+  writer.Number(kLinkVersion);
+  writer.Bytes(hello.token);
+  writer.Number(hello.client.value());
+  writer.Number(hello.incarnation.value());
+  writer.Number(hello.iteration.value());
+  writer.Number<uint64_t>(hello.holdings.size());
+  for (const Holding& holding : hello.holdings) {
+    writer.Number(holding.partition.value());
+    writer.Number(holding.placement.value());
+    writer.Number<uint64_t>(holding.indices.intervals().size());
+    for (const IndexSet::Interval& interval : holding.indices.intervals()) {
+      writer.Number(interval.begin);
+      writer.Number(interval.end - interval.begin);
+    }
+  }
+  return std::move(writer).Done();
+}
+
+std::string Encode(const Update& update) {
+  Writer writer(MessageType::kUpdate);
+  writer.Number(update.landed);
+  writer.Number(update.granted);
+  writer.Number<uint8_t>(update.recall);
+  writer.Number(update.granted_after_recall);
+  return std::move(writer).Done();
+}
+
+std::string Encode(const Goodbye&) {
+  return EncodeHeader(MessageType::kGoodbye);
+}
+
+std::string Encode(const Welcome&) {
+  return EncodeHeader(MessageType::kWelcome);
+}
+
+std::string Encode(const Recalled& recalled) {
+  Writer writer(MessageType::kRecalled);
+  writer.Number(recalled.count);
+  return std::move(writer).Done();
+}
+
+std::string Encode(const ErrorMessage& error) {
+  Writer writer(MessageType::kError);
+  writer.Number(error.identity.job.value());
+  writer.Number(error.identity.iteration.value());
+  writer.Number(error.identity.partition.value());
+  writer.Number(error.identity.placement.value());
+  writer.Number(error.identity.index);
+  writer.Number(error.identity.round);
+  writer.Number(error.identity.consumer);
+  writer.Number<int32_t>(static_cast<int32_t>(error.error.code()));
+  writer.Bytes(std::string(error.error.message()));
+  return std::move(writer).Done();
+}
+
+absl::StatusOr<MessageType> TypeOf(std::string_view header) {
+  if (header.size() < kMessageHeaderBytes) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("a message of ", header.size(), " bytes has no header"));
+  }
+  const auto type = static_cast<MessageType>(header[0]);
+  for (char zero : header.substr(1, kMessageHeaderBytes - 1)) {
+    if (zero != 0) return absl::InvalidArgumentError("reserved bytes of a message are not zero");
+  }
+  switch (type) {
+    case MessageType::kHello:
+    case MessageType::kUpdate:
+    case MessageType::kGoodbye:
+    case MessageType::kWelcome:
+    case MessageType::kElement:
+    case MessageType::kFrame:
+    case MessageType::kError:
+    case MessageType::kRecalled:
+      return type;
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("a message of the unknown type ", static_cast<int>(type)));
+}
+
+absl::StatusOr<Message> Decode(std::string_view bytes) {
+  PENSTOCK_ASSIGN_OR_RETURN(MessageType type, TypeOf(bytes));
+  Reader reader(bytes.substr(kMessageHeaderBytes));
+  PENSTOCK_ASSIGN_OR_RETURN(Message message, ReadBody(type, reader));
+  if (!reader.done()) {
+    return absl::InvalidArgumentError(absl::StrCat("a message of type ", static_cast<int>(type),
+                                                   " and ", bytes.size(), " bytes is malformed"));
+  }
+  return message;
+}
+
+}  // namespace penstock::transfer

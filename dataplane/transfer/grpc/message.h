@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// The messages on a gRPC link. Each gRPC message is one of these: eight bytes of
+// header, the first of which is the type and the others zero, then what the type
+// says; numbers are little endian. Elements and frames are not parsed here: a
+// block (docs/element.md) follows the header.
+//
+//   client to worker   hello, then updates; goodbye if it closes on purpose
+//   worker to client   welcome, then elements, frames, errors, recalled
+//
+// A worker closes, or refuses a hello, by the gRPC status of the call.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <variant>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "dataplane/transfer/transport.h"
+
+namespace penstock::transfer {
+
+inline constexpr uint32_t kLinkVersion = 1;
+inline constexpr size_t kMessageHeaderBytes = 8;
+// What a worker reads of a client at most, before and after it knows who it is.
+inline constexpr int kMaxControlBytes = 16 << 20;
+
+// Never used again for another message.
+enum class MessageType : uint8_t {
+  kHello = 1,
+  kUpdate = 2,
+  kGoodbye = 3,
+  kWelcome = 16,
+  kElement = 17,
+  kFrame = 18,
+  kError = 19,
+  kRecalled = 20,
+};
+
+// What happened at the client since its last message, in this order.
+struct Update {
+  int64_t landed = 0;
+  int64_t granted = 0;
+  bool recall = false;
+  int64_t granted_after_recall = 0;
+};
+struct Goodbye {};
+struct Welcome {};
+struct Recalled {
+  int64_t count = 0;
+};
+struct ErrorMessage {
+  Identity identity;
+  absl::Status error;
+};
+
+using Message = std::variant<Hello, Update, Goodbye, Welcome, Recalled, ErrorMessage>;
+
+std::string Encode(const Hello& hello);
+std::string Encode(const Update& update);
+std::string Encode(const Goodbye& goodbye);
+std::string Encode(const Welcome& welcome);
+std::string Encode(const Recalled& recalled);
+std::string Encode(const ErrorMessage& error);
+
+// The header of an element or a frame.
+std::string EncodeHeader(MessageType type);
+
+// The type of a message that begins with these bytes; InvalidArgument for an
+// unknown one and a header that is not whole.
+absl::StatusOr<MessageType> TypeOf(std::string_view header);
+
+// Any message but an element or a frame, header included. InvalidArgument for
+// whatever no side of this version sends: numbers below 0, bytes left over, an
+// unknown type. FailedPrecondition for a hello of another version.
+absl::StatusOr<Message> Decode(std::string_view bytes);
+
+}  // namespace penstock::transfer

@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dataplane/transfer/grpc/receive_stream.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "absl/time/clock.h"
+#include "dataplane/element/block.h"
+#include "dataplane/transfer/grpc/convert.h"
+#include "dataplane/transfer/grpc/slices.h"
+#include "penstock/status.h"
+
+namespace penstock::transfer {
+namespace {
+
+// How long a worker may take to end a call that the client has closed.
+constexpr absl::Duration kGoodbyeTimeout = absl::Seconds(5);
+
+std::shared_ptr<grpc::Channel> MakeChannel(const std::string& target, int64_t max_element_bytes) {
+  grpc::ChannelArguments arguments;
+  // A connection per link, so that links neither share one's fate nor its window.
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  constexpr int64_t kMaxInt = std::numeric_limits<int>::max();
+  const int64_t largest = max_element_bytes + static_cast<int64_t>(kMessageHeaderBytes);
+  arguments.SetMaxReceiveMessageSize(largest > kMaxInt ? -1
+                                                       : std::max<int>(largest, kMaxControlBytes));
+  arguments.SetMaxSendMessageSize(-1);
+  // A worker's host that is gone without a word is found out.
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 10'000);
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 5'000);
+  arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
+  return grpc::CreateCustomChannel(target, grpc::InsecureChannelCredentials(), arguments);
+}
+
+}  // namespace
+
+std::shared_ptr<ReceiveStream> ReceiveStream::Start(std::string target, DialOptions options,
+                                                    std::shared_ptr<ReceiveEvents> events) {
+  std::shared_ptr<ReceiveStream> stream(
+      new ReceiveStream(std::move(target), std::move(options), std::move(events)));
+  stream->self_ = stream;
+  stream->stub_.PrepareBidiStreamingCall(&stream->context_, kLinkMethod, {}, stream.get());
+  stream->AddHold();  // writes come from other threads than gRPC's
+  stream->writing_ = ToBuffer(Encode(stream->options_.hello));
+  stream->busy_ = true;
+  stream->StartWrite(&stream->writing_);
+  stream->StartRead(&stream->read_);
+  stream->CancelAfter(stream->options_.timeout);
+  stream->StartCall();
+  return stream;
+}
+
+ReceiveStream::ReceiveStream(std::string target, DialOptions options,
+                             std::shared_ptr<ReceiveEvents> events)
+    : target_(std::move(target)),
+      options_(std::move(options)),
+      pool_(options_.pool != nullptr ? *options_.pool : DefaultPool()),
+      channel_(MakeChannel(target_, options_.max_element_bytes)),
+      stub_(channel_),
+      events_(std::move(events)) {}
+
+void ReceiveStream::Grant(Credits credits) {
+  if (credits.count <= 0) return;
+  std::lock_guard lock(mu_);
+  (waiting_.recall ? waiting_.granted_after_recall : waiting_.granted) += credits.count;
+  WriteNext();
+}
+
+void ReceiveStream::Recall() {
+  std::lock_guard lock(mu_);
+  // A second one in one message: what was granted since comes back too.
+  waiting_.granted += std::exchange(waiting_.granted_after_recall, 0);
+  waiting_.recall = true;
+  WriteNext();
+}
+
+void ReceiveStream::Close() {
+  gate_.Close();
+  {
+    std::lock_guard lock(mu_);
+    closed_ = true;
+    WriteNext();
+  }
+  CancelAfter(kGoodbyeTimeout);
+}
+
+void ReceiveStream::CancelAfter(absl::Duration timeout) {
+  std::lock_guard lock(mu_);
+  if (over_) return;
+  alarm_.emplace();
+  alarm_->Set(absl::ToChronoTime(absl::Now() + std::min(timeout, absl::Hours(24 * 365))),
+              [self = shared_from_this()](bool expired) {
+                if (!expired) return;
+                {
+                  std::lock_guard lock(self->mu_);
+                  self->timed_out_ = true;
+                }
+                self->context_.TryCancel();
+              });
+}
+
+void ReceiveStream::OnReadDone(bool ok) {
+  if (ok) broken_ = Handle();
+  if (ok && broken_.ok()) {
+    read_.Clear();
+    return StartRead(&read_);
+  }
+  if (ok) context_.TryCancel();
+  std::lock_guard lock(mu_);
+  over_ = true;
+  WriteNext();
+}
+
+absl::Status ReceiveStream::Handle() {
+  absl::StatusOr<MessageType> type = TypeOf(read_);
+  if (!type.ok()) return absl::DataLossError(type.status().message());
+  if (open_ && *type == MessageType::kElement) return Land();
+  return HandleOther();
+}
+
+absl::Status ReceiveStream::HandleOther() {
+  PENSTOCK_ASSIGN_OR_RETURN(std::string bytes, ToString(read_));
+  absl::StatusOr<Message> message = Decode(bytes);
+  if (!message.ok()) return absl::DataLossError(message.status().message());
+  if (!open_ && std::holds_alternative<Welcome>(*message)) {
+    Open();
+    return absl::OkStatus();
+  }
+  if (auto* recalled = std::get_if<Recalled>(&*message); open_ && recalled != nullptr) {
+    if (!gate_.Enter()) return absl::OkStatus();
+    events_->OnRecalled({recalled->count});
+    gate_.Leave();
+    return absl::OkStatus();
+  }
+  if (auto* error = std::get_if<ErrorMessage>(&*message); open_ && error != nullptr) {
+    if (!gate_.Enter()) return absl::OkStatus();
+    events_->OnError(error->identity, error->error);
+    gate_.Leave();
+    ReportLanded(1);
+    return absl::OkStatus();
+  }
+  return absl::DataLossError("the worker sent a message that does not belong here");
+}
+
+absl::Status ReceiveStream::Land() {
+  PENSTOCK_ASSIGN_OR_RETURN(Landed landed, Gather(read_, options_.max_element_bytes, pool_));
+  absl::Span<std::byte> block = landed.loan.bytes().first(landed.bytes);
+  PENSTOCK_ASSIGN_OR_RETURN(size_t block_bytes, CheckBlock(block, options_.spec));
+  if (block_bytes != landed.bytes) {
+    return absl::DataLossError(
+        absl::StrCat("a block of ", block_bytes, " bytes in a message of ", landed.bytes));
+  }
+  if (!gate_.Enter()) return absl::OkStatus();
+  events_->OnElement(Element(std::move(landed.loan), block.data(), options_.spec));
+  gate_.Leave();
+  ReportLanded(1);
+  return absl::OkStatus();
+}
+
+void ReceiveStream::Open() {
+  open_ = true;
+  {
+    std::lock_guard lock(mu_);
+    if (!closed_) alarm_->Cancel();
+  }
+  if (!gate_.Enter()) return;
+  events_->OnOpen();
+  gate_.Leave();
+}
+
+void ReceiveStream::ReportLanded(int64_t count) {
+  std::lock_guard lock(mu_);
+  waiting_.landed += count;
+  WriteNext();
+}
+
+void ReceiveStream::OnWriteDone(bool ok) {
+  std::lock_guard lock(mu_);
+  busy_ = false;
+  writing_.Clear();
+  if (!ok) over_ = true;
+  WriteNext();
+}
+
+void ReceiveStream::WriteNext() {
+  if (busy_) return;
+  const bool update = waiting_.landed > 0 || waiting_.granted > 0 || waiting_.recall;
+  if (!over_ && (update || closed_)) {
+    if (update) {
+      writing_ = ToBuffer(Encode(std::exchange(waiting_, Update())));
+    } else {
+      writing_ = ToBuffer(Encode(Goodbye()));
+      over_ = true;
+    }
+    busy_ = true;
+    return StartWrite(&writing_);
+  }
+  if (over_ && std::exchange(hold_, false)) RemoveHold();
+}
+
+void ReceiveStream::OnDone(const grpc::Status& status) {
+  std::shared_ptr<ReceiveStream> self = std::exchange(self_, nullptr);
+  absl::Status reason = broken_;
+  {
+    std::lock_guard lock(mu_);
+    over_ = true;
+    if (alarm_.has_value()) alarm_->Cancel();
+    if (reason.ok() && timed_out_) {
+      reason = absl::DeadlineExceededError(absl::StrCat(
+          "worker ", target_, " did not answer within ", absl::FormatDuration(options_.timeout)));
+    }
+  }
+  if (reason.ok()) reason = FromGrpc(status);
+  if (gate_.Enter()) {
+    events_->OnClosed(Annotate(reason, "worker at ", target_));
+    gate_.Leave();
+  }
+  events_.reset();
+}
+
+}  // namespace penstock::transfer

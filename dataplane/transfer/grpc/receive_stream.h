@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// The client's end of a gRPC link.
+#pragma once
+
+#include <grpcpp/alarm.h>
+#include <grpcpp/generic/generic_stub.h>
+#include <grpcpp/grpcpp.h>
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "dataplane/transfer/gate.h"
+#include "dataplane/transfer/grpc/message.h"
+#include "dataplane/transfer/transport.h"
+
+namespace penstock::transfer {
+
+inline constexpr char kLinkMethod[] = "/penstock.Transfer/Link";
+
+// Lives until gRPC is done with it, by itself.
+class ReceiveStream : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>,
+                      public std::enable_shared_from_this<ReceiveStream> {
+ public:
+  // Calls the worker at `target` and says hello.
+  static std::shared_ptr<ReceiveStream> Start(std::string target, DialOptions options,
+                                              std::shared_ptr<ReceiveEvents> events);
+
+  void Grant(Credits credits);
+  void Recall();
+  // No event behind this; the worker is told, if it still listens.
+  void Close();
+
+ private:
+  ReceiveStream(std::string target, DialOptions options, std::shared_ptr<ReceiveEvents> events);
+
+  void OnReadDone(bool ok) override;
+  void OnWriteDone(bool ok) override;
+  void OnDone(const grpc::Status& status) override;
+
+  absl::Status Handle();
+  absl::Status HandleOther();
+  absl::Status Land();
+  void Open();
+  void ReportLanded(int64_t count);
+  // Cancels the call unless the alarm is called off before.
+  void CancelAfter(absl::Duration timeout);
+  void WriteNext();  // with mu_ held
+
+  const std::string target_;
+  DialOptions options_;
+  Pool& pool_;
+  std::shared_ptr<grpc::Channel> channel_;
+  grpc::GenericStub stub_;
+  grpc::ClientContext context_;
+  std::shared_ptr<ReceiveStream> self_;    // until OnDone
+  std::shared_ptr<ReceiveEvents> events_;  // of the reading side; until OnDone
+  Gate gate_;                              // around each event
+  grpc::ByteBuffer read_;
+  bool open_ = false;    // of the reading side
+  absl::Status broken_;  // of the reading side: why it stopped reading
+
+  std::mutex mu_;
+  // All below guarded by mu_.
+  std::optional<grpc::Alarm> alarm_;
+  bool timed_out_ = false;
+  bool closed_ = false;  // by this client
+  bool over_ = false;    // nothing may be written any more
+  bool busy_ = false;    // a write is under way
+  bool hold_ = true;     // gRPC waits for RemoveHold()
+  bool goodbye_said_ = false;
+  grpc::ByteBuffer writing_;
+  Update waiting_;  // what the worker is to be told next
+};
+
+}  // namespace penstock::transfer

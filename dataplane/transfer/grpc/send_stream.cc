@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dataplane/transfer/grpc/send_stream.h"
+
+#include <limits>
+#include <utility>
+
+#include "dataplane/transfer/grpc/convert.h"
+#include "dataplane/transfer/grpc/slices.h"
+#include "penstock/status.h"
+
+namespace penstock::transfer {
+namespace {
+
+// gRPC counts a message's bytes in 32 bits.
+constexpr uint64_t kMaxBlockBytes = std::numeric_limits<uint32_t>::max() - kMessageHeaderBytes;
+
+class GrpcSendLink : public SendLink {
+ public:
+  explicit GrpcSendLink(std::shared_ptr<SendStream> stream) : stream_(std::move(stream)) {}
+  ~GrpcSendLink() override {
+    stream_->Close(absl::CancelledError("the worker let go of the link"));
+  }
+  const Hello& hello() const override { return stream_->hello(); }
+  int64_t credits() const override { return stream_->credits(); }
+  absl::Status Send(Element&& element) override {
+    if (element.block().size() > kMaxBlockBytes) {
+      return absl::InvalidArgumentError(absl::StrCat("an element of ", element.block().size(),
+                                                     " bytes; 'grpc' carries ", kMaxBlockBytes,
+                                                     " at most"));
+    }
+    Sent sent;
+    sent.identity = element.identity();
+    sent.element = std::move(element);
+    absl::Status status = stream_->Send(std::move(sent));
+    if (!status.ok()) element = std::move(sent.element);
+    return status;
+  }
+  absl::Status SendError(const Identity& identity, const absl::Status& error) override {
+    return stream_->Send({identity, Element(), error});
+  }
+  void Flush() override {}
+  void Close(const absl::Status& reason) override { stream_->Close(reason); }
+
+ private:
+  const std::shared_ptr<SendStream> stream_;
+};
+
+}  // namespace
+
+SendStream* SendStream::Start(grpc::GenericCallbackServerContext* context, Listener::Accept accept,
+                              std::function<void(SendStream*)> done) {
+  std::shared_ptr<SendStream> stream(new SendStream(context, std::move(accept), std::move(done)));
+  stream->self_ = stream;
+  stream->StartRead(&stream->read_);
+  return stream.get();
+}
+
+SendStream::SendStream(grpc::GenericCallbackServerContext* context, Listener::Accept accept,
+                       std::function<void(SendStream*)> done)
+    : context_(context), accept_(std::move(accept)), done_(std::move(done)) {}
+
+int64_t SendStream::credits() const {
+  std::lock_guard lock(mu_);
+  return credits_;
+}
+
+absl::Status SendStream::Send(Sent&& sent) {
+  std::lock_guard lock(mu_);
+  if (closing_) return absl::UnavailableError("the link is closed");
+  if (credits_ == 0) return absl::FailedPreconditionError("no credit on this link");
+  --credits_;
+  sent_.Push(std::move(sent));
+  outbox_.Push({Outgoing::kSent});
+  WriteNext();
+  return absl::OkStatus();
+}
+
+void SendStream::Close(const absl::Status& reason) {
+  std::lock_guard lock(mu_);
+  if (closing_) return;
+  closing_ = true;
+  reason_ = reason;
+  WriteNext();
+}
+
+void SendStream::OnReadDone(bool ok) {
+  if (!ok) {
+    std::lock_guard lock(mu_);
+    accepting_ = false;
+    return Break(absl::UnavailableError("the client's connection broke"));
+  }
+  absl::StatusOr<std::string> bytes = ToString(read_);
+  absl::Status handled = bytes.ok() ? Handle(*bytes) : bytes.status();
+  if (handled.ok()) return StartRead(&read_);
+  std::lock_guard lock(mu_);
+  accepting_ = false;
+  Break(handled);
+}
+
+absl::Status SendStream::Handle(const std::string& bytes) {
+  PENSTOCK_ASSIGN_OR_RETURN(Message message, Decode(bytes));
+  if (!greeted_) {
+    if (auto* hello = std::get_if<Hello>(&message)) return Handle(std::move(*hello));
+    return absl::InvalidArgumentError("a link begins with a hello");
+  }
+  if (auto* update = std::get_if<Update>(&message)) return Handle(*update);
+  if (std::holds_alternative<Goodbye>(message)) {
+    std::lock_guard lock(mu_);
+    Break(absl::OkStatus());
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError("a message that a client does not send");
+}
+
+absl::Status SendStream::Handle(Hello hello) {
+  greeted_ = true;
+  hello_ = std::move(hello);
+  absl::StatusOr<std::shared_ptr<SendEvents>> events =
+      std::exchange(accept_, nullptr)(hello_, std::make_shared<GrpcSendLink>(shared_from_this()));
+  std::lock_guard lock(mu_);
+  accepting_ = false;
+  if (!events.ok()) {
+    closing_ = false;  // that the handle was let go of is no reason to tell
+    return events.status();
+  }
+  events_ = *std::move(events);
+  outbox_.Push({Outgoing::kWelcome});
+  WriteNext();
+  return absl::OkStatus();
+}
+
+absl::Status SendStream::Handle(const Update& update) {
+  const int64_t granted = update.granted + update.granted_after_recall;
+  {
+    std::lock_guard lock(mu_);
+    if (update.landed > static_cast<int64_t>(written_)) {
+      return absl::InvalidArgumentError(absl::StrCat("the client has landed ", update.landed,
+                                                     " elements of ", written_, " sent"));
+    }
+    if (credits_ > std::numeric_limits<int64_t>::max() - granted) {
+      return absl::InvalidArgumentError("more credits than can be counted");
+    }
+    for (int64_t i = 0; i < update.landed; ++i) sent_.Pop();
+    written_ -= update.landed;
+    credits_ += update.granted;
+    if (update.recall) outbox_.Push({Outgoing::kRecalled, std::exchange(credits_, 0)});
+    credits_ += update.granted_after_recall;
+    WriteNext();
+  }
+  if (update.landed > 0) events_->OnLanded(update.landed);
+  if (granted > 0) events_->OnCredits({granted});
+  return absl::OkStatus();
+}
+
+void SendStream::OnWriteDone(bool ok) {
+  std::lock_guard lock(mu_);
+  busy_ = false;
+  writing_.Clear();
+  if (!ok) return Break(absl::UnavailableError("the client's connection broke"));
+  WriteNext();
+}
+
+void SendStream::Cancel() {
+  // The read that is under way then fails, and what follows from it.
+  context_->TryCancel();
+}
+
+void SendStream::OnCancel() {
+  std::lock_guard lock(mu_);
+  Break(absl::UnavailableError("the client's connection broke"));
+}
+
+void SendStream::Break(const absl::Status& reason) {
+  if (!closing_) reason_ = reason;
+  closing_ = true;
+  broken_ = true;
+  WriteNext();
+}
+
+void SendStream::WriteNext() {
+  if (busy_ || finished_ || accepting_) return;
+  if (!outbox_.empty() && !broken_) {
+    writing_ = NextMessage();
+    busy_ = true;
+    return StartWrite(&writing_);
+  }
+  if (!closing_) return;
+  finished_ = true;
+  Finish(ToGrpc(reason_));
+}
+
+grpc::ByteBuffer SendStream::NextMessage() {
+  const Outgoing next = outbox_.Pop();
+  switch (next.kind) {
+    case Outgoing::kWelcome:
+      return ToBuffer(Encode(Welcome()));
+    case Outgoing::kRecalled:
+      return ToBuffer(Encode(Recalled{next.count}));
+    case Outgoing::kSent:
+      break;
+  }
+  Sent& sent = sent_[written_++];
+  if (!sent.error.ok()) return ToBuffer(Encode(ErrorMessage{sent.identity, sent.error}));
+  return ToBuffer(MessageType::kElement, sent.element.block(), sent.element.loan().Share());
+}
+
+void SendStream::OnDone() {
+  std::vector<Sent> unconfirmed;
+  absl::Status reason;
+  {
+    std::lock_guard lock(mu_);
+    while (!sent_.empty()) unconfirmed.push_back(sent_.Pop());
+    closing_ = true;
+    reason = reason_;
+  }
+  std::shared_ptr<SendStream> self = std::exchange(self_, nullptr);
+  if (auto events = std::exchange(events_, nullptr)) {
+    events->OnClosed(reason, std::move(unconfirmed));
+  }
+  done_(this);
+}
+
+}  // namespace penstock::transfer

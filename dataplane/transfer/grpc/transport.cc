@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dataplane/transfer/grpc/transport.h"
+
+#include <grpcpp/generic/async_generic_service.h>
+#include <grpcpp/grpcpp.h>
+
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "dataplane/transfer/grpc/receive_stream.h"
+#include "dataplane/transfer/grpc/send_stream.h"
+
+namespace penstock::transfer {
+namespace {
+
+// How long clients may take to read what was sent before a listener stopped.
+constexpr std::chrono::seconds kStopTimeout(1);
+
+// Answers a call to a method that is not there.
+class Refusal : public grpc::ServerGenericBidiReactor {
+ public:
+  Refusal() {
+    Finish(grpc::Status(grpc::StatusCode::UNIMPLEMENTED,
+                        absl::StrCat("a Penstock worker answers ", kLinkMethod, " only")));
+  }
+  void OnDone() override { delete this; }
+};
+
+// Hands out calls, and knows those that are not over.
+class LinkService : public grpc::CallbackGenericService {
+ public:
+  explicit LinkService(Listener::Accept accept) : accept_(std::move(accept)) {}
+
+  grpc::ServerGenericBidiReactor* CreateReactor(
+      grpc::GenericCallbackServerContext* context) override {
+    if (context->method() != kLinkMethod) return new Refusal;
+    std::lock_guard lock(mu_);
+    SendStream* stream =
+        SendStream::Start(context, accept_, [this](SendStream* over) { Forget(over); });
+    streams_.insert(stream);
+    if (stopped_) stream->Close(absl::UnavailableError("the worker has stopped"));
+    return stream;
+  }
+
+  // Closes all links, and breaks those whose clients do not read.
+  void Stop() {
+    std::unique_lock lock(mu_);
+    stopped_ = true;
+    for (SendStream* stream : streams_) {
+      stream->Close(absl::UnavailableError("the worker has stopped"));
+    }
+    if (none_.wait_for(lock, kStopTimeout, [&] { return streams_.empty(); })) return;
+    for (SendStream* stream : streams_) stream->Cancel();
+    none_.wait(lock, [&] { return streams_.empty(); });
+  }
+
+ private:
+  void Forget(SendStream* over) {
+    std::lock_guard lock(mu_);
+    streams_.erase(over);
+    none_.notify_all();
+  }
+
+  const Listener::Accept accept_;
+  std::mutex mu_;
+  std::condition_variable none_;
+  bool stopped_ = false;
+  std::set<SendStream*> streams_;
+};
+
+class GrpcListener : public Listener {
+ public:
+  static absl::StatusOr<std::unique_ptr<Listener>> Start(const ListenOptions& options,
+                                                         Accept accept) {
+    auto listener = std::unique_ptr<GrpcListener>(new GrpcListener(std::move(accept)));
+    const std::string wanted = absl::StrCat(options.host, ":", options.port);
+    int port = 0;
+    grpc::ServerBuilder builder;
+    builder.AddListeningPort(wanted, grpc::InsecureServerCredentials(), &port);
+    builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);  // a port in use is an error
+    builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 5'000);
+    builder.SetMaxReceiveMessageSize(kMaxControlBytes);
+    builder.SetMaxSendMessageSize(-1);
+    builder.RegisterCallbackGenericService(&listener->service_);
+    listener->server_ = builder.BuildAndStart();
+    if (listener->server_ == nullptr || port == 0) {
+      return absl::UnavailableError(
+          absl::StrCat("cannot listen at ", wanted,
+                       ": the port is in use, or the host is none of this machine's"));
+    }
+    listener->address_ = absl::StrCat(options.host, ":", port);
+    return listener;
+  }
+  ~GrpcListener() override {
+    if (server_ == nullptr) return;
+    service_.Stop();
+    server_->Shutdown();
+    server_->Wait();
+  }
+  std::string address() const override { return address_; }
+  std::string compatibility() const override { return absl::StrCat("v", kLinkVersion); }
+
+ private:
+  explicit GrpcListener(Accept accept) : service_(std::move(accept)) {}
+
+  LinkService service_;
+  std::unique_ptr<grpc::Server> server_;
+  std::string address_;
+};
+
+class GrpcReceiveLink : public ReceiveLink {
+ public:
+  explicit GrpcReceiveLink(std::shared_ptr<ReceiveStream> stream) : stream_(std::move(stream)) {}
+  ~GrpcReceiveLink() override { stream_->Close(); }
+  void Grant(Credits credits) override { stream_->Grant(credits); }
+  void Recall() override { stream_->Recall(); }
+
+ private:
+  const std::shared_ptr<ReceiveStream> stream_;
+};
+
+class GrpcTransport : public Transport {
+ public:
+  std::string_view name() const override { return "grpc"; }
+  int rank() const override { return 90; }  // what works everywhere comes last
+
+  absl::StatusOr<std::unique_ptr<Listener>> Listen(const ListenOptions& options,
+                                                   Listener::Accept accept) override {
+    return GrpcListener::Start(options, std::move(accept));
+  }
+
+  absl::Status Check(std::string_view address, std::string_view compatibility) override {
+    if (compatibility != absl::StrCat("v", kLinkVersion)) {
+      return absl::NotFoundError(absl::StrCat("the worker at ", std::string(address), " speaks '",
+                                              std::string(compatibility), "', this client 'v",
+                                              kLinkVersion, "'"));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<std::unique_ptr<ReceiveLink>> Dial(
+      std::string_view address, DialOptions options,
+      std::shared_ptr<ReceiveEvents> events) override {
+    const size_t colon = address.rfind(':');
+    int port = 0;
+    if (colon == std::string_view::npos || colon == 0 ||
+        !absl::SimpleAtoi(std::string(address.substr(colon + 1)), &port) || port <= 0 ||
+        port > 65535) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("'", std::string(address), "' is no address of a worker; it is host:port"));
+    }
+    return std::make_unique<GrpcReceiveLink>(
+        ReceiveStream::Start(std::string(address), std::move(options), std::move(events)));
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Transport> MakeGrpcTransport() {
+  return std::make_unique<GrpcTransport>();
+}
+
+}  // namespace penstock::transfer

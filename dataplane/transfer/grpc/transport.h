@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// `grpc`: a bidirectional gRPC stream per link, through whatever passes HTTP/2.
+// Messages are our own (message.h); a block travels as a slice that points into
+// its slot, and lands in a slot by one copy.
+#pragma once
+
+#include <memory>
+
+#include "dataplane/transfer/transport.h"
+
+namespace penstock::transfer {
+
+std::unique_ptr<Transport> MakeGrpcTransport();
+
+}  // namespace penstock::transfer

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dataplane/transfer/local/transport.h"
+
+#include <condition_variable>
+#include <map>
+#include <mutex>
+#include <random>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_format.h"
+#include "dataplane/transfer/local/link.h"
+
+namespace penstock::transfer {
+namespace {
+
+// A listener's part that dials still under way may use when it is gone.
+class Door {
+ public:
+  explicit Door(Listener::Accept accept) : accept_(std::move(accept)) {}
+
+  // False: closed.
+  bool Open(const std::shared_ptr<LocalLink>& link, const std::shared_ptr<Door>& self) {
+    {
+      std::lock_guard lock(mu_);
+      if (closed_) return false;
+      links_.insert(link);
+      ++opening_;
+    }
+    link->Open(accept_, [self](LocalLink* ended) { self->Forget(ended); });
+    std::lock_guard lock(mu_);
+    --opening_;
+    opened_.notify_all();
+    return true;
+  }
+
+  void Close() {
+    std::set<std::shared_ptr<LocalLink>> links;
+    {
+      std::unique_lock lock(mu_);
+      closed_ = true;
+      opened_.wait(lock, [&] { return opening_ == 0; });
+      links = links_;
+    }
+    for (const std::shared_ptr<LocalLink>& link : links) {
+      link->CloseByWorker(absl::UnavailableError("the worker has stopped"));
+      link->WaitEnded();
+    }
+  }
+
+ private:
+  void Forget(LocalLink* ended) {
+    std::lock_guard lock(mu_);
+    links_.erase(ended->shared_from_this());
+  }
+
+  const Listener::Accept accept_;
+  std::mutex mu_;
+  std::condition_variable opened_;
+  int opening_ = 0;
+  bool closed_ = false;
+  std::set<std::shared_ptr<LocalLink>> links_;
+};
+
+// The listeners of this process by address.
+class Doors {
+ public:
+  std::string Add(std::shared_ptr<Door> door) {
+    std::lock_guard lock(mu_);
+    std::string address;
+    do {  // random, so that one of another process is not taken for ours
+      address =
+          absl::StrFormat("local:%08x%08x%08x%08x", random_(), random_(), random_(), random_());
+    } while (!doors_.emplace(address, door).second);
+    return address;
+  }
+  void Remove(const std::string& address) {
+    std::lock_guard lock(mu_);
+    doors_.erase(address);
+  }
+  std::shared_ptr<Door> Find(std::string_view address) {
+    std::lock_guard lock(mu_);
+    auto found = doors_.find(address);
+    return found == doors_.end() ? nullptr : found->second;
+  }
+
+ private:
+  std::mutex mu_;
+  std::random_device random_;
+  std::map<std::string, std::shared_ptr<Door>, std::less<>> doors_;
+};
+
+class LocalListener : public Listener {
+ public:
+  LocalListener(std::shared_ptr<Doors> doors, Accept accept)
+      : doors_(std::move(doors)),
+        door_(std::make_shared<Door>(std::move(accept))),
+        address_(doors_->Add(door_)) {}
+  ~LocalListener() override {
+    doors_->Remove(address_);
+    door_->Close();
+  }
+  std::string address() const override { return address_; }
+  std::string compatibility() const override { return ""; }  // the address says it all
+
+ private:
+  const std::shared_ptr<Doors> doors_;
+  const std::shared_ptr<Door> door_;
+  const std::string address_;
+};
+
+class LocalReceiveLink : public ReceiveLink {
+ public:
+  explicit LocalReceiveLink(std::shared_ptr<LocalLink> link) : link_(std::move(link)) {}
+  ~LocalReceiveLink() override { link_->CloseByClient(); }
+  void Grant(Credits credits) override { link_->Grant(credits); }
+  void Recall() override { link_->Recall(); }
+
+ private:
+  const std::shared_ptr<LocalLink> link_;
+};
+
+class LocalTransport : public Transport {
+ public:
+  std::string_view name() const override { return "local"; }
+  int rank() const override { return 0; }
+
+  absl::StatusOr<std::unique_ptr<Listener>> Listen(const ListenOptions&,
+                                                   Listener::Accept accept) override {
+    return std::make_unique<LocalListener>(doors_, std::move(accept));
+  }
+
+  absl::Status Check(std::string_view address, std::string_view) override {
+    if (doors_->Find(address) != nullptr) return absl::OkStatus();
+    return absl::NotFoundError("the worker is not in this process");
+  }
+
+  absl::StatusOr<std::unique_ptr<ReceiveLink>> Dial(
+      std::string_view address, DialOptions options,
+      std::shared_ptr<ReceiveEvents> events) override {
+    std::shared_ptr<Door> door = doors_->Find(address);
+    auto link = std::make_shared<LocalLink>(std::move(options), events);
+    auto handle = std::make_unique<LocalReceiveLink>(link);
+    if (door == nullptr || !door->Open(link, door)) {
+      link->NeverOpened(absl::UnavailableError(
+          absl::StrCat("no worker listens at ", std::string(address), " in this process")));
+    }
+    return handle;
+  }
+
+ private:
+  const std::shared_ptr<Doors> doors_ = std::make_shared<Doors>();
+};
+
+}  // namespace
+
+std::unique_ptr<Transport> MakeLocalTransport() {
+  return std::make_unique<LocalTransport>();
+}
+
+}  // namespace penstock::transfer
