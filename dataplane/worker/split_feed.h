@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "control/protocol/messages.h"
+#include "control/protocol/session_messages.h"
 #include "dataplane/dataset/split.h"
 
 namespace penstock::worker {

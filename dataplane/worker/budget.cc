@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dataplane/worker/budget.h"
+
+namespace penstock::worker {
+
+void Budget::Subtract(int64_t bytes) {
+  const int64_t before = used_.fetch_sub(bytes, std::memory_order_relaxed);
+  if (before >= bytes_ && before - bytes < bytes_) Wake();
+}
+
+void Budget::Wait(const std::function<bool()>& cancelled) {
+  if (!exhausted()) return;
+  std::unique_lock lock(mu_);
+  freed_.wait(lock, [&] { return !exhausted() || cancelled(); });
+}
+
+void Budget::Wake() {
+  { std::lock_guard lock(mu_); }  // whoever is about to wait has looked, or will see the change
+  freed_.notify_all();
+}
+
+}  // namespace penstock::worker

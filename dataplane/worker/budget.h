@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// How many bytes of elements a worker may have on their way to clients.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <mutex>
+
+namespace penstock::worker {
+
+// Thread-safe. Soft: an element that is made already may be sent, so that one
+// larger than the whole budget gets through.
+class Budget {
+ public:
+  explicit Budget(int64_t bytes) : bytes_(bytes) {}
+
+  // An element of that size was sent.
+  void Add(int64_t bytes) { used_.fetch_add(bytes, std::memory_order_relaxed); }
+  // It has landed, or its link is gone.
+  void Subtract(int64_t bytes);
+
+  bool exhausted() const { return used_.load(std::memory_order_relaxed) >= bytes_; }
+  // Waits while the budget is exhausted, until `cancelled` gives true (looked at
+  // again after each Wake()).
+  void Wait(const std::function<bool()>& cancelled);
+  void Wake();
+
+  int64_t used() const { return used_.load(std::memory_order_relaxed); }
+
+ private:
+  const int64_t bytes_;
+  std::atomic<int64_t> used_{0};
+  std::mutex mu_;
+  std::condition_variable freed_;
+};
+
+}  // namespace penstock::worker

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// Definitions of datasets as the dispatcher keeps them, parsed once per worker.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "absl/status/statusor.h"
+#include "control/protocol/session_messages.h"
+#include "dataplane/dataset/split.h"
+#include "penstock/dataset.h"
+
+namespace penstock::worker {
+
+// What a partition is run from.
+struct Definition {
+  Dataset dataset;
+  SplitPlan plan;
+};
+
+// Thread-safe. Definitions in use stay; of the others the cache keeps a few.
+class DatasetCache {
+ public:
+  // Asks the dispatcher for a dataset by id; may wait.
+  using Fetch = std::function<absl::StatusOr<control::GetDatasetAnswer>(std::string_view id)>;
+
+  explicit DatasetCache(Fetch fetch) : fetch_(std::move(fetch)) {}
+
+  // The dataset of that id and fingerprint. The dispatcher's error; what
+  // ParseDataset says of the definition; FailedPrecondition if the dispatcher
+  // has another fingerprint under this id, or this program computes another
+  // one, as another release may.
+  absl::StatusOr<std::shared_ptr<const Definition>> Get(std::string_view id, uint64_t fingerprint);
+
+ private:
+  using Key = std::pair<std::string, uint64_t>;
+  void Evict();
+
+  const Fetch fetch_;
+  std::mutex mu_;
+  std::map<Key, std::shared_ptr<const Definition>> known_;  // guarded by mu_
+};
+
+}  // namespace penstock::worker

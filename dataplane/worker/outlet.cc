@@ -1,0 +1,314 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dataplane/worker/outlet.h"
+
+#include <algorithm>
+#include <deque>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "penstock/status.h"
+
+namespace penstock::worker {
+namespace {
+
+IndexSet HoldingOf(const std::vector<transfer::Holding>& holdings, PartitionId partition) {
+  IndexSet all;
+  for (const transfer::Holding& holding : holdings)
+    if (holding.partition == partition) all.Add(holding.indices);
+  return all;
+}
+
+int64_t BytesOf(const Element& element) {
+  return element ? static_cast<int64_t>(element.block().size()) : 0;
+}
+
+}  // namespace
+
+// One link, with what was sent on it and is not known to have landed.
+class Outlet::Link final : public transfer::SendEvents,
+                           public std::enable_shared_from_this<Outlet::Link> {
+ public:
+  Link(std::weak_ptr<Outlet> outlet, std::shared_ptr<transfer::SendLink> send)
+      : outlet_(std::move(outlet)),
+        send(std::move(send)),
+        reader{this->send->hello().client, this->send->hello().incarnation} {}
+
+  void OnCredits(transfer::Credits) override {
+    if (auto outlet = outlet_.lock()) outlet->OnCredits(*this);
+  }
+  void OnLanded(int64_t count) override {
+    if (auto outlet = outlet_.lock()) outlet->OnLanded(*this, count);
+  }
+  void OnClosed(const absl::Status&, std::vector<transfer::Sent> unconfirmed) override {
+    if (auto outlet = outlet_.lock()) outlet->OnClosed(shared_from_this(), std::move(unconfirmed));
+  }
+
+ private:
+  const std::weak_ptr<Outlet> outlet_;
+
+ public:
+  struct Note {
+    PartitionId partition;
+    Placement placement;
+    Index index;
+    int64_t bytes;
+  };
+
+  const std::shared_ptr<transfer::SendLink> send;
+  const control::Reader reader;
+
+  // Guarded by the outlet's mu_.
+  bool closing = false;    // sends nothing more
+  bool dry = false;        // had no credit when last tried
+  bool unflushed = false;  // something was sent since the last flush
+  uint64_t grants = 0;     // how often credits came
+  int sending = 0;         // lanes inside Send()
+  int64_t landed = 0;      // said by the client and not taken off `sent` yet
+  std::deque<Note> sent;
+  std::optional<std::vector<transfer::Sent>> closed;  // with what it left unconfirmed
+};
+
+// --- Sending -------------------------------------------------------------------
+
+Outlet::Outlet(IterationId iteration, std::string token, std::shared_ptr<Budget> budget)
+    : iteration_(iteration), token_(std::move(token)), budget_(std::move(budget)) {}
+
+Outlet::~Outlet() = default;
+
+absl::Status Outlet::Send(Lane& lane, transfer::Sent sent) {
+  const int64_t bytes = BytesOf(sent.element);
+  // Both outlive the lock: a link's end and a wait for a permit are not for under it.
+  std::optional<PermitPause> pause;
+  LinkPtr link;
+  std::unique_lock lock(mu_);
+  while (true) {
+    if (lane.cancelled_) return absl::CancelledError("the partition was stopped");
+    link = PickLocked(lane);
+    if (link == nullptr && pause.has_value()) {
+      changed_.wait(lock);
+      continue;
+    }
+    if (link == nullptr) {  // look once more when that is done
+      lock.unlock();
+      Flush();
+      pause.emplace(lane.permit_);
+      lock.lock();
+      continue;
+    }
+    const uint64_t grants = link->grants;
+    ++link->sending;
+    lock.unlock();
+    const absl::Status status = sent.error.ok() ? link->send->Send(std::move(sent.element))
+                                                : link->send->SendError(sent.identity, sent.error);
+    lock.lock();
+    --link->sending;
+    if (status.ok()) {
+      lane.sender_.OnSent(link->reader.client, sent.identity.index);
+      link->sent.push_back(
+          {sent.identity.partition, sent.identity.placement, sent.identity.index, bytes});
+      link->unflushed = true;
+      budget_->Add(bytes);
+      SettleLocked(link);
+      return absl::OkStatus();
+    }
+    if (absl::IsFailedPrecondition(status)) {
+      link->dry = link->grants == grants;  // else credits came in between
+    } else if (absl::IsInvalidArgument(status) && sent.error.ok()) {
+      sent.error = status;  // this protocol cannot carry the element; the reader is told
+    } else {
+      link->closing = true;  // OnClosed follows
+    }
+    SettleLocked(link);
+    lock.unlock();
+    link.reset();
+    lock.lock();
+  }
+}
+
+Outlet::LinkPtr Outlet::PickLocked(const Lane& lane) {
+  for (size_t i = 0; i < up_.size(); ++i) {
+    const LinkPtr& link = up_[(turn_ + i) % up_.size()];
+    if (link->closing || link->dry || !lane.Serves(link->reader)) continue;
+    if (!lane.sender_.MaySendTo(link->reader.client)) continue;
+    turn_ = (turn_ + i + 1) % up_.size();
+    return link;
+  }
+  return nullptr;
+}
+
+absl::Status Outlet::SendAgain(Lane& lane, bool until_ended) {
+  std::optional<PermitPause> pause;
+  std::unique_lock lock(mu_);
+  while (true) {
+    if (lane.cancelled_) return absl::CancelledError("the partition was stopped");
+    if (!lane.again_.empty()) {
+      transfer::Sent sent = std::move(lane.again_.extract(lane.again_.begin()).mapped());
+      lock.unlock();
+      PENSTOCK_RETURN_IF_ERROR(Send(lane, std::move(sent)));
+      lock.lock();
+    } else if (until_ended && lane.sender_.ended()) {
+      return absl::OkStatus();
+    } else if (pause.has_value()) {
+      changed_.wait(lock);
+    } else {
+      lock.unlock();
+      Flush();
+      pause.emplace(lane.permit_);
+      lock.lock();
+    }
+  }
+}
+
+void Outlet::Flush() {
+  std::vector<LinkPtr> links;
+  {
+    std::lock_guard lock(mu_);
+    for (const LinkPtr& link : up_)
+      if (std::exchange(link->unflushed, false)) links.push_back(link);
+  }
+  for (const LinkPtr& link : links) link->send->Flush();
+}
+
+// --- Links -----------------------------------------------------------------------
+
+absl::StatusOr<std::shared_ptr<transfer::SendEvents>> Outlet::Accept(
+    const transfer::Hello& hello, std::shared_ptr<transfer::SendLink> send) {
+  if (hello.token != token_) {
+    return absl::PermissionDeniedError(
+        absl::StrCat("this is not the token of ", ToString(iteration_)));
+  }
+  auto link = std::make_shared<Link>(weak_from_this(), std::move(send));
+  std::vector<LinkPtr> replaced;
+  {
+    std::lock_guard lock(mu_);
+    Session& session = sessions_[link->reader];
+    if (session.up == nullptr) {
+      session.up = link;
+      RaiseLocked(link);
+    } else {
+      if (session.next != nullptr) replaced.push_back(session.next);
+      session.next = link;
+      session.up->closing = true;
+      replaced.push_back(session.up);
+    }
+  }
+  for (const LinkPtr& old : replaced)
+    old->send->Close(absl::AbortedError("the client opened another link to this worker"));
+  return link;
+}
+
+void Outlet::CloseLinks(const absl::Status& reason) {
+  std::vector<LinkPtr> links;
+  {
+    std::lock_guard lock(mu_);
+    for (const auto& [reader, session] : sessions_) {
+      if (session.up != nullptr) links.push_back(session.up);
+      if (session.next != nullptr) links.push_back(session.next);
+    }
+    for (const LinkPtr& link : links) link->closing = true;
+  }
+  for (const LinkPtr& link : links) link->send->Close(reason);
+}
+
+void Outlet::OnCredits(Link& link) {
+  {
+    std::lock_guard lock(mu_);
+    ++link.grants;
+    if (!std::exchange(link.dry, false)) return;
+  }
+  changed_.notify_all();
+}
+
+void Outlet::OnLanded(Link& link, int64_t count) {
+  std::lock_guard lock(mu_);
+  link.landed += count;
+  ConfirmLocked(link);
+}
+
+void Outlet::OnClosed(const LinkPtr& link, std::vector<transfer::Sent> unconfirmed) {
+  std::lock_guard lock(mu_);
+  link->closing = true;
+  link->closed = std::move(unconfirmed);
+  SettleLocked(link);
+}
+
+void Outlet::SettleLocked(const LinkPtr& link) {
+  ConfirmLocked(*link);
+  if (link->closed.has_value() && link->sending == 0) BreakLocked(link);
+}
+
+void Outlet::ConfirmLocked(Link& link) {
+  while (link.landed > 0 && !link.sent.empty()) {
+    const Link::Note first = link.sent.front();
+    int64_t bytes = 0;
+    IndexSet indices;
+    while (link.landed > 0 && !link.sent.empty() &&
+           link.sent.front().partition == first.partition &&
+           link.sent.front().placement == first.placement) {
+      indices.Add(link.sent.front().index);
+      bytes += link.sent.front().bytes;
+      link.sent.pop_front();
+      --link.landed;
+    }
+    budget_->Subtract(bytes);
+    if (Lane* lane = FindLocked(first.partition, first.placement))
+      lane->sender_.OnLanded(link.reader.client, indices);
+  }
+}
+
+void Outlet::RaiseLocked(const LinkPtr& link) {
+  up_.push_back(link);
+  const ClientId client = link->reader.client;
+  for (const std::shared_ptr<Lane>& lane : lanes_) {
+    if (!lane->Serves(link->reader)) continue;
+    lane->sender_.OnLinkUp(client, link->reader.incarnation,
+                           HoldingOf(link->send->hello().holdings, lane->of_.partition));
+    auto doubt = lane->in_doubt_.extract(client);
+    if (doubt.empty()) continue;
+    for (transfer::Sent& sent : doubt.mapped()) {
+      const Index index = sent.identity.index;
+      if (lane->sender_.again().Contains(index)) lane->again_.emplace(index, std::move(sent));
+    }
+  }
+  changed_.notify_all();
+}
+
+void Outlet::BreakLocked(const LinkPtr& link) {
+  std::vector<transfer::Sent> unconfirmed = *std::exchange(link->closed, std::nullopt);
+  for (const Link::Note& note : link->sent) budget_->Subtract(note.bytes);
+  link->sent.clear();
+  auto found = sessions_.find(link->reader);
+  if (found == sessions_.end()) return;
+  Session& session = found->second;
+  if (session.next == link) session.next = nullptr;
+  if (session.up != link) return;
+  up_.erase(std::find(up_.begin(), up_.end(), link));
+  for (const std::shared_ptr<Lane>& lane : lanes_)
+    if (lane->Serves(link->reader)) lane->sender_.OnLinkBroken(link->reader.client);
+  for (transfer::Sent& sent : unconfirmed) {
+    Lane* lane = FindLocked(sent.identity.partition, sent.identity.placement);
+    if (lane != nullptr && lane->Serves(link->reader))
+      lane->in_doubt_[link->reader.client].push_back(std::move(sent));
+  }
+  session.up = std::exchange(session.next, nullptr);
+  if (session.up != nullptr) {
+    RaiseLocked(session.up);
+  } else {
+    sessions_.erase(found);
+  }
+  changed_.notify_all();
+}
+
+Lane* Outlet::FindLocked(PartitionId partition, Placement placement) {
+  for (const std::shared_ptr<Lane>& lane : lanes_)
+    if (lane->of_.partition == partition && lane->of_.placement == placement) return lane.get();
+  return nullptr;
+}
+
+bool Outlet::idle() const {
+  std::lock_guard lock(mu_);
+  return lanes_.empty() && sessions_.empty();
+}
+
+}  // namespace penstock::worker

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where the elements of an iteration leave a worker: links to the clients that
+// read it, first come, first served, and the partitions' lanes to them.
+//
+// What is sent where is decided by protocol::Sender, one per placed partition
+// (docs/exactly_once.md, rules 4, 5, 7 and 12); this file gives it links, keeps
+// the bytes of what is in doubt, and waits.
+//
+// Threads: one lock for all of an iteration. No method of a link is called
+// under it, since links may call back from inside their methods. What happens
+// to a link while a lane is inside its Send() is put off until that has
+// returned, so that the Sender sees each sending before its outcome.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "control/protocol/session_messages.h"
+#include "dataplane/transfer/transport.h"
+#include "dataplane/worker/budget.h"
+#include "dataplane/worker/lane.h"
+
+namespace penstock::worker {
+
+class Outlet : public std::enable_shared_from_this<Outlet> {
+ public:
+  // `token`: what a client must say to get a link.
+  Outlet(IterationId iteration, std::string token, std::shared_ptr<Budget> budget);
+  ~Outlet();
+
+  // Takes a link that a client opened. PermissionDenied for a wrong token. A
+  // second link of the same session replaces the first.
+  absl::StatusOr<std::shared_ptr<transfer::SendEvents>> Accept(
+      const transfer::Hello& hello, std::shared_ptr<transfer::SendLink> link);
+
+  std::shared_ptr<Lane> Open(const LaneOptions& options);
+  // Cancels the lane and forgets it.
+  void Close(Lane& lane);
+
+  // Sends on what waits in the links for company.
+  void Flush();
+  // Closes every link; the clients see `reason`.
+  void CloseLinks(const absl::Status& reason);
+  // Neither lanes nor links.
+  bool idle() const;
+
+ private:
+  friend class Lane;
+  class Link;
+  using LinkPtr = std::shared_ptr<Link>;
+  // A client's process. `next` waits until `up` is closed and what was on its
+  // way there is known.
+  struct Session {
+    LinkPtr up;
+    LinkPtr next;
+  };
+
+  absl::Status Send(Lane& lane, transfer::Sent sent);
+  absl::Status SendAgain(Lane& lane, bool until_ended);
+  LinkPtr PickLocked(const Lane& lane);
+  void LinkUpLocked(Lane& lane, const control::Reader& reader);
+  Lane* FindLocked(PartitionId partition, Placement placement);
+
+  void OnCredits(Link& link);
+  void OnLanded(Link& link, int64_t count);
+  void OnClosed(const LinkPtr& link, std::vector<transfer::Sent> unconfirmed);
+  // What happened on the link, as far as it may be told to the Senders now.
+  void SettleLocked(const LinkPtr& link);
+  void ConfirmLocked(Link& link);
+  void RaiseLocked(const LinkPtr& link);
+  void BreakLocked(const LinkPtr& link);
+
+  const IterationId iteration_;
+  const std::string token_;
+  const std::shared_ptr<Budget> budget_;
+
+  mutable std::mutex mu_;
+  std::condition_variable changed_;
+  // Guarded by mu_.
+  std::map<control::Reader, Session> sessions_;
+  std::vector<LinkPtr> up_;  // of all sessions, in the order they came up
+  size_t turn_ = 0;          // in up_: who is asked first for the next element
+  std::vector<std::shared_ptr<Lane>> lanes_;
+};
+
+}  // namespace penstock::worker

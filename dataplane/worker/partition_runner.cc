@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dataplane/worker/partition_runner.h"
+
+#include <algorithm>
+#include <chrono>
+#include <thread>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "penstock/status.h"
+
+namespace penstock::worker {
+namespace {
+
+// Design: every 1,024 outputs or 5 s of input. Not more than ten a second, so
+// that small elements do not fill the dispatcher's journal: replaying a tenth of
+// a second costs a tenth of a second.
+constexpr Index kOutputsPerBookmark = 1024;
+constexpr absl::Duration kLongestWithoutBookmark = absl::Seconds(5);
+constexpr absl::Duration kShortestBetweenBookmarks = absl::Milliseconds(100);
+
+// At most; the dispatcher gives fewer where splits are few.
+constexpr int kSplitsWanted = 16;
+
+// Under OFF each partition is the whole dataset in an order of its own.
+uint64_t SeedOf(const control::Assign& assign) {
+  if (assign.mode != ShardingPolicy::kOff) return assign.seed;
+  uint64_t mixed = assign.seed + 0x9e3779b97f4a7c15 * assign.of.partition.value();
+  mixed = (mixed ^ (mixed >> 30)) * 0xbf58476d1ce4e5b9;
+  mixed = (mixed ^ (mixed >> 27)) * 0x94d049bb133111eb;
+  return mixed ^ (mixed >> 31);
+}
+
+}  // namespace
+
+std::shared_ptr<PartitionRunner> PartitionRunner::Start(std::shared_ptr<Workshop> workshop,
+                                                        std::shared_ptr<Outlet> outlet,
+                                                        control::Assign assign) {
+  std::shared_ptr<PartitionRunner> runner(
+      new PartitionRunner(std::move(workshop), std::move(outlet), std::move(assign)));
+  std::thread([runner] { runner->Run(); }).detach();  // AwaitDone() stands for joining
+  return runner;
+}
+
+PartitionRunner::PartitionRunner(std::shared_ptr<Workshop> workshop, std::shared_ptr<Outlet> outlet,
+                                 control::Assign assign)
+    : workshop_(std::move(workshop)),
+      outlet_(std::move(outlet)),
+      assign_(std::move(assign)),
+      permit_(workshop_->permits),
+      splits_(
+          assign_.splits,
+          [this](int provider, int64_t repetition, int64_t first_ordinal) {
+            Say(control::SplitRequest{assign_.of, provider, repetition, first_ordinal,
+                                      kSplitsWanted});
+          },
+          [this](bool begins) {
+            if (!begins) {
+              permit_.Resume();
+              return;
+            }
+            outlet_->Flush();
+            permit_.Pause();
+          }),
+      lane_(outlet_->Open({.of = assign_.of,
+                           .skip = assign_.skip,
+                           .first = assign_.bookmark_index,
+                           .readers = assign_.readers,
+                           .permit = &permit_})) {}
+
+PartitionRunner::~PartitionRunner() = default;
+
+// --- The thread --------------------------------------------------------------------
+
+void PartitionRunner::Run() {
+  absl::Status status = Replay();
+  if (!status.ok() && !cancelled_) {
+    control::PartitionFailed failed{assign_.of, status};
+    {
+      std::lock_guard lock(mu_);
+      failed_ = failed;
+    }
+    Say(std::move(failed));
+  }
+  permit_.Cancel();
+  outlet_->Close(*lane_);
+  // Under the lock: whoever waits may be the last but this thread to hold the runner.
+  std::lock_guard lock(mu_);
+  done_ = true;
+  done_changed_.notify_all();
+}
+
+absl::Status PartitionRunner::Replay() {
+  PENSTOCK_ASSIGN_OR_RETURN(std::shared_ptr<const Definition> definition, Define());
+  if (!permit_.Take()) return absl::CancelledError("stopped");
+  const bool divided = assign_.mode != ShardingPolicy::kOff;
+  RunContext context{.seed = SeedOf(assign_),
+                     .repetition = assign_.repetition,
+                     .partition = assign_.of.partition.value(),
+                     .splits = divided ? &splits_ : nullptr,
+                     .plan = divided ? &definition->plan : nullptr,
+                     .pool = workshop_->pool.get(),
+                     .threads = workshop_->threads,
+                     .cancelled = &cancelled_};
+  PENSTOCK_ASSIGN_OR_RETURN(std::unique_ptr<NodeIterator> iterator,
+                            BuildIterator(definition->dataset, context));
+  absl::StatusOr<Index> elements = Produce(*iterator, definition->dataset);
+  splits_.Cancel();  // a thread of the iterator that reads ahead may wait for them
+  iterator.reset();
+  if (!elements.ok()) return elements.status();
+  PENSTOCK_RETURN_IF_ERROR(lane_->End(*elements));
+  const control::Ended ended{assign_.of, *elements};
+  {
+    std::lock_guard lock(mu_);
+    ended_ = ended;
+  }
+  Say(ended);
+  lane_->Linger();
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::shared_ptr<const Definition>> PartitionRunner::Define() {
+  while (true) {
+    absl::StatusOr<std::shared_ptr<const Definition>> definition =
+        workshop_->definitions.Get(assign_.dataset_id, assign_.dataset_fingerprint);
+    // Out of reach is for the session to settle; the fetch has waited already.
+    const bool unreachable =
+        absl::IsUnavailable(definition.status()) || absl::IsDeadlineExceeded(definition.status());
+    if (!unreachable || cancelled_) return definition;
+  }
+}
+
+absl::StatusOr<Index> PartitionRunner::Produce(NodeIterator& iterator, const Dataset& dataset) {
+  Index index = assign_.bookmark_index;
+  if (!assign_.bookmark.empty()) {
+    PENSTOCK_RETURN_IF_ERROR(Annotate(RestoreIterator(iterator, dataset, assign_.bookmark),
+                                      "in the bookmark of ", ToString(assign_.of.partition),
+                                      " at index ", index));
+  }
+  BookmarkClock clock{index, workshop_->now()};
+  while (!cancelled_) {
+    // Passed over in pieces, so that a long replay is marked and may be stopped.
+    const int64_t unwanted =
+        std::min(assign_.skip.FirstMissing(index) - index, int64_t{kOutputsPerBookmark});
+    if (unwanted > 0) {
+      PENSTOCK_ASSIGN_OR_RETURN(const int64_t passed, iterator.Skip(unwanted));
+      index += passed;
+      if (passed > 0) lane_->Pass(index - 1);
+      if (passed < unwanted) return index;
+    } else {
+      PENSTOCK_RETURN_IF_ERROR(AwaitRoom());
+      absl::StatusOr<std::optional<Element>> next = iterator.Next();
+      if (cancelled_) break;
+      if (next.ok() && !next->has_value()) return index;
+      PENSTOCK_RETURN_IF_ERROR(SendNext(std::move(next), index));
+      ++index;
+    }
+    MarkIfDue(iterator, dataset, index, clock);
+  }
+  return absl::CancelledError("stopped");
+}
+
+absl::Status PartitionRunner::SendNext(absl::StatusOr<std::optional<Element>> next, Index index) {
+  transfer::Sent sent;
+  sent.identity = IdentityOf(index);
+  if (!next.ok()) {
+    sent.error = next.status();
+    return lane_->Send(std::move(sent));
+  }
+  sent.element = **std::move(next);
+  if (sent.element.IsShared()) {  // by a source that yields one block many times
+    PENSTOCK_ASSIGN_OR_RETURN(sent.element, sent.element.Copy());
+  }
+  sent.element.set_identity(sent.identity);
+  return lane_->Send(std::move(sent));
+}
+
+Identity PartitionRunner::IdentityOf(Index index) const {
+  return {.job = assign_.job,
+          .iteration = assign_.of.iteration,
+          .partition = assign_.of.partition,
+          .placement = assign_.of.placement,
+          .index = index};
+}
+
+absl::Status PartitionRunner::AwaitRoom() {
+  if (!workshop_->budget->exhausted()) return absl::OkStatus();
+  outlet_->Flush();
+  PermitPause pause(&permit_);
+  workshop_->budget->Wait([this] { return cancelled_.load(); });
+  return absl::OkStatus();
+}
+
+void PartitionRunner::MarkIfDue(NodeIterator& iterator, const Dataset& dataset, Index index,
+                                BookmarkClock& clock) {
+  const absl::Duration since = workshop_->now() - clock.at;
+  const bool due = index - clock.index >= kOutputsPerBookmark ? since >= kShortestBetweenBookmarks
+                                                              : since >= kLongestWithoutBookmark;
+  if (!due) return;
+  clock = {index, workshop_->now()};
+  absl::StatusOr<std::string> position = SaveIterator(iterator, dataset);
+  if (!position.ok()) return;  // a bookmark only shortens a replay
+  control::Bookmark bookmark{assign_.of, index, *std::move(position), {}};
+  {
+    std::lock_guard lock(mu_);
+    bookmark_ = bookmark;
+  }
+  Say(std::move(bookmark));
+}
+
+// --- From outside --------------------------------------------------------------------
+
+void PartitionRunner::Say(control::WorkerUp message) {
+  if (!cancelled_) workshop_->Say(std::move(message));
+}
+
+void PartitionRunner::AddReader(const control::Reader& reader) {
+  lane_->AddReader(reader);
+}
+
+void PartitionRunner::OnSplits(const control::SplitRun& run) {
+  splits_.Append(run);
+}
+
+void PartitionRunner::SayAgain() {
+  splits_.AskAgain();
+  std::optional<control::Bookmark> bookmark;
+  std::optional<control::Ended> ended;
+  std::optional<control::PartitionFailed> failed;
+  {
+    std::lock_guard lock(mu_);
+    bookmark = bookmark_;
+    ended = ended_;
+    failed = failed_;
+  }
+  if (bookmark) Say(*std::move(bookmark));
+  if (ended) Say(*ended);
+  if (failed) Say(*std::move(failed));
+}
+
+void PartitionRunner::Cancel() {
+  cancelled_ = true;
+  splits_.Cancel();
+  permit_.Cancel();
+  lane_->Cancel();
+  workshop_->budget->Wake();
+}
+
+bool PartitionRunner::AwaitDone(absl::Time deadline) {
+  std::unique_lock lock(mu_);
+  const auto left = absl::ToChronoMilliseconds(std::min(deadline - absl::Now(), absl::Hours(1)));
+  return done_changed_.wait_for(lock, left, [&] { return done_; });
+}
+
+}  // namespace penstock::worker

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// One partition under one placement: replays it from its bookmark and sends
+// what lies outside the assignment's skip set.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "control/protocol/session_messages.h"
+#include "dataplane/dataset/node_iterator.h"
+#include "dataplane/worker/lane.h"
+#include "dataplane/worker/outlet.h"
+#include "dataplane/worker/split_feed.h"
+#include "dataplane/worker/workshop.h"
+
+namespace penstock::worker {
+
+// Works on a thread of its own, from Start() until cancelled: a partition that
+// has ended stays, since what it sent may have to be sent again. It holds a
+// permit while it computes and gives it up while it waits. Methods: any thread,
+// no wait but AwaitDone().
+class PartitionRunner : public std::enable_shared_from_this<PartitionRunner> {
+ public:
+  static std::shared_ptr<PartitionRunner> Start(std::shared_ptr<Workshop> workshop,
+                                                std::shared_ptr<Outlet> outlet,
+                                                control::Assign assign);
+  ~PartitionRunner();
+
+  const control::PlacedPartition& of() const { return assign_.of; }
+
+  void AddReader(const control::Reader& reader);
+  void OnSplits(const control::SplitRun& run);
+  // Repeats to a dispatcher that may have forgotten, or never heard: questions
+  // without an answer, the newest bookmark, the end or the failure.
+  void SayAgain();
+
+  // Ends it. Nothing is sent or said from then on, but for what is inside a
+  // link's Send() already.
+  void Cancel();
+  // Whether the thread has ended, waiting for that until `deadline` at most.
+  bool AwaitDone(absl::Time deadline);
+
+ private:
+  // The bookmark is due after so many outputs, or when so much time went by.
+  struct BookmarkClock {
+    Index index = 0;  // of the last one
+    absl::Time at;
+  };
+
+  PartitionRunner(std::shared_ptr<Workshop> workshop, std::shared_ptr<Outlet> outlet,
+                  control::Assign assign);
+
+  void Run();
+  absl::Status Replay();
+  absl::StatusOr<std::shared_ptr<const Definition>> Define();
+  // Sends everything from the bookmark on; returns the number of elements.
+  absl::StatusOr<Index> Produce(NodeIterator& iterator, const Dataset& dataset);
+  absl::Status SendNext(absl::StatusOr<std::optional<Element>> next, Index index);
+  Identity IdentityOf(Index index) const;
+  void MarkIfDue(NodeIterator& iterator, const Dataset& dataset, Index index, BookmarkClock& clock);
+  void Say(control::WorkerUp message);
+  absl::Status AwaitRoom();
+
+  const std::shared_ptr<Workshop> workshop_;
+  const std::shared_ptr<Outlet> outlet_;
+  const control::Assign assign_;
+  Permit permit_;
+  PartitionSplits splits_;
+  const std::shared_ptr<Lane> lane_;
+  std::atomic<bool> cancelled_{false};
+
+  std::mutex mu_;
+  std::condition_variable done_changed_;
+  // Guarded by mu_.
+  bool done_ = false;
+  std::optional<control::Bookmark> bookmark_;  // the newest
+  std::optional<control::Ended> ended_;
+  std::optional<control::PartitionFailed> failed_;
+};
+
+}  // namespace penstock::worker

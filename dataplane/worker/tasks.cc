@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dataplane/worker/tasks.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace penstock::worker {
+
+Tasks::~Tasks() {
+  Stop(absl::InfinitePast()).IgnoreError();
+}
+
+void Tasks::Do(const control::Assign& assign) {
+  std::shared_ptr<PartitionRunner> same;
+  {
+    std::lock_guard lock(mu_);
+    if (stopped_) return;
+    ForgetIdleLocked();
+    Iteration& iteration = iterations_[assign.of.iteration];
+    if (iteration.outlet == nullptr) {
+      iteration.outlet =
+          std::make_shared<Outlet>(assign.of.iteration, assign.token, workshop_->budget);
+    }
+    std::shared_ptr<PartitionRunner>& runner = iteration.runners[assign.of.partition];
+    if (runner != nullptr && runner->of().placement > assign.of.placement) return;
+    if (runner != nullptr && runner->of().placement == assign.of.placement) {
+      same = runner;
+    } else {
+      if (runner != nullptr) RetireLocked(std::move(runner));
+      runner = PartitionRunner::Start(workshop_, iteration.outlet, assign);
+    }
+  }
+  if (same == nullptr) return;
+  for (const control::Reader& reader : assign.readers) same->AddReader(reader);
+}
+
+void Tasks::Do(const control::AddReader& order) {
+  if (auto runner = Find(order.of)) runner->AddReader(order.reader);
+}
+
+void Tasks::Do(const control::Splits& answer) {
+  if (auto runner = Find(answer.of)) runner->OnSplits(answer.run);
+}
+
+void Tasks::Do(const control::Unassign& order) {
+  std::lock_guard lock(mu_);
+  auto iteration = iterations_.find(order.of.iteration);
+  if (iteration == iterations_.end()) return;
+  auto runner = iteration->second.runners.find(order.of.partition);
+  if (runner == iteration->second.runners.end()) return;
+  if (runner->second->of().placement > order.of.placement) return;
+  RetireLocked(std::move(runner->second));
+  iteration->second.runners.erase(runner);
+  ForgetIdleLocked();
+}
+
+void Tasks::SayAgain() {
+  Runners runners;
+  {
+    std::lock_guard lock(mu_);
+    for (const auto& [id, iteration] : iterations_)
+      for (const auto& [partition, runner] : iteration.runners) runners.push_back(runner);
+  }
+  for (const auto& runner : runners) runner->SayAgain();
+}
+
+void Tasks::DropAll() {
+  std::lock_guard lock(mu_);
+  for (auto& [id, iteration] : iterations_) {
+    for (auto& [partition, runner] : iteration.runners) RetireLocked(std::move(runner));
+    iteration.runners.clear();
+  }
+}
+
+absl::StatusOr<std::shared_ptr<transfer::SendEvents>> Tasks::Accept(
+    const transfer::Hello& hello, std::shared_ptr<transfer::SendLink> link) {
+  std::shared_ptr<Outlet> outlet;
+  {
+    std::lock_guard lock(mu_);
+    auto found = iterations_.find(hello.iteration);
+    if (found != iterations_.end()) outlet = found->second.outlet;
+  }
+  if (outlet == nullptr) {
+    return absl::UnavailableError(absl::StrCat("no partition of ", ToString(hello.iteration),
+                                               " is placed on this worker; try again"));
+  }
+  return outlet->Accept(hello, std::move(link));
+}
+
+std::vector<control::PlacedPartition> Tasks::held() const {
+  std::lock_guard lock(mu_);
+  std::vector<control::PlacedPartition> all;
+  for (const auto& [id, iteration] : iterations_)
+    for (const auto& [partition, runner] : iteration.runners) all.push_back(runner->of());
+  return all;
+}
+
+int Tasks::size() const {
+  std::lock_guard lock(mu_);
+  size_t size = 0;
+  for (const auto& [id, iteration] : iterations_) size += iteration.runners.size();
+  return static_cast<int>(size);
+}
+
+absl::Status Tasks::Stop(absl::Time deadline) {
+  Runners runners;
+  std::vector<std::shared_ptr<Outlet>> outlets;
+  {
+    std::lock_guard lock(mu_);
+    stopped_ = true;
+    for (auto& [id, iteration] : iterations_) {
+      for (auto& [partition, runner] : iteration.runners) RetireLocked(std::move(runner));
+      outlets.push_back(std::move(iteration.outlet));
+    }
+    iterations_.clear();
+    runners = std::move(retired_);
+  }
+  for (const auto& outlet : outlets)
+    outlet->CloseLinks(absl::UnavailableError("the worker stopped"));
+  int64_t running = 0;
+  for (const auto& runner : runners) running += runner->AwaitDone(deadline) ? 0 : 1;
+  if (running == 0) return absl::OkStatus();
+  return absl::DeadlineExceededError(
+      absl::StrCat(running, " partitions are still inside a function of their dataset"));
+}
+
+std::shared_ptr<PartitionRunner> Tasks::Find(const control::PlacedPartition& of) const {
+  std::lock_guard lock(mu_);
+  auto iteration = iterations_.find(of.iteration);
+  if (iteration == iterations_.end()) return nullptr;
+  auto runner = iteration->second.runners.find(of.partition);
+  if (runner == iteration->second.runners.end() || runner->second->of() != of) return nullptr;
+  return runner->second;
+}
+
+void Tasks::RetireLocked(std::shared_ptr<PartitionRunner> runner) {
+  runner->Cancel();
+  std::erase_if(retired_, [](const auto& old) { return old->AwaitDone(absl::InfinitePast()); });
+  retired_.push_back(std::move(runner));
+}
+
+void Tasks::ForgetIdleLocked() {
+  std::erase_if(iterations_, [](const auto& entry) {
+    const Iteration& iteration = entry.second;
+    return iteration.runners.empty() && iteration.outlet->idle();
+  });
+}
+
+}  // namespace penstock::worker

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// All that a worker works on: partitions placed here, by iteration, and the
+// clients' links to them. Does what the dispatcher orders; knows no RPC.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "control/protocol/session_messages.h"
+#include "dataplane/transfer/transport.h"
+#include "dataplane/worker/outlet.h"
+#include "dataplane/worker/partition_runner.h"
+#include "dataplane/worker/workshop.h"
+
+namespace penstock::worker {
+
+// Thread-safe; nothing waits but Stop().
+class Tasks {
+ public:
+  explicit Tasks(std::shared_ptr<Workshop> workshop) : workshop_(std::move(workshop)) {}
+  ~Tasks();  // Stop() without waiting
+
+  // --- Orders ---------------------------------------------------------------------
+  // Each may come twice. What is of a lower placement than the one here is ignored.
+
+  void Do(const control::Assign& assign);
+  void Do(const control::AddReader& order);
+  void Do(const control::Unassign& order);
+  void Do(const control::Splits& answer);
+  // The dispatcher has welcomed the worker on a new stream: says again what may
+  // have been lost with the old one.
+  void SayAgain();
+  // Works on nothing any more: the dispatcher has given all to others.
+  void DropAll();
+
+  // --- Links ------------------------------------------------------------------------
+
+  // For every Listener. Unavailable while nothing of the iteration is placed here.
+  absl::StatusOr<std::shared_ptr<transfer::SendEvents>> Accept(
+      const transfer::Hello& hello, std::shared_ptr<transfer::SendLink> link);
+
+  std::vector<control::PlacedPartition> held() const;
+  int size() const;  // partitions
+
+  // Ends all partitions and closes all links. DeadlineExceeded if a runner is
+  // still inside a function of the dataset then; it ends in the background.
+  absl::Status Stop(absl::Time deadline);
+
+ private:
+  struct Iteration {
+    std::shared_ptr<Outlet> outlet;
+    std::map<PartitionId, std::shared_ptr<PartitionRunner>> runners;
+  };
+  using Runners = std::vector<std::shared_ptr<PartitionRunner>>;
+
+  std::shared_ptr<PartitionRunner> Find(const control::PlacedPartition& of) const;
+  void RetireLocked(std::shared_ptr<PartitionRunner> runner);
+  void ForgetIdleLocked();
+
+  const std::shared_ptr<Workshop> workshop_;
+  mutable std::mutex mu_;
+  // Guarded by mu_.
+  std::map<IterationId, Iteration> iterations_;
+  Runners retired_;  // cancelled, perhaps still running
+  bool stopped_ = false;
+};
+
+}  // namespace penstock::worker

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// What all partitions of a worker share.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <utility>
+
+#include "absl/time/time.h"
+#include "control/protocol/session_messages.h"
+#include "dataplane/memory/pool.h"
+#include "dataplane/worker/budget.h"
+#include "dataplane/worker/dataset_cache.h"
+#include "dataplane/worker/permits.h"
+
+namespace penstock::worker {
+
+struct WorkshopOptions {
+  int permits = 1;
+  int threads = 0;                   // of parallel nodes; 0: one per core
+  int64_t budget_bytes = 256 << 20;  // of elements on their way to clients
+  DatasetCache::Fetch fetch;
+  std::function<absl::Time()> now;  // for bookmarks
+};
+
+// Thread-safe. Shared by every runner, so that one that cannot be interrupted
+// (a user's function that does not return) may end after the worker has.
+class Workshop {
+ public:
+  // Says something to the dispatcher; must not wait.
+  using Tell = std::function<void(control::WorkerUp)>;
+
+  explicit Workshop(WorkshopOptions options)
+      : permits(options.permits),
+        definitions(std::move(options.fetch)),
+        threads(options.threads),
+        now(std::move(options.now)),
+        pool(Pool::Create()),
+        budget(std::make_shared<Budget>(options.budget_bytes)) {}
+
+  Permits permits;
+  DatasetCache definitions;
+  const int threads;
+  const std::function<absl::Time()> now;
+  const std::shared_ptr<Pool> pool;
+  const std::shared_ptr<Budget> budget;
+
+  // To whom Say() speaks from now on; nullptr: to nobody. When it returns, the
+  // one before is not being called and will not be.
+  void SetTell(Tell tell) {
+    std::lock_guard lock(mu_);
+    tell_ = std::move(tell);
+  }
+  void Say(control::WorkerUp message) {
+    std::lock_guard lock(mu_);
+    if (tell_) tell_(std::move(message));
+  }
+
+ private:
+  std::mutex mu_;
+  Tell tell_;  // guarded by mu_
+};
+
+}  // namespace penstock::worker
