@@ -4,6 +4,8 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "dataplane/element/block.h"
+#include "dataplane/element/extension.h"
+#include "penstock/status.h"
 
 namespace penstock {
 namespace {
@@ -17,7 +19,7 @@ absl::Status BadLeaf(const Spec& spec, size_t i, const char* field) {
                                           spec.LeafName(i), "'): ", field));
 }
 
-// A part of the head: [offset, offset + bytes), past the table and aligned.
+// Checks leaf by leaf. REQUIRES: the prefix and the size of the table are right.
 class Checker {
  public:
   Checker(const std::byte* block, const Spec& spec) : block_(block), spec_(spec) {}
@@ -206,6 +208,7 @@ absl::StatusOr<size_t> CheckBlock(absl::Span<const std::byte> memory, const Spec
   if (prefix.extension_bytes % 8 != 0 ||
       prefix.extension_bytes > room - prefix.leaf_count * sizeof(LeafEntry))
     return Bad("extension_bytes");
+  RETURN_IF_ERROR(CheckExtensions(memory.data()));
   if ((prefix.flags & (kFlagEnd | kFlagError)) != 0) {
     if (prefix.leaf_count != 0 || prefix.body_bytes != 0) return Bad("an end or error has leaves");
     return prefix.head_bytes;
@@ -218,7 +221,7 @@ absl::StatusOr<size_t> CheckBlock(absl::Span<const std::byte> memory, const Spec
   }
   Checker checker(memory.data(), spec);
   for (size_t i = 0; i < prefix.leaf_count; ++i) {
-    if (absl::Status leaf = checker.CheckLeaf(i); !leaf.ok()) return leaf;
+    RETURN_IF_ERROR(checker.CheckLeaf(i));
   }
   return BlockBytes(memory.data());
 }

@@ -3,6 +3,7 @@
 
 #include <cstring>
 
+#include "dataplane/element/error_block.h"
 #include "dataplane/memory/heap_pool.h"
 #include "penstock/check.h"
 
@@ -41,6 +42,15 @@ absl::StatusOr<Element> MakeElement(Pool& pool, absl::Span<const Tensor> tensors
   return std::move(*block).Seal(spec);
 }
 
+absl::StatusOr<Element> MakeErrorBlock(Pool& pool, const Identity& identity,
+                                       const absl::Status& error) {
+  absl::StatusOr<Loan> loan = pool.Lend(ErrorBlockBytes(error));
+  if (!loan.ok()) return loan.status();
+  WriteErrorBlock(loan->bytes(), identity, error);
+  std::byte* block = loan->bytes().data();
+  return Element(*std::move(loan), block, Spec());
+}
+
 absl::StatusOr<Element> CopyInto(Pool& pool, const Element& element) {
   const absl::Span<const std::byte> from = element.block();
   if (from.empty()) return Element();
@@ -49,6 +59,11 @@ absl::StatusOr<Element> CopyInto(Pool& pool, const Element& element) {
   std::byte* to = loan->bytes().data();
   std::memcpy(to, from.data(), from.size());
   return Element(*std::move(loan), to, element.spec());
+}
+
+absl::StatusOr<Element> CopyIfSmall(Pool& pool, Element element, size_t below) {
+  if (element.block().size() >= below) return element;
+  return CopyInto(pool, element);
 }
 
 absl::StatusOr<Element> Element::Copy() const {

@@ -9,6 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "dataplane/element/block.h"
+#include "dataplane/element/frame.h"
 #include "penstock/element.h"
 #include "penstock/loan.h"
 #include "penstock/spec.h"
@@ -61,8 +62,16 @@ absl::StatusOr<OpenBlock> NewBlock(Pool& pool, const BlockLayout& layout, const 
 // An element with copies of `tensors`, whose leaves `spec` describes.
 absl::StatusOr<Element> MakeElement(Pool& pool, absl::Span<const Tensor> tensors, const Spec& spec);
 
+// An error in an element's place; dataplane/element/error_block.h reads it.
+absl::StatusOr<Element> MakeErrorBlock(Pool& pool, const Identity& identity,
+                                       const absl::Status& error);
+
 // The same values in a slot of `pool`, whatever keeps `element` now. Element::Copy()
 // is this with the default pool.
 absl::StatusOr<Element> CopyInto(Pool& pool, const Element& element);
+
+// `element` itself, or a copy if its block has less than `below` bytes: how
+// small elements leave the frame they came in.
+absl::StatusOr<Element> CopyIfSmall(Pool& pool, Element element, size_t below = kCopyOutBelow);
 
 }  // namespace penstock
