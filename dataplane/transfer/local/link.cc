@@ -120,18 +120,25 @@ void LocalLink::Deliver(ToClient& event) {
 
 void LocalLink::Land(Sent& sent) {
   std::shared_ptr<ReceiveEvents> receiver = receiver_;
-  if (!sent.error.ok()) {
-    receiver->OnError(sent.identity, sent.error);
-  } else if (absl::Status valid = Check(sent.element); valid.ok()) {
-    receiver->OnElement(std::move(sent.element));
-  } else {
+  absl::Status valid = sent.error.ok() ? Check(sent.element) : absl::OkStatus();
+  if (!valid.ok()) {
     closing_ = true;
     std::vector<Sent> unconfirmed;
     unconfirmed.push_back(std::move(sent));
     End(valid, std::move(unconfirmed));
     return receiver->OnClosed(valid);
   }
-  to_worker_.Post({.kind = ToWorker::kLanded, .count = 1});
+  landing_ = true;
+  if (sent.error.ok()) {
+    receiver->OnElement(std::move(sent.element));
+  } else {
+    receiver->OnError(sent.identity, sent.error);
+  }
+  ReportLanded();
+}
+
+void LocalLink::ReportLanded() {
+  if (std::exchange(landing_, false)) to_worker_.Post({.kind = ToWorker::kLanded, .count = 1});
 }
 
 absl::Status LocalLink::Check(const Element& element) {
@@ -162,6 +169,7 @@ void LocalLink::End(const absl::Status& reason, std::vector<Sent> unconfirmed) {
     if (event.kind == ToClient::kSent) unconfirmed.push_back(std::move(event.sent));
   }
   receiver_.reset();
+  ReportLanded();  // closed inside OnElement
   to_worker_.Post(
       {.kind = ToWorker::kClosed, .reason = reason, .unconfirmed = std::move(unconfirmed)});
 }

@@ -59,6 +59,7 @@ class LocalLink : public std::enable_shared_from_this<LocalLink> {
   // The client's side is over; what it did not get goes back to the worker.
   void End(const absl::Status& reason, std::vector<Sent> unconfirmed = {});
   void TellEnded();
+  void ReportLanded();
 
   const DialOptions options_;
   std::atomic<int64_t> credits_{0};
@@ -67,7 +68,8 @@ class LocalLink : public std::enable_shared_from_this<LocalLink> {
 
   // Used by the events of their side only, and cleared by its last.
   std::shared_ptr<ReceiveEvents> receiver_;
-  Spec admitted_;  // found to fit what the client expects
+  bool landing_ = false;  // an element is at the client, the worker not told yet
+  Spec admitted_;         // found to fit what the client expects
   std::shared_ptr<SendEvents> sender_;
   std::function<void(LocalLink*)> ended_;
 

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// What every transport must do, once for all of them. A transport's test names
+// itself:
+//
+//   INSTANTIATE_TEST_SUITE_P(Local, TransportConformance, testing::Values("local"));
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "dataplane/transfer/transport.h"
+#include "gtest/gtest.h"
+#include "tests/dataplane/transfer/ends.h"
+
+namespace penstock::transfer {
+
+class TransportConformance : public testing::TestWithParam<std::string> {
+ protected:
+  TransportConformance();
+
+  // Options of a dial that is welcome, for elements of `spec`.
+  DialOptions Options(Spec spec = Scalar(kInt64)) const;
+  // A link from a new client to `worker`; nullptr if it does not open.
+  std::unique_ptr<ReceiveLink> Open(const std::shared_ptr<ClientEnd>& client,
+                                    Spec spec = Scalar(kInt64));
+  // An int64 scalar with that index, of partition 1 under placement 1.
+  Element Number(Index index);
+  // `bytes` uint8 values that depend on the index.
+  Element Blob(Index index, int64_t bytes);
+
+  Transport& transport_;
+  std::shared_ptr<Pool> sender_pool_ = Pool::Create();
+  std::shared_ptr<Pool> receiver_pool_ = Pool::Create();
+  Worker worker_;
+};
+
+}  // namespace penstock::transfer
