@@ -1,0 +1,304 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "control/state/state.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "penstock/check.h"
+
+namespace penstock::control {
+
+namespace {
+
+template <class Map, class Key>
+auto* FindIn(Map& map, const Key& key) {
+  auto found = map.find(key);
+  return found == map.end() ? nullptr : &found->second;
+}
+
+// Keeps what the record still has bookmarks for.
+void ForgetMarks(const protocol::PartitionRecord& partition, PartitionSplits& splits) {
+  std::erase_if(splits.marks, [&](const MarkedBookmark& marked) {
+    return std::none_of(partition.bookmarks.begin(), partition.bookmarks.end(),
+                        [&](const auto& b) { return b.index == marked.index; });
+  });
+}
+
+// Nothing is replayed from before the first bookmark any more: drops the splits
+// that only an older one needed.
+void RetireSplits(const protocol::PartitionRecord& partition, PartitionSplits& splits) {
+  if (partition.bookmarks.empty() || splits.marks.empty() ||
+      splits.marks.front().index != partition.bookmarks.front().index) {
+    return;
+  }
+  for (const SplitMark& mark : splits.marks.front().marks) {
+    for (auto& [key, run] : splits.given) {
+      if (key.provider != mark.provider || key.repetition > mark.repetition) continue;
+      const int64_t end = run.first_ordinal + static_cast<int64_t>(run.numbers.size());
+      const int64_t needed = key.repetition < mark.repetition ? end : std::min(mark.ordinal, end);
+      if (needed <= run.first_ordinal) continue;
+      run.numbers.erase(run.numbers.begin(), run.numbers.begin() + (needed - run.first_ordinal));
+      run.first_ordinal = needed;
+    }
+  }
+}
+
+}  // namespace
+
+struct Applying {
+  State& state;
+
+  void operator()(const TermRaised& c) const { state.term = c.term; }
+
+  void operator()(const DatasetRegistered& c) const {
+    state.datasets[c.dataset->id] = c.dataset;
+    while (state.datasets.count(absl::StrCat(state.next_dataset)) > 0) ++state.next_dataset;
+  }
+  void operator()(const DatasetUnregistered& c) const { state.datasets.erase(c.id); }
+
+  void operator()(const JobCreated& c) const {
+    state.next_job = std::max(state.next_job, c.job.id.value() + 1);
+    state.job_names[c.job.name] = c.job.id;
+    state.jobs.insert_or_assign(c.job.id, c.job);
+  }
+  void operator()(const JobCancelled& c) const { state.jobs.at(c.job).cancelled = true; }
+  void operator()(const JobRemoved& c) const {
+    for (IterationId iteration : state.IterationsOf(c.job)) {
+      state.repetitions.erase({c.job, state.iterations.at(iteration).repetition});
+      state.iterations.erase(iteration);
+    }
+    auto name = state.job_names.find(state.jobs.at(c.job).name);
+    if (name != state.job_names.end() && name->second == c.job) state.job_names.erase(name);
+    state.jobs.erase(c.job);
+  }
+
+  void operator()(const IterationCreated& c) const {
+    state.next_iteration = std::max(state.next_iteration, c.iteration.value() + 1);
+    state.repetitions[{c.job, c.repetition}] = c.iteration;
+    IterationState& created = state.iterations[c.iteration];
+    created.id = c.iteration;
+    created.job = c.job;
+    created.repetition = c.repetition;
+    created.record.keep = state.jobs.at(c.job).keep == Keep::kTaken
+                              ? protocol::KeepPolicy::kTaken
+                              : protocol::KeepPolicy::kCommitted;
+  }
+  void operator()(const IterationAltered& c) const {
+    IterationState& iteration = state.iterations.at(c.iteration);
+    protocol::Apply(iteration.record, c.change);
+    iteration.splits.resize(iteration.record.partitions.size());
+    if (const auto* kept = std::get_if<protocol::BookmarkKept>(&c.change)) {
+      const size_t at = kept->partition.value() - 1;
+      ForgetMarks(iteration.record.partitions[at], iteration.splits[at]);
+    }
+    if (const auto* retired = std::get_if<protocol::BookmarksRetired>(&c.change)) {
+      const size_t at = retired->partition.value() - 1;
+      ForgetMarks(iteration.record.partitions[at], iteration.splits[at]);
+      RetireSplits(iteration.record.partitions[at], iteration.splits[at]);
+    }
+  }
+  void operator()(const IterationFailed& c) const {
+    state.iterations.at(c.iteration).failure = c.status;
+  }
+
+  void operator()(const SplitsGiven& c) const {
+    IterationState& iteration = state.iterations.at(c.partition.iteration);
+    const ProviderKey key{c.run.provider, c.run.repetition};
+    SplitRun& run = iteration.splits[c.partition.partition.value() - 1].given[key];
+    run.provider = key.provider;
+    run.repetition = key.repetition;
+    run.numbers.insert(run.numbers.end(), c.run.numbers.begin(), c.run.numbers.end());
+    run.no_more = c.run.no_more;
+    iteration.handed_out[key] += static_cast<int64_t>(c.run.numbers.size());
+  }
+  void operator()(const BookmarkMarked& c) const {
+    IterationState& iteration = state.iterations.at(c.partition.iteration);
+    iteration.splits[c.partition.partition.value() - 1].marks.push_back(c.bookmark);
+  }
+
+  void operator()(const WorkerRegistered& c) const { state.workers[c.worker.id] = c.worker; }
+  void operator()(const WorkerDraining& c) const { state.workers.at(c.worker).draining = true; }
+  void operator()(const WorkerGone& c) const { state.workers.erase(c.worker); }
+
+  void operator()(const Answered& c) const {
+    if (state.answers.size() == kAnswersKept) state.answers.erase(state.answers.begin());
+    state.answers.push_back(c.answer);
+  }
+};
+
+void State::Apply(const Change& change) {
+  PENSTOCK_CHECK(Fits(*this, change).ok());
+  std::visit(Applying{*this}, change);
+}
+
+// --- Whether a change fits -------------------------------------------------------
+
+namespace {
+
+absl::Status Wrong(const std::string& what) {
+  return absl::FailedPreconditionError(what);
+}
+
+struct Fitting {
+  const State& state;
+
+  absl::Status operator()(const TermRaised& c) const {
+    if (c.term > state.term) return absl::OkStatus();
+    return Wrong(absl::StrCat("a term does not rise: ", c.term.value()));
+  }
+  absl::Status operator()(const DatasetRegistered& c) const {
+    if (c.dataset != nullptr && !c.dataset->id.empty()) return absl::OkStatus();
+    return Wrong("a dataset without an id");
+  }
+  absl::Status operator()(const DatasetUnregistered& c) const {
+    if (state.datasets.count(c.id) > 0) return absl::OkStatus();
+    return Wrong(absl::StrCat("no dataset ", c.id));
+  }
+  absl::Status operator()(const JobCreated& c) const {
+    if (c.job.id && c.job.dataset != nullptr && state.FindJob(c.job.id) == nullptr) {
+      return absl::OkStatus();
+    }
+    return Wrong(absl::StrCat("a job is created twice or without a dataset: ", c.job.name));
+  }
+  absl::Status operator()(const JobCancelled& c) const { return HasJob(c.job); }
+  absl::Status operator()(const JobRemoved& c) const { return HasJob(c.job); }
+  absl::Status operator()(const IterationCreated& c) const {
+    if (absl::Status job = HasJob(c.job); !job.ok()) return job;
+    if (c.iteration && state.FindIteration(c.iteration) == nullptr &&
+        state.FindIteration(c.job, c.repetition) == nullptr) {
+      return absl::OkStatus();
+    }
+    return Wrong(absl::StrCat(ToString(c.iteration), " is created twice"));
+  }
+  absl::Status operator()(const IterationAltered& c) const {
+    const IterationState* iteration = state.FindIteration(c.iteration);
+    if (iteration != nullptr && protocol::Fits(iteration->record, c.change)) {
+      return absl::OkStatus();
+    }
+    return Wrong(
+        absl::StrCat("change number ", c.change.index(), " does not fit ", ToString(c.iteration)));
+  }
+  absl::Status operator()(const IterationFailed& c) const {
+    if (state.FindIteration(c.iteration) != nullptr && !c.status.ok()) return absl::OkStatus();
+    return Wrong(absl::StrCat("no ", ToString(c.iteration)));
+  }
+  absl::Status operator()(const SplitsGiven& c) const {
+    const PartitionSplits* splits = Splits(c.partition);
+    if (splits == nullptr) return Wrong(absl::StrCat("no ", ToString(c.partition.partition)));
+    auto given = splits->given.find({c.run.provider, c.run.repetition});
+    int64_t end = 0;
+    if (given != splits->given.end()) {
+      if (given->second.no_more) return Wrong("splits are given behind the last");
+      end = given->second.first_ordinal + static_cast<int64_t>(given->second.numbers.size());
+    }
+    if (c.run.first_ordinal == end) return absl::OkStatus();
+    return Wrong(absl::StrCat("splits are given from ordinal ", c.run.first_ordinal, " on where ",
+                              end, " follows"));
+  }
+  absl::Status operator()(const BookmarkMarked& c) const {
+    if (Splits(c.partition) != nullptr) return absl::OkStatus();
+    return Wrong(absl::StrCat("no ", ToString(c.partition.partition)));
+  }
+  absl::Status operator()(const WorkerRegistered& c) const {
+    return c.worker.id ? absl::OkStatus() : Wrong("a worker without an id");
+  }
+  absl::Status operator()(const WorkerDraining& c) const { return HasWorker(c.worker); }
+  absl::Status operator()(const WorkerGone& c) const { return HasWorker(c.worker); }
+  absl::Status operator()(const Answered&) const { return absl::OkStatus(); }
+
+  absl::Status HasJob(JobId job) const {
+    return state.FindJob(job) != nullptr ? absl::OkStatus()
+                                         : Wrong(absl::StrCat("no ", ToString(job)));
+  }
+  absl::Status HasWorker(WorkerId worker) const {
+    return state.FindWorker(worker) != nullptr ? absl::OkStatus()
+                                               : Wrong(absl::StrCat("no ", ToString(worker)));
+  }
+  const PartitionSplits* Splits(const PartitionKey& key) const {
+    const IterationState* iteration = state.FindIteration(key.iteration);
+    if (iteration == nullptr || !iteration->record.Has(key.partition)) return nullptr;
+    return &iteration->splits[key.partition.value() - 1];
+  }
+};
+
+}  // namespace
+
+absl::Status Fits(const State& state, const Change& change) {
+  return std::visit(Fitting{state}, change);
+}
+
+// --- Questions -------------------------------------------------------------------
+
+std::shared_ptr<const DatasetRecord> State::FindDataset(const std::string& id) const {
+  auto found = datasets.find(id);
+  return found == datasets.end() ? nullptr : found->second;
+}
+
+std::shared_ptr<const DatasetRecord> State::FindDatasetByFingerprint(uint64_t fingerprint) const {
+  for (const auto& [id, dataset] : datasets) {
+    if (dataset->summary.fingerprint == fingerprint) return dataset;
+  }
+  return nullptr;
+}
+
+const JobRecord* State::FindJob(JobId id) const {
+  return FindIn(jobs, id);
+}
+
+const JobRecord* State::FindJobByName(const std::string& name) const {
+  const JobId* id = FindIn(job_names, name);
+  return id == nullptr ? nullptr : FindJob(*id);
+}
+
+const IterationState* State::FindIteration(IterationId id) const {
+  return FindIn(iterations, id);
+}
+
+const IterationState* State::FindIteration(JobId job, int64_t repetition) const {
+  const IterationId* id = FindIn(repetitions, std::pair(job, repetition));
+  return id == nullptr ? nullptr : FindIteration(*id);
+}
+
+const WorkerRecord* State::FindWorker(WorkerId id) const {
+  return FindIn(workers, id);
+}
+
+const Answer* State::FindAnswer(const RequestId& request) const {
+  for (const AnswerRecord& record : answers) {
+    if (record.request == request) return &record.answer;
+  }
+  return nullptr;
+}
+
+std::vector<IterationId> State::IterationsOf(JobId job) const {
+  std::vector<IterationId> found;
+  for (auto i = repetitions.lower_bound({job, INT64_MIN});
+       i != repetitions.end() && i->first.first == job; ++i) {
+    found.push_back(i->second);
+  }
+  return found;
+}
+
+bool State::IsOver(const JobRecord& job) const {
+  if (job.cancelled) return true;
+  const std::vector<IterationId> of_job = IterationsOf(job.id);
+  bool all_finished = !of_job.empty();
+  for (IterationId id : of_job) {
+    const IterationState& iteration = iterations.at(id);
+    if (iteration.failure.has_value()) return true;
+    all_finished &= iteration.record.finished;
+  }
+  return all_finished;
+}
+
+int32_t State::PartitionsOn(WorkerId worker) const {
+  int32_t count = 0;
+  for (const auto& [id, iteration] : iterations) {
+    for (const protocol::PartitionRecord& partition : iteration.record.partitions) {
+      count += partition.worker == worker ? 1 : 0;
+    }
+  }
+  return count;
+}
+
+}  // namespace penstock::control
