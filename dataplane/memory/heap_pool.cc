@@ -18,6 +18,8 @@ namespace {
 constexpr size_t kSmallestSlot = 256;                // bytes; head and body of one scalar take 192
 constexpr size_t kUsualSegment = size_t{256} << 10;  // bytes; a larger slot has a segment alone
 constexpr size_t kMaxSlotsPerSegment = 256;
+constexpr size_t kBeyondAnyMachine = size_t{1}
+                                     << 40;  // bytes; a size from outside may say anything
 
 }  // namespace
 
@@ -127,6 +129,10 @@ absl::StatusOr<Loan> HeapPool::Grow(int size_class) {
 }
 
 absl::StatusOr<Loan> HeapPool::LendOwnSegment(size_t bytes) {
+  if (bytes > kBeyondAnyMachine) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("a slot of ", bytes, " bytes is beyond any machine's memory"));
+  }
   std::lock_guard growing(grow_mu_);
   absl::StatusOr<std::unique_ptr<Segment>> segment =
       NewSegment(1, AlignUp(bytes, kBlockAlignment), kClasses);
