@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fcntl.h>
+#include <glob.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "control/env/files.h"
+#include "penstock/status.h"
+
+namespace penstock {
+namespace {
+
+class LocalFile final : public File {
+ public:
+  LocalFile(std::string name, int fd, int64_t size)
+      : name_(std::move(name)), fd_(fd), size_(size) {}
+  ~LocalFile() override { close(fd_); }
+
+  const std::string& name() const override { return name_; }
+  int64_t size() const override { return size_; }
+
+  absl::StatusOr<size_t> ReadAt(int64_t offset, absl::Span<char> into) override {
+    size_t done = 0;
+    while (done < into.size()) {
+      const ssize_t got = pread(fd_, into.data() + done, into.size() - done, offset + done);
+      if (got == 0) break;
+      if (got < 0 && errno == EINTR) continue;
+      if (got < 0)
+        return absl::ErrnoToStatus(errno,
+                                   absl::StrCat("cannot read ", name_, " at ", offset + done));
+      done += got;
+    }
+    return done;
+  }
+
+ private:
+  const std::string name_;
+  const int fd_;
+  const int64_t size_;
+};
+
+class LocalFilesImpl final : public Files {
+ public:
+  absl::StatusOr<std::unique_ptr<File>> Open(const std::string& name) override {
+    const int fd = open(name.c_str(), O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return absl::ErrnoToStatus(errno, absl::StrCat("cannot open ", name));
+    struct stat about;
+    if (fstat(fd, &about) != 0) {
+      const int error = errno;
+      close(fd);
+      return absl::ErrnoToStatus(error, absl::StrCat("cannot examine ", name));
+    }
+    if (S_ISDIR(about.st_mode)) {
+      close(fd);
+      return absl::InvalidArgumentError(absl::StrCat(name, " is a directory, not a file"));
+    }
+    posix_fadvise(fd, 0, 0, POSIX_FADV_SEQUENTIAL);
+    return std::make_unique<LocalFile>(name, fd, about.st_size);
+  }
+
+  absl::StatusOr<std::vector<std::string>> Glob(const std::string& pattern) override {
+    glob_t found = {};
+    // Directories are marked by a slash at their end.
+    const int outcome = glob(pattern.c_str(), GLOB_MARK | GLOB_NOSORT, nullptr, &found);
+    std::vector<std::string> names;
+    for (size_t i = 0; outcome == 0 && i < found.gl_pathc; ++i) {
+      std::string name = found.gl_pathv[i];
+      if (!name.empty() && name.back() != '/') names.push_back(std::move(name));
+    }
+    globfree(&found);
+    if (outcome == GLOB_NOSPACE)
+      return absl::ResourceExhaustedError(absl::StrCat("no memory to list ", pattern));
+    if (outcome == GLOB_ABORTED)
+      return absl::UnavailableError(absl::StrCat("cannot list ", pattern));
+    std::sort(names.begin(), names.end());
+    return names;
+  }
+};
+
+}  // namespace
+
+Files& LocalFiles() {
+  static LocalFilesImpl* const files = new LocalFilesImpl;
+  return *files;
+}
+
+}  // namespace penstock
