@@ -6,6 +6,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
+#include "control/env/files.h"
 #include "dataplane/dataset/registry.h"
 #include "penstock/check.h"
 #include "penstock/status.h"
@@ -30,6 +31,10 @@ BuildSite BuildSite::Root(NodePtr root, const RunContext& run) {
 
 Pool& BuildSite::pool() const {
   return run_->pool == nullptr ? DefaultPool() : *run_->pool;
+}
+
+Files& BuildSite::files() const {
+  return run_->files == nullptr ? LocalFiles() : *run_->files;
 }
 
 absl::Status BuildSite::CheckCancelled() const {

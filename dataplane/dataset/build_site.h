@@ -32,6 +32,8 @@ class BuildSite {
   }
   const RunContext& run() const { return *run_; }
   Pool& pool() const;
+  Files& files() const;
+  int threads() const { return threads_ > 0 ? threads_ : run_->threads; }  // 0: one per core
   int number() const { return number_; }  // of the node in the graph
   std::string name() const { return NodeName(*node_, number_); }
   // Cancelled once the running dataset was cancelled; for loops that may take long.
@@ -40,6 +42,12 @@ class BuildSite {
   // --- Building below --------------------------------------------------------
   absl::StatusOr<std::unique_ptr<NodeIterator>> BuildInput(size_t i) const {
     return InputSite(i).Build();
+  }
+  // Options: the same for all below, with so many threads.
+  BuildSite WithThreads(int threads) const {
+    BuildSite site = *this;
+    site.threads_ = threads;
+    return site;
   }
   // Repeat: input `i` for pass number `pass` of `passes` (kForever: unbounded).
   // Sources then ask for the splits of, and random nodes draw for, another
@@ -82,6 +90,7 @@ class BuildSite {
   const RunContext* run_ = nullptr;
   std::shared_ptr<Shared> shared_;
   int number_ = 0;
+  int threads_ = 0;  // 0: as the run says
   int provider_ = 0;
   int64_t repetition_ = 0;
   bool in_body_ = false;

@@ -7,6 +7,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "dataplane/dataset/build_site.h"
+#include "dataplane/dataset/function.h"
 #include "dataplane/dataset/graph.h"
 #include "dataplane/dataset/state_bytes.h"
 #include "penstock/status.h"
@@ -41,6 +42,13 @@ std::string FirstDifferentNode(const Dataset::Node& root, std::string_view marks
 }
 
 }  // namespace
+
+absl::StatusOr<bool> NodeIterator::NextInto(ResultSink& sink) {
+  ASSIGN_OR_RETURN(const std::optional<Element> element, Next());
+  if (!element.has_value()) return false;
+  for (size_t i = 0; i < element->size(); ++i) RETURN_IF_ERROR(sink.Copy(i, element->tensor(i)));
+  return true;
+}
 
 absl::StatusOr<int64_t> NodeIterator::Skip(int64_t count) {
   for (int64_t passed = 0; passed < count; ++passed) {

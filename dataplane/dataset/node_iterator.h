@@ -21,6 +21,9 @@
 
 namespace penstock {
 
+class Files;       // control/env/files.h
+class ResultSink;  // dataplane/dataset/function.h
+
 // Positions as bytes (varints and strings), written and read in the same order.
 class StateWriter;
 class StateReader;
@@ -34,6 +37,11 @@ class NodeIterator {
   // The next element; nullopt at the end and ever after. An error stands at
   // the place of an element: the next call goes on behind it.
   virtual absl::StatusOr<std::optional<Element>> Next() = 0;
+
+  // The next element written into `sink` (which may be a row of a batch) rather
+  // than into a block of its own; false at the end. What the sink got before an
+  // error is void. By default Next() and a copy.
+  virtual absl::StatusOr<bool> NextInto(ResultSink& sink);
 
   // Passes over up to `count` elements as Next() would, without making what
   // need not be made; returns how many there were.
@@ -74,6 +82,7 @@ struct RunContext {
   SplitFeed* splits = nullptr;             // nullptr: the sources read everything themselves
   const SplitPlan* plan = nullptr;         // given with `splits`: resolved file lists
   Pool* pool = nullptr;                    // elements are written here; nullptr: DefaultPool()
+  Files* files = nullptr;                  // nullptr: LocalFiles()
   int threads = 0;                         // for parallel nodes; 0: one per core
   std::atomic<bool>* cancelled = nullptr;  // set from any thread; long waits end with Cancelled
   CommitListeners* commits = nullptr;      // nullptr: nobody commits

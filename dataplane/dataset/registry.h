@@ -70,9 +70,9 @@ struct NodeKind {
   absl::StatusOr<Inferred> (*infer)(const Attrs& attrs, absl::Span<const NodePtr> inputs) = nullptr;
   // The iterator. Inputs are built by site.BuildInput(i).
   absl::StatusOr<std::unique_ptr<NodeIterator>> (*build)(const BuildSite& site) = nullptr;
-  // For sources that can be divided: how. nullptr for all other nodes. `node`
-  // and `shuffled` seeds that are left open are filled in by PlanSplits.
-  absl::StatusOr<SplitProviderPlan> (*plan)(const Dataset::Node& node) = nullptr;
+  // For sources that can be divided: how. nullptr for all other nodes. The
+  // plan's `node` is filled in by PlanSplits.
+  absl::StatusOr<SplitProviderPlan> (*plan)(const Dataset::Node& node, Files& files) = nullptr;
 };
 
 // The row of that operation; nullptr for one not known. Any thread.

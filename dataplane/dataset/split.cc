@@ -18,11 +18,11 @@ constexpr int64_t kMaxSplits = 1024;
 
 // Appends the plans of the sources of this tree, in the order of their numbers.
 // `number` is that of the tree's last node.
-absl::Status AddPlans(const Dataset::Node& node, int number,
+absl::Status AddPlans(const Dataset::Node& node, int number, Files& files,
                       std::vector<SplitProviderPlan>& plans) {
   const NodeKind& kind = *FindNodeKind(node.op);
   if (kind.plan != nullptr) {
-    ASSIGN_OR_RETURN(SplitProviderPlan plan, kind.plan(node));
+    ASSIGN_OR_RETURN(SplitProviderPlan plan, kind.plan(node, files));
     plan.node = NodeName(node, number);
     plans.push_back(std::move(plan));
     return absl::OkStatus();
@@ -31,17 +31,17 @@ absl::Status AddPlans(const Dataset::Node& node, int number,
   int input_number = number - node.size;
   for (size_t i = 0; i + kind.bodies < node.inputs.size(); ++i) {
     input_number += node.inputs[i]->size;
-    RETURN_IF_ERROR(AddPlans(*node.inputs[i], input_number, plans));
+    RETURN_IF_ERROR(AddPlans(*node.inputs[i], input_number, files, plans));
   }
   return absl::OkStatus();
 }
 
 }  // namespace
 
-absl::StatusOr<SplitPlan> PlanSplits(const Dataset& dataset) {
+absl::StatusOr<SplitPlan> PlanSplits(const Dataset& dataset, Files& files) {
   RETURN_IF_ERROR(CheckStandsAlone(dataset));
   SplitPlan plan;
-  RETURN_IF_ERROR(AddPlans(*dataset.node(), dataset.node()->size - 1, plan.providers));
+  RETURN_IF_ERROR(AddPlans(*dataset.node(), dataset.node()->size - 1, files, plan.providers));
   return plan;
 }
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "control/env/files.h"
 #include "penstock/dataset.h"
 
 namespace penstock {
@@ -31,7 +32,7 @@ struct SplitPlan {
 
 // Resolves file patterns and counts splits. NotFound names a pattern that
 // matches nothing. Runs where the files are.
-absl::StatusOr<SplitPlan> PlanSplits(const Dataset& dataset);
+absl::StatusOr<SplitPlan> PlanSplits(const Dataset& dataset, Files& files = LocalFiles());
 
 // Split `n` of a source of `count` elements, cut into `splits` parts whose
 // sizes differ by at most one.

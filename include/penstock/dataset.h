@@ -7,12 +7,15 @@
 // argument; the methods below can so be chained without checks between them.
 #pragma once
 
+#include <algorithm>
+#include <concepts>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -62,7 +65,8 @@ class Dataset {
   static Dataset Range(int64_t stop);
   static Dataset Range(int64_t start, int64_t stop, int64_t step = 1);
   // One element with these values; or one per row of their first dimension,
-  // which must be equal. The tensors are copied into the definition.
+  // which must be equal. `spec` is that of the tensors as given, which are
+  // copied into the definition.
   static Dataset FromTensors(const std::vector<Tensor>& leaves, const Spec& spec);
   static Dataset FromTensorSlices(const std::vector<Tensor>& leaves, const Spec& spec);
   // The same for values at hand: FromTensors(2.0f), FromTensorSlices<int32_t>({1, 2, 3}).
@@ -72,7 +76,11 @@ class Dataset {
   static Dataset FromTensorSlices(std::vector<T> values);
   // File names (strings) that match a glob pattern, in sorted order or
   // shuffled. NotFound, when iteration starts, if nothing matches.
-  static Dataset ListFiles(std::string pattern, ListFilesOptions options = {});
+  template <class S>
+    requires std::convertible_to<const S&, std::string_view>
+  static Dataset ListFiles(const S& pattern, ListFilesOptions options = {}) {
+    return ListFiles(std::vector<std::string>{std::string(std::string_view(pattern))}, options);
+  }
   static Dataset ListFiles(std::vector<std::string> patterns, ListFilesOptions options = {});
 
   // --- Transforms ----------------------------------------------------------
@@ -120,18 +128,29 @@ class Dataset {
   const std::shared_ptr<const Node>& node() const { return node_; }
 
  private:
+  // One element, which is the first value, or (`slices`) one for each.
+  static Dataset FromStrings(const std::vector<std::string_view>& values, bool slices);
+
   std::shared_ptr<const Node> node_;
 };
 
 // Sources that take files by name, or by an element of another dataset:
 // `files.Interleave(ps::TFRecordDataset)`.
 struct TFRecordDatasetMaker {
-  Dataset operator()(std::string file) const;
+  template <class S>
+    requires std::convertible_to<const S&, std::string_view>
+  Dataset operator()(const S& file) const {
+    return (*this)(std::vector<std::string>{std::string(std::string_view(file))});
+  }
   Dataset operator()(std::vector<std::string> files) const;
   Dataset operator()(const Expr& file) const;  // REQUIRES: a scalar string
 };
 struct TextLineDatasetMaker {
-  Dataset operator()(std::string file) const;
+  template <class S>
+    requires std::convertible_to<const S&, std::string_view>
+  Dataset operator()(const S& file) const {
+    return (*this)(std::vector<std::string>{std::string(std::string_view(file))});
+  }
   Dataset operator()(std::vector<std::string> files) const;
   Dataset operator()(const Expr& file) const;
 };
@@ -143,5 +162,27 @@ inline constexpr TextLineDatasetMaker TextLineDataset;
 Dataset RangeOf(const Expr& stop);
 Dataset TensorsOf(const Expr& element);
 Dataset TensorSlicesOf(const Expr& element);
+
+template <class T>
+Dataset Dataset::FromTensors(T value) {
+  if constexpr (std::is_convertible_v<T, std::string_view>) {
+    return FromStrings({std::string_view(value)}, false);
+  } else {
+    return FromTensors({Tensor(DTypeOf<T>, {}, &value)}, Scalar(DTypeOf<T>));
+  }
+}
+
+template <class T>
+Dataset Dataset::FromTensorSlices(std::vector<T> values) {
+  if constexpr (std::is_convertible_v<T, std::string_view>) {
+    return FromStrings({values.begin(), values.end()}, true);
+  } else {
+    const auto copy = std::make_unique<T[]>(values.size());  // std::vector<bool> has no data()
+    std::copy(values.begin(), values.end(), copy.get());
+    const int64_t dims[] = {static_cast<int64_t>(values.size())};
+    return FromTensorSlices({Tensor(DTypeOf<T>, dims, copy.get())},
+                            Dense(DTypeOf<T>, Shape({dims[0]})));
+  }
+}
 
 }  // namespace penstock

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "dataplane/dataset/function.h"
 #include "dataplane/dataset/state_bytes.h"
 #include "penstock/status.h"
 
@@ -23,6 +24,20 @@ absl::StatusOr<std::optional<Element>> IndexedSource::Next() {
   ASSIGN_OR_RETURN(const bool more, Advance());
   if (!more) return std::nullopt;
   return Make(span_.begin++);
+}
+
+absl::StatusOr<bool> IndexedSource::NextInto(ResultSink& sink) {
+  RETURN_IF_ERROR(site_.CheckCancelled());
+  ASSIGN_OR_RETURN(const bool more, Advance());
+  if (!more) return false;
+  RETURN_IF_ERROR(MakeInto(span_.begin++, sink));
+  return true;
+}
+
+absl::Status IndexedSource::MakeInto(int64_t n, ResultSink& sink) {
+  ASSIGN_OR_RETURN(const Element element, Make(n));
+  for (size_t i = 0; i < element.size(); ++i) RETURN_IF_ERROR(sink.Copy(i, element.tensor(i)));
+  return absl::OkStatus();
 }
 
 absl::StatusOr<int64_t> IndexedSource::Skip(int64_t count) {

@@ -15,6 +15,7 @@ namespace penstock {
 class IndexedSource : public NodeIterator {
  public:
   absl::StatusOr<std::optional<Element>> Next() final;
+  absl::StatusOr<bool> NextInto(ResultSink& sink) final;
   absl::StatusOr<int64_t> Skip(int64_t count) final;
   absl::Status Save(StateWriter& writer) final;
   absl::Status Restore(StateReader& reader) final;
@@ -26,6 +27,8 @@ class IndexedSource : public NodeIterator {
 
   // Element number `n`, 0 ≤ n < count.
   virtual absl::StatusOr<Element> Make(int64_t n) = 0;
+  // The same, written into `sink`.
+  virtual absl::Status MakeInto(int64_t n, ResultSink& sink);
   const BuildSite& site() const { return site_; }
 
  private:

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dataplane/dataset/sources/range.h"
 
+#include <cstring>
 #include <limits>
 #include <memory>
 #include <utility>
@@ -39,6 +40,13 @@ class RangeIterator final : public IndexedSource {
     return std::move(block).Seal(site().spec());
   }
 
+  absl::Status MakeInto(int64_t n, ResultSink& sink) override {
+    ASSIGN_OR_RETURN(const absl::Span<std::byte> memory, sink.Place(0, kInt64, {}));
+    const int64_t value = start_ + n * step_;
+    std::memcpy(memory.data(), &value, sizeof(value));
+    return absl::OkStatus();
+  }
+
   int64_t start_;
   int64_t step_;
   BlockLayout layout_;
@@ -59,7 +67,7 @@ absl::StatusOr<std::unique_ptr<NodeIterator>> BuildRange(const BuildSite& site) 
                                          site.attr<int64_t>("step"), site.node().cardinality);
 }
 
-absl::StatusOr<SplitProviderPlan> PlanRange(const Dataset::Node& node) {
+absl::StatusOr<SplitProviderPlan> PlanRange(const Dataset::Node& node, Files&) {
   return SplitProviderPlan{.count = SplitCountFor(node.cardinality)};
 }
 

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sources of the records of files, one file after the other; a split is a file.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "dataplane/dataset/build_site.h"
+#include "dataplane/dataset/node_iterator.h"
+#include "dataplane/dataset/sources/record_reader.h"
+#include "dataplane/dataset/sources/split_cursor.h"
+
+namespace penstock {
+
+class RecordSource final : public NodeIterator {
+ public:
+  RecordSource(const BuildSite& site, std::vector<std::string> files, MakeRecordReader make_reader)
+      : site_(site),
+        files_(std::move(files)),
+        make_reader_(make_reader),
+        cursor_(site, files_.size(), files_.size()) {}
+
+  absl::StatusOr<std::optional<Element>> Next() override;
+  absl::StatusOr<int64_t> Skip(int64_t count) override;
+  absl::Status Save(StateWriter& writer) override;
+  absl::Status Restore(StateReader& reader) override;
+
+ private:
+  // Opens the next file unless one is open; false behind the last. The error
+  // of a file that does not open takes the place of its records.
+  absl::StatusOr<bool> Advance();
+  absl::Status Open(const std::string& name, int64_t position);
+
+  BuildSite site_;
+  std::vector<std::string> files_;
+  MakeRecordReader make_reader_;
+  SplitCursor cursor_;
+  Span64 span_ = {0, 0};                  // files of the split that are not begun
+  std::unique_ptr<RecordReader> reader_;  // of file span_.begin - 1, while that lasts
+};
+
+}  // namespace penstock

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// Elements made of tensors at hand: FromTensors, FromTensorSlices, and inside a
+// DatasetFunction TensorsOf and TensorSlicesOf.
+#pragma once
+
+#include "dataplane/dataset/registry.h"
+
+namespace penstock {
+
+NodeKind FromTensorsKind();
+NodeKind FromTensorSlicesKind();
+NodeKind TensorsOfKind();
+NodeKind TensorSlicesOfKind();
+
+}  // namespace penstock
