@@ -120,7 +120,8 @@ class FillLimit {
     const uint64_t first = number_;
     std::thread filler([&] {
       for (uint64_t n = first; !stop; ++n) {
-        while (n - summed.load(std::memory_order_acquire) >= kSlots && !stop) std::this_thread::yield();
+        while (n - summed.load(std::memory_order_acquire) >= kSlots && !stop)
+          std::this_thread::yield();
         source_.Fill(slots_[n % kSlots], n);
         filled.store(n + 1, std::memory_order_release);
       }

@@ -67,8 +67,8 @@ inline Window Measure(const std::vector<pid_t>& processes, double seconds,
   window.amount = work(seconds);
   window.seconds = Now() - start;
   window.cpu_seconds = cpu() - cpu_before;
-  window.foreign_cores = std::max(
-      0.0, (MachineBusySeconds() - busy_before - window.cpu_seconds) / window.seconds);
+  window.foreign_cores =
+      std::max(0.0, (MachineBusySeconds() - busy_before - window.cpu_seconds) / window.seconds);
   return window;
 }
 
@@ -104,18 +104,23 @@ inline void Report(const std::string& name, std::vector<Pair> pairs, double unit
     limit_cpu.push_back(pair.limit.cpu_per_amount() * unit);
   }
   const auto [low, high] = std::minmax_element(ratio.begin(), ratio.end());
-  std::printf("%-26s %9.3f %s/s  limit %9.3f  ratio %.3f (%.3f-%.3f)  CPU s/%s %.3f  limit %.3f  %zu of %zu pairs%s\n",
-              name.c_str(), Median(ours), unit_name.c_str(), Median(limit), Median(ratio), *low, *high,
-              unit_name.c_str(), Median(cpu), Median(limit_cpu), clean.size(), pairs.size(),
-              enough ? "" : " clean: all shown");
+  std::printf(
+      "%-26s %9.3f %s/s  limit %9.3f  ratio %.3f (%.3f-%.3f)  CPU s/%s %.3f  limit %.3f  %zu of "
+      "%zu pairs%s\n",
+      name.c_str(), Median(ours), unit_name.c_str(), Median(limit), Median(ratio), *low, *high,
+      unit_name.c_str(), Median(cpu), Median(limit_cpu), clean.size(), pairs.size(),
+      enough ? "" : " clean: all shown");
   std::fflush(stdout);
   if (record != nullptr) {
-    std::fprintf(record,
-                 "{\"v\": 1, \"system\": \"penstock\", \"workload\": \"%s\", \"unit\": \"%s\", \"per_s\": %.6g, "
-                 "\"limit_per_s\": %.6g, \"ratio\": %.4f, \"ratio_min\": %.4f, \"ratio_max\": %.4f, "
-                 "\"cpu_s_per_unit\": %.6g, \"limit_cpu_s_per_unit\": %.6g, \"pairs\": %zu, \"clean\": %zu}\n",
-                 name.c_str(), unit_name.c_str(), Median(ours), Median(limit), Median(ratio), *low, *high,
-                 Median(cpu), Median(limit_cpu), pairs.size(), clean.size());
+    std::fprintf(
+        record,
+        "{\"v\": 1, \"system\": \"penstock\", \"workload\": \"%s\", \"unit\": \"%s\", \"per_s\": "
+        "%.6g, "
+        "\"limit_per_s\": %.6g, \"ratio\": %.4f, \"ratio_min\": %.4f, \"ratio_max\": %.4f, "
+        "\"cpu_s_per_unit\": %.6g, \"limit_cpu_s_per_unit\": %.6g, \"pairs\": %zu, \"clean\": "
+        "%zu}\n",
+        name.c_str(), unit_name.c_str(), Median(ours), Median(limit), Median(ratio), *low, *high,
+        Median(cpu), Median(limit_cpu), pairs.size(), clean.size());
   }
 }
 

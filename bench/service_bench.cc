@@ -101,8 +101,11 @@ class T1Reader {
   T1Reader(const Service& service, const std::string& protocol, int64_t bytes) {
     ps::Dataset data =
         ps::Dataset::Range(int64_t{1} << 40)
-            .Map([bytes](auto x) { return ps::Call("bench.copy_from_source", ps::Tuple({ps::Expr(bytes), x})); },
-                 {.num_parallel_calls = 1})
+            .Map(
+                [bytes](auto x) {
+                  return ps::Call("bench.copy_from_source", ps::Tuple({ps::Expr(bytes), x}));
+                },
+                {.num_parallel_calls = 1})
             .Distribute({.service = service.target(),
                          .max_outstanding_requests = 8,
                          .data_transfer_protocol = protocol});
@@ -120,7 +123,8 @@ class T1Reader {
       absl::StatusOr<std::optional<ps::Element>> element = it_->Next();
       if (!element.ok()) Fail(element.status());
       absl::Span<const uint8_t> values = (*element)->tensor(0).data<uint8_t>();
-      std::span<const std::byte> bytes{reinterpret_cast<const std::byte*>(values.data()), values.size()};
+      std::span<const std::byte> bytes{reinterpret_cast<const std::byte*>(values.data()),
+                                       values.size()};
       sum_ += SumOf(bytes);
       if (!IsStamped(bytes, number_++)) Fail(absl::DataLossError("an element has wrong contents"));
       read += static_cast<double>(bytes.size());
@@ -148,19 +152,21 @@ void RunT1(const Options& options, std::FILE* record) {
     const bool local = options.protocol == "local";
     std::optional<SocketLimit> socket;
     std::optional<FillLimit> fill;
-    if (local) fill.emplace(bytes);
-    else socket.emplace(bytes);
+    if (local)
+      fill.emplace(bytes);
+    else
+      socket.emplace(bytes);
     Service service(!local);
     T1Reader reader(service, options.protocol, bytes);
     std::vector<Pair> pairs;
     for (int i = 0; i < options.pairs; ++i) {
       Pair pair;
-      pair.ours = Measure(service.processes(), options.seconds, [&](double s) { return reader.Read(s); });
+      pair.ours =
+          Measure(service.processes(), options.seconds, [&](double s) { return reader.Read(s); });
       std::vector<pid_t> limit_processes = {::getpid()};
       if (socket) limit_processes.push_back(socket->child());
-      pair.limit = Measure(limit_processes, options.seconds, [&](double s) {
-        return socket ? socket->Read(s) : fill->Read(s);
-      });
+      pair.limit = Measure(limit_processes, options.seconds,
+                           [&](double s) { return socket ? socket->Read(s) : fill->Read(s); });
       pairs.push_back(pair);
     }
     Report("T1 " + options.protocol + " " + std::to_string(bytes), pairs, 1e9, "GB", record);
@@ -194,9 +200,11 @@ void RunRange(const Options& options, std::FILE* record) {
                 (long long)options.count, options.protocol.c_str(), window.rate() / 1e6,
                 window.cpu_per_amount() * 1e6, window.foreign_cores);
     if (record != nullptr)
-      std::fprintf(record, "{\"v\": 1, \"system\": \"penstock\", \"workload\": \"range\", \"elements_per_s\": %.6g, "
-                   "\"cpu_us_per_element\": %.4g, \"foreign_cores\": %.3f}\n",
-                   window.rate(), window.cpu_per_amount() * 1e6, window.foreign_cores);
+      std::fprintf(
+          record,
+          "{\"v\": 1, \"system\": \"penstock\", \"workload\": \"range\", \"elements_per_s\": %.6g, "
+          "\"cpu_us_per_element\": %.4g, \"foreign_cores\": %.3f}\n",
+          window.rate(), window.cpu_per_amount() * 1e6, window.foreign_cores);
   }
 }
 
@@ -226,8 +234,10 @@ int main(int argc, char** argv) {
     servers.dispatcher->Join();
   }
   std::FILE* record = options.record.empty() ? nullptr : std::fopen(options.record.c_str(), "a");
-  if (t1->parsed()) bench::RunT1(options, record);
-  else bench::RunRange(options, record);
+  if (t1->parsed())
+    bench::RunT1(options, record);
+  else
+    bench::RunRange(options, record);
   if (record != nullptr) std::fclose(record);
   return 0;
 }

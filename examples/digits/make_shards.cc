@@ -49,8 +49,8 @@ absl::StatusOr<std::string> ExampleOf(std::string_view line, int64_t number) {
   for (std::string_view cell : absl::StrSplit(line, ',')) {
     if (std::from_chars(cell.data(), cell.data() + cell.size(), value).ec != std::errc() ||
         value < 0 || value > 16)
-      return absl::InvalidArgumentError(
-          absl::StrCat("row ", number, " has \"", std::string(cell), "\", not a number of 0 to 16"));
+      return absl::InvalidArgumentError(absl::StrCat("row ", number, " has \"", std::string(cell),
+                                                     "\", not a number of 0 to 16"));
     pixels += static_cast<char>(value);
   }
   if (pixels.size() != 65)
@@ -58,8 +58,8 @@ absl::StatusOr<std::string> ExampleOf(std::string_view line, int64_t number) {
         absl::StrCat("row ", number, " has ", pixels.size(), " cells, not 65"));
   const int64_t label = pixels.back();
   pixels.pop_back();
-  return Field(1, BytesFeature("image", pixels) + IntFeature("label", label) +
-                      IntFeature("number", number));
+  return Field(
+      1, BytesFeature("image", pixels) + IntFeature("label", label) + IntFeature("number", number));
 }
 
 absl::Status Run(const std::string& csv, const std::string& folder, int shards) {

@@ -42,7 +42,7 @@ struct Options {
   int64_t batch = 16;
   int64_t commit_every = 10;  // steps
   uint64_t seed = 1;
-  int step_ms = 4;            // what a step of a larger model would take
+  int step_ms = 4;  // what a step of a larger model would take
   double rate = 0.5;
 };
 
@@ -64,8 +64,9 @@ absl::Status Write(const Checkpoint& checkpoint, const std::string& path) {
   }
   std::error_code error;
   std::filesystem::rename(temporary, path, error);
-  return error ? absl::InternalError(absl::StrCat("cannot rename ", temporary, ": ", error.message()))
-               : absl::OkStatus();
+  return error
+             ? absl::InternalError(absl::StrCat("cannot rename ", temporary, ": ", error.message()))
+             : absl::OkStatus();
 }
 
 std::optional<Checkpoint> Read(const std::string& path) {
@@ -100,24 +101,24 @@ class Trainer {
   explicit Trainer(Options options) : options_(std::move(options)), log_(options_.log) {}
 
   absl::Status Run() {
-    ps::Dataset data =
-        Rows(options_.files, options_.seed)
-            .Shuffle(256, {.seed = options_.seed})
-            .Batch(options_.batch)
-            .Distribute({.processing_mode = ps::ShardingPolicy::kDynamic,
-                         .service = options_.service,
-                         .job_name = options_.job,
-                         .max_outstanding_requests = 8,
-                         .data_transfer_protocol = options_.protocol,
-                         .keep = ps::Keep::kCommitted})
-            .Repeat(options_.epochs);
+    ps::Dataset data = Rows(options_.files, options_.seed)
+                           .Shuffle(256, {.seed = options_.seed})
+                           .Batch(options_.batch)
+                           .Distribute({.processing_mode = ps::ShardingPolicy::kDynamic,
+                                        .service = options_.service,
+                                        .job_name = options_.job,
+                                        .max_outstanding_requests = 8,
+                                        .data_transfer_protocol = options_.protocol,
+                                        .keep = ps::Keep::kCommitted})
+                           .Repeat(options_.epochs);
     ASSIGN_OR_RETURN(ps::Iterator it, data.MakeIterator());
     if (std::optional<Checkpoint> last = Read(options_.checkpoint)) {
       RETURN_IF_ERROR(it.Restore(last->state));
       model_.weights = last->weights;
       rows_ = last->rows;
       RETURN_IF_ERROR(log_.Line(absl::StrCat("restored ", rows_)));
-    } else if (std::filesystem::exists(options_.log) && std::filesystem::file_size(options_.log) > 0) {
+    } else if (std::filesystem::exists(options_.log) &&
+               std::filesystem::file_size(options_.log) > 0) {
       RETURN_IF_ERROR(log_.Line("restored 0"));  // killed before the first state
     }
     for (int64_t step = 1;; ++step) {
@@ -134,8 +135,8 @@ class Trainer {
   absl::Status Learn(const ps::Element& batch) {
     const auto labels = batch["label"].data<int64_t>();
     const auto numbers = batch["number"].data<int64_t>();
-    const float loss = model_.Step(batch["image"].data<float>(), labels,
-                                   static_cast<float>(options_.rate));
+    const float loss =
+        model_.Step(batch["image"].data<float>(), labels, static_cast<float>(options_.rate));
     std::this_thread::sleep_for(std::chrono::milliseconds(options_.step_ms));
     std::string line = absl::StrCat("batch ", batch.identity().iteration.value());
     for (int64_t number : numbers) absl::StrAppend(&line, " ", number);
@@ -169,7 +170,8 @@ int main(int argc, char** argv) {
   app.add_option("--files", options.files, "pattern of the training shards")->required();
   app.add_option("--job", options.job, "name of the shared job");
   app.add_option("--log", options.log, "file that every trained row is appended to")->required();
-  app.add_option("--checkpoint", options.checkpoint, "file of the weights and the reading state")->required();
+  app.add_option("--checkpoint", options.checkpoint, "file of the weights and the reading state")
+      ->required();
   app.add_option("--protocol", options.protocol, "data_transfer_protocol");
   app.add_option("--epochs", options.epochs, "passes over the data");
   app.add_option("--batch", options.batch, "rows per step");

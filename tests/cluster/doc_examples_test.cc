@@ -15,8 +15,8 @@ using ::testing::IsEmpty;
 TEST(DocExamples, X1ParallelEpochsGivesEachWorkersWholeDataset) {
   Cluster cluster(2);
   Dataset dataset = Dataset::Range(10).Distribute(cluster.Options(ShardingPolicy::kOff));
-  EXPECT_THAT(Sorted(ReadAll(dataset)), ElementsAre(0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 7,
-                                                    8, 8, 9, 9));
+  EXPECT_THAT(Sorted(ReadAll(dataset)),
+              ElementsAre(0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 7, 8, 8, 9, 9));
 }
 
 TEST(DocExamples, X2DistributedEpochGivesEachElementOnce) {
@@ -59,9 +59,8 @@ TEST(DocExamples, X4SharedJobGivesEachPassOnceToBothReadersTogether) {
 
 TEST(DocExamples, X5RepeatBehindDistributeReadsAnIterationPerRepetition) {
   Cluster cluster(1);
-  Dataset dataset = Dataset::Range(5)
-                        .Distribute(cluster.Options(ShardingPolicy::kOff, "my_job_name"))
-                        .Repeat(3);
+  Dataset dataset =
+      Dataset::Range(5).Distribute(cluster.Options(ShardingPolicy::kOff, "my_job_name")).Repeat(3);
   EXPECT_THAT(ReadAll(dataset), ElementsAre(0, 1, 2, 3, 4, 0, 1, 2, 3, 4, 0, 1, 2, 3, 4));
 }
 
@@ -81,8 +80,7 @@ TEST(DocExamples, X7RegisteredDatasetIsReadById) {
   Cluster cluster(2);
   absl::StatusOr<std::string> id = RegisterDataset(cluster.service(), Dataset::Range(10));
   ASSERT_TRUE(id.ok()) << id.status();
-  const auto twice =
-      ElementsAre(0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 7, 8, 8, 9, 9);
+  const auto twice = ElementsAre(0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 7, 8, 8, 9, 9);
   absl::StatusOr<Dataset> with_spec =
       FromDatasetId(*id, cluster.Options(ShardingPolicy::kOff), Spec(Scalar(kInt64)));
   ASSERT_TRUE(with_spec.ok()) << with_spec.status();

@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+// What goes away in the middle of an epoch, and what must hold all the same:
+// each element once.
+#include <unistd.h>
+
+#include <filesystem>
+#include <numeric>
+#include <optional>
+
+#include "tests/cluster/cluster.h"
+
+namespace penstock {
+namespace {
+
+constexpr int64_t kCount = 5000;
+
+std::vector<int64_t> Numbers(int64_t count) {
+  std::vector<int64_t> numbers(count);
+  std::iota(numbers.begin(), numbers.end(), 0);
+  return numbers;
+}
+
+// A folder of its own, gone with the test.
+class TemporaryFolder {
+ public:
+  TemporaryFolder() {
+    std::string pattern = (std::filesystem::temp_directory_path() / "penstock-XXXXXX").string();
+    path_ = ::mkdtemp(pattern.data());
+  }
+  ~TemporaryFolder() { std::filesystem::remove_all(path_); }
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+// A window small enough that the epoch cannot be over before anything happens.
+Dataset Job(const Cluster& cluster, std::string name = "", Keep keep = Keep::kTaken,
+            int64_t count = kCount) {
+  DistributeOptions options = cluster.Options(ShardingPolicy::kDynamic, std::move(name));
+  options.max_outstanding_requests = 64;
+  options.keep = keep;
+  return Dataset::Range(count).Map([](auto x) { return x + 0; }).Distribute(options);
+}
+
+std::vector<int64_t> ReadSome(Iterator& it, int64_t count) {
+  std::vector<int64_t> values;
+  while (static_cast<int64_t>(values.size()) < count) {
+    absl::StatusOr<std::optional<Element>> element = it.Next();
+    EXPECT_TRUE(element.ok()) << element.status();
+    if (!element.ok() || !element->has_value()) break;
+    values.push_back((*element)->tensor(0).scalar<int64_t>());
+  }
+  return values;
+}
+
+std::vector<int64_t> Together(std::vector<int64_t> a, const std::vector<int64_t>& b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return Sorted(std::move(a));
+}
+
+TEST(Faults, AWorkerThatStopsLosesAndDoublesNothing) {
+  Cluster cluster(2);
+  absl::StatusOr<Iterator> it = Job(cluster).MakeIterator();
+  ASSERT_TRUE(it.ok()) << it.status();
+  std::vector<int64_t> first = ReadSome(*it, kCount / 3);
+  cluster.RemoveWorker(0);
+  EXPECT_EQ(Together(std::move(first), ReadAll(*it)), Numbers(kCount));
+}
+
+TEST(Faults, TheOnlyWorkerMayBeReplacedByAnother) {
+  Cluster cluster(1);
+  absl::StatusOr<Iterator> it = Job(cluster).MakeIterator();
+  ASSERT_TRUE(it.ok()) << it.status();
+  std::vector<int64_t> first = ReadSome(*it, kCount / 3);
+  cluster.RemoveWorker(0);
+  cluster.AddWorker();
+  EXPECT_EQ(Together(std::move(first), ReadAll(*it)), Numbers(kCount));
+}
+
+TEST(Faults, AWorkerThatJoinsTakesPart) {
+  Cluster cluster(1);
+  absl::StatusOr<Iterator> it = Job(cluster).MakeIterator();
+  ASSERT_TRUE(it.ok()) << it.status();
+  std::vector<int64_t> first = ReadSome(*it, kCount / 10);
+  cluster.AddWorker();
+  EXPECT_EQ(Together(std::move(first), ReadAll(*it)), Numbers(kCount));
+  EXPECT_EQ(cluster.dispatcher().NumWorkers(), 2);
+}
+
+TEST(Faults, ADrainedWorkerHandsItsPartitionsOn) {
+  Cluster cluster(2);
+  absl::StatusOr<Iterator> it = Job(cluster).MakeIterator();
+  ASSERT_TRUE(it.ok()) << it.status();
+  std::vector<int64_t> first = ReadSome(*it, kCount / 3);
+  absl::Status drained = cluster.worker(0).Drain(absl::Seconds(30));
+  EXPECT_TRUE(drained.ok()) << drained;
+  EXPECT_EQ(Together(std::move(first), ReadAll(*it)), Numbers(kCount));
+}
+
+TEST(Faults, ARestartedDispatcherGoesOnFromItsJournal) {
+  TemporaryFolder folder;
+  Cluster cluster(2, {.work_dir = folder.path(), .fault_tolerant_mode = true});
+  absl::StatusOr<Iterator> it = Job(cluster).MakeIterator();
+  ASSERT_TRUE(it.ok()) << it.status();
+  std::vector<int64_t> first = ReadSome(*it, kCount / 3);
+  cluster.RestartDispatcher();
+  EXPECT_EQ(Together(std::move(first), ReadAll(*it)), Numbers(kCount));
+}
+
+TEST(Faults, AReaderThatStopsLeavesTheRestToTheOther) {
+  Cluster cluster(2);
+  absl::StatusOr<Iterator> stays = Job(cluster, "shared").MakeIterator();
+  absl::StatusOr<Iterator> leaves = Job(cluster, "shared").MakeIterator();
+  ASSERT_TRUE(stays.ok() && leaves.ok()) << stays.status() << leaves.status();
+  std::vector<int64_t> taken = ReadSome(*leaves, 100);
+  std::vector<int64_t> first = ReadSome(*stays, 100);
+  EXPECT_TRUE(leaves->Stop().ok());
+  std::vector<int64_t> all = Together(std::move(first), ReadAll(*stays));
+  EXPECT_EQ(Together(std::move(all), taken), Numbers(kCount));
+}
+
+TEST(Faults, ATrainerGoesOnFromItsCommittedState) {
+  Cluster cluster(2);
+  std::vector<int64_t> history;
+  State state;
+  {
+    absl::StatusOr<Iterator> it = Job(cluster, "resumed", Keep::kCommitted).MakeIterator();
+    ASSERT_TRUE(it.ok()) << it.status();
+    history = ReadSome(*it, 1000);
+    absl::StatusOr<State> saved = it->Save();
+    ASSERT_TRUE(saved.ok()) << saved.status();
+    state = *saved;
+    EXPECT_LT(state.bytes.size(), 10 << 10);
+    ASSERT_TRUE(it->Commit(state).ok());
+    ReadSome(*it, 500);  // struck out: behind the state
+  }
+  absl::StatusOr<Iterator> again = Job(cluster, "resumed", Keep::kCommitted).MakeIterator();
+  ASSERT_TRUE(again.ok()) << again.status();
+  absl::Status restored = again->Restore(state);
+  ASSERT_TRUE(restored.ok()) << restored;
+  EXPECT_EQ(Together(std::move(history), ReadAll(*again)), Numbers(kCount));
+}
+
+TEST(Faults, AnErrorStandsAtItsElementAndReadingGoesOn) {
+  Cluster cluster(1);
+  Dataset dataset = Dataset::FromTensorSlices<int64_t>({4, 2, 0, 1})
+                        .Map([](auto x) { return Expr(int64_t{8}) / x; })
+                        .Distribute(cluster.Options(ShardingPolicy::kOff));
+  absl::StatusOr<Iterator> it = dataset.MakeIterator();
+  ASSERT_TRUE(it.ok()) << it.status();
+  EXPECT_EQ(ReadSome(*it, 2), (std::vector<int64_t>{2, 4}));
+  absl::StatusOr<std::optional<Element>> broken = it->Next();
+  EXPECT_EQ(broken.status().code(), absl::StatusCode::kInvalidArgument) << broken.status();
+  EXPECT_EQ(ReadAll(*it), (std::vector<int64_t>{8}));
+}
+
+TEST(BadInput, UnknownDatasetIdIsNotFound) {
+  Cluster cluster(1);
+  absl::StatusOr<Dataset> dataset = FromDatasetId("nothing", cluster.Options(ShardingPolicy::kOff));
+  EXPECT_EQ(dataset.status().code(), absl::StatusCode::kNotFound) << dataset.status();
+  EXPECT_THAT(std::string(dataset.status().message()), ::testing::HasSubstr("nothing"));
+}
+
+TEST(BadInput, ASpecThatDoesNotFitIsRefused) {
+  Cluster cluster(1);
+  absl::StatusOr<std::string> id = RegisterDataset(cluster.service(), Dataset::Range(3));
+  ASSERT_TRUE(id.ok()) << id.status();
+  absl::StatusOr<Dataset> dataset =
+      FromDatasetId(*id, cluster.Options(ShardingPolicy::kOff), Spec(Scalar(kFloat32)));
+  absl::Status status = dataset.status();
+  if (dataset.ok()) {
+    absl::StatusOr<Iterator> it = dataset->MakeIterator();
+    status = it.ok() ? it->Next().status() : it.status();
+  }
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
+}
+
+TEST(BadInput, AnUnreachableDispatcherIsNamedWithinTheTimeout) {
+  DistributeOptions options{.service = "grpc://localhost:1", .timeout = absl::Milliseconds(300)};
+  absl::StatusOr<Iterator> it = Dataset::Range(3).Distribute(options).MakeIterator();
+  absl::Status status = it.ok() ? it->Next().status() : it.status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable) << status;
+  EXPECT_THAT(std::string(status.message()), ::testing::HasSubstr("localhost:1"));
+}
+
+TEST(BadInput, ATakenPortIsUnavailable) {
+  Cluster cluster(0);
+  absl::StatusOr<std::unique_ptr<DispatchServer>> second =
+      DispatchServer::Start({.port = cluster.dispatcher().port()});
+  EXPECT_EQ(second.status().code(), absl::StatusCode::kUnavailable) << second.status();
+}
+
+TEST(BadInput, ASecondDispatcherOnAJournalRefusesToStart) {
+  TemporaryFolder folder;
+  Cluster cluster(0, {.work_dir = folder.path(), .fault_tolerant_mode = true});
+  absl::StatusOr<std::unique_ptr<DispatchServer>> second =
+      DispatchServer::Start({.work_dir = folder.path(), .fault_tolerant_mode = true});
+  EXPECT_EQ(second.status().code(), absl::StatusCode::kFailedPrecondition) << second.status();
+  EXPECT_THAT(std::string(second.status().message()), ::testing::HasSubstr(folder.path()));
+}
+
+}  // namespace
+}  // namespace penstock
