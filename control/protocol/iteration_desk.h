@@ -2,10 +2,10 @@
 // What the dispatcher decides about one iteration. Pure: a function takes the
 // record as it is, the desk (what is known besides and need not survive), and
 // what happened, and returns the changes and messages that follow. The caller
-// applies all changes at once, in order, then asks for the Consequences until
-// there are none, all under one lock; it journals the changes and sends the
-// messages when they are durable. Messages to a peer that is not connected are
-// dropped: what matters is said again when it presents itself or registers.
+// applies all changes at once, in order, then asks for the Consequences (also
+// when the decision was empty) until there are none, all under one lock; it
+// journals the changes and sends the messages when they are durable. Messages to a peer that is not
+// connected are dropped: what matters is said again when it presents itself or registers.
 //
 // Events that name an unknown partition or client, an older placement or another
 // incarnation decide nothing: they come from the past.
@@ -94,8 +94,8 @@ Decision OnBookmark(const IterationRecord& record, Desk& desk, WorkerId worker,
 // --- After each of these ---------------------------------------------------------
 
 // Closes the iteration when all has landed, tells the end to readers that are
-// present, finishes it when all is kept. Call after applying any decision,
-// until it decides nothing.
+// present, finishes it when all is kept. Call after every event, also one that
+// decided nothing, and again after applying, until this decides nothing.
 Decision Consequences(const IterationRecord& record, Desk& desk);
 
 // --- Placing -------------------------------------------------------------------
