@@ -60,7 +60,8 @@ class Deciding {
 
   void AskFor(size_t partition, size_t reader) {
     if (desk_.present[reader])
-      Says(Fence{record_.readers[reader].client, PartitionAt(partition), placement(partition)});
+      Says(Fence{record_.readers[reader].client, PartitionAt(partition), placement(partition),
+                 record_.readers[reader].incarnation});
   }
 
   void SaysWelcome(ClientId client, Incarnation incarnation) {
@@ -223,7 +224,7 @@ Decision Joins(const IterationRecord& record, Desk& desk, const Presents& presen
   }
   deciding.SaysWelcome(presents.client, presents.incarnation);
   if (record.closed) {  // a late reader gets the end at once
-    deciding.Says(End{presents.client});
+    deciding.Says(End{presents.client, presents.incarnation});
     return std::move(deciding).Done();
   }
   deciding.Changes(ReaderJoined{presents.client, presents.incarnation});
@@ -238,7 +239,7 @@ Decision ComesBack(const IterationRecord& record, Desk& desk, size_t position) {
   desk.present[position] = true;
   deciding.SaysWelcome(reader.client, reader.incarnation);
   if (reader.told_end || record.finished) {
-    deciding.Says(End{reader.client});
+    deciding.Says(End{reader.client, reader.incarnation});
   } else if (!record.closed) {
     for (size_t p = 0; p < record.partitions.size(); ++p)
       if (record.partitions[p].collecting() &&
@@ -259,7 +260,7 @@ Decision TakesUp(const IterationRecord& record, Desk& desk, size_t position,
   }
   if (record.finished) {
     deciding.SaysWelcome(presents.client, presents.incarnation);
-    deciding.Says(End{presents.client});
+    deciding.Says(End{presents.client, presents.incarnation});
     return std::move(deciding).Done();
   }
   deciding.Changes(ReaderReplaced{presents.client, presents.incarnation, *presents.state});
@@ -276,7 +277,7 @@ Decision TakesUp(const IterationRecord& record, Desk& desk, size_t position,
   deciding.SaysWelcome(presents.client, presents.incarnation);
   if (ended) {
     deciding.Changes(ReaderEnded{presents.client, *presents.state});
-    deciding.Says(End{presents.client});
+    deciding.Says(End{presents.client, presents.incarnation});
   }
   return std::move(deciding).Done();
 }
@@ -334,7 +335,7 @@ Decision OnCommit(const IterationRecord& record, Desk& desk, ClientId client,
   auto found = Living(record, client, incarnation);
   if (!found) return std::move(deciding).Done();
   if (!record.finished) Keeps(deciding, record, record.readers[*found], commit.kept);
-  deciding.Says(CommitDone{client, commit.number});
+  deciding.Says(CommitDone{client, commit.number, incarnation});
   return std::move(deciding).Done();
 }
 
@@ -350,7 +351,7 @@ Decision OnLeave(const IterationRecord& record, Desk& desk, ClientId client,
     Goes(deciding, record, desk, *found, keeps ? leave.taken : reader.kept);
     desk.present[*found] = false;
   }
-  deciding.Says(LeaveDone{client});
+  deciding.Says(LeaveDone{client, incarnation});
   return std::move(deciding).Done();
 }
 
@@ -472,7 +473,7 @@ Decision Consequences(const IterationRecord& record, Desk& desk) {
       heard &= desk.partitions[p].readers[r].at == record.partitions[p].placement;
     if (!heard) continue;
     deciding.Changes(ReaderEnded{record.readers[r].client, FinalOf(record, desk, r)});
-    deciding.Says(End{record.readers[r].client});
+    deciding.Says(End{record.readers[r].client, record.readers[r].incarnation});
   }
   Decision told = std::move(deciding).Done();
   if (!told.empty() || SomebodyReads(record, record.readers.size())) return told;
@@ -527,7 +528,7 @@ Decision GiveUp(const IterationRecord& record, Desk& desk) {
   Deciding deciding(record, desk);
   if (!record.closed || record.finished) return std::move(deciding).Done();
   for (const ReaderRecord& reader : record.readers)
-    if (reader.reads()) deciding.Says(End{reader.client});
+    if (reader.reads()) deciding.Says(End{reader.client, reader.incarnation});
   deciding.Changes(IterationFinished{});
   return std::move(deciding).Done();
 }

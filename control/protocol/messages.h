@@ -71,22 +71,29 @@ struct Refused {
   Refusal why;
 };
 
+// The rest goes to a welcomed process, over its stream alone: what cannot reach
+// that incarnation is dropped.
+
 // Accept nothing below `placement` from now on, and say what you have.
 struct Fence {
   ClientId client;
   PartitionId partition;
   Placement placement;
+  Incarnation incarnation;
 };
 // Nothing will come that has not landed.
 struct End {
   ClientId client;
+  Incarnation incarnation;
 };
 struct CommitDone {
   ClientId client;
   int64_t number;
+  Incarnation incarnation;
 };
 struct LeaveDone {
   ClientId client;
+  Incarnation incarnation;
 };
 
 // --- Dispatcher → worker ---------------------------------------------------------

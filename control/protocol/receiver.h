@@ -49,7 +49,6 @@ class Receiver {
   void OnPresented();
 
  private:
-  friend struct ReceiverView;  // tests/control/protocol: packs it into a state
   Report Say();
 
   PartitionId partition_;

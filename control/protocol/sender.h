@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "absl/container/inlined_vector.h"
+#include "absl/types/span.h"
 #include "control/protocol/messages.h"
 #include "control/protocol/rules.h"
 
@@ -13,10 +14,18 @@ namespace penstock::protocol {
 
 class Sender {
  public:
+  struct Served {
+    Reader reader;
+    bool linked = false;
+    IndexSet unconfirmed;  // sent and not confirmed; in doubt while not linked
+  };
+
   explicit Sender(const Assign& assign, Broken broken = Broken::kNone);
 
   PartitionId partition() const { return partition_; }
   Placement placement() const { return placement_; }
+  const IndexSet& skip() const { return skip_; }
+  absl::Span<const Served> readers() const { return readers_; }
 
   // --- What to send ---
 
@@ -39,7 +48,8 @@ class Sender {
 
   // --- Links ---
 
-  // A link of this client opened; `holdings`: what it has of this partition
+  // A link of this client opened, or was open when the placement came;
+  // `holdings`: what it has of this partition
   // (empty if it has none), said after its earlier link was gone. What was sent
   // on the earlier link and is not in `holdings` is to be sent again. False: not
   // a reader of this placement (yet); close the link.
@@ -63,12 +73,6 @@ class Sender {
   IndexSet unconfirmed() const;
 
  private:
-  friend struct SenderView;  // tests/control/protocol: packs it into a state
-  struct Served {
-    Reader reader;
-    bool linked = false;
-    IndexSet unconfirmed;  // sent and not confirmed; in doubt while not linked
-  };
   Served* Find(ClientId client);
   const Served* Find(ClientId client) const;
 
