@@ -23,7 +23,6 @@ struct Application {
   std::vector<Expr> inputs;  // leaves
   std::vector<TensorSpec> outputs;
   bool random = false;
-  bool deterministic = true;
 };
 
 // The element of one function. Its address tells the function's own leaves from

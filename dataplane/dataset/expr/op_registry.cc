@@ -11,7 +11,8 @@ using Table = std::map<absl::string_view, OpRow>;
 const Table& Rows() {
   static const Table* const table = [] {
     auto* rows = new Table;
-    for (auto* group : {ConstantOps, ArithmeticOps, CompareOps, CastOps})
+    for (auto* group : {ConstantOps, ArithmeticOps, CompareOps, CastOps, ShapeOps, SelectOps,
+                        ReduceOps, StringOps, CallOps})
       for (OpRow& row : group()) rows->emplace(row.name, row);
     return rows;
   }();

@@ -77,5 +77,10 @@ std::vector<OpRow> ConstantOps();
 std::vector<OpRow> ArithmeticOps();
 std::vector<OpRow> CompareOps();
 std::vector<OpRow> CastOps();
+std::vector<OpRow> ShapeOps();
+std::vector<OpRow> SelectOps();
+std::vector<OpRow> ReduceOps();
+std::vector<OpRow> StringOps();
+std::vector<OpRow> CallOps();
 
 }  // namespace penstock

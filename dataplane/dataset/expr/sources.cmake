@@ -10,9 +10,14 @@ set(PENSTOCK_DATASET_EXPR
   expr/op_registry.cc
   expr/op_run.cc
   expr/ops_arithmetic.cc
+  expr/ops_call.cc
   expr/ops_cast.cc
   expr/ops_compare.cc
   expr/ops_constant.cc
+  expr/ops_reduce.cc
+  expr/ops_select.cc
+  expr/ops_shape.cc
+  expr/ops_string.cc
   expr/random.cc
   expr/trace.cc
 )

@@ -2,6 +2,7 @@
 // From Exprs to a FunctionDef and the check of one from outside. Operations
 // stand in the order in which a depth-first walk from the results ends them;
 // what no result needs is not walked, equal ones are written once.
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <string>
@@ -57,6 +58,11 @@ std::string KeyOf(const OpDef& def) {
   return key;
 }
 
+// What a registered function says of itself.
+bool IsDeterministic(const OpDef& def) {
+  return def.op != "Call" || Get<bool>(def.attrs, "deterministic");
+}
+
 class Tracer {
  public:
   Tracer(const TracedElement* element, FunctionDef& def) : element_(element), def_(def) {
@@ -97,7 +103,7 @@ class Tracer {
         by_key_.try_emplace(shareable ? KeyOf(def) : absl::StrCat("#", next_value_), next_value_);
     if (is_new) {
       next_value_ += static_cast<uint32_t>(def.outputs.size());
-      def_.deterministic = def_.deterministic && application->deterministic;
+      def_.deterministic = def_.deterministic && IsDeterministic(def);
       def_.ops.push_back(std::move(def));
     }
     by_identity_[application] = place->second;
@@ -161,6 +167,9 @@ absl::Status CheckFunction(const FunctionDef& function) {
   for (size_t i = 0; i < function.ops.size(); ++i)
     RETURN_IF_ERROR(
         Annotate(CheckOp(function.ops[i], values), "operation ", i, " of the function"));
+  const bool deterministic = std::all_of(function.ops.begin(), function.ops.end(), IsDeterministic);
+  if (function.deterministic != deterministic)
+    return absl::InvalidArgumentError("a function's mark as deterministic is not true");
   const absl::Span<const TensorSpec> outputs = function.output.leaves();
   if (function.results.size() != outputs.size()) {
     return absl::InvalidArgumentError(absl::StrCat("a function has ", function.results.size(),
