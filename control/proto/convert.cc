@@ -213,7 +213,7 @@ void ToWire(const JobAnswer& from, wire::JobAnswer* to) {
 }
 
 JobAnswer FromWire(const wire::JobAnswer& from) {
-  return {JobId(from.job()), from.name(),  from.token(),
+  return {JobId(from.job()), from.name(), from.token(),
           from.dataset_id(), from.seed(), from.existed()};
 }
 

@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: Apache-2.0
+// Changes to and from their wire form. States: state_proto.cc.
+#include "control/journal/changes_proto.h"
+
+#include "absl/strings/str_cat.h"
+#include "control/journal/records_proto.h"
+
+namespace penstock::control {
+namespace {
+
+wire::IterationAltered::Placing* Place(PartitionId partition, Placement placement,
+                                       wire::IterationAltered::Placing* to) {
+  to->set_partition(partition.value());
+  to->set_placement(placement.value());
+  return to;
+}
+
+// One overload per change of the protocol.
+struct WriteProtocolChange {
+  wire::IterationAltered* to;
+
+  void operator()(const protocol::PartitionOpened& c) const {
+    to->set_partition_opened(c.partition.value());
+  }
+  void operator()(const protocol::PlacementRaised& c) const {
+    Place(c.partition, c.placement, to->mutable_placement_raised());
+  }
+  void operator()(const protocol::PartitionAssigned& c) const {
+    Place(c.partition, c.placement, to->mutable_partition_assigned())->set_worker(c.worker.value());
+  }
+  void operator()(const protocol::BookmarkKept& c) const {
+    to->mutable_bookmark_kept()->set_partition(c.partition.value());
+    WriteBookmark(c.bookmark, to->mutable_bookmark_kept()->mutable_bookmark());
+  }
+  void operator()(const protocol::BookmarksRetired& c) const {
+    to->mutable_bookmarks_retired()->set_partition(c.partition.value());
+    to->mutable_bookmarks_retired()->set_below(c.below);
+  }
+  void operator()(const protocol::ReaderJoined& c) const {
+    ToWire(Reader{c.client, c.incarnation}, to->mutable_reader_joined());
+  }
+  void operator()(const protocol::ReaderReplaced& c) const {
+    ToWire(Reader{c.client, c.incarnation}, to->mutable_reader_replaced()->mutable_reader());
+    WriteHoldings(c.kept, to->mutable_reader_replaced()->mutable_kept());
+  }
+  void operator()(const protocol::ReaderKept& c) const {
+    to->mutable_reader_kept()->set_client(c.client.value());
+    to->mutable_reader_kept()->set_partition(c.partition.value());
+    ToWire(c.added, to->mutable_reader_kept()->mutable_added());
+  }
+  void operator()(const protocol::ReaderGone& c) const {
+    to->mutable_reader_gone()->set_client(c.client.value());
+    to->mutable_reader_gone()->set_standing(static_cast<uint32_t>(c.standing));
+  }
+  void operator()(const protocol::ReaderEnded& c) const {
+    to->mutable_reader_ended()->set_client(c.client.value());
+    WriteHoldings(c.final, to->mutable_reader_ended()->mutable_final());
+  }
+  void operator()(const protocol::IterationClosed& c) const {
+    to->mutable_closed();
+    for (Index end : c.ends) to->mutable_closed()->add_ends(end);
+  }
+  void operator()(const protocol::IterationReopened&) const { to->mutable_reopened(); }
+  void operator()(const protocol::IterationFinished&) const { to->mutable_finished(); }
+};
+
+struct WriteChange {
+  wire::Change* to;
+  const State& state;
+
+  void operator()(const TermRaised& c) const { to->set_term_raised(c.term.value()); }
+  void operator()(const DatasetRegistered& c) const {
+    WriteDataset(*c.dataset, to->mutable_dataset_registered());
+  }
+  void operator()(const DatasetUnregistered& c) const { to->set_dataset_unregistered(c.id); }
+  void operator()(const JobCreated& c) const { WriteJob(c.job, state, to->mutable_job_created()); }
+  void operator()(const JobCancelled& c) const { to->set_job_cancelled(c.job.value()); }
+  void operator()(const JobRemoved& c) const { to->set_job_removed(c.job.value()); }
+  void operator()(const IterationCreated& c) const {
+    to->mutable_iteration_created()->set_iteration(c.iteration.value());
+    to->mutable_iteration_created()->set_job(c.job.value());
+    to->mutable_iteration_created()->set_repetition(c.repetition);
+  }
+  void operator()(const IterationAltered& c) const {
+    to->mutable_iteration_altered()->set_iteration(c.iteration.value());
+    std::visit(WriteProtocolChange{to->mutable_iteration_altered()}, c.change);
+  }
+  void operator()(const IterationFailed& c) const {
+    to->mutable_iteration_failed()->set_iteration(c.iteration.value());
+    ToWire(c.status, to->mutable_iteration_failed()->mutable_status());
+  }
+  void operator()(const SplitsGiven& c) const {
+    to->mutable_splits_given()->set_iteration(c.partition.iteration.value());
+    to->mutable_splits_given()->set_partition(c.partition.partition.value());
+    ToWire(c.run, to->mutable_splits_given()->mutable_run());
+  }
+  void operator()(const BookmarkMarked& c) const {
+    to->mutable_bookmark_marked()->set_iteration(c.partition.iteration.value());
+    to->mutable_bookmark_marked()->set_partition(c.partition.partition.value());
+    WriteMarked(c.bookmark, to->mutable_bookmark_marked()->mutable_bookmark());
+  }
+  void operator()(const WorkerRegistered& c) const {
+    WriteWorker(c.worker, to->mutable_worker_registered());
+  }
+  void operator()(const WorkerDraining& c) const { to->set_worker_draining(c.worker.value()); }
+  void operator()(const WorkerGone& c) const { to->set_worker_gone(c.worker.value()); }
+  void operator()(const Answered& c) const { WriteAnswer(c.answer, to->mutable_answered()); }
+};
+
+absl::StatusOr<protocol::IterationChange> ReadProtocolChange(const wire::IterationAltered& from) {
+  using wire::IterationAltered;
+  switch (from.change_case()) {
+    case IterationAltered::kPartitionOpened:
+      return protocol::PartitionOpened{PartitionId(from.partition_opened())};
+    case IterationAltered::kPlacementRaised:
+      return protocol::PlacementRaised{PartitionId(from.placement_raised().partition()),
+                                       Placement(from.placement_raised().placement())};
+    case IterationAltered::kPartitionAssigned:
+      return protocol::PartitionAssigned{PartitionId(from.partition_assigned().partition()),
+                                         Placement(from.partition_assigned().placement()),
+                                         WorkerId(from.partition_assigned().worker())};
+    case IterationAltered::kBookmarkKept:
+      return protocol::BookmarkKept{PartitionId(from.bookmark_kept().partition()),
+                                    ReadBookmark(from.bookmark_kept().bookmark())};
+    case IterationAltered::kBookmarksRetired:
+      return protocol::BookmarksRetired{PartitionId(from.bookmarks_retired().partition()),
+                                        from.bookmarks_retired().below()};
+    case IterationAltered::kReaderJoined:
+      return protocol::ReaderJoined{ClientId(from.reader_joined().client()),
+                                    Incarnation(from.reader_joined().incarnation())};
+    case IterationAltered::kReaderReplaced: {
+      ASSIGN_OR_RETURN(protocol::Holdings kept, ReadHoldings(from.reader_replaced().kept()));
+      const Reader reader = FromWire(from.reader_replaced().reader());
+      return protocol::ReaderReplaced{reader.client, reader.incarnation, std::move(kept)};
+    }
+    case IterationAltered::kReaderKept: {
+      ASSIGN_OR_RETURN(IndexSet added, FromWire(from.reader_kept().added()));
+      return protocol::ReaderKept{ClientId(from.reader_kept().client()),
+                                  PartitionId(from.reader_kept().partition()), std::move(added)};
+    }
+    case IterationAltered::kReaderGone: {
+      ASSIGN_OR_RETURN(protocol::Standing standing, ReadStanding(from.reader_gone().standing()));
+      return protocol::ReaderGone{ClientId(from.reader_gone().client()), standing};
+    }
+    case IterationAltered::kReaderEnded: {
+      ASSIGN_OR_RETURN(protocol::Holdings final, ReadHoldings(from.reader_ended().final()));
+      return protocol::ReaderEnded{ClientId(from.reader_ended().client()), std::move(final)};
+    }
+    case IterationAltered::kClosed: {
+      protocol::IterationClosed closed;
+      for (int64_t end : from.closed().ends()) closed.ends.push_back(end);
+      return closed;
+    }
+    case IterationAltered::kReopened:
+      return protocol::IterationReopened{};
+    case IterationAltered::kFinished:
+      return protocol::IterationFinished{};
+    case IterationAltered::CHANGE_NOT_SET:
+      break;
+  }
+  return absl::DataLossError("a change of an iteration that this release does not know");
+}
+
+absl::StatusOr<Change> ReadChange(const wire::Change& from, const State& state) {
+  switch (from.change_case()) {
+    case wire::Change::kTermRaised:
+      return TermRaised{Term(from.term_raised())};
+    case wire::Change::kDatasetRegistered: {
+      ASSIGN_OR_RETURN(DatasetRecord dataset, ReadDataset(from.dataset_registered()));
+      return DatasetRegistered{std::make_shared<const DatasetRecord>(std::move(dataset))};
+    }
+    case wire::Change::kDatasetUnregistered:
+      return DatasetUnregistered{from.dataset_unregistered()};
+    case wire::Change::kJobCreated: {
+      ASSIGN_OR_RETURN(JobRecord job, ReadJob(from.job_created(), state));
+      return JobCreated{std::move(job)};
+    }
+    case wire::Change::kJobCancelled:
+      return JobCancelled{JobId(from.job_cancelled())};
+    case wire::Change::kJobRemoved:
+      return JobRemoved{JobId(from.job_removed())};
+    case wire::Change::kIterationCreated:
+      return IterationCreated{IterationId(from.iteration_created().iteration()),
+                              JobId(from.iteration_created().job()),
+                              from.iteration_created().repetition()};
+    case wire::Change::kIterationAltered: {
+      ASSIGN_OR_RETURN(protocol::IterationChange change,
+                       ReadProtocolChange(from.iteration_altered()));
+      return IterationAltered{IterationId(from.iteration_altered().iteration()), std::move(change)};
+    }
+    case wire::Change::kIterationFailed:
+      return IterationFailed{IterationId(from.iteration_failed().iteration()),
+                             FromWire(from.iteration_failed().status())};
+    case wire::Change::kSplitsGiven: {
+      ASSIGN_OR_RETURN(SplitRun run, FromWire(from.splits_given().run()));
+      return SplitsGiven{{IterationId(from.splits_given().iteration()),
+                          PartitionId(from.splits_given().partition())},
+                         std::move(run)};
+    }
+    case wire::Change::kBookmarkMarked:
+      return BookmarkMarked{{IterationId(from.bookmark_marked().iteration()),
+                             PartitionId(from.bookmark_marked().partition())},
+                            ReadMarked(from.bookmark_marked().bookmark())};
+    case wire::Change::kWorkerRegistered:
+      return WorkerRegistered{ReadWorker(from.worker_registered())};
+    case wire::Change::kWorkerDraining:
+      return WorkerDraining{WorkerId(from.worker_draining())};
+    case wire::Change::kWorkerGone:
+      return WorkerGone{WorkerId(from.worker_gone())};
+    case wire::Change::kAnswered: {
+      ASSIGN_OR_RETURN(AnswerRecord answer, ReadAnswer(from.answered()));
+      return Answered{std::move(answer)};
+    }
+    case wire::Change::CHANGE_NOT_SET:
+      break;
+  }
+  return absl::DataLossError("a change that this release does not know");
+}
+
+}  // namespace
+
+std::string EncodeChanges(absl::Span<const Change> changes, const State& state) {
+  wire::Changes wire;
+  for (const Change& change : changes) std::visit(WriteChange{wire.add_changes(), state}, change);
+  return wire.SerializeAsString();
+}
+
+absl::Status ApplyRecord(std::string_view record, State& state) {
+  wire::Changes wire;
+  if (!wire.ParseFromArray(record.data(), static_cast<int>(record.size()))) {
+    return absl::DataLossError("its bytes are no changes");
+  }
+  for (const wire::Change& from : wire.changes()) {
+    absl::StatusOr<Change> change = ReadChange(from, state);
+    absl::Status fits = change.ok() ? Fits(state, *change) : change.status();
+    if (!fits.ok()) return absl::DataLossError(fits.message());
+    state.Apply(*change);
+  }
+  return absl::OkStatus();
+}
+
+std::string DescribeRecord(std::string_view record) {
+  wire::Changes wire;
+  if (!wire.ParseFromArray(record.data(), static_cast<int>(record.size()))) return "unreadable";
+  // Definitions are long and not for people.
+  for (wire::Change& change : *wire.mutable_changes()) {
+    if (change.has_dataset_registered()) change.mutable_dataset_registered()->clear_definition();
+  }
+  return wire.ShortDebugString();
+}
+
+}  // namespace penstock::control

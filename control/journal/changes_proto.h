@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// Changes and states as the bytes that a journal keeps (control/proto/journal.proto).
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "control/state/state.h"
+
+namespace penstock::control {
+
+// One record: what was applied in one step, in order. `state` is the state they
+// were applied to, before or after: it only says which datasets it has.
+std::string EncodeChanges(absl::Span<const Change> changes, const State& state);
+
+// Applies a record to `state`. DataLoss if the bytes are no record of this or
+// an older release, or a change does not fit; `state` is then not to be used.
+absl::Status ApplyRecord(std::string_view record, State& state);
+
+// One line for people: "iteration_altered { … }"; for `penstock journal`.
+std::string DescribeRecord(std::string_view record);
+
+std::string EncodeState(const State& state);
+absl::StatusOr<State> DecodeState(std::string_view snapshot);
+
+}  // namespace penstock::control

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "control/journal/log_file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "control/journal/log_format.h"
+#include "penstock/status.h"
+
+namespace penstock::control {
+
+absl::Status ErrnoStatus(int error, const std::string& what, const std::string& path) {
+  absl::StatusCode code = absl::ErrnoToStatusCode(error);
+  if (error == EFBIG || error == EDQUOT || error == ENOSPC) {
+    code = absl::StatusCode::kResourceExhausted;
+  }
+  return absl::Status(code, absl::StrCat("cannot ", what, " ", path, ": ", std::strerror(error)));
+}
+
+absl::StatusOr<LogFile> LogFile::Open(const std::string& path, size_t valid_bytes) {
+  const int fd = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+  if (fd < 0) return ErrnoStatus(errno, "open", path);
+  LogFile file(path, fd);
+  if (ftruncate(fd, static_cast<off_t>(valid_bytes)) != 0) {
+    return ErrnoStatus(errno, "cut", path);
+  }
+  if (lseek(fd, 0, SEEK_END) < 0) return ErrnoStatus(errno, "seek in", path);
+  RETURN_IF_ERROR(file.Append(valid_bytes == 0 ? LogHeader() : std::string()));
+  return file;
+}
+
+LogFile::LogFile(LogFile&& other) noexcept
+    : path_(std::move(other.path_)), fd_(std::exchange(other.fd_, -1)) {}
+
+LogFile& LogFile::operator=(LogFile&& other) noexcept {
+  std::swap(path_, other.path_);
+  std::swap(fd_, other.fd_);
+  return *this;
+}
+
+LogFile::~LogFile() {
+  if (fd_ >= 0) close(fd_);
+}
+
+absl::Status LogFile::Append(std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t written = write(fd_, bytes.data(), bytes.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return ErrnoStatus(errno, "write", path_);
+    bytes.remove_prefix(static_cast<size_t>(written));
+  }
+  if (fdatasync(fd_) != 0) return ErrnoStatus(errno, "sync", path_);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::string> ReadWholeFile(const std::string& path) {
+  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0 && errno == ENOENT) return std::string();
+  if (fd < 0) return ErrnoStatus(errno, "open", path);
+  std::string content;
+  struct stat about;
+  absl::Status status;
+  if (fstat(fd, &about) != 0) status = ErrnoStatus(errno, "examine", path);
+  content.resize(status.ok() ? static_cast<size_t>(about.st_size) : 0);
+  size_t done = 0;
+  while (status.ok() && done < content.size()) {
+    const ssize_t got = read(fd, content.data() + done, content.size() - done);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) status = ErrnoStatus(errno, "read", path);
+    if (got <= 0) break;
+    done += static_cast<size_t>(got);
+  }
+  close(fd);
+  RETURN_IF_ERROR(status);
+  content.resize(done);
+  return content;
+}
+
+absl::Status SyncDirectory(const std::string& path) {
+  const int fd = open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd < 0) return ErrnoStatus(errno, "open", path);
+  const int failed = fsync(fd) == 0 ? 0 : errno;
+  close(fd);
+  return failed == 0 ? absl::OkStatus() : ErrnoStatus(failed, "sync", path);
+}
+
+}  // namespace penstock::control

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// One log file that is appended to. Not thread safe.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+namespace penstock::control {
+
+class LogFile {
+ public:
+  // Opens `path`, made if it is not there, and keeps its first `valid_bytes`; a
+  // file without any gets a header.
+  static absl::StatusOr<LogFile> Open(const std::string& path, size_t valid_bytes);
+  LogFile(LogFile&& other) noexcept;
+  LogFile& operator=(LogFile&& other) noexcept;
+  ~LogFile();
+
+  const std::string& path() const { return path_; }
+  // Written and on the device when it returns. ResourceExhausted on a full disk;
+  // the file's end may then be torn.
+  absl::Status Append(std::string_view bytes);
+
+ private:
+  LogFile(std::string path, int fd) : path_(std::move(path)), fd_(fd) {}
+
+  std::string path_;
+  int fd_;
+};
+
+// The whole content; empty if there is no such file.
+absl::StatusOr<std::string> ReadWholeFile(const std::string& path);
+// Makes what was created, renamed or removed in it survive.
+absl::Status SyncDirectory(const std::string& path);
+// "cannot <what> <path>: <reason>" with the code that errno stands for.
+absl::Status ErrnoStatus(int error, const std::string& what, const std::string& path);
+
+}  // namespace penstock::control

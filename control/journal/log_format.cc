@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "control/journal/log_format.h"
+
+#include <zlib.h>
+
+#include <bit>
+#include <cstring>
+#include <optional>
+
+#include "absl/strings/str_cat.h"
+
+namespace penstock::control {
+namespace {
+
+static_assert(std::endian::native == std::endian::little, "the log is little-endian");
+
+constexpr char kLogMagic[8] = {'P', 'S', 'T', 'K', 'J', 'L', 'O', 'G'};
+constexpr uint32_t kRecordMagic = 0x4b525350;  // "PSRK"
+
+struct RecordHeader {
+  uint32_t magic;
+  uint32_t length;  // of the bytes behind it
+  uint64_t sequence;
+  uint64_t group;
+  uint32_t body_checksum;
+  uint32_t header_checksum;  // of all before it
+};
+static_assert(sizeof(RecordHeader) == kRecordHeaderBytes, "fixed in docs/journal.md");
+
+struct FileHeader {
+  char magic[8];
+  uint32_t version;
+  uint32_t checksum;  // of all before it
+};
+static_assert(sizeof(FileHeader) == kLogHeaderBytes, "fixed in docs/journal.md");
+
+uint32_t Checksum(const void* data, size_t size) {
+  return static_cast<uint32_t>(
+      crc32_z(crc32_z(0, nullptr, 0), static_cast<const Bytef*>(data), size));
+}
+
+struct Found {
+  RecordHeader header;
+  std::string_view bytes;
+};
+
+// The whole and undamaged record at `offset`, if there is one.
+std::optional<Found> RecordAt(std::string_view log, size_t offset) {
+  if (log.size() - offset < kRecordHeaderBytes) return std::nullopt;
+  Found found;
+  std::memcpy(&found.header, log.data() + offset, kRecordHeaderBytes);
+  if (found.header.magic != kRecordMagic ||
+      found.header.header_checksum !=
+          Checksum(&found.header, offsetof(RecordHeader, header_checksum)) ||
+      found.header.length > log.size() - offset - kRecordHeaderBytes) {
+    return std::nullopt;
+  }
+  found.bytes = log.substr(offset + kRecordHeaderBytes, found.header.length);
+  if (found.header.body_checksum != Checksum(found.bytes.data(), found.bytes.size())) {
+    return std::nullopt;
+  }
+  return found;
+}
+
+// A whole record behind `offset` that was written after the one expected there
+// had been synced: then that one was durable once.
+std::optional<Found> LaterGroup(std::string_view log, size_t offset, uint64_t expected) {
+  for (++offset; offset + kRecordHeaderBytes <= log.size(); ++offset) {
+    std::optional<Found> found = RecordAt(log, offset);
+    if (found.has_value() && found->header.group > expected) return found;
+  }
+  return std::nullopt;
+}
+
+absl::Status Damaged(const std::string& name, uint64_t sequence, size_t offset,
+                     const std::string& why) {
+  return absl::DataLossError(absl::StrCat("journal ", name, ": record ", sequence, " at offset ",
+                                          offset, " is damaged (", why,
+                                          "); restore the file from a copy, or cut it there with "
+                                          "`penstock journal` and lose what follows"));
+}
+
+}  // namespace
+
+std::string LogHeader() {
+  FileHeader header;
+  std::memcpy(header.magic, kLogMagic, sizeof kLogMagic);
+  header.version = kLogVersion;
+  header.checksum = Checksum(&header, offsetof(FileHeader, checksum));
+  return std::string(reinterpret_cast<const char*>(&header), sizeof header);
+}
+
+void AppendRecord(uint64_t sequence, uint64_t group, std::string_view bytes, std::string& log) {
+  RecordHeader header{.magic = kRecordMagic,
+                      .length = static_cast<uint32_t>(bytes.size()),
+                      .sequence = sequence,
+                      .group = group,
+                      .body_checksum = Checksum(bytes.data(), bytes.size()),
+                      .header_checksum = 0};
+  header.header_checksum = Checksum(&header, offsetof(RecordHeader, header_checksum));
+  log.append(reinterpret_cast<const char*>(&header), sizeof header);
+  log.append(bytes);
+}
+
+absl::StatusOr<ParsedLog> ParseLog(std::string_view log, uint64_t first, bool last_file,
+                                   const std::string& name) {
+  ParsedLog parsed;
+  uint64_t expected = first;
+  auto torn = [&](size_t offset) -> absl::StatusOr<ParsedLog> {
+    if (std::optional<Found> later = LaterGroup(log, offset, expected); later.has_value()) {
+      return Damaged(name, expected, offset,
+                     absl::StrCat("record ", later->header.sequence, " behind it is whole"));
+    }
+    if (!last_file) return Damaged(name, expected, offset, "a later log file follows");
+    parsed.cut = absl::StrCat("journal ", name, ": cut ", log.size() - offset, " bytes at offset ",
+                              offset, ", where record ", expected, " was not written to its end");
+    parsed.valid_bytes = offset;
+    return parsed;
+  };
+
+  FileHeader header;
+  if (log.size() < sizeof header) return torn(0);
+  std::memcpy(&header, log.data(), sizeof header);
+  if (std::memcmp(header.magic, kLogMagic, sizeof kLogMagic) != 0 ||
+      header.checksum != Checksum(&header, offsetof(FileHeader, checksum))) {
+    return absl::DataLossError(absl::StrCat("journal ", name, ": its header is damaged"));
+  }
+  if (header.version > kLogVersion) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "journal ", name, " has version ", header.version, ", this release reads up to ",
+        kLogVersion, "; start the newer release that wrote it"));
+  }
+
+  size_t offset = sizeof header;
+  while (offset < log.size()) {
+    std::optional<Found> found = RecordAt(log, offset);
+    if (!found.has_value()) return torn(offset);
+    if (found->header.sequence != expected) {
+      return Damaged(name, expected, offset,
+                     absl::StrCat("number ", found->header.sequence, " stands there"));
+    }
+    parsed.records.push_back({expected, std::string(found->bytes)});
+    offset += kRecordHeaderBytes + found->bytes.size();
+    ++expected;
+  }
+  parsed.valid_bytes = offset;
+  return parsed;
+}
+
+}  // namespace penstock::control

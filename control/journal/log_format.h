@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// The bytes of a log file: a header, then records, one behind the other
+// (docs/journal.md, "The log"). Pure functions over bytes.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "control/journal/journal.h"
+
+namespace penstock::control {
+
+inline constexpr uint32_t kLogVersion = 1;
+inline constexpr size_t kLogHeaderBytes = 16;     // magic, version, checksum
+inline constexpr size_t kRecordHeaderBytes = 32;  // see AppendRecord
+
+// The first bytes of every log file.
+std::string LogHeader();
+
+// Appends one record to `log`. `group`: the first sequence of those written and
+// synced together with it.
+void AppendRecord(uint64_t sequence, uint64_t group, std::string_view bytes, std::string& log);
+
+struct ParsedLog {
+  std::vector<Recovered::Record> records;
+  size_t valid_bytes = 0;  // the rest is a torn end
+  std::string cut;         // what that is, in words; empty: nothing
+};
+
+// Reads a log whose first record should be number `first`. `last_file`: only the
+// newest file may end torn. `name` stands in messages.
+// - A record that is cut short, or damaged with no whole record of a later group
+//   behind it, was never durable: a torn end.
+// - Any other damage is DataLoss naming the record.
+// - FailedPrecondition for a log of a newer release.
+absl::StatusOr<ParsedLog> ParseLog(std::string_view log, uint64_t first, bool last_file,
+                                   const std::string& name);
+
+}  // namespace penstock::control

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <mutex>
+#include <utility>
+
+#include "control/journal/journal.h"
+#include "penstock/check.h"
+
+namespace penstock::control {
+namespace {
+
+class MemoryJournal final : public Journal {
+ public:
+  Recovered TakeRecovered() override { return {}; }
+  void Start(Durable durable) override { durable_ = std::move(durable); }
+  void Append(uint64_t sequence, std::string /*record*/) override {
+    {
+      std::lock_guard lock(mu_);
+      PENSTOCK_CHECK(sequence == last_ + 1);
+      last_ = sequence;
+    }
+    if (durable_) durable_(sequence);
+  }
+  void Snapshot(uint64_t /*sequence*/, std::string /*snapshot*/) override {}
+  absl::Status WaitDurable(uint64_t /*sequence*/) override { return absl::OkStatus(); }
+  absl::Status status() const override { return absl::OkStatus(); }
+  std::string name() const override { return "memory"; }
+
+ private:
+  std::mutex mu_;
+  uint64_t last_ = 0;  // guarded by mu_
+  Durable durable_;    // constant after Start
+};
+
+}  // namespace
+
+std::unique_ptr<Journal> OpenMemoryJournal() {
+  return std::make_unique<MemoryJournal>();
+}
+
+}  // namespace penstock::control

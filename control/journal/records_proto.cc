@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "control/journal/records_proto.h"
+
+#include "absl/strings/str_cat.h"
+
+namespace penstock::control {
+
+void WriteHoldings(const protocol::Holdings& from, wire::HoldingsByPartition* to) {
+  for (const IndexSet& set : from) ToWire(set, to->add_sets());
+}
+
+absl::StatusOr<protocol::Holdings> ReadHoldings(const wire::HoldingsByPartition& from) {
+  protocol::Holdings to;
+  for (const wire::IndexSet& set : from.sets()) {
+    ASSIGN_OR_RETURN(to.emplace_back(), FromWire(set));
+  }
+  return to;
+}
+
+void WriteBookmark(const protocol::Bookmark& from, wire::SavedPosition* to) {
+  to->set_index(from.index);
+  to->set_bytes(from.bytes);
+}
+
+protocol::Bookmark ReadBookmark(const wire::SavedPosition& from) {
+  return {from.index(), from.bytes()};
+}
+
+void WriteMarked(const MarkedBookmark& from, wire::MarkedBookmark* to) {
+  to->set_index(from.index);
+  ListToWire(from.marks, to->mutable_marks());
+}
+
+MarkedBookmark ReadMarked(const wire::MarkedBookmark& from) {
+  return {from.index(), ListFromWire(from.marks())};
+}
+
+void WriteDataset(const DatasetRecord& from, wire::Dataset* to) {
+  to->set_id(from.id);
+  to->set_definition(from.definition);
+  ToWire(from.summary, to->mutable_summary());
+}
+
+absl::StatusOr<DatasetRecord> ReadDataset(const wire::Dataset& from) {
+  ASSIGN_OR_RETURN(DatasetSummary summary, FromWire(from.summary()));
+  return DatasetRecord{from.id(), from.definition(), std::move(summary)};
+}
+
+void WriteJob(const JobRecord& from, const State& state, wire::Job* to) {
+  to->set_id(from.id.value());
+  to->set_name(from.name);
+  to->set_run_id(from.run_id);
+  to->set_anonymous(from.anonymous);
+  to->set_dataset_id(from.dataset->id);
+  to->set_dataset_fingerprint(from.dataset->summary.fingerprint);
+  const std::shared_ptr<const DatasetRecord> known = state.FindDataset(from.dataset->id);
+  if (known == nullptr || known->summary.fingerprint != from.dataset->summary.fingerprint) {
+    WriteDataset(*from.dataset, to->mutable_dataset());
+  }
+  to->set_mode(static_cast<uint32_t>(from.mode));
+  to->set_keep(static_cast<uint32_t>(from.keep));
+  to->set_seed(from.seed);
+  to->set_token(from.token);
+  to->set_cancelled(from.cancelled);
+}
+
+absl::StatusOr<JobRecord> ReadJob(const wire::Job& from, const State& state) {
+  JobRecord to{.id = JobId(from.id()),
+               .name = from.name(),
+               .run_id = from.run_id(),
+               .anonymous = from.anonymous(),
+               .seed = from.seed(),
+               .token = from.token(),
+               .cancelled = from.cancelled()};
+  ASSIGN_OR_RETURN(to.mode, ShardingPolicyFromWire(from.mode()));
+  ASSIGN_OR_RETURN(to.keep, KeepFromWire(from.keep()));
+  if (from.has_dataset()) {
+    ASSIGN_OR_RETURN(DatasetRecord dataset, ReadDataset(from.dataset()));
+    to.dataset = std::make_shared<const DatasetRecord>(std::move(dataset));
+    return to;
+  }
+  to.dataset = state.FindDataset(from.dataset_id());
+  if (to.dataset == nullptr || to.dataset->summary.fingerprint != from.dataset_fingerprint()) {
+    return absl::DataLossError(absl::StrCat("job ", from.name(), " reads dataset ",
+                                            from.dataset_id(),
+                                            ", which is not there in that definition"));
+  }
+  return to;
+}
+
+void WriteWorker(const WorkerRecord& from, wire::Worker* to) {
+  to->set_id(from.id.value());
+  to->set_address(from.address);
+  ListToWire(from.offers, to->mutable_offers());
+  for (const std::string& tag : from.tags) to->add_tags(tag);
+  to->set_permits(from.permits);
+  to->set_draining(from.draining);
+}
+
+WorkerRecord ReadWorker(const wire::Worker& from) {
+  return {.id = WorkerId(from.id()),
+          .address = from.address(),
+          .offers = ListFromWire(from.offers()),
+          .tags = {from.tags().begin(), from.tags().end()},
+          .permits = from.permits(),
+          .draining = from.draining()};
+}
+
+void WriteAnswer(const AnswerRecord& from, wire::Answered* to) {
+  ToWire(from.request, to->mutable_request());
+  if (const auto* dataset = std::get_if<RegisterDatasetAnswer>(&from.answer)) {
+    ToWire(*dataset, to->mutable_dataset());
+  } else {
+    ToWire(std::get<JobAnswer>(from.answer), to->mutable_job());
+  }
+}
+
+absl::StatusOr<AnswerRecord> ReadAnswer(const wire::Answered& from) {
+  AnswerRecord to{.request = FromWire(from.request()), .answer = {}};
+  if (from.has_dataset()) {
+    to.answer = FromWire(from.dataset());
+  } else if (from.has_job()) {
+    to.answer = FromWire(from.job());
+  } else {
+    return absl::DataLossError("an answer that this release does not know");
+  }
+  return to;
+}
+
+absl::StatusOr<protocol::Standing> ReadStanding(uint32_t from) {
+  if (from > static_cast<uint32_t>(protocol::Standing::kDead)) {
+    return absl::DataLossError(absl::StrCat("unknown standing ", from, " of a reader"));
+  }
+  return static_cast<protocol::Standing>(from);
+}
+
+}  // namespace penstock::control

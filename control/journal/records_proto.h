@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// The records of a state to and from their wire form; for changes_proto.cc and
+// state_proto.cc, which share them. Includes Protobuf.
+#pragma once
+
+#include "control/proto/convert.h"
+#include "control/proto/journal.pb.h"
+#include "control/state/state.h"
+
+namespace penstock::control {
+
+void WriteHoldings(const protocol::Holdings& from, wire::HoldingsByPartition* to);
+absl::StatusOr<protocol::Holdings> ReadHoldings(const wire::HoldingsByPartition& from);
+
+void WriteBookmark(const protocol::Bookmark& from, wire::SavedPosition* to);
+protocol::Bookmark ReadBookmark(const wire::SavedPosition& from);
+
+void WriteMarked(const MarkedBookmark& from, wire::MarkedBookmark* to);
+MarkedBookmark ReadMarked(const wire::MarkedBookmark& from);
+
+void WriteDataset(const DatasetRecord& from, wire::Dataset* to);
+absl::StatusOr<DatasetRecord> ReadDataset(const wire::Dataset& from);
+
+// `state` says which dataset an id means, so that a definition is written once.
+void WriteJob(const JobRecord& from, const State& state, wire::Job* to);
+absl::StatusOr<JobRecord> ReadJob(const wire::Job& from, const State& state);
+
+void WriteWorker(const WorkerRecord& from, wire::Worker* to);
+WorkerRecord ReadWorker(const wire::Worker& from);
+
+void WriteAnswer(const AnswerRecord& from, wire::Answered* to);
+absl::StatusOr<AnswerRecord> ReadAnswer(const wire::Answered& from);
+
+absl::StatusOr<protocol::Standing> ReadStanding(uint32_t from);
+
+}  // namespace penstock::control

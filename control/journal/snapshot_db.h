@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// The SQLite file of a journal: its snapshot, its version, and the lock that
+// keeps a second dispatcher out. Not thread safe.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+struct sqlite3;
+
+namespace penstock::control {
+
+inline constexpr int kJournalVersion = 1;
+
+class SnapshotDb {
+ public:
+  // Makes it if it is not there; holds its lock until destroyed. Errors as
+  // OpenSqliteJournal.
+  static absl::StatusOr<SnapshotDb> Open(const std::string& path);
+
+  struct Snapshot {
+    uint64_t sequence = 0;  // 0: none
+    std::string bytes;
+  };
+  absl::StatusOr<Snapshot> Read();
+  // Replaces the snapshot, durably and at once or not at all.
+  absl::Status Write(uint64_t sequence, const std::string& bytes);
+
+ private:
+  struct Close {
+    void operator()(sqlite3* db) const;
+  };
+  SnapshotDb(std::string path, sqlite3* db) : path_(std::move(path)), db_(db) {}
+  absl::Status Run(const char* sql);
+  absl::StatusOr<int64_t> Number(const char* sql);
+  absl::Status Error(int code) const;
+
+  std::string path_;
+  std::unique_ptr<sqlite3, Close> db_;
+};
+
+}  // namespace penstock::control

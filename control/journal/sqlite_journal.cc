@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: Apache-2.0
+// Snapshot in SQLite, changes in a log beside it; why two files:
+// docs/decisions/0001-journal.md.
+#include <algorithm>
+#include <condition_variable>
+#include <deque>
+#include <filesystem>
+#include <iterator>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <utility>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "control/journal/journal.h"
+#include "control/journal/log_file.h"
+#include "control/journal/log_format.h"
+#include "control/journal/snapshot_db.h"
+#include "penstock/check.h"
+#include "penstock/status.h"
+
+namespace penstock::control {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kLogPrefix = "changes-";
+constexpr std::string_view kLogSuffix = ".log";
+
+std::string LogPath(const std::string& work_dir, uint64_t first) {
+  return absl::StrFormat("%s/changes-%020d.log", work_dir, first);
+}
+
+// First sequence of each log file in `work_dir`, ascending.
+absl::StatusOr<std::vector<uint64_t>> ListLogs(const std::string& work_dir) {
+  std::vector<uint64_t> firsts;
+  std::error_code error;
+  for (fs::directory_iterator i(work_dir, error), end; !error && i != end; i.increment(error)) {
+    const std::string name = i->path().filename().string();
+    uint64_t first = 0;
+    if (name.starts_with(kLogPrefix) && name.ends_with(kLogSuffix) &&
+        absl::SimpleAtoi(
+            name.substr(kLogPrefix.size(), name.size() - kLogPrefix.size() - kLogSuffix.size()),
+            &first)) {
+      firsts.push_back(first);
+    }
+  }
+  if (error) return ErrnoStatus(error.value(), "list", work_dir);
+  std::sort(firsts.begin(), firsts.end());
+  return firsts;
+}
+
+class SqliteJournal final : public Journal {
+ public:
+  SqliteJournal(std::string work_dir, SnapshotDb db, LogFile log, Recovered recovered)
+      : work_dir_(std::move(work_dir)),
+        recovered_(std::move(recovered)),
+        db_(std::move(db)),
+        log_(std::move(log)),
+        appended_(recovered_.last_sequence()),
+        durable_sequence_(appended_) {}
+
+  ~SqliteJournal() override {
+    {
+      std::lock_guard lock(mu_);
+      stopping_ = true;
+      changed_.notify_all();
+    }
+    if (writer_.joinable()) writer_.join();
+  }
+
+  Recovered TakeRecovered() override { return std::move(recovered_); }
+
+  void Start(Durable durable) override {
+    durable_ = std::move(durable);
+    writer_ = std::thread([this] { Write(); });
+  }
+
+  void Append(uint64_t sequence, std::string record) override {
+    std::lock_guard lock(mu_);
+    PENSTOCK_CHECK(sequence == appended_ + 1);
+    appended_ = sequence;
+    queue_.push_back({.is_snapshot = false, .sequence = sequence, .bytes = std::move(record)});
+    changed_.notify_all();
+  }
+
+  void Snapshot(uint64_t sequence, std::string snapshot) override {
+    std::lock_guard lock(mu_);
+    PENSTOCK_CHECK(sequence == appended_);
+    queue_.push_back({.is_snapshot = true, .sequence = sequence, .bytes = std::move(snapshot)});
+    changed_.notify_all();
+  }
+
+  absl::Status WaitDurable(uint64_t sequence) override {
+    std::unique_lock lock(mu_);
+    changed_.wait(lock, [&] { return durable_sequence_ >= sequence || !status_.ok(); });
+    return durable_sequence_ >= sequence ? absl::OkStatus() : status_;
+  }
+
+  absl::Status status() const override {
+    std::lock_guard lock(mu_);
+    return status_;
+  }
+
+  std::string name() const override { return absl::StrCat("sqlite:", work_dir_); }
+
+ private:
+  struct Item {
+    bool is_snapshot;
+    uint64_t sequence;
+    std::string bytes;
+  };
+
+  // The writer's thread.
+  void Write() {
+    while (true) {
+      std::vector<Item> group = TakeGroup();
+      if (group.empty()) return;
+      absl::Status written =
+          group.front().is_snapshot ? WriteSnapshot(group.front()) : WriteRecords(group);
+      {
+        std::lock_guard lock(mu_);
+        status_ = written;
+        if (written.ok()) durable_sequence_ = group.back().sequence;
+        changed_.notify_all();
+      }
+      if (!written.ok()) return durable_(written);
+      if (!group.front().is_snapshot) durable_(group.back().sequence);
+    }
+  }
+
+  // Everything that waits up to the next snapshot, or that snapshot. Empty: stop.
+  std::vector<Item> TakeGroup() {
+    std::unique_lock lock(mu_);
+    changed_.wait(lock, [this] { return stopping_ || !queue_.empty(); });
+    auto end = std::find_if(queue_.begin(), queue_.end(),
+                            [](const Item& item) { return item.is_snapshot; });
+    if (end == queue_.begin() && end != queue_.end()) ++end;
+    std::vector<Item> group(std::make_move_iterator(queue_.begin()), std::make_move_iterator(end));
+    queue_.erase(queue_.begin(), end);
+    return group;
+  }
+
+  absl::Status WriteRecords(const std::vector<Item>& group) {
+    std::string bytes;
+    for (const Item& item : group) {
+      AppendRecord(item.sequence, group.front().sequence, item.bytes, bytes);
+    }
+    return Annotate(log_.Append(bytes), "at record ", group.front().sequence,
+                    "; what is not written was told to nobody; free space and start again");
+  }
+
+  // New records go to a new log from here on; the old ones are removed when the
+  // snapshot that stands for them is durable.
+  absl::Status WriteSnapshot(const Item& item) {
+    ASSIGN_OR_RETURN(std::vector<uint64_t> old, ListLogs(work_dir_));
+    if (!old.empty() && old.back() == item.sequence + 1) old.pop_back();  // nothing since the last
+    ASSIGN_OR_RETURN(log_, NextLog(item.sequence + 1));
+    RETURN_IF_ERROR(Annotate(db_.Write(item.sequence, item.bytes), "at a snapshot"));
+    for (uint64_t first : old) fs::remove(LogPath(work_dir_, first));
+    return SyncDirectory(work_dir_);
+  }
+
+  absl::StatusOr<LogFile> NextLog(uint64_t first) {
+    ASSIGN_OR_RETURN(LogFile log, LogFile::Open(LogPath(work_dir_, first), 0));
+    RETURN_IF_ERROR(SyncDirectory(work_dir_));
+    return log;
+  }
+
+  const std::string work_dir_;
+  Recovered recovered_;
+  Durable durable_;  // constant after Start
+  SnapshotDb db_;    // the writer's
+  LogFile log_;      // the writer's
+  std::thread writer_;
+
+  mutable std::mutex mu_;
+  std::condition_variable changed_;
+  std::deque<Item> queue_;     // guarded by mu_
+  uint64_t appended_;          // guarded by mu_
+  uint64_t durable_sequence_;  // guarded by mu_
+  absl::Status status_;        // guarded by mu_
+  bool stopping_ = false;      // guarded by mu_
+};
+
+struct LastLog {
+  uint64_t first;
+  size_t valid_bytes;
+};
+
+// Reads all logs behind the snapshot; says where the newest ends.
+absl::StatusOr<LastLog> ReadLogs(const std::string& work_dir, Recovered& recovered) {
+  ASSIGN_OR_RETURN(std::vector<uint64_t> firsts, ListLogs(work_dir));
+  LastLog last{.first = recovered.snapshot_sequence + 1, .valid_bytes = 0};
+  uint64_t expected = 0;
+  for (size_t i = 0; i < firsts.size(); ++i) {
+    const std::string path = LogPath(work_dir, firsts[i]);
+    const uint64_t wanted = i == 0 ? recovered.snapshot_sequence + 1 : expected;
+    if (firsts[i] > wanted || (i > 0 && firsts[i] != expected)) {
+      return absl::DataLossError(absl::StrCat("journal ", path, ": records ", wanted, " to ",
+                                              firsts[i] - 1, " before it are missing"));
+    }
+    ASSIGN_OR_RETURN(std::string bytes, ReadWholeFile(path));
+    ASSIGN_OR_RETURN(ParsedLog log, ParseLog(bytes, firsts[i], i + 1 == firsts.size(), path));
+    expected = firsts[i] + log.records.size();
+    for (Recovered::Record& record : log.records) {
+      if (record.sequence > recovered.snapshot_sequence) {
+        recovered.records.push_back(std::move(record));
+      }
+    }
+    recovered.cut = std::move(log.cut);
+    last = {.first = firsts[i], .valid_bytes = log.valid_bytes};
+  }
+  if (!firsts.empty() && expected <= recovered.snapshot_sequence) {
+    return absl::DataLossError(absl::StrCat("journal ", work_dir, ": its log ends at record ",
+                                            expected - 1, ", before its snapshot of record ",
+                                            recovered.snapshot_sequence));
+  }
+  return last;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Journal>> OpenSqliteJournal(const std::string& work_dir) {
+  std::error_code error;
+  fs::create_directories(work_dir, error);
+  if (error) return ErrnoStatus(error.value(), "make", work_dir);
+  ASSIGN_OR_RETURN(SnapshotDb db, SnapshotDb::Open(work_dir + "/journal.db"));
+  ASSIGN_OR_RETURN(SnapshotDb::Snapshot snapshot, db.Read());
+  Recovered recovered;
+  recovered.snapshot = std::move(snapshot.bytes);
+  recovered.snapshot_sequence = snapshot.sequence;
+  ASSIGN_OR_RETURN(LastLog last, ReadLogs(work_dir, recovered));
+  ASSIGN_OR_RETURN(LogFile log, LogFile::Open(LogPath(work_dir, last.first), last.valid_bytes));
+  RETURN_IF_ERROR(SyncDirectory(work_dir));
+  return std::make_unique<SqliteJournal>(work_dir, std::move(db), std::move(log),
+                                         std::move(recovered));
+}
+
+}  // namespace penstock::control

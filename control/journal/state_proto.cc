@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+// A whole state to and from its wire form.
+#include "absl/strings/str_cat.h"
+#include "control/journal/changes_proto.h"
+#include "control/journal/records_proto.h"
+
+namespace penstock::control {
+namespace {
+
+void WritePartition(const protocol::PartitionRecord& from, const PartitionSplits& splits,
+                    wire::Iteration::Partition* to) {
+  to->set_placement(from.placement.value());
+  to->set_worker(from.worker.value());
+  for (const protocol::Bookmark& bookmark : from.bookmarks) {
+    WriteBookmark(bookmark, to->add_bookmarks());
+  }
+  if (from.end.has_value()) to->set_end(*from.end);
+  for (const auto& [key, run] : splits.given) ToWire(run, to->add_given());
+  for (const MarkedBookmark& marked : splits.marks) WriteMarked(marked, to->add_marks());
+}
+
+absl::Status ReadPartition(const wire::Iteration::Partition& from, protocol::PartitionRecord& to,
+                           PartitionSplits& splits) {
+  to.placement = Placement(from.placement());
+  to.worker = WorkerId(from.worker());
+  for (const wire::SavedPosition& bookmark : from.bookmarks()) {
+    to.bookmarks.push_back(ReadBookmark(bookmark));
+  }
+  if (from.has_end()) to.end = from.end();
+  for (const wire::SplitRun& wire : from.given()) {
+    ASSIGN_OR_RETURN(SplitRun run, FromWire(wire));
+    const ProviderKey key{run.provider, run.repetition};
+    splits.given[key] = std::move(run);
+  }
+  for (const wire::MarkedBookmark& marked : from.marks()) {
+    splits.marks.push_back(ReadMarked(marked));
+  }
+  return absl::OkStatus();
+}
+
+void WriteSession(const protocol::ReaderRecord& from, wire::Iteration::Session* to) {
+  ToWire(Reader{from.client, from.incarnation}, to->mutable_reader());
+  to->set_standing(static_cast<uint32_t>(from.standing));
+  to->set_told_end(from.told_end);
+  WriteHoldings(from.kept, to->mutable_kept());
+  WriteHoldings(from.final, to->mutable_final());
+}
+
+absl::StatusOr<protocol::ReaderRecord> ReadSession(const wire::Iteration::Session& from) {
+  const Reader reader = FromWire(from.reader());
+  protocol::ReaderRecord to{
+      .client = reader.client, .incarnation = reader.incarnation, .told_end = from.told_end()};
+  ASSIGN_OR_RETURN(to.standing, ReadStanding(from.standing()));
+  ASSIGN_OR_RETURN(to.kept, ReadHoldings(from.kept()));
+  ASSIGN_OR_RETURN(to.final, ReadHoldings(from.final()));
+  return to;
+}
+
+void WriteIteration(const IterationState& from, wire::Iteration* to) {
+  to->set_id(from.id.value());
+  to->set_job(from.job.value());
+  to->set_repetition(from.repetition);
+  to->set_keep(static_cast<uint32_t>(from.record.keep));
+  to->set_closed(from.record.closed);
+  to->set_finished(from.record.finished);
+  for (size_t p = 0; p < from.record.partitions.size(); ++p) {
+    WritePartition(from.record.partitions[p], from.splits[p], to->add_partitions());
+  }
+  for (const protocol::ReaderRecord& reader : from.record.readers) {
+    WriteSession(reader, to->add_sessions());
+  }
+  for (const auto& [key, splits] : from.handed_out) {
+    wire::Iteration::HandedOut* wire = to->add_handed_out();
+    wire->set_provider(key.provider);
+    wire->set_repetition(key.repetition);
+    wire->set_splits(splits);
+  }
+  if (from.failure.has_value()) ToWire(*from.failure, to->mutable_failure());
+}
+
+absl::StatusOr<IterationState> ReadIteration(const wire::Iteration& from) {
+  IterationState to;
+  to.id = IterationId(from.id());
+  to.job = JobId(from.job());
+  to.repetition = from.repetition();
+  ASSIGN_OR_RETURN(Keep keep, KeepFromWire(from.keep()));
+  to.record.keep = static_cast<protocol::KeepPolicy>(keep);
+  to.record.closed = from.closed();
+  to.record.finished = from.finished();
+  for (const wire::Iteration::Partition& partition : from.partitions()) {
+    RETURN_IF_ERROR(
+        ReadPartition(partition, to.record.partitions.emplace_back(), to.splits.emplace_back()));
+  }
+  for (const wire::Iteration::Session& session : from.sessions()) {
+    ASSIGN_OR_RETURN(to.record.readers.emplace_back(), ReadSession(session));
+  }
+  for (const wire::Iteration::HandedOut& handed : from.handed_out()) {
+    to.handed_out[{handed.provider(), handed.repetition()}] = handed.splits();
+  }
+  if (from.has_failure()) to.failure = FromWire(from.failure());
+  return to;
+}
+
+absl::Status ReadSnapshot(const wire::Snapshot& from, State& to) {
+  to.term = Term(from.term());
+  to.next_dataset = from.next_dataset();
+  to.next_job = from.next_job();
+  to.next_iteration = from.next_iteration();
+  for (const wire::Dataset& wire : from.datasets()) {
+    ASSIGN_OR_RETURN(DatasetRecord dataset, ReadDataset(wire));
+    to.datasets[dataset.id] = std::make_shared<const DatasetRecord>(dataset);
+  }
+  for (const wire::Job& wire : from.jobs()) {
+    ASSIGN_OR_RETURN(JobRecord job, ReadJob(wire, to));
+    to.jobs.insert_or_assign(job.id, std::move(job));
+  }
+  for (const wire::Snapshot::JobName& name : from.names()) {
+    to.job_names[name.name()] = JobId(name.job());
+  }
+  for (const wire::Iteration& wire : from.iterations()) {
+    ASSIGN_OR_RETURN(IterationState iteration, ReadIteration(wire));
+    if (to.FindJob(iteration.job) == nullptr) {
+      return absl::DataLossError(absl::StrCat(ToString(iteration.id), " of no job"));
+    }
+    to.repetitions[{iteration.job, iteration.repetition}] = iteration.id;
+    to.iterations.insert_or_assign(iteration.id, std::move(iteration));
+  }
+  for (const wire::Worker& wire : from.workers()) {
+    to.workers[WorkerId(wire.id())] = ReadWorker(wire);
+  }
+  for (const wire::Answered& wire : from.answers()) {
+    ASSIGN_OR_RETURN(to.answers.emplace_back(), ReadAnswer(wire));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+std::string EncodeState(const State& state) {
+  wire::Snapshot to;
+  to.set_term(state.term.value());
+  to.set_next_dataset(state.next_dataset);
+  to.set_next_job(state.next_job);
+  to.set_next_iteration(state.next_iteration);
+  for (const auto& [id, dataset] : state.datasets) WriteDataset(*dataset, to.add_datasets());
+  for (const auto& [id, job] : state.jobs) WriteJob(job, state, to.add_jobs());
+  for (const auto& [name, job] : state.job_names) {
+    wire::Snapshot::JobName* wire = to.add_names();
+    wire->set_name(name);
+    wire->set_job(job.value());
+  }
+  for (const auto& [id, iteration] : state.iterations) {
+    WriteIteration(iteration, to.add_iterations());
+  }
+  for (const auto& [id, worker] : state.workers) WriteWorker(worker, to.add_workers());
+  for (const AnswerRecord& answer : state.answers) WriteAnswer(answer, to.add_answers());
+  return to.SerializeAsString();
+}
+
+absl::StatusOr<State> DecodeState(std::string_view snapshot) {
+  wire::Snapshot wire;
+  if (!wire.ParseFromArray(snapshot.data(), static_cast<int>(snapshot.size()))) {
+    return absl::DataLossError("the snapshot's bytes are no state");
+  }
+  State state;
+  if (absl::Status read = ReadSnapshot(wire, state); !read.ok()) {
+    return absl::DataLossError(absl::StrCat("the snapshot: ", read.message()));
+  }
+  return state;
+}
+
+}  // namespace penstock::control
