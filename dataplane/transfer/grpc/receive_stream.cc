@@ -7,6 +7,7 @@
 
 #include "absl/time/clock.h"
 #include "dataplane/element/block.h"
+#include "dataplane/element/frame.h"
 #include "dataplane/transfer/grpc/convert.h"
 #include "dataplane/transfer/grpc/slices.h"
 #include "penstock/status.h"
@@ -101,7 +102,10 @@ void ReceiveStream::CancelAfter(absl::Duration timeout) {
 }
 
 void ReceiveStream::OnReadDone(bool ok) {
-  if (ok) broken_ = Handle();
+  if (ok && gate_.Enter()) {  // else it was closed: what still comes is dropped
+    broken_ = Handle();
+    gate_.Leave();
+  }
   if (ok && broken_.ok()) {
     read_.Clear();
     return StartRead(&read_);
@@ -115,7 +119,8 @@ void ReceiveStream::OnReadDone(bool ok) {
 absl::Status ReceiveStream::Handle() {
   absl::StatusOr<MessageType> type = TypeOf(read_);
   if (!type.ok()) return absl::DataLossError(type.status().message());
-  if (open_ && *type == MessageType::kElement) return Land();
+  if (open_ && *type == MessageType::kElement) return LandElement();
+  if (open_ && *type == MessageType::kFrame) return LandFrame();
   return HandleOther();
 }
 
@@ -128,33 +133,54 @@ absl::Status ReceiveStream::HandleOther() {
     return absl::OkStatus();
   }
   if (auto* recalled = std::get_if<Recalled>(&*message); open_ && recalled != nullptr) {
-    if (!gate_.Enter()) return absl::OkStatus();
     events_->OnRecalled({recalled->count});
-    gate_.Leave();
     return absl::OkStatus();
   }
   if (auto* error = std::get_if<ErrorMessage>(&*message); open_ && error != nullptr) {
-    if (!gate_.Enter()) return absl::OkStatus();
     events_->OnError(error->identity, error->error);
-    gate_.Leave();
     ReportLanded(1);
     return absl::OkStatus();
   }
   return absl::DataLossError("the worker sent a message that does not belong here");
 }
 
-absl::Status ReceiveStream::Land() {
+absl::Status ReceiveStream::LandElement() {
   PENSTOCK_ASSIGN_OR_RETURN(Landed landed, Gather(read_, options_.max_element_bytes, pool_));
   absl::Span<std::byte> block = landed.loan.bytes().first(landed.bytes);
-  PENSTOCK_ASSIGN_OR_RETURN(size_t block_bytes, CheckBlock(block, options_.spec));
-  if (block_bytes != landed.bytes) {
+  absl::StatusOr<size_t> block_bytes = CheckBlock(block, options_.spec);
+  if (!block_bytes.ok()) return absl::DataLossError(block_bytes.status().message());
+  if (*block_bytes != landed.bytes) {
     return absl::DataLossError(
-        absl::StrCat("a block of ", block_bytes, " bytes in a message of ", landed.bytes));
+        absl::StrCat("a block of ", *block_bytes, " bytes in a message of ", landed.bytes));
   }
-  if (!gate_.Enter()) return absl::OkStatus();
-  events_->OnElement(Element(std::move(landed.loan), block.data(), options_.spec));
-  gate_.Leave();
+  PENSTOCK_RETURN_IF_ERROR(Land(Element(std::move(landed.loan), block.data(), options_.spec)));
   ReportLanded(1);
+  return absl::OkStatus();
+}
+
+absl::Status ReceiveStream::LandFrame() {
+  PENSTOCK_ASSIGN_OR_RETURN(Landed landed, Gather(read_, kFrameBytes, pool_));
+  PENSTOCK_ASSIGN_OR_RETURN(FrameReader frame,
+                            FrameReader::Open(std::move(landed.loan), landed.bytes, options_.spec));
+  int64_t count = 0;
+  absl::Status status;
+  while (status.ok() && !gate_.closed()) {
+    absl::StatusOr<std::optional<Element>> element = frame.Next();
+    if (element.ok() && !element->has_value()) break;
+    status = element.ok() ? Land(std::move(**element)) : element.status();
+    count += status.ok();
+  }
+  ReportLanded(count);
+  return status.ok() ? status : absl::DataLossError(status.message());
+}
+
+absl::Status ReceiveStream::Land(Element element) {
+  if (element.block().size() > static_cast<uint64_t>(options_.max_element_bytes)) {
+    return absl::DataLossError(
+        absl::StrCat("an element of ", element.block().size(),
+                     " bytes is above max_element_bytes = ", options_.max_element_bytes));
+  }
+  events_->OnElement(std::move(element));
   return absl::OkStatus();
 }
 
@@ -164,9 +190,7 @@ void ReceiveStream::Open() {
     std::lock_guard lock(mu_);
     if (!closed_) alarm_->Cancel();
   }
-  if (!gate_.Enter()) return;
   events_->OnOpen();
-  gate_.Leave();
 }
 
 void ReceiveStream::ReportLanded(int64_t count) {

@@ -40,10 +40,14 @@ class ReceiveStream : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::Byt
   void OnWriteDone(bool ok) override;
   void OnDone(const grpc::Status& status) override;
 
+  // Inside the gate:
   absl::Status Handle();
   absl::Status HandleOther();
-  absl::Status Land();
+  absl::Status LandElement();
+  absl::Status LandFrame();
+  absl::Status Land(Element element);
   void Open();
+
   void ReportLanded(int64_t count);
   // Cancels the call unless the alarm is called off before.
   void CancelAfter(absl::Duration timeout);
@@ -57,7 +61,7 @@ class ReceiveStream : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::Byt
   grpc::ClientContext context_;
   std::shared_ptr<ReceiveStream> self_;    // until OnDone
   std::shared_ptr<ReceiveEvents> events_;  // of the reading side; until OnDone
-  Gate gate_;                              // around each event
+  Gate gate_;                              // around whatever touches the pool or is an event
   grpc::ByteBuffer read_;
   bool open_ = false;    // of the reading side
   absl::Status broken_;  // of the reading side: why it stopped reading

@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dataplane/transfer/grpc/send_stream.h"
 
+#include <algorithm>
 #include <limits>
 #include <utility>
 
+#include "dataplane/element/frame.h"
+#include "dataplane/memory/pool.h"
 #include "dataplane/transfer/grpc/convert.h"
 #include "dataplane/transfer/grpc/slices.h"
+#include "penstock/check.h"
 #include "penstock/status.h"
 
 namespace penstock::transfer {
@@ -199,9 +203,43 @@ grpc::ByteBuffer SendStream::NextMessage() {
     case Outgoing::kSent:
       break;
   }
-  Sent& sent = sent_[written_++];
-  if (!sent.error.ok()) return ToBuffer(Encode(ErrorMessage{sent.identity, sent.error}));
-  return ToBuffer(MessageType::kElement, sent.element.block(), sent.element.loan().Share());
+  return NextSent();
+}
+
+grpc::ByteBuffer SendStream::NextSent() {
+  Sent& first = sent_[written_];
+  if (!first.error.ok()) {
+    ++written_;
+    return ToBuffer(Encode(ErrorMessage{first.identity, first.error}));
+  }
+  const size_t count = CountForFrame();
+  absl::StatusOr<Loan> slot = absl::UnavailableError("none wanted");
+  if (count > 1) slot = DefaultPool().Lend(kFrameBytes);
+  if (!slot.ok()) {  // alone, then
+    ++written_;
+    return ToBuffer(MessageType::kElement, first.element.block(), first.element.loan().Share());
+  }
+  FrameWriter frame(slot->bytes().first(kFrameBytes));
+  for (size_t i = 0; i < count; ++i) {
+    PENSTOCK_CHECK(frame.Append(sent_[written_++].element.block()));
+    if (i > 0) outbox_.Pop();
+  }
+  absl::Span<const std::byte> bytes = frame.Seal();
+  return ToBuffer(MessageType::kFrame, bytes, *std::move(slot));
+}
+
+size_t SendStream::CountForFrame() {
+  size_t count = 0;
+  size_t bytes = sizeof(FramePrefix);
+  // The first has left the outbox already.
+  while (count == 0 || (count <= outbox_.size() && outbox_[count - 1].kind == Outgoing::kSent)) {
+    const Sent& sent = sent_[written_ + count];
+    if (!sent.error.ok()) break;
+    bytes += sent.element.block().size();
+    if (bytes > kFrameBytes) break;
+    ++count;
+  }
+  return std::max<size_t>(count, 1);
 }
 
 void SendStream::OnDone() {

@@ -56,6 +56,9 @@ class SendStream : public grpc::ServerGenericBidiReactor,
   void Break(const absl::Status& reason);
   void WriteNext();
   grpc::ByteBuffer NextMessage();
+  grpc::ByteBuffer NextSent();
+  // How many of the elements to be written next share a frame; 1: none.
+  size_t CountForFrame();
 
   grpc::GenericCallbackServerContext* const context_;
   Listener::Accept accept_;

@@ -453,6 +453,7 @@ TEST_P(TransportConformance, TheLinkMayBeLetGoOfInsideItsOwnEvent) {
   }
   worker->link().Flush();
   EXPECT_TRUE(worker->AwaitClosed().ok());
+  ASSERT_TRUE(client->AwaitCount(3));
   EXPECT_THAT(client->indices(), ElementsAre(0, 1, 2));
   EXPECT_FALSE(client->closed());
 }
@@ -474,6 +475,7 @@ TEST_P(TransportConformance, WhatIsNotKnownToHaveLandedComesBackToTheSender) {
     while (sent < 1000 && worker->link().Send(Number(sent)).ok()) ++sent;
     worker->link().Flush();
     EXPECT_TRUE(worker->AwaitClosed().ok());
+    ASSERT_TRUE(client->AwaitCount(stop_at + 1));
     EXPECT_EQ(client->indices(), UpTo(stop_at + 1));
     // Reported as landed, or back: nothing else, in order, none missing.
     const int64_t landed = worker->landed();
