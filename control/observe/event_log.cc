@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "control/observe/event_log.h"
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdio>
+#include <mutex>
+
+#include "absl/strings/escaping.h"
+#include "absl/time/clock.h"
+
+namespace penstock {
+
+std::string Event::field(std::string_view key) const {
+  for (const auto& [name, value] : fields) {
+    if (name == key) return value;
+  }
+  return {};
+}
+
+std::string ToString(const Event& event) {
+  std::string line = event.name;
+  for (const auto& [key, value] : event.fields) {
+    const bool plain = !value.empty() && value.find_first_of(" \"=\n\t") == std::string::npos;
+    absl::StrAppend(&line, " ", key, "=",
+                    plain ? value : absl::StrCat("\"", absl::CEscape(value), "\""));
+  }
+  return line;
+}
+
+namespace {
+
+class ToStderr final : public EventLog {
+ public:
+  void Write(Event event) override {
+    const std::string line =
+        absl::StrCat(absl::FormatTime("%Y-%m-%dT%H:%M:%E6SZ", absl::Now(), absl::UTCTimeZone()),
+                     " ", ToString(event), "\n");
+    std::fwrite(line.data(), 1, line.size(), stderr);  // one call: lines stay whole
+  }
+};
+
+class Silent final : public EventLog {
+ public:
+  void Write(Event /*event*/) override {}
+};
+
+class Captured final : public CapturedEvents {
+ public:
+  void Write(Event event) override {
+    std::lock_guard lock(mu_);
+    events_.push_back(std::move(event));
+    changed_.notify_all();
+  }
+  std::vector<Event> All() const override {
+    std::lock_guard lock(mu_);
+    return events_;
+  }
+  Event WaitFor(std::string_view name, absl::Duration bound) const override {
+    std::unique_lock lock(mu_);
+    const Event* found = nullptr;
+    changed_.wait_for(lock, absl::ToChronoNanoseconds(bound), [&] {
+      for (const Event& event : events_) {
+        if (event.name == name) {
+          found = &event;
+          return true;
+        }
+      }
+      return false;
+    });
+    return found == nullptr ? Event{} : *found;
+  }
+
+ private:
+  mutable std::mutex mu_;
+  mutable std::condition_variable changed_;
+  std::vector<Event> events_;  // guarded by mu_
+};
+
+}  // namespace
+
+std::shared_ptr<EventLog> StderrEventLog() {
+  static auto* const log = new std::shared_ptr<EventLog>(std::make_shared<ToStderr>());
+  return *log;
+}
+
+std::shared_ptr<EventLog> SilentEventLog() {
+  return std::make_shared<Silent>();
+}
+
+std::shared_ptr<CapturedEvents> CapturedEvents::Make() {
+  return std::make_shared<Captured>();
+}
+
+}  // namespace penstock

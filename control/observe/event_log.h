@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// What happened, one line each, for people and their tools:
+//
+//   2026-11-21T17:33:31.123456Z lost worker=1f3a… reason="port refuses" partitions=3
+//
+// An event is logged once, where it is handled.
+#pragma once
+
+#include <initializer_list>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+
+namespace penstock {
+
+struct Event {
+  std::string name;  // "joined", "lost", "moved", "committed", "cut", …
+  std::vector<std::pair<std::string, std::string>> fields;
+
+  // The value of that field; empty if there is none.
+  std::string field(std::string_view key) const;
+};
+
+// `name key=value …`; values with spaces or quotes are quoted.
+std::string ToString(const Event& event);
+
+// Any thread.
+class EventLog {
+ public:
+  virtual ~EventLog() = default;
+  virtual void Write(Event event) = 0;
+};
+
+// One line per event with the time before it.
+std::shared_ptr<EventLog> StderrEventLog();
+std::shared_ptr<EventLog> SilentEventLog();
+
+// For tests: what was written, and a wait for what is to come.
+class CapturedEvents : public EventLog {
+ public:
+  static std::shared_ptr<CapturedEvents> Make();
+  virtual std::vector<Event> All() const = 0;
+  // The first event of that name, now or when it comes; nullptr-like empty event
+  // after `bound`.
+  virtual Event WaitFor(std::string_view name, absl::Duration bound) const = 0;
+};
+
+}  // namespace penstock

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "control/observe/text_server.h"
+
+#include <netdb.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <thread>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "penstock/status.h"
+
+namespace penstock {
+namespace {
+
+// An asker that says or takes nothing is dropped after this, so that it does not
+// keep others waiting.
+constexpr timeval kPatience = {.tv_sec = 2, .tv_usec = 0};
+constexpr size_t kMaxRequestBytes = 16 << 10;
+
+absl::StatusOr<int> Listen(const std::string& host, int port) {
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = AI_PASSIVE;
+  addrinfo* found = nullptr;
+  if (int error = getaddrinfo(host.c_str(), absl::StrCat(port).c_str(), &hints, &found)) {
+    return absl::InvalidArgumentError(absl::StrCat("host \"", host, "\": ", gai_strerror(error)));
+  }
+  const int fd = socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  const int on = 1;
+  setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+  const bool listening =
+      bind(fd, found->ai_addr, found->ai_addrlen) == 0 && listen(fd, SOMAXCONN) == 0;
+  const int error = errno;
+  freeaddrinfo(found);
+  if (listening) return fd;
+  close(fd);
+  return absl::UnavailableError(
+      absl::StrCat("cannot serve pages on ", host, ":", port, ": ", std::strerror(error)));
+}
+
+class Server final : public TextServer {
+ public:
+  Server(int listener, std::map<std::string, Page> pages)
+      : listener_(listener), stop_(eventfd(0, EFD_CLOEXEC)), pages_(std::move(pages)) {
+    sockaddr_storage address{};
+    socklen_t size = sizeof address;
+    getsockname(listener_, reinterpret_cast<sockaddr*>(&address), &size);
+    char port[NI_MAXSERV] = "0";
+    getnameinfo(reinterpret_cast<sockaddr*>(&address), size, nullptr, 0, port, sizeof port,
+                NI_NUMERICSERV);
+    port_ = std::atoi(port);
+    thread_ = std::thread([this] { Run(); });
+  }
+  ~Server() override {
+    eventfd_write(stop_, 1);
+    thread_.join();
+    close(listener_);
+    close(stop_);
+  }
+  int port() const override { return port_; }
+
+ private:
+  void Run() {
+    while (true) {
+      pollfd waits[] = {{listener_, POLLIN, 0}, {stop_, POLLIN, 0}};
+      if (poll(waits, 2, -1) < 0 && errno != EINTR) return;
+      if (waits[1].revents != 0) return;
+      if (waits[0].revents == 0) continue;
+      const int fd = accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC);
+      if (fd < 0) continue;
+      setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &kPatience, sizeof kPatience);
+      setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &kPatience, sizeof kPatience);
+      Serve(fd);
+      close(fd);
+    }
+  }
+
+  void Serve(int fd) {
+    std::string request;
+    char piece[1024];
+    while (request.find("\r\n\r\n") == std::string::npos && request.size() < kMaxRequestBytes) {
+      const ssize_t got = recv(fd, piece, sizeof piece, 0);
+      if (got <= 0) return;
+      request.append(piece, static_cast<size_t>(got));
+    }
+    std::string answer = Answer(request);
+    std::string_view left = answer;
+    while (!left.empty()) {
+      const ssize_t sent = send(fd, left.data(), left.size(), MSG_NOSIGNAL);
+      if (sent <= 0) return;
+      left.remove_prefix(static_cast<size_t>(sent));
+    }
+  }
+
+  std::string Answer(const std::string& request) const {
+    const size_t end = request.find(' ', 4);
+    if (request.rfind("GET ", 0) != 0 || end == std::string::npos) {
+      return Http("405 Method Not Allowed", "only GET\n");
+    }
+    auto page = pages_.find(request.substr(4, end - 4));
+    if (page != pages_.end()) return Http("200 OK", page->second());
+    std::string known;
+    for (const auto& [path, unused] : pages_) absl::StrAppend(&known, path, "\n");
+    return Http("404 Not Found", absl::StrCat("there is:\n", known));
+  }
+
+  static std::string Http(const char* status, const std::string& body) {
+    return absl::StrCat("HTTP/1.1 ", status, "\r\nContent-Type: text/plain; version=0.0.4\r\n",
+                        "Content-Length: ", body.size(), "\r\nConnection: close\r\n\r\n", body);
+  }
+
+  const int listener_;
+  const int stop_;
+  const std::map<std::string, Page> pages_;
+  int port_ = 0;
+  std::thread thread_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<TextServer>> TextServer::Start(const std::string& host, int port,
+                                                              std::map<std::string, Page> pages) {
+  ASSIGN_OR_RETURN(int listener, Listen(host, port));
+  return std::make_unique<Server>(listener, std::move(pages));
+}
+
+}  // namespace penstock
