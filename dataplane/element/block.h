@@ -94,8 +94,9 @@ class BlockLayout {
   BlockLayout() = default;
   // The layout of these leaves, with room for `extension_bytes` of extensions
   // (ExtensionBytes() of each, added up). InvalidArgument for a negative
-  // dimension, a rank above 255, more than 2^62 bytes, or strings and host-only
-  // parts of 4 GiB and more.
+  // dimension, a rank above 255 (ragged: kMaxRaggedRank), more than 2^60 values
+  // (dimensions of 0 aside, as in NumPy), or strings and host-only parts of
+  // 4 GiB and more.
   static absl::StatusOr<BlockLayout> Of(absl::Span<const LeafLayout> leaves,
                                         size_t extension_bytes = 0);
   // Of static specs only; the layout every element of `spec` has.
@@ -113,7 +114,7 @@ class BlockLayout {
   // Table and shapes, as every block of this layout has them behind its prefix.
   absl::InlinedVector<uint64_t, 24> image_;
   size_t leaf_count_ = 0;
-  size_t head_bytes_ = sizeof(HeadPrefix);
+  size_t head_bytes_ = AlignUp(sizeof(HeadPrefix), kBlockAlignment);
   size_t used_head_bytes_ = sizeof(HeadPrefix);  // before the padding and the extensions
   size_t extension_bytes_ = 0;
   size_t body_bytes_ = 0;

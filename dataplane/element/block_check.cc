@@ -39,12 +39,12 @@ class Checker {
     for (int64_t dim : dims_) {
       if (dim < 0) return BadLeaf(spec_, i, "a dimension is negative");
       empty = empty || dim == 0;
-    }
-    for (int64_t dim : dims_) {
-      if (empty) count = 0;
-      if (__builtin_mul_overflow(count, static_cast<uint64_t>(dim), &count) || count >> 60 != 0)
+      // Readers multiply all dimensions, so those beside a 0 must not overflow either.
+      if (dim != 0 &&
+          (__builtin_mul_overflow(count, static_cast<uint64_t>(dim), &count) || count >> 60 != 0))
         return BadLeaf(spec_, i, "its dimensions are beyond any memory");
     }
+    if (empty) count = 0;
     if (absl::Status data = CheckData(i, entry, count); !data.ok()) return data;
     return CheckShape(i, entry, wanted);
   }
@@ -65,6 +65,7 @@ class Checker {
   }
 
   static int PartsOf(const TensorSpec& wanted) {
+    if (wanted.kind == TensorSpec::Kind::kDense) return 0;
     return wanted.kind == TensorSpec::Kind::kSparse ? 2 : wanted.ragged_rank;
   }
 
@@ -131,7 +132,8 @@ class Checker {
   // the last one's to that of the flat values.
   absl::Status CheckRagged(size_t i, const PartEntry* parts, const TensorSpec& wanted) const {
     const int levels = wanted.ragged_rank;
-    if (levels > Tensor::kMaxRaggedRank || dims_.empty()) return BadLeaf(spec_, i, "its rank");
+    if (levels < 1 || levels > Tensor::kMaxRaggedRank || dims_.empty())
+      return BadLeaf(spec_, i, "its rank");
     if (wanted.shape.has_rank()) {
       if (wanted.shape.rank() != levels + static_cast<int>(dims_.size()))
         return NotAdmitted(i, "its rank");

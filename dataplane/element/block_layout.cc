@@ -15,6 +15,7 @@ static_assert(std::endian::native == std::endian::little,
               "blocks are little endian and read in place");
 
 constexpr size_t kMaxBytes = size_t{1} << 62;
+constexpr size_t kMaxCount = (size_t{1} << 60) - 1;  // of values: 16 B each are below 2^64
 constexpr size_t kMaxHeadBytes = std::numeric_limits<uint32_t>::max() - kBlockAlignment;
 
 // The product, or kMaxBytes if it is more.
@@ -24,21 +25,26 @@ size_t Times(size_t a, size_t b) {
   return std::min(product, kMaxBytes);
 }
 
+absl::Status TooLarge(size_t i, const char* what) {
+  return absl::InvalidArgumentError(
+      absl::StrCat("an element is too large at its leaf ", i, ": ", what));
+}
+
+// Dimensions of 0 count only at the end: the product of the others must be a
+// number, since readers multiply them one by one.
 absl::StatusOr<size_t> CountOf(const LeafLayout& leaf, size_t i) {
   size_t count = 1;
+  bool empty = false;
   for (int64_t dim : leaf.dims) {
     if (dim < 0) {
       return absl::InvalidArgumentError(
           absl::StrCat("leaf ", i, " of an element has the dimension ", dim));
     }
-    count = Times(count, static_cast<size_t>(dim));
+    empty = empty || dim == 0;
+    if (dim != 0) count = Times(count, static_cast<size_t>(dim));
   }
-  return count;
-}
-
-absl::Status TooLarge(size_t i, const char* what) {
-  return absl::InvalidArgumentError(
-      absl::StrCat("an element is too large at its leaf ", i, ": ", what));
+  if (count > kMaxCount) return TooLarge(i, "it has more than 2^60 values");
+  return empty ? 0 : count;
 }
 
 }  // namespace
@@ -63,7 +69,9 @@ absl::StatusOr<BlockLayout> BlockLayout::Of(absl::Span<const LeafLayout> leaves,
     if (leaf.dtype == DType::kInvalid) continue;  // left out: an entry of zeros
     absl::StatusOr<size_t> count = CountOf(leaf, i);
     if (!count.ok()) return count.status();
-    if (leaf.dims.size() > 255 || leaf.part_counts.size() > 255) return TooLarge(i, "its rank");
+    if (leaf.dims.size() > 255) return TooLarge(i, "its rank is above 255");
+    if (leaf.part_counts.size() > Tensor::kMaxRaggedRank)
+      return TooLarge(i, "it has more than 4 levels of rows");
     LeafEntry entry = {};
     entry.dtype = static_cast<uint8_t>(leaf.dtype);
     entry.kind = static_cast<uint8_t>(leaf.kind);

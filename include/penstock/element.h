@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "absl/status/statusor.h"
 #include "penstock/ids.h"
@@ -35,8 +36,16 @@ struct Identity {
 class Element {
  public:
   Element() = default;
-  Element(Element&&) = default;
-  Element& operator=(Element&&) = default;
+  Element(Element&& other) noexcept
+      : loan_(std::move(other.loan_)),
+        block_(std::exchange(other.block_, nullptr)),
+        spec_(std::move(other.spec_)) {}
+  Element& operator=(Element&& other) noexcept {
+    loan_ = std::move(other.loan_);
+    block_ = std::exchange(other.block_, nullptr);
+    spec_ = std::move(other.spec_);
+    return *this;
+  }
 
   // The element whose block starts at `block` inside the loan's bytes. The
   // block must have been written by BlockWriter or checked by CheckBlock

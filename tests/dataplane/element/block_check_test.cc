@@ -123,6 +123,7 @@ TEST(CheckBlock, RefusesDimensionsThatAreNotThoseOfTheData) {
   EXPECT_DAMAGE("data_bytes", block.dim("dense", 0) = 3);
   EXPECT_DAMAGE("beyond any memory", block.dim("dense", 0) = kHuge);
   EXPECT_DAMAGE("data_bytes", block.dim("empty", 0) = 1);
+  EXPECT_DAMAGE("beyond any memory", block.dim("empty", 1) = kHuge);
 }
 
 TEST(CheckBlock, RefusesStringsThatOverlapOrLeave) {

@@ -14,7 +14,6 @@
 namespace penstock {
 namespace {
 
-using testing::Each;
 using testing::ElementsAre;
 
 // A slot full of what an earlier element left behind.
@@ -55,6 +54,11 @@ TEST(BlockLayout, RefusesWhatNoMemoryHolds) {
         status_of({.dtype = kInt64, .dims = {huge, huge}}),
         status_of({.dtype = kString, .string_bytes = size_t{4} << 30}),
         status_of({.dtype = kString, .dims = {huge, huge}}),
+        status_of({.dtype = kInt8, .dims = {0, huge, huge}}),
+        status_of({.dtype = kInt8,
+        .kind = TensorSpec::Kind::kRagged,
+        .dims = {1},
+        .part_counts = {2, 2, 2, 2, 2}}),
         status_of({.dtype = kInt8, .dims = absl::InlinedVector<int64_t, 6>(256, 1)}),
         status_of({.dtype = kInt8,
         .kind = TensorSpec::Kind::kRagged,
@@ -66,10 +70,15 @@ TEST(BlockLayout, RefusesWhatNoMemoryHolds) {
 }
 
 TEST(BlockLayout, OfAnEmptyTensorWithAHugeDimensionIsSmall) {
-  const LeafLayout leaf = {.dtype = kInt64, .dims = {0, int64_t{1} << 40, int64_t{1} << 40}};
+  const LeafLayout leaf = {.dtype = kInt64, .dims = {0, int64_t{1} << 40}};
   const absl::StatusOr<BlockLayout> layout = BlockLayout::Of({leaf});
   ASSERT_TRUE(layout.ok()) << layout.status();
   EXPECT_EQ(layout->body_bytes(), 0u);
+}
+
+TEST(BlockLayout, MadeByDefaultIsThatOfNoLeaves) {
+  const Element element = std::move(*NewBlock(DefaultPool(), BlockLayout(), Spec())).Seal(Spec());
+  EXPECT_EQ(CheckBlock(element.block(), Spec()).value(), BlockLayout::Of({})->bytes());
 }
 
 TEST(BlockWriter, WritesWhatTheElementReads) {

@@ -87,6 +87,16 @@ TEST(Element, IsSharedWhileTwoHandlesReadIt) {
   EXPECT_FALSE(first.IsShared());
 }
 
+TEST(Element, ThatWasMovedFromIsFalse) {
+  Element first = SampleElement();
+  Element second = std::move(first);
+  EXPECT_FALSE(first);  // NOLINT: what it is, is the point
+  first = std::move(second);
+  EXPECT_FALSE(second);  // NOLINT
+  EXPECT_TRUE(first);
+  EXPECT_EQ(first.spec(), SampleSpec());
+}
+
 TEST(Element, IsWrittenInPlace) {
   Element element = SampleElement();
   element.mutable_data<float>(3)[0] = 9;
