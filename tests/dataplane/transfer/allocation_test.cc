@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the way of an element from one side to the other allocates, once it has
+// been gone a while.
+#include <atomic>
+
+#include "dataplane/memory/pool.h"
+#include "dataplane/transfer/transport.h"
+#include "gtest/gtest.h"
+#include "tests/dataplane/transfer/counted_new.h"
+
+namespace penstock::transfer {
+namespace {
+
+class Sender : public SendEvents {
+ public:
+  void OnCredits(Credits granted) override {
+    granted_.fetch_add(granted.count);
+    granted_.notify_all();
+  }
+  void OnLanded(int64_t count) override {
+    landed_.fetch_add(count);
+    landed_.notify_all();
+  }
+  void OnClosed(const absl::Status&, std::vector<Sent>) override {}
+  void AwaitGranted(int64_t count) { Await(granted_, count); }
+  void AwaitLanded(int64_t count) { Await(landed_, count); }
+  std::shared_ptr<SendLink> link;
+
+ private:
+  static void Await(std::atomic<int64_t>& number, int64_t count) {
+    for (int64_t seen; (seen = number.load()) < count;) number.wait(seen);
+  }
+  std::atomic<int64_t> granted_{0};
+  std::atomic<int64_t> landed_{0};
+};
+
+class Receiver : public ReceiveEvents {
+ public:
+  void OnElement(Element) override {}
+  void OnError(const Identity&, const absl::Status&) override {}
+  void OnRecalled(Credits) override {}
+  void OnClosed(const absl::Status&) override {}
+};
+
+class AllocationTest : public testing::TestWithParam<std::string> {
+ protected:
+  // Allocations for each of `count` elements of `bytes`, after as many others.
+  double PerElement(int64_t count, int64_t bytes) {
+    Transport& transport = **FindTransport(GetParam());
+    auto sender = std::make_shared<Sender>();
+    auto listener = transport.Listen(
+        {},
+        [&](const Hello&,
+            std::shared_ptr<SendLink> link) -> absl::StatusOr<std::shared_ptr<SendEvents>> {
+          sender->link = std::move(link);
+          return sender;
+        });
+    DialOptions options;
+    options.spec = Dense(kUInt8, {kUnknownDim});
+    options.pool = pool_.get();
+    auto link = transport.Dial((*listener)->address(), options, std::make_shared<Receiver>());
+    std::vector<uint8_t> values(bytes);
+    const int64_t dims[] = {bytes};
+    std::vector<Element> elements;
+    for (int64_t i = 0; i < 2 * count; ++i) {
+      elements.push_back(
+          *MakeElement(DefaultPool(), {Tensor(kUInt8, dims, values.data())}, options.spec));
+    }
+    int64_t before = 0;
+    for (int64_t i = 0; i < 2 * count; ++i) {
+      if (i == count) {
+        before = Allocations();
+        segments_before_ = pool_->counters().segments_allocated;
+      }
+      (*link)->Grant({1});
+      sender->AwaitGranted(i + 1);
+      EXPECT_TRUE(sender->link->Send(std::move(elements[i])).ok());
+      sender->link->Flush();
+      sender->AwaitLanded(i + 1);
+    }
+    const int64_t made = Allocations() - before;
+    segments_after_ = pool_->counters().segments_allocated;
+    link->reset();
+    sender->link.reset();
+    return static_cast<double>(made) / static_cast<double>(count);
+  }
+
+  std::shared_ptr<Pool> pool_ = Pool::Create();
+  int64_t segments_before_ = 0;
+  int64_t segments_after_ = 0;
+};
+
+TEST_P(AllocationTest, ASteadyStateMakesNoSegments) {
+  PerElement(100, 1 << 20);
+  EXPECT_EQ(segments_before_, segments_after_);
+}
+
+TEST_P(AllocationTest, AllocationsDoNotGrowWithTheElement) {
+  const double small = PerElement(200, 100);
+  const double large = PerElement(200, 1 << 20);
+  if (GetParam() == "local") {
+    EXPECT_EQ(small, 0);
+    EXPECT_EQ(large, 0);
+  } else {  // gRPC's own among them
+    EXPECT_LE(small, 40);
+    EXPECT_LE(large, 40);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, AllocationTest, testing::ValuesIn(TransportNames()));
+
+}  // namespace
+}  // namespace penstock::transfer

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+// Counts every operator new of a program that links counted_new.cc.
+#pragma once
+
+#include <cstdint>
+
+namespace penstock::transfer {
+
+// Since the program began, of all threads.
+int64_t Allocations();
+
+}  // namespace penstock::transfer
