@@ -294,6 +294,7 @@ bool State::IsOver(const JobRecord& job) const {
 int32_t State::PartitionsOn(WorkerId worker) const {
   int32_t count = 0;
   for (const auto& [id, iteration] : iterations) {
+    if (iteration.failure.has_value() || jobs.at(iteration.job).cancelled) continue;
     for (const protocol::PartitionRecord& partition : iteration.record.partitions) {
       count += partition.worker == worker ? 1 : 0;
     }

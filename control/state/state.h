@@ -194,7 +194,7 @@ struct State {
   // Nothing more can be read from it: cancelled, failed, or all its iterations
   // finished (at least one was begun).
   bool IsOver(const JobRecord& job) const;
-  // How many partitions this worker has, over all iterations.
+  // How many partitions this worker has, over all iterations that go on.
   int32_t PartitionsOn(WorkerId worker) const;
 };
 

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// Who has not been heard for too long. A value without a clock; times are given.
+#pragma once
+
+#include <algorithm>
+#include <map>
+#include <vector>
+
+#include "absl/time/time.h"
+
+namespace penstock::control {
+
+template <class Key>
+class Leases {
+ public:
+  void Heard(const Key& key, absl::Time now) { heard_[key] = now; }
+  void Forget(const Key& key) { heard_.erase(key); }
+  bool Knows(const Key& key) const { return heard_.count(key) > 0; }
+  // Zero for one that is not known.
+  absl::Duration SilentFor(const Key& key, absl::Time now) const {
+    auto found = heard_.find(key);
+    return found == heard_.end() ? absl::ZeroDuration() : now - found->second;
+  }
+
+  // Those that are silent for `timeout` or longer; they stay until forgotten.
+  std::vector<Key> Expired(absl::Time now, absl::Duration timeout) const {
+    std::vector<Key> expired;
+    for (const auto& [key, heard] : heard_) {
+      if (now - heard >= timeout) expired.push_back(key);
+    }
+    return expired;
+  }
+
+  // The holder itself did nothing until `to` (it was stopped, or its machine
+  // was): nobody could be heard meanwhile, so all clocks start anew.
+  void HolderStalled(absl::Time to) {
+    for (auto& [key, heard] : heard_) heard = std::max(heard, to);
+  }
+
+ private:
+  std::map<Key, absl::Time> heard_;
+};
+
+}  // namespace penstock::control

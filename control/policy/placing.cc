@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "control/policy/placing.h"
+
+#include <algorithm>
+#include <limits>
+#include <tuple>
+
+namespace penstock::control {
+namespace {
+
+int64_t PartitionsOf(const IterationState& iteration, WorkerId worker) {
+  return std::count_if(iteration.record.partitions.begin(), iteration.record.partitions.end(),
+                       [&](const auto& partition) { return partition.worker == worker; });
+}
+
+int64_t Permits(const State& state, WorkerId worker) {
+  const WorkerRecord* record = state.FindWorker(worker);
+  return record == nullptr ? 0 : std::max<int64_t>(record->permits, 1);
+}
+
+// Splits of the newest repetition that nobody has yet, of the provider that has
+// most; more than anyone wants if a repetition was not begun.
+int64_t SplitsLeft(const JobRecord& job, const IterationState& iteration) {
+  int64_t most = 0;
+  for (size_t p = 0; p < job.dataset->summary.plan.size(); ++p) {
+    const int64_t count = job.dataset->summary.plan[p].count;
+    const auto provider = static_cast<int32_t>(p);
+    auto after = iteration.handed_out.lower_bound({provider + 1, INT64_MIN});
+    const bool begun =
+        after != iteration.handed_out.begin() && std::prev(after)->first.provider == provider;
+    most = std::max(most, begun ? count - std::prev(after)->second : count);
+  }
+  return most;
+}
+
+}  // namespace
+
+int64_t PartitionsToOpen(const State& state, const IterationState& iteration,
+                         absl::Span<const WorkerId> usable) {
+  const auto there = static_cast<int64_t>(iteration.record.partitions.size());
+  const int64_t at_least = there == 0 ? 1 : 0;
+  const JobRecord* job = state.FindJob(iteration.job);
+  if (job->mode != ShardingPolicy::kDynamic) {
+    return std::max(at_least, static_cast<int64_t>(usable.size()) - there);
+  }
+  int64_t permits = 0;
+  for (WorkerId worker : usable) permits += Permits(state, worker);
+  return std::max(at_least, std::min(permits - there, SplitsLeft(*job, iteration)));
+}
+
+WorkerId ChooseWorker(const State& state, const IterationState& iteration,
+                      absl::Span<const WorkerId> usable, absl::Span<const WorkerId> avoid) {
+  // (to be avoided, this iteration's per permit, all per permit)
+  using Cost = std::tuple<bool, double, double>;
+  Cost least{true, std::numeric_limits<double>::infinity(), 0};
+  WorkerId chosen;
+  for (WorkerId worker : usable) {
+    const auto permits = static_cast<double>(Permits(state, worker));
+    const Cost cost{std::find(avoid.begin(), avoid.end(), worker) != avoid.end(),
+                    static_cast<double>(PartitionsOf(iteration, worker)) / permits,
+                    static_cast<double>(state.PartitionsOn(worker)) / permits};
+    if (!chosen || cost < least) {
+      least = cost;
+      chosen = worker;
+    }
+  }
+  return chosen;
+}
+
+std::vector<PartitionId> PartitionsToRelieve(const State& state, const IterationState& iteration,
+                                             const protocol::Desk& desk,
+                                             absl::Span<const WorkerId> usable) {
+  const auto& partitions = iteration.record.partitions;
+  if (std::any_of(partitions.begin(), partitions.end(),
+                  [](const auto& partition) { return partition.collecting(); })) {
+    return {};
+  }
+  int64_t free = 0;
+  std::map<WorkerId, int64_t> excess;
+  for (WorkerId worker : usable) {
+    const int64_t spare = Permits(state, worker) - PartitionsOf(iteration, worker);
+    free += std::max<int64_t>(spare, 0);
+    excess[worker] = -spare;
+  }
+  std::vector<PartitionId> relieved;
+  for (size_t p = 0; p < partitions.size() && free > 0; ++p) {
+    auto over = excess.find(partitions[p].worker);
+    if (over == excess.end() || over->second <= 0 || desk.partitions[p].ended) continue;
+    relieved.push_back(PartitionId(p + 1));
+    --over->second;
+    --free;
+  }
+  return relieved;
+}
+
+}  // namespace penstock::control

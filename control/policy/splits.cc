@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "control/policy/splits.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "penstock/check.h"
+
+namespace penstock::control {
+namespace {
+
+// A step of SplitMix64 (Steele, Lea, Flood 2014).
+uint64_t Mix(uint64_t x) {
+  x += 0x9e3779b97f4a7c15;
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111eb;
+  return x ^ (x >> 31);
+}
+
+// Half as many bits as hold every number below `count`, rounded up, at least 1.
+int HalfBits(int64_t count) {
+  int bits = 1;
+  while (bits < 63 && (int64_t{1} << bits) < count) ++bits;
+  return (bits + 1) / 2;
+}
+
+// Enough for a permutation without visible order (Luby, Rackoff: four make it
+// indistinguishable from a random one if the rounds' functions are).
+constexpr int kRounds = 6;
+
+}  // namespace
+
+int64_t PermutedSplit(uint64_t key, int64_t count, int64_t k) {
+  PENSTOCK_CHECK(k >= 0 && k < count);
+  const int half = HalfBits(count);
+  const uint64_t mask = (uint64_t{1} << half) - 1;
+  uint64_t x = static_cast<uint64_t>(k);
+  // A Feistel network permutes a power of two; walking on from what lies outside
+  // [0, count) comes back inside, and stays a permutation.
+  do {
+    uint64_t left = x >> half;
+    uint64_t right = x & mask;
+    for (int round = 0; round < kRounds; ++round) {
+      const uint64_t next = left ^ (Mix(key ^ Mix(right + (uint64_t{1} << 40) * round)) & mask);
+      left = right;
+      right = next;
+    }
+    x = (left << half) | right;
+  } while (x >= static_cast<uint64_t>(count));
+  return static_cast<int64_t>(x);
+}
+
+uint64_t PermutationKey(uint64_t seed, int64_t iteration_repetition, ProviderKey provider) {
+  uint64_t key = Mix(seed);
+  key = Mix(key ^ static_cast<uint64_t>(iteration_repetition));
+  key = Mix(key ^ static_cast<uint64_t>(provider.repetition));
+  return Mix(key ^ static_cast<uint64_t>(provider.provider));
+}
+
+int64_t SplitBlock(int64_t wanted, int64_t remaining, int64_t partitions) {
+  const int64_t fair = remaining / (2 * std::max<int64_t>(partitions, 1));
+  return std::min({std::max<int64_t>(wanted, 1), std::max<int64_t>(fair, 1), remaining});
+}
+
+absl::StatusOr<SplitDecision> DecideSplits(const JobRecord& job, const IterationState& iteration,
+                                           const SplitRequest& request) {
+  const std::vector<SplitProvider>& plan = job.dataset->summary.plan;
+  if (request.provider < 0 || static_cast<size_t>(request.provider) >= plan.size()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the dataset has ", plan.size(), " split providers, none is number ", request.provider));
+  }
+  const ProviderKey key{request.provider, request.repetition};
+  const PartitionSplits& splits = iteration.splits[request.of.partition.value() - 1];
+  auto found = splits.given.find(key);
+  const SplitRun none;
+  const SplitRun& given = found == splits.given.end() ? none : found->second;
+  const int64_t end = given.first_ordinal + static_cast<int64_t>(given.numbers.size());
+  if (request.first_ordinal < given.first_ordinal || request.first_ordinal > end) {
+    return absl::OutOfRangeError(absl::StrCat("split ", request.first_ordinal, " of provider ",
+                                              request.provider, " was asked for, ",
+                                              given.first_ordinal, " to ", end, " may be"));
+  }
+
+  SplitDecision decision;
+  decision.answer = {.provider = request.provider,
+                     .repetition = request.repetition,
+                     .first_ordinal = request.first_ordinal};
+  if (request.first_ordinal < end || given.no_more) {  // it asks again
+    decision.answer.numbers.assign(
+        given.numbers.begin() + (request.first_ordinal - given.first_ordinal), given.numbers.end());
+    decision.answer.no_more = given.no_more;
+    return decision;
+  }
+
+  const SplitProvider& provider = plan[static_cast<size_t>(request.provider)];
+  auto handed = iteration.handed_out.find(key);
+  const int64_t next = handed == iteration.handed_out.end() ? 0 : handed->second;
+  const int64_t remaining = provider.count - next;
+  const int64_t block =
+      SplitBlock(request.wanted, remaining, static_cast<int64_t>(iteration.splits.size()));
+  const uint64_t permutation =
+      PermutationKey(provider.seed.value_or(job.seed), iteration.repetition, key);
+  for (int64_t k = next; k < next + block; ++k) {
+    decision.answer.numbers.push_back(
+        provider.shuffled ? PermutedSplit(permutation, provider.count, k) : k);
+  }
+  decision.answer.no_more = block == remaining;
+  decision.given = SplitsGiven{{iteration.id, request.of.partition}, decision.answer};
+  return decision;
+}
+
+}  // namespace penstock::control
