@@ -2,13 +2,16 @@
 // The interpreter: operations in their order, each value's view in a table. A
 // value that is a result is made where the sink says, so that the batch's row is
 // written once.
-#include <algorithm>
+#include <map>
 #include <memory>
+#include <set>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "dataplane/dataset/expr/arena.h"
+#include "dataplane/dataset/expr/jpeg_chain.h"
 #include "dataplane/dataset/expr/op_registry.h"
 #include "dataplane/dataset/expr/op_run.h"
 #include "dataplane/dataset/function.h"
@@ -49,9 +52,22 @@ class Interpreter final : public BoundFunction {
         handed_.push_back({i, value});
       }
     }
+    // A chain runs where its last operation stands.
+    std::map<size_t, const JpegChain*> ends;
+    std::set<size_t> inside;
+    const std::vector<JpegChain> chains = FindJpegChains(*def_);
+    for (const JpegChain& chain : chains) {
+      ends[chain.back()] = &chain;
+      inside.insert(chain.begin(), chain.end() - 1);
+    }
     uint32_t next = static_cast<uint32_t>(inputs.size());
-    for (const OpDef& op : def_->ops) {
-      RETURN_IF_ERROR(AddStep(op, next));
+    for (size_t i = 0; i < def_->ops.size(); ++i) {
+      const OpDef& op = def_->ops[i];
+      if (const auto end = ends.find(i); end != ends.end()) {
+        AddChain(*end->second, next);
+      } else if (!inside.contains(i)) {
+        RETURN_IF_ERROR(AddStep(op, next));
+      }
       next += static_cast<uint32_t>(op.outputs.size());
     }
     return absl::OkStatus();
@@ -91,6 +107,24 @@ class Interpreter final : public BoundFunction {
       return absl::Status(kernel.status().code(),
                           absl::StrCat(op.op, ": ", kernel.status().message()));
     step.kernel = *std::move(kernel);
+    AddOutputs(step, op, first_output);
+    steps_.push_back(std::move(step));
+    return absl::OkStatus();
+  }
+
+  void AddChain(const JpegChain& chain, uint32_t first_output) {
+    Step step;
+    for (size_t place : chain) {
+      if (!step.name.empty()) step.name += "+";
+      step.name += def_->ops[place].op;
+    }
+    step.inputs = def_->ops[chain.front()].inputs;
+    step.kernel = MakeJpegChain(*def_, chain);
+    AddOutputs(step, def_->ops[chain.back()], first_output);
+    steps_.push_back(std::move(step));
+  }
+
+  void AddOutputs(Step& step, const OpDef& op, uint32_t first_output) {
     for (size_t i = 0; i < op.outputs.size(); ++i) {
       const uint32_t value = first_output + static_cast<uint32_t>(i);
       step.outputs.push_back({.value = value,
@@ -98,8 +132,6 @@ class Interpreter final : public BoundFunction {
                               .spec = &specs_[value],
                               .results = results_of_[value]});
     }
-    steps_.push_back(std::move(step));
-    return absl::OkStatus();
   }
 
   absl::Status CheckInputs(absl::Span<const Tensor> inputs) const {

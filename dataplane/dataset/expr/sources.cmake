@@ -5,8 +5,13 @@ set(PENSTOCK_DATASET_EXPR
   expr/attr_check.cc
   expr/bound_function.cc
   expr/broadcast.cc
+  expr/example_wire.cc
   expr/expr.cc
   expr/expr_functions.cc
+  expr/image_steps.cc
+  expr/jpeg_chain.cc
+  expr/jpeg_decoder.cc
+  expr/map_chain.cc
   expr/op_registry.cc
   expr/op_run.cc
   expr/ops_arithmetic.cc
@@ -14,10 +19,13 @@ set(PENSTOCK_DATASET_EXPR
   expr/ops_cast.cc
   expr/ops_compare.cc
   expr/ops_constant.cc
+  expr/ops_example.cc
+  expr/ops_image.cc
   expr/ops_reduce.cc
   expr/ops_select.cc
   expr/ops_shape.cc
   expr/ops_string.cc
   expr/random.cc
+  expr/resize.cc
   expr/trace.cc
 )

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "dataplane/dataset/expr/node.h"
+#include "penstock/map.h"
+#include "penstock/status.h"
+
+namespace penstock {
+namespace {
+
+// The same decoding with that scaling; other Exprs as they are.
+Expr WithScalingOf(const Expr& image, JpegScaling scaling) {
+  const auto& maker = image.node()->maker;
+  if (maker == nullptr || maker->op != "DecodeJpegImage") return image;
+  Attrs attrs = maker->attrs;
+  attrs["scaling"] = static_cast<int64_t>(scaling);
+  return Apply1("DecodeJpegImage", std::move(attrs), maker->inputs);
+}
+
+}  // namespace
+
+MapChain::MapChain(std::string key, Step first) : key_(std::move(key)), steps_{std::move(first)} {}
+
+MapChain MapChain::Then(Step step) const {
+  MapChain longer = *this;
+  longer.steps_.push_back(std::move(step));
+  return longer;
+}
+MapChain MapChain::Resize(int64_t height, int64_t width) const {
+  return Then([=](const Expr& x) { return penstock::Resize(x, height, width); });
+}
+MapChain MapChain::CenterCrop(int64_t height, int64_t width) const {
+  return Then([=](const Expr& x) { return penstock::CenterCrop(x, height, width); });
+}
+MapChain MapChain::RandomResizedCrop(int64_t height, int64_t width, double min_area,
+                                     double max_area) const {
+  return Then([=](const Expr& x) {
+    return penstock::RandomResizedCrop(x, height, width, min_area, max_area);
+  });
+}
+MapChain MapChain::RandomFlip(double probability) const {
+  return Then([=](const Expr& x) { return penstock::RandomFlip(x, probability); });
+}
+MapChain MapChain::Normalize(std::vector<float> mean, std::vector<float> std) const {
+  return Then([mean = std::move(mean), std = std::move(std)](const Expr& x) {
+    return penstock::Normalize(x, mean, std);
+  });
+}
+MapChain MapChain::Cast(DType dtype) const {
+  return Then([=](const Expr& x) { return penstock::Cast(x, dtype); });
+}
+MapChain MapChain::Reshape(std::vector<int64_t> dims) const {
+  return Then([dims = std::move(dims)](const Expr& x) { return penstock::Reshape(x, dims); });
+}
+MapChain MapChain::WithScaling(JpegScaling scaling) const {
+  MapChain scaled = *this;
+  scaled.scaling_ = scaling;
+  return scaled;
+}
+
+Expr MapChain::operator()(const Expr& element) const {
+  Expr x = key_.empty() ? element : element[key_];
+  for (const Step& step : steps_) {
+    if (!x.status().ok()) return x;
+    x = step(x);
+    if (scaling_ != JpegScaling::kExact && x.status().ok()) x = WithScalingOf(x, scaling_);
+  }
+  if (key_.empty() || !x.status().ok()) return x;
+  std::vector<std::pair<std::string, Expr>> members;
+  for (size_t i = 0; i < element.spec().size(); ++i) {
+    std::string key(element.spec().key(i));
+    Expr member = key == key_ ? x : element[key];
+    members.emplace_back(std::move(key), std::move(member));
+  }
+  return Struct(std::move(members));
+}
+
+MapChain DecodeJpeg(std::string key, int channels) {
+  return MapChain(std::move(key), [=](const Expr& x) { return DecodeJpegImage(x, channels); });
+}
+MapChain DecodeRaw(std::string key, DType dtype, std::vector<int64_t> dims) {
+  return MapChain(std::move(key), [dtype, dims = std::move(dims)](const Expr& x) {
+    return DecodeRaw(x, dtype, dims);
+  });
+}
+MapChain Cast(std::string key, DType dtype) {
+  return MapChain(std::move(key), [=](const Expr& x) { return Cast(x, dtype); });
+}
+MapChain Normalize(std::string key, std::vector<float> mean, std::vector<float> std) {
+  return MapChain(std::move(key), [mean = std::move(mean), std = std::move(std)](const Expr& x) {
+    return Normalize(x, mean, std);
+  });
+}
+MapChain Reshape(std::string key, std::vector<int64_t> dims) {
+  return MapChain(std::move(key),
+                  [dims = std::move(dims)](const Expr& x) { return Reshape(x, dims); });
+}
+
+}  // namespace penstock

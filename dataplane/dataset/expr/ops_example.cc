@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+// ParseExample: features of a tf.train.Example as tensors, in place.
+#include <cstring>
+#include <limits>
+#include <memory>
+#include <utility>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/strings/str_cat.h"
+#include "dataplane/dataset/expr/broadcast.h"
+#include "dataplane/dataset/expr/example_wire.h"
+#include "dataplane/dataset/expr/node.h"
+#include "dataplane/dataset/expr/numeric.h"
+#include "dataplane/dataset/expr/op_registry.h"
+#include "penstock/map.h"
+#include "penstock/status.h"
+
+namespace penstock {
+namespace {
+
+using Kind = WireFeature::Kind;
+
+// The kind of list that holds values of a dtype; kNone for those that none does.
+Kind KindOf(DType dtype) {
+  if (dtype == kString) return Kind::kBytes;
+  if (dtype == kFloat32) return Kind::kFloats;
+  if (dtype == kBool || IsInteger(dtype)) return Kind::kInts;
+  return Kind::kNone;
+}
+
+const char* NameOf(Kind kind) {
+  switch (kind) {
+    case Kind::kBytes:
+      return "bytes_list";
+    case Kind::kFloats:
+      return "float_list";
+    case Kind::kInts:
+      return "int64_list";
+    case Kind::kNone:
+      break;
+  }
+  return "empty feature";
+}
+
+absl::StatusOr<std::vector<TensorSpec>> Infer(const Attrs& attrs, InputSpecs inputs) {
+  if (inputs[0].dtype != kString || inputs[0].shape != Shape())
+    return absl::InvalidArgumentError(
+        absl::StrCat("argument 0 is ", inputs[0].ToString(), ", not a scalar string"));
+  const Spec& features = Get<Spec>(attrs, "features");
+  if (features.kind() != Spec::Kind::kDict)
+    return absl::InvalidArgumentError("features is not a dict");
+  std::vector<TensorSpec> outputs;
+  for (size_t i = 0; i < features.size(); ++i) {
+    const std::string name(features.key(i));
+    if (features.member(i).kind() != Spec::Kind::kLeaf)
+      return absl::InvalidArgumentError(absl::StrCat("feature '", name, "' is a nest"));
+    const TensorSpec& spec = features.member(i).leaf();
+    const bool fits = spec.kind == TensorSpec::Kind::kDense && !spec.optional &&
+                      spec.shape.has_rank() && KindOf(spec.dtype) != Kind::kNone;
+    if (!fits) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "feature '", name, "' is ", spec.ToString(),
+          "; features are dense tensors of string, float32, bool or integers, with a rank"));
+    }
+    Dims dims(spec.shape.dims().begin(), spec.shape.dims().end());
+    for (size_t d = 0; d < dims.size(); ++d) {
+      if (dims[d] == kUnknownDim && d > 0)
+        return absl::InvalidArgumentError(
+            absl::StrCat("feature '", name, "': only the first dimension may be unknown"));
+      if (dims[d] == kUnknownDim) dims[d] = 1;
+    }
+    RETURN_IF_ERROR(CountOf(dims, spec.dtype == kString ? kUInt64 : spec.dtype).status());
+    outputs.push_back(spec);
+  }
+  return outputs;
+}
+
+// What one call keeps of the wanted features, by their place in the spec.
+struct Wanted {
+  std::string name;
+  TensorSpec spec;
+};
+struct Parser {
+  std::vector<Wanted> wanted;
+  absl::flat_hash_map<std::string, size_t> place_of;
+};
+
+// The dims of a feature of `count` values.
+absl::StatusOr<Dims> DimsFor(const TensorSpec& spec, int64_t count) {
+  Dims dims(spec.shape.dims().begin(), spec.shape.dims().end());
+  int64_t row = 1;
+  for (size_t d = 1; d < dims.size(); ++d) row *= dims[d];
+  int64_t& first = dims.empty() ? row : dims[0];
+  if (!dims.empty() && first == kUnknownDim) first = row == 0 ? 0 : count / row;
+  if ((dims.empty() ? 1 : first * row) != count) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("has ", count, " values; ", spec.ToString(), " does not hold as many"));
+  }
+  return dims;
+}
+
+absl::Status PlaceBytes(OpRun& run, size_t i, const WireFeature& feature, const TensorSpec& spec) {
+  absl::InlinedVector<std::string_view, 4> values;
+  RETURN_IF_ERROR(ForEachBytes(feature, [&](std::string_view value) { values.push_back(value); }));
+  ASSIGN_OR_RETURN(const Dims dims, DimsFor(spec, static_cast<int64_t>(values.size())));
+  return run.Strings(i, dims, [&](int64_t n) { return values[n]; });
+}
+
+absl::Status PlaceFloats(OpRun& run, size_t i, const WireFeature& feature, const TensorSpec& spec) {
+  int64_t count = 0;
+  RETURN_IF_ERROR(ForEachFloat(feature, [&](float) { ++count; }));
+  ASSIGN_OR_RETURN(const Dims dims, DimsFor(spec, count));
+  ASSIGN_OR_RETURN(float* out, run.PlaceAs<float>(i, dims));
+  return ForEachFloat(feature, [&](float value) { *out++ = value; });
+}
+
+absl::Status PlaceInts(OpRun& run, size_t i, const WireFeature& feature, const TensorSpec& spec) {
+  int64_t count = 0;
+  RETURN_IF_ERROR(ForEachInt(feature, [&](int64_t) { ++count; }));
+  ASSIGN_OR_RETURN(const Dims dims, DimsFor(spec, count));
+  if (spec.dtype == kBool) {
+    ASSIGN_OR_RETURN(uint8_t * out, run.PlaceAs<uint8_t>(i, dims));
+    return ForEachInt(feature, [&](int64_t value) { *out++ = value != 0; });
+  }
+  return ForInteger(spec.dtype, [&]<class T>() -> absl::Status {
+    ASSIGN_OR_RETURN(T * out, run.PlaceAs<T>(i, dims));
+    absl::Status status;
+    RETURN_IF_ERROR(ForEachInt(feature, [&](int64_t value) {
+      if (!std::in_range<T>(value) && status.ok())
+        status = absl::InvalidArgumentError(
+            absl::StrCat("holds ", value, ", which is no ", Name(spec.dtype)));
+      *out++ = static_cast<T>(value);
+    }));
+    return status;
+  });
+}
+
+absl::Status PlaceFeature(OpRun& run, size_t i, std::string_view bytes, const TensorSpec& spec) {
+  ASSIGN_OR_RETURN(const WireFeature feature, ReadFeature(bytes));
+  const Kind kind = KindOf(spec.dtype);
+  if (feature.kind != kind) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("is a ", NameOf(feature.kind), ", not a ", NameOf(kind)));
+  }
+  switch (kind) {
+    case Kind::kBytes:
+      return PlaceBytes(run, i, feature, spec);
+    case Kind::kFloats:
+      return PlaceFloats(run, i, feature, spec);
+    default:
+      return PlaceInts(run, i, feature, spec);
+  }
+}
+
+absl::Status Parse(const Parser& parser, OpRun& run) {
+  absl::InlinedVector<std::string_view, 8> found(parser.wanted.size());
+  absl::InlinedVector<bool, 8> is_there(parser.wanted.size(), false);
+  RETURN_IF_ERROR(
+      ForEachFeature(run.input(0).string(), [&](std::string_view name, std::string_view value) {
+        const auto place = parser.place_of.find(absl::string_view(name.data(), name.size()));
+        if (place == parser.place_of.end()) return;
+        found[place->second] = value;
+        is_there[place->second] = true;
+      }));
+  for (size_t i = 0; i < parser.wanted.size(); ++i) {
+    const Wanted& wanted = parser.wanted[i];
+    if (!is_there[i])
+      return absl::InvalidArgumentError(absl::StrCat("feature '", wanted.name, "' is missing"));
+    const absl::Status placed = PlaceFeature(run, i, found[i], wanted.spec);
+    if (!placed.ok())
+      return absl::Status(placed.code(),
+                          absl::StrCat("feature '", wanted.name, "' ", placed.message()));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Kernel> Make(const OpDef& def, InputSpecs) {
+  auto parser = std::make_shared<Parser>();
+  const Spec& features = Get<Spec>(def.attrs, "features");
+  for (size_t i = 0; i < features.size(); ++i) {
+    parser->wanted.push_back({std::string(features.key(i)), features.member(i).leaf()});
+    parser->place_of[parser->wanted[i].name] = i;
+  }
+  return Kernel([parser](OpRun& run) { return Parse(*parser, run); });
+}
+
+}  // namespace
+
+std::vector<OpRow> ExampleOps() {
+  return {{.name = "ParseExample",
+           .attrs = {{"features", kAttrIndex<Spec>}},
+           .infer = Infer,
+           .make = Make}};
+}
+
+Expr ParseExampleProto(const Expr& serialized,
+                       std::vector<std::pair<std::string, TensorSpec>> features) {
+  std::vector<std::pair<std::string, Spec>> members;
+  for (auto& [name, spec] : features) members.emplace_back(std::move(name), std::move(spec));
+  const Spec spec = Spec::Dict(std::move(members));
+  std::vector<Expr> outputs = Apply("ParseExample", {{"features", spec}}, {serialized});
+  if (outputs.size() == 1 && !outputs[0].status().ok()) return outputs[0];
+  return NestOf(spec, std::move(outputs));
+}
+
+}  // namespace penstock
