@@ -43,6 +43,8 @@ class BuildSite {
   absl::StatusOr<std::unique_ptr<NodeIterator>> BuildInput(size_t i) const {
     return InputSite(i).Build();
   }
+  // Where input `i` will be built, for a node that does its input's work too.
+  BuildSite InputSite(size_t i) const;
   // Options: the same for all below, with so many threads.
   BuildSite WithThreads(int threads) const {
     BuildSite site = *this;
@@ -84,7 +86,6 @@ class BuildSite {
   struct Shared;  // what is bound, for all sites of one running dataset
 
   BuildSite() = default;
-  BuildSite InputSite(size_t i) const;
 
   NodePtr node_;
   const RunContext* run_ = nullptr;

@@ -3,6 +3,13 @@
 
 namespace penstock {
 
-std::vector<NodeKind> TransformKinds() { return {}; }
+std::vector<NodeKind> TransformKinds() {
+  return {
+      BatchKind(),    ConcatenateKind(), EnumerateKind(), FilterKind(),
+      FlatMapKind(),  InterleaveKind(),  MapKind(),       OptionsKind(),
+      PrefetchKind(), RaggedBatchKind(), RepeatKind(),    ShardKind(),
+      ShuffleKind(),  SkipKind(),        TakeKind(),      ZipKind(),
+  };
+}
 
 }  // namespace penstock

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// The kinds of nodes this folder defines: a new transform is a file of its own,
+// a line here and a row in kinds.cc.
 #pragma once
 
 #include <vector>
@@ -7,7 +9,23 @@
 
 namespace penstock {
 
-// The kinds of nodes this folder defines.
 std::vector<NodeKind> TransformKinds();
+
+NodeKind BatchKind();
+NodeKind ConcatenateKind();
+NodeKind EnumerateKind();
+NodeKind FilterKind();
+NodeKind FlatMapKind();
+NodeKind InterleaveKind();
+NodeKind MapKind();
+NodeKind OptionsKind();
+NodeKind PrefetchKind();
+NodeKind RaggedBatchKind();
+NodeKind RepeatKind();
+NodeKind ShardKind();
+NodeKind ShuffleKind();
+NodeKind SkipKind();
+NodeKind TakeKind();
+NodeKind ZipKind();
 
 }  // namespace penstock

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dataplane/dataset/transforms/decides_by_value.h"
+
+#include "absl/strings/str_cat.h"
+
+namespace penstock {
+
+absl::Status CheckDeterministic(const FunctionDef& function, std::string_view argument) {
+  if (function.deterministic) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      std::string(argument),
+      " calls a function that is registered as not deterministic, and its result decides which ",
+      "elements follow; register it as deterministic, or do not decide by it"));
+}
+
+absl::Status CheckDeterministic(const Dataset::Node& input) {
+  absl::Status first;
+  VisitNodes(input, [&](const Dataset::Node& node, int number) {
+    for (const auto& [name, value] : node.attrs) {
+      const auto* function = std::get_if<std::shared_ptr<const FunctionDef>>(&value);
+      if (function != nullptr && !(*function)->deterministic)
+        first.Update(CheckDeterministic(**function, NodeName(node, number)));
+    }
+  });
+  return first;
+}
+
+}  // namespace penstock

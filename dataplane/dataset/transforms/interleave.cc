@@ -1,0 +1,294 @@
+// SPDX-License-Identifier: Apache-2.0
+// Dataset::FlatMap and Dataset::Interleave: a dataset for each element of the
+// input, `cycle_length` of them open at a time and read in turn, `block_length`
+// elements from each. FlatMap is a cycle of one.
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "dataplane/dataset/body.h"
+#include "dataplane/dataset/state_bytes.h"
+#include "dataplane/dataset/transforms/decides_by_value.h"
+#include "dataplane/dataset/transforms/kinds.h"
+#include "dataplane/dataset/transforms/positioned_input.h"
+#include "penstock/status.h"
+
+namespace penstock {
+namespace {
+
+constexpr int64_t kMostOpen = 4096;
+constexpr int64_t kRemember = 16;  // elements between two remembered positions
+
+class InterleaveIterator final : public NodeIterator {
+ public:
+  InterleaveIterator(const BuildSite& site, BodyOpener opener, std::unique_ptr<NodeIterator> input,
+                     int64_t cycle_length, int64_t block_length)
+      : site_(site),
+        opener_(std::move(opener)),
+        input_(std::move(input), kRemember),
+        block_length_(block_length),
+        open_(cycle_length) {}
+
+  absl::StatusOr<std::optional<Element>> Next() override {
+    while (true) {
+      ASSIGN_OR_RETURN(const bool more, OpenCurrent());
+      if (!more) return std::nullopt;
+      absl::StatusOr<std::optional<Element>> next = open_[current_].iterator->Next();
+      if (Took(next.status(), next.ok() && next->has_value())) return next;
+    }
+  }
+
+  absl::StatusOr<bool> NextInto(ResultSink& sink) override {
+    while (true) {
+      ASSIGN_OR_RETURN(const bool more, OpenCurrent());
+      if (!more) return false;
+      absl::StatusOr<bool> next = open_[current_].iterator->NextInto(sink);
+      if (Took(next.status(), next.ok() && *next)) return next;
+    }
+  }
+
+  absl::StatusOr<int64_t> Skip(int64_t count) override {
+    int64_t passed = 0;
+    while (passed < count) {
+      absl::StatusOr<bool> more = OpenCurrent();
+      if (!more.ok()) {
+        if (EndsReading(more.status())) return more.status();
+        ++passed;  // an outer element that could not be opened
+        continue;
+      }
+      if (!*more) break;
+      const int64_t wanted = std::min(count - passed, block_length_ - in_block_);
+      ASSIGN_OR_RETURN(const int64_t here, open_[current_].iterator->Skip(wanted));
+      passed += here;
+      in_block_ += here;
+      if (here < wanted) Close();
+      if (here < wanted || in_block_ == block_length_) Turn();
+    }
+    return passed;
+  }
+
+  // Where each open dataset came from and how far it is read. They are opened
+  // again from their elements, which are read again from the oldest one on.
+  absl::Status Save(StateWriter& writer) override {
+    RETURN_IF_ERROR(input_.Save(writer, Oldest()));
+    writer.WriteInt(input_.pulled());
+    writer.WriteInt(static_cast<int64_t>(current_));
+    writer.WriteInt(in_block_);
+    for (const Open& open : open_) {
+      writer.WriteBool(open.iterator != nullptr);
+      if (open.iterator == nullptr) continue;
+      writer.WriteInt(open.element);
+      StateWriter inner(writer.save_number());
+      RETURN_IF_ERROR(open.iterator->Save(inner));
+      writer.WriteString(inner.bytes());
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status Restore(StateReader& reader) override {
+    RETURN_IF_ERROR(input_.Restore(reader));
+    constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
+    ASSIGN_OR_RETURN(const int64_t pulled,
+                     reader.ReadIntIn(input_.pulled(), kMost, "the number of elements opened"));
+    ASSIGN_OR_RETURN(const int64_t current,
+                     reader.ReadIntIn(0, static_cast<int64_t>(open_.size()) - 1, "the turn"));
+    current_ = static_cast<size_t>(current);
+    ASSIGN_OR_RETURN(in_block_, reader.ReadIntIn(0, block_length_ - 1, "the place in a block"));
+    std::vector<Saved> saved;
+    for (size_t i = 0; i < open_.size(); ++i) {
+      ASSIGN_OR_RETURN(const bool open, reader.ReadBool());
+      if (!open) continue;
+      Saved& one = saved.emplace_back(Saved{i, 0, {}});
+      ASSIGN_OR_RETURN(one.element,
+                       reader.ReadIntIn(input_.pulled(), pulled - 1, "an element opened"));
+      ASSIGN_OR_RETURN(one.state, reader.ReadString());
+    }
+    RETURN_IF_ERROR(Reopen(std::move(saved)));
+    return PassTo(pulled);
+  }
+
+ private:
+  struct Open {
+    std::unique_ptr<NodeIterator> iterator;
+    int64_t element = 0;  // number of the outer element it came from
+  };
+  struct Saved {
+    size_t place;
+    int64_t element;
+    std::string_view state;
+  };
+
+  // Makes sure that the dataset whose turn it is is open; false at the end. The
+  // error of an outer element stands at its turn.
+  absl::StatusOr<bool> OpenCurrent() {
+    for (size_t empty = 0; empty < open_.size(); ++empty) {
+      if (open_[current_].iterator != nullptr) return true;
+      RETURN_IF_ERROR(site_.CheckCancelled());
+      absl::StatusOr<std::optional<Element>> outer = input_.Next();
+      if (!outer.ok() && EndsReading(outer.status())) return outer.status();
+      if (outer.ok() && outer->has_value()) {
+        const absl::Status opened = OpenAt(current_, **outer, input_.pulled() - 1);
+        if (opened.ok()) return true;
+        Turn();
+        return opened;
+      }
+      Turn();
+      RETURN_IF_ERROR(outer.status());
+    }
+    return false;
+  }
+
+  absl::Status OpenAt(size_t place, const Element& outer, int64_t element) {
+    absl::StatusOr<std::unique_ptr<NodeIterator>> iterator =
+        opener_.Open(outer, static_cast<uint64_t>(element));
+    if (!iterator.ok()) return Annotate(iterator.status(), "element ", element);
+    open_[place] = {*std::move(iterator), element};
+    return absl::OkStatus();
+  }
+
+  // Counts what the current dataset gave; false if it has ended.
+  bool Took(const absl::Status& status, bool element) {
+    if (!status.ok() && EndsReading(status)) return true;
+    if (status.ok() && !element) {
+      Close();
+      Turn();
+      return false;
+    }
+    if (++in_block_ == block_length_) Turn();
+    return true;
+  }
+
+  void Close() {
+    open_[current_].iterator.reset();
+    input_.Release(Oldest());
+  }
+
+  void Turn() {
+    current_ = (current_ + 1) % open_.size();
+    in_block_ = 0;
+  }
+
+  // Number of the oldest outer element that is open; of the next one if none is.
+  int64_t Oldest() const {
+    int64_t oldest = input_.pulled();
+    for (const Open& open : open_)
+      if (open.iterator != nullptr) oldest = std::min(oldest, open.element);
+    return oldest;
+  }
+
+  absl::Status Reopen(std::vector<Saved> saved) {
+    std::sort(saved.begin(), saved.end(),
+              [](const Saved& a, const Saved& b) { return a.element < b.element; });
+    for (const Saved& one : saved) {
+      RETURN_IF_ERROR(PassTo(one.element));
+      ASSIGN_OR_RETURN(const std::optional<Element> outer, input_.Next());
+      if (!outer.has_value())
+        return absl::DataLossError("an element that was open is not there any more");
+      RETURN_IF_ERROR(OpenAt(one.place, *outer, one.element));
+      StateReader inner(one.state);
+      RETURN_IF_ERROR(open_[one.place].iterator->Restore(inner));
+      RETURN_IF_ERROR(inner.ExpectEnd());
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status PassTo(int64_t element) {
+    const int64_t away = element - input_.pulled();
+    if (away < 0) return absl::DataLossError("two open datasets come from one element");
+    ASSIGN_OR_RETURN(const int64_t passed, input_.Skip(away));
+    if (passed == away) return absl::OkStatus();
+    return absl::DataLossError("elements that were opened are not there any more");
+  }
+
+  BuildSite site_;
+  BodyOpener opener_;
+  PositionedInput input_;
+  const int64_t block_length_;
+  std::vector<Open> open_;  // one for each place of the cycle
+  size_t current_ = 0;      // whose turn it is
+  int64_t in_block_ = 0;    // elements it gave in this turn
+};
+
+absl::StatusOr<Inferred> InferBody(const Attrs& attrs, absl::Span<const NodePtr> inputs) {
+  const FunctionDef& function = *Get<std::shared_ptr<const FunctionDef>>(attrs, "function");
+  RETURN_IF_ERROR(CheckBody(function, inputs[0]->spec, *inputs[1]));
+  RETURN_IF_ERROR(CheckDeterministic(function, "function"));
+  RETURN_IF_ERROR(CheckDeterministic(*inputs[0]));
+  const bool none = inputs[0]->cardinality == 0 || inputs[1]->cardinality == 0;
+  return Inferred{inputs[1]->spec, none ? 0 : kUnknown};
+}
+
+absl::StatusOr<Inferred> InferInterleave(const Attrs& attrs, absl::Span<const NodePtr> inputs) {
+  const int64_t cycle_length = Get<int64_t>(attrs, "cycle_length");
+  const int64_t block_length = Get<int64_t>(attrs, "block_length");
+  if (cycle_length < 1 || cycle_length > kMostOpen) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("cycle_length must be in [1, ", kMostOpen, "], not ", cycle_length));
+  }
+  if (block_length < 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("block_length must be at least 1, not ", block_length));
+  }
+  return InferBody(attrs, inputs);
+}
+
+absl::StatusOr<std::unique_ptr<NodeIterator>> BuildWith(const BuildSite& site, int64_t cycle_length,
+                                                        int64_t block_length) {
+  ASSIGN_OR_RETURN(BodyOpener opener, BodyOpener::Create(site));
+  ASSIGN_OR_RETURN(std::unique_ptr<NodeIterator> input, site.BuildInput(0));
+  return std::make_unique<InterleaveIterator>(site, std::move(opener), std::move(input),
+                                              cycle_length, block_length);
+}
+
+absl::StatusOr<std::unique_ptr<NodeIterator>> BuildFlatMap(const BuildSite& site) {
+  return BuildWith(site, 1, 1);
+}
+
+absl::StatusOr<std::unique_ptr<NodeIterator>> BuildInterleave(const BuildSite& site) {
+  return BuildWith(site, site.attr<int64_t>("cycle_length"), site.attr<int64_t>("block_length"));
+}
+
+}  // namespace
+
+NodeKind FlatMapKind() {
+  return {.op = "FlatMap",
+          .attrs = {{"function", AttrType::kFunction}},
+          .min_inputs = 2,
+          .max_inputs = 2,
+          .bodies = 1,
+          .infer = InferBody,
+          .build = BuildFlatMap};
+}
+
+NodeKind InterleaveKind() {
+  return {.op = "Interleave",
+          .attrs = {{"function", AttrType::kFunction},
+                    {"cycle_length", AttrType::kInt},
+                    {"block_length", AttrType::kInt}},
+          .min_inputs = 2,
+          .max_inputs = 2,
+          .bodies = 1,
+          .infer = InferInterleave,
+          .build = BuildInterleave};
+}
+
+Dataset Dataset::FlatMap(DatasetFunction fn) const {
+  if (!status().ok()) return *this;
+  absl::StatusOr<Body> body = TraceBody(fn, element_spec());
+  if (!body.ok()) return Dataset(FailedNode("FlatMap", {node_}, body.status()));
+  return Dataset(MakeNode("FlatMap", {{"function", body->arguments}}, {node_, body->root}));
+}
+
+Dataset Dataset::Interleave(DatasetFunction fn, InterleaveOptions options) const {
+  if (!status().ok()) return *this;
+  absl::StatusOr<Body> body = TraceBody(fn, element_spec());
+  if (!body.ok()) return Dataset(FailedNode("Interleave", {node_}, body.status()));
+  return Dataset(MakeNode("Interleave",
+                          {{"function", body->arguments},
+                           {"cycle_length", options.cycle_length},
+                           {"block_length", options.block_length}},
+                          {node_, body->root}));
+}
+
+}  // namespace penstock

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a Map does to one element, wherever its result goes.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "dataplane/dataset/build_site.h"
+#include "dataplane/dataset/function.h"
+#include "penstock/element.h"
+
+namespace penstock {
+
+// Thread-safe.
+class MapStep {
+ public:
+  // `site` is that of a Map.
+  static absl::StatusOr<std::unique_ptr<MapStep>> Create(const BuildSite& site);
+
+  // Applies the function to element number `number`. The error names the node.
+  absl::Status Run(const Element& input, int64_t number, ResultSink& sink);
+
+  // Calls at a time; 1: on the caller's thread.
+  int parallelism() const { return parallelism_; }
+  // Whether `calls` of them are so quick that giving them to another thread
+  // costs more than it gains. False where the dataset asks for threads.
+  bool QuickerAlone(int64_t calls) const {
+    return autotune_ && calls * mean_ns_.load(std::memory_order_relaxed) < kWorthHandingOverNs;
+  }
+
+ private:
+  static constexpr int64_t kWorthHandingOverNs = 10'000;  // some wake-ups of a thread
+
+  explicit MapStep(const BuildSite& site) : name_(site.name()), random_(site.Random()) {}
+  absl::Status Call(const Element& input, const RandomKey& random, ResultSink& sink) const;
+
+  const std::string name_;
+  const RandomKey random_;
+  std::shared_ptr<const BoundFunction> function_;
+  int parallelism_ = 1;
+  bool autotune_ = false;
+  std::atomic<int64_t> mean_ns_{0};  // of a call, weighed towards the latest
+};
+
+}  // namespace penstock

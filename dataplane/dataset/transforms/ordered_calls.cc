@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dataplane/dataset/transforms/ordered_calls.h"
+
+namespace penstock {
+
+OrderedCalls::OrderedCalls(ThreadPool& pool, int parallelism)
+    : pool_(pool), shared_(std::make_shared<Shared>(parallelism)) {}
+
+OrderedCalls::~OrderedCalls() {
+  std::unique_lock lock(shared_->mu);
+  shared_->waiting.clear();
+  shared_->done.wait(lock, [this] { return shared_->running == 0; });
+}
+
+void OrderedCalls::Add(Call& call) {
+  {
+    std::lock_guard lock(shared_->mu);
+    call.done_ = false;
+    shared_->waiting.push_back(&call);
+  }
+  KeepGoing();
+}
+
+void OrderedCalls::KeepGoing() {
+  {
+    std::lock_guard lock(shared_->mu);
+    if (shared_->waiting.empty() || shared_->runners == shared_->parallelism) return;
+    ++shared_->runners;
+  }
+  pool_.Post([shared = shared_] { RunWaiting(*shared); });
+}
+
+void OrderedCalls::Await(Call& call) {
+  bool helped = false;
+  {
+    std::unique_lock lock(shared_->mu);
+    while (!call.done_) {
+      if (!shared_->waiting.empty() && shared_->running < shared_->parallelism) {
+        RunOne(*shared_, lock);
+        helped = true;
+      } else {
+        shared_->done.wait(lock);
+      }
+    }
+  }
+  if (helped) KeepGoing();  // a runner may have left because this thread ran a call
+}
+
+void OrderedCalls::RunWaiting(Shared& shared) {
+  std::unique_lock lock(shared.mu);
+  while (!shared.waiting.empty() && shared.running < shared.parallelism) RunOne(shared, lock);
+  --shared.runners;
+}
+
+void OrderedCalls::RunOne(Shared& shared, std::unique_lock<std::mutex>& lock) {
+  Call& call = *shared.waiting.front();
+  shared.waiting.pop_front();
+  ++shared.running;
+  lock.unlock();
+  call.Run();
+  lock.lock();
+  call.done_ = true;
+  --shared.running;
+  // Under the lock: whoever destroys the OrderedCalls may go on only after it.
+  shared.done.notify_all();
+}
+
+}  // namespace penstock

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// Calls that run side by side and are collected in the order they were added.
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <memory>
+#include <mutex>
+
+#include "dataplane/dataset/transforms/thread_pool.h"
+
+namespace penstock {
+
+// At most `parallelism` calls of one node at a time, on the threads of a pool
+// and on the thread that waits for them. Add() and Await() are for one thread.
+class OrderedCalls {
+ public:
+  // Something to be run once. Must live until it is done or the OrderedCalls is gone.
+  class Call {
+   public:
+    virtual ~Call() = default;
+    virtual void Run() = 0;
+
+   private:
+    friend class OrderedCalls;
+    bool done_ = true;  // guarded by Shared::mu from Add() to the end of Await()
+  };
+
+  OrderedCalls(ThreadPool& pool, int parallelism);
+  // Drops the calls that have not begun and waits for those that have.
+  ~OrderedCalls();
+
+  // Starts `call` as soon as there is room. Never waits.
+  void Add(Call& call);
+  // Returns when `call` is done; meanwhile runs calls on the caller's thread if
+  // that keeps within the parallelism.
+  void Await(Call& call);
+
+ private:
+  // Outlives the OrderedCalls while posted work still refers to it.
+  struct Shared {
+    explicit Shared(int most) : parallelism(most) {}
+    const int parallelism;
+    std::mutex mu;
+    std::condition_variable done;
+    std::deque<Call*> waiting;  // guarded by mu, as are the next two
+    int running = 0;            // calls; never above `parallelism`
+    int runners = 0;            // of these, on the pool's threads or posted there
+  };
+  // Runs waiting calls until there are none.
+  static void RunWaiting(Shared& shared);
+  static void RunOne(Shared& shared, std::unique_lock<std::mutex>& lock);
+  // Sees to it that somebody runs the waiting calls.
+  void KeepGoing();
+
+  ThreadPool& pool_;
+  std::shared_ptr<Shared> shared_;
+};
+
+}  // namespace penstock

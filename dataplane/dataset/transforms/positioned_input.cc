@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dataplane/dataset/transforms/positioned_input.h"
+
+#include <limits>
+#include <utility>
+
+#include "penstock/check.h"
+#include "penstock/status.h"
+
+namespace penstock {
+namespace {
+
+absl::StatusOr<std::string> StateOf(NodeIterator& input, uint64_t save_number = 0) {
+  StateWriter writer(save_number);
+  RETURN_IF_ERROR(input.Save(writer));
+  return std::move(writer).Take();
+}
+
+}  // namespace
+
+void PositionedInput::Remember() {
+  if (pulled_ < remember_at_ || !exact_) return;
+  Remembered here = {pulled_, StateOf(*input_)};
+  std::lock_guard lock(mu_);
+  remembered_.push_back(std::move(here));
+  remember_at_ = pulled_ + every_;
+}
+
+absl::StatusOr<std::optional<Element>> PositionedInput::Next() {
+  Remember();
+  absl::StatusOr<std::optional<Element>> next = input_->Next();
+  if (next.ok() ? next->has_value() : !EndsReading(next.status())) ++pulled_;
+  return next;
+}
+
+absl::StatusOr<bool> PositionedInput::NextInto(ResultSink& sink) {
+  Remember();
+  absl::StatusOr<bool> next = input_->NextInto(sink);
+  if (next.ok() ? *next : !EndsReading(next.status())) ++pulled_;
+  return next;
+}
+
+absl::StatusOr<int64_t> PositionedInput::Skip(int64_t count) {
+  Remember();
+  absl::StatusOr<int64_t> skipped = input_->Skip(count);
+  if (skipped.ok()) {
+    pulled_ += *skipped;
+  } else {
+    exact_ = false;  // somewhere between; only what is remembered counts from now on
+  }
+  return skipped;
+}
+
+void PositionedInput::Release(int64_t n) {
+  std::lock_guard lock(mu_);
+  while (remembered_.size() > 1 && remembered_[1].at <= n) remembered_.pop_front();
+}
+
+absl::Status PositionedInput::Write(StateWriter& writer, int64_t n, const Remembered& from) {
+  RETURN_IF_ERROR(from.state.status());
+  writer.WriteUnsigned(from.at);
+  writer.WriteUnsigned(n - from.at);
+  writer.WriteString(*from.state);
+  return absl::OkStatus();
+}
+
+absl::Status PositionedInput::Save(StateWriter& writer, int64_t n) {
+  if (n == pulled_ && exact_)
+    return Write(writer, n, {pulled_, StateOf(*input_, writer.save_number())});
+  return SaveBehind(writer, n);
+}
+
+absl::Status PositionedInput::SaveBehind(StateWriter& writer, int64_t n) {
+  std::lock_guard lock(mu_);
+  auto from = remembered_.rbegin();
+  while (from != remembered_.rend() && from->at > n) ++from;
+  PENSTOCK_CHECK(from != remembered_.rend());
+  return Write(writer, n, *from);
+}
+
+absl::Status PositionedInput::Restore(StateReader& reader) {
+  constexpr int64_t kMost = std::numeric_limits<int64_t>::max() / 2;
+  ASSIGN_OR_RETURN(const uint64_t at, reader.ReadUnsigned());
+  ASSIGN_OR_RETURN(const uint64_t behind, reader.ReadUnsigned());
+  ASSIGN_OR_RETURN(const std::string_view state, reader.ReadString());
+  if (at > kMost || behind > kMost)
+    return absl::DataLossError("a position counts more elements than there can be");
+  StateReader inner(state);
+  RETURN_IF_ERROR(input_->Restore(inner));
+  RETURN_IF_ERROR(inner.ExpectEnd());
+  pulled_ = remember_at_ = static_cast<int64_t>(at);
+  ASSIGN_OR_RETURN(const int64_t passed, Skip(static_cast<int64_t>(behind)));
+  if (passed != static_cast<int64_t>(behind)) {
+    return absl::DataLossError(absl::StrCat("a position lies ", behind,
+                                            " elements on, but there are only ", passed,
+                                            "; has the input changed?"));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace penstock

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// The input of a node that reads ahead of what it gives out: remembers where
+// the input stood now and then, so that a position behind any element not yet
+// released can be saved as "from there, pass over so many".
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "dataplane/dataset/function.h"
+#include "dataplane/dataset/node_iterator.h"
+#include "dataplane/dataset/state_bytes.h"
+
+namespace penstock {
+
+// Whether `status` ends reading rather than standing at an element's place.
+inline bool EndsReading(const absl::Status& status) {
+  return absl::IsCancelled(status);
+}
+
+// Elements are counted from 0 in the input's order; an error at the place of an
+// element counts as one. All but SaveBehind() and Release() are for one thread
+// at a time.
+class PositionedInput {
+ public:
+  // Remembers a position each `every` elements: what is read again after a
+  // restore is shorter than that plus what was not released.
+  PositionedInput(std::unique_ptr<NodeIterator> input, int64_t every)
+      : input_(std::move(input)), every_(every) {}
+
+  absl::StatusOr<std::optional<Element>> Next();
+  absl::StatusOr<bool> NextInto(ResultSink& sink);
+  absl::StatusOr<int64_t> Skip(int64_t count);
+
+  // Keeps the present position if one is due, as the first always is. Next(),
+  // NextInto() and Skip() do it by themselves.
+  void Remember();
+
+  int64_t pulled() const { return pulled_; }  // elements passed so far
+  // Promises that no position below `n` is saved from now on. Any thread.
+  void Release(int64_t n);
+
+  // The position behind the first `n` elements. REQUIRES: released ≤ n ≤ pulled().
+  absl::Status Save(StateWriter& writer, int64_t n);
+  // The same while another thread may be in Next(): from what is remembered alone.
+  absl::Status SaveBehind(StateWriter& writer, int64_t n);
+  // Takes up a saved position; pulled() is its `n` then. REQUIRES: freshly built.
+  absl::Status Restore(StateReader& reader);
+
+ private:
+  struct Remembered {
+    int64_t at;                         // elements passed
+    absl::StatusOr<std::string> state;  // the input's; the error if it has none to give
+  };
+  static absl::Status Write(StateWriter& writer, int64_t n, const Remembered& from);
+
+  std::unique_ptr<NodeIterator> input_;
+  const int64_t every_;
+  int64_t pulled_ = 0;
+  int64_t remember_at_ = 0;  // value of pulled_ at which the next position is kept
+  bool exact_ = true;        // the input stands behind element pulled_ - 1, and nowhere else
+
+  std::mutex mu_;
+  std::deque<Remembered> remembered_;  // guarded by mu_; ascending
+};
+
+}  // namespace penstock

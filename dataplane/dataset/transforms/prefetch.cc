@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+// Dataset::Prefetch: a thread of its own reads ahead into a bounded queue.
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <deque>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "dataplane/dataset/state_bytes.h"
+#include "dataplane/dataset/transforms/kinds.h"
+#include "dataplane/dataset/transforms/positioned_input.h"
+#include "penstock/status.h"
+
+namespace penstock {
+namespace {
+
+constexpr int64_t kMostBuffered = 1 << 20;
+constexpr int64_t kLeastRemember = 16;  // elements between two remembered positions
+// Who cancels a run only sets a flag: a wait looks at it this often.
+constexpr std::chrono::milliseconds kLookForCancel{20};
+
+class PrefetchIterator final : public NodeIterator {
+ public:
+  PrefetchIterator(const BuildSite& site, std::unique_ptr<NodeIterator> input, int64_t most)
+      : site_(site),
+        input_(std::move(input), std::max(most, kLeastRemember)),
+        most_(static_cast<size_t>(most)) {}
+
+  ~PrefetchIterator() override {
+    {
+      std::lock_guard lock(mu_);
+      stopping_ = true;
+    }
+    changed_.notify_all();
+    if (reader_.joinable()) reader_.join();
+  }
+
+  absl::StatusOr<std::optional<Element>> Next() override {
+    if (!reader_.joinable()) {
+      input_.Remember();
+      reader_ = std::thread([this] { ReadAhead(); });
+    }
+    std::unique_lock lock(mu_);
+    while (queue_.empty()) {
+      if (ended_) return std::nullopt;
+      RETURN_IF_ERROR(site_.CheckCancelled());
+      changed_.wait_for(lock, kLookForCancel);
+    }
+    absl::StatusOr<Element> next = std::move(queue_.front());
+    if (!next.ok() && EndsReading(next.status()))
+      return next.status();  // and again, if asked again
+    queue_.pop_front();
+    lock.unlock();
+    changed_.notify_all();
+    input_.Release(++given_);
+    RETURN_IF_ERROR(next.status());
+    return *std::move(next);
+  }
+
+  absl::StatusOr<int64_t> Skip(int64_t count) override {
+    if (reader_.joinable()) return NodeIterator::Skip(count);
+    ASSIGN_OR_RETURN(const int64_t passed, input_.Skip(count));
+    given_ += passed;
+    return passed;
+  }
+
+  absl::Status Save(StateWriter& writer) override {
+    return reader_.joinable() ? input_.SaveBehind(writer, given_) : input_.Save(writer, given_);
+  }
+
+  absl::Status Restore(StateReader& reader) override {
+    RETURN_IF_ERROR(input_.Restore(reader));
+    given_ = input_.pulled();
+    return absl::OkStatus();
+  }
+
+ private:
+  // The thread's whole life.
+  void ReadAhead() {
+    while (true) {
+      absl::StatusOr<std::optional<Element>> next = input_.Next();
+      std::unique_lock lock(mu_);
+      if (next.ok() && !next->has_value()) {
+        ended_ = true;
+        changed_.notify_all();
+        return;
+      }
+      const bool last = !next.ok() && EndsReading(next.status());
+      if (next.ok()) {
+        queue_.push_back(**std::move(next));
+      } else {
+        queue_.push_back(next.status());
+      }
+      changed_.notify_all();
+      if (last) return;
+      changed_.wait(lock, [this] { return stopping_ || queue_.size() < most_; });
+      if (stopping_) return;
+    }
+  }
+
+  BuildSite site_;
+  PositionedInput input_;  // once reader_ runs, the reader's but for positions
+  const size_t most_;
+  int64_t given_ = 0;
+
+  std::mutex mu_;
+  std::condition_variable changed_;
+  std::deque<absl::StatusOr<Element>> queue_;  // guarded by mu_, as the next two
+  bool ended_ = false;
+  bool stopping_ = false;
+  std::thread reader_;  // begun by the first Next()
+};
+
+// Enough small elements that two threads need not meet at each, few large ones.
+int64_t BufferFor(const Spec& spec) {
+  constexpr size_t kBytes = 256 << 10;
+  for (const TensorSpec& leaf : spec.leaves())
+    if (!leaf.IsStatic()) return 4;
+  return std::clamp<int64_t>(kBytes / BlockLayout::OfStatic(spec).bytes(), 2, 64);
+}
+
+absl::StatusOr<Inferred> InferPrefetch(const Attrs& attrs, absl::Span<const NodePtr> inputs) {
+  const int64_t size = Get<int64_t>(attrs, "buffer_size");
+  if (size != kAutotune && (size < 0 || size > kMostBuffered)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("buffer_size must be in [0, ", kMostBuffered, "] or kAutotune, not ", size));
+  }
+  return Inferred{inputs[0]->spec, inputs[0]->cardinality};
+}
+
+absl::StatusOr<std::unique_ptr<NodeIterator>> BuildPrefetch(const BuildSite& site) {
+  ASSIGN_OR_RETURN(std::unique_ptr<NodeIterator> input, site.BuildInput(0));
+  int64_t size = site.attr<int64_t>("buffer_size");
+  if (size == 0) return input;
+  if (size == kAutotune) size = BufferFor(site.spec());
+  return std::make_unique<PrefetchIterator>(site, std::move(input), size);
+}
+
+}  // namespace
+
+NodeKind PrefetchKind() {
+  return {.op = "Prefetch",
+          .attrs = {{"buffer_size", AttrType::kInt}},
+          .infer = InferPrefetch,
+          .build = BuildPrefetch};
+}
+
+Dataset Dataset::Prefetch(int64_t buffer_size) const {
+  return Dataset(MakeNode("Prefetch", {{"buffer_size", buffer_size}}, {node_}));
+}
+
+}  // namespace penstock

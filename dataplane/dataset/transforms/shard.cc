@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+// Dataset::Shard: element i, i + n, i + 2n, … of its input. An error at the
+// place of an element is in the shard that the element would be in.
+#include <limits>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "dataplane/dataset/state_bytes.h"
+#include "dataplane/dataset/transforms/kinds.h"
+#include "dataplane/dataset/transforms/positioned_input.h"
+#include "penstock/status.h"
+
+namespace penstock {
+namespace {
+
+constexpr int64_t kRemember = 1024;  // elements between two remembered positions
+
+class ShardIterator final : public NodeIterator {
+ public:
+  ShardIterator(std::unique_ptr<NodeIterator> input, int64_t shards, int64_t index)
+      : input_(std::move(input), kRemember), shards_(shards), index_(index) {}
+
+  absl::StatusOr<std::optional<Element>> Next() override {
+    RETURN_IF_ERROR(Approach().status());
+    absl::StatusOr<std::optional<Element>> next = input_.Next();
+    Pass();
+    return next;
+  }
+
+  absl::StatusOr<bool> NextInto(ResultSink& sink) override {
+    RETURN_IF_ERROR(Approach().status());
+    absl::StatusOr<bool> next = input_.NextInto(sink);
+    Pass();
+    return next;
+  }
+
+  absl::StatusOr<int64_t> Skip(int64_t count) override {
+    if (count == 0) return 0;
+    ASSIGN_OR_RETURN(const bool there, Approach());
+    if (!there) return 0;
+    // From here the shard's next elements are 0, n, 2n, … places away.
+    int64_t places;
+    if (__builtin_mul_overflow(count - 1, shards_, &places))
+      places = std::numeric_limits<int64_t>::max() - 1;
+    ASSIGN_OR_RETURN(const int64_t passed, input_.Skip(places + 1));
+    Pass();
+    return (passed + shards_ - 1) / shards_;
+  }
+
+  absl::Status Save(StateWriter& writer) override { return input_.Save(writer, passed_); }
+
+  absl::Status Restore(StateReader& reader) override {
+    RETURN_IF_ERROR(input_.Restore(reader));
+    passed_ = input_.pulled();
+    return absl::OkStatus();
+  }
+
+ private:
+  // Passes over what belongs to other shards; false if the input ended there.
+  absl::StatusOr<bool> Approach() {
+    const int64_t away = (index_ - input_.pulled() % shards_ + shards_) % shards_;
+    ASSIGN_OR_RETURN(const int64_t passed, input_.Skip(away));
+    return passed == away;
+  }
+
+  void Pass() {
+    passed_ = input_.pulled();
+    input_.Release(passed_);
+  }
+
+  PositionedInput input_;
+  const int64_t shards_;
+  const int64_t index_;
+  int64_t passed_ = 0;  // of the input, up to the last element given out
+};
+
+absl::StatusOr<Inferred> InferShard(const Attrs& attrs, absl::Span<const NodePtr> inputs) {
+  const int64_t shards = Get<int64_t>(attrs, "num_shards");
+  const int64_t index = Get<int64_t>(attrs, "index");
+  if (shards < 1) {
+    return absl::InvalidArgumentError(absl::StrCat("num_shards must be at least 1, not ", shards));
+  }
+  if (index < 0 || index >= shards) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("index must be in [0, num_shards), which is [0, ", shards, "), not ", index));
+  }
+  const Cardinality of = inputs[0]->cardinality;
+  return Inferred{inputs[0]->spec, of >= 0 ? of / shards + (of % shards > index ? 1 : 0) : of};
+}
+
+absl::StatusOr<std::unique_ptr<NodeIterator>> BuildShard(const BuildSite& site) {
+  ASSIGN_OR_RETURN(std::unique_ptr<NodeIterator> input, site.BuildInput(0));
+  return std::make_unique<ShardIterator>(std::move(input), site.attr<int64_t>("num_shards"),
+                                         site.attr<int64_t>("index"));
+}
+
+}  // namespace
+
+NodeKind ShardKind() {
+  return {.op = "Shard",
+          .attrs = {{"num_shards", AttrType::kInt}, {"index", AttrType::kInt}},
+          .infer = InferShard,
+          .build = BuildShard};
+}
+
+Dataset Dataset::Shard(int64_t num_shards, int64_t index) const {
+  return Dataset(MakeNode("Shard", {{"num_shards", num_shards}, {"index", index}}, {node_}));
+}
+
+}  // namespace penstock

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+// Dataset::Shuffle: a buffer filled from the input, each output drawn from it.
+// Its position is two counts: the order is played again from them, and only the
+// inputs that were in the buffer are read again (shuffle_order.h).
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "dataplane/dataset/state_bytes.h"
+#include "dataplane/dataset/transforms/kinds.h"
+#include "dataplane/dataset/transforms/positioned_input.h"
+#include "dataplane/dataset/transforms/shuffle_order.h"
+#include "penstock/status.h"
+
+namespace penstock {
+namespace {
+
+constexpr int64_t kMostBuffered = int64_t{1} << 48;
+
+class ShuffleIterator final : public NodeIterator {
+ public:
+  ShuffleIterator(const BuildSite& site, std::unique_ptr<NodeIterator> input, int64_t size,
+                  const RandomKey& key)
+      : site_(site), input_(std::move(input), size), order_(key, size) {}
+
+  absl::StatusOr<std::optional<Element>> Next() override {
+    RETURN_IF_ERROR(Fill());
+    size_t from, to;
+    if (order_.Compact(from, to)) {
+      if (from != to) held_[to] = std::move(held_[from]);
+      held_.pop_back();
+    }
+    if (order_.Empty()) return std::nullopt;
+    absl::StatusOr<Element> next = std::move(held_[order_.Take()]);
+    input_.Release(order_.OldestPossible());
+    RETURN_IF_ERROR(next.status());
+    return *std::move(next);
+  }
+
+  absl::Status Save(StateWriter& writer) override {
+    writer.WriteInt(order_.outputs());
+    writer.WriteInt(order_.inputs());
+    return input_.Save(writer, std::min(order_.OldestPossible(), order_.inputs()));
+  }
+
+  absl::Status Restore(StateReader& reader) override {
+    constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
+    ASSIGN_OR_RETURN(const int64_t inputs, ReadCounts(reader, kMost));
+    RETURN_IF_ERROR(input_.Restore(reader));
+    std::vector<std::pair<int64_t, size_t>> wanted;  // input, slot
+    for (size_t slot = 0; slot < order_.slots().size(); ++slot)
+      if (static_cast<int64_t>(slot) != order_.free_place())
+        wanted.emplace_back(order_.slots()[slot], slot);
+    std::sort(wanted.begin(), wanted.end());
+    held_.resize(order_.slots().size());
+    for (const auto& [number, slot] : wanted) {
+      RETURN_IF_ERROR(PassTo(number));
+      absl::StatusOr<std::optional<Element>> next = input_.Next();
+      RETURN_IF_ERROR(Hold(slot, std::move(next)));
+    }
+    return PassTo(inputs);
+  }
+
+ private:
+  // Fills the buffer as far as the input goes.
+  absl::Status Fill() {
+    while (!order_.Full() && !ended_) {
+      RETURN_IF_ERROR(site_.CheckCancelled());
+      absl::StatusOr<std::optional<Element>> next = input_.Next();
+      if (!next.ok() && EndsReading(next.status())) return next.status();
+      ended_ = next.ok() && !next->has_value();
+      if (ended_) break;
+      const size_t slot = order_.Put();
+      if (slot == held_.size()) held_.emplace_back();
+      RETURN_IF_ERROR(Hold(slot, std::move(next)));
+    }
+    return absl::OkStatus();
+  }
+
+  // Keeps an element, or the error in its place, which comes out in its turn.
+  absl::Status Hold(size_t slot, absl::StatusOr<std::optional<Element>> next) {
+    if (!next.ok()) {
+      if (EndsReading(next.status())) return next.status();
+      held_[slot] = next.status();
+      return absl::OkStatus();
+    }
+    if (!next->has_value())
+      return absl::DataLossError("an element that was in the buffer is not there any more");
+    held_[slot] = **std::move(next);
+    return absl::OkStatus();
+  }
+
+  // Reads the counts and plays the order to them; returns that of inputs.
+  absl::StatusOr<int64_t> ReadCounts(StateReader& reader, int64_t most) {
+    ASSIGN_OR_RETURN(const int64_t outputs, reader.ReadIntIn(0, most, "the number of outputs"));
+    ASSIGN_OR_RETURN(const int64_t inputs, reader.ReadIntIn(outputs, most, "the number of inputs"));
+    if (!order_.PlayTo(outputs, inputs))
+      return absl::DataLossError("the counts of a saved position do not fit the buffer's size");
+    return inputs;
+  }
+
+  absl::Status PassTo(int64_t number) {
+    if (number < input_.pulled())
+      return absl::DataLossError("a saved position lies behind what it needs");
+    ASSIGN_OR_RETURN(const int64_t passed, input_.Skip(number - input_.pulled()));
+    if (input_.pulled() == number) return absl::OkStatus();
+    return absl::DataLossError(
+        absl::StrCat("elements that were read are not there any more; ", passed, " were left"));
+  }
+
+  BuildSite site_;
+  PositionedInput input_;
+  ShuffleOrder order_;
+  std::vector<absl::StatusOr<Element>> held_;  // by slot
+  bool ended_ = false;
+};
+
+absl::StatusOr<Inferred> InferShuffle(const Attrs& attrs, absl::Span<const NodePtr> inputs) {
+  const int64_t size = Get<int64_t>(attrs, "buffer_size");
+  if (size < 1 || size > kMostBuffered) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("buffer_size must be in [1, ", kMostBuffered, "], not ", size));
+  }
+  return Inferred{inputs[0]->spec, inputs[0]->cardinality};
+}
+
+absl::StatusOr<std::unique_ptr<NodeIterator>> BuildShuffle(const BuildSite& site) {
+  ASSIGN_OR_RETURN(std::unique_ptr<NodeIterator> input, site.BuildInput(0));
+  return std::make_unique<ShuffleIterator>(
+      site, std::move(input), site.attr<int64_t>("buffer_size"),
+      site.Random(site.attr<bool>("reshuffle_each_iteration")));
+}
+
+}  // namespace
+
+NodeKind ShuffleKind() {
+  return {.op = "Shuffle",
+          .attrs = {{"buffer_size", AttrType::kInt},
+                    {"seed", AttrType::kInt, false},
+                    {"reshuffle_each_iteration", AttrType::kBool}},
+          .infer = InferShuffle,
+          .build = BuildShuffle};
+}
+
+Dataset Dataset::Shuffle(int64_t buffer_size, ShuffleOptions options) const {
+  Attrs attrs = {{"buffer_size", buffer_size},
+                 {"reshuffle_each_iteration", options.reshuffle_each_iteration}};
+  if (options.seed.has_value()) attrs["seed"] = static_cast<int64_t>(*options.seed);
+  return Dataset(MakeNode("Shuffle", std::move(attrs), {node_}));
+}
+
+}  // namespace penstock

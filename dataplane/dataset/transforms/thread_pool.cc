@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dataplane/dataset/transforms/thread_pool.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "penstock/check.h"
+#include "penstock/dataset.h"
+
+namespace penstock {
+namespace {
+
+int Cores() {
+  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+}
+
+}  // namespace
+
+ThreadPool::ThreadPool(int threads) {
+  PENSTOCK_CHECK(threads >= 1);
+  threads_.reserve(threads);
+  for (int i = 0; i < threads; ++i) threads_.emplace_back([this] { Run(); });
+}
+
+ThreadPool::~ThreadPool() {
+  {
+    std::lock_guard lock(mu_);
+    stopping_ = true;
+    work_.clear();
+  }
+  wake_.notify_all();
+  for (std::thread& thread : threads_) thread.join();
+}
+
+ThreadPool& ThreadPool::OfProcess() {
+  static ThreadPool& pool = *new ThreadPool(Cores());  // outlives every static that may use it
+  return pool;
+}
+
+void ThreadPool::Post(std::function<void()> work) {
+  {
+    std::lock_guard lock(mu_);
+    work_.push_back(std::move(work));
+  }
+  wake_.notify_one();
+}
+
+void ThreadPool::Run() {
+  std::unique_lock lock(mu_);
+  while (true) {
+    wake_.wait(lock, [this] { return stopping_ || !work_.empty(); });
+    if (stopping_) return;
+    std::function<void()> work = std::move(work_.front());
+    work_.pop_front();
+    lock.unlock();
+    work();
+    work = nullptr;  // what it holds is let go without the lock
+    lock.lock();
+  }
+}
+
+int Parallelism(int64_t calls, int threads) {
+  const int64_t allowed = threads > 0 ? threads : Cores();
+  const int64_t wanted = calls > 0 ? calls : allowed;
+  return static_cast<int>(std::clamp<int64_t>(wanted, 1, 1024));
+}
+
+}  // namespace penstock

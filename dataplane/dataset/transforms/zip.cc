@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+// Dataset::Zip: tuples of one element of each input, until the shortest ends.
+// Where inputs have errors, the first of them stands in the tuple's place.
+#include <utility>
+
+#include "dataplane/dataset/element_sink.h"
+#include "dataplane/dataset/state_bytes.h"
+#include "dataplane/dataset/transforms/kinds.h"
+#include "dataplane/dataset/transforms/member_sink.h"
+#include "dataplane/dataset/transforms/positioned_input.h"
+#include "penstock/status.h"
+
+namespace penstock {
+namespace {
+
+constexpr int64_t kRemember = 1024;  // elements between two remembered positions
+
+class ZipIterator final : public NodeIterator {
+ public:
+  explicit ZipIterator(const BuildSite& site) : site_(site) {}
+
+  absl::Status Open() {
+    for (size_t i = 0; i < site_.node().inputs.size(); ++i) {
+      ASSIGN_OR_RETURN(std::unique_ptr<NodeIterator> input, site_.BuildInput(i));
+      inputs_.push_back(std::make_unique<PositionedInput>(std::move(input), kRemember));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<std::optional<Element>> Next() override {
+    ElementSink sink(site_.pool(), site_.spec());
+    ASSIGN_OR_RETURN(const bool more, NextInto(sink));
+    if (!more) return std::nullopt;
+    return std::move(sink).Finish();
+  }
+
+  absl::StatusOr<bool> NextInto(ResultSink& sink) override {
+    if (ended_) return false;
+    absl::Status error;
+    size_t first_leaf = 0;
+    for (size_t i = 0; i < inputs_.size(); ++i) {
+      MemberSink member(sink, first_leaf);
+      first_leaf += site_.node().inputs[i]->spec.leaves().size();
+      absl::StatusOr<bool> next = inputs_[i]->NextInto(member);
+      if (!next.ok() && EndsReading(next.status())) return next.status();
+      if (next.ok() && !*next) {
+        ended_ = true;
+        return false;
+      }
+      error.Update(next.status());
+    }
+    Pass(1);
+    RETURN_IF_ERROR(error);
+    return true;
+  }
+
+  absl::StatusOr<int64_t> Skip(int64_t count) override {
+    if (ended_) return 0;
+    int64_t least = count;
+    for (auto& input : inputs_) {
+      ASSIGN_OR_RETURN(const int64_t passed, input->Skip(count));
+      least = std::min(least, passed);
+    }
+    ended_ = least < count;
+    Pass(least);
+    return least;
+  }
+
+  absl::Status Save(StateWriter& writer) override {
+    writer.WriteBool(ended_);
+    if (ended_) return absl::OkStatus();
+    for (auto& input : inputs_) RETURN_IF_ERROR(input->Save(writer, passed_));
+    return absl::OkStatus();
+  }
+
+  absl::Status Restore(StateReader& reader) override {
+    ASSIGN_OR_RETURN(ended_, reader.ReadBool());
+    if (ended_) return absl::OkStatus();
+    for (auto& input : inputs_) {
+      RETURN_IF_ERROR(input->Restore(reader));
+      if (input->pulled() != inputs_[0]->pulled())
+        return absl::DataLossError("the positions of inputs zipped together are not the same");
+    }
+    passed_ = inputs_[0]->pulled();
+    return absl::OkStatus();
+  }
+
+ private:
+  void Pass(int64_t count) {
+    passed_ += count;
+    for (auto& input : inputs_) input->Release(passed_);
+  }
+
+  BuildSite site_;
+  std::vector<std::unique_ptr<PositionedInput>> inputs_;
+  int64_t passed_ = 0;  // tuples given out
+  bool ended_ = false;
+};
+
+absl::StatusOr<Inferred> InferZip(const Attrs&, absl::Span<const NodePtr> inputs) {
+  std::vector<Spec> members;
+  Cardinality cardinality = kInfinite;
+  for (const NodePtr& input : inputs) {
+    members.push_back(input->spec);
+    const Cardinality of = input->cardinality;
+    if (of == kInfinite || cardinality == 0) continue;
+    if (of == 0 || cardinality == kInfinite) {
+      cardinality = of;
+    } else if (of == kUnknown || cardinality == kUnknown) {
+      cardinality = kUnknown;
+    } else {
+      cardinality = std::min(cardinality, of);
+    }
+  }
+  return Inferred{Spec::Tuple(std::move(members)), cardinality};
+}
+
+absl::StatusOr<std::unique_ptr<NodeIterator>> BuildZip(const BuildSite& site) {
+  auto zip = std::make_unique<ZipIterator>(site);
+  RETURN_IF_ERROR(zip->Open());
+  return zip;
+}
+
+}  // namespace
+
+NodeKind ZipKind() {
+  return {.op = "Zip", .max_inputs = kMaxNodes, .infer = InferZip, .build = BuildZip};
+}
+
+Dataset Dataset::Zip(std::vector<Dataset> datasets) {
+  std::vector<NodePtr> inputs;
+  for (const Dataset& dataset : datasets) inputs.push_back(dataset.node());
+  return Dataset(MakeNode("Zip", {}, std::move(inputs)));
+}
+
+}  // namespace penstock
