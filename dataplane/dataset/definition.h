@@ -20,6 +20,10 @@ absl::StatusOr<std::string> Serialize(const Dataset& dataset);
 // InvalidArgument names the node and the argument.
 absl::StatusOr<Dataset> ParseDataset(std::string_view bytes);
 
+// An element's spec as bytes, and back. InvalidArgument for bytes that are none.
+std::string SerializeSpec(const Spec& spec);
+absl::StatusOr<Spec> ParseSpec(std::string_view bytes);
+
 // One 64-bit number per node in topological order, to say where two
 // definitions differ.
 struct NodeSummary {

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dataplane/dataset/definition.h"
+
+#include <algorithm>
+
+#include "dataplane/dataset/graph.h"
+
+namespace penstock {
+
+std::vector<NodeSummary> Summarize(const Dataset& dataset) {
+  std::vector<NodeSummary> summary;
+  VisitNodes(*dataset.node(), [&](const Dataset::Node& node, int number) {
+    summary.push_back({NodeName(node, number), node.fingerprint});
+  });
+  return summary;
+}
+
+std::string FirstDifference(const std::vector<NodeSummary>& a, const std::vector<NodeSummary>& b) {
+  const size_t both = std::min(a.size(), b.size());
+  for (size_t i = 0; i < both; ++i)
+    if (a[i].fingerprint != b[i].fingerprint) return a[i].name;
+  if (a.size() == b.size()) return "";
+  return a.size() > both ? a[both].name : b[both].name;
+}
+
+}  // namespace penstock

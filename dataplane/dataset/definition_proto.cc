@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <iterator>
+#include <limits>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "control/proto/dataset.pb.h"
+#include "dataplane/dataset/attr_proto.h"
+#include "dataplane/dataset/definition.h"
+#include "dataplane/dataset/graph.h"
+#include "dataplane/dataset/registry.h"
+#include "penstock/status.h"
+
+namespace penstock {
+namespace {
+
+constexpr uint32_t kDefinitionVersion = 1;
+
+// The node of a message over the trees read so far, of which it takes the last.
+// REQUIRES: there are as many. Not yet compared with what the message promises.
+absl::StatusOr<NodePtr> ReadNode(const dataset::wire::Node& from, std::vector<NodePtr>& trees) {
+  const NodeKind* kind = FindNodeKind(from.op());
+  if (kind == nullptr)
+    return absl::InvalidArgumentError("this program knows no operation of that name");
+  if (from.version() != static_cast<uint32_t>(kind->version)) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("the definition wants version ", from.version(),
+                     " of the operation, this program has version ", kind->version));
+  }
+  ASSIGN_OR_RETURN(Attrs attrs, AttrsFromProto(from.attrs()));
+  const auto first = trees.end() - from.inputs();
+  std::vector<NodePtr> inputs(std::make_move_iterator(first), std::make_move_iterator(trees.end()));
+  trees.erase(first, trees.end());
+  return MakeNode(from.op(), std::move(attrs), std::move(inputs));
+}
+
+absl::Status AtNode(const dataset::wire::Node& node, int number, const absl::Status& status) {
+  return absl::Status(status.code(), absl::StrCat(node.op(), "#", number, ": ", status.message()));
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> Serialize(const Dataset& dataset) {
+  RETURN_IF_ERROR(CheckStandsAlone(dataset));
+  dataset::wire::Dataset definition;
+  definition.set_version(kDefinitionVersion);
+  VisitNodes(*dataset.node(), [&](const Dataset::Node& node, int) {
+    dataset::wire::Node& message = *definition.add_nodes();
+    message.set_op(node.op);
+    message.set_version(static_cast<uint32_t>(node.version));
+    for (const auto& [name, value] : node.attrs) ToProto(name, value, *message.add_attrs());
+    message.set_inputs(static_cast<uint32_t>(node.inputs.size()));
+    message.set_spec_fingerprint(node.spec.fingerprint());
+  });
+  if (definition.ByteSizeLong() > static_cast<size_t>(std::numeric_limits<int32_t>::max())) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("the definition takes ", definition.ByteSizeLong(),
+                     " bytes; more than 2 GiB of constants belong into files"));
+  }
+  return definition.SerializeAsString();
+}
+
+absl::StatusOr<Dataset> ParseDataset(std::string_view bytes) {
+  dataset::wire::Dataset definition;
+  if (bytes.size() > static_cast<size_t>(std::numeric_limits<int32_t>::max()) ||
+      !definition.ParseFromArray(bytes.data(), static_cast<int>(bytes.size())))
+    return absl::InvalidArgumentError("the bytes are no definition of a dataset");
+  if (definition.version() != kDefinitionVersion) {
+    return absl::InvalidArgumentError(absl::StrCat("the definition has version ",
+                                                   definition.version(), "; this program reads ",
+                                                   kDefinitionVersion));
+  }
+  if (definition.nodes_size() > kMaxNodes)
+    return absl::InvalidArgumentError(
+        absl::StrCat("the definition has more than ", kMaxNodes, " nodes"));
+  std::vector<NodePtr> trees;
+  for (int number = 0; number < definition.nodes_size(); ++number) {
+    const dataset::wire::Node& message = definition.nodes(number);
+    if (message.inputs() > trees.size())
+      return AtNode(message, number, absl::InvalidArgumentError("takes inputs that are not there"));
+    absl::StatusOr<NodePtr> node = ReadNode(message, trees);
+    if (!node.ok()) return AtNode(message, number, node.status());
+    RETURN_IF_ERROR((*node)->status);
+    if ((*node)->spec.fingerprint() != message.spec_fingerprint()) {
+      return AtNode(message, number,
+                    absl::InvalidArgumentError(absl::StrCat(
+                        "gives elements of ", (*node)->spec.ToString(),
+                        ", but was defined with others; the definition was altered, or comes "
+                        "from a program whose operations differ")));
+    }
+    trees.push_back(*std::move(node));
+  }
+  if (trees.size() != 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the definition holds ", trees.size(), " datasets instead of one"));
+  }
+  Dataset dataset(std::move(trees.front()));
+  RETURN_IF_ERROR(CheckStandsAlone(dataset));
+  return dataset;
+}
+
+}  // namespace penstock
