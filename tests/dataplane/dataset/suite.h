@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+// What every source and transform must hold. A node kind registers datasets
+// that end in it (sources/cases.cc, transforms/cases.cc); suite_test.cc runs
+// every promise of node_iterator.h and split.h over all of them:
+//
+//   same seed, same order · saving and restoring at every index · Skip(n) is
+//   n × Next · parallelism changes nothing · a definition gives the same
+//   dataset · partitions 1 … 7 with splits dealt at random are together the
+//   whole · a partition's bookmark replays exactly · stopping ends reading
+//
+// A kind without a case fails SuiteTable.EveryKindHasACase.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "control/env/fake_files.h"
+#include "dataplane/dataset/node_iterator.h"
+#include "dataplane/dataset/split.h"
+#include "penstock/dataset.h"
+#include "penstock/element.h"
+
+namespace penstock::suite {
+
+struct Case {
+  std::string name;  // letters and digits
+  // The kinds this case stands for: the last node's op, and those of bodies.
+  std::vector<std::string> kinds;
+  // The dataset. Files lie in TestFiles() below.
+  std::function<Dataset()> make;
+  // How many elements are read at most; needed for infinite datasets.
+  int64_t limit = 1000;
+  // Whether partitions are together the whole dataset: not so for nodes that
+  // count their own elements (Take, Enumerate, …).
+  bool divides = true;
+  // What must be found once in the whole and once in the partitions together:
+  // the element, or for batches their rows. nullptr: Contents().
+  std::function<std::vector<std::string>(const Element&)> parts = nullptr;
+};
+
+std::vector<Case> SourceCases();
+std::vector<Case> TransformCases();
+
+// Files in memory that cases may read: /data/a.tfrecord, b and c (5, 0 and 8
+// records "a0" …), /data/a.txt, b and c (the same as lines).
+FakeFiles& TestFiles();
+
+// All values of an element, exactly.
+std::string Contents(const Element& element);
+// The values of each row of a batch: leaves are cut along their first dimension.
+std::vector<std::string> Rows(const Element& batch);
+
+// Deals the splits of a plan among partitions 1 … `partitions` by `seed`, anew
+// in each repetition.
+std::unique_ptr<SplitFeed> DealtSplits(const SplitPlan& plan, uint64_t seed, int partitions,
+                                       int partition);
+
+// A dataset at work, with what it needs.
+class Reading {
+ public:
+  struct Options {
+    uint64_t seed = 7;
+    int threads = 2;
+    const SplitPlan* plan = nullptr;  // with `partition` of `partitions`
+    int partitions = 0;
+    int partition = 0;
+    uint64_t deal = 0;  // seed of the dealing
+  };
+  Reading(const Dataset& dataset, const Options& options);
+  ~Reading();
+
+  // The next element; "end", or "error: …" in its place.
+  std::string Next();
+  // The same for up to `limit` elements, "end" left out.
+  std::vector<std::string> Rest(int64_t limit);
+  // What Case::parts says of the rest.
+  std::vector<std::string> Parts(const Case& c);
+  int64_t Skip(int64_t count);
+  std::string Save();
+  absl::Status Restore(const std::string& bytes);
+  void Cancel() { cancelled_ = true; }
+  NodeIterator& iterator() { return *iterator_; }
+
+ private:
+  Dataset dataset_;
+  std::atomic<bool> cancelled_ = false;
+  std::unique_ptr<SplitFeed> feed_;
+  RunContext context_;
+  std::unique_ptr<NodeIterator> iterator_;
+};
+
+}  // namespace penstock::suite
