@@ -14,9 +14,9 @@
 namespace penstock {
 
 struct DispatcherConfig {
-  std::string host = "localhost";  // to bind; loopback unless said otherwise
-  int port = 0;                    // 0: any free port
-  std::string work_dir;            // of the journal; empty: kept in memory only
+  std::string host = "localhost";    // to bind; loopback unless said otherwise
+  int port = 0;                      // 0: any free port
+  std::string work_dir;              // of the journal; empty: kept in memory only
   bool fault_tolerant_mode = false;  // true needs work_dir
   absl::Duration client_timeout = absl::Seconds(60);
   absl::Duration worker_timeout = absl::Seconds(10);
@@ -35,36 +35,49 @@ class DispatchServer {
   virtual int port() const = 0;
   virtual std::string target() const = 0;  // "grpc://localhost:5050"
   virtual int NumWorkers() const = 0;      // alive
-  virtual void Stop() = 0;                 // idempotent, bounded
-  virtual void Join() = 0;                 // until stopped
+  // OK, or why it ended by itself: a journal that cannot be written
+  // (ResourceExhausted on a full disk).
+  virtual absl::Status status() const = 0;
+  virtual void Stop() = 0;  // idempotent, bounded
+  virtual void Join() = 0;  // until stopped, or ended by itself
 };
 
 struct WorkerConfig {
-  std::string dispatcher_address;          // required: "[grpc://]host:port"
+  std::string dispatcher_address;  // required: "[grpc://]host:port"
   std::string host = "localhost";
   int port = 0;
-  std::string worker_address;              // told to clients; empty: host:port
+  // Told to clients; "%port%" stands for the port bound. Empty: host:port.
+  std::string worker_address;
   absl::Duration heartbeat_interval = absl::Seconds(1);
   absl::Duration dispatcher_timeout = absl::Hours(1);
-  std::string data_transfer_protocol;      // offered besides grpc; empty: all
+  std::string data_transfer_protocol;  // offered besides grpc; empty: all
   std::vector<std::string> worker_tags;
-  int permits = 0;                         // partitions computed at once; 0: one per 4 cores
-  int threads = 0;                         // of the pipeline; 0: one per core
-  int64_t memory_budget_bytes = 0;         // 0: half the machine's
+  int permits = 0;                  // partitions computed at once; 0: one per 4 cores
+  int threads = 0;                  // of the pipeline; 0: one per core
+  int64_t memory_budget_bytes = 0;  // 0: half the machine's
 };
 
 class WorkerServer {
  public:
+  // Starts one; returns when the dispatcher has welcomed it. InvalidArgument for
+  // a config that makes no sense, Unavailable if the port is in use or no
+  // dispatcher answers within dispatcher_timeout, FailedPrecondition if it
+  // speaks no common version, NotFound for an unknown data_transfer_protocol.
   static absl::StatusOr<std::unique_ptr<WorkerServer>> Start(WorkerConfig config);
-  virtual ~WorkerServer() = default;
+  virtual ~WorkerServer() = default;  // stops it
 
-  virtual int port() const = 0;
-  virtual std::string address() const = 0;
-  virtual int NumTasks() const = 0;
+  virtual int port() const = 0;             // of grpc
+  virtual std::string address() const = 0;  // as told to clients
+  virtual int NumTasks() const = 0;         // partitions placed here
   // Hands all partitions back in planned moves, then stops; for SIGTERM.
+  // DeadlineExceeded if the dispatcher has not taken them within `bound`; it is
+  // stopped then too.
   virtual absl::Status Drain(absl::Duration bound) = 0;
-  virtual void Stop() = 0;
-  virtual void Join() = 0;
+  // OK, or why it ended by itself: the dispatcher was out of reach for
+  // dispatcher_timeout, or refused it.
+  virtual absl::Status status() const = 0;
+  virtual void Stop() = 0;  // idempotent, bounded
+  virtual void Join() = 0;  // until stopped, or ended by itself
 };
 
 }  // namespace penstock

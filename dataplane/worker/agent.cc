@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dataplane/worker/agent.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+#include <variant>
+
+namespace penstock::worker {
+namespace {
+
+// For the dispatcher to hear that the worker leaves; otherwise it notices itself.
+constexpr std::chrono::milliseconds kGoodbye{500};
+
+// A stream that opens again so soon would undo a goodbye.
+constexpr absl::Duration kFirstBackoff = absl::Milliseconds(100);
+
+}  // namespace
+
+Agent::Agent(control::DispatcherStub* stub, std::shared_ptr<Workshop> workshop, Tasks* tasks,
+             AgentOptions options)
+    : workshop_(std::move(workshop)),
+      tasks_(tasks),
+      options_(std::move(options)),
+      interval_(options_.heartbeat_interval) {
+  workshop_->SetTell([this](control::WorkerUp message) { Send(std::move(message)); });
+  std::shared_ptr<control::ReconnectingWorkerSession> session = stub->KeepWorkerSession(
+      this, {.timeout = options_.dispatcher_timeout, .first_backoff = kFirstBackoff});
+  {
+    std::lock_guard lock(session_mu_);
+    session_ = std::move(session);
+  }
+  tasks_->SayAgain();  // orders may have come before there was anyone to answer to
+  heart_ = std::thread([this] { Beat(); });
+}
+
+Agent::~Agent() {
+  Stop();
+}
+
+// --- Waiting for it --------------------------------------------------------------
+
+absl::Status Agent::AwaitWelcome() {
+  std::unique_lock lock(mu_);
+  changed_.wait(lock, [&] { return welcomed_ || stopping_ || given_up_.has_value(); });
+  if (welcomed_) return absl::OkStatus();
+  return given_up_.value_or(absl::CancelledError("the worker was stopped"));
+}
+
+void Agent::AwaitOver() {
+  std::unique_lock lock(mu_);
+  changed_.wait(lock, [&] { return stopping_ || given_up_.has_value(); });
+}
+
+absl::Status Agent::status() const {
+  std::lock_guard lock(mu_);
+  return given_up_.value_or(absl::OkStatus());
+}
+
+absl::Status Agent::Drain(absl::Time deadline) {
+  {
+    std::lock_guard lock(mu_);
+    draining_ = true;
+  }
+  Send(control::Drain());
+  std::unique_lock lock(mu_);
+  const auto left = absl::ToChronoMilliseconds(std::min(deadline - absl::Now(), absl::Hours(24)));
+  const bool done =
+      changed_.wait_for(lock, left, [&] { return drained_ || stopping_ || given_up_.has_value(); });
+  if (drained_) return absl::OkStatus();
+  if (!done) {
+    return absl::DeadlineExceededError(
+        "the dispatcher did not take this worker's partitions in time; they move when it notices "
+        "that the worker is gone");
+  }
+  return given_up_.value_or(absl::CancelledError("the worker was stopped"));
+}
+
+void Agent::Stop() {
+  {
+    std::unique_lock lock(mu_);
+    if (std::exchange(stopping_, true)) return;
+    changed_.notify_all();
+  }
+  heart_.join();
+  Send(control::WorkerLeave());
+  {
+    std::unique_lock lock(mu_);
+    changed_.wait_for(lock, kGoodbye, [&] { return !connected_; });
+  }
+  session_->Stop();
+  workshop_->SetTell(nullptr);
+}
+
+// --- The session -------------------------------------------------------------------
+
+control::WorkerUp Agent::Hello() {
+  control::WorkerHello hello = options_.hello;
+  hello.held = tasks_->held();
+  return hello;
+}
+
+void Agent::OnMessage(control::WorkerDown message) {
+  using namespace control;  // NOLINT: the messages
+  if (const auto* welcome = std::get_if<WorkerWelcome>(&message)) return OnWelcome(*welcome);
+  if (const auto* assign = std::get_if<Assign>(&message)) return tasks_->Do(*assign);
+  if (const auto* reader = std::get_if<AddReader>(&message)) return tasks_->Do(*reader);
+  if (const auto* unassign = std::get_if<Unassign>(&message)) return tasks_->Do(*unassign);
+  if (const auto* splits = std::get_if<Splits>(&message)) return tasks_->Do(*splits);
+  if (std::holds_alternative<Drained>(message)) {
+    std::lock_guard lock(mu_);
+    drained_ = true;
+    changed_.notify_all();
+  }
+  // A heartbeat's answer has done its work by coming; of a refusal OnGivenUp tells.
+}
+
+void Agent::OnWelcome(const control::WorkerWelcome& welcome) {
+  bool again = false, drain = false;
+  {
+    std::lock_guard lock(mu_);
+    again = std::exchange(welcomed_, true);
+    drain = draining_;
+    connected_ = true;
+    if (welcome.heartbeat_interval > absl::ZeroDuration())
+      interval_ = std::min(options_.heartbeat_interval, welcome.heartbeat_interval);
+    changed_.notify_all();
+  }
+  if (again) tasks_->SayAgain();
+  if (drain) Send(control::Drain());
+}
+
+void Agent::OnLost(const absl::Status&) {
+  std::lock_guard lock(mu_);
+  connected_ = false;
+  changed_.notify_all();
+}
+
+void Agent::OnGivenUp(const absl::Status& status) {
+  std::lock_guard lock(mu_);
+  connected_ = false;
+  given_up_ = status;
+  changed_.notify_all();
+}
+
+void Agent::Send(control::WorkerUp message) {
+  std::shared_ptr<control::ReconnectingWorkerSession> session;
+  {
+    std::lock_guard lock(session_mu_);
+    session = session_;
+  }
+  if (session != nullptr) session->Send(std::move(message));
+}
+
+void Agent::Beat() {
+  uint64_t counter = 0;
+  std::unique_lock lock(mu_);
+  while (!stopping_) {
+    const bool connected = connected_;
+    lock.unlock();
+    if (connected) Send(control::WorkerHeartbeat{++counter});
+    lock.lock();
+    changed_.wait_for(lock, absl::ToChronoNanoseconds(interval_), [&] { return stopping_; });
+  }
+}
+
+}  // namespace penstock::worker

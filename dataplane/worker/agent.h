@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// A worker's side of its session with the dispatcher: says who it is, keeps its
+// lease with heartbeats, passes orders on, and comes back after breaks.
+#pragma once
+
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <thread>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "control/protocol/session_messages.h"
+#include "control/rpc/dispatcher_stub.h"
+#include "dataplane/worker/tasks.h"
+#include "dataplane/worker/workshop.h"
+
+namespace penstock::worker {
+
+struct AgentOptions {
+  control::WorkerHello hello;         // `held` is filled in each time
+  absl::Duration heartbeat_interval;  // or the dispatcher's, if that is shorter
+  absl::Duration dispatcher_timeout;  // out of reach for so long: gives up
+};
+
+// Thread-safe.
+class Agent final : private control::ReconnectingWorkerEvents {
+ public:
+  // Opens the session. `stub` and `tasks` outlive the agent.
+  Agent(control::DispatcherStub* stub, std::shared_ptr<Workshop> workshop, Tasks* tasks,
+        AgentOptions options);
+  ~Agent() override;
+
+  // Until the dispatcher has welcomed the worker; why it gave up, otherwise.
+  absl::Status AwaitWelcome();
+  // Until Stop(), or until it gave up.
+  void AwaitOver();
+  absl::Status status() const;  // OK, or why it gave up
+  // Asks the dispatcher to give all partitions to others, and waits until it has.
+  absl::Status Drain(absl::Time deadline);
+  // Says that the worker leaves, and ends the session. Idempotent, bounded; not
+  // from an event.
+  void Stop();
+
+ private:
+  control::WorkerUp Hello() override;
+  void OnMessage(control::WorkerDown message) override;
+  void OnLost(const absl::Status& status) override;
+  void OnGivenUp(const absl::Status& status) override;
+
+  void OnWelcome(const control::WorkerWelcome& welcome);
+  void Send(control::WorkerUp message);
+  void Beat();
+
+  const std::shared_ptr<Workshop> workshop_;
+  Tasks* const tasks_;
+  const AgentOptions options_;
+
+  mutable std::mutex mu_;
+  std::condition_variable changed_;
+  // Guarded by mu_.
+  bool connected_ = false;  // welcomed on the present stream
+  bool welcomed_ = false;   // ever
+  bool draining_ = false;
+  bool drained_ = false;
+  bool stopping_ = false;
+  absl::Duration interval_;
+  std::optional<absl::Status> given_up_;
+
+  std::mutex session_mu_;  // taken last; only for the pointer
+  std::shared_ptr<control::ReconnectingWorkerSession> session_;
+  std::thread heart_;
+};
+
+}  // namespace penstock::worker

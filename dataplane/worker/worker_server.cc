@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+// A worker as one object: listeners for every transport, its tasks, its agent.
+#include <unistd.h>
+
+#include <algorithm>
+#include <memory>
+#include <mutex>
+#include <random>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "control/rpc/dispatcher_stub.h"
+#include "dataplane/transfer/transport.h"
+#include "dataplane/worker/agent.h"
+#include "dataplane/worker/tasks.h"
+#include "dataplane/worker/workshop.h"
+#include "penstock/server.h"
+#include "penstock/status.h"
+
+namespace penstock::worker {
+namespace {
+
+constexpr absl::Duration kStopBound = absl::Seconds(5);
+constexpr char kGrpc[] = "grpc";  // offered always: it goes through where nothing else does
+
+WorkerId RandomWorkerId() {
+  std::random_device random;
+  uint64_t id = 0;
+  while (id == 0) id = (uint64_t{random()} << 32) | random();
+  return WorkerId(id);
+}
+
+int DefaultPermits() {
+  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()) / 4);
+}
+
+int64_t HalfTheMemory() {
+  return int64_t{sysconf(_SC_PHYS_PAGES)} * sysconf(_SC_PAGE_SIZE) / 2;
+}
+
+absl::Status Check(const WorkerConfig& config) {
+  if (config.dispatcher_address.empty())
+    return absl::InvalidArgumentError("a worker needs dispatcher_address, \"host:port\"");
+  if (config.port < 0 || config.port > 65535)
+    return absl::InvalidArgumentError(absl::StrCat("port is ", config.port, ", not in [0, 65535]"));
+  if (config.permits < 0 || config.threads < 0 || config.memory_budget_bytes < 0)
+    return absl::InvalidArgumentError("permits, threads and memory_budget_bytes are 0 or more");
+  if (config.heartbeat_interval <= absl::ZeroDuration())
+    return absl::InvalidArgumentError("heartbeat_interval must be more than 0");
+  return absl::OkStatus();
+}
+
+absl::StatusOr<int> PortOf(const std::string& address) {
+  int port = 0;
+  const size_t colon = address.rfind(':');
+  if (colon == std::string::npos || !absl::SimpleAtoi(address.substr(colon + 1), &port))
+    return absl::InternalError(absl::StrCat("'", address, "' ends in no port"));
+  return port;
+}
+
+// What clients are told for what was bound.
+std::string AddressFor(const WorkerConfig& config, int port) {
+  if (!config.worker_address.empty())
+    return absl::StrReplaceAll(config.worker_address, {{"%port%", absl::StrCat(port)}});
+  std::string host = config.host;
+  if (char name[256]; (host == "0.0.0.0" || host == "::" || host == "[::]") &&
+                      gethostname(name, sizeof name) == 0) {
+    host = name;
+  }
+  return absl::StrCat(host, ":", port);
+}
+
+class Server final : public WorkerServer {
+ public:
+  explicit Server(WorkerConfig config) : config_(std::move(config)) {}
+  ~Server() override { Stop(); }
+
+  absl::Status Open();
+
+  int port() const override { return port_; }
+  std::string address() const override { return address_; }
+  int NumTasks() const override { return tasks_->size(); }
+  absl::Status Drain(absl::Duration bound) override {
+    absl::Status drained = agent_->Drain(absl::Now() + bound);
+    Stop();
+    return drained;
+  }
+  void Stop() override;
+  absl::Status status() const override { return agent_->status(); }
+  void Join() override { agent_->AwaitOver(); }
+
+ private:
+  absl::Status Listen();
+  absl::Status Listen(const std::string& protocol);
+
+  const WorkerConfig config_;
+  int port_ = 0;
+  std::string address_;
+  std::unique_ptr<control::DispatcherStub> stub_;
+  std::shared_ptr<Workshop> workshop_;
+  std::shared_ptr<Tasks> tasks_;
+  std::vector<control::TransferOffer> offers_;
+  std::vector<std::unique_ptr<transfer::Listener>> listeners_;
+  std::unique_ptr<Agent> agent_;
+  std::mutex stop_mu_;  // one Stop() at a time
+  bool stopped_ = false;
+};
+
+absl::Status Server::Open() {
+  PENSTOCK_RETURN_IF_ERROR(Check(config_));
+  PENSTOCK_ASSIGN_OR_RETURN(stub_, control::DispatcherStub::Make(config_.dispatcher_address));
+  workshop_ = std::make_shared<Workshop>(WorkshopOptions{
+      .permits = config_.permits > 0 ? config_.permits : DefaultPermits(),
+      .threads = config_.threads,
+      .budget_bytes =
+          config_.memory_budget_bytes > 0 ? config_.memory_budget_bytes : HalfTheMemory(),
+      .fetch = [stub = stub_.get()](
+                   std::string_view id) { return stub->GetDataset(id, control::CallOptions()); },
+      .now = absl::Now});
+  tasks_ = std::make_shared<Tasks>(workshop_);
+  PENSTOCK_RETURN_IF_ERROR(Listen());
+  control::WorkerHello hello;
+  hello.worker = RandomWorkerId();
+  hello.address = address_;
+  hello.offers = offers_;
+  hello.tags = config_.worker_tags;
+  hello.permits = workshop_->permits.count();
+  agent_ = std::make_unique<Agent>(stub_.get(), workshop_, tasks_.get(),
+                                   AgentOptions{.hello = std::move(hello),
+                                                .heartbeat_interval = config_.heartbeat_interval,
+                                                .dispatcher_timeout = config_.dispatcher_timeout});
+  return agent_->AwaitWelcome();
+}
+
+absl::Status Server::Listen() {
+  const std::string& named = config_.data_transfer_protocol;
+  if (!named.empty()) PENSTOCK_RETURN_IF_ERROR(transfer::FindTransport(named).status());
+  PENSTOCK_RETURN_IF_ERROR(Listen(kGrpc));
+  for (const std::string& protocol : transfer::TransportNames()) {
+    if (protocol == kGrpc || (!named.empty() && protocol != named)) continue;
+    absl::Status status = Listen(protocol);
+    // One that cannot run on this machine is not offered, unless it was asked for.
+    if (!status.ok() && (protocol == named || !absl::IsNotFound(status))) return status;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Server::Listen(const std::string& protocol) {
+  const bool is_grpc = protocol == kGrpc;
+  PENSTOCK_ASSIGN_OR_RETURN(transfer::Transport * transport, transfer::FindTransport(protocol));
+  PENSTOCK_ASSIGN_OR_RETURN(
+      std::unique_ptr<transfer::Listener> listener,
+      transport->Listen(
+          {.host = config_.host, .port = is_grpc ? config_.port : 0},
+          [tasks = tasks_](const transfer::Hello& hello, std::shared_ptr<transfer::SendLink> link) {
+            return tasks->Accept(hello, std::move(link));
+          }));
+  control::TransferOffer offer{protocol, listener->address(), listener->compatibility()};
+  if (is_grpc) {
+    PENSTOCK_ASSIGN_OR_RETURN(port_, PortOf(offer.address));
+    address_ = AddressFor(config_, port_);
+    offer.address = address_;
+  }
+  offers_.push_back(std::move(offer));
+  listeners_.push_back(std::move(listener));
+  return absl::OkStatus();
+}
+
+void Server::Stop() {
+  std::lock_guard lock(stop_mu_);
+  if (std::exchange(stopped_, true)) return;
+  if (agent_ != nullptr) agent_->Stop();
+  if (stub_ != nullptr) stub_->Stop();
+  if (tasks_ != nullptr) tasks_->Stop(absl::Now() + kStopBound).IgnoreError();
+  listeners_.clear();
+}
+
+}  // namespace
+}  // namespace penstock::worker
+
+namespace penstock {
+
+absl::StatusOr<std::unique_ptr<WorkerServer>> WorkerServer::Start(WorkerConfig config) {
+  auto server = std::make_unique<worker::Server>(std::move(config));
+  PENSTOCK_RETURN_IF_ERROR(server->Open());
+  return server;
+}
+
+}  // namespace penstock

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+// A worker's link without a client behind it: the test says when credits come,
+// what lands and when it breaks.
+#pragma once
+
+#include <condition_variable>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "dataplane/transfer/transport.h"
+
+namespace penstock::worker {
+
+class FakeLink final : public transfer::SendLink {
+ public:
+  explicit FakeLink(transfer::Hello hello) : hello_(std::move(hello)) {}
+
+  // --- The test's side ---------------------------------------------------------
+
+  std::shared_ptr<transfer::SendEvents> events;  // what Accept gave
+  std::function<void()> inside_send;             // called in each Send() that succeeds
+  absl::Status answer;                           // of Send() and SendError(), if not OK
+
+  void Grant(int64_t count) {
+    {
+      std::lock_guard lock(mu_);
+      credits_ += count;
+    }
+    events->OnCredits({count});
+  }
+  void Land(int64_t count) {
+    {
+      std::lock_guard lock(mu_);
+      landed_ += count;
+    }
+    events->OnLanded(count);
+  }
+  // Breaks, with all that has not landed unconfirmed.
+  void Break() {
+    std::vector<transfer::Sent> unconfirmed;
+    {
+      std::lock_guard lock(mu_);
+      broken_ = true;
+      for (size_t i = landed_; i < sent_.size(); ++i) {
+        unconfirmed.push_back({sent_[i].identity, std::move(sent_[i].element), sent_[i].error});
+      }
+    }
+    events->OnClosed(absl::UnavailableError("the connection broke"), std::move(unconfirmed));
+  }
+  // The indices sent so far, in order; waits until there are `count` at least.
+  std::vector<Index> AwaitSent(size_t count) {
+    std::unique_lock lock(mu_);
+    changed_.wait(lock, [&] { return sent_.size() >= count; });
+    return IndicesLocked();
+  }
+  std::vector<Index> SentIndices() {
+    std::lock_guard lock(mu_);
+    return IndicesLocked();
+  }
+  absl::Status ErrorAt(size_t i) {
+    std::lock_guard lock(mu_);
+    return sent_[i].error;
+  }
+  Identity IdentityAt(size_t i) {
+    std::lock_guard lock(mu_);
+    return sent_[i].identity;
+  }
+  absl::Status closed_with() {
+    std::lock_guard lock(mu_);
+    return closed_with_;
+  }
+  int flushes() {
+    std::lock_guard lock(mu_);
+    return flushes_;
+  }
+
+  // --- SendLink ------------------------------------------------------------------
+
+  const transfer::Hello& hello() const override { return hello_; }
+  int64_t credits() const override {
+    std::lock_guard lock(mu_);
+    return credits_;
+  }
+  absl::Status Send(Element&& element) override {
+    const Identity identity = element.identity();
+    return Accept({identity, std::move(element), absl::OkStatus()}, &element);
+  }
+  absl::Status SendError(const Identity& identity, const absl::Status& error) override {
+    return Accept({identity, Element(), error}, nullptr);
+  }
+  void Flush() override {
+    std::lock_guard lock(mu_);
+    ++flushes_;
+  }
+  void Close(const absl::Status& reason) override {
+    std::lock_guard lock(mu_);
+    closed_with_ = reason;
+  }
+
+ private:
+  absl::Status Accept(transfer::Sent sent, Element* back) {
+    {
+      std::lock_guard lock(mu_);
+      absl::Status status = !answer.ok() && sent.error.ok() ? answer
+                            : broken_                       ? absl::UnavailableError("closed")
+                            : credits_ == 0 ? absl::FailedPreconditionError("no credit")
+                                            : absl::OkStatus();
+      if (!status.ok()) {
+        if (back != nullptr) *back = std::move(sent.element);
+        return status;
+      }
+      --credits_;
+      sent_.push_back(std::move(sent));
+    }
+    changed_.notify_all();
+    if (inside_send) inside_send();
+    return absl::OkStatus();
+  }
+  std::vector<Index> IndicesLocked() const {
+    std::vector<Index> indices;
+    for (const transfer::Sent& sent : sent_) indices.push_back(sent.identity.index);
+    return indices;
+  }
+
+  const transfer::Hello hello_;
+  mutable std::mutex mu_;
+  std::condition_variable changed_;
+  // Guarded by mu_.
+  int64_t credits_ = 0;
+  size_t landed_ = 0;
+  bool broken_ = false;
+  int flushes_ = 0;
+  absl::Status closed_with_;
+  std::vector<transfer::Sent> sent_;
+};
+
+}  // namespace penstock::worker

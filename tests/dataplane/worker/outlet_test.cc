@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dataplane/worker/outlet.h"
+
+#include <future>
+
+#include "dataplane/memory/pool.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/dataplane/worker/fake_link.h"
+
+namespace penstock::worker {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+constexpr IterationId kIteration(7);
+const control::PlacedPartition kPlaced{kIteration, PartitionId(1), Placement(3)};
+
+transfer::Sent ElementAt(Index index, control::PlacedPartition of = kPlaced) {
+  transfer::Sent sent;
+  sent.identity = {.iteration = of.iteration,
+                   .partition = of.partition,
+                   .placement = of.placement,
+                   .index = index};
+  sent.element = *MakeElement(DefaultPool(), {Tensor(kInt64, {}, &index)}, Spec(Scalar(kInt64)));
+  sent.element.set_identity(sent.identity);
+  return sent;
+}
+
+class OutletTest : public ::testing::Test {
+ protected:
+  void SetUp() override { ASSERT_TRUE(permit_.Take()); }
+
+  static control::Reader ReaderOf(uint64_t client, uint64_t incarnation = 1) {
+    return {ClientId(client), Incarnation(incarnation)};
+  }
+
+  // A link of that client, taken by the outlet.
+  std::shared_ptr<FakeLink> Open(control::Reader reader,
+                                 std::vector<transfer::Holding> holdings = {}) {
+    auto link = std::make_shared<FakeLink>(
+        transfer::Hello{"token", reader.client, reader.incarnation, kIteration, holdings});
+    auto events = outlet_->Accept(link->hello(), link);
+    EXPECT_TRUE(events.ok()) << events.status();
+    link->events = *std::move(events);
+    return link;
+  }
+  std::shared_ptr<Lane> OpenLane(std::vector<control::Reader> readers, IndexSet skip = {}) {
+    return outlet_->Open(
+        {.of = kPlaced, .skip = skip, .readers = std::move(readers), .permit = &permit_});
+  }
+  std::future<absl::Status> InBackground(std::function<absl::Status()> action) {
+    return std::async(std::launch::async, std::move(action));
+  }
+
+  std::shared_ptr<Budget> budget_ = std::make_shared<Budget>(1 << 20);
+  std::shared_ptr<Outlet> outlet_ = std::make_shared<Outlet>(kIteration, "token", budget_);
+  Permits permits_{1};
+  Permit permit_{permits_};
+};
+
+TEST_F(OutletTest, SendsToReadersWithCreditsInTurn) {
+  auto a = Open(ReaderOf(1)), b = Open(ReaderOf(2));
+  auto lane = OpenLane({ReaderOf(1), ReaderOf(2)});
+  a->Grant(2);
+  b->Grant(3);
+  for (Index i = 0; i < 5; ++i) ASSERT_TRUE(lane->Send(ElementAt(i)).ok());
+  EXPECT_THAT(a->SentIndices(), ElementsAre(0, 2));
+  EXPECT_THAT(b->SentIndices(), ElementsAre(1, 3, 4));
+}
+
+TEST_F(OutletTest, WaitsForACreditWithThePermitGivenUp) {
+  auto link = Open(ReaderOf(1));
+  auto lane = OpenLane({ReaderOf(1)});
+  auto sent = InBackground([&] { return lane->Send(ElementAt(0)); });
+  {
+    Permit other(permits_);
+    EXPECT_TRUE(other.Take());  // returns only when the lane waits
+  }
+  EXPECT_EQ(link->flushes(), 0);  // nothing was waiting in it
+  link->Grant(1);
+  EXPECT_TRUE(sent.get().ok());
+  EXPECT_THAT(link->SentIndices(), ElementsAre(0));
+}
+
+TEST_F(OutletTest, FlushesALinkBeforeItWaits) {
+  auto link = Open(ReaderOf(1));
+  auto lane = OpenLane({ReaderOf(1)});
+  link->Grant(1);
+  ASSERT_TRUE(lane->Send(ElementAt(0)).ok());
+  EXPECT_EQ(link->flushes(), 0);
+  auto sent = InBackground([&] { return lane->Send(ElementAt(1)); });
+  {
+    Permit other(permits_);
+    ASSERT_TRUE(other.Take());
+  }
+  lane->Cancel();
+  EXPECT_EQ(sent.get().code(), absl::StatusCode::kCancelled);
+  EXPECT_EQ(link->flushes(), 1);
+}
+
+TEST_F(OutletTest, RefusesALinkWithoutTheToken) {
+  auto link = std::make_shared<FakeLink>(
+      transfer::Hello{"guessed", ClientId(1), Incarnation(1), kIteration, {}});
+  EXPECT_EQ(outlet_->Accept(link->hello(), link).status().code(),
+            absl::StatusCode::kPermissionDenied);
+}
+
+TEST_F(OutletTest, SendsToNamedSessionsAlone) {
+  auto named = Open(ReaderOf(1, 5)), older = Open(ReaderOf(1, 4)), other = Open(ReaderOf(2));
+  auto lane = OpenLane({ReaderOf(1, 5)});
+  for (auto& link : {named, older, other}) link->Grant(10);
+  for (Index i = 0; i < 3; ++i) ASSERT_TRUE(lane->Send(ElementAt(i)).ok());
+  EXPECT_THAT(named->SentIndices(), ElementsAre(0, 1, 2));
+  EXPECT_THAT(older->SentIndices(), IsEmpty());
+  EXPECT_THAT(other->SentIndices(), IsEmpty());
+  lane->AddReader(ReaderOf(2));
+  for (Index i = 3; i < 5; ++i) ASSERT_TRUE(lane->Send(ElementAt(i)).ok());
+  EXPECT_THAT(other->SentIndices(), ::testing::SizeIs(1));
+}
+
+TEST_F(OutletTest, WhatIsInDoubtWaitsForTheClientsWord) {
+  auto a = Open(ReaderOf(1)), b = Open(ReaderOf(2));
+  auto lane = OpenLane({ReaderOf(1), ReaderOf(2)});
+  a->Grant(4);
+  for (Index i = 0; i < 4; ++i) ASSERT_TRUE(lane->Send(ElementAt(i)).ok());
+  a->Land(1);
+  a->Break();
+  b->Grant(10);
+  ASSERT_TRUE(lane->Send(ElementAt(4)).ok());
+  auto ended = InBackground([&] { return lane->End(5); });
+  {
+    Permit other(permits_);
+    ASSERT_TRUE(other.Take());  // the lane waits: 1, 2 and 3 are in doubt
+  }
+  EXPECT_THAT(b->SentIndices(), ElementsAre(4));
+  auto again = Open(ReaderOf(1), {{PartitionId(1), Placement(3), IndexSet::Of(0, 3)}});
+  EXPECT_TRUE(ended.get().ok());
+  EXPECT_THAT(b->SentIndices(), ElementsAre(4, 3));
+  EXPECT_THAT(again->SentIndices(), IsEmpty());
+}
+
+TEST_F(OutletTest, SendsWhatDidNotLandBeforeWhatIsNew) {
+  auto link = Open(ReaderOf(1));
+  auto lane = OpenLane({ReaderOf(1)});
+  link->Grant(2);
+  for (Index i = 0; i < 2; ++i) ASSERT_TRUE(lane->Send(ElementAt(i)).ok());
+  link->Break();
+  auto again = Open(ReaderOf(1));
+  again->Grant(3);
+  ASSERT_TRUE(lane->Send(ElementAt(2)).ok());
+  EXPECT_THAT(again->SentIndices(), ElementsAre(0, 1, 2));
+}
+
+TEST_F(OutletTest, APartitionThatEndedGoesOnSendingWhatDoesNotLand) {
+  auto link = Open(ReaderOf(1));
+  auto lane = OpenLane({ReaderOf(1)});
+  link->Grant(1);
+  ASSERT_TRUE(lane->Send(ElementAt(0)).ok());
+  ASSERT_TRUE(lane->End(1).ok());
+  auto lingers = std::async(std::launch::async, [&] { lane->Linger(); });
+  link->Break();
+  auto again = Open(ReaderOf(1));
+  again->Grant(1);
+  EXPECT_THAT(again->AwaitSent(1), ElementsAre(0));
+  lane->Cancel();
+  lingers.get();
+}
+
+TEST_F(OutletTest, ANewLinkOfASessionWaitsForTheEndOfTheOld) {
+  auto old = Open(ReaderOf(1));
+  auto lane = OpenLane({ReaderOf(1)});
+  old->Grant(5);
+  ASSERT_TRUE(lane->Send(ElementAt(0)).ok());
+  auto link = Open(ReaderOf(1), {{PartitionId(1), Placement(3), IndexSet::Of(0, 1)}});
+  EXPECT_EQ(old->closed_with().code(), absl::StatusCode::kAborted);
+  link->Grant(5);
+  auto sent = InBackground([&] { return lane->Send(ElementAt(1)); });
+  {
+    Permit other(permits_);
+    ASSERT_TRUE(other.Take());
+  }
+  EXPECT_THAT(link->SentIndices(), IsEmpty());
+  old->Break();
+  EXPECT_TRUE(sent.get().ok());
+  EXPECT_THAT(old->SentIndices(), ElementsAre(0));
+  EXPECT_THAT(link->SentIndices(), ElementsAre(1));
+}
+
+TEST_F(OutletTest, ALinkThatBreaksInsideSendLeavesItsElementInDoubt) {
+  auto link = Open(ReaderOf(1));
+  auto lane = OpenLane({ReaderOf(1)});
+  link->inside_send = [&] { link->Break(); };
+  link->Grant(1);
+  ASSERT_TRUE(lane->Send(ElementAt(0)).ok());
+  auto ended = InBackground([&] { return lane->End(1); });
+  auto again = Open(ReaderOf(1));
+  again->Grant(1);
+  EXPECT_TRUE(ended.get().ok());
+  EXPECT_THAT(again->SentIndices(), ElementsAre(0));
+}
+
+TEST_F(OutletTest, CountsWhatLandsInsideSend) {
+  auto link = Open(ReaderOf(1));
+  auto lane = OpenLane({ReaderOf(1)});
+  link->inside_send = [&] { link->Land(1); };
+  link->Grant(1);
+  ASSERT_TRUE(lane->Send(ElementAt(0)).ok());
+  EXPECT_EQ(budget_->used(), 0);
+  link->Break();
+  EXPECT_TRUE(lane->End(1).ok());  // nothing is in doubt
+}
+
+TEST_F(OutletTest, TheBudgetCountsWhatIsOnItsWay) {
+  auto link = Open(ReaderOf(1));
+  auto lane = OpenLane({ReaderOf(1)});
+  link->Grant(2);
+  const auto bytes = static_cast<int64_t>(ElementAt(0).element.block().size());
+  ASSERT_TRUE(lane->Send(ElementAt(0)).ok());
+  ASSERT_TRUE(lane->Send(ElementAt(1)).ok());
+  EXPECT_EQ(budget_->used(), 2 * bytes);
+  link->Land(1);
+  EXPECT_EQ(budget_->used(), bytes);
+  link->Break();
+  EXPECT_EQ(budget_->used(), 0);
+}
+
+TEST_F(OutletTest, AnElementThatTheProtocolCannotCarryBecomesAnErrorInItsPlace) {
+  auto link = Open(ReaderOf(1));
+  auto lane = OpenLane({ReaderOf(1)});
+  link->answer = absl::InvalidArgumentError("too large");
+  link->Grant(1);
+  ASSERT_TRUE(lane->Send(ElementAt(0)).ok());
+  EXPECT_THAT(link->SentIndices(), ElementsAre(0));
+  EXPECT_EQ(link->ErrorAt(0).message(), "too large");
+}
+
+TEST_F(OutletTest, ForgetsALaneThatIsClosed) {
+  auto link = Open(ReaderOf(1));
+  auto lane = OpenLane({ReaderOf(1)});
+  link->Grant(1);
+  ASSERT_TRUE(lane->Send(ElementAt(0)).ok());
+  outlet_->Close(*lane);
+  EXPECT_EQ(lane->Send(ElementAt(1)).code(), absl::StatusCode::kCancelled);
+  EXPECT_FALSE(outlet_->idle());
+  link->Break();  // what it leaves unconfirmed concerns nobody
+  EXPECT_TRUE(outlet_->idle());
+  EXPECT_EQ(budget_->used(), 0);
+}
+
+}  // namespace
+}  // namespace penstock::worker
