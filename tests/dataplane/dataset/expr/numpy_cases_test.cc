@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every operation beside what NumPy computes: numpy_cases.txt, written by
+// make_numpy_cases.py.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <complex>
+#include <fstream>
+#include <limits>
+#include <map>
+#include <set>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "dataplane/dataset/expr/node.h"
+#include "dataplane/dataset/expr/numeric.h"
+#include "dataplane/dataset/expr/op_registry.h"
+#include "tests/dataplane/dataset/expr/run_function.h"
+
+namespace penstock {
+namespace {
+
+using Words = std::vector<std::string>;
+
+double NumberIn(const std::string& word) {
+  return std::strtod(word.c_str(), nullptr);
+}
+
+template <class T>
+std::vector<T> ParseValues(const Words& words) {
+  std::vector<T> values;
+  for (size_t i = 2; i < words.size(); ++i) {
+    if constexpr (kIsComplex<T>) {
+      values.emplace_back(NumberIn(words[i]), NumberIn(words[i + 1]));
+      ++i;
+    } else if constexpr (kIsHalf<T>) {
+      values.push_back(T(static_cast<float>(NumberIn(words[i]))));
+    } else if constexpr (std::is_floating_point_v<T>) {
+      values.push_back(static_cast<T>(NumberIn(words[i])));
+    } else if constexpr (std::is_unsigned_v<T>) {
+      values.push_back(static_cast<T>(std::stoull(words[i])));
+    } else {
+      values.push_back(static_cast<T>(std::stoll(words[i])));
+    }
+  }
+  return values;
+}
+
+// "float32 [2,1] 0x1p+0 0x1.8p+1"
+Owned ParseTensor(absl::string_view text) {
+  const Words words = absl::StrSplit(text, ' ', absl::SkipEmpty());
+  const DType dtype = *DTypeFromName(words[0]);
+  std::vector<int64_t> dims;
+  for (absl::string_view dim : absl::StrSplit(
+           absl::StripSuffix(absl::StripPrefix(words[1], "["), "]"), ',', absl::SkipEmpty()))
+    dims.push_back(std::stoll(std::string(dim)));
+  if (dtype == kString) {
+    std::vector<std::string> values;
+    for (size_t i = 2; i < words.size(); ++i)
+      values.push_back(absl::HexStringToBytes(words[i].substr(1)));
+    return Strings(dims, values);
+  }
+  Owned owned;
+  if (dtype == kBool) {
+    owned = Values<uint8_t>(dims, ParseValues<uint8_t>(words));
+    owned.dtype = kBool;
+    return owned;
+  }
+  return ForNumber(dtype, [&]<class T>() { return Values<T>(dims, ParseValues<T>(words)); });
+}
+
+// An attribute of the type its operation declares.
+Attr ParseAttr(const OpRow& row, const std::string& name, const std::string& text) {
+  for (const AttrRow& attr : row.attrs) {
+    if (attr.name != name) continue;
+    const Words parts = absl::StrSplit(text, ',', absl::SkipEmpty());
+    if (attr.type == kAttrIndex<int64_t>) return int64_t{std::stoll(text)};
+    if (attr.type == kAttrIndex<DType>) return *DTypeFromName(text);
+    if (attr.type == kAttrIndex<std::vector<int64_t>>) {
+      std::vector<int64_t> numbers;
+      for (const std::string& part : parts) numbers.push_back(std::stoll(part));
+      return numbers;
+    }
+    if (attr.type == kAttrIndex<std::vector<double>>) {
+      std::vector<double> numbers;
+      for (const std::string& part : parts) numbers.push_back(NumberIn(part));
+      return numbers;
+    }
+  }
+  ADD_FAILURE() << row.name << " has no attribute " << name;
+  return int64_t{0};
+}
+
+// How far a result may lie from NumPy's, relative to it: a few units in the
+// last place, since sums are added in another order.
+double Tolerance(DType dtype) {
+  switch (dtype) {
+    case DType::kFloat16:
+      return 0x1p-10;
+    case DType::kFloat32:
+    case DType::kComplex64:
+      return 1e-6;
+    default:
+      return 1e-13;
+  }
+}
+
+bool Near(double ours, double numpy, double tolerance) {
+  if (std::isnan(numpy)) return std::isnan(ours);
+  if (std::isinf(numpy)) return ours == numpy;
+  return std::fabs(ours - numpy) <= tolerance * std::max(1.0, std::fabs(numpy));
+}
+
+void ExpectNear(const Owned& ours, const Owned& numpy) {
+  ASSERT_EQ(ours.dtype, numpy.dtype);
+  ASSERT_EQ(ours.dims, numpy.dims);
+  if (ours.dtype == kString) {
+    EXPECT_EQ(ours.strings(), numpy.strings());
+    return;
+  }
+  if (ours.dtype == kBool) {
+    const int64_t count = ours.view().element_count();
+    EXPECT_EQ(std::memcmp(ours.words.data(), numpy.words.data(), count), 0);
+    return;
+  }
+  ForNumber(ours.dtype, [&]<class T>() {
+    const auto a = ours.values<T>();
+    const auto b = numpy.values<T>();
+    for (size_t i = 0; i < a.size(); ++i) {
+      if constexpr (kIsComplex<T>) {
+        EXPECT_TRUE(Near(a[i].real(), b[i].real(), Tolerance(ours.dtype)) &&
+                    Near(a[i].imag(), b[i].imag(), Tolerance(ours.dtype)))
+            << i << ": " << a[i] << " for " << b[i];
+      } else if constexpr (kIsInteger<T>) {
+        EXPECT_EQ(a[i], b[i]) << i;
+      } else {
+        EXPECT_TRUE(
+            Near(double(ComputedIn<T>(a[i])), double(ComputedIn<T>(b[i])), Tolerance(ours.dtype)))
+            << i << ": " << ComputedIn<T>(a[i]) << " for " << ComputedIn<T>(b[i]);
+      }
+    }
+  });
+}
+
+void RunCase(const std::string& line) {
+  const std::vector<std::string> sides = absl::StrSplit(line, " =>");
+  std::vector<std::string> parts = absl::StrSplit(sides[0], " ; ");
+  const Words head = absl::StrSplit(parts[0], ' ');
+  const OpRow* row = FindOp(head[0]);
+  ASSERT_NE(row, nullptr);
+  Attrs attrs;
+  for (size_t i = 1; i < head.size(); ++i) {
+    const std::pair<std::string, std::string> attr =
+        absl::StrSplit(head[i], absl::MaxSplits('=', 1));
+    attrs[attr.first] = ParseAttr(*row, attr.first, attr.second);
+  }
+  std::vector<Owned> inputs;
+  for (size_t i = 1; i < parts.size(); ++i) inputs.push_back(ParseTensor(parts[i]));
+  const auto results = RunOn(
+      [&](const Expr& x) {
+        std::vector<Expr> arguments;
+        for (size_t i = 0; i < inputs.size(); ++i)
+          arguments.push_back(inputs.size() == 1 ? x : x[i]);
+        return Apply1(row->name, attrs, arguments);
+      },
+      inputs);
+  ASSERT_TRUE(results.ok()) << results.status();
+  ExpectNear((*results)[0], ParseTensor(sides[1]));
+}
+
+TEST(NumPyCases, AllAgree) {
+  std::ifstream file(NUMPY_CASES);
+  std::string line;
+  std::map<std::string, int> cases;
+  while (std::getline(file, line)) {
+    if (line[0] == '#') continue;
+    SCOPED_TRACE(line);
+    RunCase(line);
+    ++cases[line.substr(0, line.find(' '))];
+  }
+  // What has no counterpart in NumPy is tested elsewhere.
+  const std::set<std::string> others = {"Call",       "Constant",      "DecodeJpegImage",
+                                        "DecodeRaw",  "ParseExample",  "RandomResizedCrop",
+                                        "RandomFlip", "StringToNumber"};
+  for (const OpRow* row : AllOps()) {
+    if (!others.contains(std::string(row->name))) {
+      EXPECT_GT(cases[std::string(row->name)], 0) << row->name;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace penstock
