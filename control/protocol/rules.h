@@ -22,7 +22,6 @@ enum class Broken : uint8_t {
   kSendToTheDead,          // rule 12: the worker serves every client      → stuck
   kNewestBookmark,         // rule 3: a bookmark above what must be sent   → stuck
   kRetireBelowTaken,       // bookmarks: retired below taken, not kept     → stuck
-  kSplitsHandedBackTwice,  // splits: one begun earlier is handed back     → doubled
 };
 
 }  // namespace penstock::protocol

@@ -274,7 +274,8 @@ struct Report {
 };
 
 // A state is durable at the trainer. Covers all repetitions it contains, kept
-// in one step. Answered by Committed.
+// in one step, over the stream of any of them; a restarted process has presented
+// itself (ClientHello) for each of them before. Answered by Committed.
 struct Commit {
   struct OfRepetition {
     int64_t repetition = 0;

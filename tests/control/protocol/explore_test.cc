@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+// All interleavings of small scenes (docs/exactly_once.md, "What was explored").
+// Each line printed is a row of the table there.
+#include "tests/control/protocol/explore.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <string>
+
+namespace penstock::protocol {
+namespace {
+
+// More than any scene of a tier has; 16 bytes each.
+constexpr int64_t kMostStates = 60'000'000;
+
+struct Named {
+  const char* name;
+  Scene scene;
+};
+
+void PrintTo(const Named& named, std::ostream* out) {
+  *out << named.name;
+}
+std::string NameOf(const testing::TestParamInfo<Named>& info) {
+  return info.param.name;
+}
+
+class Exploring : public testing::TestWithParam<Named> {};
+
+TEST_P(Exploring, NothingIsLostDoubledOrStuck) {
+  const Explored explored = Explore(GetParam().scene, kMostStates);
+  std::printf("%-40s %10lld states %11lld steps %6.1f s  %s\n", GetParam().name,
+              static_cast<long long>(explored.states), static_cast<long long>(explored.steps),
+              explored.seconds, explored.fault.empty() ? "ok" : explored.fault.c_str());
+  EXPECT_EQ(explored.fault, "") << Tell(GetParam().scene, explored.path);
+  EXPECT_TRUE(explored.complete);
+}
+
+// Without failures there is only the order of things.
+constexpr Budget kNothing = {};
+
+INSTANTIATE_TEST_SUITE_P(
+    Unit, Exploring,
+    testing::Values(
+        Named{"NoFailure", {.elements = 4, .budget = kNothing}},
+        Named{"WorkerStops", {.elements = 3, .budget = {.worker_stops = 1}}},
+        Named{"TwoWorkersStop", {.elements = 3, .workers = 3, .budget = {.worker_stops = 2}}},
+        Named{"ClientDies", {.elements = 3, .budget = {.client_deaths = 1}}},
+        Named{"TwoOfThreeClientsDie", {.clients = 3, .budget = {.client_deaths = 2}}},
+        Named{"LinkBreaks", {.elements = 3, .budget = {.broken_links = 1}}},
+        Named{"LinksBreakTwice", {.budget = {.broken_links = 2}}},
+        Named{"DispatcherRestarts", {.budget = {.dispatcher_restarts = 1}}},
+        Named{"WorkerStopsLinkBreaks", {.budget = {.worker_stops = 1, .broken_links = 1}}},
+        Named{"ClientDiesLinkBreaks",
+              {.elements = 3, .budget = {.client_deaths = 1, .broken_links = 1}}},
+        Named{"WorkerStopsClientDies",
+              {.elements = 3, .budget = {.worker_stops = 1, .client_deaths = 1}}},
+        Named{"WorkerStopsClientDiesLinkBreaks",
+              {.budget = {.worker_stops = 1, .client_deaths = 1, .broken_links = 1}}},
+        Named{"WorkerStopsDispatcherRestarts",
+              {.budget = {.worker_stops = 1, .dispatcher_restarts = 1}}},
+        Named{"ClientDiesDispatcherRestarts",
+              {.budget = {.client_deaths = 1, .dispatcher_restarts = 1}}},
+        Named{"PlannedMoves", {.elements = 3, .budget = {.moves = 2}}},
+        Named{"PlannedMoveClientDies", {.budget = {.client_deaths = 1, .moves = 1}}},
+        Named{"ClientJoins", {.clients = 1, .budget = {.worker_stops = 1, .client_joins = 1}}},
+        Named{"ClientJoinsClientDies", {.budget = {.client_deaths = 1, .client_joins = 1}}},
+        Named{"WorkerJoins", {.workers = 1, .budget = {.worker_stops = 1, .worker_joins = 1}}},
+        Named{"ClientLeaves", {.budget = {.worker_stops = 1, .leaves = 1}}},
+        Named{"BookmarksWorkerStops",
+              {.elements = 4, .bookmarks = true, .budget = {.worker_stops = 1}}},
+        Named{"BookmarksClientDies",
+              {.elements = 3, .bookmarks = true, .budget = {.client_deaths = 1}}},
+        Named{"BookmarksWorkerStopsClientDies",
+              {.bookmarks = true, .budget = {.worker_stops = 1, .client_deaths = 1}}},
+        Named{"TwoPartitionsWorkerStops",
+              {.elements = 1, .partitions = 2, .budget = {.worker_stops = 1}}},
+        Named{"TwoPartitionsClientDies",
+              {.elements = 1, .partitions = 2, .budget = {.client_deaths = 1}}},
+        Named{"StatesClientDies", {.states = true, .budget = {.client_deaths = 1}}},
+        Named{"StatesClientsDieTwice",
+              {.elements = 1, .states = true, .budget = {.client_deaths = 2}}},
+        Named{"StatesClientDiesWorkerStops",
+              {.elements = 1, .states = true, .budget = {.worker_stops = 1, .client_deaths = 1}}},
+        Named{"StatesClientDiesDispatcherRestarts",
+              {.elements = 1,
+               .states = true,
+               .budget = {.client_deaths = 1, .dispatcher_restarts = 1}}},
+        Named{"StatesBookmarksClientDies",
+              {.states = true, .bookmarks = true, .budget = {.client_deaths = 1}}}),
+    NameOf);
+
+INSTANTIATE_TEST_SUITE_P(
+    Slow, Exploring,
+    testing::Values(
+        Named{"ClientDiesDispatcherRestartsLinkBreaks",
+              {.budget = {.client_deaths = 1, .dispatcher_restarts = 1, .broken_links = 1}}},
+        Named{"WorkersStopClientDiesLinkBreaks",
+              {.elements = 3,
+               .workers = 3,
+               .budget = {.worker_stops = 2, .client_deaths = 1, .broken_links = 1}}},
+        Named{"TwoPartitionsWorkerStopsClientDies",
+              {.elements = 1, .partitions = 2, .budget = {.worker_stops = 1, .client_deaths = 1}}},
+        Named{"StatesClientsDieTwiceWorkerStops",
+              {.elements = 1, .states = true, .budget = {.worker_stops = 1, .client_deaths = 2}}}),
+    NameOf);
+
+// By hand: --gtest_also_run_disabled_tests --gtest_filter='*/Exploring.*/Hand*'.
+class ExploringByHand : public Exploring {};
+TEST_P(ExploringByHand, DISABLED_NothingIsLostDoubledOrStuck) {
+  const Explored explored = Explore(GetParam().scene, 20 * kMostStates);
+  std::printf("%-40s %10lld states %11lld steps %6.1f s  %s\n", GetParam().name,
+              static_cast<long long>(explored.states), static_cast<long long>(explored.steps),
+              explored.seconds, explored.fault.empty() ? "ok" : explored.fault.c_str());
+  EXPECT_EQ(explored.fault, "") << Tell(GetParam().scene, explored.path);
+  EXPECT_TRUE(explored.complete);
+}
+INSTANTIATE_TEST_SUITE_P(
+    Hand, ExploringByHand,
+    testing::Values(
+        Named{"TwoPartitionsOfTwoWorkerStops", {.partitions = 2, .budget = {.worker_stops = 1}}},
+        Named{"StatesClientDiesDispatcherRestartsOfTwo",
+              {.states = true, .budget = {.client_deaths = 1, .dispatcher_restarts = 1}}},
+        Named{"StatesBookmarksOfThreeClientDies",
+              {.elements = 3,
+               .workers = 1,
+               .states = true,
+               .bookmarks = true,
+               .budget = {.client_deaths = 1}}}),
+    NameOf);
+
+// --- Each rule, broken once --------------------------------------------------------
+
+struct Mutation {
+  const char* name;
+  Broken broken;
+  Scene scene;
+  const char* fault;  // what must be seen
+};
+
+void PrintTo(const Mutation& mutation, std::ostream* out) {
+  *out << mutation.name;
+}
+
+class Breaking : public testing::TestWithParam<Mutation> {};
+
+TEST_P(Breaking, IsNoticed) {
+  Scene scene = GetParam().scene;
+  scene.broken = GetParam().broken;
+  const Explored explored = Explore(scene, kMostStates);
+  EXPECT_EQ(explored.fault.substr(0, explored.fault.find(':')), GetParam().fault)
+      << explored.fault << " after " << explored.states << " states";
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Unit, Breaking,
+    testing::Values(
+        Mutation{"AssignWithoutFence",
+                 Broken::kAssignWithoutFence,
+                 {.budget = {.worker_stops = 1}},
+                 "doubled"},
+        Mutation{"SkipWithoutLanded",
+                 Broken::kSkipWithoutLanded,
+                 {.budget = {.worker_stops = 1}},
+                 "doubled"},
+        Mutation{"AcceptOldPlacements",
+                 Broken::kAcceptOldPlacements,
+                 {.budget = {.worker_stops = 1}},
+                 "doubled"},
+        Mutation{
+            "NoRaiseOnDeath", Broken::kNoRaiseOnDeath, {.budget = {.client_deaths = 1}}, "stuck"},
+        Mutation{"CloseOnDeadsLanded",
+                 Broken::kCloseOnDeadsLanded,
+                 {.budget = {.client_deaths = 1}},
+                 "lost"},
+        Mutation{"ResendWithoutAsking",
+                 Broken::kResendWithoutAsking,
+                 {.budget = {.broken_links = 1}},
+                 "doubled"},
+        Mutation{"NoRaiseOnRestart",
+                 Broken::kNoRaiseOnRestart,
+                 {.elements = 1, .states = true, .budget = {.client_deaths = 1}},
+                 "stuck"},
+        Mutation{"ClosedIsFinished",
+                 Broken::kClosedIsFinished,
+                 {.elements = 1, .states = true, .budget = {.client_deaths = 1}},
+                 "lost"},
+        Mutation{"NewerStateAfterDeath",
+                 Broken::kNewerStateAfterDeath,
+                 {.elements = 1, .states = true, .budget = {.client_deaths = 1}},
+                 "doubled"},
+        Mutation{
+            "SendToTheDead", Broken::kSendToTheDead, {.budget = {.client_deaths = 1}}, "stuck"},
+        Mutation{"NewestBookmark",
+                 Broken::kNewestBookmark,
+                 {.elements = 3, .bookmarks = true, .budget = {.worker_stops = 1}},
+                 "stuck"},
+        Mutation{"RetireBelowTaken",
+                 Broken::kRetireBelowTaken,
+                 {.elements = 3, .bookmarks = true, .budget = {.client_deaths = 1}},
+                 "lost"}),
+    [](const testing::TestParamInfo<Mutation>& info) { return info.param.name; });
+
+}  // namespace
+}  // namespace penstock::protocol

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+// A small world around the protocol's machines: a dispatcher (record and desk),
+// workers (senders) and clients (receivers), joined by FIFO channels, with a
+// budget of what may go wrong. The machines are those of control/protocol; what
+// this file adds is what surrounds them in the program: processes, streams,
+// links, who is asked to do what.
+//
+// A world is a value: a step makes the next one. tests/control/protocol/explore.h
+// visits all of them.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "absl/container/inlined_vector.h"
+#include "control/protocol/iteration_desk.h"
+#include "control/protocol/receiver.h"
+#include "control/protocol/sender.h"
+
+namespace penstock::protocol {
+
+inline constexpr int kMaxPartitions = 2;
+inline constexpr int kMaxWorkers = 3;
+inline constexpr int kMaxClients = 3;
+inline constexpr int kMaxElements = 8;  // of a partition
+
+// What may go wrong or come unasked, each at most so often.
+struct Budget {
+  uint8_t worker_stops = 0;  // declared dead while running; goes on with what it has
+  uint8_t client_deaths = 0;
+  uint8_t dispatcher_restarts = 0;
+  uint8_t broken_links = 0;
+  uint8_t moves = 0;  // planned: drain, balance
+  uint8_t client_joins = 0;
+  uint8_t worker_joins = 0;
+  uint8_t leaves = 0;
+};
+
+struct Scene {
+  int elements = 2;  // of each partition
+  int partitions = 1;
+  int workers = 2;  // from the start
+  int clients = 2;
+  bool states = false;     // keep = committed: clients write, commit and restart from states
+  bool bookmarks = false;  // workers say where they are; replays start there
+  Budget budget;
+  Broken broken = Broken::kNone;
+};
+
+// What goes over a channel of the model: sets as bit masks, so that a world is
+// small.
+struct Wire {
+  enum Kind : uint8_t {
+    // client → dispatcher
+    kPresents,  // a: incarnation, b: names a state, m: the state
+    kReport,    // p, g, a: incarnation, m[0]: taken, m[1]: landed
+    kCommit,    // a: incarnation, m: kept
+    kLeave,     // a: incarnation, m: taken
+    // dispatcher → client
+    kWelcome,  // m: placements
+    kFence,    // p, g
+    kEnd,
+    kCommitDone,
+    kLeaveDone,
+    kRefused,
+    // dispatcher → worker
+    kAssign,     // p, g, a: bookmark, m[0]: skip, m[1], b: readers
+    kAddReader,  // p, g, a: client, b: incarnation
+    kUnassign,   // p, g
+    // worker → dispatcher
+    kRegisters,  // m: placements held
+    kEnded,      // p, g
+    kBookmark,   // p, g, a: index
+    // worker → client
+    kElement,  // p, g, a: index, b: incarnation of the link
+  };
+  Kind kind;
+  uint8_t p = 0;  // from 0
+  uint8_t g = 0;
+  uint8_t a = 0;
+  uint8_t b = 0;
+  std::array<uint8_t, kMaxPartitions> m = {};
+  friend bool operator==(const Wire&, const Wire&) = default;
+};
+using Channel = absl::InlinedVector<Wire, 3>;
+
+struct Step {
+  enum Kind : uint8_t {
+    kToWorker,
+    kFromWorker,
+    kToClient,
+    kFromClient,  // the head of a channel arrives
+    kElement,     // worker, client: the head of a link lands or is dropped
+    kSend,        // worker, client, partition
+    kTake,        // client, partition, index
+    kWrite,
+    kCommit,  // client
+    kDial,    // worker, client: a new link for a broken one
+    kAssign,  // worker, partition: the policy chose
+    kDeclareDead,
+    kRestart,  // client
+    // Not needed for the end to be reached:
+    kLateRestart,
+    kStopWorker,
+    kKillClient,
+    kBreakLink,
+    kRestartDispatcher,
+    kMove,
+    kJoinClient,
+    kJoinWorker,
+    kLeave,
+  };
+  Kind kind;
+  uint8_t worker = 0;
+  uint8_t client = 0;
+  uint8_t partition = 0;
+  uint8_t index = 0;
+  bool normal() const { return kind < kLateRestart; }
+};
+using Steps = absl::InlinedVector<Step, 32>;
+std::string ToString(const Step& step);
+
+class World {
+ public:
+  explicit World(const Scene& scene);
+
+  // All that can happen next.
+  void Next(Steps& steps) const;
+  void Take(const Step& step);
+  // Whether everybody that lives has shown the end, or nobody lives.
+  bool Done() const;
+  // What is wrong in this state: "doubled …", "lost …"; empty if nothing.
+  std::string Fault() const;
+  // The state up to renaming of workers and clients, as bytes; what cannot
+  // matter any more is left out. Returns the number of bytes written.
+  size_t Pack(uint8_t* bytes) const;
+  static constexpr size_t kMaxPacked = 2048;
+  std::string ToString() const;
+
+ private:
+  enum class Process : uint8_t { kAbsent, kRunning, kLeaving, kDown, kGone };
+  using Masks = std::array<uint8_t, kMaxPartitions>;
+
+  struct Client {
+    Process process = Process::kAbsent;
+    uint8_t incarnation = 0;
+    bool welcomed = false;
+    bool end = false;
+    bool commit_pending = false;
+    bool from_state = false;  // names it until welcomed
+    Masks written = {};
+    Masks committed = {};  // last asked for
+    absl::InlinedVector<Receiver, 1> receivers;
+    Channel in;   // from the dispatcher
+    Channel out;  // to it
+  };
+  struct Worker {
+    bool joined = false;
+    bool lost = false;        // declared dead; runs on
+    bool registered = false;  // the dispatcher knows its stream
+    std::array<std::optional<Sender>, kMaxPartitions> senders;
+    std::array<bool, kMaxPartitions> said_end = {};
+    std::array<uint8_t, kMaxPartitions> said_bookmark = {};
+    Channel in;
+    Channel out;
+    std::array<Channel, kMaxClients> links;
+    std::array<bool, kMaxClients> link_broken = {};
+  };
+
+  // The dispatcher.
+  void Settle(Decision decision);
+  void Post(const Message& message);
+  void ArrivesFromClient(int c, const Wire& wire);
+  void ArrivesFromWorker(int w, const Wire& wire);
+  void DeclareDead(int c);
+  void NoteWhatNobodyCanRead();
+  // Clients and workers.
+  void ArrivesAtClient(int c, const Wire& wire);
+  void ArrivesAtWorker(int w, const Wire& wire);
+  void Lands(int c, const Wire& wire);
+  void Present(int c);
+  void Restart(int c);
+  void RestartDispatcher();
+  void ConnectLinks(int w, int p);
+  // What happens at once: the next message that is due anyway is put on its
+  // channel; what can have no effect any more is cleared.
+  void Tidy();
+  void SpeakUp();
+  void Clear();
+  bool Running(int c) const { return clients_[c].process == Process::kRunning; }
+  const ReaderRecord* ReaderOf(int c) const;
+  Masks HistoryOf(int c) const;
+  size_t PackClient(int c, uint8_t* bytes) const;
+  size_t PackWorker(int w, const std::array<uint8_t, kMaxClients>& order, uint8_t* bytes) const;
+
+  const Scene* scene_;  // outlives the world
+  Budget left_;
+  IterationRecord record_;
+  Desk desk_;
+  std::array<Client, kMaxClients> clients_;
+  std::array<Worker, kMaxWorkers> workers_;
+  Masks excused_ = {};  // owed after closing when nobody could read
+  Masks retired_ = {};  // nothing below can be replayed any more
+  bool replays_what_is_gone_ = false;
+};
+
+}  // namespace penstock::protocol
