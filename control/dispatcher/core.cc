@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "control/dispatcher/core.h"
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "control/dispatcher/turn.h"
+#include "control/journal/changes_proto.h"
+#include "control/observe/fail_point.h"
+#include "penstock/status.h"
+
+namespace penstock::control {
+
+Core::Core(CoreOptions options, std::unique_ptr<Journal> journal)
+    : options_(std::move(options)), journal_(std::move(journal)) {}
+
+Core::~Core() {
+  journal_.reset();  // writes what was appended, and says what waited for it
+  std::deque<Saying> waiting;
+  {
+    std::lock_guard lock(mu_);
+    failed_ = absl::UnavailableError("the dispatcher is stopping");
+    waiting.swap(sayings_);
+  }
+  for (Saying& saying : waiting) saying.say(absl::UnavailableError("the dispatcher is stopping"));
+}
+
+absl::StatusOr<std::unique_ptr<Core>> Core::Open(CoreOptions options,
+                                                 std::unique_ptr<Journal> journal) {
+  std::unique_ptr<Core> core(new Core(std::move(options), std::move(journal)));
+  RETURN_IF_ERROR(core->Recover());
+  core->journal_->Start(
+      [core = core.get()](absl::StatusOr<uint64_t> sequence) { core->OnDurable(sequence); });
+  {
+    Turn turn(*core);
+    turn.Do(TermRaised{Term(core->state_.term.value() + 1)});
+  }
+  RETURN_IF_ERROR(core->journal_->WaitDurable(core->sequence()));
+  return core;
+}
+
+absl::Status Core::Recover() {
+  Recovered recovered = journal_->TakeRecovered();
+  if (!recovered.snapshot.empty()) {
+    ASSIGN_OR_RETURN(state_, DecodeState(recovered.snapshot));
+  }
+  for (const Recovered::Record& record : recovered.records) {
+    absl::Status applied = ApplyRecord(record.bytes, state_);
+    if (!applied.ok()) {
+      return absl::DataLossError(absl::StrCat("journal ", journal_->name(), ": record ",
+                                              record.sequence, ": ", applied.message()));
+    }
+  }
+  if (!recovered.cut.empty()) options_.events->Write({"cut", {{"what", recovered.cut}}});
+  sequence_ = recovered.last_sequence();
+  snapshot_sequence_ = recovered.snapshot_sequence;
+  durable_ = sequence_;
+  FailPoint("in_recovery");
+
+  // Everybody's lease starts anew.
+  const absl::Time now = options_.now();
+  for (const auto& [id, worker] : state_.workers) worker_leases_.Heard(id, now);
+  for (const auto& [id, iteration] : state_.iterations) {
+    if (iteration.record.finished || !GoesOn(iteration)) continue;
+    for (const protocol::ReaderRecord& reader : iteration.record.readers) {
+      if (reader.standing == protocol::Standing::kLiving) {
+        client_leases_.Heard({id, reader.client}, now);
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
+void Core::OnDurable(absl::StatusOr<uint64_t> sequence) {
+  if (sequence.ok()) {
+    FailPoint("durable_before_answer");
+    durable_ = *sequence;
+    if (appending_.load() != std::this_thread::get_id()) Deliver();
+    return;
+  }
+  std::deque<Saying> waiting;
+  {
+    std::lock_guard lock(mu_);
+    failed_ = sequence.status();
+    waiting.swap(sayings_);
+  }
+  options_.events->Write({"journal_failed", {{"why", std::string(failed_.message())}}});
+  for (Saying& saying : waiting) saying.say(sequence.status());
+  if (options_.on_failure) options_.on_failure(sequence.status());
+}
+
+void Core::Deliver() {
+  std::unique_lock lock(mu_);
+  if (delivering_) return;  // that thread comes back for what is here
+  delivering_ = true;
+  while (!sayings_.empty() && (sayings_.front().sequence <= durable_ || !failed_.ok())) {
+    std::deque<Saying> ready;
+    while (!sayings_.empty() && (sayings_.front().sequence <= durable_ || !failed_.ok())) {
+      ready.push_back(std::move(sayings_.front()));
+      sayings_.pop_front();
+    }
+    const absl::Status failed = failed_;
+    lock.unlock();
+    for (Saying& saying : ready) saying.say(failed);
+    lock.lock();
+  }
+  delivering_ = false;
+}
+
+int Core::NumWorkers() const {
+  std::lock_guard lock(mu_);
+  return static_cast<int>(workers_.size());
+}
+
+uint64_t Core::sequence() const {
+  std::lock_guard lock(mu_);
+  return sequence_;
+}
+
+std::vector<WorkerId> Core::UsableWorkers() const {
+  std::vector<WorkerId> usable;
+  for (const auto& [id, peer] : workers_) {
+    const WorkerRecord* worker = state_.FindWorker(id);
+    if (worker != nullptr && !worker->draining) usable.push_back(id);
+  }
+  return usable;
+}
+
+bool Core::GoesOn(const IterationState& iteration) const {
+  return !iteration.failure.has_value() && !state_.jobs.at(iteration.job).cancelled;
+}
+
+const JobRecord* Core::FindJobByText(const std::string& name_or_id) const {
+  if (const JobRecord* job = state_.FindJobByName(name_or_id)) return job;
+  uint64_t id = 0;
+  return absl::SimpleAtoi(name_or_id, &id) ? state_.FindJob(JobId(id)) : nullptr;
+}
+
+}  // namespace penstock::control

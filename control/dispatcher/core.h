@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+// The dispatcher without a network: requests and streams in, answers and pushes
+// out. One lock; under it: check, decide (control/protocol, control/policy),
+// apply, append. What is said leaves when what it tells of is durable, in the
+// order it was decided. No I/O, no clock and no wait under the lock.
+//
+// Each event is one Turn (turn.h); the files core_*.cc are one subject each.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "control/dispatcher/outlet.h"
+#include "control/journal/journal.h"
+#include "control/observe/event_log.h"
+#include "control/policy/leases.h"
+#include "control/protocol/iteration_desk.h"
+#include "control/protocol/session_messages.h"
+#include "control/state/state.h"
+
+namespace penstock::control {
+
+struct CoreOptions {
+  absl::Duration client_timeout = absl::Seconds(60);
+  absl::Duration worker_timeout = absl::Seconds(10);
+  absl::Duration heartbeat_interval = absl::Seconds(1);
+  absl::Duration job_gc_timeout = absl::Minutes(5);
+  // Longer than this between two sweeps: the dispatcher itself stood still.
+  absl::Duration stall = absl::Seconds(3);
+  // Records after which the journal gets a snapshot.
+  uint64_t records_per_snapshot = 20'000;
+  // Of the test that counts losses: a rule to break (control/protocol/rules.h).
+  protocol::Broken broken = protocol::Broken::kNone;
+
+  std::function<absl::Time()> now;
+  std::function<uint64_t()> random;
+  // Whether a connection to "host:port" is refused: nobody is there any more. May
+  // take a while; never called under the lock.
+  std::function<bool(const std::string& address)> port_refuses;
+  // The journal cannot write; called once, nothing is answered any more.
+  std::function<void(const absl::Status&)> on_failure;
+  std::shared_ptr<EventLog> events;
+};
+
+// A stream, and the session or worker that it turned out to be. Its fields are
+// the core's, under its lock.
+struct ClientPeer {
+  std::shared_ptr<ClientOutlet> outlet;
+  IterationId iteration;  // none before its hello and after its end
+  ClientId client;
+  Incarnation incarnation;
+};
+struct WorkerPeer {
+  std::shared_ptr<WorkerOutlet> outlet;
+  WorkerId worker;  // none before its hello and after its end
+};
+
+class Turn;
+
+// Any thread may call any method. Callbacks come from the journal's thread or
+// inside a call, in order, one at a time; they must not block.
+class Core {
+ public:
+  template <class Answer>
+  using Done = std::function<void(absl::StatusOr<Answer>)>;
+  using DoneEmpty = std::function<void(absl::Status)>;
+
+  // Recovers what the journal holds and begins a new term. DataLoss if that
+  // cannot be applied.
+  static absl::StatusOr<std::unique_ptr<Core>> Open(CoreOptions options,
+                                                    std::unique_ptr<Journal> journal);
+  ~Core();  // everything that still waits is answered Unavailable
+
+  // --- Requests ---
+  void RegisterDataset(const RegisterDatasetRequest& request, Done<RegisterDatasetAnswer> done);
+  void GetDataset(const std::string& id, Done<GetDatasetAnswer> done);
+  void UnregisterDataset(const std::string& id, DoneEmpty done);
+  void GetOrCreateJob(const GetOrCreateJobRequest& request, Done<JobAnswer> done);
+  void CancelJob(const std::string& name_or_id, DoneEmpty done);
+  void RemoveJob(const std::string& name_or_id, DoneEmpty done);
+  void GetStatus(Done<DispatcherStatus> done);
+
+  // --- Streams ---
+  std::shared_ptr<ClientPeer> OpenClient(std::shared_ptr<ClientOutlet> outlet);
+  void OnMessage(const std::shared_ptr<ClientPeer>& peer, ClientUp message);
+  void OnClosed(const std::shared_ptr<ClientPeer>& peer);
+  std::shared_ptr<WorkerPeer> OpenWorker(std::shared_ptr<WorkerOutlet> outlet);
+  void OnMessage(const std::shared_ptr<WorkerPeer>& peer, WorkerUp message);
+  void OnClosed(const std::shared_ptr<WorkerPeer>& peer);
+
+  // --- Time ---
+  // Finds who is dead, and jobs that nobody needs; to be called every fraction of
+  // a second, by one thread.
+  void Sweep();
+
+  int NumWorkers() const;  // connected
+  uint64_t sequence() const;
+
+ private:
+  friend class Turn;
+  using SessionKey = std::pair<IterationId, ClientId>;
+
+  Core(CoreOptions options, std::unique_ptr<Journal> journal);
+  absl::Status Recover();
+  void OnDurable(absl::StatusOr<uint64_t> sequence);
+  void Deliver();
+
+  // core_clients.cc. REQUIRES below: in a turn.
+  void OnHello(Turn& turn, const std::shared_ptr<ClientPeer>& peer, const ClientHello& hello);
+  void OnReport(Turn& turn, const ClientPeer& peer, const PartitionReport& report);
+  void OnCommit(Turn& turn, const std::shared_ptr<ClientPeer>& peer, const Commit& commit);
+  void OnLeave(Turn& turn, const ClientPeer& peer, const Leave& leave);
+  void CloseSessions(Turn& turn, IterationId iteration, const absl::Status& reason);
+
+  // core_jobs.cc
+  void ForgetJob(Turn& turn, JobId job);
+
+  // core_workers.cc
+  void OnHello(Turn& turn, const std::shared_ptr<WorkerPeer>& peer, const WorkerHello& hello);
+  void OnSplitRequest(Turn& turn, const WorkerPeer& peer, const SplitRequest& request);
+  void OnBookmark(Turn& turn, const WorkerPeer& peer, const Bookmark& bookmark);
+  void OnEnded(Turn& turn, const WorkerPeer& peer, const Ended& ended);
+  void OnFailed(Turn& turn, const WorkerPeer& peer, const PartitionFailed& failed);
+  void OnDrain(Turn& turn, const WorkerPeer& peer);
+  void LoseWorker(Turn& turn, WorkerId worker, const std::string& reason);
+
+  // core_sweep.cc
+  void ProbeBrokenWorkers();
+  void ExpireLeases(Turn& turn, absl::Time now);
+  void CollectJobs(Turn& turn, absl::Time now);
+
+  std::vector<WorkerId> UsableWorkers() const;
+  bool GoesOn(const IterationState& iteration) const;  // neither failed nor cancelled
+  const JobRecord* FindJobByText(const std::string& name_or_id) const;
+
+  const CoreOptions options_;
+  std::unique_ptr<Journal> journal_;  // constant until the end
+
+  mutable std::mutex mu_;
+  // All below guarded by mu_.
+  State state_;
+  std::map<IterationId, protocol::Desk> desks_;
+  std::map<SessionKey, std::shared_ptr<ClientPeer>> sessions_;
+  std::map<WorkerId, std::shared_ptr<WorkerPeer>> workers_;
+  Leases<SessionKey> client_leases_;
+  Leases<WorkerId> worker_leases_;
+  std::map<PartitionKey, std::vector<WorkerId>> failed_on_;  // why a partition avoids a worker
+  std::map<JobId, absl::Time> idle_since_;
+  absl::Time last_sweep_ = absl::InfinitePast();
+  uint64_t membership_version_ = 0;
+  uint64_t sequence_ = 0;
+  uint64_t snapshot_sequence_ = 0;
+
+  // What waits to be said: with OK once `sequence` is durable, else with why not.
+  struct Saying {
+    uint64_t sequence;
+    std::function<void(const absl::Status&)> say;
+  };
+  std::deque<Saying> sayings_;
+  bool delivering_ = false;
+  absl::Status failed_;
+
+  std::atomic<uint64_t> durable_ = 0;
+  std::atomic<std::thread::id> appending_{};  // in journal_->Append, under mu_
+};
+
+}  // namespace penstock::control

@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+// Client sessions: who reads, and what they say.
+#include "absl/strings/str_cat.h"
+#include "control/dispatcher/core.h"
+#include "control/dispatcher/refusals.h"
+#include "control/dispatcher/turn.h"
+
+namespace penstock::control {
+namespace {
+
+// Refuses partitions that are not there: their numbers come from outside.
+absl::StatusOr<protocol::Holdings> ToHoldings(const std::vector<PartitionIndices>& from,
+                                              const IterationState& iteration) {
+  protocol::Holdings holdings;
+  for (const PartitionIndices& of : from) {
+    if (of.indices.empty()) continue;
+    if (!iteration.record.Has(of.partition)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("a state names ", ToString(of.partition), ", the iteration has ",
+                       iteration.record.partitions.size(), "; it is of another job"));
+    }
+    protocol::At(holdings, of.partition).Add(of.indices);
+  }
+  return holdings;
+}
+
+}  // namespace
+
+std::shared_ptr<ClientPeer> Core::OpenClient(std::shared_ptr<ClientOutlet> outlet) {
+  auto peer = std::make_shared<ClientPeer>();
+  peer->outlet = std::move(outlet);
+  return peer;
+}
+
+void Core::OnMessage(const std::shared_ptr<ClientPeer>& peer, ClientUp message) {
+  if (const auto* beat = std::get_if<ClientHeartbeat>(&message)) {
+    {
+      std::lock_guard lock(mu_);
+      if (!peer->iteration) return;
+      client_leases_.Heard({peer->iteration, peer->client}, options_.now());
+    }
+    peer->outlet->Send(ClientHeartbeatAnswer{beat->counter});
+    return;
+  }
+  Turn turn(*this);
+  if (const auto* hello = std::get_if<ClientHello>(&message)) return OnHello(turn, peer, *hello);
+  if (!peer->iteration) return;  // it was told why; this was on its way
+  if (!GoesOn(state_.iterations.at(peer->iteration))) return;
+  client_leases_.Heard({peer->iteration, peer->client}, options_.now());
+  if (const auto* answer = std::get_if<FenceAnswer>(&message)) {
+    OnReport(turn, *peer, answer->report);
+  } else if (const auto* report = std::get_if<Report>(&message)) {
+    for (const PartitionReport& of : report->partitions) OnReport(turn, *peer, of);
+  } else if (const auto* commit = std::get_if<Commit>(&message)) {
+    OnCommit(turn, peer, *commit);
+  } else if (const auto* leave = std::get_if<Leave>(&message)) {
+    OnLeave(turn, *peer, *leave);
+  }
+}
+
+void Core::OnClosed(const std::shared_ptr<ClientPeer>& peer) {
+  Turn turn(*this);
+  auto found = sessions_.find({peer->iteration, peer->client});
+  if (found == sessions_.end() || found->second != peer) return;
+  sessions_.erase(found);
+  const IterationState& iteration = state_.iterations.at(peer->iteration);
+  protocol::OnDisconnects(iteration.record, turn.DeskOf(iteration.id), peer->client);
+  if (!iteration.record.FindReader(peer->client)) {
+    client_leases_.Forget({peer->iteration, peer->client});
+  }
+  peer->iteration = IterationId();
+}
+
+void Core::OnHello(Turn& turn, const std::shared_ptr<ClientPeer>& peer, const ClientHello& hello) {
+  const JobRecord* job = state_.FindJob(hello.job);
+  if (job == nullptr) {
+    return turn.Close(peer, absl::NotFoundError(absl::StrCat(
+                                ToString(hello.job),
+                                " is not known to this dispatcher; it was removed, or the "
+                                "dispatcher started anew without a journal")));
+  }
+  if (job->cancelled) {
+    return turn.Close(peer,
+                      absl::CancelledError(absl::StrCat("job ", job->name, " was cancelled")));
+  }
+  if (hello.repetition < 0) {
+    return turn.Close(peer, absl::InvalidArgumentError("a negative repetition"));
+  }
+  const IterationState* iteration = state_.FindIteration(job->id, hello.repetition);
+  if (iteration == nullptr) {
+    const IterationId id(state_.next_iteration);
+    turn.Do(IterationCreated{id, job->id, hello.repetition});
+    turn.Settle(id, {});
+    iteration = state_.FindIteration(id);
+  }
+  if (iteration->failure.has_value()) return turn.Close(peer, *iteration->failure);
+
+  protocol::Presents presents{hello.client, hello.incarnation, std::nullopt};
+  if (hello.state.has_value()) {
+    absl::StatusOr<protocol::Holdings> state = ToHoldings(*hello.state, *iteration);
+    if (!state.ok()) return turn.Close(peer, state.status());
+    presents.state = *std::move(state);
+  }
+  protocol::Decision decision =
+      protocol::OnPresents(iteration->record, turn.DeskOf(iteration->id), presents);
+  for (const protocol::Message& message : decision.messages) {
+    const auto* refused = std::get_if<protocol::Refused>(&message);
+    if (refused != nullptr && refused->incarnation == hello.incarnation) {
+      return turn.Close(peer, ToStatus(*refused));
+    }
+  }
+
+  const SessionKey key{iteration->id, hello.client};
+  if (auto before = sessions_.find(key); before != sessions_.end()) {
+    const std::shared_ptr<ClientPeer> old = before->second;
+    if (old->incarnation != hello.incarnation) {
+      turn.Close(old, ToStatus({hello.client, old->incarnation, protocol::Refusal::kReplaced}));
+    } else {
+      old->iteration = IterationId();
+      turn.Say([outlet = old->outlet](const absl::Status&) {
+        outlet->Finish(absl::AbortedError("the session has a newer stream"));
+      });
+    }
+  }
+  peer->iteration = iteration->id;
+  peer->client = hello.client;
+  peer->incarnation = hello.incarnation;
+  sessions_[key] = peer;
+  client_leases_.Heard(key, options_.now());
+  idle_since_.erase(job->id);
+  turn.Log("client_joined", {{"client", absl::StrCat(absl::Hex(hello.client.value()))},
+                             {"iteration", absl::StrCat(iteration->id.value())},
+                             {"restored", hello.state.has_value() ? "yes" : "no"}});
+  turn.Settle(iteration->id, std::move(decision));
+}
+
+void Core::OnReport(Turn& turn, const ClientPeer& peer, const PartitionReport& report) {
+  const IterationState& iteration = state_.iterations.at(peer.iteration);
+  turn.Settle(
+      iteration.id,
+      protocol::OnReport(iteration.record, turn.DeskOf(iteration.id), peer.client, peer.incarnation,
+                         {report.partition, report.placement, report.taken, report.landed}));
+}
+
+// All repetitions that the state contains, or none.
+void Core::OnCommit(Turn& turn, const std::shared_ptr<ClientPeer>& peer, const Commit& commit) {
+  const JobId job = state_.iterations.at(peer->iteration).job;
+  std::vector<std::pair<IterationId, protocol::Commit>> of;
+  for (const Commit::OfRepetition& repetition : commit.repetitions) {
+    const IterationState* iteration = state_.FindIteration(job, repetition.repetition);
+    if (iteration == nullptr) {
+      return turn.Close(peer, absl::InvalidArgumentError(absl::StrCat("a commit names repetition ",
+                                                                      repetition.repetition,
+                                                                      ", which was never begun")));
+    }
+    absl::StatusOr<protocol::Holdings> kept = ToHoldings(repetition.kept, *iteration);
+    if (!kept.ok()) return turn.Close(peer, kept.status());
+    auto reader = iteration->record.FindReader(peer->client);
+    if (!reader) {  // it came when all was over and has nothing of it
+      if (kept->empty()) continue;
+      return turn.Close(peer, absl::InvalidArgumentError(absl::StrCat(
+                                  "a commit names elements of repetition ", repetition.repetition,
+                                  ", which the client did not read")));
+    }
+    const protocol::ReaderRecord& record = iteration->record.readers[*reader];
+    const bool its_own =
+        record.standing == protocol::Standing::kLiving && record.incarnation == peer->incarnation;
+    if (!its_own && !protocol::Contains(record.kept, *kept)) {
+      return turn.Close(
+          peer, ToStatus({peer->client, peer->incarnation, protocol::Refusal::kStateIsNewer}));
+    }
+    of.push_back({iteration->id, {commit.number, *std::move(kept)}});
+  }
+  for (auto& [id, part] : of) {
+    const IterationState& iteration = state_.iterations.at(id);
+    protocol::Decision decision = protocol::OnCommit(iteration.record, turn.DeskOf(id),
+                                                     peer->client, peer->incarnation, part);
+    // Answered once for all, below.
+    std::erase_if(decision.messages, [](const protocol::Message& message) {
+      return std::holds_alternative<protocol::CommitDone>(message);
+    });
+    turn.Settle(id, std::move(decision));
+  }
+  turn.To(peer, Committed{commit.number});
+  turn.Log("committed", {{"client", absl::StrCat(absl::Hex(peer->client.value()))},
+                         {"number", absl::StrCat(commit.number)}});
+}
+
+void Core::OnLeave(Turn& turn, const ClientPeer& peer, const Leave& leave) {
+  const IterationState& iteration = state_.iterations.at(peer.iteration);
+  absl::StatusOr<protocol::Holdings> taken = ToHoldings(leave.taken, iteration);
+  if (!taken.ok()) taken = protocol::Holdings();  // what is not there cannot be kept
+  client_leases_.Forget({peer.iteration, peer.client});
+  turn.Log("client_left", {{"client", absl::StrCat(absl::Hex(peer.client.value()))},
+                           {"iteration", absl::StrCat(iteration.id.value())}});
+  turn.Settle(iteration.id, protocol::OnLeave(iteration.record, turn.DeskOf(iteration.id),
+                                              peer.client, peer.incarnation, {*std::move(taken)}));
+}
+
+void Core::CloseSessions(Turn& turn, IterationId iteration, const absl::Status& reason) {
+  std::vector<std::shared_ptr<ClientPeer>> peers;
+  for (auto i = sessions_.lower_bound({iteration, ClientId()});
+       i != sessions_.end() && i->first.first == iteration; ++i) {
+    peers.push_back(i->second);
+  }
+  for (const auto& peer : peers) turn.Close(peer, reason);
+  for (const protocol::ReaderRecord& reader : state_.iterations.at(iteration).record.readers) {
+    client_leases_.Forget({iteration, reader.client});
+  }
+}
+
+}  // namespace penstock::control

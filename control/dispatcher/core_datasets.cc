@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+// Datasets: registering, asking for, forgetting.
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "control/dispatcher/core.h"
+#include "control/dispatcher/differences.h"
+#include "control/dispatcher/turn.h"
+
+namespace penstock::control {
+namespace {
+
+// Protobuf's bound is 2 GiB for the whole message.
+constexpr size_t kMaxDefinitionBytes = size_t{1} << 30;
+
+bool Equal(const DatasetRecord& dataset, const DatasetSummary& summary) {
+  return dataset.summary.fingerprint == summary.fingerprint && dataset.summary.plan == summary.plan;
+}
+
+// The id that the request gets without changing anything; empty: a new dataset.
+absl::StatusOr<std::string> FindExisting(const State& state,
+                                         const RegisterDatasetRequest& request) {
+  if (request.definition.size() > kMaxDefinitionBytes) {
+    return absl::InvalidArgumentError(absl::StrCat("a definition of ", request.definition.size(),
+                                                   " bytes; the most is ", kMaxDefinitionBytes,
+                                                   ". Read large tensors from files"));
+  }
+  if (request.dataset_id.empty()) {
+    for (const auto& [id, dataset] : state.datasets) {
+      if (Equal(*dataset, request.summary)) return id;
+    }
+    return std::string();
+  }
+  const auto there = state.FindDataset(request.dataset_id);
+  if (there == nullptr) return std::string();
+  if (there->summary.fingerprint == request.summary.fingerprint) return request.dataset_id;
+  if (request.replace) return std::string();
+  return absl::InvalidArgumentError(
+      absl::StrCat("dataset id ", request.dataset_id, " has another definition: they differ in ",
+                   FirstDifference(there->summary.nodes, request.summary.nodes),
+                   ". Give another id, or `replace`"));
+}
+
+}  // namespace
+
+void Core::RegisterDataset(const RegisterDatasetRequest& request,
+                           Done<RegisterDatasetAnswer> done) {
+  Turn turn(*this);
+  auto answer = [&](absl::StatusOr<RegisterDatasetAnswer> answer) {
+    turn.Say([done = std::move(done), answer = std::move(answer)](const absl::Status& durable) {
+      done(durable.ok() ? answer : durable);
+    });
+  };
+  if (const Answer* before = state_.FindAnswer(request.request)) {
+    if (const auto* same = std::get_if<RegisterDatasetAnswer>(before)) return answer(*same);
+    return answer(absl::InvalidArgumentError("the request's number was another request's"));
+  }
+  absl::StatusOr<std::string> existing = FindExisting(state_, request);
+  if (!existing.ok()) return answer(existing.status());
+  RegisterDatasetAnswer registered{.dataset_id = *existing, .existed = !existing->empty()};
+  if (!registered.existed) {
+    registered.dataset_id =
+        request.dataset_id.empty() ? absl::StrCat(state_.next_dataset) : request.dataset_id;
+    turn.Do(DatasetRegistered{std::make_shared<const DatasetRecord>(
+        DatasetRecord{registered.dataset_id, request.definition, request.summary})});
+    turn.Log("registered", {{"dataset", registered.dataset_id}});
+  }
+  if (request.request.incarnation) turn.Do(Answered{{request.request, registered}});
+  answer(registered);
+}
+
+void Core::GetDataset(const std::string& id, Done<GetDatasetAnswer> done) {
+  Turn turn(*this);
+  auto dataset = state_.FindDataset(id);
+  turn.Say([done = std::move(done), dataset, id](const absl::Status& durable) {
+    if (!durable.ok()) return done(durable);
+    if (dataset == nullptr) {
+      return done(absl::NotFoundError(absl::StrCat("Dataset id ", id, " not found")));
+    }
+    done(GetDatasetAnswer{dataset->id, dataset->definition, dataset->summary});
+  });
+}
+
+void Core::UnregisterDataset(const std::string& id, DoneEmpty done) {
+  Turn turn(*this);
+  absl::Status status;
+  if (state_.FindDataset(id) == nullptr) {
+    status = absl::NotFoundError(absl::StrCat("Dataset id ", id, " not found"));
+  }
+  for (const auto& [job_id, job] : state_.jobs) {
+    if (status.ok() && job.dataset->id == id && !state_.IsOver(job)) {
+      status = absl::FailedPreconditionError(
+          absl::StrCat("dataset ", id, " is read by job ", job.name, "; cancel that first"));
+    }
+  }
+  if (status.ok()) turn.Do(DatasetUnregistered{id});
+  turn.Say([done = std::move(done), status](const absl::Status& durable) {
+    done(durable.ok() ? status : durable);
+  });
+}
+
+}  // namespace penstock::control

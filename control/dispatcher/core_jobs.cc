@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+// Jobs: made or joined by name, cancelled, removed.
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "control/dispatcher/core.h"
+#include "control/dispatcher/differences.h"
+#include "control/dispatcher/turn.h"
+
+namespace penstock::control {
+namespace {
+
+// Whether a dataset can be read in that mode at all.
+absl::Status CheckMode(const DatasetRecord& dataset, ShardingPolicy mode) {
+  if (mode == ShardingPolicy::kOff) return absl::OkStatus();
+  if (mode != ShardingPolicy::kDynamic) {
+    return absl::UnimplementedError(
+        absl::StrCat("processing mode ", ToText(mode), " is not there yet; use OFF or DYNAMIC"));
+  }
+  if (dataset.summary.plan.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("dataset ", dataset.id,
+                     " has no source that can be divided, as mode DYNAMIC needs; use OFF"));
+  }
+  for (const SplitProvider& provider : dataset.summary.plan) {
+    if (provider.count < 0) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("dataset ", dataset.id, ", node ", provider.node,
+                       ": the number of its splits is not known, as mode DYNAMIC needs; use OFF"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+JobAnswer AnswerOf(const JobRecord& job, bool existed) {
+  return {.job = job.id,
+          .name = job.name,
+          .token = job.token,
+          .dataset_id = job.dataset->id,
+          .seed = job.seed,
+          .existed = existed};
+}
+
+// Whether a request for an existing name joins that job (OK, true), makes a new
+// one in its place (OK, false), or is wrong.
+absl::StatusOr<bool> Joins(const State& state, const JobRecord& job,
+                           const GetOrCreateJobRequest& request, const DatasetRecord& dataset) {
+  if (job.run_id != request.run_id) {
+    if (state.IsOver(job)) return false;
+    return absl::FailedPreconditionError(
+        absl::StrCat("job ", job.name, " is not finished under run_id \"", job.run_id,
+                     "\" and cannot begin under \"", request.run_id,
+                     "\"; wait for it, or `penstock jobs cancel ", job.name, "`"));
+  }
+  if (job.cancelled) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "job ", job.name, " was cancelled; give another run_id, or `penstock jobs remove ",
+        job.name, "`"));
+  }
+  if (std::string differences = Differences(job, request, dataset); !differences.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("Tried to create job with name ", job.name,
+                     ", but found an existing job with different parameters: ", differences));
+  }
+  return true;
+}
+
+}  // namespace
+
+void Core::GetOrCreateJob(const GetOrCreateJobRequest& request, Done<JobAnswer> done) {
+  Turn turn(*this);
+  auto answer = [&](absl::StatusOr<JobAnswer> answer) {
+    turn.Say([done = std::move(done), answer = std::move(answer)](const absl::Status& durable) {
+      done(durable.ok() ? answer : durable);
+    });
+  };
+  if (const Answer* before = state_.FindAnswer(request.request)) {
+    if (const auto* same = std::get_if<JobAnswer>(before)) return answer(*same);
+    return answer(absl::InvalidArgumentError("the request's number was another request's"));
+  }
+  auto dataset = state_.FindDataset(request.dataset_id);
+  if (dataset == nullptr) {
+    return answer(
+        absl::NotFoundError(absl::StrCat("Dataset id ", request.dataset_id, " not found")));
+  }
+  if (const JobRecord* there =
+          request.name.empty() ? nullptr : state_.FindJobByName(request.name)) {
+    absl::StatusOr<bool> joins = Joins(state_, *there, request, *dataset);
+    if (!joins.ok()) return answer(joins.status());
+    if (*joins) {
+      JobAnswer joined = AnswerOf(*there, /*existed=*/true);
+      if (request.request.incarnation) turn.Do(Answered{{request.request, joined}});
+      return answer(joined);
+    }
+  }
+  if (absl::Status mode = CheckMode(*dataset, request.mode); !mode.ok()) return answer(mode);
+
+  JobRecord job{.id = JobId(state_.next_job),
+                .name = request.name,
+                .run_id = request.run_id,
+                .anonymous = request.name.empty(),
+                .dataset = dataset,
+                .mode = request.mode,
+                .keep = request.keep,
+                .seed = request.seed.has_value() ? *request.seed : options_.random(),
+                .token = absl::StrCat(absl::Hex(options_.random(), absl::kZeroPad16),
+                                      absl::Hex(options_.random(), absl::kZeroPad16))};
+  if (job.anonymous) {
+    job.name = absl::StrCat("anonymous_job_", job.id.value(), "_", absl::Hex(options_.random()));
+  }
+  JobAnswer created = AnswerOf(job, /*existed=*/false);
+  turn.Log("job_created", {{"job", absl::StrCat(job.id.value())},
+                           {"name", job.name},
+                           {"dataset", dataset->id},
+                           {"mode", ToText(job.mode)}});
+  turn.Do(JobCreated{std::move(job)});
+  if (request.request.incarnation) turn.Do(Answered{{request.request, created}});
+  answer(created);
+}
+
+void Core::CancelJob(const std::string& name_or_id, DoneEmpty done) {
+  Turn turn(*this);
+  absl::Status status;
+  const JobRecord* job = FindJobByText(name_or_id);
+  if (job == nullptr) {
+    status = absl::NotFoundError(absl::StrCat("there is no job ", name_or_id));
+  } else if (!job->cancelled) {
+    for (IterationId id : state_.IterationsOf(job->id)) {
+      const IterationState& iteration = state_.iterations.at(id);
+      for (size_t p = 0; p < iteration.record.partitions.size(); ++p) {
+        const protocol::PartitionRecord& partition = iteration.record.partitions[p];
+        if (partition.worker) {
+          turn.To(partition.worker, Unassign{{id, PartitionId(p + 1), partition.placement}});
+        }
+      }
+      CloseSessions(turn, id,
+                    absl::CancelledError(absl::StrCat("job ", job->name, " was cancelled")));
+    }
+    turn.Log("job_cancelled", {{"job", absl::StrCat(job->id.value())}, {"name", job->name}});
+    turn.Do(JobCancelled{job->id});
+  }
+  turn.Say([done = std::move(done), status](const absl::Status& durable) {
+    done(durable.ok() ? status : durable);
+  });
+}
+
+void Core::RemoveJob(const std::string& name_or_id, DoneEmpty done) {
+  Turn turn(*this);
+  absl::Status status;
+  const JobRecord* job = FindJobByText(name_or_id);
+  if (job == nullptr) {
+    status = absl::NotFoundError(absl::StrCat("there is no job ", name_or_id));
+  } else if (!state_.IsOver(*job)) {
+    status = absl::FailedPreconditionError(absl::StrCat(
+        "job ", job->name, " is not finished; `penstock jobs cancel ", job->name, "` first"));
+  } else {
+    ForgetJob(turn, job->id);
+  }
+  turn.Say([done = std::move(done), status](const absl::Status& durable) {
+    done(durable.ok() ? status : durable);
+  });
+}
+
+void Core::ForgetJob(Turn& turn, JobId job) {
+  for (IterationId id : state_.IterationsOf(job)) {
+    CloseSessions(turn, id, absl::CancelledError("the job was removed"));
+    desks_.erase(id);
+    std::erase_if(failed_on_, [&](const auto& entry) { return entry.first.iteration == id; });
+  }
+  idle_since_.erase(job);
+  turn.Do(JobRemoved{job});
+}
+
+}  // namespace penstock::control

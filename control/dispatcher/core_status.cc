@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+// What people ask a dispatcher.
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "control/dispatcher/core.h"
+#include "control/dispatcher/turn.h"
+
+namespace penstock::control {
+namespace {
+
+PartitionStatus StatusOf(const IterationState& iteration, size_t p, const protocol::Desk* desk) {
+  const protocol::PartitionRecord& partition = iteration.record.partitions[p];
+  PartitionStatus status{.partition = PartitionId(p + 1),
+                         .placement = partition.placement,
+                         .worker = partition.worker};
+  std::optional<Index> end = partition.end;
+  if (!end.has_value() && desk != nullptr) end = desk->partitions[p].ended;
+  status.ended = end.has_value();
+  status.elements = end.value_or(-1);
+  for (const auto& [key, run] : iteration.splits[p].given) {
+    status.splits_given += run.first_ordinal + static_cast<int64_t>(run.numbers.size());
+  }
+  IndexSet taken = protocol::Kept(iteration.record, status.partition);
+  status.kept = taken.size();
+  if (desk != nullptr) {
+    for (const protocol::Heard& heard : desk->partitions[p].readers) taken.Add(heard.has);
+  }
+  status.taken = taken.size();
+  if (!status.worker && !iteration.record.closed) {
+    const bool answered = desk != nullptr && !protocol::Assignable(iteration.record, *desk).empty();
+    status.waits_for = answered ? "a worker" : "its readers to say what they have";
+  }
+  return status;
+}
+
+IterationStatus StatusOf(const IterationState& iteration, const protocol::Desk* desk) {
+  IterationStatus status{.iteration = iteration.id,
+                         .repetition = iteration.repetition,
+                         .closed = iteration.record.closed,
+                         .finished = iteration.record.finished};
+  for (const protocol::ReaderRecord& reader : iteration.record.readers) {
+    if (reader.standing == protocol::Standing::kLiving) {
+      status.readers.push_back({reader.client, reader.incarnation});
+    }
+  }
+  std::vector<std::string> owed;
+  for (size_t p = 0; p < iteration.record.partitions.size(); ++p) {
+    status.partitions.push_back(StatusOf(iteration, p, desk));
+    if (!iteration.record.closed) continue;
+    const IndexSet of = protocol::Owed(iteration.record, PartitionId(p + 1));
+    if (!of.empty()) owed.push_back(absl::StrCat("partition ", p + 1, " ", of.ToString()));
+  }
+  status.owed = absl::StrJoin(owed, ", ");
+  return status;
+}
+
+}  // namespace
+
+void Core::GetStatus(Done<DispatcherStatus> done) {
+  Turn turn(*this);
+  const absl::Time now = options_.now();
+  DispatcherStatus status{.term = state_.term,
+                          .release = PENSTOCK_VERSION,
+                          .journal = journal_->name(),
+                          .journal_sequence = sequence_};
+  for (const auto& [id, dataset] : state_.datasets) {
+    status.datasets.push_back({id, dataset->summary.fingerprint, dataset->summary.spec_text,
+                               dataset->summary.cardinality,
+                               static_cast<int64_t>(dataset->definition.size())});
+  }
+  for (const auto& [id, job] : state_.jobs) {
+    JobStatus& to = status.jobs.emplace_back();
+    to = {.job = id,
+          .name = job.name,
+          .run_id = job.run_id,
+          .dataset_id = job.dataset->id,
+          .mode = job.mode,
+          .keep = job.keep,
+          .seed = job.seed,
+          .phase = job.cancelled        ? JobPhase::kCancelled
+                   : state_.IsOver(job) ? JobPhase::kFinished
+                                        : JobPhase::kActive};
+    for (IterationId of : state_.IterationsOf(id)) {
+      auto desk = desks_.find(of);
+      to.iterations.push_back(
+          StatusOf(state_.iterations.at(of), desk == desks_.end() ? nullptr : &desk->second));
+    }
+  }
+  for (const auto& [id, worker] : state_.workers) {
+    status.workers.push_back({.worker = id,
+                              .address = worker.address,
+                              .permits = worker.permits,
+                              .partitions = state_.PartitionsOn(id),
+                              .draining = worker.draining,
+                              .connected = workers_.count(id) > 0,
+                              .silent_for = worker_leases_.SilentFor(id, now)});
+  }
+  turn.Say([done = std::move(done), status = std::move(status)](const absl::Status& durable) {
+    if (!durable.ok()) return done(durable);
+    done(status);
+  });
+}
+
+}  // namespace penstock::control

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// What follows from time: deaths, and jobs that nobody needs any more.
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "control/dispatcher/core.h"
+#include "control/dispatcher/turn.h"
+
+namespace penstock::control {
+
+void Core::Sweep() {
+  ProbeBrokenWorkers();
+  Turn turn(*this);
+  const absl::Time now = options_.now();
+  if (last_sweep_ != absl::InfinitePast() && now - last_sweep_ > options_.stall) {
+    turn.Log("stalled", {{"for", absl::FormatDuration(now - last_sweep_)}});
+    client_leases_.HolderStalled(now);
+    worker_leases_.HolderStalled(now);
+  }
+  last_sweep_ = now;
+  ExpireLeases(turn, now);
+  CollectJobs(turn, now);
+}
+
+// A worker whose stream broke and whose port refuses connections is dead, and
+// need not be waited for.
+void Core::ProbeBrokenWorkers() {
+  std::vector<std::pair<WorkerId, std::string>> broken;
+  {
+    std::lock_guard lock(mu_);
+    for (const auto& [id, worker] : state_.workers) {
+      if (workers_.count(id) == 0) broken.push_back({id, worker.address});
+    }
+  }
+  for (const auto& [id, address] : broken) {
+    if (!options_.port_refuses(address)) continue;
+    Turn turn(*this);
+    if (workers_.count(id) == 0 && state_.FindWorker(id) != nullptr) {
+      LoseWorker(turn, id, "its stream broke and its port refuses connections");
+    }
+  }
+}
+
+void Core::ExpireLeases(Turn& turn, absl::Time now) {
+  for (WorkerId worker : worker_leases_.Expired(now, options_.worker_timeout)) {
+    if (state_.FindWorker(worker) == nullptr) {
+      worker_leases_.Forget(worker);
+    } else {
+      LoseWorker(turn, worker,
+                 absl::StrCat("silent for ", absl::FormatDuration(options_.worker_timeout)));
+    }
+  }
+  for (const SessionKey& key : client_leases_.Expired(now, options_.client_timeout)) {
+    client_leases_.Forget(key);
+    const IterationState* iteration = state_.FindIteration(key.first);
+    if (iteration == nullptr || !GoesOn(*iteration)) continue;
+    turn.Log("client_dead", {{"client", absl::StrCat(absl::Hex(key.second.value()))},
+                             {"iteration", absl::StrCat(key.first.value())}});
+    turn.Settle(key.first,
+                protocol::OnReaderDead(iteration->record, turn.DeskOf(key.first), key.second));
+  }
+}
+
+// Jobs without readers for job_gc_timeout: what is owed of closed iterations is
+// given up, and what is over, or was nobody else's, is forgotten.
+void Core::CollectJobs(Turn& turn, absl::Time now) {
+  std::vector<JobId> old;
+  for (const auto& [id, job] : state_.jobs) {
+    bool read = false;
+    for (IterationId of : state_.IterationsOf(id)) {
+      const IterationState& iteration = state_.iterations.at(of);
+      auto session = sessions_.lower_bound({of, ClientId()});
+      read |= session != sessions_.end() && session->first.first == of;
+      if (!GoesOn(iteration) || iteration.record.finished) continue;
+      read |= std::any_of(
+          iteration.record.readers.begin(), iteration.record.readers.end(),
+          [](const auto& reader) { return reader.standing == protocol::Standing::kLiving; });
+    }
+    if (read) {
+      idle_since_.erase(id);
+    } else if (now - idle_since_.try_emplace(id, now).first->second >= options_.job_gc_timeout) {
+      old.push_back(id);
+    }
+  }
+  for (JobId id : old) {
+    for (IterationId of : state_.IterationsOf(id)) {
+      const IterationState& iteration = state_.iterations.at(of);
+      if (GoesOn(iteration) && iteration.record.closed && !iteration.record.finished) {
+        turn.Log("given_up", {{"iteration", absl::StrCat(of.value())}});
+        turn.Settle(of, protocol::GiveUp(iteration.record, turn.DeskOf(of)));
+      }
+    }
+    const JobRecord& job = state_.jobs.at(id);
+    if (!job.anonymous && !state_.IsOver(job)) continue;
+    turn.Log("job_forgotten", {{"job", absl::StrCat(id.value())}, {"name", job.name}});
+    ForgetJob(turn, id);
+  }
+}
+
+}  // namespace penstock::control

@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: Apache-2.0
+// Workers: who works, on what, and what they say.
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "control/dispatcher/core.h"
+#include "control/dispatcher/turn.h"
+#include "control/policy/placing.h"
+#include "control/policy/splits.h"
+#include "penstock/status.h"
+
+namespace penstock::control {
+namespace {
+
+// A partition that so many workers could not run is wrong in itself.
+constexpr size_t kTries = 3;
+
+std::string NameOf(WorkerId worker) {
+  return absl::StrCat(absl::Hex(worker.value()));
+}
+
+// Whether another worker, or a later try, may fare better.
+bool MayHelpElsewhere(const absl::Status& status) {
+  switch (status.code()) {
+    case absl::StatusCode::kUnavailable:
+    case absl::StatusCode::kResourceExhausted:
+    case absl::StatusCode::kAborted:
+    case absl::StatusCode::kCancelled:
+    case absl::StatusCode::kDeadlineExceeded:
+    case absl::StatusCode::kFailedPrecondition:  // other files, other plug-ins
+    case absl::StatusCode::kNotFound:
+    case absl::StatusCode::kUnimplemented:
+      return true;
+    default:
+      return false;
+  }
+}
+
+// Whether `worker` has that very placement.
+bool Holds(const IterationState& iteration, WorkerId worker, const PlacedPartition& of) {
+  return iteration.record.Has(of.partition) && worker &&
+         iteration.record.partition(of.partition).worker == worker &&
+         iteration.record.partition(of.partition).placement == of.placement;
+}
+
+}  // namespace
+
+std::shared_ptr<WorkerPeer> Core::OpenWorker(std::shared_ptr<WorkerOutlet> outlet) {
+  auto peer = std::make_shared<WorkerPeer>();
+  peer->outlet = std::move(outlet);
+  return peer;
+}
+
+void Core::OnMessage(const std::shared_ptr<WorkerPeer>& peer, WorkerUp message) {
+  if (const auto* beat = std::get_if<WorkerHeartbeat>(&message)) {
+    {
+      std::lock_guard lock(mu_);
+      if (!peer->worker) return;
+      worker_leases_.Heard(peer->worker, options_.now());
+    }
+    peer->outlet->Send(WorkerHeartbeatAnswer{beat->counter});
+    return;
+  }
+  Turn turn(*this);
+  if (const auto* hello = std::get_if<WorkerHello>(&message)) return OnHello(turn, peer, *hello);
+  if (!peer->worker) return;
+  worker_leases_.Heard(peer->worker, options_.now());
+  if (const auto* request = std::get_if<SplitRequest>(&message)) {
+    OnSplitRequest(turn, *peer, *request);
+  } else if (const auto* bookmark = std::get_if<Bookmark>(&message)) {
+    OnBookmark(turn, *peer, *bookmark);
+  } else if (const auto* ended = std::get_if<Ended>(&message)) {
+    OnEnded(turn, *peer, *ended);
+  } else if (const auto* failed = std::get_if<PartitionFailed>(&message)) {
+    OnFailed(turn, *peer, *failed);
+  } else if (std::holds_alternative<Drain>(message)) {
+    OnDrain(turn, *peer);
+  } else if (std::holds_alternative<WorkerLeave>(message)) {
+    LoseWorker(turn, peer->worker, "it left");
+  }
+}
+
+void Core::OnClosed(const std::shared_ptr<WorkerPeer>& peer) {
+  std::lock_guard lock(mu_);
+  auto found = workers_.find(peer->worker);
+  if (found != workers_.end() && found->second == peer) workers_.erase(found);
+  peer->worker = WorkerId();
+}
+
+void Core::OnHello(Turn& turn, const std::shared_ptr<WorkerPeer>& peer, const WorkerHello& hello) {
+  const VersionRange ours;
+  if (hello.version.max < ours.min || ours.max < hello.version.min) {
+    return turn.Close(
+        peer, absl::FailedPreconditionError(absl::StrCat(
+                  "the worker at ", hello.address, " speaks control versions ", hello.version.min,
+                  " to ", hello.version.max, ", the dispatcher ", ours.min, " to ", ours.max,
+                  "; run one release of penstock everywhere")));
+  }
+  if (auto before = workers_.find(hello.worker); before != workers_.end()) {
+    const std::shared_ptr<WorkerPeer> old = before->second;
+    old->worker = WorkerId();
+    turn.Say([outlet = old->outlet](const absl::Status&) {
+      outlet->Finish(absl::AbortedError("the worker has a newer stream"));
+    });
+  }
+  peer->worker = hello.worker;
+  workers_[hello.worker] = peer;
+  worker_leases_.Heard(hello.worker, options_.now());
+
+  const WorkerRecord* known = state_.FindWorker(hello.worker);
+  WorkerRecord record{.id = hello.worker,
+                      .address = hello.address,
+                      .offers = hello.offers,
+                      .tags = hello.tags,
+                      .permits = std::max(hello.permits, 1),
+                      .draining = known != nullptr && known->draining};
+  if (known == nullptr) {
+    turn.Log("joined", {{"worker", NameOf(hello.worker)},
+                        {"address", hello.address},
+                        {"permits", absl::StrCat(record.permits)}});
+  }
+  if (known == nullptr || !(*known == record)) turn.Do(WorkerRegistered{std::move(record)});
+  turn.To(peer, WorkerWelcome{state_.term, options_.heartbeat_interval});
+
+  // What it has of iterations that are gone is taken from it here, the rest by
+  // the protocol.
+  std::map<IterationId, std::vector<protocol::Held>> held;
+  for (const PlacedPartition& of : hello.held) {
+    const IterationState* iteration = state_.FindIteration(of.iteration);
+    if (iteration == nullptr || !GoesOn(*iteration)) {
+      turn.To(peer, Unassign{of});
+    } else {
+      held[of.iteration].push_back({of.partition, of.placement});
+    }
+  }
+  for (const auto& [id, iteration] : state_.iterations) {
+    if (!GoesOn(iteration) || iteration.record.finished) continue;
+    protocol::Desk& desk = turn.DeskOf(id);
+    turn.Settle(id, protocol::OnWorkerRegisters(iteration.record, desk, hello.worker, held[id]));
+    if (iteration.record.closed) continue;
+    turn.TellMembership(id);  // its offers may be new
+    for (PartitionId partition : PartitionsToRelieve(state_, iteration, desk, UsableWorkers())) {
+      turn.Log("relieved", {{"iteration", absl::StrCat(id.value())},
+                            {"partition", absl::StrCat(partition.value())}});
+      turn.Settle(id, protocol::OnRelieve(iteration.record, desk, partition));
+    }
+  }
+}
+
+void Core::OnSplitRequest(Turn& turn, const WorkerPeer& peer, const SplitRequest& request) {
+  const IterationState* iteration = state_.FindIteration(request.of.iteration);
+  if (iteration == nullptr || !GoesOn(*iteration) || !Holds(*iteration, peer.worker, request.of)) {
+    return;  // of an older placement: it is being told so
+  }
+  absl::StatusOr<SplitDecision> decision =
+      DecideSplits(state_.jobs.at(iteration->job), *iteration, request);
+  if (!decision.ok()) {
+    return OnFailed(turn, peer, {request.of, Annotate(decision.status(), "a request for splits")});
+  }
+  if (decision->given.has_value()) turn.Do(*std::move(decision->given));
+  turn.To(peer.worker, Splits{request.of, std::move(decision->answer)});
+}
+
+void Core::OnBookmark(Turn& turn, const WorkerPeer& peer, const Bookmark& bookmark) {
+  const IterationState* iteration = state_.FindIteration(bookmark.of.iteration);
+  if (iteration == nullptr || !GoesOn(*iteration)) return;
+  turn.Settle(iteration->id,
+              protocol::OnBookmark(iteration->record, turn.DeskOf(iteration->id), peer.worker,
+                                   bookmark.of.partition, bookmark.of.placement,
+                                   {bookmark.index, bookmark.position}),
+              MarkedBookmark{bookmark.index, bookmark.splits});
+}
+
+void Core::OnEnded(Turn& turn, const WorkerPeer& peer, const Ended& ended) {
+  const IterationState* iteration = state_.FindIteration(ended.of.iteration);
+  if (iteration == nullptr || !GoesOn(*iteration)) return;
+  protocol::Desk& desk = turn.DeskOf(iteration->id);
+  const bool first = std::none_of(desk.partitions.begin(), desk.partitions.end(),
+                                  [](const auto& partition) { return partition.ended; });
+  protocol::Decision decision = protocol::OnEnded(
+      iteration->record, desk, peer.worker, ended.of.partition, ended.of.placement, ended.elements);
+  if (first && Holds(*iteration, peer.worker, ended.of)) {
+    turn.ToSessions(iteration->id, ReportAtOnce{});
+  }
+  turn.Settle(iteration->id, std::move(decision));
+}
+
+void Core::OnFailed(Turn& turn, const WorkerPeer& peer, const PartitionFailed& failed) {
+  const IterationState* iteration = state_.FindIteration(failed.of.iteration);
+  if (iteration == nullptr || !GoesOn(*iteration) || !Holds(*iteration, peer.worker, failed.of)) {
+    return;
+  }
+  const WorkerRecord* worker = state_.FindWorker(peer.worker);
+  const absl::Status reason =
+      Annotate(failed.status, "partition ", failed.of.partition.value(), " on worker ",
+               worker == nullptr ? NameOf(peer.worker) : worker->address);
+  turn.Log("partition_failed", {{"iteration", absl::StrCat(iteration->id.value())},
+                                {"partition", absl::StrCat(failed.of.partition.value())},
+                                {"why", std::string(reason.message())}});
+  std::vector<WorkerId>& failed_on = failed_on_[{failed.of.iteration, failed.of.partition}];
+  failed_on.push_back(peer.worker);
+  if (MayHelpElsewhere(failed.status) && failed_on.size() < kTries) {
+    turn.Settle(iteration->id, protocol::OnRelieve(iteration->record, turn.DeskOf(iteration->id),
+                                                   failed.of.partition));
+    return;
+  }
+  for (size_t p = 0; p < iteration->record.partitions.size(); ++p) {
+    const protocol::PartitionRecord& partition = iteration->record.partitions[p];
+    if (partition.worker) {
+      turn.To(partition.worker, Unassign{{iteration->id, PartitionId(p + 1), partition.placement}});
+    }
+  }
+  turn.Do(IterationFailed{iteration->id, reason});
+  CloseSessions(turn, iteration->id, reason);
+}
+
+void Core::OnDrain(Turn& turn, const WorkerPeer& peer) {
+  const WorkerId worker = peer.worker;
+  turn.Log("draining", {{"worker", NameOf(worker)}});
+  if (!state_.FindWorker(worker)->draining) turn.Do(WorkerDraining{worker});
+  for (const auto& [id, iteration] : state_.iterations) {
+    if (!GoesOn(iteration) || iteration.record.closed) continue;
+    turn.Settle(id, protocol::OnWorkerGone(iteration.record, turn.DeskOf(id), worker));
+  }
+  turn.To(worker, Drained{});
+}
+
+void Core::LoseWorker(Turn& turn, WorkerId worker, const std::string& reason) {
+  turn.Log("lost", {{"worker", NameOf(worker)},
+                    {"address", state_.FindWorker(worker)->address},
+                    {"partitions", absl::StrCat(state_.PartitionsOn(worker))},
+                    {"why", reason}});
+  worker_leases_.Forget(worker);
+  if (auto peer = workers_.find(worker); peer != workers_.end()) {
+    const std::shared_ptr<WorkerPeer> old = peer->second;
+    workers_.erase(peer);
+    old->worker = WorkerId();
+    // Should it live, it says hello again and is told what it lost.
+    turn.Say([outlet = old->outlet, reason](const absl::Status&) {
+      outlet->Finish(absl::AbortedError(absl::StrCat("the worker was declared dead: ", reason)));
+    });
+  }
+  turn.Do(WorkerGone{worker});
+  for (const auto& [id, iteration] : state_.iterations) {
+    if (!GoesOn(iteration) || iteration.record.finished) continue;
+    turn.Settle(id, protocol::OnWorkerGone(iteration.record, turn.DeskOf(id), worker));
+  }
+}
+
+}  // namespace penstock::control

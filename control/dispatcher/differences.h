@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// In what two definitions, or a job and a request for it, differ: for messages.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "control/protocol/session_messages.h"
+#include "control/state/state.h"
+
+namespace penstock::control {
+
+// The first node that differs: "node Batch#2"; "nothing" if none does.
+std::string FirstDifference(const std::vector<NodeFingerprint>& a,
+                            const std::vector<NodeFingerprint>& b);
+
+// One clause per field in which `request`, for `dataset`, differs from `job`;
+// empty if it may share it.
+std::string Differences(const JobRecord& job, const GetOrCreateJobRequest& request,
+                        const DatasetRecord& dataset);
+
+// "OFF", "DYNAMIC", …
+std::string ToText(ShardingPolicy mode);
+
+}  // namespace penstock::control

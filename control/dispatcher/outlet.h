@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// The sending side of a peer's stream, as the core sees it.
+#pragma once
+
+#include "absl/status/status.h"
+#include "control/protocol/session_messages.h"
+
+namespace penstock::control {
+
+// Any thread; never blocks. What is sent on a stream that is over is dropped.
+template <class Down>
+class Outlet {
+ public:
+  virtual ~Outlet() = default;
+  virtual void Send(Down message) = 0;
+  // Ends the stream behind what was sent.
+  virtual void Finish(const absl::Status& status) = 0;
+};
+
+using ClientOutlet = Outlet<ClientDown>;
+using WorkerOutlet = Outlet<WorkerDown>;
+
+}  // namespace penstock::control

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+// DispatchServer: journal, core, gRPC server, and the thread that sweeps.
+#include "penstock/server.h"
+
+#include <grpcpp/grpcpp.h>
+
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <random>
+#include <thread>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "control/dispatcher/core.h"
+#include "control/dispatcher/probe.h"
+#include "control/dispatcher/service.h"
+#include "penstock/status.h"
+
+namespace penstock {
+namespace {
+
+using control::Core;
+using control::CoreOptions;
+using control::Journal;
+
+// Fine enough that a death is noticed well within a second.
+constexpr auto kSweepInterval = std::chrono::milliseconds(100);
+
+absl::Status CheckConfig(const DispatcherConfig& config) {
+  if (config.fault_tolerant_mode && config.work_dir.empty()) {
+    return absl::InvalidArgumentError(
+        "fault_tolerant_mode is True, but no work_dir is configured.");
+  }
+  if (config.port < 0 || config.port > 65535) {
+    return absl::InvalidArgumentError(absl::StrCat("port ", config.port, " is not a port"));
+  }
+  for (const auto& [name, duration] :
+       {std::pair("client_timeout", config.client_timeout),
+        std::pair("worker_timeout", config.worker_timeout),
+        std::pair("heartbeat_interval", config.heartbeat_interval)}) {
+    if (duration <= absl::ZeroDuration()) {
+      return absl::InvalidArgumentError(absl::StrCat(name, " must be positive"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+// Time that goes on while the machine sleeps, and is not set by anyone.
+absl::Time BootTime() {
+  timespec now{};
+  clock_gettime(CLOCK_BOOTTIME, &now);
+  return absl::TimeFromTimespec(now);
+}
+
+uint64_t Random() {
+  thread_local std::random_device device;
+  return (uint64_t{device()} << 32) | device();
+}
+
+class Server final : public DispatchServer {
+ public:
+  explicit Server(DispatcherConfig config) : config_(std::move(config)) {}
+  ~Server() override { Stop(); }
+
+  absl::Status Open() {
+    RETURN_IF_ERROR(CheckConfig(config_));
+    std::unique_ptr<Journal> journal = control::OpenMemoryJournal();
+    if (!config_.work_dir.empty()) {
+      ASSIGN_OR_RETURN(journal, control::OpenSqliteJournal(config_.work_dir));
+    }
+    ASSIGN_OR_RETURN(core_, Core::Open(Options(), std::move(journal)));
+    service_ = std::make_unique<control::DispatcherService>(core_.get());
+    RETURN_IF_ERROR(Listen());
+    sweeper_ = std::thread([this] { Sweep(); });
+    return absl::OkStatus();
+  }
+
+  int port() const override { return port_; }
+  std::string target() const override { return absl::StrCat("grpc://", config_.host, ":", port_); }
+  int NumWorkers() const override { return core_->NumWorkers(); }
+
+  absl::Status status() const override {
+    std::lock_guard lock(mu_);
+    return status_;
+  }
+
+  void Stop() override {
+    {
+      std::lock_guard lock(mu_);
+      if (stopping_) return;
+      stopping_ = true;
+      changed_.notify_all();
+    }
+    if (sweeper_.joinable()) sweeper_.join();
+    if (grpc_ != nullptr) {
+      grpc_->Shutdown(absl::ToChronoTime(absl::Now()));  // streams have no end of their own
+      grpc_->Wait();
+    }
+    std::lock_guard lock(mu_);
+    stopped_ = true;
+    changed_.notify_all();
+  }
+
+  void Join() override {
+    std::unique_lock lock(mu_);
+    changed_.wait(lock, [this] { return stopped_ || !status_.ok(); });
+  }
+
+ private:
+  CoreOptions Options() {
+    CoreOptions options;
+    options.client_timeout = config_.client_timeout;
+    options.worker_timeout = config_.worker_timeout;
+    options.heartbeat_interval = config_.heartbeat_interval;
+    options.job_gc_timeout = config_.job_gc_timeout;
+    options.now = BootTime;
+    options.random = Random;
+    options.port_refuses = control::PortRefuses;
+    options.events = StderrEventLog();
+    options.on_failure = [this](const absl::Status& status) {
+      std::lock_guard lock(mu_);
+      status_ = status;
+      changed_.notify_all();
+    };
+    return options;
+  }
+
+  absl::Status Listen() {
+    grpc::ServerBuilder builder;
+    const std::string address = absl::StrCat(config_.host, ":", config_.port);
+    builder.AddListeningPort(address, grpc::InsecureServerCredentials(), &port_);
+    builder.RegisterService(service_.get());
+    builder.SetMaxReceiveMessageSize(-1);
+    builder.SetMaxSendMessageSize(-1);
+    builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);  // a port in use is an error
+    builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 5'000);
+    builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, 10'000);
+    builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 5'000);
+    grpc_ = builder.BuildAndStart();
+    if (grpc_ == nullptr || port_ == 0) {
+      return absl::UnavailableError(absl::StrCat(
+          "cannot listen on ", address, ": the port is in use, or the host is not this one's"));
+    }
+    return absl::OkStatus();
+  }
+
+  void Sweep() {
+    std::unique_lock lock(mu_);
+    while (!changed_.wait_for(lock, kSweepInterval, [this] { return stopping_; })) {
+      if (!status_.ok()) break;
+      lock.unlock();
+      core_->Sweep();
+      lock.lock();
+    }
+    if (status_.ok()) return;
+    // Nobody may be served on what cannot be written.
+    lock.unlock();
+    grpc_->Shutdown(absl::ToChronoTime(absl::Now()));
+  }
+
+  const DispatcherConfig config_;
+  std::unique_ptr<Core> core_;
+  std::unique_ptr<control::DispatcherService> service_;
+  std::unique_ptr<grpc::Server> grpc_;
+  int port_ = 0;
+  std::thread sweeper_;
+
+  mutable std::mutex mu_;
+  std::condition_variable changed_;
+  absl::Status status_;    // guarded by mu_; why it ended by itself
+  bool stopping_ = false;  // guarded by mu_
+  bool stopped_ = false;   // guarded by mu_
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<DispatchServer>> DispatchServer::Start(DispatcherConfig config) {
+  auto server = std::make_unique<Server>(std::move(config));
+  RETURN_IF_ERROR(server->Open());
+  return server;
+}
+
+}  // namespace penstock

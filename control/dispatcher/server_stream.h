@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+// One stream of a peer, on gRPC's callback API. Includes gRPC; for service.cc only.
+#pragma once
+
+#include <grpcpp/support/server_callback.h>
+
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <utility>
+
+#include "control/dispatcher/core.h"
+#include "control/rpc/messages_proto.h"
+#include "control/rpc/status_grpc.h"
+
+namespace penstock::control {
+
+// What the core sends through; it may outlive the stream.
+template <class Stream, class Down>
+class StreamOutlet final : public Outlet<Down> {
+ public:
+  explicit StreamOutlet(Stream* stream) : stream_(stream) {}
+  void Send(Down message) override {
+    std::lock_guard lock(mu_);
+    if (stream_ != nullptr) stream_->Send(std::move(message));
+  }
+  void Finish(const absl::Status& status) override {
+    std::lock_guard lock(mu_);
+    if (stream_ != nullptr) stream_->FinishWith(status);
+  }
+  void Detach() {
+    std::lock_guard lock(mu_);
+    stream_ = nullptr;
+  }
+
+ private:
+  std::mutex mu_;
+  Stream* stream_;  // guarded by mu_; null once it is over
+};
+
+// Deletes itself when gRPC is done with it.
+template <class Up, class Down, class WireUp, class WireDown, class Peer>
+class ServerStream final : public grpc::ServerBidiReactor<WireUp, WireDown> {
+ public:
+  using Opened = std::shared_ptr<Peer> (Core::*)(std::shared_ptr<Outlet<Down>>);
+
+  ServerStream(Core* core, Opened open)
+      : core_(core), outlet_(std::make_shared<StreamOutlet<ServerStream, Down>>(this)) {
+    peer_ = (core_->*open)(outlet_);
+    this->StartRead(&in_);
+  }
+
+  void Send(Down message) {
+    WireDown wire;
+    ToWire(message, &wire);
+    std::lock_guard lock(mu_);
+    if (finish_.has_value()) return;
+    out_.push_back(std::move(wire));
+    if (out_.size() == 1) this->StartWrite(&out_.front());
+  }
+
+  // Behind what was sent.
+  void FinishWith(const absl::Status& status) {
+    std::lock_guard lock(mu_);
+    if (finish_.has_value()) return;
+    finish_ = status;
+    if (out_.empty()) this->Finish(ToGrpc(*finish_));
+  }
+
+  void OnReadDone(bool ok) override {
+    if (!ok) {
+      core_->OnClosed(peer_);
+      return FinishWith(absl::OkStatus());
+    }
+    absl::StatusOr<Up> message = FromWire(in_);
+    if (!message.ok()) {
+      core_->OnClosed(peer_);
+      return FinishWith(message.status());
+    }
+    core_->OnMessage(peer_, *std::move(message));
+    this->StartRead(&in_);
+  }
+
+  void OnWriteDone(bool ok) override {
+    std::lock_guard lock(mu_);
+    out_.pop_front();
+    if (!ok) out_.clear();  // the stream is broken; the read says so too
+    if (!out_.empty()) {
+      this->StartWrite(&out_.front());
+    } else if (finish_.has_value()) {
+      this->Finish(ToGrpc(*finish_));
+    }
+  }
+
+  void OnDone() override {
+    outlet_->Detach();
+    core_->OnClosed(peer_);
+    delete this;
+  }
+
+ private:
+  Core* const core_;
+  const std::shared_ptr<StreamOutlet<ServerStream, Down>> outlet_;
+  std::shared_ptr<Peer> peer_;
+  WireUp in_;
+
+  std::mutex mu_;
+  std::deque<WireDown> out_;            // guarded by mu_; the first is being written
+  std::optional<absl::Status> finish_;  // guarded by mu_
+};
+
+using ClientServerStream =
+    ServerStream<ClientUp, ClientDown, wire::ClientUp, wire::ClientDown, ClientPeer>;
+using WorkerServerStream =
+    ServerStream<WorkerUp, WorkerDown, wire::WorkerUp, wire::WorkerDown, WorkerPeer>;
+
+}  // namespace penstock::control

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// The core behind gRPC's callback API. Includes gRPC; for server.cc only.
+#pragma once
+
+#include <memory>
+
+#include "control/dispatcher/core.h"
+#include "control/proto/dispatcher.grpc.pb.h"
+
+namespace penstock::control {
+
+class DispatcherService final : public wire::Dispatcher::CallbackService {
+ public:
+  // `core` must outlive the server this is registered with.
+  explicit DispatcherService(Core* core) : core_(core) {}
+
+  grpc::ServerUnaryReactor* GetVersion(grpc::CallbackServerContext* context,
+                                       const wire::VersionRequest* request,
+                                       wire::VersionRange* answer) override;
+  grpc::ServerUnaryReactor* GetOrRegisterDataset(grpc::CallbackServerContext* context,
+                                                 const wire::RegisterDatasetRequest* request,
+                                                 wire::RegisterDatasetAnswer* answer) override;
+  grpc::ServerUnaryReactor* GetDataset(grpc::CallbackServerContext* context,
+                                       const wire::DatasetRequest* request,
+                                       wire::GetDatasetAnswer* answer) override;
+  grpc::ServerUnaryReactor* UnregisterDataset(grpc::CallbackServerContext* context,
+                                              const wire::DatasetRequest* request,
+                                              wire::Empty* answer) override;
+  grpc::ServerUnaryReactor* GetOrCreateJob(grpc::CallbackServerContext* context,
+                                           const wire::GetOrCreateJobRequest* request,
+                                           wire::JobAnswer* answer) override;
+  grpc::ServerUnaryReactor* CancelJob(grpc::CallbackServerContext* context,
+                                      const wire::JobRequest* request,
+                                      wire::Empty* answer) override;
+  grpc::ServerUnaryReactor* RemoveJob(grpc::CallbackServerContext* context,
+                                      const wire::JobRequest* request,
+                                      wire::Empty* answer) override;
+  grpc::ServerUnaryReactor* GetStatus(grpc::CallbackServerContext* context,
+                                      const wire::Empty* request,
+                                      wire::DispatcherStatus* answer) override;
+  grpc::ServerBidiReactor<wire::ClientUp, wire::ClientDown>* ClientSession(
+      grpc::CallbackServerContext* context) override;
+  grpc::ServerBidiReactor<wire::WorkerUp, wire::WorkerDown>* WorkerSession(
+      grpc::CallbackServerContext* context) override;
+
+ private:
+  Core* const core_;
+};
+
+}  // namespace penstock::control

@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "control/dispatcher/turn.h"
+
+#include "absl/strings/str_cat.h"
+#include "control/dispatcher/refusals.h"
+#include "control/journal/changes_proto.h"
+#include "control/observe/fail_point.h"
+#include "control/policy/placing.h"
+
+namespace penstock::control {
+
+Turn::~Turn() {
+  for (IterationId id : told_) {
+    if (const IterationState* iteration = core_.state_.FindIteration(id)) {
+      ToSessions(id, MembershipOf(*iteration));
+    }
+  }
+  Append();
+  for (auto& say : sayings_) core_.sayings_.push_back({core_.sequence_, std::move(say)});
+  lock_.unlock();
+  core_.Deliver();
+  for (Event& event : log_) core_.options_.events->Write(std::move(event));
+}
+
+void Turn::Append() {
+  if (changes_.empty()) return;
+  ++core_.sequence_;
+  core_.appending_ = std::this_thread::get_id();
+  core_.journal_->Append(core_.sequence_, EncodeChanges(changes_, core_.state_));
+  core_.appending_ = std::thread::id();
+  FailPoint("append_before_answer");
+  if (core_.sequence_ - core_.snapshot_sequence_ >= core_.options_.records_per_snapshot) {
+    core_.snapshot_sequence_ = core_.sequence_;
+    core_.journal_->Snapshot(core_.sequence_, EncodeState(core_.state_));
+  }
+}
+
+void Turn::Do(Change change) {
+  core_.state_.Apply(change);
+  changes_.push_back(std::move(change));
+}
+
+protocol::Desk& Turn::DeskOf(IterationId iteration) {
+  auto found = core_.desks_.find(iteration);
+  if (found == core_.desks_.end()) {
+    found = core_.desks_
+                .emplace(iteration, protocol::OpenDesk(core_.state_.iterations.at(iteration).record,
+                                                       core_.options_.broken))
+                .first;
+  }
+  return found->second;
+}
+
+// --- Saying ----------------------------------------------------------------------
+
+void Turn::To(const std::shared_ptr<ClientPeer>& peer, ClientDown message) {
+  Say([outlet = peer->outlet, message = std::move(message)](const absl::Status& durable) {
+    if (durable.ok()) outlet->Send(message);
+  });
+}
+
+void Turn::To(const std::shared_ptr<WorkerPeer>& peer, WorkerDown message) {
+  Say([outlet = peer->outlet, message = std::move(message)](const absl::Status& durable) {
+    if (durable.ok()) outlet->Send(message);
+  });
+}
+
+void Turn::To(IterationId iteration, ClientId client, ClientDown message) {
+  auto found = core_.sessions_.find({iteration, client});
+  if (found != core_.sessions_.end()) To(found->second, std::move(message));
+}
+
+void Turn::To(WorkerId worker, WorkerDown message) {
+  auto found = core_.workers_.find(worker);
+  if (found != core_.workers_.end()) To(found->second, std::move(message));
+}
+
+void Turn::ToSessions(IterationId iteration, const ClientDown& message) {
+  for (auto i = core_.sessions_.lower_bound({iteration, ClientId()});
+       i != core_.sessions_.end() && i->first.first == iteration; ++i) {
+    To(i->second, message);
+  }
+}
+
+void Turn::Close(const std::shared_ptr<ClientPeer>& peer, const absl::Status& reason) {
+  To(peer, SessionError{reason});
+  Say([outlet = peer->outlet, reason](const absl::Status&) { outlet->Finish(reason); });
+  auto found = core_.sessions_.find({peer->iteration, peer->client});
+  if (found != core_.sessions_.end() && found->second == peer) core_.sessions_.erase(found);
+  peer->iteration = IterationId();
+}
+
+void Turn::Close(const std::shared_ptr<WorkerPeer>& peer, const absl::Status& reason) {
+  To(peer, WorkerRefused{reason});
+  Say([outlet = peer->outlet, reason](const absl::Status&) { outlet->Finish(reason); });
+  auto found = core_.workers_.find(peer->worker);
+  if (found != core_.workers_.end() && found->second == peer) core_.workers_.erase(found);
+  peer->worker = WorkerId();
+}
+
+void Turn::Log(std::string name, std::vector<std::pair<std::string, std::string>> fields) {
+  log_.push_back({std::move(name), std::move(fields)});
+}
+
+// --- What the protocol says --------------------------------------------------------
+
+struct Turn::Speaker {
+  Turn& turn;
+  const IterationState& iteration;
+
+  // Over the stream of that very process, if there is one.
+  std::shared_ptr<ClientPeer> PeerOf(ClientId client, Incarnation incarnation) const {
+    auto found = turn.core_.sessions_.find({iteration.id, client});
+    if (found == turn.core_.sessions_.end() || found->second->incarnation != incarnation) {
+      return nullptr;
+    }
+    return found->second;
+  }
+  void ToClient(ClientId client, Incarnation incarnation, ClientDown message) const {
+    if (auto peer = PeerOf(client, incarnation)) turn.To(peer, std::move(message));
+  }
+
+  void operator()(const protocol::Welcome& m) const {
+    const JobRecord& job = turn.core_.state_.jobs.at(iteration.job);
+    Welcome welcome{.iteration = iteration.id,
+                    .term = turn.core_.state_.term,
+                    .token = job.token,
+                    .seed = job.seed,
+                    .keep = job.keep,
+                    .mode = job.mode,
+                    .heartbeat_interval = turn.core_.options_.heartbeat_interval,
+                    .lease = turn.core_.options_.client_timeout};
+    for (const protocol::Placed& placed : m.placements) {
+      welcome.placements.push_back({placed.partition, placed.placement});
+    }
+    ToClient(m.client, m.incarnation, std::move(welcome));
+    turn.TellMembership(iteration.id);
+  }
+  void operator()(const protocol::Refused& m) const {
+    if (auto peer = PeerOf(m.client, m.incarnation)) turn.Close(peer, ToStatus(m));
+  }
+  void operator()(const protocol::Fence& m) const {
+    ToClient(m.client, m.incarnation, Fence{m.partition, m.placement});
+  }
+  void operator()(const protocol::End& m) const { ToClient(m.client, m.incarnation, End{}); }
+  void operator()(const protocol::CommitDone& m) const {
+    ToClient(m.client, m.incarnation, Committed{m.number});
+  }
+  void operator()(const protocol::LeaveDone& m) const { ToClient(m.client, m.incarnation, Left{}); }
+  void operator()(const protocol::Assign& m) const {
+    turn.To(m.worker, turn.AssignOf(iteration, m));
+  }
+  void operator()(const protocol::AddReader& m) const {
+    turn.To(m.worker, AddReader{{iteration.id, m.partition, m.placement},
+                                {m.reader.client, m.reader.incarnation}});
+  }
+  void operator()(const protocol::Unassign& m) const {
+    turn.To(m.worker, Unassign{{iteration.id, m.partition, m.placement}});
+  }
+};
+
+Assign Turn::AssignOf(const IterationState& iteration, const protocol::Assign& assign) {
+  const JobRecord& job = core_.state_.jobs.at(iteration.job);
+  Assign to{.of = {iteration.id, assign.partition, assign.placement},
+            .job = job.id,
+            .token = job.token,
+            .dataset_id = job.dataset->id,
+            .dataset_fingerprint = job.dataset->summary.fingerprint,
+            .mode = job.mode,
+            .repetition = iteration.repetition,
+            .seed = job.seed,
+            .skip = assign.skip};
+  if (assign.bookmark.has_value()) {
+    to.bookmark_index = assign.bookmark->index;
+    to.bookmark = assign.bookmark->bytes;
+  }
+  for (const auto& [key, run] : iteration.splits[assign.partition.value() - 1].given) {
+    to.splits.push_back(run);
+  }
+  for (const protocol::Reader& reader : assign.readers) {
+    to.readers.push_back({reader.client, reader.incarnation});
+  }
+  return to;
+}
+
+Membership Turn::MembershipOf(const IterationState& iteration) {
+  Membership membership{.version = ++core_.membership_version_};
+  std::set<WorkerId> workers;
+  for (size_t p = 0; p < iteration.record.partitions.size(); ++p) {
+    const protocol::PartitionRecord& partition = iteration.record.partitions[p];
+    membership.partitions.push_back({PartitionId(p + 1), partition.placement, partition.worker});
+    if (partition.worker) workers.insert(partition.worker);
+  }
+  for (WorkerId id : workers) {
+    if (const WorkerRecord* worker = core_.state_.FindWorker(id)) {
+      membership.workers.push_back({id, worker->address, worker->offers});
+    }
+  }
+  return membership;
+}
+
+// --- What follows from a decision ----------------------------------------------------
+
+void Turn::Settle(IterationId iteration, protocol::Decision decision) {
+  Apply(iteration, std::move(decision), nullptr);
+  OpenAndPlace(iteration);
+}
+
+void Turn::Settle(IterationId iteration, protocol::Decision decision, const MarkedBookmark& marks) {
+  Apply(iteration, std::move(decision), &marks);
+  OpenAndPlace(iteration);
+}
+
+void Turn::Apply(IterationId id, protocol::Decision decision, const MarkedBookmark* marks) {
+  const IterationState& iteration = core_.state_.iterations.at(id);
+  do {
+    for (protocol::IterationChange& change : decision.changes) {
+      if (std::holds_alternative<protocol::PartitionOpened>(change) ||
+          std::holds_alternative<protocol::PlacementRaised>(change) ||
+          std::holds_alternative<protocol::PartitionAssigned>(change) ||
+          std::holds_alternative<protocol::IterationClosed>(change)) {
+        TellMembership(id);
+      }
+      const auto* kept = std::get_if<protocol::BookmarkKept>(&change);
+      const PartitionKey partition{id, kept == nullptr ? PartitionId() : kept->partition};
+      Do(IterationAltered{id, std::move(change)});
+      if (partition.partition && marks != nullptr && !marks->marks.empty()) {
+        Do(BookmarkMarked{partition, *marks});
+      }
+    }
+    for (const protocol::Message& message : decision.messages) {
+      std::visit(Speaker{*this, iteration}, message);
+    }
+    decision = protocol::Consequences(iteration.record, DeskOf(id));
+  } while (!decision.empty());
+}
+
+void Turn::OpenAndPlace(IterationId id) {
+  const IterationState& iteration = core_.state_.iterations.at(id);
+  if (!core_.GoesOn(iteration) || iteration.record.closed) return;
+  protocol::Desk& desk = DeskOf(id);
+  const std::vector<WorkerId> usable = core_.UsableWorkers();
+  for (int64_t n = PartitionsToOpen(core_.state_, iteration, usable); n > 0; --n) {
+    Apply(id, protocol::OpenPartition(iteration.record, desk), nullptr);
+  }
+  for (PartitionId partition : protocol::Assignable(iteration.record, desk)) {
+    const WorkerId worker =
+        ChooseWorker(core_.state_, iteration, usable, core_.failed_on_[{id, partition}]);
+    if (!worker) break;
+    Log("assigned",
+        {{"iteration", absl::StrCat(id.value())},
+         {"partition", absl::StrCat(partition.value())},
+         {"placement", absl::StrCat(iteration.record.partition(partition).placement.value())},
+         {"worker", absl::StrCat(absl::Hex(worker.value()))}});
+    Apply(id, protocol::AssignTo(iteration.record, desk, partition, worker), nullptr);
+  }
+}
+
+}  // namespace penstock::control

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// One event, from lock to answer: made under the core's lock, it applies changes
+// and gathers what is to be said; when it ends, the changes are one record of the
+// journal, and what was said waits for it.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "control/dispatcher/core.h"
+
+namespace penstock::control {
+
+class Turn {
+ public:
+  explicit Turn(Core& core) : core_(core), lock_(core.mu_) {}
+  ~Turn();  // appends, lets go of the lock, delivers
+  Turn(const Turn&) = delete;
+  Turn& operator=(const Turn&) = delete;
+
+  // --- Changing ---
+
+  void Do(Change change);
+  // Applies what the protocol decided and says what it says, then whatever
+  // follows: closing, partitions to open, workers for those that wait.
+  void Settle(IterationId iteration, protocol::Decision decision);
+  // The same, where a bookmark comes with marks of its splits.
+  void Settle(IterationId iteration, protocol::Decision decision, const MarkedBookmark& marks);
+  // The desk of an iteration; made when it is first needed.
+  protocol::Desk& DeskOf(IterationId iteration);
+
+  // --- Saying ---
+
+  void Say(std::function<void(const absl::Status&)> say) { sayings_.push_back(std::move(say)); }
+  void To(const std::shared_ptr<ClientPeer>& peer, ClientDown message);
+  void To(const std::shared_ptr<WorkerPeer>& peer, WorkerDown message);
+  // To the session or worker, if it is connected.
+  void To(IterationId iteration, ClientId client, ClientDown message);
+  void To(WorkerId worker, WorkerDown message);
+  void ToSessions(IterationId iteration, const ClientDown& message);
+  // Says why and ends the stream.
+  void Close(const std::shared_ptr<ClientPeer>& peer, const absl::Status& reason);
+  void Close(const std::shared_ptr<WorkerPeer>& peer, const absl::Status& reason);
+  // The readers of this iteration get its membership when the turn ends.
+  void TellMembership(IterationId iteration) { told_.insert(iteration); }
+  void Log(std::string name, std::vector<std::pair<std::string, std::string>> fields);
+
+ private:
+  struct Speaker;  // one overload per message of the protocol
+  void Apply(IterationId iteration, protocol::Decision decision, const MarkedBookmark* marks);
+  void OpenAndPlace(IterationId iteration);
+  Membership MembershipOf(const IterationState& iteration);
+  Assign AssignOf(const IterationState& iteration, const protocol::Assign& assign);
+  void Append();
+
+  Core& core_;
+  std::unique_lock<std::mutex> lock_;
+  std::vector<Change> changes_;
+  std::vector<std::function<void(const absl::Status&)>> sayings_;
+  std::set<IterationId> told_;
+  std::vector<Event> log_;
+};
+
+}  // namespace penstock::control
