@@ -10,18 +10,18 @@ namespace penstock::protocol {
 
 enum class Broken : uint8_t {
   kNone = 0,
-  kAssignWithoutFence,     // rule 3: do not wait for the answers          → doubled
-  kSkipWithoutLanded,      // rule 3: skip only what was taken             → doubled
-  kAcceptOldPlacements,    // rule 2: the client refuses nothing           → doubled
-  kNoRaiseOnDeath,         // rule 1: a dead client moves nothing          → stuck
-  kCloseOnDeadsLanded,     // rule 8: what a dead client landed counts     → lost
-  kResendWithoutAsking,    // rule 5: what is in doubt is sent again       → doubled
-  kNoRaiseOnRestart,       // rule 11: a restarted client moves nothing    → stuck
-  kClosedIsFinished,       // rule 13: nothing is owed after closing       → lost
-  kNewerStateAfterDeath,   // rule 11: a state that was never committed    → doubled
-  kSendToTheDead,          // rule 12: the worker serves every client      → stuck
-  kNewestBookmark,         // rule 3: a bookmark above what must be sent   → stuck
-  kRetireBelowTaken,       // bookmarks: retired below taken, not kept     → stuck
+  kAssignWithoutFence,    // rule 3: do not wait for the answers          → doubled
+  kSkipWithoutLanded,     // rule 3: skip only what was taken             → doubled
+  kAcceptOldPlacements,   // rule 2: the client refuses nothing           → doubled
+  kNoRaiseOnDeath,        // rule 1: a dead client moves nothing          → stuck
+  kCloseOnDeadsLanded,    // rule 8: what a dead client landed counts     → lost
+  kResendWithoutAsking,   // rule 5: what is in doubt is sent again       → doubled
+  kNoRaiseOnRestart,      // rule 11: a restarted client moves nothing    → stuck
+  kClosedIsFinished,      // rule 13: nothing is owed after closing       → lost
+  kNewerStateAfterDeath,  // rule 11: a state that was never committed    → doubled
+  kSendToTheDead,         // rule 12: the worker serves every client      → stuck
+  kNewestBookmark,        // rule 3: a bookmark above what must be sent   → stuck
+  kRetireBelowTaken,      // bookmarks: retired below taken, not kept     → stuck
 };
 
 }  // namespace penstock::protocol

@@ -89,9 +89,10 @@ void Sender::OnLanded(ClientId client, const IndexSet& indices) {
   if (Served* served = Find(client)) served->unconfirmed.Remove(indices);
 }
 
-void Sender::OnAddReader(const Reader& reader) {
-  Served* served = Find(reader.client);
-  if (!served) readers_.push_back({.reader = reader});
+bool Sender::OnAddReader(const Reader& reader) {
+  if (Find(reader.client)) return false;
+  readers_.push_back({.reader = reader});
+  return true;
 }
 
 bool Sender::ended() const {

@@ -59,7 +59,9 @@ class Sender {
   void OnLinkBroken(ClientId client);
   // `client` confirms that it landed these.
   void OnLanded(ClientId client, const IndexSet& indices);
-  void OnAddReader(const Reader& reader);
+  // One reader more. True if it is new here: then call OnLinkUp with empty
+  // holdings if its link is up. (A dispatcher that restarted names all again.)
+  bool OnAddReader(const Reader& reader);
 
   // --- The end ---
 

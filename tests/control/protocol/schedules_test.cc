@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// Seeded random schedules of all that can fail. By hand, more of them or one
+// again:
+//   PENSTOCK_SCHEDULES=100000 protocol_schedules_test
+//   PENSTOCK_SCHEDULE_SEED=1234 protocol_schedules_test
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <cstdlib>
+
+#include "tests/control/protocol/schedule.h"
+
+namespace penstock::protocol {
+namespace {
+
+uint64_t FromEnvironment(const char* name, uint64_t otherwise) {
+  const char* text = std::getenv(name);
+  return text ? std::strtoull(text, nullptr, 10) : otherwise;
+}
+
+TEST(Schedules, LoseNothingDoubleNothingAndEnd) {
+  const uint64_t one = FromEnvironment("PENSTOCK_SCHEDULE_SEED", 0);
+  const uint64_t first = one ? one : 1;
+  const uint64_t last = one ? one : FromEnvironment("PENSTOCK_SCHEDULES", 2000);
+  Outcome sum;
+  int faults = 0;
+  for (uint64_t seed = first; seed <= last && faults < 5; ++seed) {
+    const Outcome outcome = RunSchedule(seed);
+    EXPECT_EQ(outcome.fault, "") << "again with PENSTOCK_SCHEDULE_SEED=" << seed;
+    faults += !outcome.fault.empty();
+    sum.elements += outcome.elements;
+    sum.failures += outcome.failures;
+    sum.given_up += outcome.given_up;
+    sum.events += outcome.events;
+  }
+  std::printf(
+      "seeds %llu to %llu: %lld elements, %d failures, %lld events, %lld given up by name\n",
+      static_cast<unsigned long long>(first), static_cast<unsigned long long>(last),
+      static_cast<long long>(sum.elements), sum.failures, static_cast<long long>(sum.events),
+      static_cast<long long>(sum.given_up));
+}
+
+// The schedules can see: a rule that is broken is noticed within a few of them.
+class BrokenSchedules : public testing::TestWithParam<Broken> {};
+
+TEST_P(BrokenSchedules, AreNoticed) {
+  for (uint64_t seed = 1; seed <= 500; ++seed)
+    if (!RunSchedule(seed, GetParam()).fault.empty()) return;
+  FAIL() << "500 schedules saw nothing";
+}
+
+INSTANTIATE_TEST_SUITE_P(Rules, BrokenSchedules,
+                         testing::Values(Broken::kAssignWithoutFence, Broken::kSkipWithoutLanded,
+                                         Broken::kAcceptOldPlacements, Broken::kNoRaiseOnDeath,
+                                         Broken::kResendWithoutAsking, Broken::kNoRaiseOnRestart,
+                                         Broken::kNewestBookmark, Broken::kRetireBelowTaken));
+
+}  // namespace
+}  // namespace penstock::protocol
