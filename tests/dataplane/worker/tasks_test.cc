@@ -1,0 +1,355 @@
+// SPDX-License-Identifier: Apache-2.0
+// Partitions as the dispatcher orders them, read over the local transport.
+#include "dataplane/worker/tasks.h"
+
+#include <condition_variable>
+#include <functional>
+#include <mutex>
+#include <optional>
+
+#include "dataplane/dataset/definition.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace penstock::worker {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+constexpr IterationId kIteration(4);
+constexpr control::Reader kTrainer{ClientId(11), Incarnation(1)};
+
+control::PlacedPartition Placed(uint64_t placement, uint64_t partition = 1) {
+  return {kIteration, PartitionId(partition), Placement(placement)};
+}
+
+// What a worker says, and waits for it.
+class Heard {
+ public:
+  void Add(control::WorkerUp message) {
+    std::lock_guard lock(mu_);
+    messages_.push_back(std::move(message));
+    changed_.notify_all();
+  }
+  // The next message of that kind that was not given yet, now or when it comes.
+  template <class M>
+  M Next() {
+    std::unique_lock lock(mu_);
+    std::optional<M> found;
+    changed_.wait(lock, [&] {
+      for (auto it = messages_.begin(); it != messages_.end(); ++it) {
+        if (auto* message = std::get_if<M>(&*it)) {
+          found = std::move(*message);
+          messages_.erase(it);
+          return true;
+        }
+      }
+      return false;
+    });
+    return *std::move(found);
+  }
+  template <class M>
+  bool Any() {
+    std::lock_guard lock(mu_);
+    for (const auto& message : messages_)
+      if (std::holds_alternative<M>(message)) return true;
+    return false;
+  }
+
+ private:
+  std::mutex mu_;
+  std::condition_variable changed_;
+  std::vector<control::WorkerUp> messages_;
+};
+
+// A client's end: what landed, by identity and value.
+class Trainer final : public transfer::ReceiveEvents {
+ public:
+  struct Landed {
+    Identity identity;
+    int64_t value = 0;
+    absl::Status error;
+  };
+
+  void OnElement(Element element) override {
+    Add({element.identity(), element.tensor(0).data<int64_t>()[0], absl::OkStatus()});
+  }
+  void OnError(const Identity& identity, const absl::Status& error) override {
+    Add({identity, 0, error});
+  }
+  void OnRecalled(transfer::Credits) override {}
+  void OnClosed(const absl::Status& reason) override {
+    std::lock_guard lock(mu_);
+    closed_ = reason;
+    changed_.notify_all();
+  }
+
+  // All that landed, once there are `count` of them.
+  std::vector<Landed> Await(size_t count) {
+    std::unique_lock lock(mu_);
+    changed_.wait(lock, [&] { return landed_.size() >= count; });
+    return landed_;
+  }
+  absl::Status AwaitClosed() {
+    std::unique_lock lock(mu_);
+    changed_.wait(lock, [&] { return closed_.has_value(); });
+    return *closed_;
+  }
+
+ private:
+  void Add(Landed landed) {
+    std::lock_guard lock(mu_);
+    landed_.push_back(std::move(landed));
+    changed_.notify_all();
+  }
+  std::mutex mu_;
+  std::condition_variable changed_;
+  std::vector<Landed> landed_;
+  std::optional<absl::Status> closed_;
+};
+
+std::vector<int64_t> Values(const std::vector<Trainer::Landed>& landed) {
+  std::vector<int64_t> values;
+  for (const auto& one : landed) values.push_back(one.value);
+  return values;
+}
+std::vector<Index> Indices(const std::vector<Trainer::Landed>& landed) {
+  std::vector<Index> indices;
+  for (const auto& one : landed) indices.push_back(one.identity.index);
+  return indices;
+}
+
+class TasksTest : public ::testing::Test {
+ protected:
+  TasksTest() {
+    workshop_ = std::make_shared<Workshop>(
+        WorkshopOptions{.permits = 1,
+                        .threads = 1,
+                        .budget_bytes = 64 << 20,
+                        .fetch = [this](std::string_view id) { return Fetch(std::string(id)); },
+                        .now = [this] { return Now(); }});
+    workshop_->SetTell([this](control::WorkerUp message) { heard_.Add(std::move(message)); });
+    tasks_ = std::make_unique<Tasks>(workshop_);
+    transport_ = *transfer::FindTransport("local");
+    listener_ = *transport_->Listen(
+        {}, [this](const transfer::Hello& hello, std::shared_ptr<transfer::SendLink> link) {
+          return tasks_->Accept(hello, std::move(link));
+        });
+  }
+  ~TasksTest() override {
+    workshop_->SetTell(nullptr);
+    EXPECT_TRUE(tasks_->Stop(absl::Now() + absl::Minutes(1)).ok());
+  }
+
+  // Registers the dataset and gives the order to run it.
+  control::Assign Order(const Dataset& dataset, control::PlacedPartition of,
+                        ShardingPolicy mode = ShardingPolicy::kOff) {
+    dataset_ = dataset;
+    control::Assign assign;
+    assign.of = of;
+    assign.job = JobId(2);
+    assign.token = "token";
+    assign.dataset_id = "numbers";
+    assign.dataset_fingerprint = dataset.fingerprint();
+    assign.mode = mode;
+    assign.seed = 7;
+    assign.readers = {kTrainer};
+    return assign;
+  }
+
+  struct Line {
+    std::shared_ptr<Trainer> trainer = std::make_shared<Trainer>();
+    std::unique_ptr<transfer::ReceiveLink> link;
+  };
+  Line Dial(int64_t credits, control::Reader reader = kTrainer,
+            std::vector<transfer::Holding> holdings = {}, std::string token = "token") {
+    Line line;
+    transfer::DialOptions options;
+    options.hello = {std::move(token), reader.client, reader.incarnation, kIteration,
+                     std::move(holdings)};
+    options.spec = Spec(Scalar(kInt64));
+    line.link = *transport_->Dial(listener_->address(), options, line.trainer);
+    line.link->Grant({credits});
+    return line;
+  }
+
+  absl::StatusOr<control::GetDatasetAnswer> Fetch(const std::string& id) {
+    if (id != "numbers") return absl::NotFoundError("Dataset id " + id + " not found");
+    control::GetDatasetAnswer answer;
+    answer.dataset_id = id;
+    answer.definition = *Serialize(dataset_);
+    answer.summary.fingerprint = dataset_.fingerprint();
+    answer.summary.plan = plan_;
+    return answer;
+  }
+  absl::Time Now() {
+    std::lock_guard lock(mu_);
+    return now_ += step_;
+  }
+
+  std::mutex mu_;
+  absl::Time now_ = absl::UnixEpoch();           // guarded by mu_
+  absl::Duration step_ = absl::Milliseconds(1);  // by which time passes at each look at it
+  Dataset dataset_;
+  std::vector<control::SplitProvider> plan_;
+  Heard heard_;
+  std::shared_ptr<Workshop> workshop_;
+  std::unique_ptr<Tasks> tasks_;
+  transfer::Transport* transport_;
+  std::unique_ptr<transfer::Listener> listener_;
+};
+
+TEST_F(TasksTest, RunsAPartitionToItsEndAndSaysSo) {
+  tasks_->Do(Order(Dataset::Range(5), Placed(3)));
+  Line line = Dial(100);
+  const auto landed = line.trainer->Await(5);
+  EXPECT_THAT(Values(landed), ElementsAre(0, 1, 2, 3, 4));
+  EXPECT_THAT(Indices(landed), ElementsAre(0, 1, 2, 3, 4));
+  EXPECT_EQ(landed[2].identity,
+            (Identity{JobId(2), kIteration, PartitionId(1), Placement(3), 2, -1, -1}));
+  EXPECT_EQ(heard_.Next<control::Ended>(), (control::Ended{Placed(3), 5}));
+  EXPECT_THAT(tasks_->held(), ElementsAre(Placed(3)));
+}
+
+TEST_F(TasksTest, SendsOnlyWhatLiesOutsideSkip) {
+  control::Assign order = Order(Dataset::Range(10), Placed(1));
+  order.skip.Add(0, 3);
+  order.skip.Add(5, 9);
+  tasks_->Do(order);
+  Line line = Dial(100);
+  EXPECT_THAT(Values(line.trainer->Await(3)), ElementsAre(3, 4, 9));
+  EXPECT_EQ(heard_.Next<control::Ended>().elements, 10);
+}
+
+TEST_F(TasksTest, ReplaysFromABookmarkOfAnEarlierPlacement) {
+  step_ = absl::Seconds(1);  // a bookmark every few elements
+  const Dataset dataset = Dataset::Range(5000).Shuffle(10, {.seed = 3});
+  tasks_->Do(Order(dataset, Placed(1)));
+  Line line = Dial(5000);
+  const std::vector<int64_t> all = Values(line.trainer->Await(5000));
+  const control::Bookmark bookmark = heard_.Next<control::Bookmark>();
+  ASSERT_GT(bookmark.index, 0);
+  tasks_->Do(control::Unassign{Placed(1)});
+
+  control::Assign again = Order(dataset, Placed(2));
+  again.bookmark_index = bookmark.index;
+  again.bookmark = bookmark.position;
+  again.skip.Add(0, bookmark.index + 1);
+  tasks_->Do(again);
+  Line second = Dial(5000, kTrainer);
+  const auto rest = second.trainer->Await(5000 - bookmark.index - 1);
+  EXPECT_EQ(Values(rest), std::vector<int64_t>(all.begin() + bookmark.index + 1, all.end()));
+  EXPECT_EQ(rest.front().identity.index, bookmark.index + 1);
+}
+
+TEST_F(TasksTest, IgnoresAnOlderPlacementAndGivesWayToANewer) {
+  tasks_->Do(Order(Dataset::Range(1'000'000), Placed(5)));
+  tasks_->Do(Order(Dataset::Range(1'000'000), Placed(4)));
+  EXPECT_THAT(tasks_->held(), ElementsAre(Placed(5)));
+  tasks_->Do(control::Unassign{Placed(4)});
+  EXPECT_EQ(tasks_->size(), 1);
+  Line line = Dial(3);
+  EXPECT_EQ(line.trainer->Await(3).front().identity.placement, Placement(5));
+
+  control::Assign newer = Order(Dataset::Range(1'000'000), Placed(6));
+  newer.skip.Add(0, 3);
+  tasks_->Do(newer);
+  EXPECT_THAT(tasks_->held(), ElementsAre(Placed(6)));
+  line.link->Grant({1});
+  EXPECT_EQ(line.trainer->Await(4).back().identity.placement, Placement(6));
+  EXPECT_EQ(line.trainer->Await(4).back().value, 3);
+  tasks_->Do(control::Unassign{Placed(6)});
+  EXPECT_EQ(tasks_->size(), 0);
+}
+
+TEST_F(TasksTest, AnErrorStandsAtItsIndexAndReadingGoesOn) {
+  const Dataset dataset =
+      Dataset::Range(4).Map([](Expr x) { return 12 / (x - 2); });  // divides by zero at 2
+  tasks_->Do(Order(dataset, Placed(1)));
+  Line line = Dial(100);
+  const auto landed = line.trainer->Await(4);
+  EXPECT_THAT(Indices(landed), ElementsAre(0, 1, 2, 3));
+  EXPECT_FALSE(landed[2].error.ok());
+  EXPECT_EQ(landed[3].value, 12);
+}
+
+TEST_F(TasksTest, ReadsTheSplitsItIsGiven) {
+  const Dataset dataset = Dataset::Range(40);
+  plan_ = {{.node = "Range#0", .count = SplitCountFor(40)}};
+  control::Assign order = Order(dataset, Placed(1), ShardingPolicy::kDynamic);
+  const int64_t last = SplitCountFor(40) - 1;
+  order.splits = {{.numbers = {last}}};  // replayed from the journal
+  tasks_->Do(order);
+  Line line = Dial(100);
+  const auto request = heard_.Next<control::SplitRequest>();
+  EXPECT_EQ(request.of, Placed(1));
+  EXPECT_EQ(request.first_ordinal, 1);
+  tasks_->Do(control::Splits{Placed(1), {.first_ordinal = 1, .numbers = {0}, .no_more = true}});
+  const control::Ended ended = heard_.Next<control::Ended>();
+  const auto [begin, end] = SplitOf(40, last + 1, last);
+  const auto landed = line.trainer->Await(ended.elements);
+  EXPECT_EQ(landed.front().value, begin);
+  EXPECT_EQ(landed[end - begin].value, 0);
+}
+
+TEST_F(TasksTest, RepeatsToANewStreamWhatMayHaveBeenLost) {
+  plan_ = {{.node = "Range#0", .count = SplitCountFor(40)}};
+  tasks_->Do(Order(Dataset::Range(40), Placed(1), ShardingPolicy::kDynamic));
+  const auto request = heard_.Next<control::SplitRequest>();
+  tasks_->SayAgain();
+  EXPECT_EQ(heard_.Next<control::SplitRequest>(), request);
+  tasks_->Do(control::Splits{Placed(1), {.numbers = {}, .no_more = true}});
+  const auto ended = heard_.Next<control::Ended>();
+  tasks_->SayAgain();
+  EXPECT_EQ(heard_.Next<control::Ended>(), ended);
+}
+
+TEST_F(TasksTest, GoesOnOverANewLinkWithoutRepeatingWhatTheClientHas) {
+  tasks_->Do(Order(Dataset::Range(6), Placed(1)));
+  {
+    Line line = Dial(4);
+    line.trainer->Await(4);
+  }  // the last may be in doubt now, and the end waits for the client's word
+  Line again = Dial(100, kTrainer, {{PartitionId(1), Placement(1), IndexSet::Of(0, 4)}});
+  heard_.Next<control::Ended>();
+  EXPECT_THAT(Indices(again.trainer->Await(2)), ElementsAre(4, 5));
+}
+
+TEST_F(TasksTest, ServesAReaderThatJoins) {
+  tasks_->Do(Order(Dataset::Range(4), Placed(1)));
+  const control::Reader joins{ClientId(12), Incarnation(9)};
+  Line early = Dial(2, joins);
+  tasks_->Do(control::AddReader{Placed(1), joins});
+  EXPECT_THAT(Values(early.trainer->Await(2)), ElementsAre(0, 1));
+  Line line = Dial(2);
+  EXPECT_THAT(Values(line.trainer->Await(2)), ElementsAre(2, 3));
+}
+
+TEST_F(TasksTest, SaysWhyAPartitionCannotRun) {
+  control::Assign order = Order(Dataset::Range(4), Placed(1));
+  order.dataset_id = "gone";
+  tasks_->Do(order);
+  const auto failed = heard_.Next<control::PartitionFailed>();
+  EXPECT_EQ(failed.status.code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(failed.of, Placed(1));
+}
+
+TEST_F(TasksTest, RefusesLinksToWhatIsNotHereAndWithoutTheToken) {
+  EXPECT_EQ(Dial(1).trainer->AwaitClosed().code(), absl::StatusCode::kUnavailable);
+  tasks_->Do(Order(Dataset::Range(4), Placed(1)));
+  EXPECT_EQ(Dial(1, kTrainer, {}, "guessed").trainer->AwaitClosed().code(),
+            absl::StatusCode::kPermissionDenied);
+}
+
+TEST_F(TasksTest, StopClosesLinksAndEndsPartitionsThatWait) {
+  tasks_->Do(Order(Dataset::Range(1'000'000), Placed(1)));
+  Line line = Dial(1);
+  line.trainer->Await(1);
+  EXPECT_TRUE(tasks_->Stop(absl::Now() + absl::Minutes(1)).ok());
+  EXPECT_EQ(line.trainer->AwaitClosed().code(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(tasks_->held(), IsEmpty());
+}
+
+}  // namespace
+}  // namespace penstock::worker

@@ -1,0 +1,212 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The command as people and scripts use it: real processes, their output and exit codes.
+
+    command_test.py PENSTOCK [unittest arguments]
+"""
+import os
+import pathlib
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import unittest
+
+PENSTOCK = None
+BOUND = 60  # seconds; only a broken program comes near it
+
+
+def run(*args, env=None):
+    """Runs to its end; (exit code, stdout, stderr)."""
+    done = subprocess.run([PENSTOCK, *map(str, args)], capture_output=True, text=True, timeout=BOUND,
+                          env={**os.environ, **(env or {})}, check=False)
+    return done.returncode, done.stdout, done.stderr
+
+
+class Server:
+    """A server process; ready when it has printed its first line."""
+
+    def __init__(self, *args, env=None):
+        self.process = subprocess.Popen([PENSTOCK, *map(str, args)], stdout=subprocess.PIPE,
+                                        stderr=subprocess.PIPE, text=True,
+                                        env={**os.environ, **(env or {})})
+        self.line = self.process.stdout.readline().strip()
+
+    @property
+    def port(self):
+        return int(self.line.split(" for ")[0].rsplit(":", 1)[1])
+
+    def end(self, sig=signal.SIGTERM):
+        """Sends the signal; (exit code, stderr)."""
+        if self.process.poll() is None:
+            self.process.send_signal(sig)
+        _, err = self.process.communicate(timeout=BOUND)
+        return self.process.returncode, err
+
+    def kill(self):
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.communicate()
+
+
+class CommandTest(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+
+    def start(self, *args, env=None):
+        server = Server(*args, env=env)
+        self.addCleanup(server.kill)
+        self.assertTrue(server.line, server.process.stderr.read() if server.process.poll() else "")
+        return server
+
+    def dispatcher(self, *args):
+        return self.start("dispatcher", "--port", 0, *args)
+
+    def worker(self, dispatcher, *args):
+        return self.start("worker", "--dispatcher-address", f"localhost:{dispatcher.port}", *args)
+
+    def assert_fails(self, result, code, *words):
+        """Exit code 1 and one line on stderr that names the status code and has the words."""
+        returncode, _, err = result
+        self.assertEqual(returncode, 1, err)
+        lines = [line for line in err.splitlines() if line.startswith("penstock ")]
+        self.assertEqual(len(lines), 1, err)
+        self.assertIn(f"({code})", lines[0])
+        for word in words:
+            self.assertIn(str(word), lines[0])
+
+    # --- The command line ---------------------------------------------------------
+
+    def test_version_names_the_release_and_the_protocols(self):
+        code, out, _ = run("version")
+        self.assertEqual(code, 0)
+        self.assertRegex(out, r"^penstock \d+\.\d+\.\d+\n")
+        self.assertIn("grpc", out)
+
+    def test_every_help_has_an_example(self):
+        for command in ([], ["dispatcher"], ["worker"], ["status"], ["jobs"], ["datasets"], ["journal"]):
+            code, out, err = run(*command, "--help")
+            self.assertEqual(code, 0, err)
+            self.assertIn("  penstock ", out, command)
+
+    def test_a_wrong_command_line_is_exit_code_2(self):
+        for args in ([], ["dance"], ["worker"], ["dispatcher", "--port", "many"], ["jobs", "cancel"],
+                     ["dispatcher", "--client-timeout-ms", "-1"]):
+            code, _, err = run(*args)
+            self.assertEqual(code, 2, (args, err))
+            self.assertTrue(err)
+
+    def test_an_option_may_come_from_the_environment_or_a_file(self):
+        port_file = self.folder / "port"
+        server = self.start("dispatcher", "--port-file", port_file, env={"PENSTOCK_DISPATCHER_PORT": "0"})
+        self.assertEqual(int(port_file.read_text()), server.port)
+        code, out, err = run("status", env={"PENSTOCK_DISPATCHER_ADDRESS": f"localhost:{server.port}"})
+        self.assertEqual(code, 0, err)
+        self.assertIn("WORKER", out)
+        config = self.folder / "penstock.toml"
+        config.write_text(f'[status]\ndispatcher-address = "localhost:{server.port}"\n')
+        code, _, err = run("--config", config, "status")
+        self.assertEqual(code, 0, err)
+
+    # --- Servers ------------------------------------------------------------------
+
+    def test_servers_say_when_they_are_ready_and_end_on_signals(self):
+        port_file = self.folder / "port"
+        dispatcher = self.dispatcher("--port-file", port_file)
+        self.assertEqual(dispatcher.line, f"dispatcher ready at localhost:{port_file.read_text().strip()}")
+        stopped, drained = self.worker(dispatcher), self.worker(dispatcher)
+        self.assertRegex(drained.line, r"^worker ready at localhost:\d+ for localhost:\d+$")
+        _, out, _ = run("status", "--dispatcher-address", f"localhost:{dispatcher.port}")
+        self.assertIn(f"localhost:{drained.port} ", out)
+        self.assertIn(f"localhost:{stopped.port} ", out)
+        for server, sig in ((stopped, signal.SIGINT), (drained, signal.SIGTERM),
+                            (dispatcher, signal.SIGTERM)):
+            code, err = server.end(sig)
+            self.assertEqual(code, 0, err)
+
+    def test_a_port_in_use_is_named(self):
+        with socket.socket() as taken:
+            taken.bind(("127.0.0.1", 0))
+            taken.listen()
+            port = taken.getsockname()[1]
+            self.assert_fails(run("dispatcher", "--host", "127.0.0.1", "--port", port), "UNAVAILABLE", port)
+            dispatcher = self.dispatcher()
+            self.assert_fails(run("worker", "--dispatcher-address", f"localhost:{dispatcher.port}",
+                                  "--host", "127.0.0.1", "--port", port), "UNAVAILABLE", port)
+
+    def test_a_dispatcher_out_of_reach_is_named_within_the_timeout(self):
+        with socket.socket() as closed:  # bound and not listening: refuses
+            closed.bind(("127.0.0.1", 0))
+            address = f"127.0.0.1:{closed.getsockname()[1]}"
+            self.assert_fails(run("status", "--dispatcher-address", address, "--timeout-ms", 300),
+                              "UNAVAILABLE", address)
+            self.assert_fails(run("worker", "--dispatcher-address", address,
+                                  "--dispatcher-timeout-ms", 300), "UNAVAILABLE")
+
+    def test_an_unknown_protocol_lists_the_known_ones(self):
+        dispatcher = self.dispatcher()
+        self.assert_fails(run("worker", "--dispatcher-address", f"localhost:{dispatcher.port}",
+                              "--data-transfer-protocol", "carrier_pigeon"),
+                          "NOT_FOUND", "carrier_pigeon", "grpc")
+
+    def test_jobs_and_datasets_that_are_not_there(self):
+        dispatcher = self.dispatcher()
+        at = ["--dispatcher-address", f"localhost:{dispatcher.port}"]
+        self.assertEqual(run("jobs", "list", *at)[0], 0)
+        self.assertEqual(run("datasets", "list", *at)[0], 0)
+        for action in ("show", "cancel", "remove"):
+            self.assert_fails(run("jobs", action, "nobody", *at), "NOT_FOUND", "nobody")
+        self.assert_fails(run("datasets", "unregister", "nothing", *at), "NOT_FOUND", "nothing")
+
+    # --- The journal ----------------------------------------------------------------
+
+    def journaled(self):
+        return self.dispatcher("--work-dir", self.folder / "journal", "--fault-tolerant-mode")
+
+    def test_a_second_dispatcher_on_the_same_journal_refuses_to_start(self):
+        self.journaled()
+        self.assert_fails(run("dispatcher", "--port", 0, "--work-dir", self.folder / "journal",
+                              "--fault-tolerant-mode"), "FAILED_PRECONDITION", self.folder / "journal")
+
+    def test_a_killed_dispatcher_starts_again_from_its_journal(self):
+        first = self.journaled()
+        self.worker(first)
+        first.kill()
+        self.journaled()
+        code, out, err = run("journal", "verify", self.folder / "journal")
+        self.assertEqual(code, 0, err)
+        self.assertIn("ok:", out)
+
+    def test_the_journal_is_shown_and_its_damage_named(self):
+        dispatcher = self.journaled()
+        for _ in range(3):
+            self.worker(dispatcher).end(signal.SIGINT)
+        journal = self.folder / "journal"
+        code, shown, err = run("journal", "print", journal)  # beside the dispatcher
+        self.assertEqual(code, 0, err)
+        self.assertGreaterEqual(len(shown.splitlines()), 3)
+        dispatcher.kill()
+        code, out, err = run("journal", "repair", journal)
+        self.assertEqual(code, 0, err)
+        self.assertIn("ok:", out)
+
+        log = max(journal.glob("changes-*.log"), key=lambda path: path.stat().st_size)
+        content = bytearray(log.read_bytes())
+        content[16 + 32] ^= 1  # the first record, behind both headers
+        log.write_bytes(content)
+        for action in ("print", "verify", "repair"):
+            self.assert_fails(run("journal", action, journal), "DATA_LOSS", "record 1")
+        self.assert_fails(run("dispatcher", "--port", 0, "--work-dir", journal,
+                              "--fault-tolerant-mode"), "DATA_LOSS", "record 1")
+
+    def test_a_directory_that_is_none_is_named(self):
+        for action in ("print", "verify", "repair"):
+            self.assert_fails(run("journal", action, self.folder / "nowhere"), "NOT_FOUND", "nowhere")
+
+
+if __name__ == "__main__":
+    PENSTOCK = sys.argv.pop(1)
+    unittest.main()

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// The subcommands of `penstock`: each adds itself to the parser and says what is
+// to be done if it is the one given.
+#pragma once
+
+#include <functional>
+
+#include "absl/status/status.h"
+
+namespace CLI {
+class App;
+}
+
+namespace penstock::tools {
+
+// What the command line asks for; run once it has been parsed.
+struct Chosen {
+  std::function<absl::Status()> run;
+};
+
+void AddDispatcher(CLI::App& app, Chosen& chosen);
+void AddWorker(CLI::App& app, Chosen& chosen);
+void AddStatus(CLI::App& app, Chosen& chosen);
+void AddJobs(CLI::App& app, Chosen& chosen);
+void AddDatasets(CLI::App& app, Chosen& chosen);
+void AddJournal(CLI::App& app, Chosen& chosen);
+void AddVersion(CLI::App& app, Chosen& chosen);
+
+}  // namespace penstock::tools

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <memory>
+
+#include "control/rpc/dispatcher_stub.h"
+#include "penstock/status.h"
+#include "tools/commands.h"
+#include "tools/options.h"
+#include "tools/reports.h"
+
+namespace penstock::tools {
+namespace {
+
+struct Given {
+  DispatcherCall call;
+  std::string dataset_id;
+};
+
+absl::Status List(const Given& given) {
+  PENSTOCK_ASSIGN_OR_RETURN(auto stub, control::DispatcherStub::Make(given.call.address));
+  PENSTOCK_ASSIGN_OR_RETURN(const control::DispatcherStatus status,
+                            stub->GetStatus({.timeout = given.call.timeout, .stop = {}}));
+  std::fputs(ReportDatasets(status).c_str(), stdout);
+  return absl::OkStatus();
+}
+
+absl::Status Unregister(const Given& given) {
+  PENSTOCK_ASSIGN_OR_RETURN(auto stub, control::DispatcherStub::Make(given.call.address));
+  return stub->UnregisterDataset(given.dataset_id, {.timeout = given.call.timeout, .stop = {}});
+}
+
+}  // namespace
+
+void AddDatasets(CLI::App& app, Chosen& chosen) {
+  CLI::App* datasets = app.add_subcommand("datasets", "List and unregister datasets.");
+  datasets->require_subcommand(1);
+  datasets->footer("  penstock datasets list\n  penstock datasets unregister train-v2");
+
+  auto listed = std::make_shared<Given>();
+  CLI::App* list = datasets->add_subcommand("list", "All registered datasets, one a line.");
+  AddOptions(*list, OptionsOf(listed->call));
+  list->callback([listed, &chosen] { chosen.run = [listed] { return List(*listed); }; });
+
+  auto gone = std::make_shared<Given>();
+  CLI::App* unregister =
+      datasets->add_subcommand("unregister", "Forget a dataset that no unfinished job reads.");
+  AddOptions(*unregister, OptionsOf(gone->call));
+  unregister->add_option("id", gone->dataset_id, "its id")->required();
+  unregister->callback([gone, &chosen] { chosen.run = [gone] { return Unregister(*gone); }; });
+}
+
+}  // namespace penstock::tools

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <CLI/CLI.hpp>
+#include <memory>
+
+#include "absl/strings/str_cat.h"
+#include "penstock/server.h"
+#include "penstock/status.h"
+#include "tools/commands.h"
+#include "tools/options.h"
+#include "tools/server_run.h"
+
+namespace penstock::tools {
+namespace {
+
+struct Given {
+  DispatcherConfig config{.port = 5050};
+  std::string port_file;
+};
+
+absl::Status Run(const Given& given) {
+  PENSTOCK_ASSIGN_OR_RETURN(std::unique_ptr<DispatchServer> server,
+                            DispatchServer::Start(given.config));
+  PENSTOCK_RETURN_IF_ERROR(
+      SayReady(absl::StrCat("dispatcher ready at ", given.config.host, ":", server->port()),
+               server->port(), given.port_file));
+  const auto stop = [&] { server->Stop(); };
+  RunUntilStopped({.join = [&] { server->Join(); }, .stop = stop, .finish = stop});
+  return server->status();
+}
+
+}  // namespace
+
+void AddDispatcher(CLI::App& app, Chosen& chosen) {
+  auto given = std::make_shared<Given>();
+  CLI::App* command = app.add_subcommand("dispatcher", "Run the dispatcher of a cluster.");
+  command->footer(
+      "Prints \"dispatcher ready at HOST:PORT\" once it serves; SIGINT and SIGTERM stop it.\n\n"
+      "  penstock dispatcher --host 0.0.0.0 --work-dir /var/lib/penstock --fault-tolerant-mode\n\n"
+      "With a journal it may be killed and started again at the same address: workers and\n"
+      "clients come back by themselves, and nothing is lost or delivered twice.");
+  AddOptions(*command, OptionsOf(given->config));
+  command->add_option("--port-file", given->port_file, "write the bound port to this file");
+  command->callback([given, &chosen] { chosen.run = [given] { return Run(*given); }; });
+}
+
+}  // namespace penstock::tools

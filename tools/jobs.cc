@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <functional>
+#include <memory>
+
+#include "absl/strings/str_cat.h"
+#include "control/rpc/dispatcher_stub.h"
+#include "penstock/status.h"
+#include "tools/commands.h"
+#include "tools/options.h"
+#include "tools/reports.h"
+
+namespace penstock::tools {
+namespace {
+
+struct Given {
+  DispatcherCall call;
+  std::string job;  // name or id
+};
+
+absl::Status List(control::DispatcherStub& stub, const Given& given) {
+  PENSTOCK_ASSIGN_OR_RETURN(const control::DispatcherStatus status,
+                            stub.GetStatus({.timeout = given.call.timeout, .stop = {}}));
+  std::fputs(ReportJobs(status).c_str(), stdout);
+  return absl::OkStatus();
+}
+
+absl::Status Show(control::DispatcherStub& stub, const Given& given) {
+  PENSTOCK_ASSIGN_OR_RETURN(const control::DispatcherStatus status,
+                            stub.GetStatus({.timeout = given.call.timeout, .stop = {}}));
+  for (const control::JobStatus& job : status.jobs) {
+    if (job.name != given.job && absl::StrCat(job.job.value()) != given.job) continue;
+    std::fputs(ReportPartitions(job).c_str(), stdout);
+    return absl::OkStatus();
+  }
+  return absl::NotFoundError(
+      absl::StrCat("there is no job '", given.job, "'; `penstock jobs list` shows them"));
+}
+
+absl::Status Cancel(control::DispatcherStub& stub, const Given& given) {
+  return stub.CancelJob(given.job, {.timeout = given.call.timeout, .stop = {}});
+}
+
+absl::Status Remove(control::DispatcherStub& stub, const Given& given) {
+  return stub.RemoveJob(given.job, {.timeout = given.call.timeout, .stop = {}});
+}
+
+using Action = absl::Status (*)(control::DispatcherStub&, const Given&);
+
+CLI::App* AddAction(CLI::App& jobs, Chosen& chosen, const char* name, const char* help,
+                    Action action, bool names_a_job) {
+  auto given = std::make_shared<Given>();
+  CLI::App* command = jobs.add_subcommand(name, help);
+  AddOptions(*command, OptionsOf(given->call));
+  if (names_a_job) command->add_option("job", given->job, "its name or number")->required();
+  command->callback([given, &chosen, action] {
+    chosen.run = [given, action]() -> absl::Status {
+      PENSTOCK_ASSIGN_OR_RETURN(auto stub, control::DispatcherStub::Make(given->call.address));
+      return action(*stub, *given);
+    };
+  });
+  return command;
+}
+
+}  // namespace
+
+void AddJobs(CLI::App& app, Chosen& chosen) {
+  CLI::App* jobs = app.add_subcommand("jobs", "List, show, cancel and remove jobs.");
+  jobs->require_subcommand(1);
+  jobs->footer(
+      "  penstock jobs list\n"
+      "  penstock jobs show resnet\n"
+      "  penstock jobs cancel resnet && penstock jobs remove resnet");
+  AddAction(*jobs, chosen, "list", "All jobs, one a line.", List, false);
+  AddAction(*jobs, chosen, "show", "The partitions of one job.", Show, true);
+  AddAction(*jobs, chosen, "cancel", "End a job; its readers get Cancelled.", Cancel, true);
+  AddAction(*jobs, chosen, "remove", "Forget a finished or cancelled job and its name.", Remove,
+            true);
+}
+
+}  // namespace penstock::tools

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+// A journal as an operator sees it. print and verify read a copy, so that they
+// change nothing and may run beside a dispatcher.
+#include "control/journal/journal.h"
+
+#include <stdlib.h>
+
+#include <CLI/CLI.hpp>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <memory>
+
+#include "absl/strings/str_cat.h"
+#include "control/journal/changes_proto.h"
+#include "penstock/status.h"
+#include "tools/commands.h"
+
+namespace penstock::tools {
+namespace {
+
+namespace fs = std::filesystem;
+
+// A directory that goes away.
+class TemporaryCopy {
+ public:
+  static absl::StatusOr<std::unique_ptr<TemporaryCopy>> Of(const std::string& work_dir) {
+    std::error_code error;
+    if (!fs::is_directory(work_dir, error)) {
+      return absl::NotFoundError(absl::StrCat(work_dir,
+                                              " is not a directory; give the --work-dir "
+                                              "of the dispatcher"));
+    }
+    std::string name = (fs::temp_directory_path() / "penstock-journal-XXXXXX").string();
+    if (mkdtemp(name.data()) == nullptr) {
+      return absl::UnavailableError(absl::StrCat("cannot make ", name, ": ", strerror(errno)));
+    }
+    std::unique_ptr<TemporaryCopy> copy(new TemporaryCopy(name));
+    for (const fs::directory_entry& entry : fs::directory_iterator(work_dir, error)) {
+      if (entry.is_regular_file(error))
+        fs::copy_file(entry.path(), copy->path_ / entry.path().filename(), error);
+      if (error) {
+        return absl::UnavailableError(
+            absl::StrCat("cannot copy ", entry.path().string(), ": ", error.message()));
+      }
+    }
+    return copy;
+  }
+  ~TemporaryCopy() {
+    std::error_code ignored;
+    fs::remove_all(path_, ignored);
+  }
+  std::string path() const { return path_.string(); }
+
+ private:
+  explicit TemporaryCopy(fs::path path) : path_(std::move(path)) {}
+  const fs::path path_;
+};
+
+// In the words of the directory that was asked about.
+absl::Status Renamed(const absl::Status& status, const std::string& copy,
+                     const std::string& work_dir) {
+  std::string message(status.message());
+  for (size_t at; (at = message.find(copy)) != std::string::npos;)
+    message.replace(at, copy.size(), work_dir);
+  return absl::Status(status.code(), message);
+}
+
+absl::StatusOr<control::Recovered> ReadCopy(const std::string& work_dir) {
+  PENSTOCK_ASSIGN_OR_RETURN(auto copy, TemporaryCopy::Of(work_dir));
+  auto journal = control::OpenSqliteJournal(copy->path());
+  if (!journal.ok()) return Renamed(journal.status(), copy->path(), work_dir);
+  return (*journal)->TakeRecovered();
+}
+
+absl::Status Print(const std::string& work_dir) {
+  PENSTOCK_ASSIGN_OR_RETURN(const control::Recovered recovered, ReadCopy(work_dir));
+  if (recovered.snapshot_sequence > 0) {
+    std::printf("%llu snapshot of %zu bytes\n",
+                static_cast<unsigned long long>(recovered.snapshot_sequence),
+                recovered.snapshot.size());
+  }
+  for (const auto& record : recovered.records) {
+    std::printf("%llu %s\n", static_cast<unsigned long long>(record.sequence),
+                control::DescribeRecord(record.bytes).c_str());
+  }
+  if (!recovered.cut.empty()) std::printf("torn end: %s\n", recovered.cut.c_str());
+  return absl::OkStatus();
+}
+
+// That a dispatcher could start from it.
+absl::Status Check(const control::Recovered& recovered) {
+  control::State state;
+  if (!recovered.snapshot.empty()) {
+    PENSTOCK_ASSIGN_OR_RETURN(state, control::DecodeState(recovered.snapshot));
+  }
+  for (const auto& record : recovered.records) {
+    PENSTOCK_RETURN_IF_ERROR(
+        Annotate(control::ApplyRecord(record.bytes, state), "record ", record.sequence));
+  }
+  return absl::OkStatus();
+}
+
+void Summarize(const control::Recovered& recovered) {
+  std::printf("ok: snapshot at %llu, %zu records up to %llu\n",
+              static_cast<unsigned long long>(recovered.snapshot_sequence),
+              recovered.records.size(), static_cast<unsigned long long>(recovered.last_sequence()));
+}
+
+absl::Status Verify(const std::string& work_dir) {
+  PENSTOCK_ASSIGN_OR_RETURN(const control::Recovered recovered, ReadCopy(work_dir));
+  PENSTOCK_RETURN_IF_ERROR(Check(recovered));
+  Summarize(recovered);
+  if (!recovered.cut.empty())
+    std::printf("a torn end will be cut at the next start: %s\n", recovered.cut.c_str());
+  return absl::OkStatus();
+}
+
+absl::Status Repair(const std::string& work_dir) {
+  if (std::error_code error; !fs::is_directory(work_dir, error))
+    return absl::NotFoundError(absl::StrCat(work_dir, " is not a directory"));
+  PENSTOCK_ASSIGN_OR_RETURN(auto journal, control::OpenSqliteJournal(work_dir));
+  const control::Recovered recovered = journal->TakeRecovered();
+  PENSTOCK_RETURN_IF_ERROR(Check(recovered));
+  std::printf("%s\n", recovered.cut.empty() ? "nothing to repair"
+                                            : absl::StrCat("cut: ", recovered.cut).c_str());
+  Summarize(recovered);
+  return absl::OkStatus();
+}
+
+using Action = absl::Status (*)(const std::string&);
+
+void AddAction(CLI::App& journal, Chosen& chosen, const char* name, const char* help,
+               Action action) {
+  auto work_dir = std::make_shared<std::string>();
+  CLI::App* command = journal.add_subcommand(name, help);
+  command->add_option("work_dir", *work_dir, "the dispatcher's --work-dir")->required();
+  command->callback([work_dir, &chosen, action] {
+    chosen.run = [work_dir, action] { return action(*work_dir); };
+  });
+}
+
+}  // namespace
+
+void AddJournal(CLI::App& app, Chosen& chosen) {
+  CLI::App* journal = app.add_subcommand("journal", "Print, verify and repair a journal.");
+  journal->require_subcommand(1);
+  journal->footer(
+      "  penstock journal verify /var/lib/penstock\n"
+      "  penstock journal print /var/lib/penstock | tail\n\n"
+      "print and verify change nothing and may run beside a dispatcher; repair cuts a torn end\n"
+      "and needs it stopped. Damage elsewhere is named, not mended: it was promised to someone.");
+  AddAction(*journal, chosen, "print", "What was written, one change a line.", Print);
+  AddAction(*journal, chosen, "verify", "Whether a dispatcher could start from it.", Verify);
+  AddAction(*journal, chosen, "repair", "Cut a torn end now.", Repair);
+}
+
+}  // namespace penstock::tools

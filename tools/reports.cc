@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/reports.h"
+
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "tools/table.h"
+
+namespace penstock::tools {
+namespace {
+
+using Rows = std::vector<std::vector<std::string>>;
+
+std::string Hex(uint64_t id) {
+  return id == 0 ? "-" : absl::StrFormat("%016x", id);
+}
+std::string OrDash(const std::string& text) {
+  return text.empty() ? "-" : text;
+}
+
+std::string NameOf(ShardingPolicy mode) {
+  switch (mode) {
+    case ShardingPolicy::kOff:
+      return "off";
+    case ShardingPolicy::kDynamic:
+      return "dynamic";
+    case ShardingPolicy::kFile:
+      return "file";
+    case ShardingPolicy::kData:
+      return "data";
+    case ShardingPolicy::kFileOrData:
+      return "file_or_data";
+    case ShardingPolicy::kHint:
+      return "hint";
+  }
+  return absl::StrCat(static_cast<int>(mode));
+}
+
+std::string NameOf(control::JobPhase phase) {
+  switch (phase) {
+    case control::JobPhase::kActive:
+      return "active";
+    case control::JobPhase::kFinished:
+      return "finished";
+    case control::JobPhase::kCancelled:
+      return "cancelled";
+  }
+  return absl::StrCat(static_cast<int>(phase));
+}
+
+std::string CountOf(Cardinality cardinality) {
+  if (cardinality == kUnknown) return "unknown";
+  if (cardinality == kInfinite) return "infinite";
+  return absl::StrCat(static_cast<int64_t>(cardinality));
+}
+
+}  // namespace
+
+std::string ReportOverview(const control::DispatcherStatus& status) {
+  return absl::StrCat("release ", OrDash(status.release), ", term ", status.term.value(),
+                      ", journal ", status.journal, " at ", status.journal_sequence, "\n");
+}
+
+std::string ReportWorkers(const control::DispatcherStatus& status) {
+  Rows rows;
+  for (const control::WorkerStatus& worker : status.workers) {
+    rows.push_back({worker.address, Hex(worker.worker.value()), absl::StrCat(worker.permits),
+                    absl::StrCat(worker.partitions),
+                    !worker.connected ? "lost"
+                    : worker.draining ? "draining"
+                                      : "ready",
+                    absl::FormatDuration(absl::Trunc(worker.silent_for, absl::Milliseconds(100)))});
+  }
+  return FormatTable({"WORKER", "ID", "PERMITS", "PARTITIONS", "STATE", "SILENT"}, rows);
+}
+
+std::string ReportJobs(const control::DispatcherStatus& status) {
+  Rows rows;
+  for (const control::JobStatus& job : status.jobs) {
+    int64_t taken = 0, kept = 0;
+    size_t readers = 0;
+    std::string owed;
+    for (const control::IterationStatus& iteration : job.iterations) {
+      readers = iteration.readers.size();
+      if (!iteration.owed.empty()) owed = iteration.owed;
+      for (const control::PartitionStatus& partition : iteration.partitions) {
+        taken += partition.taken;
+        kept += partition.kept;
+      }
+    }
+    rows.push_back({absl::StrCat(job.job.value()), OrDash(job.name), NameOf(job.mode),
+                    NameOf(job.phase), job.dataset_id, absl::StrCat(job.iterations.size()),
+                    absl::StrCat(readers), absl::StrCat(taken), absl::StrCat(kept), OrDash(owed)});
+  }
+  return FormatTable(
+      {"JOB", "NAME", "MODE", "PHASE", "DATASET", "ITERATIONS", "READERS", "TAKEN", "KEPT", "OWED"},
+      rows);
+}
+
+std::string ReportDatasets(const control::DispatcherStatus& status) {
+  Rows rows;
+  for (const control::DatasetStatus& dataset : status.datasets) {
+    rows.push_back({dataset.dataset_id, Hex(dataset.fingerprint), CountOf(dataset.cardinality),
+                    absl::StrCat(dataset.definition_bytes), dataset.spec_text});
+  }
+  return FormatTable({"DATASET", "FINGERPRINT", "CARDINALITY", "BYTES", "SPEC"}, rows);
+}
+
+std::string ReportPartitions(const control::JobStatus& job) {
+  Rows rows;
+  for (const control::IterationStatus& iteration : job.iterations) {
+    for (const control::PartitionStatus& partition : iteration.partitions) {
+      rows.push_back({absl::StrCat(iteration.repetition), absl::StrCat(partition.partition.value()),
+                      absl::StrCat(partition.placement.value()), Hex(partition.worker.value()),
+                      partition.ended ? absl::StrCat(partition.elements) : "-",
+                      absl::StrCat(partition.splits_given), absl::StrCat(partition.taken),
+                      absl::StrCat(partition.kept), OrDash(partition.waits_for)});
+    }
+  }
+  return FormatTable({"REPETITION", "PARTITION", "PLACEMENT", "WORKER", "ELEMENTS", "SPLITS",
+                      "TAKEN", "KEPT", "WAITS FOR"},
+                     rows);
+}
+
+}  // namespace penstock::tools

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// A dispatcher's status as text.
+#pragma once
+
+#include <string>
+
+#include "control/protocol/session_messages.h"
+
+namespace penstock::tools {
+
+std::string ReportOverview(const control::DispatcherStatus& status);
+std::string ReportWorkers(const control::DispatcherStatus& status);
+std::string ReportJobs(const control::DispatcherStatus& status);
+std::string ReportDatasets(const control::DispatcherStatus& status);
+// Each partition of one job: where it is, how far, what it waits for.
+std::string ReportPartitions(const control::JobStatus& job);
+
+}  // namespace penstock::tools

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the two servers' programs share: signals, and the word that they are ready.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "absl/status/status.h"
+
+namespace penstock::tools {
+
+// SIGINT and SIGTERM wait for RunUntilStopped() from now on. Before any thread.
+void BlockStopSignals();
+
+// A server in the hands of its program.
+struct Running {
+  std::function<void()> join;    // until it is stopped, or ended by itself
+  std::function<void()> stop;    // SIGINT, or a second signal
+  std::function<void()> finish;  // SIGTERM; may take its time
+};
+// Returns when the server has stopped.
+void RunUntilStopped(const Running& server);
+
+// Writes the port to `port_file` (whole, by a rename; not if it is empty), then
+// prints `line`, for scripts that wait for either.
+absl::Status SayReady(const std::string& line, int port, const std::string& port_file);
+
+}  // namespace penstock::tools

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/table.h"
+
+#include <algorithm>
+
+namespace penstock::tools {
+
+std::string FormatTable(const std::vector<std::string>& head,
+                        const std::vector<std::vector<std::string>>& rows) {
+  std::vector<size_t> widths(head.size());
+  const auto widen = [&](const std::vector<std::string>& row) {
+    for (size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
+  };
+  widen(head);
+  for (const auto& row : rows) widen(row);
+
+  std::string text;
+  const auto add = [&](const std::vector<std::string>& row) {
+    for (size_t i = 0; i < row.size(); ++i) {
+      text += row[i];
+      if (i + 1 < row.size()) text.append(widths[i] - row[i].size() + 2, ' ');
+    }
+    text += '\n';
+  };
+  add(head);
+  for (const auto& row : rows) add(row);
+  return text;
+}
+
+}  // namespace penstock::tools

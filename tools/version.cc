@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <CLI/CLI.hpp>
+#include <cstdio>
+
+#include "absl/strings/str_join.h"
+#include "control/protocol/session_messages.h"
+#include "dataplane/transfer/transport.h"
+#include "tools/commands.h"
+
+namespace penstock::tools {
+
+void AddVersion(CLI::App& app, Chosen& chosen) {
+  CLI::App* command = app.add_subcommand("version", "Show the release and what it speaks.");
+  command->callback([&chosen] {
+    chosen.run = [] {
+      const control::VersionRange control;
+      std::printf("penstock %s\ncontrol protocol %u to %u\ntransfer %s\n", PENSTOCK_VERSION,
+                  control.min, control.max,
+                  absl::StrJoin(transfer::TransportNames(), ", ").c_str());
+      return absl::OkStatus();
+    };
+  });
+}
+
+}  // namespace penstock::tools

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <CLI/CLI.hpp>
+#include <memory>
+
+#include "absl/strings/str_cat.h"
+#include "penstock/server.h"
+#include "penstock/status.h"
+#include "tools/commands.h"
+#include "tools/options.h"
+#include "tools/server_run.h"
+
+namespace penstock::tools {
+namespace {
+
+struct Given {
+  WorkerConfig config;
+  absl::Duration drain_timeout = absl::Seconds(30);
+  std::string port_file;
+};
+
+absl::Status Run(const Given& given) {
+  PENSTOCK_ASSIGN_OR_RETURN(std::unique_ptr<WorkerServer> server,
+                            WorkerServer::Start(given.config));
+  PENSTOCK_RETURN_IF_ERROR(SayReady(
+      absl::StrCat("worker ready at ", server->address(), " for ", given.config.dispatcher_address),
+      server->port(), given.port_file));
+  absl::Status drained;
+  RunUntilStopped({.join = [&] { server->Join(); },
+                   .stop = [&] { server->Stop(); },
+                   .finish = [&] { drained = server->Drain(given.drain_timeout); }});
+  server->Stop();
+  if (!server->status().ok()) return server->status();
+  // A second signal while draining is the operator's own choice.
+  return absl::IsCancelled(drained) ? absl::OkStatus() : drained;
+}
+
+}  // namespace
+
+void AddWorker(CLI::App& app, Chosen& chosen) {
+  auto given = std::make_shared<Given>();
+  CLI::App* command = app.add_subcommand("worker", "Run a worker: it prepares elements.");
+  command->footer(
+      "Prints \"worker ready at HOST:PORT for DISPATCHER\" once the dispatcher has welcomed it.\n"
+      "SIGTERM hands its partitions to others first (a second signal: at once), SIGINT stops.\n\n"
+      "  penstock worker --dispatcher-address head:5050 --host 0.0.0.0 \\\n"
+      "      --worker-address $(hostname):%port%");
+  AddOptions(*command, OptionsOf(given->config));
+  command->get_option("--dispatcher-address")->required();
+  AddOptions(*command, {{"drain-timeout-ms", &given->drain_timeout,
+                         "how long SIGTERM may take to hand partitions over"}});
+  command->add_option("--port-file", given->port_file, "write the bound port to this file");
+  command->callback([given, &chosen] { chosen.run = [given] { return Run(*given); }; });
+}
+
+}  // namespace penstock::tools
