@@ -63,10 +63,6 @@ void Count(const NodeKind* kind, Dataset::Node& node) {
 absl::Status CheckAndInfer(const NodeKind* kind, Dataset::Node& node) {
   if (kind == nullptr)
     return absl::InvalidArgumentError("this program knows no operation of that name");
-  if (node.size > kMaxNodes) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("the dataset has more than ", kMaxNodes, " nodes"));
-  }
   RETURN_IF_ERROR(CheckInputCount(*kind, node.inputs.size()));
   RETURN_IF_ERROR(CheckAttrs(*kind, node.attrs));
   ASSIGN_OR_RETURN(Inferred inferred, kind->infer(node.attrs, node.inputs));
@@ -79,6 +75,19 @@ absl::Status CheckAndInfer(const NodeKind* kind, Dataset::Node& node) {
 absl::Status WithName(const Dataset::Node& node, const absl::Status& status) {
   return absl::Status(status.code(),
                       absl::StrCat(NodeName(node, node.size - 1), ": ", status.message()));
+}
+
+// Lets go of a tree that is too large: a dataset joined with itself again and
+// again has more nodes than anyone could walk over.
+absl::Status CheckSize(Dataset::Node& node) {
+  if (node.size <= kMaxNodes) return absl::OkStatus();
+  node.inputs.clear();
+  node.size = 1;
+  node.providers = 0;
+  node.arguments.clear();
+  node.open.clear();
+  return absl::InvalidArgumentError(
+      absl::StrCat(node.op, ": the dataset has more than ", kMaxNodes, " nodes"));
 }
 
 absl::Status FirstMistake(const std::vector<NodePtr>& inputs) {
@@ -97,6 +106,7 @@ NodePtr MakeNode(std::string op, Attrs attrs, std::vector<NodePtr> inputs, std::
   node->version = kind == nullptr ? 0 : kind->version;
   node->status = FirstMistake(node->inputs);
   Count(kind, *node);
+  node->status.Update(CheckSize(*node));
   if (!node->status.ok()) return node;
   for (Expr& argument : open) {
     if (!argument.status().ok()) {
@@ -120,6 +130,7 @@ NodePtr FailedNode(std::string op, std::vector<NodePtr> inputs, absl::Status sta
   node->inputs = std::move(inputs);
   Count(FindNodeKind(node->op), *node);
   node->status = FirstMistake(node->inputs);
+  node->status.Update(CheckSize(*node));
   if (node->status.ok()) node->status = WithName(*node, status);
   return node;
 }

@@ -43,7 +43,7 @@ struct Dataset::Node {
 };
 
 // Trees larger than this are refused: they would be recursed into too deeply.
-inline constexpr int kMaxNodes = 4096;
+inline constexpr int kMaxNodes = 1024;
 
 // The node of that operation over `inputs`, with spec and cardinality inferred.
 // Never fails: a mistake becomes the node's status, "Batch#3: batch_size …";
