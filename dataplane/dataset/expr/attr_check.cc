@@ -25,7 +25,8 @@ absl::Status CheckAttrs(const OpRow& row, const Attrs& attrs) {
                                                      ", not a ", kTypeNames[wanted.type]));
     }
   }
-  for (const auto& [name, value] : attrs) {
+  for (const auto& given : attrs) {
+    const std::string& name = given.first;
     const bool known = std::any_of(row.attrs.begin(), row.attrs.end(),
                                    [&](const AttrRow& attr) { return attr.name == name; });
     if (!known)
