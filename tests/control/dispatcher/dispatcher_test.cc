@@ -1,0 +1,442 @@
+// SPDX-License-Identifier: Apache-2.0
+// A dispatcher in this process, driven over real streams by hand.
+#include <filesystem>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "penstock/server.h"
+#include "tests/control/dispatcher/peers.h"
+
+namespace penstock::control {
+namespace {
+
+using ::testing::HasSubstr;
+
+DatasetSummary Summary(uint64_t fingerprint, int64_t splits = 10) {
+  return {.fingerprint = fingerprint,
+          .spec_text = "TensorSpec([], int64)",
+          .cardinality = splits,
+          .nodes = {{"Range#0", 1}, {"Batch#1", fingerprint}},
+          .plan = {{.node = "Range#0", .count = splits}}};
+}
+
+class DispatcherTest : public ::testing::Test {
+ protected:
+  void Start(DispatcherConfig config = {}) {
+    auto server = DispatchServer::Start(config);
+    ASSERT_TRUE(server.ok()) << server.status();
+    server_ = *std::move(server);
+    auto stub = DispatcherStub::Make(server_->target());
+    ASSERT_TRUE(stub.ok()) << stub.status();
+    stub_ = *std::move(stub);
+  }
+  // The same address and journal, another life.
+  void Restart(DispatcherConfig config) {
+    config.port = server_->port();
+    stub_.reset();
+    server_.reset();
+    Start(config);
+  }
+
+  RequestId NewRequest() { return {Incarnation(77), ++requests_}; }
+
+  JobAnswer MakeJob(const std::string& name, ShardingPolicy mode = ShardingPolicy::kDynamic,
+                    Keep keep = Keep::kTaken, int64_t splits = 10) {
+    auto dataset = stub_->GetOrRegisterDataset(
+        {.request = NewRequest(), .definition = "definition", .summary = Summary(11, splits)}, {});
+    EXPECT_TRUE(dataset.ok()) << dataset.status();
+    auto job = stub_->GetOrCreateJob({.request = NewRequest(),
+                                      .name = name,
+                                      .dataset_id = dataset->dataset_id,
+                                      .mode = mode,
+                                      .keep = keep},
+                                     {});
+    EXPECT_TRUE(job.ok()) << job.status();
+    return job.value_or(JobAnswer());
+  }
+
+  // A journal of this test's own; the same in each call.
+  DispatcherConfig Journaled() {
+    if (folder_.empty()) {
+      folder_ = ::testing::TempDir() + "/dispatcher_" +
+                ::testing::UnitTest::GetInstance()->current_test_info()->name();
+      std::filesystem::remove_all(folder_);
+    }
+    return {.work_dir = folder_, .fault_tolerant_mode = true};
+  }
+
+  std::string folder_;
+  std::unique_ptr<DispatchServer> server_;
+  std::unique_ptr<DispatcherStub> stub_;
+  uint64_t requests_ = 0;
+};
+
+const CallOptions kOnce = {.timeout = absl::Seconds(20)};
+
+// --- Datasets and jobs -------------------------------------------------------------
+
+TEST_F(DispatcherTest, EqualDefinitionsGetTheSameAutomaticId) {
+  Start();
+  auto first = stub_->GetOrRegisterDataset({.definition = "a", .summary = Summary(1)}, kOnce);
+  auto again = stub_->GetOrRegisterDataset({.definition = "a", .summary = Summary(1)}, kOnce);
+  auto other = stub_->GetOrRegisterDataset({.definition = "b", .summary = Summary(2)}, kOnce);
+  EXPECT_EQ(first->dataset_id, "1000");
+  EXPECT_EQ(again->dataset_id, "1000");
+  EXPECT_TRUE(again->existed);
+  EXPECT_EQ(other->dataset_id, "1001");
+}
+
+TEST_F(DispatcherTest, AnotherDefinitionUnderATakenIdNamesTheFirstNodeThatDiffers) {
+  Start();
+  RegisterDatasetRequest request{.dataset_id = "mine", .definition = "a", .summary = Summary(1)};
+  ASSERT_TRUE(stub_->GetOrRegisterDataset(request, kOnce).ok());
+  request.summary = Summary(2);
+  absl::Status refused = stub_->GetOrRegisterDataset(request, kOnce).status();
+  EXPECT_EQ(refused.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(refused.message(), HasSubstr("Batch#1"));
+
+  request.replace = true;
+  ASSERT_TRUE(stub_->GetOrRegisterDataset(request, kOnce).ok());
+  EXPECT_EQ(stub_->GetDataset("mine", kOnce)->summary.fingerprint, 2u);
+}
+
+TEST_F(DispatcherTest, AnUnknownDatasetIsNotFound) {
+  Start();
+  absl::Status status = stub_->GetDataset("7", kOnce).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(status.message(), "Dataset id 7 not found");
+}
+
+TEST_F(DispatcherTest, ARepeatedRequestGetsTheSameAnswerAlsoAfterARestart) {
+  Start(Journaled());
+  MakeJob("named");
+  GetOrCreateJobRequest anonymous{.request = NewRequest(), .dataset_id = "1000"};
+  auto first = stub_->GetOrCreateJob(anonymous, kOnce);
+  auto again = stub_->GetOrCreateJob(anonymous, kOnce);
+  ASSERT_TRUE(first.ok() && again.ok());
+  EXPECT_EQ(*first, *again);
+
+  Restart(Journaled());
+  auto later = stub_->GetOrCreateJob(anonymous, kOnce);
+  ASSERT_TRUE(later.ok()) << later.status();
+  EXPECT_EQ(*first, *later);
+}
+
+TEST_F(DispatcherTest, AJobOfTheSameNameMustAgreeInEachField) {
+  Start();
+  MakeJob("shared", ShardingPolicy::kDynamic, Keep::kTaken);
+  absl::Status refused = stub_
+                             ->GetOrCreateJob({.request = NewRequest(),
+                                               .name = "shared",
+                                               .dataset_id = "1000",
+                                               .mode = ShardingPolicy::kOff,
+                                               .keep = Keep::kCommitted},
+                                              kOnce)
+                             .status();
+  EXPECT_EQ(refused.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(refused.message(), HasSubstr("existing processing mode: <DYNAMIC>; got <OFF>"));
+  EXPECT_THAT(refused.message(), HasSubstr("existing keep: <taken>; got <committed>"));
+}
+
+TEST_F(DispatcherTest, AnActiveJobsDatasetStaysUntilTheJobIsCancelled) {
+  Start();
+  JobAnswer job = MakeJob("reads");
+  EXPECT_EQ(stub_->UnregisterDataset("1000", kOnce).code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(stub_->RemoveJob("reads", kOnce).code(), absl::StatusCode::kFailedPrecondition);
+  ASSERT_TRUE(stub_->CancelJob("reads", kOnce).ok());
+  EXPECT_TRUE(stub_->UnregisterDataset("1000", kOnce).ok());
+  EXPECT_TRUE(stub_->RemoveJob("reads", kOnce).ok());
+  EXPECT_TRUE(stub_->GetStatus(kOnce)->jobs.empty());
+  HandClient late(*stub_, job.job, 1);
+  EXPECT_EQ(late.Next<SessionError>().status.code(), absl::StatusCode::kNotFound);
+}
+
+// --- Reading -----------------------------------------------------------------------
+
+// A worker runs one partition to its end, a client takes all of it.
+TEST_F(DispatcherTest, ASessionRunsToItsEnd) {
+  Start();
+  JobAnswer job = MakeJob("run");
+  HandWorker worker(*stub_, 1);
+  HandClient client(*stub_, job.job, 5);
+  Welcome welcome = client.Next<Welcome>();
+  EXPECT_EQ(welcome.token, job.token);
+
+  Assign assign = worker.Next<Assign>();
+  EXPECT_EQ(assign.token, job.token);
+  ASSERT_EQ(assign.readers.size(), 1u);
+  EXPECT_EQ(assign.readers[0].client, ClientId(5));
+  Membership membership = client.NextThat<Membership>(
+      [](const Membership& m) { return !m.partitions.empty() && m.partitions[0].worker; });
+  ASSERT_EQ(membership.workers.size(), 1u);
+  EXPECT_EQ(membership.workers[0].address, "worker1");
+
+  std::vector<int64_t> numbers;
+  bool no_more = false;
+  while (!no_more && !HasFailure()) {
+    worker.Send(SplitRequest{assign.of, 0, 0, static_cast<int64_t>(numbers.size()), 4});
+    SplitRun run = worker.Next<Splits>().run;
+    numbers.insert(numbers.end(), run.numbers.begin(), run.numbers.end());
+    no_more = run.no_more;
+  }
+  std::sort(numbers.begin(), numbers.end());
+  EXPECT_THAT(numbers, ::testing::ElementsAre(0, 1, 2, 3, 4, 5, 6, 7, 8, 9));
+
+  worker.Send(Ended{assign.of, 10});
+  client.Next<ReportAtOnce>();
+  client.SendReport(assign.of.partition, assign.of.placement, IndexSet::Of(0, 10));
+  client.Next<End>();
+  client.Send(Leave{{{assign.of.partition, IndexSet::Of(0, 10)}}});
+  client.Next<Left>();
+
+  // Who comes late sees the end at once.
+  HandClient late(*stub_, job.job, 6);
+  late.Next<Welcome>();
+  late.Next<End>();
+}
+
+TEST_F(DispatcherTest, ARepeatedSplitRequestGetsTheSameSplits) {
+  Start();
+  JobAnswer job = MakeJob("splits");
+  HandWorker worker(*stub_, 1);
+  HandClient client(*stub_, job.job, 5);
+  Assign assign = worker.Next<Assign>();
+  const SplitRequest request{assign.of, 0, 0, 0, 2};
+  worker.Send(request);
+  Splits first = worker.Next<Splits>();
+  worker.Send(request);
+  EXPECT_EQ(worker.Next<Splits>(), first);
+}
+
+TEST_F(DispatcherTest, APartitionMovesOnlyWhenItsReadersHaveAnswered) {
+  Start({.worker_timeout = absl::Minutes(10)});
+  JobAnswer job = MakeJob("moves");
+  HandWorker first(*stub_, 1);
+  HandClient client(*stub_, job.job, 5);
+  client.Next<Welcome>();
+  Assign assign = first.Next<Assign>();
+  first.Send(SplitRequest{assign.of, 0, 0, 0, 3});
+  SplitRun given = first.Next<Splits>().run;
+  first.Send(Bookmark{assign.of, 2, "position 2", {}});
+  first.Send(Bookmark{assign.of, 4, "position 4", {}});
+  client.SendReport(assign.of.partition, assign.of.placement, IndexSet::Of(0, 1),
+                    IndexSet::Of(1, 3));
+  first.Send(WorkerLeave{});
+
+  Fence fence = client.Next<Fence>();
+  EXPECT_EQ(fence.placement, Placement(2));
+  HandWorker second(*stub_, 2);
+  client.Send(FenceAnswer{{fence.partition, fence.placement, {}, IndexSet::Of(5, 6)}});
+  Assign moved = second.Next<Assign>();
+  EXPECT_EQ(moved.of.placement, Placement(2));
+  IndexSet skip = IndexSet::Of(0, 3);
+  skip.Add(5);
+  EXPECT_EQ(moved.skip, skip);
+  EXPECT_EQ(moved.bookmark_index, 2);  // not 4: index 3 must be made again
+  EXPECT_EQ(moved.bookmark, "position 2");
+  ASSERT_EQ(moved.splits.size(), 1u);
+  EXPECT_EQ(moved.splits[0].numbers, given.numbers);
+}
+
+TEST_F(DispatcherTest, AWorkerWhosePortRefusesIsDeadAtOnce) {
+  Start({.worker_timeout = absl::Hours(1)});
+  JobAnswer job = MakeJob("dies");
+  // Port 1 of loopback: nobody listens there.
+  HandWorker worker(*stub_, 1, 1, {}, "127.0.0.1:1");
+  HandClient client(*stub_, job.job, 5);
+  worker.Next<Assign>();
+  worker.Disconnect();
+  EXPECT_EQ(client.Next<Fence>().placement, Placement(2));
+}
+
+TEST_F(DispatcherTest, ASilentClientsElementsGoToOthers) {
+  Start({.client_timeout = absl::Milliseconds(300)});
+  JobAnswer job = MakeJob("silent", ShardingPolicy::kDynamic, Keep::kCommitted);
+  HandWorker worker(*stub_, 1);
+  HandClient silent(*stub_, job.job, 5);
+  Assign assign = worker.Next<Assign>();
+  silent.SendReport(assign.of.partition, assign.of.placement, IndexSet::Of(0, 4));
+  silent.Send(Commit{1, {{0, {{assign.of.partition, IndexSet::Of(0, 2)}}}}});
+  EXPECT_EQ(silent.Next<Committed>().number, 1);
+  absl::Status told = silent.Next<SessionError>().status;
+  EXPECT_EQ(told.code(), absl::StatusCode::kFailedPrecondition);
+
+  // Another reader is owed what was not committed.
+  HandClient other(*stub_, job.job, 6);
+  Assign again = worker.NextThat<Assign>([](const Assign& a) { return !a.readers.empty(); });
+  EXPECT_EQ(again.of.placement, Placement(2));
+  EXPECT_EQ(again.skip, IndexSet::Of(0, 2));
+  EXPECT_EQ(again.readers[0].client, ClientId(6));
+}
+
+TEST_F(DispatcherTest, ARestartInTheMiddleOfAMoveAsksAgainUnderTheSamePlacement) {
+  Start(Journaled());
+  JobAnswer job = MakeJob("restart");
+  auto worker = std::make_unique<HandWorker>(*stub_, 1);
+  auto answers = std::make_unique<HandClient>(*stub_, job.job, 5);
+  auto silent = std::make_unique<HandClient>(*stub_, job.job, 6);
+  answers->Next<Welcome>();
+  silent->Next<Welcome>();
+  Assign assign = worker->Next<Assign>();
+  worker->Send(SplitRequest{assign.of, 0, 0, 0, 3});
+  SplitRun given = worker->Next<Splits>().run;
+  worker->Send(WorkerLeave{});
+  Fence fence = answers->Next<Fence>();
+  answers->Send(FenceAnswer{{fence.partition, fence.placement, IndexSet::Of(0, 1), {}}});
+  silent->Next<Fence>();  // and does not answer
+
+  worker.reset();
+  answers.reset();
+  silent.reset();
+  Restart(Journaled());
+  HandWorker next(*stub_, 2);
+  EXPECT_EQ(next.welcome.term, Term(2));
+  HandClient first(*stub_, job.job, 5);
+  HandClient second(*stub_, job.job, 6);
+  EXPECT_EQ(first.Next<Fence>(), fence);
+  EXPECT_EQ(second.Next<Fence>(), fence);
+  first.Send(FenceAnswer{{fence.partition, fence.placement, IndexSet::Of(0, 1), {}}});
+  second.Send(FenceAnswer{{fence.partition, fence.placement, {}, IndexSet::Of(1, 2)}});
+  Assign moved = next.Next<Assign>();
+  EXPECT_EQ(moved.of.placement, fence.placement);
+  EXPECT_EQ(moved.skip, IndexSet::Of(0, 2));
+  ASSERT_EQ(moved.splits.size(), 1u);
+  EXPECT_EQ(moved.splits[0].numbers, given.numbers);
+}
+
+TEST_F(DispatcherTest, AWorkerGoesOnWithWhatItHasAfterADispatcherRestart) {
+  Start(Journaled());
+  JobAnswer job = MakeJob("goes_on");
+  auto worker = std::make_unique<HandWorker>(*stub_, 1);
+  auto client = std::make_unique<HandClient>(*stub_, job.job, 5);
+  Assign assign = worker->Next<Assign>();
+  worker.reset();
+  client.reset();
+  Restart(Journaled());
+
+  PlacedPartition gone = assign.of;
+  gone.iteration = IterationId(99);
+  HandWorker again(*stub_, 1, 1, {assign.of, gone});
+  EXPECT_EQ(again.Next<Unassign>().of, gone);
+  EXPECT_EQ(again.Next<AddReader>().of, assign.of);
+  HandClient back(*stub_, job.job, 5);
+  EXPECT_EQ(back.Next<Membership>().partitions[0].worker, WorkerId(1));
+}
+
+TEST_F(DispatcherTest, ARestoredTrainerReplacesItsSessionAtOnce) {
+  Start();
+  JobAnswer job = MakeJob("restored", ShardingPolicy::kDynamic, Keep::kCommitted);
+  HandWorker worker(*stub_, 1);
+  HandClient before(*stub_, job.job, 5, /*incarnation=*/1);
+  Assign assign = worker.Next<Assign>();
+  before.SendReport(assign.of.partition, assign.of.placement, IndexSet::Of(0, 6));
+  before.Send(Commit{1, {{0, {{assign.of.partition, IndexSet::Of(0, 3)}}}}});
+  before.Next<Committed>();
+
+  std::vector<PartitionIndices> state = {{assign.of.partition, IndexSet::Of(0, 3)}};
+  HandClient after(*stub_, job.job, 5, /*incarnation=*/2, 0, state);
+  EXPECT_EQ(before.Next<SessionError>().status.code(), absl::StatusCode::kFailedPrecondition);
+  Assign again = worker.Next<Assign>();
+  EXPECT_EQ(again.of.placement, Placement(2));
+  EXPECT_EQ(again.skip, IndexSet::Of(0, 3));
+  EXPECT_EQ(again.readers[0].incarnation, Incarnation(2));
+}
+
+TEST_F(DispatcherTest, OffGivesEveryWorkerAPartitionOfItsOwn) {
+  Start();
+  JobAnswer job = MakeJob("off", ShardingPolicy::kOff);
+  HandWorker first(*stub_, 1);
+  HandWorker second(*stub_, 2);
+  HandClient client(*stub_, job.job, 5);
+  Assign a = first.Next<Assign>();
+  Assign b = second.Next<Assign>();
+  EXPECT_NE(a.of.partition, b.of.partition);
+  HandWorker third(*stub_, 3);
+  EXPECT_EQ(third.Next<Assign>().of.partition, PartitionId(3));
+}
+
+TEST_F(DispatcherTest, ADrainingWorkerGivesItsPartitionsToOthers) {
+  Start();
+  JobAnswer job = MakeJob("drains");
+  HandWorker first(*stub_, 1);
+  HandClient client(*stub_, job.job, 5);
+  Assign assign = first.Next<Assign>();
+  HandWorker second(*stub_, 2);
+  second.Next<Assign>();  // a partition of its own
+  first.Send(Drain{});
+  EXPECT_EQ(first.Next<Unassign>().of, assign.of);
+  first.Next<Drained>();
+  Fence fence = client.Next<Fence>();
+  client.Send(FenceAnswer{{fence.partition, fence.placement, {}, {}}});
+  EXPECT_EQ(second.Next<Assign>().of.partition, assign.of.partition);
+}
+
+TEST_F(DispatcherTest, APartitionThatNobodyCanRunEndsTheReadingWithItsReason) {
+  Start();
+  JobAnswer job = MakeJob("broken");
+  HandWorker worker(*stub_, 1);
+  HandClient client(*stub_, job.job, 5);
+  Assign assign = worker.Next<Assign>();
+  worker.Send(PartitionFailed{assign.of, absl::InvalidArgumentError("no such function")});
+  absl::Status status = client.Next<SessionError>().status;
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(status.message(), HasSubstr("no such function"));
+  EXPECT_THAT(status.message(), HasSubstr("worker1"));
+}
+
+TEST_F(DispatcherTest, ACancelledJobStopsItsReadersAndWorkers) {
+  Start();
+  JobAnswer job = MakeJob("cancelled");
+  HandWorker worker(*stub_, 1);
+  HandClient client(*stub_, job.job, 5);
+  Assign assign = worker.Next<Assign>();
+  ASSERT_TRUE(stub_->CancelJob("cancelled", kOnce).ok());
+  EXPECT_EQ(client.Next<SessionError>().status.code(), absl::StatusCode::kCancelled);
+  EXPECT_EQ(worker.Next<Unassign>().of, assign.of);
+}
+
+// --- The server ----------------------------------------------------------------------
+
+TEST_F(DispatcherTest, ASecondDispatcherOnTheSameJournalRefusesToStart) {
+  Start(Journaled());
+  auto second = DispatchServer::Start(Journaled());
+  EXPECT_EQ(second.status().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(second.status().message(), HasSubstr(folder_));
+}
+
+TEST_F(DispatcherTest, APortInUseIsUnavailable) {
+  Start();
+  auto second = DispatchServer::Start({.port = server_->port()});
+  EXPECT_EQ(second.status().code(), absl::StatusCode::kUnavailable);
+}
+
+TEST_F(DispatcherTest, FaultToleranceNeedsAPlaceForTheJournal) {
+  auto server = DispatchServer::Start({.fault_tolerant_mode = true});
+  EXPECT_EQ(server.status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+TEST_F(DispatcherTest, AWorkerOfAnotherVersionIsRefused) {
+  Start();
+  class Events : public Peer<WorkerUp, WorkerDown> {
+   public:
+    explicit Events(DispatcherStub& stub) { session_ = stub.OpenWorkerSession(this); }
+  } worker(*stub_);
+  worker.Send(WorkerHello{.worker = WorkerId(1), .version = {7, 9}});
+  EXPECT_EQ(worker.Next<WorkerRefused>().status.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(worker.WaitClosed().code(), absl::StatusCode::kFailedPrecondition);
+}
+
+TEST_F(DispatcherTest, StoppingEndsStreamsAndCalls) {
+  Start();
+  JobAnswer job = MakeJob("stops");
+  HandClient client(*stub_, job.job, 5);
+  client.Next<Welcome>();
+  server_->Stop();
+  EXPECT_FALSE(client.WaitClosed().ok());
+  absl::Status status = stub_->GetStatus({.timeout = absl::Milliseconds(50)}).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(status.message(), HasSubstr("no dispatcher answers at"));
+}
+
+}  // namespace
+}  // namespace penstock::control

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+// Workers and clients driven by hand over real streams: what a test sends, and a
+// queue of what came. Waits are for messages, never for time.
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "control/rpc/dispatcher_stub.h"
+#include "gtest/gtest.h"
+
+namespace penstock::control {
+
+// How long a message may take before the test gives up.
+inline constexpr auto kPatience = std::chrono::seconds(20);
+
+template <class Up, class Down>
+class Peer : public SessionEvents<Down> {
+ public:
+  ~Peer() override {
+    if (session_) session_->Stop();
+  }
+
+  void Send(Up message) { session_->Send(std::move(message)); }
+  void Disconnect() { session_->Stop(); }
+
+  // The next message of that type; those of other types before it are dropped.
+  template <class Message>
+  Message Next() {
+    std::unique_lock lock(mu_);
+    while (true) {
+      const bool came =
+          changed_.wait_for(lock, kPatience, [this] { return !queue_.empty() || closed_; });
+      if (!came || queue_.empty()) {
+        ADD_FAILURE() << "no " << typeid(Message).name()
+                      << " came; closed: " << (closed_ ? closed_->ToString() : "no");
+        return Message{};
+      }
+      Down message = std::move(queue_.front());
+      queue_.pop_front();
+      if (auto* wanted = std::get_if<Message>(&message)) return std::move(*wanted);
+    }
+  }
+
+  // The next message of that type for which `holds`.
+  template <class Message, class Predicate>
+  Message NextThat(Predicate holds) {
+    while (true) {
+      Message message = Next<Message>();
+      if (holds(message) || ::testing::Test::HasFailure()) return message;
+    }
+  }
+
+  absl::Status WaitClosed() {
+    std::unique_lock lock(mu_);
+    if (!changed_.wait_for(lock, kPatience, [this] { return closed_.has_value(); })) {
+      ADD_FAILURE() << "the stream stays open";
+      return absl::OkStatus();
+    }
+    return *closed_;
+  }
+
+  void OnMessage(Down message) override {
+    std::lock_guard lock(mu_);
+    queue_.push_back(std::move(message));
+    changed_.notify_all();
+  }
+  void OnClosed(const absl::Status& status) override {
+    std::lock_guard lock(mu_);
+    closed_ = status;
+    changed_.notify_all();
+  }
+
+ protected:
+  std::unique_ptr<Session<Up>> session_;
+
+ private:
+  std::mutex mu_;
+  std::condition_variable changed_;
+  std::deque<Down> queue_;              // guarded by mu_
+  std::optional<absl::Status> closed_;  // guarded by mu_
+};
+
+class HandWorker : public Peer<WorkerUp, WorkerDown> {
+ public:
+  HandWorker(DispatcherStub& stub, uint64_t id, int permits = 1,
+             std::vector<PlacedPartition> held = {}, std::string address = "") {
+    session_ = stub.OpenWorkerSession(this);
+    Send(WorkerHello{.worker = WorkerId(id),
+                     .address = address.empty() ? absl::StrCat("worker", id) : address,
+                     .permits = permits,
+                     .held = std::move(held)});
+    welcome = Next<WorkerWelcome>();
+  }
+  WorkerWelcome welcome;
+};
+
+class HandClient : public Peer<ClientUp, ClientDown> {
+ public:
+  HandClient(DispatcherStub& stub, JobId job, uint64_t id, uint64_t incarnation = 1,
+             int64_t repetition = 0,
+             std::optional<std::vector<PartitionIndices>> state = std::nullopt) {
+    session_ = stub.OpenClientSession(this);
+    Send(ClientHello{.job = job,
+                     .repetition = repetition,
+                     .client = ClientId(id),
+                     .incarnation = Incarnation(incarnation),
+                     .state = std::move(state)});
+  }
+
+  void SendReport(PartitionId partition, Placement placement, IndexSet taken,
+                  IndexSet landed = {}) {
+    Send(Report{{{partition, placement, std::move(taken), std::move(landed)}}});
+  }
+};
+
+}  // namespace penstock::control
