@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "penstock/iterator.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <condition_variable>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "dataplane/dataset/graph.h"
+#include "dataplane/dataset/node_iterator.h"
+#include "dataplane/dataset/registry.h"
+#include "dataplane/dataset/state_bytes.h"
+#include "penstock/dataset.h"
+
+namespace penstock {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::SizeIs;
+
+std::vector<int64_t> Rest(Iterator& iterator) {
+  std::vector<int64_t> values;
+  for (;;) {
+    absl::StatusOr<std::optional<Element>> next = iterator.Next();
+    EXPECT_TRUE(next.ok()) << next.status();
+    if (!next.ok() || !next->has_value()) return values;
+    values.push_back((**next).tensor(0).scalar<int64_t>());
+  }
+}
+
+std::string Text(const absl::Status& status) {
+  return status.ToString();
+}
+
+TEST(Iterator, GivesElementsThenTheEnd) {
+  Iterator iterator = Dataset::Range(3).MakeIterator().value();
+  EXPECT_THAT(Rest(iterator), ElementsAre(0, 1, 2));
+  EXPECT_FALSE(iterator.Next()->has_value());
+}
+
+TEST(Iterator, AMistakeInTheDatasetIsReportedWhenItIsMade) {
+  const Dataset dataset = Dataset::Range(0, 3, 0).Take(1);
+  EXPECT_EQ(dataset.MakeIterator().status(), dataset.status());
+  std::vector<std::string> seen;
+  for (absl::StatusOr<Element>& element : dataset.Elements())
+    seen.push_back(Text(element.status()));
+  EXPECT_THAT(seen, ElementsAre(HasSubstr("Range#0")));
+}
+
+TEST(Iterator, ChecksTheTrainersStep) {
+  Iterator iterator = Dataset::Range(5).MakeIterator().value();
+  EXPECT_TRUE(iterator.Next(0).ok());
+  EXPECT_TRUE(iterator.Next(1).ok());
+  const absl::Status late = iterator.Next(1).status();
+  EXPECT_EQ(late.code(), absl::StatusCode::kOutOfRange);
+  EXPECT_THAT(Text(late), AllOf(HasSubstr("step 1"), HasSubstr("step 2")));
+  EXPECT_EQ((**iterator.Next(2)).tensor(0).scalar<int64_t>(), 2);
+}
+
+TEST(Iterator, AStateHoldsStepAndSeed) {
+  const Dataset dataset = Dataset::Range(50).Shuffle(50);
+  Iterator first = dataset.MakeIterator({.seed = 4}).value();
+  for (int step = 0; step < 20; ++step) ASSERT_TRUE(first.Next(step).ok());
+  const State state = first.Save().value();
+  Iterator second = dataset.MakeIterator({.seed = 5}).value();
+  ASSERT_TRUE(second.Restore(state).ok());
+  EXPECT_FALSE(second.Next(0).ok());
+  EXPECT_EQ(Rest(second), Rest(first));
+}
+
+TEST(Iterator, RestoresInTheMiddleOfReading) {
+  Iterator iterator = Dataset::Range(5).MakeIterator().value();
+  const State start = iterator.Save().value();
+  Rest(iterator);
+  ASSERT_TRUE(iterator.Restore(start).ok());
+  EXPECT_THAT(Rest(iterator), SizeIs(5));
+}
+
+TEST(Iterator, AStateOfAnotherDatasetIsRefusedByTheNodeThatDiffers) {
+  const State state = Dataset::Range(9).Take(5).Skip(1).MakeIterator()->Save().value();
+  Iterator other = Dataset::Range(9).Take(6).Skip(1).MakeIterator().value();
+  const absl::Status status = other.Restore(state);
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(Text(status), HasSubstr("Take#1"));
+  Iterator longer = Dataset::Range(9).Take(5).Skip(1).Take(3).MakeIterator().value();
+  EXPECT_THAT(Text(longer.Restore(state)), HasSubstr("Take#3"));
+}
+
+TEST(Iterator, WhatIsNoStateIsRefused) {
+  Iterator iterator = Dataset::Range(9).MakeIterator().value();
+  EXPECT_EQ(iterator.Restore({""}).code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(iterator.Restore({"something else"}).code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(iterator.Commit({"something else"}).code(), absl::StatusCode::kInvalidArgument);
+  State state = iterator.Save().value();
+  state.bytes += "more";
+  EXPECT_EQ(iterator.Restore(state).code(), absl::StatusCode::kDataLoss);
+}
+
+TEST(Iterator, StoppedItGivesCancelled) {
+  Iterator iterator = Dataset::Range(9).MakeIterator().value();
+  std::optional<Element> kept = *iterator.Next();
+  EXPECT_TRUE(iterator.Stop().ok());
+  EXPECT_TRUE(absl::IsCancelled(iterator.Next().status()));
+  EXPECT_EQ(kept->tensor(0).scalar<int64_t>(), 0);
+}
+
+// A source that waits until the test lets it go on, and hears of commits.
+class Gate {
+ public:
+  void Open(int elements) {
+    std::lock_guard lock(mu_);
+    open_ += elements;
+    changed_.notify_all();
+  }
+  // False when cancelled.
+  bool Pass(const std::atomic<bool>& cancelled) {
+    std::unique_lock lock(mu_);
+    while (open_ == 0 && !cancelled) changed_.wait_for(lock, std::chrono::milliseconds(1));
+    if (open_ == 0) return false;
+    --open_;
+    return true;
+  }
+  void Saved(uint64_t save) {
+    std::lock_guard lock(mu_);
+    saved_ = save;
+  }
+  void Committed(uint64_t save) {
+    std::lock_guard lock(mu_);
+    committed_ = save;
+  }
+  uint64_t saved() {
+    std::lock_guard lock(mu_);
+    return saved_;
+  }
+  uint64_t committed() {
+    std::lock_guard lock(mu_);
+    return committed_;
+  }
+
+ private:
+  std::mutex mu_;
+  std::condition_variable changed_;
+  int open_ = 0;
+  uint64_t saved_ = 0;
+  uint64_t committed_ = 0;
+};
+Gate* gate = nullptr;  // of the running test
+
+class GatedIterator final : public NodeIterator {
+ public:
+  explicit GatedIterator(const BuildSite& site) : site_(site) {
+    listener_ = site.run().commits->Add([](uint64_t save) {
+      gate->Committed(save);
+      return absl::OkStatus();
+    });
+  }
+  ~GatedIterator() override { site_.run().commits->Remove(listener_); }
+
+  absl::StatusOr<std::optional<Element>> Next() override {
+    if (!gate->Pass(*site_.run().cancelled)) return absl::CancelledError("stopped");
+    const int64_t value = next_++;
+    const Tensor tensor(kInt64, {}, &value);
+    return MakeElement(site_.pool(), {&tensor, 1}, site_.spec());
+  }
+  absl::Status Save(StateWriter& writer) override {
+    gate->Saved(writer.save_number());
+    writer.WriteInt(next_);
+    return absl::OkStatus();
+  }
+  absl::Status Restore(StateReader& reader) override {
+    absl::StatusOr<int64_t> next = reader.ReadInt();
+    if (next.ok()) next_ = *next;
+    return next.status();
+  }
+
+ private:
+  BuildSite site_;
+  uint64_t listener_;
+  int64_t next_ = 0;
+};
+
+NodeKind GatedKind() {
+  return {.op = "Gated",
+          .min_inputs = 0,
+          .max_inputs = 0,
+          .infer = [](const Attrs&, absl::Span<const NodePtr>) -> absl::StatusOr<Inferred> {
+            return Inferred{Scalar(kInt64), kInfinite};
+          },
+          .build = [](const BuildSite& site) -> absl::StatusOr<std::unique_ptr<NodeIterator>> {
+            return std::make_unique<GatedIterator>(site);
+          }};
+}
+
+Dataset Gated() {
+  RegisterNodeKind(GatedKind());
+  return Dataset(MakeNode("Gated", {}, {}));
+}
+
+class GatedTest : public ::testing::Test {
+ protected:
+  GatedTest() { gate = &gate_; }
+
+  Gate gate_;
+  const Dataset dataset_ = Gated();
+};
+
+TEST_F(GatedTest, ADeadlineLosesNothing) {
+  Iterator iterator = dataset_.MakeIterator().value();
+  gate_.Open(1);
+  ASSERT_TRUE(iterator.Next().ok());
+  EXPECT_TRUE(absl::IsDeadlineExceeded(iterator.Next(absl::InfinitePast()).status()));
+  EXPECT_TRUE(absl::IsDeadlineExceeded(iterator.Next(absl::InfinitePast()).status()));
+  gate_.Open(2);
+  EXPECT_EQ((**iterator.Next()).tensor(0).scalar<int64_t>(), 1);
+  EXPECT_EQ((**iterator.Next(absl::Now() + absl::Hours(1))).tensor(0).scalar<int64_t>(), 2);
+}
+
+TEST_F(GatedTest, AStateDoesNotHoldAnElementThatCameTooLate) {
+  Iterator iterator = dataset_.MakeIterator().value();
+  EXPECT_TRUE(absl::IsDeadlineExceeded(iterator.Next(absl::InfinitePast()).status()));
+  gate_.Open(3);
+  const State state = iterator.Save().value();  // waits until the late element is there
+  EXPECT_EQ((**iterator.Next()).tensor(0).scalar<int64_t>(), 0);
+  Iterator restored = dataset_.MakeIterator().value();
+  ASSERT_TRUE(restored.Restore(state).ok());
+  EXPECT_EQ((**restored.Next(0)).tensor(0).scalar<int64_t>(), 0);
+}
+
+TEST_F(GatedTest, StopEndsAWait) {
+  Iterator iterator = dataset_.MakeIterator().value();
+  std::thread reader([&] { EXPECT_TRUE(absl::IsCancelled(iterator.Next().status())); });
+  EXPECT_TRUE(iterator.Stop().ok());
+  reader.join();
+}
+
+TEST_F(GatedTest, ACommitReachesTheNodesByTheNumberOfTheSave) {
+  Iterator iterator = dataset_.MakeIterator().value();
+  const State first = iterator.Save().value();
+  const uint64_t number = gate_.saved();
+  EXPECT_NE(number, 0u);
+  ASSERT_TRUE(iterator.Save().ok());
+  EXPECT_NE(gate_.saved(), number);
+  ASSERT_TRUE(iterator.Commit(first).ok());
+  EXPECT_EQ(gate_.committed(), number);
+}
+
+}  // namespace
+}  // namespace penstock
