@@ -435,17 +435,21 @@ Decision OnBookmark(const IterationRecord& record, Desk& desk, WorkerId worker,
   const auto& bookmarks = record.partition(partition).bookmarks;
   if (!bookmarks.empty() && bookmark.index <= bookmarks.back().index)
     return std::move(deciding).Done();  // a replay passes it again
-  deciding.Changes(BookmarkKept{partition, bookmark});
-
   const Index needed =
       (desk.broken == Broken::kRetireBelowTaken ? SkipOf(record, desk, partition.value() - 1)
                                                 : Kept(record, partition))
           .FirstMissing();
-  Index below = bookmark.index <= needed ? bookmark.index : 0;
+  Index below = 0;  // the newest that lies at or below what is needed
   for (const Bookmark& b : bookmarks)
     if (b.index <= needed) below = std::max(below, b.index);
-  if (!bookmarks.empty() && bookmarks.front().index < below)
-    deciding.Changes(BookmarksRetired{partition, below});
+  const bool newest = bookmark.index <= needed;
+  if (newest) below = bookmark.index;
+  const bool retires = !bookmarks.empty() && bookmarks.front().index < below;
+  // The one that stays in their place must not be thinned out in between: it is
+  // the first when the new one comes, or the new one itself.
+  if (retires && !newest) deciding.Changes(BookmarksRetired{partition, below});
+  deciding.Changes(BookmarkKept{partition, bookmark});
+  if (retires && newest) deciding.Changes(BookmarksRetired{partition, below});
   return std::move(deciding).Done();
 }
 

@@ -93,6 +93,7 @@ using Journaled = std::variant<IterationChange, SplitGiven>;
 struct Durable {
   IterationRecord record;
   std::vector<std::vector<int64_t>> given;  // splits, by partition
+  std::vector<Index> retired;               // nothing below is replayed, by partition
   int64_t next_split = 0;
 
   void Apply(const Journaled& change) {
@@ -101,8 +102,12 @@ struct Durable {
       next_split = split->split + 1;
       return;
     }
-    protocol::Apply(record, std::get<IterationChange>(change));
+    const auto& iteration = std::get<IterationChange>(change);
+    protocol::Apply(record, iteration);
     given.resize(record.partitions.size());
+    retired.resize(record.partitions.size());
+    if (const auto* below = std::get_if<BookmarksRetired>(&iteration))
+      retired[below->partition.value() - 1] = below->below;
   }
 };
 
@@ -133,6 +138,9 @@ class Run {
   struct Link {
     bool up = false;    // as the client sees it
     bool open = false;  // as the worker sees it
+    int dialled = 0;    // the newest connection the client made; 0: it broke
+    int accepted = 0;   // the newest one the worker knows
+    int dials = 0;
     Incarnation incarnation;
     Pipe to_client, to_worker;
   };
@@ -191,6 +199,7 @@ class Run {
   std::vector<ClientId> Living() const;
   // --- what must hold ---
   bool Done() const;
+  std::string Tell() const;  // how it stands, for a fault to be understood
   void Check();
   int64_t RowsBefore(const std::vector<int64_t>& splits, size_t count) const;
 
@@ -211,7 +220,6 @@ class Run {
   std::map<ClientId, Incarnation> client_stream_;
   std::map<WorkerId, int64_t> worker_seen_;
   std::set<WorkerId> registered_;
-  std::map<PartitionId, Index> retired_;
 
   std::map<ClientId, Client> clients_;
   std::map<WorkerId, Worker> workers_;
@@ -221,9 +229,6 @@ class Run {
 
 void Run::Journal(Journaled change) {
   durable_.Apply(change);
-  if (auto* iteration = std::get_if<IterationChange>(&change))
-    if (auto* retired = std::get_if<BookmarksRetired>(iteration))
-      retired_[retired->partition] = retired->below;
   journal_.push_back(std::move(change));
 }
 
@@ -292,7 +297,8 @@ void Run::Deliver(const Message& message) {
       client.over = true;
     });
   } else if (const auto* m = std::get_if<Assign>(&message)) {
-    if ((m->bookmark ? m->bookmark->index : 0) < retired_[m->partition] && outcome_.fault.empty())
+    if ((m->bookmark ? m->bookmark->index : 0) < durable_.retired[m->partition.value() - 1] &&
+        outcome_.fault.empty())
       outcome_.fault = "lost: a replay begins below what was retired";
     Tells(m->worker, [this, m = *m, splits = durable_.given[m->partition.value() - 1]](
                          Worker& worker) { OnAssign(worker, m, splits); });
@@ -504,9 +510,11 @@ void Run::Dial(Client& client, Worker& worker) {
   link.to_client.Break();
   std::map<PartitionId, IndexSet> holdings;
   for (auto& [partition, receiver] : client.receivers) holdings[partition] = receiver.Has();
-  link.to_worker.Send(clock_, [&worker, &link, id = client.id, i = client.incarnation, holdings] {
-    if (!worker.running) return;
-    if (link.open && link.incarnation == i) return;  // said twice
+  link.dialled = ++link.dials;
+  link.to_worker.Send(clock_, [&worker, &link, id = client.id, i = client.incarnation,
+                               number = link.dialled, holdings] {
+    if (!worker.running || link.accepted == number) return;  // or said twice
+    link.accepted = number;
     link.open = true;
     link.incarnation = i;
     for (auto& [partition, task] : worker.tasks) {
@@ -624,17 +632,18 @@ void Run::SendOne(Worker& worker, PartitionId partition, Task& task) {
         readers[static_cast<size_t>(clock_.Draw(0, static_cast<int64_t>(readers.size()) - 1))];
     sender.OnSent(to, index);
     Link& link = worker.links.at(to);
-    link.to_client.Send(
-        clock_, [this, &worker, &link, to, partition, g, index, incarnation = link.incarnation] {
-          Client& client = clients_.at(to);
-          if (!client.running || client.incarnation != incarnation || client.leaving) return;
-          ReceiverOf(client, partition).OnElement(g, index);
-          link.to_worker.Send(clock_, [&worker, to, partition, g, index] {
-            Task& sent = worker.tasks[partition];
-            if (sent.sender && sent.sender->placement() == g)
-              sent.sender->OnLanded(to, IndexSet::Of(index, index + 1));
+    if (link.dialled == link.accepted)
+      link.to_client.Send(
+          clock_, [this, &worker, &link, to, partition, g, index, incarnation = link.incarnation] {
+            Client& client = clients_.at(to);
+            if (!client.running || client.incarnation != incarnation || client.leaving) return;
+            ReceiverOf(client, partition).OnElement(g, index);
+            link.to_worker.Send(clock_, [&worker, to, partition, g, index] {
+              Task& sent = worker.tasks[partition];
+              if (sent.sender && sent.sender->placement() == g)
+                sent.sender->OnLanded(to, IndexSet::Of(index, index + 1));
+            });
           });
-        });
   }
   if (sender.next() > task.said_bookmark && clock_.OneIn(5)) {
     task.said_bookmark = sender.next();
@@ -656,6 +665,7 @@ void Run::BreakLink(Worker& worker, ClientId id) {
   Link& link = worker.links[id];
   link.to_client.Break();
   link.to_worker.Break();
+  link.dialled = 0;
   clock_.After(clock_.Draw(0, 30), [&link] { link.up = false; });
   if (clock_.OneIn(4)) return;  // the worker learns it only when the client dials again
   link.open = false;
@@ -753,7 +763,9 @@ void Run::Fail() {
 // --- What must hold --------------------------------------------------------------
 
 bool Run::Done() const {
-  if (failures_left_ > 0 || !durable_.record.closed) return false;
+  if (failures_left_ > 0) return false;
+  for (const ReaderRecord& reader : durable_.record.readers)
+    if (reader.reads()) return false;  // or, after closing, nobody is left to read what is owed
   for (const auto& [id, client] : clients_) {
     auto reader = durable_.record.FindReader(id);
     const bool living = reader && durable_.record.readers[*reader].standing == Standing::kLiving;
@@ -766,6 +778,46 @@ bool Run::Done() const {
       if (!receiver.landed().empty()) return false;
   }
   return true;
+}
+
+std::string Run::Tell() const {
+  std::string text;
+  const IterationRecord& record = durable_.record;
+  absl::StrAppend(&text, "\n", record.closed ? "closed" : "open", " splits given ",
+                  durable_.next_split, " of ", rows_.size());
+  for (size_t p = 0; p < record.partitions.size(); ++p) {
+    const PartitionRecord& partition = record.partitions[p];
+    absl::StrAppend(&text, "\n", ToString(PartitionId(p + 1)), " g ", partition.placement.value(),
+                    " on ", ToString(partition.worker), " ended ",
+                    desk_.partitions[p].ended.value_or(-1));
+    for (size_t r = 0; r < record.readers.size(); ++r)
+      absl::StrAppend(&text, "\n  ", ToString(record.readers[r].client), " standing ",
+                      static_cast<int>(record.readers[r].standing),
+                      record.readers[r].told_end ? " told end" : "", " heard at ",
+                      desk_.partitions[p].readers[r].at.value(), " has ",
+                      desk_.partitions[p].readers[r].has.ToString(), " kept ",
+                      Of(record.readers[r].kept, PartitionId(p + 1)).ToString());
+  }
+  for (const auto& [id, client] : clients_)
+    absl::StrAppend(&text, "\n", ToString(id), client.running ? " running" : "",
+                    client.welcomed ? " welcomed" : "", client.over ? " over" : "",
+                    client.paused ? " paused" : "", client.leaving ? " leaving" : "",
+                    client.end ? " end" : "");
+  for (const auto& [id, worker] : workers_) {
+    absl::StrAppend(&text, "\n", ToString(id), worker.running ? " running" : "",
+                    worker.paused ? " paused" : "", worker.draining ? " draining" : "",
+                    registered_.contains(id) ? " registered" : "");
+    for (const auto& [partition, task] : worker.tasks)
+      if (task.sender)
+        absl::StrAppend(&text, "\n  ", ToString(partition), " g ", task.sender->placement().value(),
+                        " next ", task.sender->next(), " again ", task.sender->again().ToString(),
+                        " unconfirmed ", task.sender->unconfirmed().ToString(),
+                        task.sender->ended() ? " ended" : "", task.asked ? " asked" : "");
+    for (const auto& [client, link] : worker.links)
+      absl::StrAppend(&text, "\n  link to ", ToString(client), link.up ? " up" : "",
+                      link.open ? " open" : "");
+  }
+  return text;
 }
 
 // By element: each in one history.
@@ -823,7 +875,7 @@ Outcome Run::Play() {
   clock_.After(clock_.Draw(5, 200), [this] { Fail(); });
   Tick();
   while (outcome_.fault.empty() && !Done() && clock_.Step())
-    if (clock_.now() > kTooLong) outcome_.fault = "stuck: not all have shown the end";
+    if (clock_.now() > kTooLong) outcome_.fault = "stuck: not all have shown the end" + Tell();
   if (outcome_.fault.empty()) Check();
   outcome_.events = clock_.count();
   return outcome_;
