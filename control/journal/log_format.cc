@@ -76,8 +76,8 @@ absl::Status Damaged(const std::string& name, uint64_t sequence, size_t offset,
                      const std::string& why) {
   return absl::DataLossError(absl::StrCat("journal ", name, ": record ", sequence, " at offset ",
                                           offset, " is damaged (", why,
-                                          "); restore the file from a copy, or cut it there with "
-                                          "`penstock journal` and lose what follows"));
+                                          "); restore the directory from a copy; `penstock journal verify` "
+                                          "shows the damage"));
 }
 
 }  // namespace
