@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dataplane/client/distribute.h"
+
+#include <memory>
+#include <utility>
+
+#include "dataplane/client/distribute_options.h"
+#include "dataplane/client/job_reader.h"
+#include "dataplane/dataset/graph.h"
+#include "dataplane/dataset/state_bytes.h"
+#include "penstock/status.h"
+
+namespace penstock {
+namespace client {
+namespace {
+
+// One pass: a repetition of the job.
+class DistributeIterator final : public NodeIterator {
+ public:
+  DistributeIterator(std::shared_ptr<JobReader> reader, int64_t repetition)
+      : reader_(std::move(reader)), repetition_(repetition) {}
+
+  absl::StatusOr<std::optional<Element>> Next() override { return reader_->Next(repetition_); }
+  absl::Status Save(StateWriter& writer) override { return reader_->Save(repetition_, writer); }
+  absl::Status Restore(StateReader& reader) override {
+    return reader_->Restore(repetition_, reader);
+  }
+
+ private:
+  const std::shared_ptr<JobReader> reader_;
+  const int64_t repetition_;
+};
+
+absl::StatusOr<Inferred> InferDistribute(const Attrs& attrs, absl::Span<const NodePtr> inputs) {
+  RETURN_IF_ERROR(Check(FromAttrs(attrs)));
+  const bool by_id = attrs.contains("dataset_id");
+  if (by_id != inputs.empty() || by_id != attrs.contains("spec")) {
+    return absl::InvalidArgumentError("it takes either an input or dataset_id and spec");
+  }
+  const Cardinality of = by_id ? Get<int64_t>(attrs, "cardinality") : inputs[0]->cardinality;
+  // How much of it comes to this reader depends on the other readers and, with
+  // OFF, on the number of workers.
+  const Cardinality here = of == kInfinite || of == 0 ? of : kUnknown;
+  return Inferred{by_id ? Get<Spec>(attrs, "spec") : inputs[0]->spec, here};
+}
+
+absl::StatusOr<std::unique_ptr<NodeIterator>> BuildDistribute(const BuildSite& site) {
+  return std::make_unique<DistributeIterator>(JobReader::Of(site), site.repetition());
+}
+
+void RegisterOnce() {
+  static const bool registered = [] {
+    RegisterNodeKind(DistributeKind());
+    return true;
+  }();
+  (void)registered;
+}
+
+}  // namespace
+
+NodeKind DistributeKind() {
+  std::vector<AttrRule> attrs = DistributeRules();
+  attrs.push_back({"dataset_id", AttrType::kString, false});
+  attrs.push_back({"spec", AttrType::kSpec, false});
+  attrs.push_back({"cardinality", AttrType::kInt, false});
+  return {.op = "Distribute",
+          .attrs = std::move(attrs),
+          .min_inputs = 0,
+          .max_inputs = 1,
+          .elsewhere = true,
+          .infer = InferDistribute,
+          .build = BuildDistribute};
+}
+
+Dataset DistributeFromId(std::string dataset_id, const Spec& spec, Cardinality cardinality,
+                         const DistributeOptions& options) {
+  RegisterOnce();
+  Attrs attrs = ToAttrs(options);
+  attrs["dataset_id"] = std::move(dataset_id);
+  attrs["spec"] = spec;
+  attrs["cardinality"] = cardinality;
+  return Dataset(MakeNode("Distribute", std::move(attrs), {}));
+}
+
+}  // namespace client
+
+Dataset Dataset::Distribute(DistributeOptions options) const {
+  client::RegisterOnce();
+  return Dataset(MakeNode("Distribute", client::ToAttrs(options), {node_}));
+}
+
+}  // namespace penstock

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// The node Distribute: a source whose elements come from the service. What
+// stands before it runs on workers.
+#pragma once
+
+#include <string>
+
+#include "dataplane/dataset/registry.h"
+#include "penstock/dataset.h"
+#include "penstock/distribute.h"
+
+namespace penstock::client {
+
+NodeKind DistributeKind();
+
+// The same for a dataset that is registered already.
+Dataset DistributeFromId(std::string dataset_id, const Spec& spec, Cardinality cardinality,
+                         const DistributeOptions& options);
+
+}  // namespace penstock::client

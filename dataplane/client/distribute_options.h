@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// DistributeOptions, checked, and as attributes of the node Distribute.
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "dataplane/dataset/attr.h"
+#include "dataplane/dataset/registry.h"
+#include "penstock/distribute.h"
+
+namespace penstock::client {
+
+// InvalidArgument names the option and what it may be; Unimplemented for a
+// processing mode that this release lacks.
+absl::Status Check(const DistributeOptions& options);
+
+Attrs ToAttrs(const DistributeOptions& options);
+// REQUIRES: attributes that the rules below admit.
+DistributeOptions FromAttrs(const Attrs& attrs);
+std::vector<AttrRule> DistributeRules();
+
+}  // namespace penstock::client

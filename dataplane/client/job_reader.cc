@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dataplane/client/job_reader.h"
+
+#include <algorithm>
+#include <future>
+#include <stop_token>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "dataplane/client/distribute_options.h"
+#include "dataplane/client/registration.h"
+#include "penstock/status.h"
+
+namespace penstock::client {
+namespace {
+
+// States that were saved and neither committed nor overtaken; older ones can no
+// longer be committed.
+constexpr size_t kMostSaves = 1024;
+constexpr std::chrono::milliseconds kLookForCancelled(10);
+
+// The readers of running datasets, found by the passes of one node.
+struct Registry {
+  std::mutex mu;
+  std::map<std::pair<const CommitListeners*, int>, std::weak_ptr<JobReader>> readers;
+};
+Registry& TheRegistry() {
+  static Registry& registry = *new Registry;
+  return registry;
+}
+
+}  // namespace
+
+std::shared_ptr<JobReader> JobReader::Of(const BuildSite& site) {
+  CommitListeners* commits = site.run().commits;
+  if (commits == nullptr) return std::shared_ptr<JobReader>(new JobReader(site));
+  Registry& registry = TheRegistry();
+  std::lock_guard lock(registry.mu);
+  std::erase_if(registry.readers, [](const auto& entry) { return entry.second.expired(); });
+  std::weak_ptr<JobReader>& known = registry.readers[{commits, site.number()}];
+  if (std::shared_ptr<JobReader> reader = known.lock()) return reader;
+  std::shared_ptr<JobReader> reader(new JobReader(site));
+  known = reader;
+  // The listener keeps it between two passes, as long as the dataset runs.
+  commits->Add([reader](uint64_t save) { return reader->Commit(save); });
+  return reader;
+}
+
+JobReader::JobReader(const BuildSite& site)
+    : node_(std::make_shared<const Dataset::Node>(site.node())),
+      options_(FromAttrs(site.node().attrs)),
+      cancelled_(site.run().cancelled),
+      client_(RandomId()),
+      incarnation_(RandomId()) {}
+
+JobReader::~JobReader() {
+  sessions_.clear();  // before the stub they use
+}
+
+absl::StatusOr<std::optional<Element>> JobReader::Next(int64_t repetition) {
+  RETURN_IF_ERROR(EnsureJoined());
+  std::shared_ptr<Session> session;
+  {
+    std::lock_guard lock(mu_);
+    SessionOf(repetition);
+    session = sessions_.at(repetition);
+  }
+  return session->Next();
+}
+
+absl::Status JobReader::EnsureJoined() {
+  {
+    std::lock_guard lock(mu_);
+    if (job_.has_value()) return absl::OkStatus();
+  }
+  if (stub_ == nullptr) {
+    ASSIGN_OR_RETURN(stub_, control::DispatcherStub::Make(options_.service));
+  }
+  std::stop_source stop;
+  std::future<absl::StatusOr<control::JobAnswer>> joining =
+      std::async(std::launch::async, [&] { return Join(stop.get_token()); });
+  while (joining.wait_for(kLookForCancelled) == std::future_status::timeout) {
+    if (cancelled_ != nullptr && cancelled_->load()) stop.request_stop();
+  }
+  ASSIGN_OR_RETURN(control::JobAnswer job, joining.get());
+  std::lock_guard lock(mu_);
+  if (restored_.has_value() && restored_->job != job.job) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("the state is of ", ToString(restored_->job), " '", restored_->job_name,
+                     "', but the dispatcher at ", stub_->address(), " has ", ToString(job.job),
+                     " under that name: it has lost its journal, or the job was removed"));
+  }
+  job_ = std::move(job);
+  if (!restored_.has_value()) return absl::OkStatus();
+  // Earlier repetitions too: what was taken of them and not committed is claimed.
+  for (const ReaderState::Repetition& its : restored_->repetitions) SessionOf(its.number);
+  restored_.reset();
+  return absl::OkStatus();
+}
+
+absl::StatusOr<control::JobAnswer> JobReader::Join(std::stop_token stop) {
+  const control::CallOptions call{.timeout = options_.timeout, .stop = stop};
+  control::GetOrCreateJobRequest request;
+  request.request = NewRequest();
+  request.name = options_.job_name;
+  {
+    std::lock_guard lock(mu_);
+    if (restored_.has_value()) request.name = restored_->job_name;
+  }
+  request.run_id = options_.run_id;
+  request.mode = options_.processing_mode;
+  request.keep = options_.keep.value_or(Keep::kTaken);
+  request.seed = options_.seed;
+  if (node_->inputs.empty()) {
+    request.dataset_id = Get<std::string>(node_->attrs, "dataset_id");
+  } else {
+    ASSIGN_OR_RETURN(control::RegisterDatasetRequest dataset,
+                     RegistrationOf(Dataset(node_->inputs[0])));
+    ASSIGN_OR_RETURN(control::RegisterDatasetAnswer answer,
+                     stub_->GetOrRegisterDataset(dataset, call));
+    request.dataset_id = answer.dataset_id;
+  }
+  return stub_->GetOrCreateJob(request, call);
+}
+
+Session& JobReader::SessionOf(int64_t repetition) {
+  std::shared_ptr<Session>& session = sessions_[repetition];
+  if (session != nullptr) return *session;
+  SessionOptions options{.distribute = options_,
+                         .spec = node_->spec,
+                         .job = *job_,
+                         .repetition = repetition,
+                         .client = client_,
+                         .incarnation = incarnation_,
+                         .state = std::nullopt,
+                         .cancelled = cancelled_};
+  if (restored_.has_value()) {
+    for (const ReaderState::Repetition& its : restored_->repetitions) {
+      if (its.number == repetition) options.state = its.taken;
+    }
+  }
+  session = std::make_shared<Session>(std::move(options), *stub_);
+  // Under keep = taken a repetition that was read to its end is done with.
+  if (!KeepsStates()) {
+    std::erase_if(sessions_, [&](const auto& entry) {
+      return entry.first != repetition && entry.second->ended();
+    });
+  }
+  return *session;
+}
+
+bool JobReader::KeepsStates() const {
+  return options_.keep.value_or(Keep::kTaken) == Keep::kCommitted;
+}
+
+ReaderState JobReader::StateNow(int64_t repetition) {
+  if (restored_.has_value()) return *restored_;  // nothing has happened since
+  ReaderState state;
+  if (!job_.has_value()) return state;
+  state.job = job_->job;
+  state.job_name = job_->name;
+  state.client = client_;
+  for (const auto& [number, session] : sessions_) {
+    if (number != repetition) state.repetitions.push_back({number, session->taken()});
+  }
+  auto present = sessions_.find(repetition);
+  state.repetitions.push_back(
+      {repetition, present == sessions_.end() ? Taken() : present->second->taken()});
+  return state;
+}
+
+absl::Status JobReader::Save(int64_t repetition, StateWriter& writer) {
+  if (!KeepsStates() && !options_.job_name.empty()) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "job '", options_.job_name,
+        "' is shared first come first served and keeps what is taken (keep = kTaken): what a "
+        "restored state would claim may have gone to others; ask for keep = kCommitted"));
+  }
+  std::lock_guard lock(mu_);
+  ReaderState state = StateNow(repetition);
+  Write(state, writer);
+  if (KeepsStates() && writer.save_number() != 0 && state.job) {
+    saves_[writer.save_number()] = std::move(state);
+    if (saves_.size() > kMostSaves) saves_.erase(saves_.begin());
+  }
+  return absl::OkStatus();
+}
+
+absl::Status JobReader::Restore(int64_t repetition, StateReader& reader) {
+  ASSIGN_OR_RETURN(ReaderState state, ReadReaderState(reader));
+  std::map<int64_t, std::shared_ptr<Session>> replaced;  // ended outside the lock
+  std::lock_guard lock(mu_);
+  replaced.swap(sessions_);
+  saves_.clear();
+  job_.reset();
+  // A new incarnation: to the dispatcher this is a process that starts again.
+  incarnation_ = Incarnation(RandomId());
+  if (!state.job) {
+    restored_.reset();
+    client_ = ClientId(RandomId());
+    return absl::OkStatus();
+  }
+  if (state.repetitions.back().number != repetition) {
+    return absl::DataLossError(absl::StrCat("the state of Distribute is of repetition ",
+                                            state.repetitions.back().number,
+                                            ", its place in the dataset of ", repetition));
+  }
+  client_ = state.client;
+  restored_ = std::move(state);
+  return absl::OkStatus();
+}
+
+absl::Status JobReader::Commit(uint64_t save) {
+  control::Commit commit{.number = static_cast<int64_t>(save)};
+  std::shared_ptr<Session> present;
+  {
+    std::lock_guard lock(mu_);
+    auto saved = saves_.find(save);
+    if (saved == saves_.end()) return absl::OkStatus();  // before the job began, or overtaken
+    for (const ReaderState::Repetition& its : saved->second.repetitions) {
+      commit.repetitions.push_back({its.number, ToMessage(its.taken)});
+    }
+    auto session = sessions_.find(saved->second.repetitions.back().number);
+    if (session == sessions_.end()) return absl::OkStatus();
+    present = session->second;
+  }
+  RETURN_IF_ERROR(present->Commit(commit));
+  std::vector<std::shared_ptr<Session>> kept;  // ended outside the lock
+  std::lock_guard lock(mu_);
+  saves_.erase(saves_.begin(), saves_.upper_bound(save));
+  const int64_t last = commit.repetitions.back().repetition;
+  for (auto session = sessions_.begin(); session != sessions_.end();) {
+    if (session->first < last && session->second->ended()) {
+      kept.push_back(std::move(session->second));
+      session = sessions_.erase(session);
+    } else {
+      ++session;
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace penstock::client

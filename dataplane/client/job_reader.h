@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// A node Distribute at work: the job, and a session for each repetition that is
+// read or not yet wholly kept. All passes of a Repeat behind Distribute share
+// one, so that one state holds them all.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "control/rpc/dispatcher_stub.h"
+#include "dataplane/client/session.h"
+#include "dataplane/client/state.h"
+#include "dataplane/dataset/build_site.h"
+#include "penstock/distribute.h"
+#include "penstock/element.h"
+
+namespace penstock::client {
+
+class JobReader {
+ public:
+  // That of the node at `site` in its running dataset; made at the first call.
+  static std::shared_ptr<JobReader> Of(const BuildSite& site);
+  ~JobReader();
+
+  // Registers and joins the job at the first call. One thread at a time, as
+  // Save() and Restore().
+  absl::StatusOr<std::optional<Element>> Next(int64_t repetition);
+  // FailedPrecondition for a named job whose takes are kept without states.
+  absl::Status Save(int64_t repetition, StateWriter& writer);
+  // REQUIRES: nothing of `repetition` was read.
+  absl::Status Restore(int64_t repetition, StateReader& reader);
+
+  // The state of that Save() is durable. Any thread.
+  absl::Status Commit(uint64_t save);
+
+ private:
+  explicit JobReader(const BuildSite& site);
+
+  // Registers the dataset and joins the job; ends early when cancelled.
+  absl::StatusOr<control::JobAnswer> Join(std::stop_token stop);
+  absl::Status EnsureJoined();
+  // The session on `repetition`, begun if there is none.
+  Session& SessionOf(int64_t repetition);
+  ReaderState StateNow(int64_t repetition);
+  bool KeepsStates() const;
+
+  const NodePtr node_;
+  const DistributeOptions options_;
+  const std::atomic<bool>* const cancelled_;
+  std::unique_ptr<control::DispatcherStub> stub_;
+
+  std::mutex mu_;  // not held while anything is waited for
+  // All below guarded by mu_.
+  std::optional<control::JobAnswer> job_;
+  ClientId client_;
+  Incarnation incarnation_;
+  std::optional<ReaderState> restored_;                   // until its sessions have begun
+  std::map<int64_t, std::shared_ptr<Session>> sessions_;  // by repetition
+  std::map<uint64_t, ReaderState> saves_;                 // not committed, by number
+};
+
+}  // namespace penstock::client

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dataplane/client/merge.h"
+
+#include <utility>
+
+#include "penstock/check.h"
+
+namespace penstock::client {
+
+void Merge::Push(Landed landed) {
+  const WorkerId lane = order_ == MergeOrder::kFair ? landed.from : WorkerId();
+  lanes_[lane].Push(std::move(landed));
+  ++size_;
+}
+
+Landed Merge::Pop() {
+  PENSTOCK_CHECK(size_ > 0);
+  --size_;
+  auto lane = lanes_.upper_bound(last_);
+  for (size_t i = 0; i <= lanes_.size(); ++i) {
+    if (lane == lanes_.end()) lane = lanes_.begin();
+    if (!lane->second.empty()) break;
+    ++lane;
+  }
+  last_ = lane->first;
+  return lane->second.Pop();
+}
+
+}  // namespace penstock::client

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dataplane/client/reader.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "penstock/status.h"
+
+namespace penstock::client {
+
+// A link's events with its worker's name on them.
+class Reader::Events final : public transfer::ReceiveEvents {
+ public:
+  Events(WorkerId worker, ReaderEvents& to) : worker_(worker), to_(to) {}
+  void OnOpen() override { to_.OnLinkOpen(worker_); }
+  void OnElement(Element element) override { to_.OnElement(worker_, std::move(element)); }
+  void OnError(const Identity& identity, const absl::Status& error) override {
+    to_.OnElementError(worker_, identity, error);
+  }
+  void OnRecalled(transfer::Credits credits) override { to_.OnRecalled(worker_, credits.count); }
+  void OnClosed(const absl::Status& reason) override { to_.OnLinkClosed(worker_, reason); }
+
+ private:
+  const WorkerId worker_;
+  ReaderEvents& to_;
+};
+
+absl::Status Reader::Dial(const DistributeOptions& options, transfer::DialOptions dial) {
+  std::vector<transfer::Offer> offers;
+  for (const control::TransferOffer& offer : worker_.offers) {
+    offers.push_back({offer.protocol, offer.address, offer.compatibility});
+  }
+  ASSIGN_OR_RETURN(transfer::Choice choice,
+                   transfer::Negotiate(options.data_transfer_protocol, options.fallback, offers,
+                                       worker_.address));
+  ASSIGN_OR_RETURN(std::unique_ptr<transfer::ReceiveLink> link,
+                   choice.transport->Dial(choice.offer.address, std::move(dial),
+                                          std::make_shared<Events>(worker_.worker, events_)));
+  std::lock_guard lock(mu_);
+  link_ = std::move(link);
+  return absl::OkStatus();
+}
+
+void Reader::Close() {
+  std::unique_ptr<transfer::ReceiveLink> link;
+  {
+    std::lock_guard lock(mu_);
+    link = std::move(link_);
+  }
+}
+
+void Reader::Grant(int64_t count) {
+  std::lock_guard lock(mu_);
+  if (link_ != nullptr) link_->Grant({count});
+}
+
+void Reader::Recall() {
+  std::lock_guard lock(mu_);
+  if (link_ != nullptr) link_->Recall();
+}
+
+}  // namespace penstock::client

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// One worker that a session reads from: its link, and the next attempt at one.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "control/protocol/session_messages.h"
+#include "dataplane/transfer/transport.h"
+#include "penstock/ids.h"
+
+namespace penstock::client {
+
+// What happens on the links of a session; one call at a time per worker. From
+// the transport's threads: must not block, nor open or close links.
+class ReaderEvents {
+ public:
+  virtual void OnLinkOpen(WorkerId worker) = 0;
+  virtual void OnElement(WorkerId worker, Element element) = 0;
+  virtual void OnElementError(WorkerId worker, const Identity& identity,
+                              const absl::Status& error) = 0;
+  virtual void OnRecalled(WorkerId worker, int64_t count) = 0;
+  virtual void OnLinkClosed(WorkerId worker, const absl::Status& reason) = 0;
+
+ protected:
+  ~ReaderEvents() = default;
+};
+
+class Reader {
+ public:
+  // Where the link is. Belongs to the session and is guarded by its lock.
+  enum class Phase : uint8_t {
+    kDown,      // there is none
+    kDialling,  // begun; Dial() may be running
+    kOpen,
+    kBroken,  // over, to be closed before the next
+  };
+  struct Progress {
+    Phase phase = Phase::kDown;
+    bool dialled = false;  // Dial() has returned
+    bool opened = false;   // the worker has answered
+    bool wanted = true;    // it has a partition
+    absl::Time unwanted_since;
+    absl::Time retry_at = absl::InfinitePast();
+    absl::Duration backoff;
+    absl::Time down_since = absl::InfiniteFuture();
+    absl::Status reason;  // why it is down
+  };
+
+  // `events` outlives it.
+  Reader(control::Membership::Worker worker, ReaderEvents& events)
+      : worker_(std::move(worker)), events_(events) {}
+
+  const control::Membership::Worker& worker() const { return worker_; }
+  Progress& progress() { return progress_; }
+
+  // Begins a link over the transport that is to be taken (negotiation.cc). The
+  // error is that of the negotiation; all else comes as OnLinkClosed.
+  absl::Status Dial(const DistributeOptions& options, transfer::DialOptions dial);
+  // No event behind this.
+  void Close();
+  // Without a link they do nothing.
+  void Grant(int64_t count);
+  void Recall();
+
+ private:
+  class Events;
+
+  const control::Membership::Worker worker_;
+  ReaderEvents& events_;
+  Progress progress_;
+
+  std::mutex mu_;  // never taken inside an event
+  std::unique_ptr<transfer::ReceiveLink> link_;
+};
+
+}  // namespace penstock::client

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dataplane/client/registration.h"
+
+#include <atomic>
+#include <memory>
+#include <random>
+#include <string>
+#include <utility>
+
+#include "control/rpc/dispatcher_stub.h"
+#include "dataplane/client/distribute.h"
+#include "dataplane/client/distribute_options.h"
+#include "dataplane/dataset/definition.h"
+#include "dataplane/dataset/split.h"
+#include "penstock/distribute.h"
+#include "penstock/status.h"
+
+namespace penstock {
+namespace client {
+
+uint64_t RandomId() {
+  std::random_device device;
+  while (true) {
+    const uint64_t id = (static_cast<uint64_t>(device()) << 32) | device();
+    if (id != 0) return id;
+  }
+}
+
+control::RequestId NewRequest() {
+  static const Incarnation process(RandomId());
+  static std::atomic<uint64_t> counter{0};
+  return {process, ++counter};
+}
+
+absl::StatusOr<control::RegisterDatasetRequest> RegistrationOf(const Dataset& dataset) {
+  control::RegisterDatasetRequest request;
+  request.request = NewRequest();
+  ASSIGN_OR_RETURN(request.definition, Serialize(dataset));
+  control::DatasetSummary& summary = request.summary;
+  summary.fingerprint = dataset.fingerprint();
+  summary.spec_fingerprint = dataset.element_spec().fingerprint();
+  summary.spec_text = dataset.element_spec().ToString();
+  summary.cardinality = dataset.cardinality();
+  for (NodeSummary& node : Summarize(dataset)) {
+    summary.nodes.push_back({std::move(node.name), node.fingerprint});
+  }
+  ASSIGN_OR_RETURN(SplitPlan plan, PlanSplits(dataset));
+  for (SplitProviderPlan& provider : plan.providers) {
+    control::SplitProvider& told = summary.plan.emplace_back();
+    told.node = std::move(provider.node);
+    told.count = provider.count;
+    told.shuffled = provider.shuffled;
+    if (provider.seeded) told.seed = provider.seed;
+    told.files = std::move(provider.files);
+  }
+  return request;
+}
+
+}  // namespace client
+
+absl::StatusOr<std::string> RegisterDataset(std::string_view service, const Dataset& dataset,
+                                            RegisterOptions options) {
+  ASSIGN_OR_RETURN(std::unique_ptr<control::DispatcherStub> stub,
+                   control::DispatcherStub::Make(service));
+  ASSIGN_OR_RETURN(control::RegisterDatasetRequest request, client::RegistrationOf(dataset));
+  request.dataset_id = options.dataset_id;
+  request.replace = options.replace;
+  ASSIGN_OR_RETURN(control::RegisterDatasetAnswer answer,
+                   stub->GetOrRegisterDataset(request, {.timeout = options.timeout}));
+  return answer.dataset_id;
+}
+
+absl::StatusOr<Dataset> FromDatasetId(std::string_view dataset_id, DistributeOptions options,
+                                      std::optional<Spec> element_spec) {
+  RETURN_IF_ERROR(client::Check(options));
+  ASSIGN_OR_RETURN(std::unique_ptr<control::DispatcherStub> stub,
+                   control::DispatcherStub::Make(options.service));
+  ASSIGN_OR_RETURN(control::GetDatasetAnswer found,
+                   stub->GetDataset(dataset_id, {.timeout = options.timeout}));
+  absl::StatusOr<Dataset> registered = ParseDataset(found.definition);
+  if (!registered.ok() && !element_spec.has_value()) return registered.status();
+  Spec spec = element_spec.has_value() ? *element_spec : registered->element_spec();
+  if (registered.ok()) {
+    RETURN_IF_ERROR(Annotate(spec.Admits(registered->element_spec()), "dataset '", found.dataset_id,
+                             "' is registered with another element_spec"));
+  }
+  return client::DistributeFromId(found.dataset_id, spec, found.summary.cardinality, options);
+}
+
+}  // namespace penstock

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// A dataset as the dispatcher is told of it.
+#pragma once
+
+#include "absl/status/statusor.h"
+#include "control/protocol/session_messages.h"
+#include "penstock/dataset.h"
+
+namespace penstock::client {
+
+// A number that no other request of any process has.
+control::RequestId NewRequest();
+uint64_t RandomId();  // never 0
+
+// Definition and summary; the split plan is resolved here, where the files are.
+absl::StatusOr<control::RegisterDatasetRequest> RegistrationOf(const Dataset& dataset);
+
+}  // namespace penstock::client

@@ -1,0 +1,305 @@
+// SPDX-License-Identifier: Apache-2.0
+// The session as its user and the dispatcher see it.
+#include "dataplane/client/session.h"
+
+#include <time.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "dataplane/element/frame.h"
+#include "penstock/status.h"
+
+namespace penstock::client {
+namespace {
+
+// Cancellation is a flag that nobody rings for: it is looked at this often.
+constexpr absl::Duration kLookForCancelled = absl::Milliseconds(20);
+// How long a session that ends waits for its goodbye to be answered.
+constexpr absl::Duration kGoodbyeTimeout = absl::Seconds(2);
+
+// A small element keeps a slot many times its size if it came in a frame; and a
+// copy may be written to.
+absl::StatusOr<std::optional<Element>> CopyOut(Element element) {
+  const size_t bytes = element.block().size();
+  if (bytes >= kCopyOutBelow || element.loan().bytes().size() < 4 * bytes) return element;
+  ASSIGN_OR_RETURN(Element copy, element.Copy());
+  return copy;
+}
+
+}  // namespace
+
+absl::Time BootTime() {
+  timespec now;
+  clock_gettime(CLOCK_BOOTTIME, &now);
+  return absl::TimeFromTimespec(now);
+}
+
+Session::Session(SessionOptions options, control::DispatcherStub& stub)
+    : options_(std::move(options)),
+      stub_(stub),
+      merge_(options_.distribute.order),
+      window_(options_.distribute.max_outstanding_requests,
+              options_.distribute.max_outstanding_bytes) {
+  if (options_.state.has_value()) {
+    for (const auto& [partition, taken] : *options_.state) {
+      receivers_.try_emplace(partition, partition, taken);
+    }
+    committed_taken_ = *options_.state;
+  }
+  std::lock_guard lock(mu_);  // events may come before the stream has its name
+  stream_ = stub_.KeepClientSession(this, {.timeout = options_.distribute.timeout});
+  thread_ = std::thread([this] { Run(); });
+}
+
+Session::~Session() {
+  {
+    Lock lock(mu_);
+    if (welcomed_ && MayLeave()) {
+      leaving_ = true;
+      WakeAgent();
+      changed_.wait_for(lock, absl::ToChronoMilliseconds(kGoodbyeTimeout),
+                        [&] { return left_ || over_ || !welcomed_; });
+    }
+    stopping_ = true;
+    WakeAgent();
+  }
+  thread_.join();
+  for (auto& [worker, reader] : readers_) reader->Close();
+  stream_->Stop();
+}
+
+absl::StatusOr<std::optional<Element>> Session::Next() {
+  Lock lock(mu_);
+  while (true) {
+    if (IsCancelled()) return absl::CancelledError("the iterator was stopped");
+    if (!error_.ok()) return error_;
+    if (!merge_.empty() && LeaseHolds()) break;
+    if (merge_.empty() && end_) {
+      if (!std::exchange(end_seen_, true)) WakeAgent();
+      return std::nullopt;
+    }
+    if (!unreachable_.ok()) return std::exchange(unreachable_, absl::OkStatus());
+    changed_.wait_for(lock, absl::ToChronoMilliseconds(kLookForCancelled));
+  }
+  Landed landed = merge_.Pop();
+  ReceiverOf(landed.identity.partition).OnTaken(landed.identity.index);
+  window_.OnTaken(static_cast<int64_t>(landed.bytes));
+  news_ = true;
+  if (report_at_once_) WakeAgent();
+  const ToGrants grants = TakeGrants();
+  lock.unlock();
+  Apply(grants);
+  if (!landed.error.ok()) return landed.error;
+  return CopyOut(std::move(landed.element));
+}
+
+Taken Session::taken() const {
+  std::lock_guard lock(mu_);
+  return TakenLocked();
+}
+
+Taken Session::TakenLocked() const {
+  Taken taken;
+  for (const auto& [partition, receiver] : receivers_) {
+    if (!receiver.taken().empty()) taken.emplace(partition, receiver.taken());
+  }
+  return taken;
+}
+
+bool Session::ended() const {
+  std::lock_guard lock(mu_);
+  return end_seen_;
+}
+
+absl::Status Session::Commit(const control::Commit& commit) {
+  Lock lock(mu_);
+  if (commit.number <= committed_) return absl::OkStatus();  // a later state was kept
+  committing_ = commit;
+  if (welcomed_) stream_->Send(commit);
+  const absl::Time deadline = absl::Now() + options_.distribute.timeout;
+  while (committed_ < commit.number) {
+    if (!error_.ok()) return error_;
+    if (IsCancelled()) return absl::CancelledError("the iterator was stopped");
+    if (left_) return absl::OkStatus();  // all it took is kept
+    if (over_) return absl::FailedPreconditionError("the session is over");
+    if (absl::Now() > deadline) {
+      return absl::DeadlineExceededError(
+          absl::StrCat("the dispatcher at ", stub_.address(), " did not confirm a commit within ",
+                       absl::FormatDuration(options_.distribute.timeout)));
+    }
+    changed_.wait_for(lock, absl::ToChronoMilliseconds(kLookForCancelled));
+  }
+  committing_.reset();
+  for (const control::Commit::OfRepetition& repetition : commit.repetitions) {
+    if (repetition.repetition != options_.repetition) continue;
+    for (const control::PartitionIndices& kept : repetition.kept) {
+      committed_taken_[kept.partition] = kept.indices;
+    }
+  }
+  return absl::OkStatus();
+}
+
+// --- The stream's events -------------------------------------------------------
+
+control::ClientUp Session::Hello() {
+  std::lock_guard lock(mu_);
+  welcomed_ = false;
+  leave_sent_ = false;
+  unanswered_.clear();
+  hello_sent_ = BootTime();
+  control::ClientHello hello{.job = options_.job.job,
+                             .repetition = options_.repetition,
+                             .client = options_.client,
+                             .incarnation = options_.incarnation,
+                             .state = std::nullopt};
+  if (options_.state.has_value()) hello.state = ToMessage(*options_.state);
+  return hello;
+}
+
+void Session::OnMessage(control::ClientDown message) {
+  std::lock_guard lock(mu_);
+  std::visit([this](const auto& its) { Handle(its); }, message);
+  changed_.notify_all();
+}
+
+void Session::Handle(const control::Welcome& welcome) {
+  welcome_ = welcome;
+  welcomed_ = true;
+  renewed_ = hello_sent_;
+  next_heartbeat_ = absl::InfinitePast();
+  for (const control::Fence& placed : welcome.placements) {
+    ReceiverOf(placed.partition).OnWelcome(placed.placement);
+  }
+  for (auto& [partition, receiver] : receivers_) receiver.OnPresented();
+  SendReport();
+  if (committing_.has_value()) stream_->Send(*committing_);
+  WakeAgent();
+}
+
+void Session::Handle(const control::ClientHeartbeatAnswer& answer) {
+  auto sent = unanswered_.find(answer.counter);
+  if (sent == unanswered_.end()) return;
+  renewed_ = std::max(renewed_, sent->second);
+  unanswered_.erase(unanswered_.begin(), std::next(sent));
+}
+
+void Session::Handle(const control::Membership& membership) {
+  std::map<WorkerId, const control::Membership::Worker*> placed;
+  for (const control::Membership::Worker& worker : membership.workers) {
+    for (const control::Membership::Partition& partition : membership.partitions) {
+      if (partition.worker == worker.worker) placed[worker.worker] = &worker;
+    }
+  }
+  for (auto& [id, reader] : readers_) {
+    Reader::Progress& progress = reader->progress();
+    const bool wanted = placed.contains(id);
+    if (progress.wanted && !wanted) progress.unwanted_since = absl::Now();
+    progress.wanted = wanted;
+  }
+  for (const auto& [id, worker] : placed) {
+    ReaderEvents& events = *this;
+    if (!readers_.contains(id)) readers_[id] = std::make_shared<Reader>(*worker, events);
+  }
+  WakeAgent();
+}
+
+void Session::Handle(const control::Fence& fence) {
+  // One step: nothing lands between what is said here and what is refused from here on.
+  protocol::Report report = ReceiverOf(fence.partition).OnFence(fence.placement);
+  stream_->Send(control::FenceAnswer{{.partition = report.partition,
+                                      .placement = report.placement,
+                                      .taken = std::move(report.taken),
+                                      .landed = std::move(report.landed)}});
+}
+
+void Session::Handle(const control::ReportAtOnce&) {
+  report_at_once_ = true;
+  WakeAgent();
+}
+
+void Session::Handle(const control::Committed& committed) {
+  committed_ = std::max(committed_, committed.number);
+}
+
+void Session::Handle(const control::End&) {
+  end_ = true;
+  WakeAgent();
+}
+
+void Session::Handle(const control::Left&) {
+  left_ = true;
+}
+
+void Session::Handle(const control::SessionError& error) {
+  Fail(error.status);
+}
+
+void Session::OnLost(const absl::Status&) {
+  std::lock_guard lock(mu_);
+  welcomed_ = false;
+  changed_.notify_all();
+}
+
+void Session::OnGivenUp(const absl::Status& status) {
+  std::lock_guard lock(mu_);
+  over_ = true;
+  welcomed_ = false;
+  if (!left_ && !end_) {
+    Fail(status.ok() ? absl::UnavailableError(absl::StrCat("the dispatcher at ", stub_.address(),
+                                                           " has ended the session"))
+                     : status);
+  }
+  changed_.notify_all();
+}
+
+// --- With the lock held ----------------------------------------------------------
+
+protocol::Receiver& Session::ReceiverOf(PartitionId partition) {
+  return receivers_.try_emplace(partition, partition).first->second;
+}
+
+void Session::SendReport() {
+  control::Report report;
+  for (auto& [partition, receiver] : receivers_) {
+    if (std::optional<protocol::Report> news = receiver.News()) {
+      report.partitions.push_back({.partition = partition,
+                                   .placement = news->placement,
+                                   .taken = std::move(news->taken),
+                                   .landed = std::move(news->landed)});
+    }
+  }
+  news_ = false;
+  if (!report.partitions.empty()) stream_->Send(std::move(report));
+}
+
+bool Session::MayLeave() const {
+  if (left_ || over_ || !error_.ok() || !welcome_.has_value()) return false;
+  return welcome_->keep == Keep::kTaken || TakenLocked() == committed_taken_;
+}
+
+void Session::SendLeave() {
+  leave_sent_ = true;
+  stream_->Send(control::Leave{ToMessage(TakenLocked())});
+}
+
+bool Session::LeaseHolds() const {
+  return welcome_.has_value() && BootTime() < renewed_ + welcome_->lease;
+}
+
+bool Session::IsCancelled() const {
+  return leaving_ ||
+         (options_.cancelled != nullptr && options_.cancelled->load(std::memory_order_relaxed));
+}
+
+void Session::Fail(const absl::Status& status) {
+  if (error_.ok()) error_ = status;
+  WakeAgent();
+}
+
+void Session::WakeAgent() {
+  agent_.notify_all();
+}
+
+}  // namespace penstock::client

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+// One client's session on one iteration: its stream to the dispatcher, its links
+// to the workers, and what has landed. docs/threads.md, "A client".
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "control/protocol/receiver.h"
+#include "control/rpc/dispatcher_stub.h"
+#include "dataplane/client/merge.h"
+#include "dataplane/client/reader.h"
+#include "dataplane/client/state.h"
+#include "dataplane/client/window.h"
+#include "penstock/distribute.h"
+#include "penstock/element.h"
+#include "penstock/spec.h"
+
+namespace penstock::client {
+
+struct SessionOptions {
+  DistributeOptions distribute;
+  Spec spec;
+  control::JobAnswer job;
+  int64_t repetition = 0;
+  ClientId client;
+  Incarnation incarnation;
+  std::optional<Taken> state;  // what a restored reader had taken
+  // Set from any thread: reading ends, and what was taken is told. May be null.
+  const std::atomic<bool>* cancelled = nullptr;
+};
+
+class Session final : private control::ReconnectingClientEvents, private ReaderEvents {
+ public:
+  // Begins; nothing is waited for. `stub` outlives it.
+  Session(SessionOptions options, control::DispatcherStub& stub);
+  // Says goodbye if it may (Leave) and waits for the answer a little.
+  ~Session();
+
+  int64_t repetition() const { return options_.repetition; }
+
+  // The next element; nullopt at the end and ever after. Waits. An error stands
+  // at its element's place, or says that no worker has been within reach for
+  // options.timeout (Unavailable; the next call waits again); FailedPrecondition
+  // and what the dispatcher refuses with are for good. One thread at a time.
+  absl::StatusOr<std::optional<Element>> Next();
+
+  Taken taken() const;
+  bool ended() const;  // Next() has returned nullopt
+
+  // `commit` is durable at the dispatcher when this returns OK. Cancelled when
+  // the reading is, DeadlineExceeded after options.timeout.
+  absl::Status Commit(const control::Commit& commit);
+
+ private:
+  // Of session.cc; from the stream's thread.
+  control::ClientUp Hello() override;
+  void OnMessage(control::ClientDown message) override;
+  void OnLost(const absl::Status& status) override;
+  void OnGivenUp(const absl::Status& status) override;
+  void Handle(const control::Welcome& welcome);
+  void Handle(const control::ClientHeartbeatAnswer& answer);
+  void Handle(const control::Membership& membership);
+  void Handle(const control::Fence& fence);
+  void Handle(const control::ReportAtOnce&);
+  void Handle(const control::Committed& committed);
+  void Handle(const control::End&);
+  void Handle(const control::Left&);
+  void Handle(const control::SessionError& error);
+
+  // Of session_links.cc; from the links' threads.
+  void OnLinkOpen(WorkerId worker) override;
+  void OnElement(WorkerId worker, Element element) override;
+  void OnElementError(WorkerId worker, const Identity& identity,
+                      const absl::Status& error) override;
+  void OnRecalled(WorkerId worker, int64_t count) override;
+  void OnLinkClosed(WorkerId worker, const absl::Status& reason) override;
+  void Land(Landed landed);
+
+  // The agent's thread: heartbeats, reports, dialling, recalls, leaving.
+  void Run();
+  // The parts of a turn, with the lock held; links are dialled and closed
+  // without it. Each moves `wake` to when it must run again.
+  using Lock = std::unique_lock<std::mutex>;
+  void TendStream(absl::Time now, absl::Time& wake);
+  void TendLinks(Lock& lock, absl::Time now, absl::Time& wake);
+  bool CloseOneLink(Lock& lock, absl::Time now, absl::Time& wake);
+  bool DialOneLink(Lock& lock, absl::Time now, absl::Time& wake);
+  void TendCredits(Lock& lock, absl::Time now, absl::Time& wake);
+  transfer::DialOptions DialOptionsFor() const;
+  void LinkFailed(Reader& reader, const absl::Status& reason);
+  void CheckReach(absl::Time now, absl::Time& wake);
+
+  // With the lock held:
+  protocol::Receiver& ReceiverOf(PartitionId partition);
+  void SendReport();
+  void SendLeave();
+  bool MayLeave() const;
+  bool LeaseHolds() const;
+  bool IsCancelled() const;
+  void Fail(const absl::Status& status);
+  Taken TakenLocked() const;
+  void WakeAgent();
+  Reader* FindReader(WorkerId worker);
+
+  struct ToGrant {
+    std::shared_ptr<Reader> reader;
+    int64_t count;
+  };
+  using ToGrants = absl::InlinedVector<ToGrant, 4>;
+  ToGrants TakeGrants();
+  static void Apply(const ToGrants& grants);  // without the lock
+
+  const SessionOptions options_;
+  control::DispatcherStub& stub_;
+
+  mutable std::mutex mu_;
+  std::condition_variable changed_;  // for Next(), Commit() and the destructor
+  std::condition_variable agent_;
+  // All below guarded by mu_.
+
+  // The stream.
+  bool welcomed_ = false;                    // on the present stream
+  std::optional<control::Welcome> welcome_;  // the latest
+  uint64_t heartbeats_ = 0;
+  std::map<uint64_t, absl::Time> unanswered_;  // when each was sent, by AgentClock
+  absl::Time hello_sent_;
+  absl::Time renewed_;  // the lease
+  absl::Time next_heartbeat_;
+  bool report_at_once_ = false;
+  bool news_ = false;  // something to report since the last report
+  bool end_ = false;   // said by the dispatcher
+  bool end_seen_ = false;
+  bool leaving_ = false;
+  bool leave_sent_ = false;  // on the present stream
+  bool left_ = false;
+  bool over_ = false;   // no stream any more
+  absl::Status error_;  // for good
+  std::optional<control::Commit> committing_;
+  int64_t committed_ = 0;  // number
+  Taken committed_taken_;  // of this repetition
+
+  // The elements.
+  std::map<PartitionId, protocol::Receiver> receivers_;
+  Merge merge_;
+  Window window_;
+  std::map<WorkerId, std::shared_ptr<Reader>> readers_;
+  absl::Status unreachable_;  // to be returned once
+  absl::Time reach_since_;    // out of reach is counted from here at the earliest
+  absl::Time last_recall_;
+
+  bool stopping_ = false;
+  std::unique_ptr<control::ReconnectingClientSession> stream_;  // constant after construction
+  std::thread thread_;
+};
+
+// Time that also passes while the machine sleeps, for leases.
+absl::Time BootTime();
+
+}  // namespace penstock::client

@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: Apache-2.0
+// The session's links, and the thread that tends them and the stream.
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "dataplane/client/session.h"
+#include "penstock/status.h"
+
+namespace penstock::client {
+namespace {
+
+constexpr absl::Duration kFirstBackoff = absl::Milliseconds(20);
+constexpr absl::Duration kMaxBackoff = absl::Seconds(2);
+// A worker between two placements usually gets the next one soon.
+constexpr absl::Duration kKeepUnwanted = absl::Seconds(2);
+constexpr absl::Duration kRecallAfter = absl::Milliseconds(2);
+constexpr absl::Duration kLongestSleep = absl::Milliseconds(50);
+
+}  // namespace
+
+// --- The links' events -----------------------------------------------------------
+
+void Session::OnLinkOpen(WorkerId worker) {
+  std::lock_guard lock(mu_);
+  Reader* reader = FindReader(worker);
+  if (reader == nullptr) return;
+  reader->progress().opened = true;
+  WakeAgent();
+}
+
+void Session::OnElement(WorkerId worker, Element element) {
+  Landed landed{.identity = element.identity(), .from = worker, .bytes = element.block().size()};
+  landed.element = std::move(element);
+  Land(std::move(landed));
+}
+
+void Session::OnElementError(WorkerId worker, const Identity& identity, const absl::Status& error) {
+  Land({.identity = identity, .error = error, .from = worker});
+}
+
+void Session::Land(Landed landed) {
+  std::lock_guard lock(mu_);
+  const Identity& identity = landed.identity;
+  const bool ours = welcome_.has_value() && identity.iteration == welcome_->iteration &&
+                    identity.partition && identity.index >= 0;
+  if (!ours || ReceiverOf(identity.partition).OnElement(identity.placement, identity.index) !=
+                   protocol::Landing::kAccepted) {
+    window_.OnDropped(landed.from);
+    return WakeAgent();  // its credit is free
+  }
+  window_.OnLanded(landed.from, static_cast<int64_t>(landed.bytes));
+  news_ = true;
+  if (report_at_once_) WakeAgent();
+  const bool waited_for = merge_.empty();
+  merge_.Push(std::move(landed));
+  if (waited_for) changed_.notify_all();
+}
+
+void Session::OnRecalled(WorkerId worker, int64_t count) {
+  std::lock_guard lock(mu_);
+  window_.OnRecalled(worker, count);
+  WakeAgent();
+}
+
+void Session::OnLinkClosed(WorkerId worker, const absl::Status& reason) {
+  std::lock_guard lock(mu_);
+  if (Reader* reader = FindReader(worker)) LinkFailed(*reader, reason);
+}
+
+// --- The agent -------------------------------------------------------------------
+
+void Session::Run() {
+  Lock lock(mu_);
+  while (!stopping_) {
+    const absl::Time now = absl::Now();
+    absl::Time wake = now + kLongestSleep;
+    if (IsCancelled() && MayLeave()) leaving_ = true;
+    TendStream(now, wake);
+    TendLinks(lock, now, wake);
+    TendCredits(lock, now, wake);
+    CheckReach(now, wake);
+    if (stopping_) break;
+    agent_.wait_for(
+        lock, absl::ToChronoMicroseconds(std::max(wake - absl::Now(), absl::Microseconds(100))));
+  }
+}
+
+void Session::TendStream(absl::Time now, absl::Time& wake) {
+  if (!welcomed_) return;
+  if (now >= next_heartbeat_) {
+    unanswered_[++heartbeats_] = BootTime();
+    stream_->Send(control::ClientHeartbeat{heartbeats_});
+    next_heartbeat_ = now + welcome_->heartbeat_interval;
+    if (news_) SendReport();
+  }
+  if (news_ && (report_at_once_ || end_)) SendReport();
+  const bool over = end_seen_ && merge_.empty();
+  if ((leaving_ || over) && !leave_sent_ && MayLeave()) SendLeave();
+  wake = std::min(wake, next_heartbeat_);
+}
+
+void Session::TendLinks(Lock& lock, absl::Time now, absl::Time& wake) {
+  while (!stopping_ && CloseOneLink(lock, now, wake)) {
+  }
+  while (!stopping_ && DialOneLink(lock, now, wake)) {
+  }
+}
+
+bool Session::CloseOneLink(Lock& lock, absl::Time now, absl::Time& wake) {
+  const bool none_wanted = end_ || leaving_ || !error_.ok();
+  for (auto& [worker, reader] : readers_) {
+    Reader::Progress& progress = reader->progress();
+    const bool late = !progress.wanted && now >= progress.unwanted_since + kKeepUnwanted;
+    if (!progress.wanted && !late) {
+      wake = std::min(wake, progress.unwanted_since + kKeepUnwanted);
+    }
+    if (progress.phase == Reader::Phase::kDown) continue;
+    if (progress.phase != Reader::Phase::kBroken && !none_wanted && !late) continue;
+    std::shared_ptr<Reader> closing = reader;
+    lock.unlock();
+    closing->Close();  // what lands until then counts
+    lock.lock();
+    window_.RemoveLink(closing->worker().worker);
+    progress.phase = Reader::Phase::kDown;
+    progress.dialled = progress.opened = false;
+    return true;
+  }
+  return false;
+}
+
+bool Session::DialOneLink(Lock& lock, absl::Time now, absl::Time& wake) {
+  if (!welcome_.has_value() || end_ || leaving_ || !error_.ok()) return false;
+  for (auto& [worker, reader] : readers_) {
+    Reader::Progress& progress = reader->progress();
+    if (!progress.wanted || progress.phase != Reader::Phase::kDown) continue;
+    if (now < progress.retry_at) {
+      wake = std::min(wake, progress.retry_at);
+      continue;
+    }
+    std::shared_ptr<Reader> dialling = reader;
+    progress.phase = Reader::Phase::kDialling;
+    if (progress.down_since == absl::InfiniteFuture()) progress.down_since = now;
+    transfer::DialOptions dial = DialOptionsFor();
+    lock.unlock();
+    absl::Status begun = dialling->Dial(options_.distribute, std::move(dial));
+    lock.lock();
+    progress.dialled = begun.ok();
+    if (!begun.ok()) {
+      LinkFailed(*dialling, begun);
+      Fail(begun);  // no later attempt can do better
+    }
+    return true;
+  }
+  return false;
+}
+
+transfer::DialOptions Session::DialOptionsFor() const {
+  transfer::DialOptions dial;
+  dial.hello.token = welcome_->token;
+  dial.hello.client = options_.client;
+  dial.hello.incarnation = options_.incarnation;
+  dial.hello.iteration = welcome_->iteration;
+  for (const auto& [partition, receiver] : receivers_) {
+    dial.hello.holdings.push_back({partition, receiver.lowest(), receiver.Has()});
+  }
+  dial.spec = options_.spec;
+  dial.timeout = std::min(options_.distribute.timeout, absl::Seconds(10));
+  return dial;
+}
+
+void Session::LinkFailed(Reader& reader, const absl::Status& reason) {
+  Reader::Progress& progress = reader.progress();
+  if (progress.opened) progress.backoff = absl::ZeroDuration();
+  progress.backoff = std::clamp(progress.backoff * 2, kFirstBackoff, kMaxBackoff);
+  progress.retry_at = absl::Now() + progress.backoff;
+  if (progress.down_since == absl::InfiniteFuture()) progress.down_since = absl::Now();
+  progress.reason = reason;
+  progress.phase = Reader::Phase::kBroken;
+  WakeAgent();
+}
+
+void Session::TendCredits(Lock& lock, absl::Time now, absl::Time& wake) {
+  for (auto& [worker, reader] : readers_) {
+    Reader::Progress& progress = reader->progress();
+    if (progress.phase != Reader::Phase::kDialling || !progress.dialled || !progress.opened) {
+      continue;
+    }
+    progress.phase = Reader::Phase::kOpen;
+    progress.down_since = absl::InfiniteFuture();
+    window_.AddLink(worker);
+  }
+  if (ToGrants grants = TakeGrants(); !grants.empty()) {
+    lock.unlock();
+    Apply(grants);
+    lock.lock();
+  }
+  if (!window_.Starving()) return;
+  wake = std::min(wake, now + kRecallAfter);
+  if (now < last_recall_ + kRecallAfter) return;
+  last_recall_ = now;
+  std::vector<std::shared_ptr<Reader>> idle;
+  for (WorkerId worker : window_.TakeRecalls()) {
+    if (auto reader = readers_.find(worker); reader != readers_.end()) {
+      idle.push_back(reader->second);
+    }
+  }
+  lock.unlock();
+  for (const std::shared_ptr<Reader>& reader : idle) reader->Recall();
+  lock.lock();
+}
+
+void Session::CheckReach(absl::Time now, absl::Time& wake) {
+  if (end_ || !merge_.empty()) return;
+  for (auto& [worker, reader] : readers_) {
+    Reader::Progress& progress = reader->progress();
+    if (!progress.wanted || progress.down_since == absl::InfiniteFuture()) continue;
+    const absl::Time limit = progress.down_since + options_.distribute.timeout;
+    if (now < limit) {
+      wake = std::min(wake, limit);
+      continue;
+    }
+    progress.down_since = now;  // the next call waits as long again
+    unreachable_ = absl::UnavailableError(absl::StrCat(
+        "worker ", reader->worker().address, " was out of reach for ",
+        absl::FormatDuration(options_.distribute.timeout), ": ", progress.reason.message()));
+    changed_.notify_all();
+  }
+}
+
+// --- Credits -----------------------------------------------------------------------
+
+Reader* Session::FindReader(WorkerId worker) {
+  auto reader = readers_.find(worker);
+  return reader == readers_.end() ? nullptr : reader->second.get();
+}
+
+Session::ToGrants Session::TakeGrants() {
+  ToGrants grants;
+  for (const Window::Grant& grant : window_.TakeGrants()) {
+    if (auto reader = readers_.find(grant.worker); reader != readers_.end()) {
+      grants.push_back({reader->second, grant.count});
+    }
+  }
+  return grants;
+}
+
+void Session::Apply(const ToGrants& grants) {
+  for (const ToGrant& grant : grants) grant.reader->Grant(grant.count);
+}
+
+}  // namespace penstock::client

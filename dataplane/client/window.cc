@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dataplane/client/window.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "penstock/check.h"
+
+namespace penstock::client {
+namespace {
+
+constexpr int64_t kAutoBytes = 8 << 20;
+constexpr int64_t kAutoFewest = 16;
+constexpr int64_t kAutoMost = 16'384;
+
+}  // namespace
+
+void Window::AddLink(WorkerId worker) {
+  links_.try_emplace(worker);
+}
+
+void Window::RemoveLink(WorkerId worker) {
+  auto link = links_.find(worker);
+  if (link == links_.end()) return;
+  asked_ -= link->second.asked;
+  links_.erase(link);
+}
+
+void Window::OnLanded(WorkerId worker, int64_t bytes) {
+  OnDropped(worker);
+  ++held_;
+  held_bytes_ += bytes;
+  mean_bytes_ = mean_bytes_ == 0 ? bytes : mean_bytes_ + (bytes - mean_bytes_) / 16;
+}
+
+void Window::OnDropped(WorkerId worker) {
+  auto link = links_.find(worker);
+  if (link == links_.end() || link->second.asked == 0) return;  // sent by no leave of ours
+  --link->second.asked;
+  ++link->second.landed_since_recall;
+  --asked_;
+}
+
+void Window::OnRecalled(WorkerId worker, int64_t count) {
+  auto link = links_.find(worker);
+  if (link == links_.end()) return;
+  count = std::min(count, link->second.asked);
+  link->second.recalling = false;
+  link->second.asked -= count;
+  asked_ -= count;
+}
+
+void Window::OnTaken(int64_t bytes) {
+  PENSTOCK_CHECK(held_ > 0);
+  --held_;
+  held_bytes_ -= bytes;
+}
+
+int64_t Window::limit() const {
+  const int64_t mean = std::max<int64_t>(mean_bytes_, 1);
+  int64_t most = max_elements_;
+  if (most == 0) {
+    most = mean_bytes_ == 0 ? kAutoFewest : std::clamp(kAutoBytes / mean, kAutoFewest, kAutoMost);
+  }
+  return std::max<int64_t>(1, std::min(most, max_bytes_ / mean));
+}
+
+int64_t Window::Free() const {
+  const int64_t used = asked_ + held_;
+  if (used == 0) return limit();
+  // Held elements count by their true size, those asked for by the mean.
+  const int64_t mean = std::max<int64_t>(mean_bytes_, 1);
+  const int64_t by_bytes = (max_bytes_ - held_bytes_) / mean - asked_;
+  return std::max<int64_t>(0, std::min(limit() - used, by_bytes));
+}
+
+Window::Grants Window::TakeGrants() {
+  Grants grants;
+  int64_t free = Free();
+  const int64_t links = static_cast<int64_t>(links_.size());
+  if (free == 0 || links == 0) return grants;
+  const int64_t share = std::max<int64_t>(1, limit() / links);
+  while (free > 0) {
+    // The one that has the least and has waited longest.
+    auto next = std::min_element(links_.begin(), links_.end(), [](const auto& a, const auto& b) {
+      return std::pair(a.second.asked, a.second.last_grant) <
+             std::pair(b.second.asked, b.second.last_grant);
+    });
+    Link& link = next->second;
+    const int64_t count = std::min(share - link.asked, free);
+    if (count <= 0) break;
+    const bool in_a_hurry = link.asked == 0 && held_ < limit() / 4;
+    if (count < share / 4 && !in_a_hurry) break;
+    link.asked += count;
+    link.last_grant = ++grants_;
+    asked_ += count;
+    free -= count;
+    grants.push_back({next->first, count});
+  }
+  return grants;
+}
+
+bool Window::Starving() const {
+  if (asked_ == 0 || Free() > 0) return false;
+  return std::any_of(links_.begin(), links_.end(),
+                     [](const auto& link) { return link.second.asked == 0; });
+}
+
+absl::InlinedVector<WorkerId, 4> Window::TakeRecalls() {
+  absl::InlinedVector<WorkerId, 4> idle;
+  const bool starving = Starving();
+  for (auto& [worker, link] : links_) {
+    if (starving && link.asked > 0 && link.landed_since_recall == 0 && !link.recalling) {
+      link.recalling = true;
+      idle.push_back(worker);
+    }
+    link.landed_since_recall = 0;
+  }
+  return idle;
+}
+
+}  // namespace penstock::client

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// How many elements a client asks its workers for, and which of them.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <vector>
+
+#include "absl/container/inlined_vector.h"
+#include "penstock/ids.h"
+
+namespace penstock::client {
+
+// Counts what was asked for and what is held, so that together they stay within
+// a number and a sum of bytes, and divides what is free between the workers: no
+// one of them gets more than its share, and one that has nothing to send gives
+// back what another could use. Not thread-safe.
+class Window {
+ public:
+  // `max_elements` 0: as many as make 8 MiB, from 16 to 16,384. A window that
+  // is smaller than one element lets one through.
+  Window(int64_t max_elements, int64_t max_bytes)
+      : max_elements_(max_elements), max_bytes_(max_bytes) {}
+
+  void AddLink(WorkerId worker);
+  // What it had been asked for is free again.
+  void RemoveLink(WorkerId worker);
+
+  void OnLanded(WorkerId worker, int64_t bytes);    // asked for → held
+  void OnDropped(WorkerId worker);                  // asked for → free
+  void OnRecalled(WorkerId worker, int64_t count);  // asked for → free
+  void OnTaken(int64_t bytes);                      // held → free
+
+  struct Grant {
+    WorkerId worker;
+    int64_t count;
+  };
+  using Grants = absl::InlinedVector<Grant, 4>;
+  // What is to be asked for now; counts as asked for. In portions, unless a
+  // worker has nothing left to send against.
+  Grants TakeGrants();
+
+  // True if a worker waits for credits that others have and may not need.
+  bool Starving() const;
+  // Those who have sent nothing since the last call and should give back what
+  // they have; empty unless Starving().
+  absl::InlinedVector<WorkerId, 4> TakeRecalls();
+
+  int64_t limit() const;  // of elements, at present
+  int64_t asked() const { return asked_; }
+  int64_t held() const { return held_; }
+
+ private:
+  struct Link {
+    int64_t asked = 0;
+    int64_t landed_since_recall = 0;
+    int64_t last_grant = 0;  // of all grants, by number
+    bool recalling = false;
+  };
+
+  int64_t Free() const;
+
+  const int64_t max_elements_;
+  const int64_t max_bytes_;
+  int64_t mean_bytes_ = 0;  // of an element, lately
+  int64_t asked_ = 0;
+  int64_t held_ = 0;
+  int64_t held_bytes_ = 0;
+  int64_t grants_ = 0;
+  std::map<WorkerId, Link> links_;
+};
+
+}  // namespace penstock::client
