@@ -74,18 +74,18 @@ std::optional<Found> LaterGroup(std::string_view log, size_t offset, uint64_t ex
 
 absl::Status Damaged(const std::string& name, uint64_t sequence, size_t offset,
                      const std::string& why) {
-  return absl::DataLossError(absl::StrCat("journal ", name, ": record ", sequence, " at offset ",
-                                          offset, " is damaged (", why,
-                                          "); restore the directory from a copy; `penstock journal verify` "
-                                          "shows the damage"));
+  return absl::DataLossError(absl::StrCat(
+      "journal ", name, ": record ", sequence, " at offset ", offset, " is damaged (", why,
+      "); restore the directory from a copy; `penstock journal verify` "
+      "shows the damage"));
 }
 
 }  // namespace
 
-std::string LogHeader() {
+std::string LogHeader(uint32_t version) {
   FileHeader header;
   std::memcpy(header.magic, kLogMagic, sizeof kLogMagic);
-  header.version = kLogVersion;
+  header.version = version;
   header.checksum = Checksum(&header, offsetof(FileHeader, checksum));
   return std::string(reinterpret_cast<const char*>(&header), sizeof header);
 }

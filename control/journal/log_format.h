@@ -18,7 +18,7 @@ inline constexpr size_t kLogHeaderBytes = 16;     // magic, version, checksum
 inline constexpr size_t kRecordHeaderBytes = 32;  // see AppendRecord
 
 // The first bytes of every log file.
-std::string LogHeader();
+std::string LogHeader(uint32_t version = kLogVersion);
 
 // Appends one record to `log`. `group`: the first sequence of those written and
 // synced together with it.

@@ -81,11 +81,11 @@ absl::StatusOr<SnapshotDb> SnapshotDb::Open(const std::string& path) {
         absl::StrCat("journal ", path, " has version ", version, ", this release reads up to ",
                      kJournalVersion, "; start the newer release that wrote it"));
   }
+  if (version == kJournalVersion) return db;
   static_assert(kJournalVersion == 1, "the number below");
   RETURN_IF_ERROR(
       db.Run("BEGIN EXCLUSIVE;"
-             "CREATE TABLE IF NOT EXISTS snapshot (sequence INTEGER PRIMARY KEY, checksum INTEGER "
-             "NOT NULL,"
+             "CREATE TABLE snapshot (sequence INTEGER PRIMARY KEY, checksum INTEGER NOT NULL,"
              " bytes BLOB NOT NULL);"
              "PRAGMA user_version = 1;"
              "COMMIT;"));

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is written is read again: each change, and the state they make.
+#include "control/journal/changes_proto.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace penstock::control {
+namespace {
+
+namespace p = ::penstock::protocol;
+
+// One change of each kind, in an order in which they fit.
+std::vector<Change> OneOfEach() {
+  auto dataset = std::make_shared<const DatasetRecord>(
+      DatasetRecord{"1000",
+                    "definition",
+                    {.fingerprint = 5,
+                     .spec_text = "spec",
+                     .cardinality = kInfinite,
+                     .nodes = {{"Range#0", 5}},
+                     .plan = {{.node = "Range#0", .count = 9, .seed = 3, .files = {"a", "b"}}}}});
+  auto other = std::make_shared<const DatasetRecord>(DatasetRecord{"other", "x", {}});
+  const JobRecord job{.id = JobId(1),
+                      .name = "job",
+                      .run_id = "run",
+                      .dataset = dataset,
+                      .mode = ShardingPolicy::kDynamic,
+                      .keep = Keep::kCommitted,
+                      .seed = 99,
+                      .token = "token"};
+  JobRecord second = job;
+  second.id = JobId(2);
+  second.name = "second";
+  second.anonymous = true;
+  second.dataset = other;
+  const IterationId it(1);
+  const PartitionId one(1);
+  const ClientId client(7);
+  const WorkerRecord worker{.id = WorkerId(3),
+                            .address = "host:1",
+                            .offers = {{"grpc", "host:2", "c"}},
+                            .tags = {"tag"},
+                            .permits = 2};
+  auto altered = [&](p::IterationChange change) { return IterationAltered{it, std::move(change)}; };
+  IndexSet some = IndexSet::Of(0, 5);
+  some.Add(9);
+  return {TermRaised{Term(4)},
+          DatasetRegistered{dataset},
+          DatasetRegistered{other},
+          JobCreated{job},
+          JobCreated{second},
+          DatasetUnregistered{"other"},
+          JobCancelled{JobId(2)},
+          WorkerRegistered{worker},
+          IterationCreated{it, JobId(1), 0},
+          IterationCreated{IterationId(2), JobId(2), 3},
+          IterationFailed{IterationId(2), absl::NotFoundError("file")},
+          altered(p::PartitionOpened{one}),
+          altered(p::ReaderJoined{client, Incarnation(8)}),
+          altered(p::ReaderJoined{ClientId(6), Incarnation(1)}),
+          altered(p::PartitionAssigned{one, Placement(1), worker.id}),
+          SplitsGiven{{it, one}, {0, 0, 0, {3, 1, 2}, false}},
+          SplitsGiven{{it, one}, {0, 0, 3, {}, true}},
+          altered(p::BookmarkKept{one, {4, "position"}}),
+          BookmarkMarked{{it, one}, {4, {{0, 0, 2}}}},
+          altered(p::ReaderKept{client, one, some}),
+          altered(p::BookmarksRetired{one, 4}),
+          altered(p::PlacementRaised{one, Placement(2)}),
+          altered(p::ReaderReplaced{client, Incarnation(9), {some}}),
+          altered(p::ReaderGone{ClientId(6), p::Standing::kDead}),
+          altered(p::PartitionAssigned{one, Placement(2), worker.id}),
+          altered(p::IterationClosed{{10}}),
+          altered(p::ReaderEnded{client, {IndexSet::Of(0, 10)}}),
+          altered(p::IterationReopened{}),
+          altered(p::PlacementRaised{one, Placement(3)}),
+          altered(p::PartitionAssigned{one, Placement(3), worker.id}),
+          altered(p::IterationClosed{{10}}),
+          altered(p::IterationFinished{}),
+          WorkerDraining{worker.id},
+          Answered{{{Incarnation(1), 1}, RegisterDatasetAnswer{"1000", true}}},
+          Answered{{{Incarnation(1), 2}, JobAnswer{JobId(1), "job", "token", "1000", 99, false}}}};
+}
+
+TEST(Changes, EachIsReadAsItWasWritten) {
+  State written;
+  State read;
+  for (const Change& change : OneOfEach()) {
+    ASSERT_TRUE(Fits(written, change).ok()) << Fits(written, change) << change.index();
+    written.Apply(change);
+    const std::string record = EncodeChanges({change}, written);
+    absl::Status applied = ApplyRecord(record, read);
+    ASSERT_TRUE(applied.ok()) << applied << " " << DescribeRecord(record);
+    EXPECT_EQ(EncodeState(read), EncodeState(written)) << DescribeRecord(record);
+  }
+  EXPECT_EQ(read.iterations, written.iterations);
+  EXPECT_EQ(read.workers, written.workers);
+  EXPECT_EQ(read.answers, written.answers);
+}
+
+TEST(Changes, ASnapshotIsTheStateItWasTakenOf) {
+  State state;
+  for (const Change& change : OneOfEach()) {
+    state.Apply(change);
+    absl::StatusOr<State> decoded = DecodeState(EncodeState(state));
+    ASSERT_TRUE(decoded.ok()) << decoded.status();
+    EXPECT_EQ(EncodeState(*decoded), EncodeState(state));
+    EXPECT_EQ(decoded->iterations, state.iterations);
+    EXPECT_EQ(decoded->repetitions, state.repetitions);
+    EXPECT_EQ(decoded->job_names, state.job_names);
+  }
+}
+
+// A job goes on with the definition it was made for.
+TEST(Changes, AJobKeepsADefinitionThatWasReplaced) {
+  State state;
+  auto first =
+      std::make_shared<const DatasetRecord>(DatasetRecord{"id", "first", {.fingerprint = 1}});
+  auto second =
+      std::make_shared<const DatasetRecord>(DatasetRecord{"id", "second", {.fingerprint = 2}});
+  state.Apply(DatasetRegistered{first});
+  state.Apply(JobCreated{{.id = JobId(1), .name = "job", .dataset = first}});
+  state.Apply(DatasetRegistered{second});
+  absl::StatusOr<State> decoded = DecodeState(EncodeState(state));
+  ASSERT_TRUE(decoded.ok()) << decoded.status();
+  EXPECT_EQ(decoded->FindJob(JobId(1))->dataset->definition, "first");
+  EXPECT_EQ(decoded->FindDataset("id")->definition, "second");
+}
+
+TEST(Changes, WhatDoesNotFitIsDataLoss) {
+  State state;
+  const std::string record = EncodeChanges({JobCancelled{JobId(5)}}, state);
+  EXPECT_EQ(ApplyRecord(record, state).code(), absl::StatusCode::kDataLoss);
+  EXPECT_EQ(ApplyRecord("\xff\xff garbage", state).code(), absl::StatusCode::kDataLoss);
+}
+
+TEST(Changes, DescriptionsAreForPeople) {
+  EXPECT_THAT(DescribeRecord(EncodeChanges({TermRaised{Term(4)}}, State())),
+              ::testing::HasSubstr("term_raised: 4"));
+}
+
+}  // namespace
+}  // namespace penstock::control

@@ -1,0 +1,292 @@
+// SPDX-License-Identifier: Apache-2.0
+// One suite for all journals, then what only the one on disk promises.
+#include "control/journal/journal.h"
+
+#include <sys/resource.h>
+
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <mutex>
+
+#include "absl/strings/str_cat.h"
+#include "control/journal/log_format.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace penstock::control {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+
+std::string NewFolder() {
+  const auto* test = ::testing::UnitTest::GetInstance()->current_test_info();
+  std::string name = absl::StrCat(test->test_suite_name(), test->name());
+  std::replace(name.begin(), name.end(), '/', '_');
+  const std::string folder = ::testing::TempDir() + "/journal_" + name;
+  fs::remove_all(folder);
+  return folder;
+}
+
+std::string ReadFile(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+void WriteFile(const std::string& path, const std::string& bytes) {
+  std::ofstream(path, std::ios::binary | std::ios::trunc) << bytes;
+}
+
+// Appends records 'record 1' … one by one, each durable before the next.
+void Fill(Journal& journal, uint64_t first, uint64_t last) {
+  for (uint64_t i = first; i <= last; ++i) {
+    journal.Append(i, absl::StrCat("record ", i));
+    ASSERT_TRUE(journal.WaitDurable(i).ok());
+  }
+}
+
+// --- All journals ------------------------------------------------------------------
+
+class AnyJournal : public ::testing::TestWithParam<bool> {
+ protected:
+  std::unique_ptr<Journal> Open() {
+    if (!GetParam()) return OpenMemoryJournal();
+    auto journal = OpenSqliteJournal(folder_);
+    EXPECT_TRUE(journal.ok()) << journal.status();
+    return *std::move(journal);
+  }
+  const std::string folder_ = NewFolder();
+};
+
+TEST_P(AnyJournal, SaysInOrderWhatIsDurable) {
+  auto journal = Open();
+  std::mutex mu;
+  std::vector<uint64_t> said;
+  EXPECT_TRUE(journal->TakeRecovered().records.empty());
+  journal->Start([&](absl::StatusOr<uint64_t> sequence) {
+    std::lock_guard lock(mu);
+    said.push_back(*sequence);
+  });
+  for (uint64_t i = 1; i <= 100; ++i) journal->Append(i, "record");
+  ASSERT_TRUE(journal->WaitDurable(100).ok());
+  journal.reset();
+  EXPECT_TRUE(std::is_sorted(said.begin(), said.end()));
+  EXPECT_EQ(said.back(), 100u);
+}
+
+TEST_P(AnyJournal, TakesASnapshotWithoutLosingWhatFollows) {
+  auto journal = Open();
+  journal->Start([](absl::StatusOr<uint64_t>) {});
+  Fill(*journal, 1, 3);
+  journal->Snapshot(3, "all three");
+  Fill(*journal, 4, 5);
+  EXPECT_TRUE(journal->status().ok());
+}
+
+INSTANTIATE_TEST_SUITE_P(Journals, AnyJournal, ::testing::Bool(),
+                         [](const auto& info) { return info.param ? "Sqlite" : "Memory"; });
+
+// --- On disk -----------------------------------------------------------------------
+
+class SqliteJournalTest : public ::testing::Test {
+ protected:
+  // Opens, appends records first … last, closes.
+  void Write(uint64_t first, uint64_t last) {
+    auto journal = OpenSqliteJournal(folder_);
+    ASSERT_TRUE(journal.ok()) << journal.status();
+    (*journal)->Start([](absl::StatusOr<uint64_t>) {});
+    Fill(**journal, first, last);
+  }
+  Recovered Reopen() {
+    auto journal = OpenSqliteJournal(folder_);
+    EXPECT_TRUE(journal.ok()) << journal.status();
+    return journal.ok() ? (*journal)->TakeRecovered() : Recovered();
+  }
+  std::string Log(uint64_t first = 1) const {
+    std::string number = absl::StrCat(first);
+    return absl::StrCat(folder_, "/changes-", std::string(20 - number.size(), '0'), number, ".log");
+  }
+  const std::string folder_ = NewFolder();
+};
+
+TEST_F(SqliteJournalTest, KeepsWhatWasDurable) {
+  Write(1, 5);
+  Recovered recovered = Reopen();
+  ASSERT_EQ(recovered.records.size(), 5u);
+  EXPECT_EQ(recovered.records[4].sequence, 5u);
+  EXPECT_EQ(recovered.records[4].bytes, "record 5");
+  EXPECT_EQ(recovered.cut, "");
+}
+
+TEST_F(SqliteJournalTest, GoesOnBehindASnapshot) {
+  {
+    auto journal = OpenSqliteJournal(folder_);
+    ASSERT_TRUE(journal.ok());
+    (*journal)->Start([](absl::StatusOr<uint64_t>) {});
+    Fill(**journal, 1, 3);
+    (*journal)->Snapshot(3, "all three");
+    Fill(**journal, 4, 5);
+  }
+  EXPECT_FALSE(fs::exists(Log(1)));
+  Recovered recovered = Reopen();
+  EXPECT_EQ(recovered.snapshot, "all three");
+  EXPECT_EQ(recovered.snapshot_sequence, 3u);
+  ASSERT_EQ(recovered.records.size(), 2u);
+  EXPECT_EQ(recovered.records[0].sequence, 4u);
+  Write(6, 6);
+  EXPECT_EQ(Reopen().last_sequence(), 6u);
+}
+
+// Killed between the snapshot and the removal of what it stands for.
+TEST_F(SqliteJournalTest, SkipsRecordsThatTheSnapshotContains) {
+  Write(1, 3);
+  const std::string old = ReadFile(Log(1));
+  {
+    auto journal = OpenSqliteJournal(folder_);
+    ASSERT_TRUE(journal.ok());
+    (*journal)->Start([](absl::StatusOr<uint64_t>) {});
+    (*journal)->Snapshot(3, "all three");
+    Fill(**journal, 4, 4);
+  }
+  WriteFile(Log(1), old);
+  Recovered recovered = Reopen();
+  EXPECT_EQ(recovered.snapshot_sequence, 3u);
+  ASSERT_EQ(recovered.records.size(), 1u);
+  EXPECT_EQ(recovered.records[0].sequence, 4u);
+}
+
+TEST_F(SqliteJournalTest, CutAtAnyByteOfItsLastThreeRecordsKeepsTheRestAndSaysSo) {
+  Write(1, 6);
+  const std::string whole = ReadFile(Log());
+  const size_t record = kRecordHeaderBytes + std::string("record 1").size();
+  ASSERT_EQ(whole.size(), kLogHeaderBytes + 6 * record);
+  for (size_t size = kLogHeaderBytes + 3 * record; size < whole.size(); ++size) {
+    WriteFile(Log(), whole.substr(0, size));
+    Recovered recovered = Reopen();
+    const size_t kept = (size - kLogHeaderBytes) / record;
+    ASSERT_EQ(recovered.records.size(), kept) << "cut at " << size;
+    const bool torn = (size - kLogHeaderBytes) % record != 0;
+    EXPECT_EQ(recovered.cut.empty(), !torn) << "cut at " << size;
+    if (torn) {
+      EXPECT_THAT(recovered.cut, HasSubstr(absl::StrCat("record ", kept + 1)));
+      // What was cut is gone, and appending goes on there.
+      EXPECT_EQ(ReadFile(Log()).size(), kLogHeaderBytes + kept * record);
+    }
+  }
+  Write(6, 7);
+  EXPECT_EQ(Reopen().last_sequence(), 7u);
+}
+
+TEST_F(SqliteJournalTest, AnyFlippedBitInTheMiddleIsDataLossNamingTheRecord) {
+  Write(1, 6);
+  const std::string whole = ReadFile(Log());
+  const size_t record = kRecordHeaderBytes + std::string("record 1").size();
+  const size_t begin = kLogHeaderBytes + 2 * record;  // of record 3
+  for (size_t bit = 8 * begin; bit < 8 * (begin + record); ++bit) {
+    std::string flipped = whole;
+    flipped[bit / 8] = static_cast<char>(flipped[bit / 8] ^ (1 << (bit % 8)));
+    absl::Status status = ParseLog(flipped, 1, /*last_file=*/true, Log()).status();
+    if (bit % 61 == 0) {  // the same through the whole journal, which syncs and takes its time
+      WriteFile(Log(), flipped);
+      status = OpenSqliteJournal(folder_).status();
+    }
+    ASSERT_EQ(status.code(), absl::StatusCode::kDataLoss) << "bit " << bit;
+    ASSERT_THAT(status.message(), HasSubstr("record 3")) << "bit " << bit;
+    ASSERT_THAT(status.message(), HasSubstr(Log())) << "bit " << bit;
+  }
+}
+
+TEST_F(SqliteJournalTest, RecordsOfOneGroupThatReachedTheDiskOutOfOrderAreATornEnd) {
+  std::string log = LogHeader();
+  AppendRecord(1, 1, "durable", log);
+  const size_t second = log.size();
+  AppendRecord(2, 2, "written with the next", log);
+  AppendRecord(3, 2, "written with the one before", log);
+  log[second] = 0;
+  absl::StatusOr<ParsedLog> parsed = ParseLog(log, 1, /*last_file=*/true, "log");
+  ASSERT_TRUE(parsed.ok()) << parsed.status();
+  EXPECT_EQ(parsed->records.size(), 1u);
+  EXPECT_EQ(parsed->valid_bytes, second);
+  EXPECT_THAT(parsed->cut, HasSubstr("record 2"));
+}
+
+TEST_F(SqliteJournalTest, ADamagedSnapshotIsDataLoss) {
+  {
+    auto journal = OpenSqliteJournal(folder_);
+    ASSERT_TRUE(journal.ok());
+    (*journal)->Start([](absl::StatusOr<uint64_t>) {});
+    Fill(**journal, 1, 1);
+    (*journal)->Snapshot(1, "a snapshot with a text that is easily found");
+  }
+  std::string db = ReadFile(folder_ + "/journal.db");
+  const size_t at = db.find("easily found");
+  ASSERT_NE(at, std::string::npos);
+  db[at] ^= 1;
+  WriteFile(folder_ + "/journal.db", db);
+  absl::Status status = OpenSqliteJournal(folder_).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss);
+  EXPECT_THAT(status.message(), HasSubstr("snapshot of record 1"));
+}
+
+TEST_F(SqliteJournalTest, AMissingLogIsDataLossNamingItsRecords) {
+  Write(1, 3);
+  fs::rename(Log(1), Log(3));
+  absl::Status status = OpenSqliteJournal(folder_).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss);
+  EXPECT_THAT(status.message(), HasSubstr("records 1 to 2"));
+}
+
+TEST_F(SqliteJournalTest, HasOneHolder) {
+  auto first = OpenSqliteJournal(folder_);
+  ASSERT_TRUE(first.ok());
+  absl::Status second = OpenSqliteJournal(folder_).status();
+  EXPECT_EQ(second.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(second.message(), HasSubstr(folder_));
+  first->reset();
+  EXPECT_TRUE(OpenSqliteJournal(folder_).ok());
+}
+
+TEST_F(SqliteJournalTest, OfANewerReleaseIsLeftAlone) {
+  Write(1, 2);
+  WriteFile(Log(), LogHeader(kLogVersion + 1));
+  absl::Status newer_log = OpenSqliteJournal(folder_).status();
+  EXPECT_EQ(newer_log.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(newer_log.message(), HasSubstr("version 2"));
+
+  // SQLite keeps the database's own version at offset 60 of its file.
+  std::string db = ReadFile(folder_ + "/journal.db");
+  db[63] = 9;
+  WriteFile(folder_ + "/journal.db", db);
+  absl::Status status = OpenSqliteJournal(folder_).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(status.message(), HasSubstr("version 9"));
+}
+
+// A limit on the size of files is a disk that is full at that point.
+TEST_F(SqliteJournalTest, AFullDiskStopsItAndSaysSo) {
+  auto journal = OpenSqliteJournal(folder_);
+  ASSERT_TRUE(journal.ok());
+  absl::Status told;
+  (*journal)->Start([&](absl::StatusOr<uint64_t> sequence) {
+    if (!sequence.ok()) told = sequence.status();
+  });
+  Fill(**journal, 1, 2);
+  std::signal(SIGXFSZ, SIG_IGN);
+  rlimit before{};
+  getrlimit(RLIMIT_FSIZE, &before);
+  const rlimit full{.rlim_cur = fs::file_size(Log()) + 10, .rlim_max = before.rlim_max};
+  setrlimit(RLIMIT_FSIZE, &full);
+  (*journal)->Append(3, "does not fit");
+  absl::Status status = (*journal)->WaitDurable(3);
+  setrlimit(RLIMIT_FSIZE, &before);
+  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(status.message(), HasSubstr("record 3"));
+  EXPECT_TRUE((*journal)->WaitDurable(2).ok());
+  journal->reset();
+  EXPECT_EQ(told, status);
+  EXPECT_EQ(Reopen().last_sequence(), 2u);
+}
+
+}  // namespace
+}  // namespace penstock::control

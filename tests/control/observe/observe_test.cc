@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <netdb.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdlib>
+
+#include "absl/strings/str_cat.h"
+#include "control/observe/event_log.h"
+#include "control/observe/fail_point.h"
+#include "control/observe/metrics.h"
+#include "control/observe/text_server.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace penstock {
+namespace {
+
+using ::testing::HasSubstr;
+
+// The whole answer to one request.
+std::string Ask(int port, const std::string& request) {
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  addrinfo* at = nullptr;
+  EXPECT_EQ(getaddrinfo("127.0.0.1", absl::StrCat(port).c_str(), &hints, &at), 0);
+  const int fd = socket(at->ai_family, SOCK_STREAM, 0);
+  EXPECT_EQ(connect(fd, at->ai_addr, at->ai_addrlen), 0);
+  freeaddrinfo(at);
+  EXPECT_EQ(send(fd, request.data(), request.size(), 0), static_cast<ssize_t>(request.size()));
+  std::string answer;
+  char piece[512];
+  for (ssize_t got; (got = recv(fd, piece, sizeof piece, 0)) > 0;) {
+    answer.append(piece, static_cast<size_t>(got));
+  }
+  close(fd);
+  return answer;
+}
+
+TEST(Metrics, AreRenderedForPrometheus) {
+  Metrics metrics;
+  metrics.GetCounter("penstock_moves_total", "Partitions moved.", {{"why", "worker \"a\""}}).Add(2);
+  metrics.GetCounter("penstock_moves_total", "Partitions moved.", {{"why", "worker \"a\""}}).Add();
+  metrics.GetGauge("penstock_workers", "Connected workers.").Set(4);
+  EXPECT_EQ(metrics.Render(),
+            "# HELP penstock_moves_total Partitions moved.\n"
+            "# TYPE penstock_moves_total counter\n"
+            "penstock_moves_total{why=\"worker \\\"a\\\"\"} 3\n"
+            "# HELP penstock_workers Connected workers.\n"
+            "# TYPE penstock_workers gauge\n"
+            "penstock_workers 4\n");
+}
+
+TEST(TextServer, ServesItsPagesAndListsThem) {
+  auto server = TextServer::Start("127.0.0.1", 0, {{"/metrics", [] { return "four 4\n"; }}});
+  ASSERT_TRUE(server.ok()) << server.status();
+  const int port = (*server)->port();
+  EXPECT_THAT(Ask(port, "GET /metrics HTTP/1.1\r\n\r\n"), HasSubstr("200 OK"));
+  EXPECT_THAT(Ask(port, "GET /metrics HTTP/1.1\r\n\r\n"), HasSubstr("\r\n\r\nfour 4\n"));
+  EXPECT_THAT(Ask(port, "GET /else HTTP/1.1\r\n\r\n"), HasSubstr("404"));
+  EXPECT_THAT(Ask(port, "GET /else HTTP/1.1\r\n\r\n"), HasSubstr("/metrics"));
+  EXPECT_THAT(Ask(port, "PUT /metrics HTTP/1.1\r\n\r\n"), HasSubstr("405"));
+  EXPECT_EQ(TextServer::Start("127.0.0.1", port, {}).status().code(),
+            absl::StatusCode::kUnavailable);
+}
+
+TEST(EventLog, LinesAreOneLineAndQuotedWhereNeeded) {
+  EXPECT_EQ(ToString(Event{"lost", {{"worker", "1f"}, {"why", "port\nrefuses"}, {"to", ""}}}),
+            "lost worker=1f why=\"port\\nrefuses\" to=\"\"");
+}
+
+TEST(EventLog, TestsSeeWhatWasWritten) {
+  auto log = CapturedEvents::Make();
+  log->Write({"joined", {{"worker", "1"}}});
+  EXPECT_EQ(log->WaitFor("joined", absl::Seconds(1)).field("worker"), "1");
+  EXPECT_EQ(log->All().size(), 1u);
+}
+
+TEST(FailPointDeathTest, KillsAtTheGivenPass) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  setenv("PENSTOCK_FAIL_POINT", "elsewhere,here:3", 1);
+  FailPoint("other");
+  EXPECT_EXIT(
+      {
+        FailPoint("here");
+        FailPoint("here");
+        FailPoint("here");
+      },
+      ::testing::KilledBySignal(SIGKILL), "");
+  unsetenv("PENSTOCK_FAIL_POINT");
+}
+
+}  // namespace
+}  // namespace penstock

@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <set>
+
+#include "control/policy/leases.h"
+#include "control/policy/placing.h"
+#include "control/policy/splits.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace penstock::control {
+namespace {
+
+namespace p = ::penstock::protocol;
+using ::testing::ElementsAre;
+
+// --- Splits ------------------------------------------------------------------------
+
+TEST(Splits, APermutationHandsOutEachNumberOnce) {
+  for (int64_t count : {1, 2, 3, 5, 8, 17, 100, 1000, 1025}) {
+    for (uint64_t key = 0; key < 20; ++key) {
+      std::set<int64_t> seen;
+      for (int64_t k = 0; k < count; ++k) {
+        const int64_t split = PermutedSplit(key, count, k);
+        ASSERT_GE(split, 0);
+        ASSERT_LT(split, count);
+        seen.insert(split);
+      }
+      ASSERT_EQ(seen.size(), static_cast<size_t>(count)) << "key " << key;
+    }
+  }
+}
+
+TEST(Splits, HugeCountsArePermutedToo) {
+  const int64_t count = INT64_MAX;
+  std::set<int64_t> seen;
+  for (int64_t k = count - 1000; k < count; ++k) seen.insert(PermutedSplit(1, count, k));
+  EXPECT_EQ(seen.size(), 1000u);
+}
+
+// Each number comes first about equally often.
+TEST(Splits, KeysGiveUnrelatedOrders) {
+  std::vector<int> first(10);
+  for (uint64_t key = 0; key < 10'000; ++key) {
+    ++first[static_cast<size_t>(PermutedSplit(PermutationKey(key, 0, {}), 10, 0))];
+  }
+  for (int times : first) {
+    EXPECT_GT(times, 800);
+    EXPECT_LT(times, 1200);
+  }
+}
+
+TEST(Splits, SeedRepetitionAndProviderEachChangeTheOrder) {
+  std::set<uint64_t> keys = {PermutationKey(1, 0, {0, 0}), PermutationKey(2, 0, {0, 0}),
+                             PermutationKey(1, 1, {0, 0}), PermutationKey(1, 0, {1, 0}),
+                             PermutationKey(1, 0, {0, 1})};
+  EXPECT_EQ(keys.size(), 5u);
+}
+
+TEST(Splits, BlocksShrinkToOneNearTheEnd) {
+  EXPECT_EQ(SplitBlock(8, 1000, 4), 8);
+  EXPECT_EQ(SplitBlock(8, 32, 4), 4);
+  EXPECT_EQ(SplitBlock(8, 8, 4), 1);
+  EXPECT_EQ(SplitBlock(8, 0, 4), 0);
+  EXPECT_EQ(SplitBlock(0, 5, 1), 1);
+}
+
+// --- A state to decide on ------------------------------------------------------------
+
+const IterationId kIteration(1);
+
+class Deciding : public ::testing::Test {
+ protected:
+  void Make(ShardingPolicy mode, int64_t splits, bool shuffled = false) {
+    auto dataset = std::make_shared<const DatasetRecord>(
+        DatasetRecord{"1000", "", {.plan = {{.count = splits, .shuffled = shuffled}}}});
+    state_.Apply(DatasetRegistered{dataset});
+    state_.Apply(JobCreated{{.id = JobId(1), .name = "job", .dataset = dataset, .mode = mode}});
+    state_.Apply(IterationCreated{kIteration, JobId(1), 0});
+  }
+  void AddWorker(uint64_t id, int permits) {
+    state_.Apply(WorkerRegistered{{.id = WorkerId(id), .permits = permits}});
+    usable_.push_back(WorkerId(id));
+  }
+  PartitionId Open() {
+    const PartitionId id(iteration().record.partitions.size() + 1);
+    state_.Apply(IterationAltered{kIteration, p::PartitionOpened{id}});
+    return id;
+  }
+  void Place(uint64_t worker) {
+    const PartitionId id = Open();
+    state_.Apply(
+        IterationAltered{kIteration, p::PartitionAssigned{id, Placement(1), WorkerId(worker)}});
+  }
+  const IterationState& iteration() const { return state_.iterations.at(kIteration); }
+  SplitRequest Ask(uint64_t partition, int64_t first, int32_t wanted) {
+    return {{kIteration, PartitionId(partition), Placement(1)}, 0, 0, first, wanted};
+  }
+  absl::StatusOr<SplitDecision> Decide(const SplitRequest& request) {
+    return DecideSplits(state_.jobs.at(JobId(1)), iteration(), request);
+  }
+
+  State state_;
+  std::vector<WorkerId> usable_;
+};
+
+TEST_F(Deciding, AllPartitionsTogetherGetEachSplitOnce) {
+  Make(ShardingPolicy::kDynamic, 103, /*shuffled=*/true);
+  Open();
+  Open();
+  Open();
+  std::multiset<int64_t> all;
+  std::vector<int64_t> had(3);
+  std::vector<bool> done(3);
+  for (int turn = 0; !(done[0] && done[1] && done[2]); ++turn) {
+    const auto partition = static_cast<size_t>(turn % 3);
+    if (done[partition]) continue;
+    auto decision = Decide(Ask(partition + 1, had[partition], 8));
+    ASSERT_TRUE(decision.ok());
+    if (decision->given) state_.Apply(*decision->given);
+    all.insert(decision->answer.numbers.begin(), decision->answer.numbers.end());
+    had[partition] += static_cast<int64_t>(decision->answer.numbers.size());
+    done[partition] = decision->answer.no_more;
+  }
+  EXPECT_EQ(all.size(), 103u);
+  EXPECT_EQ(std::set<int64_t>(all.begin(), all.end()).size(), 103u);
+}
+
+TEST_F(Deciding, ASplitAskedForAgainIsTheSame) {
+  Make(ShardingPolicy::kDynamic, 10);
+  Open();
+  auto first = Decide(Ask(1, 0, 3));
+  state_.Apply(*first->given);
+  auto again = Decide(Ask(1, 0, 3));
+  EXPECT_EQ(again->answer, first->answer);
+  EXPECT_FALSE(again->given.has_value());
+}
+
+TEST_F(Deciding, SplitsThatCannotBeAskedForAreRefused) {
+  Make(ShardingPolicy::kDynamic, 10);
+  Open();
+  EXPECT_EQ(Decide(Ask(1, 5, 1)).status().code(), absl::StatusCode::kOutOfRange);
+  SplitRequest other = Ask(1, 0, 1);
+  other.provider = 3;
+  EXPECT_EQ(Decide(other).status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+// --- Placing -----------------------------------------------------------------------
+
+TEST_F(Deciding, DynamicOpensAPartitionPerPermit) {
+  Make(ShardingPolicy::kDynamic, 100);
+  EXPECT_EQ(PartitionsToOpen(state_, iteration(), usable_), 1);
+  AddWorker(1, 2);
+  AddWorker(2, 1);
+  EXPECT_EQ(PartitionsToOpen(state_, iteration(), usable_), 3);
+  Open();
+  EXPECT_EQ(PartitionsToOpen(state_, iteration(), usable_), 2);
+}
+
+TEST_F(Deciding, DynamicOpensNoMoreThanThereAreSplitsLeft) {
+  Make(ShardingPolicy::kDynamic, 2);
+  AddWorker(1, 5);
+  EXPECT_EQ(PartitionsToOpen(state_, iteration(), usable_), 2);
+  Open();
+  state_.Apply(SplitsGiven{{kIteration, PartitionId(1)}, {0, 0, 0, {0, 1}, true}});
+  EXPECT_EQ(PartitionsToOpen(state_, iteration(), usable_), 0);
+}
+
+TEST_F(Deciding, OffOpensAPartitionPerWorker) {
+  Make(ShardingPolicy::kOff, 0);
+  AddWorker(1, 4);
+  AddWorker(2, 4);
+  EXPECT_EQ(PartitionsToOpen(state_, iteration(), usable_), 2);
+  Open();
+  Open();
+  Open();
+  EXPECT_EQ(PartitionsToOpen(state_, iteration(), usable_), 0);
+}
+
+TEST_F(Deciding, TheWorkerWithTheFewestPartitionsPerPermitIsChosen) {
+  Make(ShardingPolicy::kDynamic, 100);
+  EXPECT_EQ(ChooseWorker(state_, iteration(), usable_), WorkerId());
+  AddWorker(1, 1);
+  AddWorker(2, 4);
+  Place(1);
+  Place(2);
+  EXPECT_EQ(ChooseWorker(state_, iteration(), usable_), WorkerId(2));
+  EXPECT_EQ(ChooseWorker(state_, iteration(), usable_, {WorkerId(2)}), WorkerId(1));
+}
+
+TEST_F(Deciding, AJoinerRelievesThoseWithMoreThanTheirPermits) {
+  Make(ShardingPolicy::kDynamic, 100);
+  AddWorker(1, 1);
+  Place(1);
+  Place(1);
+  Place(1);
+  p::Desk desk = p::OpenDesk(iteration().record);
+  EXPECT_TRUE(PartitionsToRelieve(state_, iteration(), desk, usable_).empty());
+  AddWorker(2, 1);
+  desk.partitions[0].ended = 5;
+  EXPECT_THAT(PartitionsToRelieve(state_, iteration(), desk, usable_), ElementsAre(PartitionId(2)));
+  Open();  // waits for a worker: that comes first
+  desk = p::OpenDesk(iteration().record);
+  EXPECT_TRUE(PartitionsToRelieve(state_, iteration(), desk, usable_).empty());
+}
+
+// --- Leases ------------------------------------------------------------------------
+
+TEST(LeasesTest, TheSilentExpireUnlessTheHolderStoodStill) {
+  const absl::Time start = absl::UnixEpoch();
+  Leases<int> leases;
+  leases.Heard(1, start);
+  leases.Heard(2, start + absl::Seconds(8));
+  EXPECT_THAT(leases.Expired(start + absl::Seconds(10), absl::Seconds(10)), ElementsAre(1));
+  leases.HolderStalled(start + absl::Seconds(30));
+  EXPECT_TRUE(leases.Expired(start + absl::Seconds(39), absl::Seconds(10)).empty());
+  leases.Forget(1);
+  EXPECT_THAT(leases.Expired(start + absl::Seconds(40), absl::Seconds(10)), ElementsAre(2));
+}
+
+}  // namespace
+}  // namespace penstock::control

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "control/state/state.h"
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace penstock::control {
+namespace {
+
+namespace p = ::penstock::protocol;
+using ::testing::ElementsAre;
+
+const IterationId kIteration(1);
+const PartitionId kOne(1);
+
+State WithAnIteration(Keep keep = Keep::kTaken) {
+  State state;
+  auto dataset = std::make_shared<const DatasetRecord>(
+      DatasetRecord{"1000", "definition", {.fingerprint = 5, .plan = {{.count = 100}}}});
+  state.Apply(DatasetRegistered{dataset});
+  state.Apply(JobCreated{{.id = JobId(1), .name = "job", .dataset = dataset, .keep = keep}});
+  state.Apply(IterationCreated{kIteration, JobId(1), 0});
+  state.Apply(IterationAltered{kIteration, p::PartitionOpened{kOne}});
+  return state;
+}
+
+SplitsGiven Give(int64_t first_ordinal, std::vector<int64_t> numbers, bool no_more = false) {
+  return {{kIteration, kOne}, {0, 0, first_ordinal, std::move(numbers), no_more}};
+}
+
+const SplitRun& Given(const State& state) {
+  return state.iterations.at(kIteration).splits[0].given.at({0, 0});
+}
+
+TEST(State, AutomaticIdsSkipThoseThatUsersTook) {
+  State state;
+  auto taken = [](const char* id) {
+    return DatasetRegistered{std::make_shared<const DatasetRecord>(DatasetRecord{id, "", {}})};
+  };
+  EXPECT_EQ(state.next_dataset, 1000u);
+  state.Apply(taken("1001"));
+  EXPECT_EQ(state.next_dataset, 1000u);
+  state.Apply(taken("1000"));
+  EXPECT_EQ(state.next_dataset, 1002u);
+}
+
+TEST(State, SplitsStayWithTheirPartitionInTheOrderTheyWereGiven) {
+  State state = WithAnIteration();
+  state.Apply(Give(0, {7, 3}));
+  state.Apply(Give(2, {9}));
+  EXPECT_THAT(Given(state).numbers, ElementsAre(7, 3, 9));
+  EXPECT_EQ(state.iterations.at(kIteration).handed_out.at({0, 0}), 3);
+}
+
+TEST(State, SplitsThatLeaveAGapOrFollowTheLastDoNotFit) {
+  State state = WithAnIteration();
+  state.Apply(Give(0, {7}));
+  EXPECT_FALSE(Fits(state, Give(2, {1})).ok());
+  EXPECT_FALSE(Fits(state, Give(0, {1})).ok());
+  state.Apply(Give(1, {}, /*no_more=*/true));
+  EXPECT_FALSE(Fits(state, Give(1, {1})).ok());
+}
+
+TEST(State, SplitsAreRetiredWithTheBookmarksThatNeededThem) {
+  State state = WithAnIteration();
+  state.Apply(Give(0, {7, 3, 9, 4}));
+  for (int64_t i = 1; i <= 3; ++i) {
+    state.Apply(IterationAltered{kIteration, p::BookmarkKept{kOne, {10 * i, "position"}}});
+    state.Apply(BookmarkMarked{{kIteration, kOne}, {10 * i, {{0, 0, i}}}});
+  }
+  EXPECT_EQ(Given(state).first_ordinal, 0);
+  state.Apply(IterationAltered{kIteration, p::BookmarksRetired{kOne, 20}});
+  EXPECT_EQ(Given(state).first_ordinal, 2);
+  EXPECT_THAT(Given(state).numbers, ElementsAre(9, 4));
+  // The next ones follow on.
+  state.Apply(Give(4, {5}));
+  EXPECT_THAT(Given(state).numbers, ElementsAre(9, 4, 5));
+}
+
+TEST(State, ManyBookmarksAreThinnedAndTheirMarksWithThem) {
+  State state = WithAnIteration();
+  for (int64_t i = 1; i <= 100; ++i) {
+    state.Apply(IterationAltered{kIteration, p::BookmarkKept{kOne, {i, "position"}}});
+    state.Apply(BookmarkMarked{{kIteration, kOne}, {i, {}}});
+  }
+  const IterationState& iteration = state.iterations.at(kIteration);
+  EXPECT_LE(iteration.record.partitions[0].bookmarks.size(), 16u);
+  EXPECT_LE(iteration.splits[0].marks.size(), 17u);
+  EXPECT_EQ(iteration.splits[0].marks.back().index, 100);
+}
+
+TEST(State, ARemovedJobTakesItsIterationsAndItsNameAlong) {
+  State state = WithAnIteration();
+  state.Apply(JobRemoved{JobId(1)});
+  EXPECT_EQ(state.FindJobByName("job"), nullptr);
+  EXPECT_EQ(state.FindIteration(kIteration), nullptr);
+  EXPECT_TRUE(state.repetitions.empty());
+}
+
+TEST(State, AJobThatTookANameKeepsItWhenTheOldOneIsRemoved) {
+  State state = WithAnIteration();
+  JobRecord next = state.jobs.at(JobId(1));
+  next.id = JobId(2);
+  state.Apply(JobCreated{next});
+  state.Apply(JobRemoved{JobId(1)});
+  EXPECT_EQ(state.FindJobByName("job")->id, JobId(2));
+}
+
+TEST(State, AJobIsOverWhenItsIterationsAreFinishedOrOneFailed) {
+  State state = WithAnIteration();
+  const JobRecord& job = state.jobs.at(JobId(1));
+  EXPECT_FALSE(state.IsOver(job));
+  State finished = state;
+  finished.Apply(IterationAltered{kIteration, p::IterationClosed{{0}}});
+  EXPECT_FALSE(finished.IsOver(job));
+  finished.Apply(IterationAltered{kIteration, p::IterationFinished{}});
+  EXPECT_TRUE(finished.IsOver(job));
+  state.Apply(IterationFailed{kIteration, absl::NotFoundError("file")});
+  EXPECT_TRUE(state.IsOver(job));
+}
+
+TEST(State, OnlyTheLastAnswersAreRemembered) {
+  State state;
+  for (uint64_t i = 1; i <= kAnswersKept + 1; ++i) {
+    state.Apply(Answered{{{Incarnation(1), i}, RegisterDatasetAnswer{"1000"}}});
+  }
+  EXPECT_EQ(state.FindAnswer({Incarnation(1), 1}), nullptr);
+  EXPECT_NE(state.FindAnswer({Incarnation(1), 2}), nullptr);
+  EXPECT_EQ(state.FindAnswer({Incarnation(2), 2}), nullptr);
+}
+
+TEST(State, ChangesOfWhatIsNotThereDoNotFit) {
+  State state = WithAnIteration();
+  EXPECT_FALSE(Fits(state, TermRaised{Term()}).ok());
+  EXPECT_FALSE(Fits(state, DatasetUnregistered{"x"}).ok());
+  EXPECT_FALSE(Fits(state, JobRemoved{JobId(9)}).ok());
+  EXPECT_FALSE(Fits(state, IterationCreated{IterationId(2), JobId(1), 0}).ok());
+  EXPECT_FALSE(Fits(state, IterationAltered{kIteration, p::PartitionOpened{PartitionId(7)}}).ok());
+  EXPECT_FALSE(Fits(state, WorkerGone{WorkerId(1)}).ok());
+}
+
+}  // namespace
+}  // namespace penstock::control
