@@ -2,7 +2,9 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "dataplane/dataset/expr/broadcast.h"
 #include "dataplane/dataset/expr/op_registry.h"
+#include "dataplane/dataset/expr/op_run.h"
 #include "penstock/status.h"
 
 namespace penstock {
@@ -35,6 +37,16 @@ absl::Status CheckAttrs(const OpRow& row, const Attrs& attrs) {
   return absl::OkStatus();
 }
 
+// Values so large that no element holds one are refused before sizes are
+// computed with.
+absl::Status CheckSize(const TensorSpec& spec) {
+  if (!spec.shape.has_rank()) return absl::OkStatus();
+  Dims known;
+  for (int64_t dim : spec.shape.dims())
+    if (dim != kUnknownDim) known.push_back(dim);
+  return CountOf(known, spec.dtype == kString ? kUInt64 : spec.dtype).status();
+}
+
 absl::Status CheckInputs(const OpRow& row, InputSpecs inputs) {
   const int count = static_cast<int>(inputs.size());
   if (count < row.min_inputs || count > row.max_inputs) {
@@ -49,6 +61,9 @@ absl::Status CheckInputs(const OpRow& row, InputSpecs inputs) {
                                                      inputs[i].ToString(),
                                                      "; it takes dense tensors that are there"));
     }
+    if (absl::Status size = CheckSize(inputs[i]); !size.ok())
+      return absl::Status(size.code(),
+                          absl::StrCat(row.name, ": argument ", i, ": ", size.message()));
   }
   return absl::OkStatus();
 }
@@ -63,6 +78,9 @@ absl::StatusOr<std::vector<TensorSpec>> InferOp(const OpRow& row, const Attrs& a
   if (!outputs.ok())
     return absl::Status(outputs.status().code(),
                         absl::StrCat(row.name, ": ", outputs.status().message()));
+  for (const TensorSpec& output : *outputs)
+    if (absl::Status size = CheckSize(output); !size.ok())
+      return absl::Status(size.code(), absl::StrCat(row.name, ": ", size.message()));
   return outputs;
 }
 

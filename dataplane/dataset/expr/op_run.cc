@@ -11,22 +11,24 @@
 namespace penstock {
 
 absl::StatusOr<int64_t> CountOf(absl::Span<const int64_t> dims, DType dtype) {
+  // Zeros are left out of the product at first, so that no product of some of
+  // the dims, as strides are, can overflow either.
   uint64_t count = 1;
   bool empty = false;
-  bool over = false;
   const uint64_t most = kMaxValueBytes / std::max<size_t>(SizeOf(dtype), 1);
   for (int64_t dim : dims) {
     if (dim < 0) return absl::InvalidArgumentError(absl::StrCat("a dimension is ", dim));
-    empty = empty || dim == 0;
-    over = over || static_cast<uint64_t>(dim) > most || count * static_cast<uint64_t>(dim) > most;
-    if (!over) count *= dim;
+    if (dim == 0) {
+      empty = true;
+    } else if (count > most / static_cast<uint64_t>(dim)) {
+      return absl::ResourceExhaustedError(absl::StrCat("a value of [", absl::StrJoin(dims, ","),
+                                                       "] ", Name(dtype), " takes more than ",
+                                                       kMaxValueBytes >> 30, " GiB"));
+    } else {
+      count *= static_cast<uint64_t>(dim);
+    }
   }
   if (empty) return 0;
-  if (over) {
-    return absl::ResourceExhaustedError(absl::StrCat("a value of [", absl::StrJoin(dims, ","), "] ",
-                                                     Name(dtype), " takes more than ",
-                                                     kMaxValueBytes >> 30, " GiB"));
-  }
   return static_cast<int64_t>(count);
 }
 

@@ -83,6 +83,15 @@ TEST(OneHot, RefusesMoreMemoryThanThereIs) {
   EXPECT_EQ(results.status().code(), absl::StatusCode::kResourceExhausted);
 }
 
+TEST(Sizes, ThatNoMemoryHoldsAreRefusedBeforeTheyAreComputedWith) {
+  constexpr int64_t kLarge = int64_t{1} << 40;
+  for (const Shape& shape : {Shape({kLarge, kLarge}), Shape({0, kLarge, kLarge})}) {
+    const auto def = Trace([](auto x) { return Reshape(x, {-1}); }, Dense(kInt8, shape));
+    EXPECT_EQ(def.status().code(), absl::StatusCode::kResourceExhausted);
+    EXPECT_THAT(def.status().message(), HasSubstr("takes more than 4 GiB"));
+  }
+}
+
 TEST(StringToNumber, ReadsNumbersAndQuotesWhatIsNone) {
   const auto results = RunOn(
       [](auto x) {
