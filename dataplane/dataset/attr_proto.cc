@@ -6,6 +6,7 @@
 #include <variant>
 #include <vector>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "control/proto/dataset.pb.h"
 #include "dataplane/dataset/function.h"
@@ -131,7 +132,8 @@ absl::StatusOr<Attr> FromProto(const dataset::wire::Attr& from) {
   absl::StatusOr<Attr> value = ValueFromProto(from);
   if (value.ok()) return value;
   return absl::Status(value.status().code(),
-                      absl::StrCat("the attribute ", from.name(), ": ", value.status().message()));
+                      absl::StrCat("the attribute ", absl::CHexEscape(from.name()), ": ",
+                                   value.status().message()));
 }
 
 }  // namespace penstock

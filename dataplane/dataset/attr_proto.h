@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/escaping.h"
 #include "dataplane/dataset/attr.h"
 #include "penstock/element.h"
 #include "penstock/spec.h"
@@ -43,7 +44,8 @@ absl::StatusOr<Attrs> AttrsFromProto(const Range& from) {
     absl::StatusOr<Attr> value = FromProto(attr);
     if (!value.ok()) return value.status();
     if (!attrs.emplace(attr.name(), *std::move(value)).second)
-      return absl::InvalidArgumentError("the attribute " + attr.name() + " stands there twice");
+      return absl::InvalidArgumentError("the attribute " + absl::CHexEscape(attr.name()) +
+                                        " stands there twice");
   }
   return attrs;
 }

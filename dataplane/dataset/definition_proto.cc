@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "control/proto/dataset.pb.h"
 #include "dataplane/dataset/attr_proto.h"
@@ -37,7 +38,8 @@ absl::StatusOr<NodePtr> ReadNode(const dataset::wire::Node& from, std::vector<No
 }
 
 absl::Status AtNode(const dataset::wire::Node& node, int number, const absl::Status& status) {
-  return absl::Status(status.code(), absl::StrCat(node.op(), "#", number, ": ", status.message()));
+  return absl::Status(status.code(), absl::StrCat(absl::CHexEscape(node.op()), "#", number, ": ",
+                                                  status.message()));
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "dataplane/dataset/fingerprint.h"
 #include "dataplane/dataset/registry.h"
@@ -30,7 +31,8 @@ absl::Status CheckAttrs(const NodeKind& kind, const Attrs& attrs) {
   for (const auto& [name, value] : attrs) {
     bool found = false;
     for (const AttrRule& rule : kind.attrs) found = found || rule.name == name;
-    if (!found) return absl::InvalidArgumentError(absl::StrCat("has no attribute ", name));
+    if (!found)
+      return absl::InvalidArgumentError(absl::StrCat("has no attribute ", absl::CHexEscape(name)));
   }
   return absl::OkStatus();
 }
