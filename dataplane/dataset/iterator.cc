@@ -85,8 +85,8 @@ class LocalIterator final : public IteratorImpl {
     // comes late is the next call's.
     if (!pending_.valid()) {
       pending_ = std::async(std::launch::async, [this] {
-        absl::Status kept = KeepPosition();
-        return kept.ok() ? Produce() : NextResult(kept);
+        KeepPosition();
+        return Produce();
       });
     }
     if (deadline != absl::InfiniteFuture() &&
@@ -156,10 +156,9 @@ class LocalIterator final : public IteratorImpl {
   }
 
   // What Save() gives while an element is being made that nobody took yet.
-  absl::Status KeepPosition() {
+  void KeepPosition() {
     std::lock_guard lock(mu_);
-    ASSIGN_OR_RETURN(kept_state_, SaveLocked());
-    return absl::OkStatus();
+    kept_state_ = SaveLocked();
   }
 
   absl::StatusOr<State> SaveLocked() {  // REQUIRES: mu_ held
@@ -181,7 +180,7 @@ class LocalIterator final : public IteratorImpl {
   std::unique_ptr<NodeIterator> nodes_;  // reads context_
   int64_t step_ = 0;
   uint64_t saves_ = 0;
-  std::optional<State> kept_state_;
+  std::optional<absl::StatusOr<State>> kept_state_;
   std::future<NextResult> pending_;  // of the thread that calls Next()
 };
 
