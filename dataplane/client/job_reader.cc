@@ -60,11 +60,17 @@ JobReader::~JobReader() {
 
 absl::StatusOr<std::optional<Element>> JobReader::Next(int64_t repetition) {
   RETURN_IF_ERROR(EnsureJoined());
+  std::vector<std::shared_ptr<Session>> over;  // ended outside the lock
   std::shared_ptr<Session> session;
   {
     std::lock_guard lock(mu_);
-    SessionOf(repetition);
-    session = sessions_.at(repetition);
+    session = SessionOf(repetition);
+    // Under keep = taken a repetition that was read to its end is done with.
+    for (auto other = sessions_.begin(); other != sessions_.end() && !KeepsStates();) {
+      const bool done = other->first != repetition && other->second->ended();
+      if (done) over.push_back(std::move(other->second));
+      other = done ? sessions_.erase(other) : std::next(other);
+    }
   }
   return session->Next();
 }
@@ -124,9 +130,9 @@ absl::StatusOr<control::JobAnswer> JobReader::Join(std::stop_token stop) {
   return stub_->GetOrCreateJob(request, call);
 }
 
-Session& JobReader::SessionOf(int64_t repetition) {
+std::shared_ptr<Session> JobReader::SessionOf(int64_t repetition) {
   std::shared_ptr<Session>& session = sessions_[repetition];
-  if (session != nullptr) return *session;
+  if (session != nullptr) return session;
   SessionOptions options{.distribute = options_,
                          .spec = node_->spec,
                          .job = *job_,
@@ -141,13 +147,7 @@ Session& JobReader::SessionOf(int64_t repetition) {
     }
   }
   session = std::make_shared<Session>(std::move(options), *stub_);
-  // Under keep = taken a repetition that was read to its end is done with.
-  if (!KeepsStates()) {
-    std::erase_if(sessions_, [&](const auto& entry) {
-      return entry.first != repetition && entry.second->ended();
-    });
-  }
-  return *session;
+  return session;
 }
 
 bool JobReader::KeepsStates() const {
@@ -192,6 +192,7 @@ absl::Status JobReader::Restore(int64_t repetition, StateReader& reader) {
   std::map<int64_t, std::shared_ptr<Session>> replaced;  // ended outside the lock
   std::lock_guard lock(mu_);
   replaced.swap(sessions_);
+  for (auto& [number, session] : replaced) session->Abandon();
   saves_.clear();
   job_.reset();
   // A new incarnation: to the dispatcher this is a process that starts again.

@@ -46,7 +46,7 @@ class JobReader {
   absl::StatusOr<control::JobAnswer> Join(std::stop_token stop);
   absl::Status EnsureJoined();
   // The session on `repetition`, begun if there is none.
-  Session& SessionOf(int64_t repetition);
+  std::shared_ptr<Session> SessionOf(int64_t repetition);
   ReaderState StateNow(int64_t repetition);
   bool KeepsStates() const;
 

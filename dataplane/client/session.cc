@@ -141,6 +141,11 @@ absl::Status Session::Commit(const control::Commit& commit) {
   return absl::OkStatus();
 }
 
+void Session::Abandon() {
+  std::lock_guard lock(mu_);
+  abandoned_ = true;
+}
+
 // --- The stream's events -------------------------------------------------------
 
 control::ClientUp Session::Hello() {
@@ -275,7 +280,7 @@ void Session::SendReport() {
 }
 
 bool Session::MayLeave() const {
-  if (left_ || over_ || !error_.ok() || !welcome_.has_value()) return false;
+  if (left_ || over_ || abandoned_ || !error_.ok() || !welcome_.has_value()) return false;
   return welcome_->keep == Keep::kTaken || TakenLocked() == committed_taken_;
 }
 

@@ -61,6 +61,9 @@ class Session final : private control::ReconnectingClientEvents, private ReaderE
   // the reading is, DeadlineExceeded after options.timeout.
   absl::Status Commit(const control::Commit& commit);
 
+  // It will be destroyed without a goodbye: another incarnation takes its place.
+  void Abandon();
+
  private:
   // Of session.cc; from the stream's thread.
   control::ClientUp Hello() override;
@@ -143,7 +146,8 @@ class Session final : private control::ReconnectingClientEvents, private ReaderE
   bool leaving_ = false;
   bool leave_sent_ = false;  // on the present stream
   bool left_ = false;
-  bool over_ = false;   // no stream any more
+  bool over_ = false;  // no stream any more
+  bool abandoned_ = false;
   absl::Status error_;  // for good
   std::optional<control::Commit> committing_;
   int64_t committed_ = 0;  // number

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+// A dispatcher that says what a test tells it to, and writes down what it hears.
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "control/rpc/dispatcher_stub.h"
+
+namespace penstock::client {
+
+class FakeDispatcher final : public control::DispatcherStub {
+ public:
+  FakeDispatcher() : thread_([this] { Run(); }) {}
+  ~FakeDispatcher() override {
+    {
+      std::lock_guard lock(mu_);
+      stopping_ = true;
+    }
+    changed_.notify_all();
+    thread_.join();
+  }
+
+  // --- The test's side ---------------------------------------------------------
+
+  // Says it on the present stream, if there is one.
+  void Say(control::ClientDown message) {
+    Post([message = std::move(message)](control::ClientSessionEvents& events) {
+      events.OnMessage(message);
+    });
+  }
+  // Breaks the present stream.
+  void Break(absl::Status status = absl::UnavailableError("broken on purpose")) {
+    Post([status](control::ClientSessionEvents& events) { events.OnClosed(status); });
+  }
+  // Message number `i` of that type heard so far; waits for it.
+  template <class Message>
+  Message Heard(size_t i = 0) {
+    std::unique_lock lock(mu_);
+    const Message* found = nullptr;
+    changed_.wait_for(lock, std::chrono::seconds(60), [&] {
+      size_t seen = 0;
+      for (const control::ClientUp& up : heard_) {
+        found = std::get_if<Message>(&up);
+        if (found != nullptr && seen++ == i) return true;
+      }
+      found = nullptr;
+      return false;
+    });
+    return found == nullptr ? Message() : *found;
+  }
+  bool answer_heartbeats = true;  // set before a session begins
+
+  // --- DispatcherStub ------------------------------------------------------------
+
+  const std::string& address() const override { return address_; }
+  void Stop() override {}
+  absl::StatusOr<control::VersionRange> GetVersion(control::CallOptions) override {
+    return control::VersionRange();
+  }
+  absl::StatusOr<control::RegisterDatasetAnswer> GetOrRegisterDataset(
+      const control::RegisterDatasetRequest&, control::CallOptions) override {
+    return No();
+  }
+  absl::StatusOr<control::GetDatasetAnswer> GetDataset(std::string_view,
+                                                       control::CallOptions) override {
+    return No();
+  }
+  absl::Status UnregisterDataset(std::string_view, control::CallOptions) override { return No(); }
+  absl::StatusOr<control::JobAnswer> GetOrCreateJob(const control::GetOrCreateJobRequest&,
+                                                    control::CallOptions) override {
+    return No();
+  }
+  absl::Status CancelJob(std::string_view, control::CallOptions) override { return No(); }
+  absl::Status RemoveJob(std::string_view, control::CallOptions) override { return No(); }
+  absl::StatusOr<control::DispatcherStatus> GetStatus(control::CallOptions) override {
+    return No();
+  }
+  std::unique_ptr<control::ClientSession> OpenClientSession(
+      control::ClientSessionEvents* events) override {
+    std::lock_guard lock(mu_);
+    events_ = events;
+    return std::make_unique<Stream>(*this, events);
+  }
+  std::unique_ptr<control::WorkerSession> OpenWorkerSession(
+      control::WorkerSessionEvents*) override {
+    return nullptr;
+  }
+
+ private:
+  using Action = std::function<void(control::ClientSessionEvents&)>;
+
+  class Stream final : public control::ClientSession {
+   public:
+    Stream(FakeDispatcher& fake, control::ClientSessionEvents* events)
+        : fake_(fake), events_(events) {}
+    ~Stream() override { Stop(); }
+    void Send(control::ClientUp message) override { fake_.Hear(std::move(message)); }
+    void Stop() override { fake_.Forget(events_); }
+
+   private:
+    FakeDispatcher& fake_;
+    control::ClientSessionEvents* const events_;
+  };
+
+  static absl::Status No() { return absl::UnimplementedError("not faked"); }
+
+  void Post(Action action) {
+    {
+      std::lock_guard lock(mu_);
+      actions_.push_back(std::move(action));
+    }
+    changed_.notify_all();
+  }
+
+  void Hear(control::ClientUp message) {
+    {
+      std::lock_guard lock(mu_);
+      if (auto* beat = std::get_if<control::ClientHeartbeat>(&message);
+          beat != nullptr && answer_heartbeats) {
+        actions_.push_back([counter = beat->counter](control::ClientSessionEvents& events) {
+          events.OnMessage(control::ClientHeartbeatAnswer{counter});
+        });
+      }
+      if (std::holds_alternative<control::Leave>(message)) {
+        actions_.push_back(
+            [](control::ClientSessionEvents& events) { events.OnMessage(control::Left()); });
+      }
+      heard_.push_back(std::move(message));
+    }
+    changed_.notify_all();
+  }
+
+  void Forget(control::ClientSessionEvents* events) {
+    std::unique_lock lock(mu_);
+    if (events_ == events) events_ = nullptr;
+    changed_.wait(lock, [&] { return running_ != events; });
+  }
+
+  void Run() {
+    std::unique_lock lock(mu_);
+    while (true) {
+      changed_.wait(lock, [&] { return stopping_ || (!actions_.empty() && events_ != nullptr); });
+      if (stopping_) return;
+      Action action = std::move(actions_.front());
+      actions_.pop_front();
+      running_ = events_;
+      lock.unlock();
+      action(*running_);
+      lock.lock();
+      running_ = nullptr;
+      changed_.notify_all();
+    }
+  }
+
+  const std::string address_ = "fake:1";
+  std::mutex mu_;
+  std::condition_variable changed_;
+  bool stopping_ = false;
+  control::ClientSessionEvents* events_ = nullptr;   // of the present stream
+  control::ClientSessionEvents* running_ = nullptr;  // inside an event
+  std::deque<Action> actions_;
+  std::vector<control::ClientUp> heard_;
+  std::thread thread_;  // the last: uses all above
+};
+
+}  // namespace penstock::client

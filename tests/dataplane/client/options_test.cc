@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dataplane/client/distribute_options.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "penstock/dataset.h"
+
+namespace penstock::client {
+namespace {
+
+using ::testing::HasSubstr;
+
+DistributeOptions Good() {
+  return {.service = "grpc://localhost:5050", .job_name = "j"};
+}
+
+void ExpectRefused(const DistributeOptions& options, absl::StatusCode code,
+                   const std::string& says) {
+  absl::Status status = Dataset::Range(3).Distribute(options).status();
+  EXPECT_EQ(status.code(), code) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr(says));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("Distribute"));
+}
+
+TEST(DistributeOptionsTest, GoodOnesAreADataset) {
+  EXPECT_TRUE(Dataset::Range(3).Distribute(Good()).status().ok());
+  EXPECT_EQ(Dataset::Range(3).Distribute(Good()).element_spec(), Spec(Scalar(kInt64)));
+}
+
+TEST(DistributeOptionsTest, CardinalityIsUnknownUnlessInfinite) {
+  EXPECT_EQ(Dataset::Range(3).Distribute(Good()).cardinality(), kUnknown);
+  EXPECT_EQ(Dataset::Range(3).Repeat().Distribute(Good()).cardinality(), kInfinite);
+}
+
+TEST(DistributeOptionsTest, AreTheSameAsAttributes) {
+  DistributeOptions options = Good();
+  options.processing_mode = ShardingPolicy::kDynamic;
+  options.run_id = "r";
+  options.max_outstanding_requests = 7;
+  options.max_outstanding_bytes = 12345;
+  options.data_transfer_protocol = "local";
+  options.fallback = {"grpc"};
+  options.keep = Keep::kCommitted;
+  options.order = MergeOrder::kFair;
+  options.timeout = absl::Milliseconds(1500);
+  options.seed = ~uint64_t{0};
+  DistributeOptions back = FromAttrs(ToAttrs(options));
+  EXPECT_EQ(back.processing_mode, options.processing_mode);
+  EXPECT_EQ(back.service, options.service);
+  EXPECT_EQ(back.job_name, options.job_name);
+  EXPECT_EQ(back.run_id, options.run_id);
+  EXPECT_EQ(back.max_outstanding_requests, 7);
+  EXPECT_EQ(back.max_outstanding_bytes, 12345);
+  EXPECT_EQ(back.data_transfer_protocol, "local");
+  EXPECT_EQ(back.fallback, options.fallback);
+  EXPECT_EQ(back.keep, options.keep);
+  EXPECT_EQ(back.order, options.order);
+  EXPECT_EQ(back.timeout, options.timeout);
+  EXPECT_EQ(back.seed, options.seed);
+}
+
+TEST(DistributeOptionsTest, BadOnesSayWhatIsWrong) {
+  DistributeOptions options = Good();
+  options.service = "";
+  ExpectRefused(options, absl::StatusCode::kInvalidArgument, "");
+  options = Good();
+  options.service = "http://localhost:5050";
+  ExpectRefused(options, absl::StatusCode::kNotFound, "http");
+  options = Good();
+  options.max_outstanding_requests = -1;
+  ExpectRefused(options, absl::StatusCode::kInvalidArgument, "max_outstanding_requests");
+  options = Good();
+  options.max_outstanding_bytes = 0;
+  ExpectRefused(options, absl::StatusCode::kInvalidArgument, "max_outstanding_bytes");
+  options = Good();
+  options.timeout = absl::ZeroDuration();
+  ExpectRefused(options, absl::StatusCode::kInvalidArgument, "timeout");
+  options = Good();
+  options.job_name = "a\nb";
+  ExpectRefused(options, absl::StatusCode::kInvalidArgument, "job_name");
+  options = Good();
+  options.job_name = "";
+  options.run_id = "second";
+  ExpectRefused(options, absl::StatusCode::kInvalidArgument, "run_id");
+}
+
+TEST(DistributeOptionsTest, ModesOfLaterReleasesAreUnimplemented) {
+  for (ShardingPolicy mode : {ShardingPolicy::kFile, ShardingPolicy::kData,
+                              ShardingPolicy::kFileOrData, ShardingPolicy::kHint}) {
+    DistributeOptions options = Good();
+    options.processing_mode = mode;
+    ExpectRefused(options, absl::StatusCode::kUnimplemented, "OFF and DYNAMIC");
+  }
+}
+
+TEST(DistributeOptionsTest, ProcessingModesHaveTheirNames) {
+  EXPECT_EQ(*ProcessingModeFromName("parallel_epochs"), ShardingPolicy::kOff);
+  EXPECT_EQ(*ProcessingModeFromName("distributed_epoch"), ShardingPolicy::kDynamic);
+  absl::Status status = ProcessingModeFromName("sometimes").status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("distributed_epoch"));
+}
+
+}  // namespace
+}  // namespace penstock::client

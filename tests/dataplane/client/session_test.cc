@@ -1,0 +1,291 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dataplane/client/session.h"
+
+#include <future>
+
+#include "dataplane/memory/pool.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/dataplane/client/fake_dispatcher.h"
+#include "tests/dataplane/transfer/ends.h"
+
+namespace penstock::client {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+constexpr PartitionId kPartition(1);
+constexpr WorkerId kWorker(9);
+
+class SessionTest : public testing::Test {
+ protected:
+  SessionTest() : worker_(**transfer::FindTransport("local")) {}
+  ~SessionTest() override {
+    cancelled_ = true;
+    session_.reset();
+  }
+
+  control::Welcome Welcome(absl::Duration lease = absl::Hours(1)) const {
+    return {.iteration = IterationId(6),
+            .term = Term(1),
+            .token = "sesame",
+            .keep = keep_,
+            .mode = ShardingPolicy::kDynamic,
+            .heartbeat_interval = absl::Milliseconds(5),
+            .lease = lease,
+            .placements = {{kPartition, Placement(1)}}};
+  }
+  control::Membership Membership(Placement placement = Placement(1)) const {
+    const transfer::Offer offer = worker_.offer("local");
+    return {.version = 1,
+            .partitions = {{kPartition, placement, kWorker}},
+            .workers = {{kWorker, "w:1", {{offer.protocol, offer.address, offer.compatibility}}}}};
+  }
+
+  void Begin(std::optional<Taken> state = std::nullopt, absl::Duration lease = absl::Hours(1)) {
+    SessionOptions options;
+    options.distribute.max_outstanding_requests = 8;
+    options.distribute.timeout = absl::Minutes(1);
+    options.spec = Scalar(kInt64);
+    options.job = {.job = JobId(5), .name = "j"};
+    options.client = ClientId(3);
+    options.incarnation = Incarnation(4);
+    options.state = std::move(state);
+    options.cancelled = &cancelled_;
+    session_ = std::make_unique<Session>(std::move(options), dispatcher_);
+    dispatcher_.Heard<control::ClientHello>();
+    dispatcher_.Say(Welcome(lease));
+    dispatcher_.Say(Membership());
+  }
+  // The worker's end of link number `i`, once it has credits.
+  std::shared_ptr<transfer::WorkerEnd> Link(size_t i = 0) {
+    std::shared_ptr<transfer::WorkerEnd> end = worker_.Link(i);
+    EXPECT_NE(end, nullptr);
+    EXPECT_TRUE(end->AwaitGranted(1));
+    return end;
+  }
+  static Identity IdentityOf(Index index, Placement placement = Placement(1)) {
+    return {.job = JobId(5),
+            .iteration = IterationId(6),
+            .partition = kPartition,
+            .placement = placement,
+            .index = index};
+  }
+  static absl::Status Send(transfer::SendLink& link, Index index,
+                           Placement placement = Placement(1)) {
+    Element element = *MakeElement(DefaultPool(), {Tensor(kInt64, {}, &index)}, Scalar(kInt64));
+    element.set_identity(IdentityOf(index, placement));
+    return link.Send(std::move(element));
+  }
+  int64_t NextValue() {
+    absl::StatusOr<std::optional<Element>> element = session_->Next();
+    EXPECT_TRUE(element.ok()) << element.status();
+    if (!element.ok() || !element->has_value()) return -1;
+    return (*element)->tensor(0).scalar<int64_t>();
+  }
+
+  Keep keep_ = Keep::kTaken;
+  std::atomic<bool> cancelled_{false};
+  transfer::Worker worker_;
+  FakeDispatcher dispatcher_;
+  std::unique_ptr<Session> session_;
+};
+
+TEST_F(SessionTest, ReturnsWhatWorkersSendAndThenTheEnd) {
+  Begin();
+  auto link = Link();
+  for (Index i = 0; i < 5; ++i) ASSERT_TRUE(Send(link->link(), i).ok());
+  dispatcher_.Say(control::End());
+  for (Index i = 0; i < 5; ++i) EXPECT_EQ(NextValue(), i);
+  for (int again = 0; again < 2; ++again) {
+    absl::StatusOr<std::optional<Element>> end = session_->Next();
+    ASSERT_TRUE(end.ok()) << end.status();
+    EXPECT_FALSE(end->has_value());
+  }
+  EXPECT_THAT(dispatcher_.Heard<control::Leave>().taken,
+              ElementsAre(control::PartitionIndices{kPartition, IndexSet::Of(0, 5)}));
+}
+
+TEST_F(SessionTest, TellsTheWorkerWhoItIs) {
+  Begin();
+  const transfer::Hello& hello = Link()->link().hello();
+  EXPECT_EQ(hello.token, "sesame");
+  EXPECT_EQ(hello.client, ClientId(3));
+  EXPECT_EQ(hello.incarnation, Incarnation(4));
+  EXPECT_EQ(hello.iteration, IterationId(6));
+}
+
+TEST_F(SessionTest, KeepsWhatItHoldsAndAsksForWithinItsWindow) {
+  Begin();
+  auto link = Link();
+  Index sent = 0;
+  while (Send(link->link(), sent).ok()) ++sent;
+  EXPECT_LE(sent, 8);
+  EXPECT_EQ(NextValue(), 0);
+}
+
+TEST_F(SessionTest, AnErrorIsReturnedInItsPlace) {
+  Begin();
+  auto link = Link();
+  ASSERT_TRUE(Send(link->link(), 0).ok());
+  ASSERT_TRUE(link->link().SendError(IdentityOf(1), absl::DataLossError("file at 7")).ok());
+  ASSERT_TRUE(Send(link->link(), 2).ok());
+  EXPECT_EQ(NextValue(), 0);
+  EXPECT_EQ(session_->Next().status(), absl::DataLossError("file at 7"));
+  EXPECT_EQ(NextValue(), 2);
+  EXPECT_EQ(session_->taken().at(kPartition), IndexSet::Of(0, 3));
+}
+
+TEST_F(SessionTest, AFenceIsAnsweredAndWhatIsOlderIsDropped) {
+  Begin();
+  auto link = Link();
+  for (Index i = 0; i < 3; ++i) ASSERT_TRUE(Send(link->link(), i).ok());
+  EXPECT_EQ(NextValue(), 0);
+  dispatcher_.Say(control::Fence{kPartition, Placement(2)});
+  control::PartitionReport answer = dispatcher_.Heard<control::FenceAnswer>().report;
+  EXPECT_EQ(answer.placement, Placement(2));
+  ASSERT_TRUE(Send(link->link(), 3).ok());                // from before: dropped
+  ASSERT_TRUE(Send(link->link(), 4, Placement(2)).ok());  // from after
+  EXPECT_EQ(NextValue(), 1);
+  EXPECT_EQ(NextValue(), 2);
+  EXPECT_EQ(NextValue(), 4);
+  IndexSet taken = IndexSet::Of(0, 3);
+  taken.Add(4);
+  EXPECT_EQ(session_->taken().at(kPartition), taken);
+}
+
+TEST_F(SessionTest, AnIndexThatIsHereAlreadyIsDropped) {
+  Begin();
+  auto link = Link();
+  ASSERT_TRUE(Send(link->link(), 0).ok());
+  ASSERT_TRUE(Send(link->link(), 0).ok());
+  ASSERT_TRUE(Send(link->link(), 1).ok());
+  EXPECT_EQ(NextValue(), 0);
+  EXPECT_EQ(NextValue(), 1);
+}
+
+TEST_F(SessionTest, ALinkThatBreaksIsDialledAgainWithWhatIsHere) {
+  Begin();
+  auto link = Link(0);
+  ASSERT_TRUE(Send(link->link(), 0).ok());
+  ASSERT_TRUE(Send(link->link(), 1).ok());
+  EXPECT_EQ(NextValue(), 0);
+  link->link().Close(absl::UnavailableError("broken on purpose"));
+  auto next = Link(1);
+  ASSERT_EQ(next->link().hello().holdings.size(), 1u);
+  EXPECT_EQ(next->link().hello().holdings[0].partition, kPartition);
+  EXPECT_EQ(next->link().hello().holdings[0].indices, IndexSet::Of(0, 2));
+  ASSERT_TRUE(Send(next->link(), 2).ok());
+  EXPECT_EQ(NextValue(), 1);
+  EXPECT_EQ(NextValue(), 2);
+}
+
+TEST_F(SessionTest, ANewStreamIsToldEverythingAgain) {
+  Begin();
+  auto link = Link();
+  ASSERT_TRUE(Send(link->link(), 0).ok());
+  EXPECT_EQ(NextValue(), 0);
+  dispatcher_.Break();
+  control::ClientHello again = dispatcher_.Heard<control::ClientHello>(1);
+  EXPECT_EQ(again.client, ClientId(3));
+  EXPECT_EQ(again.incarnation, Incarnation(4));
+  EXPECT_FALSE(again.state.has_value());
+  dispatcher_.Say(Welcome());
+  dispatcher_.Say(Membership());
+  IndexSet told;
+  for (size_t i = 0; !told.Contains(0) && i < 100; ++i) {
+    for (const control::PartitionReport& report :
+         dispatcher_.Heard<control::Report>(i).partitions) {
+      told.Add(report.taken);
+    }
+  }
+  EXPECT_TRUE(told.Contains(0));
+  ASSERT_TRUE(Send(link->link(), 1).ok());  // the links have stayed
+  EXPECT_EQ(NextValue(), 1);
+}
+
+TEST_F(SessionTest, ARestoredSessionPresentsItsState) {
+  Begin(Taken{{kPartition, IndexSet::Of(0, 4)}});
+  control::ClientHello hello = dispatcher_.Heard<control::ClientHello>();
+  ASSERT_TRUE(hello.state.has_value());
+  EXPECT_THAT(*hello.state, ElementsAre(control::PartitionIndices{kPartition, IndexSet::Of(0, 4)}));
+  auto link = Link();
+  ASSERT_TRUE(Send(link->link(), 3).ok());  // taken already
+  ASSERT_TRUE(Send(link->link(), 4).ok());
+  EXPECT_EQ(NextValue(), 4);
+}
+
+TEST_F(SessionTest, WithoutALeaseNothingIsReturned) {
+  dispatcher_.answer_heartbeats = false;
+  Begin(std::nullopt, absl::ZeroDuration());
+  auto link = Link();
+  ASSERT_TRUE(Send(link->link(), 0).ok());
+  ASSERT_TRUE(link->AwaitLanded(1));
+  auto next = std::async(std::launch::async, [&] { return session_->Next(); });
+  dispatcher_.Heard<control::ClientHeartbeat>(3);
+  cancelled_ = true;
+  EXPECT_EQ(next.get().status().code(), absl::StatusCode::kCancelled);
+  EXPECT_TRUE(session_->taken().empty());
+}
+
+TEST_F(SessionTest, StoppingTellsWhatWasTakenAndNoMore) {
+  Begin();
+  auto link = Link();
+  for (Index i = 0; i < 4; ++i) ASSERT_TRUE(Send(link->link(), i).ok());
+  EXPECT_EQ(NextValue(), 0);
+  EXPECT_EQ(NextValue(), 1);
+  cancelled_ = true;
+  EXPECT_EQ(session_->Next().status().code(), absl::StatusCode::kCancelled);
+  EXPECT_THAT(dispatcher_.Heard<control::Leave>().taken,
+              ElementsAre(control::PartitionIndices{kPartition, IndexSet::Of(0, 2)}));
+}
+
+TEST_F(SessionTest, ACommitIsSaidAgainOnANewStream) {
+  keep_ = Keep::kCommitted;
+  Begin();
+  auto link = Link();
+  ASSERT_TRUE(Send(link->link(), 0).ok());
+  EXPECT_EQ(NextValue(), 0);
+  const control::Commit commit{.number = 7,
+                               .repetitions = {{0, {{kPartition, IndexSet::Of(0, 1)}}}}};
+  auto committed = std::async(std::launch::async, [&] { return session_->Commit(commit); });
+  EXPECT_EQ(dispatcher_.Heard<control::Commit>(), commit);
+  dispatcher_.Break();
+  dispatcher_.Heard<control::ClientHello>(1);
+  dispatcher_.Say(Welcome());
+  EXPECT_EQ(dispatcher_.Heard<control::Commit>(1), commit);
+  dispatcher_.Say(control::Committed{7});
+  absl::Status status = committed.get();
+  EXPECT_TRUE(status.ok()) << status;
+}
+
+TEST_F(SessionTest, WhatTheDispatcherRefusesWithIsForGood) {
+  Begin();
+  Link();
+  dispatcher_.Say(control::SessionError{absl::FailedPreconditionError("declared dead")});
+  for (int again = 0; again < 2; ++again) {
+    EXPECT_EQ(session_->Next().status(), absl::FailedPreconditionError("declared dead"));
+  }
+}
+
+TEST_F(SessionTest, AProtocolThatAWorkerLacksIsAnErrorThatNamesBoth) {
+  SessionOptions options;
+  options.distribute.data_transfer_protocol = "grpc";
+  options.distribute.timeout = absl::Minutes(1);
+  options.spec = Scalar(kInt64);
+  options.client = ClientId(3);
+  options.incarnation = Incarnation(4);
+  options.cancelled = &cancelled_;
+  session_ = std::make_unique<Session>(std::move(options), dispatcher_);
+  dispatcher_.Heard<control::ClientHello>();
+  dispatcher_.Say(Welcome());
+  dispatcher_.Say(Membership());
+  absl::Status status = session_->Next().status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kNotFound) << status;
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("Protocol 'grpc' is not available for worker 'w:1'"));
+}
+
+}  // namespace
+}  // namespace penstock::client

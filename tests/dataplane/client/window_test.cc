@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dataplane/client/window.h"
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace penstock::client {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+const WorkerId kA(1);
+const WorkerId kB(2);
+constexpr int64_t kPlenty = int64_t{1} << 40;
+
+int64_t Granted(const Window::Grants& grants, WorkerId worker) {
+  int64_t count = 0;
+  for (const Window::Grant& grant : grants) count += grant.worker == worker ? grant.count : 0;
+  return count;
+}
+
+TEST(WindowTest, AsksForNoMoreThanTheWindow) {
+  Window window(10, kPlenty);
+  window.AddLink(kA);
+  EXPECT_EQ(Granted(window.TakeGrants(), kA), 10);
+  EXPECT_THAT(window.TakeGrants(), IsEmpty());
+  for (int i = 0; i < 10; ++i) window.OnLanded(kA, 100);
+  EXPECT_THAT(window.TakeGrants(), IsEmpty());  // what is held counts
+  EXPECT_EQ(window.held(), 10);
+}
+
+TEST(WindowTest, DividesTheWindowBetweenWorkers) {
+  Window window(10, kPlenty);
+  window.AddLink(kA);
+  window.AddLink(kB);
+  Window::Grants grants = window.TakeGrants();
+  EXPECT_EQ(Granted(grants, kA), 5);
+  EXPECT_EQ(Granted(grants, kB), 5);
+}
+
+TEST(WindowTest, ASlowWorkerDoesNotHoldItAll) {
+  Window window(8, kPlenty);
+  window.AddLink(kA);
+  window.AddLink(kB);
+  window.TakeGrants();
+  int64_t from_b = 0;
+  for (int round = 0; round < 100; ++round) {  // A never sends
+    window.OnLanded(kB, 100);
+    window.OnTaken(100);
+    from_b += Granted(window.TakeGrants(), kB);
+  }
+  EXPECT_GE(from_b, 96);
+  EXPECT_LE(window.asked() + window.held(), 8);
+}
+
+TEST(WindowTest, WhatIsTakenIsAskedForAgainInPortions) {
+  Window window(64, kPlenty);
+  window.AddLink(kA);
+  window.TakeGrants();
+  for (int i = 0; i < 64; ++i) window.OnLanded(kA, 100);
+  int64_t messages = 0;
+  for (int i = 0; i < 64; ++i) {
+    window.OnTaken(100);
+    messages += static_cast<int64_t>(window.TakeGrants().size());
+  }
+  EXPECT_LE(messages, 8);
+  EXPECT_EQ(window.asked(), 64);
+}
+
+TEST(WindowTest, BytesBoundItToo) {
+  Window window(1000, 10'000);
+  window.AddLink(kA);
+  window.TakeGrants();
+  for (int i = 0; i < 1000; ++i) window.OnLanded(kA, 1000);
+  for (int i = 0; i < 1000; ++i) window.OnTaken(1000);
+  EXPECT_EQ(Granted(window.TakeGrants(), kA), 10);
+}
+
+TEST(WindowTest, AWindowSmallerThanAnElementLetsOneThrough) {
+  Window window(4, 100);
+  window.AddLink(kA);
+  window.TakeGrants();
+  for (int i = 0; i < 4; ++i) window.OnLanded(kA, 1 << 20);
+  EXPECT_THAT(window.TakeGrants(), IsEmpty());
+  for (int i = 0; i < 4; ++i) window.OnTaken(1 << 20);
+  EXPECT_EQ(Granted(window.TakeGrants(), kA), 1);
+}
+
+TEST(WindowTest, AutoGrowsWhereElementsAreSmall) {
+  Window window(0, kPlenty);
+  window.AddLink(kA);
+  EXPECT_EQ(window.limit(), 16);
+  window.TakeGrants();
+  window.OnLanded(kA, 192);
+  EXPECT_EQ(window.limit(), 16'384);
+  for (int i = 0; i < 1000; ++i) window.OnLanded(kA, 64 << 20);
+  EXPECT_EQ(window.limit(), 16);
+}
+
+TEST(WindowTest, ALinkThatGoesGivesBackWhatItWasAskedFor) {
+  Window window(4, kPlenty);
+  window.AddLink(kA);
+  window.TakeGrants();
+  window.OnLanded(kA, 100);
+  window.RemoveLink(kA);
+  EXPECT_EQ(window.asked(), 0);
+  EXPECT_EQ(window.held(), 1);
+  window.AddLink(kB);
+  EXPECT_EQ(Granted(window.TakeGrants(), kB), 3);
+}
+
+TEST(WindowTest, AnIdleWorkerGivesBackWhatAnotherWaitsFor) {
+  Window window(1, kPlenty);
+  window.AddLink(kA);
+  window.AddLink(kB);
+  Window::Grants grants = window.TakeGrants();
+  ASSERT_EQ(grants.size(), 1u);
+  const WorkerId idle = grants[0].worker;
+  const WorkerId waits = idle == kA ? kB : kA;
+  EXPECT_TRUE(window.Starving());
+  EXPECT_THAT(window.TakeRecalls(), ElementsAre(idle));
+  EXPECT_THAT(window.TakeRecalls(), IsEmpty());  // is on its way
+  window.OnRecalled(idle, 1);
+  EXPECT_EQ(Granted(window.TakeGrants(), waits), 1);
+}
+
+TEST(WindowTest, AWorkerThatSendsIsNotRecalled) {
+  Window window(2, kPlenty);
+  window.AddLink(kA);
+  window.TakeGrants();
+  window.AddLink(kB);
+  ASSERT_TRUE(window.Starving());
+  window.OnLanded(kA, 100);
+  EXPECT_THAT(window.TakeRecalls(), IsEmpty());
+  EXPECT_THAT(window.TakeRecalls(), ElementsAre(kA));  // nothing since
+}
+
+TEST(WindowTest, WhatIsSentWithoutBeingAskedForIsHeldAllTheSame) {
+  Window window(1, kPlenty);
+  window.AddLink(kA);
+  window.TakeGrants();
+  window.OnLanded(kA, 100);
+  window.OnLanded(kA, 100);
+  EXPECT_EQ(window.held(), 2);
+  EXPECT_EQ(window.asked(), 0);
+  EXPECT_THAT(window.TakeGrants(), IsEmpty());
+}
+
+}  // namespace
+}  // namespace penstock::client
