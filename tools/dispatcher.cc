@@ -13,7 +13,9 @@ namespace penstock::tools {
 namespace {
 
 struct Given {
-  DispatcherConfig config{.port = 5050};
+  Given() { config.port = 5050; }  // a program is looked for at a known port
+
+  DispatcherConfig config;
   std::string port_file;
 };
 

@@ -6,7 +6,7 @@
 #include <thread>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
+#include "control/observe/fail_point.h"
 #include "penstock/status.h"
 
 namespace penstock::worker {
@@ -172,6 +172,7 @@ absl::Status PartitionRunner::SendNext(absl::StatusOr<std::optional<Element>> ne
     PENSTOCK_ASSIGN_OR_RETURN(sent.element, sent.element.Copy());
   }
   sent.element.set_identity(sent.identity);
+  FailPoint("seal_before_announce");
   return lane_->Send(std::move(sent));
 }
 
@@ -248,7 +249,8 @@ void PartitionRunner::Cancel() {
 
 bool PartitionRunner::AwaitDone(absl::Time deadline) {
   std::unique_lock lock(mu_);
-  const auto left = absl::ToChronoMilliseconds(std::min(deadline - absl::Now(), absl::Hours(1)));
+  const auto left = absl::ToChronoMilliseconds(
+      std::clamp(deadline - absl::Now(), absl::ZeroDuration(), absl::Hours(1)));
   return done_changed_.wait_for(lock, left, [&] { return done_; });
 }
 

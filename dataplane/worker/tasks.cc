@@ -66,14 +66,6 @@ void Tasks::SayAgain() {
   for (const auto& runner : runners) runner->SayAgain();
 }
 
-void Tasks::DropAll() {
-  std::lock_guard lock(mu_);
-  for (auto& [id, iteration] : iterations_) {
-    for (auto& [partition, runner] : iteration.runners) RetireLocked(std::move(runner));
-    iteration.runners.clear();
-  }
-}
-
 absl::StatusOr<std::shared_ptr<transfer::SendEvents>> Tasks::Accept(
     const transfer::Hello& hello, std::shared_ptr<transfer::SendLink> link) {
   std::shared_ptr<Outlet> outlet;

@@ -35,8 +35,6 @@ class Tasks {
   // The dispatcher has welcomed the worker on a new stream: says again what may
   // have been lost with the old one.
   void SayAgain();
-  // Works on nothing any more: the dispatcher has given all to others.
-  void DropAll();
 
   // --- Links ------------------------------------------------------------------------
 

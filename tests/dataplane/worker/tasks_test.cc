@@ -24,6 +24,13 @@ control::PlacedPartition Placed(uint64_t placement, uint64_t partition = 1) {
   return {kIteration, PartitionId(partition), Placement(placement)};
 }
 
+control::SplitProvider RangeSplits(int64_t count) {
+  control::SplitProvider provider;
+  provider.node = "Range#0";
+  provider.count = SplitCountFor(count);
+  return provider;
+}
+
 // What a worker says, and waits for it.
 class Heard {
  public:
@@ -276,7 +283,7 @@ TEST_F(TasksTest, AnErrorStandsAtItsIndexAndReadingGoesOn) {
 
 TEST_F(TasksTest, ReadsTheSplitsItIsGiven) {
   const Dataset dataset = Dataset::Range(40);
-  plan_ = {{.node = "Range#0", .count = SplitCountFor(40)}};
+  plan_ = {RangeSplits(40)};
   control::Assign order = Order(dataset, Placed(1), ShardingPolicy::kDynamic);
   const int64_t last = SplitCountFor(40) - 1;
   order.splits = {{.numbers = {last}}};  // replayed from the journal
@@ -294,7 +301,7 @@ TEST_F(TasksTest, ReadsTheSplitsItIsGiven) {
 }
 
 TEST_F(TasksTest, RepeatsToANewStreamWhatMayHaveBeenLost) {
-  plan_ = {{.node = "Range#0", .count = SplitCountFor(40)}};
+  plan_ = {RangeSplits(40)};
   tasks_->Do(Order(Dataset::Range(40), Placed(1), ShardingPolicy::kDynamic));
   const auto request = heard_.Next<control::SplitRequest>();
   tasks_->SayAgain();
