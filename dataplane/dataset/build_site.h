@@ -25,6 +25,7 @@ class BuildSite {
   static BuildSite Root(NodePtr root, const RunContext& run);
 
   const Dataset::Node& node() const { return *node_; }
+  const NodePtr& node_ptr() const { return node_; }  // who it is, beyond this iterator
   const Spec& spec() const { return node_->spec; }
   template <class T>
   const T& attr(const std::string& name) const {
