@@ -30,6 +30,32 @@ Registry& TheRegistry() {
   return registry;
 }
 
+// How many repetitions of a named job were read to their end through a node of
+// a Dataset, by whatever iterators.
+struct Repetitions {
+  std::mutex mu;
+  std::map<std::weak_ptr<const Dataset::Node>, int64_t, std::owner_less<>> read;
+};
+Repetitions& TheRepetitions() {
+  static Repetitions& repetitions = *new Repetitions;
+  return repetitions;
+}
+
+int64_t RepetitionsRead(const NodePtr& node) {
+  Repetitions& repetitions = TheRepetitions();
+  std::lock_guard lock(repetitions.mu);
+  auto read = repetitions.read.find(node);
+  return read == repetitions.read.end() ? 0 : read->second;
+}
+
+void CountAsRead(const NodePtr& node, int64_t repetition) {
+  Repetitions& repetitions = TheRepetitions();
+  std::lock_guard lock(repetitions.mu);
+  std::erase_if(repetitions.read, [](const auto& entry) { return entry.first.expired(); });
+  int64_t& read = repetitions.read[node];
+  read = std::max(read, repetition + 1);
+}
+
 }  // namespace
 
 std::shared_ptr<JobReader> JobReader::Of(const BuildSite& site) {
@@ -48,9 +74,10 @@ std::shared_ptr<JobReader> JobReader::Of(const BuildSite& site) {
 }
 
 JobReader::JobReader(const BuildSite& site)
-    : node_(std::make_shared<const Dataset::Node>(site.node())),
+    : node_(site.node_ptr()),
       options_(FromAttrs(site.node().attrs)),
       cancelled_(site.run().cancelled),
+      first_repetition_(RepetitionsRead(node_)),
       client_(RandomId()),
       incarnation_(RandomId()) {}
 
@@ -58,12 +85,14 @@ JobReader::~JobReader() {
   sessions_.clear();  // before the stub they use
 }
 
-absl::StatusOr<std::optional<Element>> JobReader::Next(int64_t repetition) {
+absl::StatusOr<std::optional<Element>> JobReader::Next(int64_t pass) {
   RETURN_IF_ERROR(EnsureJoined());
+  int64_t repetition;
   std::vector<std::shared_ptr<Session>> over;  // ended outside the lock
   std::shared_ptr<Session> session;
   {
     std::lock_guard lock(mu_);
+    repetition = first_repetition_ + pass;
     session = SessionOf(repetition);
     // Under keep = taken a repetition that was read to its end is done with.
     for (auto other = sessions_.begin(); other != sessions_.end() && !KeepsStates();) {
@@ -72,7 +101,10 @@ absl::StatusOr<std::optional<Element>> JobReader::Next(int64_t repetition) {
       other = done ? sessions_.erase(other) : std::next(other);
     }
   }
-  return session->Next();
+  absl::StatusOr<std::optional<Element>> next = session->Next();
+  const bool end = next.ok() && !next->has_value();
+  if (end && !options_.job_name.empty()) CountAsRead(node_, repetition);
+  return next;
 }
 
 absl::Status JobReader::EnsureJoined() {
@@ -170,7 +202,7 @@ ReaderState JobReader::StateNow(int64_t repetition) {
   return state;
 }
 
-absl::Status JobReader::Save(int64_t repetition, StateWriter& writer) {
+absl::Status JobReader::Save(int64_t pass, StateWriter& writer) {
   if (!KeepsStates() && !options_.job_name.empty()) {
     return absl::FailedPreconditionError(absl::StrCat(
         "job '", options_.job_name,
@@ -178,7 +210,7 @@ absl::Status JobReader::Save(int64_t repetition, StateWriter& writer) {
         "restored state would claim may have gone to others; ask for keep = kCommitted"));
   }
   std::lock_guard lock(mu_);
-  ReaderState state = StateNow(repetition);
+  ReaderState state = StateNow(first_repetition_ + pass);
   Write(state, writer);
   if (KeepsStates() && writer.save_number() != 0 && state.job) {
     saves_[writer.save_number()] = std::move(state);
@@ -187,7 +219,7 @@ absl::Status JobReader::Save(int64_t repetition, StateWriter& writer) {
   return absl::OkStatus();
 }
 
-absl::Status JobReader::Restore(int64_t repetition, StateReader& reader) {
+absl::Status JobReader::Restore(int64_t pass, StateReader& reader) {
   ASSIGN_OR_RETURN(ReaderState state, ReadReaderState(reader));
   std::map<int64_t, std::shared_ptr<Session>> replaced;  // ended outside the lock
   std::lock_guard lock(mu_);
@@ -202,10 +234,11 @@ absl::Status JobReader::Restore(int64_t repetition, StateReader& reader) {
     client_ = ClientId(RandomId());
     return absl::OkStatus();
   }
-  if (state.repetitions.back().number != repetition) {
+  first_repetition_ = state.repetitions.back().number - pass;
+  if (first_repetition_ < 0) {
     return absl::DataLossError(absl::StrCat("the state of Distribute is of repetition ",
                                             state.repetitions.back().number,
-                                            ", its place in the dataset of ", repetition));
+                                            ", its place in the dataset of pass ", pass));
   }
   client_ = state.client;
   restored_ = std::move(state);

@@ -29,12 +29,14 @@ class JobReader {
   ~JobReader();
 
   // Registers and joins the job at the first call. One thread at a time, as
-  // Save() and Restore().
-  absl::StatusOr<std::optional<Element>> Next(int64_t repetition);
+  // Save() and Restore(). `pass` counts the passes of this running dataset; it
+  // reads a later repetition of a named job if earlier iterators of the same
+  // Dataset have read some to their end.
+  absl::StatusOr<std::optional<Element>> Next(int64_t pass);
   // FailedPrecondition for a named job whose takes are kept without states.
-  absl::Status Save(int64_t repetition, StateWriter& writer);
-  // REQUIRES: nothing of `repetition` was read.
-  absl::Status Restore(int64_t repetition, StateReader& reader);
+  absl::Status Save(int64_t pass, StateWriter& writer);
+  // REQUIRES: nothing of `pass` was read.
+  absl::Status Restore(int64_t pass, StateReader& reader);
 
   // The state of that Save() is durable. Any thread.
   absl::Status Commit(uint64_t save);
@@ -57,6 +59,7 @@ class JobReader {
 
   std::mutex mu_;  // not held while anything is waited for
   // All below guarded by mu_.
+  int64_t first_repetition_ = 0;  // that of pass 0
   std::optional<control::JobAnswer> job_;
   ClientId client_;
   Incarnation incarnation_;
