@@ -23,7 +23,8 @@ void PositionedInput::Remember() {
   Remembered here = {pulled_, StateOf(*input_)};
   std::lock_guard lock(mu_);
   remembered_.push_back(std::move(here));
-  remember_at_ = pulled_ + every_;
+  if (__builtin_add_overflow(pulled_, every_, &remember_at_))
+    remember_at_ = std::numeric_limits<int64_t>::max();
 }
 
 absl::StatusOr<std::optional<Element>> PositionedInput::Next() {
