@@ -176,4 +176,8 @@ Dataset Dataset::Map(MapFunction fn, MapOptions options) const {
       {node_}));
 }
 
+Dataset Dataset::ParseExample(std::vector<std::pair<std::string, TensorSpec>> features) const {
+  return Map([&](const Expr& serialized) { return ParseExampleProto(serialized, features); });
+}
+
 }  // namespace penstock
