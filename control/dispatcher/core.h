@@ -159,6 +159,7 @@ class Core {
   std::map<PartitionKey, std::vector<WorkerId>> failed_on_;  // why a partition avoids a worker
   std::map<JobId, absl::Time> idle_since_;
   absl::Time last_sweep_ = absl::InfinitePast();
+  WorkerId last_probed_;
   uint64_t membership_version_ = 0;
   uint64_t sequence_ = 0;
   uint64_t snapshot_sequence_ = 0;

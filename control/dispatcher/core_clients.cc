@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Client sessions: who reads, and what they say.
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 #include "control/dispatcher/core.h"
+#include "control/dispatcher/counters.h"
 #include "control/dispatcher/refusals.h"
 #include "control/dispatcher/turn.h"
 
@@ -39,6 +42,7 @@ void Core::OnMessage(const std::shared_ptr<ClientPeer>& peer, ClientUp message) 
       if (!peer->iteration) return;
       client_leases_.Heard({peer->iteration, peer->client}, options_.now());
     }
+    CountHeartbeat();
     peer->outlet->Send(ClientHeartbeatAnswer{beat->counter});
     return;
   }
@@ -96,7 +100,11 @@ void Core::OnHello(Turn& turn, const std::shared_ptr<ClientPeer>& peer, const Cl
   if (iteration->failure.has_value()) return turn.Close(peer, *iteration->failure);
 
   protocol::Presents presents{hello.client, hello.incarnation, std::nullopt};
-  if (hello.state.has_value()) {
+  // A process that was welcomed before has more than the state it once took up.
+  const auto before = iteration->record.FindReader(hello.client);
+  const bool welcomed =
+      before && iteration->record.readers[*before].incarnation == hello.incarnation;
+  if (hello.state.has_value() && !welcomed) {
     absl::StatusOr<protocol::Holdings> state = ToHoldings(*hello.state, *iteration);
     if (!state.ok()) return turn.Close(peer, state.status());
     presents.state = *std::move(state);
@@ -111,8 +119,8 @@ void Core::OnHello(Turn& turn, const std::shared_ptr<ClientPeer>& peer, const Cl
   }
 
   const SessionKey key{iteration->id, hello.client};
-  if (auto before = sessions_.find(key); before != sessions_.end()) {
-    const std::shared_ptr<ClientPeer> old = before->second;
+  if (auto other = sessions_.find(key); other != sessions_.end()) {
+    const std::shared_ptr<ClientPeer> old = other->second;
     if (old->incarnation != hello.incarnation) {
       turn.Close(old, ToStatus({hello.client, old->incarnation, protocol::Refusal::kReplaced}));
     } else {
@@ -132,6 +140,11 @@ void Core::OnHello(Turn& turn, const std::shared_ptr<ClientPeer>& peer, const Cl
                              {"iteration", absl::StrCat(iteration->id.value())},
                              {"restored", hello.state.has_value() ? "yes" : "no"}});
   turn.Settle(iteration->id, std::move(decision));
+  const protocol::Desk& desk = turn.DeskOf(iteration->id);
+  if (std::any_of(desk.partitions.begin(), desk.partitions.end(),
+                  [](const auto& partition) { return partition.ended; })) {
+    turn.To(peer, ReportAtOnce{});
+  }
 }
 
 void Core::OnReport(Turn& turn, const ClientPeer& peer, const PartitionReport& report) {

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "control/dispatcher/core.h"
+#include "control/dispatcher/counters.h"
 #include "control/dispatcher/turn.h"
 #include "control/policy/placing.h"
 #include "control/policy/splits.h"
@@ -58,6 +59,7 @@ void Core::OnMessage(const std::shared_ptr<WorkerPeer>& peer, WorkerUp message) 
       if (!peer->worker) return;
       worker_leases_.Heard(peer->worker, options_.now());
     }
+    CountHeartbeat();
     peer->outlet->Send(WorkerHeartbeatAnswer{beat->counter});
     return;
   }

@@ -15,6 +15,8 @@
 #include "control/dispatcher/core.h"
 #include "control/dispatcher/probe.h"
 #include "control/dispatcher/service.h"
+#include "control/observe/metrics.h"
+#include "control/observe/text_server.h"
 #include "penstock/status.h"
 
 namespace penstock {
@@ -72,6 +74,10 @@ class Server final : public DispatchServer {
     ASSIGN_OR_RETURN(core_, Core::Open(Options(), std::move(journal)));
     service_ = std::make_unique<control::DispatcherService>(core_.get());
     RETURN_IF_ERROR(Listen());
+    if (config_.metrics_port >= 0) {
+      ASSIGN_OR_RETURN(pages_, TextServer::Start(config_.host, config_.metrics_port,
+                                                 {{"/metrics", [this] { return RenderMetrics(); }}}));
+    }
     sweeper_ = std::thread([this] { Sweep(); });
     return absl::OkStatus();
   }
@@ -79,6 +85,8 @@ class Server final : public DispatchServer {
   int port() const override { return port_; }
   std::string target() const override { return absl::StrCat("grpc://", config_.host, ":", port_); }
   int NumWorkers() const override { return core_->NumWorkers(); }
+
+  int metrics_port() const override { return pages_ == nullptr ? -1 : pages_->port(); }
 
   absl::Status status() const override {
     std::lock_guard lock(mu_);
@@ -92,6 +100,7 @@ class Server final : public DispatchServer {
       stopping_ = true;
       changed_.notify_all();
     }
+    pages_.reset();
     if (sweeper_.joinable()) sweeper_.join();
     if (grpc_ != nullptr) {
       grpc_->Shutdown(absl::ToChronoTime(absl::Now()));  // streams have no end of their own
@@ -124,6 +133,13 @@ class Server final : public DispatchServer {
       changed_.notify_all();
     };
     return options;
+  }
+
+  std::string RenderMetrics() const {
+    ProcessMetrics()
+        .GetGauge("penstock_dispatcher_workers", "Workers that are connected.")
+        .Set(core_->NumWorkers());
+    return ProcessMetrics().Render();
   }
 
   absl::Status Listen() {
@@ -164,6 +180,7 @@ class Server final : public DispatchServer {
   std::unique_ptr<control::DispatcherService> service_;
   std::unique_ptr<grpc::Server> grpc_;
   int port_ = 0;
+  std::unique_ptr<TextServer> pages_;
   std::thread sweeper_;
 
   mutable std::mutex mu_;

@@ -2,6 +2,7 @@
 #include "control/dispatcher/turn.h"
 
 #include "absl/strings/str_cat.h"
+#include "control/dispatcher/counters.h"
 #include "control/dispatcher/refusals.h"
 #include "control/journal/changes_proto.h"
 #include "control/observe/fail_point.h"
@@ -19,14 +20,19 @@ Turn::~Turn() {
   for (auto& say : sayings_) core_.sayings_.push_back({core_.sequence_, std::move(say)});
   lock_.unlock();
   core_.Deliver();
-  for (Event& event : log_) core_.options_.events->Write(std::move(event));
+  for (Event& event : log_) {
+    CountEvent(event.name);
+    core_.options_.events->Write(std::move(event));
+  }
 }
 
 void Turn::Append() {
   if (changes_.empty()) return;
   ++core_.sequence_;
+  std::string record = EncodeChanges(changes_, core_.state_);
+  CountRecord(record.size());
   core_.appending_ = std::this_thread::get_id();
-  core_.journal_->Append(core_.sequence_, EncodeChanges(changes_, core_.state_));
+  core_.journal_->Append(core_.sequence_, std::move(record));
   core_.appending_ = std::thread::id();
   FailPoint("append_before_answer");
   if (core_.sequence_ - core_.snapshot_sequence_ >= core_.options_.records_per_snapshot) {
@@ -244,8 +250,11 @@ void Turn::OpenAndPlace(IterationId id) {
     Apply(id, protocol::OpenPartition(iteration.record, desk), nullptr);
   }
   for (PartitionId partition : protocol::Assignable(iteration.record, desk)) {
+    const auto failed = core_.failed_on_.find({id, partition});
     const WorkerId worker =
-        ChooseWorker(core_.state_, iteration, usable, core_.failed_on_[{id, partition}]);
+        ChooseWorker(core_.state_, iteration, usable,
+                     failed == core_.failed_on_.end() ? absl::Span<const WorkerId>()
+                                                      : absl::MakeConstSpan(failed->second));
     if (!worker) break;
     Log("assigned",
         {{"iteration", absl::StrCat(id.value())},

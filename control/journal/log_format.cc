@@ -119,6 +119,7 @@ absl::StatusOr<ParsedLog> ParseLog(std::string_view log, uint64_t first, bool la
   };
 
   FileHeader header;
+  if (log.empty() && last_file) return parsed;  // just made
   if (log.size() < sizeof header) return torn(0);
   std::memcpy(&header, log.data(), sizeof header);
   if (std::memcmp(header.magic, kLogMagic, sizeof kLogMagic) != 0 ||

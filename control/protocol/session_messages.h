@@ -246,9 +246,9 @@ struct ClientHello {
   int64_t repetition = 0;
   ClientId client;
   Incarnation incarnation;
-  // A restarted process, until it is welcomed: what the state it took up contains
-  // of this repetition (nothing, if that is later). A process that merely lost its
-  // stream names none: it has more than its state says.
+  // A restarted process: what the state it took up contains of this repetition
+  // (nothing, if that is later). Ignored once this incarnation was welcomed: it
+  // has more by then.
   std::optional<std::vector<PartitionIndices>> state;
   friend bool operator==(const ClientHello&, const ClientHello&) = default;
 };

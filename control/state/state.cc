@@ -43,6 +43,17 @@ void RetireSplits(const protocol::PartitionRecord& partition, PartitionSplits& s
   }
 }
 
+// Nothing is replayed any more: only how many splits were given is of interest.
+void ForgetSplits(IterationState& iteration) {
+  for (PartitionSplits& splits : iteration.splits) {
+    splits.marks.clear();
+    for (auto& [key, run] : splits.given) {
+      run.first_ordinal += static_cast<int64_t>(run.numbers.size());
+      run.numbers.clear();
+    }
+  }
+}
+
 }  // namespace
 
 struct Applying {
@@ -96,6 +107,7 @@ struct Applying {
       ForgetMarks(iteration.record.partitions[at], iteration.splits[at]);
       RetireSplits(iteration.record.partitions[at], iteration.splits[at]);
     }
+    if (std::holds_alternative<protocol::IterationFinished>(c.change)) ForgetSplits(iteration);
   }
   void operator()(const IterationFailed& c) const {
     state.iterations.at(c.iteration).failure = c.status;

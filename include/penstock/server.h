@@ -22,6 +22,7 @@ struct DispatcherConfig {
   absl::Duration worker_timeout = absl::Seconds(10);
   absl::Duration heartbeat_interval = absl::Seconds(1);
   absl::Duration job_gc_timeout = absl::Minutes(5);
+  int metrics_port = -1;  // of the page /metrics, as text for Prometheus; 0: any free one, -1: none
 };
 
 class DispatchServer {
@@ -35,6 +36,7 @@ class DispatchServer {
   virtual int port() const = 0;
   virtual std::string target() const = 0;  // "grpc://localhost:5050"
   virtual int NumWorkers() const = 0;      // alive
+  virtual int metrics_port() const = 0;    // -1: none
   // OK, or why it ended by itself: a journal that cannot be written
   // (ResourceExhausted on a full disk).
   virtual absl::Status status() const = 0;

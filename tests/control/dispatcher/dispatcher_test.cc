@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A dispatcher in this process, driven over real streams by hand.
+#include <sys/resource.h>
+
+#include <csignal>
 #include <filesystem>
 
 #include "gmock/gmock.h"
@@ -342,6 +345,19 @@ TEST_F(DispatcherTest, ARestoredTrainerReplacesItsSessionAtOnce) {
   EXPECT_EQ(again.readers[0].incarnation, Incarnation(2));
 }
 
+// It has more than its state says: to take that up again would deliver twice.
+TEST_F(DispatcherTest, AWelcomedProcessThatWasDeclaredDeadCannotPassForARestartedOne) {
+  Start({.client_timeout = absl::Milliseconds(300)});
+  JobAnswer job = MakeJob("dead", ShardingPolicy::kDynamic, Keep::kCommitted);
+  HandClient first(*stub_, job.job, 5, /*incarnation=*/1, 0, std::vector<PartitionIndices>());
+  first.Next<Welcome>();
+  first.Next<SessionError>();
+  HandClient again(*stub_, job.job, 5, /*incarnation=*/1, 0, std::vector<PartitionIndices>());
+  EXPECT_EQ(again.Next<SessionError>().status.code(), absl::StatusCode::kFailedPrecondition);
+  HandClient restarted(*stub_, job.job, 5, /*incarnation=*/2, 0, std::vector<PartitionIndices>());
+  restarted.Next<Welcome>();
+}
+
 TEST_F(DispatcherTest, OffGivesEveryWorkerAPartitionOfItsOwn) {
   Start();
   JobAnswer job = MakeJob("off", ShardingPolicy::kOff);
@@ -402,6 +418,30 @@ TEST_F(DispatcherTest, ASecondDispatcherOnTheSameJournalRefusesToStart) {
   auto second = DispatchServer::Start(Journaled());
   EXPECT_EQ(second.status().code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(second.status().message(), HasSubstr(folder_));
+}
+
+// A limit on the size of files is a disk that is full at that point.
+TEST_F(DispatcherTest, AFullDiskEndsItAndNobodyIsToldWhatIsNotWritten) {
+  Start(Journaled());
+  ASSERT_TRUE(stub_->GetOrRegisterDataset({.definition = "a", .summary = Summary(1)}, kOnce).ok());
+  std::signal(SIGXFSZ, SIG_IGN);
+  rlimit before{};
+  getrlimit(RLIMIT_FSIZE, &before);
+  const rlimit full{.rlim_cur = 1000, .rlim_max = before.rlim_max};
+  setrlimit(RLIMIT_FSIZE, &full);
+  absl::Status refused =
+      stub_
+          ->GetOrRegisterDataset({.definition = std::string(10'000, 'x'), .summary = Summary(2)},
+                                 kOnce)
+          .status();
+  server_->Join();
+  setrlimit(RLIMIT_FSIZE, &before);
+  EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(server_->status().code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(server_->status().message(), HasSubstr("free space"));
+
+  Restart(Journaled());
+  EXPECT_EQ(stub_->GetStatus(kOnce)->datasets.size(), 1u);
 }
 
 TEST_F(DispatcherTest, APortInUseIsUnavailable) {

@@ -77,6 +77,15 @@ TEST(State, SplitsAreRetiredWithTheBookmarksThatNeededThem) {
   EXPECT_THAT(Given(state).numbers, ElementsAre(9, 4, 5));
 }
 
+TEST(State, AFinishedIterationKeepsOnlyHowManySplitsItGave) {
+  State state = WithAnIteration();
+  state.Apply(Give(0, {7, 3}, /*no_more=*/true));
+  state.Apply(IterationAltered{kIteration, p::IterationClosed{{0}}});
+  state.Apply(IterationAltered{kIteration, p::IterationFinished{}});
+  EXPECT_EQ(Given(state).first_ordinal, 2);
+  EXPECT_TRUE(Given(state).numbers.empty());
+}
+
 TEST(State, ManyBookmarksAreThinnedAndTheirMarksWithThem) {
   State state = WithAnIteration();
   for (int64_t i = 1; i <= 100; ++i) {

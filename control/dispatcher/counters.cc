@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "control/dispatcher/counters.h"
+
+#include "control/observe/metrics.h"
+
+namespace penstock::control {
+
+void CountHeartbeat() {
+  static Counter& heartbeats = ProcessMetrics().GetCounter("penstock_dispatcher_heartbeats_total",
+                                                           "Heartbeats of workers and clients.");
+  heartbeats.Add();
+}
+
+void CountRecord(size_t bytes) {
+  static Counter& records = ProcessMetrics().GetCounter("penstock_journal_records_total",
+                                                        "Records given to the journal.");
+  static Counter& written =
+      ProcessMetrics().GetCounter("penstock_journal_bytes_total", "Bytes of those records.");
+  records.Add();
+  written.Add(static_cast<int64_t>(bytes));
+}
+
+void CountEvent(const std::string& name) {
+  ProcessMetrics()
+      .GetCounter("penstock_dispatcher_events_total", "What happened, by name of the event.",
+                  {{"event", name}})
+      .Add();
+}
+
+}  // namespace penstock::control

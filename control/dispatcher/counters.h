@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a dispatcher counts of itself (control/observe/metrics.h).
+#pragma once
+
+#include <string>
+
+namespace penstock::control {
+
+void CountHeartbeat();
+// A record was given to the journal.
+void CountRecord(size_t bytes);
+// An event of that name was logged: deaths, moves, commits, …
+void CountEvent(const std::string& name);
+
+}  // namespace penstock::control
