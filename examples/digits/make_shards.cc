@@ -46,7 +46,7 @@ std::string IntFeature(std::string_view name, int64_t value) {
 absl::StatusOr<std::string> ExampleOf(std::string_view line, int64_t number) {
   std::string pixels;
   int value = 0;
-  for (std::string_view cell : absl::StrSplit(line, ',')) {
+  for (absl::string_view cell : absl::StrSplit(absl::string_view(line.data(), line.size()), ',')) {
     if (std::from_chars(cell.data(), cell.data() + cell.size(), value).ec != std::errc() ||
         value < 0 || value > 16)
       return absl::InvalidArgumentError(absl::StrCat("row ", number, " has \"", std::string(cell),
@@ -65,11 +65,11 @@ absl::StatusOr<std::string> ExampleOf(std::string_view line, int64_t number) {
 absl::Status Run(const std::string& csv, const std::string& folder, int shards) {
   std::vector<std::unique_ptr<penstock::TFRecordWriter>> train;
   for (int i = 0; i < shards; ++i) {
-    ASSIGN_OR_RETURN(auto writer, penstock::TFRecordWriter::Open(
+    ASSIGN_OR_RETURN(auto writer, penstock::TFRecordWriter::Create(
                                       absl::StrFormat("%s/train-%02d.tfrecord", folder, i)));
     train.push_back(std::move(writer));
   }
-  ASSIGN_OR_RETURN(auto held_out, penstock::TFRecordWriter::Open(folder + "/held-out-00.tfrecord"));
+  ASSIGN_OR_RETURN(auto held_out, penstock::TFRecordWriter::Create(folder + "/held-out-00.tfrecord"));
 
   std::ifstream in(csv);
   if (!in) return absl::NotFoundError(absl::StrCat("cannot open ", csv));
