@@ -100,13 +100,17 @@ INSTANTIATE_TEST_SUITE_P(
               {.elements = 3,
                .workers = 3,
                .budget = {.worker_stops = 2, .client_deaths = 1, .broken_links = 1}}},
-        Named{"TwoPartitionsWorkerStopsClientDies",
-              {.elements = 1, .partitions = 2, .budget = {.worker_stops = 1, .client_deaths = 1}}},
+        Named{"TwoPartitionsWorkerStopsClientDiesLinkBreaks",
+              {.elements = 1,
+               .partitions = 2,
+               .budget = {.worker_stops = 1, .client_deaths = 1, .broken_links = 1}}},
+        Named{"StatesTwoPartitionsClientDies",
+              {.elements = 1, .partitions = 2, .states = true, .budget = {.client_deaths = 1}}},
         Named{"StatesClientsDieTwiceWorkerStops",
               {.elements = 1, .states = true, .budget = {.worker_stops = 1, .client_deaths = 2}}}),
     NameOf);
 
-// By hand: --gtest_also_run_disabled_tests --gtest_filter='*/Exploring.*/Hand*'.
+// By hand: --gtest_also_run_disabled_tests --gtest_filter='Hand/*'.
 class ExploringByHand : public Exploring {};
 TEST_P(ExploringByHand, DISABLED_NothingIsLostDoubledOrStuck) {
   const Explored explored = Explore(GetParam().scene, 20 * kMostStates);
