@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+// Readers that come and go on a shared job, over each transport: what was lost
+// and what came twice is counted by element.
+#include <atomic>
+#include <map>
+#include <mutex>
+#include <string>
+#include <thread>
+
+#include "absl/strings/str_cat.h"
+#include "tests/cluster/cluster.h"
+
+namespace penstock {
+namespace {
+
+constexpr int64_t kCount = 3000;
+
+class ClientHistories : public testing::TestWithParam<std::string> {
+ protected:
+  Dataset Job(const Cluster& cluster, Keep keep = Keep::kTaken) const {
+    DistributeOptions options = cluster.Options(ShardingPolicy::kDynamic, "shared");
+    options.max_outstanding_requests = 32;
+    options.data_transfer_protocol = GetParam();
+    options.keep = keep;
+    return Dataset::Range(kCount).Distribute(options);
+  }
+
+  // Reads up to `count` elements into the history.
+  void Read(Iterator& it, int64_t count = kCount + 1) {
+    for (int64_t i = 0; i < count; ++i) {
+      absl::StatusOr<std::optional<Element>> element = it.Next();
+      ASSERT_TRUE(element.ok()) << element.status();
+      if (!element->has_value()) return;
+      std::lock_guard lock(mu_);
+      ++times_[(*element)->tensor(0).scalar<int64_t>()];
+    }
+  }
+
+  void ExpectEachOnce() {
+    std::string lost;
+    std::string doubled;
+    for (int64_t i = 0; i < kCount; ++i) {
+      if (times_[i] == 0) absl::StrAppend(&lost, " ", i);
+      if (times_[i] > 1) absl::StrAppend(&doubled, " ", i);
+    }
+    EXPECT_EQ(lost, "");
+    EXPECT_EQ(doubled, "");
+  }
+
+  std::mutex mu_;
+  std::map<int64_t, int> times_;  // each element was returned
+};
+
+TEST_P(ClientHistories, ReadersThatStopLeaveTheRestToOthers) {
+  Cluster cluster(2);
+  absl::StatusOr<Iterator> stays = Job(cluster).MakeIterator();
+  ASSERT_TRUE(stays.ok()) << stays.status();
+  Read(*stays, 10);
+  for (int i = 0; i < 5; ++i) {
+    absl::StatusOr<Iterator> leaves = Job(cluster).MakeIterator();
+    ASSERT_TRUE(leaves.ok()) << leaves.status();
+    Read(*leaves, 50);
+    Read(*stays, 50);
+    ASSERT_TRUE(leaves->Stop().ok());
+  }
+  Read(*stays);
+  ExpectEachOnce();
+}
+
+TEST_P(ClientHistories, ReadersAtOnceShareTheJob) {
+  Cluster cluster(2);
+  std::vector<std::thread> readers;
+  for (int i = 0; i < 4; ++i) {
+    readers.emplace_back([&] {
+      absl::StatusOr<Iterator> it = Job(cluster).MakeIterator();
+      ASSERT_TRUE(it.ok()) << it.status();
+      Read(*it);
+    });
+  }
+  for (std::thread& reader : readers) reader.join();
+  ExpectEachOnce();
+}
+
+TEST_P(ClientHistories, WorkersThatGoWhileReadersReadLoseNothing) {
+  Cluster cluster(3);
+  std::vector<std::thread> readers;
+  std::atomic<int> under_way{0};
+  for (int i = 0; i < 2; ++i) {
+    readers.emplace_back([&] {
+      absl::StatusOr<Iterator> it = Job(cluster).MakeIterator();
+      ASSERT_TRUE(it.ok()) << it.status();
+      Read(*it, 300);
+      under_way.fetch_add(1);
+      under_way.notify_all();
+      Read(*it);
+    });
+  }
+  for (int seen; (seen = under_way.load()) < 2;) under_way.wait(seen);
+  cluster.RemoveWorker(0);
+  cluster.RemoveWorker(0);
+  for (std::thread& reader : readers) reader.join();
+  ExpectEachOnce();
+}
+
+TEST_P(ClientHistories, ATrainerRestoredOverAndOverKeepsOneHistory) {
+  Cluster cluster(2);
+  State state;
+  for (int life = 0; life < 6; ++life) {
+    absl::StatusOr<Iterator> it = Job(cluster, Keep::kCommitted).MakeIterator();
+    ASSERT_TRUE(it.ok()) << it.status();
+    if (life > 0) {
+      absl::Status restored = it->Restore(state);
+      ASSERT_TRUE(restored.ok()) << restored;
+    }
+    if (life == 5) {
+      Read(*it);
+      break;
+    }
+    Read(*it, 200);
+    absl::StatusOr<State> saved = it->Save();
+    ASSERT_TRUE(saved.ok()) << saved.status();
+    state = *saved;
+    if (life % 2 == 0) {  // each other life ends between writing and committing
+      absl::Status committed = it->Commit(state);
+      ASSERT_TRUE(committed.ok()) << committed;
+    }
+    for (int i = 0; i < 100; ++i)
+      ASSERT_TRUE(it->Next().ok());  // behind the state: not its history
+  }
+  ExpectEachOnce();
+}
+
+INSTANTIATE_TEST_SUITE_P(Protocols, ClientHistories, testing::Values("local", "grpc"),
+                         [](const auto& its) { return its.param; });
+
+}  // namespace
+}  // namespace penstock
