@@ -4,10 +4,12 @@
 
     command_test.py PENSTOCK [unittest arguments]
 """
+import contextlib
 import os
 import pathlib
 import signal
 import socket
+import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -201,6 +203,15 @@ class CommandTest(unittest.TestCase):
             self.assert_fails(run("journal", action, journal), "DATA_LOSS", "record 1")
         self.assert_fails(run("dispatcher", "--port", 0, "--work-dir", journal,
                               "--fault-tolerant-mode"), "DATA_LOSS", "record 1")
+
+    def test_a_journal_of_a_newer_release_is_refused(self):
+        self.journaled().end()
+        journal = self.folder / "journal"
+        with contextlib.closing(sqlite3.connect(journal / "journal.db")) as db:
+            db.execute("PRAGMA user_version = 1000")
+        for args in (["dispatcher", "--port", 0, "--fault-tolerant-mode", "--work-dir", journal],
+                     ["journal", "verify", journal]):
+            self.assert_fails(run(*args), "FAILED_PRECONDITION", journal, "1000")
 
     def test_a_directory_that_is_none_is_named(self):
         for action in ("print", "verify", "repair"):
