@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dataplane/worker/dataset_cache.h"
+
+#include "dataplane/dataset/definition.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace penstock::worker {
+namespace {
+
+using ::testing::HasSubstr;
+
+control::GetDatasetAnswer AnswerFor(const Dataset& dataset) {
+  control::GetDatasetAnswer answer;
+  answer.definition = *Serialize(dataset);
+  answer.summary.fingerprint = dataset.fingerprint();
+  control::SplitProvider provider;
+  provider.node = "Range#0";
+  provider.count = 3;
+  provider.shuffled = true;
+  provider.seed = 9;
+  answer.summary.plan = {provider};
+  return answer;
+}
+
+TEST(DatasetCache, AsksOnceForADefinition) {
+  const Dataset dataset = Dataset::Range(5);
+  int asked = 0;
+  DatasetCache cache([&](std::string_view) {
+    ++asked;
+    return AnswerFor(dataset);
+  });
+  auto first = *cache.Get("numbers", dataset.fingerprint());
+  auto second = *cache.Get("numbers", dataset.fingerprint());
+  EXPECT_EQ(first, second);
+  EXPECT_EQ(asked, 1);
+  EXPECT_EQ(first->dataset.fingerprint(), dataset.fingerprint());
+  ASSERT_EQ(first->plan.providers.size(), 1u);
+  EXPECT_EQ(first->plan.providers[0].count, 3);
+  EXPECT_EQ(first->plan.providers[0].seed, 9u);
+}
+
+TEST(DatasetCache, RefusesADefinitionThatTheJobDoesNotRead) {
+  DatasetCache cache([](std::string_view) { return AnswerFor(Dataset::Range(5)); });
+  const absl::Status status = cache.Get("numbers", 77).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("dataset numbers has fingerprint"));
+}
+
+TEST(DatasetCache, NamesTheDatasetWhoseDefinitionIsDamaged) {
+  DatasetCache cache([](std::string_view) {
+    control::GetDatasetAnswer answer = AnswerFor(Dataset::Range(5));
+    answer.definition.resize(answer.definition.size() / 2);
+    return answer;
+  });
+  const absl::Status status = cache.Get("numbers", Dataset::Range(5).fingerprint()).status();
+  EXPECT_FALSE(status.ok());
+  EXPECT_THAT(std::string(status.message()), HasSubstr("numbers"));
+}
+
+TEST(DatasetCache, AFailureIsNotRemembered) {
+  const Dataset dataset = Dataset::Range(5);
+  bool fails = true;
+  DatasetCache cache([&](std::string_view) -> absl::StatusOr<control::GetDatasetAnswer> {
+    if (std::exchange(fails, false)) return absl::UnavailableError("out of reach");
+    return AnswerFor(dataset);
+  });
+  EXPECT_EQ(cache.Get("numbers", dataset.fingerprint()).status().code(),
+            absl::StatusCode::kUnavailable);
+  EXPECT_TRUE(cache.Get("numbers", dataset.fingerprint()).ok());
+}
+
+}  // namespace
+}  // namespace penstock::worker
