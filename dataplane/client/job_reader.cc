@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "dataplane/client/distribute_options.h"
 #include "dataplane/client/registration.h"
 #include "penstock/status.h"
@@ -70,6 +71,7 @@ std::shared_ptr<JobReader> JobReader::Of(const BuildSite& site) {
   known = reader;
   // The listener keeps it between two passes, as long as the dataset runs.
   commits->Add([reader](uint64_t save) { return reader->Commit(save); });
+  commits->AddStop([reader](absl::Duration bound) { reader->Stop(bound); });
   return reader;
 }
 
@@ -243,6 +245,16 @@ absl::Status JobReader::Restore(int64_t pass, StateReader& reader) {
   client_ = state.client;
   restored_ = std::move(state);
   return absl::OkStatus();
+}
+
+void JobReader::Stop(absl::Duration bound) {
+  const absl::Time deadline = absl::Now() + bound;
+  std::map<int64_t, std::shared_ptr<Session>> sessions;
+  {
+    std::lock_guard lock(mu_);
+    sessions = sessions_;
+  }
+  for (auto& [repetition, session] : sessions) session->Leave(deadline - absl::Now());
 }
 
 absl::Status JobReader::Commit(uint64_t save) {

@@ -40,6 +40,9 @@ class JobReader {
 
   // The state of that Save() is durable. Any thread.
   absl::Status Commit(uint64_t save);
+  // Reading has been stopped: tells the dispatcher what was taken, so that the
+  // rest goes to others. Any thread; returns when that is known, or after `bound`.
+  void Stop(absl::Duration bound);
 
  private:
   explicit JobReader(const BuildSite& site);

@@ -54,14 +54,9 @@ Session::Session(SessionOptions options, control::DispatcherStub& stub)
 }
 
 Session::~Session() {
+  Leave(kGoodbyeTimeout);
   {
-    Lock lock(mu_);
-    if (welcomed_ && MayLeave()) {
-      leaving_ = true;
-      WakeAgent();
-      changed_.wait_for(lock, absl::ToChronoMilliseconds(kGoodbyeTimeout),
-                        [&] { return left_ || over_ || !welcomed_; });
-    }
+    std::lock_guard lock(mu_);
     stopping_ = true;
     WakeAgent();
   }
@@ -139,6 +134,15 @@ absl::Status Session::Commit(const control::Commit& commit) {
     }
   }
   return absl::OkStatus();
+}
+
+void Session::Leave(absl::Duration bound) {
+  Lock lock(mu_);
+  if (!welcomed_ || !MayLeave()) return;
+  leaving_ = true;
+  WakeAgent();
+  changed_.wait_for(lock, absl::ToChronoMilliseconds(std::min(bound, absl::Minutes(10))),
+                    [&] { return left_ || over_ || !welcomed_; });
 }
 
 void Session::Abandon() {

@@ -61,6 +61,11 @@ class Session final : private control::ReconnectingClientEvents, private ReaderE
   // the reading is, DeadlineExceeded after options.timeout.
   absl::Status Commit(const control::Commit& commit);
 
+  // Ends reading: Next() is Cancelled, and what was taken is kept, if it may be
+  // (not under keep = committed, unless all of it is committed). Waits for the
+  // dispatcher's answer, at most `bound`. Any thread.
+  void Leave(absl::Duration bound);
+
   // It will be destroyed without a goodbye: another incarnation takes its place.
   void Abandon();
 

@@ -125,8 +125,10 @@ class LocalIterator final : public IteratorImpl {
 
   absl::Status Stop(absl::Duration bound) override {
     cancelled_ = true;
+    const absl::Time deadline = absl::Now() + bound;
+    commits_.Stop(bound);
     std::unique_lock lock(mu_, std::defer_lock);
-    if (lock.try_lock_until(absl::ToChronoTime(absl::Now() + bound))) return absl::OkStatus();
+    if (lock.try_lock_until(absl::ToChronoTime(deadline))) return absl::OkStatus();
     return absl::DeadlineExceededError("an element is still being made");
   }
 

@@ -78,6 +78,20 @@ absl::Status CommitListeners::Commit(uint64_t save) {
   return first;
 }
 
+void CommitListeners::AddStop(StopListener listener) {
+  std::lock_guard lock(mu_);
+  stop_listeners_.push_back(std::move(listener));
+}
+
+void CommitListeners::Stop(absl::Duration bound) {
+  std::vector<StopListener> listeners;  // called without the lock: they wait
+  {
+    std::lock_guard lock(mu_);
+    listeners = stop_listeners_;
+  }
+  for (const StopListener& listener : listeners) listener(bound);
+}
+
 absl::StatusOr<std::unique_ptr<NodeIterator>> BuildIterator(const Dataset& dataset,
                                                             const RunContext& context) {
   RETURN_IF_ERROR(CheckStandsAlone(dataset));

@@ -12,8 +12,10 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "dataplane/dataset/split.h"
 #include "dataplane/memory/pool.h"
 #include "penstock/dataset.h"
@@ -54,8 +56,8 @@ class NodeIterator {
   virtual absl::Status Restore(StateReader& reader) = 0;
 };
 
-// Iterators to whom it matters that a saved state became durable (Distribute).
-// They know states by StateWriter::save_number().
+// Iterators to whom it matters that a saved state became durable, or that
+// reading was stopped (Distribute). They know states by StateWriter::save_number().
 class CommitListeners {
  public:
   // The state of Save() number `save` is durable. Returns when that is known to
@@ -68,10 +70,17 @@ class CommitListeners {
   // Calls all; the first error.
   absl::Status Commit(uint64_t save);
 
+  // Reading has been stopped on purpose (Iterator::Stop): return when whoever
+  // must know that knows, or after `bound`. Kept as long as this lives.
+  using StopListener = std::function<void(absl::Duration bound)>;
+  void AddStop(StopListener listener);
+  void Stop(absl::Duration bound);
+
  private:
   std::mutex mu_;
   uint64_t last_id_ = 0;  // guarded by mu_, as the next
   std::map<uint64_t, Listener> listeners_;
+  std::vector<StopListener> stop_listeners_;
 };
 
 // What all nodes of one running dataset share.
