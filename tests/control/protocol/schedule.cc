@@ -364,6 +364,10 @@ void Run::Tick() {
           durable_.record, desk_, partition,
           able[static_cast<size_t>(clock_.Draw(0, static_cast<int64_t>(able.size()) - 1))]));
   }
+  // Somebody comes to read on in the end, where all have died.
+  if (failures_left_ <= 0 && std::none_of(clients_.begin(), clients_.end(),
+                                          [](const auto& entry) { return entry.second.running; }))
+    StartClient();
   clock_.After(clock_.Draw(1, 10), [this] { Tick(); });
 }
 
@@ -764,8 +768,11 @@ void Run::Fail() {
 
 bool Run::Done() const {
   if (failures_left_ > 0) return false;
+  // Closed; or opened again, and nobody is left to read what is owed.
+  for (const PartitionRecord& partition : durable_.record.partitions)
+    if (!partition.end) return false;
   for (const ReaderRecord& reader : durable_.record.readers)
-    if (reader.reads()) return false;  // or, after closing, nobody is left to read what is owed
+    if (reader.reads()) return false;
   for (const auto& [id, client] : clients_) {
     auto reader = durable_.record.FindReader(id);
     const bool living = reader && durable_.record.readers[*reader].standing == Standing::kLiving;
@@ -876,7 +883,10 @@ Outcome Run::Play() {
   Tick();
   while (outcome_.fault.empty() && !Done() && clock_.Step())
     if (clock_.now() > kTooLong) outcome_.fault = "stuck: not all have shown the end" + Tell();
-  if (outcome_.fault.empty()) Check();
+  if (outcome_.fault.empty()) {
+    Check();
+    if (!outcome_.fault.empty()) outcome_.fault += Tell();
+  }
   outcome_.events = clock_.count();
   return outcome_;
 }
