@@ -53,6 +53,9 @@ enum class JpegScaling : uint8_t {
   kDct,    // let the decoder scale by powers of two first: faster, not exact
 };
 
+// The contents of a file, as a scalar string; read where the function runs. The
+// error of a file that cannot be read names it.
+Expr ReadFile(const Expr& name);
 Expr DecodeRaw(const Expr& bytes, DType dtype, std::vector<int64_t> dims);
 Expr DecodeJpegImage(const Expr& bytes, int channels = 3);  // EXIF orientation is not applied
 Expr Resize(const Expr& image, int64_t height, int64_t width);  // bilinear, half-pixel centres

@@ -12,7 +12,7 @@ const Table& Rows() {
   static const Table* const table = [] {
     auto* rows = new Table;
     for (auto* group : {ConstantOps, ArithmeticOps, CompareOps, CastOps, ShapeOps, SelectOps,
-                        ReduceOps, StringOps, ImageOps, ExampleOps, CallOps})
+                        ReduceOps, StringOps, FileOps, ImageOps, ExampleOps, CallOps})
       for (OpRow& row : group()) rows->emplace(row.name, row);
     return rows;
   }();

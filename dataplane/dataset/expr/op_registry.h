@@ -81,6 +81,7 @@ std::vector<OpRow> ShapeOps();
 std::vector<OpRow> SelectOps();
 std::vector<OpRow> ReduceOps();
 std::vector<OpRow> StringOps();
+std::vector<OpRow> FileOps();
 std::vector<OpRow> ImageOps();
 std::vector<OpRow> ExampleOps();
 std::vector<OpRow> CallOps();

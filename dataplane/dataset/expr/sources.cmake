@@ -20,6 +20,7 @@ set(PENSTOCK_DATASET_EXPR
   expr/ops_compare.cc
   expr/ops_constant.cc
   expr/ops_example.cc
+  expr/ops_file.cc
   expr/ops_image.cc
   expr/ops_reduce.cc
   expr/ops_select.cc

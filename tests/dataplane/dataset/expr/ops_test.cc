@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <fstream>
+
 #include "penstock/expr.h"
 #include "penstock/map.h"
 #include "tests/dataplane/dataset/expr/run_function.h"
@@ -105,6 +107,17 @@ TEST(StringToNumber, ReadsNumbersAndQuotesWhatIsNone) {
                 "StringToNumber: '12x\\x01' is no int32");
   ExpectInvalid([](auto x) { return StringToNumber(x, kInt32); }, {String("2147483648")},
                 "is no int32");
+}
+
+TEST(ReadFile, GivesTheContentsAndNamesWhatIsMissing) {
+  const std::string name = testing::TempDir() + "read_file_test";
+  std::ofstream(name, std::ios::binary) << std::string("a\0b", 3);
+  const auto results = RunOn([](auto x) { return ReadFile(x); }, {String(name)});
+  ASSERT_TRUE(results.ok()) << results.status();
+  EXPECT_THAT((*results)[0].strings(), ElementsAre(std::string("a\0b", 3)));
+  const auto missing = RunOn([](auto x) { return ReadFile(x); }, {String(name + "-none")});
+  EXPECT_EQ(missing.status().code(), absl::StatusCode::kNotFound);
+  EXPECT_THAT(missing.status().message(), HasSubstr(name + "-none"));
 }
 
 TEST(DecodeRaw, TakesBytesAsValues) {

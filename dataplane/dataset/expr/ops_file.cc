@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whole files inside a function.
+#include <memory>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "control/env/files.h"
+#include "dataplane/dataset/expr/node.h"
+#include "dataplane/dataset/expr/op_registry.h"
+#include "penstock/map.h"
+#include "penstock/status.h"
+
+namespace penstock {
+namespace {
+
+absl::StatusOr<std::vector<TensorSpec>> InferReadFile(const Attrs&, InputSpecs inputs) {
+  if (inputs[0].dtype != kString || !(inputs[0].shape == Shape())) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the name is ", inputs[0].ToString(), ", not a scalar string"));
+  }
+  return std::vector<TensorSpec>{Bytes()};
+}
+
+absl::StatusOr<Kernel> MakeReadFile(const OpDef&, InputSpecs) {
+  return Kernel([](OpRun& run) -> absl::Status {
+    ASSIGN_OR_RETURN(const std::unique_ptr<File> file,
+                     LocalFiles().Open(std::string(run.input(0).string())));
+    std::string contents(static_cast<size_t>(file->size()), '\0');
+    ASSIGN_OR_RETURN(const size_t read, file->ReadAt(0, absl::MakeSpan(contents)));
+    contents.resize(read);
+    return run.Strings(0, {}, [&](int64_t) -> std::string_view { return contents; });
+  });
+}
+
+}  // namespace
+
+std::vector<OpRow> FileOps() {
+  return {{.name = "ReadFile", .infer = InferReadFile, .make = MakeReadFile}};
+}
+
+Expr ReadFile(const Expr& name) {
+  return Apply1("ReadFile", {}, {name});
+}
+
+}  // namespace penstock
