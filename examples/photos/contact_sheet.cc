@@ -3,10 +3,12 @@
 // one picture: a sheet of thumbnails, a red one where a file could not be read.
 //
 //   photos_contact_sheet FOLDER sheet.jpg      FOLDER: of make_variants.py
+// clang-format off
+#include <cstdio>  // jpeglib.h needs it before
 #include <jpeglib.h>
+// clang-format on
 
 #include <cerrno>
-#include <cstdio>  // before jpeglib.h, which needs it
 #include <cstring>
 #include <iostream>
 #include <optional>
