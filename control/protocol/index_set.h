@@ -45,7 +45,6 @@ class IndexSet {
   // "[0,7) [9,12)"
   std::string ToString() const;
   friend bool operator==(const IndexSet&, const IndexSet&) = default;
-  friend auto operator<=>(const IndexSet& a, const IndexSet& b) = default;
 
   template <class H>
   friend H AbslHashValue(H state, const IndexSet& set) {
