@@ -55,6 +55,10 @@ function(penstock_test name label)
   set_tests_properties(${name} PROPERTIES LABELS "${label}" TIMEOUT ${ARG_TIMEOUT})
 endfunction()
 
+if(PENSTOCK_FUZZ)
+  add_custom_target(fuzzers)  # all that the fuzz preset builds
+endif()
+
 # penstock_fuzzer(name SOURCES … DEPS …): a libFuzzer target under the fuzz
 # preset; elsewhere a test that runs the kept corpus in tests/fuzz/corpus/<name>.
 function(penstock_fuzzer name)
@@ -63,7 +67,12 @@ function(penstock_fuzzer name)
   if(PENSTOCK_FUZZ)
     add_executable(${name} ${ARG_SOURCES})
     target_link_options(${name} PRIVATE -fsanitize=fuzzer)
-    add_test(NAME ${name} COMMAND ${name} -max_total_time=10 -timeout=10 -rss_limit_mb=2048 ${corpus})
+    add_dependencies(fuzzers ${name})
+    # What it finds of interest goes to the first folder, not among the kept.
+    set(found "${CMAKE_CURRENT_BINARY_DIR}/${name}.found")
+    file(MAKE_DIRECTORY "${found}")
+    add_test(NAME ${name} COMMAND ${name} -max_total_time=10 -timeout=10 -rss_limit_mb=2048
+      "-artifact_prefix=${found}/../" "${found}" "${corpus}")
     set_tests_properties(${name} PROPERTIES LABELS "fuzz;slow" TIMEOUT 60)
   else()
     add_executable(${name} ${ARG_SOURCES} "${PROJECT_SOURCE_DIR}/tests/fuzz/run_corpus.cc")

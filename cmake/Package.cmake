@@ -47,5 +47,7 @@ write_basic_package_version_file(penstock-config-version.cmake COMPATIBILITY Sam
 install(FILES "${CMAKE_CURRENT_BINARY_DIR}/penstock-config.cmake"
   "${CMAKE_CURRENT_BINARY_DIR}/penstock-config-version.cmake"
   DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/penstock)
+# Relative, so that the package may be installed or moved anywhere.
+file(RELATIVE_PATH PENSTOCK_PC_TO_PREFIX "/${CMAKE_INSTALL_LIBDIR}/pkgconfig" "/")
 configure_file(cmake/penstock.pc.in penstock.pc @ONLY)
 install(FILES "${CMAKE_CURRENT_BINARY_DIR}/penstock.pc" DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
