@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // DispatchServer: journal, core, gRPC server, and the thread that sweeps.
-#include "penstock/server.h"
+#include "control/dispatcher/server.h"
 
 #include <grpcpp/grpcpp.h>
 
@@ -62,7 +62,8 @@ uint64_t Random() {
 
 class Server final : public DispatchServer {
  public:
-  explicit Server(DispatcherConfig config) : config_(std::move(config)) {}
+  Server(DispatcherConfig config, protocol::Broken broken)
+      : config_(std::move(config)), broken_(broken) {}
   ~Server() override { Stop(); }
 
   absl::Status Open() {
@@ -127,6 +128,7 @@ class Server final : public DispatchServer {
     options.random = Random;
     options.port_refuses = control::PortRefuses;
     options.events = StderrEventLog();
+    options.broken = broken_;
     options.on_failure = [this](const absl::Status& status) {
       std::lock_guard lock(mu_);
       status_ = status;
@@ -176,6 +178,7 @@ class Server final : public DispatchServer {
   }
 
   const DispatcherConfig config_;
+  const protocol::Broken broken_;
   std::unique_ptr<Core> core_;
   std::unique_ptr<control::DispatcherService> service_;
   std::unique_ptr<grpc::Server> grpc_;
@@ -192,10 +195,15 @@ class Server final : public DispatchServer {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<DispatchServer>> DispatchServer::Start(DispatcherConfig config) {
-  auto server = std::make_unique<Server>(std::move(config));
+absl::StatusOr<std::unique_ptr<DispatchServer>> control::StartDispatchServer(
+    DispatcherConfig config, protocol::Broken broken) {
+  auto server = std::make_unique<Server>(std::move(config), broken);
   RETURN_IF_ERROR(server->Open());
   return server;
+}
+
+absl::StatusOr<std::unique_ptr<DispatchServer>> DispatchServer::Start(DispatcherConfig config) {
+  return control::StartDispatchServer(std::move(config), protocol::Broken::kNone);
 }
 
 }  // namespace penstock

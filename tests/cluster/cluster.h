@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "control/dispatcher/server.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "penstock/penstock.h"
@@ -15,7 +16,9 @@ namespace penstock {
 
 class Cluster {
  public:
-  explicit Cluster(int workers, DispatcherConfig config = {}) : config_(std::move(config)) {
+  explicit Cluster(int workers, DispatcherConfig config = {},
+                   protocol::Broken broken = protocol::Broken::kNone)
+      : config_(std::move(config)), broken_(broken) {
     StartDispatcher();
     for (int i = 0; i < workers; ++i) AddWorker();
   }
@@ -55,12 +58,14 @@ class Cluster {
  private:
   void StartDispatcher() {
     config_.heartbeat_interval = absl::Milliseconds(100);
-    absl::StatusOr<std::unique_ptr<DispatchServer>> dispatcher = DispatchServer::Start(config_);
+    absl::StatusOr<std::unique_ptr<DispatchServer>> dispatcher =
+        control::StartDispatchServer(config_, broken_);
     ASSERT_TRUE(dispatcher.ok()) << dispatcher.status();
     dispatcher_ = *std::move(dispatcher);
   }
 
   DispatcherConfig config_;
+  protocol::Broken broken_;
   std::unique_ptr<DispatchServer> dispatcher_;
   std::vector<std::unique_ptr<WorkerServer>> workers_;
 };

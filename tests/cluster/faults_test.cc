@@ -123,6 +123,28 @@ TEST(Faults, AReaderThatStopsLeavesTheRestToTheOther) {
   EXPECT_EQ(Differences(Together(std::move(all), taken)), "");
 }
 
+// The count itself is tested: a dispatcher that places a partition anew without
+// waiting for what its readers have must be seen to give elements twice.
+TEST(Faults, WithoutTheFenceElementsComeTwice) {
+  Cluster cluster(2, {}, protocol::Broken::kAssignWithoutFence);
+  absl::StatusOr<Iterator> one = Job(cluster, "shared").MakeIterator();
+  absl::StatusOr<Iterator> other = Job(cluster, "shared").MakeIterator();
+  ASSERT_TRUE(one.ok() && other.ok()) << one.status() << other.status();
+  std::vector<int64_t> taken;
+  for (int i = 0; i < 10; ++i) {
+    taken = Together(std::move(taken), ReadSome(*one, 100));
+    taken = Together(std::move(taken), ReadSome(*other, 100));
+  }
+  cluster.RemoveWorker(0);
+  // Read in turn, so that either gets what the other had.
+  while (true) {
+    std::vector<int64_t> more = Together(ReadSome(*one, 50), ReadSome(*other, 50));
+    if (more.empty()) break;
+    taken = Together(std::move(taken), more);
+  }
+  EXPECT_THAT(Differences(taken), ::testing::HasSubstr("doubled"));
+}
+
 TEST(Faults, ATrainerGoesOnFromItsCommittedState) {
   Cluster cluster(2);
   std::vector<int64_t> history;

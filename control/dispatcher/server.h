@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// A dispatch server that breaks a rule of the protocol on purpose, for the test
+// that sees whether the count of elements notices it.
+#pragma once
+
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "control/protocol/rules.h"
+#include "penstock/server.h"
+
+namespace penstock::control {
+
+// DispatchServer::Start is this with Broken::kNone.
+absl::StatusOr<std::unique_ptr<DispatchServer>> StartDispatchServer(DispatcherConfig config,
+                                                                    protocol::Broken broken);
+
+}  // namespace penstock::control
