@@ -109,15 +109,15 @@ DistributeOptions FromAttrs(const Attrs& attrs) {
 std::vector<AttrRule> DistributeRules() {
   return {
       {"processing_mode", AttrType::kInt},
-      {"service", AttrType::kString},
+      {"service", AttrType::kString, true, false},
       {"job_name", AttrType::kString},
       {"run_id", AttrType::kString},
-      {"max_outstanding_requests", AttrType::kInt},
-      {"max_outstanding_bytes", AttrType::kInt},
-      {"data_transfer_protocol", AttrType::kString},
-      {"fallback", AttrType::kStrings},
-      {"order", AttrType::kInt},
-      {"timeout_ns", AttrType::kInt},
+      {"max_outstanding_requests", AttrType::kInt, true, false},
+      {"max_outstanding_bytes", AttrType::kInt, true, false},
+      {"data_transfer_protocol", AttrType::kString, true, false},
+      {"fallback", AttrType::kStrings, true, false},
+      {"order", AttrType::kInt, true, false},
+      {"timeout_ns", AttrType::kInt, true, false},
       {"keep", AttrType::kInt, false},
       {"job_seed", AttrType::kInt, false},
   };

@@ -29,21 +29,36 @@ absl::StatusOr<OpenBlock*> ElementSink::Block() {
 
 absl::StatusOr<absl::Span<std::byte>> ElementSink::Place(size_t i, DType dtype,
                                                          absl::Span<const int64_t> dims) {
-  ASSIGN_OR_RETURN(OpenBlock * block, Block());
   ++given_;
+  if (spec_.leaves().size() == 1 && !AllStatic(spec_)) return PlaceOnlyLeaf(dtype, dims);
+  ASSIGN_OR_RETURN(OpenBlock * block, Block());
   if (block != nullptr) return block->writer.data(i);
   Kept& kept = kept_[i];
   kept.dims.assign(dims.begin(), dims.end());
   kept.tensor = Tensor(dtype, kept.dims, nullptr);
   const size_t bytes = kept.tensor.byte_count();
-  kept.values = std::make_unique_for_overwrite<std::byte[]>(bytes);
-  kept.tensor = Tensor(dtype, kept.dims, kept.values.get());
-  return absl::MakeSpan(kept.values.get(), bytes);
+  ASSIGN_OR_RETURN(kept.values, pool_.Lend(bytes));
+  kept.tensor = Tensor(dtype, kept.dims, kept.values.bytes().data());
+  return kept.values.bytes().first(bytes);
+}
+
+absl::StatusOr<absl::Span<std::byte>> ElementSink::PlaceOnlyLeaf(DType dtype,
+                                                                 absl::Span<const int64_t> dims) {
+  LeafLayout leaf;
+  leaf.dtype = dtype;
+  leaf.dims.assign(dims.begin(), dims.end());
+  ASSIGN_OR_RETURN(const BlockLayout layout, BlockLayout::Of({&leaf, 1}));
+  ASSIGN_OR_RETURN(block_, NewBlock(pool_, layout, spec_));
+  return block_->writer.data(0);
 }
 
 absl::Status ElementSink::Copy(size_t i, const Tensor& value) {
-  ASSIGN_OR_RETURN(OpenBlock * block, Block());
   ++given_;
+  if (spec_.leaves().size() == 1 && !AllStatic(spec_)) {
+    ASSIGN_OR_RETURN(whole_, MakeElement(pool_, {&value, 1}, spec_));
+    return absl::OkStatus();
+  }
+  ASSIGN_OR_RETURN(OpenBlock * block, Block());
   if (block != nullptr) {
     block->writer.Copy(i, value);
     return absl::OkStatus();
@@ -59,6 +74,7 @@ absl::StatusOr<Element> ElementSink::Finish() && {
     return absl::InternalError(
         absl::StrCat("a function gave ", given_, " of ", spec_.leaves().size(), " results"));
   }
+  if (whole_) return std::move(whole_);
   ASSIGN_OR_RETURN(OpenBlock * block, Block());
   if (block != nullptr) return std::move(*block).Seal(spec_);
   std::vector<Tensor> tensors;

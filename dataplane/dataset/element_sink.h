@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstddef>
-#include <memory>
 #include <optional>
 #include <vector>
 
@@ -15,8 +14,9 @@
 
 namespace penstock {
 
-// Where all leaves are static, results are written in place into the element's
-// block; otherwise they are kept aside until their sizes are known. One thread.
+// Results are written in place into the element's block where its layout is
+// known when they come: all leaves are static, or there is only one. Otherwise
+// they are kept aside, in slots of the pool, until all sizes are known. One thread.
 class ElementSink final : public ResultSink {
  public:
   ElementSink(Pool& pool, const Spec& spec) : pool_(pool), spec_(spec) {}
@@ -31,19 +31,23 @@ class ElementSink final : public ResultSink {
  private:
   struct Kept {
     std::vector<int64_t> dims;
-    std::unique_ptr<std::byte[]> values;  // placed, or
-    Element copy;                         // copied
-    Tensor tensor;                        // a view of either
+    Loan values;    // placed, or
+    Element copy;   // copied
+    Tensor tensor;  // a view of either
   };
 
-  // The block that results are written into, made at the first result.
+  // The block that results are written into, made at the first result; nullptr
+  // if they are kept aside.
   absl::StatusOr<OpenBlock*> Block();
+  // The block of an element of one leaf, with these dims.
+  absl::StatusOr<absl::Span<std::byte>> PlaceOnlyLeaf(DType dtype, absl::Span<const int64_t> dims);
 
   Pool& pool_;
   Spec spec_;
   size_t given_ = 0;
   std::optional<OpenBlock> block_;
   std::vector<Kept> kept_;
+  Element whole_;  // copied: the only leaf
 };
 
 }  // namespace penstock

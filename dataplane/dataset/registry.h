@@ -40,6 +40,9 @@ struct AttrRule {
   std::string name;
   AttrType type;
   bool required = true;
+  // Enters the fingerprint: another value gives other elements. False for what
+  // only says how they are made or fetched.
+  bool identifies = true;
 };
 
 // What inference finds about a node.

@@ -162,7 +162,8 @@ absl::StatusOr<std::unique_ptr<NodeIterator>> BuildMap(const BuildSite& site) {
 
 NodeKind MapKind() {
   return {.op = "Map",
-          .attrs = {{"function", AttrType::kFunction}, {"num_parallel_calls", AttrType::kInt}},
+          .attrs = {{"function", AttrType::kFunction},
+                    {"num_parallel_calls", AttrType::kInt, true, false}},
           .infer = InferMap,
           .build = BuildMap};
 }

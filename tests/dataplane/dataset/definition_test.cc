@@ -37,6 +37,13 @@ TEST(Definition, FingerprintsFollowTheContents) {
   EXPECT_NE(Dataset::FromTensors(1).fingerprint(), Dataset::FromTensors(1.0f).fingerprint());
 }
 
+TEST(Definition, HowManyCallsRunAtOnceIsNotWhatADatasetIs) {
+  auto mapped = [](int64_t calls) {
+    return Dataset::Range(5).Map([](auto x) { return x + 1; }, {.num_parallel_calls = calls});
+  };
+  EXPECT_EQ(mapped(1).fingerprint(), mapped(4).fingerprint());
+}
+
 TEST(Definition, FingerprintsStayAsTheyAre) {
   // Journals and states hold these: a change makes them those of another dataset.
   EXPECT_EQ(Dataset::Range(1, 7, 2).fingerprint(), 12917521636745452728u);
