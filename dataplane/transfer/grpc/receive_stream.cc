@@ -2,6 +2,7 @@
 #include "dataplane/transfer/grpc/receive_stream.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <limits>
 #include <utility>
 
@@ -15,6 +16,21 @@
 namespace penstock::transfer {
 namespace {
 
+// gRPC takes what it receives from malloc, and glibc gives large blocks, and the
+// top of a heap above 128 KiB, back to the system at once, to be faulted in again
+// for the next element. Once it has seen a block of this size come and go, it
+// keeps that much (mallopt(3), "dynamic mmap threshold").
+constexpr size_t kKeptByMalloc = 24 << 20;
+
+void LetMallocKeepWhatItFrees() {
+  static const bool done = [] {
+    void* volatile block = std::malloc(kKeptByMalloc);  // volatile: not optimised away
+    std::free(block);
+    return true;
+  }();
+  (void)done;
+}
+
 // How long a worker may take to end a call that the client has closed.
 constexpr absl::Duration kGoodbyeTimeout = absl::Seconds(5);
 
@@ -27,6 +43,12 @@ std::shared_ptr<grpc::Channel> MakeChannel(const std::string& target, int64_t ma
   arguments.SetMaxReceiveMessageSize(largest > kMaxInt ? -1
                                                        : std::max<int>(largest, kMaxControlBytes));
   arguments.SetMaxSendMessageSize(-1);
+  // Elements come in few large pieces, and as many as there are credits: window
+  // probing would send pings and settings between them.
+  arguments.SetInt(GRPC_ARG_HTTP2_MAX_FRAME_SIZE, 1 << 20);
+  arguments.SetInt(GRPC_ARG_TCP_MIN_READ_CHUNK_SIZE, 64 << 10);
+  arguments.SetInt(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, 4 << 20);
+  arguments.SetInt(GRPC_ARG_HTTP2_BDP_PROBE, 0);
   // A worker's host that is gone without a word is found out.
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 10'000);
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 5'000);
@@ -59,7 +81,9 @@ ReceiveStream::ReceiveStream(std::string target, DialOptions options,
       pool_(options_.pool != nullptr ? *options_.pool : DefaultPool()),
       channel_(MakeChannel(target_, options_.max_element_bytes)),
       stub_(channel_),
-      events_(std::move(events)) {}
+      events_(std::move(events)) {
+  LetMallocKeepWhatItFrees();
+}
 
 void ReceiveStream::Grant(Credits credits) {
   if (credits.count <= 0) return;
