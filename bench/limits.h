@@ -13,6 +13,7 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -24,12 +25,13 @@ namespace bench {
 inline constexpr int kSlots = 4;
 
 // A blocking loopback socket from a process that fills slots from a cold source,
-// read straight into 4 slots and summed. Congestion control cubic, as ours.
+// read straight into 4 slots and summed. `congestion` is that of the side it
+// stands beside; "": the machine's.
 class SocketLimit {
  public:
-  explicit SocketLimit(size_t element_bytes) : bytes_(element_bytes) {
+  SocketLimit(size_t element_bytes, const std::string& congestion) : bytes_(element_bytes) {
     const int listener = ::socket(AF_INET, SOCK_STREAM, 0);
-    ::setsockopt(listener, IPPROTO_TCP, TCP_CONGESTION, "cubic", 5);
+    SetCongestion(listener, congestion);
     sockaddr_in address{};
     address.sin_family = AF_INET;
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
@@ -43,7 +45,7 @@ class SocketLimit {
     child_ = ::fork();
     if (child_ == 0) Produce(listener);
     fd_ = ::socket(AF_INET, SOCK_STREAM, 0);
-    ::setsockopt(fd_, IPPROTO_TCP, TCP_CONGESTION, "cubic", 5);
+    SetCongestion(fd_, congestion);
     if (::connect(fd_, reinterpret_cast<sockaddr*>(&address), length) != 0) {
       std::perror("socket limit");
       std::exit(1);
@@ -84,6 +86,14 @@ class SocketLimit {
   }
 
  private:
+  static void SetCongestion(int fd, const std::string& name) {
+    if (name.empty()) return;
+    if (::setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name.data(), name.size()) != 0) {
+      std::perror("socket limit: congestion control");
+      std::exit(1);
+    }
+  }
+
   [[noreturn]] void Produce(int listener) {
     const int fd = ::accept(listener, nullptr, nullptr);
     ColdSource source;

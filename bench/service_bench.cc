@@ -140,6 +140,7 @@ class T1Reader {
 
 struct Options {
   std::string protocol = "grpc";
+  std::string congestion;  // of the socket limit
   std::vector<int64_t> bytes = {65536, 1 << 20, 9633792};
   int pairs = 7;
   double seconds = 2;
@@ -155,7 +156,7 @@ void RunT1(const Options& options, std::FILE* record) {
     if (local)
       fill.emplace(bytes);
     else
-      socket.emplace(bytes);
+      socket.emplace(bytes, options.congestion);
     Service service(!local);
     T1Reader reader(service, options.protocol, bytes);
     std::vector<Pair> pairs;
@@ -217,6 +218,8 @@ int main(int argc, char** argv) {
   app.require_subcommand(1);
   auto* t1 = app.add_subcommand("t1", "opaque buffers from a cold source, summed at the reader");
   t1->add_option("--bytes", options.bytes, "of one element, several allowed");
+  t1->add_option("--congestion", options.congestion,
+                 "of the socket limit; by default the machine's, as gRPC's sockets have");
   t1->add_option("--pairs", options.pairs, "windows of ours and of the limit, in turn");
   t1->add_option("--seconds", options.seconds, "length of a window");
   auto* range = app.add_subcommand("range", "int64 scalars through the service");
