@@ -173,7 +173,7 @@ std::shared_ptr<Session> JobReader::SessionOf(int64_t repetition) {
                          .repetition = repetition,
                          .client = client_,
                          .incarnation = incarnation_,
-                         .state = std::nullopt,
+                         .state = took_up_ ? std::optional<Taken>(Taken()) : std::nullopt,
                          .cancelled = cancelled_};
   if (restored_.has_value()) {
     for (const ReaderState::Repetition& its : restored_->repetitions) {
@@ -229,6 +229,7 @@ absl::Status JobReader::Restore(int64_t pass, StateReader& reader) {
   for (auto& [number, session] : replaced) session->Abandon();
   saves_.clear();
   job_.reset();
+  took_up_ = state.job.value() != 0;
   // A new incarnation: to the dispatcher this is a process that starts again.
   incarnation_ = Incarnation(RandomId());
   if (!state.job) {

@@ -67,6 +67,9 @@ class JobReader {
   ClientId client_;
   Incarnation incarnation_;
   std::optional<ReaderState> restored_;                   // until its sessions have begun
+  // Goes on for a process that died, and says so in every repetition it joins:
+  // of those that its state does not know it has nothing.
+  bool took_up_ = false;  // guarded by mu_
   std::map<int64_t, std::shared_ptr<Session>> sessions_;  // by repetition
   std::map<uint64_t, ReaderState> saves_;                 // not committed, by number
 };

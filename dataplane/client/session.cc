@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "control/observe/fail_point.h"
 #include "dataplane/element/frame.h"
 #include "penstock/status.h"
 
@@ -109,6 +110,7 @@ bool Session::ended() const {
 }
 
 absl::Status Session::Commit(const control::Commit& commit) {
+  FailPoint("save_before_commit");
   Lock lock(mu_);
   if (commit.number <= committed_) return absl::OkStatus();  // a later state was kept
   committing_ = commit;

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "control/observe/fail_point.h"
 #include "dataplane/client/session.h"
 #include "penstock/status.h"
 
@@ -31,6 +32,7 @@ void Session::OnLinkOpen(WorkerId worker) {
 }
 
 void Session::OnElement(WorkerId worker, Element element) {
+  FailPoint("land_before_ack");
   Landed landed{.identity = element.identity(), .from = worker, .bytes = element.block().size()};
   landed.element = std::move(element);
   Land(std::move(landed));
