@@ -47,7 +47,7 @@ struct CoreOptions {
   std::function<absl::Time()> now;
   std::function<uint64_t()> random;
   // Whether a connection to "host:port" is refused: nobody is there any more. May
-  // take a while; never called under the lock.
+  // take long, as looking up a name does; called by ProbeBrokenWorkers() alone.
   std::function<bool(const std::string& address)> port_refuses;
   // The journal cannot write; called once, nothing is answered any more.
   std::function<void(const absl::Status&)> on_failure;
@@ -104,6 +104,9 @@ class Core {
   // Finds who is dead, and jobs that nobody needs; to be called every fraction of
   // a second, by one thread.
   void Sweep();
+  // Finds who need not be waited for; to be called as often, by another thread: it
+  // takes as long as port_refuses() does, and leases have to run out meanwhile.
+  void ProbeBrokenWorkers();
 
   int NumWorkers() const;  // connected
   uint64_t sequence() const;
@@ -137,7 +140,6 @@ class Core {
   void LoseWorker(Turn& turn, WorkerId worker, const std::string& reason);
 
   // core_sweep.cc
-  void ProbeBrokenWorkers();
   void ExpireLeases(Turn& turn, absl::Time now);
   void CollectJobs(Turn& turn, absl::Time now);
 
@@ -159,7 +161,6 @@ class Core {
   std::map<PartitionKey, std::vector<WorkerId>> failed_on_;  // why a partition avoids a worker
   std::map<JobId, absl::Time> idle_since_;
   absl::Time last_sweep_ = absl::InfinitePast();
-  WorkerId last_probed_;
   uint64_t membership_version_ = 0;
   uint64_t sequence_ = 0;
   uint64_t snapshot_sequence_ = 0;

@@ -7,15 +7,8 @@
 #include "control/dispatcher/turn.h"
 
 namespace penstock::control {
-namespace {
-
-// At 200 ms each well below CoreOptions::stall.
-constexpr size_t kProbesPerSweep = 4;
-
-}  // namespace
 
 void Core::Sweep() {
-  ProbeBrokenWorkers();
   Turn turn(*this);
   const absl::Time now = options_.now();
   if (last_sweep_ != absl::InfinitePast() && now - last_sweep_ > options_.stall) {
@@ -29,21 +22,14 @@ void Core::Sweep() {
 }
 
 // A worker whose stream broke and whose port refuses connections is dead, and
-// need not be waited for. A few at a time, in turn: a host that does not answer
-// takes a while, and the sweeper must not take itself for stalled.
+// need not be waited for.
 void Core::ProbeBrokenWorkers() {
   std::vector<std::pair<WorkerId, std::string>> broken;
   {
     std::lock_guard lock(mu_);
-    auto take = [&](auto begin, auto end) {
-      for (auto i = begin; i != end && broken.size() < kProbesPerSweep; ++i) {
-        if (workers_.count(i->first) == 0) broken.push_back({i->first, i->second.address});
-      }
-    };
-    const auto middle = state_.workers.upper_bound(last_probed_);
-    take(middle, state_.workers.end());
-    take(state_.workers.begin(), middle);
-    if (!broken.empty()) last_probed_ = broken.back().first;
+    for (const auto& [id, worker] : state_.workers) {
+      if (workers_.count(id) == 0) broken.push_back({id, worker.address});
+    }
   }
   for (const auto& [id, address] : broken) {
     if (!options_.port_refuses(address)) continue;

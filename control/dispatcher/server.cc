@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// DispatchServer: journal, core, gRPC server, and the thread that sweeps.
+// DispatchServer: journal, core, gRPC server, and the threads that find the dead.
 #include "control/dispatcher/server.h"
 
 #include <grpcpp/grpcpp.h>
@@ -27,7 +27,7 @@ using control::CoreOptions;
 using control::Journal;
 
 // Fine enough that a death is noticed well within a second.
-constexpr auto kSweepInterval = std::chrono::milliseconds(100);
+constexpr auto kInterval = std::chrono::milliseconds(100);
 
 absl::Status CheckConfig(const DispatcherConfig& config) {
   if (config.fault_tolerant_mode && config.work_dir.empty()) {
@@ -76,10 +76,12 @@ class Server final : public DispatchServer {
     service_ = std::make_unique<control::DispatcherService>(core_.get());
     RETURN_IF_ERROR(Listen());
     if (config_.metrics_port >= 0) {
-      ASSIGN_OR_RETURN(pages_, TextServer::Start(config_.host, config_.metrics_port,
-                                                 {{"/metrics", [this] { return RenderMetrics(); }}}));
+      ASSIGN_OR_RETURN(pages_,
+                       TextServer::Start(config_.host, config_.metrics_port,
+                                         {{"/metrics", [this] { return RenderMetrics(); }}}));
     }
     sweeper_ = std::thread([this] { Sweep(); });
+    prober_ = std::thread([this] { Repeat(&Core::ProbeBrokenWorkers); });
     return absl::OkStatus();
   }
 
@@ -103,6 +105,7 @@ class Server final : public DispatchServer {
     }
     pages_.reset();
     if (sweeper_.joinable()) sweeper_.join();
+    if (prober_.joinable()) prober_.join();
     if (grpc_ != nullptr) {
       grpc_->Shutdown(absl::ToChronoTime(absl::Now()));  // streams have no end of their own
       grpc_->Wait();
@@ -163,17 +166,20 @@ class Server final : public DispatchServer {
     return absl::OkStatus();
   }
 
-  void Sweep() {
+  // Until the server stops or cannot write.
+  void Repeat(void (Core::*what)()) {
     std::unique_lock lock(mu_);
-    while (!changed_.wait_for(lock, kSweepInterval, [this] { return stopping_; })) {
-      if (!status_.ok()) break;
+    while (!changed_.wait_for(lock, kInterval, [this] { return stopping_ || !status_.ok(); })) {
       lock.unlock();
-      core_->Sweep();
+      (core_.get()->*what)();
       lock.lock();
     }
-    if (status_.ok()) return;
+  }
+
+  void Sweep() {
+    Repeat(&Core::Sweep);
+    if (status().ok()) return;
     // Nobody may be served on what cannot be written.
-    lock.unlock();
     grpc_->Shutdown(absl::ToChronoTime(absl::Now()));
   }
 
@@ -185,6 +191,7 @@ class Server final : public DispatchServer {
   int port_ = 0;
   std::unique_ptr<TextServer> pages_;
   std::thread sweeper_;
+  std::thread prober_;
 
   mutable std::mutex mu_;
   std::condition_variable changed_;

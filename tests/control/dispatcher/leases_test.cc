@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whom the dispatcher takes for dead: the core by a clock that the test sets.
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "control/dispatcher/core.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace penstock::control {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+class DeafOutlet final : public WorkerOutlet {
+ public:
+  void Send(WorkerDown /*message*/) override {}
+  void Finish(const absl::Status& /*status*/) override {}
+};
+
+class LeasesTest : public ::testing::Test {
+ protected:
+  LeasesTest() {
+    CoreOptions options;
+    options.worker_timeout = absl::Seconds(10);
+    options.now = [this] { return now_; };
+    options.random = [this] { return ++random_; };
+    options.port_refuses = [this](const std::string&) { return port_refuses_(); };
+    options.events = SilentEventLog();
+    core_ = Core::Open(std::move(options), OpenMemoryJournal()).value();
+  }
+
+  std::shared_ptr<WorkerPeer> Join(uint64_t id) {
+    std::shared_ptr<WorkerPeer> peer = core_->OpenWorker(std::make_shared<DeafOutlet>());
+    core_->OnMessage(peer, WorkerHello{.worker = WorkerId(id), .address = "worker:1"});
+    return peer;
+  }
+
+  // The sweeper's seconds, in which only `living` is heard.
+  void Pass(int seconds, const std::shared_ptr<WorkerPeer>& living) {
+    for (int second = 0; second < seconds; ++second) {
+      now_ += absl::Seconds(1);
+      core_->OnMessage(living, WorkerHeartbeat{});
+      core_->Sweep();
+    }
+  }
+
+  std::vector<uint64_t> Workers() {
+    std::vector<uint64_t> ids;
+    core_->GetStatus([&ids](const absl::StatusOr<DispatcherStatus>& status) {
+      for (const WorkerStatus& worker : status->workers) ids.push_back(worker.worker.value());
+    });
+    return ids;
+  }
+
+  absl::Time now_ = absl::UnixEpoch();
+  uint64_t random_ = 0;
+  std::function<bool()> port_refuses_ = [] { return false; };
+  std::unique_ptr<Core> core_;
+};
+
+TEST_F(LeasesTest, RunOutWhileAProbeTakesLong) {
+  const auto living = Join(1);
+  const auto silent = Join(2);
+  const auto broken = Join(3);
+  core_->OnClosed(broken);
+  core_->Sweep();
+  port_refuses_ = [&] {
+    Pass(9, living);
+    EXPECT_THAT(Workers(), ElementsAre(1, 2, 3));
+    Pass(1, living);
+    EXPECT_THAT(Workers(), ElementsAre(1));
+    return true;  // of one that is gone already
+  };
+  core_->ProbeBrokenWorkers();
+  EXPECT_THAT(Workers(), ElementsAre(1));
+}
+
+TEST_F(LeasesTest, AWorkerThatIsBackBeforeItsProbeEndsLives) {
+  core_->OnClosed(Join(1));
+  port_refuses_ = [&] {
+    Join(1);
+    return true;
+  };
+  core_->ProbeBrokenWorkers();
+  EXPECT_THAT(Workers(), ElementsAre(1));
+}
+
+TEST_F(LeasesTest, AllBrokenWorkersAreProbedAtOnce) {
+  for (uint64_t id = 1; id <= 6; ++id) core_->OnClosed(Join(id));
+  port_refuses_ = [] { return true; };
+  core_->ProbeBrokenWorkers();
+  EXPECT_THAT(Workers(), IsEmpty());
+}
+
+TEST_F(LeasesTest, StartAnewWhenTheDispatcherStoodStill) {
+  const auto living = Join(1);
+  Join(2);
+  core_->Sweep();
+  now_ += absl::Hours(1);
+  core_->Sweep();
+  Pass(9, living);
+  EXPECT_THAT(Workers(), ElementsAre(1, 2));
+  Pass(1, living);
+  EXPECT_THAT(Workers(), ElementsAre(1));
+}
+
+}  // namespace
+}  // namespace penstock::control
