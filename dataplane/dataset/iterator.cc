@@ -80,33 +80,45 @@ class LocalIterator final : public IteratorImpl {
 
   NextResult Next(std::optional<int64_t> step, absl::Time deadline) override {
     if (step.has_value()) RETURN_IF_ERROR(CheckStep(*step));
-    if (deadline == absl::InfiniteFuture() && !pending_.valid()) return Deliver(Produce());
+    if (deadline == absl::InfiniteFuture() && !pending_.valid()) {
+      std::lock_guard lock(mu_);
+      return Deliver(Produce());
+    }
     // Elements are made on another thread, so that the deadline holds; one that
     // comes late is the next call's.
     if (!pending_.valid()) {
       pending_ = std::async(std::launch::async, [this] {
         KeepPosition();
+        std::lock_guard lock(mu_);
         return Produce();
       });
     }
     if (deadline != absl::InfiniteFuture() &&
         pending_.wait_until(absl::ToChronoTime(deadline)) == std::future_status::timeout)
       return absl::DeadlineExceededError("the next element is not ready yet");
-    return Deliver(pending_.get());
+    NextResult next = pending_.get();
+    std::scoped_lock lock(kept_mu_, mu_);
+    kept_state_.reset();
+    return Deliver(std::move(next));
   }
 
+  // Waits only while another thread is in Next() without a deadline: what is made
+  // behind a deadline is made after its position was kept.
   absl::StatusOr<State> Save() override {
-    std::lock_guard lock(mu_);
+    std::lock_guard kept_lock(kept_mu_);
     if (cancelled_) return Stopped();
     if (kept_state_.has_value()) return *kept_state_;
+    std::lock_guard lock(mu_);
+    if (cancelled_) return Stopped();
     return SaveLocked();
   }
 
+  // Waits for the element that is being made, and nothing else; Stop() ends that.
   absl::Status Restore(const State& state) override {
     StateReader reader(BehindMagic(state));
     ASSIGN_OR_RETURN(const StateHead head, ReadHead(reader, state.bytes));
     if (pending_.valid()) pending_.get().IgnoreError();
-    std::lock_guard lock(mu_);
+    std::scoped_lock lock(kept_mu_, mu_);
     if (cancelled_) return Stopped();
     kept_state_.reset();
     nodes_.reset();
@@ -142,15 +154,12 @@ class LocalIterator final : public IteratorImpl {
         absl::StrCat("step ", step, " was asked for, but step ", step_, " is next"));
   }
 
-  NextResult Produce() {
-    std::lock_guard lock(mu_);
+  NextResult Produce() {  // REQUIRES: mu_ held
     if (cancelled_) return Stopped();
     return nodes_->Next();
   }
 
-  NextResult Deliver(NextResult next) {
-    std::lock_guard lock(mu_);
-    kept_state_.reset();
+  NextResult Deliver(NextResult next) {  // REQUIRES: mu_ held
     // An error takes a step as well: it stands at an element's place.
     const bool end = next.ok() && !next->has_value();
     if (!end && !absl::IsCancelled(next.status())) ++step_;
@@ -159,7 +168,7 @@ class LocalIterator final : public IteratorImpl {
 
   // What Save() gives while an element is being made that nobody took yet.
   void KeepPosition() {
-    std::lock_guard lock(mu_);
+    std::scoped_lock lock(kept_mu_, mu_);
     kept_state_ = SaveLocked();
   }
 
@@ -177,12 +186,13 @@ class LocalIterator final : public IteratorImpl {
   const Dataset dataset_;
   std::atomic<bool> cancelled_ = false;
   CommitListeners commits_;
-  std::timed_mutex mu_;
-  RunContext context_;                   // guarded by mu_, as all below
-  std::unique_ptr<NodeIterator> nodes_;  // reads context_
+  std::mutex kept_mu_;                               // taken before mu_
+  std::optional<absl::StatusOr<State>> kept_state_;  // guarded by kept_mu_
+  std::timed_mutex mu_;                              // held while an element is made
+  RunContext context_;                               // guarded by mu_, as all below
+  std::unique_ptr<NodeIterator> nodes_;              // reads context_
   int64_t step_ = 0;
   uint64_t saves_ = 0;
-  std::optional<absl::StatusOr<State>> kept_state_;
   std::future<NextResult> pending_;  // of the thread that calls Next()
 };
 

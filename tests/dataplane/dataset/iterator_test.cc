@@ -224,8 +224,8 @@ TEST_F(GatedTest, ADeadlineLosesNothing) {
 TEST_F(GatedTest, AStateDoesNotHoldAnElementThatCameTooLate) {
   Iterator iterator = dataset_.MakeIterator().value();
   EXPECT_TRUE(absl::IsDeadlineExceeded(iterator.Next(absl::InfinitePast()).status()));
+  const State state = iterator.Save().value();  // does not wait for the late element
   gate_.Open(3);
-  const State state = iterator.Save().value();  // waits until the late element is there
   EXPECT_EQ((**iterator.Next()).tensor(0).scalar<int64_t>(), 0);
   Iterator restored = dataset_.MakeIterator().value();
   ASSERT_TRUE(restored.Restore(state).ok());
@@ -237,6 +237,16 @@ TEST_F(GatedTest, StopEndsAWait) {
   std::thread reader([&] { EXPECT_TRUE(absl::IsCancelled(iterator.Next().status())); });
   EXPECT_TRUE(iterator.Stop().ok());
   reader.join();
+}
+
+TEST_F(GatedTest, StopEndsARestoreThatWaitsForALateElement) {
+  Iterator iterator = dataset_.MakeIterator().value();
+  const State start = iterator.Save().value();
+  EXPECT_TRUE(absl::IsDeadlineExceeded(iterator.Next(absl::InfinitePast()).status()));
+  std::thread trainer([&] { EXPECT_TRUE(absl::IsCancelled(iterator.Restore(start))); });
+  EXPECT_TRUE(iterator.Stop().ok());
+  trainer.join();
+  EXPECT_TRUE(absl::IsCancelled(iterator.Save().status()));
 }
 
 TEST_F(GatedTest, ACommitReachesTheNodesByTheNumberOfTheSave) {
