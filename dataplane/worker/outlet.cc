@@ -58,6 +58,11 @@ class Outlet::Link final : public transfer::SendEvents,
   const std::shared_ptr<transfer::SendLink> send;
   const control::Reader reader;
 
+  // Held from before Send() until `sent` has the note of it: the client says how
+  // many landed, so notes must stand in the order of sending. Taken before the
+  // outlet's mu_, and by no event.
+  std::mutex order;
+
   // Guarded by the outlet's mu_.
   bool closing = false;    // sends nothing more
   bool dry = false;        // had no credit when last tried
@@ -77,7 +82,6 @@ Outlet::Outlet(IterationId iteration, std::string token, std::shared_ptr<Budget>
 Outlet::~Outlet() = default;
 
 absl::Status Outlet::Send(Lane& lane, transfer::Sent sent) {
-  const int64_t bytes = BytesOf(sent.element);
   // Both outlive the lock: a link's end and a wait for a permit are not for under it.
   std::optional<PermitPause> pause;
   LinkPtr link;
@@ -99,31 +103,34 @@ absl::Status Outlet::Send(Lane& lane, transfer::Sent sent) {
     const uint64_t grants = link->grants;
     ++link->sending;
     lock.unlock();
-    const absl::Status status = sent.error.ok() ? link->send->Send(std::move(sent.element))
-                                                : link->send->SendError(sent.identity, sent.error);
-    lock.lock();
-    --link->sending;
-    if (status.ok()) {
-      lane.sender_.OnSent(link->reader.client, sent.identity.index);
-      link->sent.push_back(
-          {sent.identity.partition, sent.identity.placement, sent.identity.index, bytes});
-      link->unflushed = true;
-      budget_->Add(bytes);
-      SettleLocked(link);
-      return absl::OkStatus();
-    }
-    if (absl::IsFailedPrecondition(status)) {
-      link->dry = link->grants == grants;  // else credits came in between
-    } else if (absl::IsInvalidArgument(status) && sent.error.ok()) {
-      sent.error = status;  // this protocol cannot carry the element; the reader is told
-    } else {
-      link->closing = true;  // OnClosed follows
-    }
-    SettleLocked(link);
-    lock.unlock();
+    if (SendOn(link, lane, sent, grants)) return absl::OkStatus();
     link.reset();
     lock.lock();
   }
+}
+
+bool Outlet::SendOn(const LinkPtr& link, Lane& lane, transfer::Sent& sent, uint64_t grants) {
+  const int64_t bytes = BytesOf(sent.element);
+  std::lock_guard in_order(link->order);
+  const absl::Status status = sent.error.ok() ? link->send->Send(std::move(sent.element))
+                                              : link->send->SendError(sent.identity, sent.error);
+  std::lock_guard lock(mu_);
+  --link->sending;
+  if (status.ok()) {
+    lane.sender_.OnSent(link->reader.client, sent.identity.index);
+    link->sent.push_back(
+        {sent.identity.partition, sent.identity.placement, sent.identity.index, bytes});
+    link->unflushed = true;
+    budget_->Add(bytes);
+  } else if (absl::IsFailedPrecondition(status)) {
+    link->dry = link->grants == grants;  // else credits came in between
+  } else if (absl::IsInvalidArgument(status) && sent.error.ok()) {
+    sent.error = status;  // this protocol cannot carry the element; the reader is told
+  } else {
+    link->closing = true;  // OnClosed follows
+  }
+  SettleLocked(link);
+  return status.ok();
 }
 
 Outlet::LinkPtr Outlet::PickLocked(const Lane& lane) {

@@ -7,7 +7,9 @@
 // the bytes of what is in doubt, and waits.
 //
 // Threads: one lock for all of an iteration. No method of a link is called
-// under it, since links may call back from inside their methods. What happens
+// under it, since links may call back from inside their methods. Lanes that send
+// on the same link do so one after the other, under a lock of that link's that
+// no callback takes, so that notes stand in the order of sending. What happens
 // to a link while a lane is inside its Send() is put off until that has
 // returned, so that the Sender sees each sending before its outcome.
 #pragma once
@@ -63,6 +65,8 @@ class Outlet : public std::enable_shared_from_this<Outlet> {
   };
 
   absl::Status Send(Lane& lane, transfer::Sent sent);
+  // False: look for a link again. `grants`: the link's when it was picked.
+  bool SendOn(const LinkPtr& link, Lane& lane, transfer::Sent& sent, uint64_t grants);
   absl::Status SendAgain(Lane& lane, bool until_ended);
   LinkPtr PickLocked(const Lane& lane);
   void LinkUpLocked(Lane& lane, const control::Reader& reader);

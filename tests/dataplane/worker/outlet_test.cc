@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dataplane/worker/outlet.h"
 
+#include <atomic>
 #include <future>
+#include <set>
+#include <thread>
+#include <utility>
 
 #include "dataplane/memory/pool.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "penstock/status.h"
 #include "tests/dataplane/worker/fake_link.h"
 
 namespace penstock::worker {
@@ -210,6 +215,70 @@ TEST_F(OutletTest, CountsWhatLandsInsideSend) {
   EXPECT_EQ(budget_->used(), 0);
   link->Break();
   EXPECT_TRUE(lane->End(1).ok());  // nothing is in doubt
+}
+
+// Partition and index of each, in the order of sending.
+std::vector<std::pair<uint64_t, Index>> SentOn(FakeLink& link) {
+  std::vector<std::pair<uint64_t, Index>> sent;
+  for (size_t i = 0, count = link.SentIndices().size(); i < count; ++i)
+    sent.emplace_back(link.IdentityAt(i).partition.value(), link.IdentityAt(i).index);
+  return sent;
+}
+
+TEST_F(OutletTest, WhatLandsIsBookedOnThePartitionThatSentIt) {
+  constexpr Index kElements = 4;  // of each of two partitions
+  for (size_t round = 0; round < 64; ++round) {
+    auto link = Open(ReaderOf(1));
+    Permits permits(2);
+    Permit permit[] = {Permit(permits), Permit(permits)};
+    control::PlacedPartition placed[] = {kPlaced, kPlaced};
+    placed[1].partition = PartitionId(2);
+    std::shared_ptr<Lane> lanes[2];
+    for (int i : {0, 1})
+      lanes[i] = outlet_->Open({.of = placed[i], .readers = {ReaderOf(1)}, .permit = &permit[i]});
+    // One at a time is held inside Send() and lets the other lane go first, if that can.
+    std::atomic<int> returned = 0;
+    std::atomic<bool> held = false;
+    link->inside_send = [&] {
+      if (held.exchange(true)) return;
+      const int before = returned;
+      for (int i = 0; i < 1000 && returned == before; ++i) std::this_thread::yield();
+      held = false;
+    };
+    link->Grant(2 * kElements);
+    const auto send_all = [&](int i) -> absl::Status {
+      for (Index index = 0; index < kElements; ++index) {
+        PENSTOCK_RETURN_IF_ERROR(lanes[i]->Send(ElementAt(index, placed[i])));
+        ++returned;
+      }
+      return absl::OkStatus();
+    };
+    auto one = InBackground([&] { return send_all(0); });
+    auto two = InBackground([&] { return send_all(1); });
+    const size_t landed = round % (2 * kElements);
+    for (size_t i = 0; i < landed; ++i) {
+      link->AwaitSent(i + 1);
+      link->Land(1);
+    }
+    ASSERT_TRUE(one.get().ok());
+    ASSERT_TRUE(two.get().ok());
+    link->Break();
+
+    const auto sent = SentOn(*link);
+    IndexSet has[2];
+    for (size_t i = 0; i < landed; ++i) has[sent[i].first - 1].Add(sent[i].second);
+    auto again = Open(ReaderOf(1), {{PartitionId(1), Placement(3), has[0]},
+                                    {PartitionId(2), Placement(3), has[1]}});
+    again->Grant(2 * kElements);
+    for (const auto& lane : lanes) ASSERT_TRUE(lane->End(kElements).ok());
+    const auto repeated = SentOn(*again);
+    EXPECT_EQ(std::set(repeated.begin(), repeated.end()),
+              std::set(sent.begin() + landed, sent.end()));
+    EXPECT_EQ(repeated.size(), sent.size() - landed);
+    for (const auto& lane : lanes) outlet_->Close(*lane);
+    again->Break();
+    EXPECT_EQ(budget_->used(), 0);
+  }
 }
 
 TEST_F(OutletTest, TheBudgetCountsWhatIsOnItsWay) {
