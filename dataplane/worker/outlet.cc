@@ -189,6 +189,10 @@ absl::StatusOr<std::shared_ptr<transfer::SendEvents>> Outlet::Accept(
   std::vector<LinkPtr> replaced;
   {
     std::lock_guard lock(mu_);
+    if (retired_) {
+      return absl::UnavailableError(absl::StrCat("no partition of ", ToString(iteration_),
+                                                 " is left on this worker; try again"));
+    }
     Session& session = sessions_[link->reader];
     if (session.up == nullptr) {
       session.up = link;
@@ -209,6 +213,7 @@ void Outlet::CloseLinks(const absl::Status& reason) {
   std::vector<LinkPtr> links;
   {
     std::lock_guard lock(mu_);
+    retired_ = true;
     for (const auto& [reader, session] : sessions_) {
       if (session.up != nullptr) links.push_back(session.up);
       if (session.next != nullptr) links.push_back(session.next);
@@ -313,9 +318,10 @@ Lane* Outlet::FindLocked(PartitionId partition, Placement placement) {
   return nullptr;
 }
 
-bool Outlet::idle() const {
+bool Outlet::RetireIfIdle() {
   std::lock_guard lock(mu_);
-  return lanes_.empty() && sessions_.empty();
+  if (lanes_.empty() && sessions_.empty()) retired_ = true;
+  return retired_;
 }
 
 }  // namespace penstock::worker

@@ -37,8 +37,8 @@ class Outlet : public std::enable_shared_from_this<Outlet> {
   Outlet(IterationId iteration, std::string token, std::shared_ptr<Budget> budget);
   ~Outlet();
 
-  // Takes a link that a client opened. PermissionDenied for a wrong token. A
-  // second link of the same session replaces the first.
+  // Takes a link that a client opened. PermissionDenied for a wrong token;
+  // Unavailable once retired. A second link of the same session replaces the first.
   absl::StatusOr<std::shared_ptr<transfer::SendEvents>> Accept(
       const transfer::Hello& hello, std::shared_ptr<transfer::SendLink> link);
 
@@ -48,10 +48,11 @@ class Outlet : public std::enable_shared_from_this<Outlet> {
 
   // Sends on what waits in the links for company.
   void Flush();
-  // Closes every link; the clients see `reason`.
+  // Closes every link and takes no more; the clients see `reason`.
   void CloseLinks(const absl::Status& reason);
-  // Neither lanes nor links.
-  bool idle() const;
+  // Takes no more links if it has neither lanes nor links. Whether it is retired,
+  // and so may be forgotten.
+  bool RetireIfIdle();
 
  private:
   friend class Lane;
@@ -92,6 +93,7 @@ class Outlet : public std::enable_shared_from_this<Outlet> {
   std::vector<LinkPtr> up_;  // of all sessions, in the order they came up
   size_t turn_ = 0;          // in up_: who is asked first for the next element
   std::vector<std::shared_ptr<Lane>> lanes_;
+  bool retired_ = false;
 };
 
 }  // namespace penstock::worker

@@ -136,7 +136,7 @@ void Tasks::RetireLocked(std::shared_ptr<PartitionRunner> runner) {
 void Tasks::ForgetIdleLocked() {
   std::erase_if(iterations_, [](const auto& entry) {
     const Iteration& iteration = entry.second;
-    return iteration.runners.empty() && iteration.outlet->idle();
+    return iteration.runners.empty() && iteration.outlet->RetireIfIdle();
   });
 }
 

@@ -312,10 +312,22 @@ TEST_F(OutletTest, ForgetsALaneThatIsClosed) {
   ASSERT_TRUE(lane->Send(ElementAt(0)).ok());
   outlet_->Close(*lane);
   EXPECT_EQ(lane->Send(ElementAt(1)).code(), absl::StatusCode::kCancelled);
-  EXPECT_FALSE(outlet_->idle());
+  EXPECT_FALSE(outlet_->RetireIfIdle());
   link->Break();  // what it leaves unconfirmed concerns nobody
-  EXPECT_TRUE(outlet_->idle());
+  EXPECT_TRUE(outlet_->RetireIfIdle());
   EXPECT_EQ(budget_->used(), 0);
+}
+
+TEST_F(OutletTest, TakesNoLinkOnceItIsRetired) {
+  auto link = Open(ReaderOf(1));
+  EXPECT_FALSE(outlet_->RetireIfIdle());
+  auto replaces = Open(ReaderOf(1));  // still taken
+  link->Break();
+  replaces->Break();
+  EXPECT_TRUE(outlet_->RetireIfIdle());
+  auto late = std::make_shared<FakeLink>(
+      transfer::Hello{"token", ClientId(1), Incarnation(1), kIteration, {}});
+  EXPECT_EQ(outlet_->Accept(late->hello(), late).status().code(), absl::StatusCode::kUnavailable);
 }
 
 }  // namespace
