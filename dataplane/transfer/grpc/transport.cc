@@ -86,6 +86,11 @@ class GrpcListener : public Listener {
     builder.AddListeningPort(wanted, grpc::InsecureServerCredentials(), &port);
     builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);  // a port in use is an error
     builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 5'000);
+    // A client that stands still or whose host is gone loses its link, also one
+    // to which nothing is being sent.
+    builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, 10'000);
+    builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 5'000);
+    builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
     builder.SetMaxReceiveMessageSize(kMaxControlBytes);
     builder.SetMaxSendMessageSize(-1);
     builder.RegisterCallbackGenericService(&listener->service_);
