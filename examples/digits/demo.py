@@ -98,8 +98,13 @@ class Demo:
 
     def fail_env(self, role):
         """The environment of the process that is to die at a named fail point."""
-        return {"PENSTOCK_FAIL_POINT": self.args.fail_point} if (
-            self.args.fail_point and role == self.args.kill) else None
+        if role != self.args.kill or not self.args.fail_point or self.in_recovery():
+            return None
+        return {"PENSTOCK_FAIL_POINT": self.args.fail_point}
+
+    def in_recovery(self):
+        """Whether the fail point is met only by a dispatcher that was killed before."""
+        return (self.args.fail_point or "").startswith("in_recovery")
 
     def start_dispatcher(self):
         port_file = self.folder / "dispatcher.port"
@@ -167,7 +172,7 @@ class Demo:
             if now - last >= 0.5:
                 self.progress(rows, total, (rows - last_rows) / (now - last), states)
                 last, last_rows = now, rows
-            if pending and self.args.fail_point:
+            if pending and self.args.fail_point and not self.in_recovery():
                 pending = not self.revive_after_fail_point()
             elif pending and rows >= at * total and (not late or states[1][1]):
                 self.strike()
@@ -202,6 +207,10 @@ class Demo:
         elif role == "dispatcher":
             self.dispatcher.kill()
             time.sleep(pause)
+            if self.in_recovery():
+                self.dispatcher.start({"PENSTOCK_FAIL_POINT": self.args.fail_point})
+                self.dispatcher.child.wait(timeout=30)
+                print("  dispatcher died in recovery", flush=True)
             self.dispatcher.start()
         else:
             victim = self.trainers[0 if self.args.kill_at == "late" else self.rng.randrange(2)]
