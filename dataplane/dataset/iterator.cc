@@ -98,6 +98,9 @@ class LocalIterator final : public IteratorImpl {
       return absl::DeadlineExceededError("the next element is not ready yet");
     NextResult next = pending_.get();
     std::scoped_lock lock(kept_mu_, mu_);
+    // What nobody asked for leaves its number to the next, so that it takes no
+    // place among the states that can be committed.
+    if (!kept_given_) --saves_;
     kept_state_.reset();
     return Deliver(std::move(next));
   }
@@ -107,7 +110,10 @@ class LocalIterator final : public IteratorImpl {
   absl::StatusOr<State> Save() override {
     std::lock_guard kept_lock(kept_mu_);
     if (cancelled_) return Stopped();
-    if (kept_state_.has_value()) return *kept_state_;
+    if (kept_state_.has_value()) {
+      kept_given_ = true;
+      return *kept_state_;
+    }
     std::lock_guard lock(mu_);
     if (cancelled_) return Stopped();
     return SaveLocked();
@@ -170,6 +176,7 @@ class LocalIterator final : public IteratorImpl {
   void KeepPosition() {
     std::scoped_lock lock(kept_mu_, mu_);
     kept_state_ = SaveLocked();
+    kept_given_ = false;
   }
 
   absl::StatusOr<State> SaveLocked() {  // REQUIRES: mu_ held
@@ -187,7 +194,8 @@ class LocalIterator final : public IteratorImpl {
   std::atomic<bool> cancelled_ = false;
   CommitListeners commits_;
   std::mutex kept_mu_;                               // taken before mu_
-  std::optional<absl::StatusOr<State>> kept_state_;  // guarded by kept_mu_
+  std::optional<absl::StatusOr<State>> kept_state_;  // guarded by kept_mu_, as the next
+  bool kept_given_ = false;                          // by Save()
   std::timed_mutex mu_;                              // held while an element is made
   RunContext context_;                               // guarded by mu_, as all below
   std::unique_ptr<NodeIterator> nodes_;              // reads context_
