@@ -110,6 +110,7 @@ absl::StatusOr<std::optional<Element>> JobReader::Next(int64_t pass) {
 }
 
 absl::Status JobReader::EnsureJoined() {
+  std::lock_guard joining_lock(joining_mu_);  // Next() and Commit() may both want it
   {
     std::lock_guard lock(mu_);
     if (job_.has_value()) return absl::OkStatus();
@@ -213,9 +214,11 @@ absl::Status JobReader::Save(int64_t pass, StateWriter& writer) {
   }
   std::lock_guard lock(mu_);
   ReaderState state = StateNow(first_repetition_ + pass);
+  state.save = writer.save_number();
   Write(state, writer);
-  if (KeepsStates() && writer.save_number() != 0 && state.job) {
-    saves_[writer.save_number()] = std::move(state);
+  if (KeepsStates() && state.save != 0) {
+    newest_save_ = std::max(newest_save_, state.save);
+    saves_[state.save] = std::move(state);
     if (saves_.size() > kMostSaves) saves_.erase(saves_.begin());
   }
   return absl::OkStatus();
@@ -224,10 +227,13 @@ absl::Status JobReader::Save(int64_t pass, StateWriter& writer) {
 absl::Status JobReader::Restore(int64_t pass, StateReader& reader) {
   ASSIGN_OR_RETURN(ReaderState state, ReadReaderState(reader));
   std::map<int64_t, std::shared_ptr<Session>> replaced;  // ended outside the lock
-  std::lock_guard lock(mu_);
+  std::scoped_lock lock(joining_mu_, mu_);
   replaced.swap(sessions_);
   for (auto& [number, session] : replaced) session->Abandon();
   saves_.clear();
+  if (state.save != 0) saves_[state.save] = state;
+  newest_save_ = state.save;
+  committed_save_ = 0;
   job_.reset();
   took_up_ = state.job.value() != 0;
   // A new incarnation: to the dispatcher this is a process that starts again.
@@ -258,25 +264,47 @@ void JobReader::Stop(absl::Duration bound) {
   for (auto& [repetition, session] : sessions) session->Leave(deadline - absl::Now());
 }
 
-absl::Status JobReader::Commit(uint64_t save) {
+absl::StatusOr<std::optional<control::Commit>> JobReader::CommitOf(uint64_t save) {
+  std::lock_guard lock(mu_);
+  if (save <= committed_save_) return std::nullopt;
+  auto saved = saves_.find(save);
+  if (saved == saves_.end()) {
+    // Saved while this node was not read, as one input of several in turn.
+    const bool read = restored_.has_value() || !AllEnded();
+    if (!KeepsStates() || (save > newest_save_ && !read)) return std::nullopt;
+    return absl::FailedPreconditionError(
+        absl::StrCat("state number ", save, " cannot be committed: it is none of the last ",
+                     kMostSaves, " that Save() gave since this iterator was made or restored, ",
+                     "or elements were read ahead of it; save again and commit that state"));
+  }
   control::Commit commit{.number = static_cast<int64_t>(save)};
+  for (const ReaderState::Repetition& its : saved->second.repetitions) {
+    commit.repetitions.push_back({its.number, ToMessage(its.taken)});
+  }
+  if (commit.repetitions.empty()) return std::nullopt;  // reading had not begun
+  return commit;
+}
+
+bool JobReader::AllEnded() const {
+  return std::all_of(sessions_.begin(), sessions_.end(),
+                     [](const auto& session) { return session.second->ended(); });
+}
+
+absl::Status JobReader::Commit(uint64_t save) {
+  ASSIGN_OR_RETURN(std::optional<control::Commit> commit, CommitOf(save));
+  if (!commit.has_value()) return absl::OkStatus();
+  RETURN_IF_ERROR(EnsureJoined());  // not yet, if it was only restored
+  const int64_t last = commit->repetitions.back().repetition;
   std::shared_ptr<Session> present;
   {
     std::lock_guard lock(mu_);
-    auto saved = saves_.find(save);
-    if (saved == saves_.end()) return absl::OkStatus();  // before the job began, or overtaken
-    for (const ReaderState::Repetition& its : saved->second.repetitions) {
-      commit.repetitions.push_back({its.number, ToMessage(its.taken)});
-    }
-    auto session = sessions_.find(saved->second.repetitions.back().number);
-    if (session == sessions_.end()) return absl::OkStatus();
-    present = session->second;
+    present = SessionOf(last);
   }
-  RETURN_IF_ERROR(present->Commit(commit));
+  RETURN_IF_ERROR(present->Commit(*commit));
   std::vector<std::shared_ptr<Session>> kept;  // ended outside the lock
   std::lock_guard lock(mu_);
   saves_.erase(saves_.begin(), saves_.upper_bound(save));
-  const int64_t last = commit.repetitions.back().repetition;
+  committed_save_ = std::max(committed_save_, save);
   for (auto session = sessions_.begin(); session != sessions_.end();) {
     if (session->first < last && session->second->ended()) {
       kept.push_back(std::move(session->second));

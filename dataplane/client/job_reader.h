@@ -38,7 +38,9 @@ class JobReader {
   // REQUIRES: nothing of `pass` was read.
   absl::Status Restore(int64_t pass, StateReader& reader);
 
-  // The state of that Save() is durable. Any thread.
+  // The state of that Save(), or the one restored, is durable; joins the job if
+  // nothing was read since it was restored. OK also if a later one is. Any thread.
+  // FailedPrecondition for a state that is not known here (any more).
   absl::Status Commit(uint64_t save);
   // Reading has been stopped: tells the dispatcher what was taken, so that the
   // rest goes to others. Any thread; returns when that is known, or after `bound`.
@@ -50,28 +52,35 @@ class JobReader {
   // Registers the dataset and joins the job; ends early when cancelled.
   absl::StatusOr<control::JobAnswer> Join(std::stop_token stop);
   absl::Status EnsureJoined();
+  // What a Commit() of `save` says; nullopt if there is nothing to say. Then
+  // nothing of this node is in that state, or it or a later one is committed.
+  absl::StatusOr<std::optional<control::Commit>> CommitOf(uint64_t save);
   // The session on `repetition`, begun if there is none.
   std::shared_ptr<Session> SessionOf(int64_t repetition);
   ReaderState StateNow(int64_t repetition);
   bool KeepsStates() const;
+  bool AllEnded() const;  // REQUIRES: mu_ held
 
   const NodePtr node_;
   const DistributeOptions options_;
   const std::atomic<bool>* const cancelled_;
   std::unique_ptr<control::DispatcherStub> stub_;
 
-  std::mutex mu_;  // not held while anything is waited for
+  std::mutex joining_mu_;  // held while the job is joined; taken before mu_
+  std::mutex mu_;          // not held while anything is waited for
   // All below guarded by mu_.
   int64_t first_repetition_ = 0;  // that of pass 0
   std::optional<control::JobAnswer> job_;
   ClientId client_;
   Incarnation incarnation_;
-  std::optional<ReaderState> restored_;                   // until its sessions have begun
+  std::optional<ReaderState> restored_;  // until its sessions have begun
   // Goes on for a process that died, and says so in every repetition it joins:
   // of those that its state does not know it has nothing.
-  bool took_up_ = false;  // guarded by mu_
+  bool took_up_ = false;                                  // guarded by mu_
   std::map<int64_t, std::shared_ptr<Session>> sessions_;  // by repetition
   std::map<uint64_t, ReaderState> saves_;                 // not committed, by number
+  uint64_t newest_save_ = 0;
+  uint64_t committed_save_ = 0;
 };
 
 }  // namespace penstock::client

@@ -9,7 +9,7 @@
 namespace penstock::client {
 namespace {
 
-constexpr uint64_t kVersion = 1;
+constexpr uint64_t kVersion = 2;
 
 void Write(const Taken& taken, StateWriter& writer) {
   writer.WriteUnsigned(taken.size());
@@ -65,6 +65,7 @@ std::vector<control::PartitionIndices> ToMessage(const Taken& taken) {
 
 void Write(const ReaderState& state, StateWriter& writer) {
   writer.WriteUnsigned(kVersion);
+  writer.WriteUnsigned(state.save);
   writer.WriteUnsigned(state.job.value());
   if (!state.job) return;
   writer.WriteString(state.job_name);
@@ -83,6 +84,7 @@ absl::StatusOr<ReaderState> ReadReaderState(StateReader& reader) {
     return absl::InvalidArgumentError(absl::StrCat("the state of Distribute has version ", version,
                                                    "; this program reads ", kVersion));
   }
+  ASSIGN_OR_RETURN(state.save, reader.ReadUnsigned());
   ASSIGN_OR_RETURN(const uint64_t job, reader.ReadUnsigned());
   state.job = JobId(job);
   if (!state.job) return state;

@@ -25,6 +25,7 @@ struct ReaderState {
     int64_t number = 0;
     Taken taken;
   };
+  uint64_t save = 0;     // its number, for Commit(); 0: it is never committed
   JobId job;             // none: reading had not begun
   std::string job_name;  // also of an anonymous job
   ClientId client;

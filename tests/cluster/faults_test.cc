@@ -167,6 +167,64 @@ TEST(Faults, ATrainerGoesOnFromItsCommittedState) {
   EXPECT_EQ(Differences(Together(std::move(history), ReadAll(*again))), "");
 }
 
+TEST(Faults, ARestoredStateCanBeCommittedBeforeAnythingIsRead) {
+  Cluster cluster(2);
+  std::vector<int64_t> history;
+  State state;
+  {
+    absl::StatusOr<Iterator> it = Job(cluster, "resumed", Keep::kCommitted).MakeIterator();
+    ASSERT_TRUE(it.ok()) << it.status();
+    history = ReadSome(*it, 100);
+    absl::StatusOr<State> saved = it->Save();
+    ASSERT_TRUE(saved.ok()) << saved.status();
+    state = *saved;
+    ReadSome(*it, 10);  // struck out
+  }
+  {
+    absl::StatusOr<Iterator> again = Job(cluster, "resumed", Keep::kCommitted).MakeIterator();
+    ASSERT_TRUE(again.ok()) << again.status();
+    absl::Status restored = again->Restore(state);
+    ASSERT_TRUE(restored.ok()) << restored;
+    for (int times = 0; times < 2; ++times) {
+      absl::Status committed = again->Commit(state);
+      EXPECT_TRUE(committed.ok()) << committed;
+    }
+  }
+  // Not of that client: what was not committed would come again here.
+  absl::StatusOr<Iterator> other = Job(cluster, "resumed", Keep::kCommitted).MakeIterator();
+  ASSERT_TRUE(other.ok()) << other.status();
+  EXPECT_EQ(Differences(Together(std::move(history), ReadAll(*other))), "");
+}
+
+TEST(Faults, AStateThatIsNotKeptAnyMoreIsNotCommitted) {
+  Cluster cluster(1);
+  absl::StatusOr<Iterator> it = Job(cluster, "resumed", Keep::kCommitted).MakeIterator();
+  ASSERT_TRUE(it.ok()) << it.status();
+  ReadSome(*it, 10);
+  absl::StatusOr<State> first = it->Save();
+  ASSERT_TRUE(first.ok()) << first.status();
+  absl::StatusOr<State> last;
+  for (int i = 0; i < 1024; ++i) last = it->Save();
+  absl::Status committed = it->Commit(*first);
+  EXPECT_EQ(committed.code(), absl::StatusCode::kFailedPrecondition) << committed;
+  committed = it->Commit(*last);
+  EXPECT_TRUE(committed.ok()) << committed;
+  committed = it->Commit(*first);  // contained in the last
+  EXPECT_TRUE(committed.ok()) << committed;
+}
+
+TEST(Faults, ReadingWithDeadlinesPushesNoStateOut) {
+  Cluster cluster(1);
+  absl::StatusOr<Iterator> it = Job(cluster, "resumed", Keep::kCommitted).MakeIterator();
+  ASSERT_TRUE(it.ok()) << it.status();
+  ReadSome(*it, 10);
+  absl::StatusOr<State> saved = it->Save();
+  ASSERT_TRUE(saved.ok()) << saved.status();
+  for (int i = 0; i < 1100; ++i) ASSERT_TRUE(it->Next(absl::Now() + absl::Minutes(1)).ok());
+  absl::Status committed = it->Commit(*saved);
+  EXPECT_TRUE(committed.ok()) << committed;
+}
+
 TEST(Faults, AnErrorStandsAtItsElementAndReadingGoesOn) {
   Cluster cluster(1);
   Dataset dataset = Dataset::FromTensorSlices<int64_t>({4, 2, 0, 1})
