@@ -206,11 +206,11 @@ ReaderState JobReader::StateNow(int64_t repetition) {
 }
 
 absl::Status JobReader::Save(int64_t pass, StateWriter& writer) {
-  if (!KeepsStates() && !options_.job_name.empty()) {
+  if (!KeepsStates()) {
     return absl::FailedPreconditionError(absl::StrCat(
-        "job '", options_.job_name,
-        "' is shared first come first served and keeps what is taken (keep = kTaken): what a "
-        "restored state would claim may have gone to others; ask for keep = kCommitted"));
+        "Distribute of job '", options_.job_name,
+        "' keeps what is taken at once (keep = kTaken): no state of it can be "
+        "restored, since what comes behind it is kept too; ask for keep = kCommitted"));
   }
   std::lock_guard lock(mu_);
   ReaderState state = StateNow(first_repetition_ + pass);

@@ -33,7 +33,7 @@ class JobReader {
   // reads a later repetition of a named job if earlier iterators of the same
   // Dataset have read some to their end.
   absl::StatusOr<std::optional<Element>> Next(int64_t pass);
-  // FailedPrecondition for a named job whose takes are kept without states.
+  // FailedPrecondition for a job whose takes are kept without states.
   absl::Status Save(int64_t pass, StateWriter& writer);
   // REQUIRES: nothing of `pass` was read.
   absl::Status Restore(int64_t pass, StateReader& reader);

@@ -225,6 +225,17 @@ TEST(Faults, ReadingWithDeadlinesPushesNoStateOut) {
   EXPECT_TRUE(committed.ok()) << committed;
 }
 
+TEST(Faults, WhatIsKeptWhenItIsTakenHasNoState) {
+  Cluster cluster(1);
+  absl::StatusOr<Iterator> it = Job(cluster).MakeIterator();
+  ASSERT_TRUE(it.ok()) << it.status();
+  EXPECT_TRUE(it->Next(absl::Now() + absl::Minutes(1)).ok());
+  absl::Status saved = it->Save().status();
+  EXPECT_EQ(saved.code(), absl::StatusCode::kFailedPrecondition) << saved;
+  EXPECT_THAT(std::string(saved.message()), ::testing::HasSubstr("keep = kCommitted"));
+  EXPECT_TRUE(it->Next(absl::Now() + absl::Minutes(1)).ok());
+}
+
 TEST(Faults, AnErrorStandsAtItsElementAndReadingGoesOn) {
   Cluster cluster(1);
   Dataset dataset = Dataset::FromTensorSlices<int64_t>({4, 2, 0, 1})
