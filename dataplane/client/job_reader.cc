@@ -134,7 +134,8 @@ absl::Status JobReader::EnsureJoined() {
   }
   job_ = std::move(job);
   if (!restored_.has_value()) return absl::OkStatus();
-  // Earlier repetitions too: what was taken of them and not committed is claimed.
+  // Earlier repetitions too: what was taken of them and not committed is claimed,
+  // and nothing more is asked for.
   for (const ReaderState::Repetition& its : restored_->repetitions) SessionOf(its.number);
   restored_.reset();
   return absl::OkStatus();
@@ -180,6 +181,7 @@ std::shared_ptr<Session> JobReader::SessionOf(int64_t repetition) {
     for (const ReaderState::Repetition& its : restored_->repetitions) {
       if (its.number == repetition) options.state = its.taken;
     }
+    options.claims_only = repetition < restored_->repetitions.back().number;
   }
   session = std::make_shared<Session>(std::move(options), *stub_);
   return session;

@@ -49,6 +49,7 @@ Session::Session(SessionOptions options, control::DispatcherStub& stub)
     }
     committed_taken_ = *options_.state;
   }
+  leaving_ = options_.claims_only;
   std::lock_guard lock(mu_);  // events may come before the stream has its name
   stream_ = stub_.KeepClientSession(this, {.timeout = options_.distribute.timeout});
   thread_ = std::thread([this] { Run(); });
@@ -106,7 +107,7 @@ Taken Session::TakenLocked() const {
 
 bool Session::ended() const {
   std::lock_guard lock(mu_);
-  return end_seen_;
+  return end_seen_ || options_.claims_only;
 }
 
 absl::Status Session::Commit(const control::Commit& commit) {

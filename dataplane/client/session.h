@@ -35,6 +35,8 @@ struct SessionOptions {
   ClientId client;
   Incarnation incarnation;
   std::optional<Taken> state;  // what a restored reader had taken
+  // Says what `state` holds and leaves: nobody will call Next().
+  bool claims_only = false;
   // Set from any thread: reading ends, and what was taken is told. May be null.
   const std::atomic<bool>* cancelled = nullptr;
 };

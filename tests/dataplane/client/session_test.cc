@@ -260,6 +260,25 @@ TEST_F(SessionTest, ACommitIsSaidAgainOnANewStream) {
   EXPECT_TRUE(status.ok()) << status;
 }
 
+TEST_F(SessionTest, OneThatOnlyClaimsPresentsItsStateAndLeaves) {
+  keep_ = Keep::kCommitted;
+  SessionOptions options;
+  options.distribute.timeout = absl::Minutes(1);
+  options.spec = Scalar(kInt64);
+  options.client = ClientId(3);
+  options.incarnation = Incarnation(4);
+  options.state = Taken{{kPartition, IndexSet::Of(0, 4)}};
+  options.claims_only = true;
+  session_ = std::make_unique<Session>(std::move(options), dispatcher_);
+  EXPECT_TRUE(dispatcher_.Heard<control::ClientHello>().state.has_value());
+  dispatcher_.Say(Welcome());
+  dispatcher_.Say(Membership());
+  EXPECT_THAT(dispatcher_.Heard<control::Leave>().taken,
+              ElementsAre(control::PartitionIndices{kPartition, IndexSet::Of(0, 4)}));
+  EXPECT_TRUE(session_->ended());
+  session_.reset();
+}
+
 TEST_F(SessionTest, WhatTheDispatcherRefusesWithIsForGood) {
   Begin();
   Link();
