@@ -141,11 +141,11 @@ absl::Status Session::Commit(const control::Commit& commit) {
 
 void Session::Leave(absl::Duration bound) {
   Lock lock(mu_);
-  if (!welcomed_ || !MayLeave()) return;
+  if (!MayLeave()) return;
   leaving_ = true;
-  WakeAgent();
+  WakeAgent();  // without a stream it is said on the next
   changed_.wait_for(lock, absl::ToChronoMilliseconds(std::min(bound, absl::Minutes(10))),
-                    [&] { return left_ || over_ || !welcomed_; });
+                    [&] { return left_ || over_ || !error_.ok(); });
 }
 
 void Session::Abandon() {

@@ -279,6 +279,22 @@ TEST_F(SessionTest, OneThatOnlyClaimsPresentsItsStateAndLeaves) {
   session_.reset();
 }
 
+TEST_F(SessionTest, WhoLeavesWithoutAStreamSaysSoOnTheNext) {
+  Begin();
+  auto link = Link();
+  ASSERT_TRUE(Send(link->link(), 0).ok());
+  EXPECT_EQ(NextValue(), 0);
+  dispatcher_.Break();
+  dispatcher_.Heard<control::ClientHello>(1);
+  auto left = std::async(std::launch::async, [&] { session_->Leave(absl::Minutes(1)); });
+  while (session_->Next().status().code() != absl::StatusCode::kCancelled) {
+    ASSERT_TRUE(Send(link->link(), 1).ok());
+  }
+  dispatcher_.Say(Welcome());
+  EXPECT_FALSE(dispatcher_.Heard<control::Leave>().taken.empty());
+  left.get();
+}
+
 TEST_F(SessionTest, WhatTheDispatcherRefusesWithIsForGood) {
   Begin();
   Link();
