@@ -210,11 +210,27 @@ void Session::Handle(const control::Membership& membership) {
     if (progress.wanted && !wanted) progress.unwanted_since = absl::Now();
     progress.wanted = wanted;
   }
+  NoteWhetherServed(membership);
   for (const auto& [id, worker] : placed) {
     ReaderEvents& events = *this;
     if (!readers_.contains(id)) readers_[id] = std::make_shared<Reader>(*worker, events);
   }
   WakeAgent();
+}
+
+// A partition also loses its worker when all of the iteration is read; but only
+// one that waits for a worker has a higher placement than at its last.
+void Session::NoteWhetherServed(const control::Membership& membership) {
+  bool served = !membership.partitions.empty();
+  for (const control::Membership::Partition& its : membership.partitions) {
+    if (its.worker) placed_at_[its.partition] = its.placement;
+    auto placed_at = placed_at_.find(its.partition);
+    if (placed_at != placed_at_.end() && its.placement > placed_at->second) served = false;
+  }
+  for (const control::Membership::Partition& its : membership.partitions) {
+    if (its.worker) served = true;
+  }
+  no_worker_since_ = served ? absl::InfiniteFuture() : std::min(no_worker_since_, absl::Now());
 }
 
 void Session::Handle(const control::Fence& fence) {

@@ -80,6 +80,7 @@ class Session final : private control::ReconnectingClientEvents, private ReaderE
   void Handle(const control::Welcome& welcome);
   void Handle(const control::ClientHeartbeatAnswer& answer);
   void Handle(const control::Membership& membership);
+  void NoteWhetherServed(const control::Membership& membership);
   void Handle(const control::Fence& fence);
   void Handle(const control::ReportAtOnce&);
   void Handle(const control::Committed& committed);
@@ -109,6 +110,7 @@ class Session final : private control::ReconnectingClientEvents, private ReaderE
   transfer::DialOptions DialOptionsFor() const;
   void LinkFailed(Reader& reader, const absl::Status& reason);
   void CheckReach(absl::Time now, absl::Time& wake);
+  void CheckServed(absl::Time now, absl::Time& wake);
 
   // With the lock held:
   protocol::Receiver& ReceiverOf(PartitionId partition);
@@ -165,8 +167,9 @@ class Session final : private control::ReconnectingClientEvents, private ReaderE
   Merge merge_;
   Window window_;
   std::map<WorkerId, std::shared_ptr<Reader>> readers_;
-  absl::Status unreachable_;  // to be returned once
-  absl::Time reach_since_;    // out of reach is counted from here at the earliest
+  absl::Status unreachable_;                    // to be returned once
+  std::map<PartitionId, Placement> placed_at_;  // where each had a worker last
+  absl::Time no_worker_since_ = absl::InfiniteFuture();
   absl::Time last_recall_;
 
   bool stopping_ = false;

@@ -215,6 +215,7 @@ void Session::TendCredits(Lock& lock, absl::Time now, absl::Time& wake) {
 
 void Session::CheckReach(absl::Time now, absl::Time& wake) {
   if (end_ || !merge_.empty()) return;
+  CheckServed(now, wake);
   for (auto& [worker, reader] : readers_) {
     Reader::Progress& progress = reader->progress();
     if (!progress.wanted || progress.down_since == absl::InfiniteFuture()) continue;
@@ -229,6 +230,20 @@ void Session::CheckReach(absl::Time now, absl::Time& wake) {
         absl::FormatDuration(options_.distribute.timeout), ": ", progress.reason.message()));
     changed_.notify_all();
   }
+}
+
+void Session::CheckServed(absl::Time now, absl::Time& wake) {
+  if (no_worker_since_ == absl::InfiniteFuture()) return;
+  const absl::Time limit = no_worker_since_ + options_.distribute.timeout;
+  if (now < limit) {
+    wake = std::min(wake, limit);
+    return;
+  }
+  no_worker_since_ = now;  // the next call waits as long again
+  unreachable_ = absl::UnavailableError(absl::StrCat(
+      "no worker has served the iteration for ", absl::FormatDuration(options_.distribute.timeout),
+      ", says the dispatcher at ", stub_.address(), "; start a worker there"));
+  changed_.notify_all();
 }
 
 // --- Credits -----------------------------------------------------------------------

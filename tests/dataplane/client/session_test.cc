@@ -43,10 +43,11 @@ class SessionTest : public testing::Test {
             .workers = {{kWorker, "w:1", {{offer.protocol, offer.address, offer.compatibility}}}}};
   }
 
-  void Begin(std::optional<Taken> state = std::nullopt, absl::Duration lease = absl::Hours(1)) {
+  void Begin(std::optional<Taken> state = std::nullopt, absl::Duration lease = absl::Hours(1),
+             absl::Duration timeout = absl::Minutes(1), bool served = true) {
     SessionOptions options;
     options.distribute.max_outstanding_requests = 8;
-    options.distribute.timeout = absl::Minutes(1);
+    options.distribute.timeout = timeout;
     options.spec = Scalar(kInt64);
     options.job = {.job = JobId(5), .name = "j"};
     options.client = ClientId(3);
@@ -56,7 +57,7 @@ class SessionTest : public testing::Test {
     session_ = std::make_unique<Session>(std::move(options), dispatcher_);
     dispatcher_.Heard<control::ClientHello>();
     dispatcher_.Say(Welcome(lease));
-    dispatcher_.Say(Membership());
+    if (served) dispatcher_.Say(Membership());
   }
   // The worker's end of link number `i`, once it has credits.
   std::shared_ptr<transfer::WorkerEnd> Link(size_t i = 0) {
@@ -293,6 +294,21 @@ TEST_F(SessionTest, WhoLeavesWithoutAStreamSaysSoOnTheNext) {
   dispatcher_.Say(Welcome());
   EXPECT_FALSE(dispatcher_.Heard<control::Leave>().taken.empty());
   left.get();
+}
+
+TEST_F(SessionTest, WithoutAnyWorkerTheCallSaysSoAfterTheTimeout) {
+  Begin(std::nullopt, absl::Hours(1), absl::Milliseconds(100), false);
+  dispatcher_.Say(control::Membership{.version = 1});
+  for (int again = 0; again < 2; ++again) {
+    absl::Status status = session_->Next().status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable) << status;
+    EXPECT_THAT(std::string(status.message()), HasSubstr("no worker has served"));
+  }
+  dispatcher_.Say(Membership());  // one came: reading goes on
+  auto link = Link();
+  ASSERT_TRUE(Send(link->link(), 0).ok());
+  ASSERT_TRUE(link->AwaitLanded(1));
+  EXPECT_EQ(NextValue(), 0);
 }
 
 TEST_F(SessionTest, WhatTheDispatcherRefusesWithIsForGood) {
