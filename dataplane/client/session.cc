@@ -70,6 +70,7 @@ Session::~Session() {
 absl::StatusOr<std::optional<Element>> Session::Next() {
   Lock lock(mu_);
   while (true) {
+    if (end_seen_) return std::nullopt;
     if (IsCancelled()) return absl::CancelledError("the iterator was stopped");
     if (!error_.ok()) return error_;
     if (!merge_.empty() && LeaseHolds()) break;
@@ -274,7 +275,8 @@ void Session::OnGivenUp(const absl::Status& status) {
   std::lock_guard lock(mu_);
   over_ = true;
   welcomed_ = false;
-  if (!left_ && !end_) {
+  // Without a lease, what is here and unread cannot be returned any more.
+  if (!left_ && !(end_ && merge_.empty())) {
     Fail(status.ok() ? absl::UnavailableError(absl::StrCat("the dispatcher at ", stub_.address(),
                                                            " has ended the session"))
                      : status);

@@ -90,7 +90,7 @@ void Session::Run() {
 }
 
 void Session::TendStream(absl::Time now, absl::Time& wake) {
-  if (!welcomed_) return;
+  if (!welcomed_ || left_) return;
   if (now >= next_heartbeat_) {
     unanswered_[++heartbeats_] = BootTime();
     stream_->Send(control::ClientHeartbeat{heartbeats_});

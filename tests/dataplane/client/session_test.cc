@@ -311,6 +311,21 @@ TEST_F(SessionTest, WithoutAnyWorkerTheCallSaysSoAfterTheTimeout) {
   EXPECT_EQ(NextValue(), 0);
 }
 
+TEST_F(SessionTest, TheEndStaysTheEndWhateverTheDispatcherSaysThen) {
+  Begin();
+  Link();
+  dispatcher_.Say(control::End());
+  absl::StatusOr<std::optional<Element>> end = session_->Next();
+  ASSERT_TRUE(end.ok()) << end.status();
+  dispatcher_.Heard<control::Leave>();
+  dispatcher_.Say(control::SessionError{absl::FailedPreconditionError("not known")});
+  dispatcher_.Break();
+  dispatcher_.Heard<control::ClientHello>(1);  // the error was heard before
+  end = session_->Next();
+  ASSERT_TRUE(end.ok()) << end.status();
+  EXPECT_FALSE(end->has_value());
+}
+
 TEST_F(SessionTest, WhatTheDispatcherRefusesWithIsForGood) {
   Begin();
   Link();
