@@ -10,7 +10,7 @@ ReaderState AState() {
   IndexSet some = IndexSet::Of(0, 700);
   some.Add(705);
   some.Add(1'000'000, 1'000'100);
-  ReaderState state{.job = JobId(4), .job_name = "resnet", .client = ClientId(77)};
+  ReaderState state{.save = 12, .job = JobId(4), .job_name = "resnet", .client = ClientId(77)};
   state.repetitions.push_back({0, {{PartitionId(1), IndexSet::Of(0, 9)}}});
   state.repetitions.push_back({1, {{PartitionId(1), some}, {PartitionId(3), {}}}});
   return state;
@@ -23,6 +23,7 @@ TEST(ReaderStateTest, IsReadAsItWasWritten) {
   absl::StatusOr<ReaderState> read = ReadReaderState(reader);
   ASSERT_TRUE(read.ok()) << read.status();
   EXPECT_TRUE(reader.AtEnd());
+  EXPECT_EQ(read->save, 12u);
   EXPECT_EQ(read->job, JobId(4));
   EXPECT_EQ(read->job_name, "resnet");
   EXPECT_EQ(read->client, ClientId(77));
