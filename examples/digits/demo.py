@@ -240,7 +240,7 @@ class Demo:
         accuracy = subprocess.run(
             [self.bin / "digits_evaluate", self.data / "held-out-*.tfrecord",
              self.checkpoint(0), self.checkpoint(1)], capture_output=True, text=True, check=True)
-        ok = check.returncode == 0 and float(accuracy.stdout) >= 0.9
+        ok = check.returncode == 0 and float(accuracy.stdout) >= self.args.accuracy
         print(f"demo: {'ok' if ok else 'failed'} accuracy={float(accuracy.stdout):.3f} "
               f"lost={counts.get('lost')} doubled={counts.get('doubled')} "
               f"elements={counts.get('elements')}{' ' + check.stderr.strip() if check.stderr else ''}")
@@ -258,6 +258,7 @@ def main():
     parser.add_argument("--fail-point", help="NAME:COUNT at which the process given by --kill dies by itself")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--step-ms", type=int, default=4, help="what a training step takes beside the learning")
+    parser.add_argument("--accuracy", type=float, default=0.9, help="on the held-out rows, that the run must reach")
     parser.add_argument("--dispatcher", help="use this running service instead of starting one")
     parser.add_argument("--workers", help="its workers, for the record; with --dispatcher")
     parser.add_argument("--timeout", type=float, default=120, help="seconds until the run counts as stuck")

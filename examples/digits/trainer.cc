@@ -43,7 +43,7 @@ struct Options {
   int64_t commit_every = 10;  // steps
   uint64_t seed = 1;
   int step_ms = 4;  // what a step of a larger model would take
-  double rate = 0.2;
+  double rate = 0.4;
 };
 
 // What a restarted trainer goes on from.
