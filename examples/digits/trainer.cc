@@ -135,8 +135,10 @@ class Trainer {
   absl::Status Learn(const ps::Element& batch) {
     const auto labels = batch["label"].data<int64_t>();
     const auto numbers = batch["number"].data<int64_t>();
-    const float loss =
-        model_.Step(batch["image"].data<float>(), labels, static_cast<float>(options_.rate));
+    // A batch that is not full weighs less: one row alone must not turn the model.
+    const double share = static_cast<double>(labels.size()) / static_cast<double>(options_.batch);
+    const float loss = model_.Step(batch["image"].data<float>(), labels,
+                                   static_cast<float>(options_.rate * share));
     std::this_thread::sleep_for(std::chrono::milliseconds(options_.step_ms));
     std::string line = absl::StrCat("batch ", batch.identity().iteration.value());
     for (int64_t number : numbers) absl::StrAppend(&line, " ", number);
