@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The examples of tf.data service's own documentation, as cases: what stands
-// there must come out here (docs/tfdata-service.md, X1 to X8).
+// there must come out here. X1 to X8: their numbers in our list of them.
 
 #include <future>
 
