@@ -22,6 +22,7 @@ struct Given {
 absl::Status Run(const Given& given) {
   PENSTOCK_ASSIGN_OR_RETURN(std::unique_ptr<DispatchServer> server,
                             DispatchServer::Start(given.config));
+  PENSTOCK_RETURN_IF_ERROR(CatchStopSignals());
   PENSTOCK_RETURN_IF_ERROR(
       SayReady(absl::StrCat("dispatcher ready at ", given.config.host, ":", server->port()),
                server->port(), given.port_file));

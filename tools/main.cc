@@ -8,11 +8,9 @@
 
 #include "absl/strings/str_replace.h"
 #include "tools/commands.h"
-#include "tools/server_run.h"
 
 int main(int argc, char** argv) {
   using namespace penstock::tools;  // NOLINT: this is their program
-  BlockStopSignals();               // before any thread, so that all inherit it
   std::signal(SIGPIPE, SIG_IGN);
 
   CLI::App app(

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/server_run.h"
 
-#include <pthread.h>
+#include <fcntl.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <csignal>
@@ -15,31 +16,41 @@
 namespace penstock::tools {
 namespace {
 
-constexpr int kJoined = SIGUSR1;  // from our own thread: the server has stopped
+constexpr unsigned char kJoined = 0;  // on the pipe, where signals are: the server has stopped
 
-sigset_t StopSignals() {
-  sigset_t set;
-  sigemptyset(&set);
-  for (int signal : {SIGINT, SIGTERM, kJoined}) sigaddset(&set, signal);
-  return set;
+int pipe_ends[2];  // written by the handler in whatever thread it runs
+
+void Write(unsigned char what) {
+  const int before = errno;
+  [[maybe_unused]] const ssize_t written = ::write(pipe_ends[1], &what, 1);
+  errno = before;
+}
+
+unsigned char Read() {
+  unsigned char what = kJoined;
+  while (::read(pipe_ends[0], &what, 1) < 0 && errno == EINTR) {
+  }
+  return what;
 }
 
 }  // namespace
 
-void BlockStopSignals() {
-  const sigset_t set = StopSignals();
-  pthread_sigmask(SIG_BLOCK, &set, nullptr);
+absl::Status CatchStopSignals() {
+  if (::pipe2(pipe_ends, O_CLOEXEC) != 0) return absl::ErrnoToStatus(errno, "pipe for signals");
+  struct sigaction action = {};
+  action.sa_handler = [](int signal) { Write(static_cast<unsigned char>(signal)); };
+  action.sa_flags = SA_RESTART;
+  for (int signal : {SIGINT, SIGTERM}) ::sigaction(signal, &action, nullptr);
+  return absl::OkStatus();
 }
 
 void RunUntilStopped(const Running& server) {
-  const pthread_t self = pthread_self();
   std::thread joiner([&] {
     server.join();
-    pthread_kill(self, kJoined);
+    Write(kJoined);
   });
   std::thread finisher;
-  const sigset_t set = StopSignals();
-  for (int signal = 0; sigwait(&set, &signal) == 0 && signal != kJoined;) {
+  while (const unsigned char signal = Read()) {
     if (signal == SIGTERM && !finisher.joinable()) {
       finisher = std::thread(server.finish);
     } else {

@@ -9,8 +9,9 @@
 
 namespace penstock::tools {
 
-// SIGINT and SIGTERM wait for RunUntilStopped() from now on. Before any thread.
-void BlockStopSignals();
+// SIGINT and SIGTERM wait for RunUntilStopped() from now on, and no longer end
+// the process. Once in a process, when its server has started.
+absl::Status CatchStopSignals();
 
 // A server in the hands of its program.
 struct Running {
@@ -18,7 +19,7 @@ struct Running {
   std::function<void()> stop;    // SIGINT, or a second signal
   std::function<void()> finish;  // SIGTERM; may take its time
 };
-// Returns when the server has stopped.
+// Returns when the server has stopped. REQUIRES: CatchStopSignals().
 void RunUntilStopped(const Running& server);
 
 // Writes the port to `port_file` (whole, by a rename; not if it is empty), then

@@ -148,6 +148,18 @@ class CommandTest(unittest.TestCase):
             self.assert_fails(run("worker", "--dispatcher-address", address,
                                   "--dispatcher-timeout-ms", 300), "UNAVAILABLE")
 
+    def test_a_worker_that_waits_for_its_dispatcher_says_so_and_ends_on_ctrl_c(self):
+        with socket.socket() as closed:
+            closed.bind(("127.0.0.1", 0))
+            address = f"127.0.0.1:{closed.getsockname()[1]}"
+            worker = subprocess.Popen([PENSTOCK, "worker", "--dispatcher-address", address],
+                                      stderr=subprocess.PIPE, text=True)
+            self.addCleanup(worker.stderr.close)
+            self.addCleanup(worker.kill)
+            self.assertIn(f"waiting for a dispatcher at {address}", worker.stderr.readline())
+            worker.send_signal(signal.SIGINT)
+            self.assertEqual(worker.wait(timeout=BOUND), -signal.SIGINT)
+
     def test_an_unknown_protocol_lists_the_known_ones(self):
         dispatcher = self.dispatcher()
         self.assert_fails(run("worker", "--dispatcher-address", f"localhost:{dispatcher.port}",
