@@ -4,7 +4,6 @@
 #   target_link_libraries(app penstock::penstock)         static
 #   target_link_libraries(app penstock::penstock_shared)
 include(CMakePackageConfigHelpers)
-include(GNUInstallDirs)
 
 if(NOT PENSTOCK_RPC)
   return()  # the library is only whole with the service

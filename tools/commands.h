@@ -24,6 +24,7 @@ void AddStatus(CLI::App& app, Chosen& chosen);
 void AddJobs(CLI::App& app, Chosen& chosen);
 void AddDatasets(CLI::App& app, Chosen& chosen);
 void AddJournal(CLI::App& app, Chosen& chosen);
+void AddDemo(CLI::App& app, Chosen& chosen);
 void AddVersion(CLI::App& app, Chosen& chosen);
 
 }  // namespace penstock::tools

@@ -28,6 +28,7 @@ int main(int argc, char** argv) {
   AddJobs(app, chosen);
   AddDatasets(app, chosen);
   AddJournal(app, chosen);
+  AddDemo(app, chosen);
   AddVersion(app, chosen);
   try {
     app.parse(argc, argv);

@@ -248,7 +248,10 @@ class Demo:
 
 
 def main():
-    parser = argparse.ArgumentParser(prog="./run demo", description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(
+        prog="penstock demo", description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        epilog="  penstock demo --kill dispatcher\n  penstock demo --kill trainer --kill-at late")
     parser.add_argument("--bin", default="build/release/bin", help=argparse.SUPPRESS)
     parser.add_argument("--protocol", default="auto", help="data_transfer_protocol of the trainers")
     parser.add_argument("--epochs", type=int, default=10)
@@ -270,8 +273,12 @@ def main():
     folder = pathlib.Path(tempfile.mkdtemp(prefix="penstock-demo-"))
     demo = Demo(args, folder)
     ok = False
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         ok = demo.run()
+    except KeyboardInterrupt:
+        print("demo: interrupted", file=sys.stderr)
+        sys.exit(130)
     finally:
         for process in reversed(demo.processes):
             process.stop()

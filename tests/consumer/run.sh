@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Installs the build into a new folder and builds and runs a project outside the
-# tree against it, by CMake (static and shared) and by pkg-config.
+# tree against it, by CMake (static and shared) and by pkg-config; then the
+# installed command and its demo.
 #   run.sh BUILD_FOLDER
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -20,3 +21,4 @@ export PKG_CONFIG_PATH=$libraries/pkgconfig
 c++ -std=c++20 "$here/main.cc" $(pkg-config --cflags --libs penstock) -o "$folder/with_pkg_config"
 LD_LIBRARY_PATH=$libraries "$folder/with_pkg_config"
 "$folder/prefix/bin/penstock" version
+"$folder/prefix/bin/penstock" demo --kill none --epochs 2 --step-ms 0 --accuracy 0.5

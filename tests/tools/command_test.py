@@ -7,6 +7,7 @@
 import contextlib
 import os
 import pathlib
+import shutil
 import signal
 import socket
 import sqlite3
@@ -89,13 +90,26 @@ class CommandTest(unittest.TestCase):
         self.assertIn("grpc", out)
 
     def test_every_help_has_an_example(self):
-        for command in ([], ["dispatcher"], ["worker"], ["status"], ["jobs"], ["datasets"], ["journal"]):
+        for command in ([], ["dispatcher"], ["worker"], ["status"], ["jobs"], ["datasets"], ["journal"], ["demo"]):
             code, out, err = run(*command, "--help")
             self.assertEqual(code, 0, err)
             self.assertIn("  penstock ", out, command)
 
+    def test_the_demo_runs_from_the_command(self):
+        code, out, err = run("demo", "--kill", "none", "--epochs", 2, "--step-ms", 0, "--accuracy", 0.5)
+        self.assertEqual(code, 0, out + err)
+        self.assertRegex(out.splitlines()[-1], r"^demo: ok accuracy=0\.\d+ lost=0 doubled=0 elements=2994$")
+
+    def test_a_demo_without_its_parts_names_what_is_missing(self):
+        alone = self.folder / "penstock"
+        shutil.copy(PENSTOCK, alone)
+        done = subprocess.run([alone, "demo"], capture_output=True, text=True, timeout=BOUND, check=False)
+        self.assert_fails((done.returncode, done.stdout, done.stderr), "NOT_FOUND", "demo.py",
+                          "cmake --install")
+
     def test_a_wrong_command_line_is_exit_code_2(self):
         for args in ([], ["dance"], ["worker"], ["dispatcher", "--port", "many"], ["jobs", "cancel"],
+                     ["demo", "--kill", "everything"],
                      ["dispatcher", "--client-timeout-ms", "-1"]):
             code, _, err = run(*args)
             self.assertEqual(code, 2, (args, err))
