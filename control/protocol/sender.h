@@ -49,9 +49,9 @@ class Sender {
   // --- Links ---
 
   // A link of this client opened, or was open when the placement came;
-  // `holdings`: what it has of this partition
-  // (empty if it has none), said after its earlier link was gone. What was sent
-  // on the earlier link and is not in `holdings` is to be sent again. False: not
+  // `holdings`: what it has of this partition, at least of what was sent on its
+  // earlier link and not confirmed; said after that link was gone. What was sent
+  // on it, and is neither confirmed nor in `holdings`, is to be sent again. False: not
   // a reader of this placement (yet); close the link.
   bool OnLinkUp(ClientId client, Incarnation incarnation, const IndexSet& holdings);
   // The link broke: what was sent on it and not confirmed is in doubt, offered to

@@ -25,7 +25,8 @@ class Reader::Events final : public transfer::ReceiveEvents {
   ReaderEvents& to_;
 };
 
-absl::Status Reader::Dial(const DistributeOptions& options, transfer::DialOptions dial) {
+absl::Status Reader::Dial(int64_t number, const DistributeOptions& options,
+                          transfer::DialOptions dial) {
   std::vector<transfer::Offer> offers;
   for (const control::TransferOffer& offer : worker_.offers) {
     offers.push_back({offer.protocol, offer.address, offer.compatibility});
@@ -37,6 +38,7 @@ absl::Status Reader::Dial(const DistributeOptions& options, transfer::DialOption
                    choice.transport->Dial(choice.offer.address, std::move(dial),
                                           std::make_shared<Events>(worker_.worker, events_)));
   std::lock_guard lock(mu_);
+  number_ = number;
   link_ = std::move(link);
   return absl::OkStatus();
 }
@@ -49,9 +51,9 @@ void Reader::Close() {
   }
 }
 
-void Reader::Grant(int64_t count) {
+void Reader::Grant(int64_t link, int64_t count) {
   std::lock_guard lock(mu_);
-  if (link_ != nullptr) link_->Grant({count});
+  if (link_ != nullptr && number_ == link) link_->Grant({count});
 }
 
 void Reader::Recall() {

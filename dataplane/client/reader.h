@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "control/protocol/session_messages.h"
+#include "dataplane/client/landings.h"
 #include "dataplane/transfer/transport.h"
 #include "penstock/ids.h"
 
@@ -49,6 +50,8 @@ class Reader {
     absl::Duration backoff;
     absl::Time down_since = absl::InfiniteFuture();
     absl::Status reason;  // why it is down
+    int64_t link = 0;     // the number of the latest; 0 before the first
+    Landings landings;
   };
 
   // `events` outlives it.
@@ -58,13 +61,15 @@ class Reader {
   const control::Membership::Worker& worker() const { return worker_; }
   Progress& progress() { return progress_; }
 
-  // Begins a link over the transport that is to be taken (negotiation.cc). The
-  // error is that of the negotiation; all else comes as OnLinkClosed.
-  absl::Status Dial(const DistributeOptions& options, transfer::DialOptions dial);
+  // Begins the link of that number over the transport that is to be taken
+  // (negotiation.cc). The error is that of the negotiation; all else comes as
+  // OnLinkClosed.
+  absl::Status Dial(int64_t number, const DistributeOptions& options, transfer::DialOptions dial);
   // No event behind this.
   void Close();
-  // Without a link they do nothing.
-  void Grant(int64_t count);
+  // On the link of that number; without one, nothing.
+  void Grant(int64_t link, int64_t count);
+  // Without a link, nothing.
   void Recall();
 
  private:
@@ -74,7 +79,8 @@ class Reader {
   ReaderEvents& events_;
   Progress progress_;
 
-  std::mutex mu_;  // never taken inside an event
+  std::mutex mu_;       // never taken inside an event
+  int64_t number_ = 0;  // of link_
   std::unique_ptr<transfer::ReceiveLink> link_;
 };
 

@@ -107,7 +107,7 @@ class Session final : private control::ReconnectingClientEvents, private ReaderE
   bool CloseOneLink(Lock& lock, absl::Time now, absl::Time& wake);
   bool DialOneLink(Lock& lock, absl::Time now, absl::Time& wake);
   void TendCredits(Lock& lock, absl::Time now, absl::Time& wake);
-  transfer::DialOptions DialOptionsFor() const;
+  transfer::DialOptions DialOptionsFor(const Reader::Progress& progress) const;
   void LinkFailed(Reader& reader, const absl::Status& reason);
   void CheckReach(absl::Time now, absl::Time& wake);
   void CheckServed(absl::Time now, absl::Time& wake);
@@ -126,6 +126,7 @@ class Session final : private control::ReconnectingClientEvents, private ReaderE
 
   struct ToGrant {
     std::shared_ptr<Reader> reader;
+    int64_t link;
     int64_t count;
   };
   using ToGrants = absl::InlinedVector<ToGrant, 4>;

@@ -47,8 +47,15 @@ void Session::Land(Landed landed) {
   const Identity& identity = landed.identity;
   const bool ours = welcome_.has_value() && identity.iteration == welcome_->iteration &&
                     identity.partition && identity.index >= 0;
-  if (!ours || ReceiverOf(identity.partition).OnElement(identity.placement, identity.index) !=
-                   protocol::Landing::kAccepted) {
+  const protocol::Landing landing =
+      ours ? ReceiverOf(identity.partition).OnElement(identity.placement, identity.index)
+           : protocol::Landing::kOldPlacement;
+  if (Reader* reader = FindReader(landed.from)) {
+    Landings& landings = reader->progress().landings;
+    landings.OnEvent();
+    landings.OnLanded(identity, landing != protocol::Landing::kOldPlacement);
+  }
+  if (landing != protocol::Landing::kAccepted) {
     window_.OnDropped(landed.from);
     return WakeAgent();  // its credit is free
   }
@@ -62,6 +69,7 @@ void Session::Land(Landed landed) {
 
 void Session::OnRecalled(WorkerId worker, int64_t count) {
   std::lock_guard lock(mu_);
+  if (Reader* reader = FindReader(worker)) reader->progress().landings.OnRecalled(count);
   window_.OnRecalled(worker, count);
   WakeAgent();
 }
@@ -144,9 +152,11 @@ bool Session::DialOneLink(Lock& lock, absl::Time now, absl::Time& wake) {
     std::shared_ptr<Reader> dialling = reader;
     progress.phase = Reader::Phase::kDialling;
     if (progress.down_since == absl::InfiniteFuture()) progress.down_since = now;
-    transfer::DialOptions dial = DialOptionsFor();
+    const int64_t number = ++progress.link;
+    transfer::DialOptions dial = DialOptionsFor(progress);
+    progress.landings.OnDialled();
     lock.unlock();
-    absl::Status begun = dialling->Dial(options_.distribute, std::move(dial));
+    absl::Status begun = dialling->Dial(number, options_.distribute, std::move(dial));
     lock.lock();
     progress.dialled = begun.ok();
     if (!begun.ok()) {
@@ -158,15 +168,13 @@ bool Session::DialOneLink(Lock& lock, absl::Time now, absl::Time& wake) {
   return false;
 }
 
-transfer::DialOptions Session::DialOptionsFor() const {
+transfer::DialOptions Session::DialOptionsFor(const Reader::Progress& progress) const {
   transfer::DialOptions dial;
   dial.hello.token = welcome_->token;
   dial.hello.client = options_.client;
   dial.hello.incarnation = options_.incarnation;
   dial.hello.iteration = welcome_->iteration;
-  for (const auto& [partition, receiver] : receivers_) {
-    dial.hello.holdings.push_back({partition, receiver.lowest(), receiver.Has()});
-  }
+  dial.hello.holdings = progress.landings.Untold();
   dial.spec = options_.spec;
   dial.timeout = std::min(options_.distribute.timeout, absl::Seconds(10));
   return dial;
@@ -257,14 +265,16 @@ Session::ToGrants Session::TakeGrants() {
   ToGrants grants;
   for (const Window::Grant& grant : window_.TakeGrants()) {
     if (auto reader = readers_.find(grant.worker); reader != readers_.end()) {
-      grants.push_back({reader->second, grant.count});
+      Reader::Progress& progress = reader->second->progress();
+      progress.landings.OnGranted(grant.count);
+      grants.push_back({reader->second, progress.link, grant.count});
     }
   }
   return grants;
 }
 
 void Session::Apply(const ToGrants& grants) {
-  for (const ToGrant& grant : grants) grant.reader->Grant(grant.count);
+  for (const ToGrant& grant : grants) grant.reader->Grant(grant.link, grant.count);
 }
 
 }  // namespace penstock::client

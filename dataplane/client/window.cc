@@ -79,7 +79,7 @@ Window::Grants Window::TakeGrants() {
   int64_t free = Free();
   const int64_t links = static_cast<int64_t>(links_.size());
   if (free == 0 || links == 0) return grants;
-  const int64_t share = std::max<int64_t>(1, limit() / links);
+  const int64_t share = std::clamp<int64_t>(limit() / links, 1, kMostAskedOfOne);
   while (free > 0) {
     // The one that has the least and has waited longest.
     auto next = std::min_element(links_.begin(), links_.end(), [](const auto& a, const auto& b) {

@@ -35,6 +35,10 @@ class Window {
     WorkerId worker;
     int64_t count;
   };
+  // No worker is asked for more at a time, however large the window: what may
+  // have landed unknown to it has to go into a Hello (landings.h), at up to 40
+  // bytes each, and that into transfer/grpc's kMaxControlBytes.
+  static constexpr int64_t kMostAskedOfOne = 1 << 18;
   using Grants = absl::InlinedVector<Grant, 4>;
   // What is to be asked for now; counts as asked for. In portions, unless a
   // worker has nothing left to send against.

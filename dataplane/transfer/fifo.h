@@ -20,6 +20,7 @@ class Fifo {
 
   // The element `i` behind the front. REQUIRES: i < size().
   T& operator[](size_t i) { return ring_[(begin_ + i) & (ring_.size() - 1)]; }
+  const T& operator[](size_t i) const { return ring_[(begin_ + i) & (ring_.size() - 1)]; }
   T& front() { return (*this)[0]; }
 
   void Push(T value) {

@@ -35,7 +35,7 @@
 
 namespace penstock::transfer {
 
-// What a client has of a partition under a placement, taken or landed.
+// What a client has of a partition that came under a placement.
 struct Holding {
   PartitionId partition;
   Placement placement;
@@ -48,8 +48,9 @@ struct Hello {
   ClientId client;
   Incarnation incarnation;
   IterationId iteration;
-  // What it has so far, collected after its earlier link to this worker (if
-  // any) was destroyed, so that nothing can land any more behind its back.
+  // Of what this worker sent it, what it has and the worker may not know that it
+  // has. Collected after its earlier link to this worker (if any) was destroyed,
+  // so that nothing can land any more behind its back.
   std::vector<Holding> holdings;
 };
 
@@ -147,6 +148,8 @@ class ReceiveLink {
   // Closes it. No event after it returns; from inside an event of this link: no
   // further one.
   virtual ~ReceiveLink() = default;
+  // When the link's end is told, a worker that has used one of these credits
+  // also knows that all has landed which came in events that have returned.
   virtual void Grant(Credits credits) = 0;
   // Asks for the credits that the worker has not used; OnRecalled follows.
   virtual void Recall() = 0;

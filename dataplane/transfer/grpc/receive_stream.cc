@@ -162,7 +162,8 @@ absl::Status ReceiveStream::HandleOther() {
   }
   if (auto* error = std::get_if<ErrorMessage>(&*message); open_ && error != nullptr) {
     events_->OnError(error->identity, error->error);
-    ReportLanded(1);
+    CountLanded();
+    ReportLanded();
     return absl::OkStatus();
   }
   return absl::DataLossError("the worker sent a message that does not belong here");
@@ -178,7 +179,7 @@ absl::Status ReceiveStream::LandElement() {
         absl::StrCat("a block of ", *block_bytes, " bytes in a message of ", landed.bytes));
   }
   PENSTOCK_RETURN_IF_ERROR(Land(Element(std::move(landed.loan), block.data(), options_.spec)));
-  ReportLanded(1);
+  ReportLanded();
   return absl::OkStatus();
 }
 
@@ -186,15 +187,13 @@ absl::Status ReceiveStream::LandFrame() {
   PENSTOCK_ASSIGN_OR_RETURN(Landed landed, Gather(read_, kFrameBytes, pool_));
   PENSTOCK_ASSIGN_OR_RETURN(FrameReader frame,
                             FrameReader::Open(std::move(landed.loan), landed.bytes, options_.spec));
-  int64_t count = 0;
   absl::Status status;
   while (status.ok() && !gate_.closed()) {
     absl::StatusOr<std::optional<Element>> element = frame.Next();
     if (element.ok() && !element->has_value()) break;
     status = element.ok() ? Land(std::move(**element)) : element.status();
-    count += status.ok();
   }
-  ReportLanded(count);
+  ReportLanded();
   return status.ok() ? status : absl::DataLossError(status.message());
 }
 
@@ -205,6 +204,7 @@ absl::Status ReceiveStream::Land(Element element) {
                      " bytes is above max_element_bytes = ", options_.max_element_bytes));
   }
   events_->OnElement(std::move(element));
+  CountLanded();
   return absl::OkStatus();
 }
 
@@ -217,9 +217,13 @@ void ReceiveStream::Open() {
   events_->OnOpen();
 }
 
-void ReceiveStream::ReportLanded(int64_t count) {
+void ReceiveStream::CountLanded() {
   std::lock_guard lock(mu_);
-  waiting_.landed += count;
+  ++waiting_.landed;
+}
+
+void ReceiveStream::ReportLanded() {
+  std::lock_guard lock(mu_);
   WriteNext();
 }
 

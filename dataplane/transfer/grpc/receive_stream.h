@@ -48,7 +48,8 @@ class ReceiveStream : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::Byt
   absl::Status Land(Element element);
   void Open();
 
-  void ReportLanded(int64_t count);
+  void CountLanded();
+  void ReportLanded();  // with credits that wait, if any
   // Cancels the call unless the alarm is called off before.
   void CancelAfter(absl::Duration timeout);
   void WriteNext();  // with mu_ held

@@ -142,6 +142,10 @@ class Run {
     int accepted = 0;   // the newest one the worker knows
     int dials = 0;
     Incarnation incarnation;
+    // What landed on the newest connection on which anything did: that is all the
+    // client says on the next (rule 5).
+    std::map<PartitionId, IndexSet> landed;
+    int landed_on = 0;
     Pipe to_client, to_worker;
   };
   struct Task {
@@ -416,6 +420,7 @@ void Run::StartProcess(Client& client) {
   client.pending.reset();
   client.incarnation = Incarnation(++names_);
   client.receivers.clear();
+  for (auto& [id, worker] : workers_) worker.links[client.id].landed.clear();
   client.last_heard = clock_.now();
   Present(client);
   clock_.After(1, [this, id = client.id, i = client.incarnation] { Act(id, i); });
@@ -512,11 +517,9 @@ void Run::Dial(Client& client, Worker& worker) {
   link.up = true;
   link.to_worker.Break();
   link.to_client.Break();
-  std::map<PartitionId, IndexSet> holdings;
-  for (auto& [partition, receiver] : client.receivers) holdings[partition] = receiver.Has();
   link.dialled = ++link.dials;
   link.to_worker.Send(clock_, [&worker, &link, id = client.id, i = client.incarnation,
-                               number = link.dialled, holdings] {
+                               number = link.dialled, holdings = link.landed] {
     if (!worker.running || link.accepted == number) return;  // or said twice
     link.accepted = number;
     link.open = true;
@@ -637,17 +640,19 @@ void Run::SendOne(Worker& worker, PartitionId partition, Task& task) {
     sender.OnSent(to, index);
     Link& link = worker.links.at(to);
     if (link.dialled == link.accepted)
-      link.to_client.Send(
-          clock_, [this, &worker, &link, to, partition, g, index, incarnation = link.incarnation] {
-            Client& client = clients_.at(to);
-            if (!client.running || client.incarnation != incarnation || client.leaving) return;
-            ReceiverOf(client, partition).OnElement(g, index);
-            link.to_worker.Send(clock_, [&worker, to, partition, g, index] {
-              Task& sent = worker.tasks[partition];
-              if (sent.sender && sent.sender->placement() == g)
-                sent.sender->OnLanded(to, IndexSet::Of(index, index + 1));
-            });
-          });
+      link.to_client.Send(clock_, [this, &worker, &link, to, partition, g, index,
+                                   incarnation = link.incarnation, number = link.dialled] {
+        Client& client = clients_.at(to);
+        if (!client.running || client.incarnation != incarnation || client.leaving) return;
+        if (std::exchange(link.landed_on, number) != number) link.landed.clear();
+        if (ReceiverOf(client, partition).OnElement(g, index) != Landing::kOldPlacement)
+          link.landed[partition].Add(index);
+        link.to_worker.Send(clock_, [&worker, to, partition, g, index] {
+          Task& sent = worker.tasks[partition];
+          if (sent.sender && sent.sender->placement() == g)
+            sent.sender->OnLanded(to, IndexSet::Of(index, index + 1));
+        });
+      });
   }
   if (sender.next() > task.said_bookmark && clock_.OneIn(5)) {
     task.said_bookmark = sender.next();

@@ -20,7 +20,8 @@ constexpr WorkerId kWorker(9);
 
 class SessionTest : public testing::Test {
  protected:
-  SessionTest() : worker_(**transfer::FindTransport("local")) {}
+  explicit SessionTest(std::string protocol = "local")
+      : protocol_(std::move(protocol)), worker_(**transfer::FindTransport(protocol_)) {}
   ~SessionTest() override {
     cancelled_ = true;
     session_.reset();
@@ -37,7 +38,7 @@ class SessionTest : public testing::Test {
             .placements = {{kPartition, Placement(1)}}};
   }
   control::Membership Membership(Placement placement = Placement(1)) const {
-    const transfer::Offer offer = worker_.offer("local");
+    const transfer::Offer offer = worker_.offer(protocol_);
     return {.version = 1,
             .partitions = {{kPartition, placement, kWorker}},
             .workers = {{kWorker, "w:1", {{offer.protocol, offer.address, offer.compatibility}}}}};
@@ -88,6 +89,7 @@ class SessionTest : public testing::Test {
 
   Keep keep_ = Keep::kTaken;
   std::atomic<bool> cancelled_{false};
+  const std::string protocol_;
   transfer::Worker worker_;
   FakeDispatcher dispatcher_;
   std::unique_ptr<Session> session_;
@@ -180,6 +182,29 @@ TEST_F(SessionTest, ALinkThatBreaksIsDialledAgainWithWhatIsHere) {
   ASSERT_TRUE(Send(next->link(), 2).ok());
   EXPECT_EQ(NextValue(), 1);
   EXPECT_EQ(NextValue(), 2);
+}
+
+TEST_F(SessionTest, AWorkerIsNotToldWhatItNeverSent) {
+  Begin(Taken{{kPartition, IndexSet::Of(0, 4)}, {PartitionId(2), IndexSet::Of(0, 9)}});
+  EXPECT_TRUE(Link()->link().hello().holdings.empty());
+}
+
+class SessionOverGrpcTest : public SessionTest {
+ protected:
+  SessionOverGrpcTest() : SessionTest("grpc") {}
+};
+
+TEST_F(SessionOverGrpcTest, AMillionElementsWithGapsDoNotKeepALinkFromOpening) {
+  IndexSet taken;
+  for (Index i = 0; i < 2'400'000; i += 2) taken.Add(i);
+  Begin(Taken{{kPartition, taken}});
+  auto link = Link();
+  ASSERT_TRUE(Send(link->link(), 1).ok());
+  EXPECT_EQ(NextValue(), 1);
+  link->link().Close(absl::UnavailableError("broken on purpose"));
+  auto next = Link(1);
+  ASSERT_TRUE(Send(next->link(), 3).ok());
+  EXPECT_EQ(NextValue(), 3);
 }
 
 TEST_F(SessionTest, ANewStreamIsToldEverythingAgain) {

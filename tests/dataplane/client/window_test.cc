@@ -30,6 +30,14 @@ TEST(WindowTest, AsksForNoMoreThanTheWindow) {
   EXPECT_EQ(window.held(), 10);
 }
 
+TEST(WindowTest, OneWorkerIsNeverAskedForMoreThanItsHelloCanName) {
+  Window window(10 * Window::kMostAskedOfOne, kPlenty);
+  window.AddLink(kA);
+  window.AddLink(kB);
+  for (int i = 0; i < 3; ++i) window.TakeGrants();
+  EXPECT_EQ(window.asked(), 2 * Window::kMostAskedOfOne);
+}
+
 TEST(WindowTest, DividesTheWindowBetweenWorkers) {
   Window window(10, kPlenty);
   window.AddLink(kA);

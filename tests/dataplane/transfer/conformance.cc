@@ -486,6 +486,29 @@ TEST_P(TransportConformance, WhatIsNotKnownToHaveLandedComesBackToTheSender) {
   }
 }
 
+TEST_P(TransportConformance, WhoUsesACreditKnowsWhatHadLandedBeforeItWasGranted) {
+  auto client = std::make_shared<ClientEnd>();
+  std::unique_ptr<ReceiveLink> link;
+  client->on_element = [&](const Element& element) {  // element 10; all others have returned
+    if (element.identity().index == 10) link->Grant({1});
+  };
+  link = Open(client);
+  std::shared_ptr<WorkerEnd> worker = worker_.Link(0);
+  ASSERT_NE(worker, nullptr);
+  link->Grant({11});
+  ASSERT_TRUE(worker->AwaitGranted(11));
+  for (Index i = 0; i < 10; ++i) ASSERT_TRUE(worker->link().Send(Number(i)).ok());
+  worker->link().Flush();
+  ASSERT_TRUE(client->AwaitCount(10));
+  ASSERT_TRUE(worker->link().Send(Number(10)).ok());
+  worker->link().Flush();
+  ASSERT_TRUE(worker->AwaitGranted(12));
+  ASSERT_TRUE(worker->link().Send(Number(11)).ok());
+  worker->link().Close(absl::UnavailableError("broken on purpose"));
+  worker->AwaitClosed().IgnoreError();
+  for (Index index : worker->unconfirmed()) EXPECT_GE(index, 10);
+}
+
 TEST_P(TransportConformance, ManyThreadsMaySendOnOneLink) {
   constexpr int kThreads = 4;
   constexpr Index kEach = 1000;
