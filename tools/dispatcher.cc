@@ -24,7 +24,8 @@ absl::Status Run(const Given& given) {
                             DispatchServer::Start(given.config));
   PENSTOCK_RETURN_IF_ERROR(CatchStopSignals());
   PENSTOCK_RETURN_IF_ERROR(
-      SayReady(absl::StrCat("dispatcher ready at ", given.config.host, ":", server->port()),
+      SayReady(absl::StrCat("dispatcher ready at ", given.config.host, ":", server->port(),
+                            MetricsAt(given.config.host, server->metrics_port())),
                server->port(), given.port_file));
   const auto stop = [&] { server->Stop(); };
   RunUntilStopped({.join = [&] { server->Join(); }, .stop = stop, .finish = stop});

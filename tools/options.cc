@@ -10,6 +10,8 @@
 namespace penstock::tools {
 namespace {
 
+constexpr char kMetricsHelp[] = "of the page /metrics for Prometheus; 0: any free one, -1: none";
+
 void AddOne(CLI::App& command, const std::string& flag, const Option& option,
             const std::string& environment) {
   const std::string help = absl::StrCat(option.help, " [$", environment, "]");
@@ -51,6 +53,7 @@ std::vector<Option> OptionsOf(DispatcherConfig& config) {
       {"heartbeat-interval-ms", &config.heartbeat_interval, "told to workers and clients"},
       {"job-gc-timeout-ms", &config.job_gc_timeout,
        "a job without readers for so long is given up"},
+      {"metrics-port", &config.metrics_port, kMetricsHelp},
   };
 }
 
@@ -72,6 +75,7 @@ std::vector<Option> OptionsOf(WorkerConfig& config) {
       {"threads", &config.threads, "of parallel nodes; 0: one per core"},
       {"memory-budget-bytes", &config.memory_budget_bytes,
        "of elements on their way to clients; 0: half of the machine's memory"},
+      {"metrics-port", &config.metrics_port, kMetricsHelp},
   };
 }
 

@@ -61,6 +61,11 @@ void RunUntilStopped(const Running& server) {
   if (finisher.joinable()) finisher.join();
 }
 
+std::string MetricsAt(const std::string& host, int metrics_port) {
+  if (metrics_port < 0) return "";
+  return absl::StrCat(", metrics at http://", host, ":", metrics_port, "/metrics");
+}
+
 absl::Status SayReady(const std::string& line, int port, const std::string& port_file) {
   if (!port_file.empty()) {
     const std::string unfinished = absl::StrCat(port_file, ".new");

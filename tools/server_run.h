@@ -22,6 +22,10 @@ struct Running {
 // Returns when the server has stopped. REQUIRES: CatchStopSignals().
 void RunUntilStopped(const Running& server);
 
+// ", metrics at http://HOST:PORT/metrics", for the end of that word; nothing for
+// port -1.
+std::string MetricsAt(const std::string& host, int metrics_port);
+
 // Writes the port to `port_file` (whole, by a rename; not if it is empty), then
 // prints `line`, for scripts that wait for either.
 absl::Status SayReady(const std::string& line, int port, const std::string& port_file);

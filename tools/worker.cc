@@ -46,7 +46,8 @@ absl::Status Run(const Given& given) {
   PENSTOCK_ASSIGN_OR_RETURN(std::unique_ptr<WorkerServer> server, Start(given.config));
   PENSTOCK_RETURN_IF_ERROR(CatchStopSignals());
   PENSTOCK_RETURN_IF_ERROR(SayReady(
-      absl::StrCat("worker ready at ", server->address(), " for ", given.config.dispatcher_address),
+      absl::StrCat("worker ready at ", server->address(), " for ", given.config.dispatcher_address,
+                   MetricsAt(given.config.host, server->metrics_port())),
       server->port(), given.port_file));
   absl::Status drained;
   RunUntilStopped({.join = [&] { server->Join(); },

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "dataplane/worker/counters.h"
 #include "penstock/status.h"
 
 namespace penstock::worker {
@@ -122,6 +123,7 @@ bool Outlet::SendOn(const LinkPtr& link, Lane& lane, transfer::Sent& sent, uint6
         {sent.identity.partition, sent.identity.placement, sent.identity.index, bytes});
     link->unflushed = true;
     budget_->Add(bytes);
+    CountSent(bytes);
   } else if (absl::IsFailedPrecondition(status)) {
     link->dry = link->grants == grants;  // else credits came in between
   } else if (absl::IsInvalidArgument(status) && sent.error.ok()) {
@@ -264,6 +266,7 @@ void Outlet::ConfirmLocked(Link& link) {
       --link.landed;
     }
     budget_->Subtract(bytes);
+    CountLanded(indices.size());
     if (Lane* lane = FindLocked(first.partition, first.placement))
       lane->sender_.OnLanded(link.reader.client, indices);
   }

@@ -13,6 +13,8 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "control/observe/metrics.h"
+#include "control/observe/text_server.h"
 #include "control/rpc/dispatcher_stub.h"
 #include "dataplane/transfer/transport.h"
 #include "dataplane/worker/agent.h"
@@ -83,6 +85,7 @@ class Server final : public WorkerServer {
 
   int port() const override { return port_; }
   std::string address() const override { return address_; }
+  int metrics_port() const override { return pages_ == nullptr ? -1 : pages_->port(); }
   int NumTasks() const override { return tasks_->size(); }
   absl::Status Drain(absl::Duration bound) override {
     absl::Status drained = agent_->Drain(absl::Now() + bound);
@@ -106,6 +109,7 @@ class Server final : public WorkerServer {
   std::vector<control::TransferOffer> offers_;
   std::vector<std::unique_ptr<transfer::Listener>> listeners_;
   std::unique_ptr<Agent> agent_;
+  std::unique_ptr<TextServer> pages_;
   std::mutex stop_mu_;  // one Stop() at a time
   bool stopped_ = false;
 };
@@ -123,6 +127,11 @@ absl::Status Server::Open() {
       .now = absl::Now});
   tasks_ = std::make_shared<Tasks>(workshop_);
   PENSTOCK_RETURN_IF_ERROR(Listen());
+  if (config_.metrics_port >= 0) {
+    PENSTOCK_ASSIGN_OR_RETURN(
+        pages_, TextServer::Start(config_.host, config_.metrics_port,
+                                  {{"/metrics", [] { return ProcessMetrics().Render(); }}}));
+  }
   control::WorkerHello hello;
   hello.worker = RandomWorkerId();
   hello.address = address_;

@@ -18,51 +18,10 @@ import sys
 import tempfile
 import time
 
+from processes import DemoFailed, LandedCount, Process
+
 HERE = pathlib.Path(__file__).resolve().parent
 SHARDS = 11  # not a divisor of the rows held out, so that all shards get all digits
-
-
-class Process:
-    """A child whose output goes to a file, restarted under the same name."""
-
-    def __init__(self, folder, name, command, env=None):
-        self.name, self.command = name, [str(word) for word in command]
-        self.out = folder / f"{name}.out"
-        self.child = None
-        self.start(env)
-
-    def start(self, env=None):
-        with open(self.out, "ab") as out:
-            self.child = subprocess.Popen(self.command, stdout=out, stderr=subprocess.STDOUT,
-                                          env={**os.environ, **(env or {})})
-
-    def kill(self):
-        self.child.send_signal(signal.SIGKILL)
-        self.child.wait()
-
-    def stop(self):
-        if self.child.poll() is None:
-            self.child.terminate()
-            try:
-                self.child.wait(timeout=10)
-            except subprocess.TimeoutExpired:
-                self.kill()
-
-
-def fail(text):
-    print(f"demo: failed {text}")
-    sys.exit(1)
-
-
-def wait_for_file(path, process, seconds=30):
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        if path.exists() and path.read_text().strip():
-            return path.read_text().strip()
-        if process.child.poll() is not None:
-            fail(f"{process.name} ended at once:\n{process.out.read_text()}")
-        time.sleep(0.02)
-    fail(f"{process.name} did not get ready in {seconds} s:\n{process.out.read_text()}")
 
 
 def rows_of(log):
@@ -80,6 +39,11 @@ def rows_of(log):
     return rows, ended
 
 
+def shares(parts):
+    """"30% 70%" for 3 and 7."""
+    return " ".join(f"{part / max(1, sum(parts)):4.0%}" for part in parts)
+
+
 class Demo:
     def __init__(self, args, folder):
         self.args, self.folder = args, folder
@@ -88,6 +52,7 @@ class Demo:
         self.data = folder / "data"
         self.processes = []
         self.workers = []
+        self.landed = [LandedCount(address) for address in args.workers]  # of all there ever were
 
     # --- processes ---------------------------------------------------------
 
@@ -107,22 +72,19 @@ class Demo:
         return (self.args.fail_point or "").startswith("in_recovery")
 
     def start_dispatcher(self):
-        port_file = self.folder / "dispatcher.port"
         self.dispatcher = self.spawn(
-            "dispatcher", self.bin / "penstock", "dispatcher", "--port", 0, "--port-file", port_file,
-            "--work-dir", self.folder / "journal", "--fault-tolerant-mode",
-            "--worker-timeout-ms", 2000, "--client-timeout-ms", 20000, env=self.fail_env("dispatcher"))
-        self.port = int(wait_for_file(port_file, self.dispatcher))
-        self.service = f"grpc://localhost:{self.port}"
+            "dispatcher", self.bin / "penstock", "dispatcher", "--port", 0, "--work-dir", self.folder / "journal",
+            "--fault-tolerant-mode", "--worker-timeout-ms", 2000, "--client-timeout-ms", 20000, env=self.fail_env("dispatcher"))
+        port = self.dispatcher.wait_until_ready(r"ready at localhost:(\d+)")[1]
+        self.service = f"grpc://localhost:{port}"
         # The same address when it is started again.
-        self.dispatcher.command[self.dispatcher.command.index("--port") + 1] = str(self.port)
+        self.dispatcher.command[self.dispatcher.command.index("--port") + 1] = port
 
     def start_worker(self, env=None):
         name = f"worker-{len(self.workers)}"
-        port_file = self.folder / f"{name}.port"
         worker = self.spawn(name, self.bin / "penstock", "worker", "--dispatcher-address", self.service,
-                            "--port", 0, "--port-file", port_file, env=env)
-        wait_for_file(port_file, worker)
+                            "--port", 0, "--metrics-port", 0, env=env)
+        self.landed.append(LandedCount(worker.wait_until_ready(r"metrics at http://(.*)/metrics")[1]))
         self.workers.append(worker)
 
     def start_trainer(self, i):
@@ -153,6 +115,7 @@ class Demo:
             self.start_dispatcher()
             self.start_worker(self.fail_env("worker"))
             self.start_worker()
+        print(f"  two trainers share a job of {self.service}", flush=True)
         self.trainers = [self.start_trainer(0), self.start_trainer(1)]
         self.watch()
         return self.verdict()
@@ -180,43 +143,47 @@ class Demo:
             for trainer in self.trainers:
                 code = trainer.child.poll()
                 if code not in (None, 0) and not (pending and self.args.fail_point):
-                    fail(f"{trainer.name} exited with {code}:\n{trainer.out.read_text()[-2000:]}")
+                    raise DemoFailed(f"{trainer.name} exited with {code}:\n{trainer.out.read_text()[-2000:]}")
             if all(trainer.child.poll() == 0 for trainer in self.trainers):
                 break
             if now - started > self.args.timeout:
-                fail(f"not finished after {self.args.timeout} s, {rows} of {total} rows; see {self.folder}")
+                raise DemoFailed(f"not finished after {self.args.timeout} s, {rows} of {total} rows")
             time.sleep(0.02)
         self.progress(total, total, total / (time.monotonic() - started), states)
         if self.args.kill != "none" and pending:
             print("demo: the run ended before anything was killed")
 
     def progress(self, rows, total, rate, states):
-        share = " ".join(f"{r / max(1, rows):.0%}" for r, _ in states)
-        print(f"  {rows:6d}/{total} rows  {rate:7.0f} rows/s  trainers {share}", flush=True)
+        line = f"  {rows:6d} of {total} rows  {rate:6.0f} rows/s  trainers {shares([r for r, _ in states])}"
+        if self.landed:
+            line += f"  workers {shares([landed.ask() for landed in self.landed])}"
+        print(line, flush=True)
 
     def strike(self):
         """Kills one process -9 and starts its successor."""
         role = self.args.kill
         pause = self.rng.uniform(0, 0.5)
-        print(f"  kill -9 {role}", flush=True)
         if role == "worker":
             victim = self.rng.choice(self.workers)
-            victim.kill()
-            time.sleep(pause)
+            self.landed[self.workers.index(victim)].ask()
+        elif role == "dispatcher":
+            victim = self.dispatcher
+        else:
+            victim = self.trainers[0 if self.args.kill_at == "late" else self.rng.randrange(2)]
+        victim.kill()
+        print(f"  kill -9 {victim.name}", flush=True)
+        time.sleep(pause)
+        if role == "worker":
             self.start_worker()
         elif role == "dispatcher":
-            self.dispatcher.kill()
-            time.sleep(pause)
             if self.in_recovery():
                 self.dispatcher.start({"PENSTOCK_FAIL_POINT": self.args.fail_point})
                 self.dispatcher.child.wait(timeout=30)
                 print("  dispatcher died in recovery", flush=True)
             self.dispatcher.start()
         else:
-            victim = self.trainers[0 if self.args.kill_at == "late" else self.rng.randrange(2)]
-            victim.kill()
-            time.sleep(pause)
             victim.start()
+        print(f"  started {self.workers[-1].name if role == 'worker' else victim.name}", flush=True)
 
     def revive_after_fail_point(self):
         """Starts the successor of the process that a fail point has killed."""
@@ -247,35 +214,66 @@ class Demo:
         return ok
 
 
-def main():
+def moment(text):
+    if text != "late" and not 0 <= float(text) <= 1:
+        raise ValueError
+    return text
+
+
+def positive(text):
+    if int(text) < 1:
+        raise ValueError
+    return int(text)
+
+
+def parse_arguments():
     parser = argparse.ArgumentParser(
-        prog="penstock demo", description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        epilog="  penstock demo --kill dispatcher\n  penstock demo --kill trainer --kill-at late")
-    parser.add_argument("--bin", default="build/release/bin", help=argparse.SUPPRESS)
-    parser.add_argument("--protocol", default="auto", help="data_transfer_protocol of the trainers")
-    parser.add_argument("--epochs", type=int, default=10)
-    parser.add_argument("--kill", choices=["none", "worker", "dispatcher", "trainer"], default="worker")
-    parser.add_argument("--kill-at", help="share of all rows, 0 to 1, or 'late': in the last pass, "
-                        "after the other trainer saw the end (default: random)")
-    parser.add_argument("--fail-point", help="NAME:COUNT at which the process given by --kill dies by itself")
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--step-ms", type=int, default=4, help="what a training step takes beside the learning")
-    parser.add_argument("--accuracy", type=float, default=0.9, help="on the held-out rows, that the run must reach")
-    parser.add_argument("--dispatcher", help="use this running service instead of starting one")
-    parser.add_argument("--workers", help="its workers, for the record; with --dispatcher")
-    parser.add_argument("--timeout", type=float, default=120, help="seconds until the run counts as stuck")
-    parser.add_argument("--keep", action="store_true", help="leave logs and journal where they are")
+        prog="penstock demo", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter,
+        epilog="examples:\n  penstock demo --kill dispatcher\n  penstock demo --kill trainer --kill-at late")
+    add = parser.add_argument
+    add("--bin", default="build/release/bin", help=argparse.SUPPRESS)
+    add("--protocol", metavar="NAME", default="auto",
+        help="data_transfer_protocol of the trainers (default: %(default)s)")
+    add("--epochs", metavar="N", type=positive, default=10, help="passes over the data (default: %(default)s)")
+    add("--kill", choices=["none", "worker", "dispatcher", "trainer"],
+        help="who is killed (default: worker; none with --dispatcher)")
+    add("--kill-at", metavar="MOMENT", type=moment,
+        help="share of all rows, 0 to 1, or 'late': in the last pass, after the other trainer saw the "
+        "end (default: random)")
+    add("--fail-point", metavar="NAME:COUNT",
+        help="where the process given by --kill dies by itself instead (control/observe/fail_point.h)")
+    add("--seed", metavar="N", type=int, default=1, help="of what is random (default: %(default)s)")
+    add("--step-ms", metavar="MS", type=int, default=4,
+        help="what a training step takes beside the learning (default: %(default)s)")
+    add("--accuracy", metavar="A", type=float, default=0.9,
+        help="on the held-out rows, that the run must reach (default: %(default)s)")
+    add("--dispatcher", metavar="HOST:PORT", help="use this running service instead of starting one")
+    add("--workers", metavar="HOST:PORT,…", type=lambda text: text.split(","), default=[],
+        help="metrics addresses of its workers, to show the share of each; with --dispatcher")
+    add("--timeout", metavar="S", type=float, default=120,
+        help="seconds until the run counts as stuck (default: %(default)g)")
+    add("--keep", action="store_true", help="leave logs and journal where they are")
     args = parser.parse_args()
     if args.dispatcher and args.kill in ("worker", "dispatcher"):
-        args.kill = "none"  # not ours to kill
+        parser.error(f"a {args.kill} of --dispatcher {args.dispatcher} is not this program's to kill")
+    if args.workers and not args.dispatcher:
+        parser.error("--workers goes with --dispatcher")
+    args.kill = args.kill or ("none" if args.dispatcher else "worker")
+    if args.fail_point and args.kill == "none":
+        parser.error("--fail-point needs a process to kill")
+    return args
 
+
+def main():
+    args = parse_arguments()
     folder = pathlib.Path(tempfile.mkdtemp(prefix="penstock-demo-"))
     demo = Demo(args, folder)
     ok = False
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         ok = demo.run()
+    except DemoFailed as failure:
+        print(f"demo: failed {failure}")
     except KeyboardInterrupt:
         print("demo: interrupted", file=sys.stderr)
         sys.exit(130)

@@ -57,6 +57,7 @@ struct WorkerConfig {
   int permits = 0;                  // partitions computed at once; 0: one per 4 cores
   int threads = 0;                  // of the pipeline; 0: one per core
   int64_t memory_budget_bytes = 0;  // 0: half the machine's
+  int metrics_port = -1;            // as a dispatcher's
 };
 
 class WorkerServer {
@@ -71,6 +72,7 @@ class WorkerServer {
   virtual int port() const = 0;             // of grpc
   virtual std::string address() const = 0;  // as told to clients
   virtual int NumTasks() const = 0;         // partitions placed here
+  virtual int metrics_port() const = 0;     // -1: none
   // Hands all partitions back in planned moves, then stops; for SIGTERM.
   // DeadlineExceeded if the dispatcher has not taken them within `bound`; it is
   // stopped then too.

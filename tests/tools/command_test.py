@@ -7,6 +7,7 @@
 import contextlib
 import os
 import pathlib
+import re
 import shutil
 import signal
 import socket
@@ -15,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 import unittest
+import urllib.request
 
 PENSTOCK = None
 BOUND = 60  # seconds; only a broken program comes near it
@@ -38,7 +40,14 @@ class Server:
 
     @property
     def port(self):
-        return int(self.line.split(" for ")[0].rsplit(":", 1)[1])
+        return int(re.search(r" ready at [^ ]*:(\d+)", self.line)[1])
+
+    def metrics(self):
+        """The values of its page, by name."""
+        page = re.search(r"metrics at (\S+)", self.line)[1]
+        direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+        text = direct.open(page, timeout=BOUND).read().decode()
+        return {line.split()[0]: float(line.split()[1]) for line in text.splitlines() if line[0] != "#"}
 
     def end(self, sig=signal.SIGTERM):
         """Sends the signal; (exit code, stderr)."""
@@ -100,6 +109,16 @@ class CommandTest(unittest.TestCase):
         self.assertEqual(code, 0, out + err)
         self.assertRegex(out.splitlines()[-1], r"^demo: ok accuracy=0\.\d+ lost=0 doubled=0 elements=2994$")
 
+    def test_the_demo_runs_on_a_service_that_is_there_and_shows_its_workers_share(self):
+        dispatcher = self.dispatcher()
+        worker = self.worker(dispatcher, "--metrics-port", 0)
+        code, out, err = run("demo", "--dispatcher", f"localhost:{dispatcher.port}", "--workers",
+                             re.search(r"metrics at http://(.*)/metrics", worker.line)[1],
+                             "--epochs", 2, "--step-ms", 0, "--accuracy", 0.5)
+        self.assertEqual(code, 0, out + err)
+        self.assertRegex(out, r"workers 100%\n")
+        self.assertGreater(worker.metrics()["penstock_worker_elements_landed_total"], 2994 / 16)
+
     def test_a_demo_without_its_parts_names_what_is_missing(self):
         alone = self.folder / "penstock"
         shutil.copy(PENSTOCK, alone)
@@ -110,6 +129,7 @@ class CommandTest(unittest.TestCase):
     def test_a_wrong_command_line_is_exit_code_2(self):
         for args in ([], ["dance"], ["worker"], ["dispatcher", "--port", "many"], ["jobs", "cancel"],
                      ["demo", "--kill", "everything"],
+                     ["demo", "--dispatcher", "localhost:1", "--kill", "worker"],
                      ["dispatcher", "--client-timeout-ms", "-1"]):
             code, _, err = run(*args)
             self.assertEqual(code, 2, (args, err))
@@ -142,6 +162,11 @@ class CommandTest(unittest.TestCase):
                             (dispatcher, signal.SIGTERM)):
             code, err = server.end(sig)
             self.assertEqual(code, 0, err)
+
+    def test_servers_show_their_metrics(self):
+        dispatcher = self.dispatcher("--metrics-port", 0)
+        self.worker(dispatcher)
+        self.assertGreater(dispatcher.metrics()["penstock_journal_records_total"], 0)
 
     def test_a_port_in_use_is_named(self):
         with socket.socket() as taken:

@@ -7,6 +7,7 @@
 #include <thread>
 #include <utility>
 
+#include "control/observe/metrics.h"
 #include "dataplane/memory/pool.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -293,6 +294,20 @@ TEST_F(OutletTest, TheBudgetCountsWhatIsOnItsWay) {
   EXPECT_EQ(budget_->used(), bytes);
   link->Break();
   EXPECT_EQ(budget_->used(), 0);
+}
+
+TEST_F(OutletTest, CountsWhatIsSentAndWhatLandsForTheMetrics) {
+  Counter& sent = ProcessMetrics().GetCounter("penstock_worker_elements_sent_total", "");
+  Counter& landed = ProcessMetrics().GetCounter("penstock_worker_elements_landed_total", "");
+  const int64_t sent_before = sent.value(), landed_before = landed.value();
+  auto link = Open(ReaderOf(1));
+  auto lane = OpenLane({ReaderOf(1)});
+  link->Grant(2);
+  ASSERT_TRUE(lane->Send(ElementAt(0)).ok());
+  ASSERT_TRUE(lane->Send(ElementAt(1)).ok());
+  link->Land(1);
+  EXPECT_EQ(sent.value() - sent_before, 2);
+  EXPECT_EQ(landed.value() - landed_before, 1);
 }
 
 TEST_F(OutletTest, AnElementThatTheProtocolCannotCarryBecomesAnErrorInItsPlace) {
