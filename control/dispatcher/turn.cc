@@ -190,7 +190,7 @@ Assign Turn::AssignOf(const IterationState& iteration, const protocol::Assign& a
 }
 
 Membership Turn::MembershipOf(const IterationState& iteration) {
-  Membership membership{.version = ++core_.membership_version_};
+  Membership membership{.version = ++core_.membership_version_, .closed = iteration.record.closed};
   std::set<WorkerId> workers;
   for (size_t p = 0; p < iteration.record.partitions.size(); ++p) {
     const protocol::PartitionRecord& partition = iteration.record.partitions[p];
@@ -224,7 +224,8 @@ void Turn::Apply(IterationId id, protocol::Decision decision, const MarkedBookma
       if (std::holds_alternative<protocol::PartitionOpened>(change) ||
           std::holds_alternative<protocol::PlacementRaised>(change) ||
           std::holds_alternative<protocol::PartitionAssigned>(change) ||
-          std::holds_alternative<protocol::IterationClosed>(change)) {
+          std::holds_alternative<protocol::IterationClosed>(change) ||
+          std::holds_alternative<protocol::IterationReopened>(change)) {
         TellMembership(id);
       }
       const auto* kept = std::get_if<protocol::BookmarkKept>(&change);

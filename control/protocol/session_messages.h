@@ -330,7 +330,7 @@ struct Membership {
   struct Partition {
     PartitionId partition;
     Placement placement;
-    WorkerId worker;  // none while it is being moved
+    WorkerId worker;  // none while it is being moved, or waits for one, or once closed
     friend bool operator==(const Partition&, const Partition&) = default;
   };
   struct Worker {
@@ -342,6 +342,7 @@ struct Membership {
   uint64_t version = 0;  // grows within a term
   std::vector<Partition> partitions;
   std::vector<Worker> workers;
+  bool closed = false;  // all is read: no partition waits for a worker
   friend bool operator==(const Membership&, const Membership&) = default;
 };
 

@@ -101,6 +101,7 @@ static absl::StatusOr<ClientDown> FromWire(const wire::Welcome& from) {
 
 static void ToWire(const Membership& from, wire::Membership* to) {
   to->set_version(from.version);
+  to->set_closed(from.closed);
   for (const Membership::Partition& partition : from.partitions) {
     wire::Membership::Partition* wire = to->add_partitions();
     wire->set_partition(partition.partition.value());
@@ -116,7 +117,7 @@ static void ToWire(const Membership& from, wire::Membership* to) {
 }
 
 static Membership FromWire(const wire::Membership& from) {
-  Membership to{.version = from.version()};
+  Membership to{.version = from.version(), .closed = from.closed()};
   for (const wire::Membership::Partition& partition : from.partitions()) {
     to.partitions.push_back({PartitionId(partition.partition()), Placement(partition.placement()),
                              WorkerId(partition.worker())});

@@ -219,18 +219,12 @@ void Session::Handle(const control::Membership& membership) {
   WakeAgent();
 }
 
-// A partition also loses its worker when all of the iteration is read; but only
-// one that waits for a worker has a higher placement than at its last.
+// As long as one partition has a worker, something comes or is about to.
 void Session::NoteWhetherServed(const control::Membership& membership) {
-  bool served = !membership.partitions.empty();
-  for (const control::Membership::Partition& its : membership.partitions) {
-    if (its.worker) placed_at_[its.partition] = its.placement;
-    auto placed_at = placed_at_.find(its.partition);
-    if (placed_at != placed_at_.end() && its.placement > placed_at->second) served = false;
-  }
-  for (const control::Membership::Partition& its : membership.partitions) {
-    if (its.worker) served = true;
-  }
+  const bool served =
+      membership.closed ||
+      std::any_of(membership.partitions.begin(), membership.partitions.end(),
+                  [](const control::Membership::Partition& its) { return bool{its.worker}; });
   no_worker_since_ = served ? absl::InfiniteFuture() : std::min(no_worker_since_, absl::Now());
 }
 

@@ -168,8 +168,7 @@ class Session final : private control::ReconnectingClientEvents, private ReaderE
   Merge merge_;
   Window window_;
   std::map<WorkerId, std::shared_ptr<Reader>> readers_;
-  absl::Status unreachable_;                    // to be returned once
-  std::map<PartitionId, Placement> placed_at_;  // where each had a worker last
+  absl::Status unreachable_;  // to be returned once
   absl::Time no_worker_since_ = absl::InfiniteFuture();
   absl::Time last_recall_;
 

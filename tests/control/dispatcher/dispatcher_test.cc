@@ -196,6 +196,26 @@ TEST_F(DispatcherTest, ASessionRunsToItsEnd) {
   HandClient late(*stub_, job.job, 6);
   late.Next<Welcome>();
   late.Next<End>();
+  EXPECT_TRUE(late.Next<Membership>().closed);
+}
+
+TEST_F(DispatcherTest, WhoJoinsWhenAllWorkersAreLostHearsThatPartitionsWait) {
+  Start();
+  JobAnswer job = MakeJob("run");
+  HandClient client(*stub_, job.job, 5);
+  {
+    HandWorker worker(*stub_, 1);
+    Assign assign = worker.Next<Assign>();
+    worker.Send(Ended{assign.of, 4});  // and not read
+    client.Next<ReportAtOnce>();
+    worker.Send(WorkerLeave{});
+    client.Next<Fence>();
+  }
+  HandClient late(*stub_, job.job, 6);
+  Membership membership = late.Next<Membership>();
+  EXPECT_FALSE(membership.closed);
+  ASSERT_EQ(membership.partitions.size(), 1u);
+  EXPECT_FALSE(membership.partitions[0].worker);
 }
 
 TEST_F(DispatcherTest, ARepeatedSplitRequestGetsTheSameSplits) {

@@ -81,6 +81,7 @@ TEST(Wire, EachClientMessageArrivesAsItWasSent) {
                3,
                {{PartitionId(1), Placement(2), WorkerId(3)}, {PartitionId(2), Placement(1), {}}},
                {{WorkerId(3), "host:1", {{"grpc", "host:2", "c"}}}}},
+           Membership{4, {{PartitionId(1), Placement(2), {}}}, {}, true},
            Fence{PartitionId(1), Placement(2)}, ReportAtOnce{}, Committed{4}, End{}, Left{},
            SessionError{absl::DataLossError("what")}}) {
     ExpectRoundTrip<wire::ClientDown>(down);
@@ -251,8 +252,8 @@ TEST(KeepOpen, ARefusalIsFinal) {
 TEST(KeepOpen, OutOfReachForTooLongIsGivenUpWithTheReason) {
   HandNetwork network;
   Recorded events;
-  auto session = KeepOpen<ClientUp, ClientDown>(network.Opener(), &events,
-                                                {.timeout = absl::Nanoseconds(1)});
+  auto session =
+      KeepOpen<ClientUp, ClientDown>(network.Opener(), &events, {.timeout = absl::Nanoseconds(1)});
   network.WaitForStream(1)->OnClosed(absl::UnavailableError("connection refused"));
   EXPECT_THAT(events.Wait(1), HasSubstr("no dispatcher answers within 1ns"));
 }

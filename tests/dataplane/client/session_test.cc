@@ -336,6 +336,27 @@ TEST_F(SessionTest, WithoutAnyWorkerTheCallSaysSoAfterTheTimeout) {
   EXPECT_EQ(NextValue(), 0);
 }
 
+TEST_F(SessionTest, OneThatJoinsWhenAllWorkersAreLostSaysSoAfterTheTimeout) {
+  Begin(std::nullopt, absl::Hours(1), absl::Milliseconds(20), false);
+  dispatcher_.Say(
+      control::Membership{.version = 1, .partitions = {{kPartition, Placement(3), WorkerId()}}});
+  absl::Status status = session_->Next().status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("no worker has served"));
+}
+
+TEST_F(SessionTest, AClosedIterationNeedsNoWorker) {
+  Begin(std::nullopt, absl::Hours(1), absl::Milliseconds(20), false);
+  dispatcher_.Say(control::Membership{
+      .version = 1, .partitions = {{kPartition, Placement(3), WorkerId()}}, .closed = true});
+  auto next = std::async(std::launch::async, [&] { return session_->Next(); });
+  dispatcher_.Heard<control::ClientHeartbeat>(40);  // ten times the timeout
+  dispatcher_.Say(control::End());
+  absl::StatusOr<std::optional<Element>> end = next.get();
+  ASSERT_TRUE(end.ok()) << end.status();
+  EXPECT_FALSE(end->has_value());
+}
+
 TEST_F(SessionTest, TheEndStaysTheEndWhateverTheDispatcherSaysThen) {
   Begin();
   Link();
