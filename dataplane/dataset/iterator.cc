@@ -35,7 +35,9 @@ uint64_t RandomNumber() {
 
 // What a state holds, besides the position of the nodes.
 struct StateHead {
-  uint64_t save = 0;  // which Save() it was, for Commit()
+  // Whose Save() it was and which, for Commit().
+  uint64_t origin = 0;
+  uint64_t save = 0;
   uint64_t seed = 0;
   int64_t step = 0;  // elements taken
 };
@@ -49,6 +51,7 @@ absl::StatusOr<StateHead> ReadHead(StateReader& reader, std::string_view bytes) 
         absl::StrCat("the state has version ", version, "; this program reads ", kStateVersion));
   }
   StateHead head;
+  ASSIGN_OR_RETURN(head.origin, reader.ReadUnsigned());
   ASSIGN_OR_RETURN(head.save, reader.ReadUnsigned());
   ASSIGN_OR_RETURN(head.seed, reader.ReadUnsigned());
   ASSIGN_OR_RETURN(head.step, reader.ReadInt());
@@ -132,12 +135,24 @@ class LocalIterator final : public IteratorImpl {
     ASSIGN_OR_RETURN(nodes_, BuildIterator(dataset_, context_));
     step_ = head.step;
     saves_ = std::max(saves_, head.save);
-    return RestoreIterator(*nodes_, dataset_, reader.rest());
+    RETURN_IF_ERROR(RestoreIterator(*nodes_, dataset_, reader.rest()));
+    std::lock_guard origin_lock(origin_mu_);
+    origin_ = RandomNumber();  // what was saved before is of what was given up
+    restored_ = {head.origin, head.save};
+    return absl::OkStatus();
   }
 
   absl::Status Commit(const State& state) override {
     StateReader reader(BehindMagic(state));
     ASSIGN_OR_RETURN(const StateHead head, ReadHead(reader, state.bytes));
+    {
+      std::lock_guard lock(origin_mu_);
+      if (head.origin != origin_ && restored_ != std::pair(head.origin, head.save)) {
+        return absl::FailedPreconditionError(
+            "the state is not this iterator's: another one gave it, or this one before its last "
+            "Restore(); commit it where Save() gave it, or Restore() it first");
+      }
+    }
     return commits_.Commit(head.save);
   }
 
@@ -183,6 +198,10 @@ class LocalIterator final : public IteratorImpl {
     const uint64_t save = ++saves_;
     StateWriter head;
     head.WriteUnsigned(kStateVersion);
+    {
+      std::lock_guard lock(origin_mu_);
+      head.WriteUnsigned(origin_);
+    }
     head.WriteUnsigned(save);
     head.WriteUnsigned(context_.seed);
     head.WriteInt(step_);
@@ -193,6 +212,10 @@ class LocalIterator final : public IteratorImpl {
   const Dataset dataset_;
   std::atomic<bool> cancelled_ = false;
   CommitListeners commits_;
+  std::mutex origin_mu_;              // the last taken
+  uint64_t origin_ = RandomNumber();  // guarded by origin_mu_
+  // Origin and number of the state taken up; guarded by origin_mu_.
+  std::optional<std::pair<uint64_t, uint64_t>> restored_;
   std::mutex kept_mu_;                               // taken before mu_
   std::optional<absl::StatusOr<State>> kept_state_;  // guarded by kept_mu_, as the next
   bool kept_given_ = false;                          // by Save()

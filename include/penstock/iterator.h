@@ -64,7 +64,9 @@ class Iterator {
   // dataset (naming the first node that differs) or not a state at all.
   absl::Status Restore(const State& state) { return impl_->Restore(state); }
   // Declares a saved state durable: what it contains is never delivered again,
-  // to anyone. Durable at the dispatcher when it returns OK. No effect in process.
+  // to anyone. Durable at the dispatcher when it returns OK. In process it only
+  // checks: FailedPrecondition for a state that this iterator neither gave since
+  // its last Restore() nor took up then.
   absl::Status Commit(const State& state) { return impl_->Commit(state); }
 
   // Ends reading; a Next() that waits returns Cancelled. Elements already

@@ -213,6 +213,41 @@ TEST(Faults, AStateThatIsNotKeptAnyMoreIsNotCommitted) {
   EXPECT_TRUE(committed.ok()) << committed;
 }
 
+TEST(Faults, AStateOfAnotherIteratorIsNotCommitted) {
+  Cluster cluster(1);
+  absl::StatusOr<Iterator> it = Job(cluster, "resumed", Keep::kCommitted).MakeIterator();
+  absl::StatusOr<Iterator> other = Job(cluster, "resumed", Keep::kCommitted).MakeIterator();
+  ASSERT_TRUE(it.ok() && other.ok());
+  ReadSome(*it, 10);
+  absl::StatusOr<State> state = it->Save();
+  ASSERT_TRUE(state.ok()) << state.status();
+  for (bool read : {false, true}) {
+    if (read) {
+      ReadSome(*other, 10);
+      ASSERT_TRUE(other->Save().ok());  // has the same number
+    }
+    absl::Status committed = other->Commit(*state);
+    EXPECT_EQ(committed.code(), absl::StatusCode::kFailedPrecondition) << committed;
+    EXPECT_THAT(std::string(committed.message()), ::testing::HasSubstr("not this iterator's"));
+  }
+}
+
+TEST(Faults, AStateFromBeforeARestoreIsNotCommitted) {
+  Cluster cluster(1);
+  absl::StatusOr<Iterator> it = Job(cluster, "resumed", Keep::kCommitted).MakeIterator();
+  ASSERT_TRUE(it.ok()) << it.status();
+  ReadSome(*it, 10);
+  absl::StatusOr<State> first = it->Save();
+  ReadSome(*it, 10);
+  absl::StatusOr<State> second = it->Save();
+  ASSERT_TRUE(first.ok() && second.ok());
+  ASSERT_TRUE(it->Restore(*first).ok());
+  absl::Status committed = it->Commit(*second);
+  EXPECT_EQ(committed.code(), absl::StatusCode::kFailedPrecondition) << committed;
+  committed = it->Commit(*first);
+  EXPECT_TRUE(committed.ok()) << committed;
+}
+
 TEST(Faults, ReadingWithDeadlinesPushesNoStateOut) {
   Cluster cluster(1);
   absl::StatusOr<Iterator> it = Job(cluster, "resumed", Keep::kCommitted).MakeIterator();

@@ -249,6 +249,15 @@ TEST_F(GatedTest, StopEndsARestoreThatWaitsForALateElement) {
   EXPECT_TRUE(absl::IsCancelled(iterator.Save().status()));
 }
 
+TEST_F(GatedTest, AStateOfAnotherIteratorReachesNoNode) {
+  const State foreign = dataset_.MakeIterator().value().Save().value();
+  Iterator iterator = dataset_.MakeIterator().value();
+  ASSERT_TRUE(iterator.Save().ok());
+  const uint64_t before = gate_.committed();
+  EXPECT_EQ(iterator.Commit(foreign).code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(gate_.committed(), before);
+}
+
 TEST_F(GatedTest, ACommitReachesTheNodesByTheNumberOfTheSave) {
   Iterator iterator = dataset_.MakeIterator().value();
   const State first = iterator.Save().value();
