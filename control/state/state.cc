@@ -44,7 +44,10 @@ void RetireSplits(const protocol::PartitionRecord& partition, PartitionSplits& s
 }
 
 // Nothing is replayed any more: only how many splits were given is of interest.
-void ForgetSplits(IterationState& iteration) {
+void ForgetReplays(IterationState& iteration) {
+  for (protocol::PartitionRecord& partition : iteration.record.partitions) {
+    partition.bookmarks.clear();
+  }
   for (PartitionSplits& splits : iteration.splits) {
     splits.marks.clear();
     for (auto& [key, run] : splits.given) {
@@ -72,7 +75,12 @@ struct Applying {
     state.job_names[c.job.name] = c.job.id;
     state.jobs.insert_or_assign(c.job.id, c.job);
   }
-  void operator()(const JobCancelled& c) const { state.jobs.at(c.job).cancelled = true; }
+  void operator()(const JobCancelled& c) const {
+    state.jobs.at(c.job).cancelled = true;
+    for (IterationId iteration : state.IterationsOf(c.job)) {
+      ForgetReplays(state.iterations.at(iteration));
+    }
+  }
   void operator()(const JobRemoved& c) const {
     for (IterationId iteration : state.IterationsOf(c.job)) {
       state.repetitions.erase({c.job, state.iterations.at(iteration).repetition});
@@ -107,10 +115,12 @@ struct Applying {
       ForgetMarks(iteration.record.partitions[at], iteration.splits[at]);
       RetireSplits(iteration.record.partitions[at], iteration.splits[at]);
     }
-    if (std::holds_alternative<protocol::IterationFinished>(c.change)) ForgetSplits(iteration);
+    if (std::holds_alternative<protocol::IterationFinished>(c.change)) ForgetReplays(iteration);
   }
   void operator()(const IterationFailed& c) const {
-    state.iterations.at(c.iteration).failure = c.status;
+    IterationState& iteration = state.iterations.at(c.iteration);
+    iteration.failure = c.status;
+    ForgetReplays(iteration);
   }
 
   void operator()(const SplitsGiven& c) const {

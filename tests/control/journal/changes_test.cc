@@ -110,6 +110,26 @@ TEST(Changes, ASnapshotIsTheStateItWasTakenOf) {
   }
 }
 
+TEST(Changes, AFinishedIterationTakesFewBytesOfASnapshot) {
+  State state;
+  auto dataset = std::make_shared<const DatasetRecord>(DatasetRecord{"1000", "definition", {}});
+  state.Apply(DatasetRegistered{dataset});
+  state.Apply(JobCreated{{.id = JobId(1), .name = "job", .dataset = dataset}});
+  const size_t before = EncodeState(state).size();
+  const IterationId it(1);
+  const PartitionId one(1);
+  state.Apply(IterationCreated{it, JobId(1), 0});
+  state.Apply(IterationAltered{it, p::PartitionOpened{one}});
+  state.Apply(SplitsGiven{{it, one}, {0, 0, 0, std::vector<int64_t>(10'000, 5'000), true}});
+  for (int64_t i = 1; i <= 8; ++i) {
+    state.Apply(IterationAltered{it, p::BookmarkKept{one, {i, std::string(10'000, 'p')}}});
+  }
+  EXPECT_GT(EncodeState(state).size(), 100'000u);
+  state.Apply(IterationAltered{it, p::IterationClosed{{8}}});
+  state.Apply(IterationAltered{it, p::IterationFinished{}});
+  EXPECT_LT(EncodeState(state).size() - before, 100u);
+}
+
 // A job goes on with the definition it was made for.
 TEST(Changes, AJobKeepsADefinitionThatWasReplaced) {
   State state;

@@ -77,13 +77,26 @@ TEST(State, SplitsAreRetiredWithTheBookmarksThatNeededThem) {
   EXPECT_THAT(Given(state).numbers, ElementsAre(9, 4, 5));
 }
 
-TEST(State, AFinishedIterationKeepsOnlyHowManySplitsItGave) {
-  State state = WithAnIteration();
-  state.Apply(Give(0, {7, 3}, /*no_more=*/true));
-  state.Apply(IterationAltered{kIteration, p::IterationClosed{{0}}});
-  state.Apply(IterationAltered{kIteration, p::IterationFinished{}});
-  EXPECT_EQ(Given(state).first_ordinal, 2);
-  EXPECT_TRUE(Given(state).numbers.empty());
+// What is finished, failed or cancelled is never replayed.
+TEST(State, AnIterationThatIsOverKeepsOnlyHowManySplitsItGave) {
+  State open = WithAnIteration();
+  open.Apply(Give(0, {7, 3}, /*no_more=*/true));
+  open.Apply(IterationAltered{kIteration, p::BookmarkKept{kOne, {1, "position"}}});
+  open.Apply(BookmarkMarked{{kIteration, kOne}, {1, {{0, 0, 1}}}});
+  const std::vector<std::vector<Change>> ways = {
+      {IterationAltered{kIteration, p::IterationClosed{{0}}},
+       IterationAltered{kIteration, p::IterationFinished{}}},
+      {IterationFailed{kIteration, absl::NotFoundError("file")}},
+      {JobCancelled{JobId(1)}}};
+  for (const std::vector<Change>& way : ways) {
+    State over = open;
+    for (const Change& change : way) over.Apply(change);
+    EXPECT_EQ(Given(over).first_ordinal, 2);
+    EXPECT_TRUE(Given(over).numbers.empty());
+    const IterationState& iteration = over.iterations.at(kIteration);
+    EXPECT_TRUE(iteration.record.partitions[0].bookmarks.empty());
+    EXPECT_TRUE(iteration.splits[0].marks.empty());
+  }
 }
 
 TEST(State, ManyBookmarksAreThinnedAndTheirMarksWithThem) {
