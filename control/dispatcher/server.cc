@@ -37,6 +37,10 @@ absl::Status CheckConfig(const DispatcherConfig& config) {
   if (config.port < 0 || config.port > 65535) {
     return absl::InvalidArgumentError(absl::StrCat("port ", config.port, " is not a port"));
   }
+  if (config.metrics_port < -1 || config.metrics_port > 65535) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("metrics_port ", config.metrics_port, " is neither a port nor -1"));
+  }
   for (const auto& [name, duration] :
        {std::pair("client_timeout", config.client_timeout),
         std::pair("worker_timeout", config.worker_timeout),

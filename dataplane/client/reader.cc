@@ -25,8 +25,8 @@ class Reader::Events final : public transfer::ReceiveEvents {
   ReaderEvents& to_;
 };
 
-absl::Status Reader::Dial(int64_t number, const DistributeOptions& options,
-                          transfer::DialOptions dial) {
+absl::StatusOr<transfer::Choice> Reader::Dial(int64_t number, const DistributeOptions& options,
+                                              transfer::DialOptions dial) {
   std::vector<transfer::Offer> offers;
   for (const control::TransferOffer& offer : worker_.offers) {
     offers.push_back({offer.protocol, offer.address, offer.compatibility});
@@ -40,7 +40,7 @@ absl::Status Reader::Dial(int64_t number, const DistributeOptions& options,
   std::lock_guard lock(mu_);
   number_ = number;
   link_ = std::move(link);
-  return absl::OkStatus();
+  return choice;
 }
 
 void Reader::Close() {

@@ -49,8 +49,9 @@ class Reader {
     absl::Time retry_at = absl::InfinitePast();
     absl::Duration backoff;
     absl::Time down_since = absl::InfiniteFuture();
-    absl::Status reason;  // why it is down
-    int64_t link = 0;     // the number of the latest; 0 before the first
+    absl::Status reason;      // why it is down
+    int64_t link = 0;         // the number of the latest; 0 before the first
+    transfer::Choice choice;  // of its transport
     Landings landings;
   };
 
@@ -62,9 +63,10 @@ class Reader {
   Progress& progress() { return progress_; }
 
   // Begins the link of that number over the transport that is to be taken
-  // (negotiation.cc). The error is that of the negotiation; all else comes as
-  // OnLinkClosed.
-  absl::Status Dial(int64_t number, const DistributeOptions& options, transfer::DialOptions dial);
+  // (negotiation.cc), and says which and why. The error is that of the
+  // negotiation; all else comes as OnLinkClosed.
+  absl::StatusOr<transfer::Choice> Dial(int64_t number, const DistributeOptions& options,
+                                        transfer::DialOptions dial);
   // No event behind this.
   void Close();
   // On the link of that number; without one, nothing.

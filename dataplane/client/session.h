@@ -15,6 +15,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "control/observe/event_log.h"
 #include "control/protocol/receiver.h"
 #include "control/rpc/dispatcher_stub.h"
 #include "dataplane/client/merge.h"
@@ -39,6 +40,7 @@ struct SessionOptions {
   bool claims_only = false;
   // Set from any thread: reading ends, and what was taken is told. May be null.
   const std::atomic<bool>* cancelled = nullptr;
+  std::shared_ptr<EventLog> events = StderrEventLog();  // of links
 };
 
 class Session final : private control::ReconnectingClientEvents, private ReaderEvents {

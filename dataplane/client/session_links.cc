@@ -156,12 +156,15 @@ bool Session::DialOneLink(Lock& lock, absl::Time now, absl::Time& wake) {
     transfer::DialOptions dial = DialOptionsFor(progress);
     progress.landings.OnDialled();
     lock.unlock();
-    absl::Status begun = dialling->Dial(number, options_.distribute, std::move(dial));
+    absl::StatusOr<transfer::Choice> begun =
+        dialling->Dial(number, options_.distribute, std::move(dial));
     lock.lock();
     progress.dialled = begun.ok();
-    if (!begun.ok()) {
-      LinkFailed(*dialling, begun);
-      Fail(begun);  // no later attempt can do better
+    if (begun.ok()) {
+      progress.choice = *std::move(begun);
+    } else {
+      LinkFailed(*dialling, begun.status());
+      Fail(begun.status());  // no later attempt can do better
     }
     return true;
   }
@@ -192,6 +195,7 @@ void Session::LinkFailed(Reader& reader, const absl::Status& reason) {
 }
 
 void Session::TendCredits(Lock& lock, absl::Time now, absl::Time& wake) {
+  std::vector<Event> opened;
   for (auto& [worker, reader] : readers_) {
     Reader::Progress& progress = reader->progress();
     if (progress.phase != Reader::Phase::kDialling || !progress.dialled || !progress.opened) {
@@ -200,10 +204,16 @@ void Session::TendCredits(Lock& lock, absl::Time now, absl::Time& wake) {
     progress.phase = Reader::Phase::kOpen;
     progress.down_since = absl::InfiniteFuture();
     window_.AddLink(worker);
+    opened.push_back({"link_opened",
+                      {{"worker", reader->worker().address},
+                       {"iteration", absl::StrCat(welcome_->iteration.value())},
+                       {"protocol", progress.choice.offer.protocol},
+                       {"reason", progress.choice.reason}}});
   }
-  if (ToGrants grants = TakeGrants(); !grants.empty()) {
+  if (ToGrants grants = TakeGrants(); !grants.empty() || !opened.empty()) {
     lock.unlock();
     Apply(grants);
+    for (Event& event : opened) options_.events->Write(std::move(event));
     lock.lock();
   }
   if (!window_.Starving()) return;

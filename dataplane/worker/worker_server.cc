@@ -49,6 +49,10 @@ absl::Status Check(const WorkerConfig& config) {
     return absl::InvalidArgumentError("a worker needs dispatcher_address, \"host:port\"");
   if (config.port < 0 || config.port > 65535)
     return absl::InvalidArgumentError(absl::StrCat("port is ", config.port, ", not in [0, 65535]"));
+  if (config.metrics_port < -1 || config.metrics_port > 65535) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("metrics_port is ", config.metrics_port, ", neither in [0, 65535] nor -1"));
+  }
   if (config.permits < 0 || config.threads < 0 || config.memory_budget_bytes < 0)
     return absl::InvalidArgumentError("permits, threads and memory_budget_bytes are 0 or more");
   if (config.heartbeat_interval <= absl::ZeroDuration())

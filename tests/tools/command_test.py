@@ -167,6 +167,13 @@ class CommandTest(unittest.TestCase):
         dispatcher = self.dispatcher("--metrics-port", 0)
         self.worker(dispatcher)
         self.assertGreater(dispatcher.metrics()["penstock_journal_records_total"], 0)
+        self.assertNotIn("metrics", self.dispatcher().line)
+
+    def test_a_port_that_is_none_is_refused(self):
+        for flag in ("--port", "--metrics-port"):
+            self.assert_fails(run("dispatcher", flag, 70000), "INVALID_ARGUMENT", 70000)
+            self.assert_fails(run("worker", "--dispatcher-address", "localhost:1", flag, 70000),
+                              "INVALID_ARGUMENT", 70000)
 
     def test_a_port_in_use_is_named(self):
         with socket.socket() as taken:

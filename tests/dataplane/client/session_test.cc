@@ -55,6 +55,7 @@ class SessionTest : public testing::Test {
     options.incarnation = Incarnation(4);
     options.state = std::move(state);
     options.cancelled = &cancelled_;
+    options.events = events_;
     session_ = std::make_unique<Session>(std::move(options), dispatcher_);
     dispatcher_.Heard<control::ClientHello>();
     dispatcher_.Say(Welcome(lease));
@@ -89,6 +90,7 @@ class SessionTest : public testing::Test {
 
   Keep keep_ = Keep::kTaken;
   std::atomic<bool> cancelled_{false};
+  const std::shared_ptr<CapturedEvents> events_ = CapturedEvents::Make();
   const std::string protocol_;
   transfer::Worker worker_;
   FakeDispatcher dispatcher_;
@@ -117,6 +119,16 @@ TEST_F(SessionTest, TellsTheWorkerWhoItIs) {
   EXPECT_EQ(hello.client, ClientId(3));
   EXPECT_EQ(hello.incarnation, Incarnation(4));
   EXPECT_EQ(hello.iteration, IterationId(6));
+}
+
+TEST_F(SessionTest, ALinkIsAnEventThatNamesItsProtocolAndWhy) {
+  Begin();
+  Link();
+  const Event opened = events_->WaitFor("link_opened", absl::Minutes(1));
+  EXPECT_EQ(opened.field("worker"), "w:1");
+  EXPECT_EQ(opened.field("iteration"), "6");
+  EXPECT_EQ(opened.field("protocol"), "local");
+  EXPECT_EQ(opened.field("reason"), "local: the best of all");
 }
 
 TEST_F(SessionTest, KeepsWhatItHoldsAndAsksForWithinItsWindow) {
