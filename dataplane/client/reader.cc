@@ -13,7 +13,7 @@ class Reader::Events final : public transfer::ReceiveEvents {
  public:
   Events(WorkerId worker, ReaderEvents& to) : worker_(worker), to_(to) {}
   void OnOpen() override { to_.OnLinkOpen(worker_); }
-  void OnElement(Element element) override { to_.OnElement(worker_, std::move(element)); }
+  void OnElements(absl::Span<Element> elements) override { to_.OnElements(worker_, elements); }
   void OnError(const Identity& identity, const absl::Status& error) override {
     to_.OnElementError(worker_, identity, error);
   }

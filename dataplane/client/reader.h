@@ -21,7 +21,7 @@ namespace penstock::client {
 class ReaderEvents {
  public:
   virtual void OnLinkOpen(WorkerId worker) = 0;
-  virtual void OnElement(WorkerId worker, Element element) = 0;
+  virtual void OnElements(WorkerId worker, absl::Span<Element> elements) = 0;
   virtual void OnElementError(WorkerId worker, const Identity& identity,
                               const absl::Status& error) = 0;
   virtual void OnRecalled(WorkerId worker, int64_t count) = 0;

@@ -92,12 +92,15 @@ class Session final : private control::ReconnectingClientEvents, private ReaderE
 
   // Of session_links.cc; from the links' threads.
   void OnLinkOpen(WorkerId worker) override;
-  void OnElement(WorkerId worker, Element element) override;
+  void OnElements(WorkerId worker, absl::Span<Element> elements) override;
   void OnElementError(WorkerId worker, const Identity& identity,
                       const absl::Status& error) override;
   void OnRecalled(WorkerId worker, int64_t count) override;
   void OnLinkClosed(WorkerId worker, const absl::Status& reason) override;
+  // With the lock held, around what lands in one event.
+  bool BeginLanding(WorkerId worker);  // whether Next() may wait for it
   void Land(Landed landed);
+  void EndLanding(bool waited_for);
 
   // The agent's thread: heartbeats, reports, dialling, recalls, leaving.
   void Run();

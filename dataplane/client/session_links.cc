@@ -31,19 +31,26 @@ void Session::OnLinkOpen(WorkerId worker) {
   WakeAgent();
 }
 
-void Session::OnElement(WorkerId worker, Element element) {
-  FailPoint("land_before_ack");
-  Landed landed{.identity = element.identity(), .from = worker, .bytes = element.block().size()};
-  landed.element = std::move(element);
-  Land(std::move(landed));
+void Session::OnElements(WorkerId worker, absl::Span<Element> elements) {
+  for (size_t i = 0; i < elements.size(); ++i) FailPoint("land_before_ack");
+  std::lock_guard lock(mu_);
+  const bool waited_for = BeginLanding(worker);
+  for (Element& element : elements) {
+    Landed landed{.identity = element.identity(), .from = worker, .bytes = element.block().size()};
+    landed.element = std::move(element);
+    Land(std::move(landed));
+  }
+  EndLanding(waited_for);
 }
 
 void Session::OnElementError(WorkerId worker, const Identity& identity, const absl::Status& error) {
+  std::lock_guard lock(mu_);
+  const bool waited_for = BeginLanding(worker);
   Land({.identity = identity, .error = error, .from = worker});
+  EndLanding(waited_for);
 }
 
 void Session::Land(Landed landed) {
-  std::lock_guard lock(mu_);
   const Identity& identity = landed.identity;
   const bool ours = welcome_.has_value() && identity.iteration == welcome_->iteration &&
                     identity.partition && identity.index >= 0;
@@ -51,9 +58,7 @@ void Session::Land(Landed landed) {
       ours ? ReceiverOf(identity.partition).OnElement(identity.placement, identity.index)
            : protocol::Landing::kOldPlacement;
   if (Reader* reader = FindReader(landed.from)) {
-    Landings& landings = reader->progress().landings;
-    landings.OnEvent();
-    landings.OnLanded(identity, landing != protocol::Landing::kOldPlacement);
+    reader->progress().landings.OnLanded(identity, landing != protocol::Landing::kOldPlacement);
   }
   if (landing != protocol::Landing::kAccepted) {
     window_.OnDropped(landed.from);
@@ -61,10 +66,17 @@ void Session::Land(Landed landed) {
   }
   window_.OnLanded(landed.from, static_cast<int64_t>(landed.bytes));
   news_ = true;
-  if (report_at_once_) WakeAgent();
-  const bool waited_for = merge_.empty();
   merge_.Push(std::move(landed));
-  if (waited_for) changed_.notify_all();
+}
+
+bool Session::BeginLanding(WorkerId worker) {
+  if (Reader* reader = FindReader(worker)) reader->progress().landings.OnEvent();
+  return merge_.empty();
+}
+
+void Session::EndLanding(bool waited_for) {
+  if (news_ && report_at_once_) WakeAgent();
+  if (waited_for && !merge_.empty()) changed_.notify_all();
 }
 
 void Session::OnRecalled(WorkerId worker, int64_t count) {

@@ -28,11 +28,6 @@ class Gate {
     }
     left_.notify_all();
   }
-  // From inside: no event may follow.
-  bool closed() {
-    std::lock_guard lock(mu_);
-    return closed_;
-  }
   void Close() {
     std::unique_lock lock(mu_);
     closed_ = true;

@@ -79,7 +79,8 @@ class SendLink {
   // Sends `element` (its identity is in its head) against one credit. Without
   // one it is FailedPrecondition, on a closed link Unavailable, above what the
   // protocol can carry InvalidArgument, and the element stays the caller's.
-  // The link keeps it until it has landed.
+  // The link keeps it, or a copy, until it has landed. A small one may wait up to
+  // 2 ms for others to go with.
   virtual absl::Status Send(Element&& element) = 0;
   // An error in an element's place, with its identity, against one credit.
   virtual absl::Status SendError(const Identity& identity, const absl::Status& error) = 0;
@@ -129,9 +130,10 @@ class ReceiveEvents {
   virtual ~ReceiveEvents() = default;
   // The worker has accepted the link.
   virtual void OnOpen() {}
-  // An element landed, checked against the spec. Returns when it is on its way
-  // to the reader; from then on the transport reports it as landed.
-  virtual void OnElement(Element element) = 0;
+  // Elements that landed together, in the order of sending, each checked against
+  // the spec; to be moved from. Returns when they are on their way to the reader;
+  // from then on the transport reports them as landed.
+  virtual void OnElements(absl::Span<Element> elements) = 0;
   // An error stands in the place of an element.
   virtual void OnError(const Identity& identity, const absl::Status& error) = 0;
   // The answer to Recall(): that many credits came back unused. An element sent

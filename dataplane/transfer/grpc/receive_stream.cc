@@ -31,6 +31,23 @@ void LetMallocKeepWhatItFrees() {
   (void)done;
 }
 
+// When the last channel or server that uses callbacks goes, gRPC joins the threads
+// that run them, even if it is one of them that let go of it, as the end of a
+// stream here does. One that has a call prepared and never goes prevents it.
+void KeepCallbackThreads() {
+  class NeverStarted : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer> {
+   public:
+    NeverStarted() { stub_.PrepareBidiStreamingCall(&context_, kLinkMethod, {}, this); }
+
+   private:
+    grpc::GenericStub stub_{
+        grpc::CreateChannel("ipv4:127.0.0.1:1", grpc::InsecureChannelCredentials())};
+    grpc::ClientContext context_;
+  };
+  static const NeverStarted& kept = *new NeverStarted;
+  (void)kept;
+}
+
 // How long a worker may take to end a call that the client has closed.
 constexpr absl::Duration kGoodbyeTimeout = absl::Seconds(5);
 
@@ -83,6 +100,7 @@ ReceiveStream::ReceiveStream(std::string target, DialOptions options,
       stub_(channel_),
       events_(std::move(events)) {
   LetMallocKeepWhatItFrees();
+  KeepCallbackThreads();
 }
 
 void ReceiveStream::Grant(Credits credits) {
@@ -115,8 +133,10 @@ void ReceiveStream::CancelAfter(absl::Duration timeout) {
   if (over_) return;
   alarm_.emplace();
   alarm_->Set(absl::ToChronoTime(absl::Now() + std::min(timeout, absl::Hours(24 * 365))),
-              [self = shared_from_this()](bool expired) {
-                if (!expired) return;
+              [stream = weak_from_this()](bool expired) {
+                // An alarm keeps its callback as long as itself.
+                const std::shared_ptr<ReceiveStream> self = stream.lock();
+                if (!expired || self == nullptr) return;
                 {
                   std::lock_guard lock(self->mu_);
                   self->timed_out_ = true;
@@ -162,8 +182,7 @@ absl::Status ReceiveStream::HandleOther() {
   }
   if (auto* error = std::get_if<ErrorMessage>(&*message); open_ && error != nullptr) {
     events_->OnError(error->identity, error->error);
-    CountLanded();
-    ReportLanded();
+    ReportLanded(1);
     return absl::OkStatus();
   }
   return absl::DataLossError("the worker sent a message that does not belong here");
@@ -178,8 +197,10 @@ absl::Status ReceiveStream::LandElement() {
     return absl::DataLossError(
         absl::StrCat("a block of ", *block_bytes, " bytes in a message of ", landed.bytes));
   }
-  PENSTOCK_RETURN_IF_ERROR(Land(Element(std::move(landed.loan), block.data(), options_.spec)));
-  ReportLanded();
+  Element element(std::move(landed.loan), block.data(), options_.spec);
+  PENSTOCK_RETURN_IF_ERROR(Check(element));
+  events_->OnElements(absl::MakeSpan(&element, 1));
+  ReportLanded(1);
   return absl::OkStatus();
 }
 
@@ -188,23 +209,25 @@ absl::Status ReceiveStream::LandFrame() {
   PENSTOCK_ASSIGN_OR_RETURN(FrameReader frame,
                             FrameReader::Open(std::move(landed.loan), landed.bytes, options_.spec));
   absl::Status status;
-  while (status.ok() && !gate_.closed()) {
+  while (status.ok()) {
     absl::StatusOr<std::optional<Element>> element = frame.Next();
     if (element.ok() && !element->has_value()) break;
-    status = element.ok() ? Land(std::move(**element)) : element.status();
+    status = element.ok() ? Check(**element) : element.status();
+    if (status.ok()) landing_.push_back(std::move(**element));
   }
-  ReportLanded();
+  const auto count = static_cast<int64_t>(landing_.size());
+  if (count > 0) events_->OnElements(absl::MakeSpan(landing_));
+  landing_.clear();
+  ReportLanded(count);
   return status.ok() ? status : absl::DataLossError(status.message());
 }
 
-absl::Status ReceiveStream::Land(Element element) {
+absl::Status ReceiveStream::Check(const Element& element) const {
   if (element.block().size() > static_cast<uint64_t>(options_.max_element_bytes)) {
     return absl::DataLossError(
         absl::StrCat("an element of ", element.block().size(),
                      " bytes is above max_element_bytes = ", options_.max_element_bytes));
   }
-  events_->OnElement(std::move(element));
-  CountLanded();
   return absl::OkStatus();
 }
 
@@ -217,13 +240,9 @@ void ReceiveStream::Open() {
   events_->OnOpen();
 }
 
-void ReceiveStream::CountLanded() {
+void ReceiveStream::ReportLanded(int64_t count) {
   std::lock_guard lock(mu_);
-  ++waiting_.landed;
-}
-
-void ReceiveStream::ReportLanded() {
-  std::lock_guard lock(mu_);
+  waiting_.landed += count;
   WriteNext();
 }
 

@@ -11,6 +11,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "dataplane/transfer/gate.h"
 #include "dataplane/transfer/grpc/message.h"
@@ -45,11 +46,10 @@ class ReceiveStream : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::Byt
   absl::Status HandleOther();
   absl::Status LandElement();
   absl::Status LandFrame();
-  absl::Status Land(Element element);
+  absl::Status Check(const Element& element) const;
   void Open();
 
-  void CountLanded();
-  void ReportLanded();  // with credits that wait, if any
+  void ReportLanded(int64_t count);  // with credits that wait, if any
   // Cancels the call unless the alarm is called off before.
   void CancelAfter(absl::Duration timeout);
   void WriteNext();  // with mu_ held
@@ -64,8 +64,9 @@ class ReceiveStream : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::Byt
   std::shared_ptr<ReceiveEvents> events_;  // of the reading side; until OnDone
   Gate gate_;                              // around whatever touches the pool or is an event
   grpc::ByteBuffer read_;
-  bool open_ = false;    // of the reading side
-  absl::Status broken_;  // of the reading side: why it stopped reading
+  std::vector<Element> landing_;  // those of a frame; empty between two events
+  bool open_ = false;             // of the reading side
+  absl::Status broken_;           // of the reading side: why it stopped reading
 
   std::mutex mu_;
   // All below guarded by mu_.

@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dataplane/transfer/grpc/send_stream.h"
 
-#include <algorithm>
 #include <limits>
 #include <utility>
 
-#include "dataplane/element/frame.h"
+#include "absl/time/clock.h"
 #include "dataplane/memory/pool.h"
 #include "dataplane/transfer/grpc/convert.h"
 #include "dataplane/transfer/grpc/slices.h"
-#include "penstock/check.h"
 #include "penstock/status.h"
 
 namespace penstock::transfer {
@@ -17,6 +15,8 @@ namespace {
 
 // gRPC counts a message's bytes in 32 bits.
 constexpr uint64_t kMaxBlockBytes = std::numeric_limits<uint32_t>::max() - kMessageHeaderBytes;
+
+constexpr absl::Duration kLongestFilling = absl::Milliseconds(1);
 
 class GrpcSendLink : public SendLink {
  public:
@@ -42,7 +42,7 @@ class GrpcSendLink : public SendLink {
   absl::Status SendError(const Identity& identity, const absl::Status& error) override {
     return stream_->Send({identity, Element(), error});
   }
-  void Flush() override {}
+  void Flush() override { stream_->Flush(); }
   void Close(const absl::Status& reason) override { stream_->Close(reason); }
 
  private:
@@ -61,7 +61,10 @@ SendStream* SendStream::Start(grpc::GenericCallbackServerContext* context, Liste
 
 SendStream::SendStream(grpc::GenericCallbackServerContext* context, Listener::Accept accept,
                        std::function<void(SendStream*)> done)
-    : context_(context), accept_(std::move(accept)), done_(std::move(done)) {}
+    : context_(context),
+      accept_(std::move(accept)),
+      done_(std::move(done)),
+      sent_(DefaultPool(), kFrameBytes) {}
 
 int64_t SendStream::credits() const {
   std::lock_guard lock(mu_);
@@ -74,9 +77,41 @@ absl::Status SendStream::Send(Sent&& sent) {
   if (credits_ == 0) return absl::FailedPreconditionError("no credit on this link");
   --credits_;
   sent_.Push(std::move(sent));
-  outbox_.Push({Outgoing::kSent});
+  PostParcels();
   WriteNext();
+  if (sent_.filling() && !alarm_set_) FlushLater();
   return absl::OkStatus();
+}
+
+void SendStream::Flush() {
+  std::lock_guard lock(mu_);
+  Seal();
+  WriteNext();
+}
+
+void SendStream::Seal() {
+  sent_.Seal();
+  PostParcels();
+}
+
+void SendStream::PostParcels() {
+  for (; posted_ < sent_.ready(); ++posted_) outbox_.Push({Letter::kParcel});
+}
+
+void SendStream::FlushLater() {
+  alarm_set_ = true;
+  alarm_.emplace();
+  alarm_->Set(absl::ToChronoTime(absl::Now() + kLongestFilling),
+              [stream = weak_from_this(), frame = sent_.frame()](bool) {
+                const std::shared_ptr<SendStream> self = stream.lock();
+                if (self == nullptr) return;
+                std::lock_guard lock(self->mu_);
+                self->alarm_set_ = false;
+                if (!self->sent_.filling()) return;
+                if (self->sent_.frame() != frame) return self->FlushLater();
+                self->Seal();
+                self->WriteNext();
+              });
 }
 
 void SendStream::Close(const absl::Status& reason) {
@@ -84,6 +119,7 @@ void SendStream::Close(const absl::Status& reason) {
   if (closing_) return;
   closing_ = true;
   reason_ = reason;
+  Seal();
   WriteNext();
 }
 
@@ -128,7 +164,7 @@ absl::Status SendStream::Handle(Hello hello) {
     return events.status();
   }
   events_ = *std::move(events);
-  outbox_.Push({Outgoing::kWelcome});
+  outbox_.Push({Letter::kWelcome});
   WriteNext();
   return absl::OkStatus();
 }
@@ -137,17 +173,18 @@ absl::Status SendStream::Handle(const Update& update) {
   const int64_t granted = update.granted + update.granted_after_recall;
   {
     std::lock_guard lock(mu_);
-    if (update.landed > static_cast<int64_t>(written_)) {
-      return absl::InvalidArgumentError(absl::StrCat("the client has landed ", update.landed,
-                                                     " elements of ", written_, " sent"));
-    }
     if (credits_ > std::numeric_limits<int64_t>::max() - granted) {
       return absl::InvalidArgumentError("more credits than can be counted");
     }
-    for (int64_t i = 0; i < update.landed; ++i) sent_.Pop();
-    written_ -= update.landed;
+    if (!sent_.Landed(update.landed)) {
+      return absl::InvalidArgumentError(absl::StrCat("the client has landed ", update.landed,
+                                                     " elements at once, more than were sent"));
+    }
     credits_ += update.granted;
-    if (update.recall) outbox_.Push({Outgoing::kRecalled, std::exchange(credits_, 0)});
+    if (update.recall) {
+      Seal();  // the answer comes behind what was sent
+      outbox_.Push({Letter::kRecalled, std::exchange(credits_, 0)});
+    }
     credits_ += update.granted_after_recall;
     WriteNext();
   }
@@ -194,52 +231,26 @@ void SendStream::WriteNext() {
 }
 
 grpc::ByteBuffer SendStream::NextMessage() {
-  const Outgoing next = outbox_.Pop();
+  const Letter next = outbox_.Pop();
   switch (next.kind) {
-    case Outgoing::kWelcome:
+    case Letter::kWelcome:
       return ToBuffer(Encode(Welcome()));
-    case Outgoing::kRecalled:
+    case Letter::kRecalled:
       return ToBuffer(Encode(Recalled{next.count}));
-    case Outgoing::kSent:
+    case Letter::kParcel:
       break;
   }
-  return NextSent();
+  return NextParcel();
 }
 
-grpc::ByteBuffer SendStream::NextSent() {
-  Sent& first = sent_[written_];
-  if (!first.error.ok()) {
-    ++written_;
-    return ToBuffer(Encode(ErrorMessage{first.identity, first.error}));
+grpc::ByteBuffer SendStream::NextParcel() {
+  --posted_;
+  Outgoing::Parcel parcel = sent_.Take();
+  if (parcel.error != nullptr) {
+    return ToBuffer(Encode(ErrorMessage{parcel.error->identity, parcel.error->error}));
   }
-  const size_t count = CountForFrame();
-  absl::StatusOr<Loan> slot = absl::UnavailableError("none wanted");
-  if (count > 1) slot = DefaultPool().Lend(kFrameBytes);
-  if (!slot.ok()) {  // alone, then
-    ++written_;
-    return ToBuffer(MessageType::kElement, first.element.block(), first.element.loan().Share());
-  }
-  FrameWriter frame(slot->bytes().first(kFrameBytes));
-  for (size_t i = 0; i < count; ++i) {
-    PENSTOCK_CHECK(frame.Append(sent_[written_++].element.block()));
-    if (i > 0) outbox_.Pop();
-  }
-  absl::Span<const std::byte> bytes = frame.Seal();
-  return ToBuffer(MessageType::kFrame, bytes, *std::move(slot));
-}
-
-size_t SendStream::CountForFrame() {
-  size_t count = 0;
-  size_t bytes = sizeof(FramePrefix);
-  // The first has left the outbox already.
-  while (count == 0 || (count <= outbox_.size() && outbox_[count - 1].kind == Outgoing::kSent)) {
-    const Sent& sent = sent_[written_ + count];
-    if (!sent.error.ok()) break;
-    bytes += sent.element.block().size();
-    if (bytes > kFrameBytes) break;
-    ++count;
-  }
-  return std::max<size_t>(count, 1);
+  return ToBuffer(parcel.is_frame ? MessageType::kFrame : MessageType::kElement, parcel.bytes,
+                  std::move(parcel.loan));
 }
 
 void SendStream::OnDone() {
@@ -247,7 +258,7 @@ void SendStream::OnDone() {
   absl::Status reason;
   {
     std::lock_guard lock(mu_);
-    while (!sent_.empty()) unconfirmed.push_back(sent_.Pop());
+    unconfirmed = sent_.TakeUnconfirmed();
     closing_ = true;
     reason = reason_;
   }

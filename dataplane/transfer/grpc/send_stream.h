@@ -1,19 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 // The worker's end of a gRPC link. One write at a time; what waits for it is
-// bounded by the credits.
+// bounded by the credits. A frame that is not full waits until it was open for
+// 1 ms at least and 2 ms at most, or until Flush().
 #pragma once
 
+#include <grpcpp/alarm.h>
 #include <grpcpp/generic/async_generic_service.h>
 
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
-#include <vector>
 
 #include "dataplane/transfer/fifo.h"
 #include "dataplane/transfer/grpc/message.h"
+#include "dataplane/transfer/outgoing.h"
 #include "dataplane/transfer/transport.h"
 
 namespace penstock::transfer {
@@ -30,14 +33,15 @@ class SendStream : public grpc::ServerGenericBidiReactor,
   const Hello& hello() const { return hello_; }
   int64_t credits() const;
   absl::Status Send(Sent&& sent);
+  void Flush();
   void Close(const absl::Status& reason);
   // For a client that does not read: breaks the call. Not behind `done`.
   void Cancel();
 
  private:
   // What is to be written, in order.
-  struct Outgoing {
-    enum Kind { kWelcome, kSent, kRecalled } kind = kWelcome;
+  struct Letter {
+    enum Kind { kWelcome, kParcel, kRecalled } kind = kWelcome;
     int64_t count = 0;
   };
 
@@ -52,13 +56,14 @@ class SendStream : public grpc::ServerGenericBidiReactor,
   absl::Status Handle(const std::string& bytes);
   absl::Status Handle(Hello hello);
   absl::Status Handle(const Update& update);
-  // The three below: with mu_ held.
+  // Those below with mu_ held.
   void Break(const absl::Status& reason);
+  void Seal();
+  void PostParcels();
+  void FlushLater();
   void WriteNext();
   grpc::ByteBuffer NextMessage();
-  grpc::ByteBuffer NextSent();
-  // How many of the elements to be written next share a frame; 1: none.
-  size_t CountForFrame();
+  grpc::ByteBuffer NextParcel();
 
   grpc::GenericCallbackServerContext* const context_;
   Listener::Accept accept_;
@@ -74,9 +79,11 @@ class SendStream : public grpc::ServerGenericBidiReactor,
   mutable std::mutex mu_;
   // All below guarded by mu_.
   int64_t credits_ = 0;
-  Fifo<Sent> sent_;  // not landed yet; the first `written_` were given to gRPC
-  size_t written_ = 0;
-  Fifo<Outgoing> outbox_;
+  Outgoing sent_;
+  Fifo<Letter> outbox_;
+  size_t posted_ = 0;  // parcels in the outbox
+  std::optional<grpc::Alarm> alarm_;
+  bool alarm_set_ = false;
   grpc::ByteBuffer writing_;
   bool accepting_ = true;  // neither write nor finish before the hello was answered
   bool busy_ = false;      // a write is under way

@@ -130,7 +130,7 @@ void LocalLink::Land(Sent& sent) {
   }
   landing_ = true;
   if (sent.error.ok()) {
-    receiver->OnElement(std::move(sent.element));
+    receiver->OnElements(absl::MakeSpan(&sent.element, 1));
   } else {
     receiver->OnError(sent.identity, sent.error);
   }
@@ -169,7 +169,7 @@ void LocalLink::End(const absl::Status& reason, std::vector<Sent> unconfirmed) {
     if (event.kind == ToClient::kSent) unconfirmed.push_back(std::move(event.sent));
   }
   receiver_.reset();
-  ReportLanded();  // closed inside OnElement
+  ReportLanded();  // closed inside OnElements
   to_worker_.Post(
       {.kind = ToWorker::kClosed, .reason = reason, .unconfirmed = std::move(unconfirmed)});
 }

@@ -36,7 +36,7 @@ class Sender : public SendEvents {
 
 class Receiver : public ReceiveEvents {
  public:
-  void OnElement(Element) override {}
+  void OnElements(absl::Span<Element>) override {}
   void OnError(const Identity&, const absl::Status&) override {}
   void OnRecalled(Credits) override {}
   void OnClosed(const absl::Status&) override {}

@@ -450,6 +450,7 @@ TEST_P(TransportConformance, TheLinkMayBeLetGoOfInsideItsOwnEvent) {
   ASSERT_TRUE(worker->AwaitGranted(10));
   for (Index i = 0; i < 10; ++i) {
     if (!worker->link().Send(Number(i)).ok()) break;
+    if (i == 2) worker->link().Flush();  // what lands in one event lands whole
   }
   worker->link().Flush();
   EXPECT_TRUE(worker->AwaitClosed().ok());
@@ -476,10 +477,12 @@ TEST_P(TransportConformance, WhatIsNotKnownToHaveLandedComesBackToTheSender) {
     worker->link().Flush();
     EXPECT_TRUE(worker->AwaitClosed().ok());
     ASSERT_TRUE(client->AwaitCount(stop_at + 1));
-    EXPECT_EQ(client->indices(), UpTo(stop_at + 1));
+    // With it may have landed what came in the same event.
+    const std::vector<Index> indices = client->indices();
+    EXPECT_EQ(indices, UpTo(indices.size()));
     // Reported as landed, or back: nothing else, in order, none missing.
     const int64_t landed = worker->landed();
-    EXPECT_LE(landed, stop_at + 1);
+    EXPECT_LE(landed, indices.size());
     std::vector<Index> back(sent - landed);
     std::iota(back.begin(), back.end(), landed);
     EXPECT_EQ(worker->unconfirmed(), back);

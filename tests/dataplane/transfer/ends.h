@@ -142,13 +142,15 @@ class ClientEnd : public ReceiveEvents, public Watched {
   void OnOpen() override {
     Change([&] { open_ = true; });
   }
-  void OnElement(Element element) override {
-    if (on_element) on_element(element);
-    Change([&] {
-      indices_.push_back(element.identity().index);
-      elements_.push_back(std::move(element));
-      events_behind_end_ += over_;
-    });
+  void OnElements(absl::Span<Element> elements) override {
+    for (Element& element : elements) {
+      if (on_element) on_element(element);
+      Change([&] {
+        indices_.push_back(element.identity().index);
+        elements_.push_back(std::move(element));
+        events_behind_end_ += over_;
+      });
+    }
   }
   void OnError(const Identity& identity, const absl::Status& error) override {
     Change([&] {

@@ -79,8 +79,10 @@ class Trainer final : public transfer::ReceiveEvents {
     absl::Status error;
   };
 
-  void OnElement(Element element) override {
-    Add({element.identity(), element.tensor(0).data<int64_t>()[0], absl::OkStatus()});
+  void OnElements(absl::Span<Element> elements) override {
+    for (Element& element : elements) {
+      Add({element.identity(), element.tensor(0).data<int64_t>()[0], absl::OkStatus()});
+    }
   }
   void OnError(const Identity& identity, const absl::Status& error) override {
     Add({identity, 0, error});
