@@ -9,7 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "control/observe/fail_point.h"
-#include "dataplane/element/frame.h"
+#include "dataplane/memory/pool.h"
 #include "penstock/status.h"
 
 namespace penstock::client {
@@ -19,15 +19,6 @@ namespace {
 constexpr absl::Duration kLookForCancelled = absl::Milliseconds(20);
 // How long a session that ends waits for its goodbye to be answered.
 constexpr absl::Duration kGoodbyeTimeout = absl::Seconds(2);
-
-// A small element keeps a slot many times its size if it came in a frame; and a
-// copy may be written to.
-absl::StatusOr<std::optional<Element>> CopyOut(Element element) {
-  const size_t bytes = element.block().size();
-  if (bytes >= kCopyOutBelow || element.loan().bytes().size() < 4 * bytes) return element;
-  ASSIGN_OR_RETURN(Element copy, element.Copy());
-  return copy;
-}
 
 }  // namespace
 
@@ -90,7 +81,7 @@ absl::StatusOr<std::optional<Element>> Session::Next() {
   lock.unlock();
   Apply(grants);
   if (!landed.error.ok()) return landed.error;
-  return CopyOut(std::move(landed.element));
+  return CopyOutOfFrame(DefaultPool(), std::move(landed.element));
 }
 
 Taken Session::taken() const {

@@ -21,9 +21,6 @@ inline constexpr uint16_t kFrameVersion = 1;
 // Blocks below this many bytes go into frames; above it a slot of their own
 // costs less than the copy.
 inline constexpr size_t kFrameBelow = 64 << 10;
-// Elements below this many bytes are copied out of the frame they came in: they
-// would keep a slot many times their size.
-inline constexpr size_t kCopyOutBelow = 4 << 10;
 
 struct FramePrefix {
   uint32_t magic;

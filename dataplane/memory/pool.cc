@@ -61,8 +61,8 @@ absl::StatusOr<Element> CopyInto(Pool& pool, const Element& element) {
   return Element(*std::move(loan), to, element.spec());
 }
 
-absl::StatusOr<Element> CopyIfSmall(Pool& pool, Element element, size_t below) {
-  if (element.block().size() >= below) return element;
+absl::StatusOr<Element> CopyOutOfFrame(Pool& pool, Element element) {
+  if (element.loan().bytes().size() / 4 < element.block().size()) return element;
   return CopyInto(pool, element);
 }
 

@@ -70,8 +70,8 @@ absl::StatusOr<Element> MakeErrorBlock(Pool& pool, const Identity& identity,
 // is this with the default pool.
 absl::StatusOr<Element> CopyInto(Pool& pool, const Element& element);
 
-// `element` itself, or a copy if its block has less than `below` bytes: how
+// `element` itself, or a copy if it keeps a slot of four times its size or more: how
 // small elements leave the frame they came in.
-absl::StatusOr<Element> CopyIfSmall(Pool& pool, Element element, size_t below = kCopyOutBelow);
+absl::StatusOr<Element> CopyOutOfFrame(Pool& pool, Element element);
 
 }  // namespace penstock

@@ -37,15 +37,10 @@ bool Lane::Serves(const control::Reader& reader) const {
 }
 
 absl::Status Lane::Send(transfer::Sent sent) {
-  std::optional<transfer::Sent> again;
-  while ((again = TakeAgain()).has_value())
-    PENSTOCK_RETURN_IF_ERROR(outlet_->Send(*this, *std::move(again)));
   return outlet_->Send(*this, std::move(sent));
 }
 
-std::optional<transfer::Sent> Lane::TakeAgain() {
-  std::lock_guard lock(outlet_->mu_);
-  if (again_.empty()) return std::nullopt;
+transfer::Sent Lane::TakeAgainLocked() {
   return std::move(again_.extract(again_.begin()).mapped());
 }
 

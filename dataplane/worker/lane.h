@@ -4,7 +4,6 @@
 
 #include <map>
 #include <memory>
-#include <optional>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -56,7 +55,7 @@ class Lane {
 
  private:
   friend class Outlet;
-  std::optional<transfer::Sent> TakeAgain();
+  transfer::Sent TakeAgainLocked();  // REQUIRES: !again_.empty()
   bool Serves(const control::Reader& reader) const;
 
   const std::shared_ptr<Outlet> outlet_;

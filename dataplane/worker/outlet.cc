@@ -83,12 +83,23 @@ Outlet::Outlet(IterationId iteration, std::string token, std::shared_ptr<Budget>
 Outlet::~Outlet() = default;
 
 absl::Status Outlet::Send(Lane& lane, transfer::Sent sent) {
-  // Both outlive the lock: a link's end and a wait for a permit are not for under it.
+  std::unique_lock lock(mu_);
+  while (!lane.again_.empty()) {
+    PENSTOCK_RETURN_IF_ERROR(SendOne(lane, lane.TakeAgainLocked(), lock));
+    lock.lock();
+  }
+  return SendOne(lane, std::move(sent), lock);
+}
+
+absl::Status Outlet::SendOne(Lane& lane, transfer::Sent sent, std::unique_lock<std::mutex>& lock) {
+  // Neither a link's end nor a wait for a permit is for under the lock.
   std::optional<PermitPause> pause;
   LinkPtr link;
-  std::unique_lock lock(mu_);
   while (true) {
-    if (lane.cancelled_) return absl::CancelledError("the partition was stopped");
+    if (lane.cancelled_) {
+      lock.unlock();
+      return absl::CancelledError("the partition was stopped");
+    }
     link = PickLocked(lane);
     if (link == nullptr && pause.has_value()) {
       changed_.wait(lock);
@@ -152,9 +163,7 @@ absl::Status Outlet::SendAgain(Lane& lane, bool until_ended) {
   while (true) {
     if (lane.cancelled_) return absl::CancelledError("the partition was stopped");
     if (!lane.again_.empty()) {
-      transfer::Sent sent = std::move(lane.again_.extract(lane.again_.begin()).mapped());
-      lock.unlock();
-      PENSTOCK_RETURN_IF_ERROR(Send(lane, std::move(sent)));
+      PENSTOCK_RETURN_IF_ERROR(SendOne(lane, lane.TakeAgainLocked(), lock));
       lock.lock();
     } else if (until_ended && lane.sender_.ended()) {
       return absl::OkStatus();

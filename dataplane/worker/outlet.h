@@ -65,7 +65,10 @@ class Outlet : public std::enable_shared_from_this<Outlet> {
     LinkPtr next;
   };
 
+  // What must be sent again first.
   absl::Status Send(Lane& lane, transfer::Sent sent);
+  // Lets go of the lock, in whatever way it ends.
+  absl::Status SendOne(Lane& lane, transfer::Sent sent, std::unique_lock<std::mutex>& lock);
   // False: look for a link again. `grants`: the link's when it was picked.
   bool SendOn(const LinkPtr& link, Lane& lane, transfer::Sent& sent, uint64_t grants);
   absl::Status SendAgain(Lane& lane, bool until_ended);

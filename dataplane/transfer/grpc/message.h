@@ -25,7 +25,7 @@ namespace penstock::transfer {
 inline constexpr uint32_t kLinkVersion = 1;
 inline constexpr size_t kMessageHeaderBytes = 8;
 // A frame takes no more; a block that fits in none travels alone.
-inline constexpr size_t kFrameBytes = 64 << 10;
+inline constexpr size_t kFrameBytes = 256 << 10;
 // What a worker reads of a client at most, before and after it knows who it is.
 inline constexpr int kMaxControlBytes = 16 << 20;
 

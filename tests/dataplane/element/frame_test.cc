@@ -107,12 +107,12 @@ TEST(Frame, LetsGoOfSmallElementsByCopyingThem) {
   FrameReader reader = FrameReader::Open(std::move(loan), bytes, Scalar(kInt64)).value();
   Element element = *reader.Next().value();
   EXPECT_TRUE(element.IsShared());
-  element = CopyIfSmall(*pool, std::move(element)).value();
+  element = CopyOutOfFrame(*pool, std::move(element)).value();
   EXPECT_FALSE(element.IsShared());
   EXPECT_EQ(element.tensor(0).scalar<int64_t>(), 0);
   const std::byte* block = element.block().data();
-  element = CopyIfSmall(*pool, std::move(element), /*below=*/1).value();
-  EXPECT_EQ(element.block().data(), block);  // not below: the element itself
+  element = CopyOutOfFrame(*pool, std::move(element)).value();
+  EXPECT_EQ(element.block().data(), block);  // in a slot of its own: the element itself
 }
 
 TEST(FrameReader, RefusesADamagedPrefix) {
