@@ -36,15 +36,21 @@ class RangeIterator final : public IndexedSource {
  private:
   absl::StatusOr<Element> Make(int64_t n) override {
     ASSIGN_OR_RETURN(OpenBlock block, NewBlock(site().pool(), layout_, site().spec()));
-    *block.writer.data_as<int64_t>(0) = start_ + n * step_;
+    *block.writer.data_as<int64_t>(0) = NumberAt(n);
     return std::move(block).Seal(site().spec());
   }
 
   absl::Status MakeInto(int64_t n, ResultSink& sink) override {
     ASSIGN_OR_RETURN(const absl::Span<std::byte> memory, sink.Place(0, kInt64, {}));
-    const int64_t value = start_ + n * step_;
+    const int64_t value = NumberAt(n);
     std::memcpy(memory.data(), &value, sizeof(value));
     return absl::OkStatus();
+  }
+
+  // n × step may be beyond int64 where its sum with start is not: computed modulo 2^64.
+  int64_t NumberAt(int64_t n) const {
+    return static_cast<int64_t>(static_cast<uint64_t>(start_) +
+                                static_cast<uint64_t>(n) * static_cast<uint64_t>(step_));
   }
 
   int64_t start_;
