@@ -49,13 +49,18 @@ LogFile::~LogFile() {
 }
 
 absl::Status LogFile::Append(std::string_view bytes) {
+  RETURN_IF_ERROR(AppendUnsynced(bytes));
+  if (fdatasync(fd_) != 0) return ErrnoStatus(errno, "sync", path_);
+  return absl::OkStatus();
+}
+
+absl::Status LogFile::AppendUnsynced(std::string_view bytes) {
   while (!bytes.empty()) {
     const ssize_t written = write(fd_, bytes.data(), bytes.size());
     if (written < 0 && errno == EINTR) continue;
     if (written < 0) return ErrnoStatus(errno, "write", path_);
     bytes.remove_prefix(static_cast<size_t>(written));
   }
-  if (fdatasync(fd_) != 0) return ErrnoStatus(errno, "sync", path_);
   return absl::OkStatus();
 }
 

@@ -24,6 +24,8 @@ class LogFile {
   // Written and on the device when it returns. ResourceExhausted on a full disk;
   // the file's end may then be torn.
   absl::Status Append(std::string_view bytes);
+  // Written; on the device sooner or later, at the latest with the next Append().
+  absl::Status AppendUnsynced(std::string_view bytes);
 
  private:
   LogFile(std::string path, int fd) : path_(std::move(path)), fd_(fd) {}

@@ -16,6 +16,7 @@ static_assert(std::endian::native == std::endian::little, "the log is little-end
 
 constexpr char kLogMagic[8] = {'P', 'S', 'T', 'K', 'J', 'L', 'O', 'G'};
 constexpr uint32_t kRecordMagic = 0x4b525350;  // "PSRK"
+constexpr uint32_t kMarkMagic = 0x4b4d5350;    // "PSMK"
 
 struct RecordHeader {
   uint32_t magic;
@@ -42,14 +43,15 @@ uint32_t Checksum(const void* data, size_t size) {
 struct Found {
   RecordHeader header;
   std::string_view bytes;
+  bool is_mark() const { return header.magic == kMarkMagic; }
 };
 
-// The whole and undamaged record at `offset`, if there is one.
+// The whole and undamaged record or mark at `offset`, if there is one.
 std::optional<Found> RecordAt(std::string_view log, size_t offset) {
   if (log.size() - offset < kRecordHeaderBytes) return std::nullopt;
   Found found;
   std::memcpy(&found.header, log.data() + offset, kRecordHeaderBytes);
-  if (found.header.magic != kRecordMagic ||
+  if ((found.header.magic != kRecordMagic && !found.is_mark()) ||
       found.header.header_checksum !=
           Checksum(&found.header, offsetof(RecordHeader, header_checksum)) ||
       found.header.length > log.size() - offset - kRecordHeaderBytes) {
@@ -62,7 +64,7 @@ std::optional<Found> RecordAt(std::string_view log, size_t offset) {
   return found;
 }
 
-// A whole record behind `offset` that was written after the one expected there
+// A whole record or mark behind `offset` that was written after the one expected there
 // had been synced: then that one was durable once.
 std::optional<Found> LaterGroup(std::string_view log, size_t offset, uint64_t expected) {
   for (++offset; offset + kRecordHeaderBytes <= log.size(); ++offset) {
@@ -90,8 +92,9 @@ std::string LogHeader(uint32_t version) {
   return std::string(reinterpret_cast<const char*>(&header), sizeof header);
 }
 
-void AppendRecord(uint64_t sequence, uint64_t group, std::string_view bytes, std::string& log) {
-  RecordHeader header{.magic = kRecordMagic,
+static void Append(uint32_t magic, uint64_t sequence, uint64_t group, std::string_view bytes,
+                   std::string& log) {
+  RecordHeader header{.magic = magic,
                       .length = static_cast<uint32_t>(bytes.size()),
                       .sequence = sequence,
                       .group = group,
@@ -102,6 +105,15 @@ void AppendRecord(uint64_t sequence, uint64_t group, std::string_view bytes, std
   log.append(bytes);
 }
 
+void AppendRecord(uint64_t sequence, uint64_t group, std::string_view bytes, std::string& log) {
+  Append(kRecordMagic, sequence, group, bytes, log);
+}
+
+// To LaterGroup it is what the next group would be.
+void AppendMark(uint64_t sequence, std::string& log) {
+  Append(kMarkMagic, sequence, sequence + 1, "", log);
+}
+
 absl::StatusOr<ParsedLog> ParseLog(std::string_view log, uint64_t first, bool last_file,
                                    const std::string& name) {
   ParsedLog parsed;
@@ -109,7 +121,10 @@ absl::StatusOr<ParsedLog> ParseLog(std::string_view log, uint64_t first, bool la
   auto torn = [&](size_t offset) -> absl::StatusOr<ParsedLog> {
     if (std::optional<Found> later = LaterGroup(log, offset, expected); later.has_value()) {
       return Damaged(name, expected, offset,
-                     absl::StrCat("record ", later->header.sequence, " behind it is whole"));
+                     later->is_mark()
+                         ? absl::StrCat("a mark behind it says that record ",
+                                        later->header.sequence, " was durable")
+                         : absl::StrCat("record ", later->header.sequence, " behind it is whole"));
     }
     if (!last_file) return Damaged(name, expected, offset, "a later log file follows");
     parsed.cut = absl::StrCat("journal ", name, ": cut ", log.size() - offset, " bytes at offset ",
@@ -136,12 +151,14 @@ absl::StatusOr<ParsedLog> ParseLog(std::string_view log, uint64_t first, bool la
   while (offset < log.size()) {
     std::optional<Found> found = RecordAt(log, offset);
     if (!found.has_value()) return torn(offset);
-    if (found->header.sequence != expected) {
+    const uint64_t number = found->is_mark() ? expected - 1 : expected;
+    if (found->header.sequence != number) {
       return Damaged(name, expected, offset,
                      absl::StrCat("number ", found->header.sequence, " stands there"));
     }
-    parsed.records.push_back({expected, std::string(found->bytes)});
     offset += kRecordHeaderBytes + found->bytes.size();
+    if (found->is_mark()) continue;
+    parsed.records.push_back({expected, std::string(found->bytes)});
     ++expected;
   }
   parsed.valid_bytes = offset;

@@ -24,6 +24,9 @@ std::string LogHeader(uint32_t version = kLogVersion);
 // synced together with it.
 void AppendRecord(uint64_t sequence, uint64_t group, std::string_view bytes, std::string& log);
 
+// Appends a mark: all up to record `sequence` was synced before this was written.
+void AppendMark(uint64_t sequence, std::string& log);
+
 struct ParsedLog {
   std::vector<Recovered::Record> records;
   size_t valid_bytes = 0;  // the rest is a torn end
@@ -32,8 +35,8 @@ struct ParsedLog {
 
 // Reads a log whose first record should be number `first`. `last_file`: only the
 // newest file may end torn. `name` stands in messages.
-// - A record that is cut short, or damaged with no whole record of a later group
-//   behind it, was never durable: a torn end.
+// - A record that is cut short, or damaged with neither a whole record of a later
+//   group nor a mark behind it, was never durable: a torn end.
 // - Any other damage is DataLoss naming the record.
 // - FailedPrecondition for a log of a newer release.
 absl::StatusOr<ParsedLog> ParseLog(std::string_view log, uint64_t first, bool last_file,

@@ -118,17 +118,31 @@ class SqliteJournal final : public Journal {
     while (true) {
       std::vector<Item> group = TakeGroup();
       if (group.empty()) return;
-      absl::Status written =
-          group.front().is_snapshot ? WriteSnapshot(group.front()) : WriteRecords(group);
+      const bool is_snapshot = group.front().is_snapshot;
+      const uint64_t last = group.back().sequence;
+      absl::Status written = is_snapshot ? WriteSnapshot(group.front()) : WriteRecords(group);
+      if (!written.ok()) return Fail(written);
+      bool idle = false;
       {
         std::lock_guard lock(mu_);
-        status_ = written;
-        if (written.ok()) durable_sequence_ = group.back().sequence;
+        durable_sequence_ = last;
+        idle = queue_.empty();
         changed_.notify_all();
       }
-      if (!written.ok()) return durable_(written);
-      if (!group.front().is_snapshot) durable_(group.back().sequence);
+      if (is_snapshot) continue;
+      durable_(last);
+      if (!idle) continue;  // the next group shows that this one was durable
+      if (absl::Status marked = Mark(last); !marked.ok()) return Fail(marked);
     }
+  }
+
+  void Fail(const absl::Status& status) {
+    {
+      std::lock_guard lock(mu_);
+      status_ = status;
+      changed_.notify_all();
+    }
+    durable_(status);
   }
 
   // Everything that waits up to the next snapshot, or that snapshot. Empty: stop.
@@ -150,6 +164,13 @@ class SqliteJournal final : public Journal {
     }
     return Annotate(log_.Append(bytes), "at record ", group.front().sequence,
                     "; what is not written was told to nobody; free space and start again");
+  }
+
+  absl::Status Mark(uint64_t sequence) {
+    std::string mark;
+    AppendMark(sequence, mark);
+    return Annotate(log_.AppendUnsynced(mark), "behind record ", sequence,
+                    "; free space and start again");
   }
 
   // New records go to a new log from here on; the old ones are removed when the

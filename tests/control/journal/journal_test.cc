@@ -107,6 +107,12 @@ class SqliteJournalTest : public ::testing::Test {
     std::string number = absl::StrCat(first);
     return absl::StrCat(folder_, "/changes-", std::string(20 - number.size(), '0'), number, ".log");
   }
+  // The log of six records that each were a group, as a kill before any mark leaves it.
+  static std::string SixGroups() {
+    std::string log = LogHeader();
+    for (uint64_t i = 1; i <= 6; ++i) AppendRecord(i, i, absl::StrCat("record ", i), log);
+    return log;
+  }
   const std::string folder_ = NewFolder();
 };
 
@@ -157,8 +163,8 @@ TEST_F(SqliteJournalTest, SkipsRecordsThatTheSnapshotContains) {
 }
 
 TEST_F(SqliteJournalTest, CutAtAnyByteOfItsLastThreeRecordsKeepsTheRestAndSaysSo) {
-  Write(1, 6);
-  const std::string whole = ReadFile(Log());
+  Write(1, 1);
+  const std::string whole = SixGroups();
   const size_t record = kRecordHeaderBytes + std::string("record 1").size();
   ASSERT_EQ(whole.size(), kLogHeaderBytes + 6 * record);
   for (size_t size = kLogHeaderBytes + 3 * record; size < whole.size(); ++size) {
@@ -179,8 +185,8 @@ TEST_F(SqliteJournalTest, CutAtAnyByteOfItsLastThreeRecordsKeepsTheRestAndSaysSo
 }
 
 TEST_F(SqliteJournalTest, AnyFlippedBitInTheMiddleIsDataLossNamingTheRecord) {
-  Write(1, 6);
-  const std::string whole = ReadFile(Log());
+  Write(1, 1);
+  const std::string whole = SixGroups();
   const size_t record = kRecordHeaderBytes + std::string("record 1").size();
   const size_t begin = kLogHeaderBytes + 2 * record;  // of record 3
   for (size_t bit = 8 * begin; bit < 8 * (begin + record); ++bit) {
@@ -195,6 +201,41 @@ TEST_F(SqliteJournalTest, AnyFlippedBitInTheMiddleIsDataLossNamingTheRecord) {
     ASSERT_THAT(status.message(), HasSubstr("record 3")) << "bit " << bit;
     ASSERT_THAT(status.message(), HasSubstr(Log())) << "bit " << bit;
   }
+}
+
+TEST_F(SqliteJournalTest, AnyFlippedBitOfTheLastRecordIsDataLossOnceThatIsMarkedAsDurable) {
+  Write(1, 6);
+  const std::string whole = ReadFile(Log());
+  const size_t begin = whole.rfind("record 6") - kRecordHeaderBytes;
+  for (size_t bit = 8 * begin; bit < 8 * (begin + kRecordHeaderBytes + 8); ++bit) {
+    std::string flipped = whole;
+    flipped[bit / 8] = static_cast<char>(flipped[bit / 8] ^ (1 << (bit % 8)));
+    absl::Status status = ParseLog(flipped, 1, /*last_file=*/true, Log()).status();
+    ASSERT_EQ(status.code(), absl::StatusCode::kDataLoss) << "bit " << bit;
+    ASSERT_THAT(status.message(), HasSubstr("record 6")) << "bit " << bit;
+  }
+}
+
+TEST_F(SqliteJournalTest, AMarkThatIsTornOrDamagedAtTheEndLosesNothing) {
+  std::string log = SixGroups();
+  const size_t mark = log.size();
+  AppendMark(6, log);
+  for (size_t size = mark; size <= log.size(); ++size) {
+    absl::StatusOr<ParsedLog> parsed = ParseLog(log.substr(0, size), 1, true, "log");
+    ASSERT_TRUE(parsed.ok()) << parsed.status();
+    EXPECT_EQ(parsed->records.size(), 6u);
+    EXPECT_EQ(parsed->valid_bytes, size == log.size() ? size : mark);
+  }
+  log[mark + 9] ^= 1;
+  absl::StatusOr<ParsedLog> damaged = ParseLog(log, 1, true, "log");
+  ASSERT_TRUE(damaged.ok()) << damaged.status();
+  EXPECT_EQ(damaged->records.size(), 6u);
+}
+
+TEST_F(SqliteJournalTest, AMarkThatStandsInTheWrongPlaceIsDataLoss) {
+  std::string log = SixGroups();
+  AppendMark(5, log);
+  EXPECT_EQ(ParseLog(log, 1, true, "log").status().code(), absl::StatusCode::kDataLoss);
 }
 
 TEST_F(SqliteJournalTest, RecordsOfOneGroupThatReachedTheDiskOutOfOrderAreATornEnd) {
@@ -281,7 +322,8 @@ TEST_F(SqliteJournalTest, AFullDiskStopsItAndSaysSo) {
   absl::Status status = (*journal)->WaitDurable(3);
   setrlimit(RLIMIT_FSIZE, &before);
   EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
-  EXPECT_THAT(status.message(), HasSubstr("record 3"));
+  // At record 3, or at the mark behind record 2.
+  EXPECT_THAT(status.message(), HasSubstr("free space and start again"));
   EXPECT_TRUE((*journal)->WaitDurable(2).ok());
   journal->reset();
   EXPECT_EQ(told, status);
