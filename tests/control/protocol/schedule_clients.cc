@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+// The clients of a schedule.
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "tests/control/protocol/schedule_run.h"
+
+namespace penstock::protocol::schedule {
+
+ClientId Run::StartClient() {
+  const ClientId id(++names_);
+  Client& client = clients_[id];
+  client.id = id;
+  StartProcess(client);
+  return id;
+}
+
+void Run::StartProcess(Client& client) {
+  client.running = true;
+  client.paused = client.leaving = client.welcomed = client.end = false;
+  client.pending.reset();
+  client.incarnation = Incarnation(++names_);
+  client.receivers.clear();
+  for (auto& [id, worker] : workers_) worker.links[client.id].landed.clear();
+  client.last_heard = clock_.now();
+  Present(client);
+  clock_.After(1, [this, id = client.id, i = client.incarnation] { Act(id, i); });
+}
+
+Receiver& Run::ReceiverOf(Client& client, PartitionId partition) {
+  auto found = client.receivers.find(partition);
+  if (found == client.receivers.end()) {
+    const IndexSet taken = client.written.size() >= partition.value() && states_
+                               ? Of(client.written, partition)
+                               : IndexSet{};
+    found = client.receivers.emplace(partition, Receiver(partition, taken, broken_)).first;
+  }
+  return found->second;
+}
+
+void Run::Send(Client& client, std::function<void()> arrives) {
+  client.to_dispatcher.Send(clock_, [this, id = client.id, incarnation = client.incarnation,
+                                     arrives = std::move(arrives)] {
+    if (client_stream_[id] == incarnation) client_seen_[id] = clock_.now();
+    clients_.at(id).last_heard = clock_.now();  // the answer of a heartbeat, say
+    arrives();
+  });
+}
+
+void Run::Present(Client& client) {
+  Presents presents{client.id, client.incarnation, client.from_state};
+  for (auto& [partition, receiver] : client.receivers) receiver.OnPresented();
+  Send(client, [this, presents] {
+    client_stream_[presents.client] = presents.incarnation;
+    client_seen_[presents.client] = clock_.now();
+    Settle(OnPresents(durable_.record, desk_, presents));
+  });
+  auto again = [this, id = client.id, incarnation = client.incarnation] {
+    return std::make_tuple(this, id, incarnation);
+  };
+  if (client.pending)
+    Send(client, [this, a = again(), commit = *client.pending] {
+      Settle(OnCommit(durable_.record, desk_, std::get<1>(a), std::get<2>(a), commit));
+    });
+  if (client.leaving) {
+    Leave leave;
+    for (auto& [partition, receiver] : client.receivers)
+      At(leave.taken, partition) = receiver.taken();
+    Send(client, [this, a = again(), leave] {
+      Settle(OnLeave(durable_.record, desk_, std::get<1>(a), std::get<2>(a), leave));
+    });
+  }
+}
+
+void Run::Report(Client& client) {
+  for (auto& [partition, receiver] : client.receivers)
+    if (auto news = receiver.News())
+      Send(client, [this, id = client.id, incarnation = client.incarnation, news = *news] {
+        Settle(OnReport(durable_.record, desk_, id, incarnation, news));
+      });
+}
+
+// A client's process: takes, reports, writes, commits, dials.
+void Run::Act(ClientId id, Incarnation incarnation) {
+  Client& client = clients_.at(id);
+  if (!client.running || client.incarnation != incarnation) return;
+  clock_.After(clock_.Draw(1, 6), [this, id, incarnation] { Act(id, incarnation); });
+  if (client.paused || client.leaving) return;
+  Send(client, [] {});  // heartbeat
+  if (!client.welcomed) return;
+  for (auto& [worker_id, worker] : workers_)
+    if (worker.running && !worker.links[id].up) Dial(client, worker);
+  // Rule 6: without word from the dispatcher it stops before it is declared dead.
+  const bool leased = clock_.now() - client.last_heard < kLease;
+  std::vector<std::pair<PartitionId, Index>> landed;
+  for (auto& [partition, receiver] : client.receivers)
+    for (const auto& interval : receiver.landed().intervals())
+      for (Index i = interval.begin; i < interval.end; ++i) landed.emplace_back(partition, i);
+  if (leased && !landed.empty() && !clock_.OneIn(3)) {
+    auto [partition, index] =
+        landed[static_cast<size_t>(clock_.Draw(0, static_cast<int64_t>(landed.size()) - 1))];
+    client.receivers.at(partition).OnTaken(index);
+  }
+  if (clock_.OneIn(3)) Report(client);
+  if (!states_ || !clock_.OneIn(8)) return;
+  Holdings state;
+  for (auto& [partition, receiver] : client.receivers) At(state, partition) = receiver.taken();
+  client.written = state;
+  if (client.pending || clock_.OneIn(3)) return;  // written, and not (yet) committed
+  client.pending = Commit{++client.commits, state};
+  Send(client, [this, id, incarnation, commit = *client.pending] {
+    Settle(OnCommit(durable_.record, desk_, id, incarnation, commit));
+  });
+}
+
+void Run::Dial(Client& client, Worker& worker) {
+  Link& link = worker.links[client.id];
+  link.up = true;
+  link.to_worker.Break();
+  link.to_client.Break();
+  link.dialled = ++link.dials;
+  link.to_worker.Send(clock_, [&worker, &link, id = client.id, i = client.incarnation,
+                               number = link.dialled, holdings = link.landed] {
+    if (!worker.running || link.accepted == number) return;  // or said twice
+    link.accepted = number;
+    link.open = true;
+    link.incarnation = i;
+    for (auto& [partition, task] : worker.tasks) {
+      if (!task.sender) continue;
+      auto held = holdings.find(partition);
+      task.sender->OnLinkUp(id, i, held == holdings.end() ? IndexSet{} : held->second);
+    }
+  });
+}
+
+void Run::KillClient(Client& client) {
+  client.running = false;
+  client.to_dispatcher.Break();
+  client.from_dispatcher.Break();
+  for (auto& [id, worker] : workers_)
+    if (worker.links[client.id].up) BreakLink(worker, client.id);
+}
+
+void Run::Restart(ClientId id) {
+  Client& client = clients_.at(id);
+  client.from_state = client.written;
+  StartProcess(client);
+}
+
+}  // namespace penstock::protocol::schedule

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+// The dispatcher of a schedule: its journal, what leaves when that is durable, its
+// clock, its restart.
+#include <utility>
+
+#include "tests/control/protocol/schedule_run.h"
+
+namespace penstock::protocol::schedule {
+
+void Run::Journal(Journaled change) {
+  durable_.Apply(change);
+  journal_.push_back(std::move(change));
+}
+
+void Run::Settle(Decision decision) {
+  do {
+    for (IterationChange& change : decision.changes) Journal(std::move(change));
+    for (Message& message : decision.messages)
+      outbox_.emplace_back(journal_.size(), [this, m = std::move(message)] { Deliver(m); });
+    decision = Consequences(durable_.record, desk_);
+  } while (!decision.empty());
+}
+
+void Run::Flush() {
+  flushed_ = journal_.size();
+  while (!outbox_.empty() && outbox_.front().first <= flushed_) {
+    outbox_.front().second();
+    outbox_.pop_front();
+  }
+}
+
+void Run::Says(ClientId client, Incarnation incarnation, std::function<void(Client&)> hears) {
+  Client& to = clients_.at(client);
+  auto stream = client_stream_.find(client);
+  if (stream == client_stream_.end() || stream->second != incarnation) return;
+  to.from_dispatcher.Send(clock_, [&to, incarnation, hears = std::move(hears)] {
+    if (to.running && to.incarnation == incarnation) hears(to);
+  });
+}
+
+void Run::Tells(WorkerId worker, std::function<void(Worker&)> hears) {
+  if (!registered_.contains(worker)) return;
+  Worker& to = workers_.at(worker);
+  to.from_dispatcher.Send(clock_, [&to, hears = std::move(hears)] {
+    if (to.running) hears(to);
+  });
+}
+
+void Run::Deliver(const Message& message) {
+  if (const auto* m = std::get_if<Welcome>(&message)) {
+    Says(m->client, m->incarnation, [this, placed = m->placements](Client& client) {
+      client.welcomed = true;
+      client.from_state.reset();
+      for (const Placed& p : placed) ReceiverOf(client, p.partition).OnWelcome(p.placement);
+    });
+  } else if (const auto* m = std::get_if<Refused>(&message)) {
+    Says(m->client, m->incarnation, [](Client& client) {
+      client.running = false;
+      client.over = true;
+    });
+  } else if (const auto* m = std::get_if<Fence>(&message)) {
+    Says(m->client, m->incarnation, [this, m = *m](Client& client) {
+      const protocol::Report answer = ReceiverOf(client, m.partition).OnFence(m.placement);
+      Send(client, [this, id = client.id, incarnation = client.incarnation, answer] {
+        Settle(OnReport(durable_.record, desk_, id, incarnation, answer));
+      });
+    });
+  } else if (const auto* m = std::get_if<End>(&message)) {
+    Says(m->client, m->incarnation, [](Client& client) { client.end = true; });
+  } else if (const auto* m = std::get_if<CommitDone>(&message)) {
+    Says(m->client, m->incarnation, [number = m->number](Client& client) {
+      if (client.pending && client.pending->number == number) client.pending.reset();
+    });
+  } else if (const auto* m = std::get_if<LeaveDone>(&message)) {
+    Says(m->client, m->incarnation, [](Client& client) {
+      client.running = false;
+      client.over = true;
+    });
+  } else if (const auto* m = std::get_if<Assign>(&message)) {
+    if ((m->bookmark ? m->bookmark->index : 0) < durable_.retired[m->partition.value() - 1] &&
+        outcome_.fault.empty())
+      outcome_.fault = "lost: a replay begins below what was retired";
+    Tells(m->worker, [this, m = *m, splits = durable_.given[m->partition.value() - 1]](
+                         Worker& worker) { OnAssign(worker, m, splits); });
+  } else if (const auto* m = std::get_if<AddReader>(&message)) {
+    Tells(m->worker, [m = *m](Worker& worker) {
+      Task& task = worker.tasks[m.partition];
+      if (!task.sender || task.sender->placement() != m.placement) return;
+      if (!task.sender->OnAddReader(m.reader)) return;
+      auto link = worker.links.find(m.reader.client);
+      if (link != worker.links.end() && link->second.open)
+        task.sender->OnLinkUp(m.reader.client, link->second.incarnation, {});
+    });
+  } else if (const auto* m = std::get_if<Unassign>(&message)) {
+    Tells(m->worker, [m = *m](Worker& worker) {
+      Task& task = worker.tasks[m.partition];
+      if (task.sender && task.sender->placement() == m.placement) task.sender.reset();
+    });
+  }
+}
+
+void Run::OnSplitRequest(WorkerId worker, PartitionId partition, Placement placement, size_t have) {
+  const PartitionRecord& record = durable_.record.partition(partition);
+  if (record.worker != worker || record.placement != placement) return;
+  auto& given = durable_.given[partition.value() - 1];
+  if (given.size() <= have && durable_.next_split < static_cast<int64_t>(rows_.size()))
+    Journal(SplitGiven{partition, durable_.next_split});
+  const bool no_more =
+      given.size() <= have && durable_.next_split >= static_cast<int64_t>(rows_.size());
+  outbox_.emplace_back(journal_.size(), [=, this, splits = given] {
+    Tells(worker, [=](Worker& to) {
+      Task& task = to.tasks[partition];
+      if (!task.sender || task.sender->placement() != placement) return;
+      task.splits = splits;
+      task.no_more = no_more;
+      task.asked = false;
+    });
+  });
+}
+
+// What the dispatcher does by itself: make durable, look for the dead, place.
+void Run::Tick() {
+  Flush();
+  for (const auto& [id, seen] : std::map(client_seen_)) {
+    auto reader = durable_.record.FindReader(id);
+    if (!reader || durable_.record.readers[*reader].standing != Standing::kLiving ||
+        clock_.now() - seen <= 2 * kLease)
+      continue;
+    Settle(OnReaderDead(durable_.record, desk_, id));
+  }
+  for (const auto& [id, seen] : std::map(worker_seen_)) {
+    if (clock_.now() - seen <= kLease) continue;
+    worker_seen_.erase(id);
+    registered_.erase(id);
+    workers_.at(id).from_dispatcher.Break();
+    Settle(OnWorkerGone(durable_.record, desk_, id));
+  }
+  for (PartitionId partition : Assignable(durable_.record, desk_)) {
+    std::vector<WorkerId> able;
+    for (WorkerId id : registered_)
+      if (!workers_.at(id).draining) able.push_back(id);
+    if (!able.empty() && clock_.OneIn(2))
+      Settle(AssignTo(
+          durable_.record, desk_, partition,
+          able[static_cast<size_t>(clock_.Draw(0, static_cast<int64_t>(able.size()) - 1))]));
+  }
+  // Somebody comes to read on in the end, where all have died.
+  if (failures_left_ <= 0 && std::none_of(clients_.begin(), clients_.end(),
+                                          [](const auto& entry) { return entry.second.running; }))
+    StartClient();
+  clock_.After(clock_.Draw(1, 10), [this] { Tick(); });
+}
+
+void Run::RestartDispatcher() {
+  journal_.resize(flushed_);
+  outbox_.clear();
+  Durable recovered;
+  recovered.record.keep = durable_.record.keep;
+  for (const Journaled& change : journal_) recovered.Apply(change);
+  durable_ = std::move(recovered);
+  desk_ = OpenDesk(durable_.record, broken_);
+  registered_.clear();
+  worker_seen_.clear();
+  client_seen_.clear();
+  client_stream_.clear();
+  // Lease clocks start anew.
+  for (const ReaderRecord& reader : durable_.record.readers)
+    client_seen_[reader.client] = clock_.now();
+  for (const PartitionRecord& partition : durable_.record.partitions)
+    if (partition.worker) worker_seen_[partition.worker] = clock_.now();
+  for (auto& [id, client] : clients_) {
+    client.to_dispatcher.Break();
+    client.from_dispatcher.Break();
+    if (client.running) Present(client);
+  }
+  for (auto& [id, worker] : workers_) {
+    worker.to_dispatcher.Break();
+    worker.from_dispatcher.Break();
+    if (worker.running) Register(worker);
+  }
+}
+
+}  // namespace penstock::protocol::schedule

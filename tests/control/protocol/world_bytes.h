@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// The ids and sets of the protocol as the small numbers of the world
+// (tests/control/protocol/world.h), and back.
+#pragma once
+
+#include <cstdint>
+
+#include "control/protocol/iteration_desk.h"
+#include "control/protocol/sender.h"
+#include "tests/control/protocol/world.h"
+
+namespace penstock::protocol {
+
+inline PartitionId Partition(int p) {
+  return PartitionId(static_cast<uint64_t>(p) + 1);
+}
+inline ClientId ClientName(int c) {
+  return ClientId(static_cast<uint64_t>(c) + 1);
+}
+inline WorkerId WorkerName(int w) {
+  return WorkerId(static_cast<uint64_t>(w) + 1);
+}
+inline int At(PartitionId id) {
+  return static_cast<int>(id.value()) - 1;
+}
+inline int At(ClientId id) {
+  return static_cast<int>(id.value()) - 1;
+}
+inline int At(WorkerId id) {
+  return static_cast<int>(id.value()) - 1;
+}
+inline uint8_t Byte(auto number) {
+  return static_cast<uint8_t>(number);
+}
+inline uint8_t Byte(Placement g) {
+  return static_cast<uint8_t>(g.value());
+}
+inline uint8_t Byte(Incarnation i) {
+  return static_cast<uint8_t>(i.value());
+}
+
+inline uint8_t Mask(const IndexSet& set) {
+  unsigned mask = 0;
+  for (const IndexSet::Interval& i : set.intervals()) mask |= (1u << i.end) - (1u << i.begin);
+  return static_cast<uint8_t>(mask);
+}
+
+inline IndexSet Set(uint8_t mask) {
+  IndexSet set;
+  for (int i = 0; i < 8; ++i)
+    if (mask >> i & 1) set.Add(i);
+  return set;
+}
+
+template <class Masks>
+Masks MasksOf(const Holdings& holdings) {
+  Masks masks = {};
+  for (size_t p = 0; p < holdings.size(); ++p) masks[p] = Mask(holdings[p]);
+  return masks;
+}
+
+template <class Masks>
+Holdings HoldingsOf(const Masks& masks, int partitions) {
+  Holdings holdings;
+  for (int p = 0; p < partitions; ++p) holdings.push_back(Set(masks[static_cast<size_t>(p)]));
+  return holdings;
+}
+
+// Two bits for each client: the incarnation that is a reader.
+inline uint8_t ReadersByte(const Readers& readers) {
+  unsigned byte = 0;
+  for (const Reader& reader : readers) byte |= Byte(reader.incarnation) << (2 * At(reader.client));
+  return static_cast<uint8_t>(byte);
+}
+
+inline Readers ReadersOf(uint8_t byte) {
+  Readers readers;
+  for (int c = 0; c < kMaxClients; ++c)
+    if (int incarnation = byte >> (2 * c) & 3)
+      readers.push_back({ClientName(c), Incarnation(static_cast<uint64_t>(incarnation))});
+  return readers;
+}
+
+}  // namespace penstock::protocol

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+// The world's dispatcher: what arrives at it, what it decides and posts, its restart.
+#include <type_traits>
+#include <utility>
+#include <variant>
+
+#include "penstock/check.h"
+#include "tests/control/protocol/world.h"
+#include "tests/control/protocol/world_bytes.h"
+
+namespace penstock::protocol {
+
+void World::Settle(Decision decision) {
+  do {
+    for (const IterationChange& change : decision.changes) {
+      Apply(record_, change);
+      if (const auto* retired = std::get_if<BookmarksRetired>(&change))
+        retired_[static_cast<size_t>(At(retired->partition))] = Byte(retired->below);
+    }
+    for (const Message& message : decision.messages) Post(message);
+    decision = Consequences(record_, desk_);
+  } while (!decision.empty());
+}
+
+void World::Post(const Message& message) {
+  auto to_client = [&](ClientId id, Incarnation incarnation, const Wire& wire) {
+    Client& client = clients_[At(id)];
+    if ((client.process == Process::kRunning || client.process == Process::kLeaving) &&
+        client.incarnation == Byte(incarnation))
+      client.in.push_back(wire);
+  };
+  auto to_worker = [&](WorkerId id, const Wire& wire) {
+    Worker& worker = workers_[At(id)];
+    if (worker.registered && !worker.lost) worker.in.push_back(wire);
+  };
+  std::visit(
+      [&](const auto& m) {
+        using M = std::decay_t<decltype(m)>;
+        if constexpr (std::is_same_v<M, Welcome>) {
+          Wire wire{.kind = Wire::kWelcome};
+          for (const Placed& placed : m.placements)
+            wire.m[static_cast<size_t>(At(placed.partition))] = Byte(placed.placement);
+          to_client(m.client, m.incarnation, wire);
+        } else if constexpr (std::is_same_v<M, Refused>) {
+          to_client(m.client, m.incarnation, {.kind = Wire::kRefused});
+        } else if constexpr (std::is_same_v<M, Fence>) {
+          to_client(m.client, m.incarnation,
+                    {.kind = Wire::kFence, .p = Byte(At(m.partition)), .g = Byte(m.placement)});
+        } else if constexpr (std::is_same_v<M, End>) {
+          to_client(m.client, m.incarnation, {.kind = Wire::kEnd});
+        } else if constexpr (std::is_same_v<M, CommitDone>) {
+          to_client(m.client, m.incarnation, {.kind = Wire::kCommitDone});
+        } else if constexpr (std::is_same_v<M, LeaveDone>) {
+          to_client(m.client, m.incarnation, {.kind = Wire::kLeaveDone});
+        } else if constexpr (std::is_same_v<M, Assign>) {
+          replays_what_is_gone_ |=
+              (m.bookmark ? m.bookmark->index : 0) < retired_[static_cast<size_t>(At(m.partition))];
+          to_worker(m.worker, {.kind = Wire::kAssign,
+                               .p = Byte(At(m.partition)),
+                               .g = Byte(m.placement),
+                               .a = Byte(m.bookmark ? m.bookmark->index : 0),
+                               .m = {Mask(m.skip), ReadersByte(m.readers)}});
+        } else if constexpr (std::is_same_v<M, AddReader>) {
+          to_worker(m.worker, {.kind = Wire::kAddReader,
+                               .p = Byte(At(m.partition)),
+                               .g = Byte(m.placement),
+                               .a = Byte(At(m.reader.client)),
+                               .b = Byte(m.reader.incarnation)});
+        } else {
+          static_assert(std::is_same_v<M, Unassign>);
+          to_worker(m.worker,
+                    {.kind = Wire::kUnassign, .p = Byte(At(m.partition)), .g = Byte(m.placement)});
+        }
+      },
+      message);
+}
+
+void World::ArrivesFromClient(int c, const Wire& wire) {
+  const ClientId id = ClientName(c);
+  const Incarnation incarnation(wire.a);
+  switch (wire.kind) {
+    case Wire::kPresents: {
+      Presents presents{id, incarnation, std::nullopt};
+      if (wire.b) presents.state = HoldingsOf(wire.m, scene_->partitions);
+      return Settle(OnPresents(record_, desk_, presents));
+    }
+    case Wire::kReport: {
+      const Report report{Partition(wire.p), Placement(wire.g), Set(wire.m[0]), Set(wire.m[1])};
+      return Settle(OnReport(record_, desk_, id, incarnation, report));
+    }
+    case Wire::kCommit:
+      return Settle(
+          OnCommit(record_, desk_, id, incarnation, {1, HoldingsOf(wire.m, scene_->partitions)}));
+    case Wire::kLeave:
+      Settle(OnLeave(record_, desk_, id, incarnation, {HoldingsOf(wire.m, scene_->partitions)}));
+      return NoteWhatNobodyCanRead();
+    default:
+      PENSTOCK_CHECK(false);
+  }
+}
+
+void World::ArrivesFromWorker(int w, const Wire& wire) {
+  const WorkerId id = WorkerName(w);
+  switch (wire.kind) {
+    case Wire::kRegisters: {
+      absl::InlinedVector<Held, kMaxPartitions> held;
+      for (int p = 0; p < scene_->partitions; ++p)
+        if (wire.m[static_cast<size_t>(p)])
+          held.push_back({Partition(p), Placement(wire.m[static_cast<size_t>(p)])});
+      workers_[w].registered = true;
+      return Settle(OnWorkerRegisters(record_, desk_, id, held));
+    }
+    case Wire::kEnded:
+      return Settle(
+          OnEnded(record_, desk_, id, Partition(wire.p), Placement(wire.g), scene_->elements));
+    case Wire::kBookmark:
+      return Settle(OnBookmark(record_, desk_, id, Partition(wire.p), Placement(wire.g),
+                               {.index = wire.a, .bytes = {}}));
+    default:
+      PENSTOCK_CHECK(false);
+  }
+}
+
+void World::DeclareDead(int c) {
+  Settle(OnReaderDead(record_, desk_, ClientName(c)));
+  NoteWhatNobodyCanRead();
+}
+
+void World::NoteWhatNobodyCanRead() {
+  for (int p = 0; p < scene_->partitions; ++p) excused_[p] = 0;
+  if (!record_.closed) return;
+  for (const ReaderRecord& reader : record_.readers)
+    if (reader.reads()) return;
+  for (int p = 0; p < scene_->partitions; ++p) {
+    IndexSet had = Kept(record_, Partition(p));
+    for (const ReaderRecord& reader : record_.readers) had.Add(Of(reader.final, Partition(p)));
+    excused_[p] = Byte(((1u << scene_->elements) - 1) & ~unsigned{Mask(had)});
+  }
+}
+
+void World::RestartDispatcher() {
+  desk_ = OpenDesk(record_, scene_->broken);
+  for (int c = 0; c < kMaxClients; ++c) {
+    Client& client = clients_[c];
+    client.in.clear();
+    client.out.clear();
+    if (client.process != Process::kRunning && client.process != Process::kLeaving) continue;
+    Present(c);
+    if (client.commit_pending)
+      client.out.push_back({.kind = Wire::kCommit, .a = client.incarnation, .m = client.committed});
+    if (client.process == Process::kLeaving)
+      client.out.push_back({.kind = Wire::kLeave, .a = client.incarnation, .m = client.written});
+  }
+  for (Worker& worker : workers_) {
+    worker.registered = false;
+    worker.in.clear();
+    worker.out.clear();
+    if (!worker.joined || worker.lost) continue;
+    Wire registers{.kind = Wire::kRegisters};
+    for (int p = 0; p < scene_->partitions; ++p) {
+      if (worker.senders[p]) registers.m[p] = Byte(worker.senders[p]->placement());
+      worker.said_end[p] = false;
+      worker.said_bookmark[p] = 0;
+    }
+    worker.out.push_back(registers);
+  }
+}
+
+}  // namespace penstock::protocol

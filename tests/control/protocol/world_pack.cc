@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+// The world as bytes, up to renaming of workers and clients.
+#include <algorithm>
+#include <cstring>
+
+#include "penstock/check.h"
+#include "tests/control/protocol/world.h"
+#include "tests/control/protocol/world_bytes.h"
+
+namespace penstock::protocol {
+
+namespace {
+
+uint8_t* Put(uint8_t* at, const Wire& wire) {
+  static_assert(sizeof(Wire) == 5 + kMaxPartitions);
+  std::memcpy(at, &wire, sizeof(Wire));
+  return at + sizeof(Wire);
+}
+
+uint8_t* Put(uint8_t* at, const Channel& channel) {
+  *at++ = Byte(channel.size());
+  for (const Wire& wire : channel) at = Put(at, wire);
+  return at;
+}
+
+}  // namespace
+
+size_t World::PackClient(int c, uint8_t* bytes) const {
+  const Client& client = clients_[c];
+  uint8_t* at = bytes;
+  *at++ = Byte(static_cast<int>(client.process) | client.welcomed << 3 | client.end << 4 |
+               client.commit_pending << 5 | client.from_state << 6);
+  if (client.process == Process::kAbsent) return static_cast<size_t>(at - bytes);
+  *at++ = client.incarnation;
+  for (int p = 0; p < scene_->partitions; ++p) {
+    if (scene_->states) {
+      *at++ = client.written[p];
+      *at++ = client.committed[p];
+    }
+    if (client.receivers.empty()) continue;
+    *at++ = Byte(client.receivers[p].lowest());
+    *at++ = Mask(client.receivers[p].taken());
+    *at++ = Mask(client.receivers[p].landed());
+  }
+  const auto found = record_.FindReader(ClientName(c));
+  *at++ = found.has_value();
+  if (found) {
+    const ReaderRecord& reader = record_.readers[*found];
+    *at++ =
+        Byte(static_cast<int>(reader.standing) | reader.told_end << 2 | desk_.present[*found] << 3);
+    *at++ = Byte(reader.incarnation);
+    const bool desk_matters = reader.reads() || scene_->broken == Broken::kCloseOnDeadsLanded;
+    for (int p = 0; p < scene_->partitions; ++p) {
+      *at++ = Mask(Of(reader.kept, Partition(p)));
+      *at++ = Mask(Of(reader.final, Partition(p)));
+      if (!desk_matters) continue;
+      const Heard& heard = desk_.partitions[p].readers[*found];
+      *at++ = heard.at == record_.partitions[p].placement;
+      *at++ = Mask(heard.has);
+    }
+  }
+  at = Put(at, client.in);
+  at = Put(at, client.out);
+  return static_cast<size_t>(at - bytes);
+}
+
+size_t World::PackWorker(int w, const std::array<uint8_t, kMaxClients>& order,
+                         uint8_t* bytes) const {
+  const Worker& worker = workers_[w];
+  uint8_t* at = bytes;
+  *at++ = Byte(worker.joined | worker.lost << 1 | worker.registered << 2);
+  if (!worker.joined) return static_cast<size_t>(at - bytes);
+  for (int p = 0; p < scene_->partitions; ++p) {
+    *at++ = record_.partitions[p].worker == WorkerName(w);
+    if (!worker.senders[p]) {
+      *at++ = 0;
+      continue;
+    }
+    const Sender& sender = *worker.senders[p];
+    *at++ = Byte(sender.placement());
+    *at++ = Byte(sender.next());
+    *at++ = Byte(worker.said_end[p] | sender.end().has_value() << 1 | worker.said_bookmark[p] << 2);
+    // What it passed is sent or was skipped: only the rest of skip matters.
+    *at++ = Byte(Mask(sender.skip()) >> sender.next());
+    *at++ = Mask(sender.again());
+    for (uint8_t c : order) {
+      uint8_t reader = 0, unconfirmed = 0;
+      for (const Sender::Served& served : sender.readers()) {
+        if (served.reader.client != ClientName(c)) continue;
+        reader = Byte(Byte(served.reader.incarnation) << 1 | served.linked);
+        unconfirmed = Mask(served.unconfirmed);
+      }
+      *at++ = reader;
+      *at++ = unconfirmed;
+    }
+  }
+  *at++ = Byte(worker.in.size());
+  for (Wire wire : worker.in) {
+    if (wire.kind == Wire::kAssign) {
+      unsigned readers = 0;
+      for (size_t i = 0; i < order.size(); ++i)
+        readers |= (wire.m[1] >> (2 * order[i]) & 3u) << (2 * i);
+      wire.m[1] = Byte(readers);
+    } else if (wire.kind == Wire::kAddReader) {
+      wire.a = Byte(std::find(order.begin(), order.end(), wire.a) - order.begin());
+    }
+    at = Put(at, wire);
+  }
+  at = Put(at, worker.out);
+  for (uint8_t c : order) {
+    *at++ = Byte(worker.links[c].size() << 1 | worker.link_broken[c]);
+    for (const Wire& wire : worker.links[c]) {
+      *at++ = Byte(wire.g);
+      *at++ = Byte(wire.p << 4 | wire.a);
+    }
+  }
+  return static_cast<size_t>(at - bytes);
+}
+
+size_t World::Pack(uint8_t* bytes) const {
+  uint8_t* at = bytes;
+  std::memcpy(at, &left_, sizeof(left_));
+  at += sizeof(left_);
+  *at++ = Byte(record_.closed | record_.finished << 1);
+  for (int p = 0; p < scene_->partitions; ++p) {
+    const PartitionRecord& partition = record_.partitions[p];
+    *at++ = Byte(partition.placement);
+    *at++ = Byte(partition.collecting() | desk_.partitions[p].ended.has_value() << 1);
+    *at++ = excused_[p];
+    *at++ = retired_[p];
+    unsigned bookmarks = 0;
+    for (const Bookmark& bookmark : partition.bookmarks) bookmarks |= 1u << bookmark.index;
+    *at++ = Byte(bookmarks);
+  }
+
+  constexpr size_t kBlock = 320;
+  uint8_t blocks[3][kBlock];
+  size_t sizes[3];
+  static_assert(kMaxClients == 3 && kMaxWorkers == 3);
+  auto less = [&](uint8_t a, uint8_t b) {
+    if (sizes[a] != sizes[b]) return sizes[a] < sizes[b];
+    return std::memcmp(blocks[a], blocks[b], sizes[a]) < 0;
+  };
+  auto append = [&](const std::array<uint8_t, 3>& order) {
+    for (uint8_t i : order) {
+      std::memcpy(at, blocks[i], sizes[i]);
+      at += sizes[i];
+    }
+  };
+  std::array<uint8_t, 3> clients = {0, 1, 2};
+  for (int c = 0; c < kMaxClients; ++c) {
+    sizes[c] = PackClient(c, blocks[c]);
+    PENSTOCK_CHECK(sizes[c] <= kBlock);
+  }
+  std::sort(clients.begin(), clients.end(), less);
+  append(clients);
+  std::array<uint8_t, 3> workers = {0, 1, 2};
+  for (int w = 0; w < kMaxWorkers; ++w) {
+    sizes[w] = PackWorker(w, clients, blocks[w]);
+    PENSTOCK_CHECK(sizes[w] <= kBlock);
+  }
+  std::sort(workers.begin(), workers.end(), less);
+  append(workers);
+  return static_cast<size_t>(at - bytes);
+}
+
+}  // namespace penstock::protocol

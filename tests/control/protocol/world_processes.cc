@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+// The world's clients and workers: what arrives at them, their starts, their links.
+#include <utility>
+
+#include "penstock/check.h"
+#include "tests/control/protocol/world.h"
+#include "tests/control/protocol/world_bytes.h"
+
+namespace penstock::protocol {
+
+// --- Clients ---------------------------------------------------------------------
+
+void World::Present(int c) {
+  Client& client = clients_[c];
+  client.out.push_back({.kind = Wire::kPresents,
+                        .a = client.incarnation,
+                        .b = client.from_state,
+                        .m = client.written});
+  for (Receiver& receiver : client.receivers) receiver.OnPresented();
+}
+
+void World::Restart(int c) {
+  Client& client = clients_[c];
+  client.process = Process::kRunning;
+  ++client.incarnation;
+  client.welcomed = client.end = client.commit_pending = false;
+  client.from_state = true;
+  client.committed = client.written;  // a state it asks to be committed is a new one
+  for (Worker& worker : workers_) worker.link_broken[c] = false;
+  client.receivers.clear();
+  for (int p = 0; p < scene_->partitions; ++p)
+    client.receivers.emplace_back(Partition(p), Set(client.written[p]), scene_->broken);
+  Present(c);
+}
+
+void World::ArrivesAtClient(int c, const Wire& wire) {
+  Client& client = clients_[c];
+  if (wire.kind == Wire::kLeaveDone || wire.kind == Wire::kRefused) {
+    client.process = Process::kGone;
+    return;
+  }
+  if (client.process == Process::kLeaving) return;
+  switch (wire.kind) {
+    case Wire::kWelcome: {
+      for (int p = 0; p < scene_->partitions; ++p)
+        client.receivers[p].OnWelcome(Placement(wire.m[p]));
+      if (std::exchange(client.welcomed, true)) return;
+      client.from_state = false;
+      for (int w = 0; w < kMaxWorkers; ++w)
+        for (int p = 0; p < scene_->partitions; ++p) ConnectLinks(w, p);
+      return;
+    }
+    case Wire::kFence: {
+      const Report report = client.receivers[wire.p].OnFence(Placement(wire.g));
+      client.out.push_back({.kind = Wire::kReport,
+                            .p = wire.p,
+                            .g = Byte(report.placement),
+                            .a = client.incarnation,
+                            .m = {Mask(report.taken), Mask(report.landed)}});
+      return;
+    }
+    case Wire::kEnd:
+      client.end = true;
+      return;
+    case Wire::kCommitDone:
+      client.commit_pending = false;
+      return;
+    default:
+      PENSTOCK_CHECK(false);
+  }
+}
+
+void World::Lands(int c, const Wire& wire) {
+  Client& client = clients_[c];
+  if (client.process == Process::kRunning && client.incarnation == wire.b)
+    client.receivers[wire.p].OnElement(Placement(wire.g), wire.a);
+}
+
+// --- Workers ---------------------------------------------------------------------
+
+void World::ArrivesAtWorker(int w, const Wire& wire) {
+  Worker& worker = workers_[w];
+  std::optional<Sender>& sender = worker.senders[wire.p];
+  const bool current = sender && Byte(sender->placement()) == wire.g;
+  switch (wire.kind) {
+    case Wire::kAssign: {
+      if (sender && Byte(sender->placement()) >= wire.g) return;
+      Assign assign{.worker = WorkerName(w),
+                    .partition = Partition(wire.p),
+                    .placement = Placement(wire.g),
+                    .skip = Set(wire.m[0]),
+                    .bookmark = std::nullopt,
+                    .readers = ReadersOf(wire.m[1])};
+      if (wire.a) assign.bookmark = Bookmark{wire.a, {}};
+      sender.emplace(assign, scene_->broken);
+      worker.said_end[wire.p] = false;
+      worker.said_bookmark[wire.p] = wire.a;
+      return ConnectLinks(w, wire.p);
+    }
+    case Wire::kAddReader:
+      if (!current) return;
+      sender->OnAddReader({ClientName(wire.a), Incarnation(wire.b)});
+      return ConnectLinks(w, wire.p);
+    case Wire::kUnassign:
+      if (current) sender.reset();
+      return;
+    default:
+      PENSTOCK_CHECK(false);
+  }
+}
+
+// Links that are up serve a placement that is new, or new readers of it.
+void World::ConnectLinks(int w, int p) {
+  std::optional<Sender>& sender = workers_[w].senders[p];
+  if (!sender) return;
+  for (int c = 0; c < kMaxClients; ++c) {
+    const Client& client = clients_[c];
+    if (!client.welcomed || workers_[w].link_broken[c] || client.process == Process::kDown ||
+        client.process == Process::kAbsent)
+      continue;
+    bool served = false;  // already, by this link
+    for (const Sender::Served& s : sender->readers())
+      served |= s.reader.client == ClientName(c) && s.linked;
+    if (!served) sender->OnLinkUp(ClientName(c), Incarnation(client.incarnation), {});
+  }
+}
+
+}  // namespace penstock::protocol

@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+// What can happen next, and its happening.
+#include "tests/control/protocol/world.h"
+#include "tests/control/protocol/world_bytes.h"
+
+namespace penstock::protocol {
+
+void World::Take(const Step& step) {
+  const int w = step.worker, c = step.client, p = step.partition;
+  Worker& worker = workers_[w];
+  Client& client = clients_[c];
+  auto pop = [](Channel& channel) {
+    const Wire head = channel.front();
+    channel.erase(channel.begin());
+    return head;
+  };
+  switch (step.kind) {
+    case Step::kToWorker:
+      ArrivesAtWorker(w, pop(worker.in));
+      break;
+    case Step::kFromWorker:
+      ArrivesFromWorker(w, pop(worker.out));
+      break;
+    case Step::kToClient:
+      ArrivesAtClient(c, pop(client.in));
+      break;
+    case Step::kFromClient:
+      ArrivesFromClient(c, pop(client.out));
+      break;
+    case Step::kElement:
+      Lands(c, pop(worker.links[c]));
+      break;
+    case Step::kSend: {
+      Sender& sender = *worker.senders[p];
+      sender.OnSent(ClientName(c), step.index);
+      for (const Sender::Served& served : sender.readers())
+        if (served.reader.client == ClientName(c))
+          worker.links[c].push_back({.kind = Wire::kElement,
+                                     .p = Byte(p),
+                                     .g = Byte(sender.placement()),
+                                     .a = step.index,
+                                     .b = Byte(served.reader.incarnation)});
+      break;
+    }
+    case Step::kTake:
+      client.receivers[p].OnTaken(step.index);
+      break;
+    case Step::kWrite:
+      for (int q = 0; q < scene_->partitions; ++q)
+        client.written[q] = Mask(client.receivers[q].taken());
+      break;
+    case Step::kCommit:
+      client.committed = client.written;
+      client.commit_pending = true;
+      client.out.push_back({.kind = Wire::kCommit, .a = client.incarnation, .m = client.written});
+      break;
+    case Step::kDial:
+      worker.link_broken[c] = false;
+      for (int q = 0; q < scene_->partitions; ++q)
+        if (worker.senders[q])
+          worker.senders[q]->OnLinkUp(ClientName(c), Incarnation(client.incarnation),
+                                      client.receivers[q].Has());
+      break;
+    case Step::kAssign:
+      Settle(AssignTo(record_, desk_, Partition(p), WorkerName(w)));
+      break;
+    case Step::kDeclareDead:
+      DeclareDead(c);
+      break;
+    case Step::kRestart:
+    case Step::kLateRestart:
+      Restart(c);
+      break;
+    case Step::kStopWorker:
+      --left_.worker_stops;
+      worker.lost = true;
+      worker.in.clear();
+      Settle(OnWorkerGone(record_, desk_, WorkerName(w)));
+      break;
+    case Step::kKillClient:
+      --left_.client_deaths;
+      client.in.clear();
+      if (step.index == 1) client.out.clear();
+      if (scene_->states) {
+        client.process = Process::kDown;
+      } else {
+        client.process = Process::kGone;
+        DeclareDead(c);
+      }
+      break;
+    case Step::kBreakLink:
+      --left_.broken_links;
+      worker.link_broken[c] = true;
+      worker.links[c].clear();
+      for (std::optional<Sender>& sender : worker.senders)
+        if (sender) sender->OnLinkBroken(ClientName(c));
+      break;
+    case Step::kRestartDispatcher:
+      --left_.dispatcher_restarts;
+      RestartDispatcher();
+      break;
+    case Step::kMove:
+      --left_.moves;
+      Settle(OnRelieve(record_, desk_, Partition(p)));
+      break;
+    case Step::kJoinClient:
+      --left_.client_joins;
+      client.process = Process::kRunning;
+      client.incarnation = 1;
+      for (int q = 0; q < scene_->partitions; ++q)
+        client.receivers.emplace_back(Partition(q), IndexSet{}, scene_->broken);
+      Present(c);
+      break;
+    case Step::kJoinWorker:
+      --left_.worker_joins;
+      worker.joined = worker.registered = true;
+      break;
+    case Step::kLeave:
+      --left_.leaves;
+      client.process = Process::kLeaving;
+      for (int q = 0; q < scene_->partitions; ++q)
+        client.written[q] = Mask(client.receivers[q].taken());
+      client.out.push_back({.kind = Wire::kLeave, .a = client.incarnation, .m = client.written});
+      break;
+  }
+  Tidy();
+}
+
+void World::Next(Steps& steps) const {
+  steps.clear();
+  auto add = [&](Step::Kind kind, int w, int c, int p = 0, int i = 0) {
+    steps.push_back({kind, Byte(w), Byte(c), Byte(p), Byte(i)});
+  };
+  const bool closed = record_.closed;
+  int workers_left = 0;
+  for (const Worker& worker : workers_) workers_left += worker.joined && !worker.lost;
+
+  for (int w = 0; w < kMaxWorkers; ++w) {
+    const Worker& worker = workers_[w];
+    if (!worker.joined) continue;
+    if (!worker.in.empty()) add(Step::kToWorker, w, 0);
+    if (!worker.out.empty()) add(Step::kFromWorker, w, 0);
+    if (left_.worker_stops && !worker.lost && workers_left > 1 && !closed)
+      add(Step::kStopWorker, w, 0);
+    for (int c = 0; c < kMaxClients; ++c) {
+      const Client& client = clients_[c];
+      if (!worker.links[c].empty()) add(Step::kElement, w, c);
+      if (worker.link_broken[c] && Running(c) && client.welcomed) add(Step::kDial, w, c);
+      bool serves = false;
+      for (int p = 0; p < scene_->partitions; ++p) {
+        const std::optional<Sender>& sender = worker.senders[p];
+        if (!sender || !sender->MaySendTo(ClientName(c))) continue;
+        serves = true;
+        if (Running(c) && client.receivers[p].lowest() > sender->placement() &&
+            scene_->broken != Broken::kAcceptOldPlacements)
+          continue;  // it would be dropped
+        if (!sender->again().empty())
+          add(Step::kSend, w, c, p, static_cast<int>(sender->again().intervals()[0].begin));
+        else if (sender->next() < scene_->elements)
+          add(Step::kSend, w, c, p, static_cast<int>(sender->next()));
+      }
+      if (serves && left_.broken_links && Running(c)) add(Step::kBreakLink, w, c);
+    }
+  }
+  for (int c = 0; c < kMaxClients; ++c) {
+    const Client& client = clients_[c];
+    if (!client.in.empty()) add(Step::kToClient, 0, c);
+    if (!client.out.empty()) add(Step::kFromClient, 0, c);
+    const ReaderRecord* reader = ReaderOf(c);
+    if (client.process == Process::kDown) {
+      const bool living = reader && reader->standing == Standing::kLiving && !record_.finished;
+      if (living) add(Step::kDeclareDead, 0, c);
+      add(living ? Step::kRestart : Step::kLateRestart, 0, c);
+    }
+    if (client.process == Process::kAbsent && left_.client_joins) {
+      add(Step::kJoinClient, 0, c);
+      break;  // all later ones are absent too
+    }
+    if (!Running(c) || !client.welcomed) continue;
+    bool write = false;
+    for (int p = 0; p < scene_->partitions; ++p) {
+      for (const IndexSet::Interval& i : client.receivers[p].landed().intervals())
+        for (Index index = i.begin; index < i.end; ++index)
+          add(Step::kTake, 0, c, p, static_cast<int>(index));
+      write |= client.written[p] != Mask(client.receivers[p].taken());
+    }
+    if (scene_->states) {
+      if (write) add(Step::kWrite, 0, c);
+      if (client.written != client.committed && !client.commit_pending) add(Step::kCommit, 0, c);
+    }
+    if (left_.client_deaths) {
+      add(Step::kKillClient, 0, c, 0, 1);
+      if (scene_->states && !client.out.empty()) add(Step::kKillClient, 0, c, 0, 0);
+    }
+    if (left_.leaves && !client.end) add(Step::kLeave, 0, c);
+  }
+  for (PartitionId partition : Assignable(record_, desk_))
+    for (int w = 0; w < kMaxWorkers; ++w)
+      if (workers_[w].registered && !workers_[w].lost) add(Step::kAssign, w, 0, At(partition));
+  if (left_.moves && !closed)
+    for (int p = 0; p < scene_->partitions; ++p)
+      if (!record_.partitions[p].collecting()) add(Step::kMove, 0, 0, p);
+  if (left_.dispatcher_restarts) add(Step::kRestartDispatcher, 0, 0);
+  if (left_.worker_joins && !closed)
+    for (int w = 0; w < kMaxWorkers; ++w)
+      if (!workers_[w].joined) {
+        add(Step::kJoinWorker, w, 0);
+        break;
+      }
+}
+
+}  // namespace penstock::protocol

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// The world in words, for a fault to be understood.
+#include "absl/strings/str_cat.h"
+#include "tests/control/protocol/world.h"
+#include "tests/control/protocol/world_bytes.h"
+
+namespace penstock::protocol {
+
+std::string ToString(const Step& step) {
+  static constexpr const char* kNames[] = {"to worker",   "from worker",  "to client",
+                                           "from client", "lands",        "send",
+                                           "take",        "write",        "commit",
+                                           "dial",        "assign",       "declare dead",
+                                           "restart",     "late restart", "stop worker",
+                                           "kill client", "break link",   "restart dispatcher",
+                                           "move",        "client joins", "worker joins",
+                                           "leave"};
+  return absl::StrCat(kNames[step.kind], " worker ", step.worker + 1, " client ", step.client + 1,
+                      " partition ", step.partition + 1, " index ", int{step.index});
+}
+
+std::string World::ToString() const {
+  std::string text;
+  for (int p = 0; p < scene_->partitions; ++p)
+    absl::StrAppend(&text, "partition ", p + 1, " g ", record_.partitions[p].placement.value(),
+                    " worker ", record_.partitions[p].worker.value(),
+                    desk_.partitions[p].ended ? " ended" : "", record_.closed ? " closed" : "",
+                    "\n");
+  for (int c = 0; c < kMaxClients; ++c) {
+    const Client& client = clients_[c];
+    if (client.process == Process::kAbsent) continue;
+    absl::StrAppend(&text, "client ", c + 1, " process ", static_cast<int>(client.process),
+                    client.welcomed ? " welcomed" : "", client.end ? " end" : "", " in ",
+                    client.in.size(), " out ", client.out.size());
+    for (const Receiver& receiver : client.receivers)
+      absl::StrAppend(&text, " | lowest ", receiver.lowest().value(), " taken ",
+                      receiver.taken().ToString(), " landed ", receiver.landed().ToString());
+    if (const ReaderRecord* reader = ReaderOf(c))
+      absl::StrAppend(&text, " | standing ", static_cast<int>(reader->standing), " kept ",
+                      Of(reader->kept, Partition(0)).ToString(),
+                      reader->told_end ? " told end" : "");
+    text += "\n";
+  }
+  for (int w = 0; w < kMaxWorkers; ++w) {
+    const Worker& worker = workers_[w];
+    if (!worker.joined) continue;
+    absl::StrAppend(&text, "worker ", w + 1, worker.lost ? " lost" : "", " in ", worker.in.size(),
+                    " out ", worker.out.size());
+    for (const auto& sender : worker.senders)
+      if (sender)
+        absl::StrAppend(&text, " | g ", sender->placement().value(), " skip ",
+                        sender->skip().ToString(), " next ", sender->next(), " again ",
+                        sender->again().ToString(), sender->ended() ? " ended" : "");
+    text += "\n";
+  }
+  return text;
+}
+
+}  // namespace penstock::protocol
