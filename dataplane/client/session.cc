@@ -54,8 +54,8 @@ Session::~Session() {
     WakeAgent();
   }
   thread_.join();
+  stream_->Stop();  // a membership may still add readers until then
   for (auto& [worker, reader] : readers_) reader->Close();
-  stream_->Stop();
 }
 
 absl::StatusOr<std::optional<Element>> Session::Next() {
