@@ -17,6 +17,7 @@
 #include "control/dispatcher/service.h"
 #include "control/observe/metrics.h"
 #include "control/observe/text_server.h"
+#include "control/rpc/callback_threads.h"
 #include "penstock/status.h"
 
 namespace penstock {
@@ -152,6 +153,7 @@ class Server final : public DispatchServer {
   }
 
   absl::Status Listen() {
+    control::KeepCallbackThreads();
     grpc::ServerBuilder builder;
     const std::string address = absl::StrCat(config_.host, ":", config_.port);
     builder.AddListeningPort(address, grpc::InsecureServerCredentials(), &port_);

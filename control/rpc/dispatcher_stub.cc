@@ -9,6 +9,7 @@
 #include <random>
 
 #include "control/proto/dispatcher.grpc.pb.h"
+#include "control/rpc/callback_threads.h"
 #include "control/rpc/client_stream.h"
 #include "control/rpc/messages_proto.h"
 #include "control/rpc/status_grpc.h"
@@ -197,6 +198,7 @@ class GrpcDispatcherStub final : public DispatcherStub {
 
 absl::StatusOr<std::unique_ptr<DispatcherStub>> DispatcherStub::Make(std::string_view service) {
   ASSIGN_OR_RETURN(Target target, ParseTarget(service));
+  KeepCallbackThreads();
   return std::make_unique<GrpcDispatcherStub>(std::move(target.address));
 }
 

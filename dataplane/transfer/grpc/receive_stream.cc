@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/time/clock.h"
+#include "control/rpc/callback_threads.h"
 #include "dataplane/element/block.h"
 #include "dataplane/element/frame.h"
 #include "dataplane/transfer/grpc/convert.h"
@@ -31,27 +32,11 @@ void LetMallocKeepWhatItFrees() {
   (void)done;
 }
 
-// When the last channel or server that uses callbacks goes, gRPC joins the threads
-// that run them, even if it is one of them that let go of it, as the end of a
-// stream here does. One that has a call prepared and never goes prevents it.
-void KeepCallbackThreads() {
-  class NeverStarted : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer> {
-   public:
-    NeverStarted() { stub_.PrepareBidiStreamingCall(&context_, kLinkMethod, {}, this); }
-
-   private:
-    grpc::GenericStub stub_{
-        grpc::CreateChannel("ipv4:127.0.0.1:1", grpc::InsecureChannelCredentials())};
-    grpc::ClientContext context_;
-  };
-  static NeverStarted* volatile kept = new NeverStarted;  // volatile: or it counts as leaked
-  (void)kept;
-}
-
 // How long a worker may take to end a call that the client has closed.
 constexpr absl::Duration kGoodbyeTimeout = absl::Seconds(5);
 
 std::shared_ptr<grpc::Channel> MakeChannel(const std::string& target, int64_t max_element_bytes) {
+  control::KeepCallbackThreads();
   grpc::ChannelArguments arguments;
   // A connection per link, so that links neither share one's fate nor its window.
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
@@ -100,7 +85,6 @@ ReceiveStream::ReceiveStream(std::string target, DialOptions options,
       stub_(channel_),
       events_(std::move(events)) {
   LetMallocKeepWhatItFrees();
-  KeepCallbackThreads();
 }
 
 void ReceiveStream::Grant(Credits credits) {

@@ -14,6 +14,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "control/rpc/callback_threads.h"
 #include "dataplane/transfer/grpc/receive_stream.h"
 #include "dataplane/transfer/grpc/send_stream.h"
 
@@ -82,6 +83,7 @@ class GrpcListener : public Listener {
     auto listener = std::unique_ptr<GrpcListener>(new GrpcListener(std::move(accept)));
     const std::string wanted = absl::StrCat(options.host, ":", options.port);
     int port = 0;
+    control::KeepCallbackThreads();
     grpc::ServerBuilder builder;
     builder.AddListeningPort(wanted, grpc::InsecureServerCredentials(), &port);
     builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);  // a port in use is an error

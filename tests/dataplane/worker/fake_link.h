@@ -20,23 +20,23 @@ class FakeLink final : public transfer::SendLink {
 
   // --- The test's side ---------------------------------------------------------
 
-  std::shared_ptr<transfer::SendEvents> events;  // what Accept gave
-  std::function<void()> inside_send;             // called in each Send() that succeeds
-  absl::Status answer;                           // of Send() and SendError(), if not OK
+  std::weak_ptr<transfer::SendEvents> events;  // what Accept gave; holds this link
+  std::function<void()> inside_send;           // called in each Send() that succeeds
+  absl::Status answer;                         // of Send() and SendError(), if not OK
 
   void Grant(int64_t count) {
     {
       std::lock_guard lock(mu_);
       credits_ += count;
     }
-    events->OnCredits({count});
+    events.lock()->OnCredits({count});
   }
   void Land(int64_t count) {
     {
       std::lock_guard lock(mu_);
       landed_ += count;
     }
-    events->OnLanded(count);
+    events.lock()->OnLanded(count);
   }
   // Breaks, with all that has not landed unconfirmed.
   void Break() {
@@ -48,7 +48,7 @@ class FakeLink final : public transfer::SendLink {
         unconfirmed.push_back({sent_[i].identity, std::move(sent_[i].element), sent_[i].error});
       }
     }
-    events->OnClosed(absl::UnavailableError("the connection broke"), std::move(unconfirmed));
+    events.lock()->OnClosed(absl::UnavailableError("the connection broke"), std::move(unconfirmed));
   }
   // The indices sent so far, in order; waits until there are `count` at least.
   std::vector<Index> AwaitSent(size_t count) {
