@@ -27,11 +27,6 @@ class TemporaryCopy {
  public:
   static absl::StatusOr<std::unique_ptr<TemporaryCopy>> Of(const std::string& work_dir) {
     std::error_code error;
-    if (!fs::is_directory(work_dir, error)) {
-      return absl::NotFoundError(absl::StrCat(work_dir,
-                                              " is not a directory; give the --work-dir "
-                                              "of the dispatcher"));
-    }
     std::string name = (fs::temp_directory_path() / "penstock-journal-XXXXXX").string();
     if (mkdtemp(name.data()) == nullptr) {
       return absl::UnavailableError(absl::StrCat("cannot make ", name, ": ", strerror(errno)));
@@ -58,6 +53,14 @@ class TemporaryCopy {
   const fs::path path_;
 };
 
+// NotFound unless a dispatcher has written there.
+absl::Status CheckIsJournal(const std::string& work_dir) {
+  std::error_code error;
+  if (fs::exists(fs::path(work_dir) / "journal.db", error)) return absl::OkStatus();
+  return absl::NotFoundError(
+      absl::StrCat("there is no journal in ", work_dir, "; give the --work-dir of a dispatcher"));
+}
+
 // In the words of the directory that was asked about.
 absl::Status Renamed(const absl::Status& status, const std::string& copy,
                      const std::string& work_dir) {
@@ -68,6 +71,7 @@ absl::Status Renamed(const absl::Status& status, const std::string& copy,
 }
 
 absl::StatusOr<control::Recovered> ReadCopy(const std::string& work_dir) {
+  PENSTOCK_RETURN_IF_ERROR(CheckIsJournal(work_dir));
   PENSTOCK_ASSIGN_OR_RETURN(auto copy, TemporaryCopy::Of(work_dir));
   auto journal = control::OpenSqliteJournal(copy->path());
   if (!journal.ok()) return Renamed(journal.status(), copy->path(), work_dir);
@@ -118,8 +122,7 @@ absl::Status Verify(const std::string& work_dir) {
 }
 
 absl::Status Repair(const std::string& work_dir) {
-  if (std::error_code error; !fs::is_directory(work_dir, error))
-    return absl::NotFoundError(absl::StrCat(work_dir, " is not a directory"));
+  PENSTOCK_RETURN_IF_ERROR(CheckIsJournal(work_dir));
   PENSTOCK_ASSIGN_OR_RETURN(auto journal, control::OpenSqliteJournal(work_dir));
   const control::Recovered recovered = journal->TakeRecovered();
   PENSTOCK_RETURN_IF_ERROR(Check(recovered));

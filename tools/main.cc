@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <string>
 
 #include "absl/strings/str_replace.h"
@@ -12,6 +13,8 @@
 int main(int argc, char** argv) {
   using namespace penstock::tools;  // NOLINT: this is their program
   std::signal(SIGPIPE, SIG_IGN);
+  // What gRPC logs stands in our own messages, without its file names.
+  setenv("GRPC_VERBOSITY", "NONE", /*overwrite=*/0);
 
   CLI::App app(
       "Penstock feeds trainers: one dispatcher, many workers.\n\n"

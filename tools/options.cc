@@ -14,7 +14,7 @@ constexpr char kMetricsHelp[] = "of the page /metrics for Prometheus; 0: any fre
 
 void AddOne(CLI::App& command, const std::string& flag, const Option& option,
             const std::string& environment) {
-  const std::string help = absl::StrCat(option.help, " [$", environment, "]");
+  const std::string help = option.help;
   if (auto* const* on = std::get_if<bool*>(&option.target)) {
     command.add_flag(flag, **on, help)->envname(environment);
   } else if (auto* const* time = std::get_if<absl::Duration*>(&option.target)) {
@@ -93,9 +93,13 @@ std::string EnvironmentName(const std::string& command, const std::string& name)
 }
 
 void AddOptions(CLI::App& command, const std::vector<Option>& options) {
+  std::string name = command.get_name();
+  for (const CLI::App* above = command.get_parent(); above->get_parent() != nullptr;
+       above = above->get_parent()) {
+    name = absl::StrCat(above->get_name(), "_", name);  // "jobs_list"
+  }
   for (const Option& option : options) {
-    AddOne(command, absl::StrCat("--", option.name), option,
-           EnvironmentName(command.get_name(), option.name));
+    AddOne(command, absl::StrCat("--", option.name), option, EnvironmentName(name, option.name));
   }
 }
 

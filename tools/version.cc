@@ -10,6 +10,7 @@
 namespace penstock::tools {
 
 void AddVersion(CLI::App& app, Chosen& chosen) {
+  app.set_version_flag("--version", "penstock " PENSTOCK_VERSION, "the release");
   CLI::App* command = app.add_subcommand("version", "Show the release and what it speaks.");
   command->callback([&chosen] {
     chosen.run = [] {

@@ -186,7 +186,7 @@ class GrpcDispatcherStub final : public DispatcherStub {
     std::mutex mu;
     std::condition_variable_any never;
     std::unique_lock lock(mu);
-    never.wait_for(lock, stop, absl::ToChronoNanoseconds(step), [] { return false; });
+    never.wait_for(lock, std::move(stop), absl::ToChronoNanoseconds(step), [] { return false; });
   }
 
   const std::string address_;
@@ -204,12 +204,14 @@ absl::StatusOr<std::unique_ptr<DispatcherStub>> DispatcherStub::Make(std::string
 
 std::unique_ptr<ReconnectingClientSession> DispatcherStub::KeepClientSession(
     ReconnectingClientEvents* events, ReconnectOptions options) {
+  options.address = address();
   return KeepOpen<ClientUp, ClientDown>(
       [this](ClientSessionEvents* stream) { return OpenClientSession(stream); }, events, options);
 }
 
 std::unique_ptr<ReconnectingWorkerSession> DispatcherStub::KeepWorkerSession(
     ReconnectingWorkerEvents* events, ReconnectOptions options) {
+  options.address = address();
   return KeepOpen<WorkerUp, WorkerDown>(
       [this](WorkerSessionEvents* stream) { return OpenWorkerSession(stream); }, events, options);
 }

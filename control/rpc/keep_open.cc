@@ -36,7 +36,10 @@ template <class Up, class Down>
 class Keeper final : public ReconnectingSession<Up, Down>, SessionEvents<Down> {
  public:
   Keeper(OpenSession<Up, Down> open, ReconnectingEvents<Up, Down>* events, ReconnectOptions options)
-      : open_(std::move(open)), events_(events), options_(options), heard_(Clock::now()) {
+      : open_(std::move(open)),
+        events_(events),
+        options_(std::move(options)),
+        heard_(Clock::now()) {
     thread_ = std::thread([this] { Run(); });
   }
   ~Keeper() override { Stop(); }
@@ -73,30 +76,38 @@ class Keeper final : public ReconnectingSession<Up, Down>, SessionEvents<Down> {
 
   void Run() {
     backoff_ = options_.first_backoff;
+    const absl::Status silent = absl::UnavailableError("the connection is open and silent");
+    absl::Status why = silent;
     while (true) {
+      const Clock::time_point opened = Clock::now();
       OpenOne();
-      absl::Status reason = WaitUntilClosed();
+      const std::optional<absl::Status> closed = WaitUntilClosed();
       std::unique_ptr<Session<Up>> over;
       {
         std::lock_guard lock(mu_);
+        if (closed.has_value()) {
+          why = *closed;
+        } else if (heard_ > opened) {
+          why = silent;  // else it is why there was nothing to hear before
+        }
         over = std::move(session_);
       }
       over->Stop();  // outside the lock: an event may be in Send
       over.reset();
       std::unique_lock lock(mu_);
       if (stopping_) return;
-      if (IsFinal(reason)) {
+      if (IsFinal(why)) {
         lock.unlock();
-        return events_->OnGivenUp(reason);
+        return events_->OnGivenUp(why);
       }
       if (OutOfReach()) {
         lock.unlock();
         return events_->OnGivenUp(absl::UnavailableError(
-            absl::StrCat("no dispatcher answers within ", absl::FormatDuration(options_.timeout),
-                         ": ", reason.message())));
+            absl::StrCat("no dispatcher answers at ", options_.address, " within ",
+                         absl::FormatDuration(options_.timeout), ": ", why.message())));
       }
       lock.unlock();
-      events_->OnLost(reason);
+      events_->OnLost(why);
       if (!Pause()) return;
     }
   }
@@ -110,13 +121,13 @@ class Keeper final : public ReconnectingSession<Up, Down>, SessionEvents<Down> {
     session_->Send(std::move(hello));
   }
 
-  absl::Status WaitUntilClosed() {
+  // Why it was closed; nothing when stopped, or out of reach meanwhile.
+  std::optional<absl::Status> WaitUntilClosed() {
     std::unique_lock lock(mu_);
     while (!stopping_ && !closed_.has_value() && !OutOfReach()) {
       changed_.wait_until(lock, heard_ + absl::ToChronoNanoseconds(options_.timeout));
     }
-    if (closed_.has_value()) return *closed_;
-    return absl::UnavailableError("the connection is open and silent");
+    return closed_;
   }
 
   // False when stopped meanwhile.

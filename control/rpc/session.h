@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <memory>
+#include <string>
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
@@ -39,6 +40,7 @@ template <class Up, class Down>
 using OpenSession = std::function<std::unique_ptr<Session<Up>>(SessionEvents<Down>* events)>;
 
 struct ReconnectOptions {
+  std::string address = {};  // of the dispatcher, for messages
   // How long without a message from the dispatcher before OnGivenUp.
   absl::Duration timeout = absl::Seconds(60);
   absl::Duration first_backoff = absl::Milliseconds(20);

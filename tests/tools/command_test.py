@@ -93,6 +93,7 @@ class CommandTest(unittest.TestCase):
     # --- The command line ---------------------------------------------------------
 
     def test_version_names_the_release_and_the_protocols(self):
+        self.assertEqual(run("--version")[0], 0)
         code, out, _ = run("version")
         self.assertEqual(code, 0)
         self.assertRegex(out, r"^penstock \d+\.\d+\.\d+\n")
@@ -192,7 +193,7 @@ class CommandTest(unittest.TestCase):
             self.assert_fails(run("status", "--dispatcher-address", address, "--timeout-ms", 300),
                               "UNAVAILABLE", address)
             self.assert_fails(run("worker", "--dispatcher-address", address,
-                                  "--dispatcher-timeout-ms", 300), "UNAVAILABLE")
+                                  "--dispatcher-timeout-ms", 300), "UNAVAILABLE", address, "refused")
 
     def test_a_worker_that_waits_for_its_dispatcher_says_so_and_ends_on_ctrl_c(self):
         with socket.socket() as closed:
@@ -271,9 +272,13 @@ class CommandTest(unittest.TestCase):
                      ["journal", "verify", journal]):
             self.assert_fails(run(*args), "FAILED_PRECONDITION", journal, "1000")
 
-    def test_a_directory_that_is_none_is_named(self):
+    def test_a_directory_without_a_journal_is_named_and_left_alone(self):
+        empty = self.folder / "empty"
+        empty.mkdir()
         for action in ("print", "verify", "repair"):
             self.assert_fails(run("journal", action, self.folder / "nowhere"), "NOT_FOUND", "nowhere")
+            self.assert_fails(run("journal", action, empty), "NOT_FOUND", "no journal", empty)
+        self.assertEqual(list(empty.iterdir()), [])
 
 
 if __name__ == "__main__":

@@ -252,10 +252,10 @@ TEST(KeepOpen, ARefusalIsFinal) {
 TEST(KeepOpen, OutOfReachForTooLongIsGivenUpWithTheReason) {
   HandNetwork network;
   Recorded events;
-  auto session =
-      KeepOpen<ClientUp, ClientDown>(network.Opener(), &events, {.timeout = absl::Nanoseconds(1)});
+  auto session = KeepOpen<ClientUp, ClientDown>(
+      network.Opener(), &events, {.address = "head:5050", .timeout = absl::Nanoseconds(1)});
   network.WaitForStream(1)->OnClosed(absl::UnavailableError("connection refused"));
-  EXPECT_THAT(events.Wait(1), HasSubstr("no dispatcher answers within 1ns"));
+  EXPECT_THAT(events.Wait(1), HasSubstr("no dispatcher answers at head:5050 within 1ns"));
 }
 
 TEST(KeepOpen, StoppingNeedNotWaitForAPause) {
