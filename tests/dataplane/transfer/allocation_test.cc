@@ -44,8 +44,9 @@ class Receiver : public ReceiveEvents {
 
 class AllocationTest : public testing::TestWithParam<std::string> {
  protected:
-  // Allocations for each of `count` elements of `bytes`, after as many others.
-  double PerElement(int64_t count, int64_t bytes) {
+  // Allocations for each of `count` times that `together` elements of `bytes` are
+  // sent and flushed, after as many others.
+  double PerFlush(int64_t count, int64_t bytes, int64_t together = 1) {
     Transport& transport = **FindTransport(GetParam());
     auto sender = std::make_shared<Sender>();
     auto listener = transport.Listen(
@@ -62,7 +63,7 @@ class AllocationTest : public testing::TestWithParam<std::string> {
     std::vector<uint8_t> values(bytes);
     const int64_t dims[] = {bytes};
     std::vector<Element> elements;
-    for (int64_t i = 0; i < 2 * count; ++i) {
+    for (int64_t i = 0; i < 2 * count * together; ++i) {
       elements.push_back(
           *MakeElement(DefaultPool(), {Tensor(kUInt8, dims, values.data())}, options.spec));
     }
@@ -72,11 +73,13 @@ class AllocationTest : public testing::TestWithParam<std::string> {
         before = Allocations();
         segments_before_ = pool_->counters().segments_allocated;
       }
-      (*link)->Grant({1});
-      sender->AwaitGranted(i + 1);
-      EXPECT_TRUE(sender->link->Send(std::move(elements[i])).ok());
+      (*link)->Grant({together});
+      sender->AwaitGranted((i + 1) * together);
+      for (int64_t k = 0; k < together; ++k) {
+        EXPECT_TRUE(sender->link->Send(std::move(elements[i * together + k])).ok());
+      }
       sender->link->Flush();
-      sender->AwaitLanded(i + 1);
+      sender->AwaitLanded((i + 1) * together);
     }
     const int64_t made = Allocations() - before;
     segments_after_ = pool_->counters().segments_allocated;
@@ -91,13 +94,13 @@ class AllocationTest : public testing::TestWithParam<std::string> {
 };
 
 TEST_P(AllocationTest, ASteadyStateMakesNoSegments) {
-  PerElement(100, 1 << 20);
+  PerFlush(100, 1 << 20);
   EXPECT_EQ(segments_before_, segments_after_);
 }
 
 TEST_P(AllocationTest, AllocationsDoNotGrowWithTheElement) {
-  const double small = PerElement(200, 100);
-  const double large = PerElement(200, 1 << 20);
+  const double small = PerFlush(200, 100);
+  const double large = PerFlush(200, 1 << 20);
   if (GetParam() == "local") {
     EXPECT_EQ(small, 0);
     EXPECT_EQ(large, 0);
@@ -105,6 +108,11 @@ TEST_P(AllocationTest, AllocationsDoNotGrowWithTheElement) {
     EXPECT_LE(small, 40);
     EXPECT_LE(large, 40);
   }
+}
+
+TEST_P(AllocationTest, AllocationsDoNotGrowWithTheElementsOfAFrame) {
+  const double many = PerFlush(100, 100, 300);
+  EXPECT_LE(many, GetParam() == "grpc" ? 60 : 0);
 }
 
 INSTANTIATE_TEST_SUITE_P(All, AllocationTest, testing::ValuesIn(TransportNames()));
