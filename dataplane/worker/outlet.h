@@ -42,6 +42,7 @@ class Outlet : public std::enable_shared_from_this<Outlet> {
   absl::StatusOr<std::shared_ptr<transfer::SendEvents>> Accept(
       const transfer::Hello& hello, std::shared_ptr<transfer::SendLink> link);
 
+  // To be closed: until then outlet and lane keep each other.
   std::shared_ptr<Lane> Open(const LaneOptions& options);
   // Cancels the lane and forgets it.
   void Close(Lane& lane);
