@@ -218,7 +218,9 @@ absl::Status JobReader::Save(int64_t pass, StateWriter& writer) {
   ReaderState state = StateNow(first_repetition_ + pass);
   state.save = writer.save_number();
   Write(state, writer);
-  if (KeepsStates() && state.save != 0) {
+  if (state.save == 0) {
+    read_ahead_ = true;  // somebody keeps it for later
+  } else {
     newest_save_ = std::max(newest_save_, state.save);
     saves_[state.save] = std::move(state);
     if (saves_.size() > kMostSaves) saves_.erase(saves_.begin());
@@ -269,18 +271,26 @@ void JobReader::Stop(absl::Duration bound) {
 absl::StatusOr<std::optional<control::Commit>> JobReader::CommitOf(uint64_t save) {
   std::lock_guard lock(mu_);
   if (save <= committed_save_) return std::nullopt;
+  if (!KeepsStates()) return std::nullopt;
   auto saved = saves_.find(save);
-  if (saved == saves_.end()) {
+  if (saved == saves_.end() && save > newest_save_ && !restored_.has_value() && AllEnded()) {
     // Saved while this node was not read, as one input of several in turn.
-    const bool read = restored_.has_value() || !AllEnded();
-    if (!KeepsStates() || (save > newest_save_ && !read)) return std::nullopt;
+    if (sessions_.empty()) return std::nullopt;
+    // Behind its end all it gave is in that state, unless a node above holds some back.
+    if (!read_ahead_) return CommitOf(save, StateNow(sessions_.rbegin()->first));
+  }
+  if (saved == saves_.end()) {
     return absl::FailedPreconditionError(
         absl::StrCat("state number ", save, " cannot be committed: it is none of the last ",
                      kMostSaves, " that Save() gave since this iterator was made or restored, ",
                      "or elements were read ahead of it; save again and commit that state"));
   }
+  return CommitOf(save, saved->second);
+}
+
+std::optional<control::Commit> JobReader::CommitOf(uint64_t save, const ReaderState& state) {
   control::Commit commit{.number = static_cast<int64_t>(save)};
-  for (const ReaderState::Repetition& its : saved->second.repetitions) {
+  for (const ReaderState::Repetition& its : state.repetitions) {
     commit.repetitions.push_back({its.number, ToMessage(its.taken)});
   }
   if (commit.repetitions.empty()) return std::nullopt;  // reading had not begun

@@ -55,6 +55,7 @@ class JobReader {
   // What a Commit() of `save` says; nullopt if there is nothing to say. Then
   // nothing of this node is in that state, or it or a later one is committed.
   absl::StatusOr<std::optional<control::Commit>> CommitOf(uint64_t save);
+  static std::optional<control::Commit> CommitOf(uint64_t save, const ReaderState& state);
   // The session on `repetition`, begun if there is none.
   std::shared_ptr<Session> SessionOf(int64_t repetition);
   ReaderState StateNow(int64_t repetition);
@@ -80,6 +81,7 @@ class JobReader {
   std::map<int64_t, std::shared_ptr<Session>> sessions_;  // by repetition
   std::map<uint64_t, ReaderState> saves_;                 // not committed, by number
   uint64_t newest_save_ = 0;
+  bool read_ahead_ = false;  // a node above takes more than it has given on
   uint64_t committed_save_ = 0;
 };
 

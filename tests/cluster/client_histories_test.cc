@@ -2,12 +2,14 @@
 // Readers that come and go on a shared job, over each transport: what was lost
 // and what came twice is counted by element.
 #include <atomic>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <string>
 #include <thread>
 
 #include "absl/strings/str_cat.h"
+#include "control/rpc/dispatcher_stub.h"
 #include "tests/cluster/cluster.h"
 
 namespace penstock {
@@ -128,6 +130,40 @@ TEST_P(ClientHistories, ATrainerRestoredOverAndOverKeepsOneHistory) {
       ASSERT_TRUE(it->Next().ok());  // behind the state: not its history
   }
   ExpectEachOnce();
+}
+
+TEST_P(ClientHistories, TheStateAtTheEndKeepsAllThatWasTaken) {
+  Cluster cluster(2);
+  const std::pair<std::string, std::function<Dataset(const Dataset&)>> shapes[] = {
+      {"plain", [](const Dataset& job) { return job; }},
+      {"repeated", [](const Dataset& job) { return job.Repeat(2); }},
+      {"mapped",
+       [](const Dataset& job) { return job.Repeat(1).Map([](auto x) { return x + 1; }); }},
+      {"in turn", [](const Dataset& job) { return job.Concatenate(Dataset::Range(5)); }},
+  };
+  for (const auto& [name, shape] : shapes) {
+    SCOPED_TRACE(name);
+    DistributeOptions options = cluster.Options(ShardingPolicy::kDynamic, name);
+    options.data_transfer_protocol = GetParam();
+    options.keep = Keep::kCommitted;
+    absl::StatusOr<Iterator> it = shape(Dataset::Range(100).Distribute(options)).MakeIterator();
+    ASSERT_TRUE(it.ok()) << it.status();
+    for (bool more = true; more;) {
+      absl::StatusOr<std::optional<Element>> element = it->Next();
+      ASSERT_TRUE(element.ok()) << element.status();
+      more = element->has_value();
+    }
+    absl::StatusOr<State> state = it->Save();
+    ASSERT_TRUE(state.ok()) << state.status();
+    ASSERT_TRUE(it->Commit(*state).ok());
+    ASSERT_TRUE(it->Stop().ok());
+    absl::StatusOr<control::DispatcherStatus> status =
+        (*control::DispatcherStub::Make(cluster.service()))->GetStatus({});
+    ASSERT_TRUE(status.ok()) << status.status();
+    for (const control::IterationStatus& iteration : status->jobs.back().iterations) {
+      EXPECT_TRUE(iteration.finished) << "owed: " << iteration.owed;
+    }
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Protocols, ClientHistories, testing::Values("local", "grpc"),

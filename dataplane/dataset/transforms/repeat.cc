@@ -81,8 +81,9 @@ class RepeatIterator final : public NodeIterator {
  private:
   // Begins the next pass unless one is under way; false behind the last.
   absl::StatusOr<bool> OpenPass() {
+    if (over_ || failed_) return false;
     if (input_ != nullptr) return true;
-    if (failed_ || pass_ == passes_) return false;
+    if (pass_ == passes_) return false;
     RETURN_IF_ERROR(site_.CheckCancelled());
     absl::StatusOr<std::unique_ptr<NodeIterator>> input = site_.BuildPass(0, pass_, passes_);
     failed_ = !input.ok();  // it would fail again, and again
@@ -97,6 +98,9 @@ class RepeatIterator final : public NodeIterator {
   // find its share of many repetitions empty: it waits for the feed's answers,
   // and its data may be in the next one.
   absl::Status EndPass() {
+    // The last one stays: what Distribute has taken is part of every state.
+    over_ = pass_ + 1 == passes_;
+    if (over_) return absl::OkStatus();
     input_.reset();
     ++pass_;
     if (passes_ >= 0 || yielded_ || site_.splits() != nullptr) return absl::OkStatus();
@@ -112,6 +116,7 @@ class RepeatIterator final : public NodeIterator {
   int64_t pass_ = 0;
   bool yielded_ = false;  // anything at all, in any pass
   bool failed_ = false;   // no more passes
+  bool over_ = false;     // the last pass is at its end
 };
 
 absl::StatusOr<Inferred> InferRepeat(const Attrs& attrs, absl::Span<const NodePtr> inputs) {
