@@ -2,12 +2,14 @@
 // For PENSTOCK_RPC=OFF: what does not link gRPC.
 #include "dataplane/transfer/builtin_transports.h"
 #include "dataplane/transfer/local/transport.h"
+#include "dataplane/transfer/tcp/transport.h"
 
 namespace penstock::transfer {
 
 std::vector<std::unique_ptr<Transport>> BuiltinTransports() {
   std::vector<std::unique_ptr<Transport>> transports;
   transports.push_back(MakeLocalTransport());
+  transports.push_back(MakeTcpTransport());
   return transports;
 }
 

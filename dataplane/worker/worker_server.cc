@@ -28,6 +28,7 @@ namespace {
 
 constexpr absl::Duration kStopBound = absl::Seconds(5);
 constexpr char kGrpc[] = "grpc";  // offered always: it goes through where nothing else does
+constexpr char kTcp[] = "tcp";
 
 WorkerId RandomWorkerId() {
   std::random_device random;
@@ -177,6 +178,9 @@ absl::Status Server::Listen(const std::string& protocol) {
     PENSTOCK_ASSIGN_OR_RETURN(port_, PortOf(offer.address));
     address_ = AddressFor(config_, port_);
     offer.address = address_;
+  } else if (protocol == kTcp) {
+    PENSTOCK_ASSIGN_OR_RETURN(const int port, PortOf(offer.address));
+    offer.address = AddressFor(config_, port);
   }
   offers_.push_back(std::move(offer));
   listeners_.push_back(std::move(listener));

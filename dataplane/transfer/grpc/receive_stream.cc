@@ -8,8 +8,6 @@
 
 #include "absl/time/clock.h"
 #include "control/rpc/callback_threads.h"
-#include "dataplane/element/block.h"
-#include "dataplane/element/frame.h"
 #include "dataplane/transfer/grpc/convert.h"
 #include "dataplane/transfer/grpc/slices.h"
 #include "penstock/status.h"
@@ -83,7 +81,8 @@ ReceiveStream::ReceiveStream(std::string target, DialOptions options,
       pool_(options_.pool != nullptr ? *options_.pool : DefaultPool()),
       channel_(MakeChannel(target_, options_.max_element_bytes)),
       stub_(channel_),
-      events_(std::move(events)) {
+      events_(std::move(events)),
+      landing_(options_.spec, options_.max_element_bytes) {
   LetMallocKeepWhatItFrees();
 }
 
@@ -147,8 +146,8 @@ void ReceiveStream::OnReadDone(bool ok) {
 absl::Status ReceiveStream::Handle() {
   absl::StatusOr<MessageType> type = TypeOf(read_);
   if (!type.ok()) return absl::DataLossError(type.status().message());
-  if (open_ && *type == MessageType::kElement) return LandElement();
-  if (open_ && *type == MessageType::kFrame) return LandFrame();
+  if (open_ && *type == MessageType::kElement) return Land(/*frame=*/false);
+  if (open_ && *type == MessageType::kFrame) return Land(/*frame=*/true);
   return HandleOther();
 }
 
@@ -172,47 +171,15 @@ absl::Status ReceiveStream::HandleOther() {
   return absl::DataLossError("the worker sent a message that does not belong here");
 }
 
-absl::Status ReceiveStream::LandElement() {
-  PENSTOCK_ASSIGN_OR_RETURN(Landed landed, Gather(read_, options_.max_element_bytes, pool_));
-  absl::Span<std::byte> block = landed.loan.bytes().first(landed.bytes);
-  absl::StatusOr<size_t> block_bytes = CheckBlock(block, options_.spec);
-  if (!block_bytes.ok()) return absl::DataLossError(block_bytes.status().message());
-  if (*block_bytes != landed.bytes) {
-    return absl::DataLossError(
-        absl::StrCat("a block of ", *block_bytes, " bytes in a message of ", landed.bytes));
-  }
-  Element element(std::move(landed.loan), block.data(), options_.spec);
-  PENSTOCK_RETURN_IF_ERROR(Check(element));
-  events_->OnElements(absl::MakeSpan(&element, 1));
-  ReportLanded(1);
-  return absl::OkStatus();
-}
-
-absl::Status ReceiveStream::LandFrame() {
-  PENSTOCK_ASSIGN_OR_RETURN(Landed landed, Gather(read_, kFrameBytes, pool_));
-  PENSTOCK_ASSIGN_OR_RETURN(FrameReader frame,
-                            FrameReader::Open(std::move(landed.loan), landed.bytes, options_.spec));
-  absl::Status status;
-  while (status.ok()) {
-    absl::StatusOr<std::optional<Element>> element = frame.Next();
-    if (element.ok() && !element->has_value()) break;
-    status = element.ok() ? Check(**element) : element.status();
-    if (status.ok()) landing_.push_back(std::move(**element));
-  }
-  const auto count = static_cast<int64_t>(landing_.size());
-  if (count > 0) events_->OnElements(absl::MakeSpan(landing_));
-  landing_.clear();
+absl::Status ReceiveStream::Land(bool frame) {
+  PENSTOCK_ASSIGN_OR_RETURN(Landed landed,
+                            Gather(read_, frame ? kFrameBytes : options_.max_element_bytes, pool_));
+  int64_t count = 0;
+  absl::Status status =
+      frame ? landing_.Frame(std::move(landed.loan), landed.bytes, *events_, count)
+            : landing_.Element(std::move(landed.loan), landed.bytes, *events_, count);
   ReportLanded(count);
-  return status.ok() ? status : absl::DataLossError(status.message());
-}
-
-absl::Status ReceiveStream::Check(const Element& element) const {
-  if (element.block().size() > static_cast<uint64_t>(options_.max_element_bytes)) {
-    return absl::DataLossError(
-        absl::StrCat("an element of ", element.block().size(),
-                     " bytes is above max_element_bytes = ", options_.max_element_bytes));
-  }
-  return absl::OkStatus();
+  return status;
 }
 
 void ReceiveStream::Open() {

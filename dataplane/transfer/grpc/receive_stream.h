@@ -11,10 +11,10 @@
 #include <mutex>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "dataplane/transfer/gate.h"
-#include "dataplane/transfer/grpc/message.h"
+#include "dataplane/transfer/landing.h"
+#include "dataplane/transfer/message.h"
 #include "dataplane/transfer/transport.h"
 
 namespace penstock::transfer {
@@ -44,9 +44,7 @@ class ReceiveStream : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::Byt
   // Inside the gate:
   absl::Status Handle();
   absl::Status HandleOther();
-  absl::Status LandElement();
-  absl::Status LandFrame();
-  absl::Status Check(const Element& element) const;
+  absl::Status Land(bool frame);
   void Open();
 
   void ReportLanded(int64_t count);  // with credits that wait, if any
@@ -64,9 +62,9 @@ class ReceiveStream : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::Byt
   std::shared_ptr<ReceiveEvents> events_;  // of the reading side; until OnDone
   Gate gate_;                              // around whatever touches the pool or is an event
   grpc::ByteBuffer read_;
-  std::vector<Element> landing_;  // those of a frame; empty between two events
-  bool open_ = false;             // of the reading side
-  absl::Status broken_;           // of the reading side: why it stopped reading
+  Landing landing_;
+  bool open_ = false;    // of the reading side
+  absl::Status broken_;  // of the reading side: why it stopped reading
 
   std::mutex mu_;
   // All below guarded by mu_.

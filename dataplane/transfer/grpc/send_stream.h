@@ -15,7 +15,7 @@
 #include <string>
 
 #include "dataplane/transfer/fifo.h"
-#include "dataplane/transfer/grpc/message.h"
+#include "dataplane/transfer/message.h"
 #include "dataplane/transfer/outgoing.h"
 #include "dataplane/transfer/transport.h"
 

@@ -11,7 +11,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "dataplane/memory/pool.h"
-#include "dataplane/transfer/grpc/message.h"
+#include "dataplane/transfer/message.h"
 
 namespace penstock::transfer {
 

@@ -5,7 +5,7 @@
 #include <deque>
 #include <random>
 
-#include "dataplane/transfer/grpc/message.h"
+#include "dataplane/transfer/message.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bytes from a gRPC link: whatever decodes encodes to what decodes to the same.
+// Bytes from a link over a network: whatever decodes encodes to what decodes to the same.
 #include <cstdint>
 #include <string>
 #include <string_view>
 #include <variant>
 
-#include "dataplane/transfer/grpc/message.h"
+#include "dataplane/transfer/message.h"
 #include "penstock/check.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "dataplane/transfer/grpc/message.h"
+#include "dataplane/transfer/message.h"
 
 #include "gtest/gtest.h"
 
@@ -23,7 +23,8 @@ std::vector<std::string> OneOfEach() {
           Encode(Goodbye()),
           Encode(Welcome()),
           Encode(Recalled{9}),
-          Encode(ErrorMessage{identity, absl::DataLossError("file at 7")})};
+          Encode(ErrorMessage{identity, absl::DataLossError("file at 7")}),
+          Encode(Closed{absl::AbortedError("moved")})};
 }
 
 TEST(MessageTest, WhatIsEncodedIsDecoded) {
@@ -46,6 +47,8 @@ TEST(MessageTest, WhatIsEncodedIsDecoded) {
   EXPECT_EQ(error.error, absl::DataLossError("file at 7"));
   EXPECT_EQ(error.identity.index, 5);
   EXPECT_EQ(error.identity.consumer, 7);
+  EXPECT_EQ(std::get<Closed>(*Decode(bytes[6])).reason, absl::AbortedError("moved"));
+  EXPECT_TRUE(std::get<Closed>(*Decode(Encode(Closed{}))).reason.ok());
 }
 
 TEST(MessageTest, EveryCutAndEveryExtraByteIsRefused) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "dataplane/transfer/grpc/message.h"
+#include "dataplane/transfer/message.h"
 
 #include <bit>
 #include <cstring>
@@ -16,7 +16,10 @@ static_assert(std::endian::native == std::endian::little, "numbers go out as the
 
 class Writer {
  public:
-  explicit Writer(MessageType type) : bytes_(EncodeHeader(type)) {}
+  // Writes behind `before`.
+  explicit Writer(MessageType type, std::string before = {}) : bytes_(std::move(before)) {
+    bytes_ += EncodeHeader(type);
+  }
 
   template <class T>
   void Number(T value) {
@@ -25,6 +28,10 @@ class Writer {
   void Bytes(std::string_view bytes) {
     Number<uint64_t>(bytes.size());
     bytes_.append(bytes);
+  }
+  void Status(const absl::Status& status) {
+    Number<int32_t>(static_cast<int32_t>(status.code()));
+    Bytes(std::string(status.message()));
   }
   std::string Done() && { return std::move(bytes_); }
 
@@ -115,6 +122,16 @@ Update ReadUpdate(Reader& reader) {
   return update;
 }
 
+absl::Status ReadStatus(Reader& reader) {
+  int code = reader.Number<int32_t>();
+  std::string_view text = reader.Bytes();
+  // A code of a later release is an error all the same.
+  if (code < 0 || code > static_cast<int>(absl::StatusCode::kUnauthenticated)) {
+    code = static_cast<int>(absl::StatusCode::kUnknown);
+  }
+  return absl::Status(static_cast<absl::StatusCode>(code), std::string(text));
+}
+
 ErrorMessage ReadError(Reader& reader) {
   ErrorMessage message;
   message.identity.job = JobId(reader.Number<uint64_t>());
@@ -124,13 +141,8 @@ ErrorMessage ReadError(Reader& reader) {
   message.identity.index = reader.Number<int64_t>();
   message.identity.round = reader.Number<int64_t>();
   message.identity.consumer = reader.Number<int32_t>();
-  int code = reader.Number<int32_t>();
-  std::string_view text = reader.Bytes();
-  // A code of a later release is an error all the same.
-  if (code <= 0 || code > static_cast<int>(absl::StatusCode::kUnauthenticated)) {
-    code = static_cast<int>(absl::StatusCode::kUnknown);
-  }
-  message.error = absl::Status(static_cast<absl::StatusCode>(code), std::string(text));
+  message.error = ReadStatus(reader);
+  if (message.error.ok()) message.error = absl::UnknownError("an error without a code");
   return message;
 }
 
@@ -141,7 +153,7 @@ absl::StatusOr<Message> ReadBody(MessageType type, Reader& reader) {
       if (uint32_t version = reader.Number<uint32_t>(); reader.ok() && version != kLinkVersion) {
         return absl::FailedPreconditionError(
             absl::StrCat("this worker speaks version ", kLinkVersion,
-                         " of the grpc transfer protocol, the client version ", version));
+                         " of the transfer protocol, the client version ", version));
       }
       return ReadHello(reader);
     case MessageType::kUpdate:
@@ -154,6 +166,8 @@ absl::StatusOr<Message> ReadBody(MessageType type, Reader& reader) {
       return Recalled{reader.Count()};
     case MessageType::kError:
       return ReadError(reader);
+    case MessageType::kClosed:
+      return Closed{ReadStatus(reader)};
     case MessageType::kElement:
     case MessageType::kFrame:
       break;
@@ -190,12 +204,18 @@ std::string Encode(const Hello& hello) {
 }
 
 std::string Encode(const Update& update) {
-  Writer writer(MessageType::kUpdate);
+  std::string bytes;
+  Append(update, bytes);
+  return bytes;
+}
+
+void Append(const Update& update, std::string& bytes) {
+  Writer writer(MessageType::kUpdate, std::move(bytes));
   writer.Number(update.landed);
   writer.Number(update.granted);
   writer.Number<uint8_t>(update.recall);
   writer.Number(update.granted_after_recall);
-  return std::move(writer).Done();
+  bytes = std::move(writer).Done();
 }
 
 std::string Encode(const Goodbye&) {
@@ -221,8 +241,13 @@ std::string Encode(const ErrorMessage& error) {
   writer.Number(error.identity.index);
   writer.Number(error.identity.round);
   writer.Number(error.identity.consumer);
-  writer.Number<int32_t>(static_cast<int32_t>(error.error.code()));
-  writer.Bytes(std::string(error.error.message()));
+  writer.Status(error.error);
+  return std::move(writer).Done();
+}
+
+std::string Encode(const Closed& closed) {
+  Writer writer(MessageType::kClosed);
+  writer.Status(closed.reason);
   return std::move(writer).Done();
 }
 
@@ -244,6 +269,7 @@ absl::StatusOr<MessageType> TypeOf(std::string_view header) {
     case MessageType::kFrame:
     case MessageType::kError:
     case MessageType::kRecalled:
+    case MessageType::kClosed:
       return type;
   }
   return absl::InvalidArgumentError(

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// The messages on a gRPC link. Each gRPC message is one of these: eight bytes of
-// header, the first of which is the type and the others zero, then what the type
-// says; numbers are little endian. Elements and frames are not parsed here: a
-// block (docs/element.md) follows the header.
+// The messages on a link over a network: eight bytes of header, the first of which
+// is the type and the others zero, then what the type says; numbers are little
+// endian. Elements and frames are not parsed here: a block (docs/element.md)
+// follows the header. How messages follow each other is the protocol's affair:
+// one gRPC message each (grpc/), or a length before each (tcp/wire.h).
 //
 //   client to worker   hello, then updates; goodbye if it closes on purpose
 //   worker to client   welcome, then elements, frames, errors, recalled
 //
-// A worker closes, or refuses a hello, by the gRPC status of the call.
+// A worker closes, or refuses a hello, by the gRPC status of the call, or by
+// `closed`, the last message.
 #pragma once
 
 #include <cstddef>
@@ -39,6 +41,7 @@ enum class MessageType : uint8_t {
   kFrame = 18,
   kError = 19,
   kRecalled = 20,
+  kClosed = 21,
 };
 
 // What happened at the client since its last message, in this order.
@@ -57,8 +60,11 @@ struct ErrorMessage {
   Identity identity;
   absl::Status error;
 };
+struct Closed {
+  absl::Status reason;  // may be OK
+};
 
-using Message = std::variant<Hello, Update, Goodbye, Welcome, Recalled, ErrorMessage>;
+using Message = std::variant<Hello, Update, Goodbye, Welcome, Recalled, ErrorMessage, Closed>;
 
 std::string Encode(const Hello& hello);
 std::string Encode(const Update& update);
@@ -66,6 +72,10 @@ std::string Encode(const Goodbye& goodbye);
 std::string Encode(const Welcome& welcome);
 std::string Encode(const Recalled& recalled);
 std::string Encode(const ErrorMessage& error);
+std::string Encode(const Closed& closed);
+
+// Adds it to `bytes`, whose memory may so be used again.
+void Append(const Update& update, std::string& bytes);
 
 // The header of an element or a frame.
 std::string EncodeHeader(MessageType type);

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dataplane/transfer/landing.h"
+
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "dataplane/element/block.h"
+#include "dataplane/element/frame.h"
+#include "penstock/status.h"
+
+namespace penstock::transfer {
+
+absl::Status Landing::Element(Loan loan, size_t bytes, ReceiveEvents& events, int64_t& landed) {
+  landed = 0;
+  absl::Span<std::byte> block = loan.bytes().first(bytes);
+  absl::StatusOr<size_t> block_bytes = CheckBlock(block, spec_);
+  if (!block_bytes.ok()) return absl::DataLossError(block_bytes.status().message());
+  if (*block_bytes != bytes) {
+    return absl::DataLossError(
+        absl::StrCat("a block of ", *block_bytes, " bytes in a message of ", bytes));
+  }
+  PENSTOCK_RETURN_IF_ERROR(Check(bytes));
+  penstock::Element element(std::move(loan), block.data(), spec_);
+  events.OnElements(absl::MakeSpan(&element, 1));
+  landed = 1;
+  return absl::OkStatus();
+}
+
+absl::Status Landing::Frame(Loan loan, size_t bytes, ReceiveEvents& events, int64_t& landed) {
+  landed = 0;
+  PENSTOCK_ASSIGN_OR_RETURN(FrameReader frame, FrameReader::Open(std::move(loan), bytes, spec_));
+  absl::Status status;
+  while (status.ok()) {
+    absl::StatusOr<std::optional<penstock::Element>> element = frame.Next();
+    if (element.ok() && !element->has_value()) break;
+    status = element.ok() ? Check((*element)->block().size()) : element.status();
+    if (status.ok()) landing_.push_back(std::move(**element));
+  }
+  landed = static_cast<int64_t>(landing_.size());
+  if (landed > 0) events.OnElements(absl::MakeSpan(landing_));
+  landing_.clear();
+  return status.ok() ? status : absl::DataLossError(status.message());
+}
+
+absl::Status Landing::Check(size_t block_bytes) const {
+  if (block_bytes <= static_cast<uint64_t>(max_element_bytes_)) return absl::OkStatus();
+  return absl::DataLossError(absl::StrCat(
+      "an element of ", block_bytes, " bytes is above max_element_bytes = ", max_element_bytes_));
+}
+
+}  // namespace penstock::transfer

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dataplane/transfer/tcp/incoming.h"
+
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "absl/strings/str_cat.h"
+#include "dataplane/transfer/tcp/socket.h"
+#include "penstock/check.h"
+#include "penstock/status.h"
+
+namespace penstock::transfer::tcp {
+
+absl::StatusOr<Incoming::Got> Incoming::Read(int fd) {
+  while (true) {
+    if (!in_body_ && head_at_ == kHeadBytes) {
+      PENSTOCK_RETURN_IF_ERROR(ParseHead());
+      return Got::kHead;
+    }
+    if (in_body_ && body_at_ == body_bytes_) {
+      PENSTOCK_CHECK(body_.size() == body_bytes_);
+      in_body_ = false;
+      return Got::kMessage;
+    }
+    if (std::exchange(drained_, false) && !end_expected_) return Got::kNothing;
+    PENSTOCK_ASSIGN_OR_RETURN(Got got, Receive(fd));
+    if (got != Got::kMessage) return got;
+  }
+}
+
+absl::Status Incoming::ParseHead() {
+  uint64_t bytes;
+  std::memcpy(&bytes, head_.data(), sizeof bytes);
+  PENSTOCK_ASSIGN_OR_RETURN(
+      type_, TypeOf(std::string_view(head_.data() + kLengthBytes, kMessageHeaderBytes)));
+  if (bytes < kMessageHeaderBytes) {
+    return absl::InvalidArgumentError(absl::StrCat("a message of ", bytes, " bytes has no header"));
+  }
+  body_bytes_ = bytes - kMessageHeaderBytes;
+  body_ = {};
+  body_at_ = 0;
+  in_body_ = true;
+  head_at_ = 0;
+  return absl::OkStatus();
+}
+
+void Incoming::Into(absl::Span<std::byte> body) {
+  PENSTOCK_CHECK(in_body_ && body_at_ == 0 && body.size() == body_bytes_);
+  body_ = body;
+}
+
+void Incoming::IntoText() {
+  text_.resize(kMessageHeaderBytes + body_bytes_);
+  std::memset(text_.data(), 0, kMessageHeaderBytes);
+  text_[0] = static_cast<char>(type_);
+  Into({reinterpret_cast<std::byte*>(text_.data()) + kMessageHeaderBytes, body_bytes_});
+}
+
+// The rest of a body and the next head in one call, so that no byte of a body is
+// ever read to where it does not belong.
+absl::StatusOr<Incoming::Got> Incoming::Receive(int fd) {
+  iovec parts[2];
+  size_t count = 0;
+  const size_t of_body = in_body_ ? body_.size() - body_at_ : 0;
+  if (of_body > 0) parts[count++] = {body_.data() + body_at_, of_body};
+  parts[count++] = {head_.data() + head_at_, kHeadBytes - head_at_};
+  msghdr message{};
+  message.msg_iov = parts;
+  message.msg_iovlen = count;
+  ssize_t got;
+  do {
+    got = ::recvmsg(fd, &message, MSG_DONTWAIT);
+  } while (got < 0 && errno == EINTR);
+  if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return Got::kNothing;
+  if (got < 0) return BrokenBy("the connection broke", errno);
+  if (got == 0) return Got::kEnd;
+  const size_t bytes = static_cast<size_t>(got);
+  total_ += bytes;
+  drained_ = bytes < of_body + kHeadBytes - head_at_;
+  body_at_ += std::min(bytes, of_body);
+  head_at_ += bytes - std::min(bytes, of_body);
+  return Got::kMessage;
+}
+
+Incoming::Got Discard(int fd) {
+  constexpr int kReads = 16;
+  constexpr size_t kBytes = 1 << 20;
+  for (int i = 0; i < kReads; ++i) {
+    // Nothing is copied: tcp(7), MSG_TRUNC.
+    const ssize_t got = ::recv(fd, nullptr, kBytes, MSG_TRUNC | MSG_DONTWAIT);
+    if (got > 0 || (got < 0 && errno == EINTR)) continue;
+    if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return Incoming::Got::kNothing;
+    return Incoming::Got::kEnd;
+  }
+  return Incoming::Got::kMessage;
+}
+
+}  // namespace penstock::transfer::tcp

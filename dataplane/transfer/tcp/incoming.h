@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// Messages that come over a connection. A body is read to where it is to stay:
+// the head comes first, then whoever reads says where.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "dataplane/transfer/tcp/wire.h"
+
+namespace penstock::transfer::tcp {
+
+// Not thread-safe. Takes no memory but for what IntoText() was called.
+class Incoming {
+ public:
+  enum class Got {
+    kHead,     // type() and body_bytes() are known; Into() or IntoText() must follow
+    kMessage,  // the body is where it was to go
+    kNothing,  // no more has come
+    kEnd,      // the other side sends nothing more
+  };
+  // Reads on, one step. InvalidArgument: what came is no message; Unavailable: the
+  // connection broke.
+  absl::StatusOr<Got> Read(int fd);
+
+  MessageType type() const { return type_; }
+  uint64_t body_bytes() const { return body_bytes_; }
+  // The body goes there. REQUIRES: as many bytes.
+  void Into(absl::Span<std::byte> body);
+  // The body goes into text(), behind the message's header: as Decode() takes it.
+  void IntoText();
+  std::string_view text() const { return text_; }
+
+  // Bytes read so far.
+  uint64_t total() const { return total_; }
+  // epoll has told that the connection is at its end: a read that brings less than
+  // was asked for is not the last any more.
+  void ExpectEnd() { end_expected_ = true; }
+
+ private:
+  absl::Status ParseHead();
+  absl::StatusOr<Got> Receive(int fd);
+
+  Head head_{};
+  size_t head_at_ = 0;  // bytes of the (next) head that are here
+  bool in_body_ = false;
+  MessageType type_ = MessageType::kHello;
+  uint64_t body_bytes_ = 0;
+  absl::Span<std::byte> body_;
+  size_t body_at_ = 0;
+  std::string text_;
+  uint64_t total_ = 0;
+  bool drained_ = false;  // the last read brought less than was asked for
+  bool end_expected_ = false;
+};
+
+// Reads and drops what has come, up to a bound. kNothing: no more; kMessage: there
+// may be more; kEnd: the end, or the connection broke.
+Incoming::Got Discard(int fd);
+
+}  // namespace penstock::transfer::tcp

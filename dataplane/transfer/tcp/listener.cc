@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dataplane/transfer/tcp/listener.h"
+
+#include <algorithm>
+#include <condition_variable>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "dataplane/transfer/tcp/loop.h"
+#include "dataplane/transfer/tcp/send_socket.h"
+#include "dataplane/transfer/tcp/socket.h"
+#include "penstock/status.h"
+
+namespace penstock::transfer::tcp {
+namespace {
+
+// How long clients may take to read what was sent before a listener stopped.
+constexpr std::chrono::seconds kStopTimeout(1);
+// Until the next try when there was no descriptor for a connection.
+constexpr std::chrono::milliseconds kAcceptPause(100);
+// Connections accepted before those that are there have their turn: a hello that
+// has come is then read before its sender counts as one stranger too many.
+constexpr int kAcceptsPerTurn = 16;
+
+// Accepts connections, and knows the links that are not over.
+class Door : public Loop::Member,
+             public SendSocket::Owner,
+             public std::enable_shared_from_this<Door> {
+ public:
+  Door(std::shared_ptr<Loop> loop, Socket socket, Listener::Accept accept)
+      : loop_(std::move(loop)), socket_(std::move(socket)), accept_(std::move(accept)) {}
+
+  absl::Status Open() { return loop_->Add(socket_, shared_from_this()); }
+
+  // Closes all links, breaks those whose clients do not read, and returns when none is left.
+  void Close() {
+    const absl::Status reason = absl::UnavailableError("the worker has stopped");
+    for (const std::shared_ptr<SendSocket>& link : Stop()) link->Close(reason);
+    std::unique_lock lock(mu_);
+    if (none_.wait_for(lock, kStopTimeout, [&] { return links_.empty(); })) return;
+    for (const std::shared_ptr<SendSocket>& link : links_) link->Break(reason);
+    none_.wait(lock, [&] { return links_.empty(); });
+  }
+
+ private:
+  // From here on no link begins; those that there are.
+  std::vector<std::shared_ptr<SendSocket>> Stop() {
+    std::lock_guard lock(mu_);
+    stopped_ = true;
+    return links_;
+  }
+
+  void OnReady(uint32_t) override {
+    for (int i = 0; i < kAcceptsPerTurn; ++i) {
+      absl::StatusOr<Socket> connection = AcceptAt(socket_);
+      if (!connection.ok()) {
+        return loop_->SetDeadline(shared_from_this(), Loop::Clock::now() + kAcceptPause);
+      }
+      if (!*connection) return;
+      Begin(*std::move(connection));
+    }
+    loop_->Call(shared_from_this());
+  }
+  void OnDeadline() override { OnReady(0); }
+
+  void Begin(Socket connection) {
+    if (strangers_.size() == kMaxStrangers) {
+      strangers_.front()->Break(absl::ResourceExhaustedError("too many strangers"));
+      strangers_.erase(strangers_.begin());
+    }
+    auto link = std::make_shared<SendSocket>(loop_, std::move(connection), *this);
+    std::lock_guard lock(mu_);
+    if (stopped_ || !link->Start().ok()) return;  // which closes it
+    links_.push_back(link);
+    strangers_.push_back(std::move(link));
+  }
+
+  absl::StatusOr<std::shared_ptr<SendEvents>> Accept(const Hello& hello,
+                                                     std::shared_ptr<SendLink> link) override {
+    return accept_(hello, std::move(link));
+  }
+  void OnGreeted(SendSocket& socket) override { Erase(strangers_, socket); }
+  void OnOver(SendSocket& socket) override {
+    Erase(strangers_, socket);
+    {
+      std::lock_guard lock(mu_);
+      Erase(links_, socket);
+    }
+    none_.notify_all();
+  }
+
+  static void Erase(std::vector<std::shared_ptr<SendSocket>>& from, const SendSocket& socket) {
+    const auto its = std::find_if(from.begin(), from.end(),
+                                  [&](const auto& one) { return one.get() == &socket; });
+    if (its != from.end()) from.erase(its);
+  }
+
+  const std::shared_ptr<Loop> loop_;
+  const Socket socket_;
+  const Listener::Accept accept_;
+  std::vector<std::shared_ptr<SendSocket>> strangers_;  // of the loop's thread; oldest first
+
+  std::mutex mu_;
+  std::condition_variable none_;
+  // All below guarded by mu_.
+  bool stopped_ = false;
+  std::vector<std::shared_ptr<SendSocket>> links_;
+};
+
+class TcpListener : public Listener {
+ public:
+  TcpListener(std::shared_ptr<Loop> loop, std::shared_ptr<Door> door, std::string address)
+      : loop_(std::move(loop)), door_(std::move(door)), address_(std::move(address)) {}
+  ~TcpListener() override {
+    door_->Close();
+    loop_->Stop();
+  }
+  std::string address() const override { return address_; }
+  std::string compatibility() const override { return absl::StrCat("v", kLinkVersion); }
+
+ private:
+  const std::shared_ptr<Loop> loop_;
+  const std::shared_ptr<Door> door_;
+  const std::string address_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Listener>> StartListener(const ListenOptions& options,
+                                                        Listener::Accept accept) {
+  HostAndPort where{.host = options.host, .port = options.port};
+  if (where.host.size() > 2 && where.host.front() == '[' && where.host.back() == ']') {
+    where.host = where.host.substr(1, where.host.size() - 2);
+  }
+  PENSTOCK_ASSIGN_OR_RETURN(Bound bound, ListenAt(where));
+  PENSTOCK_ASSIGN_OR_RETURN(std::shared_ptr<Loop> loop, Loop::Start());
+  const bool colons = where.host.find(':') != std::string::npos;
+  const std::string address =
+      absl::StrCat(colons ? "[" : "", where.host, colons ? "]" : "", ":", bound.port);
+  auto door = std::make_shared<Door>(loop, std::move(bound.socket), std::move(accept));
+  PENSTOCK_RETURN_IF_ERROR(door->Open());
+  return std::make_unique<TcpListener>(std::move(loop), std::move(door), address);
+}
+
+}  // namespace penstock::transfer::tcp

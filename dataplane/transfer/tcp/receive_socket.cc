@@ -1,0 +1,318 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dataplane/transfer/tcp/receive_socket.h"
+
+#include <sys/epoll.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "dataplane/transfer/message.h"
+#include "dataplane/transfer/tcp/wire.h"
+#include "penstock/status.h"
+
+namespace penstock::transfer::tcp {
+namespace {
+
+// How long a worker may take to end a connection that the client has closed.
+constexpr std::chrono::seconds kGoodbyeTimeout(5);
+// What one link may land before others have their turn; also when the worker is
+// told what has landed, if no credits tell it before.
+constexpr uint64_t kBytesPerTurn = 4 << 20;
+
+Loop::Clock::time_point After(absl::Duration timeout) {
+  return Loop::Clock::now() + absl::ToChronoMilliseconds(std::min(timeout, absl::Hours(24 * 365)));
+}
+
+}  // namespace
+
+ReceiveSocket::ReceiveSocket(std::shared_ptr<Loop> loop, std::string target, DialOptions options,
+                             std::shared_ptr<ReceiveEvents> events)
+    : loop_(std::move(loop)),
+      target_(std::move(target)),
+      options_(std::move(options)),
+      pool_(options_.pool != nullptr ? *options_.pool : DefaultPool()),
+      events_(std::move(events)),
+      landing_(options_.spec, options_.max_element_bytes),
+      out_(WithLength(Encode(options_.hello))) {}
+
+void ReceiveSocket::Start() {
+  loop_->SetDeadline(shared_from_this(), After(options_.timeout));
+}
+
+void ReceiveSocket::Connect(absl::StatusOr<std::vector<Endpoint>> endpoints) {
+  {
+    std::lock_guard lock(mu_);
+    endpoints_ = std::move(endpoints);
+  }
+  loop_->Call(shared_from_this());
+}
+
+// --- The client's calls ----------------------------------------------------------
+
+void ReceiveSocket::Grant(Credits credits) {
+  if (credits.count <= 0) return;
+  std::lock_guard lock(mu_);
+  (waiting_.recall ? waiting_.granted_after_recall : waiting_.granted) += credits.count;
+  Write();
+}
+
+void ReceiveSocket::Recall() {
+  std::lock_guard lock(mu_);
+  // A second one in one message: what was granted since comes back too.
+  waiting_.granted += std::exchange(waiting_.granted_after_recall, 0);
+  waiting_.recall = true;
+  Write();
+}
+
+void ReceiveSocket::Close() {
+  gate_.Close();
+  {
+    std::lock_guard lock(mu_);
+    closed_ = true;
+    Write();
+  }
+  loop_->SetDeadline(shared_from_this(), Loop::Clock::now() + kGoodbyeTimeout);
+  loop_->Call(shared_from_this());
+}
+
+// --- Connecting ------------------------------------------------------------------
+
+void ReceiveSocket::OnReady(uint32_t events) {
+  if (over_) return;
+  if (gate_.Enter()) {
+    if (std::optional<absl::Status> reason = Advance(events)) TellEnd(*reason);
+    gate_.Leave();
+  }
+  if (!over_ && closed()) SeeOff(events);
+}
+
+void ReceiveSocket::OnDeadline() {
+  if (over_) return;
+  if (gate_.Enter()) {
+    if (!open_) {
+      TellEnd(absl::DeadlineExceededError(
+          absl::StrCat("it did not answer within ", absl::FormatDuration(options_.timeout))));
+    }
+    gate_.Leave();
+  } else {
+    End();
+  }
+}
+
+std::optional<absl::Status> ReceiveSocket::Advance(uint32_t events) {
+  if (!connected_) {
+    if (std::optional<absl::Status> reason = ConnectOn(events)) return reason;
+    if (!connected_) return std::nullopt;
+  }
+  if ((events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0) incoming_.ExpectEnd();
+  if ((events & EPOLLOUT) != 0) {
+    std::lock_guard lock(mu_);
+    writable_ = true;
+    Write();
+  }
+  return ReadOn();
+}
+
+std::optional<absl::Status> ReceiveSocket::ConnectOn(uint32_t events) {
+  std::unique_lock lock(mu_);
+  if (!endpoints_.has_value()) return std::nullopt;
+  if (!endpoints_->ok()) return endpoints_->status();
+  if (connecting_) {
+    if (events == 0) return std::nullopt;
+    last_failure_ = Connected(socket_);
+    if (last_failure_.ok()) {
+      connected_ = true;
+      writable_ = true;
+      Write();
+      return std::nullopt;
+    }
+    loop_->Remove(socket_, *this);
+    connecting_ = false;
+  }
+  const std::vector<Endpoint>& endpoints = **endpoints_;
+  while (tried_ < endpoints.size()) {
+    absl::StatusOr<Socket> socket = BeginConnecting(endpoints[tried_++]);
+    if (socket.ok()) {
+      socket_ = *std::move(socket);
+      last_failure_ = loop_->Add(socket_, shared_from_this());
+      connecting_ = last_failure_.ok();
+      if (connecting_) return std::nullopt;
+    } else {
+      last_failure_ = socket.status();
+    }
+  }
+  return last_failure_;
+}
+
+// --- Reading ---------------------------------------------------------------------
+
+std::optional<absl::Status> ReceiveSocket::ReadOn() {
+  const uint64_t stop_at = incoming_.total() + kBytesPerTurn;
+  while (true) {
+    if (incoming_.total() >= stop_at) {
+      loop_->Call(shared_from_this());
+      break;
+    }
+    absl::StatusOr<Incoming::Got> got = incoming_.Read(socket_.fd());
+    if (!got.ok()) {
+      return absl::IsUnavailable(got.status()) ? got.status()
+                                               : absl::DataLossError(got.status().message());
+    }
+    if (*got == Incoming::Got::kNothing) break;
+    if (*got == Incoming::Got::kEnd) return absl::UnavailableError("the connection broke");
+    if (*got == Incoming::Got::kHead) {
+      if (absl::Status room = MakeRoom(); !room.ok()) return room;
+    } else if (loan_) {
+      if (absl::Status landed = Land(); !landed.ok()) return landed;
+    } else if (std::optional<absl::Status> reason = HandleText()) {
+      return reason;
+    }
+    if (closed()) return std::nullopt;  // inside an event
+  }
+  std::lock_guard lock(mu_);
+  Write();  // what has landed
+  return std::nullopt;
+}
+
+absl::Status ReceiveSocket::MakeRoom() {
+  const bool frame = incoming_.type() == MessageType::kFrame;
+  const uint64_t bytes = incoming_.body_bytes();
+  if (!open_ || (!frame && incoming_.type() != MessageType::kElement)) {
+    if (bytes > kMaxControlBytes) {
+      return absl::DataLossError(absl::StrCat("a message of ", bytes, " bytes"));
+    }
+    incoming_.IntoText();
+    return absl::OkStatus();
+  }
+  if (!frame && bytes > static_cast<uint64_t>(options_.max_element_bytes)) {
+    return absl::DataLossError(
+        absl::StrCat("an element of ", bytes,
+                     " bytes is above max_element_bytes = ", options_.max_element_bytes));
+  }
+  if (frame && bytes > kFrameBytes) {
+    return absl::DataLossError(
+        absl::StrCat("a frame of ", bytes, " bytes; they have ", kFrameBytes, " at most"));
+  }
+  PENSTOCK_ASSIGN_OR_RETURN(loan_, pool_.Lend(bytes));
+  incoming_.Into(loan_.bytes().first(bytes));
+  return absl::OkStatus();
+}
+
+absl::Status ReceiveSocket::Land() {
+  Loan loan = std::exchange(loan_, Loan());
+  const size_t bytes = incoming_.body_bytes();
+  int64_t count = 0;
+  absl::Status status = incoming_.type() == MessageType::kFrame
+                            ? landing_.Frame(std::move(loan), bytes, *events_, count)
+                            : landing_.Element(std::move(loan), bytes, *events_, count);
+  std::lock_guard lock(mu_);
+  waiting_.landed += count;
+  return status;
+}
+
+std::optional<absl::Status> ReceiveSocket::HandleText() {
+  absl::StatusOr<Message> message = Decode(incoming_.text());
+  if (!message.ok()) return absl::DataLossError(message.status().message());
+  if (const auto* closed = std::get_if<Closed>(&*message)) return closed->reason;
+  if (!open_ && std::holds_alternative<Welcome>(*message)) {
+    Open();
+    return std::nullopt;
+  }
+  if (const auto* recalled = std::get_if<Recalled>(&*message); open_ && recalled != nullptr) {
+    events_->OnRecalled({recalled->count});
+    return std::nullopt;
+  }
+  if (const auto* error = std::get_if<ErrorMessage>(&*message); open_ && error != nullptr) {
+    events_->OnError(error->identity, error->error);
+    std::lock_guard lock(mu_);
+    ++waiting_.landed;
+    return std::nullopt;
+  }
+  return absl::DataLossError("the worker sent a message that does not belong here");
+}
+
+void ReceiveSocket::Open() {
+  open_ = true;
+  loop_->SetDeadline(shared_from_this(), Loop::Clock::time_point::max());
+  events_->OnOpen();
+}
+
+// --- Ending ----------------------------------------------------------------------
+
+void ReceiveSocket::TellEnd(const absl::Status& reason) {
+  const std::shared_ptr<ReceiveEvents> events = events_;
+  End();
+  events->OnClosed(Annotate(reason, "worker at ", target_));
+}
+
+void ReceiveSocket::SeeOff(uint32_t events) {
+  loan_ = Loan();
+  Incoming::Got got = Incoming::Got::kEnd;
+  {
+    std::lock_guard lock(mu_);
+    if (connected_) {
+      if ((events & EPOLLOUT) != 0) writable_ = true;
+      Write();
+      if (out_at_ == out_.size() && !std::exchange(shut_down_, true)) {
+        ::shutdown(socket_.fd(), SHUT_WR);
+      }
+      // Closing with bytes unread would take the goodbye from the worker.
+      got = Discard(socket_.fd());
+    }
+  }
+  if (got == Incoming::Got::kEnd) return End();
+  if (got == Incoming::Got::kMessage) loop_->Call(shared_from_this());
+}
+
+void ReceiveSocket::End() {
+  over_ = true;
+  loan_ = Loan();
+  events_.reset();
+  loop_->SetDeadline(shared_from_this(), Loop::Clock::time_point::max());
+  std::lock_guard lock(mu_);
+  Write();  // what has landed, if the worker still listens
+  connected_ = false;
+  if (!socket_) return;
+  loop_->Remove(socket_, *this);
+  socket_.Close();
+}
+
+bool ReceiveSocket::closed() {
+  std::lock_guard lock(mu_);
+  return closed_;
+}
+
+// --- Writing ---------------------------------------------------------------------
+
+void ReceiveSocket::Write() {
+  while (connected_ && writable_) {
+    if (out_at_ == out_.size()) {
+      out_.clear();
+      out_at_ = 0;
+      AddWaiting();
+      if (out_.empty()) return;
+    }
+    const ssize_t put = ::send(socket_.fd(), out_.data() + out_at_, out_.size() - out_at_,
+                               MSG_DONTWAIT | MSG_NOSIGNAL);
+    if (put >= 0) {
+      out_at_ += static_cast<size_t>(put);
+    } else if (errno != EINTR) {
+      writable_ = false;  // or broken, which whoever reads finds out
+    }
+  }
+}
+
+void ReceiveSocket::AddWaiting() {
+  if (waiting_.landed > 0 || waiting_.granted > 0 || waiting_.recall) {
+    const size_t at = BeginMessage(out_);
+    Append(std::exchange(waiting_, Update()), out_);
+    FinishMessage(out_, at);
+  }
+  if (closed_ && !std::exchange(goodbye_said_, true)) out_ += WithLength(Encode(Goodbye()));
+}
+
+}  // namespace penstock::transfer::tcp

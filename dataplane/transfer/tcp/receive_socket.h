@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+// The client's end of a link. The loop reads each block straight into a slot;
+// whoever grants or recalls writes to the socket at once.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "dataplane/transfer/gate.h"
+#include "dataplane/transfer/landing.h"
+#include "dataplane/transfer/tcp/incoming.h"
+#include "dataplane/transfer/tcp/loop.h"
+#include "dataplane/transfer/tcp/socket.h"
+#include "dataplane/transfer/transport.h"
+
+namespace penstock::transfer::tcp {
+
+// Its events come on the loop's thread.
+class ReceiveSocket : public Loop::Member, public std::enable_shared_from_this<ReceiveSocket> {
+ public:
+  // A link to the worker at `target`.
+  ReceiveSocket(std::shared_ptr<Loop> loop, std::string target, DialOptions options,
+                std::shared_ptr<ReceiveEvents> events);
+  // From here on the time to answer runs. To be called once.
+  void Start();
+  // Where the worker may be reached; to be called once. Any thread.
+  void Connect(absl::StatusOr<std::vector<Endpoint>> endpoints);
+
+  // As ReceiveLink's.
+  void Grant(Credits credits);
+  void Recall();
+  // No event behind this; the worker is told, if it still listens.
+  void Close();
+
+ private:
+  void OnReady(uint32_t events) override;
+  void OnDeadline() override;
+
+  // On the loop's thread, inside the gate. What they give is why the link is over.
+  std::optional<absl::Status> Advance(uint32_t events);
+  std::optional<absl::Status> ConnectOn(uint32_t events);
+  std::optional<absl::Status> ReadOn();
+  std::optional<absl::Status> HandleText();
+  absl::Status MakeRoom();
+  absl::Status Land();
+  void Open();
+  void TellEnd(const absl::Status& reason);
+
+  // On the loop's thread:
+  void SeeOff(uint32_t events);  // of a link that the client has closed
+  void End();
+  bool closed();
+
+  // With mu_ held:
+  void Write();
+  void AddWaiting();
+
+  const std::shared_ptr<Loop> loop_;
+  const std::string target_;
+  DialOptions options_;
+  Pool& pool_;
+  Gate gate_;  // around whatever touches the pool or is an event
+
+  // Of the loop's thread.
+  std::shared_ptr<ReceiveEvents> events_;  // until the last
+  Incoming incoming_;
+  Loan loan_;  // where the body that comes goes
+  Landing landing_;
+  size_t tried_ = 0;  // endpoints
+  bool connecting_ = false;
+  bool open_ = false;
+  bool over_ = false;
+  bool shut_down_ = false;
+  absl::Status last_failure_;  // of connecting
+
+  std::mutex mu_;
+  // All below guarded by mu_; the socket is changed by the loop's thread only.
+  std::optional<absl::StatusOr<std::vector<Endpoint>>> endpoints_;
+  Socket socket_;
+  bool connected_ = false;
+  bool writable_ = false;
+  bool closed_ = false;  // by this client
+  bool goodbye_said_ = false;
+  Update waiting_;   // what the worker is to be told next
+  std::string out_;  // what is being written
+  size_t out_at_ = 0;
+};
+
+}  // namespace penstock::transfer::tcp

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dataplane/transfer/tcp/resolver.h"
+
+#include <utility>
+
+namespace penstock::transfer::tcp {
+
+Resolver::~Resolver() {
+  {
+    std::lock_guard lock(mu_);
+    stopping_ = true;
+  }
+  asked_.notify_all();
+  if (thread_.joinable()) thread_.join();
+}
+
+void Resolver::LookUp(HostAndPort where, Done done) {
+  absl::StatusOr<std::vector<Endpoint>> number = tcp::LookUp(where, /*numeric=*/true);
+  if (number.ok()) return done(std::move(number));
+  {
+    std::lock_guard lock(mu_);
+    questions_.push_back({std::move(where), std::move(done)});
+    if (!thread_.joinable()) thread_ = std::thread([this] { Run(); });
+  }
+  asked_.notify_all();
+}
+
+void Resolver::Run() {
+  std::unique_lock lock(mu_);
+  while (true) {
+    asked_.wait(lock, [&] { return stopping_ || !questions_.empty(); });
+    if (stopping_) return;
+    Question next = std::move(questions_.front());
+    questions_.pop_front();
+    lock.unlock();
+    next.done(tcp::LookUp(next.where, /*numeric=*/false));
+    next.done = nullptr;  // what it keeps goes without the lock
+    lock.lock();
+  }
+}
+
+}  // namespace penstock::transfer::tcp

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// Looks up hosts on a thread of its own, since that may take seconds.
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "dataplane/transfer/tcp/socket.h"
+
+namespace penstock::transfer::tcp {
+
+class Resolver {
+ public:
+  using Done = std::function<void(absl::StatusOr<std::vector<Endpoint>>)>;
+
+  ~Resolver();  // waits for the lookup that runs; others are not done
+
+  // Calls `done` once, before it returns if the host is a number, else on the
+  // resolver's thread. Any thread.
+  void LookUp(HostAndPort where, Done done);
+
+ private:
+  struct Question {
+    HostAndPort where;
+    Done done;
+  };
+  void Run();
+
+  std::mutex mu_;
+  std::condition_variable asked_;
+  // All below guarded by mu_.
+  std::deque<Question> questions_;
+  bool stopping_ = false;
+  std::thread thread_;  // begun at the first name
+};
+
+}  // namespace penstock::transfer::tcp

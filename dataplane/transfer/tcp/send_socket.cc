@@ -1,0 +1,406 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dataplane/transfer/tcp/send_socket.h"
+
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <limits>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "dataplane/memory/pool.h"
+#include "penstock/check.h"
+#include "penstock/status.h"
+
+namespace penstock::transfer::tcp {
+namespace {
+
+constexpr std::chrono::seconds kHelloTimeout(10);
+constexpr std::chrono::milliseconds kLongestFilling(1);
+// How long a client may take to close when it was told that the link is over.
+constexpr std::chrono::seconds kGoodbyeTimeout(5);
+
+// What one client may send before others have their turn.
+constexpr uint64_t kBytesPerTurn = 64 << 10;
+
+// A batch for one system call; small ones are in frames already.
+constexpr size_t kMostPieces = 8;
+
+class TcpSendLink : public SendLink {
+ public:
+  explicit TcpSendLink(std::shared_ptr<SendSocket> socket) : socket_(std::move(socket)) {}
+  ~TcpSendLink() override { socket_->Close(absl::CancelledError("the worker let go of the link")); }
+  const Hello& hello() const override { return socket_->hello(); }
+  int64_t credits() const override { return socket_->credits(); }
+  absl::Status Send(Element&& element) override {
+    Sent sent;
+    sent.identity = element.identity();
+    sent.element = std::move(element);
+    absl::Status status = socket_->Send(std::move(sent));
+    if (!status.ok()) element = std::move(sent.element);
+    return status;
+  }
+  absl::Status SendError(const Identity& identity, const absl::Status& error) override {
+    return socket_->Send({identity, Element(), error});
+  }
+  void Flush() override { socket_->Flush(); }
+  void Close(const absl::Status& reason) override { socket_->Close(reason); }
+
+ private:
+  const std::shared_ptr<SendSocket> socket_;
+};
+
+}  // namespace
+
+SendSocket::SendSocket(std::shared_ptr<Loop> loop, Socket socket, Owner& owner)
+    : loop_(std::move(loop)),
+      owner_(owner),
+      socket_(std::move(socket)),
+      sent_(DefaultPool(), kFrameBytes) {}
+
+absl::Status SendSocket::Start() {
+  loop_->SetDeadline(shared_from_this(), Loop::Clock::now() + kHelloTimeout);
+  return loop_->Add(socket_, shared_from_this());
+}
+
+// --- The worker's calls ----------------------------------------------------------
+
+int64_t SendSocket::credits() const {
+  std::lock_guard lock(mu_);
+  return credits_;
+}
+
+absl::Status SendSocket::Send(Sent&& sent) {
+  std::unique_lock lock(mu_);
+  if (closing_) return absl::UnavailableError("the link is closed");
+  if (credits_ == 0) return absl::FailedPreconditionError("no credit on this link");
+  --credits_;
+  sent_.Push(std::move(sent));
+  PostParcels();
+  if (sent_.filling() && !deadline_set_) FlushLater();
+  Write(lock);
+  return absl::OkStatus();
+}
+
+void SendSocket::Flush() {
+  std::unique_lock lock(mu_);
+  Seal();
+  Write(lock);
+}
+
+void SendSocket::Close(const absl::Status& reason) {
+  std::unique_lock lock(mu_);
+  if (closing_) return;
+  closing_ = true;
+  reason_ = reason;
+  Seal();
+  Write(lock);
+}
+
+void SendSocket::Break(const absl::Status& reason) {
+  std::lock_guard lock(mu_);
+  BreakLocked(reason);
+}
+
+// --- Reading ---------------------------------------------------------------------
+
+void SendSocket::OnReady(uint32_t events) {
+  if (over_) return;
+  if ((events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0) incoming_.ExpectEnd();
+  if (absl::Status read = ReadOn(); !read.ok()) ReadNoMore(read);
+  {
+    std::unique_lock lock(mu_);
+    if ((events & EPOLLOUT) != 0) writable_ = true;
+    Write(lock);
+  }
+  EndIfOver();
+}
+
+absl::Status SendSocket::ReadOn() {
+  const int fd = socket_.fd();  // changed by this thread only
+  const uint64_t stop_at = incoming_.total() + kBytesPerTurn;
+  while (!deaf_) {
+    if (incoming_.total() >= stop_at) {
+      loop_->Call(shared_from_this());
+      return absl::OkStatus();
+    }
+    PENSTOCK_ASSIGN_OR_RETURN(Incoming::Got got, incoming_.Read(fd));
+    if (got == Incoming::Got::kNothing) return absl::OkStatus();
+    if (got == Incoming::Got::kEnd) {
+      Break(absl::UnavailableError("the client's connection broke"));
+      return absl::OkStatus();
+    }
+    PENSTOCK_RETURN_IF_ERROR(got == Incoming::Got::kHead ? MakeRoom() : Handle());
+  }
+  switch (Discard(fd)) {
+    case Incoming::Got::kEnd:
+      Break(absl::UnavailableError("the client's connection broke"));
+      break;
+    case Incoming::Got::kMessage:
+      loop_->Call(shared_from_this());
+      break;
+    default:
+      break;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status SendSocket::MakeRoom() {
+  const uint64_t most = greeted_ ? kMaxRequestBytes : kMaxHelloBytes;
+  if (!greeted_ && incoming_.type() != MessageType::kHello) {
+    return absl::InvalidArgumentError("a link begins with a hello");
+  }
+  if (incoming_.body_bytes() > most) {
+    return absl::InvalidArgumentError(absl::StrCat("a message of ", incoming_.body_bytes(),
+                                                   " bytes; a worker takes ", most, " at most"));
+  }
+  incoming_.IntoText();
+  return absl::OkStatus();
+}
+
+absl::Status SendSocket::Handle() {
+  PENSTOCK_ASSIGN_OR_RETURN(Message message, Decode(incoming_.text()));
+  if (!greeted_) {
+    if (auto* hello = std::get_if<Hello>(&message)) return Greet(std::move(*hello));
+    return absl::InvalidArgumentError("a link begins with a hello");
+  }
+  if (auto* update = std::get_if<Update>(&message)) return Handle(*update);
+  if (std::holds_alternative<Goodbye>(message)) {
+    deaf_ = true;
+    Break(absl::OkStatus());
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError("a message that a client does not send");
+}
+
+absl::Status SendSocket::Greet(Hello hello) {
+  greeted_ = true;
+  hello_ = std::move(hello);
+  absl::StatusOr<std::shared_ptr<SendEvents>> events =
+      owner_.Accept(hello_, std::make_shared<TcpSendLink>(shared_from_this()));
+  if (!events.ok()) {
+    std::lock_guard lock(mu_);
+    closing_ = false;  // that the handle was let go of is no reason to tell
+    return events.status();
+  }
+  events_ = *std::move(events);
+  loop_->SetDeadline(shared_from_this(), Loop::Clock::time_point::max());
+  owner_.OnGreeted(*this);
+  std::lock_guard lock(mu_);
+  accepting_ = false;
+  outbox_.Push({Letter::kWelcome});  // written when all was read
+  return absl::OkStatus();
+}
+
+absl::Status SendSocket::Handle(const Update& update) {
+  const int64_t granted = update.granted + update.granted_after_recall;
+  {
+    std::lock_guard lock(mu_);
+    if (credits_ > std::numeric_limits<int64_t>::max() - granted) {
+      return absl::InvalidArgumentError("more credits than can be counted");
+    }
+    if (!sent_.Landed(update.landed)) {
+      return absl::InvalidArgumentError(absl::StrCat("the client has landed ", update.landed,
+                                                     " elements at once, more than were sent"));
+    }
+    credits_ += update.granted;
+    if (update.recall) {
+      Seal();  // the answer comes behind what was sent
+      outbox_.Push({Letter::kRecalled, std::exchange(credits_, 0)});
+    }
+    credits_ += update.granted_after_recall;
+  }
+  if (update.landed > 0) events_->OnLanded(update.landed);
+  if (granted > 0) events_->OnCredits({granted});
+  return absl::OkStatus();
+}
+
+void SendSocket::ReadNoMore(const absl::Status& reason) {
+  deaf_ = true;
+  if (absl::IsUnavailable(reason) && !accepting_) return Break(reason);
+  // Told to the client, in answer to its hello or behind what was sent.
+  Close(reason);
+  std::lock_guard lock(mu_);
+  accepting_ = false;
+}
+
+void SendSocket::OnDeadline() {
+  if (over_) return;
+  {
+    std::unique_lock lock(mu_);
+    if (accepting_ || shut_down_) {
+      BreakLocked(absl::UnavailableError("the client did not answer"));
+    } else {
+      deadline_set_ = false;
+      if (sent_.filling() && sent_.frame() != frame_) {
+        FlushLater();
+      } else {
+        Seal();
+      }
+      Write(lock);
+    }
+  }
+  EndIfOver();
+}
+
+void SendSocket::EndIfOver() {
+  std::vector<Sent> unconfirmed;
+  absl::Status reason;
+  {
+    std::lock_guard lock(mu_);
+    if (!broken_ || writing_ || over_) return;
+    over_ = true;
+    loop_->Remove(socket_, *this);
+    socket_.Close();
+    while (!pieces_.empty()) pieces_.Pop();
+    unconfirmed = sent_.TakeUnconfirmed();
+    reason = reason_;
+  }
+  const std::shared_ptr<SendSocket> self = shared_from_this();
+  if (auto events = std::exchange(events_, nullptr)) {
+    events->OnClosed(reason, std::move(unconfirmed));
+  }
+  owner_.OnOver(*this);
+}
+
+// --- Writing ---------------------------------------------------------------------
+
+void SendSocket::BreakLocked(const absl::Status& reason) {
+  if (!closing_) reason_ = reason;
+  closing_ = true;
+  if (std::exchange(broken_, true)) return;
+  loop_->Call(shared_from_this());
+}
+
+void SendSocket::Seal() {
+  sent_.Seal();
+  PostParcels();
+}
+
+void SendSocket::PostParcels() {
+  for (; posted_ < sent_.ready(); ++posted_) outbox_.Push({Letter::kParcel});
+}
+
+void SendSocket::FlushLater() {
+  deadline_set_ = true;
+  frame_ = sent_.frame();
+  loop_->SetDeadline(shared_from_this(), Loop::Clock::now() + kLongestFilling);
+}
+
+void SendSocket::Write(std::unique_lock<std::mutex>& lock) {
+  if (writing_ || accepting_ || broken_ || shut_down_) return;
+  writing_ = true;
+  while (true) {
+    TakePieces();
+    if (pieces_.empty() || !writable_) break;
+    writable_ = false;  // unless the loop says otherwise meanwhile
+    lock.unlock();
+    const Wrote wrote = WritePieces();
+    lock.lock();
+    if (wrote == Wrote::kAll) writable_ = true;
+    if (wrote == Wrote::kFailed) {
+      BreakLocked(BrokenBy("the client's connection broke", write_error_));
+    }
+    if (broken_) break;
+  }
+  writing_ = false;
+  if (broken_) {
+    loop_->Call(shared_from_this());  // which may have waited for this
+  } else if (pieces_.empty() && closed_said_) {
+    ShutDown();
+  }
+}
+
+void SendSocket::TakePieces() {
+  while (!outbox_.empty() && pieces_.size() < kMostPieces) pieces_.Push(NextPiece());
+  if (outbox_.empty() && closing_ && !closed_said_ && pieces_.size() < kMostPieces) {
+    closed_said_ = true;
+    Piece last;
+    last.text = WithLength(Encode(Closed{reason_}));
+    pieces_.Push(std::move(last));
+  }
+}
+
+SendSocket::Piece SendSocket::NextPiece() {
+  Piece piece;
+  const Letter next = outbox_.Pop();
+  switch (next.kind) {
+    case Letter::kWelcome:
+      piece.text = WithLength(Encode(Welcome()));
+      return piece;
+    case Letter::kRecalled:
+      piece.text = WithLength(Encode(Recalled{next.count}));
+      return piece;
+    case Letter::kParcel:
+      break;
+  }
+  --posted_;
+  Outgoing::Parcel parcel = sent_.Take();
+  if (parcel.error != nullptr) {
+    piece.text = WithLength(Encode(ErrorMessage{parcel.error->identity, parcel.error->error}));
+    return piece;
+  }
+  piece.head =
+      HeadOf(parcel.is_frame ? MessageType::kFrame : MessageType::kElement, parcel.bytes.size());
+  piece.bytes = parcel.bytes;
+  piece.loan = std::move(parcel.loan);
+  return piece;
+}
+
+void SendSocket::ShutDown() {
+  shut_down_ = true;
+  // The client has all when it closes; closing first could take from it what is on its way.
+  ::shutdown(socket_.fd(), SHUT_WR);
+  loop_->SetDeadline(shared_from_this(), Loop::Clock::now() + kGoodbyeTimeout);
+}
+
+SendSocket::Wrote SendSocket::WritePieces() {
+  while (!pieces_.empty()) {
+    iovec parts[2 * kMostPieces];
+    size_t count = 0;
+    size_t bytes = 0;
+    size_t skip = written_;
+    const auto add = [&](const void* from, size_t size) {
+      if (skip < size) {
+        parts[count++] = {const_cast<char*>(static_cast<const char*>(from)) + skip, size - skip};
+        bytes += size - skip;
+      }
+      skip -= std::min(skip, size);
+    };
+    for (size_t i = 0; i < pieces_.size(); ++i) {
+      const Piece& piece = pieces_[i];
+      if (piece.text.empty()) {
+        add(piece.head.data(), piece.head.size());
+        add(piece.bytes.data(), piece.bytes.size());
+      } else {
+        add(piece.text.data(), piece.text.size());
+      }
+    }
+    msghdr message{};
+    message.msg_iov = parts;
+    message.msg_iovlen = count;
+    const ssize_t put = ::sendmsg(socket_.fd(), &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+    if (put < 0 && errno == EINTR) continue;
+    if (put < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return Wrote::kSome;
+    if (put < 0) {
+      write_error_ = errno;
+      return Wrote::kFailed;
+    }
+    Written(static_cast<size_t>(put));
+    if (static_cast<size_t>(put) < bytes) return Wrote::kSome;
+  }
+  return Wrote::kAll;
+}
+
+void SendSocket::Written(size_t bytes) {
+  written_ += bytes;
+  while (!pieces_.empty() && written_ >= pieces_.front().size()) {
+    written_ -= pieces_.front().size();
+    pieces_.Pop();
+  }
+}
+
+}  // namespace penstock::transfer::tcp

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+// The worker's end of a link: a connection that somebody made, a stranger until
+// its hello was accepted. Whoever sends writes to the socket at once, and the
+// loop goes on when it was full. A frame that is not full waits until it was open
+// for 1 ms at least and 2 ms at most, or until Flush().
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "dataplane/transfer/fifo.h"
+#include "dataplane/transfer/outgoing.h"
+#include "dataplane/transfer/tcp/incoming.h"
+#include "dataplane/transfer/tcp/loop.h"
+#include "dataplane/transfer/tcp/socket.h"
+#include "dataplane/transfer/tcp/wire.h"
+#include "dataplane/transfer/transport.h"
+
+namespace penstock::transfer::tcp {
+
+// Its events come on the loop's thread.
+class SendSocket : public Loop::Member, public std::enable_shared_from_this<SendSocket> {
+ public:
+  // Whoever accepted the connection; told on the loop's thread.
+  class Owner {
+   public:
+    virtual ~Owner() = default;
+    virtual absl::StatusOr<std::shared_ptr<SendEvents>> Accept(const Hello& hello,
+                                                               std::shared_ptr<SendLink> link) = 0;
+    // It is no stranger any more.
+    virtual void OnGreeted(SendSocket& socket) = 0;
+    // The last that happens.
+    virtual void OnOver(SendSocket& socket) = 0;
+  };
+
+  // `owner` lives until OnOver() or until the loop was stopped.
+  SendSocket(std::shared_ptr<Loop> loop, Socket socket, Owner& owner);
+  // To be called once. On the loop's thread.
+  absl::Status Start();
+
+  // As SendLink's.
+  const Hello& hello() const { return hello_; }
+  int64_t credits() const;
+  absl::Status Send(Sent&& sent);
+  void Flush();
+  void Close(const absl::Status& reason);
+  // Ends it without a word to the client, for one that does not read. Any thread.
+  void Break(const absl::Status& reason);
+
+ private:
+  // What is to be written, in order.
+  struct Letter {
+    enum Kind { kWelcome, kParcel, kRecalled } kind = kWelcome;
+    int64_t count = 0;
+  };
+  // What is being written: text alone, or a head and a parcel's bytes.
+  struct Piece {
+    std::string text;
+    Head head{};
+    absl::Span<const std::byte> bytes;
+    Loan loan;
+    size_t size() const { return text.empty() ? head.size() + bytes.size() : text.size(); }
+  };
+
+  void OnReady(uint32_t events) override;
+  void OnDeadline() override;
+
+  // On the loop's thread:
+  absl::Status ReadOn();
+  absl::Status MakeRoom();
+  absl::Status Handle();
+  absl::Status Greet(Hello hello);
+  absl::Status Handle(const Update& update);
+  void ReadNoMore(const absl::Status& reason);
+  void EndIfOver();
+
+  // With mu_ held:
+  void BreakLocked(const absl::Status& reason);
+  void Seal();
+  void FlushLater();
+  void PostParcels();
+  // Writes until the socket is full or all is written, unless another thread does.
+  // Lets go of `lock` meanwhile.
+  void Write(std::unique_lock<std::mutex>& lock);
+  void TakePieces();
+  Piece NextPiece();
+  void ShutDown();
+
+  // By whoever writes, without mu_:
+  enum class Wrote { kAll, kSome, kFailed };
+  Wrote WritePieces();
+  void Written(size_t bytes);
+
+  const std::shared_ptr<Loop> loop_;
+  Owner& owner_;
+
+  // Of the loop's thread.
+  Incoming incoming_;
+  bool greeted_ = false;
+  bool deaf_ = false;  // what still comes is dropped
+  bool over_ = false;
+  Hello hello_;  // constant once accepted
+  std::shared_ptr<SendEvents> events_;
+
+  // Of whoever writes.
+  Fifo<Piece> pieces_;
+  size_t written_ = 0;  // bytes of the first piece
+  int write_error_ = 0;
+
+  mutable std::mutex mu_;
+  // All below guarded by mu_; the descriptor stays open while somebody writes.
+  Socket socket_;
+  int64_t credits_ = 0;
+  Outgoing sent_;
+  Fifo<Letter> outbox_;
+  size_t posted_ = 0;          // parcels in the outbox
+  bool deadline_set_ = false;  // for the frame that is open
+  uint64_t frame_ = 0;         // which it was then
+  bool accepting_ = true;      // nothing is written before the hello was answered
+  bool writing_ = false;       // by some thread
+  bool writable_ = true;       // as far as is known
+  bool closing_ = false;       // no more Send(); reason_ says why
+  bool closed_said_ = false;   // the last message is among pieces_, or written
+  bool shut_down_ = false;     // nothing more goes out; waits for the client's end
+  bool broken_ = false;        // to be ended at once
+  absl::Status reason_;
+};
+
+}  // namespace penstock::transfer::tcp

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dataplane/transfer/tcp/socket.h"
+
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <memory>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "penstock/status.h"
+
+namespace penstock::transfer::tcp {
+namespace {
+
+// Paced controls such as bbr halve the throughput between two processes of one
+// host, and a link has credits of its own. Where the kernel lacks it, its default.
+constexpr char kCongestionControl[] = "cubic";
+
+// A host that is gone is found out: after so long without a word it is asked, and
+// after so long without an answer, or without taking what is sent, given up. The
+// same times as gRPC's on control connections.
+constexpr int kSilenceSeconds = 10;
+constexpr int kAnswerSeconds = 5;
+constexpr unsigned kUnacknowledgedMilliseconds = 15'000;
+
+// What cannot be set stays as the system has it.
+template <class T>
+void Set(int fd, int level, int option, const T& value) {
+  (void)::setsockopt(fd, level, option, &value, sizeof value);
+}
+
+void Tune(int fd) {
+  Set(fd, IPPROTO_TCP, TCP_NODELAY, 1);
+  (void)::setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, kCongestionControl,
+                     sizeof kCongestionControl - 1);
+  Set(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
+  Set(fd, IPPROTO_TCP, TCP_KEEPIDLE, kSilenceSeconds);
+  Set(fd, IPPROTO_TCP, TCP_KEEPINTVL, kAnswerSeconds);
+  Set(fd, IPPROTO_TCP, TCP_KEEPCNT, 1);
+  Set(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, kUnacknowledgedMilliseconds);
+}
+
+int PortOf(int fd) {
+  sockaddr_storage address{};
+  socklen_t bytes = sizeof address;
+  if (::getsockname(fd, reinterpret_cast<sockaddr*>(&address), &bytes) != 0) return 0;
+  return ntohs(address.ss_family == AF_INET6
+                   ? reinterpret_cast<const sockaddr_in6&>(address).sin6_port
+                   : reinterpret_cast<const sockaddr_in&>(address).sin_port);
+}
+
+absl::StatusOr<Socket> ListenAt(const Endpoint& endpoint) {
+  Socket socket(
+      ::socket(endpoint.address.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  if (!socket) return BrokenBy("no socket", errno);
+  Set(socket.fd(), SOL_SOCKET, SO_REUSEADDR, 1);  // a port in use is an error all the same
+  if (::bind(socket.fd(), reinterpret_cast<const sockaddr*>(&endpoint.address), endpoint.bytes) !=
+          0 ||
+      ::listen(socket.fd(), SOMAXCONN) != 0) {
+    return BrokenBy("cannot be bound", errno);
+  }
+  return socket;
+}
+
+}  // namespace
+
+void Socket::Close() {
+  if (fd_ >= 0) ::close(fd_);
+  fd_ = -1;
+}
+
+absl::Status BrokenBy(std::string_view what, int error) {
+  char text[128] = "";
+  const char* says = ::strerror_r(error, text, sizeof text);
+  return absl::UnavailableError(absl::StrCat(std::string(what), ": ", says));
+}
+
+absl::StatusOr<HostAndPort> ParseAddress(std::string_view address) {
+  const size_t colon = address.rfind(':');
+  HostAndPort where;
+  if (colon != std::string_view::npos && colon > 0 &&
+      absl::SimpleAtoi(std::string(address.substr(colon + 1)), &where.port) && where.port > 0 &&
+      where.port <= 65535) {
+    std::string_view host = address.substr(0, colon);
+    if (host.size() > 2 && host.front() == '[' && host.back() == ']') {
+      host = host.substr(1, host.size() - 2);
+    }
+    where.host = host;
+    return where;
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("'", std::string(address), "' is no address of a worker; it is host:port"));
+}
+
+absl::StatusOr<std::vector<Endpoint>> LookUp(const HostAndPort& where, bool numeric) {
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = AI_NUMERICSERV | (numeric ? AI_NUMERICHOST : 0);
+  addrinfo* found = nullptr;
+  const int error =
+      ::getaddrinfo(where.host.c_str(), std::to_string(where.port).c_str(), &hints, &found);
+  const std::unique_ptr<addrinfo, void (*)(addrinfo*)> freed(found, [](addrinfo* list) {
+    if (list != nullptr) ::freeaddrinfo(list);
+  });
+  if (error == EAI_NONAME && numeric) return absl::NotFoundError("a name, not a number");
+  if (error != 0) {
+    return absl::UnavailableError(
+        absl::StrCat("the host '", where.host, "' is not known: ", ::gai_strerror(error)));
+  }
+  std::vector<Endpoint> endpoints;
+  for (const addrinfo* one = found; one != nullptr; one = one->ai_next) {
+    Endpoint endpoint;
+    if (one->ai_addrlen > sizeof endpoint.address) continue;
+    std::memcpy(&endpoint.address, one->ai_addr, one->ai_addrlen);
+    endpoint.bytes = one->ai_addrlen;
+    endpoints.push_back(endpoint);
+  }
+  return endpoints;
+}
+
+absl::StatusOr<Bound> ListenAt(const HostAndPort& where) {
+  PENSTOCK_ASSIGN_OR_RETURN(std::vector<Endpoint> endpoints, LookUp(where, /*numeric=*/false));
+  absl::Status last = absl::UnavailableError("it has no address");
+  for (const Endpoint& endpoint : endpoints) {
+    absl::StatusOr<Socket> socket = ListenAt(endpoint);
+    if (socket.ok()) {
+      const int port = PortOf(socket->fd());
+      return Bound{*std::move(socket), port};
+    }
+    last = socket.status();
+  }
+  return Annotate(last, "cannot listen at ", where.host, ":", where.port,
+                  ": the port is in use, or the host is none of this machine's");
+}
+
+absl::StatusOr<Socket> AcceptAt(const Socket& listening) {
+  while (true) {
+    Socket socket(::accept4(listening.fd(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+    if (socket) {
+      Tune(socket.fd());
+      return socket;
+    }
+    if (errno == EAGAIN || errno == EWOULDBLOCK) return Socket();
+    if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
+      return absl::ResourceExhaustedError("no room for one more connection");
+    }
+    if (errno == EBADF || errno == EINVAL || errno == ENOTSOCK) return BrokenBy("accept", errno);
+    // Whatever else it is, it was that connection's own: accept(2), "Error handling".
+  }
+}
+
+absl::StatusOr<Socket> BeginConnecting(const Endpoint& endpoint) {
+  Socket socket(
+      ::socket(endpoint.address.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  if (!socket) return BrokenBy("no socket", errno);
+  Tune(socket.fd());
+  if (::connect(socket.fd(), reinterpret_cast<const sockaddr*>(&endpoint.address),
+                endpoint.bytes) != 0 &&
+      errno != EINPROGRESS) {
+    return BrokenBy("cannot connect", errno);
+  }
+  return socket;
+}
+
+absl::Status Connected(const Socket& socket) {
+  int error = 0;
+  socklen_t bytes = sizeof error;
+  if (::getsockopt(socket.fd(), SOL_SOCKET, SO_ERROR, &error, &bytes) != 0) error = errno;
+  return error == 0 ? absl::OkStatus() : BrokenBy("cannot connect", error);
+}
+
+}  // namespace penstock::transfer::tcp

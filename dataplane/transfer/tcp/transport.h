@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+// `tcp`: a connection per link, over sockets of our own. A block is written from
+// the memory it lies in and read straight into a slot.
+#pragma once
+
+#include <memory>
+
+#include "dataplane/transfer/transport.h"
+
+namespace penstock::transfer {
+
+std::unique_ptr<Transport> MakeTcpTransport();
+
+}  // namespace penstock::transfer
