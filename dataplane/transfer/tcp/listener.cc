@@ -30,8 +30,11 @@ class Door : public Loop::Member,
              public SendSocket::Owner,
              public std::enable_shared_from_this<Door> {
  public:
-  Door(std::shared_ptr<Loop> loop, Socket socket, Listener::Accept accept)
-      : loop_(std::move(loop)), socket_(std::move(socket)), accept_(std::move(accept)) {}
+  Door(std::shared_ptr<Loop> loop, Socket socket, Listener::Accept accept, StrangerLimits limits)
+      : loop_(std::move(loop)),
+        socket_(std::move(socket)),
+        accept_(std::move(accept)),
+        limits_(limits) {}
 
   absl::Status Open() { return loop_->Add(socket_, shared_from_this()); }
 
@@ -67,13 +70,13 @@ class Door : public Loop::Member,
   void OnDeadline() override { OnReady(0); }
 
   void Begin(Socket connection) {
-    if (strangers_.size() == kMaxStrangers) {
+    if (strangers_.size() == limits_.count) {
       strangers_.front()->Break(absl::ResourceExhaustedError("too many strangers"));
       strangers_.erase(strangers_.begin());
     }
     auto link = std::make_shared<SendSocket>(loop_, std::move(connection), *this);
     std::lock_guard lock(mu_);
-    if (stopped_ || !link->Start().ok()) return;  // which closes it
+    if (stopped_ || !link->Start(limits_.hello_timeout).ok()) return;  // which closes it
     links_.push_back(link);
     strangers_.push_back(std::move(link));
   }
@@ -101,6 +104,7 @@ class Door : public Loop::Member,
   const std::shared_ptr<Loop> loop_;
   const Socket socket_;
   const Listener::Accept accept_;
+  const StrangerLimits limits_;
   std::vector<std::shared_ptr<SendSocket>> strangers_;  // of the loop's thread; oldest first
 
   std::mutex mu_;
@@ -130,7 +134,8 @@ class TcpListener : public Listener {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Listener>> StartListener(const ListenOptions& options,
-                                                        Listener::Accept accept) {
+                                                        Listener::Accept accept,
+                                                        StrangerLimits limits) {
   HostAndPort where{.host = options.host, .port = options.port};
   if (where.host.size() > 2 && where.host.front() == '[' && where.host.back() == ']') {
     where.host = where.host.substr(1, where.host.size() - 2);
@@ -140,7 +145,7 @@ absl::StatusOr<std::unique_ptr<Listener>> StartListener(const ListenOptions& opt
   const bool colons = where.host.find(':') != std::string::npos;
   const std::string address =
       absl::StrCat(colons ? "[" : "", where.host, colons ? "]" : "", ":", bound.port);
-  auto door = std::make_shared<Door>(loop, std::move(bound.socket), std::move(accept));
+  auto door = std::make_shared<Door>(loop, std::move(bound.socket), std::move(accept), limits);
   PENSTOCK_RETURN_IF_ERROR(door->Open());
   return std::make_unique<TcpListener>(std::move(loop), std::move(door), address);
 }

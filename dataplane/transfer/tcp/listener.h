@@ -2,6 +2,8 @@
 // A worker's port.
 #pragma once
 
+#include <chrono>
+#include <cstddef>
 #include <memory>
 
 #include "absl/status/statusor.h"
@@ -9,12 +11,16 @@
 
 namespace penstock::transfer::tcp {
 
-// Connections whose hello was not accepted yet; beyond that the one that waits
-// longest is dropped. Together with kMaxHelloBytes this bounds what strangers cost.
-inline constexpr size_t kMaxStrangers = 64;
+// What those who have not been let in may take. With kMaxHelloBytes this bounds
+// what strangers cost.
+struct StrangerLimits {
+  size_t count = 64;  // beyond it the one that waits longest is dropped
+  std::chrono::milliseconds hello_timeout = std::chrono::seconds(10);
+};
 
 // One thread for the port and all its links; it is joined when the listener goes.
 absl::StatusOr<std::unique_ptr<Listener>> StartListener(const ListenOptions& options,
-                                                        Listener::Accept accept);
+                                                        Listener::Accept accept,
+                                                        StrangerLimits limits = {});
 
 }  // namespace penstock::transfer::tcp

@@ -18,7 +18,6 @@
 namespace penstock::transfer::tcp {
 namespace {
 
-constexpr std::chrono::seconds kHelloTimeout(10);
 constexpr std::chrono::milliseconds kLongestFilling(1);
 // How long a client may take to close when it was told that the link is over.
 constexpr std::chrono::seconds kGoodbyeTimeout(5);
@@ -61,8 +60,8 @@ SendSocket::SendSocket(std::shared_ptr<Loop> loop, Socket socket, Owner& owner)
       socket_(std::move(socket)),
       sent_(DefaultPool(), kFrameBytes) {}
 
-absl::Status SendSocket::Start() {
-  loop_->SetDeadline(shared_from_this(), Loop::Clock::now() + kHelloTimeout);
+absl::Status SendSocket::Start(std::chrono::milliseconds hello_timeout) {
+  loop_->SetDeadline(shared_from_this(), Loop::Clock::now() + hello_timeout);
   return loop_->Add(socket_, shared_from_this());
 }
 

@@ -5,6 +5,7 @@
 // for 1 ms at least and 2 ms at most, or until Flush().
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -37,8 +38,8 @@ class SendSocket : public Loop::Member, public std::enable_shared_from_this<Send
 
   // `owner` lives until OnOver() or until the loop was stopped.
   SendSocket(std::shared_ptr<Loop> loop, Socket socket, Owner& owner);
-  // To be called once. On the loop's thread.
-  absl::Status Start();
+  // To be called once, on the loop's thread. From here on the time to say hello runs.
+  absl::Status Start(std::chrono::milliseconds hello_timeout);
 
   // As SendLink's.
   const Hello& hello() const { return hello_; }

@@ -1,8 +1,377 @@
 // SPDX-License-Identifier: Apache-2.0
+// Besides what every transport must do: what a peer may do that is none of ours.
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <cstring>
+#include <optional>
+#include <string>
+
+#include "dataplane/transfer/message.h"
+#include "dataplane/transfer/tcp/listener.h"
+#include "dataplane/transfer/tcp/socket.h"
+#include "dataplane/transfer/tcp/wire.h"
+#include "gmock/gmock.h"
 #include "tests/dataplane/transfer/conformance.h"
 
 namespace penstock::transfer {
 
 INSTANTIATE_TEST_SUITE_P(Tcp, TransportConformance, testing::Values("tcp"));
 
+namespace tcp {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+constexpr int64_t kMiB = 1 << 20;
+
+Spec BlobSpec() {
+  return Dense(kUInt8, {kUnknownDim});
+}
+
+// One end of a connection, byte by byte. Waits for what it reads.
+class Peer {
+ public:
+  explicit Peer(Socket socket) : socket_(std::move(socket)) {}
+  static Peer Dial(const std::string& address) {
+    const std::vector<Endpoint> endpoints = *LookUp(*ParseAddress(address), /*numeric=*/false);
+    for (const Endpoint& endpoint : endpoints) {
+      Socket socket(::socket(endpoint.address.ss_family, SOCK_STREAM, 0));
+      if (::connect(socket.fd(), reinterpret_cast<const sockaddr*>(&endpoint.address),
+                    endpoint.bytes) == 0) {
+        return Peer(std::move(socket));
+      }
+    }
+    return Peer(Socket());
+  }
+
+  bool Write(std::string_view bytes) {
+    while (!bytes.empty()) {
+      const ssize_t put = ::send(socket_.fd(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
+      if (put <= 0) return false;
+      bytes.remove_prefix(put);
+    }
+    return true;
+  }
+  // So many bytes, or fewer if the connection ended.
+  std::string Read(size_t bytes) {
+    std::string got(bytes, '\0');
+    size_t at = 0;
+    while (at < bytes) {
+      const ssize_t now = ::recv(socket_.fd(), got.data() + at, bytes - at, 0);
+      if (now <= 0) break;
+      at += now;
+    }
+    got.resize(at);
+    return got;
+  }
+  // The next message, as Decode() takes it; empty at the end.
+  std::string ReadMessage() {
+    const std::string length = Read(kLengthBytes);
+    if (length.size() < kLengthBytes) return "";
+    uint64_t bytes;
+    std::memcpy(&bytes, length.data(), sizeof bytes);
+    return Read(bytes);
+  }
+  bool AtEnd() { return Read(1).empty(); }
+  // Closes so that the other side sees a reset, as when the process is killed
+  // with bytes unread.
+  void Kill() {
+    const linger now{.l_onoff = 1, .l_linger = 0};
+    ::setsockopt(socket_.fd(), SOL_SOCKET, SO_LINGER, &now, sizeof now);
+    socket_.Close();
+  }
+
+ private:
+  Socket socket_;
+};
+
+class TcpTest : public testing::Test {
+ protected:
+  TcpTest() { EXPECT_TRUE(worker_.listening()); }
+
+  static Hello AHello(std::string token = "sesame") {
+    return {.token = std::move(token), .client = ClientId(3), .iteration = IterationId(6)};
+  }
+  // A link whose client is `peer`, with that many credits.
+  std::shared_ptr<WorkerEnd> Open(Peer& peer, int64_t credits, size_t number = 0) {
+    EXPECT_TRUE(peer.Write(WithLength(Encode(AHello()))));
+    EXPECT_TRUE(peer.Write(WithLength(Encode(Update{.granted = credits}))));
+    std::shared_ptr<WorkerEnd> worker = worker_.Link(number);
+    EXPECT_TRUE(worker != nullptr && worker->AwaitGranted(credits));
+    EXPECT_EQ(peer.ReadMessage(), Encode(Welcome()));
+    return worker;
+  }
+  // Why the worker ends the link when that is sent to it.
+  absl::Status AnswerTo(std::string_view bytes) {
+    Peer peer = Peer::Dial(worker_.address());
+    EXPECT_TRUE(peer.Write(bytes));
+    absl::StatusOr<Message> answer = Decode(peer.ReadMessage());
+    EXPECT_TRUE(answer.ok() && std::holds_alternative<Closed>(*answer)) << answer.status();
+    EXPECT_TRUE(peer.AtEnd());
+    return answer.ok() ? std::get<Closed>(*answer).reason : answer.status();
+  }
+  // A client of ours is let in as ever.
+  void ExpectOpenTo(const std::string& address) {
+    auto client = std::make_shared<ClientEnd>();
+    DialOptions options;
+    options.hello = AHello();
+    auto link = transport_.Dial(address, options, client);
+    ASSERT_TRUE(link.ok()) << link.status();
+    EXPECT_TRUE(client->AwaitOpen());
+  }
+  Element Blob(Index index, int64_t bytes) {
+    const std::vector<uint8_t> values(bytes, static_cast<uint8_t>(index));
+    const int64_t dims[] = {bytes};
+    Element element = *MakeElement(*pool_, {Tensor(kUInt8, dims, values.data())}, Spec(BlobSpec()));
+    element.set_identity({.partition = PartitionId(1), .placement = Placement(1), .index = index});
+    return element;
+  }
+
+  Transport& transport_ = **FindTransport("tcp");
+  std::shared_ptr<Pool> pool_ = Pool::Create();
+  Worker worker_{transport_};
+};
+
+// --- Strangers at a worker's port ------------------------------------------------
+
+TEST_F(TcpTest, GarbageIsAnsweredAndTheConnectionClosed) {
+  EXPECT_EQ(AnswerTo("GET / HTTP/1.1\r\nHost: worker\r\n\r\n").code(),
+            absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(AnswerTo(std::string(64, '\xff')).code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(AnswerTo(std::string(64, '\0')).code(), absl::StatusCode::kInvalidArgument);
+  ExpectOpenTo(worker_.address());
+}
+
+TEST_F(TcpTest, AnEnormousHelloIsRefusedByItsLength) {
+  const Head head = HeadOf(MessageType::kHello, uint64_t{1} << 60);
+  absl::Status reason = AnswerTo({head.data(), head.size()});
+  EXPECT_EQ(reason.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(reason.message()), HasSubstr("1152921504606846976 bytes"));
+}
+
+TEST_F(TcpTest, AWrongTokenIsRefusedInWords) {
+  absl::Status reason = AnswerTo(WithLength(Encode(AHello("open"))));
+  EXPECT_EQ(reason.code(), absl::StatusCode::kPermissionDenied);
+  EXPECT_THAT(std::string(reason.message()), HasSubstr("wrong token"));
+}
+
+TEST_F(TcpTest, AnotherVersionIsRefusedInWords) {
+  std::string hello = WithLength(Encode(AHello()));
+  hello[kHeadBytes] = 9;
+  EXPECT_EQ(AnswerTo(hello).code(), absl::StatusCode::kFailedPrecondition);
+}
+
+TEST_F(TcpTest, CreditsBeforeTheHelloAreRefused) {
+  EXPECT_EQ(AnswerTo(WithLength(Encode(Update{.granted = 5}))).code(),
+            absl::StatusCode::kInvalidArgument);
+}
+
+TEST_F(TcpTest, AHelloMayComeByteByByte) {
+  Peer peer = Peer::Dial(worker_.address());
+  for (char byte : WithLength(Encode(AHello()))) {
+    ASSERT_TRUE(peer.Write({&byte, 1}));
+  }
+  EXPECT_EQ(peer.ReadMessage(), Encode(Welcome()));
+}
+
+TEST_F(TcpTest, WhoSaysNothingIsTurnedAway) {
+  auto listener = StartListener(
+      {}, [](const Hello&, std::shared_ptr<SendLink>) { return absl::InternalError("no hello"); },
+      {.hello_timeout = std::chrono::milliseconds(1)});
+  ASSERT_TRUE(listener.ok()) << listener.status();
+  Peer silent = Peer::Dial((*listener)->address());
+  EXPECT_TRUE(silent.AtEnd());
+  Peer slow = Peer::Dial((*listener)->address());
+  slow.Write(WithLength(Encode(AHello())).substr(0, 20));
+  EXPECT_TRUE(slow.AtEnd());
+}
+
+TEST_F(TcpTest, OfTooManyStrangersTheOldestGoes) {
+  std::vector<std::shared_ptr<SendLink>> links;
+  auto listener = StartListener({},
+                                [&](const Hello&, std::shared_ptr<SendLink> link) {
+                                  links.push_back(link);
+                                  return std::make_shared<WorkerEnd>(std::move(link));
+                                },
+                                {.count = 3});
+  ASSERT_TRUE(listener.ok()) << listener.status();
+  Peer first = Peer::Dial((*listener)->address());
+  std::vector<Peer> others;
+  for (int i = 0; i < 3; ++i) others.push_back(Peer::Dial((*listener)->address()));
+  EXPECT_TRUE(first.AtEnd());
+  ExpectOpenTo((*listener)->address());
+}
+
+// --- Clients that are let in -----------------------------------------------------
+
+TEST_F(TcpTest, ARequestThatIsTooLongEndsTheLink) {
+  Peer peer = Peer::Dial(worker_.address());
+  std::shared_ptr<WorkerEnd> worker = Open(peer, 1);
+  ASSERT_NE(worker, nullptr);
+  const Head head = HeadOf(MessageType::kUpdate, kMiB);
+  ASSERT_TRUE(peer.Write({head.data(), head.size()}));
+  EXPECT_EQ(std::get<Closed>(*Decode(peer.ReadMessage())).reason.code(),
+            absl::StatusCode::kInvalidArgument);
+  EXPECT_TRUE(peer.AtEnd());
+  peer.Kill();
+  EXPECT_EQ(worker->AwaitClosed().code(), absl::StatusCode::kInvalidArgument);
+}
+
+TEST_F(TcpTest, AClientThatLandsMoreThanWasSentIsDisbelieved) {
+  Peer peer = Peer::Dial(worker_.address());
+  std::shared_ptr<WorkerEnd> worker = Open(peer, 1);
+  ASSERT_NE(worker, nullptr);
+  ASSERT_TRUE(peer.Write(WithLength(Encode(Update{.landed = 1}))));
+  EXPECT_EQ(std::get<Closed>(*Decode(peer.ReadMessage())).reason.code(),
+            absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(worker->landed(), 0);
+}
+
+TEST_F(TcpTest, WhatAKilledClientDidNotConfirmComesBack) {
+  Peer peer = Peer::Dial(worker_.address());
+  std::shared_ptr<WorkerEnd> worker = Open(peer, 20);
+  ASSERT_NE(worker, nullptr);
+  for (Index i = 0; i < 20; ++i) ASSERT_TRUE(worker->link().Send(Blob(i, kMiB)).ok());
+  EXPECT_FALSE(peer.ReadMessage().empty());
+  EXPECT_FALSE(peer.ReadMessage().empty());
+  ASSERT_TRUE(peer.Write(WithLength(Encode(Update{.landed = 1}))));
+  ASSERT_TRUE(worker->AwaitLanded(1));
+  EXPECT_EQ(peer.Read(1000).size(), 1000u);  // in the middle of the third
+  peer.Kill();
+  EXPECT_EQ(worker->AwaitClosed().code(), absl::StatusCode::kUnavailable);
+  std::vector<Index> back = worker->unconfirmed();
+  ASSERT_EQ(back.size(), 19u);
+  EXPECT_EQ(back.front(), 1);
+  EXPECT_EQ(back.back(), 19);
+}
+
+TEST_F(TcpTest, AClientThatDoesNotReadStopsItsSenderAndNoOther) {
+  constexpr int64_t kCount = 64;  // MiB; more than the sockets take
+  Peer stopped = Peer::Dial(worker_.address());
+  std::shared_ptr<WorkerEnd> to_stopped = Open(stopped, kCount, 0);
+  Peer other = Peer::Dial(worker_.address());
+  std::shared_ptr<WorkerEnd> to_other = Open(other, 1, 1);
+  ASSERT_TRUE(to_stopped != nullptr && to_other != nullptr);
+  for (Index i = 0; i < kCount; ++i) {
+    ASSERT_TRUE(to_stopped->link().Send(Blob(i, kMiB)).ok());
+  }
+  const int64_t held = pool_->counters().bytes_lent;
+  EXPECT_EQ(to_stopped->link().Send(Blob(kCount, kMiB)).code(),
+            absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(pool_->counters().bytes_lent, held);
+  ASSERT_TRUE(to_other->link().Send(Blob(0, kMiB)).ok());
+  EXPECT_GT(other.ReadMessage().size(), static_cast<size_t>(kMiB));
+  for (Index i = 0; i < kCount; ++i) {  // and goes on where it stopped
+    const std::string message = stopped.ReadMessage();
+    ASSERT_GT(message.size(), static_cast<size_t>(kMiB));
+    EXPECT_EQ(message.back(), static_cast<char>(i));
+  }
+}
+
+TEST_F(TcpTest, AWorkerStopsThoughAClientDoesNotRead) {
+  Peer peer = Peer::Dial(worker_.address());
+  std::shared_ptr<WorkerEnd> worker = Open(peer, 64);
+  ASSERT_NE(worker, nullptr);
+  for (Index i = 0; i < 64; ++i) ASSERT_TRUE(worker->link().Send(Blob(i, kMiB)).ok());
+  worker_.Stop();
+  EXPECT_EQ(worker->AwaitClosed().code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(worker->unconfirmed().size(), 64u);
+}
+
+// --- Workers that are none ---------------------------------------------------------
+
+// A client's link to a port where `peer` answers, which has said Welcome.
+class TcpClientTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    Socket listening(::socket(AF_INET, SOCK_STREAM, 0));
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t bytes = sizeof address;
+    ASSERT_EQ(::bind(listening.fd(), reinterpret_cast<sockaddr*>(&address), bytes), 0);
+    ASSERT_EQ(::listen(listening.fd(), 1), 0);
+    ::getsockname(listening.fd(), reinterpret_cast<sockaddr*>(&address), &bytes);
+    DialOptions options;
+    options.spec = BlobSpec();
+    options.pool = pool_.get();
+    options.timeout = absl::Minutes(1);
+    auto link = (*FindTransport("tcp"))
+                    ->Dial(absl::StrCat("127.0.0.1:", ntohs(address.sin_port)), options, client_);
+    ASSERT_TRUE(link.ok()) << link.status();
+    link_ = *std::move(link);
+    peer_.emplace(Socket(::accept(listening.fd(), nullptr, nullptr)));
+    ASSERT_TRUE(std::holds_alternative<Hello>(*Decode(peer_->ReadMessage())));
+    ASSERT_TRUE(peer_->Write(WithLength(Encode(Welcome()))));
+    ASSERT_TRUE(client_->AwaitOpen());
+  }
+
+  bool WriteHead(MessageType type, uint64_t body_bytes) {
+    const Head head = HeadOf(type, body_bytes);
+    return peer_->Write({head.data(), head.size()});
+  }
+
+  std::shared_ptr<Pool> pool_ = Pool::Create();
+  std::shared_ptr<ClientEnd> client_ = std::make_shared<ClientEnd>();
+  std::unique_ptr<ReceiveLink> link_;
+  std::optional<Peer> peer_;
+};
+
+TEST_F(TcpClientTest, AWorkerKilledInTheMiddleOfAnElementIsUnavailable) {
+  ASSERT_TRUE(WriteHead(MessageType::kElement, kMiB));
+  ASSERT_TRUE(peer_->Write(std::string(1000, 'x')));
+  peer_->Kill();
+  EXPECT_EQ(client_->AwaitClosed().code(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(client_->indices(), IsEmpty());
+  EXPECT_EQ(pool_->counters().bytes_lent, 0);
+}
+
+TEST_F(TcpClientTest, AConnectionThatEndsWithoutAReasonIsUnavailable) {
+  peer_.reset();
+  EXPECT_EQ(client_->AwaitClosed().code(), absl::StatusCode::kUnavailable);
+}
+
+TEST_F(TcpClientTest, AnEnormousElementTakesNoMemory) {
+  ASSERT_TRUE(WriteHead(MessageType::kElement, uint64_t{1} << 60));
+  EXPECT_EQ(client_->AwaitClosed().code(), absl::StatusCode::kDataLoss);
+  EXPECT_EQ(pool_->counters().slots_lent, 0);
+}
+
+TEST_F(TcpClientTest, AnEnormousFrameTakesNoMemory) {
+  ASSERT_TRUE(WriteHead(MessageType::kFrame, kMiB));
+  EXPECT_EQ(client_->AwaitClosed().code(), absl::StatusCode::kDataLoss);
+  EXPECT_EQ(pool_->counters().slots_lent, 0);
+}
+
+TEST_F(TcpClientTest, GarbageIsDataLoss) {
+  ASSERT_TRUE(peer_->Write(std::string(64, 'x')));
+  EXPECT_EQ(client_->AwaitClosed().code(), absl::StatusCode::kDataLoss);
+}
+
+TEST_F(TcpClientTest, ASecondWelcomeIsDataLoss) {
+  ASSERT_TRUE(peer_->Write(WithLength(Encode(Welcome()))));
+  EXPECT_EQ(client_->AwaitClosed().code(), absl::StatusCode::kDataLoss);
+}
+
+TEST_F(TcpClientTest, ABlockIsReadIntoTheSlotItStaysIn) {
+  const std::vector<uint8_t> values(kMiB, 7);
+  const int64_t dims[] = {kMiB};
+  Element element =
+      *MakeElement(DefaultPool(), {Tensor(kUInt8, dims, values.data())}, Spec(BlobSpec()));
+  const absl::Span<const std::byte> block = element.block();
+  ASSERT_TRUE(WriteHead(MessageType::kElement, block.size()));
+  ASSERT_TRUE(peer_->Write({reinterpret_cast<const char*>(block.data()), block.size()}));
+  ASSERT_TRUE(client_->AwaitCount(1));
+  EXPECT_EQ(pool_->counters().slots_lent, 1);
+  std::vector<Element> landed = client_->TakeElements();
+  EXPECT_EQ(landed[0].tensor(0).data<uint8_t>().back(), 7);
+  EXPECT_FALSE(landed[0].loan().IsShared());
+}
+
+}  // namespace
+}  // namespace tcp
 }  // namespace penstock::transfer
