@@ -151,12 +151,14 @@ struct Options {
 void RunT1(const Options& options, std::FILE* record) {
   for (int64_t bytes : options.bytes) {
     const bool local = options.protocol == "local";
+    const std::string congestion =
+        options.congestion.empty() && options.protocol == "tcp" ? "cubic" : options.congestion;
     std::optional<SocketLimit> socket;
     std::optional<FillLimit> fill;
     if (local)
       fill.emplace(bytes);
     else
-      socket.emplace(bytes, options.congestion);
+      socket.emplace(bytes, congestion);
     Service service(!local);
     T1Reader reader(service, options.protocol, bytes);
     std::vector<Pair> pairs;
@@ -219,13 +221,13 @@ int main(int argc, char** argv) {
   auto* t1 = app.add_subcommand("t1", "opaque buffers from a cold source, summed at the reader");
   t1->add_option("--bytes", options.bytes, "of one element, several allowed");
   t1->add_option("--congestion", options.congestion,
-                 "of the socket limit; by default the machine's, as gRPC's sockets have");
+                 "of the socket limit; by default that of the sockets it stands beside");
   t1->add_option("--pairs", options.pairs, "windows of ours and of the limit, in turn");
   t1->add_option("--seconds", options.seconds, "length of a window");
   auto* range = app.add_subcommand("range", "int64 scalars through the service");
   range->add_option("--count", options.count, "how many");
   for (CLI::App* sub : {t1, range}) {
-    sub->add_option("--protocol", options.protocol, "grpc or local");
+    sub->add_option("--protocol", options.protocol, "grpc, tcp or local");
     sub->add_option("--record", options.record, "append JSON objects to this file");
   }
   auto* serve = app.add_subcommand("serve", "a dispatcher and a worker, until killed")->group("");
