@@ -14,6 +14,12 @@
 #include "penstock/status.h"
 
 namespace penstock::transfer::tcp {
+namespace {
+
+// Below it, waking up costs as much as copying what has come.
+constexpr int kLargeRead = 256 << 10;
+
+}  // namespace
 
 absl::StatusOr<Incoming::Got> Incoming::Read(int fd) {
   while (true) {
@@ -26,8 +32,9 @@ absl::StatusOr<Incoming::Got> Incoming::Read(int fd) {
       in_body_ = false;
       return Got::kMessage;
     }
-    if (std::exchange(drained_, false) && !end_expected_) return Got::kNothing;
+    if (std::exchange(drained_, false) && !end_expected_) return AwaitMore(fd);
     PENSTOCK_ASSIGN_OR_RETURN(Got got, Receive(fd));
+    if (got == Got::kNothing) return AwaitMore(fd);
     if (got != Got::kMessage) return got;
   }
 }
@@ -86,12 +93,23 @@ absl::StatusOr<Incoming::Got> Incoming::Receive(int fd) {
   return Got::kMessage;
 }
 
+// Of a large body more than one segment should have come before the thread wakes.
+// Setting the mark tells at once if that is so already.
+Incoming::Got Incoming::AwaitMore(int fd) {
+  const size_t of_body = in_body_ ? body_.size() - body_at_ : 0;
+  const int mark = static_cast<int>(std::clamp<size_t>(of_body, 1, kLargeRead));
+  if (mark != low_mark_ && (mark == kLargeRead || low_mark_ > 1)) {
+    ::setsockopt(fd, SOL_SOCKET, SO_RCVLOWAT, &mark, sizeof mark);
+    low_mark_ = mark;
+  }
+  return Got::kNothing;
+}
+
 Incoming::Got Discard(int fd) {
-  constexpr int kReads = 16;
-  constexpr size_t kBytes = 1 << 20;
+  constexpr int kReads = 64;
+  char dropped[64 << 10];  // nothing is copied there: tcp(7), MSG_TRUNC
   for (int i = 0; i < kReads; ++i) {
-    // Nothing is copied: tcp(7), MSG_TRUNC.
-    const ssize_t got = ::recv(fd, nullptr, kBytes, MSG_TRUNC | MSG_DONTWAIT);
+    const ssize_t got = ::recv(fd, dropped, sizeof dropped, MSG_TRUNC | MSG_DONTWAIT);
     if (got > 0 || (got < 0 && errno == EINTR)) continue;
     if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return Incoming::Got::kNothing;
     return Incoming::Got::kEnd;

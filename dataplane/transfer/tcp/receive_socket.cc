@@ -19,8 +19,9 @@ namespace {
 
 // How long a worker may take to end a connection that the client has closed.
 constexpr std::chrono::seconds kGoodbyeTimeout(5);
-// What one link may land before others have their turn; also when the worker is
-// told what has landed, if no credits tell it before.
+// What landed is told with the next credits that are granted, or after so long.
+constexpr std::chrono::milliseconds kLongestUnreported(1);
+// What one link may land before others have their turn.
 constexpr uint64_t kBytesPerTurn = 4 << 20;
 
 Loop::Clock::time_point After(absl::Duration timeout) {
@@ -96,6 +97,10 @@ void ReceiveSocket::OnDeadline() {
     if (!open_) {
       TellEnd(absl::DeadlineExceededError(
           absl::StrCat("it did not answer within ", absl::FormatDuration(options_.timeout))));
+    } else {
+      report_due_ = false;
+      std::lock_guard lock(mu_);
+      Write();
     }
     gate_.Leave();
   } else {
@@ -173,9 +178,16 @@ std::optional<absl::Status> ReceiveSocket::ReadOn() {
     }
     if (closed()) return std::nullopt;  // inside an event
   }
-  std::lock_guard lock(mu_);
-  Write();  // what has landed
+  ReportSoon();
   return std::nullopt;
+}
+
+void ReceiveSocket::ReportSoon() {
+  if (report_due_) return;
+  std::lock_guard lock(mu_);
+  if (waiting_.landed == 0) return;
+  report_due_ = true;
+  loop_->SetDeadline(shared_from_this(), Loop::Clock::now() + kLongestUnreported);
 }
 
 absl::Status ReceiveSocket::MakeRoom() {
@@ -278,7 +290,7 @@ void ReceiveSocket::End() {
   connected_ = false;
   if (!socket_) return;
   loop_->Remove(socket_, *this);
-  socket_.Close();
+  socket_.HangUp();
 }
 
 bool ReceiveSocket::closed() {

@@ -47,6 +47,7 @@ class ReceiveSocket : public Loop::Member, public std::enable_shared_from_this<R
   std::optional<absl::Status> HandleText();
   absl::Status MakeRoom();
   absl::Status Land();
+  void ReportSoon();
   void Open();
   void TellEnd(const absl::Status& reason);
 
@@ -75,6 +76,7 @@ class ReceiveSocket : public Loop::Member, public std::enable_shared_from_this<R
   bool open_ = false;
   bool over_ = false;
   bool shut_down_ = false;
+  bool report_due_ = false;    // the deadline is for what has landed
   absl::Status last_failure_;  // of connecting
 
   std::mutex mu_;

@@ -253,7 +253,7 @@ void SendSocket::EndIfOver() {
     if (!broken_ || writing_ || over_) return;
     over_ = true;
     loop_->Remove(socket_, *this);
-    socket_.Close();
+    socket_.HangUp();
     while (!pieces_.empty()) pieces_.Pop();
     unconfirmed = sent_.TakeUnconfirmed();
     reason = reason_;

@@ -74,6 +74,11 @@ void Socket::Close() {
   fd_ = -1;
 }
 
+void Socket::HangUp() {
+  if (fd_ >= 0) ::shutdown(fd_, SHUT_RDWR);
+  Close();
+}
+
 absl::Status BrokenBy(std::string_view what, int error) {
   char text[128] = "";
   const char* says = ::strerror_r(error, text, sizeof text);

@@ -32,6 +32,9 @@ class Socket {
   explicit operator bool() const { return fd_ >= 0; }
   int fd() const { return fd_; }
   void Close();
+  // Close(), and the end of the connection even if a process that was forked
+  // meanwhile holds the descriptor too.
+  void HangUp();
 
  private:
   int fd_ = -1;
