@@ -98,21 +98,21 @@ TEST_P(AllocationTest, ASteadyStateMakesNoSegments) {
   EXPECT_EQ(segments_before_, segments_after_);
 }
 
+// What each flush may allocate. Over sockets a queue or the pool grows now and then
+// to a new most, when threads have waited for each other; but nothing does for
+// each. gRPC allocates itself.
+double Bound(const std::string& protocol, double for_grpc) {
+  if (protocol == "local") return 0;
+  return protocol == "grpc" ? for_grpc : 0.5;
+}
+
 TEST_P(AllocationTest, AllocationsDoNotGrowWithTheElement) {
-  const double small = PerFlush(200, 100);
-  const double large = PerFlush(200, 1 << 20);
-  if (GetParam() == "grpc") {  // its own among them
-    EXPECT_LE(small, 40);
-    EXPECT_LE(large, 40);
-  } else {
-    EXPECT_EQ(small, 0);
-    EXPECT_EQ(large, 0);
-  }
+  EXPECT_LE(PerFlush(200, 100), Bound(GetParam(), 40));
+  EXPECT_LE(PerFlush(200, 1 << 20), Bound(GetParam(), 40));
 }
 
 TEST_P(AllocationTest, AllocationsDoNotGrowWithTheElementsOfAFrame) {
-  const double many = PerFlush(100, 100, 300);
-  EXPECT_LE(many, GetParam() == "grpc" ? 60 : 0);
+  EXPECT_LE(PerFlush(100, 100, 300), Bound(GetParam(), 60));
 }
 
 INSTANTIATE_TEST_SUITE_P(All, AllocationTest, testing::ValuesIn(TransportNames()));
