@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// libibverbs as a table of functions. Needs its headers, never its library at link
+// time: <infiniband/verbs.h> is used for types alone.
+#pragma once
+
+#include <infiniband/verbs.h>
+#include <sys/types.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "dataplane/transfer/verbs/devices.h"
+
+namespace penstock::transfer::verbs {
+
+// Each as its manual page says; a test puts its own in.
+struct Library {
+  ibv_device** (*get_device_list)(int* count) = nullptr;
+  void (*free_device_list)(ibv_device** list) = nullptr;
+  const char* (*get_device_name)(ibv_device* device) = nullptr;
+  ibv_context* (*open_device)(ibv_device* device) = nullptr;
+  int (*close_device)(ibv_context* context) = nullptr;
+  int (*query_device)(ibv_context* context, ibv_device_attr* attributes) = nullptr;
+  // As exported, it leaves what newer releases added to ibv_port_attr as it was.
+  int (*query_port)(ibv_context* context, uint8_t port,
+                    _compat_ibv_port_attr* attributes) = nullptr;
+  ssize_t (*query_gid_table)(ibv_context* context, ibv_gid_entry* entries, size_t max_entries,
+                             uint32_t flags, size_t entry_bytes) = nullptr;
+};
+
+// Opened at the first call and never closed. NotFound, FailedPrecondition: see
+// ListDevices().
+absl::StatusOr<const Library*> OpenLibrary();
+
+absl::StatusOr<std::vector<Device>> ListDevices(const Library& library);
+
+}  // namespace penstock::transfer::verbs
