@@ -16,6 +16,7 @@ namespace penstock::tools {
 // What the command line asks for; run once it has been parsed.
 struct Chosen {
   std::function<absl::Status()> run;
+  int exit_code = 0;  // of the process if `run` returns OK
 };
 
 void AddDispatcher(CLI::App& app, Chosen& chosen);
@@ -25,6 +26,7 @@ void AddJobs(CLI::App& app, Chosen& chosen);
 void AddDatasets(CLI::App& app, Chosen& chosen);
 void AddJournal(CLI::App& app, Chosen& chosen);
 void AddDemo(CLI::App& app, Chosen& chosen);
+void AddDoctor(CLI::App& app, Chosen& chosen);
 void AddVersion(CLI::App& app, Chosen& chosen);
 
 }  // namespace penstock::tools

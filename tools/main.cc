@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The one command. Exit code 0: done; 1: failed, with one line on stderr; 2: the
-// command line makes no sense.
+// command line makes no sense. `doctor` has its own: how ill the machine is.
 #include <CLI/CLI.hpp>
 #include <csignal>
 #include <cstdio>
@@ -32,6 +32,7 @@ int main(int argc, char** argv) {
   AddDatasets(app, chosen);
   AddJournal(app, chosen);
   AddDemo(app, chosen);
+  AddDoctor(app, chosen);
   AddVersion(app, chosen);
   try {
     app.parse(argc, argv);
@@ -39,7 +40,7 @@ int main(int argc, char** argv) {
     return app.exit(error) == 0 ? 0 : 2;
   }
   const absl::Status status = chosen.run();
-  if (status.ok()) return 0;
+  if (status.ok()) return chosen.exit_code;
   const std::string line =
       absl::StrReplaceAll(std::string(status.message()), {{"\n", " "}, {"\r", " "}});
   std::fprintf(stderr, "penstock %s: %s (%s)\n", app.get_subcommands().front()->get_name().c_str(),

@@ -5,6 +5,7 @@
     command_test.py PENSTOCK [unittest arguments]
 """
 import contextlib
+import json
 import os
 import pathlib
 import re
@@ -100,7 +101,8 @@ class CommandTest(unittest.TestCase):
         self.assertIn("grpc", out)
 
     def test_every_help_has_an_example(self):
-        for command in ([], ["dispatcher"], ["worker"], ["status"], ["jobs"], ["datasets"], ["journal"], ["demo"]):
+        for command in ([], ["dispatcher"], ["worker"], ["status"], ["jobs"], ["datasets"], ["journal"], ["demo"],
+                        ["doctor"]):
             code, out, err = run(*command, "--help")
             self.assertEqual(code, 0, err)
             self.assertIn("  penstock ", out, command)
@@ -279,6 +281,54 @@ class CommandTest(unittest.TestCase):
             self.assert_fails(run("journal", action, self.folder / "nowhere"), "NOT_FOUND", "nowhere")
             self.assert_fails(run("journal", action, empty), "NOT_FOUND", "no journal", empty)
         self.assertEqual(list(empty.iterdir()), [])
+
+
+class DoctorTest(unittest.TestCase):
+    """On whatever machine this runs: what must hold on each."""
+
+    def examine(self, *args):
+        """(exit code, the JSON object)."""
+        code, out, err = run("doctor", "--json", *args)
+        self.assertEqual(err, "")
+        return code, json.loads(out)
+
+    def test_the_exit_code_is_the_worst_finding(self):
+        code, report = self.examine()
+        worst = max(("ok", "note", "warning", "error").index(f["severity"]) for f in report["findings"])
+        self.assertEqual(code, max(0, worst - 1))
+        self.assertEqual(report["exit_code"], code)
+
+    def test_whatever_is_amiss_says_why_and_what_to_do(self):
+        for finding in self.examine()[1]["findings"]:
+            self.assertTrue(finding["what"], finding)
+            self.assertEqual(finding["severity"] == "ok", not finding["why"], finding)
+            self.assertEqual(finding["severity"] == "ok", not finding["remedy"], finding)
+
+    def test_it_shows_the_rdma_devices_of_the_kernel(self):
+        kernel = pathlib.Path("/sys/class/infiniband")
+        names = sorted(f.name for f in kernel.iterdir()) if kernel.is_dir() else []
+        _, report = self.examine()
+        unlisted = [f for f in report["findings"] if f["id"] == "rdma.no_provider"]
+        self.assertEqual(len(report["rdma_devices"]) + len(unlisted), len(names))
+
+    def test_a_protocol_that_cannot_work_is_an_error(self):
+        code, report = self.examine("--protocol", "ucx")
+        if any(p["state"] == "active" for d in report["rdma_devices"] for p in d["ports"]):
+            self.skipTest("this machine has RDMA")
+        self.assertEqual(code, 2)
+        self.assertTrue(any(f["blocks"] and f["severity"] == "error" for f in report["findings"]))
+
+    def test_an_unknown_protocol_lists_the_known(self):
+        code, _, err = run("doctor", "--protocol", "pigeon")
+        self.assertEqual(code, 2)
+        for name in ("local", "shm", "ucx", "tcp", "grpc"):
+            self.assertIn(name, err)
+
+    def test_the_text_counts_in_its_last_line(self):
+        code, out, _ = run("doctor")
+        errors, warnings, _ = map(int, re.fullmatch(
+            r"(\d+) errors?, (\d+) warnings?, (\d+) notes?", out.splitlines()[-1]).groups())
+        self.assertEqual(code, 2 if errors else 1 if warnings else 0)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <string>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "tools/doctor/checks.h"
+#include "tools/doctor/readings.h"
+
+namespace penstock::doctor {
+namespace {
+
+constexpr char kIpv4[] = "/proc/sys/net/ipv4/";
+
+bool Contains(const std::vector<std::string>& words, const std::string& word) {
+  return std::find(words.begin(), words.end(), word) != words.end();
+}
+
+// tcp asks for cubic on its own sockets. Who may not administer the network gets
+// only what is listed as allowed, or the default.
+void CheckCubic(const Probe& probe, std::vector<Finding>& findings) {
+  const std::string standard =
+      probe.Read(absl::StrCat(kIpv4, "tcp_congestion_control")).value_or("unknown");
+  const bool available =
+      Contains(ReadWords(probe, absl::StrCat(kIpv4, "tcp_available_congestion_control")), "cubic");
+  const bool allowed =
+      standard == "cubic" || HasCapability(probe, kCapNetAdmin) ||
+      Contains(ReadWords(probe, absl::StrCat(kIpv4, "tcp_allowed_congestion_control")), "cubic");
+  if (available && allowed) return;
+  findings.push_back(
+      {.id = "net.no_cubic",
+       .severity = Severity::kWarning,
+       .what =
+           absl::StrCat("This user cannot have cubic as congestion control of TCP: it is ",
+                        available ? "not allowed" : "not loaded", "; sockets get ", standard, "."),
+       .why = "tcp asks for cubic, which keeps a link between two machines busy; bbr paces, also "
+              "over loopback, and was seen at half the rate.",
+       .remedy = available ? "Add cubic to the sysctl net.ipv4.tcp_allowed_congestion_control."
+                           : "`modprobe tcp_cubic`, and allow it in the sysctl "
+                             "net.ipv4.tcp_allowed_congestion_control.",
+       .protocols = {"tcp"}});
+}
+
+void CheckDefault(const Probe& probe, std::vector<Finding>& findings) {
+  const std::optional<std::string> standard =
+      probe.Read(absl::StrCat(kIpv4, "tcp_congestion_control"));
+  if (!standard || *standard == "cubic") {
+    findings.push_back({.id = "net.congestion",
+                        .what = absl::StrCat("Congestion control of TCP by default: ",
+                                             standard.value_or("unknown"), "."),
+                        .protocols = {"tcp", "grpc", "ucx"}});
+    return;
+  }
+  findings.push_back(
+      {.id = "net.default_congestion",
+       .severity = Severity::kNote,
+       .what = absl::StrCat("Congestion control of TCP by default is ", *standard, "."),
+       .why = "tcp sets cubic on its own sockets; gRPC and UCX's tcp lanes cannot, and take the "
+              "default. bbr was seen at half of cubic's rate between processes of one host.",
+       .remedy = "`sysctl net.ipv4.tcp_congestion_control=cubic`, or cubic on the routes between "
+                 "the machines (`ip route change ROUTE congctl cubic`).",
+       .protocols = {"grpc", "ucx"}});
+}
+
+void CheckQueue(const Probe& probe, std::vector<Finding>& findings) {
+  constexpr int64_t kEnough = 1024;
+  const std::optional<int64_t> length = ReadNumber(probe, "/proc/sys/net/core/somaxconn");
+  if (!length) return;
+  if (*length >= kEnough) {
+    findings.push_back(
+        {.id = "net.queue",
+         .what = absl::StrCat("Connections that may wait to be accepted: ", *length, "."),
+         .protocols = {"tcp", "grpc"}});
+    return;
+  }
+  findings.push_back(
+      {.id = "net.somaxconn",
+       .severity = Severity::kWarning,
+       .what = absl::StrCat("At most ", *length, " connections may wait to be accepted."),
+       .why = "When many trainers dial a dispatcher or worker at once, those beyond it are "
+              "dropped and try again only after a second.",
+       .remedy = "`sysctl net.core.somaxconn=4096`.",
+       .protocols = {"tcp", "grpc"}});
+}
+
+// The third number of tcp_rmem and tcp_wmem: how far the kernel lets a socket's
+// buffer grow by itself.
+int64_t LargestBuffer(const Probe& probe, const std::string& name) {
+  const std::vector<std::string> words = ReadWords(probe, absl::StrCat(kIpv4, name));
+  int64_t bytes = 0;
+  return words.size() == 3 && absl::SimpleAtoi(words[2], &bytes) ? bytes : 0;
+}
+
+void CheckBuffers(const Probe& probe, std::vector<Finding>& findings) {
+  // 25 Gb/s over a round trip of 1 ms fill 3 MiB.
+  constexpr int64_t kEnoughBytes = int64_t{3} << 20;
+  const int64_t receive = LargestBuffer(probe, "tcp_rmem");
+  const int64_t send = LargestBuffer(probe, "tcp_wmem");
+  if (receive == 0 || send == 0) return;
+  const std::string sizes = absl::StrCat(BytesText(static_cast<double>(receive)), " to receive, ",
+                                         BytesText(static_cast<double>(send)), " to send");
+  if (std::min(receive, send) >= kEnoughBytes) {
+    findings.push_back({.id = "net.buffers",
+                        .what = absl::StrCat("Buffers of a TCP socket grow to ", sizes, "."),
+                        .protocols = {"tcp", "grpc"}});
+    return;
+  }
+  findings.push_back(
+      {.id = "net.small_buffers",
+       .severity = Severity::kWarning,
+       .what = absl::StrCat("Buffers of a TCP socket grow only to ", sizes, "."),
+       .why = "A connection has no more than that on its way: 25 Gb/s over a round trip of 1 ms "
+              "need 3 MiB.",
+       .remedy = "`sysctl net.ipv4.tcp_rmem='4096 131072 33554432' net.ipv4.tcp_wmem='4096 16384 "
+                 "33554432'`.",
+       .protocols = {"tcp", "grpc"}});
+}
+
+void CheckOpenFiles(const Probe& probe, std::vector<Finding>& findings) {
+  constexpr uint64_t kPerLink = 6, kEnough = 4096;
+  const Limit limit = probe.OpenFiles();
+  if (limit.soft >= kEnough) {
+    findings.push_back(
+        {.id = "net.files",
+         .what =
+             absl::StrCat("Files that a process may have open: ",
+                          limit.soft == kUnlimited ? "unlimited" : absl::StrCat(limit.soft), ".")});
+    return;
+  }
+  findings.push_back(
+      {.id = "net.open_files",
+       .severity = limit.hard >= kEnough ? Severity::kNote : Severity::kWarning,
+       .what = absl::StrCat("A process may have ", limit.soft, " files open."),
+       .why = absl::StrCat("A link takes up to ", kPerLink,
+                           " descriptors (sockets, segments, doorbells, pidfds): enough for about ",
+                           limit.soft / kPerLink, " links, files of the dataset not counted."),
+       .remedy = limit.hard >= kEnough
+                     ? "`ulimit -n 65536` (as far as the hard limit goes) before the program, or "
+                       "LimitNOFILE=65536 in a systemd unit."
+                     : "`nofile` in /etc/security/limits.conf, LimitNOFILE=65536 in a systemd "
+                       "unit, or `--ulimit nofile=65536` for a container."});
+}
+
+}  // namespace
+
+std::vector<Finding> CheckNetwork(const Probe& probe) {
+  std::vector<Finding> findings;
+  CheckCubic(probe, findings);
+  CheckDefault(probe, findings);
+  CheckQueue(probe, findings);
+  CheckBuffers(probe, findings);
+  CheckOpenFiles(probe, findings);
+  return findings;
+}
+
+}  // namespace penstock::doctor
