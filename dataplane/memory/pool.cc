@@ -25,7 +25,7 @@ Element OpenBlock::Seal(const Spec& spec) && {
 }
 
 absl::StatusOr<OpenBlock> NewBlock(Pool& pool, const BlockLayout& layout, const Spec& spec) {
-  absl::StatusOr<Loan> loan = pool.Lend(layout.bytes());
+  absl::StatusOr<Loan> loan = pool.LendBlock(layout.head_bytes(), layout.body_bytes());
   if (!loan.ok()) return loan.status();
   BlockWriter writer(layout, loan->bytes(), spec);
   return OpenBlock{.loan = *std::move(loan), .writer = writer};

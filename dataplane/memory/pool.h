@@ -44,6 +44,11 @@ class Pool {
   // size class are used again before a new segment is made; ResourceExhausted above max_bytes names
   // both numbers. No wait.
   virtual absl::StatusOr<Loan> Lend(size_t bytes) = 0;
+  // The same for a block with that head and body, which is to begin where the loan's bytes do: a
+  // pool may want the body to begin at a page.
+  virtual absl::StatusOr<Loan> LendBlock(size_t head_bytes, size_t body_bytes) {
+    return Lend(head_bytes + body_bytes);
+  }
   virtual PoolCounters counters() const = 0;
 };
 

@@ -2,6 +2,7 @@
 // For PENSTOCK_RPC=OFF: what does not link gRPC.
 #include "dataplane/transfer/builtin_transports.h"
 #include "dataplane/transfer/local/transport.h"
+#include "dataplane/transfer/shm/transport.h"
 #include "dataplane/transfer/tcp/transport.h"
 
 namespace penstock::transfer {
@@ -9,6 +10,7 @@ namespace penstock::transfer {
 std::vector<std::unique_ptr<Transport>> BuiltinTransports() {
   std::vector<std::unique_ptr<Transport>> transports;
   transports.push_back(MakeLocalTransport());
+  transports.push_back(MakeShmTransport());
   transports.push_back(MakeTcpTransport());
   return transports;
 }

@@ -84,6 +84,10 @@ class SendLink {
   virtual absl::Status Send(Element&& element) = 0;
   // An error in an element's place, with its identity, against one credit.
   virtual absl::Status SendError(const Identity& identity, const absl::Status& error) = 0;
+  // Where a block for this link is best made (Pool::LendBlock): in memory of the
+  // client's, if some is free, from where Send() moves it without a copy. It may
+  // be sent on any link all the same. nullptr: anywhere is as good.
+  virtual std::shared_ptr<Pool> pool() { return nullptr; }
   // Sends what waits in a frame for company: call when nothing more comes at once.
   virtual void Flush() = 0;
   // Closes; the client sees `reason`. What was sent before still arrives if the

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dataplane/memory/shared_segment.h"
+
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "dataplane/element/block.h"
+#include "penstock/status.h"
+
+namespace penstock {
+namespace {
+
+constexpr int kSizeSeals = F_SEAL_SHRINK | F_SEAL_GROW;
+
+struct Account {
+  std::atomic<int64_t> max{static_cast<int64_t>(::sysconf(_SC_PHYS_PAGES)) / 2 *
+                           ::sysconf(_SC_PAGESIZE)};
+  std::atomic<int64_t> reserved{0};
+  std::atomic<int64_t> created{0};
+  std::atomic<int64_t> opened{0};
+};
+
+Account& TheAccount() {
+  static Account& account = *new Account;  // segments may live in other statics
+  return account;
+}
+
+absl::Status Reserve(int64_t bytes) {
+  Account& account = TheAccount();
+  int64_t reserved = account.reserved.load();
+  do {
+    if (bytes > account.max - reserved) {
+      return absl::ResourceExhaustedError(
+          absl::StrCat("a shared segment of ", bytes, " bytes does not fit: ", reserved, " of ",
+                       account.max.load(), " bytes are in use; let go of elements"));
+    }
+  } while (!account.reserved.compare_exchange_weak(reserved, reserved + bytes));
+  return absl::OkStatus();
+}
+
+// Every page in the page table now, so that no element pays for it.
+void Populate(absl::Span<std::byte> memory, bool writable) {
+  ::madvise(memory.data(), memory.size(), MADV_HUGEPAGE);  // where the machine allows it
+#ifdef MADV_POPULATE_WRITE
+  const int advice = writable ? MADV_POPULATE_WRITE : MADV_POPULATE_READ;
+  if (::madvise(memory.data(), memory.size(), advice) == 0) return;
+#endif
+  for (size_t at = 0; at < memory.size(); at += kPageBytes) {
+    // Read only: another process may be writing. Reading maps the page too.
+    (void)*static_cast<volatile std::byte*>(memory.data() + at);
+  }
+  (void)writable;
+}
+
+}  // namespace
+
+SharedSegment::SharedSegment(SharedSegment&& other) noexcept
+    : here_(other.here_),
+      fd_(std::move(other.fd_)),
+      memory_(std::exchange(other.memory_, {})),
+      reserved_(std::exchange(other.reserved_, 0)) {}
+
+SharedSegment& SharedSegment::operator=(SharedSegment&& other) noexcept {
+  if (this != &other) {
+    Unmap();
+    here_ = other.here_;
+    fd_ = std::move(other.fd_);
+    memory_ = std::exchange(other.memory_, {});
+    reserved_ = std::exchange(other.reserved_, 0);
+  }
+  return *this;
+}
+
+SharedSegment::~SharedSegment() {
+  Unmap();
+}
+
+void SharedSegment::Unmap() {
+  if (!memory_.empty() && here_) ::munmap(memory_.data(), memory_.size());
+  memory_ = {};
+  TheAccount().reserved -= std::exchange(reserved_, 0);
+}
+
+absl::Status SharedSegment::Map(int fd, size_t bytes, bool writable) {
+  const int protection = writable ? PROT_READ | PROT_WRITE : PROT_READ;
+  void* memory = ::mmap(nullptr, bytes, protection, MAP_SHARED, fd, 0);
+  if (memory == MAP_FAILED) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("cannot map a shared segment of ", bytes, " bytes: errno ", errno));
+  }
+  memory_ = absl::MakeSpan(static_cast<std::byte*>(memory), bytes);
+  ::madvise(memory, bytes, MADV_DONTFORK);
+  Populate(memory_, writable);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<SharedSegment> SharedSegment::Create(size_t bytes, Writers writers) {
+  bytes = AlignUp(bytes, kPageBytes);
+  SharedSegment segment;
+  RETURN_IF_ERROR(Reserve(static_cast<int64_t>(bytes)));
+  segment.reserved_ = static_cast<int64_t>(bytes);
+  segment.fd_ = Descriptor(::memfd_create("penstock", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  if (!segment.fd_ || ::ftruncate(segment.fd(), static_cast<off_t>(bytes)) != 0) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("the system gave no shared segment of ", bytes, " bytes: errno ", errno));
+  }
+  RETURN_IF_ERROR(segment.Map(segment.fd(), bytes, /*writable=*/true));
+  int seals = kSizeSeals | F_SEAL_SEAL;
+  if (writers == Writers::kOwner) seals |= F_SEAL_FUTURE_WRITE;  // what is mapped stays writable
+  if (::fcntl(segment.fd(), F_ADD_SEALS, seals) != 0) {
+    return absl::InternalError(absl::StrCat("cannot seal a shared segment: errno ", errno));
+  }
+  TheAccount().created.fetch_add(1, std::memory_order_relaxed);
+  return segment;
+}
+
+absl::StatusOr<SharedSegment> SharedSegment::Open(Descriptor fd, size_t bytes, Writers writers) {
+  const int seals = ::fcntl(fd.get(), F_GET_SEALS);
+  if (seals < 0 || (seals & kSizeSeals) != kSizeSeals) {
+    return absl::InvalidArgumentError("a descriptor is no shared segment with a sealed size");
+  }
+  struct stat status;
+  struct statfs system;
+  // Of other file systems (huge pages set aside, say) a page may be missing when it is touched.
+  if (::fstat(fd.get(), &status) != 0 || ::fstatfs(fd.get(), &system) != 0 ||
+      system.f_type != TMPFS_MAGIC || bytes == 0 || bytes % kPageBytes != 0 || status.st_size < 0 ||
+      static_cast<uint64_t>(status.st_size) != bytes) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("a shared segment is not one of ", bytes, " bytes, as was said"));
+  }
+  SharedSegment segment;
+  RETURN_IF_ERROR(segment.Map(fd.get(), bytes, writers == Writers::kAll));
+  TheAccount().opened.fetch_add(1, std::memory_order_relaxed);
+  return segment;
+}
+
+void SetMaxSharedBytes(int64_t bytes) {
+  TheAccount().max = bytes;
+}
+
+SharedCounters CountShared() {
+  Account& account = TheAccount();
+  return {.segments_created = account.created.load(),
+          .segments_opened = account.opened.load(),
+          .bytes_reserved = account.reserved.load()};
+}
+
+}  // namespace penstock

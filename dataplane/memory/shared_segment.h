@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// Memory that several processes of one host have mapped. It is a memfd: it has
+// no name that could be left behind, and is gone with the last process that maps
+// it or holds its descriptor.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "dataplane/memory/descriptor.h"
+#include "dataplane/memory/forked.h"
+
+namespace penstock {
+
+// A process's mapping of such a segment. Its size never changes: sealed, so that
+// no process can make another fault by cutting it short. Present from the
+// beginning, so that the first touch costs nothing. Not mapped in forked
+// children (forked.h).
+class SharedSegment {
+ public:
+  enum class Writers {
+    kAll,    // every process that has the descriptor
+    kOwner,  // the one that created it; others can map it for reading only
+  };
+
+  SharedSegment() = default;
+  SharedSegment(SharedSegment&& other) noexcept;
+  SharedSegment& operator=(SharedSegment&& other) noexcept;
+  ~SharedSegment();
+
+  // A new one, zeroed. `bytes` is rounded up to whole pages. ResourceExhausted if
+  // the process's bound for shared memory (SetMaxSharedBytes) or the system does
+  // not allow it.
+  static absl::StatusOr<SharedSegment> Create(size_t bytes, Writers writers = Writers::kAll);
+  // Maps what another process created and passed on. InvalidArgument unless it is
+  // a segment of exactly `bytes` whose size is sealed.
+  static absl::StatusOr<SharedSegment> Open(Descriptor fd, size_t bytes,
+                                            Writers writers = Writers::kAll);
+
+  // The owner's, to be passed on.
+  int fd() const { return fd_.get(); }
+  // Readable; writable for the owner, and for others unless Writers::kOwner.
+  absl::Span<std::byte> memory() const { return memory_; }
+
+ private:
+  absl::Status Map(int fd, size_t bytes, bool writable);
+  void Unmap();
+
+  MadeHere here_;
+  Descriptor fd_;
+  absl::Span<std::byte> memory_;
+  int64_t reserved_ = 0;  // of the process's bound
+};
+
+inline constexpr size_t kPageBytes = 4096;
+
+// What the segments this process created may take together; half of the machine's
+// memory unless set. Those it only maps count where they were created.
+void SetMaxSharedBytes(int64_t bytes);
+
+struct SharedCounters {
+  int64_t segments_created = 0;  // since the process began
+  int64_t segments_opened = 0;
+  int64_t bytes_reserved = 0;  // in segments created and not let go of yet
+};
+SharedCounters CountShared();
+
+}  // namespace penstock

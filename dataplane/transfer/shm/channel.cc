@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dataplane/transfer/shm/channel.h"
+
+#include <unistd.h>
+
+#include <utility>
+
+namespace penstock::transfer {
+namespace {
+
+ControlMemory& In(const SharedSegment& control) {
+  return *reinterpret_cast<ControlMemory*>(control.memory().data());
+}
+
+}  // namespace
+
+Channel::Channel(SharedSegment control, Side side)
+    : control_(std::move(control)),
+      own_(side == Side::kClient ? In(control_).client : In(control_).worker),
+      other_(side == Side::kClient ? In(control_).worker : In(control_).client),
+      reader_(side == Side::kClient ? In(control_).to_client : In(control_).to_worker),
+      writer_(side == Side::kClient ? In(control_).to_worker : In(control_).to_client) {}
+
+void Channel::Send(uint64_t word) {
+  {
+    std::lock_guard lock(mu_);
+    if (!waiting_.empty() || !writer_.Write(word)) {
+      waiting_.Push(word);
+      WriteWaiting();
+    }
+  }
+  RingIfAsleep();
+}
+
+void Channel::Flush() {
+  {
+    std::lock_guard lock(mu_);
+    if (waiting_.empty()) return;
+    WriteWaiting();
+  }
+  RingIfAsleep();
+}
+
+void Channel::WriteWaiting() {
+  while (!waiting_.empty()) {
+    if (!writer_.Write(waiting_.front())) {
+      own_.blocked.store(1, std::memory_order_seq_cst);
+      if (!writer_.Write(waiting_.front())) return;  // the reader will ring
+    }
+    waiting_.Pop();
+  }
+}
+
+bool Channel::flushed() const {
+  std::lock_guard lock(mu_);
+  return waiting_.empty();
+}
+
+void Channel::SetDoorbell(Descriptor eventfd) {
+  {
+    std::lock_guard lock(doorbell_mu_);
+    doorbell_ = std::move(eventfd);
+  }
+  Ring();
+}
+
+RingReader::Found Channel::Read(uint64_t& word) {
+  const RingReader::Found found = reader_.Read(word);
+  if (found == RingReader::Found::kWord && other_.blocked.load(std::memory_order_seq_cst) != 0) {
+    other_.blocked.store(0, std::memory_order_seq_cst);
+    Ring();
+  }
+  return found;
+}
+
+void Channel::RingIfAsleep() {
+  if (other_.sleeps.load(std::memory_order_seq_cst) != 0) Ring();
+}
+
+void Channel::Ring() {
+  std::lock_guard lock(doorbell_mu_);
+  if (!doorbell_) return;
+  const uint64_t one = 1;
+  // It cannot be full but by the other side's own doing, which then looks later.
+  [[maybe_unused]] const ssize_t written = ::write(doorbell_.get(), &one, sizeof(one));
+}
+
+}  // namespace penstock::transfer

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dataplane/transfer/shm/host.h"
+
+#include <unistd.h>
+
+#include <fstream>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "dataplane/transfer/shm/send_end.h"
+
+namespace penstock::transfer {
+namespace {
+
+std::string FirstLine(const char* path) {
+  std::string line;
+  std::ifstream file(path);
+  std::getline(file, line);
+  return line.empty() ? "unknown" : line;
+}
+
+std::string Target(const char* path) {
+  char target[128];
+  const ssize_t bytes = ::readlink(path, target, sizeof(target));
+  return bytes > 0 ? std::string(target, bytes) : "unknown";
+}
+
+// In this order in a description, with what it means if one differs.
+constexpr const char* kDifferences[] = {
+    "speaks another version of the protocol",
+    "is on another machine",
+    "is in another network namespace, where its Unix socket is out of reach",
+    "is in another user namespace",
+    "runs as another user",
+};
+
+}  // namespace
+
+std::string DescribeHost() {
+  return absl::StrCat("v", kShmVersion, " ", FirstLine("/proc/sys/kernel/random/boot_id"), " ",
+                      Target("/proc/self/ns/net"), " ", Target("/proc/self/ns/user"),
+                      " uid:", ::geteuid());
+}
+
+absl::Status CheckSameHost(std::string_view theirs, std::string_view ours) {
+  const std::vector<std::string> their = absl::StrSplit(std::string(theirs), ' ');
+  const std::vector<std::string> our = absl::StrSplit(std::string(ours), ' ');
+  for (size_t i = 0; i < std::size(kDifferences); ++i) {
+    if (i < their.size() && i < our.size() && their[i] == our[i]) continue;
+    return absl::NotFoundError(absl::StrCat("the worker ", kDifferences[i]));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace penstock::transfer

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// The client's end of a shm link. Elements are read where the worker put them:
+// only their heads are copied, so that what was checked stays as it was. Frames,
+// errors and elements with large heads are copied out, and their slots return.
+//
+// Landed is said in the ring just before the event: whoever reads an element may
+// write over it, and by then the worker must not take it for one in doubt, even
+// if this process ends at that moment.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "dataplane/transfer/gate.h"
+#include "dataplane/transfer/shm/channel.h"
+#include "dataplane/transfer/shm/loop.h"
+#include "dataplane/transfer/shm/receive_slots.h"
+#include "dataplane/transfer/shm/socket.h"
+#include "dataplane/transfer/transport.h"
+
+namespace penstock::transfer {
+
+class ReceiveEnd : public Loop::Member, public std::enable_shared_from_this<ReceiveEnd> {
+ public:
+  ReceiveEnd(Loop& loop, std::string address, DialOptions options,
+             std::shared_ptr<ReceiveEvents> events);
+  // Connects to the socket of that name and says hello, or OnClosed.
+  void Dial(std::string_view name);
+
+  // Any thread:
+  void Grant(Credits credits);
+  void Recall();
+  void Close();  // no event behind it
+
+  // Of the loop:
+  bool Poll(Loop::Nanoseconds now) override;
+  void OnSocket() override;
+  void OnPeerEnd() override;
+  void SetSleeps(bool sleeps) override { channel_->SetSleeps(sleeps); }
+  Loop::Nanoseconds deadline() const override { return open_ ? Loop::kNever : open_by_; }
+  bool over() const override { return over_; }
+  void OnDropped() override;
+
+ private:
+  absl::Status Connect(std::string_view name);
+
+  // Of the loop's thread:
+  absl::Status HandlePacket(Packet packet);
+  absl::Status MakeSegment(const Packet& need);
+  bool ReadRing(int words);
+  absl::Status HandleWord(uint64_t word);
+  absl::Status LandElement(const SlotWord& word);
+  absl::Status LandBlock(const SlotWord& word);
+  absl::Status LandFrame(const SlotWord& word);
+  absl::Status LandError(const SlotWord& word);
+  absl::Status Land(Element element);
+  absl::Status Check(const Element& element) const;
+  // Copies what begins with a `Prefix` and says how long it is there.
+  template <class Prefix, class BytesOf>
+  absl::StatusOr<absl::Span<std::byte>> CopyOut(const SlotWord& word, size_t max_bytes,
+                                                BytesOf bytes_of, Loan& loan);
+  // The end is told when the ring is empty.
+  void EndWith(const absl::Status& reason);
+  void End();
+
+  Loop& loop_;
+  const std::string address_;
+  const DialOptions options_;
+  Pool& pool_;
+  const Loop::Nanoseconds open_by_;
+  PacketSocket socket_;
+  Descriptor pidfd_;
+  std::shared_ptr<Channel> channel_;  // unless nobody was there
+  std::shared_ptr<ReceiveSlots> slots_;
+
+  Gate gate_;                        // around events, and what touches the pool
+  std::atomic<bool> closed_{false};  // by this client
+  std::atomic<bool> over_{false};
+
+  // Of the loop's thread.
+  std::shared_ptr<ReceiveEvents> events_;
+  bool open_ = false;
+  bool spoilt_ = false;  // what is in the ring is not read any more
+  std::optional<absl::Status> ending_;
+  std::vector<Element> landing_;  // those of a frame; empty between two events
+};
+
+}  // namespace penstock::transfer

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// The slots of a link as its client sees them. The client makes the segments and
+// owns the memory; which slot an element goes into is the worker's choice. A slot
+// is at the worker (free there, or being filled) or here (landed, lent), and
+// which of the two is written down in private memory.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "dataplane/memory/slot_segment.h"
+#include "dataplane/transfer/shm/channel.h"
+#include "dataplane/transfer/shm/word.h"
+#include "penstock/loan.h"
+
+namespace penstock::transfer {
+
+// Lives on, invisibly, until the last slot that is here was let go of.
+class ReceiveSlots : public SlotOwner, public std::enable_shared_from_this<ReceiveSlots> {
+ public:
+  // Slots that come back are told to the worker through `channel`.
+  explicit ReceiveSlots(std::shared_ptr<Channel> channel) : channel_(std::move(channel)) {}
+  ~ReceiveSlots();
+
+  struct NewSegment {
+    uint32_t number;
+    SlotLayout layout;
+    int fd;  // open until the segment is retired
+  };
+  // A segment with slots for blocks of `bytes`, all at the worker: `count` of
+  // them, or fewer. ResourceExhausted without memory.
+  absl::StatusOr<NewSegment> Add(uint64_t bytes, uint64_t count);
+  // Lets go of a segment that the worker no longer uses. DataLoss if there is no
+  // such segment or one of its slots is here.
+  absl::Status Retire(uint64_t number);
+
+  // A slot that the worker has given away.
+  struct Arrived {
+    Loan loan;
+    const std::byte* shared;    // its body's place, as the worker may still write it
+    std::byte* body = nullptr;  // the same, with kHeadRoom private bytes before it
+    size_t body_bytes = 0;
+  };
+  // DataLoss for a slot that is not there, not the worker's, or of another time.
+  absl::StatusOr<Arrived> Arrive(const SlotWord& word);
+
+  // Nothing arrives any more, and the worker is told nothing more.
+  void Close();
+
+  void TakeBack(Slot* slot) noexcept override;
+
+ private:
+  struct SharedSlot : Slot {
+    uint32_t number = 0;
+    uint32_t generation = 0;
+    bool here = false;
+  };
+  struct Segment {
+    SharedSegment memory;
+    ReaderView view;
+    SlotLayout layout;
+    std::unique_ptr<SharedSlot[]> slots;
+    uint32_t here = 0;  // slots
+  };
+
+  const MadeHere made_here_;
+  const std::shared_ptr<Channel> channel_;
+
+  std::mutex mu_;
+  // Guarded by mu_.
+  std::map<uint32_t, Segment> segments_;  // by number
+  bool closed_ = false;
+  int64_t here_ = 0;                    // slots, of all segments
+  std::shared_ptr<ReceiveSlots> self_;  // closed with slots here: until they are back
+};
+
+}  // namespace penstock::transfer

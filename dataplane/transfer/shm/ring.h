@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// A queue of words from one process to another in shared memory: one side
+// writes, the other reads. What lies there is not believed: a number that no
+// honest side would leave there is noticed, and does no harm.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+namespace penstock::transfer {
+
+// Two cache lines: x86 fetches lines in pairs, and neither side may stall on a
+// line that the other writes.
+inline constexpr size_t kApart = 128;  // bytes
+
+inline constexpr size_t kRingWords = 1024;  // a power of two
+
+// In shared memory.
+struct RingMemory {
+  alignas(kApart) std::atomic<uint64_t> written;  // words, by the writer, ever
+  alignas(kApart) std::atomic<uint64_t> read;     // words, by the reader, ever
+  alignas(kApart) std::atomic<uint64_t> words[kRingWords];
+};
+static_assert(std::atomic<uint64_t>::is_always_lock_free, "a lock would not be shared");
+
+// One thread at a time.
+class RingWriter {
+ public:
+  explicit RingWriter(RingMemory& ring) : ring_(ring) {}
+
+  // False: full.
+  bool Write(uint64_t word) {
+    if (next_ - read_ >= kRingWords) read_ = ring_.read.load(std::memory_order_seq_cst);
+    if (next_ - read_ >= kRingWords) return false;  // also if the reader says what cannot be
+    ring_.words[next_ % kRingWords].store(word, std::memory_order_relaxed);
+    // seq_cst: seen before the reader's flag is looked at (doorbell.h).
+    ring_.written.store(++next_, std::memory_order_seq_cst);
+    return true;
+  }
+
+ private:
+  RingMemory& ring_;
+  uint64_t next_ = 0;
+  uint64_t read_ = 0;  // as last seen
+};
+
+// One thread at a time.
+class RingReader {
+ public:
+  explicit RingReader(RingMemory& ring) : ring_(ring) {}
+
+  enum class Found { kWord, kNothing, kNonsense };
+  // `word`: set for kWord alone.
+  Found Read(uint64_t& word) {
+    if (next_ == written_) written_ = ring_.written.load(std::memory_order_seq_cst);
+    if (next_ == written_) return Found::kNothing;
+    if (written_ - next_ > kRingWords) return Found::kNonsense;
+    word = ring_.words[next_ % kRingWords].load(std::memory_order_relaxed);
+    ring_.read.store(++next_, std::memory_order_seq_cst);
+    return Found::kWord;
+  }
+
+ private:
+  RingMemory& ring_;
+  uint64_t next_ = 0;
+  uint64_t written_ = 0;  // as last seen
+};
+
+}  // namespace penstock::transfer

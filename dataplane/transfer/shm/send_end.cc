@@ -1,0 +1,483 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dataplane/transfer/shm/send_end.h"
+
+#include <algorithm>
+#include <limits>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "dataplane/element/block.h"
+#include "dataplane/element/error_block.h"
+#include "dataplane/memory/copied.h"
+#include "dataplane/transfer/message.h"
+#include "penstock/status.h"
+
+namespace penstock::transfer {
+namespace {
+
+constexpr Loop::Nanoseconds kMillisecond = 1'000'000;
+constexpr Loop::Nanoseconds kLongestFilling = kMillisecond;
+// From connecting to the greeting, which a client sends at once.
+constexpr Loop::Nanoseconds kGreetingTimeout = 10'000 * kMillisecond;
+// How long a client may take to read what was sent before a link was closed.
+constexpr Loop::Nanoseconds kClosingTimeout = 10'000 * kMillisecond;
+// Words read before other links get their turn.
+constexpr int kWordsAtOnce = 256;
+
+constexpr char kBroke[] = "the client's connection broke";
+
+// Bytes a parcel takes in the place of a body. A frame takes what any frame may,
+// so that all frames find the same slots.
+size_t RoomFor(const Outgoing::Parcel& parcel) {
+  if (parcel.error != nullptr) return ErrorBlockBytes(parcel.error->error);
+  return parcel.is_frame ? kFrameBytes : parcel.bytes.size();
+}
+
+// A copy of a block from where another process may write, made before it is checked.
+absl::StatusOr<Element> CopyChecked(Pool& pool, absl::Span<const std::byte> block,
+                                    const Spec& spec) {
+  ASSIGN_OR_RETURN(Loan loan, pool.Lend(block.size()));
+  const absl::Span<std::byte> copy = loan.bytes().first(block.size());
+  CopyCounted(copy.data(), block.data(), block.size());
+  ASSIGN_OR_RETURN(size_t bytes, CheckBlock(copy, spec));
+  if (bytes != block.size()) return absl::DataLossError("an element's block has changed its size");
+  return Element(std::move(loan), copy.data(), spec);
+}
+
+class ShmSendLink : public SendLink {
+ public:
+  explicit ShmSendLink(std::shared_ptr<SendEnd> end) : end_(std::move(end)) {}
+  ~ShmSendLink() override { end_->Close(absl::CancelledError("the worker let go of the link")); }
+  const Hello& hello() const override { return end_->hello(); }
+  int64_t credits() const override { return end_->credits(); }
+  std::shared_ptr<Pool> pool() override { return end_->slots(); }
+  absl::Status Send(Element&& element) override {
+    if (element.block().size() > element.loan().bytes().size()) {
+      return absl::InvalidArgumentError("an element's head was written over by another process");
+    }
+    // Whoever reads a slot may write there: what others here read too goes as a copy.
+    if (element.IsShared() && end_->slots()->Owns(element.loan().bytes().data())) {
+      ASSIGN_OR_RETURN(element, CopyChecked(DefaultPool(), element.block(), element.spec()));
+    }
+    Sent sent;
+    sent.identity = element.identity();
+    sent.element = std::move(element);
+    absl::Status status = end_->Send(std::move(sent));
+    if (!status.ok()) element = std::move(sent.element);
+    return status;
+  }
+  absl::Status SendError(const Identity& identity, const absl::Status& error) override {
+    return end_->Send({identity, Element(), error});
+  }
+  void Flush() override { end_->Flush(); }
+  void Close(const absl::Status& reason) override { end_->Close(reason); }
+
+ private:
+  const std::shared_ptr<SendEnd> end_;
+};
+
+}  // namespace
+
+SendEnd::SendEnd(Loop& loop, PacketSocket socket, Listener::Accept accept)
+    : loop_(loop),
+      socket_(std::move(socket)),
+      pidfd_(socket_.OpenPeerPidfd()),
+      accept_(std::move(accept)),
+      greet_by_(Loop::Now() + kGreetingTimeout),
+      sent_(DefaultPool(), kFrameBytes) {}
+
+void SendEnd::Join() {
+  loop_.Add(shared_from_this(), socket_.fd(), pidfd_.get());
+}
+
+int64_t SendEnd::credits() const {
+  std::lock_guard lock(mu_);
+  return credits_;
+}
+
+// --- Sending ---------------------------------------------------------------------
+
+absl::Status SendEnd::Send(Sent&& sent) {
+  if (!made_here_) return absl::UnavailableError("the link belongs to the parent process");
+  Lock lock(mu_);
+  if (closing_ || gone_) return absl::UnavailableError("the link is closed");
+  if (credits_ == 0) return absl::FailedPreconditionError("no credit on this link");
+  --credits_;
+  sent_.Push(std::move(sent));
+  PostParcels();
+  Pump(lock);
+  if (sent_.filling() && flush_frame_ != sent_.frame()) {
+    flush_frame_ = sent_.frame();
+    const Loop::Nanoseconds at = Loop::Now() + kLongestFilling;
+    flush_at_.store(at, std::memory_order_seq_cst);
+    lock.unlock();
+    loop_.WakeAt(at);
+  }
+  return absl::OkStatus();
+}
+
+void SendEnd::Flush() {
+  if (!made_here_) return;
+  Lock lock(mu_);
+  sent_.Seal();
+  PostParcels();
+  Pump(lock);
+}
+
+void SendEnd::FlushFrame(Loop::Nanoseconds now) {
+  if (now < flush_at_.load(std::memory_order_seq_cst)) return;
+  Lock lock(mu_);
+  flush_at_.store(Loop::kNever, std::memory_order_seq_cst);
+  if (!sent_.filling() || sent_.frame() != flush_frame_) return;
+  sent_.Seal();
+  PostParcels();
+  Pump(lock);
+}
+
+void SendEnd::PostParcels() {
+  for (; posted_ < sent_.ready(); ++posted_) outbox_.Push({Letter::kParcel});
+}
+
+void SendEnd::Pump(Lock& lock) {
+  if (pumping_) return;  // that thread goes on with what was added
+  pumping_ = true;
+  while (!outbox_.empty() && !gone_) {
+    if (outbox_.front().kind == Letter::kRecalled) {
+      channel_->Send(Pack(WordKind::kRecalled, outbox_.Pop().count));
+      continue;
+    }
+    if (!next_.has_value()) {
+      next_ = sent_.Take();
+      --posted_;
+    }
+    std::optional<SendSlots::Place> place;
+    if (!NextSlot(*next_, place)) {
+      Ask(*next_);
+      break;
+    }
+    const Outgoing::Parcel parcel = *std::exchange(next_, std::nullopt);
+    outbox_.Pop();
+    channel_->Send(Announce(parcel, std::move(place), lock));
+  }
+  pumping_ = false;
+  if (gone_ || (closing_ && outbox_.empty())) loop_.Wake();
+}
+
+bool SendEnd::NextSlot(const Outgoing::Parcel& parcel, std::optional<SendSlots::Place>& place) {
+  const bool alone = parcel.error == nullptr && !parcel.is_frame;
+  if (alone && slots_->Find(parcel.bytes).has_value()) return true;  // made in its place
+  place = slots_->Claim(RoomFor(parcel));
+  return place.has_value();
+}
+
+uint64_t SendEnd::Announce(const Outgoing::Parcel& parcel, std::optional<SendSlots::Place> place,
+                           Lock& lock) {
+  if (!place.has_value()) {
+    const SlotWord in_place = *slots_->Find(parcel.bytes);
+    return Pack(WordKind::kElement,
+                slots_->GiveAway(parcel.bytes.data() + in_place.head_bytes, in_place.head_bytes));
+  }
+  lock.unlock();
+  WordKind kind = WordKind::kElement;
+  uint32_t head_bytes = 0;  // before the body's place
+  if (parcel.error != nullptr) {
+    kind = WordKind::kError;
+    WriteErrorBlock(absl::MakeSpan(place->body, place->body_bytes), parcel.error->identity,
+                    parcel.error->error);
+  } else if (parcel.is_frame) {
+    kind = WordKind::kFrame;
+  } else {
+    head_bytes = PrefixOf(parcel.bytes.data()).head_bytes;
+    if (head_bytes > kHeadRoom) {
+      kind = WordKind::kBlock;
+      head_bytes = 0;
+    }
+  }
+  CopyCounted(place->body - head_bytes, parcel.bytes.data(), parcel.bytes.size());
+  lock.lock();
+  return Pack(kind, slots_->GiveAway(place->body, head_bytes));
+}
+
+void SendEnd::Ask(const Outgoing::Parcel& parcel) {
+  if (std::exchange(asked_, true)) return;
+  const size_t room = RoomFor(parcel);
+  for (uint32_t number : slots_->TakeIdle(room)) {
+    socket_.Send(PacketKind::kRetire, number).IgnoreError();  // its end is told by the socket
+  }
+  // As many as may be sent before one must come back, and those being read meanwhile.
+  const uint64_t count = parcel.is_frame ? 4 : outbox_.size() + static_cast<uint64_t>(credits_) + 2;
+  socket_.Send(PacketKind::kNeed, room, count).IgnoreError();
+}
+
+// --- The client's words ------------------------------------------------------------
+
+bool SendEnd::Poll(Loop::Nanoseconds now) {
+  if (channel_ == nullptr) {
+    if (now >= greet_by_) Fail(absl::DeadlineExceededError("the client said no hello"));
+    if (gone_ || closing_) Finish();
+    return false;
+  }
+  channel_->Flush();
+  const bool found = greeted_ && ReadRing();
+  FlushFrame(now);
+  SayClosed(now);
+  if (now >= end_by_) gone_ = true;
+  if (gone_) Finish();
+  return found;
+}
+
+bool SendEnd::ReadRing() {
+  uint64_t word;
+  int words = 0;
+  while (words < kWordsAtOnce) {
+    const RingReader::Found found = channel_->Read(word);
+    if (found == RingReader::Found::kNothing) break;
+    ++words;
+    const absl::Status handled = found == RingReader::Found::kWord
+                                     ? HandleWord(word)
+                                     : absl::DataLossError("the client's ring holds nonsense");
+    if (!handled.ok()) {
+      Fail(handled);
+      break;
+    }
+  }
+  return words > 0;
+}
+
+absl::Status SendEnd::HandleWord(uint64_t word) {
+  switch (KindOf(word)) {
+    case WordKind::kReturn: {
+      RETURN_IF_ERROR(slots_->OnReturned(SlotOf(word)));
+      Lock lock(mu_);
+      if (!outbox_.empty()) Pump(lock);
+      return absl::OkStatus();
+    }
+    case WordKind::kLanded: {
+      {
+        std::lock_guard lock(mu_);
+        if (!sent_.Landed(CountOf(word))) {
+          return absl::DataLossError(
+              absl::StrCat("the client has landed ", CountOf(word), " more than were sent"));
+        }
+      }
+      events_->OnLanded(CountOf(word));
+      return absl::OkStatus();
+    }
+    case WordKind::kGranted: {
+      {
+        std::lock_guard lock(mu_);
+        if (credits_ > std::numeric_limits<int64_t>::max() - CountOf(word)) {
+          return absl::DataLossError("more credits than can be counted");
+        }
+        credits_ += CountOf(word);
+      }
+      events_->OnCredits({CountOf(word)});
+      return absl::OkStatus();
+    }
+    case WordKind::kRecall: {
+      Lock lock(mu_);
+      sent_.Seal();  // the answer comes behind what was sent
+      PostParcels();
+      outbox_.Push({Letter::kRecalled, std::exchange(credits_, 0)});
+      Pump(lock);
+      return absl::OkStatus();
+    }
+    default:
+      return absl::DataLossError("a word that a client does not write");
+  }
+}
+
+// --- The client's packets ----------------------------------------------------------
+
+void SendEnd::OnSocket() {
+  while (!gone_) {
+    absl::StatusOr<Packet> packet = socket_.Receive();
+    if (absl::IsNotFound(packet.status())) return;
+    if (absl::IsUnavailable(packet.status())) return Fail(absl::UnavailableError(kBroke));
+    absl::Status handled =
+        packet.ok() ? HandlePacket(*std::move(packet)) : std::move(packet).status();
+    if (!handled.ok()) return Fail(handled);
+  }
+}
+
+void SendEnd::OnPeerEnd() {
+  Fail(absl::UnavailableError(kBroke));
+}
+
+absl::Status SendEnd::HandlePacket(Packet packet) {
+  if (!greeted_) return Greet(std::move(packet));
+  switch (packet.kind) {
+    case PacketKind::kSegment: {
+      if (packet.descriptors.size() != 1) {
+        return absl::DataLossError("a shared segment came without its descriptor");
+      }
+      RETURN_IF_ERROR(slots_->Add(packet.a, packet.b, packet.c, std::move(packet.descriptors[0])));
+      Lock lock(mu_);
+      asked_ = false;
+      Pump(lock);
+      return absl::OkStatus();
+    }
+    case PacketKind::kGoodbye:
+      Fail(absl::OkStatus());
+      return absl::OkStatus();
+    default:
+      return absl::DataLossError("a packet that a client does not send");
+  }
+}
+
+absl::StatusOr<Hello> SendEnd::ReadGreeting(Packet packet) {
+  if (packet.kind != PacketKind::kGreeting || packet.descriptors.size() != 2) {
+    return absl::InvalidArgumentError("a link begins with a greeting");
+  }
+  if (packet.a != kShmVersion) {
+    return absl::FailedPreconditionError(absl::StrCat("this worker speaks version ", kShmVersion,
+                                                      " of the shm transfer protocol, the client ",
+                                                      packet.a));
+  }
+  if (packet.b > kMaxControlBytes || !IsDoorbell(packet.descriptors[1].get())) {
+    return absl::InvalidArgumentError("a greeting without doorbell, or with too long a hello");
+  }
+  ASSIGN_OR_RETURN(SharedSegment control,
+                   SharedSegment::Open(std::move(packet.descriptors[0]),
+                                       AlignUp(sizeof(ControlMemory) + packet.b, kPageBytes)));
+  const auto* text = reinterpret_cast<const char*>(control.memory().data()) + sizeof(ControlMemory);
+  const std::string hello(text, packet.b);  // a copy: the client may still write there
+  channel_ = std::make_shared<Channel>(std::move(control), Channel::Side::kWorker);
+  channel_->SetDoorbell(std::move(packet.descriptors[1]));
+  ASSIGN_OR_RETURN(Message message, Decode(hello));
+  if (!std::holds_alternative<Hello>(message)) {
+    return absl::InvalidArgumentError("a link begins with a hello");
+  }
+  return std::get<Hello>(std::move(message));
+}
+
+absl::Status SendEnd::Greet(Packet packet) {
+  const absl::Status status = LetIn(std::move(packet));
+  if (status.ok()) {
+    greeted_ = true;
+    return socket_.Send(PacketKind::kWelcome, 0, 0, 0, {}, {loop_.doorbell()});
+  }
+  SendReason(status);
+  return status;
+}
+
+absl::Status SendEnd::LetIn(Packet packet) {
+  ASSIGN_OR_RETURN(hello_, ReadGreeting(std::move(packet)));
+  ASSIGN_OR_RETURN(events_, std::exchange(accept_, nullptr)(
+                                hello_, std::make_shared<ShmSendLink>(shared_from_this())));
+  return absl::OkStatus();
+}
+
+void SendEnd::SendReason(const absl::Status& reason) {
+  // If it does not arrive, the client has gone, and needs none.
+  socket_
+      .Send(PacketKind::kClosed, static_cast<uint64_t>(reason.raw_code()), 0, 0,
+            std::string(reason.message()))
+      .IgnoreError();
+}
+
+// --- The end -----------------------------------------------------------------------
+
+void SendEnd::Close(const absl::Status& reason) {
+  if (!made_here_) return;
+  {
+    Lock lock(mu_);
+    if (closing_) return;
+    closing_ = true;
+    reason_ = reason;
+    sent_.Seal();
+    PostParcels();
+    Pump(lock);
+  }
+  loop_.Wake();
+}
+
+void SendEnd::Break() {
+  gone_ = true;
+  loop_.Wake();
+}
+
+void SendEnd::Fail(const absl::Status& status) {
+  std::lock_guard lock(mu_);
+  if (!closing_) reason_ = status;
+  closing_ = true;
+  gone_ = true;
+}
+
+void SendEnd::SayClosed(Loop::Nanoseconds now) {
+  if (!closing_ || !greeted_ || said_closed_) return;
+  if (end_by_ == Loop::kNever) end_by_ = now + kClosingTimeout;
+  std::lock_guard lock(mu_);
+  if (!outbox_.empty() || pumping_ || !channel_->flushed()) return;
+  said_closed_ = true;
+  SendReason(reason_);
+}
+
+void SendEnd::Finish() {
+  absl::Status reason;
+  {
+    std::lock_guard lock(mu_);
+    if (pumping_) return;  // that thread wakes the loop
+    closing_ = true;
+    reason = reason_;
+    next_.reset();
+  }
+  std::vector<Sent> unconfirmed;
+  if (events_ != nullptr) {
+    DrainLanded();
+    std::lock_guard lock(mu_);
+    unconfirmed = sent_.TakeUnconfirmed();
+  }
+  for (Sent& sent : unconfirmed) MoveOut(sent);
+  slots_->Close();
+  if (auto events = std::exchange(events_, nullptr)) {
+    events->OnClosed(reason, std::move(unconfirmed));
+  }
+  over_ = true;
+}
+
+void SendEnd::DrainLanded() {
+  uint64_t word;
+  while (channel_->Read(word) == RingReader::Found::kWord) {
+    if (KindOf(word) != WordKind::kLanded) continue;
+    {
+      std::lock_guard lock(mu_);
+      if (!sent_.Landed(CountOf(word))) return;
+    }
+    events_->OnLanded(CountOf(word));
+  }
+}
+
+void SendEnd::MoveOut(Sent& sent) const {
+  if (!sent.element || !slots_->Owns(sent.element.loan().bytes().data())) return;
+  const absl::Span<const std::byte> block = sent.element.block();
+  absl::StatusOr<Element> moved =
+      absl::DataLossError("the client has written over an element that it had not taken");
+  if (block.size() <= sent.element.loan().bytes().size()) {
+    moved = CopyChecked(DefaultPool(), block, sent.element.spec());
+  }
+  if (moved.ok()) {
+    sent.element = *std::move(moved);
+  } else {
+    sent.element = Element();
+    sent.error = moved.status();
+  }
+}
+
+void SendEnd::SetSleeps(bool sleeps) {
+  if (channel_ != nullptr) channel_->SetSleeps(sleeps);
+}
+
+Loop::Nanoseconds SendEnd::deadline() const {
+  if (!greeted_) return greet_by_;
+  return std::min(flush_at_.load(std::memory_order_seq_cst), end_by_);
+}
+
+void SendEnd::OnDropped() {
+  socket_ = PacketSocket();
+  pidfd_.Reset();
+  if (on_over) on_over();
+}
+
+}  // namespace penstock::transfer

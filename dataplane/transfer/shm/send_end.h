@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+// The worker's end of a shm link.
+//
+// Sending moves an element into a slot of the client, if it was not made there,
+// and puts a word into the ring: on the thread that sends, or on the loop's when
+// slots had to be waited for; never on two at a time, so that the order stays.
+// What is sent waits in an Outgoing until it has landed; small elements are
+// packed there. A frame that is not full waits until it was open for 1 ms at
+// least and 2 ms at most, or until Flush().
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "dataplane/transfer/fifo.h"
+#include "dataplane/transfer/outgoing.h"
+#include "dataplane/transfer/shm/channel.h"
+#include "dataplane/transfer/shm/loop.h"
+#include "dataplane/transfer/shm/send_slots.h"
+#include "dataplane/transfer/shm/socket.h"
+#include "dataplane/transfer/transport.h"
+
+namespace penstock::transfer {
+
+inline constexpr uint64_t kShmVersion = 1;
+
+class SendEnd : public Loop::Member, public std::enable_shared_from_this<SendEnd> {
+ public:
+  // `accept` is called at most once, on the loop's thread.
+  SendEnd(Loop& loop, PacketSocket socket, Listener::Accept accept);
+  void Join();  // begins
+
+  // Any thread:
+  const Hello& hello() const { return hello_; }  // constant once accepted
+  int64_t credits() const;
+  absl::Status Send(Sent&& sent);
+  void Flush();
+  void Close(const absl::Status& reason);
+  // For a client that does not read: ends the link now.
+  void Break();
+  const std::shared_ptr<SendSlots>& slots() const { return slots_; }
+
+  // Of the loop:
+  bool Poll(Loop::Nanoseconds now) override;
+  void OnSocket() override;
+  void OnPeerEnd() override;
+  void SetSleeps(bool sleeps) override;
+  Loop::Nanoseconds deadline() const override;
+  bool over() const override { return over_; }
+  void OnDropped() override;
+
+  // Set before Join(); called when OnClosed has returned, or nobody was let in.
+  std::function<void()> on_over;
+
+ private:
+  // What is to be told to the client in its ring, in order.
+  struct Letter {
+    enum Kind { kParcel, kRecalled } kind = kParcel;
+    int64_t count = 0;
+  };
+  using Lock = std::unique_lock<std::mutex>;
+
+  // Of the loop's thread:
+  absl::Status HandlePacket(Packet packet);
+  absl::Status Greet(Packet packet);
+  absl::Status LetIn(Packet packet);
+  absl::StatusOr<Hello> ReadGreeting(Packet packet);
+  bool ReadRing();
+  absl::Status HandleWord(uint64_t word);
+  void FlushFrame(Loop::Nanoseconds now);
+  void SendReason(const absl::Status& reason);
+  void SayClosed(Loop::Nanoseconds now);
+  void DrainLanded();
+  void MoveOut(Sent& sent) const;  // of the client's memory
+  void Finish();
+  void Fail(const absl::Status& status);
+
+  // With mu_ held:
+  void PostParcels();
+  void Pump(Lock& lock);
+  bool NextSlot(const Outgoing::Parcel& parcel, std::optional<SendSlots::Place>& place);
+  uint64_t Announce(const Outgoing::Parcel& parcel, std::optional<SendSlots::Place> place,
+                    Lock& lock);
+  void Ask(const Outgoing::Parcel& parcel);
+
+  Loop& loop_;
+  PacketSocket socket_;
+  Descriptor pidfd_;
+  Listener::Accept accept_;
+  const Loop::Nanoseconds greet_by_;
+  const std::shared_ptr<SendSlots> slots_ = std::make_shared<SendSlots>();
+  std::shared_ptr<Channel> channel_;  // from the greeting on
+
+  // Of the loop's thread.
+  Hello hello_;
+  std::shared_ptr<SendEvents> events_;
+  bool greeted_ = false;
+  bool said_closed_ = false;
+  Loop::Nanoseconds end_by_ = Loop::kNever;
+
+  std::atomic<bool> over_{false};
+  std::atomic<bool> gone_{false};     // the client, or the link: nothing more is sent
+  std::atomic<bool> closing_{false};  // no more Send(); reason_ says why. Set with mu_ held
+  std::atomic<Loop::Nanoseconds> flush_at_{Loop::kNever};
+
+  mutable std::mutex mu_;
+  // Guarded by mu_.
+  int64_t credits_ = 0;
+  Outgoing sent_;
+  Fifo<Letter> outbox_;
+  size_t posted_ = 0;                     // parcels in the outbox, besides next_
+  std::optional<Outgoing::Parcel> next_;  // taken from sent_, not announced yet
+  bool pumping_ = false;                  // a thread is at it
+  bool asked_ = false;                    // for slots; the client has not answered
+  uint64_t flush_frame_ = 0;              // what flush_at_ is about
+  absl::Status reason_;
+};
+
+}  // namespace penstock::transfer

@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dataplane/transfer/shm/send_slots.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "dataplane/element/block.h"
+#include "dataplane/memory/heap_pool.h"
+#include "penstock/check.h"
+#include "penstock/status.h"
+
+namespace penstock::transfer {
+namespace {
+
+// Of wholly free segments with slots of another size, so many bytes stay.
+constexpr size_t kKeptIdle = 64 << 20;
+// A slot above the largest size class goes as soon as it is free.
+const size_t kLargestKept = HeapPool::ClassBytes(HeapPool::kClasses - 1);
+
+}  // namespace
+
+SendSlots::~SendSlots() = default;
+
+absl::Status SendSlots::Add(uint64_t number, uint64_t slots, uint64_t body_bytes,
+                            Descriptor descriptor) {
+  constexpr uint64_t kMaxBody = uint64_t{1} << 40;
+  if (number >> (kSlotNumberBits - kSlotInSegmentBits) != 0 || slots == 0 ||
+      slots >> kSlotInSegmentBits != 0 || body_bytes == 0 || body_bytes % kPageBytes != 0 ||
+      body_bytes > kMaxBody) {
+    return absl::InvalidArgumentError("the client's shared segment has no possible layout");
+  }
+  auto segment = std::make_unique<Segment>();
+  segment->layout = {.slots = static_cast<uint32_t>(slots), .body_bytes = body_bytes};
+  ASSIGN_OR_RETURN(segment->memory,
+                   SharedSegment::Open(std::move(descriptor), segment->layout.bytes()));
+  segment->slots = std::make_unique<SharedSlot[]>(slots);
+
+  std::lock_guard lock(mu_);
+  const auto its = static_cast<uint32_t>(number);
+  if (segments_.contains(its)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the client has made the shared segment ", number, " twice"));
+  }
+  for (uint32_t i = segment->layout.slots; i-- > 0;) {
+    SharedSlot& slot = segment->slots[i];
+    slot.body = segment->memory.memory().data() + segment->layout.body_offset(i);
+    slot.owner = this;
+    slot.segment = segment.get();
+    slot.number = its << kSlotInSegmentBits | i;
+    PutFree(slot);
+  }
+  ++counters_.segments_allocated;
+  counters_.bytes_reserved += static_cast<int64_t>(segment->layout.bytes());
+  segments_.emplace(its, std::move(segment));
+  return absl::OkStatus();
+}
+
+SendSlots::SharedSlot* SendSlots::TakeFree(size_t body_bytes) {
+  if (closed_) return nullptr;
+  // Twice as large is better than none.
+  for (auto list = free_.lower_bound(body_bytes);
+       list != free_.end() && list->first / 2 <= std::max<size_t>(body_bytes, kPageBytes * 32);
+       ++list) {
+    SharedSlot* slot = list->second;
+    if (slot == nullptr) continue;
+    list->second = slot->next_free;
+    --slot->segment->free;
+    slot->held = true;
+    slot->holders.store(1, std::memory_order_relaxed);
+    ++held_;
+    ++counters_.slots_lent;
+    counters_.bytes_lent += static_cast<int64_t>(slot->segment->layout.slot_bytes());
+    return slot;
+  }
+  return nullptr;
+}
+
+void SendSlots::PutFree(SharedSlot& slot) {
+  SharedSlot*& first = free_[slot.segment->layout.body_bytes];
+  slot.next_free = std::exchange(first, &slot);
+  ++slot.segment->free;
+}
+
+std::optional<SendSlots::Place> SendSlots::Claim(size_t bytes) {
+  std::lock_guard lock(mu_);
+  SharedSlot* slot = TakeFree(bytes);
+  if (slot == nullptr) return std::nullopt;
+  slot->data = slot->body - kHeadRoom;
+  slot->bytes = slot->segment->layout.slot_bytes();
+  return Place{Loan(slot), slot->body, slot->segment->layout.body_bytes};
+}
+
+absl::StatusOr<Loan> SendSlots::Lend(size_t bytes) {
+  return DefaultPool().Lend(bytes);  // only of a block is known where its body begins
+}
+
+absl::StatusOr<Loan> SendSlots::LendBlock(size_t head_bytes, size_t body_bytes) {
+  // Smaller ones go in frames, and larger heads do not fit before a body.
+  if (head_bytes + body_bytes >= kFrameBelow && head_bytes <= kHeadRoom) {
+    std::lock_guard lock(mu_);
+    if (SharedSlot* slot = TakeFree(body_bytes); slot != nullptr) {
+      slot->data = slot->body - head_bytes;
+      slot->bytes = head_bytes + slot->segment->layout.body_bytes;
+      return Loan(slot);
+    }
+  }
+  return DefaultPool().Lend(head_bytes + body_bytes);
+}
+
+SendSlots::SharedSlot* SendSlots::SlotAt(const std::byte* address) const {
+  for (const auto& [number, segment] : segments_) {
+    const absl::Span<const std::byte> memory = segment->memory.memory();
+    if (address < memory.data() || address >= memory.data() + memory.size()) continue;
+    const auto offset = static_cast<size_t>(address - memory.data());
+    return &segment->slots[offset / segment->layout.slot_bytes()];
+  }
+  return nullptr;
+}
+
+std::optional<SlotWord> SendSlots::Find(absl::Span<const std::byte> block) {
+  std::lock_guard lock(mu_);
+  const SharedSlot* slot = SlotAt(block.data());
+  if (slot == nullptr || !slot->held || slot->at_client || slot->data != block.data()) {
+    return std::nullopt;
+  }
+  const auto head_bytes = static_cast<uint32_t>(slot->body - slot->data);
+  // Taken from memory that another process may write: only compared.
+  if (block.size() > slot->bytes || PrefixOf(block.data()).head_bytes != head_bytes) {
+    return std::nullopt;
+  }
+  return SlotWord{.slot = slot->number, .generation = slot->generation, .head_bytes = head_bytes};
+}
+
+bool SendSlots::Owns(const std::byte* address) const {
+  std::lock_guard lock(mu_);
+  return SlotAt(address) != nullptr;
+}
+
+SlotWord SendSlots::GiveAway(const std::byte* body, uint32_t head_bytes) {
+  std::lock_guard lock(mu_);
+  SharedSlot* slot = SlotAt(body);
+  PENSTOCK_CHECK(slot != nullptr && slot->held && !slot->at_client);
+  slot->at_client = true;
+  return {.slot = slot->number, .generation = slot->generation, .head_bytes = head_bytes};
+}
+
+absl::Status SendSlots::OnReturned(const SlotWord& word) {
+  const uint32_t in_segment = word.slot & ((1u << kSlotInSegmentBits) - 1);
+  std::lock_guard lock(mu_);
+  auto found = segments_.find(word.slot >> kSlotInSegmentBits);
+  if (found == segments_.end() || in_segment >= found->second->layout.slots) {
+    return absl::DataLossError(
+        absl::StrCat("the client gave back the shared slot ", word.slot, ", which is not there"));
+  }
+  SharedSlot& slot = found->second->slots[in_segment];
+  if (!slot.at_client || slot.generation != word.generation) {
+    return absl::DataLossError(absl::StrCat("the client gave back the shared slot ", word.slot,
+                                            " of generation ", word.generation,
+                                            ", which it has not got"));
+  }
+  slot.at_client = false;
+  slot.generation = (slot.generation + 1) & kGenerationMask;
+  if (!slot.held) PutFree(slot);
+  return absl::OkStatus();
+}
+
+void SendSlots::TakeBack(Slot* returned) noexcept {
+  if (!made_here_) return;
+  auto* slot = static_cast<SharedSlot*>(returned);
+  std::shared_ptr<SendSlots> last;  // let go of outside the lock
+  std::lock_guard lock(mu_);
+  slot->held = false;
+  ++counters_.slots_returned;
+  counters_.bytes_lent -= static_cast<int64_t>(slot->segment->layout.slot_bytes());
+  --held_;
+  if (!slot->at_client) PutFree(*slot);
+  if (closed_ && held_ == 0) last = std::move(self_);
+}
+
+void SendSlots::RemoveFromFree(const Segment& segment) {
+  SharedSlot** link = &free_[segment.layout.body_bytes];
+  while (*link != nullptr) {
+    if ((*link)->segment == &segment) {
+      *link = (*link)->next_free;
+    } else {
+      link = &(*link)->next_free;
+    }
+  }
+}
+
+std::vector<uint32_t> SendSlots::TakeIdle(size_t bytes) {
+  std::vector<std::unique_ptr<Segment>> gone;  // unmapped outside the lock
+  std::vector<uint32_t> numbers;
+  std::lock_guard lock(mu_);
+  size_t idle = 0;
+  for (auto at = segments_.begin(); at != segments_.end();) {
+    const Segment& segment = *at->second;
+    const bool serves = segment.layout.body_bytes >= bytes &&
+                        segment.layout.body_bytes / 2 <= std::max(bytes, kFrameBelow);
+    const bool is_idle = segment.free == segment.layout.slots;
+    if (is_idle && !serves) idle += segment.layout.bytes();
+    const bool goes =
+        is_idle && !serves && (idle > kKeptIdle || segment.layout.body_bytes > kLargestKept);
+    if (!goes) {
+      ++at;
+      continue;
+    }
+    RemoveFromFree(segment);
+    counters_.bytes_reserved -= static_cast<int64_t>(segment.layout.bytes());
+    numbers.push_back(at->first);
+    gone.push_back(std::move(at->second));
+    at = segments_.erase(at);
+  }
+  return numbers;
+}
+
+void SendSlots::Close() {
+  std::lock_guard lock(mu_);
+  if (std::exchange(closed_, true)) return;
+  if (held_ > 0) self_ = shared_from_this();
+}
+
+PoolCounters SendSlots::counters() const {
+  std::lock_guard lock(mu_);
+  return counters_;
+}
+
+}  // namespace penstock::transfer

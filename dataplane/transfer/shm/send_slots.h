@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+// The slots of a link as its worker sees them: segments that the client made and
+// passed on. A slot is free, held here (an element is made or copied into it, or
+// waits), at the client, or both: held until the element has landed, although it
+// is the client's already. It is free again when neither has it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "dataplane/memory/pool.h"
+#include "dataplane/memory/slot_segment.h"
+#include "dataplane/transfer/shm/word.h"
+#include "penstock/loan.h"
+
+namespace penstock::transfer {
+
+// As a pool, where elements are made that shall not be copied on their way; it
+// lends other memory when no slot is free. Lives on, invisibly, until the last
+// slot that is held here was let go of.
+class SendSlots : public Pool, public SlotOwner, public std::enable_shared_from_this<SendSlots> {
+ public:
+  ~SendSlots() override;
+
+  // A segment from the client, all slots free. InvalidArgument for one that is
+  // none, or whose number is taken.
+  absl::Status Add(uint64_t number, uint64_t slots, uint64_t body_bytes, Descriptor segment);
+
+  struct Place {
+    Loan loan;
+    std::byte* body = nullptr;  // with kHeadRoom bytes before it
+    size_t body_bytes = 0;
+  };
+  // A free slot whose body takes `bytes`; nullopt if there is none.
+  std::optional<Place> Claim(size_t bytes);
+  // The slot that keeps `block`, if that is one of these, is held for it alone
+  // and its body lies where a body belongs.
+  std::optional<SlotWord> Find(absl::Span<const std::byte> block);
+  // Whether that lies in one of the segments.
+  bool Owns(const std::byte* address) const;
+  // The word that gives the slot of that body to the client. REQUIRES: held here.
+  SlotWord GiveAway(const std::byte* body, uint32_t head_bytes);
+  // The client has given it back. DataLoss if it has not got it, or not from now.
+  absl::Status OnReturned(const SlotWord& word);
+
+  // Segments to be retired, of which this lets go: wholly free ones, if they are
+  // large or if there are many besides those with slots for `bytes`.
+  std::vector<uint32_t> TakeIdle(size_t bytes);
+
+  // The link is gone: nothing is free any more.
+  void Close();
+
+  absl::StatusOr<Loan> Lend(size_t bytes) override;
+  absl::StatusOr<Loan> LendBlock(size_t head_bytes, size_t body_bytes) override;
+  PoolCounters counters() const override;
+  void TakeBack(Slot* slot) noexcept override;
+
+ private:
+  struct Segment;
+  struct SharedSlot : Slot {
+    std::byte* body = nullptr;
+    Segment* segment = nullptr;
+    SharedSlot* next_free = nullptr;
+    uint32_t number = 0;
+    uint32_t generation = 0;
+    bool held = false;
+    bool at_client = false;
+  };
+  struct Segment {
+    SharedSegment memory;
+    SlotLayout layout;
+    std::unique_ptr<SharedSlot[]> slots;
+    uint32_t free = 0;
+  };
+
+  // Those below with mu_ held.
+  SharedSlot* TakeFree(size_t body_bytes);
+  void PutFree(SharedSlot& slot);
+  SharedSlot* SlotAt(const std::byte* address) const;
+  void RemoveFromFree(const Segment& segment);
+
+  const MadeHere made_here_;
+
+  mutable std::mutex mu_;
+  // Guarded by mu_.
+  std::map<uint32_t, std::unique_ptr<Segment>> segments_;  // by number
+  std::map<size_t, SharedSlot*> free_;                     // lists, by bytes of a body
+  bool closed_ = false;
+  int64_t held_ = 0;
+  PoolCounters counters_;
+  std::shared_ptr<SendSlots> self_;  // closed with slots held: until they are back
+};
+
+}  // namespace penstock::transfer

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// The socket of a link: how worker and client find each other, pass descriptors,
+// and learn of each other's end. What happens for every element does not go
+// through here, but through the rings (channel.h).
+//
+// Unix sockets in the abstract namespace: no file is left behind. Only processes
+// of the same user are spoken to.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "dataplane/memory/descriptor.h"
+
+namespace penstock::transfer {
+
+// Never used again for another packet.
+enum class PacketKind : uint32_t {
+  // Client to worker.
+  kGreeting = 1,  // a: kShmVersion; b: bytes of the Hello. Descriptors: control segment, doorbell
+  kSegment = 2,   // a: its number; b: slots; c: bytes of a body. Descriptor: the segment
+  kGoodbye = 3,   // the client closes on purpose
+  // Worker to client.
+  kWelcome = 16,  // descriptor: doorbell
+  kNeed = 17,     // a: bytes of a block, or of a frame, that finds no slot; b: how many slots
+  kRetire = 18,   // a: the number of a segment that the worker has let go of
+  kClosed = 19,   // a: a status code; text: its message. All that was sent is in the ring
+};
+
+struct Packet {
+  PacketKind kind = PacketKind::kGoodbye;
+  uint64_t a = 0;
+  uint64_t b = 0;
+  uint64_t c = 0;
+  std::string text;                     // at most kMaxPacketText
+  std::vector<Descriptor> descriptors;  // at most kMaxDescriptors
+};
+
+inline constexpr size_t kMaxPacketText = 16 << 10;
+inline constexpr size_t kMaxDescriptors = 2;
+
+// One end. Never waits.
+class PacketSocket {
+ public:
+  PacketSocket() = default;
+  explicit PacketSocket(Descriptor fd) : fd_(std::move(fd)) {}
+
+  // Connects to that name. Unavailable if nobody listens, PermissionDenied if
+  // it is a process of another user.
+  static absl::StatusOr<PacketSocket> Connect(std::string_view name);
+
+  int fd() const { return fd_.get(); }
+  // Unavailable if the other side is gone, or reads nothing.
+  absl::Status Send(PacketKind kind, uint64_t a = 0, uint64_t b = 0, uint64_t c = 0,
+                    std::string_view text = {}, std::initializer_list<int> descriptors = {}) const;
+  // NotFound if there is none now, Unavailable if the other side is gone, DataLoss
+  // for what is no packet.
+  absl::StatusOr<Packet> Receive() const;
+
+  // A descriptor that becomes readable when the other process ends, even if
+  // a child of its own keeps the socket; none where the system cannot tell.
+  Descriptor OpenPeerPidfd() const;
+  absl::Status CheckPeerUser() const;
+
+ private:
+  Descriptor fd_;
+};
+
+// Whether that is an eventfd, which never makes one who rings it wait.
+bool IsDoorbell(int fd);
+
+// A socket that listens at that name.
+absl::StatusOr<Descriptor> ListenAt(std::string_view name);
+// The next connection, of a process of the same user; NotFound if there is none.
+absl::StatusOr<PacketSocket> AcceptFrom(int listener);
+
+}  // namespace penstock::transfer

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dataplane/transfer/shm/transport.h"
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_format.h"
+#include "dataplane/transfer/shm/host.h"
+#include "dataplane/transfer/shm/loop.h"
+#include "dataplane/transfer/shm/receive_end.h"
+#include "dataplane/transfer/shm/send_end.h"
+#include "dataplane/transfer/shm/socket.h"
+#include "penstock/status.h"
+
+namespace penstock::transfer {
+namespace {
+
+constexpr char kScheme[] = "shm:";
+// How long clients may take to read what was sent before a listener stopped.
+constexpr std::chrono::seconds kStopTimeout(1);
+
+// A listener's part that the loop serves.
+class Door : public Loop::Member, public std::enable_shared_from_this<Door> {
+ public:
+  Door(Loop& loop, Descriptor socket, Listener::Accept accept)
+      : loop_(loop), socket_(std::move(socket)), accept_(std::move(accept)) {}
+
+  void Open() { loop_.Add(shared_from_this(), socket_.get(), -1); }
+
+  // Lets nobody in any more, and returns when all links have ended.
+  void Close() {
+    if (!made_here_) return;
+    closing_ = true;
+    loop_.Wake();
+    std::unique_lock lock(mu_);
+    changed_.wait(lock, [&] { return closed_; });
+    const std::vector<std::shared_ptr<SendEnd>> ends = ends_;
+    lock.unlock();
+    for (const std::shared_ptr<SendEnd>& end : ends) {
+      end->Close(absl::UnavailableError("the worker has stopped"));
+    }
+    lock.lock();
+    if (changed_.wait_for(lock, kStopTimeout, [&] { return ends_.empty(); })) return;
+    lock.unlock();
+    for (const std::shared_ptr<SendEnd>& end : ends) end->Break();
+    lock.lock();
+    changed_.wait(lock, [&] { return ends_.empty(); });
+  }
+
+  bool Poll(Loop::Nanoseconds) override { return false; }
+  void OnSocket() override {
+    while (!closing_) {
+      absl::StatusOr<PacketSocket> socket = AcceptFrom(socket_.get());
+      if (absl::IsNotFound(socket.status())) return;
+      if (socket.ok()) LetIn(*std::move(socket));  // else it is of another user
+    }
+  }
+  void OnPeerEnd() override {}
+  void SetSleeps(bool) override {}
+  Loop::Nanoseconds deadline() const override { return Loop::kNever; }
+  bool over() const override { return closing_; }
+  void OnDropped() override {
+    socket_.Reset();
+    {
+      std::lock_guard lock(mu_);
+      closed_ = true;
+    }
+    changed_.notify_all();
+  }
+
+ private:
+  void LetIn(PacketSocket socket) {
+    auto end = std::make_shared<SendEnd>(loop_, std::move(socket), accept_);
+    end->on_over = [door = shared_from_this(), over = end.get()] { door->Forget(over); };
+    {
+      std::lock_guard lock(mu_);
+      ends_.push_back(end);
+    }
+    end->Join();
+  }
+  void Forget(const SendEnd* over) {
+    {
+      std::lock_guard lock(mu_);
+      std::erase_if(ends_, [&](const auto& end) { return end.get() == over; });
+    }
+    changed_.notify_all();
+  }
+
+  Loop& loop_;
+  Descriptor socket_;
+  const Listener::Accept accept_;
+  std::atomic<bool> closing_{false};
+
+  std::mutex mu_;
+  std::condition_variable changed_;
+  bool closed_ = false;                         // guarded by mu_
+  std::vector<std::shared_ptr<SendEnd>> ends_;  // guarded by mu_
+};
+
+class ShmListener : public Listener {
+ public:
+  ShmListener(std::string address, std::shared_ptr<Door> door)
+      : address_(std::move(address)), door_(std::move(door)) {
+    door_->Open();
+  }
+  ~ShmListener() override { door_->Close(); }
+  std::string address() const override { return address_; }
+  std::string compatibility() const override { return DescribeHost(); }
+
+ private:
+  const std::string address_;
+  const std::shared_ptr<Door> door_;
+};
+
+class ShmReceiveLink : public ReceiveLink {
+ public:
+  explicit ShmReceiveLink(std::shared_ptr<ReceiveEnd> end) : end_(std::move(end)) {}
+  ~ShmReceiveLink() override { end_->Close(); }
+  void Grant(Credits credits) override { end_->Grant(credits); }
+  void Recall() override { end_->Recall(); }
+
+ private:
+  const std::shared_ptr<ReceiveEnd> end_;
+};
+
+class ShmTransport : public Transport {
+ public:
+  std::string_view name() const override { return "shm"; }
+  int rank() const override { return 10; }  // behind `local`, where nothing moves
+
+  absl::StatusOr<std::unique_ptr<Listener>> Listen(const ListenOptions&,
+                                                   Listener::Accept accept) override {
+    ASSIGN_OR_RETURN(Loop * loop, TheLoop());
+    std::random_device random;  // so that no name is met twice, or guessed
+    const std::string address =
+        absl::StrFormat("%s%08x%08x%08x%08x", kScheme, random(), random(), random(), random());
+    ASSIGN_OR_RETURN(Descriptor socket, ListenAt(NameIn(address)));
+    return std::make_unique<ShmListener>(
+        address, std::make_shared<Door>(*loop, std::move(socket), std::move(accept)));
+  }
+
+  absl::Status Check(std::string_view, std::string_view compatibility) override {
+    return CheckSameHost(compatibility, DescribeHost());
+  }
+
+  absl::StatusOr<std::unique_ptr<ReceiveLink>> Dial(
+      std::string_view address, DialOptions options,
+      std::shared_ptr<ReceiveEvents> events) override {
+    if (!absl::StartsWith(std::string(address), kScheme)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("'", std::string(address), "' is no address of a worker; it is shm:name"));
+    }
+    ASSIGN_OR_RETURN(Loop * loop, TheLoop());
+    auto end = std::make_shared<ReceiveEnd>(*loop, std::string(address), std::move(options),
+                                            std::move(events));
+    auto link = std::make_unique<ShmReceiveLink>(end);
+    end->Dial(NameIn(address));
+    return link;
+  }
+
+ private:
+  static std::string NameIn(std::string_view address) {
+    return absl::StrCat("penstock-", std::string(address));
+  }
+
+  // The process's, begun at first use.
+  absl::StatusOr<Loop*> TheLoop() {
+    std::lock_guard lock(mu_);
+    if (loop_ == nullptr || !loop_->runs()) {
+      ASSIGN_OR_RETURN(loop_, Loop::Start());
+    }
+    return loop_;
+  }
+
+  std::mutex mu_;
+  Loop* loop_ = nullptr;  // guarded by mu_; lasts as long as the process
+};
+
+}  // namespace
+
+std::unique_ptr<Transport> MakeShmTransport() {
+  return std::make_unique<ShmTransport>();
+}
+
+}  // namespace penstock::transfer
