@@ -153,9 +153,10 @@ void RunT1(const Options& options, std::FILE* record) {
     const bool local = options.protocol == "local";
     const std::string congestion =
         options.congestion.empty() && options.protocol == "tcp" ? "cubic" : options.congestion;
+    const bool in_memory = local || options.protocol == "shm";  // no socket to compare with
     std::optional<SocketLimit> socket;
     std::optional<FillLimit> fill;
-    if (local)
+    if (in_memory)
       fill.emplace(bytes);
     else
       socket.emplace(bytes, congestion);
@@ -227,7 +228,7 @@ int main(int argc, char** argv) {
   auto* range = app.add_subcommand("range", "int64 scalars through the service");
   range->add_option("--count", options.count, "how many");
   for (CLI::App* sub : {t1, range}) {
-    sub->add_option("--protocol", options.protocol, "grpc, tcp or local");
+    sub->add_option("--protocol", options.protocol, "of the transfer: local, shm, tcp, grpc, …");
     sub->add_option("--record", options.record, "append JSON objects to this file");
   }
   auto* serve = app.add_subcommand("serve", "a dispatcher and a worker, until killed")->group("");

@@ -93,6 +93,9 @@ void SharedSegment::Unmap() {
 absl::Status SharedSegment::Map(int fd, size_t bytes, bool writable) {
   const int protection = writable ? PROT_READ | PROT_WRITE : PROT_READ;
   void* memory = ::mmap(nullptr, bytes, protection, MAP_SHARED, fd, 0);
+  if (memory == MAP_FAILED && errno == EPERM) {
+    return absl::PermissionDeniedError("a shared segment may be mapped for reading only");
+  }
   if (memory == MAP_FAILED) {
     return absl::ResourceExhaustedError(
         absl::StrCat("cannot map a shared segment of ", bytes, " bytes: errno ", errno));

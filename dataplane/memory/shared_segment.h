@@ -35,7 +35,8 @@ class SharedSegment {
   // not allow it.
   static absl::StatusOr<SharedSegment> Create(size_t bytes, Writers writers = Writers::kAll);
   // Maps what another process created and passed on. InvalidArgument unless it is
-  // a segment of exactly `bytes` whose size is sealed.
+  // a segment of exactly `bytes` whose size is sealed, PermissionDenied if it was
+  // created with Writers::kOwner and is opened without.
   static absl::StatusOr<SharedSegment> Open(Descriptor fd, size_t bytes,
                                             Writers writers = Writers::kAll);
 

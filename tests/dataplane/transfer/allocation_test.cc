@@ -4,6 +4,7 @@
 #include <atomic>
 
 #include "dataplane/memory/pool.h"
+#include "dataplane/memory/shared_segment.h"
 #include "dataplane/transfer/transport.h"
 #include "gtest/gtest.h"
 #include "tests/dataplane/transfer/counted_new.h"
@@ -71,7 +72,7 @@ class AllocationTest : public testing::TestWithParam<std::string> {
     for (int64_t i = 0; i < 2 * count; ++i) {
       if (i == count) {
         before = Allocations();
-        segments_before_ = pool_->counters().segments_allocated;
+        segments_before_ = Segments();
       }
       (*link)->Grant({together});
       sender->AwaitGranted((i + 1) * together);
@@ -82,10 +83,14 @@ class AllocationTest : public testing::TestWithParam<std::string> {
       sender->AwaitLanded((i + 1) * together);
     }
     const int64_t made = Allocations() - before;
-    segments_after_ = pool_->counters().segments_allocated;
+    segments_after_ = Segments();
     link->reset();
     sender->link.reset();
     return static_cast<double>(made) / static_cast<double>(count);
+  }
+
+  int64_t Segments() const {
+    return pool_->counters().segments_allocated + CountShared().segments_created;
   }
 
   std::shared_ptr<Pool> pool_ = Pool::Create();

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dataplane/memory/shared_segment.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <utility>
+
+#include "dataplane/memory/slot_segment.h"
+
+namespace penstock {
+namespace {
+
+// The descriptor as another process would get it.
+Descriptor Passed(const SharedSegment& segment) {
+  return Descriptor(::fcntl(segment.fd(), F_DUPFD_CLOEXEC, 0));
+}
+
+TEST(SharedSegment, WhatOneWritesTheOtherReads) {
+  absl::StatusOr<SharedSegment> mine = SharedSegment::Create(10'000);
+  ASSERT_TRUE(mine.ok()) << mine.status();
+  EXPECT_EQ(mine->memory().size(), 3 * kPageBytes);
+  absl::StatusOr<SharedSegment> theirs = SharedSegment::Open(Passed(*mine), 3 * kPageBytes);
+  ASSERT_TRUE(theirs.ok()) << theirs.status();
+  mine->memory()[9'999] = std::byte{42};
+  EXPECT_EQ(theirs->memory()[9'999], std::byte{42});
+  theirs->memory()[0] = std::byte{7};
+  EXPECT_EQ(mine->memory()[0], std::byte{7});
+}
+
+TEST(SharedSegment, ItsSizeIsForGood) {
+  absl::StatusOr<SharedSegment> segment = SharedSegment::Create(kPageBytes);
+  ASSERT_TRUE(segment.ok()) << segment.status();
+  EXPECT_NE(::ftruncate(segment->fd(), 0), 0);
+  EXPECT_NE(::ftruncate(segment->fd(), 2 * kPageBytes), 0);
+  EXPECT_NE(::fcntl(segment->fd(), F_ADD_SEALS, F_SEAL_WRITE), 0);
+}
+
+TEST(SharedSegment, WhatMightBeCutShortIsRefused) {
+  Descriptor unsealed(::memfd_create("unsealed", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  ASSERT_EQ(::ftruncate(unsealed.get(), kPageBytes), 0);
+  EXPECT_EQ(SharedSegment::Open(std::move(unsealed), kPageBytes).status().code(),
+            absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(SharedSegment::Open(Descriptor(::open("/dev/zero", O_RDWR | O_CLOEXEC)), kPageBytes)
+                .status()
+                .code(),
+            absl::StatusCode::kInvalidArgument);
+}
+
+TEST(SharedSegment, OneOfAnotherSizeThanWasSaidIsRefused) {
+  absl::StatusOr<SharedSegment> segment = SharedSegment::Create(2 * kPageBytes);
+  ASSERT_TRUE(segment.ok()) << segment.status();
+  for (size_t bytes : {size_t{0}, size_t{1}, kPageBytes, 3 * kPageBytes}) {
+    EXPECT_EQ(SharedSegment::Open(Passed(*segment), bytes).status().code(),
+              absl::StatusCode::kInvalidArgument)
+        << bytes;
+  }
+}
+
+TEST(SharedSegment, OthersOnlyReadWhatIsItsOwners) {
+  absl::StatusOr<SharedSegment> mine =
+      SharedSegment::Create(kPageBytes, SharedSegment::Writers::kOwner);
+  ASSERT_TRUE(mine.ok()) << mine.status();
+  EXPECT_EQ(SharedSegment::Open(Passed(*mine), kPageBytes).status().code(),
+            absl::StatusCode::kPermissionDenied);
+  absl::StatusOr<SharedSegment> theirs =
+      SharedSegment::Open(Passed(*mine), kPageBytes, SharedSegment::Writers::kOwner);
+  ASSERT_TRUE(theirs.ok()) << theirs.status();
+  mine->memory()[5] = std::byte{9};
+  EXPECT_EQ(theirs->memory()[5], std::byte{9});
+}
+
+TEST(SharedSegment, TheProcesssBoundHolds) {
+  const int64_t before = CountShared().bytes_reserved;
+  {
+    SetMaxSharedBytes(before + 2 * static_cast<int64_t>(kPageBytes));
+    absl::StatusOr<SharedSegment> fits = SharedSegment::Create(2 * kPageBytes);
+    EXPECT_TRUE(fits.ok()) << fits.status();
+    EXPECT_EQ(CountShared().bytes_reserved - before, 2 * static_cast<int64_t>(kPageBytes));
+    EXPECT_EQ(SharedSegment::Create(1).status().code(), absl::StatusCode::kResourceExhausted);
+  }
+  EXPECT_EQ(CountShared().bytes_reserved, before);
+  EXPECT_TRUE(SharedSegment::Create(2 * kPageBytes).ok());
+  SetMaxSharedBytes(int64_t{1} << 30);
+}
+
+TEST(SharedSegment, AForkedChildHasNotGotIt) {
+  absl::StatusOr<SharedSegment> segment = SharedSegment::Create(kPageBytes);
+  ASSERT_TRUE(segment.ok()) << segment.status();
+  const pid_t child = ::fork();
+  if (child == 0) {
+    unsigned char resident;
+    const bool mapped = ::mincore(segment->memory().data(), kPageBytes, &resident) == 0;
+    ::_exit(mapped ? 1 : 0);
+  }
+  int status = -1;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+}
+
+TEST(ReaderView, SharesBodiesAndKeepsHeads) {
+  const SlotLayout layout{.slots = 3, .body_bytes = 2 * kPageBytes};
+  absl::StatusOr<SharedSegment> segment = SharedSegment::Create(layout.bytes());
+  ASSERT_TRUE(segment.ok()) << segment.status();
+  absl::StatusOr<ReaderView> view = ReaderView::Map(*segment, layout);
+  ASSERT_TRUE(view.ok()) << view.status();
+  for (uint32_t slot = 0; slot < layout.slots; ++slot) {
+    std::byte* written = segment->memory().data() + layout.body_offset(slot);
+    std::memset(written, static_cast<int>(slot) + 1, layout.body_bytes);
+    std::byte* head = view->body(slot) - kHeadRoom;
+    std::memcpy(head, written - kHeadRoom, kHeadRoom);
+    std::memset(written - kHeadRoom, 0xee, kHeadRoom);  // the writer, later
+    EXPECT_EQ(head[0], std::byte{0});
+    EXPECT_EQ(head[kHeadRoom - 1], std::byte{0});
+    EXPECT_EQ(view->body(slot)[0], static_cast<std::byte>(slot + 1));
+    EXPECT_EQ(view->body(slot)[layout.body_bytes - 1], static_cast<std::byte>(slot + 1));
+  }
+}
+
+}  // namespace
+}  // namespace penstock

@@ -1,0 +1,322 @@
+// SPDX-License-Identifier: Apache-2.0
+// One end is ours, the other speaks the protocol by hand and lies. Lies end the
+// link with DataLoss and do no other harm.
+#include <fcntl.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstring>
+#include <optional>
+#include <thread>
+
+#include "dataplane/element/block.h"
+#include "dataplane/transfer/grpc/message.h"
+#include "dataplane/transfer/shm/channel.h"
+#include "dataplane/transfer/shm/host.h"
+#include "dataplane/transfer/shm/send_end.h"
+#include "dataplane/transfer/shm/send_slots.h"
+#include "dataplane/transfer/shm/socket.h"
+#include "dataplane/transfer/shm/word.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/dataplane/transfer/ends.h"
+
+namespace penstock::transfer {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+constexpr char kAddress[] = "shm:by-hand";
+constexpr char kName[] = "penstock-shm:by-hand";
+constexpr int64_t kBytes = 100'000;
+
+// The next packet; kGoodbye if the other side is gone.
+Packet Await(const PacketSocket& socket) {
+  while (true) {
+    absl::StatusOr<Packet> packet = socket.Receive();
+    if (packet.ok()) return *std::move(packet);
+    if (!absl::IsNotFound(packet.status())) return Packet();
+    std::this_thread::yield();
+  }
+}
+
+Descriptor Doorbell() {
+  return Descriptor(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
+}
+
+Spec BlobSpec() {
+  return Dense(kUInt8, {kUnknownDim});
+}
+
+Element Blob(Pool& pool, Index index) {
+  const std::vector<uint8_t> values(kBytes, static_cast<uint8_t>(index));
+  const int64_t dims[] = {kBytes};
+  Element element = *MakeElement(pool, {Tensor(kUInt8, dims, values.data())}, BlobSpec());
+  element.set_identity({.partition = PartitionId(1), .placement = Placement(1), .index = index});
+  return element;
+}
+
+// --- A worker by hand --------------------------------------------------------------
+
+class HostileWorker : public testing::Test {
+ protected:
+  void SetUp() override {
+    listener_ = *ListenAt(kName);
+    DialOptions options;
+    options.hello.token = "sesame";
+    options.spec = BlobSpec();
+    link_ = *(*FindTransport("shm"))->Dial(kAddress, std::move(options), client_);
+    absl::StatusOr<PacketSocket> accepted = absl::NotFoundError("");
+    while (absl::IsNotFound(accepted.status())) accepted = AcceptFrom(listener_.get());
+    socket_ = *std::move(accepted);
+    Packet greeting = Await(socket_);
+    ASSERT_EQ(greeting.kind, PacketKind::kGreeting);
+    channel_.emplace(*SharedSegment::Open(std::move(greeting.descriptors[0]),
+                                          AlignUp(sizeof(ControlMemory) + greeting.b, kPageBytes)),
+                     Channel::Side::kWorker);
+    doorbell_ = Descriptor(::dup(greeting.descriptors[1].get()));
+    channel_->SetDoorbell(std::move(greeting.descriptors[1]));
+    const Descriptor doorbell = Doorbell();
+    ASSERT_TRUE(socket_.Send(PacketKind::kWelcome, 0, 0, 0, {}, {doorbell.get()}).ok());
+    ASSERT_TRUE(client_->AwaitOpen());
+    ASSERT_TRUE(socket_.Send(PacketKind::kNeed, kBytes + 4096, 2).ok());
+    Packet segment = Await(socket_);
+    ASSERT_EQ(segment.kind, PacketKind::kSegment);
+    ASSERT_TRUE(
+        slots_->Add(segment.a, segment.b, segment.c, std::move(segment.descriptors[0])).ok());
+  }
+
+  // A slot with an element in it, and the word that gives it away.
+  SlotWord Written(Index index) {
+    Element element = Blob(DefaultPool(), index);
+    place_ = *slots_->Claim(kBytes);
+    const auto head = PrefixOf(element.block().data()).head_bytes;
+    std::memcpy(place_.body - head, element.block().data(), element.block().size());
+    return slots_->GiveAway(place_.body, head);
+  }
+  void Say(WordKind kind, const SlotWord& word) { channel_->Send(Pack(kind, word)); }
+  void ExpectDataLoss(const std::string& why) {
+    const absl::Status reason = client_->AwaitClosed();
+    EXPECT_EQ(reason.code(), absl::StatusCode::kDataLoss) << reason;
+    EXPECT_THAT(std::string(reason.message()), HasSubstr(why));
+  }
+
+  Descriptor listener_;
+  std::shared_ptr<ClientEnd> client_ = std::make_shared<ClientEnd>();
+  std::unique_ptr<ReceiveLink> link_;
+  PacketSocket socket_;
+  std::optional<Channel> channel_;
+  Descriptor doorbell_;  // the client's
+  std::shared_ptr<SendSlots> slots_ = std::make_shared<SendSlots>();
+  SendSlots::Place place_;
+};
+
+TEST_F(HostileWorker, AnHonestElementLands) {
+  Say(WordKind::kElement, Written(3));
+  ASSERT_TRUE(client_->AwaitCount(1));
+  EXPECT_EQ(client_->TakeElements()[0].tensor(0).data<uint8_t>()[kBytes - 1], 3);
+}
+
+TEST_F(HostileWorker, ASlotThatIsNotThereEndsTheLink) {
+  SlotWord word = Written(0);
+  word.slot += 2;
+  Say(WordKind::kElement, word);
+  ExpectDataLoss("not there");
+  EXPECT_THAT(client_->indices(), IsEmpty());
+}
+
+TEST_F(HostileWorker, ASegmentThatIsNotThereEndsTheLink) {
+  SlotWord word = Written(0);
+  word.slot |= 7u << kSlotInSegmentBits;
+  Say(WordKind::kFrame, word);
+  ExpectDataLoss("not there");
+}
+
+TEST_F(HostileWorker, AGenerationThatIsNotThePresentOneEndsTheLink) {
+  SlotWord word = Written(0);
+  word.generation = 1;
+  Say(WordKind::kElement, word);
+  ExpectDataLoss("generation 1");
+  EXPECT_THAT(client_->indices(), IsEmpty());
+}
+
+TEST_F(HostileWorker, ASlotThatIsBeingReadIsNotGivenTwice) {
+  const SlotWord word = Written(5);
+  Say(WordKind::kElement, word);
+  Say(WordKind::kElement, word);
+  ExpectDataLoss("being read");
+  const std::vector<Element> elements = client_->TakeElements();
+  ASSERT_EQ(elements.size(), 1u);
+  EXPECT_EQ(elements[0].tensor(0).data<uint8_t>()[0], 5);
+}
+
+TEST_F(HostileWorker, AHeadThatIsNoneEndsTheLink) {
+  SlotWord word = Written(0);
+  word.head_bytes = 0;
+  Say(WordKind::kElement, word);
+  ExpectDataLoss("a head of 0 bytes");
+}
+
+TEST_F(HostileWorker, AnUnknownWordEndsTheLink) {
+  channel_->Send(~uint64_t{0});
+  ExpectDataLoss("does not belong here");
+}
+
+TEST_F(HostileWorker, ARingThatClaimsMoreThanItHoldsEndsTheLink) {
+  auto& control = *reinterpret_cast<ControlMemory*>(channel_->control().memory().data());
+  control.to_client.written = uint64_t{1} << 40;
+  const uint64_t ring = 1;
+  ASSERT_EQ(::write(doorbell_.get(), &ring, sizeof(ring)), static_cast<ssize_t>(sizeof(ring)));
+  ExpectDataLoss("nonsense");
+}
+
+TEST_F(HostileWorker, ABlockThatIsLongerThanItsSlotEndsTheLink) {
+  const SlotWord word = Written(0);
+  MutablePrefixOf(place_.body - word.head_bytes).body_bytes = uint64_t{1} << 40;
+  Say(WordKind::kElement, word);
+  ExpectDataLoss("body_bytes");
+}
+
+TEST_F(HostileWorker, AFrameThatIsLongerThanItsSlotEndsTheLink) {
+  const SlotWord word = Written(0);
+  const FramePrefix frame{.magic = kFrameMagic, .frame_bytes = ~uint64_t{63}};
+  std::memcpy(place_.body, &frame, sizeof(frame));
+  Say(WordKind::kFrame, word);
+  ExpectDataLoss("into a slot for");
+}
+
+TEST_F(HostileWorker, ASegmentThatIsBeingReadCannotBeRetired) {
+  Say(WordKind::kElement, Written(8));
+  ASSERT_TRUE(client_->AwaitCount(1));
+  ASSERT_TRUE(socket_.Send(PacketKind::kRetire, 0).ok());
+  ExpectDataLoss("is being read");
+  EXPECT_EQ(client_->TakeElements()[0].tensor(0).data<uint8_t>()[kBytes - 1], 8);
+}
+
+TEST_F(HostileWorker, WhatItWritesIntoAHeadThatHasLandedIsNotSeen) {
+  const SlotWord word = Written(6);
+  Say(WordKind::kElement, word);
+  ASSERT_TRUE(client_->AwaitCount(1));
+  std::memset(place_.body - word.head_bytes, 0xff, word.head_bytes);
+  const std::vector<Element> elements = client_->TakeElements();
+  EXPECT_EQ(elements[0].identity().index, 6);
+  EXPECT_EQ(elements[0].tensor(0).data<uint8_t>().size(), static_cast<size_t>(kBytes));
+}
+
+// --- A client by hand --------------------------------------------------------------
+
+class HostileClient : public testing::Test {
+ protected:
+  void SetUp() override {
+    ASSERT_TRUE(worker_.listening());
+    socket_ = *PacketSocket::Connect("penstock-" + worker_.address());
+    const std::string hello = Encode(Hello{.token = "sesame"});
+    SharedSegment control = *SharedSegment::Create(sizeof(ControlMemory) + hello.size());
+    std::memcpy(control.memory().data() + sizeof(ControlMemory), hello.data(), hello.size());
+    const Descriptor doorbell = Doorbell();
+    ASSERT_TRUE(socket_
+                    .Send(PacketKind::kGreeting, kShmVersion, hello.size(), 0, {},
+                          {control.fd(), doorbell.get()})
+                    .ok());
+    channel_.emplace(std::move(control), Channel::Side::kClient);
+    Packet welcome = Await(socket_);
+    ASSERT_EQ(welcome.kind, PacketKind::kWelcome);
+    channel_->SetDoorbell(std::move(welcome.descriptors[0]));
+    end_ = worker_.Link(0);
+    ASSERT_NE(end_, nullptr);
+  }
+
+  // Lets the worker send one element, and gives its word.
+  uint64_t Get() {
+    channel_->Send(Pack(WordKind::kGranted, int64_t{1}));
+    EXPECT_TRUE(end_->AwaitGranted(++granted_));
+    EXPECT_TRUE(end_->link().Send(Blob(DefaultPool(), granted_)).ok());
+    if (segment_.memory().empty()) Give();
+    uint64_t word = 0;
+    while (channel_->Read(word) != RingReader::Found::kWord) std::this_thread::yield();
+    return word;
+  }
+  void Give() {
+    ASSERT_EQ(Await(socket_).kind, PacketKind::kNeed);
+    constexpr size_t kBody = 128 << 10;
+    segment_ = *SharedSegment::Create(2 * (kHeadRoom + kBody));
+    ASSERT_TRUE(socket_.Send(PacketKind::kSegment, 0, 2, kBody, {}, {segment_.fd()}).ok());
+  }
+  void ExpectDataLoss(const std::string& why) {
+    const absl::Status reason = end_->AwaitClosed();
+    EXPECT_EQ(reason.code(), absl::StatusCode::kDataLoss) << reason;
+    EXPECT_THAT(std::string(reason.message()), HasSubstr(why));
+  }
+
+  Worker worker_{**FindTransport("shm")};
+  PacketSocket socket_;
+  std::optional<Channel> channel_;
+  std::shared_ptr<WorkerEnd> end_;
+  SharedSegment segment_;
+  int64_t granted_ = 0;
+};
+
+TEST_F(HostileClient, AnHonestReturnLetsTheWorkerGoOn) {
+  for (int i = 0; i < 5; ++i) {
+    const SlotWord word = SlotOf(Get());
+    channel_->Send(Pack(WordKind::kLanded, int64_t{1}));
+    channel_->Send(Pack(WordKind::kReturn, word));
+    ASSERT_TRUE(end_->AwaitLanded(i + 1));
+  }
+}
+
+TEST_F(HostileClient, ASlotThatIsNotThereEndsTheLink) {
+  Get();
+  channel_->Send(Pack(WordKind::kReturn, SlotWord{.slot = 99}));
+  ExpectDataLoss("not there");
+}
+
+TEST_F(HostileClient, ASlotIsNotGivenBackTwice) {
+  const SlotWord word = SlotOf(Get());
+  channel_->Send(Pack(WordKind::kReturn, word));
+  channel_->Send(Pack(WordKind::kReturn, word));
+  ExpectDataLoss("has not got");
+  EXPECT_THAT(end_->unconfirmed(), testing::ElementsAre(1));
+}
+
+TEST_F(HostileClient, MoreThanWasSentCannotHaveLanded) {
+  Get();
+  channel_->Send(Pack(WordKind::kLanded, int64_t{2}));
+  ExpectDataLoss("more than were sent");
+}
+
+TEST_F(HostileClient, CreditsBeyondCountingEndTheLink) {
+  for (int i = 0; i < 9; ++i) channel_->Send(Pack(WordKind::kGranted, kMaxCount));
+  ExpectDataLoss("more credits than can be counted");
+}
+
+TEST_F(HostileClient, ASegmentThatMayShrinkEndsTheLink) {
+  const Descriptor unsealed(::memfd_create("unsealed", MFD_CLOEXEC));
+  ASSERT_EQ(::ftruncate(unsealed.get(), 2 * kPageBytes), 0);
+  ASSERT_TRUE(socket_.Send(PacketKind::kSegment, 0, 1, kPageBytes, {}, {unsealed.get()}).ok());
+  EXPECT_FALSE(end_->AwaitClosed().ok());
+}
+
+TEST(SameHost, DifferencesAreSaidInWords) {
+  const std::string ours = DescribeHost();
+  EXPECT_TRUE(CheckSameHost(ours, ours).ok());
+  const std::pair<std::string, std::string> cases[] = {
+      {"", "another version"},
+      {"v2 boot net user uid:0", "another version"},
+      {"v1 other net user uid:0", "another machine"},
+      {"v1 boot other user uid:0", "another network namespace"},
+      {"v1 boot net other uid:0", "another user namespace"},
+      {"v1 boot net user uid:7", "another user"},
+  };
+  for (const auto& [theirs, why] : cases) {
+    const absl::Status status = CheckSameHost(theirs, "v1 boot net user uid:0");
+    EXPECT_EQ(status.code(), absl::StatusCode::kNotFound);
+    EXPECT_THAT(std::string(status.message()), HasSubstr(why));
+  }
+}
+
+}  // namespace
+}  // namespace penstock::transfer
