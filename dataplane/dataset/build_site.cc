@@ -30,6 +30,7 @@ BuildSite BuildSite::Root(NodePtr root, const RunContext& run) {
 }
 
 Pool& BuildSite::pool() const {
+  if (run_->output != nullptr && node_ == shared_->root && !in_body_) return *run_->output;
   return run_->pool == nullptr ? DefaultPool() : *run_->pool;
 }
 

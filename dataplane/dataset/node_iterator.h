@@ -91,6 +91,7 @@ struct RunContext {
   SplitFeed* splits = nullptr;             // nullptr: the sources read everything themselves
   const SplitPlan* plan = nullptr;         // given with `splits`: resolved file lists
   Pool* pool = nullptr;                    // elements are written here; nullptr: DefaultPool()
+  Pool* output = nullptr;                  // those of the last node; nullptr: as `pool`
   Files* files = nullptr;                  // nullptr: LocalFiles()
   int threads = 0;                         // for parallel nodes; 0: one per core
   std::atomic<bool>* cancelled = nullptr;  // set from any thread; long waits end with Cancelled

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Slots by size class, lent out and taken back. On heap memory for now; shared
-// and registered segments come behind the same interface.
+// Slots by size class, lent out and taken back. On heap memory, or, where a link
+// offers such a pool (transfer/transport.h), in memory shared with a client.
 #pragma once
 
 #include <cstddef>

@@ -61,6 +61,10 @@ void Lane::Linger() {
   outlet_->SendAgain(*this, /*until_ended=*/false).IgnoreError();
 }
 
+std::shared_ptr<Pool> Lane::NextSlots() {
+  return outlet_->NextSlots(*this);
+}
+
 void Lane::AddReader(const control::Reader& reader) {
   {
     std::lock_guard lock(outlet_->mu_);

@@ -48,6 +48,9 @@ class Lane {
   // Goes on sending again what does not land, until cancelled.
   void Linger();
 
+  // Where an element that is sent next is best made; nullptr: anywhere. Any thread.
+  std::shared_ptr<Pool> NextSlots();
+
   // Sends to this session too, from now on.
   void AddReader(const control::Reader& reader);
   // Sends nothing more; ends all waits.

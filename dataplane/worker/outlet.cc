@@ -33,6 +33,7 @@ class Outlet::Link final : public transfer::SendEvents,
   Link(std::weak_ptr<Outlet> outlet, std::shared_ptr<transfer::SendLink> send)
       : outlet_(std::move(outlet)),
         send(std::move(send)),
+        slots(this->send->pool()),
         reader{this->send->hello().client, this->send->hello().incarnation} {}
 
   void OnCredits(transfer::Credits) override {
@@ -57,6 +58,7 @@ class Outlet::Link final : public transfer::SendEvents,
   };
 
   const std::shared_ptr<transfer::SendLink> send;
+  const std::shared_ptr<Pool> slots;  // in memory of the client's, if there is such
   const control::Reader reader;
 
   // Held from before Send() until `sent` has the note of it: the client says how
@@ -153,6 +155,15 @@ Outlet::LinkPtr Outlet::PickLocked(const Lane& lane) {
     if (!lane.sender_.MaySendTo(link->reader.client)) continue;
     turn_ = (turn_ + i + 1) % up_.size();
     return link;
+  }
+  return nullptr;
+}
+
+std::shared_ptr<Pool> Outlet::NextSlots(const Lane& lane) {
+  std::lock_guard lock(mu_);
+  for (size_t i = 0; i < up_.size(); ++i) {
+    const LinkPtr& link = up_[(turn_ + i) % up_.size()];
+    if (!link->closing && lane.Serves(link->reader)) return link->slots;
   }
   return nullptr;
 }

@@ -74,6 +74,7 @@ class Outlet : public std::enable_shared_from_this<Outlet> {
   bool SendOn(const LinkPtr& link, Lane& lane, transfer::Sent& sent, uint64_t grants);
   absl::Status SendAgain(Lane& lane, bool until_ended);
   LinkPtr PickLocked(const Lane& lane);
+  std::shared_ptr<Pool> NextSlots(const Lane& lane);
   void LinkUpLocked(Lane& lane, const control::Reader& reader);
   Lane* FindLocked(PartitionId partition, Placement placement);
 

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "control/observe/fail_point.h"
+#include "dataplane/worker/output_pool.h"
 #include "penstock/status.h"
 
 namespace penstock::worker {
@@ -94,12 +95,14 @@ absl::Status PartitionRunner::Replay() {
   PENSTOCK_ASSIGN_OR_RETURN(std::shared_ptr<const Definition> definition, Define());
   if (!permit_.Take()) return absl::CancelledError("stopped");
   const bool divided = assign_.mode != ShardingPolicy::kOff;
+  OutputPool output(*lane_, *workshop_->pool);
   RunContext context{.seed = SeedOf(assign_),
                      .repetition = assign_.repetition,
                      .partition = assign_.of.partition.value(),
                      .splits = divided ? &splits_ : nullptr,
                      .plan = divided ? &definition->plan : nullptr,
                      .pool = workshop_->pool.get(),
+                     .output = &output,
                      .threads = workshop_->threads,
                      .cancelled = &cancelled_};
   PENSTOCK_ASSIGN_OR_RETURN(std::unique_ptr<NodeIterator> iterator,

@@ -46,7 +46,7 @@ struct DistributeOptions {
   // Elements requested or held at most; 0: AUTO. Bounds the client's memory.
   int64_t max_outstanding_requests = 0;
   int64_t max_outstanding_bytes = 256 << 20;
-  // "auto", "local", "tcp", "grpc". A named protocol is never silently replaced unless
+  // "auto", "local", "shm", "tcp", "grpc". A named protocol is never silently replaced unless
   // `fallback` lists others.
   std::string data_transfer_protocol = "auto";
   std::vector<std::string> fallback;

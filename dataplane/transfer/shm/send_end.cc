@@ -27,13 +27,6 @@ constexpr int kWordsAtOnce = 256;
 
 constexpr char kBroke[] = "the client's connection broke";
 
-// Bytes a parcel takes in the place of a body. A frame takes what any frame may,
-// so that all frames find the same slots.
-size_t RoomFor(const Outgoing::Parcel& parcel) {
-  if (parcel.error != nullptr) return ErrorBlockBytes(parcel.error->error);
-  return parcel.is_frame ? kFrameBytes : parcel.bytes.size();
-}
-
 // A copy of a block from where another process may write, made before it is checked.
 absl::StatusOr<Element> CopyChecked(Pool& pool, absl::Span<const std::byte> block,
                                     const Spec& spec) {
@@ -148,66 +141,69 @@ void SendEnd::Pump(Lock& lock) {
       continue;
     }
     if (!next_.has_value()) {
-      next_ = sent_.Take();
+      next_.emplace().parcel = sent_.Take();
+      next_->room = RoomFor(next_->parcel);
       --posted_;
     }
-    std::optional<SendSlots::Place> place;
-    if (!NextSlot(*next_, place)) {
-      Ask(*next_);
+    if (!FindSlot(*next_)) {
+      Ask(next_->room);
       break;
     }
-    const Outgoing::Parcel parcel = *std::exchange(next_, std::nullopt);
+    const Next next = *std::exchange(next_, std::nullopt);
     outbox_.Pop();
-    channel_->Send(Announce(parcel, std::move(place), lock));
+    channel_->Send(Announce(next, lock));
   }
   pumping_ = false;
   if (gone_ || (closing_ && outbox_.empty())) loop_.Wake();
 }
 
-bool SendEnd::NextSlot(const Outgoing::Parcel& parcel, std::optional<SendSlots::Place>& place) {
-  const bool alone = parcel.error == nullptr && !parcel.is_frame;
-  if (alone && slots_->Find(parcel.bytes).has_value()) return true;  // made in its place
-  place = slots_->Claim(RoomFor(parcel));
-  return place.has_value();
+SendEnd::Room SendEnd::RoomFor(const Outgoing::Parcel& parcel) {
+  if (parcel.error != nullptr) return {WordKind::kError, ErrorBlockBytes(parcel.error->error)};
+  // What any frame may take, so that all frames find the same slots.
+  if (parcel.is_frame) return {WordKind::kFrame, kFrameBytes};
+  // Read once: an element may have been made where another process can write.
+  const uint32_t head_bytes = PrefixOf(parcel.bytes.data()).head_bytes;
+  if (head_bytes > kHeadRoom || head_bytes > parcel.bytes.size() || head_bytes % kHeadUnit != 0) {
+    return {WordKind::kBlock, parcel.bytes.size()};
+  }
+  return {WordKind::kElement, parcel.bytes.size() - head_bytes, head_bytes};
 }
 
-uint64_t SendEnd::Announce(const Outgoing::Parcel& parcel, std::optional<SendSlots::Place> place,
-                           Lock& lock) {
-  if (!place.has_value()) {
-    const SlotWord in_place = *slots_->Find(parcel.bytes);
-    return Pack(WordKind::kElement,
-                slots_->GiveAway(parcel.bytes.data() + in_place.head_bytes, in_place.head_bytes));
+bool SendEnd::FindSlot(Next& next) {
+  if (next.room.kind == WordKind::kElement) {
+    next.in_place = slots_->Find(next.parcel.bytes);
+    if (next.in_place.has_value()) return true;
   }
+  next.place = slots_->Claim(next.room.bytes);
+  return next.place.has_value();
+}
+
+uint64_t SendEnd::Announce(const Next& next, Lock& lock) {
+  const absl::Span<const std::byte> bytes = next.parcel.bytes;
+  if (next.in_place.has_value()) {
+    const uint32_t head_bytes = next.in_place->head_bytes;
+    return Pack(WordKind::kElement, slots_->GiveAway(bytes.data() + head_bytes, head_bytes));
+  }
+  const SendSlots::Place& place = *next.place;
   lock.unlock();
-  WordKind kind = WordKind::kElement;
-  uint32_t head_bytes = 0;  // before the body's place
-  if (parcel.error != nullptr) {
-    kind = WordKind::kError;
-    WriteErrorBlock(absl::MakeSpan(place->body, place->body_bytes), parcel.error->identity,
-                    parcel.error->error);
-  } else if (parcel.is_frame) {
-    kind = WordKind::kFrame;
-  } else {
-    head_bytes = PrefixOf(parcel.bytes.data()).head_bytes;
-    if (head_bytes > kHeadRoom) {
-      kind = WordKind::kBlock;
-      head_bytes = 0;
-    }
+  if (const Sent* error = next.parcel.error; error != nullptr) {
+    WriteErrorBlock(absl::MakeSpan(place.body, place.body_bytes), error->identity, error->error);
   }
-  CopyCounted(place->body - head_bytes, parcel.bytes.data(), parcel.bytes.size());
+  CopyCounted(place.body - next.room.head_bytes, bytes.data(), bytes.size());
   lock.lock();
-  return Pack(kind, slots_->GiveAway(place->body, head_bytes));
+  return Pack(next.room.kind, slots_->GiveAway(place.body, next.room.head_bytes));
 }
 
-void SendEnd::Ask(const Outgoing::Parcel& parcel) {
+void SendEnd::Ask(const Room& room) {
   if (std::exchange(asked_, true)) return;
-  const size_t room = RoomFor(parcel);
-  for (uint32_t number : slots_->TakeIdle(room)) {
+  for (uint32_t number : slots_->TakeIdle(room.bytes)) {
     socket_.Send(PacketKind::kRetire, number).IgnoreError();  // its end is told by the socket
   }
-  // As many as may be sent before one must come back, and those being read meanwhile.
-  const uint64_t count = parcel.is_frame ? 4 : outbox_.size() + static_cast<uint64_t>(credits_) + 2;
-  socket_.Send(PacketKind::kNeed, room, count).IgnoreError();
+  // As many as may be sent before one must come back, and those being read
+  // meanwhile; frames come back at once.
+  const uint64_t count =
+      room.kind == WordKind::kFrame ? 4 : outbox_.size() + static_cast<uint64_t>(credits_) + 2;
+  socket_.Send(PacketKind::kNeed, room.bytes, count).IgnoreError();
 }
 
 // --- The client's words ------------------------------------------------------------

@@ -63,7 +63,22 @@ class SendEnd : public Loop::Member, public std::enable_shared_from_this<SendEnd
     enum Kind { kParcel, kRecalled } kind = kParcel;
     int64_t count = 0;
   };
+  // What a parcel takes of a slot, and how it is announced.
+  struct Room {
+    WordKind kind = WordKind::kBlock;
+    size_t bytes = 0;         // in the place of the body
+    uint32_t head_bytes = 0;  // before it
+  };
+  // Taken from sent_, and with a slot once one is found.
+  struct Next {
+    Outgoing::Parcel parcel;
+    Room room;
+    std::optional<SlotWord> in_place;       // made there
+    std::optional<SendSlots::Place> place;  // or to be copied
+  };
   using Lock = std::unique_lock<std::mutex>;
+
+  static Room RoomFor(const Outgoing::Parcel& parcel);
 
   // Of the loop's thread:
   absl::Status HandlePacket(Packet packet);
@@ -83,10 +98,9 @@ class SendEnd : public Loop::Member, public std::enable_shared_from_this<SendEnd
   // With mu_ held:
   void PostParcels();
   void Pump(Lock& lock);
-  bool NextSlot(const Outgoing::Parcel& parcel, std::optional<SendSlots::Place>& place);
-  uint64_t Announce(const Outgoing::Parcel& parcel, std::optional<SendSlots::Place> place,
-                    Lock& lock);
-  void Ask(const Outgoing::Parcel& parcel);
+  bool FindSlot(Next& next);  // false: none is free
+  uint64_t Announce(const Next& next, Lock& lock);
+  void Ask(const Room& room);
 
   Loop& loop_;
   PacketSocket socket_;
@@ -113,11 +127,11 @@ class SendEnd : public Loop::Member, public std::enable_shared_from_this<SendEnd
   int64_t credits_ = 0;
   Outgoing sent_;
   Fifo<Letter> outbox_;
-  size_t posted_ = 0;                     // parcels in the outbox, besides next_
-  std::optional<Outgoing::Parcel> next_;  // taken from sent_, not announced yet
-  bool pumping_ = false;                  // a thread is at it
-  bool asked_ = false;                    // for slots; the client has not answered
-  uint64_t flush_frame_ = 0;              // what flush_at_ is about
+  size_t posted_ = 0;         // parcels in the outbox, besides next_
+  std::optional<Next> next_;  // not announced yet
+  bool pumping_ = false;      // a thread is at it
+  bool asked_ = false;        // for slots; the client has not answered
+  uint64_t flush_frame_ = 0;  // what flush_at_ is about
   absl::Status reason_;
 };
 

@@ -340,6 +340,7 @@ TEST_P(TransportConformance, AnEventMaySendAndGrant) {
   ASSERT_TRUE(client->AwaitCount(kCount));
   EXPECT_EQ(client->indices(), UpTo(kCount));
   link.reset();
+  worker_.Stop();  // no event uses `sent` behind it
 }
 
 TEST_P(TransportConformance, TheSendersSlotsComeBackWhenElementsHaveLanded) {

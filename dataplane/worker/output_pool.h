@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where a partition's last node makes its elements: in memory of the client that
+// is likely to get them, where its link has such, so that they need not be copied
+// on their way.
+#pragma once
+
+#include "dataplane/memory/pool.h"
+#include "dataplane/worker/lane.h"
+
+namespace penstock::worker {
+
+// Which client gets an element is decided when it is sent; one made for another
+// is copied then. Thread-safe. `lane` and `otherwise` outlive it, what it lent
+// does not need it.
+class OutputPool : public Pool {
+ public:
+  OutputPool(Lane& lane, Pool& otherwise) : lane_(lane), otherwise_(otherwise) {}
+
+  absl::StatusOr<Loan> Lend(size_t bytes) override { return otherwise_.Lend(bytes); }
+  absl::StatusOr<Loan> LendBlock(size_t head_bytes, size_t body_bytes) override {
+    // Smaller ones travel in frames.
+    if (head_bytes + body_bytes < kFrameBelow) return otherwise_.LendBlock(head_bytes, body_bytes);
+    const std::shared_ptr<Pool> slots = lane_.NextSlots();
+    return (slots != nullptr ? *slots : otherwise_).LendBlock(head_bytes, body_bytes);
+  }
+  PoolCounters counters() const override { return otherwise_.counters(); }
+
+ private:
+  Lane& lane_;
+  Pool& otherwise_;
+};
+
+}  // namespace penstock::worker
