@@ -56,7 +56,7 @@ absl::StatusOr<std::string> ExampleOf(std::string_view line, int64_t number) {
   if (pixels.size() != 65)
     return absl::InvalidArgumentError(
         absl::StrCat("row ", number, " has ", pixels.size(), " cells, not 65"));
-  const int64_t label = pixels.back();
+  const auto label = static_cast<unsigned char>(pixels.back());
   pixels.pop_back();
   return Field(
       1, BytesFeature("image", pixels) + IntFeature("label", label) + IntFeature("number", number));
@@ -69,7 +69,8 @@ absl::Status Run(const std::string& csv, const std::string& folder, int shards) 
                                       absl::StrFormat("%s/train-%02d.tfrecord", folder, i)));
     train.push_back(std::move(writer));
   }
-  ASSIGN_OR_RETURN(auto held_out, penstock::TFRecordWriter::Create(folder + "/held-out-00.tfrecord"));
+  ASSIGN_OR_RETURN(auto held_out,
+                   penstock::TFRecordWriter::Create(folder + "/held-out-00.tfrecord"));
 
   std::ifstream in(csv);
   if (!in) return absl::NotFoundError(absl::StrCat("cannot open ", csv));

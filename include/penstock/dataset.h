@@ -37,8 +37,8 @@ struct ListFilesOptions {
   std::optional<uint64_t> seed;  // not given: drawn once for the job, and kept
 };
 struct InterleaveOptions {
-  int64_t cycle_length = 8;   // inputs open at a time
-  int64_t block_length = 1;   // elements in a row from one of them
+  int64_t cycle_length = 8;  // inputs open at a time
+  int64_t block_length = 1;  // elements in a row from one of them
 };
 struct MapOptions {
   int64_t num_parallel_calls = kAutotune;  // results keep the input's order
@@ -76,8 +76,7 @@ class Dataset {
   static Dataset FromTensorSlices(std::vector<T> values);
   // File names (strings) that match a glob pattern, in sorted order or
   // shuffled. NotFound, when iteration starts, if nothing matches.
-  template <class S>
-    requires std::convertible_to<const S&, std::string_view>
+  template <std::convertible_to<std::string_view> S>
   static Dataset ListFiles(const S& pattern, ListFilesOptions options = {}) {
     return ListFiles(std::vector<std::string>{std::string(std::string_view(pattern))}, options);
   }
@@ -115,8 +114,8 @@ class Dataset {
   const absl::Status& status() const;  // the first mistake made in building it
   const Spec& element_spec() const;    // REQUIRES: status().ok()
   Cardinality cardinality() const;
-  uint64_t fingerprint() const;        // equal for equal definitions, on every machine
-  std::string Explain() const;         // the tree of nodes, with specs
+  uint64_t fingerprint() const;  // equal for equal definitions, on every machine
+  std::string Explain() const;   // the tree of nodes, with specs
 
   absl::StatusOr<Iterator> MakeIterator(IteratorOptions options = {}) const;
   // for (absl::StatusOr<Element>& element : dataset.Elements()) …; a failure to
@@ -137,8 +136,7 @@ class Dataset {
 // Sources that take files by name, or by an element of another dataset:
 // `files.Interleave(ps::TFRecordDataset)`.
 struct TFRecordDatasetMaker {
-  template <class S>
-    requires std::convertible_to<const S&, std::string_view>
+  template <std::convertible_to<std::string_view> S>
   Dataset operator()(const S& file) const {
     return (*this)(std::vector<std::string>{std::string(std::string_view(file))});
   }
@@ -146,8 +144,7 @@ struct TFRecordDatasetMaker {
   Dataset operator()(const Expr& file) const;  // REQUIRES: a scalar string
 };
 struct TextLineDatasetMaker {
-  template <class S>
-    requires std::convertible_to<const S&, std::string_view>
+  template <std::convertible_to<std::string_view> S>
   Dataset operator()(const S& file) const {
     return (*this)(std::vector<std::string>{std::string(std::string_view(file))});
   }

@@ -6,6 +6,7 @@
 //   dataset.Map([](auto x) { return ps::Struct({{"y", ps::Cast(x, ps::kFloat32)}}); })
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 #include <initializer_list>
 #include <memory>
@@ -31,20 +32,24 @@ class Expr {
  public:
   // Constants: a scalar of the C++ value's dtype. An integer or floating
   // literal takes the other operand's dtype in arithmetic, as in NumPy.
+  // clang-format off
   template <class T>
     requires std::is_arithmetic_v<T>
-  Expr(T value);                 // NOLINT: x * 2 is the point
-  Expr(std::string_view value);  // NOLINT
+  Expr(T value);  // NOLINT: x * 2 is the point
+  // clang-format on
+  Expr(std::string_view value);                               // NOLINT
   Expr(const char* value) : Expr(std::string_view(value)) {}  // NOLINT
   // A constant dense tensor, copied.
   static Expr Constant(const Tensor& value);
 
   Expr operator[](std::string_view key) const;  // member of a dict
   Expr operator[](const char* key) const { return (*this)[std::string_view(key)]; }
-  template <class I>
-    requires std::is_integral_v<I>
-  Expr operator[](I i) const { return At(static_cast<int64_t>(i)); }  // member of a tuple, else first-axis index
-  Expr operator[](const Expr& index) const;     // first-axis index by a scalar
+  // Member of a tuple, else first-axis index.
+  template <std::integral I>
+  Expr operator[](I i) const {
+    return At(static_cast<int64_t>(i));
+  }
+  Expr operator[](const Expr& index) const;  // first-axis index by a scalar
 
   const Spec& spec() const;
   const absl::Status& status() const;
@@ -83,10 +88,11 @@ Expr operator!(const Expr& a);
 
 Expr Cast(const Expr& x, DType dtype);
 Expr Reshape(const Expr& x, std::vector<int64_t> dims);  // one dimension may be -1
-Expr Slice(const Expr& x, std::vector<int64_t> begin, std::vector<int64_t> size);  // size -1: to the end
-Expr Gather(const Expr& x, const Expr& indices);         // along the first axis
+// A size of -1 is to the end.
+Expr Slice(const Expr& x, std::vector<int64_t> begin, std::vector<int64_t> size);
+Expr Gather(const Expr& x, const Expr& indices);  // along the first axis
 Expr Where(const Expr& condition, const Expr& a, const Expr& b);
-Expr ReduceSum(const Expr& x, std::vector<int> axes = {});   // {}: all
+Expr ReduceSum(const Expr& x, std::vector<int> axes = {});  // {}: all
 Expr ReduceMean(const Expr& x, std::vector<int> axes = {});
 Expr ReduceMax(const Expr& x, std::vector<int> axes = {});
 Expr ReduceMin(const Expr& x, std::vector<int> axes = {});

@@ -39,6 +39,7 @@ std::string ToString(Id<Tag> id) {
   return std::string(Tag::kName) + ' ' + std::to_string(id.value());
 }
 
+// clang-format off
 struct JobTag { static constexpr const char* kName = "job"; };
 struct IterationTag { static constexpr const char* kName = "iteration"; };
 struct PartitionTag { static constexpr const char* kName = "partition"; };
@@ -53,9 +54,10 @@ using IterationId = Id<IterationTag>;  // one pass of a job
 using PartitionId = Id<PartitionTag>;  // counts from 1 within its iteration
 using Placement = Id<PlacementTag>;    // number of a partition's assignment; grows with every move
 using WorkerId = Id<WorkerTag>;        // a worker's life: random, new in every process
-using ClientId = Id<ClientTag>;        // a trainer's session on an iteration; outlives its process by its state
+using ClientId = Id<ClientTag>;        // a trainer's session on an iteration; its state outlives it
 using Incarnation = Id<IncarnationTag>;  // a process's life, a random 64-bit number
 using Term = Id<TermTag>;              // a dispatcher's life; grows with every start
+// clang-format on
 
 // An element's number in its partition, from 0.
 using Index = int64_t;

@@ -24,9 +24,11 @@ class Dataset;
 // Expr → Expr.
 class MapFunction {
  public:
+  // clang-format off
   template <class F>
     requires std::is_invocable_r_v<Expr, F, Expr>
   MapFunction(F fn) : trace_(std::move(fn)) {}  // NOLINT: a lambda is a map function
+  // clang-format on
   Expr operator()(const Expr& element) const { return trace_(element); }
 
  private:
@@ -36,9 +38,11 @@ class MapFunction {
 // A function from an element to a dataset, for FlatMap and Interleave.
 class DatasetFunction {
  public:
+  // clang-format off
   template <class F>
     requires std::is_invocable_r_v<Dataset, F, Expr>
   DatasetFunction(F fn) : trace_(std::move(fn)) {}  // NOLINT
+  // clang-format on
   Dataset operator()(const Expr& element) const;
 
  private:
@@ -57,11 +61,11 @@ enum class JpegScaling : uint8_t {
 // error of a file that cannot be read names it.
 Expr ReadFile(const Expr& name);
 Expr DecodeRaw(const Expr& bytes, DType dtype, std::vector<int64_t> dims);
-Expr DecodeJpegImage(const Expr& bytes, int channels = 3);  // EXIF orientation is not applied
+Expr DecodeJpegImage(const Expr& bytes, int channels = 3);      // EXIF orientation is not applied
 Expr Resize(const Expr& image, int64_t height, int64_t width);  // bilinear, half-pixel centres
 Expr CenterCrop(const Expr& image, int64_t height, int64_t width);
-Expr RandomResizedCrop(const Expr& image, int64_t height, int64_t width,
-                       double min_area = 0.08, double max_area = 1.0);
+Expr RandomResizedCrop(const Expr& image, int64_t height, int64_t width, double min_area = 0.08,
+                       double max_area = 1.0);
 Expr RandomFlip(const Expr& image, double probability = 0.5);  // left to right
 // (x - mean) / std by channel, as float32.
 Expr Normalize(const Expr& image, std::vector<float> mean, std::vector<float> std);
@@ -105,7 +109,9 @@ MapChain Reshape(std::string key, std::vector<int64_t> dims);
 inline MapChain DecodeRaw(const char* key, DType dtype, std::vector<int64_t> dims) {
   return DecodeRaw(std::string(key), dtype, std::move(dims));
 }
-inline MapChain Cast(const char* key, DType dtype) { return Cast(std::string(key), dtype); }
+inline MapChain Cast(const char* key, DType dtype) {
+  return Cast(std::string(key), dtype);
+}
 inline MapChain Normalize(const char* key, std::vector<float> mean, std::vector<float> std) {
   return Normalize(std::string(key), std::move(mean), std::move(std));
 }

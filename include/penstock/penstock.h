@@ -2,12 +2,12 @@
 // All of Penstock's public interface.
 #pragma once
 
-#include "penstock/dataset.h"      // IWYU pragma: export
-#include "penstock/distribute.h"   // IWYU pragma: export
-#include "penstock/element.h"      // IWYU pragma: export
-#include "penstock/expr.h"         // IWYU pragma: export
-#include "penstock/iterator.h"     // IWYU pragma: export
-#include "penstock/map.h"          // IWYU pragma: export
-#include "penstock/register.h"     // IWYU pragma: export
-#include "penstock/server.h"       // IWYU pragma: export
-#include "penstock/status.h"       // IWYU pragma: export
+#include "penstock/dataset.h"     // IWYU pragma: export
+#include "penstock/distribute.h"  // IWYU pragma: export
+#include "penstock/element.h"     // IWYU pragma: export
+#include "penstock/expr.h"        // IWYU pragma: export
+#include "penstock/iterator.h"    // IWYU pragma: export
+#include "penstock/map.h"         // IWYU pragma: export
+#include "penstock/register.h"    // IWYU pragma: export
+#include "penstock/server.h"      // IWYU pragma: export
+#include "penstock/status.h"      // IWYU pragma: export

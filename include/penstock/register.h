@@ -25,7 +25,8 @@ class CallContext {
   virtual absl::Span<const Tensor> inputs() const = 0;
   // Memory for output leaf `i` with these dims, to be written before the call
   // returns; it may lie in the batch's block already. Not for strings.
-  virtual absl::StatusOr<absl::Span<std::byte>> Output(size_t i, absl::Span<const int64_t> dims) = 0;
+  virtual absl::StatusOr<absl::Span<std::byte>> Output(size_t i,
+                                                       absl::Span<const int64_t> dims) = 0;
   virtual absl::Status OutputStrings(size_t i, absl::Span<const int64_t> dims,
                                      absl::Span<const std::string> values) = 0;
   // 64 random bits that depend on the dataset's seed, the element and `draw`.
@@ -54,15 +55,17 @@ std::vector<std::string> RegisteredMaps();
 
 // Registers `fn` (absl::Status(CallContext&)) when the program starts; its
 // output has `spec` whatever the input is.
-#define PENSTOCK_REGISTER_MAP(name, version_number, spec, fn)                        \
+#define PENSTOCK_REGISTER_MAP(name, version_number, spec, fn) \
   PENSTOCK_REGISTER_MAP_INNER(__COUNTER__, name, version_number, spec, fn)
-#define PENSTOCK_REGISTER_MAP_INNER(unique, name, version_number, spec, fn)          \
+#define PENSTOCK_REGISTER_MAP_INNER(unique, name, version_number, spec, fn) \
   PENSTOCK_REGISTER_MAP_INNERMOST(unique, name, version_number, spec, fn)
-#define PENSTOCK_REGISTER_MAP_INNERMOST(unique, name, version_number, spec, fn)      \
-  [[maybe_unused]] static const bool penstock_registered_##unique =                  \
-      ::penstock::RegisterMap(                                                       \
-          name, {.version = version_number,                                          \
-                 .output_spec = [](const ::penstock::Spec&)                          \
-                     -> ::absl::StatusOr<::penstock::Spec> { return ::penstock::Spec(spec); }, \
-                 .call = fn})                                                        \
+#define PENSTOCK_REGISTER_MAP_INNERMOST(unique, name, version_number, spec, fn)               \
+  [[maybe_unused]] static const bool penstock_registered_##unique =                           \
+      ::penstock::RegisterMap(                                                                \
+          name,                                                                               \
+          {.version = version_number,                                                         \
+           .output_spec = [](const ::penstock::Spec&) -> ::absl::StatusOr<::penstock::Spec> { \
+             return ::penstock::Spec(spec);                                                   \
+           },                                                                                 \
+           .call = fn})                                                                       \
           .ok()

@@ -16,8 +16,7 @@ namespace penstock {
 template <class... Pieces>
 absl::Status Annotate(const absl::Status& status, const Pieces&... pieces) {
   if (status.ok()) return status;
-  absl::Status annotated(status.code(),
-                         absl::StrCat(status.message(), "; ", pieces...));
+  absl::Status annotated(status.code(), absl::StrCat(status.message(), "; ", pieces...));
   status.ForEachPayload([&](absl::string_view type, const absl::Cord& payload) {
     annotated.SetPayload(type, payload);
   });
@@ -30,17 +29,16 @@ absl::Status Annotate(const absl::Status& status, const Pieces&... pieces) {
 #define PENSTOCK_CONCAT(a, b) PENSTOCK_CONCAT_INNER(a, b)
 
 // Returns from the function with the status of `expression` unless it is OK.
-#define PENSTOCK_RETURN_IF_ERROR(expression)                               \
-  do {                                                                     \
+#define PENSTOCK_RETURN_IF_ERROR(expression)                                  \
+  do {                                                                        \
     if (::absl::Status penstock_status = (expression); !penstock_status.ok()) \
-      return penstock_status;                                              \
+      return penstock_status;                                                 \
   } while (false)
 
 // `declaration` = the value of the absl::StatusOr `expression`, or return its
 // status:  PENSTOCK_ASSIGN_OR_RETURN(Iterator it, dataset.MakeIterator());
 #define PENSTOCK_ASSIGN_OR_RETURN(declaration, expression) \
-  PENSTOCK_ASSIGN_OR_RETURN_INNER(PENSTOCK_CONCAT(penstock_or_, __LINE__), \
-                                  declaration, expression)
+  PENSTOCK_ASSIGN_OR_RETURN_INNER(PENSTOCK_CONCAT(penstock_or_, __LINE__), declaration, expression)
 #define PENSTOCK_ASSIGN_OR_RETURN_INNER(holder, declaration, expression) \
   auto holder = (expression);                                            \
   if (!holder.ok()) return std::move(holder).status();                   \
@@ -51,6 +49,5 @@ absl::Status Annotate(const absl::Status& status, const Pieces&... pieces) {
 #define RETURN_IF_ERROR(expression) PENSTOCK_RETURN_IF_ERROR(expression)
 #endif
 #ifndef ASSIGN_OR_RETURN
-#define ASSIGN_OR_RETURN(declaration, expression) \
-  PENSTOCK_ASSIGN_OR_RETURN(declaration, expression)
+#define ASSIGN_OR_RETURN(declaration, expression) PENSTOCK_ASSIGN_OR_RETURN(declaration, expression)
 #endif

@@ -47,7 +47,9 @@ class Tensor {
   }
   // The one value of a tensor with one. REQUIRES as data().
   template <class T>
-  T scalar() const { return data<T>()[0]; }
+  T scalar() const {
+    return data<T>()[0];
+  }
   // String number `i`. REQUIRES: dtype() is kString, i < element_count().
   std::string_view string(int64_t i = 0) const {
     RequireType(kString);

@@ -13,10 +13,12 @@ absl::Status Run() {
     std::printf("%lld ", static_cast<long long>(element->tensor(0).scalar<int64_t>()));
   }
   ASSIGN_OR_RETURN(auto dispatcher, ps::DispatchServer::Start());
-  ASSIGN_OR_RETURN(auto worker, ps::WorkerServer::Start({.dispatcher_address = dispatcher->target()}));
+  ASSIGN_OR_RETURN(auto worker,
+                   ps::WorkerServer::Start({.dispatcher_address = dispatcher->target()}));
   ASSIGN_OR_RETURN(ps::Iterator it,
-                   squares.Distribute({.processing_mode = ps::ShardingPolicy::kDynamic,
-                                       .service = dispatcher->target()})
+                   squares
+                       .Distribute({.processing_mode = ps::ShardingPolicy::kDynamic,
+                                    .service = dispatcher->target()})
                        .MakeIterator());
   int64_t sum = 0;
   while (true) {

@@ -182,9 +182,9 @@ TEST(NumPyCases, AllAgree) {
     ++cases[line.substr(0, line.find(' '))];
   }
   // What has no counterpart in NumPy is tested elsewhere.
-  const std::set<std::string> others = {"Call",       "Constant",      "DecodeJpegImage",
-                                        "DecodeRaw",  "ReadFile",  "ParseExample",  "RandomResizedCrop",
-                                        "RandomFlip", "StringToNumber"};
+  const std::set<std::string> others = {
+      "Call",         "Constant",          "DecodeJpegImage", "DecodeRaw",     "ReadFile",
+      "ParseExample", "RandomResizedCrop", "RandomFlip",      "StringToNumber"};
   for (const OpRow* row : AllOps()) {
     if (!others.contains(std::string(row->name))) {
       EXPECT_GT(cases[std::string(row->name)], 0) << row->name;
