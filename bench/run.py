@@ -23,7 +23,7 @@ def main():
     load = open("/proc/loadavg").read().split()[0]
     print(f"{model}, kernel {platform.release()}, load {load}", flush=True)
     if "t1" in args.which:
-        for protocol in ("tcp", "grpc", "local"):
+        for protocol in ("shm", "tcp", "grpc", "local"):
             subprocess.run([binaries / "service_bench", "t1", "--protocol", protocol, "--pairs", str(args.pairs),
                             "--seconds", str(args.seconds), *record], check=True)
     if "range" in args.which:

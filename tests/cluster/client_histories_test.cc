@@ -166,7 +166,7 @@ TEST_P(ClientHistories, TheStateAtTheEndKeepsAllThatWasTaken) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Protocols, ClientHistories, testing::Values("local", "tcp", "grpc"),
+INSTANTIATE_TEST_SUITE_P(Protocols, ClientHistories, testing::Values("local", "shm", "tcp", "grpc"),
                          [](const auto& its) { return its.param; });
 
 }  // namespace
