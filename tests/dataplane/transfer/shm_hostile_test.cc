@@ -12,7 +12,7 @@
 #include <thread>
 
 #include "dataplane/element/block.h"
-#include "dataplane/transfer/grpc/message.h"
+#include "dataplane/transfer/message.h"
 #include "dataplane/transfer/shm/channel.h"
 #include "dataplane/transfer/shm/host.h"
 #include "dataplane/transfer/shm/send_end.h"
