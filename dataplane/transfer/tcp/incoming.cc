@@ -14,12 +14,6 @@
 #include "penstock/status.h"
 
 namespace penstock::transfer::tcp {
-namespace {
-
-// Below it, waking up costs as much as copying what has come.
-constexpr int kLargeRead = 256 << 10;
-
-}  // namespace
 
 absl::StatusOr<Incoming::Got> Incoming::Read(int fd) {
   while (true) {
@@ -32,9 +26,8 @@ absl::StatusOr<Incoming::Got> Incoming::Read(int fd) {
       in_body_ = false;
       return Got::kMessage;
     }
-    if (std::exchange(drained_, false) && !end_expected_) return AwaitMore(fd);
+    if (std::exchange(drained_, false) && !end_expected_) return Got::kNothing;
     PENSTOCK_ASSIGN_OR_RETURN(Got got, Receive(fd));
-    if (got == Got::kNothing) return AwaitMore(fd);
     if (got != Got::kMessage) return got;
   }
 }
@@ -91,18 +84,6 @@ absl::StatusOr<Incoming::Got> Incoming::Receive(int fd) {
   body_at_ += std::min(bytes, of_body);
   head_at_ += bytes - std::min(bytes, of_body);
   return Got::kMessage;
-}
-
-// Of a large body more than one segment should have come before the thread wakes.
-// Setting the mark tells at once if that is so already.
-Incoming::Got Incoming::AwaitMore(int fd) {
-  const size_t of_body = in_body_ ? body_.size() - body_at_ : 0;
-  const int mark = static_cast<int>(std::clamp<size_t>(of_body, 1, kLargeRead));
-  if (mark != low_mark_ && (mark == kLargeRead || low_mark_ > 1)) {
-    ::setsockopt(fd, SOL_SOCKET, SO_RCVLOWAT, &mark, sizeof mark);
-    low_mark_ = mark;
-  }
-  return Got::kNothing;
 }
 
 Incoming::Got Discard(int fd) {

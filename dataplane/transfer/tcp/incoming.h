@@ -44,7 +44,6 @@ class Incoming {
  private:
   absl::Status ParseHead();
   absl::StatusOr<Got> Receive(int fd);
-  Got AwaitMore(int fd);
 
   Head head_{};
   size_t head_at_ = 0;  // bytes of the (next) head that are here
@@ -57,7 +56,6 @@ class Incoming {
   uint64_t total_ = 0;
   bool drained_ = false;  // the last read brought less than was asked for
   bool end_expected_ = false;
-  int low_mark_ = 1;  // bytes that must come before epoll tells
 };
 
 // Reads and drops what has come, up to a bound. kNothing: no more; kMessage: there
