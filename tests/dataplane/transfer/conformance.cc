@@ -340,7 +340,7 @@ TEST_P(TransportConformance, AnEventMaySendAndGrant) {
   ASSERT_TRUE(client->AwaitCount(kCount));
   EXPECT_EQ(client->indices(), UpTo(kCount));
   link.reset();
-  worker_.Stop();  // no event uses `sent` behind it
+  worker_.Stop();  // credits may still be on their way, and the event uses `sent`
 }
 
 TEST_P(TransportConformance, TheSendersSlotsComeBackWhenElementsHaveLanded) {
@@ -464,14 +464,15 @@ TEST_P(TransportConformance, WhatIsNotKnownToHaveLandedComesBackToTheSender) {
   int links = 0;
   for (Index stop_at : {0, 1, 7, 50, 400}) {
     auto client = std::make_shared<ClientEnd>();
-    std::unique_ptr<ReceiveLink> link;
-    client->on_element = [&](const Element& element) {
-      if (element.identity().index == stop_at) link.reset();
+    // Not of this scope: the event goes on with what came together.
+    auto link = std::make_shared<std::unique_ptr<ReceiveLink>>();
+    client->on_element = [link, stop_at](const Element& element) {
+      if (element.identity().index == stop_at) link->reset();
     };
-    link = Open(client);
+    *link = Open(client);
     std::shared_ptr<WorkerEnd> worker = worker_.Link(links++);
     ASSERT_NE(worker, nullptr);
-    link->Grant({1000});
+    (*link)->Grant({1000});
     ASSERT_TRUE(worker->AwaitGranted(1000));
     Index sent = 0;
     while (sent < 1000 && worker->link().Send(Number(sent)).ok()) ++sent;
