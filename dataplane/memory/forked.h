@@ -15,10 +15,11 @@ uint64_t ForkCount();
 // Remembers under which number its owner was made.
 class MadeHere {
  public:
+  MadeHere() : made_(ForkCount()) {}
   explicit operator bool() const { return made_ == ForkCount(); }
 
  private:
-  uint64_t made_ = ForkCount();
+  uint64_t made_;
 };
 
 }  // namespace penstock

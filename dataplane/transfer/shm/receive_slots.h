@@ -21,7 +21,7 @@
 namespace penstock::transfer {
 
 // Lives on, invisibly, until the last slot that is here was let go of.
-class ReceiveSlots : public SlotOwner, public std::enable_shared_from_this<ReceiveSlots> {
+class ReceiveSlots final : public SlotOwner, public std::enable_shared_from_this<ReceiveSlots> {
  public:
   // Slots that come back are told to the worker through `channel`.
   explicit ReceiveSlots(std::shared_ptr<Channel> channel) : channel_(std::move(channel)) {}

@@ -141,8 +141,9 @@ void SendEnd::Pump(Lock& lock) {
       continue;
     }
     if (!next_.has_value()) {
-      next_.emplace().parcel = sent_.Take();
-      next_->room = RoomFor(next_->parcel);
+      Outgoing::Parcel parcel = sent_.Take();
+      const Room room = RoomFor(parcel);
+      next_.emplace(Next{std::move(parcel), room, std::nullopt, std::nullopt});
       --posted_;
     }
     if (!FindSlot(*next_)) {
