@@ -143,8 +143,9 @@ class ClientEnd : public ReceiveEvents, public Watched {
     Change([&] { open_ = true; });
   }
   void OnElements(absl::Span<Element> elements) override {
+    const std::function<void(const Element&)> look_at = Look([&] { return on_element; });
     for (Element& element : elements) {
-      if (on_element) on_element(element);
+      if (look_at) look_at(element);
       Change([&] {
         indices_.push_back(element.identity().index);
         elements_.push_back(std::move(element));
@@ -208,7 +209,11 @@ class ClientEnd : public ReceiveEvents, public Watched {
     return Look([&] { return events_behind_end_; });
   }
 
-  std::function<void(const Element&)> on_element;  // set before elements come
+  // From now on.
+  void LookAtElements(std::function<void(const Element&)> look) {
+    Change([&] { on_element = std::move(look); });
+  }
+  std::function<void(const Element&)> on_element;  // set before the link opens
 
  private:
   bool open_ = false;

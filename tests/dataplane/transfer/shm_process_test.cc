@@ -248,9 +248,9 @@ TEST_F(WorkerDies, WhileItFillsASlot) {
 
 TEST_F(WorkerDies, WhileElementsAreAnnounced) {
   std::atomic<bool> killed{false};
-  client_->on_element = [&](const Element& element) {
+  client_->LookAtElements([&](const Element& element) {
     if (element.identity().index == 1) killed.wait(false);  // the others stay in the ring
-  };
+  });
   Tell("1");
   ASSERT_TRUE(client_->AwaitCount(1));
   Tell("4");
@@ -408,9 +408,9 @@ TEST_F(InPlace, WhatTheWorkerReadsTooIsNotTheClientsToWrite) {
 }
 
 TEST_F(InPlace, WhatWasInDoubtComesBackOutOfTheClientsMemory) {
-  client_->on_element = [&](const Element& element) {
+  client_->LookAtElements([&](const Element& element) {
     if (element.identity().index == 1) link_.reset();
-  };
+  });
   ASSERT_TRUE(end_->link().Send(Blob(*end_->link().pool(), 1)).ok());
   for (Index i = 2; i < 5; ++i) {
     if (!end_->link().Send(Blob(*end_->link().pool(), i)).ok()) break;
