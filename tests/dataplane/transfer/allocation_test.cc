@@ -103,15 +103,18 @@ TEST_P(AllocationTest, ASteadyStateMakesNoSegments) {
   EXPECT_EQ(segments_before_, segments_after_);
 }
 
-// What each flush may allocate: nothing of ours. Now and then a queue grows to a
-// new most, when threads of a link have waited for each other, and threads of gRPC
-// finish what an earlier test began.
+// What each flush may allocate. `local` nothing at all; over sockets and rings a queue
+// grows now and then to a new most, when threads of a link have waited for each
+// other, but nothing does for each; gRPC allocates itself.
 double Bound(const std::string& protocol, double for_grpc) {
+  if (protocol == "local") return 0;
   return protocol == "grpc" ? for_grpc : 0.2;
 }
 
 TEST_P(AllocationTest, AllocationsDoNotGrowWithTheElement) {
   EXPECT_LE(PerFlush(200, 100), Bound(GetParam(), 40));
+  // gRPC reads a large one in pieces of 64 KiB and less, and takes memory for each:
+  // 41 to 47 in all on an idle machine, fewer where more has come when it reads.
   EXPECT_LE(PerFlush(200, 1 << 20), Bound(GetParam(), 60));
 }
 
