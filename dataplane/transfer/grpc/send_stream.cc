@@ -18,37 +18,6 @@ constexpr uint64_t kMaxBlockBytes = std::numeric_limits<uint32_t>::max() - kMess
 
 constexpr absl::Duration kLongestFilling = absl::Milliseconds(1);
 
-class GrpcSendLink : public SendLink {
- public:
-  explicit GrpcSendLink(std::shared_ptr<SendStream> stream) : stream_(std::move(stream)) {}
-  ~GrpcSendLink() override {
-    stream_->Close(absl::CancelledError("the worker let go of the link"));
-  }
-  const Hello& hello() const override { return stream_->hello(); }
-  int64_t credits() const override { return stream_->credits(); }
-  absl::Status Send(Element&& element) override {
-    if (element.block().size() > kMaxBlockBytes) {
-      return absl::InvalidArgumentError(absl::StrCat("an element of ", element.block().size(),
-                                                     " bytes; 'grpc' carries ", kMaxBlockBytes,
-                                                     " at most"));
-    }
-    Sent sent;
-    sent.identity = element.identity();
-    sent.element = std::move(element);
-    absl::Status status = stream_->Send(std::move(sent));
-    if (!status.ok()) element = std::move(sent.element);
-    return status;
-  }
-  absl::Status SendError(const Identity& identity, const absl::Status& error) override {
-    return stream_->Send({identity, Element(), error});
-  }
-  void Flush() override { stream_->Flush(); }
-  void Close(const absl::Status& reason) override { stream_->Close(reason); }
-
- private:
-  const std::shared_ptr<SendStream> stream_;
-};
-
 }  // namespace
 
 SendStream* SendStream::Start(grpc::GenericCallbackServerContext* context, Listener::Accept accept,
@@ -64,52 +33,45 @@ SendStream::SendStream(grpc::GenericCallbackServerContext* context, Listener::Ac
     : context_(context),
       accept_(std::move(accept)),
       done_(std::move(done)),
-      sent_(DefaultPool(), kFrameBytes) {}
+      outbox_(DefaultPool(), kFrameBytes) {}
 
 int64_t SendStream::credits() const {
   std::lock_guard lock(mu_);
-  return credits_;
+  return outbox_.credits();
 }
 
 absl::Status SendStream::Send(Sent&& sent) {
+  if (sent.element && sent.element.block().size() > kMaxBlockBytes) {
+    return absl::InvalidArgumentError(absl::StrCat("an element of ", sent.element.block().size(),
+                                                   " bytes; 'grpc' carries ", kMaxBlockBytes,
+                                                   " at most"));
+  }
   std::lock_guard lock(mu_);
   if (closing_) return absl::UnavailableError("the link is closed");
-  if (credits_ == 0) return absl::FailedPreconditionError("no credit on this link");
-  --credits_;
-  sent_.Push(std::move(sent));
-  PostParcels();
+  PENSTOCK_RETURN_IF_ERROR(outbox_.Send(std::move(sent)));
   WriteNext();
-  if (sent_.filling() && !alarm_set_) FlushLater();
+  if (outbox_.filling() && !alarm_set_) FlushLater();
   return absl::OkStatus();
 }
 
 void SendStream::Flush() {
   std::lock_guard lock(mu_);
-  Seal();
+  outbox_.Seal();
   WriteNext();
-}
-
-void SendStream::Seal() {
-  sent_.Seal();
-  PostParcels();
-}
-
-void SendStream::PostParcels() {
-  for (; posted_ < sent_.ready(); ++posted_) outbox_.Push({Letter::kParcel});
 }
 
 void SendStream::FlushLater() {
   alarm_set_ = true;
   alarm_.emplace();
   alarm_->Set(absl::ToChronoTime(absl::Now() + kLongestFilling),
-              [stream = weak_from_this(), frame = sent_.frame()](bool) {
+              [stream = weak_from_this(), frame = outbox_.frame()](bool) {
                 const std::shared_ptr<SendStream> self = stream.lock();
                 if (self == nullptr) return;
                 std::lock_guard lock(self->mu_);
                 self->alarm_set_ = false;
-                if (!self->sent_.filling()) return;
-                if (self->sent_.frame() != frame) return self->FlushLater();
-                self->Seal();
+                if (!self->outbox_.filling()) return;
+                if (self->outbox_.frame() != frame) return self->FlushLater();
+                self->outbox_.Seal();
                 self->WriteNext();
               });
 }
@@ -119,7 +81,7 @@ void SendStream::Close(const absl::Status& reason) {
   if (closing_) return;
   closing_ = true;
   reason_ = reason;
-  Seal();
+  outbox_.Seal();
   WriteNext();
 }
 
@@ -155,8 +117,8 @@ absl::Status SendStream::Handle(const std::string& bytes) {
 absl::Status SendStream::Handle(Hello hello) {
   greeted_ = true;
   hello_ = std::move(hello);
-  absl::StatusOr<std::shared_ptr<SendEvents>> events =
-      std::exchange(accept_, nullptr)(hello_, std::make_shared<GrpcSendLink>(shared_from_this()));
+  absl::StatusOr<std::shared_ptr<SendEvents>> events = std::exchange(accept_, nullptr)(
+      hello_, std::make_shared<SendHandle<SendStream>>(shared_from_this()));
   std::lock_guard lock(mu_);
   accepting_ = false;
   if (!events.ok()) {
@@ -164,32 +126,18 @@ absl::Status SendStream::Handle(Hello hello) {
     return events.status();
   }
   events_ = *std::move(events);
-  outbox_.Push({Letter::kWelcome});
+  outbox_.Welcome();
   WriteNext();
   return absl::OkStatus();
 }
 
 absl::Status SendStream::Handle(const Update& update) {
-  const int64_t granted = update.granted + update.granted_after_recall;
   {
     std::lock_guard lock(mu_);
-    if (credits_ > std::numeric_limits<int64_t>::max() - granted) {
-      return absl::InvalidArgumentError("more credits than can be counted");
-    }
-    if (!sent_.Landed(update.landed)) {
-      return absl::InvalidArgumentError(absl::StrCat("the client has landed ", update.landed,
-                                                     " elements at once, more than were sent"));
-    }
-    credits_ += update.granted;
-    if (update.recall) {
-      Seal();  // the answer comes behind what was sent
-      outbox_.Push({Letter::kRecalled, std::exchange(credits_, 0)});
-    }
-    credits_ += update.granted_after_recall;
+    PENSTOCK_RETURN_IF_ERROR(outbox_.Apply(update));
     WriteNext();
   }
-  if (update.landed > 0) events_->OnLanded(update.landed);
-  if (granted > 0) events_->OnCredits({granted});
+  Tell(update, *events_);
   return absl::OkStatus();
 }
 
@@ -231,26 +179,9 @@ void SendStream::WriteNext() {
 }
 
 grpc::ByteBuffer SendStream::NextMessage() {
-  const Letter next = outbox_.Pop();
-  switch (next.kind) {
-    case Letter::kWelcome:
-      return ToBuffer(Encode(Welcome()));
-    case Letter::kRecalled:
-      return ToBuffer(Encode(Recalled{next.count}));
-    case Letter::kParcel:
-      break;
-  }
-  return NextParcel();
-}
-
-grpc::ByteBuffer SendStream::NextParcel() {
-  --posted_;
-  Outgoing::Parcel parcel = sent_.Take();
-  if (parcel.error != nullptr) {
-    return ToBuffer(Encode(ErrorMessage{parcel.error->identity, parcel.error->error}));
-  }
-  return ToBuffer(parcel.is_frame ? MessageType::kFrame : MessageType::kElement, parcel.bytes,
-                  std::move(parcel.loan));
+  Outbox::Next next = outbox_.Take();
+  if (!next.text.empty()) return ToBuffer(next.text);
+  return ToBuffer(next.type, next.bytes, std::move(next.loan));
 }
 
 void SendStream::OnDone() {
@@ -258,7 +189,7 @@ void SendStream::OnDone() {
   absl::Status reason;
   {
     std::lock_guard lock(mu_);
-    unconfirmed = sent_.TakeUnconfirmed();
+    unconfirmed = outbox_.TakeUnconfirmed();
     closing_ = true;
     reason = reason_;
   }

@@ -14,9 +14,7 @@
 #include <optional>
 #include <string>
 
-#include "dataplane/transfer/fifo.h"
-#include "dataplane/transfer/message.h"
-#include "dataplane/transfer/outgoing.h"
+#include "dataplane/transfer/outbox.h"
 #include "dataplane/transfer/transport.h"
 
 namespace penstock::transfer {
@@ -39,12 +37,6 @@ class SendStream : public grpc::ServerGenericBidiReactor,
   void Cancel();
 
  private:
-  // What is to be written, in order.
-  struct Letter {
-    enum Kind { kWelcome, kParcel, kRecalled } kind = kWelcome;
-    int64_t count = 0;
-  };
-
   SendStream(grpc::GenericCallbackServerContext* context, Listener::Accept accept,
              std::function<void(SendStream*)> done);
 
@@ -58,12 +50,9 @@ class SendStream : public grpc::ServerGenericBidiReactor,
   absl::Status Handle(const Update& update);
   // Those below with mu_ held.
   void Break(const absl::Status& reason);
-  void Seal();
-  void PostParcels();
   void FlushLater();
   void WriteNext();
   grpc::ByteBuffer NextMessage();
-  grpc::ByteBuffer NextParcel();
 
   grpc::GenericCallbackServerContext* const context_;
   Listener::Accept accept_;
@@ -78,10 +67,7 @@ class SendStream : public grpc::ServerGenericBidiReactor,
 
   mutable std::mutex mu_;
   // All below guarded by mu_.
-  int64_t credits_ = 0;
-  Outgoing sent_;
-  Fifo<Letter> outbox_;
-  size_t posted_ = 0;  // parcels in the outbox
+  Outbox outbox_;
   std::optional<grpc::Alarm> alarm_;
   bool alarm_set_ = false;
   grpc::ByteBuffer writing_;

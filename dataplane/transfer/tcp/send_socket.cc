@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <limits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -28,37 +27,13 @@ constexpr uint64_t kBytesPerTurn = 64 << 10;
 // A batch for one system call; small ones are in frames already.
 constexpr size_t kMostPieces = 8;
 
-class TcpSendLink : public SendLink {
- public:
-  explicit TcpSendLink(std::shared_ptr<SendSocket> socket) : socket_(std::move(socket)) {}
-  ~TcpSendLink() override { socket_->Close(absl::CancelledError("the worker let go of the link")); }
-  const Hello& hello() const override { return socket_->hello(); }
-  int64_t credits() const override { return socket_->credits(); }
-  absl::Status Send(Element&& element) override {
-    Sent sent;
-    sent.identity = element.identity();
-    sent.element = std::move(element);
-    absl::Status status = socket_->Send(std::move(sent));
-    if (!status.ok()) element = std::move(sent.element);
-    return status;
-  }
-  absl::Status SendError(const Identity& identity, const absl::Status& error) override {
-    return socket_->Send({identity, Element(), error});
-  }
-  void Flush() override { socket_->Flush(); }
-  void Close(const absl::Status& reason) override { socket_->Close(reason); }
-
- private:
-  const std::shared_ptr<SendSocket> socket_;
-};
-
 }  // namespace
 
 SendSocket::SendSocket(std::shared_ptr<Loop> loop, Socket socket, Owner& owner)
     : loop_(std::move(loop)),
       owner_(owner),
       socket_(std::move(socket)),
-      sent_(DefaultPool(), kFrameBytes) {}
+      outbox_(DefaultPool(), kFrameBytes) {}
 
 absl::Status SendSocket::Start(std::chrono::milliseconds hello_timeout) {
   loop_->SetDeadline(shared_from_this(), Loop::Clock::now() + hello_timeout);
@@ -69,24 +44,21 @@ absl::Status SendSocket::Start(std::chrono::milliseconds hello_timeout) {
 
 int64_t SendSocket::credits() const {
   std::lock_guard lock(mu_);
-  return credits_;
+  return outbox_.credits();
 }
 
 absl::Status SendSocket::Send(Sent&& sent) {
   std::unique_lock lock(mu_);
   if (closing_) return absl::UnavailableError("the link is closed");
-  if (credits_ == 0) return absl::FailedPreconditionError("no credit on this link");
-  --credits_;
-  sent_.Push(std::move(sent));
-  PostParcels();
-  if (sent_.filling() && !deadline_set_) FlushLater();
+  PENSTOCK_RETURN_IF_ERROR(outbox_.Send(std::move(sent)));
+  if (outbox_.filling() && !deadline_set_) FlushLater();
   Write(lock);
   return absl::OkStatus();
 }
 
 void SendSocket::Flush() {
   std::unique_lock lock(mu_);
-  Seal();
+  outbox_.Seal();
   Write(lock);
 }
 
@@ -95,7 +67,7 @@ void SendSocket::Close(const absl::Status& reason) {
   if (closing_) return;
   closing_ = true;
   reason_ = reason;
-  Seal();
+  outbox_.Seal();
   Write(lock);
 }
 
@@ -179,7 +151,7 @@ absl::Status SendSocket::Greet(Hello hello) {
   greeted_ = true;
   hello_ = std::move(hello);
   absl::StatusOr<std::shared_ptr<SendEvents>> events =
-      owner_.Accept(hello_, std::make_shared<TcpSendLink>(shared_from_this()));
+      owner_.Accept(hello_, std::make_shared<SendHandle<SendSocket>>(shared_from_this()));
   if (!events.ok()) {
     std::lock_guard lock(mu_);
     closing_ = false;  // that the handle was let go of is no reason to tell
@@ -190,30 +162,16 @@ absl::Status SendSocket::Greet(Hello hello) {
   owner_.OnGreeted(*this);
   std::lock_guard lock(mu_);
   accepting_ = false;
-  outbox_.Push({Letter::kWelcome});  // written when all was read
+  outbox_.Welcome();  // written when all was read
   return absl::OkStatus();
 }
 
 absl::Status SendSocket::Handle(const Update& update) {
-  const int64_t granted = update.granted + update.granted_after_recall;
   {
     std::lock_guard lock(mu_);
-    if (credits_ > std::numeric_limits<int64_t>::max() - granted) {
-      return absl::InvalidArgumentError("more credits than can be counted");
-    }
-    if (!sent_.Landed(update.landed)) {
-      return absl::InvalidArgumentError(absl::StrCat("the client has landed ", update.landed,
-                                                     " elements at once, more than were sent"));
-    }
-    credits_ += update.granted;
-    if (update.recall) {
-      Seal();  // the answer comes behind what was sent
-      outbox_.Push({Letter::kRecalled, std::exchange(credits_, 0)});
-    }
-    credits_ += update.granted_after_recall;
+    PENSTOCK_RETURN_IF_ERROR(outbox_.Apply(update));
   }
-  if (update.landed > 0) events_->OnLanded(update.landed);
-  if (granted > 0) events_->OnCredits({granted});
+  Tell(update, *events_);
   return absl::OkStatus();
 }
 
@@ -234,10 +192,10 @@ void SendSocket::OnDeadline() {
       BreakLocked(absl::UnavailableError("the client did not answer"));
     } else {
       deadline_set_ = false;
-      if (sent_.filling() && sent_.frame() != frame_) {
+      if (outbox_.filling() && outbox_.frame() != frame_) {
         FlushLater();
       } else {
-        Seal();
+        outbox_.Seal();
       }
       Write(lock);
     }
@@ -255,7 +213,7 @@ void SendSocket::EndIfOver() {
     loop_->Remove(socket_, *this);
     socket_.HangUp();
     while (!pieces_.empty()) pieces_.Pop();
-    unconfirmed = sent_.TakeUnconfirmed();
+    unconfirmed = outbox_.TakeUnconfirmed();
     reason = reason_;
   }
   const std::shared_ptr<SendSocket> self = shared_from_this();
@@ -274,18 +232,9 @@ void SendSocket::BreakLocked(const absl::Status& reason) {
   loop_->Call(shared_from_this());
 }
 
-void SendSocket::Seal() {
-  sent_.Seal();
-  PostParcels();
-}
-
-void SendSocket::PostParcels() {
-  for (; posted_ < sent_.ready(); ++posted_) outbox_.Push({Letter::kParcel});
-}
-
 void SendSocket::FlushLater() {
   deadline_set_ = true;
-  frame_ = sent_.frame();
+  frame_ = outbox_.frame();
   loop_->SetDeadline(shared_from_this(), Loop::Clock::now() + kLongestFilling);
 }
 
@@ -325,27 +274,14 @@ void SendSocket::TakePieces() {
 
 SendSocket::Piece SendSocket::NextPiece() {
   Piece piece;
-  const Letter next = outbox_.Pop();
-  switch (next.kind) {
-    case Letter::kWelcome:
-      piece.text = WithLength(Encode(Welcome()));
-      return piece;
-    case Letter::kRecalled:
-      piece.text = WithLength(Encode(Recalled{next.count}));
-      return piece;
-    case Letter::kParcel:
-      break;
-  }
-  --posted_;
-  Outgoing::Parcel parcel = sent_.Take();
-  if (parcel.error != nullptr) {
-    piece.text = WithLength(Encode(ErrorMessage{parcel.error->identity, parcel.error->error}));
+  Outbox::Next next = outbox_.Take();
+  if (!next.text.empty()) {
+    piece.text = WithLength(next.text);
     return piece;
   }
-  piece.head =
-      HeadOf(parcel.is_frame ? MessageType::kFrame : MessageType::kElement, parcel.bytes.size());
-  piece.bytes = parcel.bytes;
-  piece.loan = std::move(parcel.loan);
+  piece.head = HeadOf(next.type, next.bytes.size());
+  piece.bytes = next.bytes;
+  piece.loan = std::move(next.loan);
   return piece;
 }
 

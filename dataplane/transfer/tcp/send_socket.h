@@ -12,7 +12,7 @@
 #include <string>
 
 #include "dataplane/transfer/fifo.h"
-#include "dataplane/transfer/outgoing.h"
+#include "dataplane/transfer/outbox.h"
 #include "dataplane/transfer/tcp/incoming.h"
 #include "dataplane/transfer/tcp/loop.h"
 #include "dataplane/transfer/tcp/socket.h"
@@ -51,11 +51,6 @@ class SendSocket : public Loop::Member, public std::enable_shared_from_this<Send
   void Break(const absl::Status& reason);
 
  private:
-  // What is to be written, in order.
-  struct Letter {
-    enum Kind { kWelcome, kParcel, kRecalled } kind = kWelcome;
-    int64_t count = 0;
-  };
   // What is being written: text alone, or a head and a parcel's bytes.
   struct Piece {
     std::string text;
@@ -79,9 +74,7 @@ class SendSocket : public Loop::Member, public std::enable_shared_from_this<Send
 
   // With mu_ held:
   void BreakLocked(const absl::Status& reason);
-  void Seal();
   void FlushLater();
-  void PostParcels();
   // Writes until the socket is full or all is written, unless another thread does.
   // Lets go of `lock` meanwhile.
   void Write(std::unique_lock<std::mutex>& lock);
@@ -113,10 +106,7 @@ class SendSocket : public Loop::Member, public std::enable_shared_from_this<Send
   mutable std::mutex mu_;
   // All below guarded by mu_; the descriptor stays open while somebody writes.
   Socket socket_;
-  int64_t credits_ = 0;
-  Outgoing sent_;
-  Fifo<Letter> outbox_;
-  size_t posted_ = 0;          // parcels in the outbox
+  Outbox outbox_;
   bool deadline_set_ = false;  // for the frame that is open
   uint64_t frame_ = 0;         // which it was then
   bool accepting_ = true;      // nothing is written before the hello was answered
