@@ -9,6 +9,13 @@ find_package(JPEG REQUIRED)
 find_package(PkgConfig REQUIRED)
 pkg_check_modules(XXHASH REQUIRED IMPORTED_TARGET libxxhash)
 find_path(VERBS_INCLUDE_DIR infiniband/verbs.h)  # headers alone, and optional: the library is opened at run time
+if(PENSTOCK_CUDA)
+  find_package(CUDAToolkit 12 QUIET)  # the runtime alone, linked statically; nothing is compiled by nvcc
+  if(NOT TARGET CUDA::cudart_static)
+    message(WARNING "PENSTOCK_CUDA is ON, but no CUDA toolkit was found (CUDAToolkit_ROOT says where it is): "
+      "this build will have no GPU")
+  endif()
+endif()
 if(PENSTOCK_RPC)
   find_package(gRPC CONFIG REQUIRED)
   find_package(CLI11 CONFIG REQUIRED)

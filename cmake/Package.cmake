@@ -21,6 +21,10 @@ set(public_libs absl::status absl::statusor absl::strings absl::span absl::time
 set(private_libs protobuf::libprotobuf gRPC::grpc++ SQLite::SQLite3 JPEG::JPEG Threads::Threads
     PkgConfig::XXHASH ${CMAKE_DL_LIBS})
 
+if(TARGET CUDA::cudart_static)
+  list(APPEND private_libs CUDA::cudart_static)
+endif()
+
 foreach(kind IN ITEMS static shared)
   string(TOUPPER ${kind} KIND)
   set(target penstock_${kind})
@@ -40,6 +44,10 @@ if(TARGET penstock)
 endif()
 install(DIRECTORY include/penstock DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
 install(EXPORT penstock-targets NAMESPACE penstock:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/penstock)
+set(PENSTOCK_HAS_CUDA FALSE)
+if(TARGET CUDA::cudart_static)
+  set(PENSTOCK_HAS_CUDA TRUE)
+endif()
 configure_package_config_file(cmake/penstock-config.cmake.in penstock-config.cmake
   INSTALL_DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/penstock)
 write_basic_package_version_file(penstock-config-version.cmake COMPATIBILITY SameMinorVersion)

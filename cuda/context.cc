@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cuda/context.h"
+
+#include <cuda.h>
+#include <cuda_runtime_api.h>
+#include <dlfcn.h>
+
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "cuda/error.h"
+#include "penstock/status.h"
+
+namespace penstock::cuda {
+namespace {
+
+// What of the driver's interface the runtime does not offer. Opened at run time: a
+// program that is linked to libcuda does not start where there is none.
+struct Driver {
+  decltype(&cuDeviceGet) device_get = nullptr;
+  decltype(&cuDevicePrimaryCtxRetain) retain = nullptr;
+  decltype(&cuDevicePrimaryCtxGetState) state = nullptr;
+  decltype(&cuCtxPushCurrent_v2) push = nullptr;
+  decltype(&cuCtxPopCurrent_v2) pop = nullptr;
+
+  bool whole() const { return device_get && retain && state && push && pop; }
+};
+
+template <class Function>
+void Find(void* library, const char* name, Function& function) {
+  function = reinterpret_cast<Function>(::dlsym(library, name));
+}
+
+Driver OpenDriver() {
+  Driver driver;
+  void* library = ::dlopen("libcuda.so.1", RTLD_NOW);  // the runtime keeps it open as well
+  if (library == nullptr) return driver;
+  Find(library, "cuDeviceGet", driver.device_get);
+  Find(library, "cuDevicePrimaryCtxRetain", driver.retain);
+  Find(library, "cuDevicePrimaryCtxGetState", driver.state);
+  Find(library, "cuCtxPushCurrent_v2", driver.push);
+  Find(library, "cuCtxPopCurrent_v2", driver.pop);
+  return driver;
+}
+
+const Driver& TheDriver() {
+  static const Driver driver = OpenDriver();
+  return driver;
+}
+
+// The driver's own errors; the runtime's have the same numbers where both exist.
+absl::Status DriverStatus(CUresult result, const char* call) {
+  return ToStatus(static_cast<int>(result), call);
+}
+
+struct Contexts {
+  std::mutex mu;
+  std::vector<CUcontext> of;  // by device; null: not made by us yet
+};
+
+// Kept until the process ends: streams and memory of ours live in them.
+absl::StatusOr<CUcontext> PrimaryContext(int device) {
+  static Contexts& contexts = *new Contexts;
+  ASSIGN_OR_RETURN(const int count, CountDevices());
+  if (device < 0 || device >= count) {
+    return absl::NotFoundError(
+        absl::StrCat("no GPU ", device, ": this process has ", count, ", numbered from 0"));
+  }
+  const Driver& driver = TheDriver();
+  if (!driver.whole()) {
+    return absl::NotFoundError("no GPU: libcuda.so.1 lacks functions that every driver has");
+  }
+  std::lock_guard lock(contexts.mu);
+  if (contexts.of.empty()) contexts.of.resize(count);
+  CUcontext& context = contexts.of[device];
+  if (context == nullptr) {
+    CUdevice handle;
+    RETURN_IF_ERROR(DriverStatus(driver.device_get(&handle, device), "cuDeviceGet"));
+    RETURN_IF_ERROR(DriverStatus(driver.retain(&context, handle), "cuDevicePrimaryCtxRetain"));
+  }
+  return context;
+}
+
+}  // namespace
+
+absl::StatusOr<int> CountDevices() {
+  int count = 0;
+  RETURN_IF_ERROR(ToStatus(cudaGetDeviceCount(&count), "cudaGetDeviceCount"));
+  if (count == 0) return NoGpu(cudaErrorNoDevice);
+  return count;
+}
+
+absl::StatusOr<int> DeviceInUse() {
+  ASSIGN_OR_RETURN(const int count, CountDevices());
+  const Driver& driver = TheDriver();
+  for (int device = 0; driver.whole() && device < count; ++device) {
+    CUdevice handle;
+    unsigned flags = 0;
+    int active = 0;
+    if (driver.device_get(&handle, device) == CUDA_SUCCESS &&
+        driver.state(handle, &flags, &active) == CUDA_SUCCESS && active != 0) {
+      return device;
+    }
+  }
+  return 0;
+}
+
+absl::StatusOr<OnDevice> OnDevice::Enter(int device) {
+  ASSIGN_OR_RETURN(CUcontext context, PrimaryContext(device));
+  RETURN_IF_ERROR(DriverStatus(TheDriver().push(context), "cuCtxPushCurrent"));
+  return OnDevice();
+}
+
+OnDevice::~OnDevice() {
+  CUcontext popped;
+  if (entered_) TheDriver().pop(&popped);
+}
+
+}  // namespace penstock::cuda

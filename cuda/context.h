@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// On which device a call of ours works. The driver's primary contexts are pushed
+// and popped, since cudaSetDevice() would leave a context of some hundred MB behind
+// on a device that the program does not use. Private to this folder.
+#pragma once
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+namespace penstock::cuda {
+
+// How many devices there are; NotFound with the reason if none.
+absl::StatusOr<int> CountDevices();
+
+// The device that memory for all of them is best registered on: the first that
+// this process uses already, or 0 if it uses none yet.
+absl::StatusOr<int> DeviceInUse();
+
+// While it lives, CUDA calls of this thread are for that device.
+class OnDevice {
+ public:
+  // NotFound for a device that is not there. Makes the device's primary context if
+  // the process has none yet, which takes a while.
+  static absl::StatusOr<OnDevice> Enter(int device);
+  OnDevice(OnDevice&& other) noexcept : entered_(other.entered_) { other.entered_ = false; }
+  OnDevice& operator=(OnDevice&&) = delete;
+  ~OnDevice();
+
+ private:
+  OnDevice() = default;
+  bool entered_ = true;
+};
+
+}  // namespace penstock::cuda
