@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A dispatcher, workers and trainers as processes, and what they hold of the system."""
+import os
+import pathlib
+import queue
+import re
+import signal
+import subprocess
+import threading
+import time
+
+
+# Pools that gRPC fills and empties as it likes.
+GRPC_THREADS = {"default-executo", "resolver-execut", "grpc_global_tim", "event_engine", "timer_manager",
+                "nexting_thread", "grpcpp_sync_ser"}
+MOST_OF_GRPC = 12  # threads by which they may grow
+
+
+class Failed(Exception):
+    """Ends the run; says why."""
+
+
+class Process:
+    """One process; what it prints can be waited for."""
+
+    def __init__(self, folder, name, *command):
+        self.name = name
+        self.errors = folder / f"{name}.err"
+        with open(self.errors, "ab") as errors:
+            self.child = subprocess.Popen([str(word) for word in command], stdin=subprocess.PIPE,
+                                          stdout=subprocess.PIPE, stderr=errors, text=True)
+        self.lines = queue.Queue()
+        threading.Thread(target=self._listen, args=(self.child.stdout,), daemon=True).start()
+
+    def _listen(self, out):
+        for line in out:
+            self.lines.put(line.rstrip("\n"))
+        self.lines.put(None)
+
+    def hear(self, seconds):
+        """Its next line; Failed if it is silent for so long, or gone."""
+        try:
+            line = self.lines.get(timeout=max(0, seconds))
+        except queue.Empty:
+            raise Failed(f"{self.name} hangs: no answer for {seconds:.0f} s; process {self.child.pid}")
+        if line is None:
+            raise Failed(f"{self.name} ended by itself:\n{self.errors.read_text()[-2000:]}")
+        return line
+
+    def hear_match(self, pattern, seconds=30):
+        deadline = time.monotonic() + seconds
+        while not (found := re.search(pattern, self.hear(deadline - time.monotonic()))):
+            pass
+        return found
+
+    def say(self, order):
+        self.child.stdin.write(order + "\n")
+        self.child.stdin.flush()
+
+    def ask(self, order, seconds=30):
+        self.say(order)
+        return self.hear(seconds)
+
+    def pause(self):
+        """SIGSTOP; returns when it has stopped."""
+        self.child.send_signal(signal.SIGSTOP)
+        os.waitpid(self.child.pid, os.WUNTRACED)
+
+    def go_on(self):
+        self.child.send_signal(signal.SIGCONT)
+
+    def kill(self):
+        if self.child.poll() is None:
+            self.child.send_signal(signal.SIGKILL)
+        self.child.wait()
+
+    def holds(self):
+        """What it has of the system: descriptors, threads of its own, gRPC's, mapped shared segments."""
+        proc = pathlib.Path("/proc") / str(self.child.pid)
+        names = [(task / "comm").read_text().strip() for task in (proc / "task").iterdir()]
+        of_grpc = sum(name in GRPC_THREADS for name in names)
+        return {"descriptors": len(os.listdir(proc / "fd")), "threads": len(names) - of_grpc,
+                "threads of gRPC": of_grpc, "segments": (proc / "maps").read_text().count("memfd:penstock")}
+
+    def resident_mib(self):
+        """Its resident memory, shared segments included."""
+        status = (pathlib.Path("/proc") / str(self.child.pid) / "status").read_text()
+        return int(re.search(r"VmRSS:\s+(\d+) kB", status)[1]) / 1024
+
+
+class Fleet:
+    """The processes of one run. Kills them all when it is left."""
+
+    def __init__(self, binaries, folder, protocol, client_timeout_ms, window=16):
+        self.binaries, self.folder, self.protocol = binaries, folder, protocol
+        self.window = window
+        self.started = {}
+        self.all = []
+        self.dispatcher = self.start("dispatcher", binaries / "penstock", "dispatcher", "--port", 0,
+                                     "--client-timeout-ms", client_timeout_ms, "--worker-timeout-ms", 2000,
+                                     "--heartbeat-interval-ms", 200)
+        port = self.dispatcher.hear_match(r"ready at localhost:(\d+)")[1]
+        self.service = f"grpc://localhost:{port}"
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        for process in self.all:
+            process.kill()
+
+    def start(self, role, *command):
+        number = self.started.get(role, 0)
+        self.started[role] = number + 1
+        process = Process(self.folder, f"{role}-{number}", *command)
+        self.all.append(process)
+        return process
+
+    def start_worker(self):
+        worker = self.start("worker", self.binaries / "penstock", "worker", "--dispatcher-address", self.service,
+                            "--port", 0, "--data-transfer-protocol", self.protocol)
+        worker.hear_match("worker ready")
+        return worker
+
+    def start_trainer(self, commit_every=25):
+        return self.start("trainer", self.binaries / "fault_trainer", "--service", self.service,
+                          "--protocol", self.protocol, "--window", self.window,
+                          "--commit-every", commit_every)
+
+
+def history(log):
+    """The numbers that a trainer's log stands for."""
+    numbers = []
+    for line in log.read_text().splitlines():
+        if line.startswith("restored "):
+            del numbers[int(line.split()[1]):]
+        else:
+            numbers.append(int(line))
+    return numbers
+
+
+def differences(logs, count):
+    """(lost, doubled) of the numbers 0 … count - 1."""
+    times = [0] * count
+    for log in logs:
+        for number in history(log):
+            times[number] += 1
+    return sum(n == 0 for n in times), sum(max(0, n - 1) for n in times)
+
+
+def shared_memory():
+    """The names in /dev/shm."""
+    return set(os.listdir("/dev/shm"))

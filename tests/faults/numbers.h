@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// The elements that the fault programs read: each carries its number, and bytes
+// that show whether they are its own.
+#pragma once
+
+#include <cstdint>
+
+#include "penstock/penstock.h"
+
+namespace penstock::faults {
+
+// 0 … count - 1, each with `words` int64 values made of it at the worker.
+inline Dataset Numbers(int64_t count, int64_t words) {
+  return Dataset::Range(count).Map([words](auto number) {
+    return Tuple({number, OneHot(number, words, kInt64) * int64_t{7} + number});
+  });
+}
+
+inline int64_t NumberOf(const Element& element) {
+  return element.tensor(0).scalar<int64_t>();
+}
+
+// Whether all its bytes are those of its number.
+inline bool IsWhole(const Element& element, int64_t words) {
+  const int64_t number = NumberOf(element);
+  const absl::Span<const int64_t> values = element.tensor(1).data<int64_t>();
+  if (static_cast<int64_t>(values.size()) != words) return false;
+  int64_t wrong = 0;
+  for (int64_t i = 0; i < words; ++i) wrong += values[i] != number + (i == number ? 7 : 0);
+  return wrong == 0;
+}
+
+}  // namespace penstock::faults

@@ -1,0 +1,82 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Reads small and large elements for a long time and looks whether memory stays flat.
+
+A dispatcher, two workers and a reader, which checks every element. Their resident
+memory, descriptors and threads are sampled each second. What they hold in the second
+half may be no more than in the first, after a warm-up of a tenth of the time, but for
+a bound given in MiB. The last line says how it went.
+"""
+import argparse
+import pathlib
+import sys
+import tempfile
+import time
+
+from fleet import Failed, Fleet, MOST_OF_GRPC
+
+
+class Held:
+    """What one process held, second by second."""
+
+    def __init__(self, process):
+        self.process, self.samples = process, []
+
+    def sample(self):
+        self.samples.append({"MiB": self.process.resident_mib(), **self.process.holds()})
+
+    def growth(self, what):
+        """Of the largest in the second half over the largest in the first, warm-up left out."""
+        values = [sample[what] for sample in self.samples]
+        first, second = values[len(values) // 10:len(values) // 2], values[len(values) // 2:]
+        return max(second) - max(first)
+
+    def complaints(self, spare_mib):
+        spare = {"MiB": spare_mib, "descriptors": 2, "threads": 0, "threads of gRPC": MOST_OF_GRPC, "segments": 2}
+        return [f"{self.process.name} holds {self.growth(what):.1f} {what} more in the second half"
+                for what in spare if self.growth(what) > spare[what]]
+
+    def words(self):
+        first, last = self.samples[len(self.samples) // 10], self.samples[-1]
+        return f"{self.process.name} {first['MiB']:.1f} → {last['MiB']:.1f} MiB"
+
+
+def soak(args, folder):
+    """(elements read, complaints, words)."""
+    with Fleet(args.bin.resolve(), folder, args.protocol, client_timeout_ms=60000) as fleet:
+        workers = [fleet.start_worker() for _ in range(2)]
+        reader = fleet.start("reader", fleet.binaries / "fault_soak_reader", "--service", fleet.service,
+                             "--protocol", args.protocol)
+        held = [Held(process) for process in [reader, *workers, fleet.dispatcher]]
+        read, end = 0, time.monotonic() + args.seconds
+        while time.monotonic() < end or read < args.elements:
+            second = time.monotonic() + 1
+            while time.monotonic() < second:
+                read = int(reader.hear_match(r"read (\d+)", 60)[1])
+            for process in held:
+                process.sample()
+        return read, [line for process in held for line in process.complaints(args.spare_mib)], [
+            process.words() for process in held]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--bin", default="build/release/bin", type=pathlib.Path)
+    parser.add_argument("--protocol", default="shm")
+    parser.add_argument("--seconds", type=float, default=600, help="at least so long")
+    parser.add_argument("--elements", type=int, default=10**7, help="and at least so many")
+    parser.add_argument("--spare-mib", type=float, default=8,
+                        help="by which the second half may exceed the first: allocators keep some")
+    args = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="penstock-soak-") as folder:
+        try:
+            read, complaints, words = soak(args, pathlib.Path(folder))
+        except Failed as failure:
+            read, complaints, words = 0, [str(failure)], []
+    print(f"soak: {'failed' if complaints else 'ok'} protocol={args.protocol} elements={read}  "
+          + "; ".join(words + complaints))
+    sys.exit(1 if complaints else 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reads small elements and now and then a large one, checks each, and says after
+// every 50,000 how many it has read, until its standard input ends.
+#include <poll.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <iostream>
+#include <optional>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "penstock/status.h"
+#include "tests/faults/numbers.h"
+
+namespace penstock::faults {
+namespace {
+
+constexpr int64_t kEndless = int64_t{1} << 40;
+constexpr int64_t kSmallPerLarge = 100;
+constexpr int64_t kReportEvery = 50'000;
+
+struct Options {
+  std::string service;
+  std::string protocol = "auto";
+  int64_t large_words = 20'000;
+};
+
+bool InputEnded() {
+  pollfd in{.fd = STDIN_FILENO, .events = POLLIN};
+  return ::poll(&in, 1, 0) != 0;
+}
+
+absl::StatusOr<Iterator> Open(const Options& options, int64_t words) {
+  return Numbers(kEndless, words)
+      .Distribute({.processing_mode = ShardingPolicy::kDynamic,
+                   .service = options.service,
+                   .data_transfer_protocol = options.protocol})
+      .MakeIterator();
+}
+
+absl::Status ReadOne(Iterator& it, int64_t words) {
+  ASSIGN_OR_RETURN(std::optional<Element> element, it.Next());
+  if (!element.has_value()) return absl::OutOfRangeError("an endless job has ended");
+  if (IsWhole(*element, words)) return absl::OkStatus();
+  return absl::DataLossError(absl::StrCat("element ", NumberOf(*element), " has other bytes"));
+}
+
+absl::Status Soak(const Options& options) {
+  ASSIGN_OR_RETURN(Iterator small, Open(options, 1));
+  ASSIGN_OR_RETURN(Iterator large, Open(options, options.large_words));
+  for (int64_t read = 1;; ++read) {
+    const bool is_large = read % kSmallPerLarge == 0;
+    RETURN_IF_ERROR(ReadOne(is_large ? large : small, is_large ? options.large_words : 1));
+    if (read % kReportEvery != 0) continue;
+    std::cout << "read " << read << std::endl;
+    if (InputEnded()) return absl::OkStatus();
+  }
+}
+
+}  // namespace
+}  // namespace penstock::faults
+
+int main(int argc, char** argv) {
+  penstock::faults::Options options;
+  CLI::App app("Reads without end");
+  app.add_option("--service", options.service, "the dispatcher, grpc://host:port")->required();
+  app.add_option("--protocol", options.protocol, "data_transfer_protocol");
+  app.add_option("--large-words", options.large_words, "int64 values in a large element");
+  CLI11_PARSE(app, argc, argv);
+  if (absl::Status status = penstock::faults::Soak(options); !status.ok()) {
+    std::cerr << status << '\n';
+    return 1;
+  }
+  return 0;
+}

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+// A trainer that does what it is told, one order a line of its standard input,
+// and says one line for each:
+//
+//   open JOB COUNT WORDS LOG CHECKPOINT   "open", or "resumed" if CHECKPOINT is a state
+//   all                  reads to the end: "end"
+//   next                 reads one and holds it: "element NUMBER", "end", "error CODE …"
+//   commit               "committed"
+//   look                 reads all held elements once more: "same" or "changed"
+//   drop                 lets go of what it holds: "dropped"
+//   close                ends the reading: "closed"
+//
+// Whatever fails is "error CODE MESSAGE". Each number read is a line of LOG before
+// the next is asked for; "restored N" says that only the first N of them count.
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <iterator>
+#include <optional>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "penstock/status.h"
+#include "tests/faults/numbers.h"
+
+namespace penstock::faults {
+namespace {
+
+struct Options {
+  std::string service;
+  std::string protocol = "auto";
+  int64_t commit_every = 25;  // elements
+  int64_t window = 16;
+};
+
+class Trainer {
+ public:
+  explicit Trainer(Options options) : options_(std::move(options)) {}
+  ~Trainer() { CloseLog(); }
+
+  absl::StatusOr<std::string> Obey(const std::string& order) {
+    std::istringstream words(order);
+    std::string verb;
+    words >> verb;
+    if (verb == "open") return Open(words);
+    if (verb == "all") return ReadAll();
+    if (verb == "next") return ReadOne();
+    if (verb == "commit") return Commit();
+    if (verb == "look") return Look();
+    if (verb == "drop") return Drop();
+    if (verb == "close") return Close();
+    return absl::InvalidArgumentError(absl::StrCat("unknown order '", order, "'"));
+  }
+
+ private:
+  absl::StatusOr<std::string> Open(std::istringstream& words) {
+    std::string job;
+    std::string log;
+    int64_t count = 0;
+    words >> job >> count >> words_ >> log >> checkpoint_;
+    CloseLog();
+    log_ = ::open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0644);
+    read_ = 0;
+    Dataset data = Numbers(count, words_)
+                       .Distribute({.processing_mode = ShardingPolicy::kDynamic,
+                                    .service = options_.service,
+                                    .job_name = job,
+                                    .max_outstanding_requests = options_.window,
+                                    .data_transfer_protocol = options_.protocol,
+                                    .keep = Keep::kCommitted});
+    ASSIGN_OR_RETURN(iterator_, data.MakeIterator());
+    std::ifstream in(checkpoint_, std::ios::binary);
+    if (!(in >> read_)) {
+      read_ = 0;
+      RETURN_IF_ERROR(Log("restored 0"));
+      return "open";
+    }
+    in.get();
+    State state{.bytes = std::string(std::istreambuf_iterator<char>(in), {})};
+    RETURN_IF_ERROR(iterator_->Restore(state));
+    RETURN_IF_ERROR(Log(absl::StrCat("restored ", read_)));
+    return "resumed";
+  }
+
+  // The next element, checked and logged; empty at the end.
+  absl::StatusOr<Element> Read() {
+    ASSIGN_OR_RETURN(std::optional<Element> element, iterator_->Next());
+    if (!element.has_value()) return Element();
+    if (!IsWhole(*element, words_)) {
+      return absl::DataLossError(absl::StrCat("element ", NumberOf(*element), " has other bytes"));
+    }
+    RETURN_IF_ERROR(Log(absl::StrCat(NumberOf(*element))));
+    ++read_;
+    return *std::move(element);
+  }
+
+  absl::StatusOr<std::string> ReadAll() {
+    while (true) {
+      ASSIGN_OR_RETURN(Element element, Read());
+      if (!element) break;
+      if (read_ % options_.commit_every == 0) RETURN_IF_ERROR(Commit().status());
+    }
+    RETURN_IF_ERROR(Commit().status());
+    return "end";
+  }
+
+  absl::StatusOr<std::string> ReadOne() {
+    ASSIGN_OR_RETURN(Element element, Read());
+    if (!element) return "end";
+    held_.push_back(std::move(element));
+    return absl::StrCat("element ", NumberOf(held_.back()));
+  }
+
+  absl::StatusOr<std::string> Commit() {
+    ASSIGN_OR_RETURN(State state, iterator_->Save());
+    const std::string temporary = checkpoint_ + ".new";
+    {
+      std::ofstream out(temporary, std::ios::binary);
+      out << read_ << '\n' << state.bytes;
+      if (!out.flush()) {
+        return absl::ResourceExhaustedError(absl::StrCat("cannot write ", temporary));
+      }
+    }
+    std::filesystem::rename(temporary, checkpoint_);
+    RETURN_IF_ERROR(iterator_->Commit(state));
+    return "committed";
+  }
+
+  absl::StatusOr<std::string> Look() {
+    bool same = true;
+    for (const Element& element : held_) same = same && IsWhole(element, words_);
+    return same ? "same" : "changed";
+  }
+
+  absl::StatusOr<std::string> Drop() {
+    held_.clear();
+    return "dropped";
+  }
+
+  absl::StatusOr<std::string> Close() {
+    iterator_.reset();
+    return "closed";
+  }
+
+  absl::Status Log(std::string line) {
+    line += '\n';  // one write, so that kill -9 cuts none in two
+    if (::write(log_, line.data(), line.size()) != static_cast<ssize_t>(line.size())) {
+      return absl::ErrnoToStatus(errno, "writing the log");
+    }
+    return absl::OkStatus();
+  }
+
+  void CloseLog() {
+    if (log_ >= 0) ::close(log_);
+  }
+
+  const Options options_;
+  std::optional<Iterator> iterator_;
+  std::vector<Element> held_;
+  std::string checkpoint_;
+  int64_t words_ = 0;
+  int64_t read_ = 0;  // lines of the log that count
+  int log_ = -1;
+};
+
+}  // namespace
+}  // namespace penstock::faults
+
+int main(int argc, char** argv) {
+  using penstock::faults::Options;
+  using penstock::faults::Trainer;
+  Options options;
+  CLI::App app("A trainer that does what its standard input says");
+  app.add_option("--service", options.service, "the dispatcher, grpc://host:port")->required();
+  app.add_option("--protocol", options.protocol, "data_transfer_protocol");
+  app.add_option("--commit-every", options.commit_every, "elements between committed states");
+  app.add_option("--window", options.window, "max_outstanding_requests");
+  CLI11_PARSE(app, argc, argv);
+  Trainer trainer(options);
+  for (std::string order; std::getline(std::cin, order);) {
+    const absl::StatusOr<std::string> answer = trainer.Obey(order);
+    std::cout << (answer.ok() ? *answer : absl::StrCat("error ", answer.status().ToString()))
+              << std::endl;
+  }
+  return 0;
+}
