@@ -35,6 +35,8 @@ absl::StatusOr<const Library*> Open() {
   found.Update(Find(handle, "ibv_query_device", "IBVERBS_1.1", library.query_device));
   found.Update(Find(handle, "ibv_query_port", "IBVERBS_1.1", library.query_port));
   found.Update(Find(handle, "_ibv_query_gid_table", "IBVERBS_1.11", library.query_gid_table));
+  found.Update(Find(handle, "ibv_get_async_event", "IBVERBS_1.1", library.get_async_event));
+  found.Update(Find(handle, "ibv_ack_async_event", "IBVERBS_1.1", library.ack_async_event));
   if (!found.ok()) return found;
   return &library;
 }

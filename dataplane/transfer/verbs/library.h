@@ -28,6 +28,8 @@ struct Library {
                     _compat_ibv_port_attr* attributes) = nullptr;
   ssize_t (*query_gid_table)(ibv_context* context, ibv_gid_entry* entries, size_t max_entries,
                              uint32_t flags, size_t entry_bytes) = nullptr;
+  int (*get_async_event)(ibv_context* context, ibv_async_event* event) = nullptr;
+  void (*ack_async_event)(ibv_async_event* event) = nullptr;
 };
 
 // Opened at the first call and never closed. NotFound, FailedPrecondition: see

@@ -1,13 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-// Takes the place of devices.cc where the headers of libibverbs were not found.
+// Takes the place of all others where the headers of libibverbs were not found.
 #include "dataplane/transfer/verbs/devices.h"
+#include "dataplane/transfer/verbs/port_watch.h"
 
 namespace penstock::transfer::verbs {
+namespace {
 
-absl::StatusOr<std::vector<Device>> ListDevices() {
+absl::Status WithoutHeaders() {
   return absl::UnimplementedError(
       "this program was built without the headers of libibverbs; build it with them "
       "(Debian: libibverbs-dev)");
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<Device>> ListDevices() {
+  return WithoutHeaders();
+}
+
+absl::StatusOr<std::unique_ptr<PortWatch>> PortWatch::Open(const std::string&) {
+  return WithoutHeaders();
 }
 
 }  // namespace penstock::transfer::verbs
