@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the scenes have in common: commands, the software RDMA device, its counters."""
+import ipaddress
+import json
+import os
+import pathlib
+import subprocess
+import time
+import unittest
+
+PENSTOCK = pathlib.Path("/penstock")
+DEVICE = "rxe0"
+PORT = pathlib.Path(f"/sys/class/infiniband/{DEVICE}/ports/1")
+BOUND = 120  # seconds; only what is broken comes near it
+
+
+def run(*command, env=None, check=True):
+    """Runs to its end; its output, printed too where it fails."""
+    words = [str(word) for word in command]
+    done = subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=BOUND,
+                          env={**os.environ, **(env or {})}, check=False)
+    if check and done.returncode != 0:
+        raise AssertionError(f"{' '.join(words)} ended with {done.returncode}:\n{done.stdout}")
+    return done.stdout
+
+
+def ip(*words):
+    # The shell's own has neither veth nor rules; so by its path.
+    return run("/usr/sbin/ip", *words)
+
+
+def wait_for(what, condition):
+    """The first true value of `condition()`."""
+    deadline = time.monotonic() + BOUND
+    while time.monotonic() < deadline:
+        if value := condition():
+            return value
+        time.sleep(0.05)
+    raise AssertionError(f"no {what} after {BOUND} s")
+
+
+def listening(port):
+    """Whether a process here listens on that TCP port."""
+    files = [pathlib.Path("/proc/net") / name for name in ("tcp", "tcp6")]
+    return any(f":{port:04X} " in file.read_text() for file in files)
+
+
+def gid_index(address):
+    """The place of that address in the port's table, once it is there."""
+    wanted = ipaddress.ip_address(address).exploded
+
+    def find():
+        for file in (PORT / "gids").iterdir():
+            if file.read_text().strip() == wanted:
+                return file.name
+        return None
+    return int(wait_for(f"GID {address}", find))
+
+
+def make_device(interface, host):
+    """A software device on that network interface; returns the index of its GID fd00:1::HOST.
+
+    UCX 1.13 loses the datagrams of a software device that go to an IPv4 address.
+    """
+    ip("link", "set", interface, "mtu", 9000)  # the largest path MTU, 4096, fits in
+    ip("addr", "add", f"10.1.0.{host}/24", "dev", interface)
+    ip("-6", "addr", "add", f"fd00:1::{host}/64", "dev", interface, "nodad")
+    ip("link", "set", interface, "up")
+    run("rdma", "link", "add", DEVICE, "type", "rxe", "netdev", interface)
+    return gid_index(f"fd00:1::{host}")
+
+
+def packets():
+    """(sent, received) by the device since it was made."""
+    counters = PORT / "hw_counters"
+    return tuple(int((counters / name).read_text()) for name in ("sent_pkts", "rcvd_pkts"))
+
+
+def doctor_device():
+    """What `penstock doctor` says of the device."""
+    said = json.loads(run(PENSTOCK / "bin/penstock", "doctor", "--json", check=False))
+    (device,) = (device for device in said["rdma_devices"] if device["name"] == DEVICE)
+    return device
+
+
+def main():
+    """Runs the tests of the calling program; its exit code is theirs, and none at all is a failure."""
+    program = unittest.main(exit=False, failfast=False)
+    ran = program.result.testsRun
+    print(f"scene: ran {ran} tests", flush=True)
+    raise SystemExit(0 if ran > 0 and program.result.wasSuccessful() else 1)

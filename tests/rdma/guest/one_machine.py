@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One virtual machine with one software RDMA device that talks to itself."""
+import re
+import subprocess
+import unittest
+
+import machine
+
+
+def setUpModule():
+    machine.make_device("dummy0", 1)
+
+
+class Device(unittest.TestCase):
+    """What we say of a real device is what libibverbs' own tool says."""
+
+    def test_doctor_agrees_with_ibv_devinfo(self):
+        said = machine.run("ibv_devinfo", "-v", "-d", machine.DEVICE)
+        device = machine.doctor_device()
+        self.assertIsNone(device["error"])
+        self.assertEqual(device["firmware"], re.search(r"fw_ver:\s*(\S*)", said)[1])
+        (port,) = device["ports"]
+        self.assertEqual(port["port"], int(re.search(r"port:\s+(\d+)", said)[1]))
+        self.assertEqual(port["state"], re.search(r"state:\s+PORT_(\w+)", said)[1].lower())
+        self.assertEqual(port["link_layer"], re.search(r"link_layer:\s+(\w+)", said)[1].lower())
+        self.assertEqual(port["active_mtu"], int(re.search(r"active_mtu:\s+(\d+)", said)[1]))
+        self.assertEqual(port["max_mtu"], int(re.search(r"max_mtu:\s+(\d+)", said)[1]))
+        gids = re.findall(r"GID\[\s*(\d+)\]:\s+(\S+), (RoCE v\d)", said)
+        self.assertEqual([(str(gid["index"]), gid["address"], gid["type"]) for gid in port["gids"]],
+                         [(index, address, kind.lower().replace(" ", "_")) for index, address, kind in gids])
+        self.assertIn("fd00:1::1", [gid["address"] for gid in port["gids"]])
+
+    def test_port_events_are_seen(self):
+        # A port that goes down loses its IPv6 address, and with it the GID.
+        self.addCleanup(machine.gid_index, "fd00:1::1")
+        self.addCleanup(machine.ip, "-6", "addr", "replace", "fd00:1::1/64", "dev", "dummy0", "nodad")
+        machine.run(machine.PENSTOCK / "tests/verbs_real_device", machine.DEVICE, "dummy0", "/usr/sbin/ip")
+
+    def test_reliable_connections_go_through_the_device(self):
+        index = machine.gid_index("fd00:1::1")
+        before = machine.packets()
+        command = ["ibv_rc_pingpong", "-d", machine.DEVICE, "-g", str(index), "-n", "50"]
+        with subprocess.Popen(command, stdout=subprocess.DEVNULL) as server:
+            machine.wait_for("listening server", lambda: machine.listening(18515))
+            machine.run(*command, "localhost")
+            self.assertEqual(server.wait(timeout=machine.BOUND), 0)
+        after = machine.packets()
+        self.assertGreater(after[0], before[0])
+        self.assertGreater(after[1], before[1])
+
+
+if __name__ == "__main__":
+    machine.main()

@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A virtual machine, emulated in software: no right of the host is needed but to run qemu."""
+import os
+import re
+import subprocess
+
+QEMU = "qemu-system-x86_64"
+# Mitigations and timer calibration cost an emulated processor seconds.
+COMMAND_LINE = "console=ttyS0 panic=-1 quiet tsc=reliable lpj=4000000 mitigations=off nopti"
+ENDED_WELL = 1  # qemu's exit code for a guest that ends with 0; 0 is a guest that fell over
+
+
+class Machine:
+    """Runs the scene guest/SCENE.py; what it prints goes to the file `log`."""
+
+    def __init__(self, kernel, image, scene, log, devices=()):
+        self.scene, self.log = scene, log
+        cores = min(4, 2 * (os.cpu_count() or 1))
+        command = [QEMU, "-accel", "tcg,thread=multi", "-cpu", "max", "-smp", str(cores), "-m", "2G", "-machine", "q35",
+                   "-nodefaults", "-nographic", "-no-reboot", "-serial", "stdio",
+                   "-device", "isa-debug-exit,iobase=0xf4,iosize=0x1",
+                   "-kernel", kernel.image, "-initrd", image, "-append", f"{COMMAND_LINE} penstock.scene={scene}",
+                   *devices]
+        with open(log, "wb") as out:
+            self.qemu = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT)
+
+    def text(self):
+        return self.log.read_text(errors="replace").replace("\r", "")
+
+    def failure(self, seconds):
+        """Waits for its end, at most so long; what went wrong, or None."""
+        try:
+            code = self.qemu.wait(timeout=seconds)
+        except subprocess.TimeoutExpired:
+            self.stop()
+            return f"{self.scene} has not ended after {seconds:.0f} s"
+        text = self.text()
+        if code != ENDED_WELL:
+            return f"{self.scene} failed (qemu ended with {code})"
+        if not re.search(r"^scene: ran [1-9]\d* tests$", text, re.MULTILINE):
+            return f"{self.scene} ended without its last line"
+        if bad := re.search(r"BUG:|Oops:|WARNING: CPU|Call Trace:", text):
+            return f"{self.scene}: the kernel says {bad[0]}"
+        return None
+
+    def stop(self):
+        if self.qemu.poll() is None:
+            self.qemu.kill()
+        self.qemu.wait()
