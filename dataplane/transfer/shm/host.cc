@@ -32,6 +32,8 @@ constexpr const char* kDifferences[] = {
     "is on another machine",
     "is in another network namespace, where its Unix socket is out of reach",
     "is in another user namespace",
+    "is in another PID namespace, where its end could not be seen",
+    "is in another IPC namespace, and so not meant to share memory",
     "runs as another user",
 };
 
@@ -39,7 +41,8 @@ constexpr const char* kDifferences[] = {
 
 std::string DescribeHost() {
   return absl::StrCat("v", kShmVersion, " ", FirstLine("/proc/sys/kernel/random/boot_id"), " ",
-                      Target("/proc/self/ns/net"), " ", Target("/proc/self/ns/user"),
+                      Target("/proc/self/ns/net"), " ", Target("/proc/self/ns/user"), " ",
+                      Target("/proc/self/ns/pid"), " ", Target("/proc/self/ns/ipc"),
                       " uid:", ::geteuid());
 }
 

@@ -305,14 +305,16 @@ TEST(SameHost, DifferencesAreSaidInWords) {
   EXPECT_TRUE(CheckSameHost(ours, ours).ok());
   const std::pair<std::string, std::string> cases[] = {
       {"", "another version"},
-      {"v2 boot net user uid:0", "another version"},
-      {"v1 other net user uid:0", "another machine"},
-      {"v1 boot other user uid:0", "another network namespace"},
-      {"v1 boot net other uid:0", "another user namespace"},
-      {"v1 boot net user uid:7", "another user"},
+      {"v2 boot net user pid ipc uid:0", "another version"},
+      {"v1 other net user pid ipc uid:0", "another machine"},
+      {"v1 boot other user pid ipc uid:0", "another network namespace"},
+      {"v1 boot net other pid ipc uid:0", "another user namespace"},
+      {"v1 boot net user other ipc uid:0", "another PID namespace"},
+      {"v1 boot net user pid other uid:0", "another IPC namespace"},
+      {"v1 boot net user pid ipc uid:7", "another user"},
   };
   for (const auto& [theirs, why] : cases) {
-    const absl::Status status = CheckSameHost(theirs, "v1 boot net user uid:0");
+    const absl::Status status = CheckSameHost(theirs, "v1 boot net user pid ipc uid:0");
     EXPECT_EQ(status.code(), absl::StatusCode::kNotFound);
     EXPECT_THAT(std::string(status.message()), HasSubstr(why));
   }

@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Two hosts, as network namespaces with a cable (a veth pair) of a given rate between them."""
+import contextlib
+import os
+import subprocess
+
+WORKERS = "10.77.0.1"
+TRAINER = "10.77.0.2"
+
+
+class NotPermitted(Exception):
+    """Namespaces cannot be made here; says why."""
+
+
+def run(*words):
+    subprocess.run([str(word) for word in words], check=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def name_of(host):
+    return f"penstock-{os.getpid()}-{host}"
+
+
+def inside(host, *command):
+    """The command line that runs `command` on that host."""
+    return ("ip", "netns", "exec", name_of(host), *command)
+
+
+def enter(*kinds):
+    """The command line that leaves namespaces of these kinds behind; before a command."""
+    forks = ("--fork", "--kill-child") if "pid" in kinds else ()
+    return ("unshare", *(f"--{kind}" for kind in kinds), *forks)
+
+
+def check_permitted():
+    try:
+        with two_hosts("1gbit"):
+            run(*enter("ipc", "pid", "mount"), "true")
+    except FileNotFoundError as error:
+        raise NotPermitted(f"{error.filename} is not installed") from error
+    except subprocess.CalledProcessError as error:
+        raise NotPermitted(f"'{' '.join(error.cmd)}' failed: {error.stderr.strip()}") from error
+
+
+@contextlib.contextmanager
+def two_hosts(rate):
+    """Hosts "workers" and "trainer"; what either sends goes by tbf at `rate`, as tc writes it."""
+    hosts = {"workers": WORKERS, "trainer": TRAINER}
+    with contextlib.ExitStack() as undo:
+        for host in hosts:
+            run("ip", "netns", "add", name_of(host))
+            undo.callback(run, "ip", "netns", "del", name_of(host))  # and with it its end of the cable
+        run("ip", "link", "add", "cable", "netns", name_of("workers"), "type", "veth",
+            "peer", "name", "cable", "netns", name_of("trainer"))
+        for host, address in hosts.items():
+            run(*inside(host, "ip", "addr", "add", f"{address}/24", "dev", "cable"))
+            run(*inside(host, "ip", "link", "set", "cable", "up"))
+            run(*inside(host, "ip", "link", "set", "lo", "up"))
+            run(*inside(host, "tc", "qdisc", "add", "dev", "cable", "root", "tbf", "rate", rate,
+                        "burst", "2mb", "latency", "20ms"))
+        yield

@@ -1,0 +1,160 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Workers and trainer on two hosts, and on one host in other namespaces of other kinds.
+
+    two_hosts_test.py BIN [unittest arguments]
+
+Ends with 77, which CTest shows as skipped, where namespaces are not permitted.
+"""
+import pathlib
+import re
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "faults"))
+import fleet  # noqa: E402
+import hosts  # noqa: E402
+
+SKIPPED = 77
+COUNT = 2000  # elements
+WORDS = 8 << 10  # int64 of each: 64 KiB
+BIN = None
+
+
+class Cluster:
+    """A dispatcher and two workers on the host "workers" (or on this one), trainers anywhere."""
+
+    def __init__(self, folder, prefix=(), address="localhost"):
+        self.folder, self.prefix, self.address = folder, prefix, address
+        self.processes = []
+        dispatcher = self.start("dispatcher", *prefix, BIN / "penstock", "dispatcher", "--host", address, "--port", 0,
+                                "--worker-timeout-ms", 2000, "--heartbeat-interval-ms", 200)
+        port = dispatcher.hear_match(r"ready at .*:(\d+)")[1]
+        self.service = f"grpc://{address}:{port}"
+        self.workers = [self.start_worker(), self.start_worker()]
+
+    def start(self, name, *command):
+        process = fleet.Process(self.folder, f"{name}-{len(self.processes)}", *command)
+        self.processes.append(process)
+        return process
+
+    def start_worker(self):
+        worker = self.start("worker", *self.prefix, BIN / "penstock", "worker", "--dispatcher-address", self.service,
+                            "--host", self.address, "--port", 0)
+        worker.hear_match("worker ready")
+        return worker
+
+    def trainer(self, prefix, protocol):
+        return self.start("trainer", *prefix, BIN / "fault_trainer", "--service", self.service,
+                          "--protocol", protocol)
+
+    def stop(self):
+        for process in self.processes:
+            process.kill()
+
+
+class HostsTest(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(prefix="penstock-hosts-")
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+
+    def cluster(self, *args):
+        cluster = Cluster(self.folder, *args)
+        self.addCleanup(cluster.stop)
+        return cluster
+
+    def two_hosts(self, rate):
+        self.enterContext(hosts.two_hosts(rate))
+        return self.cluster(hosts.inside("workers"), hosts.WORKERS)
+
+    def open(self, trainer):
+        self.log = self.folder / "trainer.log"
+        self.assertEqual(trainer.ask(f"open job {COUNT} {WORDS} {self.log} {self.folder / 'trainer.state'}", 60),
+                         "open")
+
+    def links(self, trainer):
+        """(protocol, reason) of all links that the trainer has opened."""
+        return re.findall(r'link_opened .*protocol=(\S+) reason="(.*)"', trainer.errors.read_text())
+
+    def read_some(self, trainer):
+        for _ in range(50):
+            self.assertRegex(trainer.ask("next", 60), r"^element \d+$")  # which has looked at all its bytes
+            self.assertEqual(trainer.ask("drop"), "dropped")
+
+    def read_all(self, trainer):
+        self.assertEqual(trainer.ask("all", 120), "end")
+        self.assertEqual(fleet.differences([self.log], COUNT), (0, 0))
+
+    def read_through_a_kill(self, rate, protocol):
+        cluster = self.two_hosts(rate)
+        trainer = cluster.trainer(hosts.inside("trainer"), protocol)
+        self.open(trainer)
+        self.read_some(trainer)
+        cluster.workers[0].kill()
+        cluster.start_worker()
+        self.read_all(trainer)
+        self.assertEqual({name for name, _ in self.links(trainer)}, {protocol})
+
+
+class TwoHosts(HostsTest):
+    def test_tcp_at_10_gbit_with_a_killed_worker(self):
+        self.read_through_a_kill("10gbit", "tcp")
+
+    def test_tcp_at_25_gbit_with_a_killed_worker(self):
+        self.read_through_a_kill("25gbit", "tcp")
+
+    def test_grpc_at_10_gbit_with_a_killed_worker(self):
+        self.read_through_a_kill("10gbit", "grpc")
+
+    def test_auto_steps_down_from_shared_memory_and_says_why(self):
+        trainer = self.two_hosts("10gbit").trainer(hosts.inside("trainer"), "auto")
+        self.open(trainer)
+        self.read_all(trainer)
+        for protocol, reason in self.links(trainer):
+            self.assertEqual(protocol, "tcp")
+            self.assertIn("shm is not possible (the worker is in another network namespace", reason)
+
+    def test_shared_memory_asked_for_by_name_is_refused_in_words(self):
+        trainer = self.two_hosts("10gbit").trainer(hosts.inside("trainer"), "shm")
+        self.open(trainer)
+        answer = trainer.ask("next", 60)
+        self.assertRegex(answer, "^error NOT_FOUND")
+        self.assertIn("Protocol 'shm' is not available for worker", answer)
+        self.assertIn("another network namespace", answer)
+
+
+class OneHost(HostsTest):
+    def link_of_one_in(self, *kinds):
+        """(protocol, reason) of the links of a trainer with namespaces of its own of these kinds."""
+        trainer = self.cluster().trainer(hosts.enter(*kinds), "auto")
+        self.open(trainer)
+        self.read_all(trainer)
+        links = self.links(trainer)
+        self.assertTrue(links)
+        return links
+
+    def test_without_the_ipc_namespace_no_memory_is_shared(self):
+        for protocol, reason in self.link_of_one_in("ipc"):
+            self.assertEqual(protocol, "tcp")
+            self.assertIn("shm is not possible (the worker is in another IPC namespace", reason)
+
+    def test_without_the_pid_namespace_no_memory_is_shared(self):
+        for protocol, reason in self.link_of_one_in("pid"):
+            self.assertEqual(protocol, "tcp")
+            self.assertIn("shm is not possible (the worker is in another PID namespace", reason)
+
+    def test_files_of_its_own_do_not_keep_a_trainer_from_sharing_memory(self):
+        for protocol, _ in self.link_of_one_in("mount"):
+            self.assertEqual(protocol, "shm")
+
+
+if __name__ == "__main__":
+    BIN = pathlib.Path(sys.argv.pop(1)).resolve()
+    try:
+        hosts.check_permitted()
+    except hosts.NotPermitted as why:
+        print(f"two_hosts: left out: {why}")
+        sys.exit(SKIPPED)
+    unittest.main(warnings="ignore")  # of pipes that the interpreter closes at its end
