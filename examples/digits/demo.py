@@ -49,7 +49,7 @@ class Demo:
         self.args, self.folder = args, folder
         self.bin = pathlib.Path(args.bin).resolve()
         self.rng = random.Random(args.seed)
-        self.data = folder / "data"
+        self.data = pathlib.Path(args.data) if args.data else folder / "data"
         self.processes = []
         self.workers = []
         self.landed = [LandedCount(address) for address in args.workers]  # of all there ever were
@@ -104,7 +104,7 @@ class Demo:
     # --- the run -------------------------------------------------------------
 
     def run(self):
-        self.data.mkdir()
+        self.data.mkdir(parents=True, exist_ok=True)
         subprocess.run([self.bin / "digits_make_shards", HERE / "digits.csv", self.data, str(SHARDS)],
                        check=True)
         if self.args.dispatcher:
@@ -250,14 +250,18 @@ def parse_arguments():
     add("--dispatcher", metavar="HOST:PORT", help="use this running service instead of starting one")
     add("--workers", metavar="HOST:PORT,…", type=lambda text: text.split(","), default=[],
         help="metrics addresses of its workers, to show the share of each; with --dispatcher")
+    add("--data", metavar="FOLDER",
+        help="where the shards are put, and the workers see them too (default: a temporary folder); "
+        "with --dispatcher")
     add("--timeout", metavar="S", type=float, default=120,
         help="seconds until the run counts as stuck (default: %(default)g)")
     add("--keep", action="store_true", help="leave logs and journal where they are")
     args = parser.parse_args()
     if args.dispatcher and args.kill in ("worker", "dispatcher"):
         parser.error(f"a {args.kill} of --dispatcher {args.dispatcher} is not this program's to kill")
-    if args.workers and not args.dispatcher:
-        parser.error("--workers goes with --dispatcher")
+    for option in ("workers", "data"):
+        if getattr(args, option) and not args.dispatcher:
+            parser.error(f"--{option} goes with --dispatcher")
     args.kill = args.kill or ("none" if args.dispatcher else "worker")
     if args.fail_point and args.kill == "none":
         parser.error("--fail-point needs a process to kill")

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Boots a virtual machine with a software RDMA device and runs a scene in it.
+"""Boots virtual machines with software RDMA devices and runs a scene in them.
 
     run.py SCENE --build FOLDER [--tests PROGRAM…]
 
@@ -20,12 +20,14 @@ import kernel
 import vm
 
 SKIPPED = 77
+# What its machines run, of guest/; where there are two, a cable joins them.
+SCENES = {"one_machine": ("one_machine",), "two_machines": ("workers_machine", "trainer_machine")}
 TOOLS = (vm.QEMU, "busybox", "cpio", "/sbin/modprobe", "ibv_devinfo", "/sbin/tc")
 
 
 def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("scene", choices=[file.stem for file in (image.HERE / "guest").glob("*_machine*.py")])
+    parser.add_argument("scene", choices=SCENES)
     parser.add_argument("--tests", nargs="*", default=[], type=pathlib.Path, help="programs that the scene runs")
     parser.add_argument("--build", type=pathlib.Path, required=True, help="folder of the built programs")
     parser.add_argument("--seconds", type=float, default=300, help="until a machine counts as stuck")
@@ -36,6 +38,17 @@ def missing_tools():
     return [tool for tool in TOOLS if shutil.which(tool) is None]
 
 
+def boot(linux, archive, programs, cable, logs):
+    """The machines, of which the second finds the first at the other end of the cable."""
+    machines = []
+    for end, program in enumerate(programs):
+        devices = vm.cable(cable, end) if len(programs) > 1 else ()
+        machines.append(vm.Machine(linux, archive, program, logs / f"{program}.log", devices))
+        while len(programs) > 1 and not cable.exists() and machines[-1].runs():
+            time.sleep(0.02)
+    return machines
+
+
 def main():
     args = parse_arguments()
     if missing := missing_tools():
@@ -44,17 +57,22 @@ def main():
     cache = image.ROOT / "build/rdma"
     linux = kernel.get(cache)
     began = time.monotonic()
-    with tempfile.TemporaryDirectory(prefix="penstock-rdma-") as folder:
-        archive = image.build(pathlib.Path(folder) / args.scene, linux, args.build.resolve(), args.tests)
+    with tempfile.TemporaryDirectory(prefix="penstock-rdma-") as name:
+        folder = pathlib.Path(name)
+        archive = image.build(folder / args.scene, linux, args.build.resolve(), args.tests)
         print(f"rdma: Linux {linux.version}, {archive.stat().st_size >> 20} MiB of programs", flush=True)
-        machine = vm.Machine(linux, archive, args.scene, cache / f"{args.scene}.log")
+        machines = boot(linux, archive, SCENES[args.scene], folder / "cable", cache)
         try:
-            failure = machine.failure(args.seconds)
+            # The last first: it judges, and the others end with it.
+            failures = [machine.failure(began + args.seconds - time.monotonic()) for machine in reversed(machines)]
         finally:
-            machine.stop()
-    print(machine.text())
-    print(f"rdma: {failure or args.scene + ' ended well'} after {time.monotonic() - began:.0f} s")
-    sys.exit(1 if failure else 0)
+            for machine in machines:
+                machine.stop()
+    for machine in machines:
+        print(f"=== {machine.scene}\n{machine.text()}")
+    failures = [failure for failure in failures if failure]
+    print(f"rdma: {'; '.join(failures) or args.scene + ' ended well'} after {time.monotonic() - began:.0f} s")
+    sys.exit(1 if failures else 0)
 
 
 if __name__ == "__main__":

@@ -10,6 +10,13 @@ COMMAND_LINE = "console=ttyS0 panic=-1 quiet tsc=reliable lpj=4000000 mitigation
 ENDED_WELL = 1  # qemu's exit code for a guest that ends with 0; 0 is a guest that fell over
 
 
+def cable(path, end):
+    """The arguments of one of two machines that are joined through the socket `path`: end 0 listens, 1 connects."""
+    server = "off" if end else "on"
+    return ("-netdev", f"stream,id=cable,server={server},addr.type=unix,addr.path={path}",
+            "-device", f"virtio-net-pci,netdev=cable,mac=52:54:00:00:00:0{end + 1},host_mtu=9000,romfile=")
+
+
 class Machine:
     """Runs the scene guest/SCENE.py; what it prints goes to the file `log`."""
 
@@ -24,6 +31,9 @@ class Machine:
         with open(log, "wb") as out:
             self.qemu = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT)
 
+    def runs(self):
+        return self.qemu.poll() is None
+
     def text(self):
         return self.log.read_text(errors="replace").replace("\r", "")
 
@@ -37,13 +47,13 @@ class Machine:
         text = self.text()
         if code != ENDED_WELL:
             return f"{self.scene} failed (qemu ended with {code})"
-        if not re.search(r"^scene: ran [1-9]\d* tests$", text, re.MULTILINE):
+        if not re.search(r"^scene: ended well$", text, re.MULTILINE):
             return f"{self.scene} ended without its last line"
         if bad := re.search(r"BUG:|Oops:|WARNING: CPU|Call Trace:", text):
             return f"{self.scene}: the kernel says {bad[0]}"
         return None
 
     def stop(self):
-        if self.qemu.poll() is None:
+        if self.runs():
             self.qemu.kill()
         self.qemu.wait()

@@ -9,6 +9,7 @@ import time
 import unittest
 
 PENSTOCK = pathlib.Path("/penstock")
+DATA = "/tmp/data"  # the shards of the demo, the same on all machines
 DEVICE = "rxe0"
 PORT = pathlib.Path(f"/sys/class/infiniband/{DEVICE}/ports/1")
 BOUND = 120  # seconds; only what is broken comes near it
@@ -84,8 +85,9 @@ def doctor_device():
 
 
 def main():
-    """Runs the tests of the calling program; its exit code is theirs, and none at all is a failure."""
+    """Runs the tests of the calling program; none at all is a failure."""
     program = unittest.main(exit=False, failfast=False)
     ran = program.result.testsRun
-    print(f"scene: ran {ran} tests", flush=True)
-    raise SystemExit(0 if ran > 0 and program.result.wasSuccessful() else 1)
+    if ran == 0 or not program.result.wasSuccessful():
+        raise SystemExit(1)
+    print("scene: ended well", flush=True)

@@ -49,5 +49,21 @@ class Device(unittest.TestCase):
         self.assertGreater(after[1], before[1])
 
 
+class RoughNetwork(unittest.TestCase):
+    """Delay, loss and reordering, which need a kernel with netem."""
+
+    def test_tcp_loses_and_doubles_nothing(self):
+        machine.run("/usr/sbin/tc", "qdisc", "add", "dev", "lo", "root", "netem", "delay", "5ms", "loss", "1%",
+                    "reorder", "25%", "50%")
+        self.addCleanup(machine.run, "/usr/sbin/tc", "qdisc", "del", "dev", "lo", "root")
+        said = machine.run("python3", machine.PENSTOCK / "examples/demo.py", "--bin", machine.PENSTOCK / "bin",
+                           "--protocol", "tcp", "--kill", "worker", "--kill-at", 0.3, "--epochs", 2, "--accuracy", 0.5)
+        print(said)
+        self.assertRegex(said, r"demo: ok .* lost=0 doubled=0 ")
+        self.assertNotIn("before anything was killed", said)
+        dropped = re.search(r"dropped (\d+)", machine.run("/usr/sbin/tc", "-s", "qdisc", "show", "dev", "lo"))
+        self.assertGreater(int(dropped[1]), 0)
+
+
 if __name__ == "__main__":
     machine.main()
