@@ -1,26 +1,45 @@
 // SPDX-License-Identifier: Apache-2.0
-// The work that both sides of T1 do: copy from a cold source, sum at the reader.
+// The work that both sides of a pair do: copy from a source into a slot at one
+// end, read the slot at the other.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <span>
 #include <vector>
 
-namespace bench {
+namespace penstock::bench {
 
-// 512 MiB of pseudo-random bytes, walked in a circle, so that what is copied is
-// never in a cache.
-class ColdSource {
+// So large a source is in no cache when it is read again.
+inline constexpr int64_t kColdBytes = int64_t{512} << 20;
+
+// Pseudo-random bytes walked in a circle. As large as an element, it is one
+// that was made once.
+class Source {
  public:
-  explicit ColdSource(size_t bytes = 512u << 20) : words_(bytes / 8) {
+  explicit Source(size_t bytes) : words_((bytes + 7) / 8) {
     uint64_t x = 88172645463325252u;
-    for (uint64_t& word : words_) word = x ^= x << 13, x ^= x >> 7, x ^= x << 17;
+    for (uint64_t& word : words_) {
+      x ^= x << 13;
+      x ^= x >> 7;
+      x ^= x << 17;
+      word = x;
+    }
   }
 
-  // Fills `slot` from the next place and stamps its first and last word.
+  // Fills `slot` from the next place and stamps its first and last word with
+  // `number`. Any thread. REQUIRES: slot.size() ≥ 8.
   void Fill(std::span<std::byte> slot, uint64_t number) {
+    Copy(slot);
+    std::memcpy(slot.data(), &number, 8);
+    std::memcpy(slot.data() + slot.size() - 8, &number, 8);
+  }
+
+ private:
+  void Copy(std::span<std::byte> slot) {
     const size_t length = words_.size() * 8;
     size_t at = at_.fetch_add(slot.size(), std::memory_order_relaxed) % length;
     for (size_t done = 0; done < slot.size();) {
@@ -29,29 +48,36 @@ class ColdSource {
       done += part;
       at = 0;
     }
-    std::memcpy(slot.data(), &number, 8);
-    std::memcpy(slot.data() + slot.size() - 8, &number, 8);
   }
 
- private:
   std::vector<uint64_t> words_;
   std::atomic<size_t> at_{0};
 };
 
-// Reads every byte; the sum keeps the compiler from leaving it out.
-inline uint64_t SumOf(std::span<const std::byte> bytes) {
-  const auto* words = reinterpret_cast<const uint64_t*>(bytes.data());
+enum class Touch : uint8_t {
+  kEveryByte,  // all are summed
+  kEveryPage,  // one byte in 4 KiB
+};
+
+// Reads the bytes; the sum keeps the compiler from leaving it out.
+inline uint64_t SumOf(std::span<const std::byte> bytes, Touch touch) {
   uint64_t sum = 0;
+  if (touch == Touch::kEveryPage) {
+    for (size_t i = 0; i < bytes.size(); i += 4096) sum += static_cast<uint64_t>(bytes[i]);
+    return sum;
+  }
+  const auto* words = reinterpret_cast<const uint64_t*>(bytes.data());
   for (size_t i = 0; i < bytes.size() / 8; ++i) sum += words[i];
   return sum;
 }
 
-// Whether the stamps say `number`.
+// Whether both stamps say `number`.
 inline bool IsStamped(std::span<const std::byte> bytes, uint64_t number) {
-  uint64_t first, last;
+  uint64_t first = 0, last = 0;
+  if (bytes.size() < 8) return false;
   std::memcpy(&first, bytes.data(), 8);
   std::memcpy(&last, bytes.data() + bytes.size() - 8, 8);
   return first == number && last == number;
 }
 
-}  // namespace bench
+}  // namespace penstock::bench

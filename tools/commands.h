@@ -26,6 +26,7 @@ void AddJobs(CLI::App& app, Chosen& chosen);
 void AddDatasets(CLI::App& app, Chosen& chosen);
 void AddJournal(CLI::App& app, Chosen& chosen);
 void AddDemo(CLI::App& app, Chosen& chosen);
+void AddBench(CLI::App& app, Chosen& chosen);  // and bench-trainer, which it starts
 void AddDoctor(CLI::App& app, Chosen& chosen);
 void AddVersion(CLI::App& app, Chosen& chosen);
 

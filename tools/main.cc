@@ -32,6 +32,7 @@ int main(int argc, char** argv) {
   AddDatasets(app, chosen);
   AddJournal(app, chosen);
   AddDemo(app, chosen);
+  AddBench(app, chosen);
   AddDoctor(app, chosen);
   AddVersion(app, chosen);
   try {

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// On what the figures were taken.
+#pragma once
+
+#include <string>
+
+namespace penstock::bench {
+
+struct Machine {
+  std::string processor, kernel, congestion_control, when;
+  int cores = 0;
+  double memory_gib = 0;
+  double load1 = 0;  // before the bench
+};
+
+Machine ThisMachine();
+// "AMD EPYC, 2 cores, 23 GiB, kernel 6.1, TCP cubic, load 0.10, 2026-01-02T03:04:05Z".
+std::string Describe(const Machine& machine);
+
+// The version of this program, as `penstock version` says it.
+std::string Version();
+
+}  // namespace penstock::bench

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// A process of a side, spoken with in lines over its standard input and output.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+
+namespace penstock::bench {
+
+class Process {
+ public:
+  enum class Ends : uint8_t { kWithInput, kBySignal };  // how it is asked to
+
+  // Starts `argv`, in which "" as program stands for this very one. What it
+  // writes to stderr goes to the file `log`. It dies when we do.
+  static absl::StatusOr<std::unique_ptr<Process>> Start(std::vector<std::string> argv, Ends ends,
+                                                        std::string log);
+  Process(const Process&) = delete;
+  Process& operator=(const Process&) = delete;
+  // Asks it to end; kills it if it has not within 5 s.
+  ~Process();
+
+  pid_t pid() const { return pid_; }
+  absl::Status Write(const std::string& line);
+  // The next line of its output, without the break. Unavailable, with the end
+  // of its log, if it ended; DeadlineExceeded after `bound`.
+  absl::StatusOr<std::string> ReadLine(absl::Duration bound);
+
+ private:
+  Process(pid_t pid, Ends ends, int in, int out, std::string log)
+      : pid_(pid), ends_(ends), in_(in), out_(out), log_(std::move(log)) {}
+  std::string EndOfLog() const;
+
+  pid_t pid_;
+  Ends ends_;
+  int in_, out_;
+  std::string log_;
+  std::string unread_;
+};
+
+}  // namespace penstock::bench

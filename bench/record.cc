@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bench/record.h"
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+namespace penstock::bench {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr int kVersion = 1;  // of the record
+
+// null for what was not measured.
+Json Number(double value) {
+  return std::isfinite(value) && value >= 0 ? Json(value) : Json(nullptr);
+}
+
+Json CaseOf(const Row& row) {
+  return {{"v", kVersion},
+          {"workload", row.setup.workload},
+          {"system", row.system},
+          {"version", row.version},
+          {"protocol", row.setup.protocol},
+          {"compression", "none"},
+          {"variant", row.variant},
+          {"element_bytes", row.setup.element_bytes},
+          {"workers", row.setup.workers},
+          {"consumers", row.setup.consumers},
+          {"limit", row.limit}};
+}
+
+Json PerGb(const std::map<std::string, double>& by_role, double gb) {
+  Json object = Json::object();
+  for (const auto& [role, value] : by_role) object[role] = value / gb;
+  return object;
+}
+
+Json WindowRecord(const Row& row, const Pair& pair, size_t run) {
+  const Window& window = pair.side;
+  const double gb = static_cast<double>(window.done.bytes) / 1e9;
+  Json record = CaseOf(row);
+  record["run"] = run;
+  record["seconds"] = window.done.seconds;
+  record["elements"] = window.done.elements;
+  record["elements_per_s"] = window.elements_per_s();
+  record["gb_per_s"] = window.gb_per_s();
+  record["p50_us"] = window.done.p50_us;
+  record["p99_us"] = window.done.p99_us;
+  record["max_us"] = window.done.max_us;
+  record["cpu_s_per_gb"] = Number(window.cpu_per_gb());
+  record["cpu_s_per_gb_by_role"] = PerGb(window.cpu_seconds, gb);
+  record["trainer_cpu_s_per_gb"] = Number(TrainerCpuPerGb(row, window));
+  record["cpu_us_per_element"] =
+      Number(window.cpu() * 1e6 / static_cast<double>(window.done.elements));
+  record["rss_mb"] = window.rss() / 1e6;
+  record["rss_mb_by_role"] = PerGb(window.resident_bytes, 1e6);
+  record["foreign_cores"] = window.foreign_cores;
+  record["limit_elements_per_s"] = pair.limit.elements_per_s();
+  record["limit_gb_per_s"] = pair.limit.gb_per_s();
+  record["limit_cpu_s_per_gb"] =
+      pair.limit.cpu_seconds.empty() ? Json(nullptr) : Number(pair.limit.cpu_per_gb());
+  record["limit_foreign_cores"] = pair.limit.foreign_cores;
+  if (!window.done.shares.empty()) record["shares"] = window.done.shares;
+  record["ratio"] = Number(RatioOf(row, pair));
+  record["clean"] = pair.clean();
+  return record;
+}
+
+Json SummaryRecord(const Row& row) {
+  const Summary summary = Summarize(row);
+  Json record = CaseOf(row);
+  record["summary"] = true;
+  record["pairs"] = summary.pairs;
+  record["clean_pairs"] = summary.clean;
+  record["ratio"] = Number(summary.ratio);
+  record["worst_ratio"] = Number(summary.worst_ratio);
+  record["ratio_of"] = row.basis == Basis::kElementsPerSecond ? "elements per second"
+                                                              : "elements per worker CPU second";
+  record["elements_per_s"] = Number(summary.elements_per_s);
+  record["gb_per_s"] = Number(summary.gb_per_s);
+  record["p50_us"] = Number(summary.p50_us);
+  record["p99_us"] = Number(summary.p99_us);
+  record["cpu_s_per_gb"] = Number(summary.cpu_s_per_gb);
+  record["trainer_cpu_s_per_gb"] = Number(summary.trainer_cpu_s_per_gb);
+  record["limit_elements_per_s"] = Number(summary.limit_elements_per_s);
+  record["limit_gb_per_s"] = Number(summary.limit_gb_per_s);
+  record["limit_cpu_s_per_gb"] = Number(summary.limit_cpu_s_per_gb);
+  record["foreign_cores"] = summary.foreign_cores;
+  if (summary.share >= 0) record["max_min_share"] = summary.share;
+  if (const std::string note = NoteOn(row); !note.empty()) record["note"] = note;
+  return record;
+}
+
+// What is no UTF-8, such as a file's name in an error, is replaced, not refused.
+std::string Line(const Json& record) {
+  return record.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace
+
+std::string MachineRecord(const Machine& machine) {
+  return Line({{"v", kVersion},
+               {"workload", "machine"},
+               {"system", "penstock"},
+               {"version", Version()},
+               {"cpu", machine.processor},
+               {"cores", machine.cores},
+               {"mem_gib", machine.memory_gib},
+               {"kernel", machine.kernel},
+               {"tcp_congestion_control", machine.congestion_control},
+               {"load1", machine.load1},
+               {"when", machine.when}});
+}
+
+std::string RecordsOf(const Row& row) {
+  std::string lines;
+  for (size_t run = 0; run < row.pairs.size(); ++run) {
+    lines += Line(WindowRecord(row, row.pairs[run], run));
+  }
+  return lines + Line(SummaryRecord(row));
+}
+
+}  // namespace penstock::bench

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bench/report.h"
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+
+namespace penstock::bench {
+namespace {
+
+// Three digits that count, "-" for what was not measured.
+std::string Digits(double value) {
+  if (!std::isfinite(value) || value < 0) return "-";
+  if (value == 0) return "0";
+  if (value >= 1e6) return absl::StrCat(Digits(value / 1e6), "M");
+  if (value >= 1e5) return absl::StrFormat("%.0fk", value / 1e3);
+  const int before = std::max(0, static_cast<int>(std::floor(std::log10(value))) + 1);
+  return absl::StrFormat("%.*f", std::max(0, 3 - before), value);
+}
+
+std::string Thousands(int64_t value) {
+  std::string text = absl::StrCat(value);
+  for (int at = static_cast<int>(text.size()) - 3; at > 0; at -= 3) text.insert(at, ",");
+  return text;
+}
+
+}  // namespace
+
+std::string SizeText(int64_t bytes) {
+  if (bytes >= (1 << 20) && bytes % (1 << 20) == 0) return absl::StrCat(bytes >> 20, " MiB");
+  if (bytes >= 1024 && bytes % 1024 == 0 && bytes < (1 << 20))
+    return absl::StrCat(bytes >> 10, " KiB");
+  return absl::StrCat(Thousands(bytes), " B");
+}
+
+namespace {
+
+constexpr const char* kHead[] = {
+    "case",   "system",     "limit",     "element",     "from:to",       "elements/s",
+    "GB/s",   "limit GB/s", "ratio",     "worst",       "pairs",         "p50 us",
+    "p99 us", "CPU s/GB",   "limit CPU", "trainer CPU", "max/min share", ""};
+
+// Cells in the order of kHead.
+std::vector<std::string> CellsOf(const Row& row) {
+  const Summary summary = Summarize(row);
+  std::string system = row.system == "penstock" ? row.setup.protocol
+                                                : absl::StrCat(row.system, " ", row.setup.protocol);
+  if (!row.variant.empty()) absl::StrAppend(&system, " ", row.variant);
+  return {row.setup.workload,
+          system,
+          row.limit,
+          SizeText(row.setup.element_bytes),
+          absl::StrCat(row.setup.workers, ":", row.setup.consumers),
+          Digits(summary.elements_per_s),
+          Digits(summary.gb_per_s),
+          Digits(summary.limit_gb_per_s),
+          Digits(summary.ratio),
+          Digits(summary.worst_ratio),
+          absl::StrCat(summary.clean, "/", summary.pairs),
+          Digits(summary.p50_us),
+          Digits(summary.p99_us),
+          Digits(summary.cpu_s_per_gb),
+          Digits(summary.limit_cpu_s_per_gb),
+          Digits(summary.trainer_cpu_s_per_gb),
+          Digits(summary.share),
+          NoteOn(row)};
+}
+
+}  // namespace
+
+Report ReportOn(const std::vector<Row>& rows) {
+  std::vector<std::vector<std::string>> all;
+  for (const Row& row : rows) all.push_back(CellsOf(row));
+  Report report;
+  report.lines.resize(all.size());
+  for (size_t column = 0; column < std::size(kHead); ++column) {
+    const bool told = std::any_of(all.begin(), all.end(), [&](const auto& cells) {
+      return cells[column] != "-" && !cells[column].empty();
+    });
+    if (!told) continue;
+    report.head.emplace_back(kHead[column]);
+    for (size_t i = 0; i < all.size(); ++i) report.lines[i].push_back(all[i][column]);
+  }
+  return report;
+}
+
+std::string ReportLine(const Row& row) {
+  const std::string name = absl::StrCat(row.setup.workload, " ", row.setup.protocol, " ",
+                                        SizeText(row.setup.element_bytes), " ", row.setup.workers,
+                                        ":", row.setup.consumers);
+  if (!row.status.ok()) return absl::StrCat(name, ": ", NoteOn(row));
+  const Summary summary = Summarize(row);
+  return absl::StrCat(name, ": ", Digits(summary.gb_per_s), " GB/s, ", Digits(summary.ratio),
+                      " of ", row.limit);
+}
+
+}  // namespace penstock::bench

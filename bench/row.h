@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// One case of the bench: its pairs, and what they say together.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "bench/side.h"
+#include "bench/workload.h"
+
+namespace penstock::bench {
+
+// A window of a side and one of its limit right behind it.
+struct Pair {
+  Window side, limit;
+  bool clean() const;  // others used less than kForeignCores in both
+};
+
+struct Row {
+  Setup setup;
+  std::string system = "penstock";
+  std::string version;
+  std::string variant;  // tells two set-ups of one system apart
+  Basis basis = Basis::kElementsPerSecond;
+  std::string limit;  // its name
+  std::vector<Pair> pairs;
+  absl::Status status;  // why it did not run, or not to its end
+};
+
+// Medians over the clean pairs, or over all where none is clean. CPU is in
+// seconds for each GB at the reader. Below 0: not measured.
+struct Summary {
+  size_t pairs = 0, clean = 0;
+  double ratio = -1, worst_ratio = -1;
+  double elements_per_s = -1, gb_per_s = -1;
+  double limit_elements_per_s = -1, limit_gb_per_s = -1;
+  double p50_us = -1, p99_us = -1;
+  double cpu_s_per_gb = -1, trainer_cpu_s_per_gb = -1, limit_cpu_s_per_gb = -1;
+  double share = -1;  // of the client (or worker) with most by that with least
+  double foreign_cores = 0;
+};
+
+// Of the basis of the row, ours by the limit's.
+double RatioOf(const Row& row, const Pair& pair);
+// The most by the least of its shares; below 0 without shares.
+double ShareOf(const Window& window);
+// Seconds of the trainers' processes; below 0 where they hold the servers too.
+double TrainerCpuPerGb(const Row& row, const Window& window);
+Summary Summarize(const Row& row);
+
+// What a reader of the row must know: why it did not run, or why its figures
+// are doubtful. Empty if all is well.
+std::string NoteOn(const Row& row);
+
+}  // namespace penstock::bench

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs cases.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "bench/row.h"
+#include "bench/workload.h"
+
+namespace penstock::bench {
+
+struct Options {
+  std::vector<std::string> workloads;  // empty: all
+  std::vector<std::string> protocols;  // empty: all that this program has
+  std::vector<int64_t> sizes;          // bytes of an element; empty: the workload's own
+  int pairs = 7;
+  double window_s = 2;
+  int64_t source_bytes = kColdBytes;
+};
+
+// The cases that the options ask for, in the order in which they run.
+// InvalidArgument or NotFound, naming the option, if one makes no sense.
+absl::StatusOr<std::vector<Setup>> PlanCases(const Options& options);
+
+// Runs one case to its end. What keeps it from running is the row's status.
+Row RunCase(const Options& options, const Setup& setup);
+
+}  // namespace penstock::bench

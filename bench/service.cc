@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bench/service.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "bench/process.h"
+#include "bench/wire.h"
+#include "penstock/status.h"
+
+namespace penstock::bench {
+namespace {
+
+// Far more than any start or window takes on a busy machine.
+constexpr absl::Duration kBound = absl::Minutes(2);
+
+// "HOST:PORT" out of "dispatcher ready at HOST:PORT, metrics at …".
+absl::StatusOr<std::string> ReadyAt(Process& server) {
+  PENSTOCK_ASSIGN_OR_RETURN(const std::string line, server.ReadLine(kBound));
+  constexpr absl::string_view kReady = " ready at ";
+  const size_t at = line.find(kReady.data(), 0, kReady.size());
+  if (at == std::string::npos) {
+    return absl::InternalError(absl::StrCat("a server said: ", line));
+  }
+  const size_t start = at + kReady.size();
+  return line.substr(start, line.find_first_of(", ", start) - start);
+}
+
+class Service final : public Side {
+ public:
+  explicit Service(Setup setup) : setup_(std::move(setup)) {}
+  ~Service() override {  // readers first: servers that go under them are a fault to them
+    trainers_.clear();
+    workers_.clear();
+  }
+
+  absl::Status Start() {
+    if (setup_.protocol != "local") PENSTOCK_RETURN_IF_ERROR(StartServers());
+    for (int i = 0; i < setup_.consumers; ++i) {
+      PENSTOCK_ASSIGN_OR_RETURN(std::unique_ptr<Process> trainer,
+                                Process::Start({"", "bench-trainer"}, Process::Ends::kWithInput,
+                                               absl::StrCat(setup_.scratch, "/trainer.log")));
+      roles_["consumer"].push_back(trainer->pid());
+      PENSTOCK_RETURN_IF_ERROR(trainer->Write(ToJson(setup_).dump()));
+      trainers_.push_back(std::move(trainer));
+    }
+    for (auto& trainer : trainers_) PENSTOCK_RETURN_IF_ERROR(Answer(*trainer).status());
+    return absl::OkStatus();
+  }
+
+  std::string name() const override { return absl::StrCat("penstock ", setup_.protocol); }
+  const Roles& roles() const override { return roles_; }
+
+  absl::StatusOr<Done> Read(double seconds) override {
+    const std::string order = nlohmann::json{{"seconds", seconds}}.dump();
+    for (auto& trainer : trainers_) PENSTOCK_RETURN_IF_ERROR(trainer->Write(order));
+    Done sum;
+    for (auto& trainer : trainers_) {
+      PENSTOCK_ASSIGN_OR_RETURN(const nlohmann::json answer, Answer(*trainer));
+      PENSTOCK_ASSIGN_OR_RETURN(const Done done, DoneOf(answer));
+      Add(done, sum);
+    }
+    return sum;
+  }
+
+ private:
+  absl::Status StartServers() {
+    PENSTOCK_ASSIGN_OR_RETURN(
+        dispatcher_, Process::Start({"", "dispatcher", "--port", "0"}, Process::Ends::kBySignal,
+                                    absl::StrCat(setup_.scratch, "/dispatcher.log")));
+    roles_["dispatcher"] = {dispatcher_->pid()};
+    PENSTOCK_ASSIGN_OR_RETURN(const std::string address, ReadyAt(*dispatcher_));
+    setup_.service = absl::StrCat("grpc://", address);
+    for (int i = 0; i < setup_.workers; ++i) {
+      PENSTOCK_ASSIGN_OR_RETURN(
+          std::unique_ptr<Process> worker,
+          Process::Start({"", "worker", "--port", "0", "--dispatcher-address", setup_.service},
+                         Process::Ends::kBySignal,
+                         absl::StrCat(setup_.scratch, "/worker", i, ".log")));
+      roles_["worker"].push_back(worker->pid());
+      workers_.push_back(std::move(worker));
+    }
+    for (auto& worker : workers_) PENSTOCK_RETURN_IF_ERROR(ReadyAt(*worker).status());
+    return absl::OkStatus();
+  }
+
+  static absl::StatusOr<nlohmann::json> Answer(Process& trainer) {
+    PENSTOCK_ASSIGN_OR_RETURN(const std::string line, trainer.ReadLine(kBound));
+    return ParseAnswer(line);
+  }
+
+  // All clients together, the slowest call standing for all.
+  void Add(const Done& done, Done& sum) const {
+    sum.seconds = std::max(sum.seconds, done.seconds);
+    sum.elements += done.elements;
+    sum.bytes += done.bytes;
+    sum.p50_us = std::max(sum.p50_us, done.p50_us);
+    sum.p99_us = std::max(sum.p99_us, done.p99_us);
+    sum.max_us = std::max(sum.max_us, done.max_us);
+    if (setup_.consumers > 1) {
+      sum.shares.push_back(done.elements);
+    } else {
+      sum.shares = done.shares;
+    }
+  }
+
+  Setup setup_;
+  Roles roles_;
+  std::unique_ptr<Process> dispatcher_;
+  std::vector<std::unique_ptr<Process>> workers_, trainers_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Side>> StartService(const Setup& setup) {
+  auto service = std::make_unique<Service>(setup);
+  PENSTOCK_RETURN_IF_ERROR(service->Start());
+  return service;
+}
+
+}  // namespace penstock::bench

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bench/side.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "bench/measure.h"
+#include "penstock/status.h"
+
+namespace penstock::bench {
+namespace {
+
+template <class OfProcess>
+std::map<std::string, double> ByRole(const Roles& roles, OfProcess of_process) {
+  std::map<std::string, double> sums;
+  for (const auto& [role, processes] : roles) {
+    double& sum = sums[role];
+    for (pid_t pid : processes) sum += of_process(pid);
+  }
+  return sums;
+}
+
+double Sum(const std::map<std::string, double>& by_role) {
+  double sum = 0;
+  for (const auto& [role, value] : by_role) sum += value;
+  return sum;
+}
+
+}  // namespace
+
+double Window::cpu() const {
+  return Sum(cpu_seconds);
+}
+
+double Window::rss() const {
+  return Sum(resident_bytes);
+}
+
+absl::StatusOr<Window> Measure(Side& side, double seconds) {
+  Window window;
+  const std::map<std::string, double> before = ByRole(side.roles(), CpuSeconds);
+  const double busy_before = MachineBusySeconds();
+  const double start = Now();
+  PENSTOCK_ASSIGN_OR_RETURN(window.done, side.Read(seconds));
+  const double took = Now() - start;
+  window.cpu_seconds = ByRole(side.roles(), CpuSeconds);
+  for (auto& [role, cpu] : window.cpu_seconds) cpu -= before.at(role);
+  if (!side.roles().empty()) {  // else it did not run: a bar, not a machine's limit
+    window.foreign_cores =
+        std::max(0.0, (MachineBusySeconds() - busy_before - window.cpu()) / took);
+  }
+  window.resident_bytes = ByRole(side.roles(), ResidentBytes);
+  if (window.done.elements == 0 || window.done.seconds <= 0) {
+    return absl::DeadlineExceededError(absl::StrCat(
+        side.name(), " brought no element in a window of ", seconds, " s; make the window longer"));
+  }
+  return window;
+}
+
+}  // namespace penstock::bench

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// One side of a pair: something that moves elements for a while and is measured.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+
+namespace penstock::bench {
+
+// What one window brought. Latencies are of the time inside Next(), in
+// microseconds; 0 where a side has none.
+struct Done {
+  double seconds = 0;
+  int64_t elements = 0;
+  int64_t bytes = 0;  // at the reader
+  double p50_us = 0, p99_us = 0, max_us = 0;
+  std::vector<int64_t> shares;  // elements by client, or by worker where there is one client
+};
+
+// Processes by role: "consumer", "worker", "dispatcher", "limit".
+using Roles = std::map<std::string, std::vector<pid_t>>;
+
+// Used by one thread; ends its processes when destroyed.
+class Side {
+ public:
+  virtual ~Side() = default;
+  virtual std::string name() const = 0;
+  virtual const Roles& roles() const = 0;
+  // Moves elements for about `seconds`, reads and checks them. DataLoss if an
+  // element is not the one that was due.
+  virtual absl::StatusOr<Done> Read(double seconds) = 0;
+};
+
+struct Window {
+  Done done;
+  std::map<std::string, double> cpu_seconds;     // by role
+  std::map<std::string, double> resident_bytes;  // by role, at the end
+  double foreign_cores = 0;                      // used by others meanwhile
+
+  double cpu() const;  // seconds, of all roles
+  double rss() const;  // bytes, of all roles
+  double elements_per_s() const { return static_cast<double>(done.elements) / done.seconds; }
+  double gb_per_s() const { return static_cast<double>(done.bytes) / 1e9 / done.seconds; }
+  double cpu_per_gb() const { return cpu() / (static_cast<double>(done.bytes) / 1e9); }
+};
+
+// One window of a side, with what its processes used and what others did.
+absl::StatusOr<Window> Measure(Side& side, double seconds);
+
+}  // namespace penstock::bench

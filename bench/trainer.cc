@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bench/trainer.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <iostream>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "bench/measure.h"
+#include "bench/wire.h"
+#include "penstock/server.h"
+#include "penstock/status.h"
+
+namespace penstock::bench {
+namespace {
+
+constexpr int kTinyStride = 16;  // of tiny elements, one next call in so many is timed
+
+class Trainer {
+ public:
+  static absl::StatusOr<std::unique_ptr<Trainer>> Start(Setup setup) {
+    PENSTOCK_ASSIGN_OR_RETURN(const Workload* workload, FindWorkload(setup.workload));
+    auto trainer = std::unique_ptr<Trainer>(new Trainer(*workload, std::move(setup)));
+    if (trainer->setup_.service.empty()) PENSTOCK_RETURN_IF_ERROR(trainer->StartServers());
+    PENSTOCK_RETURN_IF_ERROR(trainer->StartPass());
+    // Warm: slots allocated, the window full.
+    PENSTOCK_RETURN_IF_ERROR(trainer->Read(std::min(0.3, trainer->setup_.window_s)).status());
+    return trainer;
+  }
+
+  absl::StatusOr<Done> Read(double seconds) {
+    const int stride = workload_.tiny() ? kTinyStride : 1;
+    std::vector<float> next_us;
+    std::map<PartitionId, int64_t> by_partition;
+    Done done;
+    const double start = Now();
+    double now = start;
+    while (now < start + seconds) {
+      for (int i = 0; i < stride; ++i) {
+        PENSTOCK_ASSIGN_OR_RETURN(std::optional<Element> element, it_->Next());
+        if (i == 0) next_us.push_back(static_cast<float>((Now() - now) * 1e6));
+        if (!element) {
+          PENSTOCK_RETURN_IF_ERROR(reader_->EndOfPass());
+          PENSTOCK_RETURN_IF_ERROR(StartPass());
+          continue;
+        }
+        PENSTOCK_ASSIGN_OR_RETURN(const int64_t bytes, reader_->Take(*element));
+        done.bytes += bytes;
+        ++done.elements;
+        if (setup_.workers > 1) ++by_partition[element->identity().partition];
+      }
+      now = Now();
+    }
+    done.seconds = now - start;
+    done.p50_us = Quantile(next_us, 0.5);
+    done.p99_us = Quantile(next_us, 0.99);
+    done.max_us = next_us.empty() ? 0 : *std::max_element(next_us.begin(), next_us.end());
+    for (const auto& [partition, elements] : by_partition) done.shares.push_back(elements);
+    return done;
+  }
+
+ private:
+  Trainer(const Workload& workload, Setup setup)
+      : workload_(workload), setup_(std::move(setup)), reader_(workload.MakeReader(setup_)) {}
+
+  absl::Status StartServers() {
+    PENSTOCK_ASSIGN_OR_RETURN(dispatcher_, DispatchServer::Start());
+    PENSTOCK_ASSIGN_OR_RETURN(worker_,
+                              WorkerServer::Start({.dispatcher_address = dispatcher_->target()}));
+    setup_.service = dispatcher_->target();
+    return absl::OkStatus();
+  }
+
+  absl::Status StartPass() {
+    const Dataset dataset = workload_.MakeDataset(setup_).Distribute(
+        {.processing_mode = workload_.mode(),
+         .service = setup_.service,
+         .job_name = setup_.consumers > 1 ? "bench" : "",
+         .max_outstanding_requests = workload_.max_outstanding_requests(),
+         .data_transfer_protocol = setup_.protocol});
+    PENSTOCK_ASSIGN_OR_RETURN(Iterator it, dataset.MakeIterator());
+    it_.emplace(std::move(it));
+    return absl::OkStatus();
+  }
+
+  const Workload& workload_;
+  Setup setup_;
+  std::unique_ptr<DispatchServer> dispatcher_;  // these two only in process
+  std::unique_ptr<WorkerServer> worker_;
+  std::unique_ptr<Reader> reader_;
+  std::optional<Iterator> it_;
+};
+
+void Say(const nlohmann::json& line) {
+  std::cout << line.dump() << std::endl;  // flushed
+}
+
+void SayError(const absl::Status& status) {
+  Say({{"error", std::string(status.message())}, {"data_loss", absl::IsDataLoss(status)}});
+}
+
+}  // namespace
+
+int RunTrainer() {
+  std::unique_ptr<Trainer> trainer;
+  for (std::string line; std::getline(std::cin, line);) {
+    const auto json = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
+    if (trainer == nullptr) {
+      absl::StatusOr<Setup> setup = SetupOf(json);
+      absl::StatusOr<std::unique_ptr<Trainer>> started =
+          setup.ok() ? Trainer::Start(*std::move(setup)) : setup.status();
+      if (!started.ok()) {
+        SayError(started.status());
+        return 1;
+      }
+      trainer = *std::move(started);
+      Say({{"pids", {{"consumer", {::getpid()}}}}});
+      continue;
+    }
+    absl::StatusOr<Done> done = trainer->Read(json.value("seconds", 0.0));
+    if (!done.ok()) {
+      SayError(done.status());
+      return 1;
+    }
+    Say(ToJson(*done));
+  }
+  return 0;
+}
+
+}  // namespace penstock::bench

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bench/wire.h"
+
+#include "absl/strings/str_cat.h"
+#include "penstock/status.h"
+
+namespace penstock::bench {
+namespace {
+
+using nlohmann::json;
+
+template <class T>
+bool Fits(const json& value) {
+  if constexpr (std::is_same_v<T, std::string>) return value.is_string();
+  if constexpr (std::is_integral_v<T>) return value.is_number_integer();
+  return value.is_number();
+}
+
+template <class T>
+absl::Status Read(const json& object, const char* field, T& into) {
+  const auto found = object.find(field);
+  if (found == object.end() || !Fits<T>(*found)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("a line between bench and reader has no fitting \"", field, "\""));
+  }
+  into = found->template get<T>();
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+json ToJson(const Setup& setup) {
+  return {{"workload", setup.workload},
+          {"protocol", setup.protocol},
+          {"element_bytes", setup.element_bytes},
+          {"workers", setup.workers},
+          {"consumers", setup.consumers},
+          {"window_s", setup.window_s},
+          {"source_bytes", setup.source_bytes},
+          {"service", setup.service},
+          {"scratch", setup.scratch}};
+}
+
+absl::StatusOr<Setup> SetupOf(const json& json) {
+  Setup setup;
+  PENSTOCK_RETURN_IF_ERROR(Read(json, "workload", setup.workload));
+  PENSTOCK_RETURN_IF_ERROR(Read(json, "protocol", setup.protocol));
+  PENSTOCK_RETURN_IF_ERROR(Read(json, "element_bytes", setup.element_bytes));
+  PENSTOCK_RETURN_IF_ERROR(Read(json, "workers", setup.workers));
+  PENSTOCK_RETURN_IF_ERROR(Read(json, "consumers", setup.consumers));
+  PENSTOCK_RETURN_IF_ERROR(Read(json, "window_s", setup.window_s));
+  PENSTOCK_RETURN_IF_ERROR(Read(json, "source_bytes", setup.source_bytes));
+  PENSTOCK_RETURN_IF_ERROR(Read(json, "service", setup.service));
+  PENSTOCK_RETURN_IF_ERROR(Read(json, "scratch", setup.scratch));
+  return setup;
+}
+
+json ToJson(const Done& done) {
+  return {{"seconds", done.seconds}, {"elements", done.elements}, {"bytes", done.bytes},
+          {"p50_us", done.p50_us},   {"p99_us", done.p99_us},     {"max_us", done.max_us},
+          {"shares", done.shares}};
+}
+
+absl::StatusOr<Done> DoneOf(const json& json) {
+  Done done;
+  PENSTOCK_RETURN_IF_ERROR(Read(json, "seconds", done.seconds));
+  PENSTOCK_RETURN_IF_ERROR(Read(json, "elements", done.elements));
+  PENSTOCK_RETURN_IF_ERROR(Read(json, "bytes", done.bytes));
+  PENSTOCK_RETURN_IF_ERROR(Read(json, "p50_us", done.p50_us));
+  PENSTOCK_RETURN_IF_ERROR(Read(json, "p99_us", done.p99_us));
+  PENSTOCK_RETURN_IF_ERROR(Read(json, "max_us", done.max_us));
+  if (const auto shares = json.find("shares"); shares != json.end() && shares->is_array()) {
+    for (const auto& share : *shares) {
+      if (share.is_number_integer()) done.shares.push_back(share.get<int64_t>());
+    }
+  }
+  return done;
+}
+
+absl::StatusOr<json> ParseAnswer(const std::string& line) {
+  json answer = json::parse(line, nullptr, /*allow_exceptions=*/false);
+  if (!answer.is_object()) {
+    return absl::InternalError(absl::StrCat("a reader said what is no JSON object: ", line));
+  }
+  if (const auto error = answer.find("error"); error != answer.end() && error->is_string()) {
+    const auto wrong = answer.find("data_loss");
+    return wrong != answer.end() && *wrong == true
+               ? absl::DataLossError(error->get<std::string>())
+               : absl::AbortedError(error->get<std::string>());
+  }
+  return answer;
+}
+
+}  // namespace penstock::bench

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the bench and the readers it starts say to each other, a JSON object a line:
+//
+//   bench                       reader
+//   Setup                   →
+//                           ←   {"pids": {role: […]}, "version": …} or {"error": text}
+//   {"seconds": s}          →
+//                           ←   Done, or {"error": text, "data_loss": true}: wrong contents
+//   end of input            →   ends
+//
+// A reader may be any program: bench/peers/ has those of other systems.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "bench/side.h"
+#include "bench/workload.h"
+
+namespace penstock::bench {
+
+nlohmann::json ToJson(const Setup& setup);
+nlohmann::json ToJson(const Done& done);
+
+// The answer of a reader; its {"error": …} as Aborted or DataLoss, anything
+// that is not an object as Internal.
+absl::StatusOr<nlohmann::json> ParseAnswer(const std::string& line);
+// InvalidArgument, naming the field, if one is missing or of another type.
+absl::StatusOr<Setup> SetupOf(const nlohmann::json& json);
+absl::StatusOr<Done> DoneOf(const nlohmann::json& json);
+
+}  // namespace penstock::bench

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <CLI/CLI.hpp>
+#include <cerrno>
+#include <cstdio>
+#include <memory>
+
+#include "absl/strings/str_cat.h"
+#include "bench/machine.h"
+#include "bench/record.h"
+#include "bench/report.h"
+#include "bench/run.h"
+#include "bench/trainer.h"
+#include "penstock/status.h"
+#include "tools/commands.h"
+#include "tools/table.h"
+
+namespace penstock::tools {
+namespace {
+
+struct Given {
+  bench::Options options;
+  std::string json;  // file, "-" for standard output; empty: none
+  int64_t source_mib = bench::kColdBytes >> 20;
+};
+
+// A file for writing, standard output for "-", none for "".
+class Output {
+ public:
+  static absl::StatusOr<std::unique_ptr<Output>> Open(const std::string& name) {
+    std::FILE* file = nullptr;
+    if (name == "-") {
+      file = stdout;
+    } else if (!name.empty()) {
+      file = std::fopen(name.c_str(), "w");
+      if (file == nullptr) return absl::ErrnoToStatus(errno, absl::StrCat("cannot write ", name));
+    }
+    return std::unique_ptr<Output>(new Output(file));
+  }
+  Output(const Output&) = delete;
+  Output& operator=(const Output&) = delete;
+  ~Output() {
+    if (file_ != nullptr && file_ != stdout) std::fclose(file_);
+  }
+  void Write(const std::string& text) {
+    if (file_ == nullptr) return;
+    std::fputs(text.c_str(), file_);
+    std::fflush(file_);  // what was measured is kept whatever comes
+  }
+
+ private:
+  explicit Output(std::FILE* file) : file_(file) {}
+  std::FILE* file_;
+};
+
+absl::Status Run(Given given) {
+  given.options.source_bytes = given.source_mib << 20;
+  PENSTOCK_ASSIGN_OR_RETURN(const std::vector<bench::Setup> cases, bench::PlanCases(given.options));
+  PENSTOCK_ASSIGN_OR_RETURN(const std::unique_ptr<Output> json, Output::Open(given.json));
+  std::FILE* const people = given.json == "-" ? stderr : stdout;
+
+  const bench::Machine machine = bench::ThisMachine();
+  std::fprintf(stderr, "%s\n", bench::Describe(machine).c_str());
+  json->Write(bench::MachineRecord(machine));
+  std::vector<bench::Row> rows;
+  for (const bench::Setup& setup : cases) {
+    rows.push_back(bench::RunCase(given.options, setup));
+    std::fprintf(stderr, "%s\n", bench::ReportLine(rows.back()).c_str());
+    json->Write(bench::RecordsOf(rows.back()));
+  }
+  const bench::Report report = bench::ReportOn(rows);
+  std::fprintf(people, "\n%s", FormatTable(report.head, report.lines, bench::kWordColumns).c_str());
+  for (const bench::Row& row : rows) {  // what cannot run is a row; what reads wrong is a fault
+    if (absl::IsDataLoss(row.status)) return row.status;
+  }
+  return absl::OkStatus();
+}
+
+std::string Questions() {
+  std::string lines = "Workloads:\n";
+  for (const bench::Workload* workload : bench::Workloads()) {
+    const std::string name(workload->name());
+    absl::StrAppend(&lines, "  ", name, std::string(8 - name.size(), ' '),
+                    std::string(workload->question()), "\n");
+  }
+  return lines;
+}
+
+}  // namespace
+
+void AddBench(CLI::App& app, Chosen& chosen) {
+  auto given = std::make_shared<Given>();
+  CLI::App* command = app.add_subcommand(
+      "bench", "Measure the whole path in separate processes, each figure beside its limit.");
+  command->footer(absl::StrCat(
+      Questions(),
+      "\nRatios are medians over pairs of a window of ours and one of the limit; pairs in which\n"
+      "others used more than 0.12 of a core are left out where there are cleaner ones. CPU is in\n"
+      "seconds for each GB at the reader, p50 and p99 are of the time inside Next().\n\n"
+      "  penstock bench T1 --protocol shm,tcp --size 1048576\n"
+      "  penstock bench --json bench.jsonl"));
+  command->add_option("workload", given->options.workloads, "which to run; all if none is given");
+  command->add_option("--protocol", given->options.protocols, "of the transfer; all by default")
+      ->delimiter(',');
+  command->add_option("--size", given->options.sizes, "bytes of one element; the workload's own")
+      ->delimiter(',');
+  command->add_option("--pairs", given->options.pairs, "windows of ours and of the limit, in turn")
+      ->check(CLI::Range(1, 1'000'000))
+      ->capture_default_str();
+  command->add_option("--window", given->options.window_s, "seconds of a window")
+      ->check(CLI::Range(0.001, 3600.0))
+      ->capture_default_str();
+  command->add_option("--json", given->json, "write a JSON object a line here; -: standard output");
+  command->add_option("--source-mib", given->source_mib, "of the cold source")
+      ->check(CLI::Range(1, 1 << 20))
+      ->capture_default_str();
+  command->callback([given, &chosen] { chosen.run = [given] { return Run(*given); }; });
+
+  CLI::App* trainer = app.add_subcommand("bench-trainer", "A trainer of the bench.")->group("");
+  trainer->callback([&chosen] {
+    chosen.run = [&chosen] {
+      chosen.exit_code = bench::RunTrainer();
+      return absl::OkStatus();
+    };
+  });
+}
+
+}  // namespace penstock::tools
