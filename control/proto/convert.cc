@@ -72,10 +72,11 @@ void ToWire(const TransferOffer& from, wire::TransferOffer* to) {
   to->set_protocol(from.protocol);
   to->set_address(from.address);
   to->set_compatibility(from.compatibility);
+  to->set_preference(from.preference);
 }
 
 TransferOffer FromWire(const wire::TransferOffer& from) {
-  return {from.protocol(), from.address(), from.compatibility()};
+  return {from.protocol(), from.address(), from.compatibility(), from.preference()};
 }
 
 void ToWire(const SplitRun& from, wire::SplitRun* to) {

@@ -55,6 +55,7 @@ struct TransferOffer {
   std::string protocol;
   std::string address;
   std::string compatibility;
+  int32_t preference = 0;  // 1, 2, …: of the protocols that the worker's config names
   friend bool operator==(const TransferOffer&, const TransferOffer&) = default;
 };
 

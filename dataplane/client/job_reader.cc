@@ -170,6 +170,7 @@ std::shared_ptr<Session> JobReader::SessionOf(int64_t repetition) {
   std::shared_ptr<Session>& session = sessions_[repetition];
   if (session != nullptr) return session;
   SessionOptions options{.distribute = options_,
+                         .wish = {options_.data_transfer_protocol, options_.fallback},
                          .spec = node_->spec,
                          .job = *job_,
                          .repetition = repetition,

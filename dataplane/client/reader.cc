@@ -25,15 +25,13 @@ class Reader::Events final : public transfer::ReceiveEvents {
   ReaderEvents& to_;
 };
 
-absl::StatusOr<transfer::Choice> Reader::Dial(int64_t number, const DistributeOptions& options,
+absl::StatusOr<transfer::Choice> Reader::Dial(int64_t number, const transfer::Wish& wish,
                                               transfer::DialOptions dial) {
   std::vector<transfer::Offer> offers;
   for (const control::TransferOffer& offer : worker_.offers) {
-    offers.push_back({offer.protocol, offer.address, offer.compatibility});
+    offers.push_back({offer.protocol, offer.address, offer.compatibility, offer.preference});
   }
-  ASSIGN_OR_RETURN(transfer::Choice choice,
-                   transfer::Negotiate(options.data_transfer_protocol, options.fallback, offers,
-                                       worker_.address));
+  ASSIGN_OR_RETURN(transfer::Choice choice, transfer::Negotiate(wish, offers, worker_.address));
   ASSIGN_OR_RETURN(std::unique_ptr<transfer::ReceiveLink> link,
                    choice.transport->Dial(choice.offer.address, std::move(dial),
                                           std::make_shared<Events>(worker_.worker, events_)));

@@ -65,7 +65,7 @@ class Reader {
   // Begins the link of that number over the transport that is to be taken
   // (negotiation.cc), and says which and why. The error is that of the
   // negotiation; all else comes as OnLinkClosed.
-  absl::StatusOr<transfer::Choice> Dial(int64_t number, const DistributeOptions& options,
+  absl::StatusOr<transfer::Choice> Dial(int64_t number, const transfer::Wish& wish,
                                         transfer::DialOptions dial);
   // No event behind this.
   void Close();

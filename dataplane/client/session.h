@@ -30,6 +30,7 @@ namespace penstock::client {
 
 struct SessionOptions {
   DistributeOptions distribute;
+  transfer::Wish wish;  // of the links' protocol
   Spec spec;
   control::JobAnswer job;
   int64_t repetition = 0;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The session's links, and the thread that tends them and the stream.
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -18,6 +19,15 @@ constexpr absl::Duration kMaxBackoff = absl::Seconds(2);
 constexpr absl::Duration kKeepUnwanted = absl::Seconds(2);
 constexpr absl::Duration kRecallAfter = absl::Milliseconds(2);
 constexpr absl::Duration kLongestSleep = absl::Milliseconds(50);
+
+// Whether this process has not yet said that it does without a named protocol
+// towards this worker.
+bool FirstFallBack(WorkerId worker) {
+  static std::mutex mu;
+  static std::set<WorkerId>& said = *new std::set<WorkerId>;
+  std::lock_guard lock(mu);
+  return said.insert(worker).second;
+}
 
 }  // namespace
 
@@ -168,8 +178,7 @@ bool Session::DialOneLink(Lock& lock, absl::Time now, absl::Time& wake) {
     transfer::DialOptions dial = DialOptionsFor(progress);
     progress.landings.OnDialled();
     lock.unlock();
-    absl::StatusOr<transfer::Choice> begun =
-        dialling->Dial(number, options_.distribute, std::move(dial));
+    absl::StatusOr<transfer::Choice> begun = dialling->Dial(number, options_.wish, std::move(dial));
     lock.lock();
     progress.dialled = begun.ok();
     if (begun.ok()) {
@@ -221,6 +230,14 @@ void Session::TendCredits(Lock& lock, absl::Time now, absl::Time& wake) {
                        {"iteration", absl::StrCat(welcome_->iteration.value())},
                        {"protocol", progress.choice.offer.protocol},
                        {"reason", progress.choice.reason}}});
+    if (const transfer::Choice& choice = progress.choice;
+        !choice.instead_of.empty() && FirstFallBack(worker)) {
+      opened.push_back({"fell_back",
+                        {{"worker", reader->worker().address},
+                         {"from", choice.instead_of},
+                         {"to", choice.offer.protocol},
+                         {"reason", choice.reason}}});
+    }
   }
   if (ToGrants grants = TakeGrants(); !grants.empty() || !opened.empty()) {
     lock.unlock();

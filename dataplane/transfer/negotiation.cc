@@ -41,38 +41,69 @@ std::vector<std::string> ByRank() {
   return names;
 }
 
+// What "auto" tries: what the worker's config names, in its order, then the rest.
+std::vector<std::string> InOrder(std::vector<Offer> offers) {
+  std::erase_if(offers, [](const Offer& offer) { return offer.preference <= 0; });
+  std::stable_sort(offers.begin(), offers.end(),
+                   [](const Offer& a, const Offer& b) { return a.preference < b.preference; });
+  std::vector<std::string> names;
+  for (Offer& offer : offers) names.push_back(std::move(offer.protocol));
+  for (std::string& name : ByRank()) {
+    if (std::find(names.begin(), names.end(), name) == names.end())
+      names.push_back(std::move(name));
+  }
+  return names;
+}
+
+bool IsPreferred(const std::string& name, const std::vector<Offer>& offers) {
+  return std::any_of(offers.begin(), offers.end(), [&](const Offer& offer) {
+    return offer.protocol == name && offer.preference > 0;
+  });
+}
+
+// Why the first one tried was taken.
+std::string Because(const Choice& choice, bool automatic, const Wish& wish) {
+  if (!automatic) return wish.source;
+  if (choice.offer.preference == 0) return "the best of all";
+  return choice.offer.preference == 1 ? "the worker's data_transfer_protocol"
+                                      : "the worker's fallback";
+}
+
 }  // namespace
 
-absl::StatusOr<Choice> Negotiate(std::string_view wanted, const std::vector<std::string>& fallback,
-                                 const std::vector<Offer>& offers, std::string_view worker) {
-  const bool automatic = wanted.empty() || wanted == "auto";
+absl::StatusOr<Choice> Negotiate(const Wish& wish, const std::vector<Offer>& offers,
+                                 std::string_view worker) {
+  const bool automatic = wish.protocol.empty() || wish.protocol == "auto";
   std::vector<std::string> names;
   if (automatic) {
-    names = ByRank();
+    names = InOrder(offers);
   } else {
-    PENSTOCK_RETURN_IF_ERROR(FindTransport(wanted).status());
-    names.emplace_back(wanted);
-    names.insert(names.end(), fallback.begin(), fallback.end());
+    names.push_back(wish.protocol);
+    names.insert(names.end(), wish.fallback.begin(), wish.fallback.end());
   }
   std::vector<std::string> refused;
   std::string first_refusal;
   for (const std::string& name : names) {
     absl::StatusOr<Choice> choice = TryProtocol(name, offers);
     if (choice.ok()) {
-      choice->reason = absl::StrCat(name, ": ",
-                                    refused.empty() ? automatic ? "the best of all" : "as asked for"
-                                                    : absl::StrJoin(refused, ", "));
+      choice->reason = absl::StrCat(
+          name, ": ",
+          refused.empty() ? Because(*choice, automatic, wish) : absl::StrJoin(refused, ", "));
+      const bool named = !automatic || IsPreferred(names.front(), offers);
+      if (named && !refused.empty()) choice->instead_of = names.front();
       return choice;
     }
     if (first_refusal.empty()) first_refusal = std::string(choice.status().message());
-    refused.push_back(absl::StrCat(name, " is not possible (", choice.status().message(), ")"));
+    const bool first_named = !automatic && refused.empty();
+    refused.push_back(absl::StrCat(name, first_named ? absl::StrCat(" (", wish.source, ")") : "",
+                                   " is not possible (", choice.status().message(), ")"));
   }
-  if (automatic || !fallback.empty()) {
+  if (automatic || !wish.fallback.empty()) {
     return absl::NotFoundError(absl::StrCat("No transfer protocol is available for worker '",
                                             std::string(worker),
                                             "': ", absl::StrJoin(refused, ", ")));
   }
-  return absl::NotFoundError(absl::StrCat("Protocol '", std::string(wanted),
+  return absl::NotFoundError(absl::StrCat("Protocol '", wish.protocol,
                                           "' is not available for worker '", std::string(worker),
                                           "': ", first_refusal));
 }

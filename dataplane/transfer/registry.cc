@@ -34,8 +34,8 @@ absl::StatusOr<Transport*> FindTransport(std::string_view name) {
   std::unique_lock lock(registry.mu);
   if (Transport* transport = registry.Find(name)) return transport;
   lock.unlock();
-  return absl::NotFoundError(absl::StrCat("no transfer protocol is called '", std::string(name),
-                                          "'; this program has ",
+  return absl::NotFoundError(absl::StrCat("transfer protocol '", std::string(name),
+                                          "' is not in this build, which has ",
                                           absl::StrJoin(TransportNames(), ", ")));
 }
 

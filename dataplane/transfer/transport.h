@@ -195,6 +195,7 @@ struct Offer {
   std::string protocol;
   std::string address;
   std::string compatibility;
+  int preference = 0;  // 1, 2, …: the worker's config names it, in that order; 0: it does not
 };
 
 // The transport of that name; NotFound lists the known ones.
@@ -203,17 +204,26 @@ std::vector<std::string> TransportNames();
 // AlreadyExists for a name that is taken.
 absl::Status RegisterTransport(std::unique_ptr<Transport> transport);
 
-// Which of a worker's offers a client takes, and why in words: "local: same
-// process", "grpc: local is not possible (other process)". A named protocol is
-// NotFound "Protocol 'X' is not available for worker 'Y': why" unless one of
-// `fallback` is.
+// What a client asks for.
+struct Wish {
+  std::string protocol;                 // or "auto", or empty for the same
+  std::vector<std::string> fallback;    // of a named protocol, in order
+  std::string source = "as asked for";  // who said so: "DistributeOptions", a variable, file:line
+};
+
+// Which of a worker's offers a client takes, and why in words: "shm: the best of
+// all", "tcp: PENSTOCK_DATA_TRANSFER_PROTOCOL", "grpc: local is not possible
+// (other process)".
 struct Choice {
-  Transport* transport;
+  Transport* transport = nullptr;
   Offer offer;
   std::string reason;
+  std::string instead_of;  // the named protocol that was not possible; mostly empty
 };
-// `wanted` may be "auto" (or empty): the one with the lowest rank that both can do.
-absl::StatusOr<Choice> Negotiate(std::string_view wanted, const std::vector<std::string>& fallback,
-                                 const std::vector<Offer>& offers, std::string_view worker);
+// A named protocol is NotFound "Protocol 'X' is not available for worker 'Y':
+// why" unless one of `fallback` is. With "auto" it is the first that both can do
+// of those that the worker prefers, else the one with the lowest rank.
+absl::StatusOr<Choice> Negotiate(const Wish& wish, const std::vector<Offer>& offers,
+                                 std::string_view worker);
 
 }  // namespace penstock::transfer

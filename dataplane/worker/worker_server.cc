@@ -12,7 +12,9 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
+#include "control/observe/event_log.h"
 #include "control/observe/metrics.h"
 #include "control/observe/text_server.h"
 #include "control/rpc/dispatcher_stub.h"
@@ -103,7 +105,9 @@ class Server final : public WorkerServer {
 
  private:
   absl::Status Listen();
-  absl::Status Listen(const std::string& protocol);
+  absl::Status ListenToNamed();
+  absl::Status ListenToAll();
+  absl::Status Listen(const std::string& protocol, int preference = 0);
 
   const WorkerConfig config_;
   int port_ = 0;
@@ -151,19 +155,51 @@ absl::Status Server::Open() {
 }
 
 absl::Status Server::Listen() {
-  const std::string& named = config_.data_transfer_protocol;
-  if (!named.empty()) PENSTOCK_RETURN_IF_ERROR(transfer::FindTransport(named).status());
   PENSTOCK_RETURN_IF_ERROR(Listen(kGrpc));
+  const std::string& named = config_.data_transfer_protocol;
+  return named.empty() || named == "auto" ? ListenToAll() : ListenToNamed();
+}
+
+// One that cannot run on this machine is not offered.
+absl::Status Server::ListenToAll() {
   for (const std::string& protocol : transfer::TransportNames()) {
-    if (protocol == kGrpc || (!named.empty() && protocol != named)) continue;
+    if (protocol == kGrpc) continue;
     absl::Status status = Listen(protocol);
-    // One that cannot run on this machine is not offered, unless it was asked for.
-    if (!status.ok() && (protocol == named || !absl::IsNotFound(status))) return status;
+    if (!status.ok() && !absl::IsNotFound(status)) return status;
   }
   return absl::OkStatus();
 }
 
-absl::Status Server::Listen(const std::string& protocol) {
+absl::Status Server::ListenToNamed() {
+  const std::string& named = config_.data_transfer_protocol;
+  std::vector<std::string> names = {named};
+  names.insert(names.end(), config_.fallback.begin(), config_.fallback.end());
+  std::vector<std::string> refused;
+  std::string first_offered;
+  for (int preference = 1; const std::string& protocol : names) {
+    absl::Status status = Listen(protocol, preference++);
+    if (!status.ok() && (!absl::IsNotFound(status) || names.size() == 1)) return status;
+    if (!status.ok()) refused.push_back(absl::StrCat(protocol, ": ", status.message()));
+    if (status.ok() && first_offered.empty()) first_offered = protocol;
+  }
+  if (first_offered.empty()) {
+    return absl::NotFoundError(absl::StrCat("neither data_transfer_protocol nor fallback can run ",
+                                            "here: ", absl::StrJoin(refused, ", ")));
+  }
+  if (first_offered != named) {
+    StderrEventLog()->Write(
+        {"fell_back",
+         {{"from", named}, {"to", first_offered}, {"reason", absl::StrJoin(refused, ", ")}}});
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Server::Listen(const std::string& protocol, int preference) {
+  for (control::TransferOffer& offer : offers_) {
+    if (offer.protocol != protocol) continue;
+    if (offer.preference == 0) offer.preference = preference;
+    return absl::OkStatus();
+  }
   const bool is_grpc = protocol == kGrpc;
   PENSTOCK_ASSIGN_OR_RETURN(transfer::Transport * transport, transfer::FindTransport(protocol));
   PENSTOCK_ASSIGN_OR_RETURN(
@@ -173,7 +209,8 @@ absl::Status Server::Listen(const std::string& protocol) {
           [tasks = tasks_](const transfer::Hello& hello, std::shared_ptr<transfer::SendLink> link) {
             return tasks->Accept(hello, std::move(link));
           }));
-  control::TransferOffer offer{protocol, listener->address(), listener->compatibility()};
+  control::TransferOffer offer{protocol, listener->address(), listener->compatibility(),
+                               preference};
   if (is_grpc) {
     PENSTOCK_ASSIGN_OR_RETURN(port_, PortOf(offer.address));
     address_ = AddressFor(config_, port_);

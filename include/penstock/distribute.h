@@ -46,9 +46,12 @@ struct DistributeOptions {
   // Elements requested or held at most; 0: AUTO. Bounds the client's memory.
   int64_t max_outstanding_requests = 0;
   int64_t max_outstanding_bytes = 256 << 20;
-  // "auto", "local", "shm", "tcp", "grpc". A named protocol is never silently replaced unless
-  // `fallback` lists others.
-  std::string data_transfer_protocol = "auto";
+  // "local", "shm", "tcp", "grpc", one registered by a library, or "auto": what the worker's config
+  // names, then the best that both can do. Empty: PENSTOCK_DATA_TRANSFER_PROTOCOL, else [client] of
+  // the file PENSTOCK_CONFIG, else "auto". A named protocol is never silently replaced: NotFound,
+  // unless `fallback` lists others.
+  std::string data_transfer_protocol;
+  // In order. Empty: PENSTOCK_FALLBACK (with commas), else the file's.
   std::vector<std::string> fallback;
   // Fixed when the job is made. Not given: kTaken.
   std::optional<Keep> keep;

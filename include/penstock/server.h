@@ -52,7 +52,16 @@ struct WorkerConfig {
   std::string worker_address;
   absl::Duration heartbeat_interval = absl::Seconds(1);
   absl::Duration dispatcher_timeout = absl::Hours(1);
-  std::string data_transfer_protocol;  // offered besides grpc; empty: all
+  // Offered besides grpc, and what clients take that ask for "auto". Empty or "auto": all that run
+  // here, the best first.
+  std::string data_transfer_protocol;
+  // Offered too and taken next, in this order; with one of them the named protocol may be missing
+  // on this machine.
+  std::vector<std::string> fallback;
+  // Of "ucx": "rdma", "any" or "tcp"; empty: "rdma". For tests and machines without a NIC.
+  std::string ucx_lanes;
+  // Shared libraries that register further protocols (docs/transports.md).
+  std::vector<std::string> transports;
   std::vector<std::string> worker_tags;
   int permits = 0;                  // partitions computed at once; 0: one per 4 cores
   int threads = 0;                  // of the pipeline; 0: one per core
@@ -65,7 +74,8 @@ class WorkerServer {
   // Starts one; returns when the dispatcher has welcomed it. InvalidArgument for
   // a config that makes no sense, Unavailable if the port is in use or no
   // dispatcher answers within dispatcher_timeout, FailedPrecondition if it
-  // speaks no common version, NotFound for an unknown data_transfer_protocol.
+  // speaks no common version, NotFound for a data_transfer_protocol that cannot run
+  // here unless one of `fallback` can.
   static absl::StatusOr<std::unique_ptr<WorkerServer>> Start(WorkerConfig config);
   virtual ~WorkerServer() = default;  // stops it
 

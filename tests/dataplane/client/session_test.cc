@@ -56,6 +56,7 @@ class SessionTest : public testing::Test {
     options.state = std::move(state);
     options.cancelled = &cancelled_;
     options.events = events_;
+    options.wish = wish_;
     session_ = std::make_unique<Session>(std::move(options), dispatcher_);
     dispatcher_.Heard<control::ClientHello>();
     dispatcher_.Say(Welcome(lease));
@@ -89,6 +90,7 @@ class SessionTest : public testing::Test {
   }
 
   Keep keep_ = Keep::kTaken;
+  transfer::Wish wish_;
   std::atomic<bool> cancelled_{false};
   const std::shared_ptr<CapturedEvents> events_ = CapturedEvents::Make();
   const std::string protocol_;
@@ -129,6 +131,23 @@ TEST_F(SessionTest, ALinkIsAnEventThatNamesItsProtocolAndWhy) {
   EXPECT_EQ(opened.field("iteration"), "6");
   EXPECT_EQ(opened.field("protocol"), "local");
   EXPECT_EQ(opened.field("reason"), "local: the best of all");
+}
+
+TEST_F(SessionTest, AFallbackIsAnEventOncePerWorker) {
+  wish_ = {"carrier_pigeon", {"local"}, "penstock.toml:2"};
+  Begin();
+  Link(0)->link().Close(absl::UnavailableError("broken"));
+  Link(1);
+  EXPECT_EQ(events_->WaitFor("fell_back", absl::Minutes(1)).field("worker"), "w:1");
+  Link(1)->link().Close(absl::UnavailableError("broken"));
+  Link(2);
+  std::vector<Event> fell_back = events_->All();
+  std::erase_if(fell_back, [](const Event& event) { return event.name != "fell_back"; });
+  ASSERT_EQ(fell_back.size(), 1u);
+  EXPECT_EQ(fell_back[0].field("from"), "carrier_pigeon");
+  EXPECT_EQ(fell_back[0].field("to"), "local");
+  EXPECT_THAT(fell_back[0].field("reason"),
+              HasSubstr("carrier_pigeon (penstock.toml:2) is not possible"));
 }
 
 TEST_F(SessionTest, KeepsWhatItHoldsAndAsksForWithinItsWindow) {
@@ -395,7 +414,7 @@ TEST_F(SessionTest, WhatTheDispatcherRefusesWithIsForGood) {
 
 TEST_F(SessionTest, AProtocolThatAWorkerLacksIsAnErrorThatNamesBoth) {
   SessionOptions options;
-  options.distribute.data_transfer_protocol = "grpc";
+  options.wish.protocol = "grpc";
   options.distribute.timeout = absl::Minutes(1);
   options.spec = Scalar(kInt64);
   options.client = ClientId(3);

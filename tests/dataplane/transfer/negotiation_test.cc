@@ -42,42 +42,79 @@ class NegotiationTest : public testing::Test {
 };
 
 TEST_F(NegotiationTest, AutoTakesTheBestThatBothCanDo) {
-  auto choice = Negotiate("auto", {}, {{"slow", "near", ""}, {"swift", "near", ""}}, "w1");
+  auto choice = Negotiate({"auto"}, {{"slow", "near", ""}, {"swift", "near", ""}}, "w1");
   ASSERT_TRUE(choice.ok()) << choice.status();
   EXPECT_EQ(choice->offer.protocol, "swift");
   EXPECT_EQ(choice->transport->name(), "swift");
 }
 
 TEST_F(NegotiationTest, AutoSaysWhyItDidNotTakeABetterOne) {
-  auto choice = Negotiate("", {}, {{"slow", "near", ""}, {"swift", "far", ""}}, "w1");
+  auto choice = Negotiate({""}, {{"slow", "near", ""}, {"swift", "far", ""}}, "w1");
   ASSERT_TRUE(choice.ok()) << choice.status();
   EXPECT_EQ(choice->offer.protocol, "slow");
   EXPECT_THAT(choice->reason, HasSubstr("swift is not possible (too far for swift)"));
 }
 
 TEST_F(NegotiationTest, ANamedProtocolIsNotReplaced) {
-  auto choice = Negotiate("swift", {}, {{"slow", "near", ""}, {"swift", "far", ""}}, "w1");
+  auto choice = Negotiate({"swift"}, {{"slow", "near", ""}, {"swift", "far", ""}}, "w1");
   EXPECT_EQ(
       choice.status(),
       absl::NotFoundError("Protocol 'swift' is not available for worker 'w1': too far for swift"));
 }
 
 TEST_F(NegotiationTest, ANamedProtocolThatTheWorkerDoesNotOfferNamesWhatItDoes) {
-  auto choice = Negotiate("swift", {}, {{"slow", "near", ""}}, "w1");
+  auto choice = Negotiate({"swift"}, {{"slow", "near", ""}}, "w1");
   EXPECT_EQ(choice.status(),
             absl::NotFoundError(
                 "Protocol 'swift' is not available for worker 'w1': the worker offers slow"));
 }
 
 TEST_F(NegotiationTest, AFallbackIsTakenAndTheReasonKept) {
-  auto choice = Negotiate("swift", {"slow"}, {{"slow", "near", ""}, {"swift", "far", ""}}, "w1");
+  auto choice = Negotiate({"swift", {"slow"}}, {{"slow", "near", ""}, {"swift", "far", ""}}, "w1");
   ASSERT_TRUE(choice.ok()) << choice.status();
   EXPECT_EQ(choice->offer.protocol, "slow");
   EXPECT_THAT(choice->reason, HasSubstr("too far for swift"));
 }
 
+TEST_F(NegotiationTest, TheReasonSaysWhoAskedForIt) {
+  const std::vector<Offer> offers = {{"slow", "near", ""}, {"swift", "far", ""}};
+  auto choice = Negotiate({"slow", {}, "PENSTOCK_DATA_TRANSFER_PROTOCOL"}, offers, "w1");
+  ASSERT_TRUE(choice.ok()) << choice.status();
+  EXPECT_EQ(choice->reason, "slow: PENSTOCK_DATA_TRANSFER_PROTOCOL");
+  EXPECT_EQ(choice->instead_of, "");
+  choice = Negotiate({"swift", {"slow"}, "penstock.toml:3"}, offers, "w1");
+  ASSERT_TRUE(choice.ok()) << choice.status();
+  EXPECT_EQ(choice->reason, "slow: swift (penstock.toml:3) is not possible (too far for swift)");
+  EXPECT_EQ(choice->instead_of, "swift");
+}
+
+TEST_F(NegotiationTest, AutoTakesWhatTheWorkersConfigNames) {
+  auto choice = Negotiate({"auto"}, {{"swift", "near", ""}, {"slow", "near", "", 1}}, "w1");
+  ASSERT_TRUE(choice.ok()) << choice.status();
+  EXPECT_EQ(choice->reason, "slow: the worker's data_transfer_protocol");
+  choice = Negotiate({"auto"}, {{"swift", "near", "", 3}, {"slow", "near", "", 2}}, "w1");
+  ASSERT_TRUE(choice.ok()) << choice.status();
+  EXPECT_EQ(choice->reason, "slow: the worker's fallback");
+}
+
+TEST_F(NegotiationTest, AutoPassesOverWhatTheWorkersConfigNamesIfItCannotBe) {
+  auto choice = Negotiate({"auto"}, {{"swift", "near", ""}, {"slow", "far", "", 1}}, "w1");
+  ASSERT_TRUE(choice.ok()) << choice.status();
+  EXPECT_THAT(choice->reason,
+              testing::StartsWith("swift: slow is not possible (too far for slow)"));
+  EXPECT_EQ(choice->instead_of, "slow");
+}
+
+TEST_F(NegotiationTest, AProtocolThatIsNotInTheBuildIsNotReplacedEither) {
+  const std::vector<Offer> offers = {{"slow", "near", ""}};
+  auto choice = Negotiate({"pigeon", {"slow"}}, offers, "w1");
+  ASSERT_TRUE(choice.ok()) << choice.status();
+  EXPECT_THAT(choice->reason, HasSubstr("'pigeon' is not in this build"));
+  EXPECT_EQ(choice->instead_of, "pigeon");
+}
+
 TEST_F(NegotiationTest, NothingInCommonNamesEveryReason) {
-  auto choice = Negotiate("auto", {}, {{"slow", "far", ""}, {"swift", "far", ""}}, "w1");
+  auto choice = Negotiate({"auto"}, {{"slow", "far", ""}, {"swift", "far", ""}}, "w1");
   EXPECT_EQ(choice.status().code(), absl::StatusCode::kNotFound);
   EXPECT_THAT(std::string(choice.status().message()),
               testing::AllOf(HasSubstr("'w1'"), HasSubstr("too far for swift"),
@@ -85,10 +122,12 @@ TEST_F(NegotiationTest, NothingInCommonNamesEveryReason) {
 }
 
 TEST_F(NegotiationTest, AnUnknownProtocolListsTheKnownOnes) {
-  auto choice = Negotiate("pigeon", {}, {{"slow", "near", ""}}, "w1");
+  auto choice = Negotiate({"pigeon"}, {{"slow", "near", ""}}, "w1");
   EXPECT_EQ(choice.status().code(), absl::StatusCode::kNotFound);
-  EXPECT_THAT(std::string(choice.status().message()),
-              testing::AllOf(HasSubstr("'pigeon'"), HasSubstr("local"), HasSubstr("swift")));
+  EXPECT_THAT(
+      std::string(choice.status().message()),
+      testing::AllOf(HasSubstr("Protocol 'pigeon' is not available for worker 'w1'"),
+                     HasSubstr("not in this build"), HasSubstr("local"), HasSubstr("swift")));
 }
 
 TEST_F(NegotiationTest, ANameIsTakenOnce) {
