@@ -8,6 +8,7 @@ find_package(SQLite3 REQUIRED)
 find_package(JPEG REQUIRED)
 find_package(PkgConfig REQUIRED)
 pkg_check_modules(XXHASH REQUIRED IMPORTED_TARGET libxxhash)
+find_path(TOML_INCLUDE_DIR toml++/toml.h REQUIRED)  # headers alone
 find_path(VERBS_INCLUDE_DIR infiniband/verbs.h)  # headers alone, and optional: the library is opened at run time
 if(PENSTOCK_CUDA)
   find_package(CUDAToolkit 12 QUIET)  # the runtime alone, linked statically; nothing is compiled by nvcc

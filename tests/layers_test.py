@@ -21,6 +21,7 @@ ALLOWED = {
     "control/proto": {"control/protocol"},
     "control/env": {"include"},
     "control/observe": {"include"},
+    "control/settings": {"include"},
     "control/protocol": {"include"},
     "control/state": {"control/protocol", "control/proto"},
     "control/journal": {"control/state", "control/proto"},
@@ -32,7 +33,7 @@ ALLOWED = {
     "dataplane/dataset": {"dataplane/element", "dataplane/memory", "control/proto"},
     "dataplane/transfer": {"dataplane/element", "dataplane/memory", "control/rpc", "control/protocol"},
     "dataplane/worker": {"dataplane/dataset", "dataplane/transfer"},
-    "dataplane/client": {"dataplane/dataset", "dataplane/transfer"},
+    "dataplane/client": {"dataplane/dataset", "dataplane/transfer", "control/settings"},
     "dataplane/replica": {"dataplane/client"},
     "cuda": {"dataplane/memory", "dataplane/replica"},
 }

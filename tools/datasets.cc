@@ -39,13 +39,13 @@ void AddDatasets(CLI::App& app, Chosen& chosen) {
 
   auto listed = std::make_shared<Given>();
   CLI::App* list = datasets->add_subcommand("list", "All registered datasets, one a line.");
-  AddOptions(*list, OptionsOf(listed->call));
+  AddOptions(*list, SettingsOf(listed->call));
   list->callback([listed, &chosen] { chosen.run = [listed] { return List(*listed); }; });
 
   auto gone = std::make_shared<Given>();
   CLI::App* unregister =
       datasets->add_subcommand("unregister", "Forget a dataset that no unfinished job reads.");
-  AddOptions(*unregister, OptionsOf(gone->call));
+  AddOptions(*unregister, SettingsOf(gone->call));
   unregister->add_option("id", gone->dataset_id, "its id")->required();
   unregister->callback([gone, &chosen] { chosen.run = [gone] { return Unregister(*gone); }; });
 }

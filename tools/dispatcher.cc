@@ -42,7 +42,7 @@ void AddDispatcher(CLI::App& app, Chosen& chosen) {
       "  penstock dispatcher --host 0.0.0.0 --work-dir /var/lib/penstock --fault-tolerant-mode\n\n"
       "With a journal it may be killed and started again at the same address: workers and\n"
       "clients come back by themselves, and nothing is lost or delivered twice.");
-  AddOptions(*command, OptionsOf(given->config));
+  AddServerOptions(*command, SettingsOf(given->config));
   command->add_option("--port-file", given->port_file, "write the bound port to this file");
   command->callback([given, &chosen] { chosen.run = [given] { return Run(*given); }; });
 }

@@ -52,7 +52,7 @@ CLI::App* AddAction(CLI::App& jobs, Chosen& chosen, const char* name, const char
                     Action action, bool names_a_job) {
   auto given = std::make_shared<Given>();
   CLI::App* command = jobs.add_subcommand(name, help);
-  AddOptions(*command, OptionsOf(given->call));
+  AddOptions(*command, SettingsOf(given->call));
   if (names_a_job) command->add_option("job", given->job, "its name or number")->required();
   command->callback([given, &chosen, action] {
     chosen.run = [given, action]() -> absl::Status {

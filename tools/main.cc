@@ -23,7 +23,6 @@ int main(int argc, char** argv) {
       "  penstock status --dispatcher-address localhost:5050",
       "penstock");
   app.require_subcommand(1);
-  app.set_config("--config", "", "file with one section per command: [dispatcher] port = 5050 …");
   Chosen chosen;
   AddDispatcher(app, chosen);
   AddWorker(app, chosen);

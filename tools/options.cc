@@ -2,46 +2,68 @@
 #include "tools/options.h"
 
 #include <CLI/CLI.hpp>
+#include <memory>
+#include <set>
+#include <utility>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_replace.h"
 
 namespace penstock::tools {
 namespace {
 
 constexpr char kMetricsHelp[] = "of the page /metrics for Prometheus; 0: any free one, -1: none";
 
-void AddOne(CLI::App& command, const std::string& flag, const Option& option,
-            const std::string& environment) {
-  const std::string help = option.help;
-  if (auto* const* on = std::get_if<bool*>(&option.target)) {
-    command.add_flag(flag, **on, help)->envname(environment);
-  } else if (auto* const* time = std::get_if<absl::Duration*>(&option.target)) {
+void AddFlag(CLI::App& command, const std::string& section, const Setting& setting) {
+  const std::string flag = absl::StrCat("--", setting.name);
+  const std::string help = absl::StrCat(setting.help, " (", VariableOf(section, setting.name), ")");
+  if (auto* const* on = std::get_if<bool*>(&setting.target)) {
+    command.add_flag(flag, **on, help);
+  } else if (auto* const* time = std::get_if<absl::Duration*>(&setting.target)) {
     absl::Duration* target = *time;
     command
         .add_option_function<int64_t>(
             flag, [target](int64_t ms) { *target = absl::Milliseconds(ms); }, help)
-        ->envname(environment)
         ->check(CLI::NonNegativeNumber)
         ->default_str(absl::StrCat(absl::ToInt64Milliseconds(*target)));
-  } else if (auto* const* words = std::get_if<std::vector<std::string>*>(&option.target)) {
-    command.add_option(flag, **words, help)->envname(environment)->delimiter(',');
+  } else if (auto* const* words = std::get_if<std::vector<std::string>*>(&setting.target)) {
+    command.add_option(flag, **words, help)->delimiter(',');
   } else {
     std::visit(
         [&](auto* target) {
           using T = std::remove_pointer_t<decltype(target)>;
           if constexpr (std::is_same_v<T, std::string> || std::is_integral_v<T>) {
-            command.add_option(flag, *target, help)->envname(environment)->capture_default_str();
+            command.add_option(flag, *target, help)->capture_default_str();
           }
         },
-        option.target);
+        setting.target);
   }
+}
+
+// "jobs_list"
+std::string SectionOf(const CLI::App& command) {
+  std::string section = command.get_name();
+  for (const CLI::App* above = command.get_parent(); above->get_parent() != nullptr;
+       above = above->get_parent()) {
+    section = absl::StrCat(above->get_name(), "_", section);
+  }
+  return section;
+}
+
+// What no flag has given, from elsewhere.
+void SettleRest(const CLI::App& command, const std::vector<Setting>& settings,
+                const std::string& path, const Environment& environment) {
+  std::set<std::string> given;
+  for (const Setting& setting : settings) {
+    if (command.count(absl::StrCat("--", setting.name)) > 0) given.insert(setting.name);
+  }
+  const absl::Status settled =
+      Settle(SectionOf(command), settings, given, path, environment).status();
+  if (!settled.ok()) throw CLI::ValidationError(std::string(settled.message()));
 }
 
 }  // namespace
 
-std::vector<Option> OptionsOf(DispatcherConfig& config) {
+std::vector<Setting> SettingsOf(DispatcherConfig& config) {
   return {
       {"host", &config.host, "address to bind; loopback unless said otherwise"},
       {"port", &config.port, "port to bind; 0: any free one"},
@@ -57,7 +79,7 @@ std::vector<Option> OptionsOf(DispatcherConfig& config) {
   };
 }
 
-std::vector<Option> OptionsOf(WorkerConfig& config) {
+std::vector<Setting> SettingsOf(WorkerConfig& config) {
   return {
       {"dispatcher-address", &config.dispatcher_address, "[grpc://]host:port of the dispatcher"},
       {"host", &config.host, "address to bind; loopback unless said otherwise"},
@@ -69,7 +91,9 @@ std::vector<Option> OptionsOf(WorkerConfig& config) {
       {"dispatcher-timeout-ms", &config.dispatcher_timeout,
        "give up when no dispatcher answers for so long"},
       {"data-transfer-protocol", &config.data_transfer_protocol,
-       "offered besides grpc; empty: all that run here"},
+       "offered besides grpc, and what clients take that name none; empty: all that run here"},
+      {"fallback", &config.fallback,
+       "offered too and taken next, in this order, with commas; also where that one cannot run"},
       {"worker-tags", &config.worker_tags, "words that clients choose workers by, with commas"},
       {"permits", &config.permits, "partitions computed at once; 0: one per 4 cores"},
       {"threads", &config.threads, "of parallel nodes; 0: one per core"},
@@ -79,28 +103,33 @@ std::vector<Option> OptionsOf(WorkerConfig& config) {
   };
 }
 
-std::vector<Option> OptionsOf(DispatcherCall& call) {
+std::vector<Setting> SettingsOf(DispatcherCall& call) {
   return {
       {"dispatcher-address", &call.address, "[grpc://]host:port of the dispatcher"},
       {"timeout-ms", &call.timeout, "how long to try to reach it"},
   };
 }
 
-std::string EnvironmentName(const std::string& command, const std::string& name) {
-  // One name for all who look for the dispatcher.
-  const std::string words = name == "dispatcher-address" ? name : absl::StrCat(command, "_", name);
-  return absl::StrCat("PENSTOCK_", absl::AsciiStrToUpper(absl::StrReplaceAll(words, {{"-", "_"}})));
+void AddOptions(CLI::App& command, std::vector<Setting> settings) {
+  const std::string section = SectionOf(command);
+  for (const Setting& setting : settings) AddFlag(command, section, setting);
+  command.parse_complete_callback([&command, settings = std::move(settings)] {
+    SettleRest(command, settings, "", [](const std::string& variable) {
+      return variable == kFileVariable ? std::nullopt : ProcessEnvironment()(variable);
+    });
+  });
 }
 
-void AddOptions(CLI::App& command, const std::vector<Option>& options) {
-  std::string name = command.get_name();
-  for (const CLI::App* above = command.get_parent(); above->get_parent() != nullptr;
-       above = above->get_parent()) {
-    name = absl::StrCat(above->get_name(), "_", name);  // "jobs_list"
-  }
-  for (const Option& option : options) {
-    AddOne(command, absl::StrCat("--", option.name), option, EnvironmentName(name, option.name));
-  }
+void AddServerOptions(CLI::App& command, std::vector<Setting> settings) {
+  const std::string section = SectionOf(command);
+  auto path = std::make_shared<std::string>();
+  command.add_option(
+      "--config", *path,
+      absl::StrCat("file of settings, this command's under [", section, "] (", kFileVariable, ")"));
+  for (const Setting& setting : settings) AddFlag(command, section, setting);
+  command.parse_complete_callback([&command, path, settings = std::move(settings)] {
+    SettleRest(command, settings, *path, ProcessEnvironment());
+  });
 }
 
 }  // namespace penstock::tools

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// The configuration of the servers as one table: from it come flags, environment
-// variables, entries of a configuration file, and the help.
+// The configuration of the servers as tables of settings (control/settings), and
+// settings as flags of a command.
 #pragma once
 
-#include <cstdint>
 #include <string>
-#include <variant>
 #include <vector>
 
 #include "absl/time/time.h"
+#include "control/settings/settings.h"
 #include "penstock/server.h"
 
 namespace CLI {
@@ -17,30 +16,20 @@ class App;
 
 namespace penstock::tools {
 
-// One field of a config struct. `name` is its flag ("--client-timeout-ms"), its
-// key in a configuration file, and, in capitals behind PENSTOCK_ and the
-// command, its environment variable: PENSTOCK_DISPATCHER_CLIENT_TIMEOUT_MS.
-struct Option {
-  using Target =
-      std::variant<std::string*, int*, int64_t*, bool*, absl::Duration*, std::vector<std::string>*>;
-  const char* name;
-  Target target;  // holds the default; a Duration is given in milliseconds
-  const char* help;
-};
+std::vector<Setting> SettingsOf(DispatcherConfig& config);
+std::vector<Setting> SettingsOf(WorkerConfig& config);
 
-std::vector<Option> OptionsOf(DispatcherConfig& config);
-std::vector<Option> OptionsOf(WorkerConfig& config);
-
-// PENSTOCK_<COMMAND>_<NAME>.
-std::string EnvironmentName(const std::string& command, const std::string& name);
-// Makes them options of `command`; the targets outlive it.
-void AddOptions(CLI::App& command, const std::vector<Option>& options);
+// Makes them options of `command`: flags, else the environment. The targets
+// outlive it. What makes no sense is CLI::ParseError. Once for a command.
+void AddOptions(CLI::App& command, std::vector<Setting> settings);
+// And else from the command's section of the settings file, --config.
+void AddServerOptions(CLI::App& command, std::vector<Setting> settings);
 
 // --dispatcher-address and --timeout-ms of the commands that ask a dispatcher.
 struct DispatcherCall {
   std::string address = "localhost:5050";
   absl::Duration timeout = absl::Seconds(10);
 };
-std::vector<Option> OptionsOf(DispatcherCall& call);
+std::vector<Setting> SettingsOf(DispatcherCall& call);
 
 }  // namespace penstock::tools

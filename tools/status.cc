@@ -31,7 +31,7 @@ void AddStatus(CLI::App& app, Chosen& chosen) {
   CLI::App* command =
       app.add_subcommand("status", "Show a dispatcher's workers, jobs and datasets.");
   command->footer("  penstock status --dispatcher-address head:5050");
-  AddOptions(*command, OptionsOf(*call));
+  AddOptions(*command, SettingsOf(*call));
   command->callback([call, &chosen] { chosen.run = [call] { return Run(*call); }; });
 }
 

@@ -69,12 +69,15 @@ void AddWorker(CLI::App& app, Chosen& chosen) {
       "SIGTERM hands its partitions to others first (a second signal: at once), SIGINT stops.\n\n"
       "  penstock worker --dispatcher-address head:5050 --host 0.0.0.0 \\\n"
       "      --worker-address $(hostname):%port%");
-  AddOptions(*command, OptionsOf(given->config));
-  command->get_option("--dispatcher-address")->required();
-  AddOptions(*command, {{"drain-timeout-ms", &given->drain_timeout,
-                         "how long SIGTERM may take to hand partitions over"}});
+  std::vector<Setting> settings = SettingsOf(given->config);
+  settings.push_back({"drain-timeout-ms", &given->drain_timeout,
+                      "how long SIGTERM may take to hand partitions over"});
+  AddServerOptions(*command, std::move(settings));
   command->add_option("--port-file", given->port_file, "write the bound port to this file");
-  command->callback([given, &chosen] { chosen.run = [given] { return Run(*given); }; });
+  command->callback([given, &chosen] {
+    if (given->config.dispatcher_address.empty()) throw CLI::RequiredError("--dispatcher-address");
+    chosen.run = [given] { return Run(*given); };
+  });
 }
 
 }  // namespace penstock::tools

@@ -7,6 +7,7 @@
 #include <mutex>
 
 #include "absl/strings/escaping.h"
+#include "absl/strings/str_replace.h"
 #include "absl/time/clock.h"
 
 namespace penstock {
@@ -18,12 +19,20 @@ std::string Event::field(std::string_view key) const {
   return {};
 }
 
+namespace {
+
+// In double quotes, where a single one needs no escape.
+std::string Quoted(const std::string& value) {
+  return absl::StrCat("\"", absl::StrReplaceAll(absl::CEscape(value), {{"\\'", "'"}}), "\"");
+}
+
+}  // namespace
+
 std::string ToString(const Event& event) {
   std::string line = event.name;
   for (const auto& [key, value] : event.fields) {
     const bool plain = !value.empty() && value.find_first_of(" \"=\n\t") == std::string::npos;
-    absl::StrAppend(&line, " ", key, "=",
-                    plain ? value : absl::StrCat("\"", absl::CEscape(value), "\""));
+    absl::StrAppend(&line, " ", key, "=", plain ? value : Quoted(value));
   }
   return line;
 }

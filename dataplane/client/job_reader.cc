@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "dataplane/client/client_settings.h"
 #include "dataplane/client/distribute_options.h"
 #include "dataplane/client/registration.h"
 #include "penstock/status.h"
@@ -116,6 +117,7 @@ absl::Status JobReader::EnsureJoined() {
     if (job_.has_value()) return absl::OkStatus();
   }
   if (stub_ == nullptr) {
+    ASSIGN_OR_RETURN(wish_, WishOf(options_, ProcessEnvironment()));
     ASSIGN_OR_RETURN(stub_, control::DispatcherStub::Make(options_.service));
   }
   std::stop_source stop;
@@ -170,7 +172,7 @@ std::shared_ptr<Session> JobReader::SessionOf(int64_t repetition) {
   std::shared_ptr<Session>& session = sessions_[repetition];
   if (session != nullptr) return session;
   SessionOptions options{.distribute = options_,
-                         .wish = {options_.data_transfer_protocol, options_.fallback},
+                         .wish = wish_,
                          .spec = node_->spec,
                          .job = *job_,
                          .repetition = repetition,

@@ -65,7 +65,8 @@ class JobReader {
   const NodePtr node_;
   const DistributeOptions options_;
   const std::atomic<bool>* const cancelled_;
-  std::unique_ptr<control::DispatcherStub> stub_;
+  transfer::Wish wish_;                            // set before the first session begins
+  std::unique_ptr<control::DispatcherStub> stub_;  // set with it
 
   std::mutex joining_mu_;  // held while the job is joined; taken before mu_
   std::mutex mu_;          // not held while anything is waited for

@@ -11,6 +11,7 @@ import contextlib
 import os
 import pathlib
 import random
+import re
 import shutil
 import signal
 import subprocess
@@ -37,6 +38,11 @@ def rows_of(log):
             elif kind == "end":
                 ended = True
     return rows, ended
+
+
+def links_of(out):
+    """Why the links of a trainer took their protocols: ["tcp: DistributeOptions"]."""
+    return re.findall(r' link_opened .* reason="(.*)"$', out.read_text(), re.MULTILINE)
 
 
 def shares(parts):
@@ -83,7 +89,8 @@ class Demo:
     def start_worker(self, env=None):
         name = f"worker-{len(self.workers)}"
         worker = self.spawn(name, self.bin / "penstock", "worker", "--dispatcher-address", self.service,
-                            "--port", 0, "--metrics-port", 0, env=env)
+                            "--port", 0, "--metrics-port", 0,
+                            *self.given("--data-transfer-protocol", self.args.worker_protocol), env=env)
         self.landed.append(LandedCount(worker.wait_until_ready(r"metrics at http://(.*)/metrics")[1]))
         self.workers.append(worker)
 
@@ -92,8 +99,12 @@ class Demo:
             f"trainer-{i}", self.bin / "digits_trainer", "--service", self.service,
             "--files", self.data / "train-*.tfrecord", "--job", f"digits-{os.getpid()}",
             "--epochs", self.args.epochs, "--seed", self.args.seed, "--step-ms", self.args.step_ms,
-            "--protocol", self.args.protocol, "--log", self.log(i), "--checkpoint", self.checkpoint(i),
+            *self.given("--protocol", self.args.protocol), *self.given("--fallback", self.args.fallback), "--log", self.log(i), "--checkpoint", self.checkpoint(i),
             env=self.fail_env("trainer") if i == 0 else None)
+
+    @staticmethod
+    def given(flag, value):
+        return [flag, value] if value else []
 
     def log(self, i):
         return self.folder / f"trainer-{i}.log"
@@ -150,6 +161,8 @@ class Demo:
                 raise DemoFailed(f"not finished after {self.args.timeout} s, {rows} of {total} rows")
             time.sleep(0.02)
         self.progress(total, total, total / (time.monotonic() - started), states)
+        for reason in sorted({r for trainer in self.trainers for r in links_of(trainer.out)}):
+            print(f"  links over {reason}", flush=True)
         if self.args.kill != "none" and pending:
             print("demo: the run ended before anything was killed")
 
@@ -232,8 +245,11 @@ def parse_arguments():
         epilog="examples:\n  penstock demo --kill dispatcher\n  penstock demo --kill trainer --kill-at late")
     add = parser.add_argument
     add("--bin", default="build/release/bin", help=argparse.SUPPRESS)
-    add("--protocol", metavar="NAME", default="auto",
-        help="data_transfer_protocol of the trainers (default: %(default)s)")
+    add("--protocol", metavar="NAME",
+        help="data_transfer_protocol of the trainers (default: by the environment or the settings file, "
+        "else what the workers prefer)")
+    add("--fallback", metavar="NAME,…", help="protocols the trainers take where that one is not possible")
+    add("--worker-protocol", metavar="NAME", help="data_transfer_protocol of the workers that are started")
     add("--epochs", metavar="N", type=positive, default=10, help="passes over the data (default: %(default)s)")
     add("--kill", choices=["none", "worker", "dispatcher", "trainer"],
         help="who is killed (default: worker; none with --dispatcher)")

@@ -21,6 +21,7 @@
 #include <optional>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "examples/digits/pipeline.h"
 #include "examples/digits/softmax.h"
@@ -37,7 +38,8 @@ struct Options {
   std::string job = "digits";
   std::string log;
   std::string checkpoint;
-  std::string protocol = "auto";
+  std::string protocol;
+  std::vector<std::string> fallback;
   int64_t epochs = 10;
   int64_t batch = 16;
   int64_t commit_every = 10;  // steps
@@ -109,6 +111,7 @@ class Trainer {
                                         .job_name = options_.job,
                                         .max_outstanding_requests = 8,
                                         .data_transfer_protocol = options_.protocol,
+                                        .fallback = options_.fallback,
                                         .keep = ps::Keep::kCommitted})
                            .Repeat(options_.epochs);
     ASSIGN_OR_RETURN(ps::Iterator it, data.MakeIterator());
@@ -175,6 +178,8 @@ int main(int argc, char** argv) {
   app.add_option("--checkpoint", options.checkpoint, "file of the weights and the reading state")
       ->required();
   app.add_option("--protocol", options.protocol, "data_transfer_protocol");
+  app.add_option("--fallback", options.fallback, "protocols taken instead, with commas")
+      ->delimiter(',');
   app.add_option("--epochs", options.epochs, "passes over the data");
   app.add_option("--batch", options.batch, "rows per step");
   app.add_option("--commit-every", options.commit_every, "steps between committed states");

@@ -146,9 +146,23 @@ class CommandTest(unittest.TestCase):
         self.assertEqual(code, 0, err)
         self.assertIn("WORKER", out)
         config = self.folder / "penstock.toml"
-        config.write_text(f'[status]\ndispatcher-address = "localhost:{server.port}"\n')
-        code, _, err = run("--config", config, "status")
-        self.assertEqual(code, 0, err)
+        config.write_text(f'[worker]\ndispatcher_address = "localhost:{server.port}"\nfallback = ["grpc"]\n'
+                          '[dispatcher]\nport = 0\n')
+        self.start("worker", "--config", config)
+        self.start("dispatcher", env={"PENSTOCK_CONFIG": str(config)})
+
+    def test_a_mistake_in_the_environment_or_the_file_is_exit_code_2_and_named(self):
+        config = self.folder / "penstock.toml"
+        config.write_text("[dispatcher]\nprot = 0\n")
+        code, _, err = run("dispatcher", "--config", config)
+        self.assertEqual(code, 2)
+        self.assertIn(f"{config}:2: [dispatcher] has no key 'prot'; it has host, port, work_dir", err)
+        code, _, err = run("dispatcher", env={"PENSTOCK_DISPATCHER_PORT": "many"})
+        self.assertEqual(code, 2)
+        self.assertIn("PENSTOCK_DISPATCHER_PORT is 'many', but must be a whole number", err)
+        code, _, err = run("dispatcher", "--config", self.folder / "none.toml")
+        self.assertEqual(code, 2)
+        self.assertIn("none.toml: No such file", err)
 
     # --- Servers ------------------------------------------------------------------
 
@@ -214,6 +228,16 @@ class CommandTest(unittest.TestCase):
         self.assert_fails(run("worker", "--dispatcher-address", f"localhost:{dispatcher.port}",
                               "--data-transfer-protocol", "carrier_pigeon"),
                           "NOT_FOUND", "carrier_pigeon", "grpc")
+
+    def test_a_worker_whose_protocol_cannot_run_here_takes_its_fallback_and_says_so(self):
+        dispatcher = self.dispatcher()
+        worker = self.worker(dispatcher, "--data-transfer-protocol", "carrier_pigeon", "--fallback", "tcp")
+        code, err = worker.end()
+        self.assertEqual(code, 0, err)
+        self.assertRegex(err, r"fell_back from=carrier_pigeon to=tcp reason=.*not in this build")
+        self.assert_fails(run("worker", "--dispatcher-address", f"localhost:{dispatcher.port}",
+                              "--data-transfer-protocol", "carrier_pigeon", "--fallback", "dove"),
+                          "NOT_FOUND", "carrier_pigeon", "dove")
 
     def test_jobs_and_datasets_that_are_not_there(self):
         dispatcher = self.dispatcher()

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "control/settings/settings.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <limits>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
+#include "absl/types/span.h"
+#include "control/settings/toml_file.h"
+#include "penstock/status.h"
+
+namespace penstock {
+namespace {
+
+// One file serves all programs; each reads its own section.
+constexpr std::array<const char*, 3> kSections = {"dispatcher", "worker", "client"};
+constexpr std::array<const char*, 5> kOneForAll = {"dispatcher-address", "data-transfer-protocol",
+                                                   "fallback", "ucx-lanes", "transports"};
+
+bool IsAmong(std::string_view word, absl::Span<const char* const> words) {
+  return std::find(words.begin(), words.end(), word) != words.end();
+}
+
+// What the target takes, in words.
+std::string TypeOf(const Setting::Target& target) {
+  switch (target.index()) {
+    case 0:
+      return "a string";
+    case 3:
+      return "true or false";
+    case 4:
+      return "a whole number of milliseconds, 0 or more";
+    case 5:
+      return "an array of strings";
+    default:
+      return "a whole number";
+  }
+}
+
+std::string TypeOf(const TomlValue& value) {
+  struct Name {
+    std::string operator()(bool) const { return "a boolean"; }
+    std::string operator()(int64_t number) const { return absl::StrCat(number); }
+    std::string operator()(const std::string&) const { return "a string"; }
+    std::string operator()(const std::vector<std::string>&) const { return "an array of strings"; }
+    std::string operator()(const TomlValue::Other& other) const { return other.what; }
+  };
+  return std::visit(Name(), value.value);
+}
+
+bool SetNumber(const Setting::Target& target, int64_t number) {
+  if (auto* const* to = std::get_if<int*>(&target)) {
+    if (number < std::numeric_limits<int>::min() || number > std::numeric_limits<int>::max()) {
+      return false;
+    }
+    **to = static_cast<int>(number);
+  } else if (auto* const* wide = std::get_if<int64_t*>(&target)) {
+    **wide = number;
+  } else if (auto* const* time = std::get_if<absl::Duration*>(&target)) {
+    if (number < 0) return false;
+    **time = absl::Milliseconds(number);
+  } else {
+    return false;
+  }
+  return true;
+}
+
+// Whether the value is of the setting's type.
+bool Set(const Setting::Target& target, const TomlValue& from) {
+  if (const auto* flag = std::get_if<bool>(&from.value)) {
+    auto* const* to = std::get_if<bool*>(&target);
+    if (to != nullptr) **to = *flag;
+    return to != nullptr;
+  }
+  if (const auto* text = std::get_if<std::string>(&from.value)) {
+    auto* const* to = std::get_if<std::string*>(&target);
+    if (to != nullptr) **to = *text;
+    return to != nullptr;
+  }
+  if (const auto* words = std::get_if<std::vector<std::string>>(&from.value)) {
+    auto* const* to = std::get_if<std::vector<std::string>*>(&target);
+    if (to != nullptr) **to = *words;
+    return to != nullptr;
+  }
+  const auto* number = std::get_if<int64_t>(&from.value);
+  return number != nullptr && SetNumber(target, *number);
+}
+
+bool SetFromText(const Setting::Target& target, const std::string& text) {
+  if (auto* const* to = std::get_if<std::string*>(&target)) {
+    **to = text;
+    return true;
+  }
+  if (auto* const* words = std::get_if<std::vector<std::string>*>(&target)) {
+    **words = absl::StrSplit(text, ',', absl::SkipWhitespace());
+    for (std::string& word : **words) absl::StripAsciiWhitespace(&word);
+    return true;
+  }
+  if (auto* const* flag = std::get_if<bool*>(&target)) return absl::SimpleAtob(text, *flag);
+  int64_t number;
+  return absl::SimpleAtoi(text, &number) && SetNumber(target, number);
+}
+
+absl::Status CheckSections(const std::string& path, const std::vector<TomlSection>& sections) {
+  for (const TomlSection& section : sections) {
+    if (IsAmong(section.name, kSections)) continue;
+    return absl::InvalidArgumentError(absl::StrCat(path, ":", section.line, ": no section [",
+                                                   section.name, "]; there are [",
+                                                   absl::StrJoin(kSections, "], ["), "]"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status UnknownKey(const std::string& place, const std::string& key, std::string_view section,
+                        const std::vector<Setting>& settings) {
+  std::vector<std::string> known;
+  for (const Setting& setting : settings) known.push_back(KeyOf(setting.name));
+  return absl::InvalidArgumentError(absl::StrCat(place, ": [", std::string(section),
+                                                 "] has no key '", key, "'; it has ",
+                                                 absl::StrJoin(known, ", ")));
+}
+
+}  // namespace
+
+std::string KeyOf(std::string_view name) {
+  return absl::StrReplaceAll(std::string(name), {{"-", "_"}});
+}
+
+std::string VariableOf(std::string_view section, std::string_view name) {
+  const std::string of = absl::StrCat(std::string(section), "-");
+  const bool whole = IsAmong(name, kOneForAll) || name.starts_with(of);
+  const std::string words = absl::StrCat(whole ? "" : of, std::string(name));
+  return absl::StrCat("PENSTOCK_", absl::AsciiStrToUpper(KeyOf(words)));
+}
+
+Environment ProcessEnvironment() {
+  return [](const std::string& variable) -> std::optional<std::string> {
+    const char* value = std::getenv(variable.c_str());
+    if (value == nullptr || *value == '\0') return std::nullopt;
+    return value;
+  };
+}
+
+absl::StatusOr<Sources> Settle(std::string_view section, const std::vector<Setting>& settings,
+                               const std::set<std::string>& given, std::string path,
+                               const Environment& environment) {
+  Sources sources;
+  std::set<std::string> settled = given;
+  for (const Setting& setting : settings) {
+    if (settled.contains(setting.name)) continue;
+    const std::string variable = VariableOf(section, setting.name);
+    const std::optional<std::string> text = environment(variable);
+    if (!text.has_value()) continue;
+    if (!SetFromText(setting.target, *text)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(variable, " is '", *text, "', but must be ", TypeOf(setting.target)));
+    }
+    sources[setting.name] = variable;
+    settled.insert(setting.name);
+  }
+  if (path.empty()) path = environment(kFileVariable).value_or("");
+  if (path.empty()) return sources;
+  PENSTOCK_ASSIGN_OR_RETURN(const std::vector<TomlSection> sections, ReadToml(path));
+  PENSTOCK_RETURN_IF_ERROR(CheckSections(path, sections));
+  for (const TomlSection& each : sections) {
+    if (each.name != section) continue;
+    for (const TomlEntry& entry : each.entries) {
+      const std::string place = absl::StrCat(path, ":", entry.line);
+      const auto setting = std::find_if(settings.begin(), settings.end(), [&](const Setting& row) {
+        return KeyOf(row.name) == entry.key;
+      });
+      if (setting == settings.end()) return UnknownKey(place, entry.key, section, settings);
+      if (settled.contains(setting->name)) continue;
+      if (!Set(setting->target, entry.value)) {
+        return absl::InvalidArgumentError(absl::StrCat(place, ": ", entry.key, " is ",
+                                                       TypeOf(entry.value), ", but must be ",
+                                                       TypeOf(setting->target)));
+      }
+      sources[setting->name] = place;
+    }
+  }
+  return sources;
+}
+
+}  // namespace penstock

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a trainer's environment and settings file say where its DistributeOptions
+// do not: [client] of control/settings.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "control/settings/settings.h"
+#include "dataplane/transfer/transport.h"
+#include "penstock/distribute.h"
+
+namespace penstock::client {
+
+struct ClientSettings {
+  std::string data_transfer_protocol;
+  std::vector<std::string> fallback;
+};
+
+std::vector<Setting> SettingsOf(ClientSettings& settings);
+
+// The protocol that links take and who says so. InvalidArgument names what in
+// the environment or the file makes no sense, NotFound a file that is not there.
+absl::StatusOr<transfer::Wish> WishOf(const DistributeOptions& options,
+                                      const Environment& environment);
+
+}  // namespace penstock::client

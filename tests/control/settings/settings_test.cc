@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "control/settings/settings.h"
+
+#include <filesystem>
+#include <fstream>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace penstock {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Pair;
+
+// A config struct with a field of each type.
+struct Config {
+  std::string protocol = "auto";
+  std::vector<std::string> fallback;
+  int port = 5050;
+  int64_t bytes = 1;
+  bool journal = false;
+  absl::Duration patience = absl::Seconds(1);
+};
+
+std::vector<Setting> SettingsOf(Config& config) {
+  return {{"data-transfer-protocol", &config.protocol, ""},
+          {"fallback", &config.fallback, ""},
+          {"port", &config.port, ""},
+          {"budget-bytes", &config.bytes, ""},
+          {"journal", &config.journal, ""},
+          {"patience-ms", &config.patience, ""}};
+}
+
+class SettingsTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    path_ = std::filesystem::path(testing::TempDir()) /
+            (std::string(testing::UnitTest::GetInstance()->current_test_info()->name()) + ".toml");
+  }
+  void TearDown() override { std::filesystem::remove(path_); }
+
+  void WriteFile(const std::string& text) { std::ofstream(path_) << text; }
+  absl::StatusOr<Sources> SettleIt(const std::set<std::string>& given = {}, std::string path = "") {
+    return Settle("worker", SettingsOf(config_), given, std::move(path),
+                  [this](const std::string& variable) -> std::optional<std::string> {
+                    auto value = environment_.find(variable);
+                    if (value == environment_.end()) return std::nullopt;
+                    return value->second;
+                  });
+  }
+  // What is wrong with a file of that text.
+  std::string Complaint(const std::string& text) {
+    WriteFile(text);
+    const absl::Status status = SettleIt({}, path_).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
+    return std::string(status.message());
+  }
+  std::string Place(int line) const { return path_.string() + ":" + std::to_string(line); }
+
+  std::filesystem::path path_;
+  std::map<std::string, std::string> environment_;
+  Config config_;
+};
+
+TEST_F(SettingsTest, WhatNobodySetsKeepsItsDefaultAndHasNoSource) {
+  auto sources = SettleIt();
+  ASSERT_TRUE(sources.ok()) << sources.status();
+  EXPECT_THAT(*sources, IsEmpty());
+  EXPECT_EQ(config_.port, 5050);
+}
+
+TEST_F(SettingsTest, EveryTypeComesFromTheEnvironment) {
+  environment_ = {{"PENSTOCK_DATA_TRANSFER_PROTOCOL", "tcp"},
+                  {"PENSTOCK_FALLBACK", "shm, grpc"},
+                  {"PENSTOCK_WORKER_PORT", "7"},
+                  {"PENSTOCK_WORKER_BUDGET_BYTES", "9000000000"},
+                  {"PENSTOCK_WORKER_JOURNAL", "true"},
+                  {"PENSTOCK_WORKER_PATIENCE_MS", "1500"}};
+  auto sources = SettleIt();
+  ASSERT_TRUE(sources.ok()) << sources.status();
+  EXPECT_EQ(config_.protocol, "tcp");
+  EXPECT_THAT(config_.fallback, ElementsAre("shm", "grpc"));
+  EXPECT_EQ(config_.port, 7);
+  EXPECT_EQ(config_.bytes, 9000000000);
+  EXPECT_TRUE(config_.journal);
+  EXPECT_EQ(config_.patience, absl::Milliseconds(1500));
+  EXPECT_EQ((*sources)["port"], "PENSTOCK_WORKER_PORT");
+}
+
+TEST_F(SettingsTest, EveryTypeComesFromTheFileAndSaysWhere) {
+  WriteFile(
+      "# of all programs\n"
+      "[worker]\n"
+      "data_transfer_protocol = 'tcp'\n"
+      "fallback = ['shm', 'grpc']\n"
+      "port = 7\n"
+      "budget_bytes = 9_000_000_000\n"
+      "journal = true\n"
+      "patience_ms = 1500\n"
+      "[client]\n"
+      "whatever = 1  # is the clients' affair\n");
+  environment_ = {{"PENSTOCK_CONFIG", path_}};
+  auto sources = SettleIt();
+  ASSERT_TRUE(sources.ok()) << sources.status();
+  EXPECT_EQ(config_.protocol, "tcp");
+  EXPECT_THAT(config_.fallback, ElementsAre("shm", "grpc"));
+  EXPECT_EQ(config_.port, 7);
+  EXPECT_EQ(config_.bytes, 9000000000);
+  EXPECT_TRUE(config_.journal);
+  EXPECT_EQ(config_.patience, absl::Milliseconds(1500));
+  EXPECT_EQ((*sources)["data-transfer-protocol"], Place(3));
+}
+
+TEST_F(SettingsTest, TheProgramCountsBeforeTheEnvironmentBeforeTheFile) {
+  WriteFile("[worker]\nport = 1\nbudget_bytes = 1000\npatience_ms = 1000\n");
+  environment_ = {{"PENSTOCK_WORKER_PORT", "2"}, {"PENSTOCK_WORKER_BUDGET_BYTES", "2000"}};
+  config_.port = 3;
+  auto sources = SettleIt({"port"}, path_);
+  ASSERT_TRUE(sources.ok()) << sources.status();
+  EXPECT_EQ(config_.port, 3);
+  EXPECT_EQ(config_.bytes, 2000);
+  EXPECT_EQ(config_.patience, absl::Seconds(1));
+  EXPECT_THAT(*sources, ElementsAre(Pair("budget-bytes", "PENSTOCK_WORKER_BUDGET_BYTES"),
+                                    Pair("patience-ms", Place(4))));
+}
+
+TEST_F(SettingsTest, AFileThatIsNamedCountsBeforeThatOfTheEnvironment) {
+  WriteFile("[worker]\nport = 1\n");
+  environment_ = {{"PENSTOCK_CONFIG", "/no/such/file"}};
+  EXPECT_TRUE(SettleIt({}, path_).ok());
+  EXPECT_EQ(config_.port, 1);
+  const absl::Status missing = SettleIt().status();
+  EXPECT_EQ(missing.code(), absl::StatusCode::kNotFound);
+  EXPECT_THAT(std::string(missing.message()), HasSubstr("/no/such/file: No such file"));
+  EXPECT_EQ(SettleIt({}, testing::TempDir()).status().code(), absl::StatusCode::kNotFound);
+}
+
+TEST_F(SettingsTest, AnUnknownKeyNamesItsPlaceAndTheKnownOnes) {
+  EXPECT_EQ(Complaint("[worker]\nport = 1\nprot = 2\n"),
+            Place(3) +
+                ": [worker] has no key 'prot'; it has data_transfer_protocol, fallback, port, "
+                "budget_bytes, journal, patience_ms");
+  EXPECT_EQ(Complaint("\n[wroker]\n"),
+            Place(2) + ": no section [wroker]; there are [dispatcher], [worker], [client]");
+  EXPECT_THAT(Complaint("port = 1\n"), HasSubstr(Place(1) + ": 'port' stands before the first"));
+}
+
+TEST_F(SettingsTest, AWrongTypeNamesItsPlaceAndTheRightOne) {
+  EXPECT_EQ(Complaint("[worker]\nport = 'many'\n"),
+            Place(2) + ": port is a string, but must be a whole number");
+  EXPECT_THAT(Complaint("[worker]\nport = 1.5\n"), HasSubstr("a number with a fraction"));
+  EXPECT_THAT(Complaint("[worker]\nport = 3000000000\n"), HasSubstr("port is 3000000000"));
+  EXPECT_THAT(Complaint("[worker]\npatience_ms = -1\n"), HasSubstr("milliseconds, 0 or more"));
+  EXPECT_THAT(Complaint("[worker]\nfallback = 'tcp'\n"),
+              HasSubstr("fallback is a string, but must be an array of strings"));
+  EXPECT_THAT(Complaint("[worker]\nfallback = ['tcp', 1]\n"),
+              HasSubstr("an array of other things"));
+  EXPECT_THAT(Complaint("[worker]\njournal = 1\n"), HasSubstr("journal is 1, but must be true"));
+  environment_ = {{"PENSTOCK_WORKER_PORT", "many"}};
+  EXPECT_EQ(Complaint(""), "PENSTOCK_WORKER_PORT is 'many', but must be a whole number");
+}
+
+TEST_F(SettingsTest, AVariableNamesItsProgramOnce) {
+  EXPECT_EQ(VariableOf("worker", "port"), "PENSTOCK_WORKER_PORT");
+  EXPECT_EQ(VariableOf("worker", "worker-tags"), "PENSTOCK_WORKER_TAGS");
+  EXPECT_EQ(VariableOf("dispatcher", "worker-timeout-ms"),
+            "PENSTOCK_DISPATCHER_WORKER_TIMEOUT_MS");
+  EXPECT_EQ(VariableOf("client", "fallback"), "PENSTOCK_FALLBACK");
+  EXPECT_EQ(VariableOf("jobs_list", "dispatcher-address"), "PENSTOCK_DISPATCHER_ADDRESS");
+}
+
+TEST_F(SettingsTest, WhatIsNotTomlNamesItsLine) {
+  EXPECT_THAT(Complaint("[worker]\nport = \n"), HasSubstr(Place(2) + ": "));
+  EXPECT_THAT(Complaint("[worker]\nport = 1\nport = 2\n"), HasSubstr(Place(3) + ": "));
+}
+
+}  // namespace
+}  // namespace penstock

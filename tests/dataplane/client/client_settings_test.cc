@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dataplane/client/client_settings.h"
+
+#include <filesystem>
+#include <fstream>
+#include <map>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace penstock::client {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+class ClientSettingsTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    path_ = std::filesystem::path(testing::TempDir()) /
+            (std::string(testing::UnitTest::GetInstance()->current_test_info()->name()) + ".toml");
+  }
+  void TearDown() override { std::filesystem::remove(path_); }
+
+  void WriteFile(const std::string& text) {
+    std::ofstream(path_) << text;
+    environment_["PENSTOCK_CONFIG"] = path_;
+  }
+  absl::StatusOr<transfer::Wish> TheWish(const DistributeOptions& options = {}) {
+    return WishOf(options, [this](const std::string& variable) -> std::optional<std::string> {
+      auto value = environment_.find(variable);
+      if (value == environment_.end()) return std::nullopt;
+      return value->second;
+    });
+  }
+
+  std::filesystem::path path_;
+  std::map<std::string, std::string> environment_;
+};
+
+TEST_F(ClientSettingsTest, WhoAsksForNothingTakesWhatTheWorkerPrefers) {
+  auto wish = TheWish();
+  ASSERT_TRUE(wish.ok()) << wish.status();
+  EXPECT_EQ(wish->protocol, "");
+  EXPECT_THAT(wish->fallback, IsEmpty());
+}
+
+TEST_F(ClientSettingsTest, TheProgramCountsBeforeTheEnvironmentBeforeTheFile) {
+  WriteFile("[client]\ndata_transfer_protocol = 'shm'\nfallback = ['grpc']\n");
+  auto wish = TheWish();
+  ASSERT_TRUE(wish.ok()) << wish.status();
+  EXPECT_EQ(wish->protocol, "shm");
+  EXPECT_EQ(wish->source, path_.string() + ":2");
+  EXPECT_THAT(wish->fallback, ElementsAre("grpc"));
+
+  environment_["PENSTOCK_DATA_TRANSFER_PROTOCOL"] = "ucx";
+  environment_["PENSTOCK_FALLBACK"] = "tcp,shm";
+  wish = TheWish();
+  ASSERT_TRUE(wish.ok()) << wish.status();
+  EXPECT_EQ(wish->protocol, "ucx");
+  EXPECT_EQ(wish->source, "PENSTOCK_DATA_TRANSFER_PROTOCOL");
+  EXPECT_THAT(wish->fallback, ElementsAre("tcp", "shm"));
+
+  wish = TheWish({.data_transfer_protocol = "local", .fallback = {"tcp"}});
+  ASSERT_TRUE(wish.ok()) << wish.status();
+  EXPECT_EQ(wish->protocol, "local");
+  EXPECT_EQ(wish->source, "DistributeOptions");
+  EXPECT_THAT(wish->fallback, ElementsAre("tcp"));
+}
+
+TEST_F(ClientSettingsTest, AProgramThatSaysAutoMeansIt) {
+  environment_["PENSTOCK_DATA_TRANSFER_PROTOCOL"] = "tcp";
+  auto wish = TheWish({.data_transfer_protocol = "auto"});
+  ASSERT_TRUE(wish.ok()) << wish.status();
+  EXPECT_EQ(wish->protocol, "auto");
+}
+
+TEST_F(ClientSettingsTest, AMistakeInTheFileIsNamed) {
+  WriteFile("[client]\nprotocol = 'shm'\n");
+  const absl::Status status = TheWish().status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(
+      std::string(status.message()),
+      HasSubstr(":2: [client] has no key 'protocol'; it has data_transfer_protocol, fallback"));
+}
+
+}  // namespace
+}  // namespace penstock::client
