@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// What every device backend must do (dataplane/memory/device.h). One suite for the
+// fake and the real ones:
+//
+//   INSTANTIATE_TEST_SUITE_P(Cuda, DeviceConformance, testing::Values(LinkedDevice));
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <memory>
+
+#include "dataplane/memory/device.h"
+
+namespace penstock {
+
+// The backend to test; nullptr: there is no device here, and the test is skipped.
+using MakeBackend = std::shared_ptr<DeviceBackend> (*)();
+
+class DeviceConformance : public testing::TestWithParam<MakeBackend> {
+ protected:
+  void SetUp() override;
+  DeviceBackend& device() { return *backend_; }
+
+ private:
+  std::shared_ptr<DeviceBackend> backend_;
+};
+
+}  // namespace penstock

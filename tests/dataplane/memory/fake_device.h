@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// A device in host memory. Its streams do nothing until the test says so, and do it
+// in the order the test says: late, in any order between streams, or never.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "dataplane/memory/device.h"
+
+namespace penstock {
+
+class FakeDevice final : public DeviceBackend {
+ public:
+  explicit FakeDevice(int devices = 1);
+  ~FakeDevice() override;
+
+  // --- What the test says ------------------------------------------------------------
+
+  // Streams whose next piece of work could be done now; a stream that waits for an
+  // event is none of them.
+  size_t Ready() const;
+  // Does the next piece of work of one of them. REQUIRES: which < Ready().
+  void Step(size_t which);
+  // Does all that can be done.
+  void Run();
+
+  // From now on nothing is done, and every event and call says `why`.
+  void Fail(absl::Status why);
+  // The device is reset: what its streams had is dropped, and all events are done.
+  void Recover();
+
+  enum class Call { kAllocate, kMakeEvent, kCopy, kRecord, kPageLock };
+  // The next such call fails with `why`. A copy or record that fails is not done.
+  void FailNext(Call call, absl::Status why);
+
+  // --- What the test sees --------------------------------------------------------------
+
+  // Whether some copy that is not done yet reads or writes host memory there.
+  bool Touches(const void* memory, size_t bytes) const;
+  int64_t page_locked_bytes() const;
+  // What a real device does not forgive, in words: memory given back or no longer
+  // page-locked under a copy, an event destroyed before its place was reached.
+  std::vector<std::string> Misuses() const;
+
+  // --- The backend -----------------------------------------------------------------------
+
+  std::string_view name() const override { return "fake"; }
+  absl::StatusOr<int> Count() override;
+  absl::StatusOr<DeviceInfo> Describe(int device) override;
+  Registrar& page_lock() override;
+  absl::StatusOr<std::unique_ptr<DeviceMemory>> Allocate(int device, size_t bytes) override;
+  absl::StatusOr<std::unique_ptr<DeviceStream>> MakeStream(int device) override;
+  absl::StatusOr<std::unique_ptr<DeviceStream>> WrapStream(int device, void* native) override;
+  absl::StatusOr<std::unique_ptr<DeviceEvent>> MakeEvent(int device) override;
+  absl::StatusOr<MemoryKind> KindOf(const void* address) override;
+
+  static constexpr size_t kMemoryBytes = size_t{1} << 30;  // of each device
+
+  struct World;  // what streams, events and memory share, and may outlive the FakeDevice
+
+ private:
+  class PageLock;
+  const std::shared_ptr<World> world_;
+  const std::unique_ptr<PageLock> page_lock_;
+};
+
+}  // namespace penstock

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+// The fake is a device as the suite wants it, and beyond that as bad as a test asks.
+#include "tests/dataplane/memory/fake_device.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstring>
+
+#include "tests/dataplane/memory/device_conformance.h"
+
+namespace penstock {
+
+INSTANTIATE_TEST_SUITE_P(Fake, DeviceConformance,
+                         testing::Values([]() -> std::shared_ptr<DeviceBackend> {
+                           return std::make_shared<FakeDevice>(2);
+                         }));
+
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+constexpr size_t kBytes = 64;
+
+struct Lane {
+  explicit Lane(FakeDevice& device)
+      : memory(device.Allocate(0, kBytes).value()),
+        stream(device.MakeStream(0).value()),
+        event(device.MakeEvent(0).value()) {}
+  // Reads what the host has when the copy is done, not before.
+  void Copy(const std::array<std::byte, kBytes>& host) {
+    EXPECT_TRUE(stream->CopyToDevice(memory->address(), host.data(), kBytes).ok());
+    EXPECT_TRUE(stream->Record(*event).ok());
+  }
+  std::unique_ptr<DeviceMemory> memory;
+  std::unique_ptr<DeviceStream> stream;
+  std::unique_ptr<DeviceEvent> event;
+};
+
+TEST(FakeDevice, DoesNothingUntilTold) {
+  FakeDevice device;
+  Lane lane(device);
+  std::array<std::byte, kBytes> host{};
+  lane.Copy(host);
+  EXPECT_FALSE(lane.event->Done().value());
+  EXPECT_TRUE(device.Touches(host.data(), 1));
+  device.Step(0);
+  EXPECT_FALSE(lane.event->Done().value());
+  EXPECT_FALSE(device.Touches(host.data(), 1));
+  device.Step(0);
+  EXPECT_TRUE(lane.event->Done().value());
+  EXPECT_EQ(device.Ready(), 0u);
+}
+
+TEST(FakeDevice, StreamsGoOnInAnyOrderButForWaits) {
+  FakeDevice device;
+  Lane first(device), second(device);
+  std::array<std::byte, kBytes> host{};
+  first.Copy(host);
+  ASSERT_TRUE(second.stream->WaitFor(*first.event).ok());
+  second.Copy(host);
+  ASSERT_EQ(device.Ready(), 1u);  // the second waits
+  device.Step(0);
+  device.Step(0);
+  ASSERT_EQ(device.Ready(), 1u);
+  device.Run();
+  EXPECT_TRUE(second.event->Done().value());
+
+  first.Copy(host);
+  second.Copy(host);
+  ASSERT_EQ(device.Ready(), 2u);
+  device.Step(1);
+  device.Step(1);
+  EXPECT_TRUE(second.event->Done().value());
+  EXPECT_FALSE(first.event->Done().value());
+  device.Run();
+}
+
+TEST(FakeDevice, AFailureIsEveryonesUntilAReset) {
+  FakeDevice device;
+  Lane lane(device);
+  std::array<std::byte, kBytes> host{};
+  lane.Copy(host);
+  device.Fail(absl::InternalError("the bus is gone"));
+  EXPECT_EQ(device.Ready(), 0u);
+  EXPECT_TRUE(absl::IsInternal(lane.event->Done().status()));
+  EXPECT_TRUE(absl::IsInternal(lane.event->Wait()));
+  EXPECT_TRUE(absl::IsInternal(lane.stream->Record(*lane.event)));
+  EXPECT_TRUE(absl::IsInternal(device.MakeEvent(0).status()));
+  device.Recover();
+  EXPECT_TRUE(lane.event->Done().value());
+}
+
+TEST(FakeDevice, RemembersWhatADeviceDoesNotForgive) {
+  FakeDevice device;
+  std::array<std::byte, kBytes> host{};
+  {
+    Lane lane(device);
+    auto locked = device.page_lock().Register(absl::MakeSpan(host)).value();
+    lane.Copy(host);
+    EXPECT_THAT(device.Misuses(), IsEmpty());
+    locked.reset();
+    EXPECT_THAT(device.Misuses(), ElementsAre(HasSubstr("let loose")));
+    device.Run();
+    lane.Copy(host);
+    lane.event.reset();
+    EXPECT_THAT(device.Misuses(), ElementsAre(HasSubstr("let loose"), HasSubstr("event")));
+  }
+  EXPECT_THAT(device.Misuses(), testing::SizeIs(3));  // the memory
+}
+
+TEST(FakeDevice, PageLockedInPartIsRefused) {
+  FakeDevice device;
+  Lane lane(device);
+  std::array<std::byte, kBytes> host{};
+  const auto locked = device.page_lock().Register(absl::MakeSpan(host).first(kBytes / 2)).value();
+  EXPECT_TRUE(absl::IsInvalidArgument(
+      lane.stream->CopyToDevice(lane.memory->address(), host.data(), kBytes)));
+}
+
+TEST(FakeDevice, FailsTheNextCallOfAKindAndOnlyThat) {
+  FakeDevice device;
+  Lane lane(device);
+  device.FailNext(FakeDevice::Call::kRecord, absl::InternalError("once"));
+  EXPECT_TRUE(absl::IsInternal(lane.stream->Record(*lane.event)));
+  EXPECT_TRUE(lane.stream->Record(*lane.event).ok());
+  device.Run();
+}
+
+}  // namespace
+}  // namespace penstock
