@@ -40,6 +40,8 @@ class ReaderView {
   // ResourceExhausted if the process has too many mappings (vm.max_map_count).
   static absl::StatusOr<ReaderView> Map(const SharedSegment& segment, const SlotLayout& layout);
 
+  // All of it.
+  absl::Span<std::byte> memory() const { return memory_; }
   // Where that slot's body begins; the kHeadRoom bytes before are private.
   std::byte* body(uint32_t slot) const { return memory_.data() + layout_.body_offset(slot); }
 

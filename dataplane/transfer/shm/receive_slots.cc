@@ -37,6 +37,7 @@ absl::StatusOr<ReceiveSlots::NewSegment> ReceiveSlots::Add(uint64_t bytes, uint6
       static_cast<uint32_t>(std::clamp<uint64_t>(count, 1, std::min<uint64_t>(fit, kMaxSlots)));
   ASSIGN_OR_RETURN(segment.memory, SharedSegment::Create(segment.layout.bytes()));
   ASSIGN_OR_RETURN(segment.view, ReaderView::Map(segment.memory, segment.layout));
+  segment.locked = page_locking_.Lock(segment.view.memory());
   segment.slots = std::make_unique<SharedSlot[]>(segment.layout.slots);
 
   std::lock_guard lock(mu_);

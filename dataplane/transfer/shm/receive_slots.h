@@ -13,6 +13,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "dataplane/memory/page_locking.h"
 #include "dataplane/memory/slot_segment.h"
 #include "dataplane/transfer/shm/channel.h"
 #include "dataplane/transfer/shm/word.h"
@@ -23,8 +24,11 @@ namespace penstock::transfer {
 // Lives on, invisibly, until the last slot that is here was let go of.
 class ReceiveSlots final : public SlotOwner, public std::enable_shared_from_this<ReceiveSlots> {
  public:
-  // Slots that come back are told to the worker through `channel`.
-  explicit ReceiveSlots(std::shared_ptr<Channel> channel) : channel_(std::move(channel)) {}
+  // Slots that come back are told to the worker through `channel`. Segments are
+  // page-locked as `page_locking` says.
+  explicit ReceiveSlots(std::shared_ptr<Channel> channel,
+                        PageLocking& page_locking = PageLocking::ForProcess())
+      : channel_(std::move(channel)), page_locking_(page_locking) {}
   ~ReceiveSlots();
 
   struct NewSegment {
@@ -63,6 +67,7 @@ class ReceiveSlots final : public SlotOwner, public std::enable_shared_from_this
   struct Segment {
     SharedSegment memory;
     ReaderView view;
+    std::unique_ptr<Registration> locked;  // of the view, if a device reads it by itself
     SlotLayout layout;
     std::unique_ptr<SharedSlot[]> slots;
     uint32_t here = 0;  // slots
@@ -70,6 +75,7 @@ class ReceiveSlots final : public SlotOwner, public std::enable_shared_from_this
 
   const MadeHere made_here_;
   const std::shared_ptr<Channel> channel_;
+  PageLocking& page_locking_;
 
   std::mutex mu_;
   // Guarded by mu_.

@@ -1,0 +1,360 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dataplane/memory/device_lander.h"
+
+#include <algorithm>
+#include <cstring>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "dataplane/element/block.h"
+#include "dataplane/memory/pool.h"
+#include "penstock/check.h"
+#include "penstock/status.h"
+
+namespace penstock {
+namespace {
+
+constexpr size_t kPlaceAlignment = 256;                       // bytes; as cudaMalloc()
+constexpr absl::Duration kEndPolls = absl::Microseconds(50);  // while an end waits
+
+using Event = std::unique_ptr<DeviceEvent>;
+
+// What a device has of one lander, and what it holds on the host. Not thread-safe.
+class Places {
+ public:
+  static absl::StatusOr<std::unique_ptr<Places>> Create(DeviceBackend& backend,
+                                                        const DeviceLanderOptions& options);
+
+  // A place with `element`'s body on its way to it.
+  absl::StatusOr<int> Land(Element&& element);
+  absl::Status ReadyOn(int place, DeviceStream& stream);
+  absl::Status ReadBy(int place, DeviceStream& stream);
+  void LetGo(int place) { places_[place].held = false; }
+
+  void Progress();
+  int slots_held() const;
+  // Nothing is under way: all may be given back to the device.
+  bool Idle() const;
+
+  std::byte* address(int place) const {
+    return static_cast<std::byte*>(memory_->address()) + place * place_bytes_;
+  }
+  DeviceLanderCounters counters() const;
+
+ private:
+  struct Place {
+    Event copied;                // recorded behind the copy
+    bool unrecorded = false;     // not yet, since the device refused
+    Element source;              // until `copied` is done
+    bool held = false;           // by a DeviceElement
+    bool spoilt = false;         // a reader could not be noted, and may read for ever
+    std::vector<Event> readers;  // recorded behind them, on their streams
+
+    bool free() const { return !source && !held && !spoilt && readers.empty(); }
+  };
+
+  explicit Places(DeviceBackend& backend, const DeviceLanderOptions& options)
+      : backend_(backend), options_(options) {}
+  absl::StatusOr<Event> SpareEvent();
+  void RecordCopy(Place& place);
+  void ReleaseSource(Place& place);
+  void ReleaseReaders(Place& place);
+
+  DeviceBackend& backend_;
+  const DeviceLanderOptions options_;
+  size_t place_bytes_ = 0;
+  std::unique_ptr<DeviceMemory> memory_;
+  std::unique_ptr<DeviceStream> stream_;
+  std::vector<Place> places_;
+  std::vector<Event> spare_;
+  absl::Status failure_;  // why the last event could not be recorded
+  DeviceLanderCounters counters_;
+};
+
+absl::StatusOr<std::unique_ptr<Places>> Places::Create(DeviceBackend& backend,
+                                                       const DeviceLanderOptions& options) {
+  if (options.places < 1 || options.place_bytes == 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("a device lander needs at least one place of at least one byte, not ",
+                     options.places, " of ", options.place_bytes));
+  }
+  std::unique_ptr<Places> made(new Places(backend, options));
+  made->place_bytes_ = AlignUp(options.place_bytes, kPlaceAlignment);
+  ASSIGN_OR_RETURN(made->memory_,
+                   backend.Allocate(options.device, made->place_bytes_ * options.places));
+  ASSIGN_OR_RETURN(made->stream_, backend.MakeStream(options.device));
+  made->places_.resize(options.places);
+  for (Place& place : made->places_) {
+    ASSIGN_OR_RETURN(place.copied, made->SpareEvent());
+    place.readers.reserve(2);
+    ASSIGN_OR_RETURN(Event reader, made->SpareEvent());  // most have one
+    made->spare_.push_back(std::move(reader));
+  }
+  return made;
+}
+
+absl::StatusOr<Event> Places::SpareEvent() {
+  if (!spare_.empty()) {
+    Event event = std::move(spare_.back());
+    spare_.pop_back();
+    return event;
+  }
+  ASSIGN_OR_RETURN(Event event, backend_.MakeEvent(options_.device));
+  ++counters_.events;
+  return event;
+}
+
+absl::StatusOr<int> Places::Land(Element&& element) {
+  RETURN_IF_ERROR(failure_);  // it would take this slot too
+  const HeadPrefix& prefix = PrefixOf(element.block().data());
+  const size_t bytes = prefix.body_bytes;
+  if (bytes > place_bytes_) {
+    return absl::InvalidArgumentError(absl::StrCat("an element with a body of ", bytes,
+                                                   " bytes does not fit a place of ", place_bytes_,
+                                                   " on the device; raise place_bytes"));
+  }
+  const auto found =
+      std::find_if(places_.begin(), places_.end(), [](const Place& place) { return place.free(); });
+  if (found == places_.end()) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("all ", places_.size(),
+                     " places on the device are in use; let go of elements or raise places"));
+  }
+  const int place = static_cast<int>(found - places_.begin());
+  const std::byte* body = element.block().data() + prefix.head_bytes;
+  found->source = std::move(element);
+  const absl::Status begun = stream_->CopyToDevice(address(place), body, bytes);
+  // Also behind a copy that was refused: an error may be that of earlier work.
+  RecordCopy(*found);
+  RETURN_IF_ERROR(begun);
+  RETURN_IF_ERROR(failure_);
+  found->held = true;
+  ++counters_.elements;
+  counters_.bytes += static_cast<int64_t>(bytes);
+  return place;
+}
+
+absl::Status Places::ReadyOn(int place, DeviceStream& stream) {
+  return stream.WaitFor(*places_[place].copied);
+}
+
+absl::Status Places::ReadBy(int place, DeviceStream& stream) {
+  Place& its = places_[place];
+  absl::StatusOr<Event> event = SpareEvent();
+  const absl::Status recorded = event.ok() ? stream.Record(**event) : event.status();
+  if (recorded.ok()) {
+    its.readers.push_back(*std::move(event));
+  } else {
+    its.spoilt = true;
+    if (event.ok()) spare_.push_back(*std::move(event));
+  }
+  return recorded;
+}
+
+void Places::RecordCopy(Place& place) {
+  failure_ = stream_->Record(*place.copied);
+  place.unrecorded = !failure_.ok();
+}
+
+void Places::ReleaseSource(Place& place) {
+  if (!place.source) return;
+  if (place.unrecorded) RecordCopy(place);  // the place in the stream is then behind the copy still
+  // What a failed device still reads, nobody knows: the slot stays lent.
+  if (!place.unrecorded && place.copied->Done().value_or(false)) place.source = Element();
+}
+
+void Places::ReleaseReaders(Place& place) {
+  if (place.held) return;
+  std::erase_if(place.readers, [&](Event& event) {
+    if (!event->Done().value_or(false)) return false;
+    spare_.push_back(std::move(event));
+    return true;
+  });
+}
+
+void Places::Progress() {
+  for (Place& place : places_) {
+    ReleaseSource(place);
+    ReleaseReaders(place);
+  }
+}
+
+int Places::slots_held() const {
+  return static_cast<int>(std::count_if(places_.begin(), places_.end(), [](const Place& place) {
+    return static_cast<bool>(place.source);
+  }));
+}
+
+bool Places::Idle() const {
+  return std::all_of(places_.begin(), places_.end(),
+                     [](const Place& place) { return place.free(); });
+}
+
+DeviceLanderCounters Places::counters() const {
+  DeviceLanderCounters counters = counters_;
+  counters.slots_held = slots_held();
+  counters.places_in_use = static_cast<int>(std::count_if(
+      places_.begin(), places_.end(), [](const Place& place) { return !place.free(); }));
+  return counters;
+}
+
+// Of landers that ended before their copies: kept until the device is done.
+struct LeftOver {
+  std::mutex mu;
+  std::vector<std::unique_ptr<Places>> places;  // guarded by mu
+};
+
+LeftOver& TheLeftOver() {
+  static LeftOver& left_over = *new LeftOver;  // a copy may outlive all statics
+  return left_over;
+}
+
+}  // namespace
+
+class DeviceLanes {
+ public:
+  DeviceLanes(std::unique_ptr<Places> places, absl::Duration stop_within)
+      : stop_within_(stop_within), places_(std::move(places)) {}
+
+  // The last of the lander and its elements is gone.
+  ~DeviceLanes() {
+    WaitUntil([&] { return places_->Idle(); });
+    if (places_->Idle()) return;
+    LeftOver& left_over = TheLeftOver();
+    std::lock_guard lock(left_over.mu);
+    left_over.places.push_back(std::move(places_));
+  }
+
+  // With the lock held and all given back that can be.
+  template <class F>
+  auto With(F f) {
+    std::lock_guard lock(mu_);
+    places_->Progress();
+    return f(*places_);
+  }
+
+  // The lander has ended; its elements may go on.
+  void Stop() {
+    WaitUntil([&] { return With([](Places& places) { return places.slots_held() == 0; }); });
+  }
+
+  std::byte* address(int place) const { return places_->address(place); }
+
+ private:
+  template <class Condition>
+  void WaitUntil(Condition condition) {
+    const absl::Time until = absl::Now() + stop_within_;
+    for (With([](Places&) {}); !condition() && absl::Now() < until; With([](Places&) {})) {
+      absl::SleepFor(kEndPolls);
+    }
+  }
+
+  const absl::Duration stop_within_;
+  std::mutex mu_;
+  std::unique_ptr<Places> places_;  // what it points to is guarded by mu_
+};
+
+// --- The element -----------------------------------------------------------------------
+
+DeviceElement::DeviceElement(DeviceElement&& other) noexcept
+    : lanes_(std::move(other.lanes_)), place_(other.place_), head_(std::move(other.head_)) {}
+
+DeviceElement& DeviceElement::operator=(DeviceElement&& other) noexcept {
+  if (this != &other) {
+    LetGo();
+    lanes_ = std::move(other.lanes_);
+    place_ = other.place_;
+    head_ = std::move(other.head_);
+  }
+  return *this;
+}
+
+DeviceElement::~DeviceElement() {
+  LetGo();
+}
+
+void DeviceElement::LetGo() {
+  const std::shared_ptr<DeviceLanes> lanes = std::exchange(lanes_, nullptr);
+  if (lanes == nullptr) return;
+  lanes->With([&](Places& places) { places.LetGo(place_); });
+}
+
+Tensor DeviceElement::tensor(size_t i) const {
+  const Tensor host = head_.tensor(i);
+  if (!host.present() || host.dtype() == kString) return host;
+  const std::byte* block = head_.block().data();
+  const std::byte* data = lanes_->address(place_) + TableOf(block)[i].data_offset;
+  Tensor tensor(host.dtype(), host.dims(), data);
+  if (host.kind() == TensorSpec::Kind::kSparse) {
+    tensor.SetSparse(host.indices(), host.dense_shape());
+  } else if (host.kind() == TensorSpec::Kind::kRagged) {
+    absl::Span<const int64_t> splits[Tensor::kMaxRaggedRank];
+    for (int level = 0; level < host.ragged_rank(); ++level) splits[level] = host.row_splits(level);
+    tensor.SetRagged(absl::MakeConstSpan(splits, host.ragged_rank()));
+  }
+  return tensor;
+}
+
+absl::Status DeviceElement::ReadyOn(DeviceStream& stream) {
+  PENSTOCK_CHECK(lanes_ != nullptr);
+  return lanes_->With([&](Places& places) { return places.ReadyOn(place_, stream); });
+}
+
+absl::Status DeviceElement::ReadBy(DeviceStream& stream) {
+  PENSTOCK_CHECK(lanes_ != nullptr);
+  return lanes_->With([&](Places& places) { return places.ReadBy(place_, stream); });
+}
+
+// --- The lander --------------------------------------------------------------------------
+
+absl::StatusOr<std::unique_ptr<DeviceLander>> DeviceLander::Create(
+    DeviceBackend& backend, const DeviceLanderOptions& options) {
+  ASSIGN_OR_RETURN(std::unique_ptr<Places> places, Places::Create(backend, options));
+  return std::unique_ptr<DeviceLander>(
+      new DeviceLander(std::make_shared<DeviceLanes>(std::move(places), options.stop_within)));
+}
+
+DeviceLander::~DeviceLander() {
+  lanes_->Stop();
+}
+
+absl::StatusOr<DeviceElement> DeviceLander::CopyToDevice(Element element) {
+  PENSTOCK_CHECK(element);
+  // The head stays on the host. It is not counted as a copy of an element.
+  const size_t head_bytes = PrefixOf(element.block().data()).head_bytes;
+  ASSIGN_OR_RETURN(Loan loan, DefaultPool().Lend(head_bytes));
+  std::byte* head = loan.bytes().data();
+  std::memcpy(head, element.block().data(), head_bytes);
+  const Spec spec = element.spec();
+  ASSIGN_OR_RETURN(const int place,
+                   lanes_->With([&](Places& places) { return places.Land(std::move(element)); }));
+  return DeviceElement(lanes_, place, Element(std::move(loan), head, spec));
+}
+
+int DeviceLander::Progress() {
+  return lanes_->With([](Places& places) { return places.slots_held(); });
+}
+
+int DeviceLander::ProgressLeftOver() {
+  LeftOver& left_over = TheLeftOver();
+  std::vector<std::unique_ptr<Places>> done;  // given back outside the lock
+  std::lock_guard lock(left_over.mu);
+  int held = 0;
+  std::erase_if(left_over.places, [&](std::unique_ptr<Places>& places) {
+    places->Progress();
+    held += places->slots_held();
+    if (!places->Idle()) return false;
+    done.push_back(std::move(places));
+    return true;
+  });
+  return held;
+}
+
+DeviceLanderCounters DeviceLander::counters() const {
+  return lanes_->With([](Places& places) { return places.counters(); });
+}
+
+}  // namespace penstock

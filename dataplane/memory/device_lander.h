@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+// Elements on their way to a device. The body of an element is copied from the slot
+// it lies in by the device itself, on a stream of ours; the slot goes back when the
+// event behind the copy is done, and the place on the device when the events on its
+// readers' streams are. The host waits for neither.
+//
+//   ASSIGN_OR_RETURN(DeviceElement batch, lander->CopyToDevice(*std::move(element)));
+//   RETURN_IF_ERROR(batch.ReadyOn(stream));   // what `stream` does next sees the batch
+//   Launch(stream, batch.tensor(0).raw());
+//   RETURN_IF_ERROR(batch.ReadBy(stream));    // and behind this it is done with it
+//   batch = DeviceElement();
+//
+// The copy is only without the processor's help if the slot is page-locked
+// (page_locking.h).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "dataplane/memory/device.h"
+#include "penstock/element.h"
+
+namespace penstock {
+
+// A lander and its elements; they share it.
+class DeviceLanes;
+
+struct DeviceLanderOptions {
+  int device = 0;
+  int places = 4;          // elements on the device at a time
+  size_t place_bytes = 0;  // bodies of at most that; > 0
+  // How long an end waits for copies under way. What is not done then stays lent
+  // until it is, invisibly.
+  absl::Duration stop_within = absl::Seconds(2);
+};
+
+// An element whose body is, or will be, on a device. Its head is on the host: shapes,
+// strings, row splits. Letting go of it gives its place on the device free, behind
+// what ReadBy() was told. Any thread, one at a time; may outlive its lander.
+class DeviceElement {
+ public:
+  DeviceElement() = default;
+  DeviceElement(DeviceElement&& other) noexcept;
+  DeviceElement& operator=(DeviceElement&& other) noexcept;
+  ~DeviceElement();
+
+  explicit operator bool() const { return lanes_ != nullptr; }
+  Identity identity() const { return head_.identity(); }
+  const Spec& spec() const { return head_.spec(); }
+  size_t size() const { return head_.size(); }
+  // Leaf number `i`, as of an Element; but raw() of all but strings is an address on
+  // the device. REQUIRES: i < size().
+  Tensor tensor(size_t i) const;
+
+  // What is asked of `stream` from now on sees the body, whenever that has come.
+  absl::Status ReadyOn(DeviceStream& stream);
+  // What was asked of `stream` so far may read the body; it stays until that is done.
+  // Once per stream that reads. After an error nobody knows how long it reads: the place
+  // is not used again, and the lander's memory on the device not given back.
+  absl::Status ReadBy(DeviceStream& stream);
+
+ private:
+  friend class DeviceLander;
+  DeviceElement(std::shared_ptr<DeviceLanes> lanes, int place, Element head)
+      : lanes_(std::move(lanes)), place_(place), head_(std::move(head)) {}
+  void LetGo();
+
+  std::shared_ptr<DeviceLanes> lanes_;
+  int place_ = 0;
+  Element head_;  // a head alone: where the body would be is nothing
+};
+
+struct DeviceLanderCounters {
+  int64_t elements = 0;   // copies begun
+  int64_t bytes = 0;      // of their bodies
+  int64_t events = 0;     // made; a steady state adds none
+  int slots_held = 0;     // on the host, until their copies are done
+  int places_in_use = 0;  // on the device
+};
+
+// Any thread.
+class DeviceLander {
+ public:
+  // Takes places × place_bytes of the device's memory. Slow.
+  static absl::StatusOr<std::unique_ptr<DeviceLander>> Create(DeviceBackend& backend,
+                                                              const DeviceLanderOptions& options);
+  // Waits for copies under way, for at most stop_within.
+  ~DeviceLander();
+
+  // Begins to copy, and keeps the element's slot until that is done: also when the
+  // answer is an error, if the copy may have begun. ResourceExhausted if all places
+  // are in use, InvalidArgument if the body is larger than a place, and what the
+  // device says when it has failed.
+  absl::StatusOr<DeviceElement> CopyToDevice(Element element);
+
+  // Gives back the slots and places that the device is done with. CopyToDevice()
+  // does so too; call it also while nothing new comes. Returns how many slots are
+  // still held.
+  int Progress();
+  // The same for landers that have ended with copies under way.
+  static int ProgressLeftOver();
+
+  DeviceLanderCounters counters() const;
+
+ private:
+  explicit DeviceLander(std::shared_ptr<DeviceLanes> lanes) : lanes_(std::move(lanes)) {}
+  const std::shared_ptr<DeviceLanes> lanes_;
+};
+
+}  // namespace penstock

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dataplane/memory/page_locking.h"
+
+#include <cstdlib>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "control/observe/metrics.h"
+#include "dataplane/memory/shared_segment.h"
+#include "penstock/status.h"
+
+namespace penstock {
+namespace {
+
+constexpr char kVariable[] = "PENSTOCK_PAGE_LOCK";
+
+// A wrong word is no reason to end a training run.
+PageLockMode ModeOfEnvironment(EventLog& events) {
+  const char* text = std::getenv(kVariable);
+  if (text == nullptr || *text == '\0') return PageLockMode::kAuto;
+  const absl::StatusOr<PageLockMode> mode = ParsePageLockMode(text);
+  if (!mode.ok()) {
+    events.Write({"page_lock_refused",
+                  {{"reason", absl::StrCat(kVariable, ": ", std::string(mode.status().message()),
+                                           "; it is taken for auto")}}});
+  }
+  return mode.value_or(PageLockMode::kAuto);
+}
+
+}  // namespace
+
+absl::StatusOr<PageLockMode> ParsePageLockMode(std::string_view text) {
+  if (text == "auto") return PageLockMode::kAuto;
+  if (text == "on") return PageLockMode::kOn;
+  if (text == "off") return PageLockMode::kOff;
+  return absl::InvalidArgumentError(
+      absl::StrCat("'", std::string(text), "' is none of auto, on, off"));
+}
+
+PageLocking& PageLocking::ForProcess() {
+  static PageLocking& process = *[] {
+    std::shared_ptr<EventLog> events = StderrEventLog();
+    const PageLockMode mode = ModeOfEnvironment(*events);
+    return new PageLocking(mode, LinkedDeviceBackend(), std::move(events));
+  }();
+  return process;
+}
+
+PageLocking::PageLocking(PageLockMode mode, DeviceBackend& backend,
+                         std::shared_ptr<EventLog> events)
+    : mode_(mode), backend_(backend), events_(std::move(events)), off_(Try()) {
+  if (!off_.ok() && (mode_ == PageLockMode::kOn || !absl::IsNotFound(off_))) Refused(off_, 0);
+}
+
+absl::Status PageLocking::Try() {
+  if (mode_ == PageLockMode::kOff) return absl::NotFoundError("it was set to off");
+  RETURN_IF_ERROR(backend_.Count().status());
+  ASSIGN_OR_RETURN(const SharedSegment page, SharedSegment::Create(kPageBytes));
+  return backend_.page_lock().Register(page.memory()).status();
+}
+
+std::unique_ptr<Registration> PageLocking::Lock(absl::Span<std::byte> memory) {
+  if (!off_.ok()) return nullptr;
+  absl::StatusOr<std::unique_ptr<Registration>> locked = backend_.page_lock().Register(memory);
+  if (!locked.ok()) {
+    Refused(locked.status(), memory.size());
+    return nullptr;
+  }
+  static Counter& locks = ProcessMetrics().GetCounter("penstock_page_locks_total",
+                                                      "Segments page-locked for a device.");
+  locks.Add();
+  return *std::move(locked);
+}
+
+void PageLocking::Refused(const absl::Status& why, size_t bytes) {
+  static Counter& refused =
+      ProcessMetrics().GetCounter("penstock_page_locks_refused_total",
+                                  "Segments that could not be page-locked: copied more slowly.");
+  refused.Add();
+  {
+    std::lock_guard lock(mu_);
+    if (std::exchange(told_, true)) return;
+  }
+  events_->Write({"page_lock_refused",
+                  {{"bytes", absl::StrCat(bytes)}, {"reason", std::string(why.message())}}});
+}
+
+std::string PageLocking::state() const {
+  return off_.ok() ? "on" : absl::StrCat("off: ", std::string(off_.message()));
+}
+
+}  // namespace penstock
