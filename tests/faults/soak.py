@@ -46,7 +46,7 @@ def soak(args, folder):
     with Fleet(args.bin.resolve(), folder, args.protocol, client_timeout_ms=60000) as fleet:
         workers = [fleet.start_worker() for _ in range(2)]
         reader = fleet.start("reader", fleet.binaries / "fault_soak_reader", "--service", fleet.service,
-                             "--protocol", args.protocol)
+                             "--protocol", args.protocol, "--rate", args.rate)
         held = [Held(process) for process in [reader, *workers, fleet.dispatcher]]
         read, end = 0, time.monotonic() + args.seconds
         while time.monotonic() < end or read < args.elements:
@@ -65,6 +65,7 @@ def main():
     parser.add_argument("--protocol", default="shm")
     parser.add_argument("--seconds", type=float, default=600, help="at least so long")
     parser.add_argument("--elements", type=int, default=10**7, help="and at least so many")
+    parser.add_argument("--rate", type=float, default=0, help="elements a second at most; 0: no bound")
     parser.add_argument("--spare-mib", type=float, default=8,
                         help="by which the second half may exceed the first: allocators keep some")
     args = parser.parse_args()
