@@ -7,12 +7,20 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "dataplane/transfer/transport.h"
 #include "gtest/gtest.h"
 #include "tests/dataplane/transfer/ends.h"
 
 namespace penstock::transfer {
+
+// Of partition 1 under placement 1.
+Identity IdentityOf(Index index);
+std::vector<Index> UpTo(Index count);  // 0 … count - 1
+Spec BlobSpec();                       // any number of uint8
+// Whether it is Blob(index, bytes), with all its values.
+bool IsBlob(const Element& element, Index index, int64_t bytes);
 
 class TransportConformance : public testing::TestWithParam<std::string> {
  protected:
@@ -23,7 +31,7 @@ class TransportConformance : public testing::TestWithParam<std::string> {
   // A link from a new client to `worker`; nullptr if it does not open.
   std::unique_ptr<ReceiveLink> Open(const std::shared_ptr<ClientEnd>& client,
                                     Spec spec = Scalar(kInt64));
-  // An int64 scalar with that index, of partition 1 under placement 1.
+  // An int64 scalar, its index.
   Element Number(Index index);
   // `bytes` uint8 values that depend on the index.
   Element Blob(Index index, int64_t bytes);

@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <numeric>
 #include <optional>
 #include <string>
 #include <utility>
@@ -81,6 +82,9 @@ class WorkerEnd : public SendEvents, public Watched {
   int64_t landed() const {
     return Look([&] { return landed_; });
   }
+  void ForgetUnconfirmed() {
+    Change([&] { unconfirmed_.clear(); });
+  }
   std::vector<Index> unconfirmed() const {
     return Look([&] {
       std::vector<Index> indices;
@@ -118,6 +122,10 @@ class Worker : public Watched {
   // The link accepted as number `i`, from 0; nullptr if it never comes.
   std::shared_ptr<WorkerEnd> Link(size_t i) {
     return Await([&] { return links_.size() > i; }) ? links_[i] : nullptr;
+  }
+  // All that were accepted.
+  std::vector<std::shared_ptr<WorkerEnd>> links() const {
+    return Look([&] { return links_; });
   }
   void Stop() { listener_.reset(); }
 
@@ -178,6 +186,12 @@ class ClientEnd : public ReceiveEvents, public Watched {
   }
   bool AwaitRecalled(size_t times) {
     return Await([&] { return recalled_.size() >= times; });
+  }
+  // Until of `granted` credits each has come back or brought something.
+  bool AwaitSettled(int64_t granted) {
+    return Await([&] {
+      return std::accumulate(recalled_.begin(), recalled_.end(), std::ssize(indices_)) >= granted;
+    });
   }
   absl::Status AwaitClosed() {
     if (!Await([&] { return closed_.has_value(); })) return absl::InternalError("never closed");
