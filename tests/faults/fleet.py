@@ -82,10 +82,11 @@ class Process:
         return {"descriptors": len(os.listdir(proc / "fd")), "threads": len(names) - of_grpc,
                 "threads of gRPC": of_grpc, "segments": (proc / "maps").read_text().count("memfd:penstock")}
 
-    def resident_mib(self):
-        """Its resident memory, shared segments included."""
+    def memory(self):
+        """Its resident MiB: of its own, and in shared segments."""
         status = (pathlib.Path("/proc") / str(self.child.pid) / "status").read_text()
-        return int(re.search(r"VmRSS:\s+(\d+) kB", status)[1]) / 1024
+        return {name: int(re.search(rf"{line}:\s+(\d+) kB", status)[1]) / 1024
+                for name, line in (("MiB of its own", "RssAnon"), ("MiB shared", "RssShmem"))}
 
 
 class Fleet:
