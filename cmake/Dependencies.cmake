@@ -17,6 +17,7 @@ if(PENSTOCK_CUDA)
       "this build will have no GPU")
   endif()
 endif()
+pkg_check_modules(UCX IMPORTED_TARGET ucx)  # optional: for the library that `ucx` opens at run time
 if(PENSTOCK_RPC)
   find_package(gRPC CONFIG REQUIRED)
   find_package(CLI11 CONFIG REQUIRED)

@@ -39,6 +39,9 @@ set_target_properties(penstock_static PROPERTIES EXPORT_NAME penstock)
 
 install(TARGETS penstock_static penstock_shared EXPORT penstock-targets
   LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+if(TARGET penstock_ucx)
+  install(TARGETS penstock_ucx LIBRARY DESTINATION lib/penstock)
+endif()
 if(TARGET penstock)
   install(TARGETS penstock RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 endif()

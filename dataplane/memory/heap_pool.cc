@@ -10,6 +10,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "dataplane/memory/shared_segment.h"
 #include "penstock/check.h"
 
 namespace penstock {
@@ -18,6 +19,8 @@ namespace {
 constexpr size_t kSmallestSlot = 256;                // bytes; head and body of one scalar take 192
 constexpr size_t kUsualSegment = size_t{256} << 10;  // bytes; a larger slot has a segment alone
 constexpr size_t kMaxSlotsPerSegment = 256;
+// Each registration costs a call to the device, and entries in its tables.
+constexpr size_t kRegisteredSegment = size_t{8} << 20;  // bytes
 constexpr size_t kBeyondAnyMachine = size_t{1}
                                      << 40;  // bytes; a size from outside may say anything
 
@@ -37,9 +40,11 @@ struct HeapPool::Segment {
   std::unique_ptr<HeapSlot[]> slots;
   size_t slot_count = 0;
   size_t free_count = 0;  // guarded by its class's lock
+  std::unique_ptr<Registration> registration;
 
   ~Segment() {
     if (memory == nullptr) return;
+    registration.reset();
     ASAN_UNPOISON_MEMORY_REGION(memory, bytes);
     std::free(memory);
   }
@@ -67,8 +72,10 @@ size_t HeapPool::ClassBytes(int size_class) {
   return size_class % 2 == 0 ? power : power / 2 * 3;
 }
 
-HeapPool::HeapPool(PoolOptions options)
-    : options_(options), classes_(std::make_unique<std::array<SizeClass, kClasses + 1>>()) {}
+HeapPool::HeapPool(PoolOptions options, std::shared_ptr<Registrar> registrar)
+    : options_(options),
+      registrar_(std::move(registrar)),
+      classes_(std::make_unique<std::array<SizeClass, kClasses + 1>>()) {}
 
 HeapPool::~HeapPool() = default;
 
@@ -107,7 +114,8 @@ absl::StatusOr<Loan> HeapPool::Grow(int size_class) {
       return Loan(slot);
     }
   }
-  size_t count = std::clamp<size_t>(kUsualSegment / slot_bytes, 1, kMaxSlotsPerSegment);
+  const size_t usual = registrar_ != nullptr ? kRegisteredSegment : kUsualSegment;
+  size_t count = std::clamp<size_t>(usual / slot_bytes, 1, kMaxSlotsPerSegment);
   if (options_.max_bytes != 0) {
     const size_t left = options_.max_bytes - std::min<size_t>(options_.max_bytes, reserved_.load());
     count = std::clamp<size_t>(left / slot_bytes, 1, count);
@@ -153,13 +161,24 @@ absl::StatusOr<std::unique_ptr<HeapPool::Segment>> HeapPool::NewSegment(size_t c
   const size_t bytes = count * slot_bytes;
   if (absl::Status reserved = Reserve(bytes); !reserved.ok()) return reserved;
   auto segment = std::make_unique<Segment>();
-  segment->memory = static_cast<std::byte*>(std::aligned_alloc(kBlockAlignment, bytes));
+  const size_t alignment = registrar_ != nullptr ? kPageBytes : kBlockAlignment;
+  segment->memory =
+      static_cast<std::byte*>(std::aligned_alloc(alignment, AlignUp(bytes, alignment)));
   if (segment->memory == nullptr) {
     reserved_.fetch_sub(static_cast<int64_t>(bytes));
     return absl::ResourceExhaustedError(
         absl::StrCat("the system gave no memory for a segment of ", bytes, " bytes"));
   }
   segment->bytes = bytes;
+  if (registrar_ != nullptr) {
+    auto registration = registrar_->Register(absl::MakeSpan(segment->memory, bytes));
+    if (!registration.ok()) {
+      reserved_.fetch_sub(static_cast<int64_t>(bytes));
+      return registration.status();
+    }
+    segment->registration = *std::move(registration);
+    registrations_.fetch_add(1, std::memory_order_relaxed);
+  }
   segment->slot_count = count;
   segment->slots = std::make_unique<HeapSlot[]>(count);
   for (size_t i = 0; i < count; ++i) {
@@ -249,6 +268,7 @@ PoolCounters HeapPool::counters() const {
                           : (its.lent - its.returned) * static_cast<int64_t>(ClassBytes(c));
   }
   sum.segments_allocated = segments_allocated_.load(std::memory_order_relaxed);
+  sum.registrations = registrations_.load(std::memory_order_relaxed);
   sum.bytes_reserved = reserved_.load(std::memory_order_relaxed);
   return sum;
 }

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "dataplane/memory/pool.h"
+#include "dataplane/memory/registrar.h"
 
 namespace penstock {
 
@@ -20,7 +21,9 @@ namespace penstock {
 // own, which goes back to the system when it returns.
 class HeapPool final : public Pool, public SlotOwner {
  public:
-  explicit HeapPool(PoolOptions options);
+  // With a registrar every segment is registered when it is made, and segments of
+  // many slots are larger.
+  explicit HeapPool(PoolOptions options, std::shared_ptr<Registrar> registrar = nullptr);
 
   absl::StatusOr<Loan> Lend(size_t bytes) override;
   PoolCounters counters() const override;
@@ -51,14 +54,19 @@ class HeapPool final : public Pool, public SlotOwner {
   void ReleaseFreeSegments();
 
   const PoolOptions options_;
+  const std::shared_ptr<Registrar> registrar_;                    // behind its last registration
   std::unique_ptr<std::array<SizeClass, kClasses + 1>> classes_;  // the last: own segments
 
   std::mutex grow_mu_;  // taken before a class's lock, never inside it
   std::atomic<int64_t> reserved_{0};
   std::atomic<int64_t> segments_allocated_{0};
+  std::atomic<int64_t> registrations_{0};
 
   bool closed_ = false;                // written with all classes' locks held, read with one
   std::atomic<int64_t> remaining_{0};  // once closed: slots still lent, and Close() itself
 };
+
+// A pool all of whose slots lie in memory that `registrar` knows. Lend() has its errors too.
+std::shared_ptr<Pool> RegisteredPool(PoolOptions options, std::shared_ptr<Registrar> registrar);
 
 }  // namespace penstock

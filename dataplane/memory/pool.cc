@@ -10,7 +10,11 @@
 namespace penstock {
 
 std::shared_ptr<Pool> Pool::Create(PoolOptions options) {
-  return std::shared_ptr<Pool>(new HeapPool(options),
+  return RegisteredPool(options, nullptr);
+}
+
+std::shared_ptr<Pool> RegisteredPool(PoolOptions options, std::shared_ptr<Registrar> registrar) {
+  return std::shared_ptr<Pool>(new HeapPool(options, std::move(registrar)),
                                [](Pool* pool) { static_cast<HeapPool*>(pool)->Close(); });
 }
 

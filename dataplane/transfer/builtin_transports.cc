@@ -6,6 +6,7 @@
 #include "dataplane/transfer/local/transport.h"
 #include "dataplane/transfer/shm/transport.h"
 #include "dataplane/transfer/tcp/transport.h"
+#include "dataplane/transfer/ucx/transport.h"
 
 namespace penstock::transfer {
 
@@ -13,6 +14,7 @@ std::vector<std::unique_ptr<Transport>> BuiltinTransports() {
   std::vector<std::unique_ptr<Transport>> transports;
   transports.push_back(MakeLocalTransport());
   transports.push_back(MakeShmTransport());
+  transports.push_back(MakeUcxTransport());
   transports.push_back(MakeTcpTransport());
   transports.push_back(MakeGrpcTransport());
   return transports;

@@ -4,6 +4,7 @@
 #include "dataplane/transfer/local/transport.h"
 #include "dataplane/transfer/shm/transport.h"
 #include "dataplane/transfer/tcp/transport.h"
+#include "dataplane/transfer/ucx/transport.h"
 
 namespace penstock::transfer {
 
@@ -11,6 +12,7 @@ std::vector<std::unique_ptr<Transport>> BuiltinTransports() {
   std::vector<std::unique_ptr<Transport>> transports;
   transports.push_back(MakeLocalTransport());
   transports.push_back(MakeShmTransport());
+  transports.push_back(MakeUcxTransport());
   transports.push_back(MakeTcpTransport());
   return transports;
 }

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+// The thread: its turns, its sleep and its end.
+#include "dataplane/transfer/ucx/engine.h"
+
+#include <algorithm>
+#include <random>
+#include <utility>
+
+#include "dataplane/transfer/ucx/address.h"
+#include "dataplane/transfer/ucx/engine_work.h"
+#include "penstock/status.h"
+
+namespace penstock::transfer::ucx {
+namespace {
+
+constexpr int kProgressesPerTurn = 16;
+// UCX does not promise that its descriptor tells of everything that is under way.
+constexpr std::chrono::milliseconds kLongestSleep(1000);
+constexpr std::chrono::milliseconds kLongestSleepAtWork(10);
+// How long closing may take when the engine stops.
+constexpr std::chrono::seconds kStopTimeout(1);
+
+// A sleep and its end take about as long as this.
+constexpr std::chrono::microseconds kSpin(20);
+constexpr int kMostWastedSpins = 8;
+
+uint64_t RandomNumber() {
+  std::random_device device;
+  return uint64_t{device()} << 32 | device();
+}
+
+}  // namespace
+
+Engine::Engine(Resources& resources, Lanes lanes, Greet greet)
+    : resources_(resources), lanes_(lanes), greet_(std::move(greet)), number_(RandomNumber()) {}
+
+Engine::~Engine() {
+  Stop();
+}
+
+absl::StatusOr<std::shared_ptr<Engine>> Engine::Start(Resources& resources, Lanes lanes,
+                                                      Greet greet) {
+  std::shared_ptr<Engine> engine(new Engine(resources, lanes, std::move(greet)));
+  PENSTOCK_ASSIGN_OR_RETURN(engine->worker_, resources.fabric.MakeWorker(*engine));
+  engine->address_ = EncodeAddress(engine->worker_->address());
+  engine->thread_ = std::thread([self = engine.get()] { self->Run(); });
+  return engine;
+}
+
+void Engine::Stop() {
+  {
+    std::lock_guard lock(mu_);
+    stopping_ = true;
+    if (std::exchange(asleep_, false)) worker_->Wake();
+  }
+  if (thread_.joinable()) thread_.join();
+}
+
+void Engine::Call(const std::shared_ptr<Link>& link) {
+  std::lock_guard lock(mu_);
+  if (stopped_ || std::exchange(link->called_, true)) return;
+  calls_.Push(link);
+  if (std::exchange(asleep_, false)) worker_->Wake();
+}
+
+void Engine::SetDeadline(Link& link, Clock::time_point deadline) {
+  link.deadline_ = deadline;
+  next_deadline_ = std::min(next_deadline_, deadline);
+}
+
+void Engine::Run() {
+  while (true) {
+    {
+      std::lock_guard lock(mu_);
+      if (stopping_) break;
+    }
+    const bool busy = Turn();
+    const Clock::time_point now = Clock::now();
+    RunDeadlines(now);
+    if (busy) {
+      busy_at_ = now;
+    } else if (wasted_spins_ >= kMostWastedSpins || now - busy_at_ > kSpin) {
+      Sleep();
+    }
+  }
+  ClosePeers();
+}
+
+bool Engine::Turn() {
+  bool busy = false;
+  for (int i = 0; i < kProgressesPerTurn && worker_->Progress(); ++i) busy = true;
+  busy |= HandleArrived();
+  return RunCalls() || busy;
+}
+
+void Engine::Sleep() {
+  const Clock::time_point now = Clock::now();
+  const auto until_deadline =
+      next_deadline_ == Clock::time_point::max()
+          ? kLongestSleep
+          : std::chrono::ceil<std::chrono::milliseconds>(next_deadline_ - now);
+  const auto most = under_way_ > 0 ? kLongestSleepAtWork : kLongestSleep;
+  {
+    std::lock_guard lock(mu_);
+    if (!calls_.empty() || stopping_) return;
+    asleep_ = true;
+  }
+  worker_->Sleep(
+      static_cast<int>(std::clamp(until_deadline, std::chrono::milliseconds(0), most).count()));
+  {
+    std::lock_guard lock(mu_);
+    asleep_ = false;
+  }
+  const Clock::time_point woken = Clock::now();
+  // Spinning would have found it: it is worth a try again.
+  wasted_spins_ = woken - now < 2 * kSpin ? 0 : wasted_spins_ + 1;
+  busy_at_ = woken;
+}
+
+bool Engine::RunCalls() {
+  std::unique_lock lock(mu_);
+  const size_t count = calls_.size();
+  for (size_t i = 0; i < count; ++i) {
+    const std::shared_ptr<Link> link = calls_.Pop();
+    link->called_ = false;
+    lock.unlock();
+    link->OnCall();
+    lock.lock();
+  }
+  return count > 0;
+}
+
+void Engine::RunDeadlines(Clock::time_point now) {
+  if (now < next_deadline_) return;
+  next_deadline_ = Clock::time_point::max();
+  for (const auto& [key, link] : links_) {
+    if (link->deadline_ <= now) {
+      link->deadline_ = Clock::time_point::max();
+      due_.push_back(link);
+    }
+    next_deadline_ = std::min(next_deadline_, link->deadline_);
+  }
+  for (const std::unique_ptr<Fetching>& fetching : fetchings_) {
+    if (!fetching->active) continue;
+    if (fetching->deadline <= now) {
+      fetching->deadline = Clock::time_point::max();
+      spoilt_ = true;
+      Fail(fetching->peer, absl::DeadlineExceededError("an element did not come in time"));
+    }
+    next_deadline_ = std::min(next_deadline_, fetching->deadline);
+  }
+  std::erase_if(held_, [&](const Held& held) { return held.until <= now; });
+  for (const Held& held : held_) next_deadline_ = std::min(next_deadline_, held.until);
+  for (const std::shared_ptr<Link>& link : due_) {
+    if (link->number_ != 0) link->OnDeadline();
+  }
+  due_.clear();
+}
+
+void Engine::ClosePeers() {
+  for (auto& [number, peer] : peers_) {
+    if (!std::exchange(peer->closing, true) && worker_->Close(number, *peer)) {
+      closed_.push_back(number);
+    }
+  }
+  const Clock::time_point until = Clock::now() + kStopTimeout;
+  while (closed_.size() < peers_.size() && Clock::now() < until) {
+    if (!worker_->Progress()) worker_->Sleep(1);
+  }
+  while (!inbox_.empty()) {
+    const Incoming incoming = inbox_.Pop();
+    if (incoming.offered != nullptr) worker_->Release(incoming.offered);
+  }
+  Fifo<std::shared_ptr<Link>> calls;
+  {
+    std::lock_guard lock(mu_);
+    stopped_ = true;
+    std::swap(calls, calls_);
+  }
+  worker_.reset();
+  // Only now nothing can touch the memory of what had not ended.
+  links_.clear();
+  peers_.clear();
+  fetched_ = {};
+  sendings_.clear();
+  fetchings_.clear();
+  held_.clear();
+}
+
+}  // namespace penstock::transfer::ucx

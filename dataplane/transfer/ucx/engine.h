@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+// The one thread that calls UCX for a worker object, and what it does for links: it
+// keeps their peers, puts their messages in order, and has elements fetched into
+// slots.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <compare>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "dataplane/transfer/fifo.h"
+#include "dataplane/transfer/message.h"
+#include "dataplane/transfer/ucx/fabric.h"
+#include "dataplane/transfer/ucx/memory.h"
+#include "dataplane/transfer/ucx/settings.h"
+#include "dataplane/transfer/ucx/wire.h"
+#include "penstock/loan.h"
+
+namespace penstock::transfer::ucx {
+
+class Engine final : private Worker::Events {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  // What has come for a link.
+  struct Incoming {
+    Head head;
+    uint32_t text_bytes = 0;
+    std::array<char, kMaxInlineText> inline_text;
+    std::string long_text;
+    Loan loan;  // with the block in its first `bytes`
+    size_t bytes = 0;
+    absl::Status status;  // why the block is not there
+    Offered offered = nullptr;
+    enum { kMissing, kFetching, kReady } state = kMissing;
+
+    std::string_view text() const {
+      return long_text.empty() ? std::string_view(inline_text.data(), text_bytes) : long_text;
+    }
+  };
+
+  // One end of a link. All is called on the engine's thread.
+  class Link : public std::enable_shared_from_this<Link> {
+   public:
+    virtual ~Link() = default;
+
+   private:
+    friend class Engine;
+    // Whether such a block may come; if so, a slot for it. Small ones are asked for
+    // inside Progress().
+    virtual absl::Status Admit(uint32_t kind, size_t bytes) = 0;
+    virtual absl::StatusOr<Loan> Room(size_t bytes) = 0;
+    // In the order of sending.
+    virtual void OnIncoming(Incoming incoming) = 0;
+    virtual void OnCall() = 0;
+    virtual void OnDeadline() = 0;
+    // Nothing comes or goes any more.
+    virtual void OnLost(const absl::Status& reason) = 0;
+
+    uint64_t number_ = 0;  // below 1: not attached
+    uint64_t dialler_ = 0;
+    Worker::Peer peer_ = 0;
+    uint64_t sent_ = 0;     // messages
+    uint64_t arrived_ = 0;  // in order
+    Fifo<Incoming> waiting_;
+    Clock::time_point deadline_ = Clock::time_point::max();
+    bool called_ = false;  // guarded by the engine's mu_
+  };
+
+  // Makes a link for whoever greets; its first message is the hello. Called on the thread.
+  using Greet = std::function<std::shared_ptr<Link>()>;
+
+  // Without `greet` nobody is let in.
+  static absl::StatusOr<std::shared_ptr<Engine>> Start(Resources& resources, Lanes lanes,
+                                                       Greet greet);
+  ~Engine() override;
+  // Closes all peers and ends the thread. What is asked of it later does nothing. Not on
+  // its thread.
+  void Stop();
+
+  uint64_t number() const { return number_; }              // random
+  const std::string& address() const { return address_; }  // as text
+  // A receive has not ended, so UCX may be in disorder: dial with another engine.
+  bool spoilt() const { return spoilt_; }
+
+  // Any thread: OnCall() soon.
+  void Call(const std::shared_ptr<Link>& link);
+
+  // On the thread, as the rest. Attaches the link to a worker object elsewhere, and
+  // greets it.
+  absl::Status Dial(const std::shared_ptr<Link>& link, std::string_view address,
+                    std::string_view hello);
+  void Send(Link& link, std::string_view text);
+  void Send(Link& link, MessageType type, absl::Span<const std::byte> block, Loan loan);
+  // Tells the other end that this one is gone for no good reason.
+  void SendBroken(Link& link);
+  // OnDeadline() then, in place of an earlier one; max(): never.
+  void SetDeadline(Link& link, Clock::time_point deadline);
+  // Nothing more is called of it; lets go of it.
+  void Remove(Link& link);
+
+ private:
+  using Key = std::pair<uint64_t, uint64_t>;  // dialler and number
+
+  struct Sending;
+  struct Fetching;
+  struct Peer;
+  struct Held {
+    Loan loan;
+    Clock::time_point until;
+  };
+
+  Engine(Resources& resources, Lanes lanes, Greet greet);
+
+  // UCX's, inside Progress():
+  void OnMessage(std::string_view head, absl::Span<const std::byte> data) override;
+  bool OnOffered(std::string_view head, size_t bytes, Offered offered) override;
+  void OnFailed(Worker::Peer peer, const absl::Status& status) override;
+
+  void Run();
+  bool Turn();  // whether there was something
+  void Sleep();
+  void ClosePeers();
+  bool HandleArrived();
+  bool RunCalls();
+  void RunDeadlines(Clock::time_point now);
+
+  std::shared_ptr<Link> Find(const Head& head) const;
+  void HandleGreeting(const Incoming& incoming);
+  void Sort(Incoming incoming);
+  void Fetch(Link& link, Incoming& incoming);
+  void Fetched(Fetching& fetching);
+  void Deliver(const std::shared_ptr<Link>& link);
+
+  absl::StatusOr<Worker::Peer> PeerAt(const std::string& name, std::string_view address);
+  absl::Status CheckLanes(Worker::Peer peer) const;
+  void Fail(Worker::Peer peer, const absl::Status& status);
+  void Attach(const std::shared_ptr<Link>& link, Key key, Worker::Peer peer);
+  Sending& NewSending(Link& link, uint32_t kind);
+  void Post(Sending& sending, Worker::Message message);
+
+  Resources& resources_;
+  const Lanes lanes_;
+  const Greet greet_;
+  const uint64_t number_;
+  std::string address_;
+  std::unique_ptr<Worker> worker_;
+  std::atomic<bool> spoilt_{false};
+
+  // Of the thread.
+  std::map<Key, std::shared_ptr<Link>> links_;
+  uint64_t last_link_ = 0;
+  uint64_t last_connection_ = 0;
+  std::map<Worker::Peer, std::unique_ptr<Peer>> peers_;
+  std::map<std::string, Worker::Peer> open_;  // by name
+  std::vector<std::unique_ptr<Sending>> sendings_;
+  std::vector<Sending*> idle_sendings_;
+  std::vector<std::unique_ptr<Fetching>> fetchings_;
+  std::vector<Fetching*> idle_fetchings_;
+  std::vector<Held> held_;  // QUARANTINED: a peer that is gone may still read them
+  // Noted inside Progress(), handled behind it.
+  Fifo<Incoming> inbox_;
+  Fifo<Fetching*> fetched_;
+  std::vector<std::pair<Worker::Peer, absl::Status>> failed_;
+  std::vector<Worker::Peer> closed_;
+  std::vector<std::shared_ptr<Link>> due_;  // empty between two turns
+  Clock::time_point next_deadline_ = Clock::time_point::max();
+  Clock::time_point busy_at_;
+  int under_way_ = 0;     // sends and receives
+  int wasted_spins_ = 0;  // in a row, that ended in sleep
+
+  std::mutex mu_;
+  // All below guarded by mu_.
+  Fifo<std::shared_ptr<Link>> calls_;
+  bool asleep_ = false;
+  bool stopping_ = false;
+  bool stopped_ = false;
+  std::thread thread_;
+};
+
+}  // namespace penstock::transfer::ucx

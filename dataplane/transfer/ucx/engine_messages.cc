@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+// What comes: sorted, fetched, handed on.
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "dataplane/memory/copied.h"
+#include "dataplane/transfer/ucx/address.h"
+#include "dataplane/transfer/ucx/engine_work.h"
+
+namespace penstock::transfer::ucx {
+namespace {
+
+// An announced element that has not come by then never will. It begins anew when a
+// link's end says that its worker is gone.
+constexpr std::chrono::seconds kFetchTimeout(60);
+
+// Messages of a link that may be ahead of one that has not come.
+constexpr uint64_t kMostWaiting = 1 << 16;
+
+// False for what no Penstock sends.
+bool ReadHead(std::string_view bytes, Head& head) {
+  if (bytes.size() < sizeof head) return false;
+  std::memcpy(&head, bytes.data(), sizeof head);
+  return head.magic == Head::kMagic;
+}
+
+bool HasBlock(uint32_t kind) {
+  return kind == static_cast<uint32_t>(MessageType::kElement) ||
+         kind == static_cast<uint32_t>(MessageType::kFrame);
+}
+
+}  // namespace
+
+// --- Inside Progress() -------------------------------------------------------------
+
+void Engine::OnMessage(std::string_view head, absl::Span<const std::byte> data) {
+  Incoming incoming;
+  if (!ReadHead(head, incoming.head)) return;
+  head.remove_prefix(sizeof(Head));
+  incoming.state = Incoming::kReady;
+  if (HasBlock(incoming.head.kind)) {
+    const std::shared_ptr<Link> link = Find(incoming.head);
+    if (link == nullptr) return;
+    incoming.bytes = data.size();
+    incoming.status = link->Admit(incoming.head.kind, data.size());
+    if (incoming.status.ok()) {
+      absl::StatusOr<Loan> loan = link->Room(data.size());
+      incoming.status = loan.status();
+      if (loan.ok()) {
+        CopyCounted(loan->bytes().data(), data.data(), data.size());
+        incoming.loan = *std::move(loan);
+      }
+    }
+  } else if (!data.empty()) {
+    const size_t most =
+        incoming.head.kind == Head::kGreeting ? kMaxGreetingBytes : size_t{kMaxControlBytes};
+    if (data.size() > most) return;
+    incoming.long_text.assign(reinterpret_cast<const char*>(data.data()), data.size());
+  } else {
+    if (head.size() > kMaxInlineText) return;
+    incoming.text_bytes = static_cast<uint32_t>(head.size());
+    std::copy(head.begin(), head.end(), incoming.inline_text.begin());
+  }
+  inbox_.Push(std::move(incoming));
+}
+
+bool Engine::OnOffered(std::string_view head, size_t bytes, Offered offered) {
+  Incoming incoming;
+  if (!ReadHead(head, incoming.head) || !HasBlock(incoming.head.kind)) return false;
+  incoming.bytes = bytes;
+  incoming.offered = offered;
+  inbox_.Push(std::move(incoming));
+  return true;
+}
+
+void Engine::OnFailed(Worker::Peer peer, const absl::Status& status) {
+  failed_.emplace_back(peer, status);
+}
+
+void Engine::Fetching::OnDone(const absl::Status& its) {
+  status = its;
+  engine.fetched_.Push(this);
+}
+
+// --- Behind it -----------------------------------------------------------------------
+
+bool Engine::HandleArrived() {
+  bool found = false;
+  for (; !inbox_.empty(); found = true) Sort(inbox_.Pop());
+  for (; !fetched_.empty(); found = true) Fetched(*fetched_.Pop());
+  for (; !failed_.empty(); found = true) {
+    const auto [peer, status] = std::move(failed_.back());
+    failed_.pop_back();
+    Fail(peer, status);
+  }
+  for (; !closed_.empty(); found = true) {
+    peers_.erase(closed_.back());
+    closed_.pop_back();
+  }
+  return found;
+}
+
+std::shared_ptr<Engine::Link> Engine::Find(const Head& head) const {
+  const auto found = links_.find({head.dialler, head.link});
+  return found == links_.end() ? nullptr : found->second;
+}
+
+void Engine::Sort(Incoming incoming) {
+  if (incoming.head.kind == Head::kGreeting) return HandleGreeting(incoming);
+  const std::shared_ptr<Link> link = Find(incoming.head);
+  const uint64_t ahead = link == nullptr ? 0 : incoming.head.sequence - link->arrived_;
+  if (link == nullptr || ahead > kMostWaiting) {
+    if (incoming.offered != nullptr) worker_->Release(incoming.offered);
+    if (link != nullptr) {
+      failed_.emplace_back(link->peer_, absl::DataLossError("messages came out of all order"));
+    }
+    return;
+  }
+  if (ahead == 0 && link->waiting_.empty() && incoming.state == Incoming::kReady) {
+    ++link->arrived_;
+    return link->OnIncoming(std::move(incoming));
+  }
+  while (link->waiting_.size() <= ahead) link->waiting_.Push({});
+  Incoming& place = link->waiting_[ahead];
+  place = std::move(incoming);
+  if (place.offered != nullptr) Fetch(*link, place);
+  Deliver(link);
+}
+
+void Engine::Fetch(Link& link, Incoming& incoming) {
+  const Offered offered = std::exchange(incoming.offered, nullptr);
+  incoming.state = Incoming::kReady;
+  incoming.status = link.Admit(incoming.head.kind, incoming.bytes);
+  absl::StatusOr<Loan> loan =
+      incoming.status.ok() ? link.Room(incoming.bytes) : absl::StatusOr<Loan>(incoming.status);
+  if (!loan.ok()) {
+    incoming.status = loan.status();
+    return worker_->Release(offered);
+  }
+  if (idle_fetchings_.empty()) {
+    fetchings_.push_back(std::make_unique<Fetching>(*this));
+    idle_fetchings_.push_back(fetchings_.back().get());
+  }
+  Fetching& fetching = *idle_fetchings_.back();
+  idle_fetchings_.pop_back();
+  fetching.peer = link.peer_;
+  fetching.head = incoming.head;
+  fetching.loan = *std::move(loan);
+  fetching.active = true;
+  fetching.deadline = Clock::now() + kFetchTimeout;
+  next_deadline_ = std::min(next_deadline_, fetching.deadline);
+  incoming.state = Incoming::kFetching;
+  ++under_way_;
+  const absl::Span<std::byte> into = fetching.loan.bytes().first(incoming.bytes);
+  const absl::StatusOr<bool> done =
+      worker_->Receive(offered, into, resources_.memory->Find(into), fetching);
+  if (!done.ok() || *done) fetching.OnDone(done.status());
+}
+
+void Engine::Fetched(Fetching& fetching) {
+  --under_way_;
+  fetching.active = false;
+  Loan loan = std::move(fetching.loan);
+  const Head head = fetching.head;
+  const absl::Status status = fetching.status;
+  idle_fetchings_.push_back(&fetching);
+  if (!status.ok()) {
+    const auto peer = peers_.find(fetching.peer);
+    if (peer == peers_.end()) return;
+    peer->second->quarantined.push_back(std::move(loan));
+    return Fail(fetching.peer, status);
+  }
+  const std::shared_ptr<Link> link = Find(head);
+  if (link == nullptr) return;
+  Incoming& incoming = link->waiting_[head.sequence - link->arrived_];
+  incoming.loan = std::move(loan);
+  incoming.state = Incoming::kReady;
+  Deliver(link);
+}
+
+void Engine::Deliver(const std::shared_ptr<Link>& link) {
+  while (link->number_ != 0 && !link->waiting_.empty() &&
+         link->waiting_.front().state == Incoming::kReady) {
+    ++link->arrived_;
+    link->OnIncoming(link->waiting_.Pop());
+  }
+}
+
+void Engine::HandleGreeting(const Incoming& incoming) {
+  const std::optional<Greeting> greeting = DecodeGreeting(incoming.text());
+  const Key key(incoming.head.dialler, incoming.head.link);
+  if (!greeting.has_value() || greet_ == nullptr || key.second == 0 || links_.contains(key)) return;
+  std::vector<Worker::Peer> gone;
+  for (const auto& [number, peer] : peers_) {
+    if (peer->dialler != key.first || peer->closing) continue;
+    if (peer->connection > greeting->connection) return;
+    if (peer->connection < greeting->connection) gone.push_back(number);
+  }
+  for (Worker::Peer peer : gone) {
+    Fail(peer, absl::UnavailableError("the client has another connection"));
+  }
+  const absl::StatusOr<std::string> address = DecodeAddress(greeting->address);
+  if (!address.ok()) return;
+  const absl::StatusOr<Worker::Peer> peer =
+      PeerAt(absl::StrCat(key.first, "/", greeting->connection), *address);
+  if (!peer.ok()) return;
+  peers_.at(*peer)->dialler = key.first;
+  peers_.at(*peer)->connection = greeting->connection;
+  const std::shared_ptr<Link> link = greet_();
+  if (link == nullptr) return;
+  Attach(link, key, *peer);
+  link->arrived_ = 1;
+  Incoming hello;
+  hello.state = Incoming::kReady;
+  hello.long_text = std::string(greeting->hello);
+  link->OnIncoming(std::move(hello));
+}
+
+}  // namespace penstock::transfer::ucx

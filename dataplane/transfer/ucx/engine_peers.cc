@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+// Peers: connected, failed, written to.
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "dataplane/transfer/ucx/address.h"
+#include "dataplane/transfer/ucx/engine_work.h"
+#include "penstock/status.h"
+
+namespace penstock::transfer::ucx {
+namespace {
+
+// A receiver gives up an announced element after 60 s; until then it may read.
+constexpr std::chrono::seconds kHoldTime(61);
+// For elements that were on their way when the last link to a worker was let go of.
+constexpr std::chrono::seconds kLastFetchTimeout(5);
+
+bool Belongs(Lanes lanes, std::string_view transport) {
+  switch (lanes) {
+    case Lanes::kRdma:
+      return transport.starts_with("rc_") || transport.starts_with("dc_") ||
+             transport.starts_with("ud_");
+    case Lanes::kTcp:
+      return transport == "tcp";
+    case Lanes::kAny:
+      break;
+  }
+  return true;
+}
+
+}  // namespace
+
+void Engine::Peer::OnDone(const absl::Status&) {
+  engine.closed_.push_back(number);
+}
+
+absl::StatusOr<Worker::Peer> Engine::PeerAt(const std::string& name, std::string_view address) {
+  if (const auto found = open_.find(name); found != open_.end()) return found->second;
+  PENSTOCK_ASSIGN_OR_RETURN(const Worker::Peer number, worker_->Connect(address));
+  auto peer = std::make_unique<Peer>(*this);
+  peer->number = number;
+  peer->name = name;
+  peer->connection = ++last_connection_;
+  Peer& its = *peers_.emplace(number, std::move(peer)).first->second;
+  if (absl::Status lanes = CheckLanes(number); !lanes.ok()) {
+    its.closing = true;
+    if (worker_->Close(number, its)) closed_.push_back(number);
+    return lanes;
+  }
+  open_.emplace(name, number);
+  return number;
+}
+
+absl::Status Engine::CheckLanes(Worker::Peer peer) const {
+  const std::vector<std::string> lanes = worker_->LanesOf(peer);
+  const bool fit = !lanes.empty() && std::all_of(lanes.begin(), lanes.end(), [&](const auto& lane) {
+    return Belongs(lanes_, lane);
+  });
+  if (fit) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat("UCX would use ", lanes.empty() ? "unknown lanes" : absl::StrJoin(lanes, ", "),
+                   " where ucx_lanes is '", std::string(NameOf(lanes_)),
+                   "'; UCX_TLS and PENSTOCK_UCX_TLS are better not set"));
+}
+
+void Engine::Fail(Worker::Peer number, const absl::Status& status) {
+  const auto found = peers_.find(number);
+  if (found == peers_.end() || std::exchange(found->second->closing, true)) return;
+  open_.erase(found->second->name);
+  if (worker_->Close(number, *found->second)) closed_.push_back(number);
+  std::vector<std::shared_ptr<Link>> lost;
+  for (const auto& [key, link] : links_) {
+    if (link->peer_ == number) lost.push_back(link);
+  }
+  for (const std::shared_ptr<Link>& link : lost) {
+    if (link->number_ != 0) link->OnLost(status);
+  }
+}
+
+void Engine::Attach(const std::shared_ptr<Link>& link, Key key, Worker::Peer peer) {
+  link->dialler_ = key.first;
+  link->number_ = key.second;
+  link->peer_ = peer;
+  links_.emplace(key, link);
+}
+
+absl::Status Engine::Dial(const std::shared_ptr<Link>& link, std::string_view address,
+                          std::string_view hello) {
+  PENSTOCK_ASSIGN_OR_RETURN(const std::string bytes, DecodeAddress(address));
+  PENSTOCK_ASSIGN_OR_RETURN(const Worker::Peer peer, PeerAt(std::string(address), bytes));
+  Attach(link, {number_, ++last_link_}, peer);
+  Sending& sending = NewSending(*link, Head::kGreeting);
+  sending.text = Encode(
+      Greeting{.connection = peers_.at(peer)->connection, .address = address_, .hello = hello});
+  Post(sending, {});
+  return absl::OkStatus();
+}
+
+void Engine::Remove(Link& link) {
+  const uint64_t number = std::exchange(link.number_, 0);
+  if (number == 0) return;
+  link.waiting_ = {};
+  link.deadline_ = Clock::time_point::max();
+  const auto found = links_.find({link.dialler_, number});
+  const std::shared_ptr<Link> last = found->second;
+  links_.erase(found);
+  for (const auto& [key, other] : links_) {
+    if (other->peer_ == link.peer_) return;
+  }
+  const Clock::time_point by = Clock::now() + kLastFetchTimeout;
+  for (const std::unique_ptr<Fetching>& fetching : fetchings_) {
+    if (!fetching->active || fetching->peer != link.peer_) continue;
+    fetching->deadline = std::min(fetching->deadline, by);
+    next_deadline_ = std::min(next_deadline_, by);
+  }
+}
+
+// --- Sending -----------------------------------------------------------------------
+
+Engine::Sending& Engine::NewSending(Link& link, uint32_t kind) {
+  if (idle_sendings_.empty()) {
+    sendings_.push_back(std::make_unique<Sending>(*this));
+    idle_sendings_.push_back(sendings_.back().get());
+  }
+  Sending& sending = *idle_sendings_.back();
+  idle_sendings_.pop_back();
+  const Head head{
+      .kind = kind, .dialler = link.dialler_, .link = link.number_, .sequence = link.sent_++};
+  std::memcpy(sending.head.data(), &head, sizeof head);
+  sending.head_bytes = sizeof head;
+  sending.peer = link.peer_;
+  return sending;
+}
+
+void Engine::Send(Link& link, std::string_view text) {
+  if (link.number_ == 0) return;
+  Sending& sending = NewSending(link, Head::kText);
+  if (text.size() <= kMaxInlineText) {
+    std::memcpy(sending.head.data() + sizeof(Head), text.data(), text.size());
+    sending.head_bytes += text.size();
+  } else {
+    sending.text = text;
+  }
+  Post(sending, {});
+}
+
+void Engine::Send(Link& link, MessageType type, absl::Span<const std::byte> block, Loan loan) {
+  if (link.number_ == 0) return;
+  Sending& sending = NewSending(link, static_cast<uint32_t>(type));
+  sending.loan = std::move(loan);
+  Worker::Message message;
+  message.data = block;
+  message.announce = block.size() >= kAnnounceFrom;
+  if (message.announce) message.handle = resources_.memory->Find(block);
+  Post(sending, message);
+}
+
+void Engine::SendBroken(Link& link) {
+  if (link.number_ != 0) Post(NewSending(link, Head::kBroken), {});
+}
+
+void Engine::Post(Sending& sending, Worker::Message message) {
+  message.head = {sending.head.data(), sending.head_bytes};
+  if (!sending.text.empty()) {
+    message.data = {reinterpret_cast<const std::byte*>(sending.text.data()), sending.text.size()};
+  }
+  sending.announced = message.announce;
+  ++under_way_;
+  const auto peer = peers_.find(sending.peer);
+  if (peer == peers_.end() || peer->second->closing) {
+    return sending.OnDone(absl::CancelledError("the peer is gone"));
+  }
+  const absl::StatusOr<bool> done = worker_->Send(sending.peer, message, sending);
+  if (!done.ok() || *done) sending.OnDone(done.status());
+}
+
+void Engine::Sending::OnDone(const absl::Status& status) {
+  --engine.under_way_;
+  if (!status.ok()) {
+    engine.failed_.emplace_back(peer, status);
+    if (announced) {
+      engine.held_.push_back({std::move(loan), Clock::now() + kHoldTime});
+      engine.next_deadline_ = std::min(engine.next_deadline_, engine.held_.back().until);
+    }
+  }
+  loan = Loan();
+  text.clear();
+  engine.idle_sendings_.push_back(this);
+}
+
+}  // namespace penstock::transfer::ucx

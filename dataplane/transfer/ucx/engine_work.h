@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// What an engine has under way with UCX. All is of the engine's thread.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "dataplane/transfer/ucx/engine.h"
+
+namespace penstock::transfer::ucx {
+
+struct Engine::Sending final : Work {
+  explicit Sending(Engine& its) : engine(its) {}
+  void OnDone(const absl::Status& status) override;
+
+  Engine& engine;
+  Worker::Peer peer = 0;
+  std::array<char, sizeof(Head) + kMaxInlineText> head;
+  size_t head_bytes = 0;
+  std::string text;  // that does not fit behind the head
+  Loan loan;
+  bool announced = false;
+};
+
+struct Engine::Fetching final : Work {
+  explicit Fetching(Engine& its) : engine(its) {}
+  void OnDone(const absl::Status& status) override;
+
+  Engine& engine;
+  Worker::Peer peer = 0;
+  Head head;
+  Loan loan;
+  bool active = false;
+  Clock::time_point deadline;
+  absl::Status status;
+};
+
+struct Engine::Peer final : Work {
+  explicit Peer(Engine& its) : engine(its) {}
+  void OnDone(const absl::Status& status) override;
+
+  Engine& engine;
+  Worker::Peer number = 0;
+  std::string name;
+  uint64_t dialler = 0;     // of those that greeted
+  uint64_t connection = 0;  // the dialler's count
+  bool closing = false;
+  std::vector<Loan> quarantined;  // until it is closed
+};
+
+}  // namespace penstock::transfer::ucx

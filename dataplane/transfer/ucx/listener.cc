@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dataplane/transfer/ucx/listener.h"
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "dataplane/transfer/ucx/compatibility.h"
+#include "dataplane/transfer/ucx/engine.h"
+#include "dataplane/transfer/ucx/send_end.h"
+#include "penstock/status.h"
+
+namespace penstock::transfer::ucx {
+namespace {
+
+// How long clients may take to read what was sent before a listener stopped.
+constexpr std::chrono::seconds kStopTimeout(1);
+
+class UcxListener final : public Listener, public SendEnd::Owner {
+ public:
+  UcxListener(Resources& resources, const Settings& settings, Listener::Accept accept)
+      : resources_(resources), settings_(settings), accept_(std::move(accept)) {}
+  ~UcxListener() override {
+    if (engine_ == nullptr) return;
+    CloseLinks();
+    engine_->Stop();
+  }
+
+  absl::Status Start() {
+    PENSTOCK_ASSIGN_OR_RETURN(
+        engine_, Engine::Start(resources_, settings_.lanes, [this] { return LetIn(); }));
+    std::lock_guard lock(mu_);
+    begun_ = engine_;
+    return absl::OkStatus();
+  }
+
+  std::string address() const override { return engine_->address(); }
+  std::string compatibility() const override {
+    return CompatibilityOf(resources_.fabric.release(), settings_.lanes, engine_->number());
+  }
+
+ private:
+  // On the engine's thread.
+  std::shared_ptr<Engine::Link> LetIn() {
+    std::lock_guard lock(mu_);
+    if (stopped_ || begun_ == nullptr) return nullptr;  // who dials tries again or elsewhere
+    links_.push_back(std::make_shared<SendEnd>(begun_, resources_.pool, *this));
+    return links_.back();
+  }
+  absl::StatusOr<std::shared_ptr<SendEvents>> OnHello(const Hello& hello,
+                                                      std::shared_ptr<SendLink> link) override {
+    return accept_(hello, std::move(link));
+  }
+  void OnOver(SendEnd& end) override {
+    {
+      std::lock_guard lock(mu_);
+      std::erase_if(links_, [&](const auto& link) { return link.get() == &end; });
+    }
+    none_.notify_all();
+  }
+
+  // Closes all, breaks those whose clients do not answer, and returns when none is left.
+  void CloseLinks() {
+    const absl::Status reason = absl::UnavailableError("the worker has stopped");
+    for (const std::shared_ptr<SendEnd>& link : Stop()) link->Close(reason);
+    std::unique_lock lock(mu_);
+    if (none_.wait_for(lock, kStopTimeout, [&] { return links_.empty(); })) return;
+    for (const std::shared_ptr<SendEnd>& link : links_) link->Break(reason);
+    none_.wait(lock, [&] { return links_.empty(); });
+  }
+  // From here on no link begins; those that there are.
+  std::vector<std::shared_ptr<SendEnd>> Stop() {
+    std::lock_guard lock(mu_);
+    stopped_ = true;
+    return links_;
+  }
+
+  Resources& resources_;
+  const Settings settings_;
+  const Listener::Accept accept_;
+  std::shared_ptr<Engine> engine_;
+
+  std::mutex mu_;
+  std::condition_variable none_;
+  // All below guarded by mu_.
+  std::shared_ptr<Engine> begun_;  // engine_, once its thread may use it
+  bool stopped_ = false;
+  std::vector<std::shared_ptr<SendEnd>> links_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Listener>> StartListener(Resources& resources,
+                                                        const Settings& settings,
+                                                        Listener::Accept accept) {
+  auto listener = std::make_unique<UcxListener>(resources, settings, std::move(accept));
+  PENSTOCK_RETURN_IF_ERROR(listener->Start());
+  return listener;
+}
+
+}  // namespace penstock::transfer::ucx

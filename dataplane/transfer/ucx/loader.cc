@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dataplane/transfer/ucx/loader.h"
+
+#include <dlfcn.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <mutex>
+#include <string>
+#include <system_error>
+
+#include "absl/strings/str_cat.h"
+#include "dataplane/transfer/ucx/settings.h"
+#include "penstock/status.h"
+
+namespace penstock::transfer::ucx {
+namespace {
+
+constexpr char kName[] = "libpenstock_ucx.so";
+constexpr int kLevels = 4;
+
+// Empty if there is none.
+std::string FindLibrary() {
+  if (const char* named = std::getenv("PENSTOCK_UCX_MODULE"); named != nullptr && *named != '\0') {
+    return named;
+  }
+  Dl_info info{};
+  if (dladdr(reinterpret_cast<const void*>(&OpenTheFabric), &info) == 0) return "";
+  std::error_code error;
+  std::filesystem::path folder = std::filesystem::canonical(info.dli_fname, error).parent_path();
+  for (int level = 0; !error && level <= kLevels; ++level, folder = folder.parent_path()) {
+    const std::filesystem::path library = folder / "lib" / "penstock" / kName;
+    if (std::filesystem::exists(library, error)) return library;
+    error.clear();
+  }
+  return "";
+}
+
+absl::StatusOr<Fabric*> Open() {
+  const std::string library = FindLibrary();
+  if (library.empty()) {
+    return absl::NotFoundError(absl::StrCat(
+        kName,
+        " is not beside this program; build Penstock where UCX's headers are installed "
+        "(Debian: libucx-dev), or name the file in PENSTOCK_UCX_MODULE"));
+  }
+  void* const handle = dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (handle == nullptr) {
+    return absl::NotFoundError(absl::StrCat("UCX cannot be opened (", dlerror(),
+                                            "); install it (Debian: libucx0), or put its "
+                                            "libraries on LD_LIBRARY_PATH"));
+  }
+  auto* const open = reinterpret_cast<OpenFabric*>(dlsym(handle, kOpenFabric));
+  if (open == nullptr) {
+    return absl::NotFoundError(absl::StrCat(library, " is no library of Penstock's"));
+  }
+  PENSTOCK_ASSIGN_OR_RETURN(const Settings settings, SettleSettings());
+  absl::Status status;
+  Fabric* const fabric = open(kFabricVersion, settings.lanes, &status);
+  if (fabric == nullptr) return Annotate(status, library);
+  return fabric;
+}
+
+}  // namespace
+
+absl::StatusOr<Fabric*> OpenTheFabric() {
+  static std::mutex& mu = *new std::mutex;
+  static Fabric* fabric = nullptr;  // guarded by mu
+  std::lock_guard lock(mu);
+  if (fabric == nullptr) {
+    PENSTOCK_ASSIGN_OR_RETURN(fabric, Open());
+  }
+  return fabric;
+}
+
+}  // namespace penstock::transfer::ucx

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dataplane/transfer/ucx/memory.h"
+
+#include <mutex>
+#include <utility>
+
+#include "dataplane/memory/heap_pool.h"
+#include "dataplane/transfer/ucx/loader.h"
+#include "penstock/status.h"
+
+namespace penstock::transfer::ucx {
+
+class Memory::Registered final : public Registration {
+ public:
+  Registered(absl::Span<std::byte> memory, std::shared_ptr<Memory> of, Handle handle)
+      : Registration(memory), of_(std::move(of)), handle_(handle) {}
+  ~Registered() override {
+    {
+      std::lock_guard lock(of_->mu_);
+      of_->pieces_.erase(memory().data());
+    }
+    of_->fabric_.Unregister(handle_);
+  }
+
+ private:
+  const std::shared_ptr<Memory> of_;
+  const Handle handle_;
+};
+
+absl::StatusOr<std::unique_ptr<Registration>> Memory::Register(absl::Span<std::byte> memory) {
+  PENSTOCK_ASSIGN_OR_RETURN(const Handle handle, fabric_.Register(memory));
+  auto registered = std::make_unique<Registered>(memory, shared_from_this(), handle);
+  std::lock_guard lock(mu_);
+  pieces_.emplace(memory.data(), Piece{memory.size(), handle});
+  return registered;
+}
+
+Handle Memory::Find(absl::Span<const std::byte> bytes) const {
+  std::shared_lock lock(mu_);
+  auto behind = pieces_.upper_bound(bytes.data());
+  if (behind == pieces_.begin()) return nullptr;
+  const auto& [begin, piece] = *--behind;
+  return bytes.data() + bytes.size() <= begin + piece.bytes ? piece.handle : nullptr;
+}
+
+absl::StatusOr<Resources*> TheResources() {
+  static std::mutex& mu = *new std::mutex;
+  static Resources* resources = nullptr;  // guarded by mu
+  std::lock_guard lock(mu);
+  if (resources == nullptr) {
+    PENSTOCK_ASSIGN_OR_RETURN(Fabric * fabric, OpenTheFabric());
+    auto memory = std::make_shared<Memory>(*fabric);
+    resources = new Resources{*fabric, memory, RegisteredPool({}, memory)};
+  }
+  return resources;
+}
+
+}  // namespace penstock::transfer::ucx

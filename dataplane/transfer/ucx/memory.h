@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// Memory that UCX knows: each segment is registered once, when it is made.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <memory>
+#include <shared_mutex>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "dataplane/memory/pool.h"
+#include "dataplane/memory/registrar.h"
+#include "dataplane/transfer/ucx/fabric.h"
+
+namespace penstock::transfer::ucx {
+
+// Registers with UCX, and finds the handle of a place again. Thread-safe.
+class Memory final : public Registrar, public std::enable_shared_from_this<Memory> {
+ public:
+  // `fabric` outlives it.
+  explicit Memory(Fabric& fabric) : fabric_(fabric) {}
+
+  std::string_view name() const override { return "registration with UCX"; }
+  absl::StatusOr<std::unique_ptr<Registration>> Register(absl::Span<std::byte> memory) override;
+
+  // Of the registered piece that has all of `bytes`; nullptr if there is none.
+  Handle Find(absl::Span<const std::byte> bytes) const;
+
+ private:
+  class Registered;
+  struct Piece {
+    size_t bytes;
+    Handle handle;
+  };
+
+  Fabric& fabric_;
+  mutable std::shared_mutex mu_;
+  std::map<const std::byte*, Piece> pieces_;  // by where they begin; guarded by mu_
+};
+
+// What all links of a process share; never destroyed.
+struct Resources {
+  Fabric& fabric;
+  std::shared_ptr<Memory> memory;
+  std::shared_ptr<Pool> pool;  // of registered slots, for both ends
+};
+// Errors as OpenTheFabric()'s.
+absl::StatusOr<Resources*> TheResources();
+
+}  // namespace penstock::transfer::ucx

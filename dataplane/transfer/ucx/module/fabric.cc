@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dataplane/transfer/ucx/fabric.h"
+
+#include <dlfcn.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <ucp/api/ucp.h>
+#include <ucs/config/global_opts.h>
+#include <ucs/debug/debug.h>
+
+#include <cstdlib>
+#include <initializer_list>
+#include <memory>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "dataplane/transfer/ucx/module/status.h"
+#include "dataplane/transfer/ucx/module/worker.h"
+#include "penstock/status.h"
+
+namespace penstock::transfer::ucx {
+namespace {
+
+// PENSTOCK_UCX_TLS and the like are for us alone and stand above UCX_TLS.
+constexpr char kPrefix[] = "PENSTOCK";
+
+struct Default {
+  const char* name;
+  const char* value;
+};
+
+bool UserHasSet(const char* name) {
+  return std::getenv(absl::StrCat("UCX_", name).c_str()) != nullptr ||
+         std::getenv(absl::StrCat(kPrefix, "_UCX_", name).c_str()) != nullptr;
+}
+
+absl::Status Apply(ucp_config_t* config, std::initializer_list<Default> defaults) {
+  for (const Default& one : defaults) {
+    if (UserHasSet(one.name)) continue;
+    PENSTOCK_RETURN_IF_ERROR(ToStatus(ucp_config_modify(config, one.name, one.value),
+                                      absl::StrCat("UCX does not take ", one.name)));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ApplyDefaults(ucp_config_t* config, Lanes lanes) {
+  PENSTOCK_RETURN_IF_ERROR(
+      Apply(config, {{"RNDV_SCHEME", "get_zcopy"},  // the receiver reads, where the lane can
+                     {"KEEPALIVE_INTERVAL", "2s"}}));
+  switch (lanes) {
+    case Lanes::kRdma:
+      return Apply(config, {{"TLS", "rc,dc"}});  // bring ud for wire-up with them
+    case Lanes::kTcp:
+      return Apply(config, {{"TLS", "tcp"}});
+    case Lanes::kAny:
+      break;
+  }
+  // Without it the peer-failure mode drops shared memory without a word.
+  return Apply(config, {{"TLS", "all"}, {"MM_ERROR_HANDLING", "y"}});
+}
+
+// What UCX does by itself when it is loaded: it takes the handlers for crashes, which
+// are the program's, and it writes to its output, where what fails is told by us.
+void BeQuiet() {
+  if (std::getenv("UCX_HANDLE_ERRORS") == nullptr) {
+    for (int signal : {SIGSEGV, SIGBUS, SIGFPE, SIGILL}) ucs_debug_disable_signal(signal);
+  }
+  if (std::getenv("UCX_LOG_LEVEL") == nullptr) ucs_global_opts_set_value("LOG_LEVEL", "fatal");
+}
+
+std::string PathOfLibrary() {
+  Dl_info info{};
+  const auto address = reinterpret_cast<const void*>(&ucp_init_version);
+  return dladdr(address, &info) != 0 && info.dli_fname != nullptr ? info.dli_fname : "";
+}
+
+class UcxFabric final : public Fabric {
+ public:
+  explicit UcxFabric(ucp_context_h context)
+      : context_(context), release_(ucp_get_version_string()), path_(PathOfLibrary()) {}
+  ~UcxFabric() override { ucp_cleanup(context_); }
+
+  const std::string& release() const override { return release_; }
+  const std::string& path() const override { return path_; }
+
+  absl::StatusOr<std::unique_ptr<Worker>> MakeWorker(Worker::Events& events) override {
+    return MakeUcxWorker(context_, events);
+  }
+
+  absl::StatusOr<Handle> Register(absl::Span<std::byte> memory) override {
+    ucp_mem_map_params_t params{};
+    params.field_mask = UCP_MEM_MAP_PARAM_FIELD_ADDRESS | UCP_MEM_MAP_PARAM_FIELD_LENGTH;
+    params.address = memory.data();
+    params.length = memory.size();
+    ucp_mem_h handle = nullptr;
+    const ucs_status_t status = ucp_mem_map(context_, &params, &handle);
+    if (status == UCS_OK) return static_cast<Handle>(handle);
+    rlimit limit{};
+    ::getrlimit(RLIMIT_MEMLOCK, &limit);
+    return absl::ResourceExhaustedError(absl::StrCat(
+        "UCX cannot register ", memory.size(), " bytes (", ucs_status_string(status),
+        limit.rlim_cur == RLIM_INFINITY
+            ? absl::StrCat(")")
+            : absl::StrCat("); this process may lock ", limit.rlim_cur,
+                           " bytes: raise the limit (ulimit -l unlimited, or LimitMEMLOCK of the "
+                           "service)")));
+  }
+  void Unregister(Handle handle) override {
+    ucp_mem_unmap(context_, static_cast<ucp_mem_h>(handle));
+  }
+
+ private:
+  const ucp_context_h context_;
+  const std::string release_;
+  const std::string path_;
+};
+
+absl::StatusOr<Fabric*> Open(Lanes lanes) {
+  BeQuiet();
+  ucp_config_t* config = nullptr;
+  PENSTOCK_RETURN_IF_ERROR(
+      ToStatus(ucp_config_read(kPrefix, nullptr, &config), "UCX cannot read its settings"));
+  const std::unique_ptr<ucp_config_t, void (*)(ucp_config_t*)> owner(config, &ucp_config_release);
+  PENSTOCK_RETURN_IF_ERROR(ApplyDefaults(config, lanes));
+
+  ucp_params_t params{};
+  params.field_mask = UCP_PARAM_FIELD_FEATURES | UCP_PARAM_FIELD_MT_WORKERS_SHARED;
+  params.features = UCP_FEATURE_AM | UCP_FEATURE_WAKEUP;
+  params.mt_workers_shared = 1;  // memory is registered by any thread
+  ucp_context_h context = nullptr;
+  const ucs_status_t status = ucp_init(&params, config, &context);
+  if (status == UCS_ERR_NO_DEVICE) {
+    return absl::NotFoundError("UCX finds no device for the lanes wanted on this machine");
+  }
+  PENSTOCK_RETURN_IF_ERROR(ToStatus(status, "UCX does not start"));
+  return new UcxFabric(context);
+}
+
+}  // namespace
+}  // namespace penstock::transfer::ucx
+
+extern "C" penstock::transfer::ucx::Fabric* penstock_open_ucx(uint32_t version,
+                                                              penstock::transfer::ucx::Lanes lanes,
+                                                              absl::Status* status) {
+  using namespace penstock::transfer::ucx;
+  if (version != kFabricVersion) {
+    *status = absl::FailedPreconditionError(absl::StrCat(
+        "it was built with another Penstock (interface ", kFabricVersion, ", not ", version, ")"));
+    return nullptr;
+  }
+  absl::StatusOr<Fabric*> fabric = Open(lanes);
+  *status = fabric.status();
+  return fabric.ok() ? *fabric : nullptr;
+}

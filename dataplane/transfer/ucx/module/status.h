@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// UCX's statuses in ours.
+#pragma once
+
+#include <ucs/type/status.h>
+
+#include <string_view>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+
+namespace penstock::transfer::ucx {
+
+// OK, or Unavailable: `what`, and what UCX says.
+inline absl::Status ToStatus(ucs_status_t status, std::string_view what) {
+  if (status == UCS_OK) return absl::OkStatus();
+  return absl::UnavailableError(absl::StrCat(absl::string_view(what.data(), what.size()), " (",
+                                             ucs_status_string(status), ")"));
+}
+
+}  // namespace penstock::transfer::ucx

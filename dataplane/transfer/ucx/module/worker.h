@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ucp/api/ucp.h>
+
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "dataplane/transfer/ucx/fabric.h"
+
+namespace penstock::transfer::ucx {
+
+// `context` outlives it.
+absl::StatusOr<std::unique_ptr<Worker>> MakeUcxWorker(ucp_context_h context,
+                                                      Worker::Events& events);
+
+}  // namespace penstock::transfer::ucx

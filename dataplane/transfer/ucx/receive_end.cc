@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dataplane/transfer/ucx/receive_end.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "dataplane/transfer/message.h"
+#include "penstock/status.h"
+
+namespace penstock::transfer::ucx {
+namespace {
+
+// How long a link that the client has closed waits to be opened, so that it can say so.
+constexpr std::chrono::seconds kGoodbyeTimeout(5);
+
+Engine::Clock::time_point After(absl::Duration timeout) {
+  return Engine::Clock::now() +
+         absl::ToChronoMilliseconds(std::min(timeout, absl::Hours(24 * 365)));
+}
+
+}  // namespace
+
+ReceiveEnd::ReceiveEnd(std::shared_ptr<Engine> engine, std::shared_ptr<Pool> slots,
+                       std::string target, DialOptions options,
+                       std::shared_ptr<ReceiveEvents> events)
+    : engine_(std::move(engine)),
+      slots_(std::move(slots)),
+      target_(std::move(target)),
+      options_(std::move(options)),
+      pool_(options_.pool != nullptr ? *options_.pool : DefaultPool()),
+      events_(std::move(events)),
+      landing_(options_.spec, options_.max_element_bytes) {}
+
+void ReceiveEnd::Start() {
+  engine_->Call(shared_from_this());
+}
+
+// --- The client's calls ----------------------------------------------------------
+
+void ReceiveEnd::Grant(Credits credits) {
+  if (credits.count <= 0) return;
+  {
+    std::lock_guard lock(mu_);
+    (waiting_.recall ? waiting_.granted_after_recall : waiting_.granted) += credits.count;
+  }
+  engine_->Call(shared_from_this());
+}
+
+void ReceiveEnd::Recall() {
+  {
+    std::lock_guard lock(mu_);
+    // A second one in one message: what was granted since comes back too.
+    waiting_.granted += std::exchange(waiting_.granted_after_recall, 0);
+    waiting_.recall = true;
+  }
+  engine_->Call(shared_from_this());
+}
+
+void ReceiveEnd::Close() {
+  gate_.Close();
+  {
+    std::lock_guard lock(mu_);
+    closed_ = true;
+  }
+  engine_->Call(shared_from_this());
+}
+
+bool ReceiveEnd::closed() {
+  std::lock_guard lock(mu_);
+  return closed_;
+}
+
+// --- What the engine calls ---------------------------------------------------------
+
+void ReceiveEnd::OnCall() {
+  if (over_) return;
+  if (closed()) return SeeOff();
+  if (!std::exchange(dialled_, true) && gate_.Enter()) {
+    engine_->SetDeadline(*this, After(options_.timeout));
+    absl::Status dialled = engine_->Dial(shared_from_this(), target_, Encode(options_.hello));
+    if (dialled.ok()) {
+      engine_->SetDeadline(*this, After(options_.timeout));
+    } else {
+      TellEnd(dialled);
+    }
+    gate_.Leave();
+  }
+  if (open_ && !over_) Report();
+}
+
+void ReceiveEnd::OnDeadline() {
+  if (over_ || open_) return;
+  if (!gate_.Enter()) return End();
+  TellEnd(absl::DeadlineExceededError(
+      absl::StrCat("it did not answer within ", absl::FormatDuration(options_.timeout))));
+  gate_.Leave();
+}
+
+void ReceiveEnd::OnLost(const absl::Status& reason) {
+  if (over_) return;
+  if (!gate_.Enter()) return End();
+  TellEnd(reason);
+  gate_.Leave();
+}
+
+absl::Status ReceiveEnd::Admit(uint32_t kind, size_t bytes) {
+  const bool frame = kind == static_cast<uint32_t>(MessageType::kFrame);
+  if (frame && bytes > kFrameBytes) {
+    return absl::DataLossError(
+        absl::StrCat("a frame of ", bytes, " bytes; they have ", kFrameBytes, " at most"));
+  }
+  if (!frame && bytes > static_cast<uint64_t>(options_.max_element_bytes)) {
+    return absl::DataLossError(
+        absl::StrCat("an element of ", bytes,
+                     " bytes is above max_element_bytes = ", options_.max_element_bytes));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Loan> ReceiveEnd::Room(size_t bytes) {
+  if (bytes >= kAnnounceFrom) return slots_->Lend(bytes);
+  if (!gate_.Enter()) return absl::CancelledError("the client has closed the link");
+  absl::StatusOr<Loan> loan = pool_.Lend(bytes);
+  gate_.Leave();
+  return loan;
+}
+
+void ReceiveEnd::OnIncoming(Engine::Incoming incoming) {
+  if (over_) return;
+  if (gate_.Enter()) {
+    std::optional<absl::Status> reason = Handle(incoming);
+    if (reason.has_value() && !closed()) TellEnd(*reason);
+    gate_.Leave();
+  } else if (!open_ && incoming.head.kind == Head::kText) {
+    open_ = true;  // or refused: the goodbye does no harm
+  }
+  if (!over_ && closed()) SeeOff();
+}
+
+std::optional<absl::Status> ReceiveEnd::Handle(Engine::Incoming& incoming) {
+  if (!incoming.status.ok()) return incoming.status;
+  if (incoming.head.kind != Head::kText) {
+    if (!open_) return absl::DataLossError("the worker sent an element before its welcome");
+    if (absl::Status landed = Land(incoming); !landed.ok()) return landed;
+    return std::nullopt;
+  }
+  absl::StatusOr<Message> message = Decode(incoming.text());
+  if (!message.ok()) return absl::DataLossError(message.status().message());
+  if (const auto* closed = std::get_if<Closed>(&*message)) {
+    open_ = true;  // the worker waits for a goodbye
+    return closed->reason;
+  }
+  if (open_) {
+    if (absl::Status handled = HandleOpen(*message); !handled.ok()) return handled;
+    return std::nullopt;
+  }
+  if (!std::holds_alternative<Welcome>(*message)) {
+    return absl::DataLossError("the worker sent a message before its welcome");
+  }
+  open_ = true;
+  engine_->SetDeadline(*this, Engine::Clock::time_point::max());
+  events_->OnOpen();
+  engine_->Call(shared_from_this());  // for credits that were granted meanwhile
+  return std::nullopt;
+}
+
+absl::Status ReceiveEnd::HandleOpen(const Message& message) {
+  if (const auto* recalled = std::get_if<Recalled>(&message)) {
+    events_->OnRecalled({recalled->count});
+    return absl::OkStatus();
+  }
+  if (const auto* error = std::get_if<ErrorMessage>(&message)) {
+    events_->OnError(error->identity, error->error);
+    {
+      std::lock_guard lock(mu_);
+      ++waiting_.landed;
+    }
+    engine_->Call(shared_from_this());
+    return absl::OkStatus();
+  }
+  return absl::DataLossError("the worker sent a message that does not belong here");
+}
+
+absl::Status ReceiveEnd::Land(Engine::Incoming& incoming) {
+  int64_t count = 0;
+  const bool frame = incoming.head.kind == static_cast<uint32_t>(MessageType::kFrame);
+  absl::Status status =
+      frame ? landing_.Frame(std::move(incoming.loan), incoming.bytes, *events_, count)
+            : landing_.Element(std::move(incoming.loan), incoming.bytes, *events_, count);
+  {
+    std::lock_guard lock(mu_);
+    waiting_.landed += count;
+  }
+  engine_->Call(shared_from_this());  // behind all that has come with it
+  return status;
+}
+
+void ReceiveEnd::Report() {
+  {
+    std::lock_guard lock(mu_);
+    if (waiting_.landed == 0 && waiting_.granted == 0 && !waiting_.recall) return;
+    out_.clear();
+    Append(std::exchange(waiting_, Update()), out_);
+  }
+  engine_->Send(*this, out_);
+}
+
+// --- Ending ----------------------------------------------------------------------
+
+void ReceiveEnd::TellEnd(const absl::Status& reason) {
+  if (open_) {
+    Report();
+    if (absl::IsDataLoss(reason)) {
+      engine_->SendBroken(*this);
+    } else {
+      engine_->Send(*this, Encode(Goodbye()));
+    }
+  }
+  const std::shared_ptr<ReceiveEvents> events = events_;
+  End();
+  events->OnClosed(Annotate(reason, "worker at ", target_));
+}
+
+void ReceiveEnd::SeeOff() {
+  if (!dialled_) return End();
+  if (!open_) {
+    return engine_->SetDeadline(*this, Engine::Clock::now() + kGoodbyeTimeout);
+  }
+  Report();
+  engine_->Send(*this, Encode(Goodbye()));
+  End();
+}
+
+void ReceiveEnd::End() {
+  if (std::exchange(over_, true)) return;
+  const std::shared_ptr<Engine::Link> kept = shared_from_this();
+  engine_->Remove(*this);
+  events_.reset();
+}
+
+}  // namespace penstock::transfer::ucx

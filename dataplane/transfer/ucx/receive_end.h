@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// The client's end of a link. Elements are fetched into registered slots by the
+// engine, small ones come with their message; what landed, and credits, go back
+// together.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "dataplane/transfer/gate.h"
+#include "dataplane/transfer/landing.h"
+#include "dataplane/transfer/transport.h"
+#include "dataplane/transfer/ucx/engine.h"
+
+namespace penstock::transfer::ucx {
+
+// Its events come on the engine's thread.
+class ReceiveEnd final : public Engine::Link {
+ public:
+  // A link to the worker at `target`; elements that are announced land in `slots`.
+  ReceiveEnd(std::shared_ptr<Engine> engine, std::shared_ptr<Pool> slots, std::string target,
+             DialOptions options, std::shared_ptr<ReceiveEvents> events);
+  // Dials. To be called once.
+  void Start();
+
+  // As ReceiveLink's.
+  void Grant(Credits credits);
+  void Recall();
+  // No event behind this; the worker is told, if it still listens.
+  void Close();
+
+ private:
+  absl::Status Admit(uint32_t kind, size_t bytes) override;
+  absl::StatusOr<Loan> Room(size_t bytes) override;
+  void OnIncoming(Engine::Incoming incoming) override;
+  void OnCall() override;
+  void OnDeadline() override;
+  void OnLost(const absl::Status& reason) override;
+
+  // On the engine's thread, inside the gate. What it gives is why the link is over.
+  std::optional<absl::Status> Handle(Engine::Incoming& incoming);
+  absl::Status Land(Engine::Incoming& incoming);
+  absl::Status HandleOpen(const Message& message);
+  void TellEnd(const absl::Status& reason);
+
+  // On the engine's thread:
+  void Report();  // landed and credits
+  void SeeOff();  // of a link that the client has closed
+  void End();
+  bool closed();
+
+  const std::shared_ptr<Engine> engine_;
+  const std::shared_ptr<Pool> slots_;
+  const std::string target_;
+  const DialOptions options_;
+  Pool& pool_;  // for what is not announced
+  Gate gate_;   // around whatever touches the pools or is an event
+
+  // Of the engine's thread.
+  std::shared_ptr<ReceiveEvents> events_;  // until the last
+  Landing landing_;
+  bool dialled_ = false;
+  bool open_ = false;
+  bool over_ = false;
+  std::string out_;  // what is being sent
+
+  std::mutex mu_;
+  // All below guarded by mu_.
+  bool closed_ = false;  // by this client
+  Update waiting_;       // what the worker is to be told next
+};
+
+}  // namespace penstock::transfer::ucx

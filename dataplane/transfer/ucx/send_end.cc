@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dataplane/transfer/ucx/send_end.h"
+
+#include <utility>
+
+#include "dataplane/memory/pool.h"
+#include "penstock/status.h"
+
+namespace penstock::transfer::ucx {
+namespace {
+
+constexpr std::chrono::milliseconds kLongestFilling(1);
+// How long a client may be silent when it was told that the link is over.
+constexpr std::chrono::seconds kGoodbyeTimeout(5);
+
+class UcxSendLink final : public SendHandle<SendEnd> {
+ public:
+  using SendHandle::SendHandle;
+  std::shared_ptr<Pool> pool() override { return end_->slots(); }
+};
+
+}  // namespace
+
+SendEnd::SendEnd(std::shared_ptr<Engine> engine, std::shared_ptr<Pool> slots, Owner& owner)
+    : engine_(std::move(engine)),
+      slots_(std::move(slots)),
+      owner_(owner),
+      outbox_(DefaultPool(), kFrameBytes) {}
+
+// --- The worker's calls ----------------------------------------------------------
+
+int64_t SendEnd::credits() const {
+  std::lock_guard lock(mu_);
+  return outbox_.credits();
+}
+
+absl::Status SendEnd::Send(Sent&& sent) {
+  std::lock_guard lock(mu_);
+  if (closing_) return absl::UnavailableError("the link is closed");
+  PENSTOCK_RETURN_IF_ERROR(outbox_.Send(std::move(sent)));
+  Ask();
+  return absl::OkStatus();
+}
+
+void SendEnd::Flush() {
+  std::lock_guard lock(mu_);
+  outbox_.Seal();
+  Ask();
+}
+
+void SendEnd::Close(const absl::Status& reason) {
+  {
+    std::lock_guard lock(mu_);
+    if (std::exchange(closing_, true)) return;
+    reason_ = reason;
+    outbox_.Seal();
+  }
+  engine_->Call(shared_from_this());
+}
+
+void SendEnd::Break(const absl::Status& reason) {
+  {
+    std::lock_guard lock(mu_);
+    if (!std::exchange(closing_, true)) reason_ = reason;
+    broken_ = true;
+  }
+  engine_->Call(shared_from_this());
+}
+
+void SendEnd::Ask() {
+  if (outbox_.filling() && !deadline_set_ && !std::exchange(deadline_asked_, true)) {
+    return engine_->Call(shared_from_this());
+  }
+  if (!outbox_.empty()) engine_->Call(shared_from_this());
+}
+
+// --- On the engine's thread --------------------------------------------------------
+
+absl::Status SendEnd::Admit(uint32_t, size_t) {
+  return absl::InvalidArgumentError("a client sends no elements");
+}
+
+absl::StatusOr<Loan> SendEnd::Room(size_t) {
+  return absl::InvalidArgumentError("a client sends no elements");
+}
+
+void SendEnd::OnIncoming(Engine::Incoming incoming) {
+  if (over_) return;
+  absl::Status handled = Handle(incoming);
+  if (over_) return;
+  if (!handled.ok()) {
+    // Told to the client, in answer to its hello or behind what was sent.
+    deaf_ = true;
+    Close(handled);
+    std::lock_guard lock(mu_);
+    accepting_ = false;
+  }
+  Pump();
+}
+
+absl::Status SendEnd::Handle(const Engine::Incoming& incoming) {
+  PENSTOCK_RETURN_IF_ERROR(incoming.status);
+  if (incoming.head.kind == Head::kBroken) {
+    End(absl::UnavailableError("the client broke the link off"));
+    return absl::OkStatus();
+  }
+  if (incoming.head.kind != Head::kText) {
+    return deaf_ ? absl::OkStatus() : absl::InvalidArgumentError("a client sends no elements");
+  }
+  absl::StatusOr<Message> message = Decode(incoming.text());
+  if (message.ok() && greeted_ && std::holds_alternative<Goodbye>(*message)) {
+    End(absl::OkStatus());
+    return absl::OkStatus();
+  }
+  if (deaf_) return absl::OkStatus();
+  PENSTOCK_RETURN_IF_ERROR(message.status());
+  if (!greeted_) {
+    if (auto* hello = std::get_if<Hello>(&*message)) return Greet(std::move(*hello));
+    return absl::InvalidArgumentError("a link begins with a hello");
+  }
+  const auto* update = std::get_if<Update>(&*message);
+  if (update == nullptr) return absl::InvalidArgumentError("a message that a client does not send");
+  {
+    std::lock_guard lock(mu_);
+    PENSTOCK_RETURN_IF_ERROR(outbox_.Apply(*update));
+  }
+  // Who still lands what was sent is not silent.
+  if (closed_said_) engine_->SetDeadline(*this, Engine::Clock::now() + kGoodbyeTimeout);
+  Tell(*update, *events_);
+  return absl::OkStatus();
+}
+
+absl::Status SendEnd::Greet(Hello hello) {
+  greeted_ = true;
+  hello_ = std::move(hello);
+  absl::StatusOr<std::shared_ptr<SendEvents>> events =
+      owner_.OnHello(hello_, std::make_shared<UcxSendLink>(self()));
+  std::lock_guard lock(mu_);
+  if (!events.ok()) {
+    closing_ = false;  // that the handle was let go of is no reason to tell
+    return events.status();
+  }
+  events_ = *std::move(events);
+  accepting_ = false;
+  outbox_.Welcome();
+  return absl::OkStatus();
+}
+
+void SendEnd::OnCall() {
+  if (over_) return;
+  std::unique_lock lock(mu_);
+  if (broken_) {
+    lock.unlock();
+    return End(absl::OkStatus());
+  }
+  if (std::exchange(deadline_asked_, false)) {
+    deadline_set_ = true;
+    frame_ = outbox_.frame();
+    engine_->SetDeadline(*this, Engine::Clock::now() + kLongestFilling);
+  }
+  lock.unlock();
+  Pump();
+}
+
+void SendEnd::Pump() {
+  std::unique_lock lock(mu_);
+  while (!accepting_ && !outbox_.empty()) {
+    Outbox::Next next = outbox_.Take();
+    lock.unlock();
+    if (next.text.empty()) {
+      engine_->Send(*this, next.type, next.bytes, std::move(next.loan));
+    } else {
+      engine_->Send(*this, next.text);
+    }
+    lock.lock();
+  }
+  if (accepting_ || !closing_ || std::exchange(closed_said_, true)) return;
+  const std::string closed = Encode(Closed{reason_});
+  lock.unlock();
+  engine_->Send(*this, closed);
+  engine_->SetDeadline(*this, Engine::Clock::now() + kGoodbyeTimeout);
+}
+
+void SendEnd::OnDeadline() {
+  if (over_) return;
+  if (closed_said_) return End(absl::UnavailableError("the client did not answer"));
+  {
+    std::lock_guard lock(mu_);
+    deadline_set_ = false;
+    if (outbox_.filling() && outbox_.frame() != frame_) {
+      deadline_set_ = true;
+      frame_ = outbox_.frame();
+      engine_->SetDeadline(*this, Engine::Clock::now() + kLongestFilling);
+    } else {
+      outbox_.Seal();
+    }
+  }
+  Pump();
+}
+
+void SendEnd::OnLost(const absl::Status& reason) {
+  if (over_) return;
+  End(Annotate(absl::UnavailableError("the client's connection broke"), reason.message()));
+}
+
+void SendEnd::End(const absl::Status& reason) {
+  if (std::exchange(over_, true)) return;
+  const std::shared_ptr<SendEnd> kept = self();
+  engine_->Remove(*this);
+  std::vector<Sent> unconfirmed;
+  absl::Status why;
+  {
+    std::lock_guard lock(mu_);
+    if (!std::exchange(closing_, true)) reason_ = reason;
+    why = reason_;
+    unconfirmed = outbox_.TakeUnconfirmed();
+  }
+  if (auto events = std::exchange(events_, nullptr)) {
+    events->OnClosed(why, std::move(unconfirmed));
+  }
+  owner_.OnOver(*this);
+}
+
+}  // namespace penstock::transfer::ucx

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// The worker's end of a link: somebody who greeted, a stranger until the hello was
+// accepted. Whoever sends hands it to the engine's thread. A frame that is not full
+// waits until it was open for 1 ms at least and 2 ms at most, or until Flush().
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "dataplane/transfer/outbox.h"
+#include "dataplane/transfer/transport.h"
+#include "dataplane/transfer/ucx/engine.h"
+
+namespace penstock::transfer::ucx {
+
+// Its events come on the engine's thread.
+class SendEnd final : public Engine::Link {
+ public:
+  // Whoever let it in; told on the engine's thread.
+  class Owner {
+   public:
+    virtual ~Owner() = default;
+    virtual absl::StatusOr<std::shared_ptr<SendEvents>> OnHello(const Hello& hello,
+                                                                std::shared_ptr<SendLink> link) = 0;
+    // The last that happens.
+    virtual void OnOver(SendEnd& end) = 0;
+  };
+
+  // `owner` lives until OnOver() or until the engine was stopped; elements are best
+  // made in `slots`.
+  SendEnd(std::shared_ptr<Engine> engine, std::shared_ptr<Pool> slots, Owner& owner);
+
+  // As SendLink's.
+  const Hello& hello() const { return hello_; }
+  int64_t credits() const;
+  absl::Status Send(Sent&& sent);
+  void Flush();
+  void Close(const absl::Status& reason);
+  const std::shared_ptr<Pool>& slots() const { return slots_; }
+  // Ends it without a word to the client, for one that does not answer. Any thread.
+  void Break(const absl::Status& reason);
+
+ private:
+  absl::Status Admit(uint32_t kind, size_t bytes) override;
+  absl::StatusOr<Loan> Room(size_t bytes) override;
+  void OnIncoming(Engine::Incoming incoming) override;
+  void OnCall() override;
+  void OnDeadline() override;
+  void OnLost(const absl::Status& reason) override;
+
+  absl::Status Handle(const Engine::Incoming& incoming);
+  absl::Status Greet(Hello hello);
+  void Pump();
+  void End(const absl::Status& reason);
+  std::shared_ptr<SendEnd> self() { return std::static_pointer_cast<SendEnd>(shared_from_this()); }
+  // With mu_ held: calls the engine if there is something for it.
+  void Ask();
+
+  const std::shared_ptr<Engine> engine_;
+  const std::shared_ptr<Pool> slots_;
+  Owner& owner_;
+
+  // Of the engine's thread.
+  bool greeted_ = false;
+  bool deaf_ = false;  // what still comes is dropped, but for the end
+  bool over_ = false;
+  bool closed_said_ = false;
+  Hello hello_;  // constant once accepted
+  std::shared_ptr<SendEvents> events_;
+
+  mutable std::mutex mu_;
+  // All below guarded by mu_.
+  Outbox outbox_;
+  bool deadline_asked_ = false;  // for the frame that is open
+  bool deadline_set_ = false;
+  uint64_t frame_ = 0;     // which it was then
+  bool accepting_ = true;  // nothing is sent before the hello was answered
+  bool closing_ = false;   // no more Send(); reason_ says why
+  bool broken_ = false;
+  absl::Status reason_;
+};
+
+}  // namespace penstock::transfer::ucx

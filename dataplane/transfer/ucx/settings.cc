@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dataplane/transfer/ucx/settings.h"
+
+#include <cstdlib>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "penstock/status.h"
+
+namespace penstock::transfer::ucx {
+namespace {
+
+struct Chosen {
+  std::mutex mu;
+  std::optional<Settings> settings;
+  bool settled = false;
+};
+
+Chosen& TheChosen() {
+  static Chosen& chosen = *new Chosen;
+  return chosen;
+}
+
+absl::StatusOr<Settings> OfTheEnvironment() {
+  Settings settings;
+  if (const char* lanes = std::getenv("PENSTOCK_UCX_LANES"); lanes != nullptr && *lanes != '\0') {
+    absl::StatusOr<Lanes> parsed = ParseLanes(lanes);
+    if (!parsed.ok()) return Annotate(parsed.status(), "it stands in PENSTOCK_UCX_LANES");
+    settings.lanes = *parsed;
+  }
+  const char* any = std::getenv("PENSTOCK_UCX_ANY_RELEASE");
+  settings.any_release = any != nullptr && std::string_view(any) == "1";
+  return settings;
+}
+
+// With the lock held.
+absl::StatusOr<Settings> Current(Chosen& chosen) {
+  if (!chosen.settings.has_value()) return OfTheEnvironment();
+  return *chosen.settings;
+}
+
+}  // namespace
+
+absl::StatusOr<Lanes> ParseLanes(std::string_view name) {
+  for (Lanes lanes : {Lanes::kRdma, Lanes::kAny, Lanes::kTcp}) {
+    if (name == NameOf(lanes)) return lanes;
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("ucx_lanes is 'rdma', 'any' or 'tcp', not '", std::string(name), "'"));
+}
+
+std::string_view NameOf(Lanes lanes) {
+  switch (lanes) {
+    case Lanes::kRdma:
+      return "rdma";
+    case Lanes::kAny:
+      return "any";
+    case Lanes::kTcp:
+      break;
+  }
+  return "tcp";
+}
+
+absl::Status Set(const Settings& settings) {
+  Chosen& chosen = TheChosen();
+  std::lock_guard lock(chosen.mu);
+  PENSTOCK_ASSIGN_OR_RETURN(const Settings current, Current(chosen));
+  if (chosen.settled && current.lanes != settings.lanes) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("'ucx' runs with lanes '", std::string(NameOf(current.lanes)),
+                     "' in this process already; set '", std::string(NameOf(settings.lanes)),
+                     "' before its first use"));
+  }
+  chosen.settings = settings;
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Settings> CurrentSettings() {
+  Chosen& chosen = TheChosen();
+  std::lock_guard lock(chosen.mu);
+  return Current(chosen);
+}
+
+absl::StatusOr<Settings> SettleSettings() {
+  Chosen& chosen = TheChosen();
+  std::lock_guard lock(chosen.mu);
+  PENSTOCK_ASSIGN_OR_RETURN(chosen.settings, Current(chosen));
+  chosen.settled = true;
+  return *chosen.settings;
+}
+
+}  // namespace penstock::transfer::ucx

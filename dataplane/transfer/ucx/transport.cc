@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dataplane/transfer/ucx/transport.h"
+
+#include <algorithm>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "dataplane/transfer/ucx/address.h"
+#include "dataplane/transfer/ucx/compatibility.h"
+#include "dataplane/transfer/ucx/engine.h"
+#include "dataplane/transfer/ucx/listener.h"
+#include "dataplane/transfer/ucx/memory.h"
+#include "dataplane/transfer/ucx/receive_end.h"
+#include "dataplane/transfer/ucx/settings.h"
+#include "dataplane/transfer/verbs/devices.h"
+#include "penstock/status.h"
+
+namespace penstock::transfer {
+namespace ucx {
+namespace {
+
+// NotFound in words without a device that is up.
+absl::Status CheckDevices() {
+  constexpr absl::string_view kSo =
+      "'ucx' needs one (ucx_lanes = tcp does without, for tests); 'tcp' runs everywhere";
+  const absl::StatusOr<std::vector<verbs::Device>> devices = verbs::ListDevices();
+  if (!devices.ok()) {
+    return absl::NotFoundError(
+        absl::StrCat("no RDMA device: ", devices.status().message(), "; ", kSo));
+  }
+  for (const verbs::Device& device : *devices) {
+    for (const verbs::Port& port : device.ports) {
+      if (port.state == verbs::PortState::kActive) return absl::OkStatus();
+    }
+  }
+  return absl::NotFoundError(absl::StrCat(
+      "no RDMA device: ",
+      devices->empty() ? "the machine has none" : "none of them has a port that is up", "; ", kSo));
+}
+
+// What this process can do, and the settings it does it with. NotFound if it can do
+// nothing, whatever the cause.
+struct Ready {
+  Settings settings;
+  Resources* resources;
+};
+absl::StatusOr<Ready> GetReady() {
+  PENSTOCK_ASSIGN_OR_RETURN(const Settings settings, CurrentSettings());
+  if (settings.lanes == Lanes::kRdma) PENSTOCK_RETURN_IF_ERROR(CheckDevices());
+  const absl::StatusOr<Resources*> resources = TheResources();
+  if (!resources.ok()) return absl::NotFoundError(resources.status().message());
+  return Ready{settings, *resources};
+}
+
+class UcxReceiveLink final : public ReceiveLink {
+ public:
+  explicit UcxReceiveLink(std::shared_ptr<ReceiveEnd> end) : end_(std::move(end)) {}
+  ~UcxReceiveLink() override { end_->Close(); }
+  void Grant(Credits credits) override { end_->Grant(credits); }
+  void Recall() override { end_->Recall(); }
+
+ private:
+  const std::shared_ptr<ReceiveEnd> end_;
+};
+
+class UcxTransport final : public Transport {
+ public:
+  ~UcxTransport() override {
+    for (const std::shared_ptr<Engine>& engine : engines_) engine->Stop();
+  }
+  std::string_view name() const override { return "ucx"; }
+
+  // Before tcp with a NIC that moves the bytes; else "auto" is not to take it.
+  int rank() const override {
+    const absl::StatusOr<Settings> settings = CurrentSettings();
+    return settings.ok() && settings->lanes == Lanes::kRdma ? 40 : 100;
+  }
+
+  absl::StatusOr<std::unique_ptr<Listener>> Listen(const ListenOptions&,
+                                                   Listener::Accept accept) override {
+    PENSTOCK_ASSIGN_OR_RETURN(const Ready ready, GetReady());
+    return StartListener(*ready.resources, ready.settings, std::move(accept));
+  }
+
+  absl::Status Check(std::string_view, std::string_view compatibility) override {
+    PENSTOCK_ASSIGN_OR_RETURN(const Ready ready, GetReady());
+    return CheckCompatibility(compatibility, ready.resources->fabric.release(), ready.settings);
+  }
+
+  absl::StatusOr<std::unique_ptr<ReceiveLink>> Dial(
+      std::string_view address, DialOptions options,
+      std::shared_ptr<ReceiveEvents> events) override {
+    PENSTOCK_RETURN_IF_ERROR(DecodeAddress(address).status());
+    PENSTOCK_ASSIGN_OR_RETURN(const Ready ready, GetReady());
+    PENSTOCK_ASSIGN_OR_RETURN(std::shared_ptr<Engine> engine, ClientEngine(ready));
+    auto end =
+        std::make_shared<ReceiveEnd>(std::move(engine), ready.resources->pool, std::string(address),
+                                     std::move(options), std::move(events));
+    end->Start();
+    return std::make_unique<UcxReceiveLink>(std::move(end));
+  }
+
+ private:
+  // One for all links that this process dials, until it is spoilt: then a new one for
+  // new links.
+  absl::StatusOr<std::shared_ptr<Engine>> ClientEngine(const Ready& ready) {
+    std::lock_guard lock(mu_);
+    std::erase_if(engines_, [](const std::shared_ptr<Engine>& engine) {
+      if (!engine->spoilt() || engine.use_count() > 1) return false;
+      engine->Stop();
+      return true;
+    });
+    if (engines_.empty() || engines_.back()->spoilt()) {
+      PENSTOCK_ASSIGN_OR_RETURN(std::shared_ptr<Engine> engine,
+                                Engine::Start(*ready.resources, ready.settings.lanes, nullptr));
+      engines_.push_back(std::move(engine));
+    }
+    return engines_.back();
+  }
+
+  std::mutex mu_;
+  std::vector<std::shared_ptr<Engine>> engines_;  // guarded by mu_; the last takes new links
+};
+
+}  // namespace
+}  // namespace ucx
+
+std::unique_ptr<Transport> MakeUcxTransport() {
+  return std::make_unique<ucx::UcxTransport>();
+}
+
+}  // namespace penstock::transfer

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// What goes between two UCX worker objects. Every message is an active message with
+// a head of 32 bytes; little endian:
+//
+//   u32 'PSU1' | u32 kind | u64 dialler | u64 link | u64 sequence
+//
+// `dialler` is the random number of the client's worker object and `link` counts its
+// links; together they name the link, in both directions. `sequence` counts the
+// messages of a link in one direction from 0; whoever gets them puts them in order.
+//
+//   kind 0          a message of ../message.h follows: behind the head if it fits
+//                   there, else as the data
+//   kind 17, 18     an element, a frame: the data is its block
+//   kind 2          the client ends the link and it is not on purpose; nothing follows
+//   kind 1          a greeting, the client's first message; the data is
+//                   u64 connection | u64 bytes | so many bytes of the client's
+//                   worker address | hello
+//
+// `connection` counts the endpoints that the dialler has made to this worker object:
+// links of one connection live and die together.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace penstock::transfer::ucx {
+
+struct Head {
+  static constexpr uint32_t kMagic = 0x31555350;  // "PSU1"
+  static constexpr uint32_t kText = 0;
+  static constexpr uint32_t kGreeting = 1;
+  static constexpr uint32_t kBroken = 2;
+
+  uint32_t magic = kMagic;
+  uint32_t kind = kText;
+  uint64_t dialler = 0;
+  uint64_t link = 0;
+  uint64_t sequence = 0;
+};
+static_assert(sizeof(Head) == 32);
+
+// Text that goes behind the head; all that is sent in a steady state does.
+inline constexpr size_t kMaxInlineText = 96;
+
+// From this size on the data is announced and the receiver fetches it into its slot;
+// smaller ones come with the head and are copied once.
+inline constexpr size_t kAnnounceFrom = 64 << 10;
+
+// A hello may name many holdings.
+inline constexpr size_t kMaxGreetingBytes = 1 << 20;
+
+struct Greeting {
+  uint64_t connection = 0;
+  std::string_view address;  // of the client's worker object
+  std::string_view hello;    // message.h
+};
+
+inline std::string Encode(const Greeting& greeting) {
+  const uint64_t numbers[] = {greeting.connection, greeting.address.size()};
+  std::string bytes(reinterpret_cast<const char*>(numbers), sizeof numbers);
+  bytes += greeting.address;
+  bytes += greeting.hello;
+  return bytes;
+}
+
+// nullopt: it is none.
+inline std::optional<Greeting> DecodeGreeting(std::string_view bytes) {
+  uint64_t numbers[2];
+  if (bytes.size() < sizeof numbers) return std::nullopt;
+  std::memcpy(numbers, bytes.data(), sizeof numbers);
+  bytes.remove_prefix(sizeof numbers);
+  if (numbers[1] > bytes.size()) return std::nullopt;
+  return Greeting{.connection = numbers[0],
+                  .address = bytes.substr(0, numbers[1]),
+                  .hello = bytes.substr(numbers[1])};
+}
+
+}  // namespace penstock::transfer::ucx
