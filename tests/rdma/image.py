@@ -14,7 +14,7 @@ PROGRAMS = ("/usr/bin/ibv_devinfo", "/usr/bin/ibv_rc_pingpong", "/sbin/ip", "/sb
 OPENED = ("libgcc_s.so.1", "libibverbs.so.1", "libibverbs/librxe-rdmav34.so", "libucp.so.0",
           "ucx/libuct_ib.so.0", "ucx/libuct_rdmacm.so.0", "ucx/libuct_cma.so.0")
 # Of Python, what the programs in the guest and the demo import, and what that imports late.
-IMPORTS = "demo, check, machine, workers_machine, trainer_machine, encodings.idna, encodings.ascii, encodings.latin_1, unittest.mock"
+IMPORTS = "demo, check, machine, workers, workers_machine, trainer_machine, encodings.idna, encodings.ascii, encodings.latin_1, unittest.mock"
 # Folders and links of every Debian.
 LINKS = {"bin": "usr/bin", "sbin": "usr/sbin", "lib": "usr/lib", "lib64": "usr/lib64"}
 
@@ -89,6 +89,8 @@ def build(folder, kernel, build_folder, tests):
     image = Image(folder)
     for name in ("penstock", "digits_make_shards", "digits_trainer", "digits_evaluate"):
         image.add_program(build_folder / "bin" / name, f"/penstock/bin/{name}")
+    for module in (build_folder / "lib/penstock").glob("*.so"):
+        image.add_program(module, f"/penstock/lib/penstock/{module.name}")
     for test in tests:
         image.add_program(test, f"/penstock/tests/{test.name}")
     for file in ("demo.py", "check.py", "processes.py", "digits.csv"):

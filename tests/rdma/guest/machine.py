@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the scenes have in common: commands, the software RDMA device, its counters."""
+import contextlib
 import ipaddress
 import json
 import os
@@ -9,6 +10,7 @@ import time
 import unittest
 
 PENSTOCK = pathlib.Path("/penstock")
+WITH_UCX = (PENSTOCK / "tests/slots_trainer").exists()  # built where UCX's headers are
 DATA = "/tmp/data"  # the shards of the demo, the same on all machines
 DEVICE = "rxe0"
 PORT = pathlib.Path(f"/sys/class/infiniband/{DEVICE}/ports/1")
@@ -59,7 +61,7 @@ def gid_index(address):
 
 
 def make_device(interface, host):
-    """A software device on that network interface; returns the index of its GID fd00:1::HOST.
+    """A software device on that network interface, whose GID fd00:1::HOST UCX is to use.
 
     UCX 1.13 loses the datagrams of a software device that go to an IPv4 address.
     """
@@ -68,7 +70,7 @@ def make_device(interface, host):
     ip("-6", "addr", "add", f"fd00:1::{host}/64", "dev", interface, "nodad")
     ip("link", "set", interface, "up")
     run("rdma", "link", "add", DEVICE, "type", "rxe", "netdev", interface)
-    return gid_index(f"fd00:1::{host}")
+    os.environ["PENSTOCK_UCX_IB_GID_INDEX"] = str(gid_index(f"fd00:1::{host}"))
 
 
 def packets():
@@ -77,11 +79,30 @@ def packets():
     return tuple(int((counters / name).read_text()) for name in ("sent_pkts", "rcvd_pkts"))
 
 
+@contextlib.contextmanager
+def traffic(test):
+    """Fails the test unless the device sends and receives in here: nothing else may pass for RDMA."""
+    before = packets()
+    yield
+    after = packets()
+    print(f"device: {after[0] - before[0]} packets sent, {after[1] - before[1]} received", flush=True)
+    test.assertGreater(after[0], before[0])
+    test.assertGreater(after[1], before[1])
+
+
 def doctor_device():
     """What `penstock doctor` says of the device."""
     said = json.loads(run(PENSTOCK / "bin/penstock", "doctor", "--json", check=False))
     (device,) = (device for device in said["rdma_devices"] if device["name"] == DEVICE)
     return device
+
+
+def demo(test, protocol, *options):
+    """Fails the test unless the demo ends well, with what it was to kill killed."""
+    said = run("python3", PENSTOCK / "examples/demo.py", "--bin", PENSTOCK / "bin", "--protocol", protocol, *options)
+    print(said, flush=True)
+    test.assertRegex(said, r"demo: ok .* lost=0 doubled=0 ")
+    test.assertNotIn("before anything was killed", said)
 
 
 def main():

@@ -5,6 +5,7 @@ import subprocess
 import unittest
 
 import machine
+import workers
 
 
 def setUpModule():
@@ -38,15 +39,35 @@ class Device(unittest.TestCase):
 
     def test_reliable_connections_go_through_the_device(self):
         index = machine.gid_index("fd00:1::1")
-        before = machine.packets()
         command = ["ibv_rc_pingpong", "-d", machine.DEVICE, "-g", str(index), "-n", "50"]
-        with subprocess.Popen(command, stdout=subprocess.DEVNULL) as server:
+        with machine.traffic(self), subprocess.Popen(command, stdout=subprocess.DEVNULL) as server:
             machine.wait_for("listening server", lambda: machine.listening(18515))
             machine.run(*command, "localhost")
             self.assertEqual(server.wait(timeout=machine.BOUND), 0)
-        after = machine.packets()
-        self.assertGreater(after[0], before[0])
-        self.assertGreater(after[1], before[1])
+
+
+@unittest.skipUnless(machine.WITH_UCX, "built without UCX")
+class Ucx(unittest.TestCase):
+    """The protocol `ucx` over reliable connections of the device, in real slots."""
+
+    def suite(self, program, only):
+        with machine.traffic(self):
+            said = machine.run(machine.PENSTOCK / "tests" / program, f"--gtest_filter={only}")
+        print(said[-2000:])
+        self.assertRegex(said, r"\[  PASSED  \] [1-9]\d* tests?\.")
+
+    def test_the_suite_of_all_transports(self):
+        self.suite("transfer_ucx_test", "-*256MiB*")
+
+    def test_elements_lie_in_registered_slots_and_are_not_copied(self):
+        cluster = workers.Workers("localhost", 1)
+        self.addCleanup(cluster.stop)
+        with machine.traffic(self):
+            machine.run(machine.PENSTOCK / "tests/slots_trainer", cluster.service, 64, 128 << 10)
+
+    def test_the_demo_with_a_killed_worker_loses_nothing(self):
+        with machine.traffic(self):
+            machine.demo(self, "ucx", "--kill", "worker", "--kill-at", 0.3, "--epochs", 2, "--accuracy", 0.5)
 
 
 class RoughNetwork(unittest.TestCase):
@@ -56,11 +77,7 @@ class RoughNetwork(unittest.TestCase):
         machine.run("/usr/sbin/tc", "qdisc", "add", "dev", "lo", "root", "netem", "delay", "5ms", "loss", "1%",
                     "reorder", "25%", "50%")
         self.addCleanup(machine.run, "/usr/sbin/tc", "qdisc", "del", "dev", "lo", "root")
-        said = machine.run("python3", machine.PENSTOCK / "examples/demo.py", "--bin", machine.PENSTOCK / "bin",
-                           "--protocol", "tcp", "--kill", "worker", "--kill-at", 0.3, "--epochs", 2, "--accuracy", 0.5)
-        print(said)
-        self.assertRegex(said, r"demo: ok .* lost=0 doubled=0 ")
-        self.assertNotIn("before anything was killed", said)
+        machine.demo(self, "tcp", "--kill", "worker", "--kill-at", 0.3, "--epochs", 2, "--accuracy", 0.5)
         dropped = re.search(r"dropped (\d+)", machine.run("/usr/sbin/tc", "-s", "qdisc", "show", "dev", "lo"))
         self.assertGreater(int(dropped[1]), 0)
 
