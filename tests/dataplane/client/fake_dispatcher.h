@@ -37,6 +37,11 @@ class FakeDispatcher final : public control::DispatcherStub {
       events.OnMessage(message);
     });
   }
+  // Whether a session listens to what is said.
+  bool has_stream() {
+    std::lock_guard lock(mu_);
+    return events_ != nullptr;
+  }
   // Breaks the present stream.
   void Break(absl::Status status = absl::UnavailableError("broken on purpose")) {
     Post([status](control::ClientSessionEvents& events) { events.OnClosed(status); });

@@ -298,6 +298,20 @@ TEST_F(SessionTest, StoppingTellsWhatWasTakenAndNoMore) {
               ElementsAre(control::PartitionIndices{kPartition, IndexSet::Of(0, 2)}));
 }
 
+// What it has not committed keeps it from leaving, so the links are there to its end.
+TEST_F(SessionTest, OneThatIsDestroyedHearsOfNoMoreWorkersWhenItClosesItsLinks) {
+  keep_ = Keep::kCommitted;
+  Begin();
+  auto link = Link();
+  bool listens = true;
+  link->on_closed = [&] { listens = dispatcher_.has_stream(); };
+  ASSERT_TRUE(Send(link->link(), 0).ok());
+  EXPECT_EQ(NextValue(), 0);
+  session_.reset();
+  EXPECT_TRUE(link->AwaitClosed().ok());
+  EXPECT_FALSE(listens);
+}
+
 TEST_F(SessionTest, ACommitIsSaidAgainOnANewStream) {
   keep_ = Keep::kCommitted;
   Begin();

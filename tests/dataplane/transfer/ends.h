@@ -60,6 +60,7 @@ class WorkerEnd : public SendEvents, public Watched {
     Change([&] { landed_ += count; });
   }
   void OnClosed(const absl::Status& reason, std::vector<Sent> unconfirmed) override {
+    if (on_closed) on_closed();
     Change([&] {
       closed_ = reason;
       unconfirmed_ = std::move(unconfirmed);
@@ -94,6 +95,7 @@ class WorkerEnd : public SendEvents, public Watched {
   }
 
   std::function<void(SendLink&, Credits)> on_credits;  // set before credits come
+  std::function<void()> on_closed;                     // set before anyone closes
 
  private:
   std::shared_ptr<SendLink> link_;
