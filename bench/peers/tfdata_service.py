@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+"""tf.data service: a dispatcher, workers and the consumer, each a process; no compression.
+
+    tfdata_service.py [--variant TEXT]
+"""
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+
+import tensorflow as tf
+
+import elements
+import wire
+
+service = tf.data.experimental.service
+
+
+def make_dataset(setup: wire.Setup) -> tf.data.Dataset:
+    """Slices of one tensor that the worker makes: tf.data hands them on by reference."""
+
+    def source() -> tf.Tensor:
+        ours = tf.random.uniform([], maxval=2**31 - 1, dtype=tf.int64)  # not the same in two workers
+        stamp = (tf.bitwise.left_shift(ours, tf.constant(elements.SOURCE_SHIFT, tf.int64))
+                 + tf.range(setup.in_source, dtype=tf.int64))[:, tf.newaxis]
+        body = tf.random.stateless_uniform([setup.in_source, setup.element_bytes // 8 - 2], [0, 0], None, None,
+                                           tf.int64)
+        words = tf.concat([stamp, body, stamp], axis=1)
+        return tf.reshape(tf.bitcast(words, tf.uint8), [setup.in_source, setup.element_bytes])
+
+    return tf.data.Dataset.from_tensors(0).flat_map(
+        lambda _: tf.data.Dataset.from_tensor_slices(source()).repeat())
+
+
+def run_server(role: str, dispatcher: str) -> None:
+    """Says where it listens, and ends with its input: so also when the consumer is killed."""
+    if role == "dispatcher":
+        server = service.DispatchServer(service.DispatcherConfig(port=0))
+        print(server.target.split("://")[1], flush=True)
+    else:
+        server = service.WorkerServer(service.WorkerConfig(dispatcher_address=dispatcher))
+        print("ready", flush=True)
+    sys.stdin.read()
+    os._exit(0)  # its orderly stop waits for readers that are gone
+
+
+class Server:
+    def __init__(self, role: str, dispatcher: str = ""):
+        self._process = subprocess.Popen([sys.executable, __file__, "--role", role, "--dispatcher", dispatcher],
+                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.pid = self._process.pid
+        self.said = self._process.stdout.readline().strip()
+        if not self.said:
+            raise RuntimeError(f"the {role} ended before it was ready")
+
+    def stop(self) -> None:
+        self._process.stdin.close()
+        self._process.wait()
+
+
+def start(setup: wire.Setup, variant: str) -> wire.Peer:
+    dispatcher = Server("dispatcher")
+    workers = [Server("worker", dispatcher.said) for _ in range(setup.workers)]
+    dataset = make_dataset(setup).apply(
+        service.distribute(service.ShardingPolicy.OFF, "grpc://" + dispatcher.said, compression=None))
+    iterator = dataset.as_numpy_iterator()
+    reader = elements.Reader(setup)
+
+    def close() -> None:
+        for server in [*workers, dispatcher]:
+            server.stop()
+
+    malloc = {name: value for name, value in os.environ.items() if name.startswith("MALLOC_")}
+    return wire.Peer(
+        pids={"dispatcher": [dispatcher.pid], "worker": [worker.pid for worker in workers],
+              "consumer": [os.getpid()]},
+        about={"system": "tfdata_service", "version": tf.__version__, "protocol": "grpc", "compression": "none",
+               "variant": variant, "settings": {"processing_mode": "OFF", "touch": setup.touch, **malloc}},
+        next=iterator.next, read=reader.read, shares=reader.shares, close=close)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--variant", default="")
+    parser.add_argument("--role", choices=("dispatcher", "worker"), help=argparse.SUPPRESS)
+    parser.add_argument("--dispatcher", help=argparse.SUPPRESS)
+    args = parser.parse_args()
+    if args.role:
+        run_server(args.role, args.dispatcher)
+    code = wire.serve(lambda setup: start(setup, args.variant))
+    sys.stderr.flush()
+    os._exit(code)  # threads of the client may still wait for servers that are gone

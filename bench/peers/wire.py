@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a bench and a peer say to each other: a JSON object a line, over standard input and output.
+bench/wire.h has the same lines.
+
+    bench                       peer
+    setup                   →
+                            ←   {"pids": {role: […]}, "system", "version", "protocol", …} or {"error": text}
+    {"seconds": s}          →
+                            ←   {"seconds", "elements", "bytes", "p50_us", …} or {"error": text, "data_loss": bool}
+    end of input            →   ends
+
+Whoever drives measures CPU and memory by the pids. Latencies are of the time inside next(): at full speed
+the spacing of elements, not their transit.
+"""
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import sys
+import time
+from typing import Any, Callable, Generic, TextIO, TypeVar
+
+Element = TypeVar("Element")
+
+WARM_S = 0.3  # buffers full, pages touched
+EVERY_BYTE, EVERY_PAGE = "every byte", "one byte in 4 KiB"
+TOUCH_OF = {"T1": EVERY_BYTE, "T1-0": EVERY_PAGE}
+
+
+class WrongElement(Exception):
+    """What was read is not what was due."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Setup:
+    workload: str  # T1: from a cold source; T1-0: made once
+    element_bytes: int
+    workers: int
+    consumers: int
+    window_s: float
+    source_bytes: int  # that the elements of one worker are taken from, in turn
+    touch: str  # how much of an element the reader reads
+
+    @staticmethod
+    def of(line: dict[str, Any]) -> Setup:
+        """ValueError, naming the field, for what no peer does."""
+        workload, size = line["workload"], line["element_bytes"]
+        if workload not in TOUCH_OF:
+            raise ValueError(f"the peers have the workloads {', '.join(TOUCH_OF)}, not {workload}")
+        if size < 16 or size % 8:
+            raise ValueError(f"element_bytes must be a multiple of 8, at least 16, not {size}")
+        if line["consumers"] != 1:
+            raise ValueError(f"the peers have one consumer, not {line['consumers']}")
+        return Setup(workload, size, line["workers"], 1, line["window_s"],
+                     size if workload == "T1-0" else max(size, line["source_bytes"]),
+                     line.get("touch", TOUCH_OF[workload]))
+
+    @property
+    def in_source(self) -> int:
+        """Elements of one worker's source."""
+        return self.source_bytes // self.element_bytes
+
+
+@dataclasses.dataclass
+class Peer(Generic[Element]):
+    """A system that runs. `next` brings an element, `read` reads and checks it and says its bytes."""
+    pids: dict[str, list[int]]  # by role: consumer, worker, dispatcher
+    about: dict[str, Any]  # system, version, protocol, variant, settings: as in the record
+    next: Callable[[], Element]
+    read: Callable[[Element], int]
+    shares: Callable[[], list[int]] = list  # elements by worker so far
+    close: Callable[[], None] = lambda: None
+
+
+def read_window(peer: Peer[Any], seconds: float) -> dict[str, Any]:
+    clock = time.perf_counter
+    shares = peer.shares()
+    next_s: list[float] = []
+    moved = 0
+    start = now = clock()
+    while now < start + seconds:
+        element = peer.next()
+        next_s.append(clock() - now)
+        moved += peer.read(element)
+        del element  # its memory goes back before the next is asked for
+        now = clock()
+    elements = len(next_s)
+    next_s.sort()
+    before = shares + [0] * (len(peer.shares()) - len(shares))
+    return {"seconds": now - start, "elements": elements, "bytes": moved,
+            "p50_us": next_s[elements // 2] * 1e6, "p99_us": next_s[elements * 99 // 100] * 1e6,
+            "max_us": next_s[-1] * 1e6, "shares": [now - then for now, then in zip(peer.shares(), before)]}
+
+
+def _take_stdout() -> TextIO:
+    """Standard output for our lines alone; what libraries print goes to standard error."""
+    ours = os.fdopen(os.dup(1), "w", buffering=1)
+    os.dup2(2, 1)
+    return ours
+
+
+def serve(start: Callable[[Setup], Peer[Any]]) -> int:
+    """Speaks the lines above until the input ends. The exit code."""
+    out = _take_stdout()
+    peer: Peer[Any] | None = None
+    try:
+        for line in sys.stdin:
+            order = json.loads(line)
+            if peer is None:
+                peer = start(Setup.of(order))
+                read_window(peer, min(WARM_S, order["window_s"]))
+                answer = {"pids": peer.pids, **peer.about}
+            else:
+                answer = read_window(peer, order["seconds"])
+            print(json.dumps(answer), file=out)
+    except Exception as error:  # whatever it is, the driver shows it in a row
+        print(json.dumps({"error": f"{type(error).__name__}: {error}", "data_loss": isinstance(error, WrongElement)}),
+              file=out)
+        return 1
+    finally:
+        if peer is not None:
+            peer.close()
+    return 0
