@@ -17,17 +17,19 @@ Json Number(double value) {
 }
 
 Json CaseOf(const Row& row) {
-  return {{"v", kVersion},
-          {"workload", row.setup.workload},
-          {"system", row.system},
-          {"version", row.version},
-          {"protocol", row.setup.protocol},
-          {"compression", "none"},
-          {"variant", row.variant},
-          {"element_bytes", row.setup.element_bytes},
-          {"workers", row.setup.workers},
-          {"consumers", row.setup.consumers},
-          {"limit", row.limit}};
+  Json record = {{"v", kVersion},
+                 {"workload", row.setup.workload},
+                 {"system", row.system},
+                 {"version", row.version},
+                 {"protocol", row.setup.protocol},
+                 {"compression", "none"},
+                 {"variant", row.variant},
+                 {"element_bytes", row.setup.element_bytes},
+                 {"workers", row.setup.workers},
+                 {"consumers", row.setup.consumers},
+                 {"limit", row.limit}};
+  if (!row.settings.empty()) record["settings"] = Json::parse(row.settings, nullptr, false);
+  return record;
 }
 
 Json PerGb(const std::map<std::string, double>& by_role, double gb) {
@@ -86,6 +88,7 @@ Json SummaryRecord(const Row& row) {
   record["limit_elements_per_s"] = Number(summary.limit_elements_per_s);
   record["limit_gb_per_s"] = Number(summary.limit_gb_per_s);
   record["limit_cpu_s_per_gb"] = Number(summary.limit_cpu_s_per_gb);
+  record["cpu_ratio"] = Number(summary.cpu_ratio);
   record["foreign_cores"] = summary.foreign_cores;
   if (summary.share >= 0) record["max_min_share"] = summary.share;
   if (const std::string note = NoteOn(row); !note.empty()) record["note"] = note;

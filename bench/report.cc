@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 
 namespace penstock::bench {
 namespace {
@@ -39,18 +40,25 @@ std::string SizeText(int64_t bytes) {
 namespace {
 
 constexpr const char* kHead[] = {
-    "case",   "system",     "limit",     "element",     "from:to",       "elements/s",
-    "GB/s",   "limit GB/s", "ratio",     "worst",       "pairs",         "p50 us",
-    "p99 us", "CPU s/GB",   "limit CPU", "trainer CPU", "max/min share", ""};
+    "case",       "system",    "limit",       "element",       "from:to", "elements/s", "GB/s",
+    "limit GB/s", "ratio",     "worst",       "pairs",         "p50 us",  "p99 us",     "CPU s/GB",
+    "limit CPU",  "CPU ratio", "trainer CPU", "max/min share", ""};
+
+// Ours by its protocol alone.
+std::string SystemText(const Row& row) {
+  std::vector<std::string> words;
+  if (row.system != "penstock") words.push_back(row.system);
+  for (const std::string& word : {row.setup.protocol, row.variant}) {
+    if (!word.empty()) words.push_back(word);
+  }
+  return absl::StrJoin(words, " ");
+}
 
 // Cells in the order of kHead.
 std::vector<std::string> CellsOf(const Row& row) {
   const Summary summary = Summarize(row);
-  std::string system = row.system == "penstock" ? row.setup.protocol
-                                                : absl::StrCat(row.system, " ", row.setup.protocol);
-  if (!row.variant.empty()) absl::StrAppend(&system, " ", row.variant);
   return {row.setup.workload,
-          system,
+          SystemText(row),
           row.limit,
           SizeText(row.setup.element_bytes),
           absl::StrCat(row.setup.workers, ":", row.setup.consumers),
@@ -64,6 +72,7 @@ std::vector<std::string> CellsOf(const Row& row) {
           Digits(summary.p99_us),
           Digits(summary.cpu_s_per_gb),
           Digits(summary.limit_cpu_s_per_gb),
+          Digits(summary.cpu_ratio),
           Digits(summary.trainer_cpu_s_per_gb),
           Digits(summary.share),
           NoteOn(row)};
@@ -88,9 +97,9 @@ Report ReportOn(const std::vector<Row>& rows) {
 }
 
 std::string ReportLine(const Row& row) {
-  const std::string name = absl::StrCat(row.setup.workload, " ", row.setup.protocol, " ",
-                                        SizeText(row.setup.element_bytes), " ", row.setup.workers,
-                                        ":", row.setup.consumers);
+  const std::string name =
+      absl::StrCat(row.setup.workload, " ", SystemText(row), " ", SizeText(row.setup.element_bytes),
+                   " ", row.setup.workers, ":", row.setup.consumers);
   if (!row.status.ok()) return absl::StrCat(name, ": ", NoteOn(row));
   const Summary summary = Summarize(row);
   return absl::StrCat(name, ": ", Digits(summary.gb_per_s), " GB/s, ", Digits(summary.ratio),

@@ -78,6 +78,8 @@ Summary Summarize(const Row& row) {
       median([&](const Pair& pair) { return TrainerCpuPerGb(row, pair.side); });
   if (!kept.front()->limit.cpu_seconds.empty()) {
     summary.limit_cpu_s_per_gb = median([](const Pair& pair) { return pair.limit.cpu_per_gb(); });
+    summary.cpu_ratio =
+        median([](const Pair& pair) { return pair.side.cpu_per_gb() / pair.limit.cpu_per_gb(); });
   }
   summary.share = median([](const Pair& pair) { return ShareOf(pair.side); });
   summary.foreign_cores = median(

@@ -21,7 +21,8 @@ struct Row {
   Setup setup;
   std::string system = "penstock";
   std::string version;
-  std::string variant;  // tells two set-ups of one system apart
+  std::string variant;   // tells two set-ups of one system apart
+  std::string settings;  // of another system, a JSON object; empty: none
   Basis basis = Basis::kElementsPerSecond;
   std::string limit;  // its name
   std::vector<Pair> pairs;
@@ -37,7 +38,8 @@ struct Summary {
   double limit_elements_per_s = -1, limit_gb_per_s = -1;
   double p50_us = -1, p99_us = -1;
   double cpu_s_per_gb = -1, trainer_cpu_s_per_gb = -1, limit_cpu_s_per_gb = -1;
-  double share = -1;  // of the client (or worker) with most by that with least
+  double cpu_ratio = -1;  // of CPU per GB, ours by the limit's
+  double share = -1;      // of the client (or worker) with most by that with least
   double foreign_cores = 0;
 };
 

@@ -6,9 +6,11 @@
 #include <filesystem>
 #include <memory>
 #include <system_error>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "bench/machine.h"
+#include "bench/peer.h"
 #include "bench/service.h"
 #include "dataplane/transfer/transport.h"
 #include "penstock/status.h"
@@ -43,17 +45,66 @@ class Scratch {
   std::string path_;
 };
 
-absl::Status RunPairs(const Options& options, const Workload& workload, Row& row) {
+// A peer in the rounds of a case.
+class Guest {
+ public:
+  Guest(const Options& options, const std::string& name, const Row& ours)
+      : itself_{.setup = ours.setup, .system = name, .basis = ours.basis, .limit = ours.limit},
+        beside_(ours) {
+    absl::StatusOr<std::unique_ptr<Peer>> peer =
+        Peer::Start(options.peer_launcher, name, ours.setup);
+    beside_.limit = name;
+    itself_.setup.protocol = "";  // it says its own
+    itself_.status = peer.status();
+    if (!peer.ok()) return;
+    peer_ = *std::move(peer);
+    itself_.system = peer_->About("system");
+    itself_.version = peer_->About("version");
+    itself_.variant = peer_->About("variant");
+    itself_.settings = peer_->About("settings");
+    itself_.setup.protocol = peer_->About("protocol");
+  }
+
+  // Its turn behind a pair of ours and the limit.
+  void Take(const Pair& pair, double seconds) {
+    if (peer_ == nullptr) return;
+    const absl::StatusOr<Window> window = Measure(*peer_, seconds);
+    if (!window.ok()) {
+      itself_.status = window.status();
+      peer_.reset();
+      return;
+    }
+    itself_.pairs.push_back({.side = *window, .limit = pair.limit});
+    beside_.pairs.push_back({.side = pair.side, .limit = *window});
+  }
+
+  // Its row, and ours beside it.
+  std::vector<Row> Rows() && {
+    std::vector<Row> rows;
+    rows.push_back(std::move(itself_));
+    if (!beside_.pairs.empty()) rows.push_back(std::move(beside_));
+    return rows;
+  }
+
+ private:
+  Row itself_, beside_;
+  std::unique_ptr<Peer> peer_;  // null once it failed
+};
+
+absl::Status RunRounds(const Options& options, const Workload& workload, Row& row,
+                       std::vector<Guest>& guests) {
   PENSTOCK_ASSIGN_OR_RETURN(const Scratch scratch, Scratch::Make());
   row.setup.scratch = scratch.path();
   PENSTOCK_RETURN_IF_ERROR(workload.Prepare(row.setup));
   PENSTOCK_ASSIGN_OR_RETURN(const std::unique_ptr<Side> limit, workload.MakeLimit(row.setup));
   row.limit = limit->name();
   PENSTOCK_ASSIGN_OR_RETURN(const std::unique_ptr<Side> ours, StartService(row.setup));
+  for (const std::string& name : options.peers) guests.emplace_back(options, name, row);
   for (int i = 0; i < options.pairs; ++i) {
     Pair pair;
     PENSTOCK_ASSIGN_OR_RETURN(pair.side, Measure(*ours, options.window_s));
     PENSTOCK_ASSIGN_OR_RETURN(pair.limit, Measure(*limit, options.window_s));
+    for (Guest& guest : guests) guest.Take(pair, options.window_s);
     row.pairs.push_back(std::move(pair));
   }
   return absl::OkStatus();
@@ -101,14 +152,22 @@ absl::StatusOr<std::vector<Setup>> PlanCases(const Options& options) {
   return cases;
 }
 
-Row RunCase(const Options& options, const Setup& setup) {
-  Row row{.setup = setup, .version = Version()};
+std::vector<Row> RunCase(const Options& options, const Setup& setup) {
+  std::vector<Row> rows(1);
+  rows[0].setup = setup;
+  rows[0].version = Version();
   const absl::StatusOr<const Workload*> workload = FindWorkload(setup.workload);
-  row.status = workload.status();
-  if (!workload.ok()) return row;
-  row.basis = (*workload)->basis();
-  row.status = RunPairs(options, **workload, row);
-  return row;
+  if (!workload.ok()) {
+    rows[0].status = workload.status();
+    return rows;
+  }
+  rows[0].basis = (*workload)->basis();
+  std::vector<Guest> guests;
+  rows[0].status = RunRounds(options, **workload, rows[0], guests);
+  for (Guest& guest : guests) {
+    for (Row& row : std::move(guest).Rows()) rows.push_back(std::move(row));
+  }
+  return rows;
 }
 
 }  // namespace penstock::bench

@@ -21,13 +21,17 @@ struct Options {
   int pairs = 7;
   double window_s = 2;
   int64_t source_bytes = kColdBytes;
+  std::vector<std::string> peers;  // other systems that take turns with us
+  std::string peer_launcher = "bench/peers/start.py";
 };
 
 // The cases that the options ask for, in the order in which they run.
 // InvalidArgument or NotFound, naming the option, if one makes no sense.
 absl::StatusOr<std::vector<Setup>> PlanCases(const Options& options);
 
-// Runs one case to its end. What keeps it from running is the row's status.
-Row RunCase(const Options& options, const Setup& setup);
+// Runs one case to its end: its row, then for each peer the peer's beside the
+// same limit, and ours beside the peer. What keeps one from running is the
+// row's status; a peer that does not run has no second row.
+std::vector<Row> RunCase(const Options& options, const Setup& setup);
 
 }  // namespace penstock::bench

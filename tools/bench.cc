@@ -3,6 +3,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <memory>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "bench/machine.h"
@@ -63,9 +64,11 @@ absl::Status Run(Given given) {
   json->Write(bench::MachineRecord(machine));
   std::vector<bench::Row> rows;
   for (const bench::Setup& setup : cases) {
-    rows.push_back(bench::RunCase(given.options, setup));
-    std::fprintf(stderr, "%s\n", bench::ReportLine(rows.back()).c_str());
-    json->Write(bench::RecordsOf(rows.back()));
+    for (bench::Row& row : bench::RunCase(given.options, setup)) {
+      std::fprintf(stderr, "%s\n", bench::ReportLine(row).c_str());
+      json->Write(bench::RecordsOf(row));
+      rows.push_back(std::move(row));
+    }
   }
   const bench::Report report = bench::ReportOn(rows);
   std::fprintf(people, "\n%s", FormatTable(report.head, report.lines, bench::kWordColumns).c_str());
@@ -112,6 +115,15 @@ void AddBench(CLI::App& app, Chosen& chosen) {
   command->add_option("--json", given->json, "write a JSON object a line here; -: standard output");
   command->add_option("--source-mib", given->source_mib, "of the cold source")
       ->check(CLI::Range(1, 1 << 20))
+      ->capture_default_str();
+  command
+      ->add_option(
+          "--peers", given->options.peers,
+          "other systems that take turns with ours (tfdata, tfdata-tuned, torch, grain, ray)")
+      ->delimiter(',');
+  command
+      ->add_option("--peer-launcher", given->options.peer_launcher,
+                   "program that becomes the peer it is told (bench/peers/README.md)")
       ->capture_default_str();
   command->callback([given, &chosen] { chosen.run = [given] { return Run(*given); }; });
 
