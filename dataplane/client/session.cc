@@ -70,7 +70,7 @@ absl::StatusOr<std::optional<Element>> Session::Next() {
       return std::nullopt;
     }
     if (!unreachable_.ok()) return std::exchange(unreachable_, absl::OkStatus());
-    changed_.wait_for(lock, absl::ToChronoMilliseconds(kLookForCancelled));
+    landed_.WaitFor(lock, absl::ToChronoNanoseconds(kLookForCancelled));
   }
   Landed landed = merge_.Pop();
   ReceiverOf(landed.identity.partition).OnTaken(landed.identity.index);
@@ -165,7 +165,7 @@ control::ClientUp Session::Hello() {
 void Session::OnMessage(control::ClientDown message) {
   std::lock_guard lock(mu_);
   std::visit([this](const auto& its) { Handle(its); }, message);
-  changed_.notify_all();
+  WakeWaiting();
 }
 
 void Session::Handle(const control::Welcome& welcome) {
@@ -253,7 +253,7 @@ void Session::Handle(const control::SessionError& error) {
 void Session::OnLost(const absl::Status&) {
   std::lock_guard lock(mu_);
   welcomed_ = false;
-  changed_.notify_all();
+  WakeWaiting();
 }
 
 void Session::OnGivenUp(const absl::Status& status) {
@@ -266,7 +266,7 @@ void Session::OnGivenUp(const absl::Status& status) {
                                                            " has ended the session"))
                      : status);
   }
-  changed_.notify_all();
+  WakeWaiting();
 }
 
 // --- With the lock held ----------------------------------------------------------
@@ -315,6 +315,11 @@ void Session::Fail(const absl::Status& status) {
 
 void Session::WakeAgent() {
   agent_.notify_all();
+}
+
+void Session::WakeWaiting() {
+  changed_.notify_all();
+  landed_.NotifyAll();
 }
 
 }  // namespace penstock::client

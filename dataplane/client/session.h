@@ -22,6 +22,7 @@
 #include "dataplane/client/reader.h"
 #include "dataplane/client/state.h"
 #include "dataplane/client/window.h"
+#include "dataplane/transfer/polling.h"
 #include "penstock/distribute.h"
 #include "penstock/element.h"
 #include "penstock/spec.h"
@@ -128,6 +129,7 @@ class Session final : private control::ReconnectingClientEvents, private ReaderE
   void Fail(const absl::Status& status);
   Taken TakenLocked() const;
   void WakeAgent();
+  void WakeWaiting();  // all but the agent
   Reader* FindReader(WorkerId worker);
 
   struct ToGrant {
@@ -143,7 +145,8 @@ class Session final : private control::ReconnectingClientEvents, private ReaderE
   control::DispatcherStub& stub_;
 
   mutable std::mutex mu_;
-  std::condition_variable changed_;  // for Next(), Commit() and the destructor
+  transfer::PollingCondition landed_;  // for Next()
+  std::condition_variable changed_;    // for Commit() and the destructor
   std::condition_variable agent_;
   // All below guarded by mu_.
 

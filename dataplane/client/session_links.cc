@@ -86,7 +86,7 @@ bool Session::BeginLanding(WorkerId worker) {
 
 void Session::EndLanding(bool waited_for) {
   if (news_ && report_at_once_) WakeAgent();
-  if (waited_for && !merge_.empty()) changed_.notify_all();
+  if (waited_for && !merge_.empty()) landed_.NotifyAll();
 }
 
 void Session::OnRecalled(WorkerId worker, int64_t count) {
@@ -275,7 +275,7 @@ void Session::CheckReach(absl::Time now, absl::Time& wake) {
     unreachable_ = absl::UnavailableError(absl::StrCat(
         "worker ", reader->worker().address, " was out of reach for ",
         absl::FormatDuration(options_.distribute.timeout), ": ", progress.reason.message()));
-    changed_.notify_all();
+    WakeWaiting();
   }
 }
 
@@ -290,7 +290,7 @@ void Session::CheckServed(absl::Time now, absl::Time& wake) {
   unreachable_ = absl::UnavailableError(absl::StrCat(
       "no worker has served the iteration for ", absl::FormatDuration(options_.distribute.timeout),
       ", says the dispatcher at ", stub_.address(), "; start a worker there"));
-  changed_.notify_all();
+  WakeWaiting();
 }
 
 // --- Credits -----------------------------------------------------------------------

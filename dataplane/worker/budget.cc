@@ -1,7 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dataplane/worker/budget.h"
 
+#include <chrono>
+
 namespace penstock::worker {
+namespace {
+
+// Nothing is missed: whatever is freed wakes who waits.
+constexpr std::chrono::seconds kLongestWait(1);
+
+}  // namespace
 
 void Budget::Subtract(int64_t bytes) {
   const int64_t before = used_.fetch_sub(bytes, std::memory_order_relaxed);
@@ -11,12 +19,12 @@ void Budget::Subtract(int64_t bytes) {
 void Budget::Wait(const std::function<bool()>& cancelled) {
   if (!exhausted()) return;
   std::unique_lock lock(mu_);
-  freed_.wait(lock, [&] { return !exhausted() || cancelled(); });
+  while (exhausted() && !cancelled()) freed_.WaitFor(lock, kLongestWait);
 }
 
 void Budget::Wake() {
   { std::lock_guard lock(mu_); }  // whoever is about to wait has looked, or will see the change
-  freed_.notify_all();
+  freed_.NotifyAll();
 }
 
 }  // namespace penstock::worker

@@ -3,10 +3,11 @@
 #pragma once
 
 #include <atomic>
-#include <condition_variable>
 #include <cstdint>
 #include <functional>
 #include <mutex>
+
+#include "dataplane/transfer/polling.h"
 
 namespace penstock::worker {
 
@@ -33,7 +34,7 @@ class Budget {
   const int64_t bytes_;
   std::atomic<int64_t> used_{0};
   std::mutex mu_;
-  std::condition_variable freed_;
+  transfer::PollingCondition freed_;
 };
 
 }  // namespace penstock::worker

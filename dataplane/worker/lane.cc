@@ -73,7 +73,7 @@ void Lane::AddReader(const control::Reader& reader) {
     sender_.OnAddReader({reader.client, reader.incarnation});
     outlet_->LinkUpLocked(*this, reader);
   }
-  outlet_->changed_.notify_all();
+  outlet_->changed_.NotifyAll();
 }
 
 void Lane::Cancel() {
@@ -81,7 +81,7 @@ void Lane::Cancel() {
     std::lock_guard lock(outlet_->mu_);
     cancelled_ = true;
   }
-  outlet_->changed_.notify_all();
+  outlet_->changed_.NotifyAll();
 }
 
 // --- At the outlet ---------------------------------------------------------------
@@ -113,7 +113,7 @@ void Outlet::Close(Lane& lane) {
       lanes_.erase(found);
     }
   }
-  changed_.notify_all();
+  changed_.NotifyAll();
 }
 
 }  // namespace penstock::worker

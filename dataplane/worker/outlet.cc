@@ -2,6 +2,7 @@
 #include "dataplane/worker/outlet.h"
 
 #include <algorithm>
+#include <chrono>
 #include <deque>
 #include <optional>
 #include <utility>
@@ -12,6 +13,9 @@
 
 namespace penstock::worker {
 namespace {
+
+// Nothing is missed: all that is waited for wakes who waits.
+constexpr std::chrono::seconds kLongestWait(1);
 
 IndexSet HoldingOf(const std::vector<transfer::Holding>& holdings, PartitionId partition) {
   IndexSet all;
@@ -85,6 +89,8 @@ Outlet::Outlet(IterationId iteration, std::string token, std::shared_ptr<Budget>
 Outlet::~Outlet() = default;
 
 absl::Status Outlet::Send(Lane& lane, transfer::Sent sent) {
+  // Small ones go in frames, and are too many for that.
+  if (BytesOf(sent.element) >= int64_t{kFrameBelow}) transfer::PollTransports();
   std::unique_lock lock(mu_);
   while (!lane.again_.empty()) {
     PENSTOCK_RETURN_IF_ERROR(SendOne(lane, lane.TakeAgainLocked(), lock));
@@ -104,7 +110,7 @@ absl::Status Outlet::SendOne(Lane& lane, transfer::Sent sent, std::unique_lock<s
     }
     link = PickLocked(lane);
     if (link == nullptr && pause.has_value()) {
-      changed_.wait(lock);
+      changed_.WaitFor(lock, kLongestWait);
       continue;
     }
     if (link == nullptr) {  // look once more when that is done
@@ -178,8 +184,10 @@ absl::Status Outlet::SendAgain(Lane& lane, bool until_ended) {
       lock.lock();
     } else if (until_ended && lane.sender_.ended()) {
       return absl::OkStatus();
+    } else if (pause.has_value() && until_ended) {
+      changed_.WaitFor(lock, kLongestWait);
     } else if (pause.has_value()) {
-      changed_.wait(lock);
+      changed_.WaitAside(lock);
     } else {
       lock.unlock();
       Flush();
@@ -251,7 +259,7 @@ void Outlet::OnCredits(Link& link) {
     ++link.grants;
     if (!std::exchange(link.dry, false)) return;
   }
-  changed_.notify_all();
+  changed_.NotifyAll();
 }
 
 void Outlet::OnLanded(Link& link, int64_t count) {
@@ -306,7 +314,7 @@ void Outlet::RaiseLocked(const LinkPtr& link) {
       if (lane->sender_.again().Contains(index)) lane->again_.emplace(index, std::move(sent));
     }
   }
-  changed_.notify_all();
+  changed_.NotifyAll();
 }
 
 void Outlet::BreakLocked(const LinkPtr& link) {
@@ -332,7 +340,7 @@ void Outlet::BreakLocked(const LinkPtr& link) {
   } else {
     sessions_.erase(found);
   }
-  changed_.notify_all();
+  changed_.NotifyAll();
 }
 
 Lane* Outlet::FindLocked(PartitionId partition, Placement placement) {

@@ -14,7 +14,6 @@
 // returned, so that the Sender sees each sending before its outcome.
 #pragma once
 
-#include <condition_variable>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -25,6 +24,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "control/protocol/session_messages.h"
+#include "dataplane/transfer/polling.h"
 #include "dataplane/transfer/transport.h"
 #include "dataplane/worker/budget.h"
 #include "dataplane/worker/lane.h"
@@ -92,7 +92,7 @@ class Outlet : public std::enable_shared_from_this<Outlet> {
   const std::shared_ptr<Budget> budget_;
 
   mutable std::mutex mu_;
-  std::condition_variable changed_;
+  transfer::PollingCondition changed_;
   // Guarded by mu_.
   std::map<control::Reader, Session> sessions_;
   std::vector<LinkPtr> up_;  // of all sessions, in the order they came up

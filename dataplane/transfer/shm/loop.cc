@@ -3,38 +3,20 @@
 
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
-#include <time.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "dataplane/transfer/polling.h"
 #include "penstock/status.h"
 
 namespace penstock::transfer {
 namespace {
 
-constexpr Loop::Nanoseconds kMillisecond = 1'000'000;
-// What a hand-over between two that are awake takes, many times over.
-constexpr Loop::Nanoseconds kSpin = 20'000;
-// So many spins in vain, and there is no other until something comes so soon
-// after falling asleep that a spin would have met it.
-constexpr int kWastedSpins = 4;
-// A bell that was not heard, for whatever reason, costs no more than this.
-constexpr Loop::Nanoseconds kLongestSleep = 1'000 * kMillisecond;
-// While rings are busy, sockets are looked at that often.
-constexpr Loop::Nanoseconds kSocketsEvery = kMillisecond;
-
 constexpr uint64_t kDoorbellTag = 0;
 constexpr uint64_t kPidfdBit = 1;
-
-void Relax() {
-#if defined(__x86_64__)
-  __builtin_ia32_pause();
-#endif
-}
 
 }  // namespace
 
@@ -51,64 +33,39 @@ absl::StatusOr<Loop*> Loop::Start() {
     return absl::NotFoundError(
         absl::StrCat("no descriptors are left for a doorbell: errno ", errno));
   }
-  Loop* running = loop.release();
-  std::thread([running] { running->Run(); }).detach();
-  return running;
-}
-
-Loop::Nanoseconds Loop::Now() {
-  timespec now;
-  ::clock_gettime(CLOCK_MONOTONIC, &now);
-  return now.tv_sec * 1'000'000'000 + now.tv_nsec;
+  RETURN_IF_ERROR(loop->ServedLoop::Start("penstock-shm"));
+  const absl::Status added = AddPolledLoop(std::shared_ptr<Loop>(loop.get(), [](Loop*) {}));
+  if (!added.ok()) {
+    loop->Stop();
+    return added;
+  }
+  return loop.release();
 }
 
 void Loop::Add(std::shared_ptr<Member> member, int socket, int pidfd) {
+  members_count_.fetch_add(1, std::memory_order_relaxed);
   {
     std::lock_guard lock(mu_);
     new_.push_back({0, std::move(member), socket, pidfd});
   }
+  has_new_.store(true, std::memory_order_seq_cst);
   Wake();
 }
 
-void Loop::Wake() {
-  woken_.store(true, std::memory_order_seq_cst);
-  if (asleep_until_.load(std::memory_order_seq_cst) == 0) return;
-  const uint64_t one = 1;
-  [[maybe_unused]] const ssize_t written = ::write(doorbell(), &one, sizeof(one));
-}
+// --- By whoever serves -----------------------------------------------------------------
 
-void Loop::WakeAt(Nanoseconds moment) {
-  // One that is awake, or wakes before, asks for deadlines before it sleeps.
-  if (asleep_until_.load(std::memory_order_seq_cst) > moment + kMillisecond) Wake();
-}
-
-void Loop::Run() {
-  Nanoseconds sockets_at = 0;
-  while (true) {
-    const Nanoseconds now = Now();
-    woken_.store(false, std::memory_order_seq_cst);  // before what a Wake() is for is looked at
-    TakeOnNew();
-    if (PollAll(now)) {
-      idle_since_ = now;
-    } else if (MaySpin(now)) {
-      Relax();
-    } else {
-      Sleep();
-      sockets_at = Now() + kSocketsEvery;
-    }
-    if (now >= sockets_at) {
-      HandleDescriptors(0);
-      sockets_at = now + kSocketsEvery;
-    }
-    DropOver();
-  }
+bool Loop::Serve(Nanoseconds now, bool descriptors) {
+  if (has_new_.load(std::memory_order_seq_cst)) TakeOnNew();
+  bool found = descriptors && HandleDescriptors();
+  found = PollAll(now) || found;
+  return DropOver() || found;
 }
 
 void Loop::TakeOnNew() {
   std::vector<Served> taken;
   {
     std::lock_guard lock(mu_);
-    if (new_.empty()) return;
+    has_new_.store(false, std::memory_order_seq_cst);
     taken.swap(new_);
   }
   for (Served& served : taken) {
@@ -122,6 +79,7 @@ void Loop::TakeOnNew() {
       event.data.u64 |= kPidfdBit;
       ::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, served.pidfd, &event);
     }
+    served.member->SetSleeps(sleeps_);
     members_.push_back(std::move(served));
   }
 }
@@ -137,6 +95,7 @@ bool Loop::DropOver() {
     members_.erase(members_.begin() + static_cast<std::ptrdiff_t>(i));
     ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, gone.socket, nullptr);
     if (gone.pidfd >= 0) ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, gone.pidfd, nullptr);
+    members_count_.fetch_sub(1, std::memory_order_relaxed);
     gone.member->OnDropped();
     dropped = true;
   }
@@ -151,47 +110,28 @@ bool Loop::PollAll(Nanoseconds now) {
   return found;
 }
 
-bool Loop::MaySpin(Nanoseconds now) const {
-  return wasted_spins_ < kWastedSpins && now - idle_since_ < kSpin;
-}
-
-Loop::Nanoseconds Loop::NextDeadline() const {
+Loop::Nanoseconds Loop::NextDeadline() {
   Nanoseconds next = kNever;
   for (const Served& served : members_) next = std::min(next, served.member->deadline());
   return next;
 }
 
 void Loop::SetSleeps(bool sleeps) {
+  sleeps_ = sleeps;
   for (const Served& served : members_) {
     if (!served.member->over()) served.member->SetSleeps(sleeps);
   }
 }
 
-void Loop::Sleep() {
-  const Nanoseconds begin = Now();
-  // First this, so that whoever sets a deadline from now on rings.
-  asleep_until_.store(kNever, std::memory_order_seq_cst);
-  const Nanoseconds until = std::min(NextDeadline(), begin + kLongestSleep);
-  asleep_until_.store(std::max<Nanoseconds>(until, 1), std::memory_order_seq_cst);
-  SetSleeps(true);
-  if (!woken_.load(std::memory_order_seq_cst) && !PollAll(begin) && !DropOver()) {
-    if (wasted_spins_ < kWastedSpins) ++wasted_spins_;
-    // Up, so that what is due then is due indeed.
-    const Nanoseconds left = std::max<Nanoseconds>(until - begin, 0);
-    HandleDescriptors(static_cast<int>((left + kMillisecond - 1) / kMillisecond));
-  }
-  SetSleeps(false);
-  asleep_until_.store(0, std::memory_order_seq_cst);
-  idle_since_ = Now();
-  if (idle_since_ - begin < kSpin) wasted_spins_ = 0;
-}
-
-void Loop::HandleDescriptors(int timeout_ms) {
+// True if there was more than the doorbell, which says nothing but "look".
+bool Loop::HandleDescriptors() {
   epoll_event events[32];
-  const int count = ::epoll_wait(epoll_.get(), events, 32, timeout_ms);
+  const int count = ::epoll_wait(epoll_.get(), events, 32, 0);
+  bool found = false;
   for (int i = 0; i < count; ++i) {
     const uint64_t tag = events[i].data.u64;
     if (tag == kDoorbellTag) continue;
+    found = true;
     for (size_t m = 0; m < members_.size(); ++m) {
       if (members_[m].number != tag >> 1 || members_[m].member->over()) continue;
       if ((tag & kPidfdBit) != 0) {
@@ -201,6 +141,7 @@ void Loop::HandleDescriptors(int timeout_ms) {
       }
     }
   }
+  return found;
 }
 
 }  // namespace penstock::transfer

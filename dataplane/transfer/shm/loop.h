@@ -1,29 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-// The thread that serves all shm links of a process, both ends. It looks at
-// rings, sockets and deaths; when there is nothing it spins for a moment, then
-// sleeps at the process's doorbell.
+// What serves all shm links of a process, both ends: it looks at rings, sockets
+// and deaths. Who sleeps is woken by the process's doorbell.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <mutex>
-#include <thread>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "dataplane/memory/descriptor.h"
 #include "dataplane/memory/forked.h"
+#include "dataplane/transfer/served_loop.h"
 
 namespace penstock::transfer {
 
-class Loop {
+class Loop final : public ServedLoop {
  public:
-  using Nanoseconds = int64_t;  // of the monotonic clock; as a moment or as a time
-  static constexpr Nanoseconds kNever = INT64_MAX;
-
-  // What the loop serves. All methods are called on its thread.
+  // What the loop serves. All methods are called by whoever serves, one at a time.
   class Member {
    public:
     virtual ~Member() = default;
@@ -32,7 +27,7 @@ class Loop {
     // The socket is readable, or the other side has closed it or has ended.
     virtual void OnSocket() = 0;
     virtual void OnPeerEnd() = 0;
-    // Before the loop sleeps (with a Poll() in between), and after.
+    // Before those who serve sleep (with a Poll() in between), and after.
     virtual void SetSleeps(bool sleeps) = 0;
     // When Poll() must be called at the latest.
     virtual Nanoseconds deadline() const = 0;
@@ -45,21 +40,18 @@ class Loop {
     const MadeHere made_here_;
   };
 
-  // Begins with a thread that lasts as long as the process.
+  // Begins, and lasts as long as the process.
   static absl::StatusOr<Loop*> Start();
 
   // Any thread. The descriptors stay the member's, open until it was dropped.
   // `pidfd` may be below 0.
   void Add(std::shared_ptr<Member> member, int socket, int pidfd);
-  // Any thread: Poll() of every member follows soon.
-  void Wake();
-  // Any thread: as Wake() at that moment, or at most a millisecond later.
-  void WakeAt(Nanoseconds moment);
+  using ServedLoop::Wake;
+  using ServedLoop::WakeAt;
 
-  static Nanoseconds Now();
   int doorbell() const { return doorbell_.get(); }
-  // False in a forked child: there this has no thread.
-  bool runs() const { return static_cast<bool>(made_here_); }
+  int descriptor() const override { return epoll_.get(); }
+  bool idle() const override { return members_count_.load(std::memory_order_relaxed) == 0; }
 
  private:
   struct Served {
@@ -70,28 +62,23 @@ class Loop {
   };
 
   Loop() = default;
-  void Run();
+  bool Serve(Nanoseconds now, bool descriptors) override;
+  void SetSleeps(bool sleeps) override;
+  Nanoseconds NextDeadline() override;
   void TakeOnNew();
   bool DropOver();  // whether there was one
   bool PollAll(Nanoseconds now);
-  bool MaySpin(Nanoseconds now) const;
-  void Sleep();
-  void SetSleeps(bool sleeps);
-  void HandleDescriptors(int timeout_ms);
-  Nanoseconds NextDeadline() const;
+  bool HandleDescriptors();
 
-  const MadeHere made_here_;
   Descriptor epoll_;
   Descriptor doorbell_;
+  std::atomic<size_t> members_count_{0};  // the new ones too
+  std::atomic<bool> has_new_{false};
 
-  // Of the loop's thread.
+  // Of whoever serves.
   std::vector<Served> members_;
   uint64_t last_number_ = 0;
-  Nanoseconds idle_since_ = 0;
-  int wasted_spins_ = 0;  // in a row, that ended in sleep
-
-  std::atomic<bool> woken_{false};
-  std::atomic<Nanoseconds> asleep_until_{0};  // 0: awake
+  bool sleeps_ = false;
 
   std::mutex mu_;
   std::vector<Served> new_;  // guarded by mu_

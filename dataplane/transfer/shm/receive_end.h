@@ -35,7 +35,7 @@ class ReceiveEnd : public Loop::Member, public std::enable_shared_from_this<Rece
   void Recall();
   void Close();  // no event behind it
 
-  // Of the loop:
+  // By whoever serves the loop:
   bool Poll(Loop::Nanoseconds now) override;
   void OnSocket() override;
   void OnPeerEnd() override;
@@ -47,7 +47,7 @@ class ReceiveEnd : public Loop::Member, public std::enable_shared_from_this<Rece
  private:
   absl::Status Connect(std::string_view name);
 
-  // Of the loop's thread:
+  // By whoever serves:
   absl::Status HandlePacket(Packet packet);
   absl::Status MakeSegment(const Packet& need);
   bool ReadRing(int words);
@@ -80,7 +80,7 @@ class ReceiveEnd : public Loop::Member, public std::enable_shared_from_this<Rece
   std::atomic<bool> closed_{false};  // by this client
   std::atomic<bool> over_{false};
 
-  // Of the loop's thread.
+  // Of whoever serves.
   std::shared_ptr<ReceiveEvents> events_;
   bool open_ = false;
   bool spoilt_ = false;  // what is in the ring is not read any more

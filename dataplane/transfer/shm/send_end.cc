@@ -341,6 +341,7 @@ absl::StatusOr<Hello> SendEnd::ReadGreeting(Packet packet) {
   const auto* text = reinterpret_cast<const char*>(control.memory().data()) + sizeof(ControlMemory);
   const std::string hello(text, packet.b);  // a copy: the client may still write there
   channel_ = std::make_shared<Channel>(std::move(control), Channel::Side::kWorker);
+  channel_->SetSleeps(sleeps_);
   channel_->SetDoorbell(std::move(packet.descriptors[1]));
   ASSIGN_OR_RETURN(Message message, Decode(hello));
   if (!std::holds_alternative<Hello>(message)) {
@@ -463,6 +464,7 @@ void SendEnd::MoveOut(Sent& sent) const {
 }
 
 void SendEnd::SetSleeps(bool sleeps) {
+  sleeps_ = sleeps;
   if (channel_ != nullptr) channel_->SetSleeps(sleeps);
 }
 

@@ -2,8 +2,8 @@
 // The worker's end of a shm link.
 //
 // Sending moves an element into a slot of the client, if it was not made there,
-// and puts a word into the ring: on the thread that sends, or on the loop's when
-// slots had to be waited for; never on two at a time, so that the order stays.
+// and puts a word into the ring: on the thread that sends, or by whoever serves
+// the loop when slots had to be waited for; never on two at a time, so that the order stays.
 // What is sent waits in an Outgoing until it has landed; small elements are
 // packed there. A frame that is not full waits until it was open for 1 ms at
 // least and 2 ms at most, or until Flush().
@@ -31,7 +31,7 @@ inline constexpr uint64_t kShmVersion = 1;
 
 class SendEnd : public Loop::Member, public std::enable_shared_from_this<SendEnd> {
  public:
-  // `accept` is called at most once, on the loop's thread.
+  // `accept` is called at most once, by whoever serves.
   SendEnd(Loop& loop, PacketSocket socket, Listener::Accept accept);
   void Join();  // begins
 
@@ -45,7 +45,7 @@ class SendEnd : public Loop::Member, public std::enable_shared_from_this<SendEnd
   void Break();
   const std::shared_ptr<SendSlots>& slots() const { return slots_; }
 
-  // Of the loop:
+  // By whoever serves the loop:
   bool Poll(Loop::Nanoseconds now) override;
   void OnSocket() override;
   void OnPeerEnd() override;
@@ -80,7 +80,7 @@ class SendEnd : public Loop::Member, public std::enable_shared_from_this<SendEnd
 
   static Room RoomFor(const Outgoing::Parcel& parcel);
 
-  // Of the loop's thread:
+  // By whoever serves:
   absl::Status HandlePacket(Packet packet);
   absl::Status Greet(Packet packet);
   absl::Status LetIn(Packet packet);
@@ -110,7 +110,8 @@ class SendEnd : public Loop::Member, public std::enable_shared_from_this<SendEnd
   const std::shared_ptr<SendSlots> slots_ = std::make_shared<SendSlots>();
   std::shared_ptr<Channel> channel_;  // from the greeting on
 
-  // Of the loop's thread.
+  // Of whoever serves.
+  bool sleeps_ = false;
   Hello hello_;
   std::shared_ptr<SendEvents> events_;
   bool greeted_ = false;

@@ -105,7 +105,7 @@ class Door : public Loop::Member,
   const Socket socket_;
   const Listener::Accept accept_;
   const StrangerLimits limits_;
-  std::vector<std::shared_ptr<SendSocket>> strangers_;  // of the loop's thread; oldest first
+  std::vector<std::shared_ptr<SendSocket>> strangers_;  // of whoever serves; oldest first
 
   std::mutex mu_;
   std::condition_variable none_;

@@ -1,70 +1,41 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dataplane/transfer/tcp/loop.h"
 
-#include <pthread.h>
-#include <signal.h>
 #include <sys/epoll.h>
-#include <sys/eventfd.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <system_error>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
+#include "dataplane/transfer/polling.h"
 #include "penstock/check.h"
+#include "penstock/status.h"
 
 namespace penstock::transfer::tcp {
 namespace {
 
 constexpr int kEventsPerTurn = 64;
 
-// Signals are for the program's own threads.
-class SignalsBlocked {
- public:
-  SignalsBlocked() {
-    sigset_t all;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before_);
-  }
-  ~SignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-
- private:
-  sigset_t before_;
-};
-
 }  // namespace
 
 absl::StatusOr<std::shared_ptr<Loop>> Loop::Start() {
   Socket epoll(::epoll_create1(EPOLL_CLOEXEC));
-  Socket bell(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
-  if (!epoll || !bell) return BrokenBy("no descriptor to wait for sockets with", errno);
-  epoll_event event{};
-  event.events = EPOLLIN;
-  event.data.u64 = 0;  // no member's id
-  if (::epoll_ctl(epoll.fd(), EPOLL_CTL_ADD, bell.fd(), &event) != 0) {
-    return BrokenBy("cannot wait for sockets", errno);
-  }
-  std::shared_ptr<Loop> loop(new Loop(std::move(epoll), std::move(bell)));
-  const SignalsBlocked blocked;
-  try {
-    loop->thread_ = std::thread([raw = loop.get()] { raw->Run(); });
-  } catch (const std::system_error& error) {
-    return absl::UnavailableError(absl::StrCat("no thread to wait for sockets: ", error.what()));
-  }
-  pthread_setname_np(loop->thread_.native_handle(), "penstock-tcp");
+  if (!epoll) return BrokenBy("no descriptor to wait for sockets with", errno);
+  std::shared_ptr<Loop> loop(new Loop(std::move(epoll)));
+  PENSTOCK_RETURN_IF_ERROR(loop->ServedLoop::Start("penstock-tcp"));
+  PENSTOCK_RETURN_IF_ERROR(AddPolledLoop(loop));
   return loop;
 }
 
 void Loop::Stop() {
-  if (!thread_.joinable()) return;
-  stopping_ = true;
-  Ring();
-  thread_.join();
+  if (stopped_.exchange(true)) return;
+  RemovePolledLoop(*this);
+  ServedLoop::Stop();
   std::unordered_map<uint64_t, std::shared_ptr<Member>> members;  // let go of without the lock
   Fifo<std::shared_ptr<Member>> calls;
   std::lock_guard lock(mu_);
   std::swap(members, members_);
+  members_count_ = 0;
   std::swap(calls, calls_);
 }
 
@@ -75,6 +46,7 @@ absl::Status Loop::Add(const Socket& socket, std::shared_ptr<Member> member) {
     id = ++last_id_;
     member->id_ = id;
     members_.emplace(id, std::move(member));
+    members_count_ = members_.size();
   }
   epoll_event event{};
   event.events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET;
@@ -83,6 +55,7 @@ absl::Status Loop::Add(const Socket& socket, std::shared_ptr<Member> member) {
   const int error = errno;
   std::lock_guard lock(mu_);
   members_.erase(id);
+  members_count_ = members_.size();
   return BrokenBy("cannot wait for a socket", error);
 }
 
@@ -93,63 +66,50 @@ void Loop::Remove(const Socket& socket, Member& member) {
   if (auto its = members_.find(member.id_); its != members_.end()) {
     removed = std::move(its->second);
     members_.erase(its);
+    members_count_ = members_.size();
   }
 }
 
 void Loop::Call(std::shared_ptr<Member> member) {
   {
     std::lock_guard lock(mu_);
-    if (stopping_) return;
+    if (stopped_) return;
     calls_.Push(std::move(member));
   }
-  Ring();
+  Wake();
 }
 
 void Loop::SetDeadline(const std::shared_ptr<Member>& member, Clock::time_point deadline) {
-  bool earlier;
   {
     std::lock_guard lock(mu_);
     member->deadline_ = deadline;
-    if (stopping_ || deadline == Clock::time_point::max()) return;
-    earlier = deadlines_.empty() || deadline < deadlines_.front().at;
+    if (stopped_ || deadline == Clock::time_point::max()) return;
     deadlines_.push_back({deadline, member});
     std::push_heap(deadlines_.begin(), deadlines_.end());
   }
-  if (earlier) Ring();
+  WakeAt(deadline.time_since_epoch() / std::chrono::nanoseconds(1));
 }
 
-void Loop::Ring() {
-  if (std::this_thread::get_id() == runner_) return;  // looks before it waits
-  if (!rung_.exchange(true)) ::eventfd_write(bell_.fd(), 1);
+// --- By whoever serves -----------------------------------------------------------------
+
+bool Loop::Serve(Nanoseconds, bool) {
+  bool found = TellReady();
+  found = RunCalls() || found;
+  return RunDeadlines() || found;
 }
 
-void Loop::Run() {
-  runner_ = std::this_thread::get_id();
-  epoll_event events[kEventsPerTurn];
-  while (!stopping_) {
-    const int count = ::epoll_wait(epoll_.fd(), events, kEventsPerTurn, MillisecondsToWait());
-    PENSTOCK_CHECK(count >= 0 || errno == EINTR);
-    for (int i = 0; i < count; ++i) {
-      if (events[i].data.u64 == 0) {
-        eventfd_t rings;
-        ::eventfd_read(bell_.fd(), &rings);
-        rung_ = false;
-      } else {
-        Tell(events[i].data.u64, events[i].events);
-      }
-    }
-    RunCalls();
-    RunDeadlines();
-  }
-}
-
-int Loop::MillisecondsToWait() {
+ServedLoop::Nanoseconds Loop::NextDeadline() {
   std::lock_guard lock(mu_);
-  if (!calls_.empty()) return 0;
-  if (deadlines_.empty()) return -1;
-  const auto wait =
-      std::chrono::ceil<std::chrono::milliseconds>(deadlines_.front().at - Clock::now());
-  return static_cast<int>(std::clamp<int64_t>(wait.count(), 0, 3'600'000));
+  if (deadlines_.empty()) return kNever;
+  return deadlines_.front().at.time_since_epoch() / std::chrono::nanoseconds(1);
+}
+
+bool Loop::TellReady() {
+  epoll_event events[kEventsPerTurn];
+  const int count = ::epoll_wait(epoll_.fd(), events, kEventsPerTurn, 0);
+  PENSTOCK_CHECK(count >= 0 || errno == EINTR);
+  for (int i = 0; i < count && !stopped_; ++i) Tell(events[i].data.u64, events[i].events);
+  return count > 0;
 }
 
 void Loop::Tell(uint64_t id, uint32_t events) {
@@ -163,20 +123,22 @@ void Loop::Tell(uint64_t id, uint32_t events) {
   member->OnReady(events);
 }
 
-void Loop::RunCalls() {
+bool Loop::RunCalls() {
   {
     std::lock_guard lock(mu_);
+    if (calls_.empty()) return false;
     std::swap(running_, calls_);
   }
   while (!running_.empty()) running_.Pop()->OnReady(0);
+  return true;
 }
 
-void Loop::RunDeadlines() {
-  while (true) {
+bool Loop::RunDeadlines() {
+  for (bool found = false;; found = true) {
     std::shared_ptr<Member> late;
     {
       std::lock_guard lock(mu_);
-      if (deadlines_.empty() || deadlines_.front().at > Clock::now()) return;
+      if (deadlines_.empty() || deadlines_.front().at > Clock::now()) return found;
       std::pop_heap(deadlines_.begin(), deadlines_.end());
       const Deadline deadline = std::move(deadlines_.back());
       deadlines_.pop_back();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One thread that waits for sockets and runs what they cause.
+// Waits for sockets and runs what they cause.
 #pragma once
 
 #include <atomic>
@@ -7,23 +7,23 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
-#include <thread>
 #include <unordered_map>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "dataplane/transfer/fifo.h"
+#include "dataplane/transfer/served_loop.h"
 #include "dataplane/transfer/tcp/socket.h"
 
 namespace penstock::transfer::tcp {
 
 // Methods are for any thread unless they say otherwise, and do not wait. In a
 // steady state they allocate nothing.
-class Loop {
+class Loop final : public ServedLoop {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // Somebody with a socket. Called on the loop's thread only, one call at a time,
+  // Somebody with a socket. Called by whoever serves the loop, one call at a time,
   // and kept alive during a call.
   class Member {
    public:
@@ -41,21 +41,25 @@ class Loop {
 
   // Unavailable when the system has no thread or descriptor for it.
   static absl::StatusOr<std::shared_ptr<Loop>> Start();
-  ~Loop() { Stop(); }
+  ~Loop() override { Stop(); }
 
-  // Ends the thread. What is asked of it later does nothing. Not on the loop's thread.
+  // Nothing is called any more, and what is asked of it later does nothing. Not
+  // while serving.
   void Stop();
 
   // Watches the socket and keeps the member, until Remove(). A member has one
   // socket at a time.
   absl::Status Add(const Socket& socket, std::shared_ptr<Member> member);
-  // On the loop's thread: no event of the socket follows. A deadline stays.
+  // While serving: no event of the socket follows. A deadline stays.
   void Remove(const Socket& socket, Member& member);
   // OnReady(0) soon.
   void Call(std::shared_ptr<Member> member);
-  // OnDeadline() then, up to a millisecond late, in place of an earlier deadline;
+  // OnDeadline() then, up to 2 ms late, in place of an earlier deadline;
   // time_point::max(): never. Keeps no member alive.
   void SetDeadline(const std::shared_ptr<Member>& member, Clock::time_point deadline);
+
+  int descriptor() const override { return epoll_.fd(); }
+  bool idle() const override { return members_count_.load(std::memory_order_relaxed) == 0; }
 
  private:
   struct Deadline {
@@ -64,20 +68,19 @@ class Loop {
     bool operator<(const Deadline& other) const { return at > other.at; }  // earliest first
   };
 
-  Loop(Socket epoll, Socket bell) : epoll_(std::move(epoll)), bell_(std::move(bell)) {}
-  void Run();
-  int MillisecondsToWait();
+  explicit Loop(Socket epoll) : epoll_(std::move(epoll)) {}
+  bool Serve(Nanoseconds now, bool descriptors) override;
+  void SetSleeps(bool) override {}  // sockets tell in any case
+  Nanoseconds NextDeadline() override;
+  bool TellReady();
   void Tell(uint64_t id, uint32_t events);
-  void RunCalls();
-  void RunDeadlines();
-  void Ring();  // wakes the thread
+  bool RunCalls();
+  bool RunDeadlines();
 
   const Socket epoll_;
-  const Socket bell_;  // an eventfd
-  std::atomic<bool> rung_{false};
-  std::atomic<bool> stopping_{false};
-  std::atomic<std::thread::id> runner_;
-  Fifo<std::shared_ptr<Member>> running_;  // calls, of the loop's thread
+  std::atomic<bool> stopped_{false};
+  std::atomic<size_t> members_count_{0};
+  Fifo<std::shared_ptr<Member>> running_;  // calls, of whoever serves
 
   std::mutex mu_;
   // All below guarded by mu_.
@@ -85,8 +88,6 @@ class Loop {
   std::unordered_map<uint64_t, std::shared_ptr<Member>> members_;
   Fifo<std::shared_ptr<Member>> calls_;
   std::vector<Deadline> deadlines_;  // a heap; those that were replaced are among them
-
-  std::thread thread_;
 };
 
 }  // namespace penstock::transfer::tcp

@@ -19,7 +19,7 @@
 
 namespace penstock::transfer::tcp {
 
-// Its events come on the loop's thread.
+// Its events come from whoever serves the loop.
 class ReceiveSocket : public Loop::Member, public std::enable_shared_from_this<ReceiveSocket> {
  public:
   // A link to the worker at `target`.
@@ -40,7 +40,7 @@ class ReceiveSocket : public Loop::Member, public std::enable_shared_from_this<R
   void OnReady(uint32_t events) override;
   void OnDeadline() override;
 
-  // On the loop's thread, inside the gate. What they give is why the link is over.
+  // By whoever serves, inside the gate. What they give is why the link is over.
   std::optional<absl::Status> Advance(uint32_t events);
   std::optional<absl::Status> ConnectOn(uint32_t events);
   std::optional<absl::Status> ReadOn();
@@ -51,7 +51,7 @@ class ReceiveSocket : public Loop::Member, public std::enable_shared_from_this<R
   void Open();
   void TellEnd(const absl::Status& reason);
 
-  // On the loop's thread:
+  // By whoever serves:
   void SeeOff(uint32_t events);  // of a link that the client has closed
   void End();
   bool closed();
@@ -66,7 +66,7 @@ class ReceiveSocket : public Loop::Member, public std::enable_shared_from_this<R
   Pool& pool_;
   Gate gate_;  // around whatever touches the pool or is an event
 
-  // Of the loop's thread.
+  // Of whoever serves.
   std::shared_ptr<ReceiveEvents> events_;  // until the last
   Incoming incoming_;
   Loan loan_;  // where the body that comes goes
@@ -80,7 +80,7 @@ class ReceiveSocket : public Loop::Member, public std::enable_shared_from_this<R
   absl::Status last_failure_;  // of connecting
 
   std::mutex mu_;
-  // All below guarded by mu_; the socket is changed by the loop's thread only.
+  // All below guarded by mu_; the socket is changed by whoever serves only.
   std::optional<absl::StatusOr<std::vector<Endpoint>>> endpoints_;
   Socket socket_;
   bool connected_ = false;

@@ -21,10 +21,10 @@
 
 namespace penstock::transfer::tcp {
 
-// Its events come on the loop's thread.
+// Its events come from whoever serves the loop.
 class SendSocket : public Loop::Member, public std::enable_shared_from_this<SendSocket> {
  public:
-  // Whoever accepted the connection; told on the loop's thread.
+  // Whoever accepted the connection; told by whoever serves the loop.
   class Owner {
    public:
     virtual ~Owner() = default;
@@ -38,7 +38,7 @@ class SendSocket : public Loop::Member, public std::enable_shared_from_this<Send
 
   // `owner` lives until OnOver() or until the loop was stopped.
   SendSocket(std::shared_ptr<Loop> loop, Socket socket, Owner& owner);
-  // To be called once, on the loop's thread. From here on the time to say hello runs.
+  // To be called once, by whoever serves. From here on the time to say hello runs.
   absl::Status Start(std::chrono::milliseconds hello_timeout);
 
   // As SendLink's.
@@ -63,7 +63,7 @@ class SendSocket : public Loop::Member, public std::enable_shared_from_this<Send
   void OnReady(uint32_t events) override;
   void OnDeadline() override;
 
-  // On the loop's thread:
+  // By whoever serves:
   absl::Status ReadOn();
   absl::Status MakeRoom();
   absl::Status Handle();
@@ -90,7 +90,7 @@ class SendSocket : public Loop::Member, public std::enable_shared_from_this<Send
   const std::shared_ptr<Loop> loop_;
   Owner& owner_;
 
-  // Of the loop's thread.
+  // Of whoever serves.
   Incoming incoming_;
   bool greeted_ = false;
   bool deaf_ = false;  // what still comes is dropped

@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dataplane/transfer/polling.h"
+
+#include <poll.h>
+#include <sys/eventfd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "penstock/check.h"
+
+namespace penstock::transfer {
+namespace {
+
+using Nanoseconds = ServedLoop::Nanoseconds;
+
+// What a hand-over between two that are awake takes, many times over.
+constexpr Nanoseconds kSpin = 20'000;
+// A sleep this short was one for something that a spin would have met, or nearly:
+// falling asleep and being woken takes most of it.
+constexpr Nanoseconds kShortSleep = 3 * kSpin;
+// So many spins in vain, and there is no other until a sleep was short.
+constexpr int kWastedSpins = 4;
+
+void Relax() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#endif
+}
+
+}  // namespace
+
+// A list that is let go of is let go of without a lock: with it a loop may end.
+using Loops = std::vector<std::shared_ptr<ServedLoop>>;
+
+// Of the process: its loops, and who of those that wait comes by them.
+class Poller {
+ public:
+  // A forked child has one of its own, without loops.
+  static Poller& OfProcess() {
+    static std::mutex mu;
+    static std::atomic<Poller*> present{nullptr};
+    Poller* poller = present.load(std::memory_order_acquire);
+    if (poller != nullptr && poller->made_here_) return *poller;
+    std::lock_guard lock(mu);
+    poller = present.load(std::memory_order_relaxed);
+    if (poller == nullptr || !poller->made_here_) {
+      poller = new Poller;  // lasts as long as the process
+      present.store(poller, std::memory_order_release);
+    }
+    return *poller;
+  }
+
+  absl::Status Add(std::shared_ptr<ServedLoop> loop) {
+    Loops gone;
+    std::lock_guard lock(mu_);
+    if (!bell_) bell_ = Descriptor(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
+    if (!bell_) {
+      return absl::UnavailableError(absl::StrCat("no descriptor to be woken by: errno ", errno));
+    }
+    loops_.push_back(std::move(loop));
+    ++version_;
+    if (!leads_) gone.swap(led_);
+    return absl::OkStatus();
+  }
+
+  void Remove(const ServedLoop& loop) {
+    Loops gone;
+    std::lock_guard lock(mu_);
+    std::erase_if(loops_, [&](const auto& one) { return one.get() == &loop; });
+    ++version_;
+    if (!leads_) gone.swap(led_);
+  }
+
+  // False: another thread leads, which `waits` is to follow, or there is nothing to
+  // lead.
+  bool TryLead(PollingCondition* waits) {
+    std::lock_guard lock(mu_);
+    if (leads_ || !HasWork()) {
+      if (waits != nullptr) followers_.push_back(waits);
+      return false;
+    }
+    leads_ = true;
+    if (led_version_ != version_) {
+      PENSTOCK_CHECK(led_.empty());
+      led_ = loops_;
+      led_version_ = version_;
+    }
+    return true;
+  }
+  void StopLeading() {
+    Loops gone;
+    std::lock_guard lock(mu_);
+    leads_ = false;
+    if (led_version_ != version_) gone.swap(led_);
+    if (!followers_.empty()) followers_.back()->Offer();
+  }
+  // REQUIRES: TryLead() was false for it.
+  void Unfollow(PollingCondition* waits) {
+    std::lock_guard lock(mu_);
+    followers_.erase(std::find(followers_.begin(), followers_.end(), waits));
+  }
+
+  // --- Of whoever leads ---
+
+  // Until `notified` is no longer `seen`, or until then.
+  void Lead(const std::atomic<uint64_t>& notified, uint64_t seen, Nanoseconds until) {
+    Nanoseconds idle_since = ServedLoop::Now();
+    Nanoseconds now = idle_since;
+    while (true) {
+      const bool found = VisitAll(now);
+      if (notified.load(std::memory_order_seq_cst) != seen) return;
+      now = ServedLoop::Now();
+      if (now >= until) return;
+      if (found) {
+        idle_since = now;
+      } else if (wasted_spins_ < kWastedSpins && now - idle_since < kSpin) {
+        Relax();
+      } else {
+        Sleep(notified, seen, until, now);
+        const Nanoseconds awake = ServedLoop::Now();
+        wasted_spins_ = awake - now < kShortSleep ? 0 : std::min(wasted_spins_ + 1, kWastedSpins);
+        idle_since = now = awake;
+      }
+    }
+  }
+  bool VisitAll(Nanoseconds now) {
+    bool found = false;
+    for (const std::shared_ptr<ServedLoop>& loop : led_) {
+      if (!loop->idle()) found = loop->Visit(now) || found;
+    }
+    return found;
+  }
+
+  // Any thread, behind a change of what Lead() was given.
+  void WakeLeader() {
+    if (asleep_.exchange(false, std::memory_order_seq_cst)) {
+      [[maybe_unused]] const int rung = ::eventfd_write(bell_.get(), 1);
+    }
+  }
+
+ private:
+  Poller() = default;
+
+  bool HasWork() const {
+    return std::any_of(loops_.begin(), loops_.end(),
+                       [](const auto& loop) { return !loop->idle(); });
+  }
+
+  void Sleep(const std::atomic<uint64_t>& notified, uint64_t seen, Nanoseconds until,
+             Nanoseconds now) {
+    ready_.assign(1, {bell_.get(), POLLIN, 0});
+    asleep_at_.clear();
+    bool quiet = true;
+    for (const std::shared_ptr<ServedLoop>& loop : led_) {
+      if (loop->idle()) continue;  // who comes there is its own thread's
+      quiet = loop->BeginSleep();
+      if (!quiet) break;
+      asleep_at_.push_back(loop.get());
+      ready_.push_back({loop->descriptor(), POLLIN, 0});
+    }
+    if (quiet) {
+      asleep_.store(true, std::memory_order_seq_cst);
+      if (notified.load(std::memory_order_seq_cst) == seen) {
+        const Nanoseconds left = until - now;
+        const timespec timeout{left / 1'000'000'000, left % 1'000'000'000};
+        ::ppoll(ready_.data(), ready_.size(), &timeout, nullptr);
+      }
+      asleep_.store(false, std::memory_order_seq_cst);
+      if ((ready_[0].revents & POLLIN) != 0) {
+        eventfd_t rings;
+        [[maybe_unused]] const int read = ::eventfd_read(bell_.get(), &rings);
+      }
+    }
+    for (ServedLoop* loop : asleep_at_) loop->EndSleep();
+  }
+
+  const MadeHere made_here_;
+  Descriptor bell_;  // of whoever leads; constant once there is a loop
+  std::atomic<bool> asleep_{false};
+
+  // Of whoever leads.
+  Loops led_;  // empty between two that lead, if it is not up to date
+  std::vector<ServedLoop*> asleep_at_;
+  std::vector<pollfd> ready_;
+  int wasted_spins_ = 0;  // in a row
+
+  std::mutex mu_;
+  // Guarded by mu_.
+  bool leads_ = false;  // somebody
+  Loops loops_;
+  uint64_t version_ = 0;  // of loops_
+  uint64_t led_version_ = 0;
+  std::vector<PollingCondition*> followers_;  // one entry for each thread
+};
+
+// --- PollingCondition ------------------------------------------------------------------
+
+void PollingCondition::WaitFor(std::unique_lock<std::mutex>& lock,
+                               std::chrono::nanoseconds timeout) {
+  const uint64_t seen = notified_.load(std::memory_order_relaxed);
+  lock.unlock();
+  const Nanoseconds until = ServedLoop::Now() + timeout.count();
+  Poller& poller = Poller::OfProcess();
+  if (poller.TryLead(this)) {
+    polling_.fetch_add(1, std::memory_order_seq_cst);
+    poller.Lead(notified_, seen, until);
+    polling_.fetch_sub(1, std::memory_order_seq_cst);
+    poller.StopLeading();
+  } else {
+    Sleep(seen, until);
+    poller.Unfollow(this);
+  }
+  lock.lock();
+}
+
+void PollingCondition::WaitAside(std::unique_lock<std::mutex>& lock) {
+  const uint64_t seen = notified_.load(std::memory_order_relaxed);
+  lock.unlock();
+  Sleep(seen, ServedLoop::kNever);
+  lock.lock();
+}
+
+void PollingCondition::Sleep(uint64_t seen, Nanoseconds until) {
+  sleeping_.fetch_add(1, std::memory_order_seq_cst);
+  {
+    std::unique_lock lock(mu_);
+    const auto over = [&] { return offered_ || notified_.load(std::memory_order_seq_cst) != seen; };
+    if (until == ServedLoop::kNever) {
+      woken_.wait(lock, [&] { return notified_.load(std::memory_order_seq_cst) != seen; });
+    } else {
+      woken_.wait_for(lock, std::chrono::nanoseconds(until - ServedLoop::Now()), over);
+      offered_ = false;
+    }
+  }
+  sleeping_.fetch_sub(1, std::memory_order_seq_cst);
+}
+
+void PollingCondition::NotifyAll() {
+  notified_.fetch_add(1, std::memory_order_seq_cst);
+  if (sleeping_.load(std::memory_order_seq_cst) > 0) {
+    { std::lock_guard lock(mu_); }  // whoever is about to wait has looked, or will see the change
+    woken_.notify_all();
+  }
+  if (polling_.load(std::memory_order_seq_cst) > 0) Poller::OfProcess().WakeLeader();
+}
+
+void PollingCondition::Offer() {
+  {
+    std::lock_guard lock(mu_);
+    offered_ = true;
+  }
+  woken_.notify_all();
+}
+
+void PollTransports() {
+  Poller& poller = Poller::OfProcess();
+  if (!poller.TryLead(nullptr)) return;
+  poller.VisitAll(ServedLoop::Now());
+  poller.StopLeading();
+}
+
+absl::Status AddPolledLoop(std::shared_ptr<ServedLoop> loop) {
+  return Poller::OfProcess().Add(std::move(loop));
+}
+
+void RemovePolledLoop(const ServedLoop& loop) {
+  Poller::OfProcess().Remove(loop);
+}
+
+}  // namespace penstock::transfer

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// How a thread that waits for what links bring does the links' work itself.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+
+#include "absl/status/status.h"
+#include "dataplane/transfer/served_loop.h"
+
+namespace penstock::transfer {
+
+// A condition variable for what links' events change. Of all threads of the
+// process that wait at one, one at a time comes by the transports' loops, and runs
+// the events of any link; it spins a moment before it sleeps, unless that was in
+// vain of late. The others sleep until they are notified, or it is their turn.
+class PollingCondition {
+ public:
+  PollingCondition() = default;
+  PollingCondition(const PollingCondition&) = delete;
+  PollingCondition& operator=(const PollingCondition&) = delete;
+
+  // Waits for NotifyAll() without `lock`, at most that long. May return earlier.
+  // REQUIRES: no other lock is held that an event takes.
+  void WaitFor(std::unique_lock<std::mutex>& lock, std::chrono::nanoseconds timeout);
+  // Waits for NotifyAll(), and leaves the loops to others: for a wait that may be
+  // long, and whose end is in no hurry. May return earlier.
+  void WaitAside(std::unique_lock<std::mutex>& lock);
+  // Any thread, behind the change.
+  void NotifyAll();
+
+ private:
+  friend class Poller;
+  void Sleep(uint64_t seen, ServedLoop::Nanoseconds until);
+  void Offer();
+
+  std::atomic<uint64_t> notified_{0};  // how often
+  std::atomic<int> polling_{0};        // threads
+  std::atomic<int> sleeping_{0};       // threads
+
+  std::mutex mu_;  // taken inside Poller's, and with no other behind it
+  std::condition_variable woken_;
+  bool offered_ = false;  // a turn at the loops; guarded by mu_
+};
+
+// Serves all loops once, without waiting, unless another thread is at it. For a
+// thread that passes by often. REQUIRES: no lock is held that an event takes.
+void PollTransports();
+
+// From here on threads that wait come by this loop, until it is removed.
+// Unavailable without a descriptor.
+absl::Status AddPolledLoop(std::shared_ptr<ServedLoop> loop);
+void RemovePolledLoop(const ServedLoop& loop);
+
+}  // namespace penstock::transfer

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+// What waits at a transport's loop, and who does it: a thread that waits for
+// elements or credits comes by and serves the links itself (polling.h), so that
+// no other need be woken for it; while nobody comes by, the loop's own thread does.
+//
+// One thread at a time serves: it has the turn. The own thread keeps aside as long
+// as others come by, and looks every 2 ms whether they still do. Whatever it is
+// told through Wake() and WakeAt() it serves in any case.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <mutex>
+#include <thread>
+
+#include "absl/status/status.h"
+#include "dataplane/memory/descriptor.h"
+#include "dataplane/memory/forked.h"
+
+namespace penstock::transfer {
+
+class ServedLoop {
+ public:
+  using Nanoseconds = int64_t;  // of the monotonic clock; as a moment or as a time
+  static constexpr Nanoseconds kNever = INT64_MAX;
+  static Nanoseconds Now();
+
+  virtual ~ServedLoop() = default;
+
+  // --- For a thread that comes by; one at a time, with no lock that an event takes ---
+
+  // Serves, without waiting. False: there was nothing.
+  bool Visit(Nanoseconds now);
+  // Before it sleeps until descriptor() is readable. False: there is something to
+  // do; else EndSleep() must follow, and then a Visit().
+  bool BeginSleep();
+  void EndSleep();
+  virtual int descriptor() const = 0;
+  // There is nobody to serve.
+  virtual bool idle() const = 0;
+
+  // False in a forked child: there this has no thread.
+  bool runs() const { return static_cast<bool>(made_here_); }
+
+ protected:
+  // The own thread begins. Unavailable when the system has no thread or descriptor
+  // for it. `name`: up to 15 characters.
+  absl::Status Start(const char* name);
+  // It ends, and nobody is served any more. To be called before what Serve() needs
+  // goes; not while serving.
+  void Stop();
+
+  // Any thread: the links are served once more, soon.
+  void Wake();
+  // Any thread: as Wake() at that moment, or up to 2 ms later.
+  void WakeAt(Nanoseconds moment);
+
+  // The following with the turn.
+
+  // Does what there is to do, without waiting; true if there was something.
+  // `descriptors`: some of those that descriptor() watches may be ready.
+  virtual bool Serve(Nanoseconds now, bool descriptors) = 0;
+  // From true to false, whatever there is to do makes descriptor() readable. A
+  // Serve() follows before anybody sleeps.
+  virtual void SetSleeps(bool sleeps) = 0;
+  // When Serve() must be called at the latest.
+  virtual Nanoseconds NextDeadline() = 0;
+
+ private:
+  enum class Sleeper : uint8_t { kNobody, kOwn, kVisitor };
+  void Run();
+  void Rest(bool visited);
+  bool FallAsleep();
+  void Disarm(Sleeper sleeper);
+  bool ServeWithTurn(Nanoseconds now);
+  void Ring();
+
+  const MadeHere made_here_;
+  Descriptor bell_;  // of the own thread
+  std::atomic<bool> stopping_{false};
+  std::atomic<bool> woken_{false};
+  std::atomic<uint64_t> visits_{0};
+  // When the own thread looks again by itself; 0: it is awake.
+  std::atomic<Nanoseconds> looks_at_{0};
+  std::atomic<std::thread::id> server_;
+
+  std::mutex turn_;
+  // Guarded by turn_.
+  bool ended_ = false;
+  Sleeper sleeper_ = Sleeper::kNobody;  // who has said that he sleeps
+  bool descriptors_ready_ = true;       // as far as is known
+  Nanoseconds descriptors_at_ = 0;      // looked at again then at the latest
+
+  std::thread thread_;
+};
+
+}  // namespace penstock::transfer

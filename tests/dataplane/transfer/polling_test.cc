@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dataplane/transfer/polling.h"
+
+#include <sys/eventfd.h>
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "dataplane/memory/descriptor.h"
+#include "dataplane/transfer/fifo.h"
+#include "gtest/gtest.h"
+#include "penstock/check.h"
+
+namespace penstock::transfer {
+namespace {
+
+// Runs what is posted, as a transport runs what a peer causes: whoever posts rings
+// only when somebody has said that he sleeps.
+class TaskLoop final : public ServedLoop {
+ public:
+  static std::shared_ptr<TaskLoop> Begin() {
+    auto loop = std::make_shared<TaskLoop>();
+    PENSTOCK_CHECK(loop->Start("tasks").ok());
+    PENSTOCK_CHECK(AddPolledLoop(loop).ok());
+    return loop;
+  }
+  ~TaskLoop() override { End(); }
+  void End() {
+    RemovePolledLoop(*this);
+    Stop();
+  }
+
+  // `by`: the thread that runs it; none: any.
+  void Post(std::function<void()> task, std::thread::id by = {}) {
+    {
+      std::lock_guard lock(mu_);
+      tasks_.Push({std::move(task), by});
+    }
+    if (sleeps_) ::eventfd_write(bell_.get(), 1);
+  }
+  using ServedLoop::WakeAt;
+
+  int descriptor() const override { return bell_.get(); }
+  bool idle() const override { return false; }
+
+  std::atomic<Nanoseconds> deadline = kNever;
+  std::atomic<int> late = 0;  // deadlines that have come
+
+ private:
+  struct Task {
+    std::function<void()> run;
+    std::thread::id by;
+  };
+  bool Serve(Nanoseconds now, bool descriptors) override {
+    PENSTOCK_CHECK(!serving_.exchange(true));
+    eventfd_t rings;
+    if (descriptors) [[maybe_unused]]
+      const int read = ::eventfd_read(bell_.get(), &rings);
+    if (now >= deadline) {
+      deadline = kNever;
+      ++late;
+    }
+    bool found = false;
+    for (Task task = Take(); task.run; task = Take()) {
+      task.run();
+      found = true;
+    }
+    serving_ = false;
+    return found;
+  }
+  void SetSleeps(bool sleeps) override { sleeps_ = sleeps; }
+  Nanoseconds NextDeadline() override { return deadline; }
+
+  Task Take() {
+    std::lock_guard lock(mu_);
+    if (tasks_.empty()) return {};
+    const std::thread::id by = tasks_.front().by;
+    if (by != std::thread::id() && by != std::this_thread::get_id()) return {};
+    return tasks_.Pop();
+  }
+
+  const Descriptor bell_{::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)};
+  std::atomic<bool> sleeps_{false};
+  std::atomic<bool> serving_{false};
+  std::mutex mu_;
+  Fifo<Task> tasks_;  // guarded by mu_
+};
+
+// What somebody waits for.
+struct Flag {
+  void Set() {
+    {
+      std::lock_guard lock(mu);
+      set = true;
+    }
+    changed.NotifyAll();
+  }
+  void Await() {
+    std::unique_lock lock(mu);
+    while (!set) changed.WaitFor(lock, std::chrono::seconds(1));
+    set = false;
+  }
+  void AwaitAside() {
+    std::unique_lock lock(mu);
+    while (!set) changed.WaitAside(lock);
+    set = false;
+  }
+  std::mutex mu;
+  PollingCondition changed;
+  bool set = false;  // guarded by mu
+};
+
+TEST(Polling, WhoWaitsDoesTheLoopsWork) {
+  auto loop = TaskLoop::Begin();
+  Flag flag;
+  for (int i = 0; i < 100; ++i) {
+    loop->Post([&] { flag.Set(); }, std::this_thread::get_id());
+    flag.Await();
+  }
+  loop->End();
+}
+
+TEST(Polling, TheLoopsOwnThreadWorksWhileNobodyComesBy) {
+  auto loop = TaskLoop::Begin();
+  Flag flag;
+  for (int i = 0; i < 20; ++i) {
+    if (i % 5 == 0) PollTransports();  // somebody came by, and never again
+    loop->Post([&] { flag.Set(); });
+    flag.AwaitAside();
+  }
+  loop->End();
+}
+
+TEST(Polling, WhoComesByDoesWhatThereIs) {
+  auto loop = TaskLoop::Begin();
+  std::atomic<bool> done = false;
+  loop->Post([&] { done = true; }, std::this_thread::get_id());
+  while (!done) PollTransports();  // the own thread may have its turn first
+  loop->End();
+}
+
+TEST(Polling, ADeadlineComesWhileOthersComeBy) {
+  auto loop = TaskLoop::Begin();
+  loop->deadline = ServedLoop::Now();
+  loop->WakeAt(loop->deadline);
+  while (loop->late == 0) PollTransports();
+  loop->deadline = ServedLoop::Now() + 1'000'000;
+  loop->WakeAt(loop->deadline);
+  while (loop->late == 1) std::this_thread::yield();
+  loop->End();
+}
+
+TEST(Polling, AnotherThreadIsToldWhatItWaitsFor) {
+  auto loop = TaskLoop::Begin();
+  Flag mine, other;
+  std::thread waits([&] {
+    for (int i = 0; i < 1000; ++i) {
+      other.Await();
+      loop->Post([&] { mine.Set(); });
+    }
+  });
+  for (int i = 0; i < 1000; ++i) {
+    loop->Post([&] { other.Set(); });
+    mine.Await();
+  }
+  waits.join();
+  loop->End();
+}
+
+TEST(Polling, WhoWaitsTakesThePlaceOfOneWhoGoes) {
+  auto loop = TaskLoop::Begin();
+  Flag first, second;
+  std::atomic<bool> waits = false;
+  std::thread goes([&] {
+    loop->Post(
+        [&] {
+          while (!waits) std::this_thread::yield();
+          first.Set();
+        },
+        std::this_thread::get_id());
+    first.Await();
+  });
+  std::thread stays([&] {
+    waits = true;
+    loop->Post([&] { second.Set(); }, std::this_thread::get_id());
+    second.Await();
+  });
+  goes.join();
+  stays.join();
+  loop->End();
+}
+
+TEST(Polling, ManyThreadsWaitAtOneCondition) {
+  auto loop = TaskLoop::Begin();
+  constexpr int kThreads = 4;
+  std::mutex mu;
+  PollingCondition changed;
+  int tickets = 0;  // guarded by mu
+  std::vector<std::thread> threads;
+  for (int t = 0; t < kThreads; ++t) {
+    threads.emplace_back([&] {
+      for (int i = 0; i < 200; ++i) {
+        loop->Post([&] {
+          {
+            std::lock_guard lock(mu);
+            ++tickets;
+          }
+          changed.NotifyAll();
+        });
+        std::unique_lock lock(mu);
+        while (tickets == 0) changed.WaitFor(lock, std::chrono::seconds(1));
+        --tickets;
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(tickets, 0);
+  loop->End();
+}
+
+TEST(Polling, WaitsWithoutAnyLoop) {
+  Flag flag;
+  std::thread sets([&] { flag.Set(); });
+  flag.Await();
+  sets.join();
+}
+
+TEST(Polling, ALoopThatEndsIsLetGoOf) {
+  auto stays = TaskLoop::Begin();
+  auto ends = TaskLoop::Begin();
+  const std::weak_ptr<TaskLoop> gone = ends;
+  Flag flag;
+  std::atomic<bool> leads = false;
+  std::thread waits([&] {
+    stays->Post([&] { leads = true; }, std::this_thread::get_id());
+    flag.Await();
+  });
+  while (!leads) std::this_thread::yield();
+  ends->End();
+  ends.reset();
+  flag.Set();
+  waits.join();
+  EXPECT_TRUE(gone.expired());
+  stays->End();
+}
+
+}  // namespace
+}  // namespace penstock::transfer
