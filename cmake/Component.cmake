@@ -37,6 +37,15 @@ function(penstock_component folder)
   target_link_libraries(${target} ${scope} ${ARG_LIBS})
 endfunction()
 
+# penstock_loads_transports(target): a program that may load transports as shared
+# libraries (dataplane/transfer/library.h). They find in it all that they may call.
+function(penstock_loads_transports target)
+  set_target_properties(${target} PROPERTIES ENABLE_EXPORTS ON)
+  foreach(component element memory transfer)
+    target_sources(${target} PRIVATE "$<TARGET_OBJECTS:penstock_dataplane_${component}>")
+  endforeach()
+endfunction()
+
 # penstock_test(name LABEL SOURCES … DEPS … [LIBS …] [TIMEOUT seconds] [ARGS …] [PROPERTIES k v …])
 # A GoogleTest program under one label (unit conformance fault fuzz slow rdma gpu python soak).
 function(penstock_test name label)

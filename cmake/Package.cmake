@@ -25,6 +25,33 @@ if(TARGET CUDA::cudart_static)
   list(APPEND private_libs CUDA::cudart_static)
 endif()
 
+# What a transport outside the tree is written against (docs/transports.md): these
+# headers, under the names they have here. It links nothing; who loads it has all.
+set(transport_headers "${CMAKE_INSTALL_INCLUDEDIR}/penstock/transport")
+add_library(penstock_transport INTERFACE)
+target_include_directories(penstock_transport INTERFACE
+  $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}> $<INSTALL_INTERFACE:${transport_headers}>)
+target_compile_features(penstock_transport INTERFACE cxx_std_20)
+target_link_libraries(penstock_transport INTERFACE ${public_libs})
+set_target_properties(penstock_transport PROPERTIES EXPORT_NAME transport)
+foreach(header
+    control/protocol/index_set.h
+    dataplane/element/block.h dataplane/element/error_block.h dataplane/element/extension.h
+    dataplane/element/frame.h
+    dataplane/memory/copied.h dataplane/memory/pool.h
+    dataplane/transfer/fifo.h dataplane/transfer/gate.h dataplane/transfer/landing.h
+    dataplane/transfer/library.h dataplane/transfer/message.h dataplane/transfer/outbox.h
+    dataplane/transfer/outgoing.h dataplane/transfer/transport.h)
+  cmake_path(GET header PARENT_PATH folder)
+  install(FILES ${header} DESTINATION "${transport_headers}/${folder}")
+endforeach()
+# The suite that it has to pass, as sources: penstock::transport_conformance.
+set(conformance "${CMAKE_INSTALL_DATADIR}/penstock/conformance/tests/dataplane")
+install(DIRECTORY tests/dataplane/transfer/ DESTINATION "${conformance}/transfer"
+  FILES_MATCHING PATTERN "conformance*" PATTERN "ends.h" PATTERN "verbs" EXCLUDE)
+install(FILES tests/dataplane/element/sample.cc tests/dataplane/element/sample.h
+  DESTINATION "${conformance}/element")
+
 foreach(kind IN ITEMS static shared)
   string(TOUPPER ${kind} KIND)
   set(target penstock_${kind})
@@ -37,7 +64,7 @@ foreach(kind IN ITEMS static shared)
 endforeach()
 set_target_properties(penstock_static PROPERTIES EXPORT_NAME penstock)
 
-install(TARGETS penstock_static penstock_shared EXPORT penstock-targets
+install(TARGETS penstock_static penstock_shared penstock_transport EXPORT penstock-targets
   LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 if(TARGET penstock_ucx)
   install(TARGETS penstock_ucx LIBRARY DESTINATION lib/penstock)
@@ -52,7 +79,7 @@ if(TARGET CUDA::cudart_static)
   set(PENSTOCK_HAS_CUDA TRUE)
 endif()
 configure_package_config_file(cmake/penstock-config.cmake.in penstock-config.cmake
-  INSTALL_DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/penstock)
+  INSTALL_DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/penstock PATH_VARS CMAKE_INSTALL_DATADIR)
 write_basic_package_version_file(penstock-config-version.cmake COMPATIBILITY SameMinorVersion)
 install(FILES "${CMAKE_CURRENT_BINARY_DIR}/penstock-config.cmake"
   "${CMAKE_CURRENT_BINARY_DIR}/penstock-config-version.cmake"

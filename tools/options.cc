@@ -94,6 +94,8 @@ std::vector<Setting> SettingsOf(WorkerConfig& config) {
        "offered besides grpc, and what clients take that name none; empty: all that run here"},
       {"fallback", &config.fallback,
        "offered too and taken next, in this order, with commas; also where that one cannot run"},
+      {"transports", &config.transports,
+       "shared libraries with further protocols, with commas (docs/transports.md)"},
       {"worker-tags", &config.worker_tags, "words that clients choose workers by, with commas"},
       {"permits", &config.permits, "partitions computed at once; 0: one per 4 cores"},
       {"threads", &config.threads, "of parallel nodes; 0: one per core"},

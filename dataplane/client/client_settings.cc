@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dataplane/client/client_settings.h"
 
-#include <utility>
-
 #include "penstock/status.h"
 
 namespace penstock::client {
@@ -13,22 +11,25 @@ std::vector<Setting> SettingsOf(ClientSettings& settings) {
   return {
       {kProtocol, &settings.data_transfer_protocol, "how elements come from the workers"},
       {"fallback", &settings.fallback, "taken in this order where that one is not possible"},
+      {"transports", &settings.transports, "shared libraries with further protocols"},
   };
 }
 
-absl::StatusOr<transfer::Wish> WishOf(const DistributeOptions& options,
-                                      const Environment& environment) {
+absl::StatusOr<ClientSettings> ReadClientSettings(const Environment& environment) {
   ClientSettings settings;
-  ASSIGN_OR_RETURN(const Sources sources,
-                   Settle("client", SettingsOf(settings), {}, "", environment));
+  ASSIGN_OR_RETURN(settings.sources, Settle("client", SettingsOf(settings), {}, "", environment));
+  return settings;
+}
+
+transfer::Wish WishOf(const DistributeOptions& options, const ClientSettings& settings) {
   transfer::Wish wish{options.data_transfer_protocol, options.fallback, "DistributeOptions"};
   if (wish.protocol.empty()) {
-    wish.protocol = std::move(settings.data_transfer_protocol);
-    if (auto source = sources.find(kProtocol); source != sources.end()) {
+    wish.protocol = settings.data_transfer_protocol;
+    if (auto source = settings.sources.find(kProtocol); source != settings.sources.end()) {
       wish.source = source->second;
     }
   }
-  if (wish.fallback.empty()) wish.fallback = std::move(settings.fallback);
+  if (wish.fallback.empty()) wish.fallback = settings.fallback;
   return wish;
 }
 

@@ -16,13 +16,17 @@ namespace penstock::client {
 struct ClientSettings {
   std::string data_transfer_protocol;
   std::vector<std::string> fallback;
+  std::vector<std::string> transports;  // libraries to load (transfer/library.h)
+  Sources sources;                      // of what is set
 };
 
 std::vector<Setting> SettingsOf(ClientSettings& settings);
 
-// The protocol that links take and who says so. InvalidArgument names what in
-// the environment or the file makes no sense, NotFound a file that is not there.
-absl::StatusOr<transfer::Wish> WishOf(const DistributeOptions& options,
-                                      const Environment& environment);
+// InvalidArgument names what in the environment or the file makes no sense,
+// NotFound a file that is not there.
+absl::StatusOr<ClientSettings> ReadClientSettings(const Environment& environment);
+
+// The protocol that links take and who says so.
+transfer::Wish WishOf(const DistributeOptions& options, const ClientSettings& settings);
 
 }  // namespace penstock::client

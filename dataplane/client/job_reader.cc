@@ -12,6 +12,7 @@
 #include "dataplane/client/client_settings.h"
 #include "dataplane/client/distribute_options.h"
 #include "dataplane/client/registration.h"
+#include "dataplane/transfer/library.h"
 #include "penstock/status.h"
 
 namespace penstock::client {
@@ -117,7 +118,9 @@ absl::Status JobReader::EnsureJoined() {
     if (job_.has_value()) return absl::OkStatus();
   }
   if (stub_ == nullptr) {
-    ASSIGN_OR_RETURN(wish_, WishOf(options_, ProcessEnvironment()));
+    ASSIGN_OR_RETURN(const ClientSettings settings, ReadClientSettings(ProcessEnvironment()));
+    RETURN_IF_ERROR(transfer::LoadTransports(settings.transports));
+    wish_ = WishOf(options_, settings);
     ASSIGN_OR_RETURN(stub_, control::DispatcherStub::Make(options_.service));
   }
   std::stop_source stop;

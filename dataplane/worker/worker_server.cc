@@ -18,6 +18,7 @@
 #include "control/observe/metrics.h"
 #include "control/observe/text_server.h"
 #include "control/rpc/dispatcher_stub.h"
+#include "dataplane/transfer/library.h"
 #include "dataplane/transfer/transport.h"
 #include "dataplane/worker/agent.h"
 #include "dataplane/worker/tasks.h"
@@ -135,6 +136,7 @@ absl::Status Server::Open() {
                    std::string_view id) { return stub->GetDataset(id, control::CallOptions()); },
       .now = absl::Now});
   tasks_ = std::make_shared<Tasks>(workshop_);
+  PENSTOCK_RETURN_IF_ERROR(transfer::LoadTransports(config_.transports));
   PENSTOCK_RETURN_IF_ERROR(Listen());
   if (config_.metrics_port >= 0) {
     PENSTOCK_ASSIGN_OR_RETURN(

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Installs the build into a new folder and builds and runs a project outside the
 # tree against it, by CMake (static and shared) and by pkg-config; then the
-# installed command and its demo.
+# installed command and its demo; then a transport outside the tree, which has to
+# pass the installed suite and to carry the demo.
 #   run.sh BUILD_FOLDER
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -22,3 +23,18 @@ c++ -std=c++20 "$here/main.cc" $(pkg-config --cflags --libs penstock) -o "$folde
 LD_LIBRARY_PATH=$libraries "$folder/with_pkg_config"
 "$folder/prefix/bin/penstock" version
 "$folder/prefix/bin/penstock" demo --kill none --epochs 2 --step-ms 0 --accuracy 0.5
+
+for header in $(cd "$folder/prefix/include/penstock/transport" && find . -name '*.h' | sort); do
+  echo "#include \"${header#./}\""
+done >"$folder/headers.cc"
+# shellcheck disable=SC2046  # flags are words
+c++ -std=c++20 -Wall -Wextra -Werror -Wno-missing-field-initializers -fsyntax-only "$folder/headers.cc" \
+  $(pkg-config --cflags penstock)
+cmake -S "$here/../../examples/relay" -B "$folder/relay" -G Ninja -DCMAKE_BUILD_TYPE=Release \
+  -DCMAKE_PREFIX_PATH="$folder/prefix" >/dev/null
+cmake --build "$folder/relay"
+"$folder/relay/conformance_test" --gtest_brief=1
+demo=$(PENSTOCK_TRANSPORTS=$folder/relay/librelay.so "$folder/prefix/bin/penstock" demo --kill none --epochs 1 \
+  --step-ms 0 --accuracy 0.2 --protocol relay --worker-protocol relay)
+grep "links over relay: DistributeOptions" <<<"$demo"
+grep "demo: ok" <<<"$demo"

@@ -27,12 +27,17 @@ class ClientSettingsTest : public testing::Test {
     std::ofstream(path_) << text;
     environment_["PENSTOCK_CONFIG"] = path_;
   }
-  absl::StatusOr<transfer::Wish> TheWish(const DistributeOptions& options = {}) {
-    return WishOf(options, [this](const std::string& variable) -> std::optional<std::string> {
+  absl::StatusOr<ClientSettings> Read() {
+    return ReadClientSettings([this](const std::string& variable) -> std::optional<std::string> {
       auto value = environment_.find(variable);
       if (value == environment_.end()) return std::nullopt;
       return value->second;
     });
+  }
+  absl::StatusOr<transfer::Wish> TheWish(const DistributeOptions& options = {}) {
+    absl::StatusOr<ClientSettings> settings = Read();
+    if (!settings.ok()) return settings.status();
+    return WishOf(options, *settings);
   }
 
   std::filesystem::path path_;
@@ -74,6 +79,13 @@ TEST_F(ClientSettingsTest, AProgramThatSaysAutoMeansIt) {
   auto wish = TheWish({.data_transfer_protocol = "auto"});
   ASSERT_TRUE(wish.ok()) << wish.status();
   EXPECT_EQ(wish->protocol, "auto");
+}
+
+TEST_F(ClientSettingsTest, NamesLibrariesToLoad) {
+  environment_["PENSTOCK_TRANSPORTS"] = "/opt/a.so,/opt/b.so";
+  absl::StatusOr<ClientSettings> settings = Read();
+  ASSERT_TRUE(settings.ok()) << settings.status();
+  EXPECT_THAT(settings->transports, ElementsAre("/opt/a.so", "/opt/b.so"));
 }
 
 TEST_F(ClientSettingsTest, AMistakeInTheFileIsNamed) {
