@@ -94,6 +94,7 @@ std::vector<Setting> SettingsOf(WorkerConfig& config) {
        "offered besides grpc, and what clients take that name none; empty: all that run here"},
       {"fallback", &config.fallback,
        "offered too and taken next, in this order, with commas; also where that one cannot run"},
+      {"ucx-lanes", &config.ucx_lanes, "what ucx may run over: rdma, any or tcp; empty: rdma"},
       {"transports", &config.transports,
        "shared libraries with further protocols, with commas (docs/transports.md)"},
       {"worker-tags", &config.worker_tags, "words that clients choose workers by, with commas"},

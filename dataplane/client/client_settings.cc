@@ -11,6 +11,7 @@ std::vector<Setting> SettingsOf(ClientSettings& settings) {
   return {
       {kProtocol, &settings.data_transfer_protocol, "how elements come from the workers"},
       {"fallback", &settings.fallback, "taken in this order where that one is not possible"},
+      {"ucx-lanes", &settings.ucx_lanes, "\"rdma\", \"any\" or \"tcp\": what ucx may run over"},
       {"transports", &settings.transports, "shared libraries with further protocols"},
   };
 }

@@ -16,6 +16,7 @@ namespace penstock::client {
 struct ClientSettings {
   std::string data_transfer_protocol;
   std::vector<std::string> fallback;
+  std::string ucx_lanes;                // of the process (transfer/ucx/settings.h)
   std::vector<std::string> transports;  // libraries to load (transfer/library.h)
   Sources sources;                      // of what is set
 };

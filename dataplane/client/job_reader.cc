@@ -13,6 +13,7 @@
 #include "dataplane/client/distribute_options.h"
 #include "dataplane/client/registration.h"
 #include "dataplane/transfer/library.h"
+#include "dataplane/transfer/ucx/settings.h"
 #include "penstock/status.h"
 
 namespace penstock::client {
@@ -119,6 +120,7 @@ absl::Status JobReader::EnsureJoined() {
   }
   if (stub_ == nullptr) {
     ASSIGN_OR_RETURN(const ClientSettings settings, ReadClientSettings(ProcessEnvironment()));
+    RETURN_IF_ERROR(transfer::ucx::SetLanes(settings.ucx_lanes));
     RETURN_IF_ERROR(transfer::LoadTransports(settings.transports));
     wish_ = WishOf(options_, settings);
     ASSIGN_OR_RETURN(stub_, control::DispatcherStub::Make(options_.service));

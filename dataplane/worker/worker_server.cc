@@ -20,6 +20,7 @@
 #include "control/rpc/dispatcher_stub.h"
 #include "dataplane/transfer/library.h"
 #include "dataplane/transfer/transport.h"
+#include "dataplane/transfer/ucx/settings.h"
 #include "dataplane/worker/agent.h"
 #include "dataplane/worker/tasks.h"
 #include "dataplane/worker/workshop.h"
@@ -136,6 +137,7 @@ absl::Status Server::Open() {
                    std::string_view id) { return stub->GetDataset(id, control::CallOptions()); },
       .now = absl::Now});
   tasks_ = std::make_shared<Tasks>(workshop_);
+  PENSTOCK_RETURN_IF_ERROR(transfer::ucx::SetLanes(config_.ucx_lanes));
   PENSTOCK_RETURN_IF_ERROR(transfer::LoadTransports(config_.transports));
   PENSTOCK_RETURN_IF_ERROR(Listen());
   if (config_.metrics_port >= 0) {

@@ -77,6 +77,13 @@ absl::Status Set(const Settings& settings) {
   return absl::OkStatus();
 }
 
+absl::Status SetLanes(std::string_view name) {
+  if (name.empty()) return absl::OkStatus();
+  PENSTOCK_ASSIGN_OR_RETURN(Settings settings, CurrentSettings());
+  PENSTOCK_ASSIGN_OR_RETURN(settings.lanes, ParseLanes(name));
+  return Set(settings);
+}
+
 absl::StatusOr<Settings> CurrentSettings() {
   Chosen& chosen = TheChosen();
   std::lock_guard lock(chosen.mu);

@@ -24,6 +24,8 @@ std::string_view NameOf(Lanes lanes);
 // From now on, in place of what the environment says. FailedPrecondition once
 // `ucx` runs with other lanes.
 absl::Status Set(const Settings& settings);
+// The same for the lanes of that name alone; nothing for an empty one.
+absl::Status SetLanes(std::string_view name);
 // As set, else by the environment: PENSTOCK_UCX_LANES, PENSTOCK_UCX_ANY_RELEASE=1.
 // InvalidArgument if that names no lanes.
 absl::StatusOr<Settings> CurrentSettings();

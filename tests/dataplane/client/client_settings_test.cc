@@ -92,9 +92,9 @@ TEST_F(ClientSettingsTest, AMistakeInTheFileIsNamed) {
   WriteFile("[client]\nprotocol = 'shm'\n");
   const absl::Status status = TheWish().status();
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_THAT(
-      std::string(status.message()),
-      HasSubstr(":2: [client] has no key 'protocol'; it has data_transfer_protocol, fallback"));
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr(":2: [client] has no key 'protocol'; it has data_transfer_protocol, "
+                        "fallback, ucx_lanes, transports"));
 }
 
 }  // namespace
