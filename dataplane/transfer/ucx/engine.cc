@@ -83,7 +83,7 @@ void Engine::Run() {
       Sleep();
     }
   }
-  ClosePeers();
+  End();
 }
 
 bool Engine::Turn() {
@@ -157,16 +157,37 @@ void Engine::RunDeadlines(Clock::time_point now) {
   due_.clear();
 }
 
-void Engine::ClosePeers() {
+bool Engine::ClosePeers() {
   for (auto& [number, peer] : peers_) {
     if (!std::exchange(peer->closing, true) && worker_->Close(number, *peer)) {
       closed_.push_back(number);
     }
   }
+  if (!ProgressUntil([&] { return closed_.size() == peers_.size(); })) return false;
+  struct Flushing final : Work {
+    void OnDone(const absl::Status&) override { done = true; }
+    bool done = false;
+  };
+  // UCX may still touch it when it is not done.
+  auto flushing = std::make_unique<Flushing>();
+  const bool flushed = worker_->Flush(*flushing) || ProgressUntil([&] { return flushing->done; });
+  if (!flushed) [[maybe_unused]]
+    const Flushing* kept = flushing.release();
+  return flushed;
+}
+
+template <class Condition>
+bool Engine::ProgressUntil(Condition condition) {
   const Clock::time_point until = Clock::now() + kStopTimeout;
-  while (closed_.size() < peers_.size() && Clock::now() < until) {
+  while (!condition()) {
+    if (Clock::now() > until) return false;
     if (!worker_->Progress()) worker_->Sleep(1);
   }
+  return true;
+}
+
+void Engine::End() {
+  const bool clean = ClosePeers();
   while (!inbox_.empty()) {
     const Incoming incoming = inbox_.Pop();
     if (incoming.offered != nullptr) worker_->Release(incoming.offered);
@@ -177,9 +198,16 @@ void Engine::ClosePeers() {
     stopped_ = true;
     std::swap(calls, calls_);
   }
+  links_.clear();
+  if (!clean) {
+    // UCX 1.13 aborts when a worker object goes while somebody connects to it
+    // (openucx/ucx#8175). What it still has to do with slots keeps them for good.
+    worker_.release();
+    for (std::unique_ptr<Sending>& sending : sendings_) sending.release();
+    for (std::unique_ptr<Fetching>& fetching : fetchings_) fetching.release();
+  }
   worker_.reset();
   // Only now nothing can touch the memory of what had not ended.
-  links_.clear();
   peers_.clear();
   fetched_ = {};
   sendings_.clear();

@@ -21,6 +21,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "dataplane/memory/forked.h"
 #include "dataplane/transfer/fifo.h"
 #include "dataplane/transfer/message.h"
 #include "dataplane/transfer/ucx/fabric.h"
@@ -96,6 +97,9 @@ class Engine final : private Worker::Events {
   // A receive has not ended, so UCX may be in disorder: dial with another engine.
   bool spoilt() const { return spoilt_; }
 
+  // False in a forked child, where the engine has no thread and UCX must not be called.
+  bool runs() const { return static_cast<bool>(made_here_); }
+
   // Any thread: OnCall() soon.
   void Call(const std::shared_ptr<Link>& link);
 
@@ -133,7 +137,11 @@ class Engine final : private Worker::Events {
   void Run();
   bool Turn();  // whether there was something
   void Sleep();
-  void ClosePeers();
+  // False if UCX did not come to an end with them in time.
+  bool ClosePeers();
+  template <class Condition>
+  bool ProgressUntil(Condition condition);
+  void End();
   bool HandleArrived();
   bool RunCalls();
   void RunDeadlines(Clock::time_point now);
@@ -152,6 +160,7 @@ class Engine final : private Worker::Events {
   Sending& NewSending(Link& link, uint32_t kind);
   void Post(Sending& sending, Worker::Message message);
 
+  const MadeHere made_here_;
   Resources& resources_;
   const Lanes lanes_;
   const Greet greet_;

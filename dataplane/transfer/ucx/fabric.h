@@ -59,7 +59,7 @@ class Worker {
   };
 
   // All work that is still under way then may be done meanwhile, or never; its memory
-  // is not touched any more.
+  // is not touched any more. REQUIRES: a Flush() is done and no Progress() came behind it.
   virtual ~Worker() = default;
 
   virtual const std::string& address() const = 0;  // bytes for a peer's Connect()
@@ -78,6 +78,9 @@ class Worker {
   virtual std::vector<std::string> LanesOf(Peer peer) const = 0;
   // Ends whatever is under way with it. True: it is closed now, else `work` tells.
   virtual bool Close(Peer peer, Work& work) = 0;
+
+  // Until whatever was begun, also by others who connect, has gone out or failed.
+  virtual bool Flush(Work& work) = 0;
 
   // True: done already, `work` hears nothing. Else head and data stay until it does.
   struct Message {

@@ -2,6 +2,7 @@
 #include "dataplane/transfer/ucx/loader.h"
 
 #include <dlfcn.h>
+#include <sys/auxv.h>
 
 #include <cstdlib>
 #include <filesystem>
@@ -19,15 +20,24 @@ namespace {
 constexpr char kName[] = "libpenstock_ucx.so";
 constexpr int kLevels = 4;
 
+// The program, or a library that has this code.
+std::string OwnFile() {
+  Dl_info own{};
+  Dl_info program{};
+  if (dladdr(reinterpret_cast<const void*>(&OpenTheFabric), &own) == 0) return "";
+  const auto headers = reinterpret_cast<const void*>(::getauxval(AT_PHDR));
+  // A program's file name is what it was called with, which may be anything.
+  const bool in_program = dladdr(headers, &program) != 0 && program.dli_fbase == own.dli_fbase;
+  return in_program ? "/proc/self/exe" : own.dli_fname;
+}
+
 // Empty if there is none.
 std::string FindLibrary() {
   if (const char* named = std::getenv("PENSTOCK_UCX_MODULE"); named != nullptr && *named != '\0') {
     return named;
   }
-  Dl_info info{};
-  if (dladdr(reinterpret_cast<const void*>(&OpenTheFabric), &info) == 0) return "";
   std::error_code error;
-  std::filesystem::path folder = std::filesystem::canonical(info.dli_fname, error).parent_path();
+  std::filesystem::path folder = std::filesystem::canonical(OwnFile(), error).parent_path();
   for (int level = 0; !error && level <= kLevels; ++level, folder = folder.parent_path()) {
     const std::filesystem::path library = folder / "lib" / "penstock" / kName;
     if (std::filesystem::exists(library, error)) return library;

@@ -4,6 +4,7 @@
 #include <mutex>
 #include <utility>
 
+#include "dataplane/memory/forked.h"
 #include "dataplane/memory/heap_pool.h"
 #include "dataplane/transfer/ucx/loader.h"
 #include "penstock/status.h"
@@ -46,9 +47,15 @@ Handle Memory::Find(absl::Span<const std::byte> bytes) const {
 absl::StatusOr<Resources*> TheResources() {
   static std::mutex& mu = *new std::mutex;
   static Resources* resources = nullptr;  // guarded by mu
+  static const MadeHere* made_here = nullptr;
   std::lock_guard lock(mu);
+  if (made_here != nullptr && !*made_here) {
+    return absl::FailedPreconditionError(
+        "this process was forked from one that used 'ucx', and UCX cannot go on in a child");
+  }
   if (resources == nullptr) {
     PENSTOCK_ASSIGN_OR_RETURN(Fabric * fabric, OpenTheFabric());
+    made_here = new MadeHere;
     auto memory = std::make_shared<Memory>(*fabric);
     resources = new Resources{*fabric, memory, RegisteredPool({}, memory)};
   }

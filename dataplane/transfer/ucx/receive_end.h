@@ -26,6 +26,8 @@ class ReceiveEnd final : public Engine::Link {
   // Dials. To be called once.
   void Start();
 
+  // False in a forked child, which may call nothing below.
+  bool runs() const { return engine_->runs(); }
   // As ReceiveLink's.
   void Grant(Credits credits);
   void Recall();

@@ -58,9 +58,15 @@ absl::StatusOr<Ready> GetReady() {
 class UcxReceiveLink final : public ReceiveLink {
  public:
   explicit UcxReceiveLink(std::shared_ptr<ReceiveEnd> end) : end_(std::move(end)) {}
-  ~UcxReceiveLink() override { end_->Close(); }
-  void Grant(Credits credits) override { end_->Grant(credits); }
-  void Recall() override { end_->Recall(); }
+  ~UcxReceiveLink() override {
+    if (end_->runs()) end_->Close();
+  }
+  void Grant(Credits credits) override {
+    if (end_->runs()) end_->Grant(credits);
+  }
+  void Recall() override {
+    if (end_->runs()) end_->Recall();
+  }
 
  private:
   const std::shared_ptr<ReceiveEnd> end_;

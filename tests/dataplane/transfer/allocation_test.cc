@@ -8,6 +8,7 @@
 #include "dataplane/transfer/transport.h"
 #include "gtest/gtest.h"
 #include "tests/dataplane/transfer/counted_new.h"
+#include "tests/dataplane/transfer/ends.h"
 
 namespace penstock::transfer {
 namespace {
@@ -122,20 +123,7 @@ TEST_P(AllocationTest, AllocationsDoNotGrowWithTheElementsOfAFrame) {
   EXPECT_LE(PerFlush(100, 100, 300), Bound(GetParam(), 60));
 }
 
-// Those that run here: `ucx` needs UCX.
-std::vector<std::string> Protocols() {
-  std::vector<std::string> names;
-  for (const std::string& name : TransportNames()) {
-    const auto nobody = [](const Hello&, std::shared_ptr<SendLink>) {
-      return absl::StatusOr<std::shared_ptr<SendEvents>>(absl::UnavailableError("nobody"));
-    };
-    const auto listener = (*FindTransport(name))->Listen({}, nobody);
-    if (!absl::IsNotFound(listener.status())) names.push_back(name);
-  }
-  return names;
-}
-
-INSTANTIATE_TEST_SUITE_P(All, AllocationTest, testing::ValuesIn(Protocols()));
+INSTANTIATE_TEST_SUITE_P(All, AllocationTest, testing::ValuesIn(TransportsThatRun()));
 
 }  // namespace
 }  // namespace penstock::transfer

@@ -147,6 +147,14 @@ class Worker : public Watched {
   std::unique_ptr<Listener> listener_;  // the first to go
 };
 
+// The names of those that run on this machine: `ucx` may not.
+inline std::vector<std::string> TransportsThatRun() {
+  std::vector<std::string> names = TransportNames();
+  std::erase_if(names,
+                [](const std::string& name) { return !Worker(**FindTransport(name)).listening(); });
+  return names;
+}
+
 class ClientEnd : public ReceiveEvents, public Watched {
  public:
   void OnOpen() override {

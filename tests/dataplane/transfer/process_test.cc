@@ -21,7 +21,7 @@ using ::testing::IsEmpty;
 constexpr int64_t kBytes = 100'000;
 
 std::vector<std::string> ProtocolsBetweenProcesses() {
-  std::vector<std::string> names = TransportNames();
+  std::vector<std::string> names = TransportsThatRun();
   std::erase(names, "local");
   return names;
 }

@@ -39,6 +39,7 @@ class UcxWorker final : public Worker {
   absl::StatusOr<Peer> Connect(std::string_view address) override;
   std::vector<std::string> LanesOf(Peer peer) const override;
   bool Close(Peer peer, Work& work) override;
+  bool Flush(Work& work) override;
   absl::StatusOr<bool> Send(Peer peer, const Message& message, Work& work) override;
   absl::StatusOr<bool> Receive(Offered offered, absl::Span<std::byte> into, Handle handle,
                                Work& work) override;
@@ -155,6 +156,15 @@ bool UcxWorker::Close(Peer peer, Work& work) {
   const ucp_ep_h ep = endpoints_.at(peer)->ep;
   closed_.push_back(std::move(endpoints_.extract(peer).mapped()));
   const ucs_status_ptr_t request = ucp_ep_close_nbx(ep, &param);
+  return request == nullptr || UCS_PTR_IS_ERR(request);
+}
+
+bool UcxWorker::Flush(Work& work) {
+  ucp_request_param_t param{};
+  param.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
+  param.cb.send = &UcxWorker::OnSent;
+  param.user_data = &work;
+  const ucs_status_ptr_t request = ucp_worker_flush_nbx(worker_, &param);
   return request == nullptr || UCS_PTR_IS_ERR(request);
 }
 
