@@ -49,6 +49,19 @@ def boot(linux, archive, programs, cable, logs):
     return machines
 
 
+def watch(machines, deadline):
+    """What went wrong, when all have ended or one has failed; empty: nothing."""
+    while True:
+        failures = [machine.failure() for machine in machines if not machine.runs()]
+        if any(failures):
+            return [failure for failure in failures if failure]
+        if len(failures) == len(machines):
+            return []
+        if time.monotonic() > deadline:
+            return [f"{machine.scene} has not ended" for machine in machines if machine.runs()]
+        time.sleep(0.1)
+
+
 def main():
     args = parse_arguments()
     if missing := missing_tools():
@@ -63,14 +76,12 @@ def main():
         print(f"rdma: Linux {linux.version}, {archive.stat().st_size >> 20} MiB of programs", flush=True)
         machines = boot(linux, archive, SCENES[args.scene], folder / "cable", cache)
         try:
-            # The last first: it judges, and the others end with it.
-            failures = [machine.failure(began + args.seconds - time.monotonic()) for machine in reversed(machines)]
+            failures = watch(machines, began + args.seconds)
         finally:
             for machine in machines:
                 machine.stop()
     for machine in machines:
         print(f"=== {machine.scene}\n{machine.text()}")
-    failures = [failure for failure in failures if failure]
     print(f"rdma: {'; '.join(failures) or args.scene + ' ended well'} after {time.monotonic() - began:.0f} s")
     sys.exit(1 if failures else 0)
 

@@ -5,8 +5,9 @@ import re
 import subprocess
 
 QEMU = "qemu-system-x86_64"
-# Mitigations and timer calibration cost an emulated processor seconds.
-COMMAND_LINE = "console=ttyS0 panic=-1 quiet tsc=reliable lpj=4000000 mitigations=off nopti"
+# Mitigations and timer calibration cost an emulated processor seconds; and on a busy host its
+# timer comes too late for the kernel's check, which then panics.
+COMMAND_LINE = "console=ttyS0 panic=-1 quiet tsc=reliable lpj=4000000 no_timer_check mitigations=off nopti"
 ENDED_WELL = 1  # qemu's exit code for a guest that ends with 0; 0 is a guest that fell over
 
 
@@ -37,13 +38,9 @@ class Machine:
     def text(self):
         return self.log.read_text(errors="replace").replace("\r", "")
 
-    def failure(self, seconds):
-        """Waits for its end, at most so long; what went wrong, or None."""
-        try:
-            code = self.qemu.wait(timeout=seconds)
-        except subprocess.TimeoutExpired:
-            self.stop()
-            return f"{self.scene} has not ended after {seconds:.0f} s"
+    def failure(self):
+        """What went wrong, or None; of a machine that has ended."""
+        code = self.qemu.returncode
         text = self.text()
         if code != ENDED_WELL:
             return f"{self.scene} failed (qemu ended with {code})"
@@ -54,6 +51,7 @@ class Machine:
         return None
 
     def stop(self):
+        """Ends it if it has not ended."""
         if self.runs():
             self.qemu.kill()
         self.qemu.wait()

@@ -63,14 +63,15 @@ def gid_index(address):
 def make_device(interface, host):
     """A software device on that network interface, whose GID fd00:1::HOST UCX is to use.
 
-    UCX 1.13 loses the datagrams of a software device that go to an IPv4 address.
+    UCX 1.13 loses the datagrams of a software device that go to an IPv4 address. What it asks
+    of devices it takes from its own variables only, without our prefix.
     """
     ip("link", "set", interface, "mtu", 9000)  # the largest path MTU, 4096, fits in
     ip("addr", "add", f"10.1.0.{host}/24", "dev", interface)
     ip("-6", "addr", "add", f"fd00:1::{host}/64", "dev", interface, "nodad")
     ip("link", "set", interface, "up")
     run("rdma", "link", "add", DEVICE, "type", "rxe", "netdev", interface)
-    os.environ["PENSTOCK_UCX_IB_GID_INDEX"] = str(gid_index(f"fd00:1::{host}"))
+    os.environ["UCX_IB_GID_INDEX"] = str(gid_index(f"fd00:1::{host}"))
 
 
 def packets():

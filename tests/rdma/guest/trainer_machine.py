@@ -62,6 +62,7 @@ class TwoMachines(unittest.TestCase):
         self.assertTrue(replaced)
         self.assertRegex(line, r"^demo: ok .* lost=0 doubled=0 ")
 
+    @unittest.skipIf(machine.WITH_UCX, "over ucx instead")
     def test_the_demo_over_tcp(self):
         self.demo("tcp")
 
