@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_join.h"
 #include "control/protocol/session_messages.h"
+#include "dataplane/memory/device.h"
 #include "dataplane/transfer/transport.h"
 #include "tools/commands.h"
 
@@ -15,9 +16,10 @@ void AddVersion(CLI::App& app, Chosen& chosen) {
   command->callback([&chosen] {
     chosen.run = [] {
       const control::VersionRange control;
-      std::printf("penstock %s\ncontrol protocol %u to %u\ntransfer %s\n", PENSTOCK_VERSION,
-                  control.min, control.max,
-                  absl::StrJoin(transfer::TransportNames(), ", ").c_str());
+      std::printf("penstock %s\ncontrol protocol %u to %u\ntransfer %s\ndevices %s\n",
+                  PENSTOCK_VERSION, control.min, control.max,
+                  absl::StrJoin(transfer::TransportNames(), ", ").c_str(),
+                  DescribeDevices(LinkedDeviceBackend()).c_str());
       return absl::OkStatus();
     };
   });

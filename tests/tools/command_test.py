@@ -99,6 +99,7 @@ class CommandTest(unittest.TestCase):
         self.assertEqual(code, 0)
         self.assertRegex(out, r"^penstock \d+\.\d+\.\d+\n")
         self.assertIn("grpc", out)
+        self.assertRegex(out, r"\ndevices (none|cuda \d+\.\d+): (no GPU: |\d+ device)")
 
     def test_every_help_has_an_example(self):
         for command in ([], ["dispatcher"], ["worker"], ["status"], ["jobs"], ["datasets"], ["journal"], ["demo"],

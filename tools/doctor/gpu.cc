@@ -58,6 +58,35 @@ Finding NoLibrary(const absl::Status& status) {
               "install the driver's libraries, of the same version as the module."};
 }
 
+// That the build is without CUDA, or that CUDA finds none of the devices that are there.
+Finding BackendFindsNone(const Probe& probe, const absl::Status& why) {
+  if (probe.DeviceBackendName() == "none") {
+    return {.id = "gpu.no_backend",
+            .severity = Severity::kWarning,
+            .what = "The machine has a GPU, and this build of Penstock is without CUDA.",
+            .why = "Segments are not page-locked, and elements land in host memory only.",
+            .remedy = "Build with the CUDA toolkit (`cmake --preset cuda`)."};
+  }
+  return {
+      .id = "gpu.not_usable",
+      .severity = Severity::kWarning,
+      .what =
+          absl::StrCat("The machine has a GPU, but ", probe.DeviceBackendName(),
+                       " finds none that this process can use (", std::string(why.message()), ")."),
+      .why = "Elements can only land in host memory.",
+      .remedy =
+          "Look at `nvidia-smi`, at CUDA_VISIBLE_DEVICES, and at what the container was given."};
+}
+
+Finding Backend(const Probe& probe) {
+  const absl::StatusOr<int> count = probe.CountDevices();
+  return {.id = "gpu.backend",
+          .what = absl::StrCat("Backend for GPUs: ", probe.DeviceBackendName(), "; ",
+                               count.ok() ? absl::StrCat("devices it can use: ", *count)
+                                          : std::string(count.status().message()),
+                               ".")};
+}
+
 Finding NoPeerMemory() {
   return {.id = "gpu.no_peer_memory",
           .severity = Severity::kWarning,
@@ -104,13 +133,17 @@ std::optional<std::pair<Distance, PciDevice>> Nearest(const PciDevice& gpu,
 std::vector<Finding> CheckGpu(const Probe& probe) {
   const std::vector<PciDevice> gpus = NvidiaGpus(probe);
   if (gpus.empty()) {
-    return {{.id = "gpu.none", .what = "No NVIDIA GPU: elements stay in host memory."}};
+    return {{.id = "gpu.none", .what = "No NVIDIA GPU: elements stay in host memory."},
+            Backend(probe)};
   }
   if (!probe.Read(kDriver)) return {NoDriver(gpus.size())};
 
   std::vector<Finding> findings;
   const absl::StatusOr<std::string> library = probe.FindLibrary("libcuda.so.1");
   if (!library.ok()) findings.push_back(NoLibrary(library.status()));
+  const absl::StatusOr<int> usable = probe.CountDevices();
+  if (library.ok() && !usable.ok()) findings.push_back(BackendFindsNone(probe, usable.status()));
+  findings.push_back(Backend(probe));
   const std::vector<PciDevice> nics = RdmaNics(probe);
   if (!nics.empty() && !HasPeerModule(probe) && !HasDmaBuf(probe)) {
     findings.push_back(NoPeerMemory());

@@ -20,6 +20,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "dataplane/memory/device.h"
 
 namespace penstock::doctor {
 namespace {
@@ -149,6 +150,11 @@ class Machine final : public Probe {
     if (!handle.ok()) return handle.status();
     return PathOf(*handle);
   }
+
+  std::string DeviceBackendName() const override {
+    return std::string(LinkedDeviceBackend().name());
+  }
+  absl::StatusOr<int> CountDevices() const override { return LinkedDeviceBackend().Count(); }
 
   absl::StatusOr<UcxLibrary> Ucx() const override {
     const absl::StatusOr<void*> handle = OpenLibrary("libucp.so.0");

@@ -63,6 +63,9 @@ class Probe {
   // in the loader's words.
   virtual absl::StatusOr<std::string> FindLibrary(const std::string& name) const = 0;
   virtual absl::StatusOr<UcxLibrary> Ucx() const = 0;  // NotFound
+  // As DeviceBackend::name() and Count() of the backend that is linked in.
+  virtual std::string DeviceBackendName() const = 0;
+  virtual absl::StatusOr<int> CountDevices() const = 0;
   // As transfer::verbs::ListDevices().
   virtual absl::StatusOr<std::vector<transfer::verbs::Device>> RdmaDevices() const = 0;
 };

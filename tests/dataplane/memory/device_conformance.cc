@@ -57,9 +57,15 @@ struct Lane {
 
 }  // namespace
 
+bool DeviceRequired() {
+  return std::getenv("PENSTOCK_REQUIRE_GPU") != nullptr;
+}
+
 void DeviceConformance::SetUp() {
   backend_ = GetParam()();
-  if (backend_ == nullptr) GTEST_SKIP() << DescribeDevices(LinkedDeviceBackend());
+  if (backend_ != nullptr) return;
+  if (DeviceRequired()) FAIL() << DescribeDevices(LinkedDeviceBackend());
+  GTEST_SKIP() << DescribeDevices(LinkedDeviceBackend());
 }
 
 TEST_P(DeviceConformance, DescribesEachDeviceAndNoOther) {

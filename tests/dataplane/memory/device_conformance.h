@@ -13,8 +13,12 @@
 
 namespace penstock {
 
-// The backend to test; nullptr: there is no device here, and the test is skipped.
+// The backend to test; nullptr: there is no device here, and the test is skipped, or
+// fails if DeviceRequired().
 using MakeBackend = std::shared_ptr<DeviceBackend> (*)();
+
+// Whether PENSTOCK_REQUIRE_GPU is set: this machine is meant to have one.
+bool DeviceRequired();
 
 class DeviceConformance : public testing::TestWithParam<MakeBackend> {
  protected:

@@ -26,6 +26,8 @@ struct FakeProbe final : Probe {
   absl::Status memfd, pidfd;
   std::map<std::string, std::string> libraries;  // name to path
   absl::StatusOr<UcxLibrary> ucx = absl::NotFoundError("no such file");
+  std::string device_backend = "cuda 13.0";
+  absl::StatusOr<int> device_count = 1;
   absl::StatusOr<std::vector<transfer::verbs::Device>> devices =
       absl::UnavailableError("libibverbs gives no list of devices");
 
@@ -44,6 +46,7 @@ struct FakeProbe final : Probe {
   void RemoveGpu() {
     Remove("/sys/bus/pci/devices");
     Remove("/proc/driver/nvidia");
+    device_count = absl::NotFoundError("no GPU: no NVIDIA driver is installed");
   }
   transfer::verbs::Device& nic() { return devices->front(); }
   transfer::verbs::Port& port() { return nic().ports.front(); }
@@ -81,6 +84,8 @@ struct FakeProbe final : Probe {
     return found->second;
   }
   absl::StatusOr<UcxLibrary> Ucx() const override { return ucx; }
+  std::string DeviceBackendName() const override { return device_backend; }
+  absl::StatusOr<int> CountDevices() const override { return device_count; }
   absl::StatusOr<std::vector<transfer::verbs::Device>> RdmaDevices() const override {
     return devices;
   }

@@ -108,6 +108,37 @@ TEST(GpuNoLibrary, IsSilentWithBoth) {
   EXPECT_FALSE(Gpu(FakeProbe::Healthy(), "gpu.no_library"));
 }
 
+TEST(GpuNoBackend, FiresInABuildWithoutCuda) {
+  FakeProbe probe = FakeProbe::Healthy();
+  probe.device_backend = "none";
+  probe.device_count = absl::NotFoundError("no GPU: this build is without CUDA");
+  EXPECT_TRUE(Gpu(probe, "gpu.no_backend"));
+  EXPECT_FALSE(Gpu(probe, "gpu.not_usable"));
+}
+TEST(GpuNoBackend, IsSilentWithoutAGpu) {
+  FakeProbe probe = FakeProbe::Healthy();
+  probe.RemoveGpu();
+  probe.device_backend = "none";
+  EXPECT_FALSE(Gpu(probe, "gpu.no_backend"));
+  const auto backend = Gpu(probe, "gpu.backend");
+  ASSERT_TRUE(backend);
+  EXPECT_THAT(backend->what, HasSubstr("none; no GPU"));
+}
+
+TEST(GpuNotUsable, FiresIfCudaFindsNone) {
+  FakeProbe probe = FakeProbe::Healthy();
+  probe.device_count = absl::NotFoundError("no GPU: the driver lists no device");
+  const auto found = Gpu(probe, "gpu.not_usable");
+  ASSERT_TRUE(found);
+  EXPECT_THAT(found->what, HasSubstr("the driver lists no device"));
+}
+TEST(GpuNotUsable, IsSilentIfItFindsSome) {
+  EXPECT_FALSE(Gpu(FakeProbe::Healthy(), "gpu.not_usable"));
+  const auto backend = Gpu(FakeProbe::Healthy(), "gpu.backend");
+  ASSERT_TRUE(backend);
+  EXPECT_THAT(backend->what, HasSubstr("cuda 13.0"));
+}
+
 TEST(GpuNoPeerMemory, FiresWithoutModuleAndDmaBuf) {
   FakeProbe probe = FakeProbe::Healthy();
   probe.Remove("/sys/module/nvidia_peermem");
