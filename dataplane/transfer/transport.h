@@ -135,8 +135,8 @@ class ReceiveEvents {
   // The worker has accepted the link.
   virtual void OnOpen() {}
   // Elements that landed together, in the order of sending, each checked against
-  // the spec; to be moved from. Returns when they are on their way to the reader;
-  // from then on the transport reports them as landed.
+  // the spec; all are to be moved from, even where the link is closed inside: they
+  // count as landed from when this begins (`shm`) or, at the latest, has returned.
   virtual void OnElements(absl::Span<Element> elements) = 0;
   // An error stands in the place of an element.
   virtual void OnError(const Identity& identity, const absl::Status& error) = 0;

@@ -251,6 +251,8 @@ absl::Status ReceiveEnd::LandBlock(const SlotWord& word) {
 
 absl::Status ReceiveEnd::Land(Element element) {
   RETURN_IF_ERROR(Check(element));
+  // Said before: from the event on the reader may write over the slot, and the
+  // worker takes out of it what has not landed (SendEnd::MoveOut).
   channel_->Send(Pack(WordKind::kLanded, int64_t{1}));
   events_->OnElements(absl::MakeSpan(&element, 1));
   return absl::OkStatus();
