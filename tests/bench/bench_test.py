@@ -81,7 +81,7 @@ class Bench(unittest.TestCase):
 
     def test_what_cannot_run_is_a_row_with_its_reason(self):
         code, out, err = run("T1", "--protocol", "shm,tcp", "--size", "65536", *SHORT, "--json", "-",
-                             env={**os.environ, "PENSTOCK_WORKER_DATA_TRANSFER_PROTOCOL": "tcp"})
+                             env={**os.environ, "PENSTOCK_DATA_TRANSFER_PROTOCOL": "tcp"})
         self.assertEqual(code, 0, err)
         _, windows, (shm, tcp) = records(out)
         self.assertIsNone(shm["ratio"])
@@ -90,7 +90,7 @@ class Bench(unittest.TestCase):
         self.assertEqual(len(windows), 2)
 
     def test_a_flag_that_makes_no_sense_is_refused_in_words(self):
-        for args, words in ((("T9",), "there are T1, "), (("--protocol", "pigeon"), "called 'pigeon'"),
+        for args, words in ((("T9",), "there are T1, "), (("--protocol", "pigeon"), "'pigeon' is not in this build"),
                             (("--size", "3"), "--size must be from"), (("--json", "/nowhere/x"), "cannot write")):
             code, out, err = run(*args)
             self.assertEqual((code, out), (1, ""))
