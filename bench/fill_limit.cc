@@ -50,9 +50,10 @@ class FillLimit final : public Side {
     stop = true;
     filler.join();
     if (!right) return absl::DataLossError("fill1 read an element that was not due");
-    const auto elements = static_cast<int64_t>(number_ - first);
-    return Done{
-        .seconds = now - start, .elements = elements, .bytes = elements * load_.element_bytes};
+    const uint64_t elements = number_ - first;
+    return Done{.seconds = now - start,
+                .elements = static_cast<double>(elements),
+                .bytes = static_cast<int64_t>(elements) * load_.element_bytes};
   }
 
  private:

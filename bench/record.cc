@@ -44,7 +44,7 @@ Json WindowRecord(const Row& row, const Pair& pair, size_t run) {
   Json record = CaseOf(row);
   record["run"] = run;
   record["seconds"] = window.done.seconds;
-  record["elements"] = window.done.elements;
+  record["elements"] = std::llround(window.done.elements);
   record["elements_per_s"] = window.elements_per_s();
   record["gb_per_s"] = window.gb_per_s();
   record["p50_us"] = window.done.p50_us;
@@ -53,8 +53,7 @@ Json WindowRecord(const Row& row, const Pair& pair, size_t run) {
   record["cpu_s_per_gb"] = Number(window.cpu_per_gb());
   record["cpu_s_per_gb_by_role"] = PerGb(window.cpu_seconds, gb);
   record["trainer_cpu_s_per_gb"] = Number(TrainerCpuPerGb(row, window));
-  record["cpu_us_per_element"] =
-      Number(window.cpu() * 1e6 / static_cast<double>(window.done.elements));
+  record["cpu_us_per_element"] = Number(window.cpu() * 1e6 / window.done.elements);
   record["rss_mb"] = window.rss() / 1e6;
   record["rss_mb_by_role"] = PerGb(window.resident_bytes, 1e6);
   record["foreign_cores"] = window.foreign_cores;

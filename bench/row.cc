@@ -15,7 +15,7 @@ double RateOf(Basis basis, const Window& window) {
   if (basis == Basis::kElementsPerSecond) return window.elements_per_s();
   const auto worker = window.cpu_seconds.find("worker");
   const double cpu = worker == window.cpu_seconds.end() ? window.cpu() : worker->second;
-  return static_cast<double>(window.done.elements) / cpu;
+  return window.done.elements / cpu;
 }
 
 std::vector<const Pair*> Kept(const Row& row) {
@@ -91,7 +91,7 @@ std::string NoteOn(const Row& row) {
   if (!row.status.ok()) return std::string(row.status.message());
   const Summary summary = Summarize(row);
   if (summary.clean > 0 || summary.pairs == 0) return "";
-  return absl::StrFormat("no clean pair: others used %.1f cores; all pairs shown",
+  return absl::StrFormat("no clean pair: others used %.1f cores",
                          summary.foreign_cores);
 }
 

@@ -98,7 +98,7 @@ absl::Status RunRounds(const Options& options, const Workload& workload, Row& ro
   PENSTOCK_RETURN_IF_ERROR(workload.Prepare(row.setup));
   PENSTOCK_ASSIGN_OR_RETURN(const std::unique_ptr<Side> limit, workload.MakeLimit(row.setup));
   row.limit = limit->name();
-  PENSTOCK_ASSIGN_OR_RETURN(const std::unique_ptr<Side> ours, StartService(row.setup));
+  PENSTOCK_ASSIGN_OR_RETURN(const std::unique_ptr<Side> ours, StartService(row.setup, "penstock"));
   for (const std::string& name : options.peers) guests.emplace_back(options, name, row);
   for (int i = 0; i < options.pairs; ++i) {
     Pair pair;

@@ -2,6 +2,7 @@
 #include "bench/service.h"
 
 #include <algorithm>
+#include <cmath>
 #include <string>
 #include <utility>
 #include <vector>
@@ -32,7 +33,7 @@ absl::StatusOr<std::string> ReadyAt(Process& server) {
 
 class Service final : public Side {
  public:
-  explicit Service(Setup setup) : setup_(std::move(setup)) {}
+  Service(Setup setup, std::string name) : setup_(std::move(setup)), name_(std::move(name)) {}
   ~Service() override {  // readers first: servers that go under them are a fault to them
     trainers_.clear();
     workers_.clear();
@@ -52,7 +53,7 @@ class Service final : public Side {
     return absl::OkStatus();
   }
 
-  std::string name() const override { return absl::StrCat("penstock ", setup_.protocol); }
+  std::string name() const override { return name_; }
   const Roles& roles() const override { return roles_; }
 
   absl::StatusOr<Done> Read(double seconds) override {
@@ -102,13 +103,14 @@ class Service final : public Side {
     sum.p99_us = std::max(sum.p99_us, done.p99_us);
     sum.max_us = std::max(sum.max_us, done.max_us);
     if (setup_.consumers > 1) {
-      sum.shares.push_back(done.elements);
+      sum.shares.push_back(std::llround(done.elements));
     } else {
       sum.shares = done.shares;
     }
   }
 
   Setup setup_;
+  const std::string name_;
   Roles roles_;
   std::unique_ptr<Process> dispatcher_;
   std::vector<std::unique_ptr<Process>> workers_, trainers_;
@@ -116,8 +118,8 @@ class Service final : public Side {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Side>> StartService(const Setup& setup) {
-  auto service = std::make_unique<Service>(setup);
+absl::StatusOr<std::unique_ptr<Side>> StartService(const Setup& setup, std::string name) {
+  auto service = std::make_unique<Service>(setup, std::move(name));
   PENSTOCK_RETURN_IF_ERROR(service->Start());
   return service;
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 
 #include "absl/status/statusor.h"
 #include "bench/side.h"
@@ -10,9 +11,9 @@
 
 namespace penstock::bench {
 
-// Starts a dispatcher, workers and trainers as the setup says, for protocol
+// Starts a side of that name: a dispatcher, workers and trainers as the setup says, for protocol
 // "local" one process that is all of them. Returns when every trainer has read
 // its first elements; the error of the first that cannot, in its own words.
-absl::StatusOr<std::unique_ptr<Side>> StartService(const Setup& setup);
+absl::StatusOr<std::unique_ptr<Side>> StartService(const Setup& setup, std::string name);
 
 }  // namespace penstock::bench

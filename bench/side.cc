@@ -50,7 +50,7 @@ absl::StatusOr<Window> Measure(Side& side, double seconds) {
         std::max(0.0, (MachineBusySeconds() - busy_before - window.cpu()) / took);
   }
   window.resident_bytes = ByRole(side.roles(), ResidentBytes);
-  if (window.done.elements == 0 || window.done.seconds <= 0) {
+  if (window.done.elements <= 0 || window.done.seconds <= 0) {
     return absl::DeadlineExceededError(absl::StrCat(
         side.name(), " brought no element in a window of ", seconds, " s; make the window longer"));
   }

@@ -17,8 +17,8 @@ namespace penstock::bench {
 // microseconds; 0 where a side has none.
 struct Done {
   double seconds = 0;
-  int64_t elements = 0;
-  int64_t bytes = 0;  // at the reader
+  double elements = 0;  // a limit may count parts of one
+  int64_t bytes = 0;    // at the reader
   double p50_us = 0, p99_us = 0, max_us = 0;
   std::vector<int64_t> shares;  // elements by client, or by worker where there is one client
 };
@@ -45,7 +45,7 @@ struct Window {
 
   double cpu() const;  // seconds, of all roles
   double rss() const;  // bytes, of all roles
-  double elements_per_s() const { return static_cast<double>(done.elements) / done.seconds; }
+  double elements_per_s() const { return done.elements / done.seconds; }
   double gb_per_s() const { return static_cast<double>(done.bytes) / 1e9 / done.seconds; }
   double cpu_per_gb() const { return cpu() / (static_cast<double>(done.bytes) / 1e9); }
 };

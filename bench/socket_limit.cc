@@ -96,9 +96,10 @@ class SocketLimit final : public Side {
       ++number_;
       now = Now();
     }
-    const auto elements = static_cast<int64_t>(number_ - first);
-    return Done{
-        .seconds = now - start, .elements = elements, .bytes = elements * load_.element_bytes};
+    const uint64_t elements = number_ - first;
+    return Done{.seconds = now - start,
+                .elements = static_cast<double>(elements),
+                .bytes = static_cast<int64_t>(elements) * load_.element_bytes};
   }
 
  private:

@@ -84,9 +84,8 @@ absl::StatusOr<json> ParseAnswer(const std::string& line) {
   }
   if (const auto error = answer.find("error"); error != answer.end() && error->is_string()) {
     const auto wrong = answer.find("data_loss");
-    return wrong != answer.end() && *wrong == true
-               ? absl::DataLossError(error->get<std::string>())
-               : absl::AbortedError(error->get<std::string>());
+    return wrong != answer.end() && *wrong == true ? absl::DataLossError(error->get<std::string>())
+                                                   : absl::AbortedError(error->get<std::string>());
   }
   return answer;
 }

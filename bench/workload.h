@@ -81,6 +81,10 @@ absl::StatusOr<const Workload*> FindWorkload(std::string_view name);
 // Each in its file.
 const Workload& T1();
 const Workload& T1Zero();
+const Workload& T2();
 const Workload& Range();
+const Workload& I1();
+const Workload& H1();
+const Workload& S1();
 
 }  // namespace penstock::bench

@@ -17,7 +17,9 @@ namespace {
 using ::testing::HasSubstr;
 
 Window MakeWindow(const std::string& role, int64_t elements, double cpu, double foreign = 0) {
-  return {.done = {.seconds = 2, .elements = elements, .bytes = elements * 1'000'000},
+  return {.done = {.seconds = 2,
+                   .elements = static_cast<double>(elements),
+                   .bytes = elements * 1'000'000},
           .cpu_seconds = {{role, cpu}},
           .resident_bytes = {{role, 5e6}},
           .foreign_cores = foreign};

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// Batches of images with their numbers: what I1 and H1 have in common.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "bench/workload.h"
+#include "penstock/map.h"
+
+namespace penstock::bench {
+
+inline constexpr int kFiles = 16;
+
+// Writes kFiles JPEGs (bench/jpeg.h) into the folder.
+absl::Status WriteImages(const std::string& folder);
+// Their contents, in the order of their names.
+absl::StatusOr<std::vector<std::string>> ReadImages(const std::string& folder);
+
+// (number, image) batches from those files, again and again. `prepare` makes
+// an image of bench/jpeg.h's size out of (number, name of its file).
+Dataset ImageBatches(const std::string& folder, int64_t batch, const MapFunction& prepare);
+
+// Takes such batches: numbers in order, a byte of each page read.
+std::unique_ptr<Reader> MakeBatchReader(int64_t batch);
+
+}  // namespace penstock::bench

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// S1: one named job shared by several trainers, and one trainer fed by several
+// workers, beside a single pair of them on a job of its own. Says what sharing
+// costs in all and how evenly it shares.
+#include "bench/service.h"
+#include "bench/workloads/buffers.h"
+
+namespace penstock::bench {
+namespace {
+
+class Sharing final : public Buffers {
+ public:
+  Sharing()
+      : Buffers("S1", "T1 by k trainers of one job, or by one from 8 workers", Touch::kEveryByte,
+                /*cold=*/true) {}
+
+  std::vector<int64_t> sizes() const override { return {1 << 20}; }
+  std::vector<Shape> shapes() const override {
+    return {{.consumers = 2}, {.consumers = 4}, {.consumers = 8}, {.workers = 8}};
+  }
+  absl::StatusOr<std::unique_ptr<Side>> MakeLimit(const Setup& setup) const override {
+    Setup pair = setup;
+    pair.workers = pair.consumers = 1;
+    return StartService(pair, "single pair");
+  }
+};
+
+}  // namespace
+
+const Workload& S1() {
+  static const Sharing& s1 = *new Sharing;
+  return s1;
+}
+
+}  // namespace penstock::bench
