@@ -30,6 +30,15 @@ std::string Thousands(int64_t value) {
 
 }  // namespace
 
+std::string SubjectOf(const Row& row) {
+  std::vector<std::string> words;
+  if (row.system != "penstock") words.push_back(row.system);
+  for (const std::string& word : {row.setup.protocol, row.variant}) {
+    if (!word.empty()) words.push_back(word);
+  }
+  return absl::StrJoin(words, " ");
+}
+
 std::string SizeText(int64_t bytes) {
   if (bytes >= (1 << 20) && bytes % (1 << 20) == 0) return absl::StrCat(bytes >> 20, " MiB");
   if (bytes >= 1024 && bytes % 1024 == 0 && bytes < (1 << 20))
@@ -44,21 +53,11 @@ constexpr const char* kHead[] = {
     "limit GB/s", "ratio",     "worst",       "pairs",         "p50 us",  "p99 us",     "CPU s/GB",
     "limit CPU",  "CPU ratio", "trainer CPU", "max/min share", ""};
 
-// Ours by its protocol alone.
-std::string SystemText(const Row& row) {
-  std::vector<std::string> words;
-  if (row.system != "penstock") words.push_back(row.system);
-  for (const std::string& word : {row.setup.protocol, row.variant}) {
-    if (!word.empty()) words.push_back(word);
-  }
-  return absl::StrJoin(words, " ");
-}
-
 // Cells in the order of kHead.
 std::vector<std::string> CellsOf(const Row& row) {
   const Summary summary = Summarize(row);
   return {row.setup.workload,
-          SystemText(row),
+          SubjectOf(row),
           row.limit,
           SizeText(row.setup.element_bytes),
           absl::StrCat(row.setup.workers, ":", row.setup.consumers),
@@ -98,7 +97,7 @@ Report ReportOn(const std::vector<Row>& rows) {
 
 std::string ReportLine(const Row& row) {
   const std::string name =
-      absl::StrCat(row.setup.workload, " ", SystemText(row), " ", SizeText(row.setup.element_bytes),
+      absl::StrCat(row.setup.workload, " ", SubjectOf(row), " ", SizeText(row.setup.element_bytes),
                    " ", row.setup.workers, ":", row.setup.consumers);
   if (!row.status.ok()) return absl::StrCat(name, ": ", NoteOn(row));
   const Summary summary = Summarize(row);

@@ -21,6 +21,9 @@ Report ReportOn(const std::vector<Row>& rows);
 // "T1 shm 1 MiB: 12.1 GB/s, 0.91 of fill1": a row as it is done.
 std::string ReportLine(const Row& row);
 
+// Who moves the elements of the row: our protocol, or another system and its.
+std::string SubjectOf(const Row& row);
+
 // "64 KiB" where it is a whole number of these, else "9,633,792 B".
 std::string SizeText(int64_t bytes);
 

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "bench/html.h"
 #include "bench/machine.h"
 #include "bench/record.h"
 #include "bench/report.h"
@@ -20,7 +21,7 @@ namespace {
 
 struct Given {
   bench::Options options;
-  std::string json;  // file, "-" for standard output; empty: none
+  std::string json, html;  // files, "-" for standard output; empty: none
   int64_t source_mib = bench::kColdBytes >> 20;
 };
 
@@ -57,7 +58,8 @@ absl::Status Run(Given given) {
   given.options.source_bytes = given.source_mib << 20;
   PENSTOCK_ASSIGN_OR_RETURN(const std::vector<bench::Setup> cases, bench::PlanCases(given.options));
   PENSTOCK_ASSIGN_OR_RETURN(const std::unique_ptr<Output> json, Output::Open(given.json));
-  std::FILE* const people = given.json == "-" ? stderr : stdout;
+  PENSTOCK_ASSIGN_OR_RETURN(const std::unique_ptr<Output> html, Output::Open(given.html));
+  std::FILE* const people = given.json == "-" || given.html == "-" ? stderr : stdout;
 
   const bench::Machine machine = bench::ThisMachine();
   std::fprintf(stderr, "%s\n", bench::Describe(machine).c_str());
@@ -72,6 +74,7 @@ absl::Status Run(Given given) {
   }
   const bench::Report report = bench::ReportOn(rows);
   std::fprintf(people, "\n%s", FormatTable(report.head, report.lines, bench::kWordColumns).c_str());
+  html->Write(bench::HtmlPage(machine, rows));
   for (const bench::Row& row : rows) {  // what cannot run is a row; what reads wrong is a fault
     if (absl::IsDataLoss(row.status)) return row.status;
   }
@@ -100,7 +103,7 @@ void AddBench(CLI::App& app, Chosen& chosen) {
       "others used more than 0.12 of a core are left out where there are cleaner ones. CPU is in\n"
       "seconds for each GB at the reader, p50 and p99 are of the time inside Next().\n\n"
       "  penstock bench T1 --protocol shm,tcp --size 1048576\n"
-      "  penstock bench --json bench.jsonl"));
+      "  penstock bench --json bench.jsonl --html bench.html"));
   command->add_option("workload", given->options.workloads, "which to run; all if none is given");
   command->add_option("--protocol", given->options.protocols, "of the transfer; all by default")
       ->delimiter(',');
@@ -113,6 +116,7 @@ void AddBench(CLI::App& app, Chosen& chosen) {
       ->check(CLI::Range(0.001, 3600.0))
       ->capture_default_str();
   command->add_option("--json", given->json, "write a JSON object a line here; -: standard output");
+  command->add_option("--html", given->html, "write a page with plots here");
   command->add_option("--source-mib", given->source_mib, "of the cold source")
       ->check(CLI::Range(1, 1 << 20))
       ->capture_default_str();

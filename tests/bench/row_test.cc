@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
+#include "bench/html.h"
 #include "bench/record.h"
 #include "bench/report.h"
 
@@ -15,6 +16,7 @@ namespace penstock::bench {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 Window MakeWindow(const std::string& role, int64_t elements, double cpu, double foreign = 0) {
   return {.done = {.seconds = 2,
@@ -105,10 +107,34 @@ TEST(Record, WhatDidNotRunHasTheReasonAndNoFigures) {
 
 TEST(Report, LeavesOutColumnsThatNoRowFills) {
   const Report report = ReportOn({MakeRow({MakePair(90, 100)})});
-  EXPECT_THAT(report.head, ::testing::Not(::testing::Contains("max/min share")));
+  EXPECT_THAT(report.head, Not(::testing::Contains("max/min share")));
   ASSERT_EQ(report.lines.size(), 1u);
   EXPECT_EQ(report.lines[0].size(), report.head.size());
   EXPECT_THAT(report.lines[0], ::testing::Contains("0.900"));
+}
+
+TEST(Html, IsAPageOfItsOwnWithAPlotAndTheTable) {
+  Row other = MakeRow({MakePair(50, 100)});
+  other.setup.element_bytes = 65536;
+  Row refused = MakeRow({});
+  refused.status = absl::UnavailableError("no <such> device");
+  const std::string page = HtmlPage(ThisMachine(), {MakeRow({MakePair(90, 100)}), other, refused});
+  EXPECT_THAT(page, HasSubstr("<svg"));
+  EXPECT_THAT(page, HasSubstr("64 KiB"));
+  EXPECT_THAT(page, HasSubstr("0.900"));
+  EXPECT_THAT(page, HasSubstr("no &lt;such&gt; device"));
+  for (const char* outside : {"http", "src=", "href=", "@import", "<script"}) {
+    EXPECT_THAT(page, Not(HasSubstr(outside)));
+  }
+  EXPECT_THAT(page, Not(HasSubstr("nan")));
+}
+
+TEST(Html, HasNoPlotOfWhatDidNotRun) {
+  Row refused = MakeRow({});
+  refused.status = absl::UnavailableError("not here");
+  const std::string page = HtmlPage(ThisMachine(), {refused});
+  EXPECT_THAT(page, Not(HasSubstr("<svg")));
+  EXPECT_THAT(page, HasSubstr("not here"));
 }
 
 TEST(Report, SizesReadAsPeopleSayThem) {

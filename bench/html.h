@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// The bench as one page for a browser, which needs nothing but itself.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "bench/machine.h"
+#include "bench/row.h"
+
+namespace penstock::bench {
+
+// The machine, for each workload a plot of GB/s by size with the limits dashed
+// and one of the ratios with their worst pairs, and the table.
+std::string HtmlPage(const Machine& machine, const std::vector<Row>& rows);
+
+}  // namespace penstock::bench
