@@ -15,7 +15,7 @@ namespace {
 constexpr char kHead[] = R"(<!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8"><title>penstock bench</title>
 <style>
-body { font: 14px/1.45 system-ui, sans-serif; margin: 2em auto; max-width: 84em; padding: 0 1em; color: #222; }
+body { font: 14px/1.45 system-ui, sans-serif; margin: 2em auto; max-width: 112em; padding: 0 1em; color: #222; }
 h1 { font-size: 1.5em; margin-bottom: .2em; } h2 { font-size: 1.15em; margin: 1.6em 0 .3em; }
 .plots { display: flex; flex-wrap: wrap; gap: 1em; }
 svg { max-width: 100%; height: auto; } svg text { font: 11px system-ui, sans-serif; fill: #333; }
@@ -92,7 +92,7 @@ std::string Plots(const std::vector<const Row*>& all) {
              .log_x = plotted.sizes,
              .mark_y = 1};
   std::vector<std::string> places;
-  std::map<std::string, std::string> limits;  // the first of each curve
+  std::map<std::string, std::string> limits;        // the first of each curve
   std::map<std::string, size_t> of_rate, of_ratio;  // numbers of their series
   for (const Row* row : plotted.rows) {
     const Summary summary = Summarize(*row);
@@ -105,9 +105,9 @@ std::string Plots(const std::vector<const Row*>& all) {
     if (std::find(rate.x_ticks.begin(), rate.x_ticks.end(), tick) == rate.x_ticks.end()) {
       rate.x_ticks.push_back(tick);
     }
-    const std::string tip = absl::StrFormat("%s %s: %.3g GB/s, %s %.3g, ratio %.2f", curve, place,
-                                            summary.gb_per_s, row->limit, summary.limit_gb_per_s,
-                                            summary.ratio);
+    const std::string tip =
+        absl::StrFormat("%s %s: %.3g GB/s, %s %.3g, ratio %.2f", curve, place, summary.gb_per_s,
+                        row->limit, summary.limit_gb_per_s, summary.ratio);
     const bool first_limit = limits.emplace(curve, row->limit).first->second == row->limit;
     if (first_limit) {
       const auto [series, is_new] = of_rate.emplace(curve, rate.series.size());
