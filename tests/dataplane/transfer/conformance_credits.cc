@@ -129,7 +129,7 @@ TEST_P(TransportConformance, AnElementOutlivesItsLink) {
 TEST_P(TransportConformance, ASlowReaderHoldsNoMoreThanItAskedFor) {
   constexpr int64_t kWindow = 4;
   constexpr int64_t kBytes = 300'000;
-  constexpr Index kCount = 200;
+  constexpr Index kCount = 60;
   auto client = std::make_shared<ClientEnd>();
   Index sent = 0;
   worker_.on_accept = [&](WorkerEnd& end) {

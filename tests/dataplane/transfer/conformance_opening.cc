@@ -139,7 +139,7 @@ TEST_P(TransportConformance, ManyLinksToOneWorkerEachGetTheirOwn) {
 
 TEST_P(TransportConformance, OneClientReadsFromManyWorkers) {
   constexpr int kWorkers = 8;
-  constexpr Index kEach = 100;
+  constexpr Index kEach = 30;
   std::vector<std::unique_ptr<Worker>> workers;
   std::vector<std::unique_ptr<ReceiveLink>> links;
   auto client = std::make_shared<ClientEnd>();
