@@ -3,6 +3,7 @@
 #include "dataplane/transfer/ucx/engine.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <random>
 #include <utility>
 
@@ -24,6 +25,37 @@ constexpr std::chrono::seconds kStopTimeout(1);
 constexpr std::chrono::microseconds kSpin(20);
 constexpr int kMostWastedSpins = 8;
 
+// UCX's libraries end with the program, before what is never destroyed; no engine may
+// run then.
+class Running {
+ public:
+  void Add(const std::shared_ptr<Engine>& engine) {
+    std::lock_guard lock(mu_);
+    if (!std::exchange(hooked_, true)) std::atexit([] { The().StopAll(); });
+    std::erase_if(engines_, [](const std::weak_ptr<Engine>& one) { return one.expired(); });
+    engines_.push_back(engine);
+  }
+  static Running& The() {
+    static Running& running = *new Running;
+    return running;
+  }
+
+ private:
+  void StopAll() {
+    std::unique_lock lock(mu_);
+    const std::vector<std::weak_ptr<Engine>> engines = std::exchange(engines_, {});
+    lock.unlock();
+    for (const std::weak_ptr<Engine>& one : engines) {
+      const std::shared_ptr<Engine> engine = one.lock();
+      if (engine != nullptr && engine->runs()) engine->Stop();
+    }
+  }
+
+  std::mutex mu_;
+  bool hooked_ = false;
+  std::vector<std::weak_ptr<Engine>> engines_;
+};
+
 uint64_t RandomNumber() {
   std::random_device device;
   return uint64_t{device()} << 32 | device();
@@ -44,6 +76,7 @@ absl::StatusOr<std::shared_ptr<Engine>> Engine::Start(Resources& resources, Lane
   PENSTOCK_ASSIGN_OR_RETURN(engine->worker_, resources.fabric.MakeWorker(*engine));
   engine->address_ = EncodeAddress(engine->worker_->address());
   engine->thread_ = std::thread([self = engine.get()] { self->Run(); });
+  Running::The().Add(engine);
   return engine;
 }
 
@@ -53,7 +86,14 @@ void Engine::Stop() {
     stopping_ = true;
     if (std::exchange(asleep_, false)) worker_->Wake();
   }
+  if (thread_.get_id() == std::this_thread::get_id()) return;  // an event that ends the program
+  std::lock_guard lock(stop_mu_);
   if (thread_.joinable()) thread_.join();
+}
+
+bool Engine::stopped() {
+  std::lock_guard lock(mu_);
+  return stopped_;
 }
 
 void Engine::Call(const std::shared_ptr<Link>& link) {

@@ -88,9 +88,10 @@ class Engine final : private Worker::Events {
   static absl::StatusOr<std::shared_ptr<Engine>> Start(Resources& resources, Lanes lanes,
                                                        Greet greet);
   ~Engine() override;
-  // Closes all peers and ends the thread. What is asked of it later does nothing. Not on
-  // its thread.
+  // Closes all peers and ends the thread, or has it end if it is that. What is asked of
+  // it later does nothing. At the program's end all are stopped.
   void Stop();
+  bool stopped();
 
   uint64_t number() const { return number_; }              // random
   const std::string& address() const { return address_; }  // as text
@@ -197,6 +198,8 @@ class Engine final : private Worker::Events {
   bool asleep_ = false;
   bool stopping_ = false;
   bool stopped_ = false;
+
+  std::mutex stop_mu_;  // one joins
   std::thread thread_;
 };
 

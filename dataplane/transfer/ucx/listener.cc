@@ -26,7 +26,7 @@ class UcxListener final : public Listener, public SendEnd::Owner {
       : resources_(resources), settings_(settings), accept_(std::move(accept)) {}
   ~UcxListener() override {
     if (engine_ == nullptr) return;
-    CloseLinks();
+    if (!engine_->stopped()) CloseLinks();  // else the program has ended
     engine_->Stop();
   }
 

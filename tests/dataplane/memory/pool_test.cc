@@ -204,6 +204,66 @@ TEST(Pool, ServesManyThreadsThatGrowShareAndLeaveAtOnce) {
   for (std::thread& thread : threads) thread.join();
 }
 
+// Registers pieces until it is told to refuse.
+class Registering : public Registrar {
+ public:
+  std::string_view name() const override { return "a test's"; }
+  absl::StatusOr<std::unique_ptr<Registration>> Register(absl::Span<std::byte> memory) override {
+    if (refuses) return absl::ResourceExhaustedError("locked enough");
+    return std::make_unique<Piece>(*this, memory);
+  }
+  bool Knows(absl::Span<std::byte> bytes) const {
+    return std::any_of(pieces.begin(), pieces.end(), [&](absl::Span<std::byte> piece) {
+      return bytes.data() >= piece.data() &&
+             bytes.data() + bytes.size() <= piece.data() + piece.size();
+    });
+  }
+
+  bool refuses = false;
+  std::vector<absl::Span<std::byte>> pieces;
+
+ private:
+  struct Piece : Registration {
+    Piece(Registering& its, absl::Span<std::byte> memory) : Registration(memory), of(its) {
+      of.pieces.push_back(memory);
+    }
+    ~Piece() override {
+      std::erase_if(of.pieces, [&](const auto& piece) { return piece.data() == memory().data(); });
+    }
+    Registering& of;
+  };
+};
+
+TEST(RegisteredPool, RegistersEachSegmentOnceWhileItIsThere) {
+  auto registrar = std::make_shared<Registering>();
+  std::shared_ptr<Pool> pool = RegisteredPool({}, registrar);
+  std::vector<Loan> loans;
+  for (size_t bytes : {size_t{100}, size_t{1} << 20, size_t{1} << 20, kLargest + 1}) {
+    loans.push_back(pool->Lend(bytes).value());
+    EXPECT_TRUE(registrar->Knows(loans.back().bytes())) << bytes;
+  }
+  EXPECT_EQ(pool->counters().registrations, 3);  // the two of one size lie together
+  EXPECT_EQ(registrar->pieces.size(), 3u);
+  loans.clear();
+  EXPECT_EQ(registrar->pieces.size(), 2u);  // the large one went back to the system
+  for (int i = 0; i < 100; ++i) EXPECT_TRUE(pool->Lend(1 << 20).ok());
+  EXPECT_EQ(pool->counters().registrations, 3);
+  pool.reset();
+  EXPECT_TRUE(registrar->pieces.empty());
+}
+
+TEST(RegisteredPool, PassesOnThatNoMoreCanBeRegistered) {
+  auto registrar = std::make_shared<Registering>();
+  const std::shared_ptr<Pool> pool = RegisteredPool({}, registrar);
+  registrar->refuses = true;
+  const absl::Status status = pool->Lend(100).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("locked enough"));
+  EXPECT_EQ(pool->counters().bytes_reserved, 0);
+  registrar->refuses = false;
+  EXPECT_TRUE(pool->Lend(100).ok());
+}
+
 TEST(DefaultPool, IsOne) {
   EXPECT_EQ(&DefaultPool(), &DefaultPool());
 }

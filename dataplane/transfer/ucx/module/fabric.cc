@@ -62,10 +62,10 @@ absl::Status ApplyDefaults(ucp_config_t* config, Lanes lanes) {
 // What UCX does by itself when it is loaded: it takes the handlers for crashes, which
 // are the program's, and it writes to its output, where what fails is told by us.
 void BeQuiet() {
+  if (std::getenv("UCX_LOG_LEVEL") == nullptr) ucs_global_opts_set_value("LOG_LEVEL", "fatal");
   if (std::getenv("UCX_HANDLE_ERRORS") == nullptr) {
     for (int signal : {SIGSEGV, SIGBUS, SIGFPE, SIGILL}) ucs_debug_disable_signal(signal);
   }
-  if (std::getenv("UCX_LOG_LEVEL") == nullptr) ucs_global_opts_set_value("LOG_LEVEL", "fatal");
 }
 
 std::string PathOfLibrary() {
