@@ -189,6 +189,7 @@ void Engine::RunDeadlines(Clock::time_point now) {
     }
     next_deadline_ = std::min(next_deadline_, fetching->deadline);
   }
+  FailUnanswered(now);
   std::erase_if(held_, [&](const Held& held) { return held.until <= now; });
   for (const Held& held : held_) next_deadline_ = std::min(next_deadline_, held.until);
   for (const std::shared_ptr<Link>& link : due_) {
@@ -198,12 +199,14 @@ void Engine::RunDeadlines(Clock::time_point now) {
 }
 
 bool Engine::ClosePeers() {
-  for (auto& [number, peer] : peers_) {
-    if (!std::exchange(peer->closing, true) && worker_->Close(number, *peer)) {
-      closed_.push_back(number);
-    }
+  size_t closing = 0;
+  for (const auto& [number, peer] : peers_) {
+    Close(*peer);
+    closing += MayClose(*peer);
   }
-  if (!ProgressUntil([&] { return closed_.size() == peers_.size(); })) return false;
+  if (!ProgressUntil([&] { return closed_.size() == closing; }) || closing < peers_.size()) {
+    return false;
+  }
   struct Flushing final : Work {
     void OnDone(const absl::Status&) override { done = true; }
     bool done = false;

@@ -157,6 +157,10 @@ class Engine final : private Worker::Events {
   absl::StatusOr<Worker::Peer> PeerAt(const std::string& name, std::string_view address);
   absl::Status CheckLanes(Worker::Peer peer) const;
   void Fail(Worker::Peer peer, const absl::Status& status);
+  void FailUnanswered(Clock::time_point now);
+  // Nothing goes to it any more. Closed where UCX can: else it stays until the end.
+  void Close(Peer& peer);
+  bool MayClose(const Peer& peer) const;
   void Attach(const std::shared_ptr<Link>& link, Key key, Worker::Peer peer);
   Sending& NewSending(Link& link, uint32_t kind);
   void Post(Sending& sending, Worker::Message message);

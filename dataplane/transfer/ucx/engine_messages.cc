@@ -118,6 +118,11 @@ void Engine::Sort(Incoming incoming) {
     }
     return;
   }
+  if (link->arrived_ == 0) {
+    if (const auto peer = peers_.find(link->peer_); peer != peers_.end()) {
+      peer->second->answered = true;
+    }
+  }
   if (ahead == 0 && link->waiting_.empty() && incoming.state == Incoming::kReady) {
     ++link->arrived_;
     return link->OnIncoming(std::move(incoming));
@@ -207,6 +212,7 @@ void Engine::HandleGreeting(const Incoming& incoming) {
       PeerAt(absl::StrCat(key.first, "/", greeting->connection), *address);
   if (!peer.ok()) return;
   peers_.at(*peer)->dialler = key.first;
+  peers_.at(*peer)->answered = true;
   peers_.at(*peer)->connection = greeting->connection;
   const std::shared_ptr<Link> link = greet_();
   if (link == nullptr) return;

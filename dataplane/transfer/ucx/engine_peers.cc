@@ -15,6 +15,8 @@ namespace {
 
 // A receiver gives up an announced element after 60 s; until then it may read.
 constexpr std::chrono::seconds kHoldTime(61);
+// In place of UCX's own, which must not run out (module/fabric.cc).
+constexpr std::chrono::seconds kAnswerTimeout(30);
 // For elements that were on their way when the last link to a worker was let go of.
 constexpr std::chrono::seconds kLastFetchTimeout(5);
 
@@ -44,10 +46,11 @@ absl::StatusOr<Worker::Peer> Engine::PeerAt(const std::string& name, std::string
   peer->number = number;
   peer->name = name;
   peer->connection = ++last_connection_;
+  peer->answer_by = Clock::now() + kAnswerTimeout;
+  next_deadline_ = std::min(next_deadline_, peer->answer_by);
   Peer& its = *peers_.emplace(number, std::move(peer)).first->second;
   if (absl::Status lanes = CheckLanes(number); !lanes.ok()) {
-    its.closing = true;
-    if (worker_->Close(number, its)) closed_.push_back(number);
+    Close(its);
     return lanes;
   }
   open_.emplace(name, number);
@@ -66,11 +69,31 @@ absl::Status Engine::CheckLanes(Worker::Peer peer) const {
                    "'; UCX_TLS and PENSTOCK_UCX_TLS are better not set"));
 }
 
+bool Engine::MayClose(const Peer& peer) const {
+  return peer.answered || resources_.fabric.closes_unanswered();
+}
+
+void Engine::Close(Peer& peer) {
+  if (std::exchange(peer.closing, true) || !MayClose(peer)) return;
+  if (worker_->Close(peer.number, peer)) closed_.push_back(peer.number);
+}
+
+void Engine::FailUnanswered(Clock::time_point now) {
+  for (const auto& [number, peer] : peers_) {
+    if (peer->answered || peer->closing) continue;
+    if (peer->answer_by <= now) {
+      Fail(number, absl::UnavailableError("it does not answer"));
+    } else {
+      next_deadline_ = std::min(next_deadline_, peer->answer_by);
+    }
+  }
+}
+
 void Engine::Fail(Worker::Peer number, const absl::Status& status) {
   const auto found = peers_.find(number);
-  if (found == peers_.end() || std::exchange(found->second->closing, true)) return;
+  if (found == peers_.end() || found->second->closing) return;
   open_.erase(found->second->name);
-  if (worker_->Close(number, *found->second)) closed_.push_back(number);
+  Close(*found->second);
   std::vector<std::shared_ptr<Link>> lost;
   for (const auto& [key, link] : links_) {
     if (link->peer_ == number) lost.push_back(link);

@@ -44,6 +44,8 @@ struct Engine::Peer final : Work {
   std::string name;
   uint64_t dialler = 0;     // of those that greeted
   uint64_t connection = 0;  // the dialler's count
+  bool answered = false;    // a message of its has come
+  Clock::time_point answer_by;
   bool closing = false;
   std::vector<Loan> quarantined;  // until it is closed
 };

@@ -101,6 +101,10 @@ class Fabric {
   virtual ~Fabric() = default;
   virtual const std::string& release() const = 0;  // of the library loaded: "1.13.1"
   virtual const std::string& path() const = 0;     // where it was loaded from
+  // Whether a peer may be closed, and its worker object end, that never answered. UCX
+  // before 1.14 aborts then (openucx/ucx#8175); so it does when it gives up by itself,
+  // and never does here.
+  virtual bool closes_unanswered() const = 0;
   // `events` outlives the worker.
   virtual absl::StatusOr<std::unique_ptr<Worker>> MakeWorker(Worker::Events& events) = 0;
   // Any thread. ResourceExhausted if the process may lock no more memory.
@@ -111,7 +115,7 @@ class Fabric {
 // What the library exports under kOpenFabric. The first argument is the caller's
 // kFabricVersion: nullptr and FailedPrecondition if the library has another one.
 // NotFound: UCX finds no such lanes on this machine.
-inline constexpr uint32_t kFabricVersion = 1;
+inline constexpr uint32_t kFabricVersion = 2;
 inline constexpr char kOpenFabric[] = "penstock_open_ucx";
 using OpenFabric = Fabric*(uint32_t version, Lanes lanes, absl::Status* status);
 

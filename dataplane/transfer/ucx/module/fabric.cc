@@ -29,6 +29,12 @@ struct Default {
   const char* value;
 };
 
+bool ClosesUnanswered() {
+  unsigned major = 0, minor = 0, release = 0;
+  ucp_get_version(&major, &minor, &release);
+  return major > 1 || minor >= 14;
+}
+
 bool UserHasSet(const char* name) {
   return std::getenv(absl::StrCat("UCX_", name).c_str()) != nullptr ||
          std::getenv(absl::StrCat(kPrefix, "_UCX_", name).c_str()) != nullptr;
@@ -47,6 +53,9 @@ absl::Status ApplyDefaults(ucp_config_t* config, Lanes lanes) {
   PENSTOCK_RETURN_IF_ERROR(
       Apply(config, {{"RNDV_SCHEME", "get_zcopy"},  // the receiver reads, where the lane can
                      {"KEEPALIVE_INTERVAL", "2s"}}));
+  if (lanes != Lanes::kTcp && !ClosesUnanswered()) {
+    PENSTOCK_RETURN_IF_ERROR(Apply(config, {{"UD_TIMEOUT", "100000000s"}}));
+  }
   switch (lanes) {
     case Lanes::kRdma:
       return Apply(config, {{"TLS", "rc,dc"}});  // bring ud for wire-up with them
@@ -82,6 +91,7 @@ class UcxFabric final : public Fabric {
 
   const std::string& release() const override { return release_; }
   const std::string& path() const override { return path_; }
+  bool closes_unanswered() const override { return ClosesUnanswered(); }
 
   absl::StatusOr<std::unique_ptr<Worker>> MakeWorker(Worker::Events& events) override {
     return MakeUcxWorker(context_, events);
