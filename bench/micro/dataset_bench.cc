@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// dataset → worker: what a node costs for each element, in one thread.
+#include <benchmark/benchmark.h>
+
+#include <optional>
+
+#include "penstock/dataset.h"
+
+namespace penstock {
+namespace {
+
+void Read(benchmark::State& state, const Dataset& dataset) {
+  Iterator it = *dataset.MakeIterator();
+  for (auto _ : state) {
+    const absl::StatusOr<std::optional<Element>> element = it.Next();
+    if (!element.ok() || !element->has_value()) return state.SkipWithError("no element");
+    benchmark::DoNotOptimize((*element)->tensor(0).data<int64_t>().data());
+  }
+  state.SetItemsProcessed(state.iterations());
+}
+
+Dataset Numbers() {
+  return Dataset::Range(int64_t{1} << 50);
+}
+
+void RangeAlone(benchmark::State& state) {
+  Read(state, Numbers());
+}
+BENCHMARK(RangeAlone);
+
+void MapOfAnExpression(benchmark::State& state) {
+  Read(state, Numbers().Map([](auto x) { return x * int64_t{3} + int64_t{1}; },
+                            {.num_parallel_calls = 1}));
+}
+BENCHMARK(MapOfAnExpression);
+
+void FilterOfHalf(benchmark::State& state) {
+  Read(state, Numbers().Filter([](auto x) { return x % int64_t{2} == int64_t{0}; }));
+}
+BENCHMARK(FilterOfHalf);
+
+void BatchOf(benchmark::State& state) {
+  Read(state, Numbers().Batch(state.range(0)));
+  state.SetItemsProcessed(state.iterations() * state.range(0));
+}
+BENCHMARK(BatchOf)->Arg(32)->Arg(1024);
+
+void ShuffleOf(benchmark::State& state) {
+  Read(state, Numbers().Shuffle(state.range(0), {.seed = 1}));
+}
+BENCHMARK(ShuffleOf)->Arg(4096);
+
+}  // namespace
+}  // namespace penstock
+
+BENCHMARK_MAIN();
