@@ -33,4 +33,7 @@ absl::StatusOr<std::unique_ptr<Side>> MakeSocketLimit(const Load& load,
 absl::StatusOr<std::unique_ptr<Side>> MakeTransferLimit(const Load& load,
                                                         const std::string& protocol);
 
+// A rate that is asked for, not one of a machine: it has no processes and takes no time.
+std::unique_ptr<Side> MakeBar(std::string name, double elements_per_s, int64_t element_bytes);
+
 }  // namespace penstock::bench

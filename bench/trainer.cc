@@ -11,6 +11,8 @@
 #include <string>
 #include <vector>
 
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "bench/measure.h"
 #include "bench/wire.h"
 #include "penstock/server.h"
@@ -52,6 +54,7 @@ class Trainer {
         PENSTOCK_ASSIGN_OR_RETURN(const int64_t bytes, reader_->Take(*element));
         done.bytes += bytes;
         ++done.elements;
+        if (workload_.step_s() > 0) absl::SleepFor(absl::Seconds(workload_.step_s()));
         if (setup_.workers > 1) ++by_partition[element->identity().partition];
       }
       now = Now();

@@ -8,8 +8,8 @@
 namespace penstock::bench {
 
 const std::vector<const Workload*>& Workloads() {
-  static const auto& all =
-      *new std::vector<const Workload*>{&T1(), &T1Zero(), &T2(), &Range(), &I1(), &H1(), &S1()};
+  static const auto& all = *new std::vector<const Workload*>{&T1(), &T1Zero(), &T2(), &Range(),
+                                                             &I1(), &I2(),     &H1(), &S1()};
   return all;
 }
 

@@ -63,6 +63,8 @@ class Workload {
   // Whether each next call is timed, or one in 16: for elements that take less
   // than reading the clock.
   virtual bool tiny() const { return false; }
+  // What a trainer does with each element before it asks for the next, in seconds.
+  virtual double step_s() const { return 0; }
   virtual ShardingPolicy mode() const { return ShardingPolicy::kOff; }
   virtual int64_t max_outstanding_requests() const { return 8; }
 
@@ -84,6 +86,7 @@ const Workload& T1Zero();
 const Workload& T2();
 const Workload& Range();
 const Workload& I1();
+const Workload& I2();
 const Workload& H1();
 const Workload& S1();
 

@@ -6,24 +6,11 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "bench/limits.h"
 #include "bench/workload.h"
 
 namespace penstock::bench {
 namespace {
-
-constexpr int64_t kBar = 1'000'000;  // elements a second
-
-class Bar final : public Side {
- public:
-  std::string name() const override { return "bar 1e6/s"; }
-  const Roles& roles() const override { return roles_; }
-  absl::StatusOr<Done> Read(double /*seconds*/) override {
-    return Done{.seconds = 1, .elements = kBar, .bytes = kBar * 8};
-  }
-
- private:
-  Roles roles_;
-};
 
 int64_t CountOf(const Setup& setup) {
   return std::clamp<int64_t>(static_cast<int64_t>(setup.window_s * 5e6), 10'000, 10'000'000);
@@ -73,7 +60,7 @@ class Scalars final : public Workload {
     return std::make_unique<ScalarReader>(CountOf(setup));
   }
   absl::StatusOr<std::unique_ptr<Side>> MakeLimit(const Setup& /*setup*/) const override {
-    return std::make_unique<Bar>();
+    return MakeBar("bar 1e6/s", 1e6, sizeof(int64_t));
   }
 };
 

@@ -73,14 +73,14 @@ class Bench(unittest.TestCase):
         self.assertEqual(len(rows), 12)
 
     def test_runs_every_workload(self):
-        code, out, err = run("T2", "I1", "H1", "S1", "--protocol", "shm", *SHORT, "--json", "-")
+        code, out, err = run("T2", "I1", "I2", "H1", "S1", "--protocol", "shm", *SHORT, "--json", "-")
         self.assertEqual(code, 0, err)
         _, windows, summaries = records(out)
         for record in summaries:
             self.assertNotIn("error", record.get("note", "").lower())
             self.assertGreater(record["ratio"], 0)
         self.assertEqual({record["workload"]: record["limit"] for record in summaries},
-                         {"T2": "fill1", "I1": "libjpeg loop", "H1": "mean cost", "S1": "single pair"})
+                         {"T2": "fill1", "I1": "libjpeg loop", "I2": "computes 0.224 s", "H1": "mean cost", "S1": "single pair"})
         shared = [record for record in windows if record["workload"] == "S1"]
         self.assertEqual({(record["workers"], record["consumers"]) for record in shared},
                          {(1, 2), (1, 4), (1, 8), (8, 1)})
