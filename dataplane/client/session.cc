@@ -78,6 +78,8 @@ absl::StatusOr<std::optional<Element>> Session::Next() {
   news_ = true;
   if (report_at_once_) WakeAgent();
   const ToGrants grants = TakeGrants();
+  // These may have gone to a worker with nothing to send.
+  if (!grants.empty() && !recalls_soon_ && window_.Starving()) WakeAgent();
   lock.unlock();
   Apply(grants);
   if (!landed.error.ok()) return landed.error;

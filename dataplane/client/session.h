@@ -180,6 +180,7 @@ class Session final : private control::ReconnectingClientEvents, private ReaderE
   absl::Status unreachable_;  // to be returned once
   absl::Time no_worker_since_ = absl::InfiniteFuture();
   absl::Time last_recall_;
+  bool recalls_soon_ = false;  // the agent is about to look who has credits to spare
 
   bool stopping_ = false;
   std::unique_ptr<control::ReconnectingClientSession> stream_;  // constant after construction

@@ -17,7 +17,7 @@ constexpr absl::Duration kFirstBackoff = absl::Milliseconds(20);
 constexpr absl::Duration kMaxBackoff = absl::Seconds(2);
 // A worker between two placements usually gets the next one soon.
 constexpr absl::Duration kKeepUnwanted = absl::Seconds(2);
-constexpr absl::Duration kRecallAfter = absl::Milliseconds(2);
+constexpr absl::Duration kRecallAfter = absl::Milliseconds(1);
 constexpr absl::Duration kLongestSleep = absl::Milliseconds(50);
 
 // Whether this process has not yet said that it does without a named protocol
@@ -245,7 +245,8 @@ void Session::TendCredits(Lock& lock, absl::Time now, absl::Time& wake) {
     for (Event& event : opened) options_.events->Write(std::move(event));
     lock.lock();
   }
-  if (!window_.Starving()) return;
+  recalls_soon_ = window_.Starving();
+  if (!recalls_soon_) return;
   wake = std::min(wake, now + kRecallAfter);
   if (now < last_recall_ + kRecallAfter) return;
   last_recall_ = now;

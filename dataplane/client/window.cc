@@ -2,6 +2,7 @@
 #include "dataplane/client/window.h"
 
 #include <algorithm>
+#include <tuple>
 #include <utility>
 
 #include "penstock/check.h"
@@ -12,6 +13,9 @@ namespace {
 constexpr int64_t kAutoBytes = 8 << 20;
 constexpr int64_t kAutoFewest = 16;
 constexpr int64_t kAutoMost = 16'384;
+// A worker that gave back what it was asked for is passed over 2, 4, … 32 times
+// where another can be asked: else a credit goes to it and back for each element.
+constexpr int kMostGaveBack = 5;
 
 }  // namespace
 
@@ -38,6 +42,8 @@ void Window::OnDropped(WorkerId worker) {
   if (link == links_.end() || link->second.asked == 0) return;  // sent by no leave of ours
   --link->second.asked;
   ++link->second.landed_since_recall;
+  link->second.gave_back = 0;
+  link->second.last_until = 0;
   --asked_;
 }
 
@@ -48,6 +54,9 @@ void Window::OnRecalled(WorkerId worker, int64_t count) {
   link->second.recalling = false;
   link->second.asked -= count;
   asked_ -= count;
+  if (count == 0 || link->second.landed_since_recall > 0) return;
+  link->second.gave_back = std::min(link->second.gave_back + 1, kMostGaveBack);
+  link->second.last_until = grants_ + (int64_t{1} << link->second.gave_back);
 }
 
 void Window::OnTaken(int64_t bytes) {
@@ -81,16 +90,19 @@ Window::Grants Window::TakeGrants() {
   if (free == 0 || links == 0) return grants;
   const int64_t share = std::clamp<int64_t>(limit() / links, 1, kMostAskedOfOne);
   while (free > 0) {
-    // The one that has the least and has waited longest.
-    auto next = std::min_element(links_.begin(), links_.end(), [](const auto& a, const auto& b) {
-      return std::pair(a.second.asked, a.second.last_grant) <
-             std::pair(b.second.asked, b.second.last_grant);
+    // The one that has the least, is not passed over, and has waited longest.
+    const auto order = [this](const Link& link) {
+      return std::tuple(link.asked, link.last_until > grants_, link.last_grant);
+    };
+    auto next = std::min_element(links_.begin(), links_.end(), [&](const auto& a, const auto& b) {
+      return order(a.second) < order(b.second);
     });
     Link& link = next->second;
     const int64_t count = std::min(share - link.asked, free);
     if (count <= 0) break;
     const bool in_a_hurry = link.asked == 0 && held_ < limit() / 4;
     if (count < share / 4 && !in_a_hurry) break;
+    if (link.asked == 0) link.seen_asked = false;
     link.asked += count;
     link.last_grant = ++grants_;
     asked_ += count;
@@ -110,10 +122,12 @@ absl::InlinedVector<WorkerId, 4> Window::TakeRecalls() {
   absl::InlinedVector<WorkerId, 4> idle;
   const bool starving = Starving();
   for (auto& [worker, link] : links_) {
-    if (starving && link.asked > 0 && link.landed_since_recall == 0 && !link.recalling) {
+    const bool sent = link.landed_since_recall > 0;
+    if (starving && link.seen_asked && link.asked > 0 && !sent && !link.recalling) {
       link.recalling = true;
       idle.push_back(worker);
     }
+    link.seen_asked = link.asked > 0;
     link.landed_since_recall = 0;
   }
   return idle;

@@ -46,8 +46,8 @@ class Window {
 
   // True if a worker waits for credits that others have and may not need.
   bool Starving() const;
-  // Those who have sent nothing since the last call and should give back what
-  // they have; empty unless Starving().
+  // Those who had been asked at the last call already, have sent nothing since, and
+  // should give back what they have; empty unless Starving().
   absl::InlinedVector<WorkerId, 4> TakeRecalls();
 
   int64_t limit() const;  // of elements, at present
@@ -60,6 +60,10 @@ class Window {
     int64_t landed_since_recall = 0;
     int64_t last_grant = 0;  // of all grants, by number
     bool recalling = false;
+    bool seen_asked = false;  // at the last call of TakeRecalls(), and ever since
+    // Gave back all it had, so often in a row; others come before it until that grant.
+    int gave_back = 0;
+    int64_t last_until = 0;
   };
 
   int64_t Free() const;

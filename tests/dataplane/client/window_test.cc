@@ -127,10 +127,43 @@ TEST(WindowTest, AnIdleWorkerGivesBackWhatAnotherWaitsFor) {
   const WorkerId idle = grants[0].worker;
   const WorkerId waits = idle == kA ? kB : kA;
   EXPECT_TRUE(window.Starving());
+  EXPECT_THAT(window.TakeRecalls(), IsEmpty());  // has just been asked
   EXPECT_THAT(window.TakeRecalls(), ElementsAre(idle));
   EXPECT_THAT(window.TakeRecalls(), IsEmpty());  // is on its way
   window.OnRecalled(idle, 1);
   EXPECT_EQ(Granted(window.TakeGrants(), waits), 1);
+}
+
+TEST(WindowTest, AWorkerThatGaveBackIsPassedOverMoreAndMoreButNotForGood) {
+  Window window(1, kPlenty);
+  window.AddLink(kA);
+  window.AddLink(kB);
+  int of_b = 0;  // B sends what it is asked for, A nothing
+  int of_a = 0;
+  for (int i = 0; i < 400; ++i) {
+    const Window::Grants grants = window.TakeGrants();
+    ASSERT_EQ(grants.size(), 1u);
+    if (grants[0].worker == kA) {
+      ++of_a;
+      window.OnRecalled(kA, 1);
+    } else {
+      ++of_b;
+      window.OnLanded(kB, 100);
+      window.OnTaken(100);
+    }
+  }
+  EXPECT_GT(of_b, 370);
+  EXPECT_GT(of_a, 10);
+  // As soon as it sends, it has its turn again.
+  while (window.TakeGrants()[0].worker != kA) {
+    window.OnLanded(kB, 100);
+    window.OnTaken(100);
+  }
+  for (const WorkerId worker : {kA, kB, kA, kB}) {
+    window.OnLanded(worker, 100);
+    window.OnTaken(100);
+    EXPECT_EQ(Granted(window.TakeGrants(), worker == kA ? kB : kA), 1);
+  }
 }
 
 TEST(WindowTest, AWorkerThatSendsIsNotRecalled) {
