@@ -29,6 +29,7 @@ int main(int argc, char** argv) {
   AddStatus(app, chosen);
   AddJobs(app, chosen);
   AddDatasets(app, chosen);
+  AddLinks(app, chosen);
   AddJournal(app, chosen);
   AddDemo(app, chosen);
   AddBench(app, chosen);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/reports.h"
 
+#include <nlohmann/json.hpp>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -121,6 +122,42 @@ std::string ReportPartitions(const control::JobStatus& job) {
   return FormatTable({"REPETITION", "PARTITION", "PLACEMENT", "WORKER", "ELEMENTS", "SPLITS",
                       "TAKEN", "KEPT", "WAITS FOR"},
                      rows);
+}
+
+std::string ReportLinks(const control::DispatcherStatus& status) {
+  Rows rows;
+  for (const control::LinkStatus& link : status.links) {
+    rows.push_back({link.job, Hex(link.client.value()), OrDash(link.worker),
+                    OrDash(link.counts.protocol), link.counts.open ? "open" : "closed",
+                    absl::StrCat(link.counts.elements),
+                    absl::StrFormat("%.3f", static_cast<double>(link.counts.bytes) / 1e9),
+                    absl::StrFormat("%.0f", link.elements_per_s),
+                    absl::StrFormat("%.3f", link.bytes_per_s / 1e9),
+                    absl::StrCat(link.counts.credits), OrDash(link.counts.reason)});
+  }
+  return FormatTable({"JOB", "CLIENT", "WORKER", "PROTOCOL", "STATE", "ELEMENTS", "GB",
+                      "ELEMENTS/S", "GB/S", "CREDITS", "REASON"},
+                     rows);
+}
+
+std::string LinksAsJson(const control::DispatcherStatus& status) {
+  nlohmann::json links = nlohmann::json::array();
+  for (const control::LinkStatus& link : status.links) {
+    links.push_back({{"job", link.job},
+                     {"iteration", link.iteration.value()},
+                     {"client", Hex(link.client.value())},
+                     {"worker", link.worker},
+                     {"protocol", link.counts.protocol},
+                     {"reason", link.counts.reason},
+                     {"open", link.counts.open},
+                     {"elements", link.counts.elements},
+                     {"bytes", link.counts.bytes},
+                     {"credits", link.counts.credits},
+                     {"elements_per_s", link.elements_per_s},
+                     {"bytes_per_s", link.bytes_per_s}});
+  }
+  // What clients say is no more than text: bytes that are no UTF-8 are replaced.
+  return links.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
 
 }  // namespace penstock::tools

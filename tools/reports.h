@@ -15,4 +15,9 @@ std::string ReportDatasets(const control::DispatcherStatus& status);
 // Each partition of one job: where it is, how far, what it waits for.
 std::string ReportPartitions(const control::JobStatus& job);
 
+// Each link of a client to a worker: protocol, why, how much and how fast.
+std::string ReportLinks(const control::DispatcherStatus& status);
+// The same as a JSON array of objects, with a line break behind it.
+std::string LinksAsJson(const control::DispatcherStatus& status);
+
 }  // namespace penstock::tools

@@ -22,6 +22,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "control/dispatcher/links.h"
 #include "control/dispatcher/outlet.h"
 #include "control/journal/journal.h"
 #include "control/observe/event_log.h"
@@ -125,6 +126,7 @@ class Core {
   void OnReport(Turn& turn, const ClientPeer& peer, const PartitionReport& report);
   void OnCommit(Turn& turn, const std::shared_ptr<ClientPeer>& peer, const Commit& commit);
   void OnLeave(Turn& turn, const ClientPeer& peer, const Leave& leave);
+  void ForgetLease(const SessionKey& key);
   void CloseSessions(Turn& turn, IterationId iteration, const absl::Status& reason);
 
   // core_jobs.cc
@@ -158,6 +160,7 @@ class Core {
   std::map<WorkerId, std::shared_ptr<WorkerPeer>> workers_;
   Leases<SessionKey> client_leases_;
   Leases<WorkerId> worker_leases_;
+  Links links_;                                              // of whoever has a lease
   std::map<PartitionKey, std::vector<WorkerId>> failed_on_;  // why a partition avoids a worker
   std::map<JobId, absl::Time> idle_since_;
   absl::Time last_sweep_ = absl::InfinitePast();

@@ -36,11 +36,14 @@ std::shared_ptr<ClientPeer> Core::OpenClient(std::shared_ptr<ClientOutlet> outle
 }
 
 void Core::OnMessage(const std::shared_ptr<ClientPeer>& peer, ClientUp message) {
-  if (const auto* beat = std::get_if<ClientHeartbeat>(&message)) {
+  if (auto* beat = std::get_if<ClientHeartbeat>(&message)) {
     {
       std::lock_guard lock(mu_);
       if (!peer->iteration) return;
-      client_leases_.Heard({peer->iteration, peer->client}, options_.now());
+      const SessionKey key{peer->iteration, peer->client};
+      const absl::Time now = options_.now();
+      client_leases_.Heard(key, now);
+      links_.Heard(key, peer->incarnation, std::move(beat->links), now);
     }
     CountHeartbeat();
     peer->outlet->Send(ClientHeartbeatAnswer{beat->counter});
@@ -70,7 +73,7 @@ void Core::OnClosed(const std::shared_ptr<ClientPeer>& peer) {
   const IterationState& iteration = state_.iterations.at(peer->iteration);
   protocol::OnDisconnects(iteration.record, turn.DeskOf(iteration.id), peer->client);
   if (!iteration.record.FindReader(peer->client)) {
-    client_leases_.Forget({peer->iteration, peer->client});
+    ForgetLease({peer->iteration, peer->client});
   }
   peer->iteration = IterationId();
 }
@@ -203,11 +206,16 @@ void Core::OnLeave(Turn& turn, const ClientPeer& peer, const Leave& leave) {
   const IterationState& iteration = state_.iterations.at(peer.iteration);
   absl::StatusOr<protocol::Holdings> taken = ToHoldings(leave.taken, iteration);
   if (!taken.ok()) taken = protocol::Holdings();  // what is not there cannot be kept
-  client_leases_.Forget({peer.iteration, peer.client});
+  ForgetLease({peer.iteration, peer.client});
   turn.Log("client_left", {{"client", absl::StrCat(absl::Hex(peer.client.value()))},
                            {"iteration", absl::StrCat(iteration.id.value())}});
   turn.Settle(iteration.id, protocol::OnLeave(iteration.record, turn.DeskOf(iteration.id),
                                               peer.client, peer.incarnation, {*std::move(taken)}));
+}
+
+void Core::ForgetLease(const SessionKey& key) {
+  client_leases_.Forget(key);
+  links_.Forget(key);
 }
 
 void Core::CloseSessions(Turn& turn, IterationId iteration, const absl::Status& reason) {
@@ -218,7 +226,7 @@ void Core::CloseSessions(Turn& turn, IterationId iteration, const absl::Status& 
   }
   for (const auto& peer : peers) turn.Close(peer, reason);
   for (const protocol::ReaderRecord& reader : state_.iterations.at(iteration).record.readers) {
-    client_leases_.Forget({iteration, reader.client});
+    ForgetLease({iteration, reader.client});
   }
 }
 

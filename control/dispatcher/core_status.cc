@@ -95,6 +95,16 @@ void Core::GetStatus(Done<DispatcherStatus> done) {
                               .connected = workers_.count(id) > 0,
                               .silent_for = worker_leases_.SilentFor(id, now)});
   }
+  for (const auto& [key, peer] : sessions_) {
+    const IterationState* iteration = state_.FindIteration(key.first);
+    const JobRecord* job = iteration == nullptr ? nullptr : state_.FindJob(iteration->job);
+    for (LinkStatus& link : links_.Of(key)) {
+      if (job != nullptr) link.job = job->name;
+      const auto worker = state_.workers.find(link.counts.worker);
+      if (worker != state_.workers.end()) link.worker = worker->second.address;
+      status.links.push_back(std::move(link));
+    }
+  }
   turn.Say([done = std::move(done), status = std::move(status)](const absl::Status& durable) {
     if (!durable.ok()) return done(durable);
     done(status);

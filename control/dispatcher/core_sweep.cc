@@ -50,7 +50,7 @@ void Core::ExpireLeases(Turn& turn, absl::Time now) {
     }
   }
   for (const SessionKey& key : client_leases_.Expired(now, options_.client_timeout)) {
-    client_leases_.Forget(key);
+    ForgetLease(key);
     const IterationState* iteration = state_.FindIteration(key.first);
     if (iteration == nullptr || !GoesOn(*iteration)) continue;
     turn.Log("client_dead", {{"client", absl::StrCat(absl::Hex(key.second.value()))},

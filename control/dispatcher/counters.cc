@@ -11,6 +11,17 @@ void CountHeartbeat() {
   heartbeats.Add();
 }
 
+void CountLink(const std::string& protocol, int64_t elements, int64_t bytes) {
+  const Labels labels = {{"protocol", protocol}};
+  ProcessMetrics()
+      .GetCounter("penstock_link_elements_total",
+                  "Elements that came to clients over their links, by their heartbeats.", labels)
+      .Add(elements);
+  ProcessMetrics()
+      .GetCounter("penstock_link_bytes_total", "Bytes of those elements.", labels)
+      .Add(bytes);
+}
+
 void CountRecord(size_t bytes) {
   static Counter& records = ProcessMetrics().GetCounter("penstock_journal_records_total",
                                                         "Records given to the journal.");

@@ -2,11 +2,14 @@
 // What a dispatcher counts of itself (control/observe/metrics.h).
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 namespace penstock::control {
 
 void CountHeartbeat();
+// So much more has come to clients over links of that protocol.
+void CountLink(const std::string& protocol, int64_t elements, int64_t bytes);
 // A record was given to the journal.
 void CountRecord(size_t bytes);
 // An event of that name was logged: deaths, moves, commits, …

@@ -79,6 +79,26 @@ TransferOffer FromWire(const wire::TransferOffer& from) {
   return {from.protocol(), from.address(), from.compatibility(), from.preference()};
 }
 
+void ToWire(const LinkCounts& from, wire::LinkCounts* to) {
+  to->set_worker(from.worker.value());
+  to->set_protocol(from.protocol);
+  to->set_reason(from.reason);
+  to->set_open(from.open);
+  to->set_elements(from.elements);
+  to->set_bytes(from.bytes);
+  to->set_credits(from.credits);
+}
+
+LinkCounts FromWire(const wire::LinkCounts& from) {
+  return {.worker = WorkerId(from.worker()),
+          .protocol = from.protocol(),
+          .reason = from.reason(),
+          .open = from.open(),
+          .elements = from.elements(),
+          .bytes = from.bytes(),
+          .credits = from.credits()};
+}
+
 void ToWire(const SplitRun& from, wire::SplitRun* to) {
   to->set_provider(from.provider);
   to->set_repetition(from.repetition);

@@ -32,6 +32,8 @@ PlacedPartition FromWire(const wire::PlacedPartition& from);
 
 void ToWire(const TransferOffer& from, wire::TransferOffer* to);
 TransferOffer FromWire(const wire::TransferOffer& from);
+void ToWire(const LinkCounts& from, wire::LinkCounts* to);
+LinkCounts FromWire(const wire::LinkCounts& from);
 
 void ToWire(const SplitRun& from, wire::SplitRun* to);
 absl::StatusOr<SplitRun> FromWire(const wire::SplitRun& from);

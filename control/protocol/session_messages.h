@@ -226,6 +226,29 @@ struct WorkerStatus {
   absl::Duration silent_for;  // since its last heartbeat
 };
 
+// What has come from one worker since the session began, over all connections to it.
+struct LinkCounts {
+  WorkerId worker;
+  std::string protocol;  // of the latest connection; empty before the first
+  std::string reason;    // why that one: "tcp: PENSTOCK_DATA_TRANSFER_PROTOCOL"
+  bool open = false;
+  int64_t elements = 0;
+  int64_t bytes = 0;    // of their blocks
+  int64_t credits = 0;  // that the worker has now
+  friend bool operator==(const LinkCounts&, const LinkCounts&) = default;
+};
+
+// One link as of the client's last heartbeat.
+struct LinkStatus {
+  ClientId client;
+  IterationId iteration;
+  std::string job;     // its name
+  std::string worker;  // its address; empty if it is gone
+  LinkCounts counts;
+  double elements_per_s = 0;  // since the heartbeat before; 0 at the first
+  double bytes_per_s = 0;
+};
+
 struct DispatcherStatus {
   Term term;
   VersionRange version;
@@ -235,6 +258,7 @@ struct DispatcherStatus {
   std::vector<DatasetStatus> datasets;
   std::vector<JobStatus> jobs;
   std::vector<WorkerStatus> workers;
+  std::vector<LinkStatus> links;  // of the sessions that are connected
 };
 
 // --- Client up ---------------------------------------------------------------------
@@ -258,6 +282,7 @@ struct ClientHello {
 // the moment the last answered one was *sent*.
 struct ClientHeartbeat {
   uint64_t counter = 0;
+  std::vector<LinkCounts> links;  // to all workers so far
   friend bool operator==(const ClientHeartbeat&, const ClientHeartbeat&) = default;
 };
 

@@ -166,6 +166,26 @@ static WorkerStatus FromWire(const wire::WorkerStatus& from) {
           .silent_for = absl::Nanoseconds(from.silent_ns())};
 }
 
+static void ToWire(const LinkStatus& from, wire::LinkStatus* to) {
+  to->set_client(from.client.value());
+  to->set_iteration(from.iteration.value());
+  to->set_job(from.job);
+  to->set_worker(from.worker);
+  ToWire(from.counts, to->mutable_counts());
+  to->set_elements_per_s(from.elements_per_s);
+  to->set_bytes_per_s(from.bytes_per_s);
+}
+
+static LinkStatus FromWire(const wire::LinkStatus& from) {
+  return {.client = ClientId(from.client()),
+          .iteration = IterationId(from.iteration()),
+          .job = from.job(),
+          .worker = from.worker(),
+          .counts = FromWire(from.counts()),
+          .elements_per_s = from.elements_per_s(),
+          .bytes_per_s = from.bytes_per_s()};
+}
+
 void ToWire(const DispatcherStatus& from, wire::DispatcherStatus* to) {
   to->set_term(from.term.value());
   ToWire(from.version, to->mutable_version());
@@ -175,6 +195,7 @@ void ToWire(const DispatcherStatus& from, wire::DispatcherStatus* to) {
   for (const DatasetStatus& dataset : from.datasets) ToWire(dataset, to->add_datasets());
   for (const JobStatus& job : from.jobs) ToWire(job, to->add_jobs());
   for (const WorkerStatus& worker : from.workers) ToWire(worker, to->add_workers());
+  for (const LinkStatus& link : from.links) ToWire(link, to->add_links());
 }
 
 absl::StatusOr<DispatcherStatus> FromWire(const wire::DispatcherStatus& from) {
@@ -190,6 +211,7 @@ absl::StatusOr<DispatcherStatus> FromWire(const wire::DispatcherStatus& from) {
     ASSIGN_OR_RETURN(to.jobs.emplace_back(), FromWire(job));
   }
   for (const wire::WorkerStatus& worker : from.workers()) to.workers.push_back(FromWire(worker));
+  for (const wire::LinkStatus& link : from.links()) to.links.push_back(FromWire(link));
   return to;
 }
 

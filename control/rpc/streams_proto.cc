@@ -216,19 +216,22 @@ static absl::StatusOr<WorkerDown> FromWire(const wire::Assign& from) {
 }
 
 void ToWire(const ClientUp& from, wire::ClientUp* to) {
-  std::visit(
-      Overloaded{
-          [to](const ClientHello& hello) { ToWire(hello, to->mutable_hello()); },
-          [to](const ClientHeartbeat& beat) { to->mutable_heartbeat()->set_counter(beat.counter); },
-          [to](const FenceAnswer& answer) { ToWire(answer.report, to->mutable_fence_answer()); },
-          [to](const Report& report) {
-            ListToWire(report.partitions, to->mutable_report()->mutable_partitions());
-          },
-          [to](const Commit& commit) { ToWire(commit, to->mutable_commit()); },
-          [to](const Leave& leave) {
-            ListToWire(leave.taken, to->mutable_leave()->mutable_taken());
-          }},
-      from);
+  std::visit(Overloaded{[to](const ClientHello& hello) { ToWire(hello, to->mutable_hello()); },
+                        [to](const ClientHeartbeat& beat) {
+                          to->mutable_heartbeat()->set_counter(beat.counter);
+                          ListToWire(beat.links, to->mutable_heartbeat()->mutable_links());
+                        },
+                        [to](const FenceAnswer& answer) {
+                          ToWire(answer.report, to->mutable_fence_answer());
+                        },
+                        [to](const Report& report) {
+                          ListToWire(report.partitions, to->mutable_report()->mutable_partitions());
+                        },
+                        [to](const Commit& commit) { ToWire(commit, to->mutable_commit()); },
+                        [to](const Leave& leave) {
+                          ListToWire(leave.taken, to->mutable_leave()->mutable_taken());
+                        }},
+             from);
 }
 
 absl::StatusOr<ClientUp> FromWire(const wire::ClientUp& from) {
@@ -236,7 +239,7 @@ absl::StatusOr<ClientUp> FromWire(const wire::ClientUp& from) {
     case wire::ClientUp::kHello:
       return FromWire(from.hello());
     case wire::ClientUp::kHeartbeat:
-      return ClientHeartbeat{from.heartbeat().counter()};
+      return ClientHeartbeat{from.heartbeat().counter(), ListFromWire(from.heartbeat().links())};
     case wire::ClientUp::kFenceAnswer: {
       ASSIGN_OR_RETURN(PartitionReport report, FromWire(from.fence_answer()));
       return FenceAnswer{std::move(report)};

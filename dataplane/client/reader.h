@@ -53,6 +53,8 @@ class Reader {
     int64_t link = 0;         // the number of the latest; 0 before the first
     transfer::Choice choice;  // of its transport
     Landings landings;
+    int64_t elements = 0;  // that came over all its links
+    int64_t bytes = 0;
   };
 
   // `events` outlives it.

@@ -122,6 +122,8 @@ class Session final : private control::ReconnectingClientEvents, private ReaderE
   // With the lock held:
   protocol::Receiver& ReceiverOf(PartitionId partition);
   void SendReport();
+  void Beat();
+  std::vector<control::LinkCounts> CountLinks() const;
   void SendLeave();
   bool MayLeave() const;
   bool LeaseHolds() const;
@@ -164,6 +166,7 @@ class Session final : private control::ReconnectingClientEvents, private ReaderE
   bool end_seen_ = false;
   bool leaving_ = false;
   bool leave_sent_ = false;  // on the present stream
+  bool last_beat_sent_ = false;
   bool left_ = false;
   bool over_ = false;  // no stream any more
   bool abandoned_ = false;

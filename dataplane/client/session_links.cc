@@ -68,7 +68,10 @@ void Session::Land(Landed landed) {
       ours ? ReceiverOf(identity.partition).OnElement(identity.placement, identity.index)
            : protocol::Landing::kOldPlacement;
   if (Reader* reader = FindReader(landed.from)) {
-    reader->progress().landings.OnLanded(identity, landing != protocol::Landing::kOldPlacement);
+    Reader::Progress& progress = reader->progress();
+    progress.landings.OnLanded(identity, landing != protocol::Landing::kOldPlacement);
+    ++progress.elements;
+    progress.bytes += static_cast<int64_t>(landed.bytes);
   }
   if (landing != protocol::Landing::kAccepted) {
     window_.OnDropped(landed.from);
@@ -122,15 +125,37 @@ void Session::Run() {
 void Session::TendStream(absl::Time now, absl::Time& wake) {
   if (!welcomed_ || left_) return;
   if (now >= next_heartbeat_) {
-    unanswered_[++heartbeats_] = BootTime();
-    stream_->Send(control::ClientHeartbeat{heartbeats_});
+    Beat();
     next_heartbeat_ = now + welcome_->heartbeat_interval;
     if (news_) SendReport();
   }
   if (news_ && (report_at_once_ || end_)) SendReport();
   const bool over = end_seen_ && merge_.empty();
-  if ((leaving_ || over) && !leave_sent_ && MayLeave()) SendLeave();
+  if (leaving_ || over) {
+    if (!std::exchange(last_beat_sent_, true)) Beat();  // what came since the one before counts too
+    if (!leave_sent_ && MayLeave()) SendLeave();
+  }
   wake = std::min(wake, next_heartbeat_);
+}
+
+void Session::Beat() {
+  unanswered_[++heartbeats_] = BootTime();
+  stream_->Send(control::ClientHeartbeat{heartbeats_, CountLinks()});
+}
+
+std::vector<control::LinkCounts> Session::CountLinks() const {
+  std::vector<control::LinkCounts> links;
+  for (const auto& [worker, reader] : readers_) {
+    const Reader::Progress& progress = reader->progress();
+    links.push_back({.worker = worker,
+                     .protocol = progress.choice.offer.protocol,
+                     .reason = progress.choice.reason,
+                     .open = progress.phase == Reader::Phase::kOpen,
+                     .elements = progress.elements,
+                     .bytes = progress.bytes,
+                     .credits = window_.asked(worker)});
+  }
+  return links;
 }
 
 void Session::TendLinks(Lock& lock, absl::Time now, absl::Time& wake) {

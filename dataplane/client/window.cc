@@ -65,6 +65,11 @@ void Window::OnTaken(int64_t bytes) {
   held_bytes_ -= bytes;
 }
 
+int64_t Window::asked(WorkerId worker) const {
+  const auto link = links_.find(worker);
+  return link == links_.end() ? 0 : link->second.asked;
+}
+
 int64_t Window::limit() const {
   const int64_t mean = std::max<int64_t>(mean_bytes_, 1);
   int64_t most = max_elements_;

@@ -52,6 +52,7 @@ class Window {
 
   int64_t limit() const;  // of elements, at present
   int64_t asked() const { return asked_; }
+  int64_t asked(WorkerId worker) const;  // of that one
   int64_t held() const { return held_; }
 
  private:

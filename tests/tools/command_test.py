@@ -102,7 +102,7 @@ class CommandTest(unittest.TestCase):
         self.assertRegex(out, r"\ndevices (none|cuda \d+\.\d+): (no GPU: |\d+ device)")
 
     def test_every_help_has_an_example(self):
-        for command in ([], ["dispatcher"], ["worker"], ["status"], ["jobs"], ["datasets"], ["journal"], ["demo"],
+        for command in ([], ["dispatcher"], ["worker"], ["status"], ["links"], ["jobs"], ["datasets"], ["journal"], ["demo"],
                         ["doctor"]):
             code, out, err = run(*command, "--help")
             self.assertEqual(code, 0, err)
@@ -239,6 +239,17 @@ class CommandTest(unittest.TestCase):
         self.assert_fails(run("worker", "--dispatcher-address", f"localhost:{dispatcher.port}",
                               "--data-transfer-protocol", "carrier_pigeon", "--fallback", "dove"),
                           "NOT_FOUND", "carrier_pigeon", "dove")
+
+    def test_links_of_a_cluster_without_clients_are_none(self):
+        at = ["--dispatcher-address", f"localhost:{self.dispatcher().port}"]
+        code, out, err = run("links", *at)
+        self.assertEqual(code, 0, err)
+        self.assertEqual(len(out.splitlines()), 1)
+        for word in ("CLIENT", "WORKER", "PROTOCOL", "GB/S", "CREDITS", "REASON"):
+            self.assertIn(word, out)
+        code, out, err = run("links", "--json", *at)
+        self.assertEqual(code, 0, err)
+        self.assertEqual(json.loads(out), [])
 
     def test_jobs_and_datasets_that_are_not_there(self):
         dispatcher = self.dispatcher()

@@ -61,7 +61,8 @@ TEST(Wire, EachClientMessageArrivesAsItWasSent) {
   for (const ClientUp& up : std::vector<ClientUp>{
            ClientHello{JobId(1), 2, ClientId(3), Incarnation(4), std::nullopt},
            ClientHello{JobId(1), 2, ClientId(3), Incarnation(4), std::vector<PartitionIndices>()},
-           ClientHello{JobId(1), 2, ClientId(3), Incarnation(4), indices}, ClientHeartbeat{5},
+           ClientHello{JobId(1), 2, ClientId(3), Incarnation(4), indices}, ClientHeartbeat{5, {}},
+           ClientHeartbeat{6, {{WorkerId(7), "tcp", "tcp: as asked for", true, 1, 2, 3}, {}}},
            FenceAnswer{report}, Report{{report, report}}, Commit{7, {{0, indices}, {1, {}}}},
            Leave{indices}}) {
     ExpectRoundTrip<wire::ClientUp>(up);

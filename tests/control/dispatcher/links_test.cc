@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "control/dispatcher/links.h"
+
+#include "control/observe/metrics.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace penstock::control {
+namespace {
+
+using ::testing::IsEmpty;
+
+constexpr Links::Key kSession{IterationId(6), ClientId(3)};
+constexpr WorkerId kWorker(7);
+
+LinkCounts Counts(int64_t elements, int64_t bytes, const std::string& protocol = "tcp") {
+  return {.worker = kWorker,
+          .protocol = protocol,
+          .reason = protocol + ": as asked for",
+          .open = true,
+          .elements = elements,
+          .bytes = bytes};
+}
+
+int64_t Total(const std::string& name, const std::string& protocol) {
+  return ProcessMetrics().GetCounter(name, "", {{"protocol", protocol}}).value();
+}
+
+class LinksTest : public testing::Test {
+ protected:
+  void HearAfter(absl::Duration time, std::vector<LinkCounts> counts, uint64_t incarnation = 1) {
+    now_ += time;
+    links_.Heard(kSession, Incarnation(incarnation), std::move(counts), now_);
+  }
+  LinkStatus TheLink() {
+    std::vector<LinkStatus> links = links_.Of(kSession);
+    EXPECT_EQ(links.size(), 1u);
+    return links.empty() ? LinkStatus() : links[0];
+  }
+
+  absl::Time now_ = absl::UnixEpoch();
+  Links links_;
+};
+
+TEST_F(LinksTest, ShowTheLastWordOfASession) {
+  HearAfter(absl::Seconds(1), {Counts(10, 1000)});
+  EXPECT_EQ(TheLink().client, ClientId(3));
+  EXPECT_EQ(TheLink().iteration, IterationId(6));
+  EXPECT_EQ(TheLink().counts, Counts(10, 1000));
+  EXPECT_THAT(links_.Of({IterationId(6), ClientId(4)}), IsEmpty());
+  links_.Forget(kSession);
+  EXPECT_THAT(links_.Of(kSession), IsEmpty());
+}
+
+TEST_F(LinksTest, RatesAreSinceTheHeartbeatBefore) {
+  HearAfter(absl::Seconds(1), {Counts(10, 1000)});
+  EXPECT_EQ(TheLink().elements_per_s, 0);  // nothing to compare with
+  HearAfter(absl::Seconds(2), {Counts(110, 5000)});
+  EXPECT_EQ(TheLink().elements_per_s, 50);
+  EXPECT_EQ(TheLink().bytes_per_s, 2000);
+  HearAfter(absl::Seconds(2), {Counts(110, 5000)});
+  EXPECT_EQ(TheLink().elements_per_s, 0);
+}
+
+TEST_F(LinksTest, ALinkThatIsNewSinceTheHeartbeatBeforeBeganAtNothing) {
+  HearAfter(absl::Seconds(1), {});
+  HearAfter(absl::Seconds(2), {Counts(10, 1000)});
+  EXPECT_EQ(TheLink().elements_per_s, 5);
+}
+
+TEST_F(LinksTest, AnotherIncarnationBeginsAnew) {
+  HearAfter(absl::Seconds(1), {Counts(10, 1000)});
+  HearAfter(absl::Seconds(1), {Counts(4, 400)}, 2);
+  EXPECT_EQ(TheLink().counts.elements, 4);
+  EXPECT_EQ(TheLink().elements_per_s, 0);
+}
+
+TEST_F(LinksTest, TheMetricsAddUpWhatIsNewByProtocol) {
+  HearAfter(absl::Seconds(1), {Counts(10, 1000, "swift")});
+  HearAfter(absl::Seconds(1), {Counts(15, 1500, "swift")});
+  HearAfter(absl::Seconds(1), {Counts(17, 1700, "slow")});  // it fell back
+  HearAfter(absl::Seconds(1), {Counts(1, 100, "slow")});    // makes no sense
+  HearAfter(absl::Seconds(1), {Counts(5, 500, "slow")}, 2);
+  EXPECT_EQ(Total("penstock_link_elements_total", "swift"), 15);
+  EXPECT_EQ(Total("penstock_link_bytes_total", "swift"), 1500);
+  EXPECT_EQ(Total("penstock_link_elements_total", "slow"), 7);
+  EXPECT_EQ(Total("penstock_link_bytes_total", "slow"), 700);
+}
+
+}  // namespace
+}  // namespace penstock::control

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <memory>
+
+#include "control/rpc/dispatcher_stub.h"
+#include "penstock/status.h"
+#include "tools/commands.h"
+#include "tools/options.h"
+#include "tools/reports.h"
+
+namespace penstock::tools {
+namespace {
+
+struct Given {
+  DispatcherCall call;
+  bool json = false;
+};
+
+absl::Status Run(const Given& given) {
+  PENSTOCK_ASSIGN_OR_RETURN(auto stub, control::DispatcherStub::Make(given.call.address));
+  PENSTOCK_ASSIGN_OR_RETURN(const control::DispatcherStatus status,
+                            stub->GetStatus({.timeout = given.call.timeout, .stop = {}}));
+  std::fputs((given.json ? LinksAsJson(status) : ReportLinks(status)).c_str(), stdout);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+void AddLinks(CLI::App& app, Chosen& chosen) {
+  auto given = std::make_shared<Given>();
+  CLI::App* command =
+      app.add_subcommand("links", "Show over which protocol clients read, why, and how fast.");
+  command->footer(
+      "One line per client and worker, as of the client's last heartbeat; rates are since the one\n"
+      "before. CREDITS: elements that the worker may send without asking again.\n\n"
+      "  penstock links --dispatcher-address head:5050\n"
+      "  penstock links --json | jq '.[] | select(.protocol != \"ucx\")'");
+  AddOptions(*command, SettingsOf(given->call));
+  command->add_flag("--json", given->json, "as one JSON array");
+  command->callback([given, &chosen] { chosen.run = [given] { return Run(*given); }; });
+}
+
+}  // namespace penstock::tools
