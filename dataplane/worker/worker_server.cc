@@ -169,7 +169,10 @@ absl::Status Server::ListenToAll() {
   for (const std::string& protocol : transfer::TransportNames()) {
     if (protocol == kGrpc) continue;
     absl::Status status = Listen(protocol);
-    if (!status.ok() && !absl::IsNotFound(status)) return status;
+    if (status.ok()) continue;
+    if (!absl::IsNotFound(status)) return status;
+    StderrEventLog()->Write(
+        {"not_offered", {{"protocol", protocol}, {"reason", std::string(status.message())}}});
   }
   return absl::OkStatus();
 }

@@ -11,7 +11,8 @@ import unittest
 
 PENSTOCK = None
 BOUND = 100  # seconds; only a broken program comes near it
-PROTOCOLS = ("shm", "tcp", "grpc")
+PROTOCOLS = ["shm", "tcp", "grpc"]
+NICS = pathlib.Path("/sys/class/infiniband")
 
 
 class ProtocolChoiceTest(unittest.TestCase):
@@ -22,9 +23,11 @@ class ProtocolChoiceTest(unittest.TestCase):
 
     def demo(self, *args, env=None):
         """A short run; (exit code, all it says)."""
+        # ucx over tcp, since the machines of tests have no NIC.
+        lanes = {} if "PENSTOCK_UCX_LANES" in (env or {}) else {"PENSTOCK_UCX_LANES": "tcp"}
         done = subprocess.run([PENSTOCK, "demo", "--kill", "none", "--epochs", "1", "--step-ms", "0",
                                "--accuracy", "0.2", *args], capture_output=True, text=True, timeout=BOUND,
-                              env={**os.environ, **(env or {})}, check=False)
+                              env={**os.environ, **lanes, **(env or {})}, check=False)
         return done.returncode, done.stdout + done.stderr
 
     def assert_links(self, reason, *args, env=None):
@@ -75,6 +78,19 @@ class ProtocolChoiceTest(unittest.TestCase):
         self.assertRegex(said, r"links over tcp: carrier_pigeon \(DistributeOptions\) is not possible \(.*\)")
 
 
+    @unittest.skipIf(NICS.exists() and any(NICS.iterdir()), "this machine has a NIC")
+    def test_ucx_without_a_nic_fails_in_words_unless_there_is_a_fallback(self):
+        rdma = {"PENSTOCK_UCX_LANES": "rdma"}
+        code, said = self.demo("--protocol", "ucx", env=rdma)
+        self.assertEqual(code, 1)
+        self.assertRegex(said, r"Protocol 'ucx' is not available for worker 'localhost:\d+': ")
+        code, said = self.demo("--protocol", "ucx", "--fallback", "tcp", env=rdma)
+        self.assertEqual(code, 0, said)
+        self.assertRegex(said, r"links over tcp: ucx \(DistributeOptions\) is not possible \(.*\)")
+
+
 if __name__ == "__main__":
     PENSTOCK = sys.argv.pop(1)
+    if (pathlib.Path(PENSTOCK).resolve().parents[1] / "lib/penstock/libpenstock_ucx.so").exists():
+        PROTOCOLS.append("ucx")
     unittest.main()
