@@ -83,15 +83,15 @@ bool ServedLoop::Visit(Nanoseconds now) {
   std::unique_lock turn(turn_, std::try_to_lock);
   if (!turn) return false;
   Disarm(Sleeper::kOwn);
-  return ServeWithTurn(now);
+  return ServeWithTurn(now, /*may_look=*/true);
 }
 
 bool ServedLoop::BeginSleep() {
   std::lock_guard turn(turn_);
   if (ended_) return true;  // nothing comes any more
-  if (sleeper_ == Sleeper::kNobody) SetSleeps(true);
   sleeper_ = Sleeper::kVisitor;
-  if (!ServeWithTurn(Now())) return true;
+  SetSleeps(true);  // again, if the own thread has: that may have been answered
+  if (!ServeWithTurn(Now(), /*may_look=*/true)) return true;
   Disarm(Sleeper::kVisitor);
   return false;
 }
@@ -108,9 +108,9 @@ void ServedLoop::Disarm(Sleeper sleeper) {
   if (!ended_) SetSleeps(false);
 }
 
-bool ServedLoop::ServeWithTurn(Nanoseconds now) {
+bool ServedLoop::ServeWithTurn(Nanoseconds now, bool may_look) {
   if (ended_) return false;
-  const bool descriptors = descriptors_ready_ || now >= descriptors_at_;
+  const bool descriptors = may_look && (descriptors_ready_ || now >= descriptors_at_);
   if (descriptors) {
     descriptors_ready_ = false;
     descriptors_at_ = now + kDescriptorsEvery;
@@ -146,7 +146,8 @@ void ServedLoop::Run() {
     bool found;
     {
       std::lock_guard turn(turn_);
-      found = ServeWithTurn(Now());
+      // Descriptors that a visitor sleeps at are his: what they tell, they tell once.
+      found = ServeWithTurn(Now(), sleeper_ != Sleeper::kVisitor);
     }
     const uint64_t now_visits = visits_.load(std::memory_order_seq_cst);
     const bool visited = visits != now_visits;
@@ -191,7 +192,7 @@ void ServedLoop::Rest(bool visited) {
 bool ServedLoop::FallAsleep() {
   sleeper_ = Sleeper::kOwn;
   SetSleeps(true);
-  return !ServeWithTurn(Now());
+  return !ServeWithTurn(Now(), /*may_look=*/true);
 }
 
 }  // namespace penstock::transfer

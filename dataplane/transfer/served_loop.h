@@ -60,8 +60,9 @@ class ServedLoop {
   // Does what there is to do, without waiting; true if there was something.
   // `descriptors`: some of those that descriptor() watches may be ready.
   virtual bool Serve(Nanoseconds now, bool descriptors) = 0;
-  // From true to false, whatever there is to do makes descriptor() readable. A
-  // Serve() follows before anybody sleeps.
+  // From true to false, whatever there is to do makes descriptor() readable, at
+  // least until somebody has looked at the descriptors. A Serve() follows before
+  // anybody sleeps. True may be said again.
   virtual void SetSleeps(bool sleeps) = 0;
   // When Serve() must be called at the latest.
   virtual Nanoseconds NextDeadline() = 0;
@@ -72,7 +73,7 @@ class ServedLoop {
   void Rest(bool visited);
   bool FallAsleep();
   void Disarm(Sleeper sleeper);
-  bool ServeWithTurn(Nanoseconds now);
+  bool ServeWithTurn(Nanoseconds now, bool may_look);
   void Ring();
 
   const MadeHere made_here_;

@@ -74,7 +74,11 @@ RingReader::Found Channel::Read(uint64_t& word) {
 }
 
 void Channel::RingIfAsleep() {
-  if (other_.sleeps.load(std::memory_order_seq_cst) != 0) Ring();
+  // Once for each sleep: one that was rung for may be long in getting a processor.
+  if (other_.sleeps.load(std::memory_order_seq_cst) != 0 &&
+      other_.sleeps.exchange(0, std::memory_order_seq_cst) != 0) {
+    Ring();
+  }
 }
 
 void Channel::Ring() {

@@ -19,7 +19,7 @@ namespace penstock::transfer {
 
 // What one side says of itself. In shared memory.
 struct SideMemory {
-  alignas(kApart) std::atomic<uint32_t> sleeps;   // it waits at its doorbell
+  alignas(kApart) std::atomic<uint32_t> sleeps;   // nobody has rung since it went to its doorbell
   alignas(kApart) std::atomic<uint32_t> blocked;  // it waits for room in the ring it writes
 };
 

@@ -68,6 +68,7 @@ class Door : public Loop::Member,
     loop_->Call(shared_from_this());
   }
   void OnDeadline() override { OnReady(0); }
+  bool is_link() const override { return false; }
 
   void Begin(Socket connection) {
     if (strangers_.size() == limits_.count) {

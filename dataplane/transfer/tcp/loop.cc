@@ -35,7 +35,7 @@ void Loop::Stop() {
   Fifo<std::shared_ptr<Member>> calls;
   std::lock_guard lock(mu_);
   std::swap(members, members_);
-  members_count_ = 0;
+  links_ = 0;
   std::swap(calls, calls_);
 }
 
@@ -45,8 +45,8 @@ absl::Status Loop::Add(const Socket& socket, std::shared_ptr<Member> member) {
     std::lock_guard lock(mu_);
     id = ++last_id_;
     member->id_ = id;
+    links_ += member->is_link() ? 1 : 0;
     members_.emplace(id, std::move(member));
-    members_count_ = members_.size();
   }
   epoll_event event{};
   event.events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET;
@@ -54,8 +54,7 @@ absl::Status Loop::Add(const Socket& socket, std::shared_ptr<Member> member) {
   if (::epoll_ctl(epoll_.fd(), EPOLL_CTL_ADD, socket.fd(), &event) == 0) return absl::OkStatus();
   const int error = errno;
   std::lock_guard lock(mu_);
-  members_.erase(id);
-  members_count_ = members_.size();
+  if (auto failed = members_.extract(id); failed.mapped()->is_link()) --links_;
   return BrokenBy("cannot wait for a socket", error);
 }
 
@@ -65,8 +64,8 @@ void Loop::Remove(const Socket& socket, Member& member) {
   std::lock_guard lock(mu_);
   if (auto its = members_.find(member.id_); its != members_.end()) {
     removed = std::move(its->second);
+    links_ -= removed->is_link() ? 1 : 0;
     members_.erase(its);
-    members_count_ = members_.size();
   }
 }
 

@@ -32,6 +32,8 @@ class Loop final : public ServedLoop {
     // until there is no more, or Call() for what is left. 0: after Call().
     virtual void OnReady(uint32_t events) = 0;
     virtual void OnDeadline() = 0;
+    // Whether anybody would come by for what it brings.
+    virtual bool is_link() const { return true; }
 
    private:
     friend class Loop;
@@ -59,7 +61,7 @@ class Loop final : public ServedLoop {
   void SetDeadline(const std::shared_ptr<Member>& member, Clock::time_point deadline);
 
   int descriptor() const override { return epoll_.fd(); }
-  bool idle() const override { return members_count_.load(std::memory_order_relaxed) == 0; }
+  bool idle() const override { return links_.load(std::memory_order_relaxed) == 0; }
 
  private:
   struct Deadline {
@@ -79,7 +81,7 @@ class Loop final : public ServedLoop {
 
   const Socket epoll_;
   std::atomic<bool> stopped_{false};
-  std::atomic<size_t> members_count_{0};
+  std::atomic<int> links_{0};              // among the members
   Fifo<std::shared_ptr<Member>> running_;  // calls, of whoever serves
 
   std::mutex mu_;
