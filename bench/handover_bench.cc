@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+// How long an element is on its way: from the end of the worker's last function,
+// which stamps it, to the return of Next() in another process, and what that costs
+// the trainer in CPU. Nobody reads the element.
+//
+//   handover_bench --protocol shm --bytes 100000 --pause-us 10    # both awake
+//   handover_bench --protocol shm --pause-us 2000 --sleep         # both asleep
+//   handover_bench --protocol shm --bytes 9633792 --fill          # CPU of a large one
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "penstock/penstock.h"
+
+namespace penstock::bench {
+namespace {
+
+int64_t Now() {
+  timespec now;
+  ::clock_gettime(CLOCK_MONOTONIC, &now);
+  return now.tv_sec * 1'000'000'000 + now.tv_nsec;
+}
+
+// User and system CPU of this process, in µs.
+double CpuMicroseconds() {
+  rusage usage;
+  ::getrusage(RUSAGE_SELF, &usage);
+  const auto us = [](const timeval& time) {
+    return static_cast<double>(time.tv_sec) * 1e6 + static_cast<double>(time.tv_usec);
+  };
+  return us(usage.ru_utime) + us(usage.ru_stime);
+}
+
+// x[0] bytes, behind a pause of x[1] µs that is slept if x[2] is 1, filled if x[3]
+// is; the first eight are the moment at which it was done.
+absl::Status Stamp(CallContext& call) {
+  const int64_t bytes = call.inputs()[0].scalar<int64_t>();
+  const int64_t pause = call.inputs()[1].scalar<int64_t>() * 1000;
+  PENSTOCK_ASSIGN_OR_RETURN(absl::Span<std::byte> slot, call.Output(0, {bytes}));
+  if (call.inputs()[2].scalar<int64_t>() == 1) {
+    const timespec left{pause / 1'000'000'000, pause % 1'000'000'000};
+    ::nanosleep(&left, nullptr);
+  } else {
+    for (const int64_t until = Now() + pause; Now() < until;) {
+    }
+  }
+  if (call.inputs()[3].scalar<int64_t>() == 1) std::memset(slot.data(), 1, slot.size());
+  const int64_t now = Now();
+  std::memcpy(slot.data(), &now, sizeof now);
+  return absl::OkStatus();
+}
+PENSTOCK_REGISTER_MAP("bench.stamp", 1, Dense(kUInt8, {kUnknownDim}), Stamp);
+
+[[noreturn]] void Fail(const absl::Status& status) {
+  std::fprintf(stderr, "handover_bench: %s\n", status.ToString().c_str());
+  std::exit(1);
+}
+
+// Dispatcher and worker, until killed.
+int Serve() {
+  auto dispatcher = DispatchServer::Start();
+  if (!dispatcher.ok()) Fail(dispatcher.status());
+  auto worker = WorkerServer::Start({.dispatcher_address = (*dispatcher)->target()});
+  if (!worker.ok()) Fail(worker.status());
+  std::printf("%s\n", (*dispatcher)->target().c_str());
+  std::fflush(stdout);
+  (*dispatcher)->Join();
+  return 0;
+}
+
+// This program again, as `serve`, for as long as this object lives.
+class Servers {
+ public:
+  Servers() {
+    int out[2];
+    if (::pipe(out) != 0) Fail(absl::ErrnoToStatus(errno, "pipe"));
+    child_ = ::fork();
+    if (child_ == 0) {
+      ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+      ::dup2(out[1], STDOUT_FILENO);
+      ::execl("/proc/self/exe", "handover_bench", "serve", nullptr);
+      ::_exit(127);
+    }
+    ::close(out[1]);
+    for (char c; ::read(out[0], &c, 1) == 1 && c != '\n';) target_ += c;
+    ::close(out[0]);
+  }
+  ~Servers() {
+    ::kill(child_, SIGKILL);
+    ::waitpid(child_, nullptr, 0);
+  }
+  const std::string& target() const { return target_; }
+
+ private:
+  pid_t child_ = 0;
+  std::string target_;
+};
+
+struct Options {
+  std::string protocol = "shm";
+  int64_t bytes = 100'000;
+  int64_t pause_us = 10;
+  bool sleep = false;
+  bool fill = false;
+  int count = 20'000;
+  int64_t window = 8;
+};
+
+void Run(const Options& options) {
+  const Servers servers;
+  const int64_t bytes = options.bytes, pause = options.pause_us;
+  const int64_t sleep = options.sleep ? 1 : 0, fill = options.fill ? 1 : 0;
+  const Dataset data =
+      Dataset::Range(int64_t{1} << 40)
+          .Map(
+              [=](auto) {
+                return Call("bench.stamp",
+                            Tuple({Expr(bytes), Expr(pause), Expr(sleep), Expr(fill)}));
+              },
+              {.num_parallel_calls = 1})
+          .Distribute({.service = servers.target(),
+                       .max_outstanding_requests = options.window,
+                       .data_transfer_protocol = options.protocol});
+  auto it = data.MakeIterator();
+  if (!it.ok()) Fail(it.status());
+  std::vector<double> us;  // on its way
+  us.reserve(static_cast<size_t>(options.count));
+  double cpu = 0;
+  const int warm = options.count / 10;
+  for (int i = 0; i < warm + options.count; ++i) {
+    if (i == warm) cpu = CpuMicroseconds();
+    absl::StatusOr<std::optional<Element>> element = it->Next();
+    const int64_t now = Now();
+    if (!element.ok()) Fail(element.status());
+    int64_t stamp;
+    std::memcpy(&stamp, (*element)->tensor(0).data<uint8_t>().data(), sizeof stamp);
+    if (i >= warm) us.push_back(static_cast<double>(now - stamp) / 1e3);
+  }
+  cpu = (CpuMicroseconds() - cpu) / options.count;
+  std::sort(us.begin(), us.end());
+  const auto quantile = [&](double q) {
+    return us[static_cast<size_t>(q * static_cast<double>(us.size() - 1))];
+  };
+  std::printf(
+      "%s %lld bytes, every %lld us%s  p10 %.2f us  p50 %.2f us  p90 %.2f us  p99 %.2f us"
+      "  trainer CPU %.2f us/element\n",
+      options.protocol.c_str(), static_cast<long long>(bytes), static_cast<long long>(pause),
+      options.sleep ? " (asleep)" : "", quantile(0.1), quantile(0.5), quantile(0.9), quantile(0.99),
+      cpu);
+}
+
+}  // namespace
+}  // namespace penstock::bench
+
+int main(int argc, char** argv) {
+  penstock::bench::Options options;
+  CLI::App app("How long an element is on its way from worker to trainer");
+  app.add_option("--protocol", options.protocol, "of the transfer: shm, tcp, grpc, …");
+  app.add_option("--bytes", options.bytes, "of an element; small ones wait in frames");
+  app.add_option("--pause-us", options.pause_us, "between two elements");
+  app.add_flag("--sleep", options.sleep, "sleep in the pause");
+  app.add_flag("--fill", options.fill, "write the whole element");
+  app.add_option("--count", options.count, "elements")->check(CLI::Range(10, 10'000'000));
+  app.add_option("--window", options.window, "elements asked for or held");
+  auto* serve = app.add_subcommand("serve", "a dispatcher and a worker, until killed")->group("");
+  CLI11_PARSE(app, argc, argv);
+  if (serve->parsed()) return penstock::bench::Serve();
+  penstock::bench::Run(options);
+  return 0;
+}
