@@ -71,6 +71,7 @@ void ReceiveSocket::Recall() {
 
 void ReceiveSocket::Close() {
   gate_.Close();
+  loan_ = Loan();  // nobody touches it from here on until the link is known as closed
   {
     std::lock_guard lock(mu_);
     closed_ = true;
@@ -104,7 +105,7 @@ void ReceiveSocket::OnDeadline() {
       Write();
     }
     gate_.Leave();
-  } else {
+  } else if (closed()) {
     End();
   }
 }
