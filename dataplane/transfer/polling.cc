@@ -19,11 +19,9 @@ using Nanoseconds = ServedLoop::Nanoseconds;
 
 // What a hand-over between two that are awake takes, many times over.
 constexpr Nanoseconds kSpin = 20'000;
-// A sleep this short was one for something that a spin would have met, or nearly:
-// falling asleep and being woken takes most of it.
-constexpr Nanoseconds kShortSleep = 3 * kSpin;
-// So many spins in vain, and there is no other until a sleep was short.
+// So many spins in vain in a row, and there is none before so many sleeps.
 constexpr int kWastedSpins = 4;
+constexpr int kSleepsBeforeSpin = 16;
 
 void Relax() {
 #if defined(__x86_64__)
@@ -108,22 +106,24 @@ class Poller {
 
   // Until `notified` is no longer `seen`, or until then.
   void Lead(const std::atomic<uint64_t>& notified, uint64_t seen, Nanoseconds until) {
-    Nanoseconds idle_since = ServedLoop::Now();
-    Nanoseconds now = idle_since;
+    Nanoseconds now = ServedLoop::Now();
+    Nanoseconds idle_since = now;
+    bool spun = false;
     while (true) {
       const bool found = VisitAll(now);
+      if (found && std::exchange(spun, false)) wasted_spins_ = 0;
       if (notified.load(std::memory_order_seq_cst) != seen) return;
       now = ServedLoop::Now();
       if (now >= until) return;
       if (found) {
         idle_since = now;
       } else if (wasted_spins_ < kWastedSpins && now - idle_since < kSpin) {
+        spun = true;
         Relax();
       } else {
+        NoteSleep(std::exchange(spun, false));
         Sleep(notified, seen, until, now);
-        const Nanoseconds awake = ServedLoop::Now();
-        wasted_spins_ = awake - now < kShortSleep ? 0 : std::min(wasted_spins_ + 1, kWastedSpins);
-        idle_since = now = awake;
+        idle_since = now = ServedLoop::Now();
       }
     }
   }
@@ -148,6 +148,16 @@ class Poller {
   bool HasWork() const {
     return std::any_of(loops_.begin(), loops_.end(),
                        [](const auto& loop) { return !loop->idle(); });
+  }
+
+  // Decides whether there is a spin before the next sleep.
+  void NoteSleep(bool spun) {
+    if (spun) {
+      ++wasted_spins_;
+      sleeps_ = 0;
+    } else if (++sleeps_ == kSleepsBeforeSpin) {
+      wasted_spins_ = kWastedSpins - 1;  // times may have changed
+    }
   }
 
   void Sleep(const std::atomic<uint64_t>& notified, uint64_t seen, Nanoseconds until,
@@ -187,6 +197,7 @@ class Poller {
   std::vector<ServedLoop*> asleep_at_;
   std::vector<pollfd> ready_;
   int wasted_spins_ = 0;  // in a row
+  int sleeps_ = 0;        // since the last of these
 
   std::mutex mu_;
   // Guarded by mu_.

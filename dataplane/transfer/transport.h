@@ -10,11 +10,11 @@
 // then is in doubt (docs/exactly_once.md, rule 5) and settled by the parties
 // above when the client dials again: its Hello says what it has.
 //
-// Threads: methods of links are for any thread and do not wait. Events come one
-// at a time per link, from the transport's threads or from whatever thread is
-// inside a method of either end (`local`), so call no method of a link while
-// holding a lock that an event takes. Events must not block; they may call any
-// method, and may destroy the link they belong to.
+// Threads: methods of links are for any thread and do not wait. Events come one at
+// a time per link, from the transport's threads, one that waits (polling.h) or one
+// inside a method of either end (`local`), so call no method of a link, and do not
+// wait, while holding a lock that an event takes. Events must not block; they may
+// call any method, and may destroy the link they belong to.
 #pragma once
 
 #include <cstdint>

@@ -90,13 +90,16 @@ Outlet::~Outlet() = default;
 
 absl::Status Outlet::Send(Lane& lane, transfer::Sent sent) {
   // Small ones go in frames, and are too many for that.
-  if (BytesOf(sent.element) >= int64_t{kFrameBelow}) transfer::PollTransports();
+  const bool passes_by = BytesOf(sent.element) >= int64_t{kFrameBelow};
   std::unique_lock lock(mu_);
   while (!lane.again_.empty()) {
     PENSTOCK_RETURN_IF_ERROR(SendOne(lane, lane.TakeAgainLocked(), lock));
     lock.lock();
   }
-  return SendOne(lane, std::move(sent), lock);
+  PENSTOCK_RETURN_IF_ERROR(SendOne(lane, std::move(sent), lock));
+  // When it is on its way: slots and credits that came back are for the next.
+  if (passes_by) transfer::PollTransports();
+  return absl::OkStatus();
 }
 
 absl::Status Outlet::SendOne(Lane& lane, transfer::Sent sent, std::unique_lock<std::mutex>& lock) {
