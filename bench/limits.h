@@ -7,6 +7,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "bench/hosts.h"
 #include "bench/side.h"
 #include "bench/source.h"
 
@@ -17,14 +18,16 @@ struct Load {
   int64_t element_bytes = 0;  // ≥ 8
   int64_t source_bytes = kColdBytes;
   Touch touch = Touch::kEveryByte;
+  Hosts hosts = {};          // a socket between two: from there to here
+  std::string scratch = {};  // for what a process there says
 };
 
 // "fill1": one thread copies from the source into 4 slots, a second reads them.
 absl::StatusOr<std::unique_ptr<Side>> MakeFillLimit(const Load& load);
 
 // "socket": a process fills 4 slots from the source and writes them to a blocking
-// loopback socket, which is read straight into 4 slots. `congestion` control
-// should be that of the side it stands beside; "": the machine's.
+// socket, by loopback or from the other host, which is read straight into 4 slots. `congestion`
+// control should be that of the side it stands beside; "": the machine's.
 absl::StatusOr<std::unique_ptr<Side>> MakeSocketLimit(const Load& load,
                                                       const std::string& congestion);
 
@@ -32,6 +35,11 @@ absl::StatusOr<std::unique_ptr<Side>> MakeSocketLimit(const Load& load,
 // congestion control.
 absl::StatusOr<std::unique_ptr<Side>> MakeTransferLimit(const Load& load,
                                                         const std::string& protocol);
+
+// The process that writes: connects to `host` and fills and writes until the
+// reader closes. Unavailable if it cannot connect.
+absl::Status ProduceForSocket(const std::string& host, int port, const Load& load,
+                              const std::string& congestion);
 
 // A rate that is asked for, not one of a machine: it has no processes and takes no time.
 std::unique_ptr<Side> MakeBar(std::string name, double elements_per_s, int64_t element_bytes);

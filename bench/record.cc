@@ -50,7 +50,7 @@ Json WindowRecord(const Row& row, const Pair& pair, size_t run) {
   record["p50_us"] = window.done.p50_us;
   record["p99_us"] = window.done.p99_us;
   record["max_us"] = window.done.max_us;
-  record["cpu_s_per_gb"] = Number(window.cpu_per_gb());
+  record["cpu_s_per_gb"] = Number(CpuPerGb(row, window));
   record["cpu_s_per_gb_by_role"] = PerGb(window.cpu_seconds, gb);
   record["trainer_cpu_s_per_gb"] = Number(TrainerCpuPerGb(row, window));
   record["cpu_us_per_element"] = Number(window.cpu() * 1e6 / window.done.elements);
@@ -60,7 +60,7 @@ Json WindowRecord(const Row& row, const Pair& pair, size_t run) {
   record["limit_elements_per_s"] = pair.limit.elements_per_s();
   record["limit_gb_per_s"] = pair.limit.gb_per_s();
   record["limit_cpu_s_per_gb"] =
-      pair.limit.cpu_seconds.empty() ? Json(nullptr) : Number(pair.limit.cpu_per_gb());
+      pair.limit.cpu_seconds.empty() ? Json(nullptr) : Number(CpuPerGb(row, pair.limit));
   record["limit_foreign_cores"] = pair.limit.foreign_cores;
   if (!window.done.shares.empty()) record["shares"] = window.done.shares;
   record["ratio"] = Number(RatioOf(row, pair));

@@ -44,6 +44,10 @@ double ShareOf(const Window& window) {
   return static_cast<double>(*most) / static_cast<double>(std::max<int64_t>(1, *least));
 }
 
+double CpuPerGb(const Row& row, const Window& window) {
+  return row.setup.hosts.two() ? -1 : window.cpu_per_gb();
+}
+
 double TrainerCpuPerGb(const Row& row, const Window& window) {
   const auto consumer = window.cpu_seconds.find("consumer");
   if (row.setup.protocol == "local" || consumer == window.cpu_seconds.end()) return -1;
@@ -73,11 +77,12 @@ Summary Summarize(const Row& row) {
   summary.limit_gb_per_s = median([](const Pair& pair) { return pair.limit.gb_per_s(); });
   summary.p50_us = median([](const Pair& pair) { return pair.side.done.p50_us; });
   summary.p99_us = median([](const Pair& pair) { return pair.side.done.p99_us; });
-  summary.cpu_s_per_gb = median([](const Pair& pair) { return pair.side.cpu_per_gb(); });
+  summary.cpu_s_per_gb = median([&](const Pair& pair) { return CpuPerGb(row, pair.side); });
   summary.trainer_cpu_s_per_gb =
       median([&](const Pair& pair) { return TrainerCpuPerGb(row, pair.side); });
-  if (!kept.front()->limit.cpu_seconds.empty()) {
-    summary.limit_cpu_s_per_gb = median([](const Pair& pair) { return pair.limit.cpu_per_gb(); });
+  if (!row.setup.hosts.two() && !kept.front()->limit.cpu_seconds.empty()) {
+    summary.limit_cpu_s_per_gb =
+        median([&](const Pair& pair) { return CpuPerGb(row, pair.limit); });
     summary.cpu_ratio =
         median([](const Pair& pair) { return pair.side.cpu_per_gb() / pair.limit.cpu_per_gb(); });
   }

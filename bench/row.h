@@ -47,6 +47,8 @@ struct Summary {
 double RatioOf(const Row& row, const Pair& pair);
 // The most by the least of its shares; below 0 without shares.
 double ShareOf(const Window& window);
+// Seconds of all processes; below 0 where some are on another host.
+double CpuPerGb(const Row& row, const Window& window);
 // Seconds of the trainers' processes; below 0 where they hold the servers too.
 double TrainerCpuPerGb(const Row& row, const Window& window);
 Summary Summarize(const Row& row);

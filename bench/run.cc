@@ -95,6 +95,9 @@ absl::Status RunRounds(const Options& options, const Workload& workload, Row& ro
                        std::vector<Guest>& guests) {
   PENSTOCK_ASSIGN_OR_RETURN(const Scratch scratch, Scratch::Make());
   row.setup.scratch = scratch.path();
+  if (row.setup.hosts.two() && workload.has_files()) {
+    return absl::UnimplementedError("its workers read files of this host, so they must run here");
+  }
   PENSTOCK_RETURN_IF_ERROR(workload.Prepare(row.setup));
   PENSTOCK_ASSIGN_OR_RETURN(const std::unique_ptr<Side> limit, workload.MakeLimit(row.setup));
   row.limit = limit->name();
@@ -137,14 +140,17 @@ absl::StatusOr<std::vector<Setup>> PlanCases(const Options& options) {
       for (int64_t bytes : resized ? options.sizes : workload->sizes()) {
         for (const Shape& shape : workload->shapes()) {
           // In one process there is one trainer, beside its worker.
-          if (protocol == "local" && (shape.workers > 1 || shape.consumers > 1)) continue;
+          const bool one_process =
+              shape.workers == 1 && shape.consumers == 1 && !options.hosts.two();
+          if (protocol == "local" && !one_process) continue;
           cases.push_back({.workload = std::string(workload->name()),
                            .protocol = protocol,
                            .element_bytes = bytes,
                            .workers = shape.workers,
                            .consumers = shape.consumers,
                            .window_s = options.window_s,
-                           .source_bytes = options.source_bytes});
+                           .source_bytes = options.source_bytes,
+                           .hosts = options.hosts});
         }
       }
     }

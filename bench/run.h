@@ -21,6 +21,7 @@ struct Options {
   int pairs = 7;
   double window_s = 2;
   int64_t source_bytes = kColdBytes;
+  Hosts hosts;
   std::vector<std::string> peers;  // other systems that take turns with us
   std::string peer_launcher = "bench/peers/start.py";
 };

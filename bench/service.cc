@@ -69,24 +69,36 @@ class Service final : public Side {
   }
 
  private:
+  // On two hosts each server is bound to, and told of by, the address of its host.
   absl::Status StartServers() {
-    PENSTOCK_ASSIGN_OR_RETURN(
-        dispatcher_, Process::Start({"", "dispatcher", "--port", "0"}, Process::Ends::kBySignal,
-                                    absl::StrCat(setup_.scratch, "/dispatcher.log")));
+    std::vector<std::string> words = {"", "dispatcher", "--port", "0"};
+    if (setup_.hosts.two()) words.insert(words.end(), {"--host", setup_.hosts.here});
+    PENSTOCK_ASSIGN_OR_RETURN(dispatcher_,
+                              Process::Start(words, Process::Ends::kBySignal,
+                                             absl::StrCat(setup_.scratch, "/dispatcher.log")));
     roles_["dispatcher"] = {dispatcher_->pid()};
     PENSTOCK_ASSIGN_OR_RETURN(const std::string address, ReadyAt(*dispatcher_));
     setup_.service = absl::StrCat("grpc://", address);
     for (int i = 0; i < setup_.workers; ++i) {
-      PENSTOCK_ASSIGN_OR_RETURN(
-          std::unique_ptr<Process> worker,
-          Process::Start({"", "worker", "--port", "0", "--dispatcher-address", setup_.service},
-                         Process::Ends::kBySignal,
-                         absl::StrCat(setup_.scratch, "/worker", i, ".log")));
-      roles_["worker"].push_back(worker->pid());
+      PENSTOCK_ASSIGN_OR_RETURN(std::unique_ptr<Process> worker,
+                                Process::Start(WorkerWords(), Process::Ends::kBySignal,
+                                               absl::StrCat(setup_.scratch, "/worker", i, ".log")));
+      if (!setup_.hosts.two()) roles_["worker"].push_back(worker->pid());
       workers_.push_back(std::move(worker));
     }
     for (auto& worker : workers_) PENSTOCK_RETURN_IF_ERROR(ReadyAt(*worker).status());
     return absl::OkStatus();
+  }
+
+  std::vector<std::string> WorkerWords() const {
+    std::vector<std::string> words = {""};
+    if (setup_.hosts.two()) words = setup_.hosts.run_there;
+    words.insert(words.end(), {"worker", "--port", "0", "--dispatcher-address", setup_.service});
+    // A remote shell that is gone does not take with it what it ran.
+    if (setup_.hosts.two()) {
+      words.insert(words.end(), {"--host", setup_.hosts.there, "--dispatcher-timeout-ms", "10000"});
+    }
+    return words;
   }
 
   static absl::StatusOr<nlohmann::json> Answer(Process& trainer) {

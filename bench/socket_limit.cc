@@ -1,25 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <arpa/inet.h>
+#include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <sys/prctl.h>
+#include <poll.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <csignal>
 #include <cstddef>
 #include <vector>
 
 #include "bench/limits.h"
 #include "bench/measure.h"
+#include "bench/process.h"
 #include "penstock/status.h"
 
 namespace penstock::bench {
 namespace {
 
 constexpr uint64_t kSlots = 4;
+constexpr int kConnectMs = 60'000;
 
 // Closed when it goes.
 class Socket {
@@ -42,37 +43,16 @@ absl::Status SetCongestion(int fd, const std::string& name) {
       errno, absl::StrCat("the socket limit cannot have ", name, " as congestion control"));
 }
 
-// Fills and writes until the reader closes.
-[[noreturn]] void Produce(int listener, const Load& load) {
-  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  const int fd = ::accept(listener, nullptr, nullptr);
-  const auto bytes = static_cast<size_t>(load.element_bytes);
-  Source source(load.source_bytes);
-  std::vector<std::vector<std::byte>> slots(kSlots, std::vector<std::byte>(bytes));
-  for (uint64_t number = 0;; ++number) {
-    std::vector<std::byte>& slot = slots[number % kSlots];
-    source.Fill(slot, number);
-    for (size_t at = 0; at < bytes;) {
-      const ssize_t put = ::write(fd, slot.data() + at, bytes - at);
-      if (put <= 0) ::_exit(0);
-      at += static_cast<size_t>(put);
-    }
-  }
-}
-
 class SocketLimit final : public Side {
  public:
-  SocketLimit(const Load& load, std::string name, int fd, pid_t producer)
+  SocketLimit(const Load& load, std::string name, int fd, std::unique_ptr<Process> producer)
       : load_(load),
         name_(std::move(name)),
         fd_(fd),
-        producer_(producer),
-        roles_{{"limit", {::getpid(), producer}}} {
+        producer_(std::move(producer)),
+        roles_{{"limit", {::getpid()}}} {
+    if (!load.hosts.two()) roles_["limit"].push_back(producer_->pid());
     for (auto& slot : slots_) slot.resize(load.element_bytes);
-  }
-  ~SocketLimit() override {
-    ::kill(producer_, SIGKILL);
-    ::waitpid(producer_, nullptr, 0);
   }
 
   std::string name() const override { return name_; }
@@ -106,44 +86,95 @@ class SocketLimit final : public Side {
   const Load load_;
   const std::string name_;
   Socket fd_;
-  pid_t producer_;
+  std::unique_ptr<Process> producer_;
   Roles roles_;
   uint64_t number_ = 0;
   uint64_t sum_ = 0;
   std::vector<std::byte> slots_[kSlots];
 };
 
+absl::StatusOr<sockaddr_in> AddressOf(const std::string& host, int port) {
+  addrinfo hints{};
+  hints.ai_family = AF_INET;
+  hints.ai_socktype = SOCK_STREAM;
+  addrinfo* found = nullptr;
+  if (const int error = ::getaddrinfo(host.c_str(), nullptr, &hints, &found); error != 0) {
+    return absl::NotFoundError(
+        absl::StrCat("no address of host ", host, ": ", ::gai_strerror(error)));
+  }
+  sockaddr_in address = *reinterpret_cast<sockaddr_in*>(found->ai_addr);
+  ::freeaddrinfo(found);
+  address.sin_port = htons(static_cast<uint16_t>(port));
+  return address;
+}
+
+// The words of the process that writes.
+std::vector<std::string> ProducerWords(const Load& load, const std::string& host, int port,
+                                       const std::string& congestion) {
+  std::vector<std::string> words =
+      load.hosts.two() ? load.hosts.run_there : std::vector<std::string>{""};
+  for (std::string word : {std::string("bench-socket"), host, absl::StrCat(port),
+                           absl::StrCat(load.element_bytes), absl::StrCat(load.source_bytes)}) {
+    words.push_back(std::move(word));
+  }
+  if (!congestion.empty()) words.push_back(congestion);
+  return words;
+}
+
 }  // namespace
+
+absl::Status ProduceForSocket(const std::string& host, int port, const Load& load,
+                              const std::string& congestion) {
+  const Socket socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  PENSTOCK_RETURN_IF_ERROR(SetCongestion(socket.fd(), congestion));
+  PENSTOCK_ASSIGN_OR_RETURN(sockaddr_in address, AddressOf(host, port));
+  if (::connect(socket.fd(), reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) {
+    return absl::ErrnoToStatus(errno, absl::StrCat("cannot connect to ", host, ":", port));
+  }
+  const auto bytes = static_cast<size_t>(load.element_bytes);
+  Source source(load.source_bytes);
+  std::vector<std::vector<std::byte>> slots(kSlots, std::vector<std::byte>(bytes));
+  for (uint64_t number = 0;; ++number) {
+    std::vector<std::byte>& slot = slots[number % kSlots];
+    source.Fill(slot, number);
+    for (size_t at = 0; at < bytes;) {
+      const ssize_t put = ::write(socket.fd(), slot.data() + at, bytes - at);
+      if (put <= 0) return absl::OkStatus();  // the reader has closed
+      at += static_cast<size_t>(put);
+    }
+  }
+}
 
 absl::StatusOr<std::unique_ptr<Side>> MakeSocketLimit(const Load& load,
                                                       const std::string& congestion) {
+  const std::string here = load.hosts.two() ? load.hosts.here : "127.0.0.1";
   const Socket listener(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   PENSTOCK_RETURN_IF_ERROR(SetCongestion(listener.fd(), congestion));
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  PENSTOCK_ASSIGN_OR_RETURN(sockaddr_in address, AddressOf(here, 0));
   socklen_t length = sizeof address;
   auto* const any = reinterpret_cast<sockaddr*>(&address);
   if (::bind(listener.fd(), any, length) != 0 || ::listen(listener.fd(), 1) != 0 ||
       ::getsockname(listener.fd(), any, &length) != 0) {
-    return absl::ErrnoToStatus(errno, "the socket limit cannot listen");
+    return absl::ErrnoToStatus(errno, absl::StrCat("the socket limit cannot listen at ", here));
   }
-  const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  const pid_t producer = fd < 0 ? -1 : ::fork();
-  if (producer == 0) Produce(listener.fd(), load);
-  if (producer < 0) return absl::ErrnoToStatus(errno, "the socket limit cannot start");
-  auto limit = std::make_unique<SocketLimit>(
-      load, congestion.empty() ? "socket" : absl::StrCat("socket ", congestion), fd, producer);
-  PENSTOCK_RETURN_IF_ERROR(SetCongestion(fd, congestion));
-  if (::connect(fd, any, length) != 0) {
-    return absl::ErrnoToStatus(errno, "the socket limit cannot connect");
+  PENSTOCK_ASSIGN_OR_RETURN(
+      std::unique_ptr<Process> producer,
+      Process::Start(ProducerWords(load, here, ntohs(address.sin_port), congestion),
+                     Process::Ends::kBySignal, absl::StrCat(load.scratch, "/socket.log")));
+  pollfd ready{.fd = listener.fd(), .events = POLLIN, .revents = 0};
+  if (::poll(&ready, 1, kConnectMs) <= 0) {
+    return producer->ReadLine(absl::Seconds(1)).status();  // why it ended, or that it is silent
   }
-  return limit;
+  const int fd = ::accept4(listener.fd(), nullptr, nullptr, SOCK_CLOEXEC);
+  if (fd < 0) return absl::ErrnoToStatus(errno, "the socket limit cannot accept");
+  return std::make_unique<SocketLimit>(
+      load, congestion.empty() ? "socket" : absl::StrCat("socket ", congestion), fd,
+      std::move(producer));
 }
 
 absl::StatusOr<std::unique_ptr<Side>> MakeTransferLimit(const Load& load,
                                                         const std::string& protocol) {
-  if (protocol == "local" || protocol == "shm") return MakeFillLimit(load);
+  if (!load.hosts.two() && (protocol == "local" || protocol == "shm")) return MakeFillLimit(load);
   return MakeSocketLimit(load, protocol == "tcp" ? "cubic" : "");
 }
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "bench/hosts.h"
 #include "bench/side.h"
 #include "bench/source.h"
 #include "penstock/dataset.h"
@@ -27,6 +28,7 @@ struct Setup {
   int64_t source_bytes = kColdBytes;
   std::string service;  // "grpc://…"; empty: the reader's process holds the servers too
   std::string scratch;  // folder for files of this case, there while it runs
+  Hosts hosts;          // not told to readers, which run here
 };
 
 // Checks elements as a trainer gets them.
@@ -68,6 +70,8 @@ class Workload {
   virtual ShardingPolicy mode() const { return ShardingPolicy::kOff; }
   virtual int64_t max_outstanding_requests() const { return 8; }
 
+  // Whether workers read files that Prepare() wrote, and so have to run here.
+  virtual bool has_files() const { return false; }
   // Writes what the workers will read into setup.scratch.
   virtual absl::Status Prepare(const Setup& /*setup*/) const { return absl::OkStatus(); }
   // What stands before Distribute.

@@ -2,11 +2,15 @@
 #include <CLI/CLI.hpp>
 #include <cerrno>
 #include <cstdio>
+#include <filesystem>
 #include <memory>
+#include <system_error>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "bench/html.h"
+#include "bench/limits.h"
 #include "bench/machine.h"
 #include "bench/record.h"
 #include "bench/report.h"
@@ -23,6 +27,15 @@ struct Given {
   bench::Options options;
   std::string json, html;  // files, "-" for standard output; empty: none
   int64_t source_mib = bench::kColdBytes >> 20;
+  std::vector<std::string> hosts;  // none, or this one and that of the workers
+  std::string remote_shell = "ssh", remote_program;
+};
+
+// What the process behind a socket limit is told.
+struct Producer {
+  std::string host, congestion;
+  int port = 0;
+  bench::Load load;
 };
 
 // A file for writing, standard output for "-", none for "".
@@ -54,8 +67,26 @@ class Output {
   std::FILE* file_;
 };
 
+absl::StatusOr<bench::Hosts> HostsOf(const Given& given) {
+  if (given.hosts.empty()) return bench::Hosts();
+  if (given.hosts.size() != 2 || given.hosts[0].empty() || given.hosts[1].empty()) {
+    return absl::InvalidArgumentError(
+        "--hosts takes the address of this host and that of the workers' host, with a comma");
+  }
+  bench::Hosts hosts{.here = given.hosts[0], .there = given.hosts[1]};
+  hosts.run_there = absl::StrSplit(given.remote_shell, ' ', absl::SkipEmpty());
+  if (hosts.run_there.empty()) return absl::InvalidArgumentError("--remote-shell is empty");
+  hosts.run_there.push_back(hosts.there);
+  std::error_code error;
+  hosts.run_there.push_back(given.remote_program.empty()
+                                ? std::filesystem::read_symlink("/proc/self/exe", error).string()
+                                : given.remote_program);
+  return hosts;
+}
+
 absl::Status Run(Given given) {
   given.options.source_bytes = given.source_mib << 20;
+  PENSTOCK_ASSIGN_OR_RETURN(given.options.hosts, HostsOf(given));
   PENSTOCK_ASSIGN_OR_RETURN(const std::vector<bench::Setup> cases, bench::PlanCases(given.options));
   PENSTOCK_ASSIGN_OR_RETURN(const std::unique_ptr<Output> json, Output::Open(given.json));
   PENSTOCK_ASSIGN_OR_RETURN(const std::unique_ptr<Output> html, Output::Open(given.html));
@@ -121,6 +152,16 @@ void AddBench(CLI::App& app, Chosen& chosen) {
       ->capture_default_str();
   command->add_option("--json", given->json, "write a JSON object a line here; -: standard output");
   command->add_option("--html", given->html, "write a page with plots here");
+  command
+      ->add_option("--hosts", given->hosts,
+                   "HERE,THERE: run the workers on another host; addresses that reach each other")
+      ->delimiter(',');
+  command
+      ->add_option("--remote-shell", given->remote_shell,
+                   "runs a command on a host: words before the host and the command")
+      ->capture_default_str();
+  command->add_option("--remote-program", given->remote_program,
+                      "this program's path on the other host; the same by default");
   command->add_option("--source-mib", given->source_mib, "of the cold source")
       ->check(CLI::Range(1, 1 << 20))
       ->capture_default_str();
@@ -134,6 +175,19 @@ void AddBench(CLI::App& app, Chosen& chosen) {
                    "program that becomes the peer it is told (bench/peers/README.md)")
       ->capture_default_str();
   command->callback([given, &chosen] { chosen.run = [given] { return Run(*given); }; });
+
+  auto socket = std::make_shared<Producer>();
+  CLI::App* producer = app.add_subcommand("bench-socket", "Writes to a socket limit.")->group("");
+  producer->add_option("host", socket->host)->required();
+  producer->add_option("port", socket->port)->required();
+  producer->add_option("element_bytes", socket->load.element_bytes)->required();
+  producer->add_option("source_bytes", socket->load.source_bytes)->required();
+  producer->add_option("congestion", socket->congestion);
+  producer->callback([socket, &chosen] {
+    chosen.run = [socket] {
+      return bench::ProduceForSocket(socket->host, socket->port, socket->load, socket->congestion);
+    };
+  });
 
   CLI::App* trainer = app.add_subcommand("bench-trainer", "A trainer of the bench.")->group("");
   trainer->callback([&chosen] {

@@ -27,7 +27,7 @@ void AddDatasets(CLI::App& app, Chosen& chosen);
 void AddLinks(CLI::App& app, Chosen& chosen);
 void AddJournal(CLI::App& app, Chosen& chosen);
 void AddDemo(CLI::App& app, Chosen& chosen);
-void AddBench(CLI::App& app, Chosen& chosen);  // and bench-trainer, which it starts
+void AddBench(CLI::App& app, Chosen& chosen);  // and what it starts
 void AddDoctor(CLI::App& app, Chosen& chosen);
 void AddVersion(CLI::App& app, Chosen& chosen);
 

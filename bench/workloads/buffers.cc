@@ -66,7 +66,9 @@ Load Buffers::LoadOf(const Setup& setup) const {
   // The workers' sources together are as large as that of one.
   return {.element_bytes = setup.element_bytes,
           .source_bytes = cold_ ? setup.source_bytes / setup.workers : setup.element_bytes,
-          .touch = touch_};
+          .touch = touch_,
+          .hosts = setup.hosts,
+          .scratch = setup.scratch};
 }
 
 Dataset Buffers::MakeDataset(const Setup& setup) const {

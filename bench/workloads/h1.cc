@@ -90,6 +90,7 @@ class Uneven final : public Workload {
   std::vector<int64_t> sizes() const override { return {kBatchBytes}; }
   bool sized() const override { return false; }
 
+  bool has_files() const override { return true; }
   absl::Status Prepare(const Setup& setup) const override { return WriteImages(setup.scratch); }
   Dataset MakeDataset(const Setup& setup) const override {
     return ImageBatches(setup.scratch, kBatch, [](const Expr& x) {

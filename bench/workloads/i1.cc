@@ -68,6 +68,7 @@ class Images final : public Workload {
   Basis basis() const override { return Basis::kElementsPerWorkerCpuSecond; }
   int64_t max_outstanding_requests() const override { return 2; }
 
+  bool has_files() const override { return true; }
   absl::Status Prepare(const Setup& setup) const override { return WriteImages(setup.scratch); }
   Dataset MakeDataset(const Setup& setup) const override { return Prepared(setup, kBatch); }
   std::unique_ptr<Reader> MakeReader(const Setup& /*setup*/) const override {
@@ -90,6 +91,7 @@ class Fed final : public Workload {
   double step_s() const override { return kStep; }
   int64_t max_outstanding_requests() const override { return 2; }
 
+  bool has_files() const override { return true; }
   absl::Status Prepare(const Setup& setup) const override { return WriteImages(setup.scratch); }
   Dataset MakeDataset(const Setup& setup) const override { return Prepared(setup, kFedBatch); }
   std::unique_ptr<Reader> MakeReader(const Setup& /*setup*/) const override {

@@ -88,8 +88,11 @@ class Tensors final : public Workload {
     return std::make_unique<TensorsReader>();
   }
   absl::StatusOr<std::unique_ptr<Side>> MakeLimit(const Setup& setup) const override {
-    return MakeTransferLimit(
-        {.element_bytes = setup.element_bytes, .source_bytes = setup.source_bytes}, setup.protocol);
+    return MakeTransferLimit({.element_bytes = setup.element_bytes,
+                              .source_bytes = setup.source_bytes,
+                              .hosts = setup.hosts,
+                              .scratch = setup.scratch},
+                             setup.protocol);
   }
 };
 

@@ -87,6 +87,21 @@ class Bench(unittest.TestCase):
         for record in shared:
             self.assertEqual(len(record["shares"]), max(record["workers"], record["consumers"]))
 
+    def test_workers_run_on_another_host(self):
+        with tempfile.TemporaryDirectory() as folder:
+            shell = pathlib.Path(folder, "shell")  # as ssh: a host, then the command
+            shell.write_text('#!/bin/sh\n[ "$1" = 127.0.0.2 ] || exit 1\nshift\nexec "$@"\n')
+            shell.chmod(0o700)
+            code, out, err = run("T1", "I1", "--protocol", "tcp,local", "--size", "65536", *SHORT, "--json", "-",
+                                 "--hosts", "127.0.0.1,127.0.0.2", "--remote-shell", str(shell))
+        self.assertEqual(code, 0, err)
+        _, windows, (tcp, files) = records(out)
+        self.assertGreater(tcp["ratio"], 0)
+        self.assertIsNone(tcp["cpu_s_per_gb"])  # what the other host used is not known
+        self.assertGreater(tcp["trainer_cpu_s_per_gb"], 0)
+        self.assertIn("must run here", files["note"])
+        self.assertEqual(set(windows[0]["cpu_s_per_gb_by_role"]), {"consumer", "dispatcher"})
+
     def test_json_on_standard_output_stands_alone(self):
         code, out, err = run("Range", "--protocol", "local", *SHORT, "--json", "-")
         self.assertEqual(code, 0, err)
@@ -106,7 +121,8 @@ class Bench(unittest.TestCase):
 
     def test_a_flag_that_makes_no_sense_is_refused_in_words(self):
         for args, words in ((("T9",), "there are T1, "), (("--protocol", "pigeon"), "'pigeon' is not in this build"),
-                            (("--size", "3"), "--size must be from"), (("--json", "/nowhere/x"), "cannot write")):
+                            (("--size", "3"), "--size must be from"), (("--json", "/nowhere/x"), "cannot write"),
+                            (("--hosts", "a"), "--hosts takes")):
             code, out, err = run(*args)
             self.assertEqual((code, out), (1, ""))
             self.assertIn(words, err)
