@@ -1,14 +1,39 @@
 # SPDX-License-Identifier: Apache-2.0
 """A virtual machine, emulated in software: no right of the host is needed but to run qemu."""
+import ctypes
+import mmap
 import os
 import re
 import subprocess
+import time
 
 QEMU = "qemu-system-x86_64"
-# Mitigations and timer calibration cost an emulated processor seconds; and on a busy host its
+# Mitigations and timer calibration cost an emulated processor seconds; on a busy host its
 # timer comes too late for the kernel's check, which then panics.
 COMMAND_LINE = "console=ttyS0 panic=-1 quiet tsc=reliable lpj=4000000 no_timer_check mitigations=off nopti"
+READ_TSC = b"\x0f\x31\x48\xc1\xe2\x20\x48\x09\xd0\xc3"  # rdtsc; shl rdx, 32; or rax, rdx; ret
 ENDED_WELL = 1  # qemu's exit code for a guest that ends with 0; 0 is a guest that fell over
+
+
+def tsc_khz():
+    """The rate of this processor's TSC, which is the guest's too.
+
+    What a guest measures of it on a busy host is off by factors, and its clock runs away.
+    """
+    page = mmap.mmap(-1, mmap.PAGESIZE, prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)
+    page.write(READ_TSC)
+    read = ctypes.CFUNCTYPE(ctypes.c_uint64)(ctypes.addressof(ctypes.c_char.from_buffer(page)))
+
+    def sample():
+        """(width, nanoseconds, ticks) of the reading that was interrupted least."""
+        def once():
+            before, ticks, after = time.monotonic_ns(), read(), time.monotonic_ns()
+            return after - before, before, ticks
+        return min(once() for _ in range(100))
+    _, began, first = sample()
+    time.sleep(0.2)
+    _, ended, last = sample()
+    return round((last - first) * 1_000_000 / (ended - began))
 
 
 def cable(path, end):
@@ -27,7 +52,8 @@ class Machine:
         command = [QEMU, "-accel", "tcg,thread=multi", "-cpu", "max", "-smp", str(cores), "-m", "2G", "-machine", "q35",
                    "-nodefaults", "-nographic", "-no-reboot", "-serial", "stdio",
                    "-device", "isa-debug-exit,iobase=0xf4,iosize=0x1",
-                   "-kernel", kernel.image, "-initrd", image, "-append", f"{COMMAND_LINE} penstock.scene={scene}",
+                   "-kernel", kernel.image, "-initrd", image,
+                   "-append", f"{COMMAND_LINE} tsc_early_khz={tsc_khz()} penstock.scene={scene}",
                    *devices]
         with open(log, "wb") as out:
             self.qemu = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT)
