@@ -26,10 +26,13 @@ class Reader::Events final : public transfer::ReceiveEvents {
 };
 
 absl::StatusOr<transfer::Choice> Reader::Dial(int64_t number, const transfer::Wish& wish,
+                                              const std::map<std::string, std::string>& given_up,
                                               transfer::DialOptions dial) {
   std::vector<transfer::Offer> offers;
   for (const control::TransferOffer& offer : worker_.offers) {
-    offers.push_back({offer.protocol, offer.address, offer.compatibility, offer.preference});
+    const auto why = given_up.find(offer.protocol);
+    offers.push_back({offer.protocol, offer.address, offer.compatibility, offer.preference,
+                      why == given_up.end() ? "" : why->second});
   }
   ASSIGN_OR_RETURN(transfer::Choice choice, transfer::Negotiate(wish, offers, worker_.address));
   ASSIGN_OR_RETURN(std::unique_ptr<transfer::ReceiveLink> link,

@@ -2,6 +2,7 @@
 // One worker that a session reads from: its link, and the next attempt at one.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -52,6 +53,10 @@ class Reader {
     absl::Status reason;      // why it is down
     int64_t link = 0;         // the number of the latest; 0 before the first
     transfer::Choice choice;  // of its transport
+    bool fruitful = false;    // an element has landed since it was dialled
+    int in_vain = 0;          // links in a row that ended for want of means, with nothing landed
+    // Protocols that are tried no more, and why.
+    std::map<std::string, std::string> given_up;
     Landings landings;
     int64_t elements = 0;  // that came over all its links
     int64_t bytes = 0;
@@ -65,9 +70,10 @@ class Reader {
   Progress& progress() { return progress_; }
 
   // Begins the link of that number over the transport that is to be taken
-  // (negotiation.cc), and says which and why. The error is that of the
+  // (negotiation.cc) of those not given up, and says which and why. The error is that of the
   // negotiation; all else comes as OnLinkClosed.
   absl::StatusOr<transfer::Choice> Dial(int64_t number, const transfer::Wish& wish,
+                                        const std::map<std::string, std::string>& given_up,
                                         transfer::DialOptions dial);
   // No event behind this.
   void Close();

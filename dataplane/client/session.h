@@ -115,6 +115,8 @@ class Session final : private control::ReconnectingClientEvents, private ReaderE
   bool DialOneLink(Lock& lock, absl::Time now, absl::Time& wake);
   void TendCredits(Lock& lock, absl::Time now, absl::Time& wake);
   transfer::DialOptions DialOptionsFor(const Reader::Progress& progress) const;
+  // A protocol that lacks the means here, such as memory, is not tried for ever.
+  void GiveUpIfInVain(Reader::Progress& progress);
   void LinkFailed(Reader& reader, const absl::Status& reason);
   void CheckReach(absl::Time now, absl::Time& wake);
   void CheckServed(absl::Time now, absl::Time& wake);

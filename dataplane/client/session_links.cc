@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The session's links, and the thread that tends them and the stream.
 #include <algorithm>
+#include <map>
 #include <set>
+#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -19,6 +21,8 @@ constexpr absl::Duration kMaxBackoff = absl::Seconds(2);
 constexpr absl::Duration kKeepUnwanted = absl::Seconds(2);
 constexpr absl::Duration kRecallAfter = absl::Milliseconds(1);
 constexpr absl::Duration kLongestSleep = absl::Milliseconds(50);
+// After so many a protocol is taken to be of no use here.
+constexpr int kLinksInVain = 3;
 
 // Whether this process has not yet said that it does without a named protocol
 // towards this worker.
@@ -70,6 +74,7 @@ void Session::Land(Landed landed) {
   if (Reader* reader = FindReader(landed.from)) {
     Reader::Progress& progress = reader->progress();
     progress.landings.OnLanded(identity, landing != protocol::Landing::kOldPlacement);
+    progress.fruitful = true;
     ++progress.elements;
     progress.bytes += static_cast<int64_t>(landed.bytes);
   }
@@ -180,8 +185,9 @@ bool Session::CloseOneLink(Lock& lock, absl::Time now, absl::Time& wake) {
     closing->Close();  // what lands until then counts
     lock.lock();
     window_.RemoveLink(closing->worker().worker);
+    if (progress.phase == Reader::Phase::kBroken && progress.dialled) GiveUpIfInVain(progress);
     progress.phase = Reader::Phase::kDown;
-    progress.dialled = progress.opened = false;
+    progress.dialled = progress.opened = progress.fruitful = false;
     return true;
   }
   return false;
@@ -201,9 +207,11 @@ bool Session::DialOneLink(Lock& lock, absl::Time now, absl::Time& wake) {
     if (progress.down_since == absl::InfiniteFuture()) progress.down_since = now;
     const int64_t number = ++progress.link;
     transfer::DialOptions dial = DialOptionsFor(progress);
+    const std::map<std::string, std::string> given_up = progress.given_up;
     progress.landings.OnDialled();
     lock.unlock();
-    absl::StatusOr<transfer::Choice> begun = dialling->Dial(number, options_.wish, std::move(dial));
+    absl::StatusOr<transfer::Choice> begun =
+        dialling->Dial(number, options_.wish, given_up, std::move(dial));
     lock.lock();
     progress.dialled = begun.ok();
     if (begun.ok()) {
@@ -229,9 +237,18 @@ transfer::DialOptions Session::DialOptionsFor(const Reader::Progress& progress) 
   return dial;
 }
 
+void Session::GiveUpIfInVain(Reader::Progress& progress) {
+  const absl::Status& reason = progress.reason;
+  const bool no_means = absl::IsResourceExhausted(reason) || absl::IsFailedPrecondition(reason);
+  progress.in_vain = no_means && !progress.fruitful ? progress.in_vain + 1 : 0;
+  if (progress.in_vain < kLinksInVain) return;
+  progress.in_vain = 0;
+  progress.given_up[progress.choice.offer.protocol] = std::string(reason.message());
+}
+
 void Session::LinkFailed(Reader& reader, const absl::Status& reason) {
   Reader::Progress& progress = reader.progress();
-  if (progress.opened) progress.backoff = absl::ZeroDuration();
+  if (progress.fruitful) progress.backoff = absl::ZeroDuration();
   progress.backoff = std::clamp(progress.backoff * 2, kFirstBackoff, kMaxBackoff);
   progress.retry_at = absl::Now() + progress.backoff;
   if (progress.down_since == absl::InfiniteFuture()) progress.down_since = absl::Now();

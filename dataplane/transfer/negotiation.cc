@@ -15,7 +15,9 @@ absl::StatusOr<Choice> TryProtocol(std::string_view name, const std::vector<Offe
   std::vector<std::string> reasons;
   for (const Offer& offer : offers) {
     if (offer.protocol != name) continue;
-    absl::Status reachable = transport->Check(offer.address, offer.compatibility);
+    absl::Status reachable = offer.given_up.empty()
+                                 ? transport->Check(offer.address, offer.compatibility)
+                                 : absl::NotFoundError(offer.given_up);
     if (reachable.ok()) return Choice{transport, offer, ""};
     reasons.emplace_back(reachable.message());
   }

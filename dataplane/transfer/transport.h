@@ -195,7 +195,8 @@ struct Offer {
   std::string protocol;
   std::string address;
   std::string compatibility;
-  int preference = 0;  // 1, 2, …: the worker's config names it, in that order; 0: it does not
+  int preference = 0;    // 1, 2, …: the worker's config names it, in that order; 0: it does not
+  std::string given_up;  // why this client tries it no more; empty: it may
 };
 
 // The transport of that name; NotFound lists the known ones.

@@ -215,6 +215,49 @@ TEST_F(SessionTest, ALinkThatBreaksIsDialledAgainWithWhatIsHere) {
   EXPECT_EQ(NextValue(), 2);
 }
 
+TEST_F(SessionTest, AProtocolThatLacksTheMeansAgainAndAgainGivesWayToTheFallback) {
+  transfer::Worker other(**transfer::FindTransport("grpc"));
+  wish_ = {"local", {"grpc"}, "DistributeOptions"};
+  Begin(std::nullopt, absl::Hours(1), absl::Minutes(1), /*served=*/false);
+  control::Membership membership = Membership();
+  // A worker of whom this process has not said yet that it falls back.
+  membership.partitions[0].worker = membership.workers[0].worker = WorkerId(10);
+  const transfer::Offer offer = other.offer("grpc");
+  membership.workers[0].offers.push_back({offer.protocol, offer.address, offer.compatibility});
+  dispatcher_.Say(membership);
+  for (int i = 0; i < 3; ++i) Link(i)->link().Close(absl::ResourceExhaustedError("no memory left"));
+  std::shared_ptr<transfer::WorkerEnd> link = other.Link(0);
+  ASSERT_NE(link, nullptr);
+  ASSERT_TRUE(link->AwaitGranted(1));
+  EXPECT_THAT(events_->WaitFor("fell_back", absl::Minutes(1)).field("reason"),
+              HasSubstr("no memory left"));
+  ASSERT_TRUE(Send(link->link(), 0).ok());
+  EXPECT_EQ(NextValue(), 0);
+}
+
+TEST_F(SessionTest, AProtocolThatLacksTheMeansIsAnErrorWhereNoOtherMayBeTaken) {
+  wish_ = {"local", {}, "DistributeOptions"};
+  Begin();
+  for (int i = 0; i < 3; ++i) Link(i)->link().Close(absl::ResourceExhaustedError("no memory left"));
+  const absl::Status status = session_->Next().status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kNotFound);
+  EXPECT_THAT(std::string(status.message()),
+              testing::AllOf(HasSubstr("Protocol 'local' is not available for worker 'w:1'"),
+                             HasSubstr("no memory left")));
+}
+
+TEST_F(SessionTest, AProtocolThatHasCarriedElementsIsTriedAgain) {
+  Begin();
+  for (Index i = 0; i < 4; ++i) {
+    auto link = Link(i);
+    ASSERT_TRUE(Send(link->link(), i).ok());
+    EXPECT_EQ(NextValue(), i);
+    link->link().Close(absl::ResourceExhaustedError("no memory left"));
+  }
+  ASSERT_TRUE(Send(Link(4)->link(), 4).ok());
+  EXPECT_EQ(NextValue(), 4);
+}
+
 TEST_F(SessionTest, AWorkerIsNotToldWhatItNeverSent) {
   Begin(Taken{{kPartition, IndexSet::Of(0, 4)}, {PartitionId(2), IndexSet::Of(0, 9)}});
   EXPECT_TRUE(Link()->link().hello().holdings.empty());
