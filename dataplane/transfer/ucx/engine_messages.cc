@@ -111,7 +111,9 @@ void Engine::Sort(Incoming incoming) {
   if (incoming.head.kind == Head::kGreeting) return HandleGreeting(incoming);
   const std::shared_ptr<Link> link = Find(incoming.head);
   const uint64_t ahead = link == nullptr ? 0 : incoming.head.sequence - link->arrived_;
-  if (link == nullptr || ahead > kMostWaiting) {
+  const bool again = link != nullptr && ahead < link->waiting_.size() &&
+                     link->waiting_[ahead].state != Incoming::kMissing;
+  if (link == nullptr || ahead > kMostWaiting || again) {
     if (incoming.offered != nullptr) worker_->Release(incoming.offered);
     if (link != nullptr) {
       failed_.emplace_back(link->peer_, absl::DataLossError("messages came out of all order"));
