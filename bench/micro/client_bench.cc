@@ -32,7 +32,7 @@ void GrantAndTake(benchmark::State& state) {
     for (const Window::Grant& grant : window.TakeGrants()) {
       for (int64_t i = 0; i < grant.count; ++i) {
         window.OnLanded(grant.worker, 64);
-        window.OnTaken(64);
+        window.OnTaken(grant.worker, 64);
       }
       elements += grant.count;
     }

@@ -74,7 +74,7 @@ absl::StatusOr<std::optional<Element>> Session::Next() {
   }
   Landed landed = merge_.Pop();
   ReceiverOf(landed.identity.partition).OnTaken(landed.identity.index);
-  window_.OnTaken(static_cast<int64_t>(landed.bytes));
+  window_.OnTaken(landed.from, static_cast<int64_t>(landed.bytes));
   news_ = true;
   if (report_at_once_) WakeAgent();
   const ToGrants grants = TakeGrants();

@@ -32,6 +32,7 @@ void Window::RemoveLink(WorkerId worker) {
 
 void Window::OnLanded(WorkerId worker, int64_t bytes) {
   OnDropped(worker);
+  if (auto link = links_.find(worker); link != links_.end()) ++link->second.held;
   ++held_;
   held_bytes_ += bytes;
   mean_bytes_ = mean_bytes_ == 0 ? bytes : mean_bytes_ + (bytes - mean_bytes_) / 16;
@@ -59,8 +60,10 @@ void Window::OnRecalled(WorkerId worker, int64_t count) {
   link->second.last_until = grants_ + (int64_t{1} << link->second.gave_back);
 }
 
-void Window::OnTaken(int64_t bytes) {
+void Window::OnTaken(WorkerId worker, int64_t bytes) {
   PENSTOCK_CHECK(held_ > 0);
+  auto link = links_.find(worker);
+  if (link != links_.end() && link->second.held > 0) --link->second.held;
   --held_;
   held_bytes_ -= bytes;
 }
@@ -95,9 +98,10 @@ Window::Grants Window::TakeGrants() {
   if (free == 0 || links == 0) return grants;
   const int64_t share = std::clamp<int64_t>(limit() / links, 1, kMostAskedOfOne);
   while (free > 0) {
-    // The one that has the least, is not passed over, and has waited longest.
+    // The one that is asked for the least, is not passed over, has the least here,
+    // and has waited longest.
     const auto order = [this](const Link& link) {
-      return std::tuple(link.asked, link.last_until > grants_, link.last_grant);
+      return std::tuple(link.asked, link.last_until > grants_, link.held, link.last_grant);
     };
     auto next = std::min_element(links_.begin(), links_.end(), [&](const auto& a, const auto& b) {
       return order(a.second) < order(b.second);
@@ -119,8 +123,9 @@ Window::Grants Window::TakeGrants() {
 
 bool Window::Starving() const {
   if (asked_ == 0 || Free() > 0) return false;
-  return std::any_of(links_.begin(), links_.end(),
-                     [](const auto& link) { return link.second.asked == 0; });
+  return std::any_of(links_.begin(), links_.end(), [](const auto& link) {
+    return link.second.asked == 0 && link.second.held == 0;
+  });
 }
 
 absl::InlinedVector<WorkerId, 4> Window::TakeRecalls() {

@@ -14,7 +14,7 @@ namespace penstock::client {
 // Counts what was asked for and what is held, so that together they stay within
 // a number and a sum of bytes, and divides what is free between the workers: no
 // one of them gets more than its share, and one that has nothing to send gives
-// back what another could use. Not thread-safe.
+// back what another waits for. Not thread-safe.
 class Window {
  public:
   // `max_elements` 0: as many as make 8 MiB, from 16 to 16,384. A window that
@@ -29,7 +29,7 @@ class Window {
   void OnLanded(WorkerId worker, int64_t bytes);    // asked for → held
   void OnDropped(WorkerId worker);                  // asked for → free
   void OnRecalled(WorkerId worker, int64_t count);  // asked for → free
-  void OnTaken(int64_t bytes);                      // held → free
+  void OnTaken(WorkerId worker, int64_t bytes);     // held → free
 
   struct Grant {
     WorkerId worker;
@@ -44,7 +44,8 @@ class Window {
   // worker has nothing left to send against.
   Grants TakeGrants();
 
-  // True if a worker waits for credits that others have and may not need.
+  // True if a worker waits for credits that others have and may not need: one with
+  // nothing asked for or held, since what is held of its is soon free for it.
   bool Starving() const;
   // Those who had been asked at the last call already, have sent nothing since, and
   // should give back what they have; empty unless Starving().
@@ -58,6 +59,7 @@ class Window {
  private:
   struct Link {
     int64_t asked = 0;
+    int64_t held = 0;  // fewer than there are while some of the link before it are
     int64_t landed_since_recall = 0;
     int64_t last_grant = 0;  // of all grants, by number
     bool recalling = false;

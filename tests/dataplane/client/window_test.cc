@@ -55,7 +55,7 @@ TEST(WindowTest, ASlowWorkerDoesNotHoldItAll) {
   int64_t from_b = 0;
   for (int round = 0; round < 100; ++round) {  // A never sends
     window.OnLanded(kB, 100);
-    window.OnTaken(100);
+    window.OnTaken(kB, 100);
     from_b += Granted(window.TakeGrants(), kB);
   }
   EXPECT_GE(from_b, 96);
@@ -69,7 +69,7 @@ TEST(WindowTest, WhatIsTakenIsAskedForAgainInPortions) {
   for (int i = 0; i < 64; ++i) window.OnLanded(kA, 100);
   int64_t messages = 0;
   for (int i = 0; i < 64; ++i) {
-    window.OnTaken(100);
+    window.OnTaken(kA, 100);
     messages += static_cast<int64_t>(window.TakeGrants().size());
   }
   EXPECT_LE(messages, 8);
@@ -81,7 +81,7 @@ TEST(WindowTest, BytesBoundItToo) {
   window.AddLink(kA);
   window.TakeGrants();
   for (int i = 0; i < 1000; ++i) window.OnLanded(kA, 1000);
-  for (int i = 0; i < 1000; ++i) window.OnTaken(1000);
+  for (int i = 0; i < 1000; ++i) window.OnTaken(kA, 1000);
   EXPECT_EQ(Granted(window.TakeGrants(), kA), 10);
 }
 
@@ -91,7 +91,7 @@ TEST(WindowTest, AWindowSmallerThanAnElementLetsOneThrough) {
   window.TakeGrants();
   for (int i = 0; i < 4; ++i) window.OnLanded(kA, 1 << 20);
   EXPECT_THAT(window.TakeGrants(), IsEmpty());
-  for (int i = 0; i < 4; ++i) window.OnTaken(1 << 20);
+  for (int i = 0; i < 4; ++i) window.OnTaken(kA, 1 << 20);
   EXPECT_EQ(Granted(window.TakeGrants(), kA), 1);
 }
 
@@ -149,7 +149,7 @@ TEST(WindowTest, AWorkerThatGaveBackIsPassedOverMoreAndMoreButNotForGood) {
     } else {
       ++of_b;
       window.OnLanded(kB, 100);
-      window.OnTaken(100);
+      window.OnTaken(kB, 100);
     }
   }
   EXPECT_GT(of_b, 370);
@@ -157,13 +157,56 @@ TEST(WindowTest, AWorkerThatGaveBackIsPassedOverMoreAndMoreButNotForGood) {
   // As soon as it sends, it has its turn again.
   while (window.TakeGrants()[0].worker != kA) {
     window.OnLanded(kB, 100);
-    window.OnTaken(100);
+    window.OnTaken(kB, 100);
   }
   for (const WorkerId worker : {kA, kB, kA, kB}) {
     window.OnLanded(worker, 100);
-    window.OnTaken(100);
+    window.OnTaken(worker, 100);
     EXPECT_EQ(Granted(window.TakeGrants(), worker == kA ? kB : kA), 1);
   }
+}
+
+TEST(WindowTest, AWorkerWhoseElementIsNotTakenYetDoesNotStarve) {
+  Window window(2, kPlenty);
+  window.AddLink(kA);
+  window.AddLink(kB);
+  window.TakeGrants();
+  window.OnLanded(kA, 100);  // B has data too, and has not come to send it
+  EXPECT_FALSE(window.Starving());
+  for (int look = 0; look < 3; ++look) EXPECT_THAT(window.TakeRecalls(), IsEmpty());
+  window.OnTaken(kA, 100);
+  EXPECT_EQ(Granted(window.TakeGrants(), kA), 1);
+  EXPECT_EQ(window.asked(kB), 1);
+}
+
+TEST(WindowTest, ASlotGoesBackToTheWorkerWhoseElementWasInIt) {
+  Window window(3, kPlenty);
+  const WorkerId kC(3);
+  for (const WorkerId worker : {kA, kB, kC}) window.AddLink(worker);
+  window.TakeGrants();
+  // Whoever is first, and however long the others have waited.
+  for (const WorkerId taken : {kC, kB, kC, kA, kB}) {
+    for (const WorkerId worker : {kA, kB, kC}) {
+      if (window.asked(worker) == 1) window.OnLanded(worker, 100);
+    }
+    window.OnTaken(taken, 100);
+    EXPECT_EQ(Granted(window.TakeGrants(), taken), 1);
+  }
+  EXPECT_EQ(window.asked() + window.held(), 3);
+}
+
+TEST(WindowTest, WhatTheLinkBeforeItHasHereIsNotOfTheLinkDialledAnew) {
+  Window window(1, kPlenty);
+  window.AddLink(kA);
+  window.AddLink(kB);
+  window.TakeGrants();
+  window.OnLanded(kA, 100);
+  window.RemoveLink(kA);
+  window.AddLink(kA);
+  window.OnTaken(kA, 100);
+  EXPECT_EQ(window.held(), 0);
+  while (Granted(window.TakeGrants(), kB) == 0) window.OnRecalled(kA, 1);
+  EXPECT_TRUE(window.Starving());  // A
 }
 
 TEST(WindowTest, AWorkerThatSendsIsNotRecalled) {
