@@ -43,7 +43,7 @@ absl::Status LoadTransports(const std::vector<std::string>& paths);
 // Once in a library. `make` gives a std::unique_ptr<penstock::transfer::Transport>.
 #define PENSTOCK_EXPORT_TRANSPORT(make)                                                         \
   extern "C" __attribute__((visibility("default"))) const char* penstock_transport_stamp() {    \
-    static const std::string& stamp = *new std::string(::penstock::transfer::TransportStamp()); \
+    static const std::string stamp = ::penstock::transfer::TransportStamp();                    \
     return stamp.c_str();                                                                       \
   }                                                                                             \
   extern "C" __attribute__((visibility("default"))) void penstock_register_transport(           \
