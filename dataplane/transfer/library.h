@@ -41,13 +41,13 @@ absl::Status LoadTransports(const std::vector<std::string>& paths);
 }  // namespace penstock::transfer
 
 // Once in a library. `make` gives a std::unique_ptr<penstock::transfer::Transport>.
-#define PENSTOCK_EXPORT_TRANSPORT(make)                                                         \
-  extern "C" __attribute__((visibility("default"))) const char* penstock_transport_stamp() {    \
-    static const std::string stamp = ::penstock::transfer::TransportStamp();                    \
-    return stamp.c_str();                                                                       \
-  }                                                                                             \
-  extern "C" __attribute__((visibility("default"))) void penstock_register_transport(           \
-      absl::Status* outcome) {                                                                  \
-    *outcome = ::penstock::transfer::RegisterTransport(make);                                   \
-  }                                                                                             \
+#define PENSTOCK_EXPORT_TRANSPORT(make)                                                      \
+  extern "C" __attribute__((visibility("default"))) const char* penstock_transport_stamp() { \
+    static const std::string stamp = ::penstock::transfer::TransportStamp();                 \
+    return stamp.c_str();                                                                    \
+  }                                                                                          \
+  extern "C" __attribute__((visibility("default"))) void penstock_register_transport(        \
+      absl::Status* outcome) {                                                               \
+    *outcome = ::penstock::transfer::RegisterTransport(make);                                \
+  }                                                                                          \
   static_assert(true, "takes the semicolon")
