@@ -166,8 +166,7 @@ TEST_F(SettingsTest, AWrongTypeNamesItsPlaceAndTheRightOne) {
 TEST_F(SettingsTest, AVariableNamesItsProgramOnce) {
   EXPECT_EQ(VariableOf("worker", "port"), "PENSTOCK_WORKER_PORT");
   EXPECT_EQ(VariableOf("worker", "worker-tags"), "PENSTOCK_WORKER_TAGS");
-  EXPECT_EQ(VariableOf("dispatcher", "worker-timeout-ms"),
-            "PENSTOCK_DISPATCHER_WORKER_TIMEOUT_MS");
+  EXPECT_EQ(VariableOf("dispatcher", "worker-timeout-ms"), "PENSTOCK_DISPATCHER_WORKER_TIMEOUT_MS");
   EXPECT_EQ(VariableOf("client", "fallback"), "PENSTOCK_FALLBACK");
   EXPECT_EQ(VariableOf("jobs_list", "dispatcher-address"), "PENSTOCK_DISPATCHER_ADDRESS");
 }
