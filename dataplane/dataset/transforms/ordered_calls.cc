@@ -15,7 +15,7 @@ OrderedCalls::~OrderedCalls() {
 void OrderedCalls::Add(Call& call) {
   {
     std::lock_guard lock(shared_->mu);
-    call.done_ = false;
+    call.begun_ = call.done_ = false;
     shared_->waiting.push_back(&call);
   }
   KeepGoing();
@@ -35,7 +35,7 @@ void OrderedCalls::Await(Call& call) {
   {
     std::unique_lock lock(shared_->mu);
     while (!call.done_) {
-      if (!shared_->waiting.empty() && shared_->running < shared_->parallelism) {
+      if (!call.begun_ && shared_->running < shared_->parallelism) {
         RunOne(*shared_, lock);
         helped = true;
       } else {
@@ -55,6 +55,7 @@ void OrderedCalls::RunWaiting(Shared& shared) {
 void OrderedCalls::RunOne(Shared& shared, std::unique_lock<std::mutex>& lock) {
   Call& call = *shared.waiting.front();
   shared.waiting.pop_front();
+  call.begun_ = true;
   ++shared.running;
   lock.unlock();
   call.Run();

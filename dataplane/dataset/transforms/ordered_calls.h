@@ -23,7 +23,9 @@ class OrderedCalls {
 
    private:
     friend class OrderedCalls;
-    bool done_ = true;  // guarded by Shared::mu from Add() to the end of Await()
+    // Guarded by Shared::mu from Add() to the end of Await().
+    bool begun_ = true;
+    bool done_ = true;
   };
 
   OrderedCalls(ThreadPool& pool, int parallelism);
@@ -32,8 +34,9 @@ class OrderedCalls {
 
   // Starts `call` as soon as there is room. Never waits.
   void Add(Call& call);
-  // Returns when `call` is done; meanwhile runs calls on the caller's thread if
-  // that keeps within the parallelism.
+  // Returns when `call` is done. Until it has begun this runs calls on the caller's
+  // thread, if that keeps within the parallelism; never one added after it, which
+  // might take long while `call` is done.
   void Await(Call& call);
 
  private:

@@ -61,6 +61,28 @@ TEST(OrderedCalls, WhoWaitsHelpsWhereThePoolIsBusy) {
   release.count_down();
 }
 
+// A later call may take long, and what is waited for be done meanwhile.
+TEST(OrderedCalls, WhoWaitsForACallThatHasBegunRunsNoLaterOne) {
+  for (int i = 0; i < 1000; ++i) {
+    ThreadPool pool(1);
+    std::latch begun(1), release(1);
+    Function first([&] {
+      begun.count_down();
+      release.wait();
+    });
+    std::atomic<std::thread::id> ran_by;
+    Function second([&] { ran_by = std::this_thread::get_id(); });
+    OrderedCalls calls(pool, 2);
+    calls.Add(first);
+    begun.wait();
+    calls.Add(second);
+    const std::jthread releases([&] { release.count_down(); });
+    calls.Await(first);
+    ASSERT_NE(ran_by.load(), std::this_thread::get_id());
+    calls.Await(second);
+  }
+}
+
 TEST(OrderedCalls, EndingWaitsForWhatHasBegun) {
   ThreadPool pool(1);
   std::latch begun(1), release(1);
