@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <deque>
 #include <string>
+#include <utility>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_split.h"
@@ -16,6 +17,7 @@ namespace penstock {
 namespace {
 
 struct Armed {
+  Armed(std::string name, int64_t left) : name(std::move(name)), left(left) {}
   std::string name;
   std::atomic<int64_t> left;  // passes until it kills
 };
