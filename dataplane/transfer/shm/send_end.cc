@@ -11,6 +11,7 @@
 #include "dataplane/element/error_block.h"
 #include "dataplane/memory/copied.h"
 #include "dataplane/transfer/message.h"
+#include "dataplane/transfer/outbox.h"
 #include "penstock/status.h"
 
 namespace penstock::transfer {
@@ -38,12 +39,9 @@ absl::StatusOr<Element> CopyChecked(Pool& pool, absl::Span<const std::byte> bloc
   return Element(std::move(loan), copy.data(), spec);
 }
 
-class ShmSendLink : public SendLink {
+class ShmSendLink final : public SendHandle<SendEnd> {
  public:
-  explicit ShmSendLink(std::shared_ptr<SendEnd> end) : end_(std::move(end)) {}
-  ~ShmSendLink() override { end_->Close(absl::CancelledError("the worker let go of the link")); }
-  const Hello& hello() const override { return end_->hello(); }
-  int64_t credits() const override { return end_->credits(); }
+  using SendHandle::SendHandle;
   std::shared_ptr<Pool> pool() override { return end_->slots(); }
   absl::Status Send(Element&& element) override {
     if (element.block().size() > element.loan().bytes().size()) {
@@ -53,21 +51,8 @@ class ShmSendLink : public SendLink {
     if (element.IsShared() && end_->slots()->Owns(element.loan().bytes().data())) {
       ASSIGN_OR_RETURN(element, CopyChecked(DefaultPool(), element.block(), element.spec()));
     }
-    Sent sent;
-    sent.identity = element.identity();
-    sent.element = std::move(element);
-    absl::Status status = end_->Send(std::move(sent));
-    if (!status.ok()) element = std::move(sent.element);
-    return status;
+    return SendHandle::Send(std::move(element));
   }
-  absl::Status SendError(const Identity& identity, const absl::Status& error) override {
-    return end_->Send({identity, Element(), error});
-  }
-  void Flush() override { end_->Flush(); }
-  void Close(const absl::Status& reason) override { end_->Close(reason); }
-
- private:
-  const std::shared_ptr<SendEnd> end_;
 };
 
 }  // namespace
