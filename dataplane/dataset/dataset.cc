@@ -11,6 +11,7 @@
 #include "absl/strings/str_join.h"
 #include "dataplane/dataset/function.h"
 #include "dataplane/dataset/graph.h"
+#include "dataplane/dataset/registry.h"
 
 namespace penstock {
 namespace {
@@ -56,8 +57,10 @@ void AppendTree(const Dataset::Node& node, int number, int depth, std::string& o
   for (const auto& [name, value] : node.attrs)
     absl::StrAppend(&out, " ", name, "=", std::visit(AttrText{}, value));
   if (node.status.ok()) {
-    absl::StrAppend(&out, " -> ", node.spec.ToString(), ", ", CardinalityText(node.cardinality),
-                    "\n");
+    absl::StrAppend(&out, " -> ", node.spec.ToString(), ", ", CardinalityText(node.cardinality));
+    const NodeKind* kind = FindNodeKind(node.op);
+    if (kind->remark != nullptr) absl::StrAppend(&out, "; ", kind->remark(node));
+    absl::StrAppend(&out, "\n");
   } else {
     absl::StrAppend(&out, " -> ", node.status.ToString(), "\n");
   }

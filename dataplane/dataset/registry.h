@@ -76,6 +76,9 @@ struct NodeKind {
   // For sources that can be divided: how. nullptr for all other nodes. The
   // plan's `node` is filled in by PlanSplits.
   absl::StatusOr<SplitProviderPlan> (*plan)(const Dataset::Node& node, Files& files) = nullptr;
+  // What Explain() says of such a node beyond its attributes (how far back it
+  // restores); nullptr: nothing.
+  std::string (*remark)(const Dataset::Node& node) = nullptr;
 };
 
 // The row of that operation; nullptr for one not known. Any thread.

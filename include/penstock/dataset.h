@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "penstock/batching.h"
 #include "penstock/distribute.h"
 #include "penstock/element.h"
 #include "penstock/expr.h"
@@ -54,6 +55,8 @@ struct DatasetOptions {
   std::optional<bool> deterministic;
   std::optional<int64_t> threads;  // of the process's pool that this dataset may use
 };
+
+class WindowedDataset;
 
 class Dataset {
  public:
@@ -93,6 +96,36 @@ class Dataset {
   Dataset Batch(int64_t batch_size, BatchOptions options = {}) const;
   // Batches of tensors whose shapes differ, as ragged tensors.
   Dataset RaggedBatch(int64_t batch_size, BatchOptions options = {}) const;
+  // Batches of tensors whose shapes differ, padded to one shape
+  // (penstock/batching.h). An element larger than its padded shape makes its
+  // batch an error that names component and shapes.
+  Dataset PaddedBatch(int64_t batch_size, PaddedBatchOptions options = {}) const;
+  // The rows of each element, one after the other: Batch undone.
+  Dataset Unbatch() const;
+  // Batches of another size: Unbatch().Batch(batch_size) without taking rows
+  // apart. Sizes of a list take turns; a batch of size 0 has no rows.
+  Dataset Rebatch(int64_t batch_size, BatchOptions options = {}) const;
+  Dataset Rebatch(std::vector<int64_t> batch_sizes, BatchOptions options = {}) const;
+  // Batches of elements of like length, padded: bucket i takes the lengths of
+  // [bucket_boundaries[i - 1], bucket_boundaries[i]) and batches of
+  // bucket_batch_sizes[i], of which there is one more than boundaries.
+  // `element_length` gives an int32 or int64 scalar.
+  Dataset BucketBySequenceLength(MapFunction element_length, std::vector<int64_t> bucket_boundaries,
+                                 std::vector<int64_t> bucket_batch_sizes,
+                                 BucketBySequenceLengthOptions options = {}) const;
+  // Windows of `size` elements, which may overlap; of `window_size` elements
+  // with one key (an int32 or int64 scalar). What a window becomes is said by
+  // the WindowedDataset's methods.
+  WindowedDataset Window(int64_t size, WindowOptions options = {}) const;
+  WindowedDataset GroupByWindow(MapFunction key, int64_t window_size,
+                                GroupByWindowOptions options = {}) const;
+  // Sequences (dense, along their first dimension) one behind the other in rows
+  // of a fixed length. Elements are dicts of features; a feature x becomes x,
+  // x_segment_ids (from 1; 0 is padding) and x_positions (from 0 in each
+  // segment), both int32. The features of an element lie in the same row under
+  // the same id.
+  Dataset Pack(int64_t length, PackOptions options = {}) const;
+  Dataset Pack(PackLengths lengths, PackOptions options = {}) const;
   Dataset Shuffle(int64_t buffer_size, ShuffleOptions options = {}) const;
   Dataset Repeat(int64_t count = kForever) const;
   Dataset Take(int64_t count) const;
@@ -131,6 +164,29 @@ class Dataset {
   static Dataset FromStrings(const std::vector<std::string_view>& values, bool slices);
 
   std::shared_ptr<const Node> node_;
+};
+
+// Windows that are still to become elements (Dataset::Window, GroupByWindow):
+// `dataset.Window(5, {.shift = 1}).Batch()`. tf.data's window is an element that
+// is a dataset; here a window never travels, so what it becomes is said at once.
+class WindowedDataset {
+ public:
+  // Each window as one element: its elements stacked, padded, ragged, or packed
+  // into as few rows as first-fit finds (a batch of rows; see Dataset::Pack).
+  Dataset Batch() const;
+  Dataset PaddedBatch(Padding padding = {}) const;
+  Dataset RaggedBatch() const;
+  Dataset Pack(int64_t length, PackOptions options = {}) const;
+  Dataset Pack(PackLengths lengths, PackOptions options = {}) const;
+  // What `fn` makes of each window, a dataset of its elements, one after the
+  // other. Components of more than one unknown dimension come as ragged tensors.
+  Dataset FlatMap(std::function<Dataset(const Dataset& window)> fn) const;
+
+  struct Windows;  // dataplane/dataset/transforms/windowed_dataset.h
+  explicit WindowedDataset(std::shared_ptr<const Windows> windows) : windows_(std::move(windows)) {}
+
+ private:
+  std::shared_ptr<const Windows> windows_;
 };
 
 // Sources that take files by name, or by an element of another dataset:
