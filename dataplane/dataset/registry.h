@@ -51,6 +51,8 @@ struct Inferred {
   Cardinality cardinality = kUnknown;
 };
 
+inline constexpr char kParamPrefix[] = "param.";
+
 struct NodeKind {
   std::string op;
   int version = 1;  // raised when the same attributes would give other elements
@@ -66,6 +68,9 @@ struct NodeKind {
   // Takes an argument from the element that opens it (RangeOf …): the attribute
   // "argument" is its Spec. Only inside a body.
   bool takes_argument = false;
+  // Takes further attributes, under names that begin with kParamPrefix: what a
+  // registered source or transform is given. They identify.
+  bool takes_params = false;
 
   // Checks values of attributes and inputs' specs. Number and types of both are
   // checked already. InvalidArgument (OutOfRange …) names the argument; the

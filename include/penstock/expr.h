@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <initializer_list>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -68,15 +69,17 @@ class Expr {
 Expr Struct(std::vector<std::pair<std::string, Expr>> members);
 Expr Tuple(std::vector<Expr> members);
 
-// Arithmetic broadcasts as NumPy does; both sides must have one dtype (literals
-// adapt). Comparison gives bool.
+// --- Value by value ----------------------------------------------------------
+// Both sides broadcast as in NumPy and must have one dtype (literals adapt).
+// docs/expressions.md says which dtypes each takes, and what stands at the edges.
+
 Expr operator+(const Expr& a, const Expr& b);
 Expr operator-(const Expr& a, const Expr& b);
 Expr operator*(const Expr& a, const Expr& b);
 Expr operator/(const Expr& a, const Expr& b);  // integers: floor, as Python's //
 Expr operator%(const Expr& a, const Expr& b);  // sign of the divisor, as Python
 Expr operator-(const Expr& a);
-Expr operator==(const Expr& a, const Expr& b);
+Expr operator==(const Expr& a, const Expr& b);  // comparison gives bool
 Expr operator!=(const Expr& a, const Expr& b);
 Expr operator<(const Expr& a, const Expr& b);
 Expr operator<=(const Expr& a, const Expr& b);
@@ -85,28 +88,145 @@ Expr operator>=(const Expr& a, const Expr& b);
 Expr operator&&(const Expr& a, const Expr& b);
 Expr operator||(const Expr& a, const Expr& b);
 Expr operator!(const Expr& a);
-
-Expr Cast(const Expr& x, DType dtype);
-Expr Reshape(const Expr& x, std::vector<int64_t> dims);  // one dimension may be -1
-// A size of -1 is to the end.
-Expr Slice(const Expr& x, std::vector<int64_t> begin, std::vector<int64_t> size);
-Expr Gather(const Expr& x, const Expr& indices);  // along the first axis
-Expr Where(const Expr& condition, const Expr& a, const Expr& b);
-Expr ReduceSum(const Expr& x, std::vector<int> axes = {});  // {}: all
-Expr ReduceMean(const Expr& x, std::vector<int> axes = {});
-Expr ReduceMax(const Expr& x, std::vector<int> axes = {});
-Expr ReduceMin(const Expr& x, std::vector<int> axes = {});
-Expr OneHot(const Expr& indices, int64_t depth, DType dtype = kFloat32);
-Expr Abs(const Expr& x);
-Expr Exp(const Expr& x);
-Expr Log(const Expr& x);
-Expr Sqrt(const Expr& x);
+Expr operator&(const Expr& a, const Expr& b);  // the bits of integers
+Expr operator|(const Expr& a, const Expr& b);
+Expr operator^(const Expr& a, const Expr& b);
+Expr operator~(const Expr& a);
+Expr operator<<(const Expr& a, const Expr& b);
+Expr operator>>(const Expr& a, const Expr& b);  // keeps the sign of a signed one
 Expr Minimum(const Expr& a, const Expr& b);
 Expr Maximum(const Expr& a, const Expr& b);
+Expr Clip(const Expr& x, const Expr& low, const Expr& high);
+Expr Power(const Expr& a, const Expr& b);
+Expr Atan2(const Expr& y, const Expr& x);
+Expr Where(const Expr& condition, const Expr& a, const Expr& b);
+
+Expr Cast(const Expr& x, DType dtype);
+Expr Abs(const Expr& x);
+Expr Sign(const Expr& x);
+Expr Floor(const Expr& x);
+Expr Ceil(const Expr& x);
+Expr Round(const Expr& x);  // halves to the even neighbour
+Expr Sqrt(const Expr& x);
+Expr Exp(const Expr& x);
+Expr Expm1(const Expr& x);
+Expr Log(const Expr& x);
+Expr Log1p(const Expr& x);
+Expr Sin(const Expr& x);
+Expr Cos(const Expr& x);
+Expr Tan(const Expr& x);
+Expr Asin(const Expr& x);
+Expr Acos(const Expr& x);
+Expr Atan(const Expr& x);
+Expr Sinh(const Expr& x);
+Expr Cosh(const Expr& x);
+Expr Tanh(const Expr& x);
+Expr Sigmoid(const Expr& x);
+Expr IsNan(const Expr& x);
+Expr IsInf(const Expr& x);
+Expr IsFinite(const Expr& x);
+
+// --- Shapes, and values that move ----------------------------------------------
+// Axes count from 0, negative ones from the end.
+
+Expr ShapeOf(const Expr& x);                             // int64 [rank]
+Expr Size(const Expr& x);                                // number of values, int64
+Expr Reshape(const Expr& x, std::vector<int64_t> dims);  // one dimension may be -1
+Expr ExpandDims(const Expr& x, std::vector<int> axes);   // dims of 1, at these axes of the result
+Expr ExpandDims(const Expr& x, int axis);
+Expr Squeeze(const Expr& x, std::vector<int> axes = {});  // {}: all dims of 1 that are known
+Expr Transpose(const Expr& x, std::vector<int> permutation = {});  // {}: the axes reversed
+Expr BroadcastTo(const Expr& x, std::vector<int64_t> dims);
+Expr Tile(const Expr& x, std::vector<int64_t> multiples);
+Expr Reverse(const Expr& x, std::vector<int> axes);
+
+// A size of -1 is to the end.
+Expr Slice(const Expr& x, std::vector<int64_t> begin, std::vector<int64_t> size);
+// Python's begin:end:step, as far as there is something; an end left out is open.
+struct SliceRange {
+  std::optional<int64_t> begin = std::nullopt;
+  std::optional<int64_t> end = std::nullopt;
+  int64_t step = 1;
+};
+// One range for each of the first axes.
+Expr StridedSlice(const Expr& x, std::vector<SliceRange> ranges);
+Expr Gather(const Expr& x, const Expr& indices, int axis = 0);
+
+Expr Concat(std::vector<Expr> parts, int axis = 0);
+Expr Stack(std::vector<Expr> parts, int axis = 0);       // along a new axis
+std::vector<Expr> Unstack(const Expr& x, int axis = 0);  // REQUIRES: a known dimension
+
+enum class PadMode : uint8_t {
+  kConstant = 0,
+  kReflect = 1,    // c b | a b c | b a
+  kSymmetric = 2,  // b a | a b c | c b
+};
+// {before, after} for each axis. `value` fills kConstant; not given: 0, false or "".
+Expr Pad(const Expr& x, std::vector<std::pair<int64_t, int64_t>> paddings,
+         PadMode mode = PadMode::kConstant, std::optional<Expr> value = std::nullopt);
+
+// start, start + delta, … before limit; integers or floating-point scalars of one dtype.
+Expr Range(const Expr& start, const Expr& limit, const Expr& delta = 1);
+Expr OneHot(const Expr& indices, int64_t depth, DType dtype = kFloat32);
+
+// --- Order, sums and products -----------------------------------------------------
+// NaN comes after all numbers. Equal values keep their order.
+
+Expr Sort(const Expr& x, int axis = -1, bool descending = false);
+Expr ArgSort(const Expr& x, int axis = -1, bool descending = false);  // int64
+// The `k` largest of the last axis, largest first: a tuple (values, int64 places).
+Expr TopK(const Expr& x, int64_t k);
+Expr CumSum(const Expr& x, int axis = 0, bool exclusive = false, bool reverse = false);
+
+Expr ReduceSum(const Expr& x, std::vector<int> axes = {}, bool keep_dims = false);  // {}: all
+Expr ReduceMean(const Expr& x, std::vector<int> axes = {}, bool keep_dims = false);
+Expr ReduceProd(const Expr& x, std::vector<int> axes = {}, bool keep_dims = false);
+Expr ReduceMax(const Expr& x, std::vector<int> axes = {}, bool keep_dims = false);
+Expr ReduceMin(const Expr& x, std::vector<int> axes = {}, bool keep_dims = false);
+Expr ReduceAny(const Expr& x, std::vector<int> axes = {}, bool keep_dims = false);  // of bool
+Expr ReduceAll(const Expr& x, std::vector<int> axes = {}, bool keep_dims = false);
+Expr ArgMax(const Expr& x, int axis = 0);  // int64; the first of equal ones, or of NaN
+Expr ArgMin(const Expr& x, int axis = 0);
+Expr MatMul(const Expr& a, const Expr& b);  // of the last two axes; those before broadcast
+
+// --- Strings: bytes, without an encoding ------------------------------------------
+
 Expr StringLength(const Expr& x);
+Expr Substr(const Expr& x, const Expr& begin, const Expr& length);
 Expr StringConcat(const Expr& a, const Expr& b);
+Expr StringJoin(std::vector<Expr> parts, std::string_view separator = "");
+Expr ReduceJoin(const Expr& x, int axis = -1, std::string_view separator = "");
+// A scalar gives its parts, string [n]; a vector gives ragged rows of parts. An
+// empty separator: at runs of white space.
+Expr StringSplit(const Expr& x, std::string_view separator = "");
+Expr StringLower(const Expr& x);  // ASCII's letters alone
+Expr StringUpper(const Expr& x);
+Expr StringStrip(const Expr& x);  // ASCII's white space at both ends
 Expr StringToNumber(const Expr& x, DType dtype);
-Expr ShapeOf(const Expr& x);  // int64 [rank]
+// Numbers as text, with so many digits behind the point; -1: as few as tell the value.
+Expr AsString(const Expr& x, int precision = -1);
+// Patterns in RE2's syntax; the rewrite has \1 … \9 for groups.
+Expr RegexFullMatch(const Expr& x, std::string_view pattern);
+Expr RegexReplace(const Expr& x, std::string_view pattern, std::string_view rewrite,
+                  bool replace_global = true);
+// FarmHash's Fingerprint64 modulo `buckets`, as tf.strings.to_hash_bucket_fast.
+Expr StringToHashBucket(const Expr& x, int64_t buckets);
+
+// --- Ragged tensors ------------------------------------------------------------------
+
+Expr RowLengths(const Expr& x);  // int64 [rows], of the outermost level
+Expr FlatValues(const Expr& x);  // the dense values of all rows
+// Dense, as wide as the longest row; `value` fills (not given: 0, false or "").
+Expr ToTensor(const Expr& x, std::optional<Expr> value = std::nullopt);
+// One ragged level over the rows of a dense tensor.
+Expr FromRowLengths(const Expr& values, const Expr& lengths);
+
+// --- Randomness: of the dataset's seed and the element's number ---------------------
+
+// [low, high) of float32, float64, int32 or int64.
+Expr RandomUniform(std::vector<int64_t> dims, const Expr& low = 0.0f, const Expr& high = 1.0f);
+Expr RandomNormal(std::vector<int64_t> dims, double mean = 0, double stddev = 1,
+                  DType dtype = kFloat32);
 
 // Calls a function registered by PENSTOCK_REGISTER_MAP on this or another
 // program's worker; see penstock/register.h.

@@ -8,6 +8,7 @@
 #include "penstock/expr.h"        // IWYU pragma: export
 #include "penstock/iterator.h"    // IWYU pragma: export
 #include "penstock/map.h"         // IWYU pragma: export
+#include "penstock/plugin.h"      // IWYU pragma: export
 #include "penstock/register.h"    // IWYU pragma: export
 #include "penstock/server.h"      // IWYU pragma: export
 #include "penstock/status.h"      // IWYU pragma: export

@@ -18,19 +18,17 @@
 
 namespace penstock {
 
-// One call of a registered function. Valid during the call only.
-class CallContext {
+// Where the leaves of one element are put, in the order of its spec. Valid during
+// one call only.
+class ElementOutputs {
  public:
-  virtual ~CallContext() = default;
-  virtual absl::Span<const Tensor> inputs() const = 0;
-  // Memory for output leaf `i` with these dims, to be written before the call
-  // returns; it may lie in the batch's block already. Not for strings.
+  virtual ~ElementOutputs() = default;
+  // Memory for leaf `i` with these dims, to be written before the call returns;
+  // it may lie in the batch's block already. Not for strings.
   virtual absl::StatusOr<absl::Span<std::byte>> Output(size_t i,
                                                        absl::Span<const int64_t> dims) = 0;
   virtual absl::Status OutputStrings(size_t i, absl::Span<const int64_t> dims,
                                      absl::Span<const std::string> values) = 0;
-  // 64 random bits that depend on the dataset's seed, the element and `draw`.
-  virtual uint64_t Random(uint32_t draw) const = 0;
 
   template <class T>
   absl::StatusOr<absl::Span<T>> OutputAs(size_t i, absl::Span<const int64_t> dims) {
@@ -40,10 +38,20 @@ class CallContext {
   }
 };
 
+// One call of a registered function. Valid during the call only.
+class CallContext : public ElementOutputs {
+ public:
+  virtual absl::Span<const Tensor> inputs() const = 0;
+  // 64 random bits that depend on the dataset's seed, the element and `draw`.
+  virtual uint64_t Random(uint32_t draw) const = 0;
+};
+
 struct RegisteredMap {
   int version = 1;  // enters the fingerprint; raise it when results change
   std::function<absl::StatusOr<Spec>(const Spec& input)> output_spec;
   std::function<absl::Status(CallContext&)> call;  // any thread, several at once
+  // False where equal inputs (and equal random bits) may give other results, as with
+  // a clock or a service. Refused where a later node decides by value.
   bool deterministic = true;
 };
 

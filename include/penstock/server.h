@@ -62,6 +62,10 @@ struct WorkerConfig {
   std::string ucx_lanes;
   // Shared libraries that register further protocols (docs/transports.md).
   std::vector<std::string> transports;
+  // Shared libraries that register sources, transforms and maps (docs/plugins.md), and, unless it
+  // is empty, the libraries and folders that alone they may be or lie in.
+  std::vector<std::string> plugins;
+  std::vector<std::string> allowed_plugins;
   std::vector<std::string> worker_tags;
   int permits = 0;                  // partitions computed at once; 0: one per 4 cores
   int threads = 0;                  // of the pipeline; 0: one per core

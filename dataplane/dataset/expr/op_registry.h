@@ -45,6 +45,15 @@ struct AttrRow {
 
 using InputSpecs = absl::Span<const TensorSpec>;
 
+// What becomes of an operation when all rows of a batch are given to it at once,
+// as inputs with one dimension more in front (over_rows.h).
+enum class OverRows : uint8_t {
+  kNever,        // something else
+  kElementwise,  // the same, if shorter inputs are lengthened behind that dimension
+  kTrailing,     // the same: it looks at each value of its one input alone
+  kView,         // the values of its one input under other dims
+};
+
 struct OpRow {
   absl::string_view name;
   // Raised when results change; enters the fingerprint of every dataset that
@@ -61,6 +70,9 @@ struct OpRow {
   // Draws random bits: has the attribute "random", its number among such
   // operations of its function, and is never shared or moved.
   bool random = false;
+  // Argument 0 may be ragged; all others are dense, as everywhere.
+  bool takes_ragged = false;
+  OverRows over_rows = OverRows::kNever;
 };
 
 // nullptr if there is no such operation.
@@ -77,10 +89,20 @@ std::vector<OpRow> ConstantOps();
 std::vector<OpRow> ArithmeticOps();
 std::vector<OpRow> CompareOps();
 std::vector<OpRow> CastOps();
+std::vector<OpRow> MathOps();
+std::vector<OpRow> BitOps();
 std::vector<OpRow> ShapeOps();
+std::vector<OpRow> LayoutOps();
+std::vector<OpRow> JoinOps();
 std::vector<OpRow> SelectOps();
 std::vector<OpRow> ReduceOps();
+std::vector<OpRow> OrderOps();
+std::vector<OpRow> MatMulOps();
 std::vector<OpRow> StringOps();
+std::vector<OpRow> TextOps();
+std::vector<OpRow> RegexOps();
+std::vector<OpRow> RaggedOps();
+std::vector<OpRow> RandomOps();
 std::vector<OpRow> FileOps();
 std::vector<OpRow> ImageOps();
 std::vector<OpRow> ExampleOps();

@@ -56,6 +56,9 @@ class OpRun {
   // Output `i` is a view of memory that an input or Scratch() holds; `dims` are
   // copied.
   absl::Status View(size_t i, const Tensor& value);
+  // The same of a ragged output: `flat` are its values, `splits` are copied.
+  absl::Status ViewRagged(size_t i, const Tensor& flat,
+                          absl::Span<const absl::Span<const int64_t>> splits);
   // Output `i` of strings: at(n) gives string n.
   absl::Status Strings(size_t i, absl::Span<const int64_t> dims,
                        absl::FunctionRef<std::string_view(int64_t)> at);

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sources and transforms of your own, beside the maps of penstock/register.h, and
+// the shared libraries that bring them along (docs/plugins.md):
+//
+//   absl::Status Register() {
+//     PENSTOCK_RETURN_IF_ERROR(ps::RegisterSource("numbers", {.describe = …, .open = …}));
+//     return ps::RegisterMap("spread", {…});
+//   }
+//   PENSTOCK_EXPORT_PLUGIN(Register);
+//
+//   penstock worker --plugins libaugment.so …
+//   ps::FromSource("numbers", {{"count", 1000}}).Map([](auto x) { return ps::Call("spread", x); })
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "absl/base/config.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "penstock/dataset.h"
+#include "penstock/element.h"
+#include "penstock/register.h"
+#include "penstock/spec.h"
+#include "penstock/status.h"
+
+namespace penstock {
+
+// What a source or transform is told; stored in the dataset.
+using Param = std::variant<int64_t, double, bool, std::string, std::vector<int64_t>,
+                           std::vector<double>, std::vector<std::string>>;
+using Params = std::map<std::string, Param>;
+
+// The parameter of that name; InvalidArgument if it is not there or of another type.
+template <class T>
+absl::StatusOr<T> ParamOf(const Params& params, const std::string& name) {
+  const auto found = params.find(name);
+  if (found == params.end())
+    return absl::InvalidArgumentError(absl::StrCat("the parameter '", name, "' is missing"));
+  if (const T* value = std::get_if<T>(&found->second)) return *value;
+  return absl::InvalidArgumentError(absl::StrCat("the parameter '", name, "' has another type"));
+}
+
+// --- Sources -------------------------------------------------------------------
+
+struct SourceInfo {
+  Spec spec;  // dense leaves
+  Cardinality cardinality = kUnknown;
+  int64_t splits = 1;  // numbered parts, dealt among workers; at least 1
+};
+
+// Reads splits, one at a time. One thread at a time.
+class SourceReader {
+ public:
+  virtual ~SourceReader() = default;
+  // Goes to the first element of split `split`, 0 ≤ split < splits. Also again, to
+  // any split, after others.
+  virtual absl::Status Open(int64_t split) = 0;
+  // Gives the next element's leaves to `out`; false at the end of the split. An
+  // error stands at the place of an element: the next call goes on behind it.
+  virtual absl::StatusOr<bool> Next(ElementOutputs& out) = 0;
+  // Where it stands: behind the last element given, in the split that is open.
+  // Positions and counts, not elements.
+  virtual absl::StatusOr<std::string> Save() = 0;
+  // Goes there. The split of that position was opened just before. DataLoss for
+  // bytes that are no position.
+  virtual absl::Status Restore(std::string_view position) = 0;
+};
+
+struct RegisteredSource {
+  int version = 1;  // enters the fingerprint; raise it when elements change
+  // Where the dataset is built. Its error becomes the dataset's.
+  std::function<absl::StatusOr<SourceInfo>(const Params&)> describe;
+  // Where it is read; any thread.
+  std::function<absl::StatusOr<std::unique_ptr<SourceReader>>(const Params&)> open;
+  bool deterministic = true;  // a split gives the same elements each time
+};
+
+// --- Transforms ------------------------------------------------------------------
+
+struct TransformInfo {
+  Spec spec;  // dense leaves
+  Cardinality cardinality = kUnknown;
+};
+
+class TransformInput {
+ public:
+  virtual ~TransformInput() = default;
+  // The next element of the input, valid until the next call; nullptr at the end.
+  virtual absl::StatusOr<const Element*> Next() = 0;
+};
+
+// Makes elements of the input's. One thread at a time.
+class Transform {
+ public:
+  virtual ~Transform() = default;
+  // Reads as many elements of `input` as it needs and gives the next one to `out`;
+  // false at the end. Errors as SourceReader's.
+  virtual absl::StatusOr<bool> Next(TransformInput& input, ElementOutputs& out) = 0;
+  // What it carries from one element to the next; the input's own position is saved
+  // beside it. An empty string if nothing.
+  virtual absl::StatusOr<std::string> Save() = 0;
+  virtual absl::Status Restore(std::string_view state) = 0;
+};
+
+struct RegisteredTransform {
+  int version = 1;
+  std::function<absl::StatusOr<TransformInfo>(const Params&, const Spec& input,
+                                              Cardinality input_cardinality)>
+      describe;
+  std::function<absl::StatusOr<std::unique_ptr<Transform>>(const Params&, const Spec& input)> open;
+  bool deterministic = true;  // equal inputs give equal elements
+};
+
+// AlreadyExists if the name is taken by another version.
+absl::Status RegisterSource(std::string name, RegisteredSource source);
+absl::Status RegisterTransform(std::string name, RegisteredTransform transform);
+std::vector<std::string> RegisteredSources();
+std::vector<std::string> RegisteredTransforms();
+
+// Datasets of what was registered in this program under that name; NotFound, as
+// the dataset's status, if nothing was.
+Dataset FromSource(std::string_view source, Params params = {});
+Dataset ApplyTransform(const Dataset& input, std::string_view transform, Params params = {});
+
+// --- Shared libraries ------------------------------------------------------------
+
+// Counts up whenever a class that a plug-in meets changes in a way that its size
+// does not show: the order or number of virtual methods, or what they mean.
+inline constexpr int kPluginInterface = 1;
+
+// What the compiler that reads this makes of the interface. Hidden, so that a
+// library answers for itself and not with the function of who loads it.
+__attribute__((visibility("hidden"))) inline std::string PluginStamp() {
+  return absl::StrCat("penstock plugin interface ", kPluginInterface, ", Abseil ",
+                      ABSL_LTS_RELEASE_VERSION, ", C++ ABI ", __GXX_ABI_VERSION, "/",
+                      _GLIBCXX_USE_CXX11_ABI, ", sizes ", sizeof(RegisteredMap), " ",
+                      sizeof(RegisteredSource), " ", sizeof(RegisteredTransform), " ",
+                      sizeof(SourceInfo), " ", sizeof(Param), " ", sizeof(Element), " ",
+                      sizeof(Tensor), " ", sizeof(TensorSpec));
+}
+
+// Opens the library, unless it is open, and lets it register. NotFound if it cannot
+// be opened; FailedPrecondition if it is no plug-in or has another stamp than this
+// program (both are named); else what its function says. What was opened stays so,
+// and runs with all rights of this process: load only what you would link. Any thread.
+absl::Status LoadPlugin(const std::string& path);
+
+}  // namespace penstock
+
+// Once in a library. `fn` is absl::Status(): it registers what the library brings.
+#define PENSTOCK_EXPORT_PLUGIN(fn)                                                        \
+  extern "C" __attribute__((visibility("default"))) const char* penstock_plugin_stamp() { \
+    static const std::string stamp = ::penstock::PluginStamp();                           \
+    return stamp.c_str();                                                                 \
+  }                                                                                       \
+  extern "C" __attribute__((visibility("default"))) void penstock_register_plugin(        \
+      absl::Status* outcome) {                                                            \
+    *outcome = fn();                                                                      \
+  }                                                                                       \
+  static_assert(true, "takes the semicolon")
