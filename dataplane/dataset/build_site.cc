@@ -45,17 +45,20 @@ absl::Status BuildSite::CheckCancelled() const {
 }
 
 BuildSite BuildSite::InputSite(size_t i) const {
-  const size_t plain_inputs = node_->inputs.size() - FindNodeKind(node_->op)->bodies;
+  const NodeKind& kind = *FindNodeKind(node_->op);
+  const size_t plain_inputs = node_->inputs.size() - kind.bodies;
+  const size_t divided_inputs = plain_inputs - kind.undivided;
   BuildSite site = *this;
   site.node_ = node_->inputs[i];
   int before = number_ - (node_->size - 1);  // the number of this tree's first node
   for (size_t k = 0; k < i; ++k) {
     before += node_->inputs[k]->size;
     if (k >= plain_inputs) continue;
-    site.provider_ += node_->inputs[k]->providers;
+    if (k < divided_inputs) site.provider_ += node_->inputs[k]->providers;
     site.first_argument_ += node_->inputs[k]->arguments.size();
   }
   site.number_ = before + site.node_->size - 1;
+  site.undivided_ = undivided_ || i >= divided_inputs;
   return site;
 }
 
@@ -77,12 +80,21 @@ absl::StatusOr<std::unique_ptr<NodeIterator>> BuildSite::BuildPass(size_t i, int
   return site.Build();
 }
 
+absl::StatusOr<std::unique_ptr<NodeIterator>> BuildSite::BuildFirstPass(size_t i,
+                                                                        SplitFeed* splits) const {
+  BuildSite site = InputSite(i);
+  site.repetition_ = 0;
+  if (splits != nullptr) site.splits_ = splits;
+  return site.Build();
+}
+
 absl::StatusOr<std::unique_ptr<NodeIterator>> BuildSite::BuildBody(
     size_t i, std::shared_ptr<const Element> arguments, uint64_t element) const {
   RandomKey key = Random();
   key.element = element;
   BuildSite site = InputSite(i);
   site.in_body_ = true;
+  site.kept_ = nullptr;
   site.body_salt_ = RandomBits(key, 0);
   site.repetition_ = 0;
   site.arguments_ = std::move(arguments);

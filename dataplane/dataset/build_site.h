@@ -13,6 +13,7 @@
 #include "absl/status/statusor.h"
 #include "dataplane/dataset/function.h"
 #include "dataplane/dataset/graph.h"
+#include "dataplane/dataset/kept_across_passes.h"
 #include "dataplane/dataset/node_iterator.h"
 #include "penstock/tensor.h"
 
@@ -57,6 +58,17 @@ class BuildSite {
   // repetition. A pass is begun by building the input anew.
   absl::StatusOr<std::unique_ptr<NodeIterator>> BuildPass(size_t i, int64_t pass,
                                                           int64_t passes) const;
+  // Repeat: the same for all below, with a place for what outlasts a pass, which
+  // lives as long as their iterators; that of a Repeat further up, if there is one.
+  BuildSite Keeping(KeptAcrossPasses& kept) const {
+    BuildSite site = *this;
+    if (site.kept_ == nullptr) site.kept_ = &kept;
+    return site;
+  }
+  KeptAcrossPasses* kept() const { return kept_; }  // nullptr: there is one pass only
+  // Cache: input `i` as the first pass reads it, whichever this one is. Its
+  // sources ask `splits`, if given, in place of the run's.
+  absl::StatusOr<std::unique_ptr<NodeIterator>> BuildFirstPass(size_t i, SplitFeed* splits) const;
   // FlatMap: body `i`, whose sources take `arguments` (see BodyFunction in
   // body.h), opened by the outer element number `element`.
   absl::StatusOr<std::unique_ptr<NodeIterator>> BuildBody(size_t i,
@@ -75,8 +87,12 @@ class BuildSite {
   RandomKey Random(bool every_repetition = true) const;
 
   // --- For sources -------------------------------------------------------------
-  // nullptr: read everything. Always so inside a body.
-  SplitFeed* splits() const { return in_body_ ? nullptr : run_->splits; }
+  // nullptr: read everything. Always so inside a body or an undivided input.
+  SplitFeed* splits() const {
+    if (in_body_ || undivided_) return nullptr;
+    return splits_ != nullptr ? splits_ : run_->splits;
+  }
+  bool in_body() const { return in_body_; }
   int provider() const { return provider_; }          // this source's number, if it is one
   int64_t repetition() const { return repetition_; }  // 0 but below Repeat
   // The argument of a source that takes one: its leaves, as long as the
@@ -96,7 +112,10 @@ class BuildSite {
   int provider_ = 0;
   int64_t repetition_ = 0;
   bool in_body_ = false;
-  uint64_t body_salt_ = 0;  // differs for each opening of a body
+  bool undivided_ = false;
+  SplitFeed* splits_ = nullptr;       // nullptr: the run's
+  KeptAcrossPasses* kept_ = nullptr;  // owned by the outermost Repeat above
+  uint64_t body_salt_ = 0;            // differs for each opening of a body
   std::shared_ptr<const Element> arguments_;
   size_t first_argument_ = 0;
 };

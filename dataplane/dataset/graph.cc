@@ -50,12 +50,13 @@ absl::Status CheckInputCount(const NodeKind& kind, size_t count) {
 // Size, providers and arguments, which depend on inputs and kind alone.
 void Count(const NodeKind* kind, Dataset::Node& node) {
   const size_t bodies = kind == nullptr ? 0 : kind->bodies;
+  const size_t undivided = kind == nullptr ? 0 : kind->undivided;
   const bool elsewhere = kind != nullptr && kind->elsewhere;
   for (size_t i = 0; i < node.inputs.size(); ++i) {
     const Dataset::Node& input = *node.inputs[i];
     node.size += input.size;
     if (elsewhere || i + bodies >= node.inputs.size()) continue;
-    node.providers += input.providers;
+    if (i + bodies + undivided < node.inputs.size()) node.providers += input.providers;
     node.arguments.insert(node.arguments.end(), input.arguments.begin(), input.arguments.end());
     node.open.insert(node.open.end(), input.open.begin(), input.open.end());
   }

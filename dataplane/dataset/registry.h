@@ -62,6 +62,9 @@ struct NodeKind {
   // The last `bodies` inputs are not read as they stand but built anew for each
   // element (FlatMap, Interleave); their sources are no split providers.
   int bodies = 0;
+  // The last `undivided` inputs before these are read whole by every partition
+  // (the choice of ChooseFromDatasets): their sources are no split providers.
+  int undivided = 0;
   // The inputs run somewhere else (Distribute): they are not built, and have
   // no split providers here.
   bool elsewhere = false;

@@ -29,7 +29,7 @@ absl::Status AddPlans(const Dataset::Node& node, int number, Files& files,
   }
   if (kind.elsewhere) return absl::OkStatus();
   int input_number = number - node.size;
-  for (size_t i = 0; i + kind.bodies < node.inputs.size(); ++i) {
+  for (size_t i = 0; i + kind.bodies + kind.undivided < node.inputs.size(); ++i) {
     input_number += node.inputs[i]->size;
     RETURN_IF_ERROR(AddPlans(*node.inputs[i], input_number, files, plans));
   }

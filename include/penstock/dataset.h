@@ -51,6 +51,19 @@ struct ShuffleOptions {
   std::optional<uint64_t> seed;
   bool reshuffle_each_iteration = true;
 };
+struct ChooseFromDatasetsOptions {
+  bool stop_on_empty_dataset = true;  // end where a dataset chosen has; false: pass over it
+};
+struct SampleFromDatasetsOptions {
+  std::vector<double> weights;  // ≥ 0, one for each dataset; {}: all alike
+  std::optional<uint64_t> seed;
+  bool stop_on_empty_dataset = false;
+  bool rerandomize_each_iteration = false;  // false: each repetition draws the same
+};
+struct IgnoreErrorsOptions {
+  std::optional<int64_t> max;  // further errors stand at their places; not given: no bound
+  bool log_warning = false;
+};
 struct DatasetOptions {
   std::optional<bool> deterministic;
   std::optional<int64_t> threads;  // of the process's pool that this dataset may use
@@ -136,6 +149,50 @@ class Dataset {
   Dataset Prefetch(int64_t buffer_size = kAutotune) const;
   Dataset WithOptions(DatasetOptions options) const;
   static Dataset Zip(std::vector<Dataset> datasets);  // tuples; ends with the shortest
+  // An element of one of `datasets`, which all have one structure, for each int64
+  // scalar of `choice_dataset`: its index there. An index that is none is
+  // InvalidArgument at its place. Ends with the choice, or when all datasets
+  // have ended. With workers every partition reads the whole choice, and its
+  // own part of the datasets.
+  static Dataset ChooseFromDatasets(std::vector<Dataset> datasets, const Dataset& choice_dataset,
+                                    ChooseFromDatasetsOptions options = {});
+  // The same, with datasets drawn at random by weight among those that go on.
+  static Dataset SampleFromDatasets(std::vector<Dataset> datasets,
+                                    SampleFromDatasetsOptions options = {});
+  // `scan_func` takes (state, element) and gives Tuple({new state, output}). The
+  // state begins as the constants `initial_state`; each partition has its own.
+  // Where there is an error, the state stays as it was. A saved position holds
+  // the state's values, so they may take at most 64 KiB: an output whose new
+  // state is larger is ResourceExhausted.
+  Dataset Scan(const Expr& initial_state, StateFunction scan_func) const;
+  // Elements before the first for which the scalar bool is false.
+  Dataset TakeWhile(MapFunction predicate) const;
+  // Reads the input once, as its first repetition gives it, and repetitions
+  // behind that from memory; read-only. What a repetition did not read to its
+  // end, or with an error in it, is not kept: the next reads the input again. So
+  // does an iterator that is restored in a later repetition. Each partition keeps
+  // its own part. Not behind Distribute.
+  Dataset Cache() const;
+  // The same on disk, for other iterators and programs too. The file appears
+  // under its name when it is whole. In process, one that is there is used
+  // whatever the seed it was written under; a state saved while reading it needs
+  // that one. Partition n has a file of its own, `path`.partition-n, and
+  // uses it only if it was written by the same partition with the same seed and
+  // splits, so that elements stay exactly once: splits dealt by demand hardly
+  // are, those of fixed shards or of deterministic order always.
+  // FailedPrecondition for a file of another dataset, or damaged, naming it:
+  // remove it, and it is made again.
+  Dataset Cache(std::string path) const;
+  // Passes over errors that lie in the data, each counted in the metric
+  // penstock_errors_ignored_total. Those of the moment stay: Cancelled, lost
+  // sessions and damaged caches (FailedPrecondition), files and machines out of
+  // reach (Unavailable, DeadlineExceeded, PermissionDenied …), no memory.
+  Dataset IgnoreErrors(IgnoreErrorsOptions options = {}) const;
+  // fn(*this), so that a function from dataset to dataset stands in a chain.
+  template <std::invocable<const Dataset&> F>
+  auto Apply(F&& fn) const {
+    return std::forward<F>(fn)(*this);
+  }
   // Chains read well: MapOps of penstock/map.h as methods of a dataset.
   Dataset ParseExample(std::vector<std::pair<std::string, TensorSpec>> features) const;
 
@@ -154,6 +211,12 @@ class Dataset {
   // for (absl::StatusOr<Element>& element : dataset.Elements()) …; a failure to
   // make the iterator is the first thing it yields.
   ElementRange Elements(IteratorOptions options = {}) const;
+
+  // Reads everything: the last state, which begins as the constants
+  // `initial_state`; `reduce_func` takes (state, element) and gives the new one.
+  // The first error, naming the element. InvalidArgument for a dataset without end.
+  absl::StatusOr<Element> Reduce(const Expr& initial_state, StateFunction reduce_func,
+                                 IteratorOptions options = {}) const;
 
   struct Node;  // dataplane/dataset/graph.h
   explicit Dataset(std::shared_ptr<const Node> node) : node_(std::move(node)) {}

@@ -49,6 +49,10 @@ class DatasetFunction {
   std::function<Dataset(Expr)> trace_;
 };
 
+// A function of a state and an element: Scan gives Tuple({new state, output}),
+// Reduce the new state.
+using StateFunction = std::function<Expr(Expr state, Expr element)>;
+
 // --- Built-in operations, usable inside lambdas ----------------------------
 // Images are [height, width, channels] uint8 unless said otherwise.
 

@@ -15,7 +15,8 @@ namespace {
 
 class RepeatIterator final : public NodeIterator {
  public:
-  RepeatIterator(const BuildSite& site, int64_t passes) : site_(site), passes_(passes) {}
+  RepeatIterator(const BuildSite& site, int64_t passes)
+      : site_(site.Keeping(kept_)), passes_(passes) {}
 
   absl::StatusOr<std::optional<Element>> Next() override {
     while (true) {
@@ -110,6 +111,7 @@ class RepeatIterator final : public NodeIterator {
                      "gives an element; give a count, or look for a Filter that drops all"));
   }
 
+  KeptAcrossPasses kept_;
   BuildSite site_;
   const int64_t passes_;  // kForever: without end
   std::unique_ptr<NodeIterator> input_;

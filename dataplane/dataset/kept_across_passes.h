@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+
+namespace penstock {
+
+// What nodes keep from one pass of a Repeat above them to the next (Cache).
+// Owned by the outermost Repeat, and gone with it. Any thread.
+class KeptAcrossPasses {
+ public:
+  // What node number `node` keeps, empty at first: for the one iterator that
+  // the node has at a time.
+  std::shared_ptr<void>& Of(int node) {
+    std::lock_guard lock(mu_);
+    return by_node_[node];  // never moves
+  }
+
+ private:
+  std::mutex mu_;
+  std::map<int, std::shared_ptr<void>> by_node_;  // guarded by mu_
+};
+
+}  // namespace penstock
