@@ -6,6 +6,7 @@ find_package(absl CONFIG REQUIRED)
 find_package(Protobuf REQUIRED)  # before gRPC: Debian's Protobuf has no CMake config of its own
 find_package(SQLite3 REQUIRED)
 find_package(JPEG REQUIRED)
+find_package(PNG REQUIRED)
 find_package(PkgConfig REQUIRED)
 pkg_check_modules(XXHASH REQUIRED IMPORTED_TARGET libxxhash)
 find_path(TOML_INCLUDE_DIR toml++/toml.h REQUIRED)  # headers alone

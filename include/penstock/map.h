@@ -14,6 +14,7 @@
 
 #include "absl/status/statusor.h"
 #include "penstock/expr.h"
+#include "penstock/image.h"
 #include "penstock/spec.h"
 
 namespace penstock {
@@ -54,25 +55,12 @@ class DatasetFunction {
 using StateFunction = std::function<Expr(Expr state, Expr element)>;
 
 // --- Built-in operations, usable inside lambdas ----------------------------
-// Images are [height, width, channels] uint8 unless said otherwise.
-
-enum class JpegScaling : uint8_t {
-  kExact,  // decode in full resolution, then resize
-  kDct,    // let the decoder scale by powers of two first: faster, not exact
-};
+// Those on images: penstock/image.h.
 
 // The contents of a file, as a scalar string; read where the function runs. The
 // error of a file that cannot be read names it.
 Expr ReadFile(const Expr& name);
 Expr DecodeRaw(const Expr& bytes, DType dtype, std::vector<int64_t> dims);
-Expr DecodeJpegImage(const Expr& bytes, int channels = 3);      // EXIF orientation is not applied
-Expr Resize(const Expr& image, int64_t height, int64_t width);  // bilinear, half-pixel centres
-Expr CenterCrop(const Expr& image, int64_t height, int64_t width);
-Expr RandomResizedCrop(const Expr& image, int64_t height, int64_t width, double min_area = 0.08,
-                       double max_area = 1.0);
-Expr RandomFlip(const Expr& image, double probability = 0.5);  // left to right
-// (x - mean) / std by channel, as float32.
-Expr Normalize(const Expr& image, std::vector<float> mean, std::vector<float> std);
 // tf.train.Example from a scalar string: a dict of these features. A feature
 // that is missing or of another kind is InvalidArgument naming it.
 Expr ParseExampleProto(const Expr& serialized,
@@ -87,29 +75,40 @@ class MapChain {
   using Step = std::function<Expr(Expr)>;
   MapChain(std::string key, Step first);
   MapChain Then(Step step) const;
-  MapChain Resize(int64_t height, int64_t width) const;
+  MapChain Resize(int64_t height, int64_t width, ResizeOptions options = {}) const;
+  MapChain Crop(int64_t top, int64_t left, int64_t height, int64_t width) const;
   MapChain CenterCrop(int64_t height, int64_t width) const;
+  MapChain RandomCrop(int64_t height, int64_t width) const;
   MapChain RandomResizedCrop(int64_t height, int64_t width, double min_area = 0.08,
-                             double max_area = 1.0) const;
+                             double max_area = 1.0, ResizeOptions options = {}) const;
+  MapChain PadTo(int64_t height, int64_t width, PadOptions options = {}) const;
+  MapChain FlipLeftRight() const;
+  MapChain FlipUpDown() const;
   MapChain RandomFlip(double probability = 0.5) const;
+  MapChain RandomFlipUpDown(double probability = 0.5) const;
+  MapChain ColorJitter(ColorJitterOptions options) const;
+  MapChain RandomGrayscale(double probability = 0.1) const;
   MapChain Normalize(std::vector<float> mean, std::vector<float> std) const;
   MapChain Cast(DType dtype) const;
   MapChain Reshape(std::vector<int64_t> dims) const;
-  MapChain WithScaling(JpegScaling scaling) const;
 
   Expr operator()(const Expr& element) const;
 
  private:
   std::string key_;
   std::vector<Step> steps_;
-  JpegScaling scaling_ = JpegScaling::kExact;
 };
-MapChain DecodeJpeg(std::string key, int channels = 3);
+MapChain DecodeJpeg(std::string key, DecodeOptions options = {});
+MapChain DecodePng(std::string key, DecodeOptions options = {});
+MapChain DecodeImage(std::string key, DecodeOptions options = {});
 MapChain DecodeRaw(std::string key, DType dtype, std::vector<int64_t> dims);
 MapChain Cast(std::string key, DType dtype);
 MapChain Normalize(std::string key, std::vector<float> mean, std::vector<float> std);
 MapChain Reshape(std::string key, std::vector<int64_t> dims);
 // A literal is a key here, not an Expr.
+inline MapChain DecodeImage(const char* key, DecodeOptions options = {}) {
+  return DecodeImage(std::string(key), options);
+}
 inline MapChain DecodeRaw(const char* key, DType dtype, std::vector<int64_t> dims) {
   return DecodeRaw(std::string(key), dtype, std::move(dims));
 }

@@ -11,7 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "dataplane/dataset/expr/arena.h"
-#include "dataplane/dataset/expr/jpeg_chain.h"
+#include "dataplane/dataset/expr/image_chain.h"
 #include "dataplane/dataset/expr/op_registry.h"
 #include "dataplane/dataset/expr/op_run.h"
 #include "dataplane/dataset/function.h"
@@ -53,10 +53,10 @@ class Interpreter final : public BoundFunction {
       }
     }
     // A chain runs where its last operation stands.
-    std::map<size_t, const JpegChain*> ends;
+    std::map<size_t, const ImageChain*> ends;
     std::set<size_t> inside;
-    const std::vector<JpegChain> chains = FindJpegChains(*def_);
-    for (const JpegChain& chain : chains) {
+    const std::vector<ImageChain> chains = FindImageChains(*def_);
+    for (const ImageChain& chain : chains) {
       ends[chain.back()] = &chain;
       inside.insert(chain.begin(), chain.end() - 1);
     }
@@ -112,14 +112,14 @@ class Interpreter final : public BoundFunction {
     return absl::OkStatus();
   }
 
-  void AddChain(const JpegChain& chain, uint32_t first_output) {
+  void AddChain(const ImageChain& chain, uint32_t first_output) {
     Step step;
     for (size_t place : chain) {
       if (!step.name.empty()) step.name += "+";
       step.name += def_->ops[place].op;
     }
     step.inputs = def_->ops[chain.front()].inputs;
-    step.kernel = MakeJpegChain(*def_, chain);
+    step.kernel = MakeImageChain(*def_, chain);
     AddOutputs(step, def_->ops[chain.back()], first_output);
     steps_.push_back(std::move(step));
   }

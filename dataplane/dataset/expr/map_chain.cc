@@ -1,24 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <utility>
 
-#include "absl/strings/str_cat.h"
-#include "dataplane/dataset/expr/node.h"
 #include "penstock/map.h"
-#include "penstock/status.h"
 
 namespace penstock {
-namespace {
-
-// The same decoding with that scaling; other Exprs as they are.
-Expr WithScalingOf(const Expr& image, JpegScaling scaling) {
-  const auto& maker = image.node()->maker;
-  if (maker == nullptr || maker->op != "DecodeJpegImage") return image;
-  Attrs attrs = maker->attrs;
-  attrs["scaling"] = static_cast<int64_t>(scaling);
-  return Apply1("DecodeJpegImage", std::move(attrs), maker->inputs);
-}
-
-}  // namespace
 
 MapChain::MapChain(std::string key, Step first) : key_(std::move(key)), steps_{std::move(first)} {}
 
@@ -27,16 +12,16 @@ MapChain MapChain::Then(Step step) const {
   longer.steps_.push_back(std::move(step));
   return longer;
 }
-MapChain MapChain::Resize(int64_t height, int64_t width) const {
-  return Then([=](const Expr& x) { return penstock::Resize(x, height, width); });
+MapChain MapChain::Resize(int64_t height, int64_t width, ResizeOptions options) const {
+  return Then([=](const Expr& x) { return penstock::Resize(x, height, width, options); });
 }
 MapChain MapChain::CenterCrop(int64_t height, int64_t width) const {
   return Then([=](const Expr& x) { return penstock::CenterCrop(x, height, width); });
 }
 MapChain MapChain::RandomResizedCrop(int64_t height, int64_t width, double min_area,
-                                     double max_area) const {
+                                     double max_area, ResizeOptions options) const {
   return Then([=](const Expr& x) {
-    return penstock::RandomResizedCrop(x, height, width, min_area, max_area);
+    return penstock::RandomResizedCrop(x, height, width, min_area, max_area, options);
   });
 }
 MapChain MapChain::RandomFlip(double probability) const {
@@ -53,18 +38,12 @@ MapChain MapChain::Cast(DType dtype) const {
 MapChain MapChain::Reshape(std::vector<int64_t> dims) const {
   return Then([dims = std::move(dims)](const Expr& x) { return penstock::Reshape(x, dims); });
 }
-MapChain MapChain::WithScaling(JpegScaling scaling) const {
-  MapChain scaled = *this;
-  scaled.scaling_ = scaling;
-  return scaled;
-}
 
 Expr MapChain::operator()(const Expr& element) const {
   Expr x = key_.empty() ? element : element[key_];
   for (const Step& step : steps_) {
     if (!x.status().ok()) return x;
     x = step(x);
-    if (scaling_ != JpegScaling::kExact && x.status().ok()) x = WithScalingOf(x, scaling_);
   }
   if (key_.empty() || !x.status().ok()) return x;
   std::vector<std::pair<std::string, Expr>> members;
@@ -76,8 +55,8 @@ Expr MapChain::operator()(const Expr& element) const {
   return Struct(std::move(members));
 }
 
-MapChain DecodeJpeg(std::string key, int channels) {
-  return MapChain(std::move(key), [=](const Expr& x) { return DecodeJpegImage(x, channels); });
+MapChain DecodeJpeg(std::string key, DecodeOptions options) {
+  return MapChain(std::move(key), [=](const Expr& x) { return DecodeJpegImage(x, options); });
 }
 MapChain DecodeRaw(std::string key, DType dtype, std::vector<int64_t> dims) {
   return MapChain(std::move(key), [dtype, dims = std::move(dims)](const Expr& x) {

@@ -104,7 +104,9 @@ std::vector<OpRow> RegexOps();
 std::vector<OpRow> RaggedOps();
 std::vector<OpRow> RandomOps();
 std::vector<OpRow> FileOps();
+std::vector<OpRow> DecodeOps();
 std::vector<OpRow> ImageOps();
+std::vector<OpRow> ColorOps();
 std::vector<OpRow> ExampleOps();
 std::vector<OpRow> CallOps();
 

@@ -8,8 +8,9 @@ set(PENSTOCK_DATASET_EXPR
   expr/example_wire.cc
   expr/expr.cc
   expr/expr_functions.cc
+  expr/image_chain.cc
+  expr/image_checks.cc
   expr/image_steps.cc
-  expr/jpeg_chain.cc
   expr/jpeg_decoder.cc
   expr/map_chain.cc
   expr/op_registry.cc
@@ -17,8 +18,10 @@ set(PENSTOCK_DATASET_EXPR
   expr/ops_arithmetic.cc
   expr/ops_call.cc
   expr/ops_cast.cc
+  expr/ops_color.cc
   expr/ops_compare.cc
   expr/ops_constant.cc
+  expr/ops_decode.cc
   expr/ops_example.cc
   expr/ops_file.cc
   expr/ops_image.cc

@@ -9,7 +9,7 @@
 #include <cstdlib>
 
 #include "dataplane/dataset/expr/arena.h"
-#include "dataplane/dataset/expr/jpeg_chain.h"
+#include "dataplane/dataset/expr/image_chain.h"
 #include "dataplane/dataset/expr/jpeg_decoder.h"
 #include "penstock/map.h"
 #include "tests/dataplane/dataset/expr/make_jpeg.h"
@@ -22,7 +22,8 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 
 std::vector<uint8_t> DecodeWhole(const std::string& jpeg, int channels) {
-  const auto results = RunOn([=](auto x) { return DecodeJpegImage(x, channels); }, {String(jpeg)});
+  const auto results =
+      RunOn([=](auto x) { return DecodeJpegImage(x, {.channels = channels}); }, {String(jpeg)});
   EXPECT_TRUE(results.ok()) << results.status();
   return results.ok() ? (*results)[0].values<uint8_t>() : std::vector<uint8_t>();
 }
@@ -99,8 +100,8 @@ std::shared_ptr<const FunctionDef> Traced(const MapFunction& fn) {
   return *Trace(fn, Bytes());
 }
 
-TEST(JpegChain, IsFoundWhereOnlyTheNextUsesAnImage) {
-  const auto chains = [](const MapFunction& fn) { return FindJpegChains(*Traced(fn)); };
+TEST(ImageChain, IsFoundWhereOnlyTheNextUsesAnImage) {
+  const auto chains = [](const MapFunction& fn) { return FindImageChains(*Traced(fn)); };
   EXPECT_THAT(
       chains([](auto x) { return RandomFlip(Resize(CenterCrop(DecodeJpegImage(x), 9, 9), 4, 4)); }),
       ElementsAre(ElementsAre(0, 1, 2, 3)));
@@ -126,15 +127,15 @@ TEST(JpegChain, IsFoundWhereOnlyTheNextUsesAnImage) {
 // The same steps on an image that also is a result, so that no chain is made.
 MapFunction OneByOne(std::function<Expr(Expr)> steps, int channels) {
   return [=](auto x) {
-    Expr image = DecodeJpegImage(x, channels);
+    Expr image = DecodeJpegImage(x, {.channels = channels});
     return Tuple({steps(image), image});
   };
 }
 MapFunction AsChain(std::function<Expr(Expr)> steps, int channels) {
-  return [=](auto x) { return Tuple({steps(DecodeJpegImage(x, channels))}); };
+  return [=](auto x) { return Tuple({steps(DecodeJpegImage(x, {.channels = channels}))}); };
 }
 
-TEST(JpegChain, GivesWhatTheStepsGive) {
+TEST(ImageChain, GivesWhatTheStepsGive) {
   const std::vector<std::pair<const char*, std::function<Expr(Expr)>>> all_steps = {
       {"random", [](Expr x) { return RandomResizedCrop(x, 24, 20); }},
       {"random+flip", [](Expr x) { return RandomFlip(RandomResizedCrop(x, 24, 20)); }},
@@ -172,11 +173,11 @@ TEST(JpegChain, GivesWhatTheStepsGive) {
   }
 }
 
-TEST(JpegChain, ScalingInTheDecoderStaysNear) {
+TEST(ImageChain, ScalingInTheDecoderStaysNear) {
   const std::string jpeg = MakeJpeg({.width = 512, .height = 384});
   const auto run = [&](JpegScaling scaling) {
     const auto bound = *BoundFunction::Bind(
-        Traced(DecodeJpeg("").RandomResizedCrop(32, 32, 0.9).WithScaling(scaling)));
+        Traced(DecodeJpeg("", {.scaling = scaling}).RandomResizedCrop(32, 32, 0.9)));
     return (*RunBound(*bound, {String(jpeg)}))[0].values<uint8_t>();
   };
   const auto exact = run(JpegScaling::kExact), scaled = run(JpegScaling::kDct);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "dataplane/dataset/expr/jpeg_chain.h"
+#include "dataplane/dataset/expr/image_chain.h"
 
 #include <algorithm>
 #include <cstring>
@@ -49,7 +49,7 @@ Sides SidesOf(const OpDef& op) {
   return {Get<int64_t>(op.attrs, "height"), Get<int64_t>(op.attrs, "width")};
 }
 
-Plan PlanOf(const FunctionDef& def, const JpegChain& chain) {
+Plan PlanOf(const FunctionDef& def, const ImageChain& chain) {
   Plan plan;
   for (size_t place : chain) {
     const OpDef& op = def.ops[place];
@@ -145,7 +145,7 @@ absl::Status RunChain(const Plan& plan, OpRun& run) {
 
 }  // namespace
 
-std::vector<JpegChain> FindJpegChains(const FunctionDef& def) {
+std::vector<ImageChain> FindImageChains(const FunctionDef& def) {
   // The operations that use each value; a result counts as a use by none.
   const size_t inputs = def.input.leaves().size();
   constexpr size_t kResult = SIZE_MAX;
@@ -158,10 +158,10 @@ std::vector<JpegChain> FindJpegChains(const FunctionDef& def) {
   }
   for (uint32_t result : def.results) users[result].push_back(kResult);
 
-  std::vector<JpegChain> chains;
+  std::vector<ImageChain> chains;
   for (size_t i = 0; i < def.ops.size(); ++i) {
     if (def.ops[i].op != "DecodeJpegImage") continue;
-    JpegChain chain{i};
+    ImageChain chain{i};
     int stage = 0;
     for (;;) {
       const std::vector<size_t>& next = users[first_value[chain.back()]];
@@ -177,7 +177,7 @@ std::vector<JpegChain> FindJpegChains(const FunctionDef& def) {
   return chains;
 }
 
-Kernel MakeJpegChain(const FunctionDef& def, const JpegChain& chain) {
+Kernel MakeImageChain(const FunctionDef& def, const ImageChain& chain) {
   return [plan = PlanOf(def, chain)](OpRun& run) { return RunChain(plan, run); };
 }
 

@@ -16,11 +16,11 @@ namespace penstock {
 // DecodeJpegImage, then CenterCrop or RandomResizedCrop, then Resize, then
 // RandomFlip, each of the last three at most once and at least one of them.
 // What one makes, only the next one uses.
-using JpegChain = std::vector<size_t>;
-std::vector<JpegChain> FindJpegChains(const FunctionDef& def);
+using ImageChain = std::vector<size_t>;
+std::vector<ImageChain> FindImageChains(const FunctionDef& def);
 
 // Takes the first operation's input and makes the last one's output. The same
 // pixels as one by one, within 1/255; with kDct scaling near them.
-Kernel MakeJpegChain(const FunctionDef& def, const JpegChain& chain);
+Kernel MakeImageChain(const FunctionDef& def, const ImageChain& chain);
 
 }  // namespace penstock

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dataplane/dataset/expr/image_checks.h"
+
+#include "absl/strings/str_cat.h"
+#include "penstock/status.h"
+
+namespace penstock {
+
+absl::StatusOr<Shape> ImageShape(const TensorSpec& spec) {
+  if (!spec.shape.has_rank()) return Shape({kUnknownDim, kUnknownDim, kUnknownDim});
+  if (spec.shape.rank() != 3) {
+    return absl::InvalidArgumentError(absl::StrCat("argument 0 is ", spec.ToString(),
+                                                   ", not an image [height, width, channels]"));
+  }
+  return spec.shape;
+}
+
+absl::StatusOr<Shape> TargetShape(const Attrs& attrs, const TensorSpec& image) {
+  ASSIGN_OR_RETURN(const Shape shape, ImageShape(image));
+  const int64_t height = Get<int64_t>(attrs, "height");
+  const int64_t width = Get<int64_t>(attrs, "width");
+  if (height < 1 || width < 1 || height > kMaxSide || width > kMaxSide) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("a size of ", height, " x ", width, "; sides are 1 to ", kMaxSide));
+  }
+  return Shape({height, width, shape.dim(2)});
+}
+
+absl::Status CheckPixels(const TensorSpec& spec) {
+  if (spec.dtype == kUInt8 || spec.dtype == kFloat32) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("argument 0 is ", Name(spec.dtype), "; it takes uint8 or float32"));
+}
+
+absl::Status CheckFixedSize(const TensorSpec& spec) {
+  if (SizeOf(spec.dtype) > 0) return absl::OkStatus();
+  return absl::InvalidArgumentError("argument 0 is of strings");
+}
+
+absl::Status CheckNotEmpty(const Tensor& image) {
+  if (image.rank() == 3 && image.element_count() > 0) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("an image of ", image.ToString(0), "; it needs pixels in three dimensions"));
+}
+
+}  // namespace penstock
