@@ -7,6 +7,8 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "control/env/files.h"
+#include "dataplane/dataset/profile.h"
+#include "dataplane/dataset/read_ahead.h"
 #include "dataplane/dataset/registry.h"
 #include "penstock/check.h"
 #include "penstock/status.h"
@@ -38,6 +40,14 @@ Files& BuildSite::files() const {
   return run_->files == nullptr ? LocalFiles() : *run_->files;
 }
 
+NodeProfile* BuildSite::profile() const {
+  return run_->profile == nullptr ? nullptr : &run_->profile->node(number_);
+}
+
+ReadAheadBudget& BuildSite::read_ahead() const {
+  return run_->read_ahead == nullptr ? ReadAheadBudget::OfProcess() : *run_->read_ahead;
+}
+
 absl::Status BuildSite::CheckCancelled() const {
   if (run_->cancelled != nullptr && run_->cancelled->load(std::memory_order_relaxed))
     return absl::CancelledError(absl::StrCat(name(), ": reading was stopped"));
@@ -63,7 +73,9 @@ BuildSite BuildSite::InputSite(size_t i) const {
 }
 
 absl::StatusOr<std::unique_ptr<NodeIterator>> BuildSite::Build() const {
-  return FindNodeKind(node_->op)->build(*this);
+  absl::StatusOr<std::unique_ptr<NodeIterator>> built = FindNodeKind(node_->op)->build(*this);
+  if (!built.ok() || profile() == nullptr) return built;
+  return Profiled(*std::move(built), *profile());
 }
 
 absl::StatusOr<std::unique_ptr<NodeIterator>> BuildSite::BuildPass(size_t i, int64_t pass,

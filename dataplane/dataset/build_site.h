@@ -19,6 +19,8 @@
 
 namespace penstock {
 
+struct NodeProfile;  // dataplane/dataset/profile.h
+
 class BuildSite {
  public:
   // The site of a whole dataset's last node. `root` and `run` outlive all
@@ -38,6 +40,9 @@ class BuildSite {
   int threads() const { return threads_ > 0 ? threads_ : run_->threads; }  // 0: one per core
   int number() const { return number_; }  // of the node in the graph
   std::string name() const { return NodeName(*node_, number_); }
+  // What this node did; nullptr if nobody asks.
+  NodeProfile* profile() const;
+  ReadAheadBudget& read_ahead() const;
   // Cancelled once the running dataset was cancelled; for loops that may take long.
   absl::Status CheckCancelled() const;
 

@@ -15,6 +15,7 @@
 #include "absl/time/clock.h"
 #include "dataplane/dataset/graph.h"
 #include "dataplane/dataset/node_iterator.h"
+#include "dataplane/dataset/profile.h"
 #include "dataplane/dataset/state_bytes.h"
 #include "penstock/dataset.h"
 #include "penstock/status.h"
@@ -65,7 +66,9 @@ std::string_view BehindMagic(const State& state) {
 
 class LocalIterator final : public IteratorImpl {
  public:
-  LocalIterator(Dataset dataset, uint64_t seed) : dataset_(std::move(dataset)) {
+  LocalIterator(Dataset dataset, uint64_t seed)
+      : dataset_(std::move(dataset)), profile_(dataset_.node()) {
+    context_.profile = &profile_;
     context_.seed = seed;
     context_.cancelled = &cancelled_;
     context_.commits = &commits_;
@@ -165,6 +168,8 @@ class LocalIterator final : public IteratorImpl {
     return absl::DeadlineExceededError("an element is still being made");
   }
 
+  IteratorStats Stats() const override { return profile_.Stats(); }
+
  private:
   static absl::Status Stopped() { return absl::CancelledError("the iterator was stopped"); }
 
@@ -210,6 +215,7 @@ class LocalIterator final : public IteratorImpl {
   }
 
   const Dataset dataset_;
+  Profile profile_;
   std::atomic<bool> cancelled_ = false;
   CommitListeners commits_;
   std::mutex origin_mu_;              // the last taken

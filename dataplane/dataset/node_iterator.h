@@ -23,8 +23,10 @@
 
 namespace penstock {
 
-class Files;       // control/env/files.h
-class ResultSink;  // dataplane/dataset/function.h
+class Files;            // control/env/files.h
+class Profile;          // dataplane/dataset/profile.h
+class ReadAheadBudget;  // dataplane/dataset/read_ahead.h
+class ResultSink;       // dataplane/dataset/function.h
 
 // Positions as bytes (varints and strings), written and read in the same order.
 class StateWriter;
@@ -96,6 +98,8 @@ struct RunContext {
   int threads = 0;                         // for parallel nodes; 0: one per core
   std::atomic<bool>* cancelled = nullptr;  // set from any thread; long waits end with Cancelled
   CommitListeners* commits = nullptr;      // nullptr: nobody commits
+  Profile* profile = nullptr;              // nullptr: nothing is counted
+  ReadAheadBudget* read_ahead = nullptr;   // nullptr: ReadAheadBudget::OfProcess()
 };
 
 // The iterator of `dataset` (with all its inputs). The context outlives it.

@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
@@ -24,6 +25,20 @@ struct State {
   std::string bytes;
 };
 
+// What a node of a dataset did since the iterator was made, in all its threads.
+struct NodeStats {
+  std::string node;         // "Map#3", as in Dataset::Explain() and in errors
+  int64_t elements = 0;     // given out; errors in an element's place count
+  int64_t bytes = 0;        // of their blocks; 0 for rows written into a batch
+  absl::Duration busy;      // at work in this node's own code, an estimate from samples
+  absl::Duration waiting;   // readers stood still for its next element
+  int64_t parallelism = 0;  // calls at a time; 0: the node makes none
+  int64_t ahead = 0;        // elements it may hold ready or in work; 0: it reads none ahead
+};
+struct IteratorStats {
+  std::vector<NodeStats> nodes;  // inputs before their users
+};
+
 // What an iterator is made of; dataplane/dataset implements it in process,
 // dataplane/client behind Distribute.
 class IteratorImpl {
@@ -35,6 +50,7 @@ class IteratorImpl {
   virtual absl::Status Restore(const State& state) = 0;
   virtual absl::Status Commit(const State& state) = 0;
   virtual absl::Status Stop(absl::Duration bound) = 0;
+  virtual IteratorStats Stats() const = 0;
 };
 
 // Next() and Restore() are for one thread at a time; Save(), Commit() and
@@ -73,6 +89,10 @@ class Iterator {
   // returned stay valid. Returns within `bound`, DeadlineExceeded if something
   // is still running then (it ends in the background).
   absl::Status Stop(absl::Duration bound = absl::Seconds(10)) { return impl_->Stop(bound); }
+
+  // What each node of this process did so far: what stands behind Distribute if it is
+  // there (`penstock trace` shows what workers do). Any thread, at any time.
+  IteratorStats Stats() const { return impl_->Stats(); }
 
  private:
   std::unique_ptr<IteratorImpl> impl_;

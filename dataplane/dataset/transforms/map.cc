@@ -1,16 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 // Dataset::Map: a function of each element, several calls at a time, results in
-// the order of the input. The input is read on the caller's thread, up to two
-// elements ahead for each call that may run.
+// the order of the input. The input is read on the caller's thread, at least two
+// elements ahead for each call that may run, and further where one slow call would
+// leave the others without work.
+#include <algorithm>
+#include <memory>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "dataplane/dataset/element_sink.h"
+#include "dataplane/dataset/profile.h"
+#include "dataplane/dataset/read_ahead.h"
 #include "dataplane/dataset/state_bytes.h"
 #include "dataplane/dataset/transforms/kinds.h"
 #include "dataplane/dataset/transforms/map_step.h"
 #include "dataplane/dataset/transforms/ordered_calls.h"
 #include "dataplane/dataset/transforms/positioned_input.h"
+#include "dataplane/dataset/transforms/ring.h"
 #include "penstock/status.h"
 
 namespace penstock {
@@ -18,6 +24,8 @@ namespace {
 
 constexpr int64_t kMostCalls = 1024;
 constexpr int64_t kRemember = 64;  // elements between two remembered positions
+constexpr int64_t kAheadPerCall = 2;
+constexpr int64_t kMostAhead = 1024;
 
 class MapIterator final : public NodeIterator {
  public:
@@ -26,10 +34,9 @@ class MapIterator final : public NodeIterator {
       : site_(site),
         input_(std::move(input), kRemember),
         step_(std::move(step)),
-        window_(2 * step_->parallelism()),
-        calls_(ThreadPool::OfProcess(), step_->parallelism()) {
-    for (Place& place : window_) place.map = this;
-  }
+        ahead_(site.read_ahead(), kAheadPerCall * step_->parallelism(),
+               step_->autotune() ? kMostAhead : 0),
+        calls_(ThreadPool::OfProcess(), step_->parallelism()) {}
 
   absl::StatusOr<std::optional<Element>> Next() override {
     if (Alone()) {
@@ -39,12 +46,14 @@ class MapIterator final : public NodeIterator {
       return std::move(sink).Finish();
     }
     RETURN_IF_ERROR(Fill());
-    if (held_ == 0) return std::nullopt;
-    Place& first = window_[given_ % window_.size()];
-    calls_.Await(first);
-    --held_;
+    if (window_.taken() == 0) return std::nullopt;
+    Place& first = window_.front();
+    Await(first);
+    absl::StatusOr<std::optional<Element>> result = std::move(first.result);
+    window_.Pop();
     Give(1);
-    return std::move(first.result);
+    if (result.ok()) ahead_.Gave(static_cast<int64_t>((*result)->block().size()));
+    return result;
   }
 
   absl::StatusOr<bool> NextInto(ResultSink& sink) override {
@@ -53,8 +62,10 @@ class MapIterator final : public NodeIterator {
 
   absl::StatusOr<int64_t> Skip(int64_t count) override {
     int64_t passed = 0;
-    for (; held_ > 0 && passed < count; ++passed, --held_) {
-      calls_.Await(window_[given_ % window_.size()]);
+    for (; window_.taken() > 0 && passed < count; ++passed) {
+      Await(window_.front());
+      window_.front().result = std::nullopt;
+      window_.Pop();
       Give(1);
     }
     ASSIGN_OR_RETURN(const int64_t rest, input_.Skip(count - passed));
@@ -73,6 +84,7 @@ class MapIterator final : public NodeIterator {
  private:
   // A place in the window: an input, and in time its result.
   struct Place final : OrderedCalls::Call {
+    explicit Place(MapIterator* of) : map(of) {}
     void Run() override {
       ElementSink sink(map->site_.pool(), map->site_.spec());
       absl::Status run = map->step_->Run(input, number, sink);
@@ -84,14 +96,25 @@ class MapIterator final : public NodeIterator {
       return std::optional<Element>(*std::move(element));
     }
 
-    MapIterator* map = nullptr;
+    MapIterator* const map;
     Element input;
     int64_t number = 0;
     absl::StatusOr<std::optional<Element>> result;
   };
 
   // Whether the next call runs here and now.
-  bool Alone() const { return held_ == 0 && (step_->parallelism() == 1 || step_->QuickerAlone(1)); }
+  bool Alone() const {
+    return window_.taken() == 0 && (step_->parallelism() == 1 || step_->QuickerAlone(1));
+  }
+
+  void Await(Place& place) {
+    bool others_idle;
+    {
+      ProfileWait wait(site_.profile());
+      others_idle = calls_.Await(place);
+    }
+    if (others_idle) ahead_.FellShort();
+  }
 
   // Reads an element and puts its result into `sink`.
   absl::StatusOr<bool> RunNext(ResultSink& sink) {
@@ -107,14 +130,20 @@ class MapIterator final : public NodeIterator {
     return true;
   }
 
-  // Reads ahead until the window is full or the input has ended.
+  // Reads ahead until the window is as full as it may be or the input has ended.
   absl::Status Fill() {
-    while (held_ < window_.size() && (held_ == 0 || !step_->QuickerAlone(1))) {
+    const int parallelism = step_->parallelism();
+    calls_.SetParallelism(parallelism);
+    const auto depth =
+        static_cast<size_t>(std::max<int64_t>(ahead_.depth(), kAheadPerCall * parallelism));
+    if (NodeProfile* profile = site_.profile()) profile->ahead = static_cast<int64_t>(depth);
+    while (window_.taken() < depth && (window_.taken() == 0 || !step_->QuickerAlone(1))) {
       const int64_t number = input_.pulled();
       absl::StatusOr<std::optional<Element>> input = input_.Next();
       if (input.ok() ? !input->has_value() : EndsReading(input.status())) return input.status();
-      Place& place = window_[number % window_.size()];
-      ++held_;
+      if (window_.taken() == window_.places()) window_.Add(std::make_unique<Place>(this));
+      Place& place = window_.next();
+      window_.Take();
       if (!input.ok()) {
         place.result = input.status();
         continue;
@@ -134,10 +163,10 @@ class MapIterator final : public NodeIterator {
   BuildSite site_;
   PositionedInput input_;
   std::unique_ptr<MapStep> step_;
-  int64_t given_ = 0;          // elements given out
-  size_t held_ = 0;            // places taken: elements given_ … given_ + held_ - 1
-  std::vector<Place> window_;  // element n at n modulo its size
-  OrderedCalls calls_;         // ended before what its calls use
+  ReadAhead ahead_;
+  int64_t given_ = 0;   // elements given out
+  Ring<Place> window_;  // the elements behind them
+  OrderedCalls calls_;  // ended before what its calls use
 };
 
 absl::StatusOr<Inferred> InferMap(const Attrs& attrs, absl::Span<const NodePtr> inputs) {

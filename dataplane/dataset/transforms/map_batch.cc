@@ -8,9 +8,12 @@
 #include <utility>
 #include <vector>
 
+#include "dataplane/dataset/profile.h"
+#include "dataplane/dataset/read_ahead.h"
 #include "dataplane/dataset/transforms/map_step.h"
 #include "dataplane/dataset/transforms/ordered_calls.h"
 #include "dataplane/dataset/transforms/positioned_input.h"
+#include "dataplane/dataset/transforms/ring.h"
 #include "dataplane/dataset/transforms/row_errors.h"
 #include "dataplane/dataset/transforms/static_batch.h"
 #include "penstock/status.h"
@@ -20,17 +23,13 @@ namespace {
 
 constexpr int64_t kRemember = 64;       // elements between two remembered positions, at least
 constexpr int64_t kCallsPerThread = 4;  // pieces of a batch, so that threads end together
+constexpr int64_t kMostAhead = 64;      // batches
 
 // A batch under way: rows are read in order, mapped in any order.
 class BatchInWork {
  public:
   BatchInWork(const StaticBatches& batches, MapStep& step, int64_t rows)
-      : batches_(batches),
-        step_(step),
-        most_rows_(rows),
-        rows_per_call_(step.parallelism() == 1
-                           ? rows
-                           : std::max<int64_t>(1, rows / (kCallsPerThread * step.parallelism()))) {}
+      : batches_(batches), step_(step), most_rows_(rows) {}
 
   bool begun() const { return open_.has_value(); }
   bool full() const { return rows_ == most_rows_; }
@@ -44,6 +43,9 @@ class BatchInWork {
     inputs_.clear();
     errors_ = RowErrors();
     calls_used_ = 0;
+    const int64_t calls = kCallsPerThread * step_.parallelism();
+    rows_per_call_ =
+        step_.parallelism() == 1 ? most_rows_ : std::max<int64_t>(1, most_rows_ / calls);
     alone_ = step_.parallelism() == 1 || step_.QuickerAlone(rows_per_call_);
     return absl::OkStatus();
   }
@@ -67,9 +69,11 @@ class BatchInWork {
     if (!inputs_.empty()) Dispatch(calls);
   }
 
-  // Waits for all rows.
-  void Await(OrderedCalls& calls) {
-    for (size_t i = 0; i < calls_used_; ++i) calls.Await(*calls_[i]);
+  // Waits for all rows; as OrderedCalls::Await.
+  bool Await(OrderedCalls& calls) {
+    bool others_idle = false;
+    for (size_t i = 0; i < calls_used_; ++i) others_idle |= calls.Await(*calls_[i]);
+    return others_idle;
   }
 
   // The batch, or the error that stands for it. REQUIRES: Await() returned.
@@ -116,11 +120,11 @@ class BatchInWork {
   const StaticBatches& batches_;
   MapStep& step_;
   const int64_t most_rows_;
-  const int64_t rows_per_call_;
 
   std::optional<OpenBatch> open_;
   int64_t first_ = 0;
-  int64_t rows_ = 0;             // read so far
+  int64_t rows_ = 0;  // read so far
+  int64_t rows_per_call_ = 0;
   bool alone_ = false;           // rows are mapped as they are read
   std::vector<Element> inputs_;  // read, not yet dispatched
   std::vector<std::unique_ptr<Rows>> calls_;
@@ -140,28 +144,27 @@ class MapBatchIterator final : public NodeIterator {
         input_(std::move(input), std::max(rows_, kRemember)),
         step_(std::move(step)),
         batches_(site.pool(), site.node().inputs[0]->spec, site.spec(), rows_),
-        calls_(ThreadPool::OfProcess(), step_->parallelism()) {
-    const int ahead = step_->parallelism() == 1 ? 0 : 1;
-    for (int i = 0; i <= ahead; ++i)
-      work_.push_back(std::make_unique<BatchInWork>(batches_, *step_, rows_));
-  }
+        map_profile_(site.InputSite(0).profile()),
+        ahead_(site.read_ahead(), 1, step_->autotune() ? kMostAhead : 0),
+        calls_(ThreadPool::OfProcess(), step_->parallelism()) {}
 
   absl::StatusOr<std::optional<Element>> Next() override {
-    RETURN_IF_ERROR(ReadAhead());
-    if (ready_ == 0) return std::nullopt;
-    BatchInWork& batch = *work_[first_];
-    batch.Await(calls_);
+    RETURN_IF_ERROR(Fill());
+    if (work_.taken() == 0) return std::nullopt;
+    BatchInWork& batch = work_.front();
+    Await(batch);
     absl::StatusOr<Element> element = batch.Take();
     Pass(batch);
     RETURN_IF_ERROR(Annotate(element.status(), "in ", site_.name()));
+    ahead_.Gave(static_cast<int64_t>(element->block().size()));
     return *std::move(element);
   }
 
   absl::StatusOr<int64_t> Skip(int64_t count) override {
     int64_t passed = 0;
-    for (; ready_ > 0 && passed < count; ++passed) {
-      BatchInWork& batch = *work_[first_];
-      batch.Await(calls_);
+    for (; work_.taken() > 0 && passed < count; ++passed) {
+      BatchInWork& batch = work_.front();
+      Await(batch);
       batch.Drop();
       Pass(batch);
     }
@@ -185,10 +188,25 @@ class MapBatchIterator final : public NodeIterator {
   }
 
  private:
-  // Reads batches until all places are taken or the input has ended.
-  absl::Status ReadAhead() {
-    while (ready_ < work_.size() && !ended_) {
-      BatchInWork& batch = *work_[(first_ + ready_) % work_.size()];
+  void Await(BatchInWork& batch) {
+    bool others_idle;
+    {
+      ProfileWait wait(site_.profile());
+      others_idle = batch.Await(calls_);
+    }
+    if (others_idle) ahead_.FellShort();
+  }
+
+  // Reads batches until as many are under way as may be or the input has ended.
+  absl::Status Fill() {
+    const int parallelism = step_->parallelism();
+    calls_.SetParallelism(parallelism);
+    const int64_t ahead = parallelism == 1 ? 0 : ahead_.depth();
+    if (NodeProfile* profile = site_.profile()) profile->ahead = ahead;
+    while (work_.taken() < static_cast<size_t>(1 + ahead) && !ended_) {
+      if (work_.taken() == work_.places())
+        work_.Add(std::make_unique<BatchInWork>(batches_, *step_, rows_));
+      BatchInWork& batch = work_.next();
       if (!batch.begun()) RETURN_IF_ERROR(batch.Begin(input_.pulled()));
       while (!batch.full() && !ended_) {
         absl::StatusOr<std::optional<Element>> input = input_.Next();
@@ -203,7 +221,7 @@ class MapBatchIterator final : public NodeIterator {
       }
       batch.Finish(calls_);
       if (batch.full() || (batch.rows() > 0 && !drop_remainder_)) {
-        ++ready_;
+        work_.Take();
       } else {
         batch.Await(calls_);
         batch.Drop();
@@ -215,8 +233,9 @@ class MapBatchIterator final : public NodeIterator {
   void Pass(const BatchInWork& batch) {
     given_ += batch.rows();
     input_.Release(given_);
-    first_ = (first_ + 1) % work_.size();
-    --ready_;
+    if (map_profile_ != nullptr)
+      map_profile_->elements.fetch_add(batch.rows(), std::memory_order_relaxed);
+    work_.Pop();
   }
 
   BuildSite site_;
@@ -226,11 +245,11 @@ class MapBatchIterator final : public NodeIterator {
   std::unique_ptr<MapStep> step_;
   StaticBatches batches_;
   bool ended_ = false;
-  int64_t given_ = 0;  // elements in batches given out
-  std::vector<std::unique_ptr<BatchInWork>> work_;
-  size_t first_ = 0;    // of work_: the next to be given out
-  size_t ready_ = 0;    // batches read to their end
-  OrderedCalls calls_;  // ended before what its calls use
+  int64_t given_ = 0;               // elements in batches given out
+  NodeProfile* const map_profile_;  // the Map is no iterator of its own here
+  ReadAhead ahead_;
+  Ring<BatchInWork> work_;  // taken: batches read to their end
+  OrderedCalls calls_;      // ended before what its calls use
 };
 
 }  // namespace

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Batch right behind a Map whose results have a known size: the function's
 // results are written straight into the rows of the batch's block, several rows
-// at a time, one batch ahead.
+// at a time, at least one batch ahead.
 #pragma once
 
 #include <memory>

@@ -23,8 +23,11 @@ class MapStep {
   // Applies the function to element number `number`. The error names the node.
   absl::Status Run(const Element& input, int64_t number, ResultSink& sink);
 
-  // Calls at a time; 1: on the caller's thread.
-  int parallelism() const { return parallelism_; }
+  // Calls at a time; 1: on the caller's thread. Where the dataset leaves it open, more
+  // than cores once calls are seen to wait for something else than a core.
+  int parallelism() const { return parallelism_.load(std::memory_order_relaxed); }
+  // Whether the dataset leaves that open.
+  bool autotune() const { return autotune_; }
   // Whether `calls` of them are so quick that giving them to another thread
   // costs more than it gains. False where the dataset asks for threads.
   bool QuickerAlone(int64_t calls) const {
@@ -34,15 +37,23 @@ class MapStep {
  private:
   static constexpr int64_t kWorthHandingOverNs = 10'000;  // some wake-ups of a thread
 
-  explicit MapStep(const BuildSite& site) : name_(site.name()), random_(site.Random()) {}
+  explicit MapStep(const BuildSite& site)
+      : name_(site.name()), random_(site.Random()), profile_(site.profile()) {}
   absl::Status Call(const Element& input, const RandomKey& random, ResultSink& sink) const;
+  absl::Status TimedCall(const Element& input, const RandomKey& random, ResultSink& sink);
+  // Lets so many calls run at once that as many as before compute.
+  void MakeUpForWaiting(double share_waited);
 
   const std::string name_;
   const RandomKey random_;
   std::shared_ptr<const BoundFunction> function_;
-  int parallelism_ = 1;
+  NodeProfile* const profile_;
+  std::atomic<int> parallelism_{1};
+  int cores_ = 1;  // parallelism of calls that never wait
   bool autotune_ = false;
-  std::atomic<int64_t> mean_ns_{0};  // of a call, weighed towards the latest
+  bool grows_ = false;
+  std::atomic<double> share_waited_{0};  // of a call's time, weighed towards the latest
+  std::atomic<int64_t> mean_ns_{0};      // of a call, weighed towards the latest
 };
 
 }  // namespace penstock

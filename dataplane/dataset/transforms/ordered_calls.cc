@@ -21,17 +21,22 @@ void OrderedCalls::Add(Call& call) {
   KeepGoing();
 }
 
+void OrderedCalls::SetParallelism(int parallelism) {
+  std::lock_guard lock(shared_->mu);
+  shared_->parallelism = parallelism;
+}
+
 void OrderedCalls::KeepGoing() {
   {
     std::lock_guard lock(shared_->mu);
-    if (shared_->waiting.empty() || shared_->runners == shared_->parallelism) return;
+    if (shared_->waiting.empty() || shared_->runners >= shared_->parallelism) return;
     ++shared_->runners;
   }
   pool_.Post([shared = shared_] { RunWaiting(*shared); });
 }
 
-void OrderedCalls::Await(Call& call) {
-  bool helped = false;
+bool OrderedCalls::Await(Call& call) {
+  bool helped = false, others_idle = false;
   {
     std::unique_lock lock(shared_->mu);
     while (!call.done_) {
@@ -39,11 +44,13 @@ void OrderedCalls::Await(Call& call) {
         RunOne(*shared_, lock);
         helped = true;
       } else {
+        others_idle |= shared_->waiting.empty() && shared_->running < shared_->parallelism;
         shared_->done.wait(lock);
       }
     }
   }
   if (helped) KeepGoing();  // a runner may have left because this thread ran a call
+  return others_idle;
 }
 
 void OrderedCalls::RunWaiting(Shared& shared) {

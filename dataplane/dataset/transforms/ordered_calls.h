@@ -34,21 +34,24 @@ class OrderedCalls {
 
   // Starts `call` as soon as there is room. Never waits.
   void Add(Call& call);
-  // Returns when `call` is done. Until it has begun this runs calls on the caller's
+  // So many at a time from now on; those that run are not ended.
+  void SetParallelism(int parallelism);
+  // Returns when `call` is done: true if this thread waited for it while others that
+  // the parallelism allows had no call to run. Until it has begun this runs calls on the caller's
   // thread, if that keeps within the parallelism; never one added after it, which
   // might take long while `call` is done.
-  void Await(Call& call);
+  bool Await(Call& call);
 
  private:
   // Outlives the OrderedCalls while posted work still refers to it.
   struct Shared {
     explicit Shared(int most) : parallelism(most) {}
-    const int parallelism;
     std::mutex mu;
     std::condition_variable done;
-    std::deque<Call*> waiting;  // guarded by mu, as are the next two
-    int running = 0;            // calls; never above `parallelism`
-    int runners = 0;            // of these, on the pool's threads or posted there
+    int parallelism;  // guarded by mu, as are the next three
+    std::deque<Call*> waiting;
+    int running = 0;  // calls; never above `parallelism`
+    int runners = 0;  // of these, on the pool's threads or posted there
   };
   // Runs waiting calls until there are none.
   static void RunWaiting(Shared& shared);

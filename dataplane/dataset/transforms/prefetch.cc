@@ -9,6 +9,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "dataplane/dataset/profile.h"
+#include "dataplane/dataset/read_ahead.h"
 #include "dataplane/dataset/state_bytes.h"
 #include "dataplane/dataset/transforms/kinds.h"
 #include "dataplane/dataset/transforms/positioned_input.h"
@@ -18,16 +20,18 @@ namespace penstock {
 namespace {
 
 constexpr int64_t kMostBuffered = 1 << 20;
+constexpr int64_t kMostTuned = 4096;
 constexpr int64_t kLeastRemember = 16;  // elements between two remembered positions
 // Who cancels a run only sets a flag: a wait looks at it this often.
 constexpr std::chrono::milliseconds kLookForCancel{20};
 
 class PrefetchIterator final : public NodeIterator {
  public:
-  PrefetchIterator(const BuildSite& site, std::unique_ptr<NodeIterator> input, int64_t most)
+  PrefetchIterator(const BuildSite& site, std::unique_ptr<NodeIterator> input, int64_t least,
+                   int64_t most)
       : site_(site),
-        input_(std::move(input), std::max(most, kLeastRemember)),
-        most_(static_cast<size_t>(most)) {}
+        input_(std::move(input), std::max(least, kLeastRemember)),
+        ahead_(site.read_ahead(), least, most) {}
 
   ~PrefetchIterator() override {
     {
@@ -41,18 +45,18 @@ class PrefetchIterator final : public NodeIterator {
   absl::StatusOr<std::optional<Element>> Next() override {
     if (!reader_.joinable()) {
       input_.Remember();
-      reader_ = std::thread([this] { ReadAhead(); });
+      reader_ = std::thread([this] { Fill(); });
     }
     std::unique_lock lock(mu_);
-    while (queue_.empty()) {
-      if (ended_) return std::nullopt;
-      RETURN_IF_ERROR(site_.CheckCancelled());
-      changed_.wait_for(lock, kLookForCancel);
+    if (queue_.empty()) {
+      RETURN_IF_ERROR(AwaitElement(lock));
+      if (queue_.empty()) return std::nullopt;
     }
+    if (const absl::Status& status = queue_.front().status(); EndsReading(status))
+      return status;  // and again, if asked again
     absl::StatusOr<Element> next = std::move(queue_.front());
-    if (!next.ok() && EndsReading(next.status()))
-      return next.status();  // and again, if asked again
     queue_.pop_front();
+    if (next.ok()) ahead_.Gave(static_cast<int64_t>(next->block().size()));
     lock.unlock();
     changed_.notify_all();
     input_.Release(++given_);
@@ -78,8 +82,24 @@ class PrefetchIterator final : public NodeIterator {
   }
 
  private:
+  // Returns with an element, or none at the end. A reader who finds nothing where there
+  // was as much as there may be wants more in one go than the input gives meanwhile.
+  absl::Status AwaitElement(std::unique_lock<std::mutex>& lock) {
+    if (std::exchange(was_full_, false) && !ended_) {
+      ahead_.FellShort();
+      changed_.notify_all();
+    }
+    if (NodeProfile* profile = site_.profile()) profile->ahead = ahead_.depth();
+    ProfileWait wait(site_.profile());
+    while (queue_.empty() && !ended_) {
+      RETURN_IF_ERROR(site_.CheckCancelled());
+      changed_.wait_for(lock, kLookForCancel);
+    }
+    return absl::OkStatus();
+  }
+
   // The thread's whole life.
-  void ReadAhead() {
+  void Fill() {
     while (true) {
       absl::StatusOr<std::optional<Element>> next = input_.Next();
       std::unique_lock lock(mu_);
@@ -96,25 +116,30 @@ class PrefetchIterator final : public NodeIterator {
       }
       changed_.notify_all();
       if (last) return;
-      changed_.wait(lock, [this] { return stopping_ || queue_.size() < most_; });
+      was_full_ |= Full();
+      changed_.wait(lock, [this] { return stopping_ || !Full(); });
       if (stopping_) return;
     }
   }
 
+  bool Full() const { return static_cast<int64_t>(queue_.size()) >= ahead_.depth(); }
+
   BuildSite site_;
   PositionedInput input_;  // once reader_ runs, the reader's but for positions
-  const size_t most_;
   int64_t given_ = 0;
 
   std::mutex mu_;
   std::condition_variable changed_;
-  std::deque<absl::StatusOr<Element>> queue_;  // guarded by mu_, as the next two
+  std::deque<absl::StatusOr<Element>> queue_;  // guarded by mu_, as the next four
+  ReadAhead ahead_;
+  bool was_full_ = false;  // since the queue was last found empty
   bool ended_ = false;
   bool stopping_ = false;
   std::thread reader_;  // begun by the first Next()
 };
 
-// Enough small elements that two threads need not meet at each, few large ones.
+// What kAutotune begins with: enough small elements that two threads need not meet at
+// each, few large ones.
 int64_t BufferFor(const Spec& spec) {
   constexpr size_t kBytes = 256 << 10;
   for (const TensorSpec& leaf : spec.leaves())
@@ -133,10 +158,12 @@ absl::StatusOr<Inferred> InferPrefetch(const Attrs& attrs, absl::Span<const Node
 
 absl::StatusOr<std::unique_ptr<NodeIterator>> BuildPrefetch(const BuildSite& site) {
   ASSIGN_OR_RETURN(std::unique_ptr<NodeIterator> input, site.BuildInput(0));
-  int64_t size = site.attr<int64_t>("buffer_size");
+  const int64_t size = site.attr<int64_t>("buffer_size");
   if (size == 0) return input;
-  if (size == kAutotune) size = BufferFor(site.spec());
-  return std::make_unique<PrefetchIterator>(site, std::move(input), size);
+  const bool tuned = size == kAutotune;
+  const int64_t least = tuned ? BufferFor(site.spec()) : size;
+  return std::make_unique<PrefetchIterator>(site, std::move(input), least,
+                                            tuned ? kMostTuned : least);
 }
 
 }  // namespace

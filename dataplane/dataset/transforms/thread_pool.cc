@@ -18,8 +18,7 @@ int Cores() {
 
 ThreadPool::ThreadPool(int threads) {
   PENSTOCK_CHECK(threads >= 1);
-  threads_.reserve(threads);
-  for (int i = 0; i < threads; ++i) threads_.emplace_back([this] { Run(); });
+  Grow(threads);
 }
 
 ThreadPool::~ThreadPool() {
@@ -30,6 +29,16 @@ ThreadPool::~ThreadPool() {
   }
   wake_.notify_all();
   for (std::thread& thread : threads_) thread.join();
+}
+
+int ThreadPool::threads() const {
+  std::lock_guard lock(mu_);
+  return static_cast<int>(threads_.size());
+}
+
+void ThreadPool::Grow(int threads) {
+  std::lock_guard lock(mu_);
+  while (static_cast<int>(threads_.size()) < threads) threads_.emplace_back([this] { Run(); });
 }
 
 ThreadPool& ThreadPool::OfProcess() {

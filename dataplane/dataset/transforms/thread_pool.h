@@ -21,26 +21,32 @@ class ThreadPool {
   ThreadPool(const ThreadPool&) = delete;
   ThreadPool& operator=(const ThreadPool&) = delete;
 
-  // One thread per core; made at first use and never ended.
+  // One thread per core, more where calls wait for something else than a core
+  // (Grow); made at first use and never ended.
   static ThreadPool& OfProcess();
+
+  // Makes threads until there are `threads` of them. Any thread.
+  void Grow(int threads);
 
   // Runs `work` on one of the threads, soon. Any thread; never waits.
   void Post(std::function<void()> work);
 
-  int threads() const { return static_cast<int>(threads_.size()); }
+  int threads() const;
 
  private:
   void Run();
 
-  std::mutex mu_;
+  mutable std::mutex mu_;
   std::condition_variable wake_;
-  std::deque<std::function<void()>> work_;  // guarded by mu_
-  bool stopping_ = false;                   // guarded by mu_
-  std::vector<std::thread> threads_;        // constant after construction
+  std::deque<std::function<void()>> work_;  // guarded by mu_, as the next two
+  bool stopping_ = false;
+  std::vector<std::thread> threads_;
 };
 
-// Threads that one parallel node may use: `calls` as the dataset asks for it
+// Threads that one parallel node begins with: `calls` as the dataset asks for it
 // (kAutotune: all it may), `threads` of the run (0: one per core).
 int Parallelism(int64_t calls, int threads);
+// The most that a node may come to use whose calls wait for something else than a core.
+inline constexpr int kMostTunedThreads = 64;
 
 }  // namespace penstock
