@@ -95,6 +95,10 @@ void Core::GetStatus(Done<DispatcherStatus> done) {
                               .connected = workers_.count(id) > 0,
                               .silent_for = worker_leases_.SilentFor(id, now)});
   }
+  for (const auto& [id, peer] : workers_) {
+    for (const DatasetWork& work : peer->work)
+      status.work.push_back({id, state_.workers.at(id).address, work});
+  }
   for (const auto& [key, peer] : sessions_) {
     const IterationState* iteration = state_.FindIteration(key.first);
     const JobRecord* job = iteration == nullptr ? nullptr : state_.FindJob(iteration->job);

@@ -53,10 +53,11 @@ std::shared_ptr<WorkerPeer> Core::OpenWorker(std::shared_ptr<WorkerOutlet> outle
 }
 
 void Core::OnMessage(const std::shared_ptr<WorkerPeer>& peer, WorkerUp message) {
-  if (const auto* beat = std::get_if<WorkerHeartbeat>(&message)) {
+  if (auto* beat = std::get_if<WorkerHeartbeat>(&message)) {
     {
       std::lock_guard lock(mu_);
       if (!peer->worker) return;
+      peer->work = std::move(beat->work);
       worker_leases_.Heard(peer->worker, options_.now());
     }
     CountHeartbeat();

@@ -99,6 +99,34 @@ LinkCounts FromWire(const wire::LinkCounts& from) {
           .credits = from.credits()};
 }
 
+void ToWire(const DatasetWork& from, wire::DatasetWork* to) {
+  to->set_dataset_id(from.dataset_id);
+  for (const NodeStats& node : from.stats.nodes) {
+    wire::NodeWork* wire = to->add_nodes();
+    wire->set_node(node.node);
+    wire->set_elements(node.elements);
+    wire->set_bytes(node.bytes);
+    wire->set_busy_ns(absl::ToInt64Nanoseconds(node.busy));
+    wire->set_waiting_ns(absl::ToInt64Nanoseconds(node.waiting));
+    wire->set_parallelism(node.parallelism);
+    wire->set_ahead(node.ahead);
+  }
+}
+
+DatasetWork FromWire(const wire::DatasetWork& from) {
+  DatasetWork to{.dataset_id = from.dataset_id()};
+  for (const wire::NodeWork& wire : from.nodes()) {
+    to.stats.nodes.push_back({.node = wire.node(),
+                              .elements = wire.elements(),
+                              .bytes = wire.bytes(),
+                              .busy = absl::Nanoseconds(wire.busy_ns()),
+                              .waiting = absl::Nanoseconds(wire.waiting_ns()),
+                              .parallelism = wire.parallelism(),
+                              .ahead = wire.ahead()});
+  }
+  return to;
+}
+
 void ToWire(const SplitRun& from, wire::SplitRun* to) {
   to->set_provider(from.provider);
   to->set_repetition(from.repetition);

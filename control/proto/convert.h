@@ -35,6 +35,9 @@ TransferOffer FromWire(const wire::TransferOffer& from);
 void ToWire(const LinkCounts& from, wire::LinkCounts* to);
 LinkCounts FromWire(const wire::LinkCounts& from);
 
+void ToWire(const DatasetWork& from, wire::DatasetWork* to);
+DatasetWork FromWire(const wire::DatasetWork& from);
+
 void ToWire(const SplitRun& from, wire::SplitRun* to);
 absl::StatusOr<SplitRun> FromWire(const wire::SplitRun& from);
 

@@ -22,6 +22,7 @@
 #include "control/protocol/index_set.h"
 #include "penstock/distribute.h"
 #include "penstock/ids.h"
+#include "penstock/iterator.h"
 #include "penstock/spec.h"
 
 namespace penstock::control {
@@ -249,6 +250,21 @@ struct LinkStatus {
   double bytes_per_s = 0;
 };
 
+// What the nodes of a dataset did on one worker, for all its partitions there,
+// since the worker took the dataset up.
+struct DatasetWork {
+  std::string dataset_id;
+  IteratorStats stats;
+  friend bool operator==(const DatasetWork&, const DatasetWork&) = default;
+};
+
+// The same as of the worker's last heartbeat.
+struct WorkStatus {
+  WorkerId worker;
+  std::string address;
+  DatasetWork work;
+};
+
 struct DispatcherStatus {
   Term term;
   VersionRange version;
@@ -259,6 +275,7 @@ struct DispatcherStatus {
   std::vector<JobStatus> jobs;
   std::vector<WorkerStatus> workers;
   std::vector<LinkStatus> links;  // of the sessions that are connected
+  std::vector<WorkStatus> work;   // of the workers that are connected
 };
 
 // --- Client up ---------------------------------------------------------------------
@@ -416,6 +433,7 @@ struct WorkerHello {
 
 struct WorkerHeartbeat {
   uint64_t counter = 0;
+  std::vector<DatasetWork> work;  // of the datasets that it knows
   friend bool operator==(const WorkerHeartbeat&, const WorkerHeartbeat&) = default;
 };
 

@@ -186,6 +186,18 @@ static LinkStatus FromWire(const wire::LinkStatus& from) {
           .bytes_per_s = from.bytes_per_s()};
 }
 
+static void ToWire(const WorkStatus& from, wire::WorkStatus* to) {
+  to->set_worker(from.worker.value());
+  to->set_address(from.address);
+  ToWire(from.work, to->mutable_work());
+}
+
+static WorkStatus FromWire(const wire::WorkStatus& from) {
+  return {.worker = WorkerId(from.worker()),
+          .address = from.address(),
+          .work = FromWire(from.work())};
+}
+
 void ToWire(const DispatcherStatus& from, wire::DispatcherStatus* to) {
   to->set_term(from.term.value());
   ToWire(from.version, to->mutable_version());
@@ -196,6 +208,7 @@ void ToWire(const DispatcherStatus& from, wire::DispatcherStatus* to) {
   for (const JobStatus& job : from.jobs) ToWire(job, to->add_jobs());
   for (const WorkerStatus& worker : from.workers) ToWire(worker, to->add_workers());
   for (const LinkStatus& link : from.links) ToWire(link, to->add_links());
+  for (const WorkStatus& work : from.work) ToWire(work, to->add_work());
 }
 
 absl::StatusOr<DispatcherStatus> FromWire(const wire::DispatcherStatus& from) {
@@ -212,6 +225,7 @@ absl::StatusOr<DispatcherStatus> FromWire(const wire::DispatcherStatus& from) {
   }
   for (const wire::WorkerStatus& worker : from.workers()) to.workers.push_back(FromWire(worker));
   for (const wire::LinkStatus& link : from.links()) to.links.push_back(FromWire(link));
+  for (const wire::WorkStatus& work : from.work()) to.work.push_back(FromWire(work));
   return to;
 }
 

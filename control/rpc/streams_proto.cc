@@ -307,7 +307,10 @@ void ToWire(const WorkerUp& from, wire::WorkerUp* to) {
   std::visit(
       Overloaded{
           [to](const WorkerHello& hello) { ToWire(hello, to->mutable_hello()); },
-          [to](const WorkerHeartbeat& beat) { to->mutable_heartbeat()->set_counter(beat.counter); },
+          [to](const WorkerHeartbeat& beat) {
+            to->mutable_heartbeat()->set_counter(beat.counter);
+            ListToWire(beat.work, to->mutable_heartbeat()->mutable_work());
+          },
           [to](const SplitRequest& request) { ToWire(request, to->mutable_split_request()); },
           [to](const Bookmark& bookmark) { ToWire(bookmark, to->mutable_bookmark()); },
           [to](const Ended& ended) {
@@ -328,7 +331,7 @@ absl::StatusOr<WorkerUp> FromWire(const wire::WorkerUp& from) {
     case wire::WorkerUp::kHello:
       return FromWire(from.hello());
     case wire::WorkerUp::kHeartbeat:
-      return WorkerHeartbeat{from.heartbeat().counter()};
+      return WorkerHeartbeat{from.heartbeat().counter(), ListFromWire(from.heartbeat().work())};
     case wire::WorkerUp::kSplitRequest:
       return FromWire(from.split_request());
     case wire::WorkerUp::kBookmark:

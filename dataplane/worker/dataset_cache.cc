@@ -50,11 +50,20 @@ absl::StatusOr<std::shared_ptr<const Definition>> DatasetCache::Get(std::string_
   if (!dataset.ok()) return Annotate(dataset.status(), "in the definition of dataset ", key.first);
   PENSTOCK_RETURN_IF_ERROR(
       CheckFingerprint(key.first, "on this worker", fingerprint, dataset->fingerprint()));
-  auto definition =
-      std::make_shared<const Definition>(Definition{*std::move(dataset), PlanOf(answer.summary)});
+  auto profile = std::make_unique<Profile>(dataset->node());
+  auto definition = std::make_shared<const Definition>(
+      Definition{*std::move(dataset), PlanOf(answer.summary), std::move(profile)});
   std::lock_guard lock(mu_);
   Evict();
   return known_.emplace(std::move(key), std::move(definition)).first->second;
+}
+
+std::vector<control::DatasetWork> DatasetCache::Work() const {
+  std::lock_guard lock(mu_);
+  std::vector<control::DatasetWork> work;
+  for (const auto& [key, definition] : known_)
+    work.push_back({key.first, definition->profile->Stats()});
+  return work;
 }
 
 void DatasetCache::Evict() {

@@ -10,9 +10,11 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "control/protocol/session_messages.h"
+#include "dataplane/dataset/profile.h"
 #include "dataplane/dataset/split.h"
 #include "penstock/dataset.h"
 
@@ -22,6 +24,7 @@ namespace penstock::worker {
 struct Definition {
   Dataset dataset;
   SplitPlan plan;
+  std::unique_ptr<Profile> profile;  // of all partitions that were run from it
 };
 
 // Thread-safe. Definitions in use stay; of the others the cache keeps a few.
@@ -38,12 +41,15 @@ class DatasetCache {
   // one, as another release may.
   absl::StatusOr<std::shared_ptr<const Definition>> Get(std::string_view id, uint64_t fingerprint);
 
+  // What was done for each dataset that was run here and is still known.
+  std::vector<control::DatasetWork> Work() const;
+
  private:
   using Key = std::pair<std::string, uint64_t>;
   void Evict();
 
   const Fetch fetch_;
-  std::mutex mu_;
+  mutable std::mutex mu_;
   std::map<Key, std::shared_ptr<const Definition>> known_;  // guarded by mu_
 };
 

@@ -104,7 +104,8 @@ absl::Status PartitionRunner::Replay() {
                      .pool = workshop_->pool.get(),
                      .output = &output,
                      .threads = workshop_->threads,
-                     .cancelled = &cancelled_};
+                     .cancelled = &cancelled_,
+                     .profile = definition->profile.get()};
   PENSTOCK_ASSIGN_OR_RETURN(std::unique_ptr<NodeIterator> iterator,
                             BuildIterator(definition->dataset, context));
   absl::StatusOr<Index> elements = Produce(*iterator, definition->dataset);

@@ -34,9 +34,11 @@ struct NodeStats {
   absl::Duration waiting;   // readers stood still for its next element
   int64_t parallelism = 0;  // calls at a time; 0: the node makes none
   int64_t ahead = 0;        // elements it may hold ready or in work; 0: it reads none ahead
+  friend bool operator==(const NodeStats&, const NodeStats&) = default;
 };
 struct IteratorStats {
   std::vector<NodeStats> nodes;  // inputs before their users
+  friend bool operator==(const IteratorStats&, const IteratorStats&) = default;
 };
 
 // What an iterator is made of; dataplane/dataset implements it in process,

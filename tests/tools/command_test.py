@@ -102,7 +102,7 @@ class CommandTest(unittest.TestCase):
         self.assertRegex(out, r"\ndevices (none|cuda \d+\.\d+): (no GPU: |\d+ device)")
 
     def test_every_help_has_an_example(self):
-        for command in ([], ["dispatcher"], ["worker"], ["status"], ["links"], ["jobs"], ["datasets"], ["journal"], ["demo"],
+        for command in ([], ["dispatcher"], ["worker"], ["status"], ["links"], ["trace"], ["jobs"], ["datasets"], ["journal"], ["demo"],
                         ["doctor"]):
             code, out, err = run(*command, "--help")
             self.assertEqual(code, 0, err)
@@ -249,6 +249,15 @@ class CommandTest(unittest.TestCase):
         for word in ("CLIENT", "WORKER", "PROTOCOL", "GB/S", "CREDITS", "REASON"):
             self.assertIn(word, out)
         code, out, err = run("links", "--json", *at)
+        self.assertEqual(code, 0, err)
+        self.assertEqual(json.loads(out), [])
+
+    def test_trace_of_a_cluster_without_workers_is_empty(self):
+        at = ["--dispatcher-address", f"localhost:{self.dispatcher().port}"]
+        code, out, err = run("trace", *at)
+        self.assertEqual(code, 0, err)
+        self.assertEqual(out.split(), "DATASET NODE ELEMENTS GB BUSY S SHARE US/ELEMENT WAITING S CALLS AHEAD".split())
+        code, out, err = run("trace", "--json", *at)
         self.assertEqual(code, 0, err)
         self.assertEqual(json.loads(out), [])
 

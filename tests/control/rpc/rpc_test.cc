@@ -92,8 +92,10 @@ TEST(Wire, EachClientMessageArrivesAsItWasSent) {
 TEST(Wire, EachWorkerMessageArrivesAsItWasSent) {
   for (const WorkerUp& up : std::vector<WorkerUp>{
            WorkerHello{WorkerId(1), {1, 2}, "host:1", {{"grpc", "host:2", "c"}}, {"tag"}, 4, {kOf}},
-           WorkerHeartbeat{5}, SplitRequest{kOf, 1, 2, 3, 4},
-           Bookmark{kOf, 7, "position", {{0, 1, 2}}}, Ended{kOf, 10},
+           WorkerHeartbeat{
+               5,
+               {{"1000", {{{"Map#1", 1, 2, absl::Seconds(3), absl::Seconds(4), 5, 6}, {}}}}, {}}},
+           SplitRequest{kOf, 1, 2, 3, 4}, Bookmark{kOf, 7, "position", {{0, 1, 2}}}, Ended{kOf, 10},
            PartitionFailed{kOf, absl::NotFoundError("file")}, Drain{}, WorkerLeave{}}) {
     ExpectRoundTrip<wire::WorkerUp>(up);
   }
