@@ -43,9 +43,7 @@ class BatchInWork {
     inputs_.clear();
     errors_ = RowErrors();
     calls_used_ = 0;
-    const int64_t calls = kCallsPerThread * step_.parallelism();
-    rows_per_call_ =
-        step_.parallelism() == 1 ? most_rows_ : std::max<int64_t>(1, most_rows_ / calls);
+    rows_per_call_ = RowsPerCall();
     alone_ = step_.parallelism() == 1 || step_.QuickerAlone(rows_per_call_);
     return absl::OkStatus();
   }
@@ -97,6 +95,14 @@ class BatchInWork {
     int64_t first = 0;
     std::vector<Element> inputs;  // an empty element: failed already
   };
+
+  // Enough for a call to be worth another thread, and no more: a slow row holds up
+  // those of its own call only.
+  int64_t RowsPerCall() const {
+    if (step_.parallelism() == 1) return most_rows_;
+    const int64_t most = std::max<int64_t>(1, most_rows_ / (kCallsPerThread * step_.parallelism()));
+    return std::clamp<int64_t>(step_.WorthACall(), 1, most);
+  }
 
   void RunRow(int64_t row, const Element& input) {
     OpenBatch::Row sink = open_->row(row);

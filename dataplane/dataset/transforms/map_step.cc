@@ -73,7 +73,6 @@ absl::Status MapStep::Run(const Element& input, int64_t number, ResultSink& sink
 
 absl::Status MapStep::TimedCall(const Element& input, const RandomKey& random, ResultSink& sink) {
   ProfileScope scope(profile_, kTimed);
-  if (!autotune_) return Call(input, random, sink);
   const int64_t mean = mean_ns_.load(std::memory_order_relaxed);
   std::optional<Waiting> waiting;
   if (grows_ && mean > kWorthAskingNs) waiting.emplace();

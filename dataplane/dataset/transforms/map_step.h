@@ -2,6 +2,7 @@
 // What a Map does to one element, wherever its result goes.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -34,7 +35,13 @@ class MapStep {
     return autotune_ && calls * mean_ns_.load(std::memory_order_relaxed) < kWorthHandingOverNs;
   }
 
+  // How many of them, as they took so far, are worth being given to another thread at once.
+  int64_t WorthACall() const {
+    return kWorthACallNs / std::max<int64_t>(1, mean_ns_.load(std::memory_order_relaxed));
+  }
+
  private:
+  static constexpr int64_t kWorthACallNs = 200'000;
   static constexpr int64_t kWorthHandingOverNs = 10'000;  // some wake-ups of a thread
 
   explicit MapStep(const BuildSite& site)
