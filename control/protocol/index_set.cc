@@ -2,10 +2,35 @@
 #include "control/protocol/index_set.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "absl/strings/str_cat.h"
 
 namespace penstock {
+namespace {
+
+using Intervals = absl::InlinedVector<IndexSet::Interval, 2>;
+using Position = Intervals::const_iterator;
+
+// The interval that has `index`, or the next.
+Position FirstEndingAbove(const Intervals& intervals, Index index) {
+  return std::upper_bound(
+      intervals.begin(), intervals.end(), index,
+      [](Index x, const IndexSet::Interval& interval) { return x < interval.end; });
+}
+
+void Replace(Intervals& intervals, Position first, Position last, const Intervals& by) {
+  const auto kept = std::min(last - first, static_cast<std::ptrdiff_t>(by.size()));
+  const auto at =
+      std::copy(by.begin(), by.begin() + kept, intervals.begin() + (first - intervals.cbegin()));
+  if (first + kept != last) {
+    intervals.erase(at, last);
+  } else {
+    intervals.insert(at, by.begin() + kept, by.end());
+  }
+}
+
+}  // namespace
 
 IndexSet IndexSet::Of(Index begin, Index end) {
   IndexSet set;
@@ -31,28 +56,54 @@ void IndexSet::Add(Index begin, Index end) {
   intervals_.insert(first, {begin, end});
 }
 
+// In time linear in `other` and in what of this set lies at or behind its beginning:
+// two readers that take turns have sets of very many intervals.
 void IndexSet::Add(const IndexSet& other) {
-  for (const Interval& i : other.intervals_) Add(i.begin, i.end);
+  if (other.intervals_.size() <= 1) {
+    if (!other.empty()) Add(other.intervals_.front().begin, other.intervals_.front().end);
+    return;
+  }
+  const Position from =
+      FirstEndingAbove(intervals_, other.intervals_.front().begin - 1);  // one that touches too
+  Intervals both;
+  both.reserve(static_cast<size_t>(intervals_.end() - from) + other.intervals_.size());
+  std::merge(from, intervals_.cend(), other.intervals_.begin(), other.intervals_.end(),
+             std::back_inserter(both));
+  auto last = both.begin();
+  for (const Interval& next : both) {
+    if (next.begin <= last->end) {
+      last->end = std::max(last->end, next.end);
+    } else {
+      *++last = next;
+    }
+  }
+  both.erase(last + 1, both.end());
+  Replace(intervals_, from, intervals_.cend(), both);
 }
 
 void IndexSet::Remove(const IndexSet& other) {
-  if (!Intersects(other)) return;
-  IndexSet left;
-  auto hole = other.intervals_.begin();
-  for (Interval i : intervals_) {
-    while (hole != other.intervals_.end() && hole->end <= i.begin) ++hole;
-    for (auto h = hole; h != other.intervals_.end() && h->begin < i.end; ++h) {
-      left.Add(i.begin, h->begin);
-      i.begin = std::max(i.begin, h->end);
+  if (empty() || other.empty()) return;
+  const Position first = FirstEndingAbove(intervals_, other.intervals_.front().begin);
+  const Position last =
+      std::lower_bound(first, intervals_.cend(), other.end(),
+                       [](const Interval& interval, Index x) { return interval.begin < x; });
+  if (first == last) return;
+  Intervals left;
+  auto hole = FirstEndingAbove(other.intervals_, first->begin);
+  for (Position i = first; i != last; ++i) {
+    Index begin = i->begin;
+    for (; hole != other.intervals_.end() && hole->begin < i->end; ++hole) {
+      if (begin < hole->begin) left.push_back({begin, hole->begin});
+      begin = std::max(begin, hole->end);
+      if (hole->end > i->end) break;  // reaches into the next
     }
-    left.Add(i.begin, i.end);
+    if (begin < i->end) left.push_back({begin, i->end});
   }
-  *this = std::move(left);
+  Replace(intervals_, first, last, left);
 }
 
 bool IndexSet::Contains(Index index) const {
-  auto i = std::upper_bound(intervals_.begin(), intervals_.end(), index,
-                            [](Index x, const Interval& interval) { return x < interval.end; });
+  const Position i = FirstEndingAbove(intervals_, index);
   return i != intervals_.end() && i->begin <= index;
 }
 
@@ -63,8 +114,9 @@ bool IndexSet::Contains(const IndexSet& other) const {
 }
 
 bool IndexSet::Intersects(const IndexSet& other) const {
-  auto a = intervals_.begin();
-  auto b = other.intervals_.begin();
+  if (empty() || other.empty()) return false;
+  Position a = FirstEndingAbove(intervals_, other.intervals_.front().begin);
+  Position b = FirstEndingAbove(other.intervals_, intervals_.front().begin);
   while (a != intervals_.end() && b != other.intervals_.end()) {
     if (a->end <= b->begin)
       ++a;
@@ -83,8 +135,7 @@ int64_t IndexSet::size() const {
 }
 
 Index IndexSet::FirstMissing(Index from) const {
-  auto i = std::upper_bound(intervals_.begin(), intervals_.end(), from,
-                            [](Index x, const Interval& interval) { return x < interval.end; });
+  const Position i = FirstEndingAbove(intervals_, from);
   return i != intervals_.end() && i->begin <= from ? i->end : from;
 }
 

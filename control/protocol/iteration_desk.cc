@@ -435,10 +435,11 @@ Decision OnBookmark(const IterationRecord& record, Desk& desk, WorkerId worker,
   const auto& bookmarks = record.partition(partition).bookmarks;
   if (!bookmarks.empty() && bookmark.index <= bookmarks.back().index)
     return std::move(deciding).Done();  // a replay passes it again
-  const Index needed =
-      (desk.broken == Broken::kRetireBelowTaken ? SkipOf(record, desk, partition.value() - 1)
-                                                : Kept(record, partition))
-          .FirstMissing();
+  Index& kept_below = desk.partitions[partition.value() - 1].kept_below;
+  kept_below = FirstNotKept(record, partition, kept_below);
+  const Index needed = desk.broken == Broken::kRetireBelowTaken
+                           ? SkipOf(record, desk, partition.value() - 1).FirstMissing()
+                           : kept_below;
   Index below = 0;  // the newest that lies at or below what is needed
   for (const Bookmark& b : bookmarks)
     if (b.index <= needed) below = std::max(below, b.index);

@@ -37,6 +37,9 @@ struct Heard {
 struct PartitionDesk {
   std::optional<Index> ended;             // of this placement: the number of elements
   absl::InlinedVector<Heard, 2> readers;  // parallel to the record's
+  // All below is kept. Remembered, since what is kept stays kept, so that it is not
+  // searched for from the beginning.
+  Index kept_below = 0;
 };
 
 // The volatile side. Kept in step with the record by the functions below, which

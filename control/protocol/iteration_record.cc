@@ -178,6 +178,16 @@ IndexSet Kept(const IterationRecord& record, PartitionId partition) {
   return kept;
 }
 
+Index FirstNotKept(const IterationRecord& record, PartitionId partition, Index from) {
+  Index before;
+  do {
+    before = from;
+    for (const ReaderRecord& reader : record.readers)
+      from = Of(reader.kept, partition).FirstMissing(from);
+  } while (from != before);
+  return from;
+}
+
 IndexSet Owed(const IterationRecord& record, PartitionId partition) {
   IndexSet owed = IndexSet::Of(0, record.partition(partition).end.value_or(0));
   owed.Remove(Kept(record, partition));

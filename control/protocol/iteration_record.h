@@ -144,6 +144,8 @@ bool Fits(const IterationRecord& record, const IterationChange& change);
 
 // In somebody's history whatever happens.
 IndexSet Kept(const IterationRecord& record, PartitionId partition);
+// The lowest index ≥ from that is not.
+Index FirstNotKept(const IterationRecord& record, PartitionId partition, Index from);
 // Of a closed iteration: what would have to be delivered again if every reader
 // died now. Empty in all partitions: finished.
 IndexSet Owed(const IterationRecord& record, PartitionId partition);

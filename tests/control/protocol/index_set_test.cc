@@ -66,5 +66,56 @@ TEST(IndexSet, AgreesWithASetOfNumbersInAnyOrderOfChanges) {
   }
 }
 
+TEST(IndexSet, AddsAndRemovesWholeSets) {
+  std::mt19937 random(11);
+  auto draw = [&](int n) { return static_cast<Index>(random() % static_cast<unsigned>(n)); };
+  auto draw_set = [&](int intervals) {
+    IndexSet set;
+    for (int i = 0; i < intervals; ++i) {
+      const Index begin = draw(60);
+      set.Add(begin, begin + draw(5));
+    }
+    return set;
+  };
+  for (int round = 0; round < 2000; ++round) {
+    const IndexSet a = draw_set(static_cast<int>(draw(12)));
+    const IndexSet b = draw_set(static_cast<int>(draw(12)));
+    IndexSet sum = a, difference = a, sum_expected, difference_expected;
+    sum.Add(b);
+    difference.Remove(b);
+    bool intersects = false;
+    for (Index i = 0; i < 70; ++i) {
+      if (a.Contains(i) || b.Contains(i)) sum_expected.Add(i);
+      if (a.Contains(i) && !b.Contains(i)) difference_expected.Add(i);
+      intersects |= a.Contains(i) && b.Contains(i);
+    }
+    ASSERT_EQ(sum, sum_expected) << a.ToString() << " and " << b.ToString();
+    ASSERT_EQ(difference, difference_expected) << a.ToString() << " less " << b.ToString();
+    ASSERT_EQ(a.Intersects(b), intersects) << a.ToString() << " and " << b.ToString();
+  }
+}
+
+TEST(IndexSet, IsItsOwnSumAndLeavesNothingOfItself) {
+  IndexSet set = Make({{0, 3}, {4, 6}, {8, 9}});
+  const IndexSet before = set;
+  set.Add(set);
+  EXPECT_EQ(set, before);
+  set.Remove(set);
+  EXPECT_TRUE(set.empty());
+}
+
+// Two readers that take turns: in a time that grows with the square this would take minutes.
+TEST(IndexSet, JoinsTwoThatInterleaveInLinearTime) {
+  IndexSet even, odd;
+  constexpr Index kIndices = 2'000'000;
+  for (Index i = 0; i < kIndices; i += 2) even.Add(i);
+  for (Index i = 1; i < kIndices; i += 2) odd.Add(i);
+  IndexSet both = even;
+  both.Add(odd);
+  EXPECT_EQ(both, IndexSet::Of(0, kIndices));
+  both.Remove(odd);
+  EXPECT_EQ(both, even);
+}
+
 }  // namespace
 }  // namespace penstock
