@@ -79,8 +79,8 @@ class SendLink {
   // Sends `element` (its identity is in its head) against one credit. Without
   // one it is FailedPrecondition, on a closed link Unavailable, above what the
   // protocol can carry InvalidArgument, and the element stays the caller's.
-  // The link keeps it, or a copy, until it has landed. A small one may wait up to
-  // 2 ms for others to go with.
+  // The link keeps it, or a copy, until it has landed. One below 256 KiB
+  // may wait up to 2 ms for others to go with.
   virtual absl::Status Send(Element&& element) = 0;
   // An error in an element's place, with its identity, against one credit.
   virtual absl::Status SendError(const Identity& identity, const absl::Status& error) = 0;

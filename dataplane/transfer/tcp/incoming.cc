@@ -26,6 +26,7 @@ absl::StatusOr<Incoming::Got> Incoming::Read(int fd) {
       in_body_ = false;
       return Got::kMessage;
     }
+    if (TakeAhead()) continue;
     if (std::exchange(drained_, false) && !end_expected_) return Got::kNothing;
     PENSTOCK_ASSIGN_OR_RETURN(Got got, Receive(fd));
     if (got != Got::kMessage) return got;
@@ -60,14 +61,30 @@ void Incoming::IntoText() {
   Into({reinterpret_cast<std::byte*>(text_.data()) + kMessageHeaderBytes, body_bytes_});
 }
 
+// What was read ahead goes where it belongs; false: nothing was.
+bool Incoming::TakeAhead() {
+  if (ahead_.empty()) return false;
+  const auto take = [this](std::byte* to, size_t most) {
+    const size_t bytes = std::min(most, ahead_.size());
+    std::copy_n(ahead_.data(), bytes, to);
+    ahead_.remove_prefix(bytes);
+    return bytes;
+  };
+  if (in_body_) body_at_ += take(body_.data() + body_at_, body_.size() - body_at_);
+  head_at_ += take(reinterpret_cast<std::byte*>(head_.data()) + head_at_, kHeadBytes - head_at_);
+  return true;
+}
+
 // The rest of a body and the next head in one call, so that no byte of a body is
 // ever read to where it does not belong.
 absl::StatusOr<Incoming::Got> Incoming::Receive(int fd) {
-  iovec parts[2];
+  iovec parts[3];
   size_t count = 0;
   const size_t of_body = in_body_ ? body_.size() - body_at_ : 0;
   if (of_body > 0) parts[count++] = {body_.data() + body_at_, of_body};
-  parts[count++] = {head_.data() + head_at_, kHeadBytes - head_at_};
+  const size_t of_head = kHeadBytes - head_at_;
+  parts[count++] = {head_.data() + head_at_, of_head};
+  if (!ahead_buffer_.empty()) parts[count++] = {ahead_buffer_.data(), ahead_buffer_.size()};
   msghdr message{};
   message.msg_iov = parts;
   message.msg_iovlen = count;
@@ -80,9 +97,12 @@ absl::StatusOr<Incoming::Got> Incoming::Receive(int fd) {
   if (got == 0) return Got::kEnd;
   const size_t bytes = static_cast<size_t>(got);
   total_ += bytes;
-  drained_ = bytes < of_body + kHeadBytes - head_at_;
-  body_at_ += std::min(bytes, of_body);
-  head_at_ += bytes - std::min(bytes, of_body);
+  drained_ = bytes < of_body + of_head + ahead_buffer_.size();
+  const size_t to_body = std::min(bytes, of_body);
+  const size_t to_head = std::min(bytes - to_body, of_head);
+  body_at_ += to_body;
+  head_at_ += to_head;
+  ahead_ = absl::MakeConstSpan(ahead_buffer_).first(bytes - to_body - to_head);
   return Got::kMessage;
 }
 

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
@@ -14,9 +15,15 @@
 
 namespace penstock::transfer::tcp {
 
-// Not thread-safe. Takes no memory but for what IntoText() was called.
+// Not thread-safe. Takes no memory but for what IntoText() was called, and what is
+// read ahead.
 class Incoming {
  public:
+  // `ahead_bytes`: so much is read behind what was asked for, if it has come. For
+  // small messages, several of which then take one system call; bodies that are to
+  // be read to their places want 0.
+  explicit Incoming(size_t ahead_bytes = 0) : ahead_buffer_(ahead_bytes) {}
+
   enum class Got {
     kHead,     // type() and body_bytes() are known; Into() or IntoText() must follow
     kMessage,  // the body is where it was to go
@@ -43,6 +50,7 @@ class Incoming {
 
  private:
   absl::Status ParseHead();
+  bool TakeAhead();
   absl::StatusOr<Got> Receive(int fd);
 
   Head head_{};
@@ -53,6 +61,8 @@ class Incoming {
   absl::Span<std::byte> body_;
   size_t body_at_ = 0;
   std::string text_;
+  std::vector<std::byte> ahead_buffer_;
+  absl::Span<const std::byte> ahead_;  // of it: read, and not taken yet
   uint64_t total_ = 0;
   bool drained_ = false;  // the last read brought less than was asked for
   bool end_expected_ = false;

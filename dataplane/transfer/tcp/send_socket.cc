@@ -27,6 +27,11 @@ constexpr uint64_t kBytesPerTurn = 64 << 10;
 // A batch for one system call; small ones are in frames already.
 constexpr size_t kMostPieces = 8;
 
+// A system call and its packets are worth so many bytes; less waits for more if the
+// one before came so short a time ago.
+constexpr size_t kWorthWriting = 256 << 10;
+constexpr std::chrono::microseconds kFast(100);
+
 }  // namespace
 
 SendSocket::SendSocket(std::shared_ptr<Loop> loop, Socket socket, Owner& owner)
@@ -50,10 +55,22 @@ int64_t SendSocket::credits() const {
 absl::Status SendSocket::Send(Sent&& sent) {
   std::unique_lock lock(mu_);
   if (closing_) return absl::UnavailableError("the link is closed");
+  const size_t bytes = sent.element ? sent.element.block().size() : kWorthWriting;
   PENSTOCK_RETURN_IF_ERROR(outbox_.Send(std::move(sent)));
-  if (outbox_.filling() && !deadline_set_) FlushLater();
-  Write(lock);
+  const bool holds = Holds(bytes);
+  if ((outbox_.filling() || holds) && !deadline_set_) FlushLater();
+  if (!holds) Write(lock);
   return absl::OkStatus();
+}
+
+bool SendSocket::Holds(size_t bytes) {
+  if (accepting_ || !writable_) return false;
+  if (bytes < kFrameBelow && held_bytes_ == 0) return false;  // waits in its frame
+  const Loop::Clock::time_point now = Loop::Clock::now();
+  const bool fast = now - std::exchange(last_send_, now) < kFast;
+  if (!fast || held_bytes_ + bytes >= kWorthWriting) return false;
+  held_bytes_ += bytes;
+  return true;
 }
 
 void SendSocket::Flush() {
@@ -85,7 +102,7 @@ void SendSocket::OnReady(uint32_t events) {
   {
     std::unique_lock lock(mu_);
     if ((events & EPOLLOUT) != 0) writable_ = true;
-    Write(lock);
+    if (held_bytes_ == 0) Write(lock);
   }
   EndIfOver();
 }
@@ -170,6 +187,7 @@ absl::Status SendSocket::Handle(const Update& update) {
   {
     std::lock_guard lock(mu_);
     PENSTOCK_RETURN_IF_ERROR(outbox_.Apply(update));
+    if (update.recall) held_bytes_ = 0;  // the answer goes behind it, at once
   }
   Tell(update, *events_);
   return absl::OkStatus();
@@ -239,6 +257,7 @@ void SendSocket::FlushLater() {
 }
 
 void SendSocket::Write(std::unique_lock<std::mutex>& lock) {
+  held_bytes_ = 0;
   if (writing_ || accepting_ || broken_ || shut_down_) return;
   writing_ = true;
   while (true) {

@@ -2,7 +2,8 @@
 // The worker's end of a link: a connection that somebody made, a stranger until
 // its hello was accepted. Whoever sends writes to the socket at once, and the
 // loop goes on when it was full. A frame that is not full waits until it was open
-// for 1 ms at least and 2 ms at most, or until Flush().
+// for 1 ms at least and 2 ms at most, or until Flush(). So do elements that follow
+// each other fast, until they are worth a system call and its packets.
 #pragma once
 
 #include <chrono>
@@ -75,6 +76,8 @@ class SendSocket : public Loop::Member, public std::enable_shared_from_this<Send
   // With mu_ held:
   void BreakLocked(const absl::Status& reason);
   void FlushLater();
+  // Whether what was sent just now, of so many bytes, may wait for more to go with.
+  bool Holds(size_t bytes);
   // Writes until the socket is full or all is written, unless another thread does.
   // Lets go of `lock` meanwhile.
   void Write(std::unique_lock<std::mutex>& lock);
@@ -91,7 +94,7 @@ class SendSocket : public Loop::Member, public std::enable_shared_from_this<Send
   Owner& owner_;
 
   // Of whoever serves.
-  Incoming incoming_;
+  Incoming incoming_{kMaxRequestBytes};
   bool greeted_ = false;
   bool deaf_ = false;  // what still comes is dropped
   bool over_ = false;
@@ -107,15 +110,17 @@ class SendSocket : public Loop::Member, public std::enable_shared_from_this<Send
   // All below guarded by mu_; the descriptor stays open while somebody writes.
   Socket socket_;
   Outbox outbox_;
-  bool deadline_set_ = false;  // for the frame that is open
+  bool deadline_set_ = false;  // for the frame that is open, or what is held
   uint64_t frame_ = 0;         // which it was then
-  bool accepting_ = true;      // nothing is written before the hello was answered
-  bool writing_ = false;       // by some thread
-  bool writable_ = true;       // as far as is known
-  bool closing_ = false;       // no more Send(); reason_ says why
-  bool closed_said_ = false;   // the last message is among pieces_, or written
-  bool shut_down_ = false;     // nothing more goes out; waits for the client's end
-  bool broken_ = false;        // to be ended at once
+  size_t held_bytes_ = 0;      // of what waits for more to go with
+  Loop::Clock::time_point last_send_;
+  bool accepting_ = true;     // nothing is written before the hello was answered
+  bool writing_ = false;      // by some thread
+  bool writable_ = true;      // as far as is known
+  bool closing_ = false;      // no more Send(); reason_ says why
+  bool closed_said_ = false;  // the last message is among pieces_, or written
+  bool shut_down_ = false;    // nothing more goes out; waits for the client's end
+  bool broken_ = false;       // to be ended at once
   absl::Status reason_;
 };
 

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "dataplane/transfer/message.h"
 #include "dataplane/transfer/tcp/listener.h"
@@ -247,6 +248,47 @@ TEST_F(TcpTest, WhatAKilledClientDidNotConfirmComesBack) {
   ASSERT_EQ(back.size(), 19u);
   EXPECT_EQ(back.front(), 1);
   EXPECT_EQ(back.back(), 19);
+}
+
+TEST_F(TcpTest, ElementsThatMayWaitForMoreArriveByThemselvesInOrder) {
+  Peer peer = Peer::Dial(worker_.address());
+  std::shared_ptr<WorkerEnd> worker = Open(peer, 8);
+  ASSERT_NE(worker, nullptr);
+  std::vector<Element> elements;  // made before, so that they follow each other fast
+  for (int64_t bytes : {102'400, 102'400, 1'024, 102'400, 1'024'000, 102'400, 1'024, 71'680}) {
+    elements.push_back(Blob(static_cast<Index>(elements.size()), bytes));
+  }
+  for (Element& element : elements) ASSERT_TRUE(worker->link().Send(std::move(element)).ok());
+  for (Index i = 0; i < 8; ++i) {
+    const std::string message = peer.ReadMessage();
+    const bool in_frame = i == 2 || i == 6;
+    ASSERT_EQ(*TypeOf(message), in_frame ? MessageType::kFrame : MessageType::kElement);
+    EXPECT_EQ(message.back(), static_cast<char>(i));
+  }
+}
+
+TEST_F(TcpTest, ARecallIsAnsweredBehindWhatWaitsForMore) {
+  Peer peer = Peer::Dial(worker_.address());
+  std::shared_ptr<WorkerEnd> worker = Open(peer, 5);
+  ASSERT_NE(worker, nullptr);
+  Element elements[] = {Blob(0, 102'400), Blob(1, 102'400)};
+  for (Element& element : elements) ASSERT_TRUE(worker->link().Send(std::move(element)).ok());
+  ASSERT_TRUE(peer.Write(WithLength(Encode(Update{.recall = true}))));
+  EXPECT_EQ(*TypeOf(peer.ReadMessage()), MessageType::kElement);
+  EXPECT_EQ(*TypeOf(peer.ReadMessage()), MessageType::kElement);
+  EXPECT_EQ(peer.ReadMessage(), Encode(Recalled{3}));
+}
+
+TEST_F(TcpTest, ManyRequestsInOnePacketAreAllHeard) {
+  Peer peer = Peer::Dial(worker_.address());
+  std::shared_ptr<WorkerEnd> worker = Open(peer, 1);
+  ASSERT_NE(worker, nullptr);
+  std::string requests;
+  for (int i = 0; i < 1000; ++i) requests += WithLength(Encode(Update{.granted = 1}));
+  ASSERT_TRUE(peer.Write(requests));
+  EXPECT_TRUE(worker->AwaitGranted(1001));
+  ASSERT_TRUE(peer.Write(WithLength(Encode(Goodbye()))));
+  EXPECT_TRUE(worker->AwaitClosed().ok());
 }
 
 TEST_F(TcpTest, AClientThatDoesNotReadStopsItsSenderAndNoOther) {
