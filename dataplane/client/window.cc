@@ -13,6 +13,9 @@ namespace {
 constexpr int64_t kAutoBytes = 8 << 20;
 constexpr int64_t kAutoFewest = 16;
 constexpr int64_t kAutoMost = 16'384;
+// What is asked for together, where the window allows it: news of less cost more than
+// they bring.
+constexpr int64_t kPortionBytes = 256 << 10;
 // A worker that gave back what it was asked for is passed over 2, 4, … 32 times
 // where another can be asked: else a credit goes to it and back for each element.
 constexpr int kMostGaveBack = 5;
@@ -97,6 +100,8 @@ Window::Grants Window::TakeGrants() {
   const int64_t links = static_cast<int64_t>(links_.size());
   if (free == 0 || links == 0) return grants;
   const int64_t share = std::clamp<int64_t>(limit() / links, 1, kMostAskedOfOne);
+  const int64_t portion =
+      std::clamp(kPortionBytes / std::max<int64_t>(mean_bytes_, 1), share / 4, share / 2);
   while (free > 0) {
     // The one that is asked for the least, is not passed over, has the least here,
     // and has waited longest.
@@ -110,7 +115,7 @@ Window::Grants Window::TakeGrants() {
     const int64_t count = std::min(share - link.asked, free);
     if (count <= 0) break;
     const bool in_a_hurry = link.asked == 0 && held_ < limit() / 4;
-    if (count < share / 4 && !in_a_hurry) break;
+    if (count < portion && !in_a_hurry) break;
     if (link.asked == 0) link.seen_asked = false;
     link.asked += count;
     link.last_grant = ++grants_;
