@@ -7,6 +7,8 @@ find_package(Protobuf REQUIRED)  # before gRPC: Debian's Protobuf has no CMake c
 find_package(SQLite3 REQUIRED)
 find_package(JPEG REQUIRED)
 find_package(PNG REQUIRED)
+find_package(CURL 7.85 REQUIRED)
+find_package(pugixml CONFIG REQUIRED)
 find_package(PkgConfig REQUIRED)
 pkg_check_modules(XXHASH REQUIRED IMPORTED_TARGET libxxhash)
 find_path(TOML_INCLUDE_DIR toml++/toml.h REQUIRED)  # headers alone

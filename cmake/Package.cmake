@@ -18,8 +18,8 @@ endforeach()
 # What users must link too, since our headers and objects use it.
 set(public_libs absl::status absl::statusor absl::strings absl::span absl::time
     absl::inlined_vector absl::flat_hash_map)
-set(private_libs protobuf::libprotobuf gRPC::grpc++ SQLite::SQLite3 JPEG::JPEG PNG::PNG Threads::Threads
-    PkgConfig::XXHASH ${CMAKE_DL_LIBS})
+set(private_libs protobuf::libprotobuf gRPC::grpc++ SQLite::SQLite3 JPEG::JPEG PNG::PNG CURL::libcurl
+    pugixml::pugixml absl::random_random Threads::Threads PkgConfig::XXHASH ${CMAKE_DL_LIBS})
 
 if(TARGET CUDA::cudart_static)
   list(APPEND private_libs CUDA::cudart_static)

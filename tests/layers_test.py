@@ -19,7 +19,7 @@ OPEN = {"include", "control/env", "control/observe"}
 ALLOWED = {
     "include": set(),
     "control/proto": {"control/protocol"},
-    "control/env": {"include"},
+    "control/env": {"include", "control/settings"},
     "control/observe": {"include"},
     "control/settings": {"include"},
     "control/protocol": {"include"},

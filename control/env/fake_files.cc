@@ -27,6 +27,8 @@ class FakeFiles::FakeFile final : public File {
     return got;
   }
 
+  void WillReadInOrder(int64_t) override {}
+
  private:
   const std::string name_;
   const std::shared_ptr<Content> content_;
@@ -47,14 +49,14 @@ void FakeFiles::FailFrom(const std::string& name, int64_t offset, absl::Status e
   content.failure = std::move(error);
 }
 
-absl::StatusOr<std::unique_ptr<File>> FakeFiles::Open(const std::string& name) {
+absl::StatusOr<std::unique_ptr<File>> FakeFiles::Open(const std::string& name, CancelFlag) {
   std::lock_guard lock(mu_);
   auto it = files_.find(name);
   if (it == files_.end()) return absl::NotFoundError(absl::StrCat("cannot open ", name));
   return std::make_unique<FakeFile>(name, it->second);
 }
 
-absl::StatusOr<std::vector<std::string>> FakeFiles::Glob(const std::string& pattern) {
+absl::StatusOr<std::vector<std::string>> FakeFiles::Glob(const std::string& pattern, CancelFlag) {
   std::lock_guard lock(mu_);
   std::vector<std::string> names;
   for (const auto& [name, content] : files_)

@@ -19,9 +19,11 @@ class FakeFiles final : public Files {
   // fail with `error`; OK mends it.
   void FailFrom(const std::string& name, int64_t offset, absl::Status error);
 
-  absl::StatusOr<std::unique_ptr<File>> Open(const std::string& name) override;
+  using Files::Glob;
+  using Files::Open;
+  absl::StatusOr<std::unique_ptr<File>> Open(const std::string& name, CancelFlag) override;
   // Patterns of one directory level: * ? [].
-  absl::StatusOr<std::vector<std::string>> Glob(const std::string& pattern) override;
+  absl::StatusOr<std::vector<std::string>> Glob(const std::string& pattern, CancelFlag) override;
 
  private:
   struct Content {

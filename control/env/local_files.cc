@@ -38,6 +38,10 @@ class LocalFile final : public File {
     return done;
   }
 
+  void WillReadInOrder(int64_t offset) override {
+    posix_fadvise(fd_, offset, 0, POSIX_FADV_SEQUENTIAL);
+  }
+
  private:
   const std::string name_;
   const int fd_;
@@ -46,7 +50,7 @@ class LocalFile final : public File {
 
 class LocalFilesImpl final : public Files {
  public:
-  absl::StatusOr<std::unique_ptr<File>> Open(const std::string& name) override {
+  absl::StatusOr<std::unique_ptr<File>> Open(const std::string& name, CancelFlag) override {
     const int fd = open(name.c_str(), O_RDONLY | O_CLOEXEC);
     if (fd < 0) return absl::ErrnoToStatus(errno, absl::StrCat("cannot open ", name));
     struct stat about;
@@ -59,11 +63,10 @@ class LocalFilesImpl final : public Files {
       close(fd);
       return absl::InvalidArgumentError(absl::StrCat(name, " is a directory, not a file"));
     }
-    posix_fadvise(fd, 0, 0, POSIX_FADV_SEQUENTIAL);
     return std::make_unique<LocalFile>(name, fd, about.st_size);
   }
 
-  absl::StatusOr<std::vector<std::string>> Glob(const std::string& pattern) override {
+  absl::StatusOr<std::vector<std::string>> Glob(const std::string& pattern, CancelFlag) override {
     glob_t found = {};
     // Directories are marked by a slash at their end.
     const int outcome = glob(pattern.c_str(), GLOB_MARK | GLOB_NOSORT, nullptr, &found);

@@ -21,7 +21,7 @@ namespace penstock {
 namespace {
 
 // One file serves all programs; each reads its own section.
-constexpr std::array<const char*, 3> kSections = {"dispatcher", "worker", "client"};
+constexpr std::array<const char*, 4> kSections = {"dispatcher", "worker", "client", "files"};
 constexpr std::array<const char*, 5> kOneForAll = {"dispatcher-address", "data-transfer-protocol",
                                                    "fallback", "ucx-lanes", "transports"};
 

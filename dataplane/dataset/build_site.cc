@@ -6,7 +6,6 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
-#include "control/env/files.h"
 #include "dataplane/dataset/profile.h"
 #include "dataplane/dataset/read_ahead.h"
 #include "dataplane/dataset/registry.h"
@@ -37,7 +36,14 @@ Pool& BuildSite::pool() const {
 }
 
 Files& BuildSite::files() const {
-  return run_->files == nullptr ? LocalFiles() : *run_->files;
+  return run_->files == nullptr ? DefaultFiles() : *run_->files;
+}
+
+absl::StatusOr<std::unique_ptr<File>> BuildSite::OpenFile(const std::string& file) const {
+  absl::StatusOr<std::unique_ptr<File>> opened = files().Open(file, run_->cancelled);
+  if (opened.ok()) return opened;
+  return absl::Status(opened.status().code(),
+                      absl::StrCat(name(), ": ", opened.status().message()));
 }
 
 NodeProfile* BuildSite::profile() const {

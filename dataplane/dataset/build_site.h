@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "control/env/files.h"
 #include "dataplane/dataset/function.h"
 #include "dataplane/dataset/graph.h"
 #include "dataplane/dataset/kept_across_passes.h"
@@ -37,6 +38,9 @@ class BuildSite {
   const RunContext& run() const { return *run_; }
   Pool& pool() const;
   Files& files() const;
+  // Opens a file of files(), until the running dataset is cancelled; the error
+  // names this node.
+  absl::StatusOr<std::unique_ptr<File>> OpenFile(const std::string& name) const;
   int threads() const { return threads_ > 0 ? threads_ : run_->threads; }  // 0: one per core
   int number() const { return number_; }  // of the node in the graph
   std::string name() const { return NodeName(*node_, number_); }

@@ -94,7 +94,7 @@ struct RunContext {
   const SplitPlan* plan = nullptr;         // given with `splits`: resolved file lists
   Pool* pool = nullptr;                    // elements are written here; nullptr: DefaultPool()
   Pool* output = nullptr;                  // those of the last node; nullptr: as `pool`
-  Files* files = nullptr;                  // nullptr: LocalFiles()
+  Files* files = nullptr;                  // nullptr: DefaultFiles()
   int threads = 0;                         // for parallel nodes; 0: one per core
   std::atomic<bool>* cancelled = nullptr;  // set from any thread; long waits end with Cancelled
   CommitListeners* commits = nullptr;      // nullptr: nobody commits

@@ -32,7 +32,7 @@ struct SplitPlan {
 
 // Resolves file patterns and counts splits. NotFound names a pattern that
 // matches nothing. Runs where the files are.
-absl::StatusOr<SplitPlan> PlanSplits(const Dataset& dataset, Files& files = LocalFiles());
+absl::StatusOr<SplitPlan> PlanSplits(const Dataset& dataset, Files& files = DefaultFiles());
 
 // Split `n` of a source of `count` elements, cut into `splits` parts whose
 // sizes differ by at most one.

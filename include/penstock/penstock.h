@@ -6,6 +6,7 @@
 #include "penstock/distribute.h"  // IWYU pragma: export
 #include "penstock/element.h"     // IWYU pragma: export
 #include "penstock/expr.h"        // IWYU pragma: export
+#include "penstock/files.h"       // IWYU pragma: export
 #include "penstock/image.h"       // IWYU pragma: export
 #include "penstock/iterator.h"    // IWYU pragma: export
 #include "penstock/map.h"         // IWYU pragma: export

@@ -24,7 +24,7 @@ absl::StatusOr<std::vector<TensorSpec>> InferReadFile(const Attrs&, InputSpecs i
 absl::StatusOr<Kernel> MakeReadFile(const OpDef&, InputSpecs) {
   return Kernel([](OpRun& run) -> absl::Status {
     ASSIGN_OR_RETURN(const std::unique_ptr<File> file,
-                     LocalFiles().Open(std::string(run.input(0).string())));
+                     DefaultFiles().Open(std::string(run.input(0).string())));
     std::string contents(static_cast<size_t>(file->size()), '\0');
     ASSIGN_OR_RETURN(const size_t read, file->ReadAt(0, absl::MakeSpan(contents)));
     contents.resize(read);

@@ -16,7 +16,9 @@ namespace penstock {
 class BufferedFile {
  public:
   BufferedFile(std::unique_ptr<File> file, int64_t position)
-      : file_(std::move(file)), position_(position) {}
+      : file_(std::move(file)), position_(position) {
+    file_->WillReadInOrder(position);
+  }
 
   const std::string& name() const { return file_->name(); }
   int64_t position() const { return position_; }

@@ -17,6 +17,7 @@ class LineReader final : public RecordReader {
     size_t searched = 0;
     for (size_t wanted = kFirstLook;; wanted *= 2) {
       absl::StatusOr<std::string_view> seen = file_.Peek(wanted);
+      if (absl::IsCancelled(seen.status())) return seen.status();
       if (!seen.ok()) {
         file_.Advance(file_.left());
         return Annotate(seen.status(), "the rest of the file is left out");

@@ -19,10 +19,10 @@ namespace {
 using Names = std::vector<std::string>;
 
 // What the patterns match, in the order of the names' bytes, each once.
-absl::StatusOr<Names> Resolve(const Names& patterns, Files& files) {
+absl::StatusOr<Names> Resolve(const Names& patterns, Files& files, CancelFlag cancelled = nullptr) {
   Names all;
   for (const std::string& pattern : patterns) {
-    ASSIGN_OR_RETURN(const Names found, files.Glob(pattern));
+    ASSIGN_OR_RETURN(const Names found, files.Glob(pattern, cancelled));
     if (found.empty()) return absl::NotFoundError(absl::StrCat("no file matches ", pattern));
     all.insert(all.end(), found.begin(), found.end());
   }
@@ -68,7 +68,8 @@ absl::StatusOr<std::unique_ptr<NodeIterator>> BuildListFiles(const BuildSite& si
     }
     return std::make_unique<ListFilesIterator>(site, providers[site.provider()].files);
   }
-  absl::StatusOr<Names> names = Resolve(site.attr<Names>("patterns"), site.files());
+  absl::StatusOr<Names> names =
+      Resolve(site.attr<Names>("patterns"), site.files(), site.run().cancelled);
   if (!names.ok()) {
     return absl::Status(names.status().code(),
                         absl::StrCat(site.name(), ": ", names.status().message()));

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "control/env/files.h"
 #include "dataplane/dataset/sources/scalar_string.h"
 #include "dataplane/dataset/state_bytes.h"
 #include "penstock/status.h"
@@ -13,12 +12,8 @@
 namespace penstock {
 
 absl::Status RecordSource::Open(const std::string& name, int64_t position) {
-  absl::StatusOr<std::unique_ptr<File>> file = site_.files().Open(name);
-  if (!file.ok()) {
-    return absl::Status(file.status().code(),
-                        absl::StrCat(site_.name(), ": ", file.status().message()));
-  }
-  reader_ = make_reader_(*std::move(file), position);
+  ASSIGN_OR_RETURN(std::unique_ptr<File> file, site_.OpenFile(name));
+  reader_ = make_reader_(std::move(file), position);
   return absl::OkStatus();
 }
 
@@ -30,7 +25,10 @@ absl::StatusOr<bool> RecordSource::Advance() {
     if (!next.has_value()) return false;
     span_ = *next;
   }
-  RETURN_IF_ERROR(Open(files_[span_.begin++], 0));
+  const absl::Status opened = Open(files_[span_.begin], 0);
+  if (absl::IsCancelled(opened)) return opened;
+  ++span_.begin;
+  RETURN_IF_ERROR(opened);
   return true;
 }
 
@@ -59,6 +57,7 @@ absl::StatusOr<int64_t> RecordSource::Skip(int64_t count) {
     }
     if (!*more) break;
     const absl::StatusOr<bool> skipped = reader_->Skip();
+    if (absl::IsCancelled(skipped.status())) return skipped.status();
     if (!skipped.ok() || *skipped) {
       ++passed;
     } else {

@@ -75,8 +75,10 @@ class TFRecordReader final : public RecordReader {
                      " is cut off: the file ends at ", file_.position() + file_.left())));
   }
 
-  // Where the next record begins is not known: the file ends here.
+  // Where the next record begins is not known: the file ends here. Reading that
+  // was stopped stays where it is.
   absl::Status GiveUp(const absl::Status& why) {
+    if (absl::IsCancelled(why)) return why;
     file_.Advance(file_.left());
     return Annotate(why, "the rest of the file is left out");
   }

@@ -143,8 +143,9 @@ TEST_F(SettingsTest, AnUnknownKeyNamesItsPlaceAndTheKnownOnes) {
             Place(3) +
                 ": [worker] has no key 'prot'; it has data_transfer_protocol, fallback, port, "
                 "budget_bytes, journal, patience_ms");
-  EXPECT_EQ(Complaint("\n[wroker]\n"),
-            Place(2) + ": no section [wroker]; there are [dispatcher], [worker], [client]");
+  EXPECT_EQ(
+      Complaint("\n[wroker]\n"),
+      Place(2) + ": no section [wroker]; there are [dispatcher], [worker], [client], [files]");
   EXPECT_THAT(Complaint("port = 1\n"), HasSubstr(Place(1) + ": 'port' stands before the first"));
 }
 

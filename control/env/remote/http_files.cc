@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "control/env/remote/http_files.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "control/env/remote/name.h"
+
+namespace penstock::remote {
+namespace {
+
+class HttpFiles final : public Files {
+ public:
+  explicit HttpFiles(RemoteContext& context) : context_(context) {}
+
+  absl::StatusOr<std::unique_ptr<File>> Open(const std::string& name,
+                                             CancelFlag cancelled) override {
+    GetRequest request;
+    request.url = name;
+    return OpenRemote(context_, Shown(name), std::move(request), cancelled);
+  }
+
+  absl::StatusOr<std::vector<std::string>> Glob(const std::string& pattern, CancelFlag) override {
+    return absl::InvalidArgumentError(
+        absl::StrCat("cannot list ", Shown(pattern),
+                     ": HTTP servers have no listings; give the names of the "
+                     "files themselves (FromTensorSlices of names, TFRecordDataset of several)"));
+  }
+
+ private:
+  RemoteContext& context_;
+};
+
+}  // namespace
+
+std::unique_ptr<Files> MakeHttpFiles(RemoteContext& context) {
+  return std::make_unique<HttpFiles>(context);
+}
+
+}  // namespace penstock::remote

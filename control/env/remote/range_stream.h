@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// Bytes of a remote file in order, the next ranges being on their way.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <optional>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "control/env/files.h"
+#include "control/env/remote/http_client.h"
+
+namespace penstock::remote {
+
+// Bytes that all files of a process may have fetched ahead. Any thread.
+class RangeBudget {
+ public:
+  explicit RangeBudget(int64_t bytes) : left_(bytes) {}
+  // False if there is no room.
+  bool TryTake(int64_t bytes);
+  void Take(int64_t bytes) { left_ -= bytes; }  // room or not
+  void Give(int64_t bytes) { left_ += bytes; }
+
+ private:
+  std::atomic<int64_t> left_;
+};
+
+// One thread at a time.
+class RangeStream {
+ public:
+  struct Source {
+    std::function<std::unique_ptr<PendingGet>(int64_t begin, int64_t bytes)> get;
+    RangeBudget& budget;
+    int64_t range_bytes;
+    int ranges_ahead;
+  };
+
+  // Of [begin, end) of a file that has these bytes.
+  RangeStream(const Source& source, int64_t begin, int64_t end);
+  ~RangeStream();
+  RangeStream(const RangeStream&) = delete;
+  RangeStream& operator=(const RangeStream&) = delete;
+
+  int64_t position() const { return position_; }
+  // Passes over bytes. REQUIRES: offset >= position().
+  void SkipTo(int64_t offset);
+  // The next bytes, into all of `into`; fewer only at the end. Behind an error,
+  // the next call tries the same bytes again.
+  absl::StatusOr<size_t> Read(absl::Span<char> into, CancelFlag cancelled);
+
+ private:
+  struct Range {
+    int64_t begin;
+    int64_t end;
+    std::unique_ptr<PendingGet> pending;  // nullptr once `reply` is there
+    GetReply reply;
+  };
+
+  // Asks for ranges as far as the rules allow, at least for one.
+  void Ask();
+  // Waits for the first range.
+  absl::Status Arrive(CancelFlag cancelled);
+  void DropFirst();
+
+  const Source& source_;
+  const int64_t end_;
+  int64_t position_;
+  int64_t asked_to_;          // behind the last range
+  std::deque<Range> ranges_;  // [position_ … asked_to_)
+};
+
+}  // namespace penstock::remote

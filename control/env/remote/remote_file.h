@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// A file on a server, read by ranges.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "control/env/files.h"
+#include "control/env/remote/http_client.h"
+#include "control/env/remote/range_stream.h"
+#include "penstock/files.h"
+
+namespace penstock::remote {
+
+// What all remote files of a process share. Outlives them.
+struct RemoteContext {
+  RemoteContext(FilesConfig given, std::unique_ptr<HttpClient> http)
+      : config(std::move(given)), budget(config.read_ahead_bytes), client(std::move(http)) {}
+
+  const FilesConfig config;
+  RangeBudget budget;
+  const std::unique_ptr<HttpClient> client;
+};
+
+// Opens what `request` names, whose range, version and name as shown are filled
+// in. Its first bytes come with the answer.
+absl::StatusOr<std::unique_ptr<File>> OpenRemote(RemoteContext& context, std::string name,
+                                                 GetRequest request, CancelFlag cancelled);
+
+}  // namespace penstock::remote
