@@ -61,12 +61,15 @@ void BareLoop::Run(const std::string& jpeg, const RandomKey& key, uint8_t* out) 
     jpeg_read_scanlines(&info_, &row, 1);
   }
   jpeg_abort_decompress(&info_);
-  ResizeBilinear({.first = pixels_.data() + (region.x - left) * 3,
-                  .height = region.height,
-                  .width = region.width,
-                  .channels = 3,
-                  .row_values = row_bytes},
-                 kSide, kSide, RandomMirror(KeyOfOp(key, 1), 0.5), arena_, out);
+  ArenaScope scope(arena_);
+  const ImageView<uint8_t> view{.first = pixels_.data() + (region.x - left) * 3,
+                                .height = region.height,
+                                .width = region.width,
+                                .channels = 3,
+                                .row_values = row_bytes};
+  Resizer<uint8_t> resizer(view, {.height = kSide, .width = kSide}, {},
+                           RandomMirror(KeyOfOp(key, 1), 0.5), arena_);
+  for (int64_t y = 0; y < kSide; ++y) resizer.Row(y, out + y * kSide * 3);
 }
 
 }  // namespace penstock::bench

@@ -4,6 +4,7 @@
 // written once.
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -24,7 +25,8 @@ struct Step {
   Kernel kernel;
   std::vector<uint32_t> inputs;
   std::vector<OutputPlace> outputs;
-  std::string name;  // for messages
+  std::string name;              // for messages
+  std::optional<uint32_t> file;  // the value that names the file whose contents are the input
 };
 
 // Result `result` is value `value`, but for the one that is written in place.
@@ -86,7 +88,7 @@ class Interpreter final : public BoundFunction {
     for (const Step& step : steps_) {
       OpRun run(step.inputs, step.outputs, values, arena, sink, random);
       if (absl::Status status = step.kernel(run); !status.ok()) [[unlikely]]
-        return absl::Status(status.code(), absl::StrCat(step.name, ": ", status.message()));
+        return Failure(step, values, status);
     }
     for (const Handed& handed : handed_)
       RETURN_IF_ERROR(sink.Copy(handed.result, values[handed.value]));
@@ -94,6 +96,15 @@ class Interpreter final : public BoundFunction {
   }
 
  private:
+  static absl::Status Failure(const Step& step, const Tensor* values, const absl::Status& status) {
+    std::string message = absl::StrCat(step.name, ": ", status.message());
+    if (step.file) {
+      const std::string_view file = values[*step.file].string();
+      absl::StrAppend(&message, "; file '", absl::string_view(file.data(), file.size()), "'");
+    }
+    return absl::Status(status.code(), message);
+  }
+
   absl::Status AddStep(const OpDef& op, uint32_t first_output) {
     std::vector<TensorSpec> inputs;
     for (uint32_t input : op.inputs) inputs.push_back(specs_[input]);
@@ -125,6 +136,11 @@ class Interpreter final : public BoundFunction {
   }
 
   void AddOutputs(Step& step, const OpDef& op, uint32_t first_output) {
+    if (!step.inputs.empty()) {
+      const auto file = file_of_.find(step.inputs[0]);
+      if (file != file_of_.end()) step.file = file->second;
+    }
+    if (op.op == "ReadFile") file_of_[first_output] = op.inputs[0];
     for (size_t i = 0; i < op.outputs.size(); ++i) {
       const uint32_t value = first_output + static_cast<uint32_t>(i);
       step.outputs.push_back({.value = value,
@@ -160,6 +176,7 @@ class Interpreter final : public BoundFunction {
   std::vector<std::vector<uint32_t>> results_of_;
   std::vector<Handed> handed_;
   std::vector<Step> steps_;
+  std::map<uint32_t, uint32_t> file_of_;  // contents of a file to its name
 };
 
 }  // namespace

@@ -1,146 +1,129 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dataplane/dataset/expr/image_chain.h"
 
-#include <algorithm>
 #include <cstring>
 #include <optional>
+#include <utility>
 
+#include "dataplane/dataset/expr/color_steps.h"
+#include "dataplane/dataset/expr/image_decoder.h"
 #include "dataplane/dataset/expr/image_steps.h"
-#include "dataplane/dataset/expr/jpeg_decoder.h"
-#include "dataplane/dataset/expr/random.h"
 #include "dataplane/dataset/expr/resize.h"
-#include "penstock/map.h"
 #include "penstock/status.h"
 
 namespace penstock {
 namespace {
 
+// Steps of a chain come in this order.
+enum Stage : int { kDecode, kCrop, kResize, kFlip, kNormalize };
+
 // Which step of a chain an operation is; none for others.
-std::optional<int> StageOf(const OpDef& op) {
-  if (op.op == "CenterCrop" || op.op == "RandomResizedCrop") return 1;
-  if (op.op == "Resize") return 2;
-  if (op.op == "RandomFlip") return 3;
+std::optional<Stage> StageOf(const OpDef& op) {
+  if (CropPlanOf(op)) return kCrop;
+  if (op.op == "Resize") return kResize;
+  if (FlipPlanOf(op)) return kFlip;
+  if (op.op == "Normalize") return kNormalize;
   return std::nullopt;
 }
 
-struct Sides {
-  int64_t height = 0, width = 0;
-};
-
 // A chain's operations as parameters.
 struct Plan {
-  int channels = 3;
-  JpegScaling scaling = JpegScaling::kExact;
-  std::optional<Sides> center;
-  struct Random {
-    double min_area, max_area;
-    int64_t number;
-  };
-  std::optional<Random> random;
-  std::optional<Sides> size;
-  struct Flip {
-    double probability;
-    int64_t number;
-  };
-  std::optional<Flip> flip;
+  DecodePlan decode;
+  std::optional<CropPlan> crop;
+  std::optional<ResizePlan> resize;
+  std::vector<FlipPlan> flips;
+  std::optional<Normalization> normalize;
 };
-
-Sides SidesOf(const OpDef& op) {
-  return {Get<int64_t>(op.attrs, "height"), Get<int64_t>(op.attrs, "width")};
-}
 
 Plan PlanOf(const FunctionDef& def, const ImageChain& chain) {
   Plan plan;
-  for (size_t place : chain) {
-    const OpDef& op = def.ops[place];
-    if (op.op == "DecodeJpegImage") {
-      plan.channels = static_cast<int>(Get<int64_t>(op.attrs, "channels"));
-      plan.scaling = static_cast<JpegScaling>(Get<int64_t>(op.attrs, "scaling"));
-    } else if (op.op == "CenterCrop") {
-      plan.center = SidesOf(op);
-    } else if (op.op == "RandomResizedCrop") {
-      plan.random =
-          Plan::Random{Get<double>(op.attrs, "min_area"), Get<double>(op.attrs, "max_area"),
-                       Get<int64_t>(op.attrs, "random")};
-      plan.size = SidesOf(op);
-    } else if (op.op == "Resize") {
-      plan.size = SidesOf(op);
-    } else {
-      plan.flip =
-          Plan::Flip{Get<double>(op.attrs, "probability"), Get<int64_t>(op.attrs, "random")};
-    }
+  plan.decode = *DecodePlanOf(def.ops[chain.front()]);
+  for (size_t i = 1; i < chain.size(); ++i) {
+    const OpDef& op = def.ops[chain[i]];
+    if (auto crop = CropPlanOf(op)) plan.crop = crop;
+    if (auto resize = ResizePlanOf(op)) plan.resize = resize;
+    if (auto flip = FlipPlanOf(op)) plan.flips.push_back(*flip);
+    if (op.op == "Normalize") plan.normalize = NormalizationOf(op.attrs);
   }
   return plan;
 }
 
-absl::StatusOr<Region> RegionOf(const Plan& plan, const RandomKey& key,
-                                const JpegDecoder::Size& size) {
-  if (plan.center)
-    return CenterRegion(size.height, size.width, plan.center->height, plan.center->width);
-  if (plan.random) {
-    return RandomRegion(KeyOfOp(key, plan.random->number), size.height, size.width,
-                        plan.random->min_area, plan.random->max_area);
+struct Mirrors {
+  bool left_right = false, up_down = false;
+};
+
+Mirrors MirrorsOf(const Plan& plan, const RandomKey& key) {
+  Mirrors mirrors;
+  for (const FlipPlan& flip : plan.flips) {
+    bool& mirror = flip.up_down ? mirrors.up_down : mirrors.left_right;
+    mirror ^= flip.Flips(key);
   }
-  return Region{0, 0, size.width, size.height};
+  return mirrors;
 }
 
-// The fewest eighths that still leave the region as large as the result.
-int EighthsFor(const Region& region, const Sides& result) {
-  for (int eighths : {1, 2, 4}) {
-    if (region.height * eighths >= result.height * 8 && region.width * eighths >= result.width * 8)
-      return eighths;
+void CopyRow(const uint8_t* in, int64_t width, int64_t pixel_bytes, bool mirror, uint8_t* out) {
+  if (!mirror) {
+    std::memcpy(out, in, width * pixel_bytes);
+    return;
   }
-  return 8;
+  for (int64_t x = 0; x < width; ++x)
+    std::memcpy(out + x * pixel_bytes, in + (width - 1 - x) * pixel_bytes, pixel_bytes);
 }
 
-// The region in an image scaled to `size`: every pixel that it touches.
-Region Scaled(const Region& region, int eighths, const JpegDecoder::Size& size) {
-  const int64_t x = region.x * eighths / 8;
-  const int64_t y = region.y * eighths / 8;
-  const int64_t right = std::min(size.width, ((region.x + region.width) * eighths + 7) / 8);
-  const int64_t bottom = std::min(size.height, ((region.y + region.height) * eighths + 7) / 8);
-  return {x, y, right - x, bottom - y};
-}
-
-void CopyRows(const Pixels& pixels, const Region& region, int channels, bool mirror, uint8_t* out) {
-  const int64_t row_bytes = region.width * channels;
-  for (int64_t y = 0; y < region.height; ++y, out += row_bytes) {
-    const uint8_t* row = pixels.first + y * pixels.row_bytes;
-    if (!mirror) {
-      std::memcpy(out, row, row_bytes);
-      continue;
-    }
-    for (int64_t x = 0; x < region.width; ++x)
-      std::memcpy(out + x * channels, row + (region.width - 1 - x) * channels, channels);
+// Gives `size` rows, made by make(y, memory), to the output: normalised or as
+// they are, upside down or not.
+template <class F>
+absl::Status WriteRows(const Plan& plan, const ImageSize& size, bool up_down, OpRun& run,
+                       const F& make) {
+  const DecodeOptions& options = plan.decode.options;
+  const int64_t row_values = size.width * options.channels;
+  const int64_t row_bytes = row_values * static_cast<int64_t>(SizeOf(options.dtype));
+  const auto row_of = [&](int64_t y) { return up_down ? size.height - 1 - y : y; };
+  ASSIGN_OR_RETURN(const absl::Span<std::byte> out,
+                   run.Place(0, {size.height, size.width, options.channels}));
+  if (!plan.normalize) {
+    auto* const bytes = reinterpret_cast<uint8_t*>(out.data());
+    for (int64_t y = 0; y < size.height; ++y) make(y, bytes + row_of(y) * row_bytes);
+    return absl::OkStatus();
   }
+  auto* const row = reinterpret_cast<uint8_t*>(run.Scratch(row_bytes));
+  auto* const floats = reinterpret_cast<float*>(out.data());
+  for (int64_t y = 0; y < size.height; ++y) {
+    make(y, row);
+    plan.normalize->Run(row, size.width, floats + row_of(y) * row_values);
+  }
+  return absl::OkStatus();
 }
 
 absl::Status RunChain(const Plan& plan, OpRun& run) {
-  JpegDecoder& decoder = JpegDecoder::OfThisThread();
-  ASSIGN_OR_RETURN(JpegDecoder::Size size, decoder.Open(run.input(0).string(), plan.channels));
-  ASSIGN_OR_RETURN(Region region, RegionOf(plan, run.random(), size));
-  const bool mirror =
-      plan.flip && RandomMirror(KeyOfOp(run.random(), plan.flip->number), plan.flip->probability);
-  const Sides result = plan.size.value_or(Sides{region.height, region.width});
-  int eighths = 8;
-  if (plan.size && plan.scaling == JpegScaling::kDct) {
-    eighths = EighthsFor(region, result);
-    region = Scaled(region, eighths, decoder.ScaledSize(eighths));
+  Arena& arena = run.arena();
+  ASSIGN_OR_RETURN(ImageDecoder decoder,
+                   ImageDecoder::Open(run.input(0).string(), plan.decode, arena));
+  Region region{0, 0, decoder.size().width, decoder.size().height};
+  if (plan.crop) {
+    ASSIGN_OR_RETURN(region, plan.crop->RegionIn(decoder.size(), run.random()));
   }
-  ASSIGN_OR_RETURN(uint8_t* const out,
-                   run.PlaceAs<uint8_t>(0, {result.height, result.width, plan.channels}));
-  ASSIGN_OR_RETURN(const Pixels pixels, decoder.Read(region, eighths, run.arena()));
-  if (!plan.size) {
-    CopyRows(pixels, region, plan.channels, mirror, out);
-    return absl::OkStatus();
+  const Mirrors mirrors = MirrorsOf(plan, run.random());
+  const ImageSize cropped{.height = region.height, .width = region.width};
+  if (!plan.resize) {
+    ASSIGN_OR_RETURN(const ImageDecoder::Part part, decoder.Read(region, cropped));
+    const DecodeOptions& options = plan.decode.options;
+    const auto pixel_bytes = static_cast<int64_t>(options.channels * SizeOf(options.dtype));
+    return WriteRows(plan, cropped, mirrors.up_down, run, [&](int64_t y, uint8_t* row) {
+      CopyRow(part.pixels.first + y * part.pixels.row_bytes, cropped.width, pixel_bytes,
+              mirrors.left_right, row);
+    });
   }
-  const ImageView<uint8_t> view{.first = pixels.first,
-                                .height = region.height,
-                                .width = region.width,
-                                .channels = plan.channels,
-                                .row_values = pixels.row_bytes};
-  ResizeBilinear(view, result.height, result.width, mirror, run.arena(), out);
-  return absl::OkStatus();
+  const ImageSize& size = plan.resize->size;
+  ASSIGN_OR_RETURN(const ImageDecoder::Part part, decoder.Read(region, size));
+  const ImageView<uint8_t> view{.first = part.pixels.first,
+                                .height = part.size.height,
+                                .width = part.size.width,
+                                .channels = plan.decode.options.channels,
+                                .row_values = part.pixels.row_bytes};
+  Resizer<uint8_t> resizer(view, size, plan.resize->options, mirrors.left_right, arena);
+  return WriteRows(plan, size, mirrors.up_down, run,
+                   [&](int64_t y, uint8_t* row) { resizer.Row(y, row); });
 }
 
 }  // namespace
@@ -160,16 +143,17 @@ std::vector<ImageChain> FindImageChains(const FunctionDef& def) {
 
   std::vector<ImageChain> chains;
   for (size_t i = 0; i < def.ops.size(); ++i) {
-    if (def.ops[i].op != "DecodeJpegImage") continue;
+    if (!DecodePlanOf(def.ops[i])) continue;
     ImageChain chain{i};
-    int stage = 0;
+    Stage stage = kDecode;
     for (;;) {
       const std::vector<size_t>& next = users[first_value[chain.back()]];
       if (next.size() != 1 || next[0] == kResult) break;
-      const std::optional<int> next_stage = StageOf(def.ops[next[0]]);
-      if (!next_stage || *next_stage <= stage) break;
+      const OpDef& op = def.ops[next[0]];
+      const std::optional<Stage> next_stage = StageOf(op);
+      if (!next_stage || *next_stage < stage || (*next_stage == stage && stage != kFlip)) break;
       // A random crop is a resize too.
-      stage = def.ops[next[0]].op == "RandomResizedCrop" ? 2 : *next_stage;
+      stage = ResizePlanOf(op) ? kResize : *next_stage;
       chain.push_back(next[0]);
     }
     if (chain.size() > 1) chains.push_back(std::move(chain));

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// The fast path for images: decode → crop → resize → flip as one step that
-// decodes only the crop's region and resizes it into where the result belongs.
+// The fast path for images: decode → crop → resize → flips → normalise as one
+// step that decodes only the crop's region and writes what comes of it where
+// the result belongs.
 #pragma once
 
-#include <cstdint>
+#include <cstddef>
 #include <vector>
 
-#include "absl/status/statusor.h"
 #include "dataplane/dataset/expr/op_registry.h"
 #include "dataplane/dataset/function.h"
 
 namespace penstock {
 
-// Operations, by their place in the function, that follow each other: a
-// DecodeJpegImage, then CenterCrop or RandomResizedCrop, then Resize, then
-// RandomFlip, each of the last three at most once and at least one of them.
+// Operations, by their place in the function, that follow each other: one that
+// decodes, then a crop, then Resize, then flips, then Normalize; the flips any
+// number of times, the others once at most, and at least one behind the first.
 // What one makes, only the next one uses.
 using ImageChain = std::vector<size_t>;
 std::vector<ImageChain> FindImageChains(const FunctionDef& def);

@@ -37,6 +37,12 @@ absl::Status CheckFixedSize(const TensorSpec& spec) {
   return absl::InvalidArgumentError("argument 0 is of strings");
 }
 
+absl::Status CheckProbability(const Attrs& attrs) {
+  const double probability = Get<double>(attrs, "probability");
+  if (probability >= 0 && probability <= 1) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("probability is ", probability, ", not 0 to 1"));
+}
+
 absl::Status CheckNotEmpty(const Tensor& image) {
   if (image.rank() == 3 && image.element_count() > 0) return absl::OkStatus();
   return absl::InvalidArgumentError(

@@ -26,6 +26,9 @@ absl::Status CheckPixels(const TensorSpec& spec);
 // Those of operations that move them.
 absl::Status CheckFixedSize(const TensorSpec& spec);
 
+// The attribute "probability".
+absl::Status CheckProbability(const Attrs& attrs);
+
 // An image of an element that is to be run.
 absl::Status CheckNotEmpty(const Tensor& image);
 

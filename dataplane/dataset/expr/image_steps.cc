@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
+#include "dataplane/dataset/expr/random.h"
 
 namespace penstock {
 namespace {
@@ -13,26 +14,90 @@ constexpr double kMinAspect = 3.0 / 4.0;  // width to height
 constexpr double kMaxAspect = 4.0 / 3.0;
 constexpr int kAttempts = 10;
 
-// From 0 up to and with `most`.
-int64_t RandomUpTo(const RandomKey& key, uint32_t draw, int64_t most) {
-  const auto drawn = static_cast<int64_t>(RandomUnit(key, draw) * static_cast<double>(most + 1));
-  return std::min(drawn, most);
-}
-
 Region Middle(int64_t image_height, int64_t image_width, int64_t height, int64_t width) {
   return {(image_width - width) / 2, (image_height - height) / 2, width, height};
 }
 
+ImageSize SizeOfAttrs(const Attrs& attrs) {
+  return {.height = Get<int64_t>(attrs, "height"), .width = Get<int64_t>(attrs, "width")};
+}
+
+absl::Status TooSmall(const ImageSize& image, const ImageSize& wanted) {
+  return absl::InvalidArgumentError(absl::StrCat("an image of ", image.height, " x ", image.width,
+                                                 " has no part of ", wanted.height, " x ",
+                                                 wanted.width, "; Resize or PadTo first"));
+}
+
 }  // namespace
 
-absl::StatusOr<Region> CenterRegion(int64_t image_height, int64_t image_width, int64_t height,
-                                    int64_t width) {
-  if (height > image_height || width > image_width) {
-    return absl::InvalidArgumentError(absl::StrCat("an image of ", image_height, " x ", image_width,
-                                                   " has no middle of ", height, " x ", width,
-                                                   "; Resize first"));
+absl::StatusOr<Region> CropPlan::RegionIn(const ImageSize& image, const RandomKey& key) const {
+  if (kind == Kind::kRandomArea) {
+    return RandomRegion(KeyOfOp(key, random), image.height, image.width, min_area, max_area);
   }
-  return Middle(image_height, image_width, height, width);
+  const int64_t below = image.height - size.height, beside = image.width - size.width;
+  if (below < 0 || beside < 0) return TooSmall(image, size);
+  if (kind == Kind::kCenter) return Middle(image.height, image.width, size.height, size.width);
+  if (kind == Kind::kRandom) {
+    const RandomKey own = KeyOfOp(key, random);
+    return Region{RandomUpTo(own, 1, beside), RandomUpTo(own, 0, below), size.width, size.height};
+  }
+  if (top > below || left > beside) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("a crop of ", size.height, " x ", size.width, " at row ", top, ", column ",
+                     left, " leaves an image of ", image.height, " x ", image.width));
+  }
+  return Region{left, top, size.width, size.height};
+}
+
+std::optional<CropPlan> CropPlanOf(const OpDef& op) {
+  CropPlan plan;
+  if (op.op == "Crop") {
+    plan.kind = CropPlan::Kind::kAt;
+    plan.top = Get<int64_t>(op.attrs, "top");
+    plan.left = Get<int64_t>(op.attrs, "left");
+  } else if (op.op == "CenterCrop") {
+    plan.kind = CropPlan::Kind::kCenter;
+  } else if (op.op == "RandomCrop") {
+    plan.kind = CropPlan::Kind::kRandom;
+    plan.random = Get<int64_t>(op.attrs, "random");
+  } else if (op.op == "RandomResizedCrop") {
+    plan.kind = CropPlan::Kind::kRandomArea;
+    plan.min_area = Get<double>(op.attrs, "min_area");
+    plan.max_area = Get<double>(op.attrs, "max_area");
+    plan.random = Get<int64_t>(op.attrs, "random");
+    return plan;
+  } else {
+    return std::nullopt;
+  }
+  plan.size = SizeOfAttrs(op.attrs);
+  return plan;
+}
+
+ResizeOptions ResizeOptionsOf(const Attrs& attrs) {
+  return {.interpolation = static_cast<Interpolation>(Get<int64_t>(attrs, "interpolation")),
+          .antialias = Get<bool>(attrs, "antialias")};
+}
+
+std::optional<ResizePlan> ResizePlanOf(const OpDef& op) {
+  if (op.op != "Resize" && op.op != "RandomResizedCrop") return std::nullopt;
+  return ResizePlan{.size = SizeOfAttrs(op.attrs), .options = ResizeOptionsOf(op.attrs)};
+}
+
+bool FlipPlan::Flips(const RandomKey& key) const {
+  return probability >= 1 || RandomMirror(KeyOfOp(key, random), probability);
+}
+
+std::optional<FlipPlan> FlipPlanOf(const OpDef& op) {
+  if (op.op == "FlipLeftRight") return FlipPlan{};
+  if (op.op == "FlipUpDown") return FlipPlan{.up_down = true};
+  if (op.op != "RandomFlip" && op.op != "RandomFlipUpDown") return std::nullopt;
+  return FlipPlan{.up_down = op.op == "RandomFlipUpDown",
+                  .probability = Get<double>(op.attrs, "probability"),
+                  .random = Get<int64_t>(op.attrs, "random")};
+}
+
+Normalization NormalizationOf(const Attrs& attrs) {
+  return {Get<std::vector<double>>(attrs, "mean"), Get<std::vector<double>>(attrs, "std")};
 }
 
 Region RandomRegion(const RandomKey& key, int64_t image_height, int64_t image_width,
@@ -59,6 +124,11 @@ Region RandomRegion(const RandomKey& key, int64_t image_height, int64_t image_wi
 
 bool RandomMirror(const RandomKey& key, double probability) {
   return RandomUnit(key, 0) < probability;
+}
+
+int64_t RandomUpTo(const RandomKey& key, uint32_t draw, int64_t most) {
+  const auto drawn = static_cast<int64_t>(RandomUnit(key, draw) * static_cast<double>(most + 1));
+  return std::min(drawn, most);
 }
 
 }  // namespace penstock

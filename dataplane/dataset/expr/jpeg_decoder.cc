@@ -14,6 +14,7 @@
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
+#include "dataplane/dataset/expr/luma.h"
 #include "penstock/check.h"
 #include "penstock/status.h"
 
@@ -73,6 +74,22 @@ void WatchProgress(j_common_ptr info) {
   }
 }
 
+// Whether jpeg_crop_scanline does what it should. In libjpeg-turbo 2.1 it takes
+// the width of a component that is scaled less than the luma, and has to be
+// upsampled still, as too small: colours are missing on the right.
+bool CanCropColumns(const jpeg_decompress_struct& info) {
+  for (int c = 0; c < info.num_components; ++c) {
+    const jpeg_component_info& component = info.comp_info[c];
+    if (component.DCT_scaled_size == info.min_DCT_scaled_size) continue;
+    const int scaled = component.DCT_scaled_size;
+    const bool is_full =
+        component.h_samp_factor * scaled == info.max_h_samp_factor * info.min_DCT_scaled_size &&
+        component.v_samp_factor * scaled == info.max_v_samp_factor * info.min_DCT_scaled_size;
+    if (!is_full) return false;
+  }
+  return true;
+}
+
 uint8_t Times(int a, int b) {
   return static_cast<uint8_t>((a * b + 127) / 255);
 }
@@ -88,7 +105,7 @@ void ConvertCmyk(const uint8_t* in, int64_t count, bool inverted, int channels, 
     if (channels == 3) {
       out[0] = red, out[1] = green, out[2] = blue;
     } else {
-      out[0] = static_cast<uint8_t>((299 * red + 587 * green + 114 * blue + 500) / 1000);
+      out[0] = Luma(red, green, blue);
     }
   }
 }
@@ -129,7 +146,7 @@ absl::Status JpegDecoder::Failure() const {
   return absl::DataLossError(absl::StrCat("damaged JPEG image: ", impl_->errors.message));
 }
 
-absl::StatusOr<JpegDecoder::Size> JpegDecoder::Open(std::string_view bytes, int channels) {
+absl::StatusOr<ImageSize> JpegDecoder::Open(std::string_view bytes, int channels) {
   Impl& impl = *impl_;
   jpeg_decompress_struct& info = impl.info;
   jpeg_abort_decompress(&info);
@@ -150,15 +167,15 @@ absl::StatusOr<JpegDecoder::Size> JpegDecoder::Open(std::string_view bytes, int 
     return absl::DataLossError("damaged JPEG image: it has no end; the file was cut short");
   impl.is_cmyk = info.jpeg_color_space == JCS_CMYK || info.jpeg_color_space == JCS_YCCK;
   info.out_color_space = impl.is_cmyk ? JCS_CMYK : channels == 3 ? JCS_RGB : JCS_GRAYSCALE;
-  return Size{info.image_width, info.image_height};
+  return ImageSize{.height = info.image_height, .width = info.image_width};
 }
 
-JpegDecoder::Size JpegDecoder::ScaledSize(int eighths) {
+ImageSize JpegDecoder::ScaledSize(int eighths) {
   jpeg_decompress_struct& info = impl_->info;
   info.scale_num = eighths;
   info.scale_denom = 8;
   jpeg_calc_output_dimensions(&info);
-  return {info.output_width, info.output_height};
+  return {.height = info.output_height, .width = info.output_width};
 }
 
 // Reads the rows of the region into `out`, `row_bytes` apart; `unwanted` takes
@@ -191,7 +208,7 @@ absl::StatusOr<Pixels> JpegDecoder::Read(const Region& region, int eighths, Aren
   info.scale_denom = 8;
   if (setjmp(impl.errors.jump) != 0) return Failure();
   jpeg_start_decompress(&info);
-  if (region.width < info.output_width) {
+  if (region.width < info.output_width && CanCropColumns(info)) {
     const int64_t margin = int64_t{info.max_h_samp_factor} * info.min_DCT_scaled_size;
     const int64_t left = std::max<int64_t>(0, region.x - margin);
     const int64_t right = std::min<int64_t>(info.output_width, region.x + region.width + margin);

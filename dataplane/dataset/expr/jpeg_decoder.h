@@ -9,43 +9,27 @@
 
 #include "absl/status/statusor.h"
 #include "dataplane/dataset/expr/arena.h"
+#include "dataplane/dataset/expr/pixels.h"
 
 namespace penstock {
-
-// A rectangle of an image, in pixels.
-struct Region {
-  int64_t x = 0, y = 0, width = 0, height = 0;
-};
-
-// Rows of 8-bit pixels with their channels side by side.
-struct Pixels {
-  const uint8_t* first = nullptr;
-  int64_t row_bytes = 0;  // from one row to the next
-};
 
 // Decodes one image after the other. One thread only. Greyscale, YCbCr, RGB,
 // CMYK and YCCK (inverted, if Adobe's marker is there) come as RGB or grey.
 // EXIF orientation is not applied.
 class JpegDecoder {
  public:
-  // Larger images are refused: their header may be all there is to them.
-  static constexpr int64_t kMaxPixels = int64_t{1} << 28;
-
   static JpegDecoder& OfThisThread();
   ~JpegDecoder();
   JpegDecoder(const JpegDecoder&) = delete;
   JpegDecoder& operator=(const JpegDecoder&) = delete;
 
-  struct Size {
-    int64_t width = 0, height = 0;
-  };
   // Reads the header. `bytes` stay in use until the image has been read.
-  // `channels` is 1 or 3. InvalidArgument if this is no JPEG image, DataLoss
-  // if it has no end.
-  absl::StatusOr<Size> Open(std::string_view bytes, int channels);
+  // `channels` is 1 or 3. InvalidArgument if this is no JPEG image or it has
+  // more than kMaxPixels, DataLoss if it has no end.
+  absl::StatusOr<ImageSize> Open(std::string_view bytes, int channels);
 
   // The size when every 8 pixels become `eighths` (1, 2, 4 or 8) in decoding.
-  Size ScaledSize(int eighths);
+  ImageSize ScaledSize(int eighths);
 
   // Reads one region (of the scaled image), and as little around it as makes
   // its pixels those of the whole image. The pixels lie in `arena`. Once per

@@ -15,8 +15,14 @@ MapChain MapChain::Then(Step step) const {
 MapChain MapChain::Resize(int64_t height, int64_t width, ResizeOptions options) const {
   return Then([=](const Expr& x) { return penstock::Resize(x, height, width, options); });
 }
+MapChain MapChain::Crop(int64_t top, int64_t left, int64_t height, int64_t width) const {
+  return Then([=](const Expr& x) { return penstock::Crop(x, top, left, height, width); });
+}
 MapChain MapChain::CenterCrop(int64_t height, int64_t width) const {
   return Then([=](const Expr& x) { return penstock::CenterCrop(x, height, width); });
+}
+MapChain MapChain::RandomCrop(int64_t height, int64_t width) const {
+  return Then([=](const Expr& x) { return penstock::RandomCrop(x, height, width); });
 }
 MapChain MapChain::RandomResizedCrop(int64_t height, int64_t width, double min_area,
                                      double max_area, ResizeOptions options) const {
@@ -24,8 +30,26 @@ MapChain MapChain::RandomResizedCrop(int64_t height, int64_t width, double min_a
     return penstock::RandomResizedCrop(x, height, width, min_area, max_area, options);
   });
 }
+MapChain MapChain::PadTo(int64_t height, int64_t width, PadOptions options) const {
+  return Then([=](const Expr& x) { return penstock::PadTo(x, height, width, options); });
+}
+MapChain MapChain::FlipLeftRight() const {
+  return Then([](const Expr& x) { return penstock::FlipLeftRight(x); });
+}
+MapChain MapChain::FlipUpDown() const {
+  return Then([](const Expr& x) { return penstock::FlipUpDown(x); });
+}
 MapChain MapChain::RandomFlip(double probability) const {
   return Then([=](const Expr& x) { return penstock::RandomFlip(x, probability); });
+}
+MapChain MapChain::RandomFlipUpDown(double probability) const {
+  return Then([=](const Expr& x) { return penstock::RandomFlipUpDown(x, probability); });
+}
+MapChain MapChain::ColorJitter(ColorJitterOptions options) const {
+  return Then([=](const Expr& x) { return penstock::ColorJitter(x, options); });
+}
+MapChain MapChain::RandomGrayscale(double probability) const {
+  return Then([=](const Expr& x) { return penstock::RandomGrayscale(x, probability); });
 }
 MapChain MapChain::Normalize(std::vector<float> mean, std::vector<float> std) const {
   return Then([mean = std::move(mean), std = std::move(std)](const Expr& x) {
@@ -57,6 +81,12 @@ Expr MapChain::operator()(const Expr& element) const {
 
 MapChain DecodeJpeg(std::string key, DecodeOptions options) {
   return MapChain(std::move(key), [=](const Expr& x) { return DecodeJpegImage(x, options); });
+}
+MapChain DecodePng(std::string key, DecodeOptions options) {
+  return MapChain(std::move(key), [=](const Expr& x) { return DecodePngImage(x, options); });
+}
+MapChain DecodeImage(std::string key, DecodeOptions options) {
+  return MapChain(std::move(key), [=](const Expr& x) { return DecodeImage(x, options); });
 }
 MapChain DecodeRaw(std::string key, DType dtype, std::vector<int64_t> dims) {
   return MapChain(std::move(key), [dtype, dims = std::move(dims)](const Expr& x) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Files of images to pixels. A chain behind them runs as one: image_chain.cc.
 #include "absl/strings/str_cat.h"
-#include "dataplane/dataset/expr/jpeg_decoder.h"
+#include "dataplane/dataset/expr/image_decoder.h"
 #include "dataplane/dataset/expr/node.h"
 #include "dataplane/dataset/expr/op_registry.h"
 #include "penstock/image.h"
@@ -12,10 +12,14 @@ namespace {
 
 using Specs = std::vector<TensorSpec>;
 
-absl::StatusOr<Specs> InferDecodeJpeg(const Attrs& attrs, InputSpecs inputs) {
-  if (inputs[0].dtype != kString || inputs[0].shape != Shape())
-    return absl::InvalidArgumentError(
-        absl::StrCat("argument 0 is ", inputs[0].ToString(), ", not a scalar string"));
+absl::Status CheckBytes(const TensorSpec& spec) {
+  if (spec.dtype == kString && spec.shape == Shape()) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("argument 0 is ", spec.ToString(), ", not a scalar string"));
+}
+
+absl::StatusOr<Specs> InferEightBits(const Attrs& attrs, InputSpecs inputs) {
+  RETURN_IF_ERROR(CheckBytes(inputs[0]));
   const int64_t channels = Get<int64_t>(attrs, "channels");
   if (channels != 1 && channels != 3)
     return absl::InvalidArgumentError(absl::StrCat("channels is ", channels, ", not 1 or 3"));
@@ -25,34 +29,73 @@ absl::StatusOr<Specs> InferDecodeJpeg(const Attrs& attrs, InputSpecs inputs) {
   return Specs{Dense(kUInt8, {kUnknownDim, kUnknownDim, channels})};
 }
 
-absl::StatusOr<Kernel> MakeDecodeJpeg(const OpDef& def, InputSpecs) {
-  return Kernel([channels = Get<int64_t>(def.attrs, "channels")](OpRun& run) -> absl::Status {
-    JpegDecoder& decoder = JpegDecoder::OfThisThread();
-    ASSIGN_OR_RETURN(const JpegDecoder::Size size,
-                     decoder.Open(run.input(0).string(), static_cast<int>(channels)));
-    ASSIGN_OR_RETURN(uint8_t* const out,
-                     run.PlaceAs<uint8_t>(0, {size.height, size.width, channels}));
-    return decoder.ReadAll(out, run.arena());
+absl::StatusOr<Specs> InferPng(const Attrs& attrs, InputSpecs inputs) {
+  RETURN_IF_ERROR(CheckBytes(inputs[0]));
+  const int64_t channels = Get<int64_t>(attrs, "channels");
+  if (channels < 1 || channels > 4)
+    return absl::InvalidArgumentError(absl::StrCat("channels is ", channels, ", not 1 to 4"));
+  const DType dtype = Get<DType>(attrs, "dtype");
+  if (dtype != kUInt8 && dtype != kUInt16)
+    return absl::InvalidArgumentError(
+        absl::StrCat("dtype is ", Name(dtype), ", not uint8 or uint16"));
+  return Specs{Dense(dtype, {kUnknownDim, kUnknownDim, channels})};
+}
+
+absl::StatusOr<Kernel> MakeDecode(const OpDef& def, InputSpecs) {
+  return Kernel([plan = *DecodePlanOf(def)](OpRun& run) -> absl::Status {
+    ASSIGN_OR_RETURN(ImageDecoder decoder,
+                     ImageDecoder::Open(run.input(0).string(), plan, run.arena()));
+    const ImageSize& size = decoder.size();
+    ASSIGN_OR_RETURN(const absl::Span<std::byte> out,
+                     run.Place(0, {size.height, size.width, plan.options.channels}));
+    return decoder.ReadAll(reinterpret_cast<uint8_t*>(out.data()));
   });
+}
+
+Expr Decode(absl::string_view op, const Expr& bytes, const DecodeOptions& options) {
+  if (op != "DecodePngImage" && options.dtype != kUInt8) {
+    return Mistake(absl::InvalidArgumentError(absl::StrCat(op, ": dtype is ", Name(options.dtype),
+                                                           "; only DecodePng has others than "
+                                                           "uint8")));
+  }
+  Attrs attrs = {{"channels", int64_t{options.channels}},
+                 {"upright", options.orientation == Orientation::kUpright}};
+  if (op == "DecodePngImage")
+    attrs["dtype"] = options.dtype;
+  else
+    attrs["scaling"] = static_cast<int64_t>(options.scaling);
+  return Apply1(op, std::move(attrs), {bytes});
 }
 
 }  // namespace
 
 std::vector<OpRow> DecodeOps() {
   constexpr size_t kInt = kAttrIndex<int64_t>;
+  constexpr size_t kBool = kAttrIndex<bool>;
   return {
       {.name = "DecodeJpegImage",
-       .attrs = {{"channels", kInt}, {"scaling", kInt}},
-       .infer = InferDecodeJpeg,
-       .make = MakeDecodeJpeg},
+       .attrs = {{"channels", kInt}, {"scaling", kInt}, {"upright", kBool}},
+       .infer = InferEightBits,
+       .make = MakeDecode},
+      {.name = "DecodePngImage",
+       .attrs = {{"channels", kInt}, {"dtype", kAttrIndex<DType>}, {"upright", kBool}},
+       .infer = InferPng,
+       .make = MakeDecode},
+      {.name = "DecodeImage",
+       .attrs = {{"channels", kInt}, {"scaling", kInt}, {"upright", kBool}},
+       .infer = InferEightBits,
+       .make = MakeDecode},
   };
 }
 
 Expr DecodeJpegImage(const Expr& bytes, DecodeOptions options) {
-  return Apply1(
-      "DecodeJpegImage",
-      {{"channels", int64_t{options.channels}}, {"scaling", static_cast<int64_t>(options.scaling)}},
-      {bytes});
+  return Decode("DecodeJpegImage", bytes, options);
+}
+Expr DecodePngImage(const Expr& bytes, DecodeOptions options) {
+  return Decode("DecodePngImage", bytes, options);
+}
+Expr DecodeImage(const Expr& bytes, DecodeOptions options) {
+  return Decode("DecodeImage", bytes, options);
 }
 
 }  // namespace penstock

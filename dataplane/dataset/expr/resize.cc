@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Rows first, since that runs over neighbours in memory; then columns of the one
+// row that came of it. Bilinear without antialias, which most pipelines use, has
+// loops of its own.
 #include "dataplane/dataset/expr/resize.h"
 
 #include <algorithm>
@@ -7,13 +10,57 @@
 namespace penstock {
 namespace {
 
-// A result lies between two sources: lower + (upper - lower) * weight.
-struct Between {
-  int64_t lower = 0, upper = 0;
-  float weight = 0;
-};
+void Store(float value, float* out) {
+  *out = value;
+}
+void Store(float value, uint8_t* out) {
+  *out = static_cast<uint8_t>(std::clamp(value + 0.5f, 0.0f, 255.0f));
+}
 
-Between Sources(int64_t result, int64_t from, int64_t to) {
+double Triangle(double x) {
+  return std::max(0.0, 1 - std::fabs(x));
+}
+
+// R. Keys, "Cubic convolution interpolation for digital image processing",
+// 1981, with a = -1/2.
+double Cubic(double x) {
+  x = std::fabs(x);
+  if (x < 1) return (1.5 * x - 2.5) * x * x + 1;
+  if (x < 2) return ((-0.5 * x + 2.5) * x - 4) * x + 2;
+  return 0;
+}
+
+// How far the filter reaches, in the image's pixels.
+double ReachOf(const ResizeOptions& options, double scale) {
+  const double reach = options.interpolation == Interpolation::kBicubic ? 2 : 1;
+  return options.antialias ? reach * std::max(scale, 1.0) : reach;
+}
+
+// The most values that one result is a sum of.
+int64_t MostTaps(const ResizeOptions& options, int64_t from, int64_t to) {
+  const double scale = static_cast<double>(from) / static_cast<double>(to);
+  const double reach = std::max(ReachOf(options, scale), scale / 2);
+  return std::min(from, static_cast<int64_t>(std::ceil(2 * reach)) + 2);
+}
+
+}  // namespace
+
+template <class T>
+Resizer<T>::Resizer(const ImageView<T>& image, const ImageSize& size, const ResizeOptions& options,
+                    bool mirror, Arena& arena)
+    : image_(image),
+      size_(size),
+      options_(options),
+      blends_(options.interpolation == Interpolation::kBilinear && !options.antialias),
+      arena_(&arena) {
+  row_ = arena.AllocateArray<float>(image.width * image.channels);
+  if (!blends_)
+    row_weights_ = arena.AllocateArray<float>(MostTaps(options, image.height, size.height));
+  PlanColumns(mirror);
+}
+
+template <class T>
+typename Resizer<T>::Between Resizer<T>::BetweenOf(int64_t result, int64_t from, int64_t to) {
   const float scale = static_cast<float>(from) / static_cast<float>(to);
   const float at = (static_cast<float>(result) + 0.5f) * scale - 0.5f;
   const float floor = std::floor(at);
@@ -23,72 +70,136 @@ Between Sources(int64_t result, int64_t from, int64_t to) {
           .weight = at - floor};
 }
 
-void Store(float value, float* out) {
-  *out = value;
-}
-void Store(float value, uint8_t* out) {
-  *out = static_cast<uint8_t>(value + 0.5f);
-}
-
-// One row between two others, over all columns.
 template <class T>
-void BlendRows(const T* lower, const T* upper, float weight, int64_t count, float* out) {
-  for (int64_t n = 0; n < count; ++n) {
-    const float from = static_cast<float>(lower[n]);
-    out[n] = from + (static_cast<float>(upper[n]) - from) * weight;
+typename Resizer<T>::Taps Resizer<T>::TapsOf(int64_t result, int64_t from, int64_t to,
+                                             float* weights) const {
+  const double scale = static_cast<double>(from) / static_cast<double>(to);
+  const double center = (static_cast<double>(result) + 0.5) * scale;
+  weights[0] = 1;
+  if (options_.interpolation == Interpolation::kNearest) {
+    return {
+        .first = std::min(from - 1, static_cast<int64_t>(center)), .count = 1, .weights = weights};
   }
-}
-
-template <int kChannels, class T>
-void BlendColumns(const float* row, const Between* columns, int64_t width, int64_t channels,
-                  T* out) {
-  const int64_t count = kChannels > 0 ? kChannels : channels;
-  for (int64_t x = 0; x < width; ++x, out += count) {
-    const float* lower = row + columns[x].lower;
-    const float* upper = row + columns[x].upper;
-    const float weight = columns[x].weight;
-    for (int64_t c = 0; c < count; ++c) Store(lower[c] + (upper[c] - lower[c]) * weight, out + c);
-  }
-}
-
-// Rows first, since that runs over neighbours in memory; then columns of the
-// one row that came of it.
-template <class T>
-void Resize(const ImageView<T>& image, int64_t height, int64_t width, bool mirror, Arena& arena,
-            T* out) {
-  ArenaScope scope(arena);
-  auto* columns = arena.AllocateArray<Between>(width);
-  for (int64_t x = 0; x < width; ++x) {
-    Between between = Sources(x, image.width, width);
-    between.lower *= image.channels;
-    between.upper *= image.channels;
-    columns[mirror ? width - 1 - x : x] = between;
-  }
-  const int64_t row_values = image.width * image.channels;
-  auto* row = arena.AllocateArray<float>(row_values);
-  for (int64_t y = 0; y < height; ++y) {
-    const Between rows = Sources(y, image.height, height);
-    BlendRows(image.first + rows.lower * image.row_values,
-              image.first + rows.upper * image.row_values, rows.weight, row_values, row);
-    T* const to = out + y * width * image.channels;
-    if (image.channels == 3)
-      BlendColumns<3>(row, columns, width, 3, to);
-    else if (image.channels == 1)
-      BlendColumns<1>(row, columns, width, 1, to);
+  const bool area = options_.interpolation == Interpolation::kArea;
+  const double reach = area ? scale / 2 : ReachOf(options_, scale);
+  const double low = std::max(0.0, center - reach);
+  const double high = std::min(static_cast<double>(from), center + reach);
+  Taps taps{.first = static_cast<int64_t>(low), .count = 0, .weights = weights};
+  taps.first = std::min(taps.first, from - 1);
+  const auto end = std::clamp<int64_t>(static_cast<int64_t>(std::ceil(high)), taps.first + 1, from);
+  taps.count = end - taps.first;
+  const double stretch = options_.antialias ? std::max(scale, 1.0) : 1.0;
+  double sum = 0;
+  for (int64_t i = 0; i < taps.count; ++i) {
+    const auto left = static_cast<double>(taps.first + i);
+    double weight = 0;
+    if (area)
+      weight = std::max(0.0, std::min(high, left + 1) - std::max(low, left));
+    else if (options_.interpolation == Interpolation::kBicubic)
+      weight = Cubic((left + 0.5 - center) / stretch);
     else
-      BlendColumns<0>(row, columns, width, image.channels, to);
+      weight = Triangle((left + 0.5 - center) / stretch);
+    weights[i] = static_cast<float>(weight);
+    sum += weight;
+  }
+  for (int64_t i = 0; i < taps.count; ++i) weights[i] = static_cast<float>(weights[i] / sum);
+  return taps;
+}
+
+template <class T>
+void Resizer<T>::PlanColumns(bool mirror) {
+  if (blends_)
+    between_ = arena_->AllocateArray<Between>(size_.width);
+  else
+    taps_ = arena_->AllocateArray<Taps>(size_.width);
+  const int64_t most = blends_ ? 0 : MostTaps(options_, image_.width, size_.width);
+  auto* weights = arena_->AllocateArray<float>(most * size_.width);
+  for (int64_t x = 0; x < size_.width; ++x, weights += most) {
+    const int64_t to = mirror ? size_.width - 1 - x : x;
+    if (blends_) {
+      between_[to] = BetweenOf(x, image_.width, size_.width);
+      between_[to].lower *= image_.channels;
+      between_[to].upper *= image_.channels;
+    } else {
+      taps_[to] = TapsOf(x, image_.width, size_.width, weights);
+      taps_[to].first *= image_.channels;
+    }
   }
 }
 
-}  // namespace
+template <class T>
+void Resizer<T>::BlendRows(int64_t y) {
+  const Between rows = BetweenOf(y, image_.height, size_.height);
+  const T* const lower = image_.first + rows.lower * image_.row_values;
+  const T* const upper = image_.first + rows.upper * image_.row_values;
+  const float weight = rows.weight;
+  const int64_t count = image_.width * image_.channels;
+  float* const row = row_;
+  for (int64_t n = 0; n < count; ++n) {
+    const auto from = static_cast<float>(lower[n]);
+    row[n] = from + (static_cast<float>(upper[n]) - from) * weight;
+  }
+}
 
-void ResizeBilinear(const ImageView<uint8_t>& image, int64_t height, int64_t width, bool mirror,
-                    Arena& arena, uint8_t* out) {
-  Resize(image, height, width, mirror, arena, out);
+template <class T>
+template <int kChannels>
+void Resizer<T>::BlendColumns(T* out) const {
+  const int64_t channels = kChannels > 0 ? kChannels : image_.channels;
+  for (int64_t x = 0; x < size_.width; ++x, out += channels) {
+    const float* lower = row_ + between_[x].lower;
+    const float* upper = row_ + between_[x].upper;
+    const float weight = between_[x].weight;
+    for (int64_t c = 0; c < channels; ++c)
+      Store(lower[c] + (upper[c] - lower[c]) * weight, out + c);
+  }
 }
-void ResizeBilinear(const ImageView<float>& image, int64_t height, int64_t width, bool mirror,
-                    Arena& arena, float* out) {
-  Resize(image, height, width, mirror, arena, out);
+
+template <class T>
+void Resizer<T>::SumRows(int64_t y) {
+  const Taps taps = TapsOf(y, image_.height, size_.height, row_weights_);
+  const int64_t count = image_.width * image_.channels;
+  float* const row = row_;
+  for (int64_t i = 0; i < taps.count; ++i) {
+    const T* const in = image_.first + (taps.first + i) * image_.row_values;
+    const float weight = taps.weights[i];
+    if (i == 0) {
+      for (int64_t n = 0; n < count; ++n) row[n] = static_cast<float>(in[n]) * weight;
+    } else {
+      for (int64_t n = 0; n < count; ++n) row[n] += static_cast<float>(in[n]) * weight;
+    }
+  }
 }
+
+template <class T>
+template <int kChannels>
+void Resizer<T>::SumColumns(T* out) const {
+  const int64_t channels = kChannels > 0 ? kChannels : image_.channels;
+  for (int64_t x = 0; x < size_.width; ++x, out += channels) {
+    const Taps& taps = taps_[x];
+    for (int64_t c = 0; c < channels; ++c) {
+      const float* in = row_ + taps.first + c;
+      float sum = 0;
+      for (int64_t i = 0; i < taps.count; ++i, in += channels) sum += *in * taps.weights[i];
+      Store(sum, out + c);
+    }
+  }
+}
+
+template <class T>
+void Resizer<T>::Row(int64_t y, T* out) {
+  if (blends_) {
+    BlendRows(y);
+    if (image_.channels == 3) return BlendColumns<3>(out);
+    if (image_.channels == 1) return BlendColumns<1>(out);
+    return BlendColumns<0>(out);
+  }
+  SumRows(y);
+  if (image_.channels == 3) return SumColumns<3>(out);
+  if (image_.channels == 1) return SumColumns<1>(out);
+  SumColumns<0>(out);
+}
+
+template class Resizer<uint8_t>;
+template class Resizer<float>;
 
 }  // namespace penstock

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bilinear resizing with half-pixel centres, as TensorFlow's tf.image.resize
-// (version 2, without antialias) and torchvision's (antialias off) do it.
+// Resizing, with half-pixel centres, as TensorFlow's tf.image.resize (version
+// 2) does it: docs/images.md.
 #pragma once
 
 #include <cstdint>
 
 #include "dataplane/dataset/expr/arena.h"
+#include "dataplane/dataset/expr/pixels.h"
+#include "penstock/image.h"
 
 namespace penstock {
 
@@ -17,12 +19,52 @@ struct ImageView {
   int64_t row_values = 0;
 };
 
-// Writes height × width pixels to `out` without gaps. Values of uint8 are
-// rounded to the nearest. `mirror` exchanges left and right.
-// REQUIRES: no dimension is 0.
-void ResizeBilinear(const ImageView<uint8_t>& image, int64_t height, int64_t width, bool mirror,
-                    Arena& arena, uint8_t* out);
-void ResizeBilinear(const ImageView<float>& image, int64_t height, int64_t width, bool mirror,
-                    Arena& arena, float* out);
+// Makes the rows of one resized image, of uint8 (rounded to the nearest) or
+// float. What it plans with lies in the arena.
+template <class T>
+class Resizer {
+ public:
+  // `mirror` exchanges left and right. REQUIRES: no dimension is 0.
+  Resizer(const ImageView<T>& image, const ImageSize& size, const ResizeOptions& options,
+          bool mirror, Arena& arena);
+
+  // Writes row `y`, without gaps. Fastest from above to below.
+  void Row(int64_t y, T* out);
+
+ private:
+  // Where a result's value comes from along one axis: lower + (upper - lower) *
+  // weight.
+  struct Between {
+    int64_t lower = 0, upper = 0;
+    float weight = 0;
+  };
+  // Or: the sum of `count` values from `first` on, each times its weight.
+  struct Taps {
+    int64_t first = 0, count = 0;
+    const float* weights = nullptr;
+  };
+  static Between BetweenOf(int64_t result, int64_t from, int64_t to);
+  Taps TapsOf(int64_t result, int64_t from, int64_t to, float* weights) const;
+  void PlanColumns(bool mirror);
+  void BlendRows(int64_t y);
+  template <int kChannels>
+  void BlendColumns(T* out) const;
+  void SumRows(int64_t y);
+  template <int kChannels>
+  void SumColumns(T* out) const;
+
+  const ImageView<T> image_;
+  const ImageSize size_;
+  const ResizeOptions options_;
+  const bool blends_;  // all results lie between two values
+  Arena* const arena_;
+  Between* between_ = nullptr;  // of each column
+  Taps* taps_ = nullptr;
+  float* row_weights_ = nullptr;
+  float* row_ = nullptr;  // one row of the result's height and the image's width
+};
+
+extern template class Resizer<uint8_t>;
+extern template class Resizer<float>;
 
 }  // namespace penstock

@@ -5,11 +5,13 @@ set(PENSTOCK_DATASET_EXPR
   expr/attr_check.cc
   expr/bound_function.cc
   expr/broadcast.cc
+  expr/color_steps.cc
   expr/example_wire.cc
   expr/expr.cc
   expr/expr_functions.cc
   expr/image_chain.cc
   expr/image_checks.cc
+  expr/image_decoder.cc
   expr/image_steps.cc
   expr/jpeg_decoder.cc
   expr/map_chain.cc
@@ -29,6 +31,8 @@ set(PENSTOCK_DATASET_EXPR
   expr/ops_select.cc
   expr/ops_shape.cc
   expr/ops_string.cc
+  expr/orientation.cc
+  expr/png_decoder.cc
   expr/random.cc
   expr/resize.cc
   expr/trace.cc

@@ -24,6 +24,7 @@ struct JpegKind {
   bool adobe_inverted = false;
   int quality = 85;
   int restart_rows = 0;
+  bool arithmetic = false;
 };
 
 // A smooth pattern with some noise: neither flat nor incompressible.
@@ -59,6 +60,7 @@ inline std::string MakeJpeg(const JpegKind& kind) {
   if (kind.components == 4) info.write_Adobe_marker = kind.adobe_inverted;
   if (kind.progressive) jpeg_simple_progression(&info);
   info.restart_in_rows = kind.restart_rows;
+  info.arith_code = kind.arithmetic;
   jpeg_start_compress(&info, TRUE);
   std::vector<uint8_t> row(static_cast<size_t>(kind.width) * kind.components);
   while (info.next_scanline < info.image_height) {
@@ -83,6 +85,13 @@ inline std::vector<JpegKind> AllJpegKinds() {
       {.name = "4:4:0", .horizontal = 1},
       {.name = "4:4:4", .horizontal = 1, .vertical = 1},
       {.name = "4:1:1", .horizontal = 4, .vertical = 1},
+      {.name = "4:1:0", .horizontal = 4},
+      {.name = "4:4:1", .horizontal = 1, .vertical = 4},
+      {.name = "arithmetic 4:2:0", .arithmetic = true},
+      {.name = "arithmetic progressive 4:2:2",
+       .vertical = 1,
+       .progressive = true,
+       .arithmetic = true},
       {.name = "progressive 4:2:0", .progressive = true},
       {.name = "progressive 4:4:4", .horizontal = 1, .vertical = 1, .progressive = true},
       {.name = "4:2:0 with restarts", .restart_rows = 1},

@@ -170,7 +170,7 @@ TEST(Images, RefuseWhatIsNoImage) {
   ExpectInvalid([](auto x) { return Resize(x, 0, 2); }, {Values<float>({1, 1, 1}, {1})},
                 "a size of 0 x 2");
   ExpectInvalid([](auto x) { return CenterCrop(x, 2, 1); }, {Values<float>({1, 1, 1}, {1})},
-                "has no middle of 2 x 1");
+                "has no part of 2 x 1");
   ExpectInvalid([](auto x) { return Resize(x, 2, 2); }, {Values<float>({0, 1, 1}, {})},
                 "it needs pixels");
   ExpectInvalid(

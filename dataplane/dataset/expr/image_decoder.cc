@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dataplane/dataset/expr/image_decoder.h"
+
+#include <algorithm>
+#include <cstring>
+#include <optional>
+#include <utility>
+
+#include "penstock/status.h"
+
+namespace penstock {
+namespace {
+
+// The fewest eighths that still leave the region as large as the result.
+int EighthsFor(const Region& region, const ImageSize& wanted) {
+  for (int eighths : {1, 2, 4}) {
+    if (region.height * eighths >= wanted.height * 8 && region.width * eighths >= wanted.width * 8)
+      return eighths;
+  }
+  return 8;
+}
+
+// The region in an image scaled to `size`: every pixel that it touches.
+Region Scaled(const Region& region, int eighths, const ImageSize& size) {
+  const int64_t x = region.x * eighths / 8;
+  const int64_t y = region.y * eighths / 8;
+  const int64_t right = std::min(size.width, ((region.x + region.width) * eighths + 7) / 8);
+  const int64_t bottom = std::min(size.height, ((region.y + region.height) * eighths + 7) / 8);
+  return {x, y, right - x, bottom - y};
+}
+
+ImageSize Turned(const ImageSize& size, const Turn& turn) {
+  return turn.transpose ? ImageSize{.height = size.width, .width = size.height} : size;
+}
+
+}  // namespace
+
+std::optional<DecodePlan> DecodePlanOf(const OpDef& op) {
+  DecodePlan plan;
+  if (op.op == "DecodeJpegImage")
+    plan.format = ImageFormat::kJpeg;
+  else if (op.op == "DecodePngImage")
+    plan.format = ImageFormat::kPng;
+  else if (op.op == "DecodeImage")
+    plan.format = ImageFormat::kByContent;
+  else
+    return std::nullopt;
+  plan.options.channels = static_cast<int>(Get<int64_t>(op.attrs, "channels"));
+  if (Get<bool>(op.attrs, "upright")) plan.options.orientation = Orientation::kUpright;
+  if (plan.format == ImageFormat::kPng)
+    plan.options.dtype = Get<DType>(op.attrs, "dtype");
+  else
+    plan.options.scaling = static_cast<JpegScaling>(Get<int64_t>(op.attrs, "scaling"));
+  return plan;
+}
+
+absl::StatusOr<ImageDecoder> ImageDecoder::Open(std::string_view bytes, const DecodePlan& plan,
+                                                Arena& arena) {
+  ImageDecoder decoder(plan, arena);
+  const bool upright = plan.options.orientation == Orientation::kUpright;
+  decoder.is_png_ = plan.format == ImageFormat::kPng ||
+                    (plan.format == ImageFormat::kByContent && PngDecoder::IsPng(bytes));
+  ImageSize stored;
+  if (decoder.is_png_) {
+    PngDecoder& png = PngDecoder::OfThisThread();
+    ASSIGN_OR_RETURN(stored, png.Open(bytes, plan.options.channels, plan.options.dtype, arena));
+    if (upright) decoder.turn_ = png.turn();
+  } else {
+    if (plan.format == ImageFormat::kByContent && !bytes.starts_with("\xFF\xD8"))
+      return absl::InvalidArgumentError("neither a JPEG nor a PNG image: its first bytes differ");
+    ASSIGN_OR_RETURN(stored, JpegDecoder::OfThisThread().Open(bytes, plan.options.channels));
+    if (upright) decoder.turn_ = TurnOfJpeg(bytes);
+  }
+  decoder.size_ = Turned(stored, decoder.turn_);
+  return decoder;
+}
+
+absl::StatusOr<Pixels> ImageDecoder::ReadStored(const Region& region, int eighths) {
+  if (is_png_) return PngDecoder::OfThisThread().Read(region);
+  return JpegDecoder::OfThisThread().Read(region, eighths, *arena_);
+}
+
+absl::StatusOr<ImageDecoder::Part> ImageDecoder::Read(const Region& region,
+                                                      const ImageSize& wanted) {
+  Region stored = StoredRegion(region, size_, turn_);
+  int eighths = 8;
+  if (!is_png_ && options_.scaling == JpegScaling::kDct) {
+    eighths = EighthsFor(stored, Turned(wanted, turn_));
+    stored = Scaled(stored, eighths, JpegDecoder::OfThisThread().ScaledSize(eighths));
+  }
+  Part part;
+  part.size = Turned({.height = stored.height, .width = stored.width}, turn_);
+  ASSIGN_OR_RETURN(part.pixels, ReadStored(stored, eighths));
+  if (turn_.IsNothing()) return part;
+  const auto pixel_bytes = options_.channels * SizeOf(options_.dtype);
+  const int64_t row_bytes = part.size.width * static_cast<int64_t>(pixel_bytes);
+  auto* upright = reinterpret_cast<uint8_t*>(arena_->Allocate(part.size.height * row_bytes));
+  CopyUpright(part.pixels, turn_, part.size, pixel_bytes, upright);
+  part.pixels = {upright, row_bytes};
+  return part;
+}
+
+absl::Status ImageDecoder::ReadAll(uint8_t* out) {
+  if (!is_png_ && turn_.IsNothing()) return JpegDecoder::OfThisThread().ReadAll(out, *arena_);
+  const ImageSize stored = Turned(size_, turn_);
+  ASSIGN_OR_RETURN(const Pixels pixels, ReadStored({0, 0, stored.width, stored.height}, 8));
+  CopyUpright(pixels, turn_, size_, options_.channels * SizeOf(options_.dtype), out);
+  return absl::OkStatus();
+}
+
+}  // namespace penstock

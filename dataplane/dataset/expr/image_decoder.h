@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// One file of an image, of whichever format, the way up that was asked for.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "dataplane/dataset/expr/arena.h"
+#include "dataplane/dataset/expr/jpeg_decoder.h"
+#include "dataplane/dataset/expr/orientation.h"
+#include "dataplane/dataset/expr/pixels.h"
+#include "dataplane/dataset/expr/png_decoder.h"
+#include "dataplane/dataset/function.h"
+#include "penstock/image.h"
+
+namespace penstock {
+
+enum class ImageFormat : uint8_t { kJpeg, kPng, kByContent };
+
+struct DecodePlan {
+  ImageFormat format = ImageFormat::kByContent;
+  DecodeOptions options;
+};
+// nullopt if the operation does not decode images.
+std::optional<DecodePlan> DecodePlanOf(const OpDef& op);
+
+// Uses the decoders of this thread: one at a time.
+class ImageDecoder {
+ public:
+  // Reads what stands before the pixels. `bytes` and `arena` must outlive this.
+  // Errors as JpegDecoder and PngDecoder.
+  static absl::StatusOr<ImageDecoder> Open(std::string_view bytes, const DecodePlan& plan,
+                                           Arena& arena);
+
+  const ImageSize& size() const { return size_; }
+
+  struct Part {
+    Pixels pixels;
+    ImageSize size;
+  };
+  // Reads one region, once. With JpegScaling::kDct it may come in a half, a
+  // quarter or an eighth of its size, though not smaller than `wanted`, and
+  // with the pixels that it touches.
+  absl::StatusOr<Part> Read(const Region& region, const ImageSize& wanted);
+  // Reads the whole image into `out` without gaps.
+  absl::Status ReadAll(uint8_t* out);
+
+ private:
+  ImageDecoder(const DecodePlan& plan, Arena& arena) : options_(plan.options), arena_(&arena) {}
+  absl::StatusOr<Pixels> ReadStored(const Region& region, int eighths);
+
+  DecodeOptions options_;
+  Arena* arena_;
+  bool is_png_ = false;
+  Turn turn_;
+  ImageSize size_;  // upright
+};
+
+}  // namespace penstock

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// What decoders and those who use them say of images.
+#pragma once
+
+#include <cstdint>
+
+namespace penstock {
+
+struct ImageSize {
+  int64_t height = 0, width = 0;  // pixels
+};
+
+// A rectangle of an image, in pixels.
+struct Region {
+  int64_t x = 0, y = 0, width = 0, height = 0;
+};
+
+// Rows of pixels with their channels side by side.
+struct Pixels {
+  const uint8_t* first = nullptr;
+  int64_t row_bytes = 0;  // from one row to the next
+};
+
+// Larger images are refused: their header may be all there is to them.
+inline constexpr int64_t kMaxPixels = int64_t{1} << 28;
+
+}  // namespace penstock
