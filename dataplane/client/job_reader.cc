@@ -165,7 +165,7 @@ absl::StatusOr<control::JobAnswer> JobReader::Join(std::stop_token stop) {
     request.dataset_id = Get<std::string>(node_->attrs, "dataset_id");
   } else {
     ASSIGN_OR_RETURN(control::RegisterDatasetRequest dataset,
-                     RegistrationOf(Dataset(node_->inputs[0])));
+                     RegistrationOf(Dataset(node_->inputs[0]), cancelled_));
     ASSIGN_OR_RETURN(control::RegisterDatasetAnswer answer,
                      stub_->GetOrRegisterDataset(dataset, call));
     request.dataset_id = answer.dataset_id;

@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "control/env/files_until.h"
 #include "control/rpc/dispatcher_stub.h"
 #include "dataplane/client/distribute.h"
 #include "dataplane/client/distribute_options.h"
@@ -32,7 +33,8 @@ control::RequestId NewRequest() {
   return {process, ++counter};
 }
 
-absl::StatusOr<control::RegisterDatasetRequest> RegistrationOf(const Dataset& dataset) {
+absl::StatusOr<control::RegisterDatasetRequest> RegistrationOf(const Dataset& dataset,
+                                                               CancelFlag cancelled) {
   control::RegisterDatasetRequest request;
   request.request = NewRequest();
   ASSIGN_OR_RETURN(request.definition, Serialize(dataset));
@@ -44,7 +46,8 @@ absl::StatusOr<control::RegisterDatasetRequest> RegistrationOf(const Dataset& da
   for (NodeSummary& node : Summarize(dataset)) {
     summary.nodes.push_back({std::move(node.name), node.fingerprint});
   }
-  ASSIGN_OR_RETURN(SplitPlan plan, PlanSplits(dataset));
+  FilesUntil files(DefaultFiles(), cancelled);
+  ASSIGN_OR_RETURN(SplitPlan plan, PlanSplits(dataset, files));
   for (SplitProviderPlan& provider : plan.providers) {
     control::SplitProvider& told = summary.plan.emplace_back();
     told.node = std::move(provider.node);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "absl/status/statusor.h"
+#include "control/env/files.h"
 #include "control/protocol/session_messages.h"
 #include "penstock/dataset.h"
 
@@ -12,7 +13,9 @@ namespace penstock::client {
 control::RequestId NewRequest();
 uint64_t RandomId();  // never 0
 
-// Definition and summary; the split plan is resolved here, where the files are.
-absl::StatusOr<control::RegisterDatasetRequest> RegistrationOf(const Dataset& dataset);
+// Definition and summary; the split plan is resolved here, where the files are,
+// until `cancelled` is set.
+absl::StatusOr<control::RegisterDatasetRequest> RegistrationOf(const Dataset& dataset,
+                                                               CancelFlag cancelled = nullptr);
 
 }  // namespace penstock::client

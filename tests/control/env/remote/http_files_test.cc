@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "control/env/files_until.h"
 #include "control/env/scheme_files.h"
 #include "control/observe/metrics.h"
 #include "gmock/gmock.h"
@@ -268,6 +269,9 @@ TEST(HttpFiles, CancellingEndsWaits) {
   for (const char* target : {"/silent", "/busy"}) {
     cancelled = false;
     EXPECT_EQ(files->Open(server.Url(target), &cancelled).status().code(),
+              absl::StatusCode::kCancelled);
+    cancelled = false;
+    EXPECT_EQ(FilesUntil(*files, &cancelled).Open(server.Url(target)).status().code(),
               absl::StatusCode::kCancelled);
   }
 }
