@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "control/env/files_settings.h"
 
 namespace penstock::tools {
 namespace {
@@ -58,6 +59,13 @@ void SettleRest(const CLI::App& command, const std::vector<Setting>& settings,
   }
   const absl::Status settled =
       Settle(SectionOf(command), settings, given, path, environment).status();
+  if (!settled.ok()) throw CLI::ValidationError(std::string(settled.message()));
+}
+
+// How this process reads remote files, which has no flags.
+void SettleFiles(const std::string& path) {
+  const absl::StatusOr<FilesConfig> config = ReadFilesConfig(path, ProcessEnvironment());
+  const absl::Status settled = config.ok() ? ConfigureFiles(*config) : config.status();
   if (!settled.ok()) throw CLI::ValidationError(std::string(settled.message()));
 }
 
@@ -132,6 +140,7 @@ void AddServerOptions(CLI::App& command, std::vector<Setting> settings) {
   for (const Setting& setting : settings) AddFlag(command, section, setting);
   command.parse_complete_callback([&command, path, settings = std::move(settings)] {
     SettleRest(command, settings, *path, ProcessEnvironment());
+    SettleFiles(*path);
   });
 }
 

@@ -261,8 +261,8 @@ void Client::Complain(const Transfer& transfer) {
   const Clock::time_point now = Clock::now();
   if (complaint.empty() || now - complained_ < kBetweenComplaints) return;
   complained_ = now;
-  static const std::shared_ptr<EventLog> log = StderrEventLog();
-  log->Write({"waiting_for_file", {{"reason", std::move(complaint)}}});
+  static EventLog& log = **new std::shared_ptr<EventLog>(StderrEventLog());  // outlives exit()
+  log.Write({"waiting_for_file", {{"reason", std::move(complaint)}}});
 }
 
 int Client::PollMilliseconds() const {
