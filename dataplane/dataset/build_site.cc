@@ -102,6 +102,7 @@ absl::StatusOr<std::unique_ptr<NodeIterator>> BuildSite::BuildFirstPass(size_t i
                                                                         SplitFeed* splits) const {
   BuildSite site = InputSite(i);
   site.repetition_ = 0;
+  site.first_pass_ = true;
   if (splits != nullptr) site.splits_ = splits;
   return site.Build();
 }
@@ -142,8 +143,10 @@ RandomKey BuildSite::Random(bool every_repetition) const {
   key.seed = given != node_->attrs.end() ? static_cast<uint64_t>(std::get<int64_t>(given->second))
                                          : run_->seed;
   key.seed ^= body_salt_;
-  if (every_repetition)
-    key.repetition = (static_cast<uint64_t>(run_->repetition) << 32) + repetition_;
+  if (every_repetition) {
+    const uint64_t run = first_pass_ ? 0 : static_cast<uint64_t>(run_->repetition);
+    key.repetition = (run << 32) + repetition_;
+  }
   key.partition = run_->partition;
   key.node = static_cast<uint32_t>(number_);
   return key;

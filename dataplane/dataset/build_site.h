@@ -75,8 +75,8 @@ class BuildSite {
     return site;
   }
   KeptAcrossPasses* kept() const { return kept_; }  // nullptr: there is one pass only
-  // Cache: input `i` as the first pass reads it, whichever this one is. Its
-  // sources ask `splits`, if given, in place of the run's.
+  // Cache: input `i` as the first pass of the run's first repetition reads it,
+  // whichever this one is. Its sources ask `splits`, if given, in place of the run's.
   absl::StatusOr<std::unique_ptr<NodeIterator>> BuildFirstPass(size_t i, SplitFeed* splits) const;
   // FlatMap: body `i`, whose sources take `arguments` (see BodyFunction in
   // body.h), opened by the outer element number `element`.
@@ -122,6 +122,7 @@ class BuildSite {
   int64_t repetition_ = 0;
   bool in_body_ = false;
   bool undivided_ = false;
+  bool first_pass_ = false;           // whatever repetition of the run
   SplitFeed* splits_ = nullptr;       // nullptr: the run's
   KeptAcrossPasses* kept_ = nullptr;  // owned by the outermost Repeat above
   uint64_t body_salt_ = 0;            // differs for each opening of a body

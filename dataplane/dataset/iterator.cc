@@ -7,7 +7,6 @@
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <random>
 #include <string>
 #include <utility>
 
@@ -16,6 +15,7 @@
 #include "dataplane/dataset/graph.h"
 #include "dataplane/dataset/node_iterator.h"
 #include "dataplane/dataset/profile.h"
+#include "dataplane/dataset/random_number.h"
 #include "dataplane/dataset/state_bytes.h"
 #include "penstock/dataset.h"
 #include "penstock/status.h"
@@ -28,11 +28,6 @@ using NextResult = absl::StatusOr<std::optional<Element>>;
 // "PSIT", so that other bytes are told from a state.
 constexpr std::string_view kStateMagic = "PSIT";
 constexpr uint64_t kStateVersion = 1;
-
-uint64_t RandomNumber() {
-  std::random_device device;
-  return (static_cast<uint64_t>(device()) << 32) | device();
-}
 
 // What a state holds, besides the position of the nodes.
 struct StateHead {

@@ -3,8 +3,8 @@
 #include <limits>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "dataplane/dataset/state_bytes.h"
+#include "dataplane/dataset/transforms/common_spec.h"
 #include "dataplane/dataset/transforms/kinds.h"
 #include "penstock/status.h"
 
@@ -62,37 +62,13 @@ class ConcatenateIterator final : public NodeIterator {
   int current_ = 0;
 };
 
-// The leaf that stands for what either input gives.
-absl::StatusOr<TensorSpec> Common(const TensorSpec& a, const TensorSpec& b,
-                                  const std::string& name) {
-  if (a.dtype != b.dtype || a.kind != b.kind || a.ragged_rank != b.ragged_rank) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("the datasets differ", name.empty() ? "" : absl::StrCat(" in ", name), ": ",
-                     a.ToString(), " in the first, ", b.ToString(), " in the second"));
-  }
-  TensorSpec common = a;
-  common.shape = a.shape.MostGeneral(b.shape);
-  common.optional = a.optional || b.optional;
-  return common;
-}
-
 absl::StatusOr<Inferred> InferConcatenate(const Attrs&, absl::Span<const NodePtr> inputs) {
-  const Spec& a = inputs[0]->spec;
-  const Spec& b = inputs[1]->spec;
-  if (a.leaves().size() != b.leaves().size() || !(a.WithLeaves(b.leaves()) == b)) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "the datasets have elements of other structure: ", a.ToString(), " and ", b.ToString()));
-  }
-  std::vector<TensorSpec> leaves;
-  for (size_t i = 0; i < a.leaves().size(); ++i) {
-    ASSIGN_OR_RETURN(TensorSpec leaf, Common(a.leaves()[i], b.leaves()[i], a.LeafName(i)));
-    leaves.push_back(std::move(leaf));
-  }
+  ASSIGN_OR_RETURN(Spec common, CommonSpec(inputs[0]->spec, inputs[1]->spec, "the datasets"));
   const Cardinality x = inputs[0]->cardinality, y = inputs[1]->cardinality;
   Cardinality sum = kUnknown;
   if (x == kInfinite || y == kInfinite) sum = kInfinite;
   if (x >= 0 && y >= 0 && x <= std::numeric_limits<int64_t>::max() - y) sum = x + y;
-  return Inferred{a.WithLeaves(leaves), sum};
+  return Inferred{std::move(common), sum};
 }
 
 absl::StatusOr<std::unique_ptr<NodeIterator>> BuildConcatenate(const BuildSite& site) {

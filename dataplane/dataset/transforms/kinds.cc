@@ -5,10 +5,14 @@ namespace penstock {
 
 std::vector<NodeKind> TransformKinds() {
   return {
-      BatchKind(),    ConcatenateKind(), EnumerateKind(), FilterKind(),
-      FlatMapKind(),  InterleaveKind(),  MapKind(),       OptionsKind(),
-      PrefetchKind(), RaggedBatchKind(), RepeatKind(),    ShardKind(),
-      ShuffleKind(),  SkipKind(),        TakeKind(),      ZipKind(),
+      BatchKind(),       CacheKind(),        ChooseFromDatasetsKind(),
+      ConcatenateKind(), EnumerateKind(),    FilterKind(),
+      FlatMapKind(),     IgnoreErrorsKind(), InterleaveKind(),
+      MapKind(),         OptionsKind(),      PrefetchKind(),
+      RaggedBatchKind(), RepeatKind(),       SampleFromDatasetsKind(),
+      ScanKind(),        ShardKind(),        ShuffleKind(),
+      SkipKind(),        TakeKind(),         TakeWhileKind(),
+      ZipKind(),
   };
 }
 

@@ -12,20 +12,26 @@ namespace penstock {
 std::vector<NodeKind> TransformKinds();
 
 NodeKind BatchKind();
+NodeKind CacheKind();
+NodeKind ChooseFromDatasetsKind();
 NodeKind ConcatenateKind();
 NodeKind EnumerateKind();
 NodeKind FilterKind();
 NodeKind FlatMapKind();
+NodeKind IgnoreErrorsKind();
 NodeKind InterleaveKind();
 NodeKind MapKind();
 NodeKind OptionsKind();
 NodeKind PrefetchKind();
 NodeKind RaggedBatchKind();
 NodeKind RepeatKind();
+NodeKind SampleFromDatasetsKind();
+NodeKind ScanKind();
 NodeKind ShardKind();
 NodeKind ShuffleKind();
 NodeKind SkipKind();
 NodeKind TakeKind();
+NodeKind TakeWhileKind();
 NodeKind ZipKind();
 
 }  // namespace penstock

@@ -2,10 +2,18 @@
 # What the transforms add to the component dataplane/dataset.
 set(PENSTOCK_DATASET_TRANSFORMS
   transforms/batch.cc
+  transforms/cache.cc
+  transforms/cache_file.cc
+  transforms/cache_on_disk.cc
+  transforms/choose_from_datasets.cc
+  transforms/chosen_inputs.cc
+  transforms/common_spec.cc
   transforms/concatenate.cc
   transforms/decides_by_value.cc
+  transforms/element_bytes.cc
   transforms/enumerate.cc
   transforms/filter.cc
+  transforms/ignore_errors.cc
   transforms/interleave.cc
   transforms/kinds.cc
   transforms/map.cc
@@ -14,13 +22,19 @@ set(PENSTOCK_DATASET_TRANSFORMS
   transforms/options.cc
   transforms/ordered_calls.cc
   transforms/positioned_input.cc
+  transforms/predicate.cc
   transforms/prefetch.cc
+  transforms/reduce.cc
   transforms/repeat.cc
+  transforms/sample_from_datasets.cc
+  transforms/scan.cc
   transforms/shard.cc
   transforms/shuffle.cc
   transforms/shuffle_order.cc
   transforms/stack_rows.cc
+  transforms/state_function.cc
   transforms/static_batch.cc
   transforms/take_skip.cc
+  transforms/take_while.cc
   transforms/thread_pool.cc
   transforms/zip.cc)

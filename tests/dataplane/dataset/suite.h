@@ -43,6 +43,8 @@ struct Case {
 
 std::vector<Case> SourceCases();
 std::vector<Case> TransformCases();
+std::vector<Case> CombiningCases();  // transforms too
+std::vector<Case> AllCases();
 
 // Files in memory that cases may read: /data/a.tfrecord, b and c (5, 0 and 8
 // records "a0" …), /data/a.txt, b and c (the same as lines).

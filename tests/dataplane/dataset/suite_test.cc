@@ -19,12 +19,6 @@ using ::testing::ElementsAreArray;
 using ::testing::IsEmpty;
 using Strings = std::vector<std::string>;
 
-std::vector<Case> AllCases() {
-  std::vector<Case> all = SourceCases();
-  for (Case& c : TransformCases()) all.push_back(std::move(c));
-  return all;
-}
-
 class Suite : public ::testing::TestWithParam<Case> {
  protected:
   void SetUp() override { ASSERT_TRUE(dataset_.status().ok()) << dataset_.status(); }
@@ -196,4 +190,12 @@ TEST(SuiteTable, EveryKindHasACase) {
 }
 
 }  // namespace
+
+std::vector<Case> AllCases() {
+  std::vector<Case> all = SourceCases();
+  for (auto* more : {TransformCases, CombiningCases})
+    for (Case& c : more()) all.push_back(std::move(c));
+  return all;
+}
+
 }  // namespace penstock::suite

@@ -70,7 +70,7 @@ TEST(Mistakes, NameTheNodeAndTheArgument) {
   EXPECT_THAT(Mistake(ten.Concatenate(Dataset::FromTensors(1.0f))),
               HasSubstr("Concatenate#2: the datasets differ"));
   EXPECT_THAT(Mistake(ten.Concatenate(ten.Enumerate())),
-              HasSubstr("Concatenate#3: the datasets have elements of other structure"));
+              HasSubstr("Concatenate#3: the datasets are of other structure"));
 }
 
 TEST(Mistakes, TheFirstIsHandedOn) {

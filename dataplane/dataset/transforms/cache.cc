@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: Apache-2.0
+// Dataset::Cache: its input as the first pass reads it, in every pass. What is
+// kept is a matter of speed alone: a pass finds it whole and reads it, or reads
+// the input and fills it anew. So a position in the cache is a number, and a
+// position in the input is the input's.
+#include <algorithm>
+#include <limits>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "control/observe/event_log.h"
+#include "dataplane/dataset/state_bytes.h"
+#include "dataplane/dataset/transforms/cache_store.h"
+#include "dataplane/dataset/transforms/kinds.h"
+#include "dataplane/dataset/transforms/positioned_input.h"
+#include "penstock/status.h"
+
+namespace penstock {
+namespace {
+
+class CacheIterator final : public NodeIterator {
+ public:
+  CacheIterator(const BuildSite& site, std::shared_ptr<CacheStore> store)
+      : site_(site), store_(std::move(store)) {}
+
+  ~CacheIterator() override {
+    if (mode_ == Mode::kFilling) store_->Discard();
+  }
+
+  absl::StatusOr<std::optional<Element>> Next() override {
+    RETURN_IF_ERROR(Begin());
+    if (mode_ == Mode::kFailed) return std::nullopt;
+    absl::StatusOr<std::optional<Element>> next =
+        mode_ == Mode::kReading ? reader_->Next() : input_->Next();
+    FailIfDamaged(next.status());
+    if (next.ok() ? next->has_value() : !EndsReading(next.status())) ++passed_;
+    if (mode_ == Mode::kFilling) Keep(next);
+    return next;
+  }
+
+  absl::StatusOr<int64_t> Skip(int64_t count) override {
+    RETURN_IF_ERROR(Begin());
+    if (mode_ == Mode::kFailed) return 0;
+    if (mode_ == Mode::kFilling) return NodeIterator::Skip(count);
+    absl::StatusOr<int64_t> skipped =
+        mode_ == Mode::kReading ? reader_->Skip(count) : input_->Skip(count);
+    FailIfDamaged(skipped.status());
+    passed_ += skipped.value_or(0);
+    return skipped;
+  }
+
+  absl::Status Save(StateWriter& writer) override {
+    RETURN_IF_ERROR(Begin());
+    writer.WriteUnsigned(store_->key());
+    writer.WriteInt(passed_);
+    writer.WriteBool(input_ != nullptr);
+    return input_ == nullptr ? absl::OkStatus() : input_->Save(writer);
+  }
+
+  // In the input, reading goes on there, and nothing is kept in this pass: its
+  // first elements are not at hand.
+  absl::Status Restore(StateReader& reader) override {
+    ASSIGN_OR_RETURN(const uint64_t key, reader.ReadUnsigned());
+    constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
+    ASSIGN_OR_RETURN(const int64_t passed, reader.ReadIntIn(0, kMost, "the elements passed"));
+    ASSIGN_OR_RETURN(const bool in_input, reader.ReadBool());
+    RETURN_IF_ERROR(Annotate(store_->Demand(key), "in ", site_.name()));
+    if (in_input) {
+      if (key != store_->key()) return absl::DataLossError("a position is of another seed");
+      ASSIGN_OR_RETURN(input_, site_.BuildFirstPass(0, nullptr));
+      mode_ = Mode::kPassing;
+      passed_ = passed;
+      return input_->Restore(reader);
+    }
+    ASSIGN_OR_RETURN(const int64_t skipped, Skip(passed));
+    if (skipped == passed) return absl::OkStatus();
+    return absl::DataLossError(absl::StrCat("a position lies ", passed, " elements on, but ",
+                                            site_.name(), " has only ", skipped,
+                                            "; has the input changed?"));
+  }
+
+ private:
+  enum class Mode {
+    kNotBegun,
+    kReading,  // from the store
+    kFilling,  // the store, from the input
+    kPassing,  // on what the input gives
+    kFailed,   // for good; the error was given
+  };
+
+  absl::Status Begin() {
+    if (mode_ != Mode::kNotBegun) return absl::OkStatus();
+    mode_ = Mode::kFailed;
+    absl::StatusOr<bool> whole = store_->IsWhole();
+    RETURN_IF_ERROR(Annotate(whole.status(), "in ", site_.name()));
+    if (*whole) {
+      reader_ = store_->Read();
+      mode_ = Mode::kReading;
+      return absl::OkStatus();
+    }
+    absl::StatusOr<SplitFeed*> splits = store_->Begin();
+    RETURN_IF_ERROR(Annotate(splits.status(), "in ", site_.name()));
+    ASSIGN_OR_RETURN(input_, site_.BuildFirstPass(0, *splits));
+    mode_ = Mode::kFilling;
+    return absl::OkStatus();
+  }
+
+  void FailIfDamaged(const absl::Status& status) {
+    if (mode_ == Mode::kReading && absl::IsFailedPrecondition(status)) mode_ = Mode::kFailed;
+  }
+
+  // An error may pass: it is not kept, and so nothing is.
+  void Keep(const absl::StatusOr<std::optional<Element>>& next) {
+    absl::Status kept;
+    if (!next.ok()) {
+      store_->Discard();
+    } else {
+      kept = next->has_value() ? store_->Append(**next) : store_->Commit();
+      if (kept.ok() && next->has_value()) return;
+    }
+    mode_ = Mode::kPassing;
+    if (kept.ok()) return;
+    store_->Discard();
+    StderrEventLog()->Write({"not_cached", {{"node", site_.name()}, {"error", kept.ToString()}}});
+  }
+
+  BuildSite site_;
+  std::shared_ptr<CacheStore> store_;  // outlives input_, which asks its splits
+  std::unique_ptr<NodeIterator> input_;
+  std::unique_ptr<CacheReader> reader_;
+  Mode mode_ = Mode::kNotBegun;
+  int64_t passed_ = 0;  // elements, errors in their places included
+};
+
+bool OnDisk(const Attrs& attrs) {
+  return attrs.contains("path");
+}
+
+absl::StatusOr<Inferred> InferCache(const Attrs& attrs, absl::Span<const NodePtr> inputs) {
+  if (OnDisk(attrs)) {
+    const std::string& path = Get<std::string>(attrs, "path");
+    if (path.empty() || absl::StrContains(path, "://")) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "path must name a file on this machine, not \"", path, "\"; Cache() keeps in memory"));
+    }
+  }
+  if (inputs[0]->cardinality == kInfinite) {
+    return absl::InvalidArgumentError(
+        "the input has no end, so it would never be kept whole; put Cache before Repeat");
+  }
+  absl::Status elsewhere;
+  VisitNodes(*inputs[0], [&](const Dataset::Node& node, int number) {
+    if (!FindNodeKind(node.op)->elsewhere) return;
+    elsewhere.Update(absl::InvalidArgumentError(absl::StrCat(
+        "stands behind ", NodeName(node, number), ", and what a service has delivered is ",
+        "delivered once, so a position in the cache could not be restored; put it before")));
+  });
+  RETURN_IF_ERROR(elsewhere);
+  return Inferred{inputs[0]->spec, inputs[0]->cardinality};
+}
+
+absl::StatusOr<std::unique_ptr<NodeIterator>> BuildCache(const BuildSite& site) {
+  const bool on_disk = OnDisk(site.node().attrs);
+  if (on_disk && site.in_body()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(site.name(), ": stands inside a function, where every element would have the ",
+                     "same file; put it behind FlatMap or Interleave, or leave out the path"));
+  }
+  const auto make = [&] { return on_disk ? CacheOnDisk(site) : CacheInMemory(); };
+  if (site.kept() == nullptr) return std::make_unique<CacheIterator>(site, make());
+  std::shared_ptr<void>& kept = site.kept()->Of(site.number());
+  if (kept == nullptr) kept = std::shared_ptr<CacheStore>(make());
+  return std::make_unique<CacheIterator>(site, std::static_pointer_cast<CacheStore>(kept));
+}
+
+class MemoryReader final : public CacheReader {
+ public:
+  explicit MemoryReader(const std::vector<Element>& elements) : elements_(elements) {}
+
+  absl::StatusOr<std::optional<Element>> Next() override {
+    if (next_ == elements_.size()) return std::nullopt;
+    return elements_[next_++].Share();
+  }
+  absl::StatusOr<int64_t> Skip(int64_t count) override {
+    const int64_t passed = std::min(count, static_cast<int64_t>(elements_.size() - next_));
+    next_ += static_cast<size_t>(passed);
+    return passed;
+  }
+
+ private:
+  const std::vector<Element>& elements_;
+  size_t next_ = 0;
+};
+
+class MemoryStore final : public CacheStore {
+ public:
+  absl::StatusOr<bool> IsWhole() override { return whole_; }
+  // The seed is in the state, and nothing else makes a difference.
+  uint64_t key() const override { return 0; }
+  absl::Status Demand(uint64_t key) override {
+    if (key == 0) return absl::OkStatus();
+    return absl::DataLossError("a position in memory names a file");
+  }
+  absl::StatusOr<SplitFeed*> Begin() override {
+    Discard();
+    return nullptr;
+  }
+  absl::Status Append(const Element& element) override {
+    elements_.push_back(element.Share());
+    return absl::OkStatus();
+  }
+  absl::Status Commit() override {
+    whole_ = true;
+    return absl::OkStatus();
+  }
+  void Discard() override { elements_.clear(); }
+  std::unique_ptr<CacheReader> Read() override { return std::make_unique<MemoryReader>(elements_); }
+
+ private:
+  std::vector<Element> elements_;
+  bool whole_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<CacheStore> CacheInMemory() {
+  return std::make_unique<MemoryStore>();
+}
+
+NodeKind CacheKind() {
+  return {.op = "Cache",
+          .attrs = {{"path", AttrType::kString, false, false}},
+          .infer = InferCache,
+          .build = BuildCache};
+}
+
+Dataset Dataset::Cache() const {
+  return Dataset(MakeNode("Cache", {}, {node_}));
+}
+
+Dataset Dataset::Cache(std::string path) const {
+  return Dataset(MakeNode("Cache", {{"path", std::move(path)}}, {node_}));
+}
+
+}  // namespace penstock

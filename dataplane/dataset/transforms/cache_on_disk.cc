@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+// Elements kept in a file (cache_file.h), which may be that of another program
+// or of an earlier run. When it may stand for the input is Accepts() and
+// HasTheseSplits() below; the reasons are in dataset.h at Cache(path).
+#include <map>
+#include <mutex>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "dataplane/dataset/sources/record_reader.h"
+#include "dataplane/dataset/transforms/cache_file.h"
+#include "dataplane/dataset/transforms/cache_store.h"
+#include "dataplane/dataset/transforms/element_bytes.h"
+#include "penstock/fingerprint.h"
+#include "penstock/status.h"
+
+namespace penstock {
+namespace {
+
+// Hands on another feed's answers and remembers them. Any thread.
+class RememberingFeed final : public SplitFeed {
+ public:
+  // `first_provider` is numbered 0 in the answers.
+  RememberingFeed(SplitFeed& feed, int first_provider)
+      : feed_(feed), first_provider_(first_provider) {}
+
+  absl::StatusOr<std::optional<int64_t>> Get(int provider, int64_t repetition,
+                                             int64_t ordinal) override {
+    ASSIGN_OR_RETURN(const std::optional<int64_t> split, feed_.Get(provider, repetition, ordinal));
+    std::lock_guard lock(mu_);
+    answers_[{provider - first_provider_, repetition, ordinal}] = split.value_or(-1);
+    return split;
+  }
+
+  std::vector<AnsweredSplit> Answers() const {
+    std::lock_guard lock(mu_);
+    std::vector<AnsweredSplit> answers;
+    for (const auto& [question, split] : answers_) {
+      const auto [provider, repetition, ordinal] = question;
+      answers.push_back({provider, repetition, ordinal, split});
+    }
+    return answers;
+  }
+
+ private:
+  SplitFeed& feed_;
+  const int first_provider_;
+  mutable std::mutex mu_;
+  std::map<std::tuple<int, int64_t, int64_t>, int64_t> answers_;  // guarded by mu_
+};
+
+class DiskReader final : public CacheReader {
+ public:
+  DiskReader(const BuildSite& site, const CacheFile& cache)
+      : site_(site),
+        records_(ReadTFRecords(Shared(cache.file), cache.elements_begin)),
+        name_(cache.file->name()),
+        left_(cache.elements) {}
+
+  absl::StatusOr<std::optional<Element>> Next() override {
+    if (left_ == 0) return std::nullopt;
+    --left_;
+    const absl::StatusOr<std::optional<std::string_view>> record = records_->Next();
+    if (!record.ok()) return Damaged(record.status());
+    if (!record->has_value()) return Damaged(absl::DataLossError("elements are missing"));
+    absl::StatusOr<Element> element =
+        ElementFromBytes(site_.pool(), **record, site_.node().inputs[0]->spec);
+    if (absl::IsDataLoss(element.status())) return Damaged(element.status());
+    RETURN_IF_ERROR(element.status());
+    return *std::move(element);
+  }
+
+  absl::StatusOr<int64_t> Skip(int64_t count) override {
+    int64_t passed = 0;
+    for (; passed < count && left_ > 0; ++passed, --left_) {
+      const absl::StatusOr<bool> skipped = records_->Skip();
+      if (!skipped.ok()) return Damaged(skipped.status());
+    }
+    return passed;
+  }
+
+ private:
+  absl::Status Damaged(const absl::Status& why) {
+    if (absl::IsDataLoss(why)) return DamagedCache(name_, why);
+    return why;
+  }
+
+  BuildSite site_;
+  std::unique_ptr<RecordReader> records_;
+  const std::string name_;
+  int64_t left_;
+};
+
+class DiskStore final : public CacheStore {
+ public:
+  explicit DiskStore(const BuildSite& site)
+      : site_(site),
+        name_(site.attr<std::string>("path")),
+        in_partition_(site.run().partition != 0),
+        own_{.fingerprint = site.node().inputs[0]->fingerprint} {
+    if (in_partition_) absl::StrAppend(&name_, ".partition-", site.run().partition);
+    // All that random draws of the input depend on.
+    own_.key = Fingerprint(own_.fingerprint);
+    for (uint64_t part :
+         {site.run().seed, uint64_t{site.run().partition}, static_cast<uint64_t>(site.number())})
+      own_.key = Fingerprint(part, own_.key);
+  }
+
+  absl::StatusOr<bool> IsWhole() override {
+    if (cache_.has_value()) return true;
+    absl::StatusOr<CacheFile> found = OpenCacheFile(name_);
+    if (absl::IsNotFound(found.status())) return Missing("there is none");
+    RETURN_IF_ERROR(found.status());
+    if (found->head.fingerprint != own_.fingerprint) {
+      return absl::FailedPreconditionError(
+          absl::StrCat("the cache ", name_, " is of another dataset: what stands before Cache has ",
+                       "changed; remove the file, or give Cache another path"));
+    }
+    if (!Accepts(found->head.key)) return Missing("it was made anew, under another seed");
+    ASSIGN_OR_RETURN(const bool same_splits, HasTheseSplits(found->splits));
+    if (!same_splits) return false;
+    cache_ = *std::move(found);
+    return true;
+  }
+
+  uint64_t key() const override { return cache_.has_value() ? cache_->head.key : own_.key; }
+
+  absl::Status Demand(uint64_t key) override {
+    demanded_ = key;
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<SplitFeed*> Begin() override {
+    Discard();
+    demanded_ = own_.key;
+    ASSIGN_OR_RETURN(writer_, CacheFileWriter::Create(name_, own_));
+    if (site_.splits() == nullptr) return nullptr;
+    splits_ = std::make_unique<RememberingFeed>(*site_.splits(), site_.provider());
+    return splits_.get();
+  }
+
+  absl::Status Append(const Element& element) override { return writer_->Append(BytesOf(element)); }
+
+  absl::Status Commit() override {
+    const absl::Status committed =
+        writer_->Commit(splits_ == nullptr ? std::vector<AnsweredSplit>() : splits_->Answers());
+    writer_.reset();
+    return committed;
+  }
+
+  void Discard() override { writer_.reset(); }
+
+  std::unique_ptr<CacheReader> Read() override {
+    return std::make_unique<DiskReader>(site_, *cache_);
+  }
+
+ private:
+  // In process a cache stands for itself, whatever drew it; a partition must
+  // give the same wherever it is placed, so there it is this run's or none.
+  bool Accepts(uint64_t key) const {
+    if (demanded_.has_value()) return key == *demanded_;
+    return !in_partition_ || key == own_.key;
+  }
+
+  // What can be made again is: false. What cannot is an error.
+  absl::StatusOr<bool> Missing(std::string_view why) const {
+    if (demanded_.value_or(own_.key) == own_.key) return false;
+    return absl::FailedPreconditionError(
+        absl::StrCat("the position was saved while reading the cache ", name_, ", and ",
+                     std::string(why), "; put back that file, or begin anew"));
+  }
+
+  // Whether this partition has the splits that the elements were made of. It
+  // takes them, as the input would have.
+  absl::StatusOr<bool> HasTheseSplits(const std::vector<AnsweredSplit>& splits) const {
+    SplitFeed* feed = site_.splits();
+    if (feed == nullptr) return splits.empty();
+    for (const AnsweredSplit& answer : splits) {
+      ASSIGN_OR_RETURN(
+          const std::optional<int64_t> split,
+          feed->Get(site_.provider() + answer.provider, answer.repetition, answer.ordinal));
+      if (split.value_or(-1) != answer.split) return false;
+    }
+    return true;
+  }
+
+  BuildSite site_;
+  std::string name_;
+  const bool in_partition_;
+  CacheFileHead own_;                 // of what filling writes
+  std::optional<uint64_t> demanded_;  // key that was read from or written before
+  std::optional<CacheFile> cache_;    // whole; open, whatever becomes of its name
+  std::unique_ptr<CacheFileWriter> writer_;
+  std::unique_ptr<RememberingFeed> splits_;
+};
+
+}  // namespace
+
+std::unique_ptr<CacheStore> CacheOnDisk(const BuildSite& site) {
+  return std::make_unique<DiskStore>(site);
+}
+
+}  // namespace penstock

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// Dataset::Reduce: a whole dataset folded into one element, in this process.
+#include <limits>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "dataplane/dataset/random_number.h"
+#include "dataplane/dataset/transforms/state_function.h"
+#include "penstock/dataset.h"
+#include "penstock/status.h"
+
+namespace penstock {
+namespace {
+
+absl::StatusOr<FoldedState> Begin(const Expr& initial_state, const StateFunction& reduce_func,
+                                  const Spec& element) {
+  ASSIGN_OR_RETURN(ConstantElement initial, ConstantState(initial_state));
+  ASSIGN_OR_RETURN(std::shared_ptr<const FunctionDef> function,
+                   TraceStateFunction(reduce_func, initial->spec(), element, Gives::kState));
+  ASSIGN_OR_RETURN(std::shared_ptr<const BoundFunction> bound,
+                   BoundFunction::Bind(std::move(function)));
+  return FoldedState(DefaultPool(), std::move(bound), std::move(initial));
+}
+
+}  // namespace
+
+absl::StatusOr<Element> Dataset::Reduce(const Expr& initial_state, StateFunction reduce_func,
+                                        IteratorOptions options) const {
+  RETURN_IF_ERROR(status());
+  if (cardinality() == kInfinite) {
+    return absl::InvalidArgumentError(
+        "Reduce: the dataset has no end, and so no last state; Take() what is to be reduced");
+  }
+  absl::StatusOr<FoldedState> state = Begin(initial_state, reduce_func, element_spec());
+  RETURN_IF_ERROR(Annotate(state.status(), "in Reduce"));
+  RandomKey random{.seed = options.seed.value_or(RandomNumber())};
+  options.seed = random.seed;
+  ASSIGN_OR_RETURN(Iterator iterator, MakeIterator(options));
+  for (;; ++random.element) {
+    absl::StatusOr<std::optional<Element>> next = iterator.Next();
+    RETURN_IF_ERROR(Annotate(next.status(), "in Reduce, element ", random.element));
+    if (!next->has_value()) return state->state().Copy();
+    constexpr size_t kAnySize = std::numeric_limits<size_t>::max();
+    RETURN_IF_ERROR(Annotate(state->Step(**next, random, kAnySize, nullptr), "in Reduce, element ",
+                             random.element));
+  }
+}
+
+}  // namespace penstock

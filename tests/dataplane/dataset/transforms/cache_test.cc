@@ -1,0 +1,338 @@
+// SPDX-License-Identifier: Apache-2.0
+// Cache, in memory and on disk: when it stands for its input, and when not.
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "penstock/register.h"
+#include "penstock/status.h"
+#include "tests/dataplane/dataset/suite.h"
+#include "tests/dataplane/dataset/transforms/text_of.h"
+
+namespace penstock {
+namespace {
+
+using suite::Reading;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::SizeIs;
+using Strings = std::vector<std::string>;
+
+std::atomic<int> calls = 0;
+
+// Gives x back and counts; fails for 100 while fail_once is set, which it clears.
+std::atomic<bool> fail_once = false;
+absl::Status Count(CallContext& call) {
+  const int64_t x = call.inputs()[0].scalar<int64_t>();
+  ++calls;
+  if (x == 100 && fail_once.exchange(false)) return absl::DataLossError("this time");
+  ASSIGN_OR_RETURN(absl::Span<int64_t> out, call.OutputAs<int64_t>(0, {}));
+  out[0] = x;
+  return absl::OkStatus();
+}
+PENSTOCK_REGISTER_MAP("cache.count", 1, Scalar(kInt64), Count);
+
+Dataset Counted(const Dataset& dataset) {
+  return dataset.Map([](Expr x) { return Call("cache.count", x); });
+}
+
+// Elements read while `read` runs.
+template <class F>
+int CallsOf(F read) {
+  const int before = calls;
+  read();
+  return calls - before;
+}
+
+class CacheOnDisk : public ::testing::Test {
+ protected:
+  CacheOnDisk()
+      : folder_(absl::StrCat(testing::TempDir(), "/cache-", getpid(), "-",
+                             testing::UnitTest::GetInstance()->current_test_info()->name())) {
+    std::filesystem::create_directories(folder_);
+  }
+  ~CacheOnDisk() override { std::filesystem::remove_all(folder_); }
+
+  std::string Path() const { return folder_ + "/cached"; }
+  Strings Files() const {
+    Strings names;
+    for (const auto& entry : std::filesystem::directory_iterator(folder_))
+      names.push_back(entry.path().filename().string());
+    return names;
+  }
+  Dataset Random() const { return Counted(Dataset::Range(40).Shuffle(40)).Cache(Path()); }
+
+  const std::string folder_;
+};
+
+std::string BytesOf(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  return std::string(std::istreambuf_iterator<char>(in), {});
+}
+void Put(const std::string& path, const std::string& bytes) {
+  std::ofstream(path, std::ios::binary) << bytes;
+}
+
+// --- In memory ----------------------------------------------------------------------
+
+TEST(Cache, ReadsItsInputOnce) {
+  Strings all;
+  EXPECT_EQ(CallsOf([&] { all = ReadAll(Counted(Dataset::Range(10)).Cache().Repeat(3)); }), 10);
+  EXPECT_THAT(all, SizeIs(30));
+}
+
+TEST(Cache, GivesEachPassWhatTheFirstHad) {
+  const Strings all = ReadAll(Dataset::Range(30).Shuffle(30).Cache().Repeat(2));
+  EXPECT_EQ(Strings(all.begin(), all.begin() + 30), Strings(all.begin() + 30, all.end()));
+  const Strings shuffled = ReadAll(Dataset::Range(30).Cache().Shuffle(30).Repeat(2));
+  EXPECT_NE(Strings(shuffled.begin(), shuffled.begin() + 30),
+            Strings(shuffled.begin() + 30, shuffled.end()));
+}
+
+TEST(Cache, IsGoneWithItsIterator) {
+  const Dataset dataset = Counted(Dataset::Range(10)).Cache();
+  ReadAll(dataset);
+  EXPECT_EQ(CallsOf([&] { ReadAll(dataset); }), 10);
+}
+
+TEST(Cache, KeepsNothingThatWasReadInPart) {
+  const Dataset dataset = Counted(Dataset::Range(30).Shuffle(30)).Cache().Take(10).Repeat(2);
+  Strings all;
+  EXPECT_EQ(CallsOf([&] { all = ReadAll(dataset, {.threads = 1}); }), 20);
+  EXPECT_EQ(Strings(all.begin(), all.begin() + 10), Strings(all.begin() + 10, all.end()));
+}
+
+TEST(Cache, KeepsNoErrors) {
+  fail_once = true;
+  const Strings all = ReadAll(Counted(Dataset::Range(99, 102)).Cache().Repeat(2));
+  ASSERT_THAT(all, SizeIs(6));
+  EXPECT_THAT(all[1], HasSubstr("this time"));
+  EXPECT_EQ(all[4], "100");
+}
+
+TEST(Cache, HasItsOwnForEachOpeningOfAFunction) {
+  const Dataset dataset =
+      Dataset::Range(1, 4).FlatMap([](Expr x) { return RangeOf(x).Cache().Repeat(2); });
+  EXPECT_THAT(ReadAll(dataset),
+              ElementsAre("0", "0", "0", "1", "0", "1", "0", "1", "2", "0", "1", "2"));
+}
+
+TEST(Cache, RefusesWhatItCouldNotKeepOrGiveAgain) {
+  const auto mistake = [](const Dataset& dataset) {
+    return std::string(dataset.status().message());
+  };
+  EXPECT_THAT(mistake(Dataset::Range(3).Repeat().Cache()),
+              HasSubstr("Cache#2: the input has no end"));
+  EXPECT_THAT(mistake(Dataset::Range(3).Cache("")), HasSubstr("path must name a file"));
+  EXPECT_THAT(mistake(Dataset::Range(3).Cache("s3://bucket/x")),
+              HasSubstr("path must name a file"));
+}
+
+// --- On disk ------------------------------------------------------------------------
+
+TEST_F(CacheOnDisk, IsThereForTheNextIteratorWhateverItsSeed) {
+  const Strings first = ReadAll(Random(), {.seed = 1});
+  EXPECT_THAT(Files(), ElementsAre("cached"));
+  Strings second;
+  EXPECT_EQ(CallsOf([&] { second = ReadAll(Random(), {.seed = 2}); }), 0);
+  EXPECT_EQ(second, first);
+}
+
+TEST_F(CacheOnDisk, AppearsOnlyWhenItIsWhole) {
+  {
+    Reading reading(Random(), {});
+    reading.Rest(39);
+    EXPECT_THAT(Files(), SizeIs(1));
+    EXPECT_THAT(Files()[0], HasSubstr(".partial"));
+    reading.Next();
+    EXPECT_FALSE(std::filesystem::exists(Path())) << "the end was not met yet";
+    EXPECT_EQ(reading.Next(), "end");
+    EXPECT_THAT(Files(), ElementsAre("cached"));
+  }
+  std::filesystem::remove(Path());
+  { Reading(Random(), {}).Rest(7); }
+  EXPECT_THAT(Files(), SizeIs(0)) << "an interrupted fill leaves nothing";
+}
+
+TEST_F(CacheOnDisk, RemovesWhatAKilledProcessLeft) {
+  Put(Path() + ".0123456789abcdef.partial", "half a cache");
+  const std::string at_work = Path() + ".fedcba9876543210.partial";
+  Put(at_work, "another's");
+  const int fd = open(at_work.c_str(), O_RDONLY);
+  ASSERT_EQ(flock(fd, LOCK_EX | LOCK_NB), 0);  // as a writer that lives
+  ReadAll(Random());
+  EXPECT_THAT(Files(), testing::UnorderedElementsAre("cached", "cached.fedcba9876543210.partial"));
+  close(fd);
+}
+
+TEST_F(CacheOnDisk, HasRoomForTwoWriters) {
+  Strings read[4];
+  std::vector<std::thread> threads;
+  for (Strings& one : read)
+    threads.emplace_back([&] { one = ReadAll(Random().Repeat(3), {.seed = 1}); });
+  for (std::thread& thread : threads) thread.join();
+  for (const Strings& one : read) EXPECT_EQ(one, read[0]);
+  EXPECT_THAT(Files(), ElementsAre("cached"));
+  EXPECT_EQ(CallsOf([&] { ReadAll(Random()); }), 0);
+}
+
+TEST_F(CacheOnDisk, KeepsAnIterationOnItsOwnFileWhenAnotherTakesTheName) {
+  Reading mine(Random().Repeat(3), {.seed = 1});
+  const Strings first = mine.Rest(40);
+  mine.Next();  // of the second pass, from the file
+  std::filesystem::remove(Path());
+  ReadAll(Random(), {.seed = 2});
+  const Strings rest = mine.Rest(79);
+  EXPECT_EQ(Strings(rest.begin() + 39, rest.end()), first);
+}
+
+TEST_F(CacheOnDisk, IsNotMadeOfErrors) {
+  fail_once = true;
+  const Dataset dataset = Counted(Dataset::Range(99, 102)).Cache(Path());
+  EXPECT_THAT(ReadAll(dataset)[1], HasSubstr("this time"));
+  EXPECT_THAT(Files(), SizeIs(0));
+  EXPECT_THAT(ReadAll(dataset), ElementsAre("99", "100", "101"));
+  EXPECT_THAT(Files(), ElementsAre("cached"));
+}
+
+TEST_F(CacheOnDisk, OfAnotherDatasetIsRefusedByName) {
+  ReadAll(Dataset::Range(5).Cache(Path()));
+  const Strings all = ReadAll(Dataset::Range(6).Cache(Path()));
+  ASSERT_THAT(all, SizeIs(1));
+  EXPECT_THAT(all[0], HasSubstr(absl::StrCat("the cache ", Path(), " is of another dataset")));
+  EXPECT_THAT(ReadAll(Dataset::Range(5).Cache(Path()).Map([](Expr x) { return x + 1; })), SizeIs(5))
+      << "what stands behind it makes no difference";
+}
+
+TEST_F(CacheOnDisk, ThatIsDamagedAnywhereIsAnErrorAndNeverOtherElements) {
+  const Dataset dataset = Dataset::Range(4).Enumerate().Cache(Path());
+  const Strings whole = ReadAll(dataset);
+  const std::string good = BytesOf(Path());
+  ASSERT_GT(good.size(), 100);
+  const auto expect_honest = [&](const std::string& bytes, const std::string& what) {
+    Put(Path(), bytes);
+    const Strings all = ReadAll(dataset);
+    size_t same = 0;
+    while (same < all.size() && same < whole.size() && all[same] == whole[same]) ++same;
+    ASSERT_EQ(all.size(), same + 1) << what;
+    EXPECT_THAT(all[same], HasSubstr(absl::StrCat("the cache ", Path(), " is damaged"))) << what;
+    EXPECT_THAT(all[same], HasSubstr("remove the file, and it is made again")) << what;
+  };
+  for (size_t i = 0; i < good.size(); ++i) {
+    std::string bad = good;
+    bad[i] ^= 0x20;
+    expect_honest(bad, absl::StrCat("byte ", i));
+  }
+  for (size_t size = 0; size < good.size(); size += 7)
+    expect_honest(good.substr(0, size), absl::StrCat("cut at ", size));
+  expect_honest("no cache at all", "another file");
+  Put(Path(), good);
+  EXPECT_EQ(ReadAll(dataset), whole);
+}
+
+TEST_F(CacheOnDisk, IgnoreErrorsDoesNotHideDamage) {
+  const Dataset dataset = Dataset::Range(4).Cache(Path());
+  ReadAll(dataset);
+  std::string bytes = BytesOf(Path());
+  bytes[bytes.size() / 2] ^= 1;
+  Put(Path(), bytes);
+  EXPECT_THAT(ReadAll(dataset.IgnoreErrors()), testing::Contains(HasSubstr("is damaged")));
+}
+
+TEST_F(CacheOnDisk, SaysWhereItCannotWrite) {
+  const Strings all = ReadAll(Dataset::Range(5).Cache(folder_ + "/no/such/folder"));
+  ASSERT_THAT(all, SizeIs(1));
+  EXPECT_THAT(all[0], HasSubstr("cannot create " + folder_ + "/no/such/folder"));
+}
+
+TEST_F(CacheOnDisk, RestoresInTheMidstOfAFill) {
+  const Strings whole = Reading(Random().Repeat(2), {}).Rest(80);
+  std::filesystem::remove(Path());
+  for (int64_t at : {0, 1, 17, 40, 41, 79, 80}) {
+    std::string state;
+    {
+      Reading reading(Random().Repeat(2), {});
+      reading.Rest(at);
+      state = reading.Save();
+    }
+    std::filesystem::remove(Path());  // a later run, on another machine
+    Reading restored(Random().Repeat(2), {});
+    ASSERT_TRUE(restored.Restore(state).ok()) << at;
+    EXPECT_EQ(restored.Rest(80), Strings(whole.begin() + at, whole.end())) << at;
+    std::filesystem::remove(Path());
+  }
+}
+
+TEST_F(CacheOnDisk, RestoresOnlyWithTheFileThatWasRead) {
+  ReadAll(Random(), {.seed = 1});
+  const std::string file = BytesOf(Path());
+  Reading reading(Random(), {.seed = 2});
+  const Strings whole = reading.Rest(40);
+  Reading again(Random(), {.seed = 2});
+  again.Rest(10);
+  const std::string state = again.Save();
+
+  std::filesystem::remove(Path());
+  Reading without(Random(), {.seed = 2});
+  const absl::Status gone = without.Restore(state);
+  EXPECT_EQ(gone.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(gone.message()), HasSubstr(Path()));
+
+  ReadAll(Random(), {.seed = 2});
+  Reading another(Random(), {.seed = 2});
+  EXPECT_THAT(std::string(another.Restore(state).message()), HasSubstr("under another seed"));
+
+  Put(Path(), file);
+  Reading same(Random(), {.seed = 2});
+  ASSERT_TRUE(same.Restore(state).ok());
+  EXPECT_EQ(same.Rest(40), Strings(whole.begin() + 10, whole.end()));
+}
+
+TEST_F(CacheOnDisk, OfAPartitionIsForTheSameSplitsAlone) {
+  const Dataset dataset = Counted(Dataset::Range(60)).Cache(Path());
+  const absl::StatusOr<SplitPlan> plan = PlanSplits(dataset);
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  const auto read = [&](uint64_t deal, uint64_t seed, Strings& all) {
+    return CallsOf([&] {
+      for (int partition = 1; partition <= 2; ++partition) {
+        Reading reading(dataset, {.seed = seed,
+                                  .threads = 1,
+                                  .plan = &*plan,
+                                  .partitions = 2,
+                                  .partition = partition,
+                                  .deal = deal});
+        for (std::string& element : reading.Rest(100)) all.push_back(std::move(element));
+      }
+    });
+  };
+  Strings first, same, dealt_anew, other_seed;
+  EXPECT_EQ(read(1, 7, first), 60);
+  EXPECT_THAT(Files(), testing::UnorderedElementsAre("cached.partition-1", "cached.partition-2"));
+  EXPECT_EQ(read(1, 7, same), 0);
+  EXPECT_EQ(same, first);
+  EXPECT_EQ(read(2, 7, dealt_anew), 60);
+  EXPECT_THAT(dealt_anew, testing::UnorderedElementsAreArray(first));
+  EXPECT_EQ(read(2, 8, other_seed), 60);
+}
+
+TEST_F(CacheOnDisk, InAFunctionIsRefused) {
+  const std::string path = Path();
+  const Strings all =
+      ReadAll(Dataset::Range(1, 2).FlatMap([path](Expr x) { return RangeOf(x).Cache(path); }));
+  ASSERT_THAT(all, SizeIs(1));
+  EXPECT_THAT(all[0], HasSubstr("stands inside a function"));
+}
+
+}  // namespace
+}  // namespace penstock
