@@ -4,17 +4,22 @@
 // through a bound function, beside a bare libjpeg-turbo loop that decodes the
 // same regions and resizes them by the same routine. One iteration is a pair:
 // a block of images through the one, then the same through the other.
+//
+// Scaled: the same of images of 2000 × 1500, decoded exactly and with scaling in
+// the decoder; how far their pixels differ is in docs/images.md.
 #include <benchmark/benchmark.h>
 #include <time.h>
 
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <memory>
 #include <vector>
 
 #include "bench/jpeg.h"
 #include "dataplane/dataset/function.h"
 #include "penstock/map.h"
+#include "tests/dataplane/dataset/expr/make_jpeg.h"
 
 namespace penstock::bench {
 namespace {
@@ -61,10 +66,14 @@ double Median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
+std::shared_ptr<const BoundFunction> CropWith(JpegScaling scaling) {
+  return *BoundFunction::Bind(*Trace(
+      DecodeJpeg("", {.scaling = scaling}).RandomResizedCrop(kSide, kSide).RandomFlip(), Bytes()));
+}
+
 void I1(benchmark::State& state) {
   const std::string jpeg = MakeImages(1).front();
-  const auto function = *BoundFunction::Bind(
-      *Trace(DecodeJpeg("").RandomResizedCrop(kSide, kSide).RandomFlip(), Bytes()));
+  const auto function = CropWith(JpegScaling::kExact);
   BareLoop loop;
   std::vector<uint8_t> ours(kImageBytes), bare(kImageBytes);
   std::vector<double> ours_rate, bare_rate, ratio;
@@ -91,6 +100,31 @@ void I1(benchmark::State& state) {
   state.counters["jpeg_bytes"] = static_cast<double>(jpeg.size());
 }
 BENCHMARK(I1)->Iterations(15)->Unit(benchmark::kMillisecond);
+
+void Scaled(benchmark::State& state) {
+  constexpr int kFew = 32;
+  const std::string jpeg = MakeJpeg({.width = 2000, .height = 1500});
+  const auto exact = CropWith(JpegScaling::kExact), scaled = CropWith(JpegScaling::kDct);
+  std::vector<uint8_t> row(kImageBytes);
+  std::vector<double> exact_rate, scaled_rate, ratio;
+  uint64_t element = 0;
+  for (auto _ : state) {
+    const double start = CpuSeconds();
+    for (int n = 0; n < kFew; ++n) RunOurs(*exact, jpeg, element + n, row.data());
+    const double middle = CpuSeconds();
+    for (int n = 0; n < kFew; ++n) RunOurs(*scaled, jpeg, element + n, row.data());
+    const double end = CpuSeconds();
+    element += kFew;
+    exact_rate.push_back(kFew / (middle - start));
+    scaled_rate.push_back(kFew / (end - middle));
+    ratio.push_back((middle - start) / (end - middle));
+  }
+  state.counters["exact_per_cpu_s"] = Median(exact_rate);
+  state.counters["scaled_per_cpu_s"] = Median(scaled_rate);
+  state.counters["ratio"] = Median(ratio);
+  state.counters["jpeg_bytes"] = static_cast<double>(jpeg.size());
+}
+BENCHMARK(Scaled)->Iterations(7)->Unit(benchmark::kMillisecond);
 
 }  // namespace
 }  // namespace penstock::bench

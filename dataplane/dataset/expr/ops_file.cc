@@ -25,10 +25,17 @@ absl::StatusOr<Kernel> MakeReadFile(const OpDef&, InputSpecs) {
   return Kernel([](OpRun& run) -> absl::Status {
     ASSIGN_OR_RETURN(const std::unique_ptr<File> file,
                      DefaultFiles().Open(std::string(run.input(0).string())));
-    std::string contents(static_cast<size_t>(file->size()), '\0');
-    ASSIGN_OR_RETURN(const size_t read, file->ReadAt(0, absl::MakeSpan(contents)));
-    contents.resize(read);
-    return run.Strings(0, {}, [&](int64_t) -> std::string_view { return contents; });
+    const auto size = static_cast<uint64_t>(file->size());
+    if (size > kMaxValueBytes) {
+      return absl::ResourceExhaustedError(
+          absl::StrCat(file->name(), " has ", size, " bytes; a value has up to ", kMaxValueBytes));
+    }
+    char* const bytes = reinterpret_cast<char*>(run.Scratch(size + 1));
+    ASSIGN_OR_RETURN(const size_t read, file->ReadAt(0, absl::MakeSpan(bytes, size)));
+    auto* const offsets = run.arena().AllocateArray<uint64_t>(2);
+    offsets[0] = 0;
+    offsets[1] = read;
+    return run.View(0, Tensor(kString, {}, offsets, bytes));
   });
 }
 
