@@ -11,6 +11,8 @@ find_package(CURL 7.85 REQUIRED)
 find_package(pugixml CONFIG REQUIRED)
 find_package(PkgConfig REQUIRED)
 pkg_check_modules(XXHASH REQUIRED IMPORTED_TARGET libxxhash)
+pkg_check_modules(RE2 REQUIRED IMPORTED_TARGET re2)
+find_library(FARMHASH_LIBRARY farmhash REQUIRED)  # linked by name
 find_path(TOML_INCLUDE_DIR toml++/toml.h REQUIRED)  # headers alone
 find_path(VERBS_INCLUDE_DIR infiniband/verbs.h)  # headers alone, and optional: the library is opened at run time
 if(PENSTOCK_CUDA)

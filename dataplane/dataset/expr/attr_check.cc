@@ -55,11 +55,13 @@ absl::Status CheckInputs(const OpRow& row, InputSpecs inputs) {
                      row.max_inputs > row.min_inputs ? " or more" : ""));
   }
   for (size_t i = 0; i < inputs.size(); ++i) {
-    if (inputs[i].kind != TensorSpec::Kind::kDense || inputs[i].optional ||
-        !IsKnown(inputs[i].dtype)) {
-      return absl::InvalidArgumentError(absl::StrCat(row.name, ": argument ", i, " is ",
-                                                     inputs[i].ToString(),
-                                                     "; it takes dense tensors that are there"));
+    const bool kind_fits =
+        inputs[i].kind == TensorSpec::Kind::kDense ||
+        (inputs[i].kind == TensorSpec::Kind::kRagged && row.takes_ragged && i == 0);
+    if (!kind_fits || inputs[i].optional || !IsKnown(inputs[i].dtype)) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          row.name, ": argument ", i, " is ", inputs[i].ToString(), "; it takes ",
+          row.takes_ragged && i == 0 ? "tensors" : "dense tensors", " that are there"));
     }
     if (absl::Status size = CheckSize(inputs[i]); !size.ok())
       return absl::Status(size.code(),

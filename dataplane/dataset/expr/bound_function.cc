@@ -35,6 +35,25 @@ struct Handed {
   uint32_t value;
 };
 
+// Whether a value may be given where `spec` is promised.
+bool Fits(const Tensor& value, const TensorSpec& spec) {
+  if (!value.present()) return spec.optional;
+  if (value.dtype() != spec.dtype || value.kind() != spec.kind) return false;
+  if (spec.kind == TensorSpec::Kind::kDense) return spec.shape.Admits(value.dims());
+  if (spec.kind != TensorSpec::Kind::kRagged) return true;
+  if (value.ragged_rank() != spec.ragged_rank) return false;
+  if (!spec.shape.has_rank()) return true;
+  // Behind the ragged dimensions the flat values have those of the spec.
+  const auto promised = spec.shape.dims();
+  const auto dims = value.dims();
+  if (promised.size() != dims.size() + spec.ragged_rank) return false;
+  for (size_t i = 1; i < dims.size(); ++i) {
+    const int64_t dim = promised[i + spec.ragged_rank];
+    if (dim != kUnknownDim && dim != dims[i]) return false;
+  }
+  return true;
+}
+
 class Interpreter final : public BoundFunction {
  public:
   explicit Interpreter(std::shared_ptr<const FunctionDef> def) : def_(std::move(def)) {}
@@ -157,12 +176,7 @@ class Interpreter final : public BoundFunction {
           absl::StrCat("a function of ", specs.size(), " leaves was given ", inputs.size()));
     }
     for (size_t i = 0; i < inputs.size(); ++i) {
-      const bool fits = inputs[i].present() ? inputs[i].dtype() == specs[i].dtype &&
-                                                  inputs[i].kind() == specs[i].kind &&
-                                                  (specs[i].kind != TensorSpec::Kind::kDense ||
-                                                   specs[i].shape.Admits(inputs[i].dims()))
-                                            : specs[i].optional;
-      if (!fits) [[unlikely]] {
+      if (!Fits(inputs[i], specs[i])) [[unlikely]] {
         return absl::InvalidArgumentError(
             absl::StrCat("leaf '", def_->input.LeafName(i), "' is ", inputs[i].ToString(0),
                          "; the function takes ", specs[i].ToString()));

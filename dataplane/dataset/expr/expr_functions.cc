@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The operators and functions of penstock/expr.h: each one operation.
+// The operators and functions of penstock/expr.h that work value by value, and how
+// literals take part in them.
 #include <cmath>
 #include <complex>
 #include <limits>
@@ -7,6 +8,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "dataplane/dataset/expr/literals.h"
 #include "dataplane/dataset/expr/node.h"
 #include "dataplane/dataset/expr/numeric.h"
 #include "dataplane/dataset/expr/op_registry.h"
@@ -57,7 +59,12 @@ bool IsLiteral(const Expr& x) {
   return x.status().ok() && !x.node()->literal.empty();
 }
 
-// Makes a literal on either side fit the other side.
+}  // namespace
+
+Expr AdaptedTo(const Expr& x, DType dtype) {
+  return IsLiteral(x) ? Adapt(x, dtype) : x;
+}
+
 void AdaptLiterals(Expr& a, Expr& b) {
   if (!a.status().ok() || !b.status().ok()) return;
   if (IsLiteral(a) && IsLiteral(b)) {
@@ -73,13 +80,11 @@ void AdaptLiterals(Expr& a, Expr& b) {
   }
 }
 
+namespace {
+
 Expr Binary(absl::string_view op, Expr a, Expr b) {
   AdaptLiterals(a, b);
   return Apply1(op, {}, {std::move(a), std::move(b)});
-}
-
-std::vector<int64_t> Wide(const std::vector<int>& axes) {
-  return {axes.begin(), axes.end()};
 }
 
 }  // namespace
@@ -136,62 +141,110 @@ Expr Maximum(const Expr& a, const Expr& b) {
   return Binary("Maximum", a, b);
 }
 
-Expr Cast(const Expr& x, DType dtype) {
-  return Apply1("Cast", {{"dtype", dtype}}, {x});
+Expr operator&(const Expr& a, const Expr& b) {
+  return Binary("BitAnd", a, b);
 }
-Expr Abs(const Expr& x) {
-  return Apply1("Abs", {}, {x});
+Expr operator|(const Expr& a, const Expr& b) {
+  return Binary("BitOr", a, b);
 }
-Expr Exp(const Expr& x) {
-  return Apply1("Exp", {}, {x});
+Expr operator^(const Expr& a, const Expr& b) {
+  return Binary("BitXor", a, b);
 }
-Expr Log(const Expr& x) {
-  return Apply1("Log", {}, {x});
+Expr operator~(const Expr& a) {
+  return Apply1("BitNot", {}, {a});
 }
-Expr Sqrt(const Expr& x) {
-  return Apply1("Sqrt", {}, {x});
+Expr operator<<(const Expr& a, const Expr& b) {
+  return Binary("ShiftLeft", a, b);
 }
-
-Expr Reshape(const Expr& x, std::vector<int64_t> dims) {
-  return Apply1("Reshape", {{"dims", std::move(dims)}}, {x});
+Expr operator>>(const Expr& a, const Expr& b) {
+  return Binary("ShiftRight", a, b);
 }
-Expr Slice(const Expr& x, std::vector<int64_t> begin, std::vector<int64_t> size) {
-  return Apply1("Slice", {{"begin", std::move(begin)}, {"size", std::move(size)}}, {x});
+Expr Clip(const Expr& x, const Expr& low, const Expr& high) {
+  return Minimum(Maximum(x, low), high);
 }
-Expr Gather(const Expr& x, const Expr& indices) {
-  return Apply1("Gather", {}, {x, indices});
+Expr Power(const Expr& a, const Expr& b) {
+  return Binary("Power", a, b);
+}
+Expr Atan2(const Expr& y, const Expr& x) {
+  return Binary("Atan2", y, x);
 }
 Expr Where(const Expr& condition, const Expr& a, const Expr& b) {
   Expr x = a, y = b;
   AdaptLiterals(x, y);
   return Apply1("Where", {}, {condition, std::move(x), std::move(y)});
 }
-Expr ReduceSum(const Expr& x, std::vector<int> axes) {
-  return Apply1("ReduceSum", {{"axes", Wide(axes)}}, {x});
+Expr Cast(const Expr& x, DType dtype) {
+  return Apply1("Cast", {{"dtype", dtype}}, {x});
 }
-Expr ReduceMean(const Expr& x, std::vector<int> axes) {
-  return Apply1("ReduceMean", {{"axes", Wide(axes)}}, {x});
+
+Expr Abs(const Expr& x) {
+  return Apply1("Abs", {}, {x});
 }
-Expr ReduceMax(const Expr& x, std::vector<int> axes) {
-  return Apply1("ReduceMax", {{"axes", Wide(axes)}}, {x});
+Expr Sign(const Expr& x) {
+  return Apply1("Sign", {}, {x});
 }
-Expr ReduceMin(const Expr& x, std::vector<int> axes) {
-  return Apply1("ReduceMin", {{"axes", Wide(axes)}}, {x});
+Expr Floor(const Expr& x) {
+  return Apply1("Floor", {}, {x});
 }
-Expr OneHot(const Expr& indices, int64_t depth, DType dtype) {
-  return Apply1("OneHot", {{"depth", depth}, {"dtype", dtype}}, {indices});
+Expr Ceil(const Expr& x) {
+  return Apply1("Ceil", {}, {x});
 }
-Expr StringLength(const Expr& x) {
-  return Apply1("StringLength", {}, {x});
+Expr Round(const Expr& x) {
+  return Apply1("Round", {}, {x});
 }
-Expr StringConcat(const Expr& a, const Expr& b) {
-  return Apply1("StringConcat", {}, {a, b});
+Expr Sqrt(const Expr& x) {
+  return Apply1("Sqrt", {}, {x});
 }
-Expr StringToNumber(const Expr& x, DType dtype) {
-  return Apply1("StringToNumber", {{"dtype", dtype}}, {x});
+Expr Exp(const Expr& x) {
+  return Apply1("Exp", {}, {x});
 }
-Expr ShapeOf(const Expr& x) {
-  return Apply1("ShapeOf", {}, {x});
+Expr Expm1(const Expr& x) {
+  return Apply1("Expm1", {}, {x});
+}
+Expr Log(const Expr& x) {
+  return Apply1("Log", {}, {x});
+}
+Expr Log1p(const Expr& x) {
+  return Apply1("Log1p", {}, {x});
+}
+Expr Sin(const Expr& x) {
+  return Apply1("Sin", {}, {x});
+}
+Expr Cos(const Expr& x) {
+  return Apply1("Cos", {}, {x});
+}
+Expr Tan(const Expr& x) {
+  return Apply1("Tan", {}, {x});
+}
+Expr Asin(const Expr& x) {
+  return Apply1("Asin", {}, {x});
+}
+Expr Acos(const Expr& x) {
+  return Apply1("Acos", {}, {x});
+}
+Expr Atan(const Expr& x) {
+  return Apply1("Atan", {}, {x});
+}
+Expr Sinh(const Expr& x) {
+  return Apply1("Sinh", {}, {x});
+}
+Expr Cosh(const Expr& x) {
+  return Apply1("Cosh", {}, {x});
+}
+Expr Tanh(const Expr& x) {
+  return Apply1("Tanh", {}, {x});
+}
+Expr Sigmoid(const Expr& x) {
+  return Apply1("Sigmoid", {}, {x});
+}
+Expr IsNan(const Expr& x) {
+  return Apply1("IsNan", {}, {x});
+}
+Expr IsInf(const Expr& x) {
+  return Apply1("IsInf", {}, {x});
+}
+Expr IsFinite(const Expr& x) {
+  return Apply1("IsFinite", {}, {x});
 }
 
 }  // namespace penstock

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <complex>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <type_traits>
@@ -87,6 +88,54 @@ auto ForNumber(DType dtype, F&& f) {
   if (dtype == kComplex64) return f.template operator()<std::complex<float>>();
   if (dtype == kComplex128) return f.template operator()<std::complex<double>>();
   return ForReal(dtype, f);
+}
+
+// A value of so many bytes, whatever it means.
+template <size_t kBytes>
+struct Opaque {
+  std::byte bytes[kBytes];
+};
+// The same for Opaque values of the dtype's size. REQUIRES: not string.
+template <class F>
+auto ForWidth(DType dtype, F&& f) {
+  switch (SizeOf(dtype)) {
+    case 1:
+      return f.template operator()<Opaque<1>>();
+    case 2:
+      return f.template operator()<Opaque<2>>();
+    case 4:
+      return f.template operator()<Opaque<4>>();
+    case 8:
+      return f.template operator()<Opaque<8>>();
+    default:
+      return f.template operator()<Opaque<16>>();
+  }
+}
+
+// Integers wrap around, as NumPy's do; signed overflow is not allowed in C++,
+// so they are computed unsigned.
+template <class T>
+using Wrapping = std::conditional_t<sizeof(T) <= 4, uint32_t, uint64_t>;
+
+// Sums of integers are 64 bits wide and wrap around; floats add up in double.
+inline DType SumDType(DType dtype) {
+  if (dtype == kBool) return kInt64;
+  if (!IsInteger(dtype)) return dtype;
+  return ForInteger(dtype, []<class T>() { return std::is_signed_v<T> ? kInt64 : kUInt64; });
+}
+template <class In>
+using SumOf = std::conditional_t<
+    kIsComplex<In>, std::complex<double>,
+    std::conditional_t<kIsInteger<In>, uint64_t,  // sign-extended first
+                       std::conditional_t<std::is_same_v<In, BoolByte>, uint64_t, double>>>;
+
+// From a wide sum to what a result holds.
+template <class Out, class Sum>
+Out Narrow(Sum sum) {
+  if constexpr (kIsHalf<Out>)
+    return Out(static_cast<float>(sum));
+  else
+    return static_cast<Out>(sum);
 }
 
 // Which dtypes an operation takes, and how to say so.

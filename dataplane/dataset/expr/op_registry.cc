@@ -11,9 +11,10 @@ using Table = std::map<absl::string_view, OpRow>;
 const Table& Rows() {
   static const Table* const table = [] {
     auto* rows = new Table;
-    for (auto* group :
-         {ConstantOps, ArithmeticOps, CompareOps, CastOps, ShapeOps, SelectOps, ReduceOps,
-          StringOps, FileOps, DecodeOps, ImageOps, ColorOps, ExampleOps, CallOps})
+    for (auto* group : {ConstantOps, ArithmeticOps, MathOps,  BitOps,    CompareOps, CastOps,
+                        ShapeOps,    LayoutOps,     JoinOps,  SelectOps, ReduceOps,  OrderOps,
+                        MatMulOps,   StringOps,     TextOps,  RegexOps,  RaggedOps,  RandomOps,
+                        FileOps,     DecodeOps,     ImageOps, ColorOps,  ExampleOps, CallOps})
       for (OpRow& row : group()) rows->emplace(row.name, row);
     return rows;
   }();

@@ -2,6 +2,7 @@
 #include "dataplane/dataset/expr/op_run.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
@@ -9,6 +10,12 @@
 #include "penstock/status.h"
 
 namespace penstock {
+
+const char* BytesOf(const Tensor& x) {
+  if (x.dtype() != kString) return nullptr;
+  if (x.element_count() == 0) return "";
+  return x.string(0).data() - *static_cast<const uint64_t*>(x.raw());
+}
 
 absl::StatusOr<int64_t> CountOf(absl::Span<const int64_t> dims, DType dtype) {
   // Zeros are left out of the product at first, so that no product of some of
@@ -57,19 +64,26 @@ absl::StatusOr<absl::Span<std::byte>> OpRun::Place(size_t i, absl::Span<const in
 
 absl::Status OpRun::View(size_t i, const Tensor& value) {
   const OutputPlace& output = outputs_[i];
-  const char* strings = nullptr;
-  if (output.dtype == kString) {
-    const auto* offsets = static_cast<const uint64_t*>(value.raw());
-    strings = value.element_count() == 0 ? "" : value.string(0).data() - offsets[0];
-  }
   Tensor& kept = values_[output.value];
-  kept = Tensor(output.dtype, Keep(value.dims()), value.raw(), strings);
+  kept = Tensor(output.dtype, Keep(value.dims()), value.raw(), BytesOf(value));
   if (!output.results.empty()) return sink_.Copy(output.results[0], kept);
   return absl::OkStatus();
 }
 
-absl::Status OpRun::Strings(size_t i, absl::Span<const int64_t> dims,
-                            absl::FunctionRef<std::string_view(int64_t)> at) {
+absl::Status OpRun::ViewRagged(size_t i, const Tensor& flat,
+                               absl::Span<const absl::Span<const int64_t>> splits) {
+  const OutputPlace& output = outputs_[i];
+  std::array<absl::Span<const int64_t>, Tensor::kMaxRaggedRank> kept_splits;
+  for (size_t level = 0; level < splits.size(); ++level) kept_splits[level] = Keep(splits[level]);
+  Tensor& kept = values_[output.value];
+  kept = Tensor(output.dtype, Keep(flat.dims()), flat.raw(), BytesOf(flat));
+  kept.SetRagged(absl::MakeConstSpan(kept_splits).first(splits.size()));
+  if (!output.results.empty()) return sink_.Copy(output.results[0], kept);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Tensor> OpRun::KeepStrings(absl::Span<const int64_t> dims,
+                                          absl::FunctionRef<std::string_view(int64_t)> at) {
   ASSIGN_OR_RETURN(const int64_t count, CountOf(dims, kUInt64));
   auto* offsets = arena_.AllocateArray<uint64_t>(count + 1);
   offsets[0] = 0;
@@ -81,7 +95,13 @@ absl::Status OpRun::Strings(size_t i, absl::Span<const int64_t> dims,
     const std::string_view value = at(n);
     if (!value.empty()) std::memcpy(bytes + offsets[n], value.data(), value.size());
   }
-  return View(i, Tensor(kString, dims, offsets, bytes));
+  return Tensor(kString, Keep(dims), offsets, bytes);
+}
+
+absl::Status OpRun::Strings(size_t i, absl::Span<const int64_t> dims,
+                            absl::FunctionRef<std::string_view(int64_t)> at) {
+  ASSIGN_OR_RETURN(const Tensor value, KeepStrings(dims, at));
+  return View(i, value);
 }
 
 }  // namespace penstock

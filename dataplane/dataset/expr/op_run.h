@@ -62,6 +62,9 @@ class OpRun {
   // Output `i` of strings: at(n) gives string n.
   absl::Status Strings(size_t i, absl::Span<const int64_t> dims,
                        absl::FunctionRef<std::string_view(int64_t)> at);
+  // Strings that are no output yet: in the arena.
+  absl::StatusOr<Tensor> KeepStrings(absl::Span<const int64_t> dims,
+                                     absl::FunctionRef<std::string_view(int64_t)> at);
   // Whether output `i` has been given.
   bool Written(size_t i) const { return values_[outputs_[i].value].present(); }
 
@@ -79,6 +82,9 @@ class OpRun {
   ResultSink& sink_;
   const RandomKey& random_;
 };
+
+// What the offsets of a string tensor count from; nullptr for others.
+const char* BytesOf(const Tensor& x);
 
 // Values of a tensor of `dims`; ResourceExhausted if it takes more than
 // kMaxValueBytes.

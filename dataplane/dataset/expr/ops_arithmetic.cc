@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// + - * / % minimum maximum, negation, abs, exp, log, sqrt.
+// + - * / % minimum maximum, negation, abs.
 #include <cmath>
 #include <complex>
 #include <limits>
@@ -27,11 +27,6 @@ absl::StatusOr<std::vector<TensorSpec>> InferUnary(InputSpecs inputs, Takes take
 }
 
 namespace {
-
-// Integers wrap around, as NumPy's do; signed overflow is not allowed in C++,
-// so they are computed unsigned.
-template <class T>
-using Wrapping = std::conditional_t<sizeof(T) <= 4, uint32_t, uint64_t>;
 
 struct Add {
   template <class T>
@@ -207,39 +202,14 @@ absl::StatusOr<Kernel> MakeAbs(const OpDef&, InputSpecs inputs) {
   });
 }
 
-struct ExpOf {
-  template <class T>
-  static T Of(T x) {
-    return std::exp(x);
-  }
-};
-struct LogOf {
-  template <class T>
-  static T Of(T x) {
-    return std::log(x);
-  }
-};
-struct SqrtOf {
-  template <class T>
-  static T Of(T x) {
-    return std::sqrt(x);
-  }
-};
-template <class Op>
-absl::StatusOr<Kernel> MakeFloating(const OpDef&, InputSpecs inputs) {
-  return ForFloating(inputs[0].dtype, []<class T>() {
-    return Kernel(
-        [](OpRun& run) { return RunUnary<T, T>(run, [](ComputedIn<T> x) { return Op::Of(x); }); });
-  });
-}
-
 template <class Op>
 OpRow Binary(absl::string_view name) {
   return {.name = name,
           .min_inputs = 2,
           .max_inputs = 2,
           .infer = InferArithmetic<Op, Takes::kNumber>,
-          .make = MakeArithmetic<Op>};
+          .make = MakeArithmetic<Op>,
+          .over_rows = OverRows::kElementwise};
 }
 template <class Op>
 OpRow RealBinary(absl::string_view name) {
@@ -247,13 +217,9 @@ OpRow RealBinary(absl::string_view name) {
           .min_inputs = 2,
           .max_inputs = 2,
           .infer = InferArithmetic<Op, Takes::kReal>,
-          .make = MakeRealArithmetic<Op>};
+          .make = MakeRealArithmetic<Op>,
+          .over_rows = OverRows::kElementwise};
 }
-template <class Op>
-OpRow Floating(absl::string_view name) {
-  return {.name = name, .infer = InferSame<Takes::kFloating>, .make = MakeFloating<Op>};
-}
-
 }  // namespace
 
 std::vector<OpRow> ArithmeticOps() {
@@ -265,19 +231,21 @@ std::vector<OpRow> ArithmeticOps() {
        .min_inputs = 2,
        .max_inputs = 2,
        .infer = InferArithmetic<void, Takes::kNumber>,
-       .make = MakeDivide},
+       .make = MakeDivide,
+       .over_rows = OverRows::kElementwise},
       {.name = "Remainder",
        .min_inputs = 2,
        .max_inputs = 2,
        .infer = InferArithmetic<void, Takes::kReal>,
-       .make = MakeRemainder},
+       .make = MakeRemainder,
+       .over_rows = OverRows::kElementwise},
       RealBinary<MinimumOf>("Minimum"),
       RealBinary<MaximumOf>("Maximum"),
-      {.name = "Negate", .infer = InferSame<Takes::kNumber>, .make = MakeNegate},
-      {.name = "Abs", .infer = InferAbs, .make = MakeAbs},
-      Floating<ExpOf>("Exp"),
-      Floating<LogOf>("Log"),
-      Floating<SqrtOf>("Sqrt"),
+      {.name = "Negate",
+       .infer = InferSame<Takes::kNumber>,
+       .make = MakeNegate,
+       .over_rows = OverRows::kTrailing},
+      {.name = "Abs", .infer = InferAbs, .make = MakeAbs, .over_rows = OverRows::kTrailing},
   };
 }
 

@@ -89,7 +89,11 @@ absl::StatusOr<Kernel> Make(const OpDef& def, InputSpecs inputs) {
 }  // namespace
 
 std::vector<OpRow> CastOps() {
-  return {{.name = "Cast", .attrs = {{"dtype", kAttrIndex<DType>}}, .infer = Infer, .make = Make}};
+  return {{.name = "Cast",
+           .attrs = {{"dtype", kAttrIndex<DType>}},
+           .infer = Infer,
+           .make = Make,
+           .over_rows = OverRows::kTrailing}};
 }
 
 }  // namespace penstock

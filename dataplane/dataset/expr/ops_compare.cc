@@ -71,8 +71,12 @@ absl::StatusOr<Kernel> MakeNot(const OpDef&, InputSpecs) {
 
 template <class Op>
 OpRow Order(absl::string_view name) {
-  return {
-      .name = name, .min_inputs = 2, .max_inputs = 2, .infer = InferOrder, .make = MakeOrder<Op>};
+  return {.name = name,
+          .min_inputs = 2,
+          .max_inputs = 2,
+          .infer = InferOrder,
+          .make = MakeOrder<Op>,
+          .over_rows = OverRows::kElementwise};
 }
 template <class Op>
 OpRow Equality(absl::string_view name) {
@@ -80,12 +84,17 @@ OpRow Equality(absl::string_view name) {
           .min_inputs = 2,
           .max_inputs = 2,
           .infer = InferEquality,
-          .make = MakeEquality<Op>};
+          .make = MakeEquality<Op>,
+          .over_rows = OverRows::kElementwise};
 }
 template <class Op>
 OpRow Logic(absl::string_view name) {
-  return {
-      .name = name, .min_inputs = 2, .max_inputs = 2, .infer = InferLogic, .make = MakeLogic<Op>};
+  return {.name = name,
+          .min_inputs = 2,
+          .max_inputs = 2,
+          .infer = InferLogic,
+          .make = MakeLogic<Op>,
+          .over_rows = OverRows::kElementwise};
 }
 
 }  // namespace
@@ -100,7 +109,7 @@ std::vector<OpRow> CompareOps() {
       Order<std::greater_equal<>>("GreaterEqual"),
       Logic<std::logical_and<>>("And"),
       Logic<std::logical_or<>>("Or"),
-      {.name = "Not", .infer = InferNot, .make = MakeNot},
+      {.name = "Not", .infer = InferNot, .make = MakeNot, .over_rows = OverRows::kTrailing},
   };
 }
 

@@ -1,29 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sums, means and extremes over axes. Sums of integers are 64 bits wide and
-// means of integers float64, as in NumPy; floats add up in double and are
-// rounded once.
+// Sums, products, means, extremes, any and all over axes. Sums and products of
+// integers are 64 bits wide and means of integers float64, as in NumPy; floats add
+// up in double and are rounded once.
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
 #include "absl/strings/str_cat.h"
+#include "dataplane/dataset/expr/axes.h"
 #include "dataplane/dataset/expr/elementwise.h"
+#include "dataplane/dataset/expr/moved_values.h"
 
 namespace penstock {
 namespace {
 
 // Whether each dimension of a tensor of that rank is reduced.
 absl::StatusOr<std::vector<bool>> ReducedAxes(absl::Span<const int64_t> axes, int rank) {
-  std::vector<bool> reduced(rank, axes.empty());
-  for (int64_t axis : axes) {
-    const int64_t place = axis < 0 ? axis + rank : axis;
-    if (place < 0 || place >= rank)
-      return absl::InvalidArgumentError(absl::StrCat("axis ", axis, " is outside of rank ", rank));
-    if (reduced[place])
-      return absl::InvalidArgumentError(absl::StrCat("axis ", axis, " is named twice"));
-    reduced[place] = true;
-  }
-  return reduced;
+  if (axes.empty()) return std::vector<bool>(rank, true);
+  return MarkAxes(axes, rank);
 }
 
 absl::StatusOr<std::vector<TensorSpec>> InferReduce(const Attrs& attrs, InputSpecs inputs,
@@ -39,17 +33,17 @@ absl::StatusOr<std::vector<TensorSpec>> InferReduce(const Attrs& attrs, InputSpe
   return std::vector<TensorSpec>{Dense(out, Shape(std::move(dims)))};
 }
 
-DType SumDType(DType dtype) {
-  if (dtype == kBool) return kInt64;
-  if (!IsInteger(dtype)) return dtype;
-  const bool is_unsigned =
-      dtype == kUInt8 || dtype == kUInt16 || dtype == kUInt32 || dtype == kUInt64;
-  return is_unsigned ? kUInt64 : kInt64;
-}
-
 absl::StatusOr<std::vector<TensorSpec>> InferSum(const Attrs& attrs, InputSpecs inputs) {
   if (inputs[0].dtype != kBool) RETURN_IF_ERROR(CheckTakes(Takes::kNumber, inputs[0].dtype, 0));
   return InferReduce(attrs, inputs, SumDType(inputs[0].dtype));
+}
+absl::StatusOr<std::vector<TensorSpec>> InferProd(const Attrs& attrs, InputSpecs inputs) {
+  RETURN_IF_ERROR(CheckTakes(Takes::kNumber, inputs[0].dtype, 0));
+  return InferReduce(attrs, inputs, SumDType(inputs[0].dtype));
+}
+absl::StatusOr<std::vector<TensorSpec>> InferAnyOrAll(const Attrs& attrs, InputSpecs inputs) {
+  RETURN_IF_ERROR(CheckTakes(Takes::kBoolean, inputs[0].dtype, 0));
+  return InferReduce(attrs, inputs, kBool);
 }
 absl::StatusOr<std::vector<TensorSpec>> InferMean(const Attrs& attrs, InputSpecs inputs) {
   const DType dtype = inputs[0].dtype;
@@ -83,8 +77,7 @@ struct Walk {
 absl::StatusOr<Walk> WalkOver(absl::Span<const int64_t> dims, absl::Span<const int64_t> axes) {
   ASSIGN_OR_RETURN(const std::vector<bool> reduced,
                    ReducedAxes(axes, static_cast<int>(dims.size())));
-  Dims strides(dims.size(), 1);
-  for (size_t i = dims.size(); i-- > 1;) strides[i - 1] = strides[i] * dims[i];
+  const Dims strides = StridesOf(dims);
   Walk walk;
   for (bool pass : {false, true}) {
     for (size_t i = 0; i < dims.size(); ++i) {
@@ -124,12 +117,6 @@ absl::Status Reduce(OpRun& run, absl::Span<const int64_t> axes, Sum start, Combi
   return absl::OkStatus();
 }
 
-template <class In>
-using SumOf = std::conditional_t<
-    kIsComplex<In>, std::complex<double>,
-    std::conditional_t<kIsInteger<In>, uint64_t,  // wraps; sign-extended first
-                       std::conditional_t<std::is_same_v<In, BoolByte>, uint64_t, double>>>;
-
 struct AddUp {
   template <class Sum, class T>
   Sum operator()(Sum sum, T value) const {
@@ -139,15 +126,6 @@ struct AddUp {
       return sum + static_cast<Sum>(value);
   }
 };
-
-// From the wide sum to what the result holds.
-template <class Out, class Sum>
-Out Narrow(Sum sum) {
-  if constexpr (kIsHalf<Out>)
-    return Out(static_cast<float>(sum));
-  else
-    return static_cast<Out>(sum);
-}
 
 template <class In, class Out>
 Kernel SumKernel(std::vector<int64_t> axes) {
@@ -165,6 +143,25 @@ absl::StatusOr<Kernel> MakeSum(const OpDef& def, InputSpecs inputs) {
       return SumKernel<T, T>(axes);
     else
       return SumKernel<T, std::conditional_t<std::is_signed_v<T>, int64_t, uint64_t>>(axes);
+  });
+}
+
+struct TimesUp {
+  template <class Product, class T>
+  Product operator()(Product product, T value) const {
+    return product * static_cast<Product>(value);
+  }
+};
+
+absl::StatusOr<Kernel> MakeProd(const OpDef& def, InputSpecs inputs) {
+  const auto& axes = Get<std::vector<int64_t>>(def.attrs, "axes");
+  return ForNumber(inputs[0].dtype, [&]<class T>() {
+    using Out = std::conditional_t<kIsInteger<T>,
+                                   std::conditional_t<std::is_signed_v<T>, int64_t, uint64_t>, T>;
+    return Kernel([axes](OpRun& run) {
+      return Reduce<T, Out>(run, axes, SumOf<T>{1}, TimesUp(),
+                            [](SumOf<T> product, int64_t) { return Narrow<Out>(product); });
+    });
   });
 }
 
@@ -230,6 +227,17 @@ absl::StatusOr<Kernel> MakeExtreme(const OpDef& def, InputSpecs inputs) {
   });
 }
 
+// Of no values: false for any, true for all.
+template <bool kAny>
+absl::StatusOr<Kernel> MakeAnyOrAll(const OpDef& def, InputSpecs) {
+  const auto& axes = Get<std::vector<int64_t>>(def.attrs, "axes");
+  return Kernel([axes](OpRun& run) {
+    return Reduce<BoolByte, uint8_t>(
+        run, axes, !kAny, [](bool a, bool b) { return kAny ? a || b : a && b; },
+        [](bool result, int64_t) { return static_cast<uint8_t>(result); });
+  });
+}
+
 OpRow Row(absl::string_view name, decltype(OpRow::infer) infer, decltype(OpRow::make) make) {
   return {.name = name,
           .attrs = {{"axes", kAttrIndex<std::vector<int64_t>>}},
@@ -240,9 +248,13 @@ OpRow Row(absl::string_view name, decltype(OpRow::infer) infer, decltype(OpRow::
 }  // namespace
 
 std::vector<OpRow> ReduceOps() {
-  return {Row("ReduceSum", InferSum, MakeSum), Row("ReduceMean", InferMean, MakeMean),
+  return {Row("ReduceSum", InferSum, MakeSum),
+          Row("ReduceProd", InferProd, MakeProd),
+          Row("ReduceMean", InferMean, MakeMean),
           Row("ReduceMax", InferExtreme, MakeExtreme<Larger>),
-          Row("ReduceMin", InferExtreme, MakeExtreme<Smaller>)};
+          Row("ReduceMin", InferExtreme, MakeExtreme<Smaller>),
+          Row("ReduceAny", InferAnyOrAll, MakeAnyOrAll<true>),
+          Row("ReduceAll", InferAnyOrAll, MakeAnyOrAll<false>)};
 }
 
 }  // namespace penstock

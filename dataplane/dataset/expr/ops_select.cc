@@ -26,12 +26,8 @@ absl::StatusOr<Dims> WhereDims(const OpRun& run) {
   return BroadcastDims(run.input(0).dims(), both);
 }
 
-// Values of kWidth bytes, whatever they mean.
-template <size_t kWidth>
+template <class Value>
 absl::Status Where(OpRun& run) {
-  struct Value {
-    std::byte bytes[kWidth];
-  };
   ASSIGN_OR_RETURN(const Dims dims, WhereDims(run));
   ASSIGN_OR_RETURN(Value* const out, run.PlaceAs<Value>(0, dims));
   const auto* condition = static_cast<const uint8_t*>(run.input(0).raw());
@@ -63,20 +59,8 @@ absl::Status WhereStrings(OpRun& run) {
 }
 
 absl::StatusOr<Kernel> MakeWhere(const OpDef&, InputSpecs inputs) {
-  switch (SizeOf(inputs[1].dtype)) {
-    case 0:
-      return Kernel(WhereStrings);
-    case 1:
-      return Kernel(Where<1>);
-    case 2:
-      return Kernel(Where<2>);
-    case 4:
-      return Kernel(Where<4>);
-    case 8:
-      return Kernel(Where<8>);
-    default:
-      return Kernel(Where<16>);
-  }
+  if (inputs[1].dtype == kString) return Kernel(WhereStrings);
+  return ForWidth(inputs[1].dtype, []<class Value>() { return Kernel(Where<Value>); });
 }
 
 absl::StatusOr<std::vector<TensorSpec>> InferOneHot(const Attrs& attrs, InputSpecs inputs) {
@@ -130,11 +114,17 @@ absl::StatusOr<Kernel> MakeOneHot(const OpDef& def, InputSpecs inputs) {
 
 std::vector<OpRow> SelectOps() {
   return {
-      {.name = "Where", .min_inputs = 3, .max_inputs = 3, .infer = InferWhere, .make = MakeWhere},
+      {.name = "Where",
+       .min_inputs = 3,
+       .max_inputs = 3,
+       .infer = InferWhere,
+       .make = MakeWhere,
+       .over_rows = OverRows::kElementwise},
       {.name = "OneHot",
        .attrs = {{"depth", kAttrIndex<int64_t>}, {"dtype", kAttrIndex<DType>}},
        .infer = InferOneHot,
-       .make = MakeOneHot},
+       .make = MakeOneHot,
+       .over_rows = OverRows::kTrailing},
   };
 }
 

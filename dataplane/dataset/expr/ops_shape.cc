@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reshape, ShapeOf, Slice, Index and Gather: values move, none is computed.
+// Reshape, ShapeOf, Size, Slice, Index and Gather: values move, none is computed.
 #include <algorithm>
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "dataplane/dataset/expr/axes.h"
 #include "dataplane/dataset/expr/broadcast.h"
+#include "dataplane/dataset/expr/moved_values.h"
 #include "dataplane/dataset/expr/numeric.h"
 #include "dataplane/dataset/expr/op_registry.h"
 #include "penstock/status.h"
@@ -61,14 +63,11 @@ absl::StatusOr<Kernel> MakeReshape(const OpDef& def, InputSpecs) {
   return Kernel([dims = Get<std::vector<int64_t>>(def.attrs, "dims")](OpRun& run) -> absl::Status {
     const Tensor& x = run.input(0);
     ASSIGN_OR_RETURN(const Dims filled, FilledDims(dims, x.element_count()));
-    const char* strings = x.dtype() == kString && x.element_count() > 0
-                              ? x.string().data() - *static_cast<const uint64_t*>(x.raw())
-                              : nullptr;
-    return run.View(0, Tensor(x.dtype(), filled, x.raw(), strings));
+    return ViewAs(run, x, filled);
   });
 }
 
-// --- ShapeOf -----------------------------------------------------------------
+// --- ShapeOf, Size -----------------------------------------------------------
 
 absl::StatusOr<Specs> InferShapeOf(const Attrs&, InputSpecs inputs) {
   const Shape& shape = inputs[0].shape;
@@ -81,6 +80,18 @@ absl::StatusOr<Kernel> MakeShapeOf(const OpDef&, InputSpecs) {
     ASSIGN_OR_RETURN(int64_t* const out,
                      run.PlaceAs<int64_t>(0, {static_cast<int64_t>(dims.size())}));
     std::copy(dims.begin(), dims.end(), out);
+    return absl::OkStatus();
+  });
+}
+
+absl::StatusOr<Specs> InferSize(const Attrs&, InputSpecs) {
+  return Specs{Scalar(kInt64)};
+}
+
+absl::StatusOr<Kernel> MakeSize(const OpDef&, InputSpecs) {
+  return Kernel([](OpRun& run) -> absl::Status {
+    ASSIGN_OR_RETURN(int64_t* const out, run.PlaceAs<int64_t>(0, {}));
+    *out = run.input(0).element_count();
     return absl::OkStatus();
   });
 }
@@ -188,50 +199,82 @@ absl::Status GatherRows(OpRun& run, const Tensor& x, absl::Span<const int64_t> r
   return absl::OkStatus();
 }
 
-absl::StatusOr<Specs> InferGather(const Attrs&, InputSpecs inputs) {
+// x.shape[:axis] + indices.shape + x.shape[axis + 1:]
+Dims GatheredDims(absl::Span<const int64_t> x, absl::Span<const int64_t> indices, int axis) {
+  Dims dims(x.begin(), x.begin() + axis);
+  dims.insert(dims.end(), indices.begin(), indices.end());
+  dims.insert(dims.end(), x.begin() + axis + 1, x.end());
+  return dims;
+}
+
+absl::StatusOr<Specs> InferRows(InputSpecs inputs, int64_t axis) {
   RETURN_IF_ERROR(CheckTakes(Takes::kInteger, inputs[1].dtype, 1));
   const Shape& x = inputs[0].shape;
   const Shape& indices = inputs[1].shape;
+  if (x.has_rank() && x.rank() == 0)
+    return absl::InvalidArgumentError("argument 0 is a scalar; it has no rows");
   if (!x.has_rank() || !indices.has_rank())
     return Specs{Dense(inputs[0].dtype, Shape::UnknownRank())};
-  if (x.rank() == 0) return absl::InvalidArgumentError("argument 0 is a scalar; it has no rows");
-  std::vector<int64_t> dims(indices.dims().begin(), indices.dims().end());
-  dims.insert(dims.end(), x.dims().begin() + 1, x.dims().end());
-  return Specs{Dense(inputs[0].dtype, Shape(std::move(dims)))};
+  ASSIGN_OR_RETURN(const int place, PlaceOfAxis(axis, x.rank()));
+  const Dims dims = GatheredDims(x.dims(), indices.dims(), place);
+  return Specs{Dense(inputs[0].dtype, Shape(std::vector<int64_t>(dims.begin(), dims.end())))};
 }
 
-// Negative indices count from the end, as in NumPy.
+absl::StatusOr<Specs> InferGather(const Attrs& attrs, InputSpecs inputs) {
+  return InferRows(inputs, Get<int64_t>(attrs, "axis"));
+}
+
+// Which rows the indices mean; negative ones count from the end, as in NumPy.
 template <class T>
-absl::Status Gather(OpRun& run) {
-  const Tensor& x = run.input(0);
+absl::StatusOr<absl::Span<const int64_t>> RowsAt(OpRun& run, int64_t row_count) {
   const Tensor& indices = run.input(1);
-  if (x.rank() == 0) return absl::InvalidArgumentError("argument 0 is a scalar; it has no rows");
   const int64_t count = indices.element_count();
-  auto* rows = run.arena().AllocateArray<int64_t>(count);
+  ASSIGN_OR_RETURN(int64_t* const rows, PlaceTable(run, count));
   const T* at = static_cast<const T*>(indices.raw());
   for (int64_t n = 0; n < count; ++n) {
     const int64_t row = static_cast<int64_t>(at[n]);
-    rows[n] = row < 0 && std::is_signed_v<T> ? row + x.dim(0) : row;
-    if (rows[n] < 0 || rows[n] >= x.dim(0)) {
+    rows[n] = row < 0 && std::is_signed_v<T> ? row + row_count : row;
+    if (rows[n] < 0 || rows[n] >= row_count) {
       return absl::InvalidArgumentError(
-          absl::StrCat("index ", at[n], " is outside of ", x.dim(0), " rows"));
+          absl::StrCat("index ", at[n], " is outside of ", row_count, " rows"));
     }
   }
-  Dims dims(indices.dims().begin(), indices.dims().end());
-  dims.insert(dims.end(), x.dims().begin() + 1, x.dims().end());
-  return GatherRows(run, x, {rows, static_cast<size_t>(count)}, dims);
+  return absl::MakeConstSpan(rows, count);
 }
 
-absl::StatusOr<Kernel> MakeGather(const OpDef&, InputSpecs inputs) {
-  return ForInteger(inputs[1].dtype, []<class T>() { return Kernel(Gather<T>); });
+template <class T>
+absl::Status Gather(OpRun& run, int64_t named_axis) {
+  const Tensor& x = run.input(0);
+  if (x.rank() == 0) return absl::InvalidArgumentError("argument 0 is a scalar; it has no rows");
+  ASSIGN_OR_RETURN(const int axis, PlaceOfAxis(named_axis, x.rank()));
+  ASSIGN_OR_RETURN(const absl::Span<const int64_t> rows, RowsAt<T>(run, x.dim(axis)));
+  const Dims dims = GatheredDims(x.dims(), run.input(1).dims(), axis);
+  if (axis == 0) return GatherRows(run, x, rows, dims);
+  AllPlaces places = PlacesOf(x);
+  ASSIGN_OR_RETURN(int64_t* const table, PlaceTable(run, static_cast<int64_t>(rows.size())));
+  for (size_t i = 0; i < rows.size(); ++i) table[i] = rows[i] * places[axis].step;
+  places[axis] = {.size = static_cast<int64_t>(rows.size()), .table = table};
+  return MoveValues(run, x, dims, places);
+}
+
+absl::StatusOr<Kernel> GatherAlong(int64_t axis, DType indices) {
+  return ForInteger(indices, [axis]<class T>() {
+    return Kernel([axis](OpRun& run) { return Gather<T>(run, axis); });
+  });
+}
+absl::StatusOr<Kernel> MakeGather(const OpDef& def, InputSpecs inputs) {
+  return GatherAlong(Get<int64_t>(def.attrs, "axis"), inputs[1].dtype);
 }
 
 // x[i] is a gather with a scalar.
-absl::StatusOr<Specs> InferIndex(const Attrs& attrs, InputSpecs inputs) {
+absl::StatusOr<Specs> InferIndex(const Attrs&, InputSpecs inputs) {
   if (!inputs[1].shape.has_rank() || inputs[1].shape.rank() != 0)
     return absl::InvalidArgumentError(
         absl::StrCat("the index is ", inputs[1].ToString(), ", not a scalar; use Gather"));
-  return InferGather(attrs, inputs);
+  return InferRows(inputs, 0);
+}
+absl::StatusOr<Kernel> MakeIndex(const OpDef&, InputSpecs inputs) {
+  return GatherAlong(0, inputs[1].dtype);
 }
 
 }  // namespace
@@ -239,8 +282,13 @@ absl::StatusOr<Specs> InferIndex(const Attrs& attrs, InputSpecs inputs) {
 std::vector<OpRow> ShapeOps() {
   constexpr size_t kInts = kAttrIndex<std::vector<int64_t>>;
   return {
-      {.name = "Reshape", .attrs = {{"dims", kInts}}, .infer = InferReshape, .make = MakeReshape},
+      {.name = "Reshape",
+       .attrs = {{"dims", kInts}},
+       .infer = InferReshape,
+       .make = MakeReshape,
+       .over_rows = OverRows::kView},
       {.name = "ShapeOf", .infer = InferShapeOf, .make = MakeShapeOf},
+      {.name = "Size", .infer = InferSize, .make = MakeSize},
       {.name = "Slice",
        .attrs = {{"begin", kInts}, {"size", kInts}},
        .infer = InferSlice,
@@ -248,9 +296,10 @@ std::vector<OpRow> ShapeOps() {
       {.name = "Gather",
        .min_inputs = 2,
        .max_inputs = 2,
+       .attrs = {{"axis", kAttrIndex<int64_t>}},
        .infer = InferGather,
        .make = MakeGather},
-      {.name = "Index", .min_inputs = 2, .max_inputs = 2, .infer = InferIndex, .make = MakeGather},
+      {.name = "Index", .min_inputs = 2, .max_inputs = 2, .infer = InferIndex, .make = MakeIndex},
   };
 }
 

@@ -5,31 +5,18 @@
 #include <string>
 
 #include "absl/strings/ascii.h"
-#include "absl/strings/escaping.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "dataplane/dataset/expr/broadcast.h"
 #include "dataplane/dataset/expr/elementwise.h"
 #include "dataplane/dataset/expr/node.h"
+#include "dataplane/dataset/expr/text.h"
 #include "penstock/map.h"
 
 namespace penstock {
 namespace {
 
 using Specs = std::vector<TensorSpec>;
-
-absl::Status CheckString(const TensorSpec& spec, int argument) {
-  if (spec.dtype == kString) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat("argument ", argument, " is ", Name(spec.dtype), ", not string"));
-}
-
-// The beginning of a string, for messages.
-std::string Quoted(std::string_view value) {
-  constexpr size_t kShown = 32;
-  return absl::StrCat("'", absl::CHexEscape({value.data(), std::min(value.size(), kShown)}),
-                      value.size() > kShown ? "…'" : "'");
-}
 
 absl::StatusOr<Specs> InferLength(const Attrs&, InputSpecs inputs) {
   RETURN_IF_ERROR(CheckString(inputs[0], 0));
@@ -86,7 +73,7 @@ absl::Status ToNumber(OpRun& run) {
   ASSIGN_OR_RETURN(T* const out, run.PlaceAs<T>(0, x.dims()));
   for (int64_t n = 0; n < x.element_count(); ++n) {
     const std::string_view text = x.string(n);
-    if (!Parse({text.data(), text.size()}, out[n])) {
+    if (!Parse(View(text), out[n])) {
       return absl::InvalidArgumentError(absl::StrCat(Quoted(text), " is no ", Name(DTypeOf<T>)));
     }
   }

@@ -3,21 +3,26 @@
 set(PENSTOCK_DATASET_EXPR
   expr/arena.cc
   expr/attr_check.cc
+  expr/axes.cc
   expr/bound_function.cc
   expr/broadcast.cc
   expr/color_steps.cc
   expr/example_wire.cc
   expr/expr.cc
   expr/expr_functions.cc
+  expr/expr_shapes.cc
+  expr/expr_strings.cc
   expr/image_chain.cc
   expr/image_checks.cc
   expr/image_decoder.cc
   expr/image_steps.cc
   expr/jpeg_decoder.cc
   expr/map_chain.cc
+  expr/moved_values.cc
   expr/op_registry.cc
   expr/op_run.cc
   expr/ops_arithmetic.cc
+  expr/ops_bits.cc
   expr/ops_call.cc
   expr/ops_cast.cc
   expr/ops_color.cc
@@ -27,10 +32,19 @@ set(PENSTOCK_DATASET_EXPR
   expr/ops_example.cc
   expr/ops_file.cc
   expr/ops_image.cc
+  expr/ops_join.cc
+  expr/ops_layout.cc
+  expr/ops_math.cc
+  expr/ops_matmul.cc
+  expr/ops_order.cc
+  expr/ops_ragged.cc
+  expr/ops_random.cc
   expr/ops_reduce.cc
+  expr/ops_regex.cc
   expr/ops_select.cc
   expr/ops_shape.cc
   expr/ops_string.cc
+  expr/ops_text.cc
   expr/orientation.cc
   expr/png_decoder.cc
   expr/random.cc

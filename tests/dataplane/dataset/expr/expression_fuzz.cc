@@ -91,6 +91,22 @@ Attr RandomAttr(Choices& choices, size_t type) {
   }
 }
 
+// Now and then the same values in rows, of one level or two.
+Owned MaybeRagged(Choices& choices, Owned value) {
+  if (value.dims.empty() || choices.Byte() % 4 != 0) return value;
+  for (size_t levels = 1 + choices.Below(2); levels > 0; --levels) {
+    // The rows of a level are the values of the one above.
+    const int64_t count =
+        value.splits.empty() ? value.dims[0] : static_cast<int64_t>(value.splits[0].size()) - 1;
+    std::vector<int64_t> splits = {0};
+    while (splits.back() < count)
+      splits.push_back(std::min<int64_t>(count, splits.back() + choices.Byte() % 3 + 1));
+    if (choices.Byte() % 2 == 0) splits.push_back(count);  // an empty row
+    value.splits.insert(value.splits.begin(), std::move(splits));
+  }
+  return value;
+}
+
 Owned RandomTensor(Choices& choices, bool last) {
   const DType dtype = last ? kString : choices.Known();
   if (last) return String(choices.Rest());
@@ -100,16 +116,17 @@ Owned RandomTensor(Choices& choices, bool last) {
   if (dtype == kString) {
     std::vector<std::string> values(count);
     for (std::string& value : values) value = choices.Text(4);
-    return Strings(dims, values);
+    return MaybeRagged(choices, Strings(dims, values));
   }
   std::vector<uint8_t> bytes(count * SizeOf(dtype));
   for (uint8_t& byte : bytes) byte = choices.Byte();
   Owned owned = Values<uint8_t>(dims, bytes);
   owned.dtype = dtype;
-  return owned;
+  return MaybeRagged(choices, std::move(owned));
 }
 
 TensorSpec LooseSpec(Choices& choices, const Owned& value) {
+  if (!value.splits.empty()) return value.spec();
   if (choices.Byte() % 8 == 0) return Dense(value.dtype, Shape::UnknownRank());
   std::vector<int64_t> dims = value.dims;
   for (int64_t& dim : dims)
@@ -139,7 +156,10 @@ void RunOnce(Choices& choices) {
     for (const AttrRow& attr : row.attrs)
       op.attrs[std::string(attr.name)] = RandomAttr(choices, attr.type);
     std::vector<TensorSpec> arguments;
-    for (int i = 0; i < std::min(row.max_inputs, 3); ++i) {
+    const int most = std::min(row.max_inputs, 3);
+    const int least = std::min(row.min_inputs, most);
+    const int arguments_wanted = least + static_cast<int>(choices.Below(most - least + 1));
+    for (int i = 0; i < arguments_wanted; ++i) {
       // Often the newest value, so that graphs grow deep.
       const size_t value = choices.Byte() % 2 ? values.size() - 1 : choices.Below(values.size());
       op.inputs.push_back(static_cast<uint32_t>(value));
@@ -169,7 +189,9 @@ void RunOnce(Choices& choices) {
   if (!made.ok()) return;
   for (size_t i = 0; i < made->size(); ++i) {
     PENSTOCK_CHECK((*made)[i].dtype == def.output.leaves()[i].dtype);
-    PENSTOCK_CHECK(def.output.leaves()[i].shape.Admits((*made)[i].dims));
+    const TensorSpec& spec = def.output.leaves()[i];
+    PENSTOCK_CHECK(static_cast<int>((*made)[i].splits.size()) == spec.ragged_rank);
+    if (spec.kind == TensorSpec::Kind::kDense) PENSTOCK_CHECK(spec.shape.Admits((*made)[i].dims));
   }
 }
 

@@ -6,7 +6,10 @@
 One case a line: operation, attributes, inputs, "=>", result. A tensor is its
 dtype, its dims and its values (floating-point ones in hexadecimal, so that
 nothing is lost; complex ones as two; strings in hexadecimal with a "x" before).
+Before a ragged one stand its row splits, "ragged:0,2,3:0,1,1,4". Behind the
+operation may stand which of its outputs is meant, "TopK:1". Needs pyfarmhash.
 """
+import language_cases
 import numpy as np
 
 rng = np.random.default_rng(20240607)
@@ -16,6 +19,8 @@ COMPLEX = ["complex64", "complex128"]
 
 
 def text(a):
+    if isinstance(a, language_cases.Ragged):
+        return "ragged:" + ":".join(",".join(map(str, level)) for level in a.splits) + " " + text(a.flat)
     a = np.asarray(a)
     dims = "[" + ",".join(map(str, a.shape)) + "]"
     if a.dtype.kind in "OSU":
@@ -31,9 +36,14 @@ def text(a):
     return " ".join([a.dtype.name, dims] + values)
 
 
+def attr_text(value):
+    if isinstance(value, bytes):
+        return "x" + value.hex()
+    return ",".join(map(str, value)) if isinstance(value, (list, tuple)) else value
+
+
 def case(op, inputs, result, **attrs):
-    attr = " ".join(
-        f"{k}={','.join(map(str, v)) if isinstance(v, (list, tuple)) else v}" for k, v in attrs.items())
+    attr = " ".join(f"{k}={attr_text(v)}" for k, v in attrs.items())
     print(" ; ".join([f"{op} {attr}".strip()] + [text(i) for i in inputs]), "=>", text(result))
 
 
@@ -149,13 +159,13 @@ def shapes():
             case("Index", [a, np.int64(i)], a[i])
         for kind in ("int64", "int8", "uint16"):
             i = np.array([[1, 0], [1, 1]], kind)
-            case("Gather", [a, i], a[i])
-        case("Gather", [a, np.array([-1, -2], "int32")], a[[-1, -2]])
+            case("Gather", [a, i], a[i], axis=0)
+        case("Gather", [a, np.array([-1, -2], "int32")], a[[-1, -2]], axis=0)
         c, b = sample("bool", (3, 1)), sample(dtype, (4,))
         case("Where", [c, a, b], np.where(c, a, b))
     s = np.array([b"one", b"", b"three", b"\x00\xff"], object)
     case("Reshape", [s], s.reshape(2, 2), dims=[2, 2])
-    case("Gather", [s, np.array([3, 0])], s[[3, 0]])
+    case("Gather", [s, np.array([3, 0])], s[[3, 0]], axis=0)
     case("Slice", [s], s[1:3], begin=[1], size=[2])
     case("Index", [s, np.int64(2)], s[2:3].reshape(()))
     case("Where", [np.array([True, False, True, False]), s, s[::-1].copy()],
@@ -198,3 +208,9 @@ if __name__ == "__main__":
     with np.errstate(all="ignore"):
         for group in (binary, compare, unary, shapes, reductions):
             group()
+        rng = np.random.default_rng(20240608)
+        language_cases.functions(case, sample, specials)
+        language_cases.layout(case, sample)
+        language_cases.order(case, sample, specials)
+        language_cases.strings(case, sample)
+        language_cases.ragged(case, sample)

@@ -20,11 +20,24 @@ namespace penstock {
 struct Owned {
   DType dtype = DType::kInvalid;
   std::vector<int64_t> dims;
-  std::vector<uint64_t> words;  // values, aligned for any dtype; strings' offsets
-  std::string bytes;            // of strings
-  bool placed = false;          // written in place rather than copied
+  std::vector<uint64_t> words;                    // values, aligned for any dtype; strings' offsets
+  std::string bytes;                              // of strings
+  bool placed = false;                            // written in place rather than copied
+  std::vector<std::vector<int64_t>> splits = {};  // of a ragged one
 
-  Tensor view() const { return Tensor(dtype, dims, words.data(), bytes.data()); }
+  Tensor view() const {
+    Tensor tensor(dtype, dims, words.data(), bytes.data());
+    const std::vector<absl::Span<const int64_t>> levels(splits.begin(), splits.end());
+    if (!levels.empty()) tensor.SetRagged(levels);
+    return tensor;
+  }
+  TensorSpec spec() const {
+    if (splits.empty()) return Dense(dtype, Shape(dims));
+    std::vector<int64_t> shape = {static_cast<int64_t>(splits[0].size()) - 1};
+    shape.resize(1 + splits.size(), kUnknownDim);
+    shape.insert(shape.end(), dims.begin() + 1, dims.end());
+    return Ragged(dtype, Shape(shape), static_cast<int>(splits.size()));
+  }
   template <class T>
   std::vector<T> values() const {
     const auto data = view().data<T>();
@@ -79,16 +92,20 @@ class KeepingSink : public ResultSink {
   }
   absl::Status Copy(size_t i, const Tensor& value) override {
     std::vector<int64_t> dims(value.dims().begin(), value.dims().end());
+    Owned& result = results[i];
     if (value.dtype() == kString) {
       std::vector<std::string> strings;
       for (int64_t n = 0; n < value.element_count(); ++n) strings.emplace_back(value.string(n));
-      results[i] = Strings(dims, strings);
-      return absl::OkStatus();
+      result = Strings(dims, strings);
+    } else {
+      result = {.dtype = value.dtype(), .dims = dims, .words = {}, .bytes = {}};
+      result.words.resize(value.byte_count() / 8 + 1);
+      if (value.byte_count() > 0) std::memcpy(result.words.data(), value.raw(), value.byte_count());
     }
-    results[i] = {.dtype = value.dtype(), .dims = dims, .words = {}, .bytes = {}};
-    results[i].words.resize(value.byte_count() / 8 + 1);
-    if (value.byte_count() > 0)
-      std::memcpy(results[i].words.data(), value.raw(), value.byte_count());
+    for (int level = 0; level < value.ragged_rank(); ++level) {
+      const auto splits = value.row_splits(level);
+      result.splits.emplace_back(splits.begin(), splits.end());
+    }
     return absl::OkStatus();
   }
   std::vector<Owned> results;
@@ -109,7 +126,7 @@ inline absl::StatusOr<std::vector<Owned>> RunOn(const MapFunction& fn,
                                                 const std::vector<Owned>& inputs,
                                                 const RandomKey& key = {}) {
   std::vector<Spec> specs;
-  for (const Owned& input : inputs) specs.emplace_back(Dense(input.dtype, Shape(input.dims)));
+  for (const Owned& input : inputs) specs.emplace_back(input.spec());
   const Spec spec = specs.size() == 1 ? specs[0] : Spec::Tuple(specs);
   ASSIGN_OR_RETURN(const auto def, Trace(fn, spec));
   RETURN_IF_ERROR(CheckFunction(*def));

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// Axes as users name them: negative ones count from the end.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+
+namespace penstock {
+
+// 0 ≤ place < rank; InvalidArgument names the axis and the rank.
+absl::StatusOr<int> PlaceOfAxis(int64_t axis, int rank);
+
+// For each of `rank` axes whether it is named. InvalidArgument for one outside, or
+// named twice.
+absl::StatusOr<std::vector<bool>> MarkAxes(absl::Span<const int64_t> axes, int rank);
+
+}  // namespace penstock

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// RegexFullMatch and RegexReplace, by RE2: its time is linear in the text, whatever
+// the pattern.
+#include <re2/re2.h>
+
+#include <memory>
+#include <string>
+
+#include "dataplane/dataset/expr/text.h"
+#include "penstock/status.h"
+
+namespace penstock {
+namespace {
+
+using Specs = std::vector<TensorSpec>;
+
+// The pattern ready to use. InvalidArgument with RE2's message.
+absl::StatusOr<std::shared_ptr<const RE2>> Compile(const std::string& pattern) {
+  RE2::Options options;
+  options.set_log_errors(false);
+  auto compiled = std::make_shared<const RE2>(pattern, options);
+  if (compiled->ok()) return compiled;
+  return absl::InvalidArgumentError(
+      absl::StrCat("the pattern ", Quoted(pattern), ": ", compiled->error()));
+}
+
+absl::StatusOr<Specs> InferMatch(const Attrs& attrs, InputSpecs inputs) {
+  RETURN_IF_ERROR(CheckString(inputs[0], 0));
+  RETURN_IF_ERROR(Compile(Get<std::string>(attrs, "pattern")).status());
+  return Specs{Dense(kBool, inputs[0].shape)};
+}
+
+absl::StatusOr<Kernel> MakeMatch(const OpDef& def, InputSpecs) {
+  ASSIGN_OR_RETURN(const std::shared_ptr<const RE2> pattern,
+                   Compile(Get<std::string>(def.attrs, "pattern")));
+  return Kernel([pattern](OpRun& run) -> absl::Status {
+    const Tensor& x = run.input(0);
+    ASSIGN_OR_RETURN(uint8_t* const out, run.PlaceAs<uint8_t>(0, x.dims()));
+    for (int64_t n = 0; n < x.element_count(); ++n) {
+      const std::string_view text = x.string(n);
+      out[n] = RE2::FullMatch(re2::StringPiece(text.data(), text.size()), *pattern);
+    }
+    return absl::OkStatus();
+  });
+}
+
+absl::StatusOr<Specs> InferReplace(const Attrs& attrs, InputSpecs inputs) {
+  RETURN_IF_ERROR(CheckString(inputs[0], 0));
+  ASSIGN_OR_RETURN(const std::shared_ptr<const RE2> pattern,
+                   Compile(Get<std::string>(attrs, "pattern")));
+  std::string error;
+  const std::string& rewrite = Get<std::string>(attrs, "rewrite");
+  if (!pattern->CheckRewriteString(rewrite, &error))
+    return absl::InvalidArgumentError(absl::StrCat("the rewrite ", Quoted(rewrite), ": ", error));
+  return Specs{Dense(kString, inputs[0].shape)};
+}
+
+absl::StatusOr<Kernel> MakeReplace(const OpDef& def, InputSpecs) {
+  ASSIGN_OR_RETURN(const std::shared_ptr<const RE2> pattern,
+                   Compile(Get<std::string>(def.attrs, "pattern")));
+  return Kernel([pattern, rewrite = Get<std::string>(def.attrs, "rewrite"),
+                 global = Get<bool>(def.attrs, "global")](OpRun& run) {
+    const Tensor& x = run.input(0);
+    return MakeStrings(run, x.dims(), [&](int64_t n) {
+      std::string text(x.string(n));
+      if (global)
+        RE2::GlobalReplace(&text, *pattern, rewrite);
+      else
+        RE2::Replace(&text, *pattern, rewrite);
+      return text;
+    });
+  });
+}
+
+}  // namespace
+
+std::vector<OpRow> RegexOps() {
+  constexpr size_t kText = kAttrIndex<std::string>;
+  return {
+      {.name = "RegexFullMatch",
+       .attrs = {{"pattern", kText}},
+       .infer = InferMatch,
+       .make = MakeMatch},
+      {.name = "RegexReplace",
+       .attrs = {{"pattern", kText}, {"rewrite", kText}, {"global", kAttrIndex<bool>}},
+       .infer = InferReplace,
+       .make = MakeReplace},
+  };
+}
+
+}  // namespace penstock
