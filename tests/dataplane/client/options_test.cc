@@ -31,6 +31,13 @@ TEST(DistributeOptionsTest, CardinalityIsUnknownUnlessInfinite) {
   EXPECT_EQ(Dataset::Range(3).Repeat().Distribute(Good()).cardinality(), kInfinite);
 }
 
+TEST(DistributeOptionsTest, NoCacheStandsBehindIt) {
+  const Dataset cached = Dataset::Range(3).Distribute(Good()).Map([](Expr x) { return x; }).Cache();
+  EXPECT_EQ(cached.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(cached.status().message()),
+              HasSubstr("Cache#3: stands behind Distribute#1"));
+}
+
 TEST(DistributeOptionsTest, AreTheSameAsAttributes) {
   DistributeOptions options = Good();
   options.processing_mode = ShardingPolicy::kDynamic;
