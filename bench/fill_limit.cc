@@ -6,6 +6,7 @@
 #include <thread>
 #include <vector>
 
+#include "bench/interrupt.h"
 #include "bench/limits.h"
 #include "bench/measure.h"
 
@@ -39,7 +40,7 @@ class FillLimit final : public Side {
     const double start = Now();
     double now = start;
     bool right = true;
-    while (right && now < start + seconds) {
+    while (right && !Interrupted() && now < start + seconds) {
       while (filled.load(std::memory_order_acquire) <= number_) std::this_thread::yield();
       const std::vector<std::byte>& slot = slots_[number_ % kSlots];
       sum_ += SumOf(slot, load_.touch);

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "bench/machine.h"
 #include "bench/plot.h"
 #include "bench/report.h"
 
@@ -53,7 +54,8 @@ std::string ShapeText(const Row& row) {
 Plotted::Plotted(const std::vector<const Row*>& all) {
   for (const Row* row : all) {
     const Summary summary = Summarize(*row);
-    if (row->pairs.empty() || summary.gb_per_s <= 0 || summary.limit_gb_per_s <= 0) continue;
+    const bool drawn = summary.gb_per_s > 0 && (row->limit.empty() || summary.limit_gb_per_s > 0);
+    if (row->pairs.empty() || !drawn) continue;
     rows.push_back(row);
     sizes |= row->setup.element_bytes != rows.front()->setup.element_bytes;
     shapes |= ShapeText(*row) != ShapeText(*rows.front());
@@ -105,21 +107,29 @@ std::string Plots(const std::vector<const Row*>& all) {
     if (std::find(rate.x_ticks.begin(), rate.x_ticks.end(), tick) == rate.x_ticks.end()) {
       rate.x_ticks.push_back(tick);
     }
+    const bool alone = row->limit.empty();
     const std::string tip =
-        absl::StrFormat("%s %s: %.3g GB/s, %s %.3g, ratio %.2f", curve, place, summary.gb_per_s,
-                        row->limit, summary.limit_gb_per_s, summary.ratio);
+        alone
+            ? absl::StrFormat("%s %s: %.3g GB/s", curve, place, summary.gb_per_s)
+            : absl::StrFormat("%s %s: %.3g GB/s, %s %.3g, ratio %.2f", curve, place,
+                              summary.gb_per_s, row->limit, summary.limit_gb_per_s, summary.ratio);
     const bool first_limit = limits.emplace(curve, row->limit).first->second == row->limit;
     if (first_limit) {
       const auto [series, is_new] = of_rate.emplace(curve, rate.series.size());
       if (is_new) {
-        const int colour = static_cast<int>(rate.series.size() / 2);
+        const int colour = static_cast<int>(of_rate.size()) - 1;
         rate.series.push_back({.name = curve, .colour = colour});
-        rate.series.push_back({.name = row->limit, .colour = colour, .dashed = true});
+        if (!alone) {
+          rate.series.push_back({.name = row->limit, .colour = colour, .dashed = true});
+        }
       }
       rate.series[series->second].points.push_back({x, summary.gb_per_s, summary.gb_per_s, tip});
-      rate.series[series->second + 1].points.push_back(
-          {x, summary.limit_gb_per_s, summary.limit_gb_per_s, tip});
+      if (!alone) {
+        rate.series[series->second + 1].points.push_back(
+            {x, summary.limit_gb_per_s, summary.limit_gb_per_s, tip});
+      }
     }
+    if (alone) continue;
     const std::string name = first_limit ? curve : absl::StrCat(curve, " by ", row->limit);
     const auto [series, is_new] = of_ratio.emplace(name, ratio.series.size());
     if (is_new) {
@@ -129,6 +139,16 @@ std::string Plots(const std::vector<const Row*>& all) {
   }
   ratio.x_ticks = rate.x_ticks;
   return absl::StrCat("<div class='plots'>\n", Svg(rate), Svg(ratio), "</div>\n");
+}
+
+// Each once, in the order in which they come.
+std::vector<std::string> WorkloadsOf(const std::vector<Row>& rows) {
+  std::vector<std::string> names;
+  for (const Row& row : rows) {
+    const std::string& name = row.setup.workload;
+    if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+  }
+  return names;
 }
 
 std::string Table(const std::vector<Row>& rows) {
@@ -150,17 +170,21 @@ std::string Table(const std::vector<Row>& rows) {
 
 }  // namespace
 
-std::string HtmlPage(const Machine& machine, const std::vector<Row>& rows) {
-  std::string html = absl::StrCat(kHead, "<h1>penstock bench</h1>\n<p>", Escaped(Describe(machine)),
-                                  "; penstock ", Escaped(Version()), "</p>\n", kExplained);
-  for (const Workload* workload : Workloads()) {
+std::string HtmlPage(const std::vector<std::string>& machines, const std::vector<Row>& rows) {
+  std::string html = absl::StrCat(kHead, "<h1>penstock bench</h1>\n");
+  for (const std::string& machine : machines) {
+    absl::StrAppend(&html, "<p>", Escaped(machine), "; penstock ", Escaped(Version()), "</p>\n");
+  }
+  html += kExplained;
+  for (const std::string& name : WorkloadsOf(rows)) {
     std::vector<const Row*> own;
     for (const Row& row : rows) {
-      if (row.setup.workload == workload->name()) own.push_back(&row);
+      if (row.setup.workload == name) own.push_back(&row);
     }
-    if (own.empty()) continue;
-    absl::StrAppend(&html, "<h2>", Escaped(std::string(workload->name())), ": ",
-                    Escaped(std::string(workload->question())), "</h2>\n", Plots(own));
+    const absl::StatusOr<const Workload*> workload = FindWorkload(name);
+    const std::string question =
+        workload.ok() ? absl::StrCat(": ", std::string((*workload)->question())) : "";
+    absl::StrAppend(&html, "<h2>", Escaped(absl::StrCat(name, question)), "</h2>\n", Plots(own));
   }
   return absl::StrCat(html, "<h2>All rows</h2>\n", Table(rows), "</body></html>\n");
 }

@@ -5,13 +5,13 @@
 #include <string>
 #include <vector>
 
-#include "bench/machine.h"
 #include "bench/row.h"
 
 namespace penstock::bench {
 
-// The machine, for each workload a plot of GB/s by size with the limits dashed
-// and one of the ratios with their worst pairs, and the table.
-std::string HtmlPage(const Machine& machine, const std::vector<Row>& rows);
+// The machines, in words; for each workload, in the order of the rows, a plot of
+// GB/s by size with the limits dashed and one of the ratios with their worst pairs;
+// and the table.
+std::string HtmlPage(const std::vector<std::string>& machines, const std::vector<Row>& rows);
 
 }  // namespace penstock::bench

@@ -16,6 +16,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
+#include "bench/interrupt.h"
 #include "penstock/status.h"
 
 namespace penstock::bench {
@@ -104,8 +105,10 @@ absl::StatusOr<std::string> Process::ReadLine(absl::Duration bound) {
       return line;
     }
     const int64_t left_ms = std::max<int64_t>(0, absl::ToInt64Milliseconds(end - absl::Now()));
-    pollfd ready{.fd = out_, .events = POLLIN, .revents = 0};
-    const int count = ::poll(&ready, 1, static_cast<int>(std::min<int64_t>(left_ms, 1 << 30)));
+    pollfd ready[] = {{.fd = out_, .events = POLLIN, .revents = 0},
+                      {.fd = InterruptFd(), .events = POLLIN, .revents = 0}};
+    const int count = ::poll(ready, 2, static_cast<int>(std::min<int64_t>(left_ms, 1 << 30)));
+    PENSTOCK_RETURN_IF_ERROR(CheckInterrupted());
     if (count < 0 && errno == EINTR) continue;
     if (count == 0) {
       return absl::DeadlineExceededError(

@@ -31,7 +31,8 @@ class Process {
   pid_t pid() const { return pid_; }
   absl::Status Write(const std::string& line);
   // The next line of its output, without the break. Unavailable, with the end
-  // of its log, if it ended; DeadlineExceeded after `bound`.
+  // of its log, if it ended; DeadlineExceeded after `bound`; Cancelled when we are
+  // interrupted (interrupt.h).
   absl::StatusOr<std::string> ReadLine(absl::Duration bound);
 
  private:

@@ -28,6 +28,7 @@ Json CaseOf(const Row& row) {
                  {"workers", row.setup.workers},
                  {"consumers", row.setup.consumers},
                  {"limit", row.limit}};
+  if (row.setup.hosts.two()) record["hosts"] = {row.setup.hosts.here, row.setup.hosts.there};
   if (!row.settings.empty()) record["settings"] = Json::parse(row.settings, nullptr, false);
   return record;
 }
@@ -57,8 +58,8 @@ Json WindowRecord(const Row& row, const Pair& pair, size_t run) {
   record["rss_mb"] = window.rss() / 1e6;
   record["rss_mb_by_role"] = PerGb(window.resident_bytes, 1e6);
   record["foreign_cores"] = window.foreign_cores;
-  record["limit_elements_per_s"] = pair.limit.elements_per_s();
-  record["limit_gb_per_s"] = pair.limit.gb_per_s();
+  record["limit_elements_per_s"] = Number(pair.limit.elements_per_s());
+  record["limit_gb_per_s"] = Number(pair.limit.gb_per_s());
   record["limit_cpu_s_per_gb"] =
       pair.limit.cpu_seconds.empty() ? Json(nullptr) : Number(CpuPerGb(row, pair.limit));
   record["limit_foreign_cores"] = pair.limit.foreign_cores;
@@ -101,18 +102,20 @@ std::string Line(const Json& record) {
 
 }  // namespace
 
-std::string MachineRecord(const Machine& machine) {
-  return Line({{"v", kVersion},
-               {"workload", "machine"},
-               {"system", "penstock"},
-               {"version", Version()},
-               {"cpu", machine.processor},
-               {"cores", machine.cores},
-               {"mem_gib", machine.memory_gib},
-               {"kernel", machine.kernel},
-               {"tcp_congestion_control", machine.congestion_control},
-               {"load1", machine.load1},
-               {"when", machine.when}});
+std::string MachineRecord(const Machine& machine, const std::string& host) {
+  Json record = {{"v", kVersion},
+                 {"workload", "machine"},
+                 {"system", "penstock"},
+                 {"version", Version()},
+                 {"cpu", machine.processor},
+                 {"cores", machine.cores},
+                 {"mem_gib", machine.memory_gib},
+                 {"kernel", machine.kernel},
+                 {"tcp_congestion_control", machine.congestion_control},
+                 {"load1", machine.load1},
+                 {"when", machine.when}};
+  if (!host.empty()) record["host"] = host;
+  return Line(record);
 }
 
 std::string RecordsOf(const Row& row) {

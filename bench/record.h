@@ -9,8 +9,9 @@
 
 namespace penstock::bench {
 
-// The line about the machine, which comes first.
-std::string MachineRecord(const Machine& machine);
+// The line about the machine, which comes first; of several, one each with its
+// host's name.
+std::string MachineRecord(const Machine& machine, const std::string& host = "");
 // A line a window, then the summary; only the summary, with a note, of what did
 // not run. Each ends with a line break.
 std::string RecordsOf(const Row& row);

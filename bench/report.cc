@@ -56,11 +56,12 @@ constexpr const char* kHead[] = {
 // Cells in the order of kHead.
 std::vector<std::string> CellsOf(const Row& row) {
   const Summary summary = Summarize(row);
+  const bool sized = row.setup.element_bytes > 0;  // else it was left out for all sizes
   return {row.setup.workload,
           SubjectOf(row),
           row.limit,
-          SizeText(row.setup.element_bytes),
-          absl::StrCat(row.setup.workers, ":", row.setup.consumers),
+          sized ? SizeText(row.setup.element_bytes) : "",
+          sized ? absl::StrCat(row.setup.workers, ":", row.setup.consumers) : "",
           Digits(summary.elements_per_s),
           Digits(summary.gb_per_s),
           Digits(summary.limit_gb_per_s),
@@ -96,13 +97,16 @@ Report ReportOn(const std::vector<Row>& rows) {
 }
 
 std::string ReportLine(const Row& row) {
-  const std::string name =
-      absl::StrCat(row.setup.workload, " ", SubjectOf(row), " ", SizeText(row.setup.element_bytes),
-                   " ", row.setup.workers, ":", row.setup.consumers);
+  std::string name = absl::StrCat(row.setup.workload, " ", SubjectOf(row));
+  if (row.setup.element_bytes > 0) {
+    absl::StrAppend(&name, " ", SizeText(row.setup.element_bytes), " ", row.setup.workers, ":",
+                    row.setup.consumers);
+  }
   if (!row.status.ok()) return absl::StrCat(name, ": ", NoteOn(row));
   const Summary summary = Summarize(row);
-  return absl::StrCat(name, ": ", Digits(summary.gb_per_s), " GB/s, ", Digits(summary.ratio),
-                      " of ", row.limit);
+  const std::string rate = absl::StrCat(name, ": ", Digits(summary.gb_per_s), " GB/s");
+  if (row.limit.empty()) return rate;
+  return absl::StrCat(rate, ", ", Digits(summary.ratio), " of ", row.limit);
 }
 
 }  // namespace penstock::bench

@@ -34,6 +34,7 @@ bool Pair::clean() const {
 }
 
 double RatioOf(const Row& row, const Pair& pair) {
+  if (row.limit.empty()) return -1;
   return RateOf(row.basis, pair.side) / RateOf(row.basis, pair.limit);
 }
 
@@ -45,7 +46,7 @@ double ShareOf(const Window& window) {
 }
 
 double CpuPerGb(const Row& row, const Window& window) {
-  return row.setup.hosts.two() ? -1 : window.cpu_per_gb();
+  return row.setup.hosts.two() || window.cpu_seconds.empty() ? -1 : window.cpu_per_gb();
 }
 
 double TrainerCpuPerGb(const Row& row, const Window& window) {
@@ -72,9 +73,11 @@ Summary Summarize(const Row& row) {
   }
   summary.elements_per_s = median([](const Pair& pair) { return pair.side.elements_per_s(); });
   summary.gb_per_s = median([](const Pair& pair) { return pair.side.gb_per_s(); });
-  summary.limit_elements_per_s =
-      median([](const Pair& pair) { return pair.limit.elements_per_s(); });
-  summary.limit_gb_per_s = median([](const Pair& pair) { return pair.limit.gb_per_s(); });
+  if (!row.limit.empty()) {
+    summary.limit_elements_per_s =
+        median([](const Pair& pair) { return pair.limit.elements_per_s(); });
+    summary.limit_gb_per_s = median([](const Pair& pair) { return pair.limit.gb_per_s(); });
+  }
   summary.p50_us = median([](const Pair& pair) { return pair.side.done.p50_us; });
   summary.p99_us = median([](const Pair& pair) { return pair.side.done.p99_us; });
   summary.cpu_s_per_gb = median([&](const Pair& pair) { return CpuPerGb(row, pair.side); });

@@ -24,7 +24,7 @@ struct Row {
   std::string variant;   // tells two set-ups of one system apart
   std::string settings;  // of another system, a JSON object; empty: none
   Basis basis = Basis::kElementsPerSecond;
-  std::string limit;  // its name
+  std::string limit;  // its name; empty: it stands alone
   std::vector<Pair> pairs;
   absl::Status status;  // why it did not run, or not to its end
 };
@@ -43,11 +43,11 @@ struct Summary {
   double foreign_cores = 0;
 };
 
-// Of the basis of the row, ours by the limit's.
+// Of the basis of the row, ours by the limit's; below 0 without a limit.
 double RatioOf(const Row& row, const Pair& pair);
 // The most by the least of its shares; below 0 without shares.
 double ShareOf(const Window& window);
-// Seconds of all processes; below 0 where some are on another host.
+// Seconds of all processes; below 0 where some are on another host or none lasts.
 double CpuPerGb(const Row& row, const Window& window);
 // Seconds of the trainers' processes; below 0 where they hold the servers too.
 double TrainerCpuPerGb(const Row& row, const Window& window);

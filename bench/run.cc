@@ -2,15 +2,13 @@
 #include "bench/run.h"
 
 #include <algorithm>
-#include <cerrno>
-#include <filesystem>
 #include <memory>
-#include <system_error>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "bench/machine.h"
 #include "bench/peer.h"
+#include "bench/scratch.h"
 #include "bench/service.h"
 #include "dataplane/transfer/transport.h"
 #include "penstock/status.h"
@@ -20,30 +18,6 @@ namespace {
 
 constexpr int64_t kSmallest = 16;               // bytes: two stamps
 constexpr int64_t kLargest = int64_t{4} << 30;  // bytes: max_element_bytes
-
-// A folder of its own, removed with all that is in it.
-class Scratch {
- public:
-  static absl::StatusOr<Scratch> Make() {
-    std::error_code error;
-    std::string name = (std::filesystem::temp_directory_path(error) / "penstock-bench-XXXXXX");
-    if (error || ::mkdtemp(name.data()) == nullptr) {
-      return absl::ErrnoToStatus(errno, absl::StrCat("cannot make the folder ", name));
-    }
-    return Scratch(std::move(name));
-  }
-  Scratch(Scratch&& other) noexcept : path_(std::exchange(other.path_, "")) {}
-  Scratch& operator=(Scratch&&) = delete;
-  ~Scratch() {
-    std::error_code error;
-    if (!path_.empty()) std::filesystem::remove_all(path_, error);
-  }
-  const std::string& path() const { return path_; }
-
- private:
-  explicit Scratch(std::string path) : path_(std::move(path)) {}
-  std::string path_;
-};
 
 // A peer in the rounds of a case.
 class Guest {

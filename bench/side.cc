@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "bench/interrupt.h"
 #include "bench/measure.h"
 #include "penstock/status.h"
 
@@ -31,6 +32,11 @@ double Sum(const std::map<std::string, double>& by_role) {
   return sum;
 }
 
+// Why the side failed; an interrupted one fails in many ways.
+absl::Status Reason(const absl::Status& status) {
+  return Interrupted() ? CheckInterrupted() : status;
+}
+
 }  // namespace
 
 double Window::cpu() const {
@@ -42,12 +48,17 @@ double Window::rss() const {
 }
 
 absl::StatusOr<Window> Measure(Side& side, double seconds) {
-  PENSTOCK_RETURN_IF_ERROR(side.Read(seconds * kLead).status());
+  PENSTOCK_RETURN_IF_ERROR(CheckInterrupted());
+  if (!side.starts_anew()) {
+    PENSTOCK_RETURN_IF_ERROR(Reason(side.Read(seconds * kLead).status()));
+  }
   Window window;
   const std::map<std::string, double> before = ByRole(side.roles(), CpuSeconds);
   const double busy_before = MachineBusySeconds();
   const double start = Now();
-  PENSTOCK_ASSIGN_OR_RETURN(window.done, side.Read(seconds));
+  absl::StatusOr<Done> done = side.Read(seconds);
+  PENSTOCK_RETURN_IF_ERROR(Reason(done.status()));
+  window.done = *std::move(done);
   const double took = Now() - start;
   window.cpu_seconds = ByRole(side.roles(), CpuSeconds);
   for (auto& [role, cpu] : window.cpu_seconds) cpu -= before.at(role);

@@ -35,6 +35,8 @@ class Side {
   // Moves elements for about `seconds`, reads and checks them. DataLoss if an
   // element is not the one that was due.
   virtual absl::StatusOr<Done> Read(double seconds) = 0;
+  // Whether each Read() starts all anew, so that none warms the next.
+  virtual bool starts_anew() const { return false; }
 };
 
 struct Window {
@@ -51,6 +53,7 @@ struct Window {
 };
 
 // One window of a side, with what its processes used and what others did.
+// Cancelled when we are interrupted.
 absl::StatusOr<Window> Measure(Side& side, double seconds);
 
 }  // namespace penstock::bench

@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <vector>
 
+#include "bench/interrupt.h"
 #include "bench/limits.h"
 #include "bench/measure.h"
 #include "bench/process.h"
@@ -62,7 +63,7 @@ class SocketLimit final : public Side {
     const double start = Now();
     double now = start;
     const uint64_t first = number_;
-    while (now < start + seconds) {
+    while (!Interrupted() && now < start + seconds) {
       std::vector<std::byte>& slot = slots_[number_ % kSlots];
       for (size_t at = 0; at < slot.size();) {
         const ssize_t got = ::read(fd_.fd(), slot.data() + at, slot.size() - at);

@@ -28,7 +28,9 @@ void AddLinks(CLI::App& app, Chosen& chosen);
 void AddTrace(CLI::App& app, Chosen& chosen);
 void AddJournal(CLI::App& app, Chosen& chosen);
 void AddDemo(CLI::App& app, Chosen& chosen);
-void AddBench(CLI::App& app, Chosen& chosen);  // and what it starts
+void AddBench(CLI::App& app, Chosen& chosen);           // and what it starts
+void AddBenchCluster(CLI::App& bench, Chosen& chosen);  // below `bench`
+void AddBenchRanks(CLI::App& app, Chosen& chosen);      // what it starts
 void AddDoctor(CLI::App& app, Chosen& chosen);
 void AddVersion(CLI::App& app, Chosen& chosen);
 

@@ -9,6 +9,7 @@
 #include <cmath>
 #include <thread>
 
+#include "bench/interrupt.h"
 #include "bench/jpeg.h"
 #include "bench/measure.h"
 #include "bench/workload.h"
@@ -61,7 +62,7 @@ class MeanCost final : public Side {
       threads.emplace_back([&] {
         std::vector<uint8_t> image(kImageBytes);
         double images = 0, now = start;
-        for (; now < start + seconds; now = Now(), ++images) {
+        for (; !Interrupted() && now < start + seconds; now = Now(), ++images) {
           const uint64_t number = next_++;
           MakeUneven(jpegs_[number % jpegs_.size()], number, image.data());
         }

@@ -6,6 +6,7 @@
 // H100 does in MLPerf Storage; what counts is the share of time it computes.
 #include <unistd.h>
 
+#include "bench/interrupt.h"
 #include "bench/jpeg.h"
 #include "bench/limits.h"
 #include "bench/measure.h"
@@ -40,7 +41,7 @@ class BareLoopLimit final : public Side {
     const double start = Now();
     double now = start;
     int64_t images = 0;
-    for (; now < start + seconds; now = Now(), ++images, ++number_) {
+    for (; !Interrupted() && now < start + seconds; now = Now(), ++images, ++number_) {
       loop_.Run(jpegs_[number_ % jpegs_.size()], {.seed = 17, .element = number_},
                 batch_.data() + static_cast<int64_t>(number_ % kBatch) * kImageBytes);
     }

@@ -7,14 +7,17 @@
 import json
 import os
 import pathlib
+import signal
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 PENSTOCK = None
 BOUND = 120  # seconds; only a broken program comes near it
-SHORT = ("--window", "0.05", "--pairs", "2", "--source-mib", "8")
+CLUSTER = ("--window", "0.05", "--pairs", "2")
+SHORT = (*CLUSTER, "--source-mib", "8")
 
 IN_EACH = {"v", "workload", "system", "version", "protocol", "element_bytes", "workers", "consumers", "limit"}
 IN_WINDOWS = IN_EACH | {
@@ -35,6 +38,30 @@ def records(text):
     lines = [json.loads(line) for line in text.splitlines()]
     return (lines[0], [line for line in lines[1:] if "summary" not in line],
             [line for line in lines[1:] if "summary" in line])
+
+
+def write_shell(folder):
+    """A program that is to us as ssh is: it takes a host, then the command."""
+    shell = pathlib.Path(folder, "shell")
+    shell.write_text('#!/bin/sh\n[ "$1" = 127.0.0.2 ] || exit 1\nshift\nexec "$@"\n')
+    shell.chmod(0o700)
+    return str(shell)
+
+
+def children(pid):
+    return [int(child) for child in pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+def wait_for(what, condition):
+    deadline = time.monotonic() + BOUND
+    while not condition():
+        if time.monotonic() > deadline:
+            raise AssertionError(f"{what} did not come")
+        time.sleep(0.01)
+
+
+def without_slurm():
+    return {name: value for name, value in os.environ.items() if not name.startswith("SLURM_")}
 
 
 class Bench(unittest.TestCase):
@@ -89,11 +116,9 @@ class Bench(unittest.TestCase):
 
     def test_workers_run_on_another_host(self):
         with tempfile.TemporaryDirectory() as folder:
-            shell = pathlib.Path(folder, "shell")  # as ssh: a host, then the command
-            shell.write_text('#!/bin/sh\n[ "$1" = 127.0.0.2 ] || exit 1\nshift\nexec "$@"\n')
-            shell.chmod(0o700)
+            shell = write_shell(folder)
             code, out, err = run("T1", "I1", "--protocol", "tcp,local", "--size", "65536", *SHORT, "--json", "-",
-                                 "--hosts", "127.0.0.1,127.0.0.2", "--remote-shell", str(shell))
+                                 "--hosts", "127.0.0.1,127.0.0.2", "--remote-shell", shell)
         self.assertEqual(code, 0, err)
         _, windows, (tcp, files) = records(out)
         self.assertGreater(tcp["ratio"], 0)
@@ -101,6 +126,79 @@ class Bench(unittest.TestCase):
         self.assertGreater(tcp["trainer_cpu_s_per_gb"], 0)
         self.assertIn("must run here", files["note"])
         self.assertEqual(set(windows[0]["cpu_s_per_gb_by_role"]), {"consumer", "dispatcher"})
+
+    def test_cluster_runs_what_one_host_has_and_says_what_it_lacks(self):
+        with tempfile.TemporaryDirectory() as folder:
+            page = pathlib.Path(folder, "page.html")
+            code, out, err = run("cluster", "--level", "memcpy,fill1,shm,cuMemcpy", "--protocol", "shm,tcp",
+                                 "--size", "65536", *CLUSTER, "--json", "-", "--html", str(page),
+                                 env=without_slurm())
+            self.assertEqual(code, 0, err)
+            self.assertIn("<h2>host</h2>", page.read_text())
+        _, windows, summaries = records(out)
+        rows = {(record["system"], record["limit"]): record for record in summaries}
+        for key in (("memcpy", ""), ("fill1", ""), ("penstock", "fill1"), ("penstock", "memcpy")):
+            self.assertGreater(rows[key]["gb_per_s"], 0)
+        self.assertGreater(rows["penstock", "memcpy"]["ratio"], 0)
+        self.assertIsNone(rows["memcpy", ""]["ratio"])
+        self.assertIn("no other host", rows["all", ""]["note"])
+        self.assertTrue(windows)
+
+    def test_cluster_measures_links_over_a_remote_shell(self):
+        with tempfile.TemporaryDirectory() as folder:
+            shell = write_shell(folder)
+            code, out, err = run("cluster", "--level", "socket,tcp,sendrecv_perf", "--protocol", "tcp", "--size",
+                                 "65536", *CLUSTER, "--json", "-", "--hosts", "127.0.0.1,127.0.0.2",
+                                 "--remote-shell", shell)
+        self.assertEqual(code, 0, err)
+        self.check_links(out, ["127.0.0.1", "127.0.0.2"])
+
+    def test_cluster_ranks_find_each_other_by_what_slurm_tells_them(self):
+        job = str(os.getpid())
+        ranks = {number: {**without_slurm(), "SLURM_PROCID": str(number), "SLURM_NTASKS": "2", "SLURM_NODEID":
+                          str(number), "SLURM_JOB_ID": job, "SLURM_STEP_ID": "0",
+                          "SLURM_STEP_NODELIST": "127.0.0.1"} for number in (0, 1)}
+        with subprocess.Popen([PENSTOCK, "bench", "cluster"], env=ranks[1], stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, text=True) as other:
+            code, out, err = run("cluster", "--level", "socket,tcp,sendrecv_perf", "--protocol", "tcp", "--size",
+                                 "65536", *CLUSTER, "--json", "-", env=ranks[0])
+            said, _ = other.communicate(timeout=BOUND)
+        self.assertEqual((code, other.returncode), (0, 0), err + said)
+        self.assertEqual(said, "")
+        self.check_links(out, ["127.0.0.1", "127.0.0.1"])
+
+    def check_links(self, out, hosts):
+        """What either way of launching gives."""
+        summaries = [record for record in map(json.loads, out.splitlines()) if "summary" in record]
+        links = {(record["system"], record["variant"], record["limit"]): record
+                 for record in summaries if record["workload"] == "link"}
+        for streams in (1, 4, 8):
+            self.assertGreater(links["socket", f"cubic x{streams}", ""]["gb_per_s"], 0)
+        self.assertEqual(links["penstock", "", "socket cubic x1"]["hosts"], hosts)
+        self.assertGreater(links["penstock", "", "socket cubic x1"]["ratio"], 0)
+        self.assertRegex(links["sendrecv_perf", "", ""]["note"], "is not installed on|not started by us")
+
+    def interrupt(self, number, *args):
+        """Sends the signal to a bench whose processes run; it must leave none of them, nor a file."""
+        with tempfile.TemporaryDirectory() as folder:
+            with subprocess.Popen([PENSTOCK, "bench", *args], env={**without_slurm(), "TMPDIR": folder},
+                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as bench:
+                wait_for("a dispatcher, a worker and a trainer", lambda: len(children(bench.pid)) >= 3)
+                started = children(bench.pid)
+                self.assertTrue(os.listdir(folder))
+                bench.send_signal(number)
+                _, errors = bench.communicate(timeout=BOUND)
+            self.assertEqual(bench.returncode, 1, errors)
+            self.assertIn("interrupted", errors.splitlines()[-1])
+            self.assertEqual([pid for pid in started if pathlib.Path(f"/proc/{pid}").exists()], [])
+            self.assertEqual(os.listdir(folder), [])
+
+    def test_one_that_is_interrupted_leaves_nothing_behind(self):
+        for number in (signal.SIGINT, signal.SIGTERM):
+            self.interrupt(number, "T1", "--protocol", "shm", "--window", "1000", "--source-mib", "8")
+
+    def test_a_cluster_that_is_interrupted_leaves_nothing_behind(self):
+        self.interrupt(signal.SIGTERM, "cluster", "--level", "memcpy,shm", "--window", "1000")
 
     def test_json_on_standard_output_stands_alone(self):
         code, out, err = run("Range", "--protocol", "local", *SHORT, "--json", "-")

@@ -118,7 +118,8 @@ TEST(Html, IsAPageOfItsOwnWithAPlotAndTheTable) {
   other.setup.element_bytes = 65536;
   Row refused = MakeRow({});
   refused.status = absl::UnavailableError("no <such> device");
-  const std::string page = HtmlPage(ThisMachine(), {MakeRow({MakePair(90, 100)}), other, refused});
+  const std::string page =
+      HtmlPage({Describe(ThisMachine())}, {MakeRow({MakePair(90, 100)}), other, refused});
   EXPECT_THAT(page, HasSubstr("<svg"));
   EXPECT_THAT(page, HasSubstr("64 KiB"));
   EXPECT_THAT(page, HasSubstr("0.900"));
@@ -132,7 +133,7 @@ TEST(Html, IsAPageOfItsOwnWithAPlotAndTheTable) {
 TEST(Html, HasNoPlotOfWhatDidNotRun) {
   Row refused = MakeRow({});
   refused.status = absl::UnavailableError("not here");
-  const std::string page = HtmlPage(ThisMachine(), {refused});
+  const std::string page = HtmlPage({Describe(ThisMachine())}, {refused});
   EXPECT_THAT(page, Not(HasSubstr("<svg")));
   EXPECT_THAT(page, HasSubstr("not here"));
 }

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// Lines of text between two hosts.
+#pragma once
+
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "dataplane/transfer/tcp/socket.h"
+
+namespace penstock::bench {
+
+// One thread reads and one writes at a time.
+class Connection {
+ public:
+  explicit Connection(transfer::tcp::Socket socket) : socket_(std::move(socket)) {}
+
+  // To "HOST:PORT". Asks again until somebody listens there; Unavailable, with
+  // the last reason, after `bound`; Cancelled when we are interrupted.
+  static absl::StatusOr<Connection> Make(const std::string& address, absl::Duration bound);
+
+  int fd() const { return socket_.fd(); }
+  void HangUp() { socket_.HangUp(); }
+  // Waits for room, as long as the other side lives.
+  absl::Status Write(const std::string& line);
+  // Without its break. Unavailable when the other side has closed,
+  // DeadlineExceeded after `bound`, Cancelled when we are interrupted.
+  absl::StatusOr<std::string> ReadLine(absl::Duration bound);
+
+  // The addresses of both ends as numbers, without ports.
+  std::string here() const;
+  std::string there() const;
+
+ private:
+  transfer::tcp::Socket socket_;
+  std::string unread_;
+};
+
+}  // namespace penstock::bench

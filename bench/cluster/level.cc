@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bench/cluster/level.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "bench/cluster/perftest.h"
+#include "bench/limits.h"
+#include "bench/service.h"
+#include "bench/workload.h"
+#include "penstock/status.h"
+
+namespace penstock::bench {
+namespace {
+
+constexpr int kStreams[] = {1, 4, 8};
+constexpr char kCubic[] = "cubic";
+
+Level LeftOut(Level level, absl::Status why) {
+  level.left_out = std::move(why);
+  level.start = nullptr;
+  return level;
+}
+
+// "a (10.0.0.1)": the name the host gives itself, and how it is reached.
+std::string Called(const Survey& survey, const std::string& address) {
+  return survey.name == address || address.empty() ? survey.name
+                                                   : absl::StrCat(survey.name, " (", address, ")");
+}
+
+// Ours: buffers made once, of which the trainer reads a byte in each page, as T1-0.
+Level Ours(const std::string& protocol, const Hosts& hosts, std::vector<std::string> beside) {
+  return {.protocol = protocol,
+          .beside = std::move(beside),
+          .start = [protocol, hosts](int64_t bytes, const std::string& scratch) {
+            return StartService({.workload = std::string(T1Zero().name()),
+                                 .protocol = protocol,
+                                 .element_bytes = bytes,
+                                 .source_bytes = bytes,
+                                 .scratch = scratch,
+                                 .hosts = hosts},
+                                protocol);
+          }};
+}
+
+Load LoadOf(int64_t bytes, const Hosts& hosts, const std::string& scratch) {
+  return {.element_bytes = bytes,
+          .source_bytes = bytes,
+          .touch = Touch::kEveryPage,
+          .hosts = hosts,
+          .scratch = scratch};
+}
+
+std::string SocketVariant(const std::string& congestion, int streams) {
+  return absl::StrCat(congestion, " x", streams);
+}
+
+// So many streams of a process each, read by a thread each.
+Level Sockets(const Hosts& hosts, const std::string& congestion, int streams) {
+  return {.system = "socket",
+          .variant = SocketVariant(congestion, streams),
+          .start = [=](int64_t bytes,
+                       const std::string& scratch) -> absl::StatusOr<std::unique_ptr<Side>> {
+            std::vector<std::unique_ptr<Side>> sides;
+            for (int i = 0; i < streams; ++i) {
+              PENSTOCK_ASSIGN_OR_RETURN(sides.emplace_back(),
+                                        MakeSocketLimit(LoadOf(bytes, hosts, scratch), congestion));
+            }
+            return MakeTogether(std::move(sides));
+          }};
+}
+
+// A level that runs `program`: what it lacks, or how it starts.
+class ToolLevels {
+ public:
+  ToolLevels(const Hosts& hosts, const Survey& here, const Survey& there)
+      : hosts_(hosts),
+        here_(here),
+        there_(there),
+        here_name_(Called(here, hosts.here)),
+        there_name_(Called(there, hosts.there)),
+        path_(FindPath(here_name_, here, there_name_, there)) {}
+
+  bool has_path() const { return path_.ok(); }
+
+  Level Iperf(int streams) const {
+    return Make({.system = "iperf3", .variant = SocketVariant(kCubic, streams)}, "iperf3",
+                absl::OkStatus(),
+                [streams](Tool tool) { return bench::Iperf(std::move(tool), streams, kCubic); });
+  }
+
+  Level Verbs(const std::string& program) const {
+    return Make({.system = program}, program, path_.status(),
+                [program, path = path_.value_or(RdmaPath())](Tool tool) {
+                  return Perftest(std::move(tool), program, path);
+                });
+  }
+
+  Level UcxOverRdma(const std::string& test) const {
+    const auto lanes = [](const RdmaPort& port) {
+      return std::vector<std::string>{
+          "UCX_TLS=rc,ud", absl::StrCat("UCX_NET_DEVICES=", port.device, ":", port.number)};
+    };
+    const RdmaPath path = path_.value_or(RdmaPath());
+    return Ucx(test, "rdma", test == "ucp_put_bw" ? "ib_write_bw" : "ib_read_bw", path_.status(),
+               {.here = lanes(path.here), .there = lanes(path.there)});
+  }
+
+  Level UcxOverTcp(const std::string& test, const std::string& beside) const {
+    const auto lanes = [](const Survey& survey) {
+      std::vector<std::string> variables = {"UCX_TLS=tcp"};
+      if (!survey.interface.empty()) {
+        variables.push_back(absl::StrCat("UCX_NET_DEVICES=", survey.interface));
+      }
+      return variables;
+    };
+    return Ucx(test, "tcp", beside, absl::OkStatus(),
+               {.here = lanes(here_), .there = lanes(there_)});
+  }
+
+  // Peer failure is not seen through shared memory unless it is asked for.
+  Level UcxOverMemory(const std::string& test, bool error_handling) const {
+    std::vector<std::string> lanes = {"UCX_TLS=posix,self"};
+    if (error_handling) lanes.push_back("UCX_MM_ERROR_HANDLING=y");
+    return Ucx(test, error_handling ? "posix, error handling" : "posix", "memcpy", absl::OkStatus(),
+               {.here = lanes, .there = lanes, .error_handling = error_handling});
+  }
+
+  // Of what needs more than two programs at two ends.
+  Level NotStarted(const std::string& program, const std::string& why) const {
+    const absl::Status missing = Missing(program);
+    return LeftOut({.system = program},
+                   missing.ok() ? absl::UnimplementedError(absl::StrCat("not started by us: ", why))
+                                : missing);
+  }
+
+ private:
+  absl::Status Missing(const std::string& program) const {
+    std::vector<std::string> hosts;
+    if (!here_.tools.contains(program)) hosts.push_back(here_name_);
+    if (hosts_.two() && !there_.tools.contains(program)) hosts.push_back(there_name_);
+    if (hosts.empty()) return absl::OkStatus();
+    return absl::NotFoundError(
+        absl::StrCat(program, " is not installed on ", absl::StrJoin(hosts, " and ")));
+  }
+
+  Level Ucx(const std::string& test, const std::string& lanes, const std::string& beside,
+            const absl::Status& possible, const UcxEnds& ends) const {
+    return Make({.system = "ucx_perftest", .protocol = test, .variant = lanes, .beside = {beside}},
+                "ucx_perftest", possible,
+                [test, ends](Tool tool) { return UcxPerftest(std::move(tool), test, ends); });
+  }
+
+  template <class Complete>
+  Level Make(Level level, const std::string& program, const absl::Status& possible,
+             Complete complete) const {
+    if (!possible.ok()) return LeftOut(std::move(level), possible);
+    if (absl::Status missing = Missing(program); !missing.ok()) {
+      return LeftOut(std::move(level), std::move(missing));
+    }
+    level.start = [hosts = hosts_, complete](
+                      int64_t bytes,
+                      const std::string& scratch) -> absl::StatusOr<std::unique_ptr<Side>> {
+      return MakeToolSide(
+          complete(Tool{.element_bytes = bytes, .hosts = hosts, .scratch = scratch}));
+    };
+    return level;
+  }
+
+  const Hosts& hosts_;
+  const Survey &here_, &there_;
+  const std::string here_name_, there_name_;
+  const absl::StatusOr<RdmaPath> path_;
+};
+
+bool Chosen(const std::vector<std::string>& protocols, const std::string& protocol) {
+  return std::find(protocols.begin(), protocols.end(), protocol) != protocols.end();
+}
+
+}  // namespace
+
+std::string Level::name() const {
+  std::vector<std::string> words;
+  for (const std::string& word : {system == "penstock" ? "" : system, protocol, variant}) {
+    if (!word.empty()) words.push_back(word);
+  }
+  return absl::StrJoin(words, " ");
+}
+
+std::vector<Level> HostLevels(const Survey& here, const std::vector<std::string>& protocols) {
+  const Hosts one;
+  const ToolLevels tools(one, here, here);
+  std::vector<Level> levels;
+  levels.push_back(
+      {.system = "memcpy",
+       .start = [](int64_t bytes, const std::string& /*scratch*/)
+           -> absl::StatusOr<std::unique_ptr<Side>> { return MakeMemcpySide(bytes); }});
+  levels.push_back({.system = "fill1", .start = [](int64_t bytes, const std::string& scratch) {
+                      return MakeFillLimit(LoadOf(bytes, {}, scratch));
+                    }});
+  for (const bool error_handling : {false, true}) {
+    levels.push_back(tools.UcxOverMemory("ucp_am_bw", error_handling));
+  }
+  for (const char* protocol : {"local", "shm"}) {
+    if (Chosen(protocols, protocol)) levels.push_back(Ours(protocol, one, {"fill1", "memcpy"}));
+  }
+  for (Level& level : GpuLevels()) levels.push_back(std::move(level));
+  return levels;
+}
+
+std::vector<Level> LinkLevels(const Hosts& hosts, const Survey& here, const Survey& there,
+                              const std::vector<std::string>& protocols) {
+  const ToolLevels tools(hosts, here, there);
+  std::vector<Level> levels;
+  for (const int streams : kStreams) levels.push_back(Sockets(hosts, kCubic, streams));
+  const std::string& usual = there.machine.congestion_control;  // of the host that sends
+  if (usual != kCubic) levels.push_back(Sockets(hosts, usual, 1));
+  for (const int streams : kStreams) levels.push_back(tools.Iperf(streams));
+  for (const char* program : {"ib_read_bw", "ib_write_bw"}) {
+    levels.push_back(tools.Verbs(program));
+  }
+  const std::string cubic = absl::StrCat("socket ", SocketVariant(kCubic, 1));
+  // What gRPC's and UCX's sockets have.
+  const std::string machines = absl::StrCat("socket ", SocketVariant(usual, 1));
+  for (const char* test : {"ucp_am_bw", "ucp_get", "ucp_put_bw"}) {
+    levels.push_back(tools.UcxOverRdma(test));
+  }
+  levels.push_back(tools.UcxOverTcp("ucp_am_bw", machines));
+  levels.push_back(tools.NotStarted("nixlbench", "it wants an etcd server"));
+  levels.push_back(tools.NotStarted("sendrecv_perf", "nccl-tests are started by mpirun"));
+  for (const std::string& protocol : protocols) {
+    if (protocol == "local" || protocol == "shm") continue;  // within a host
+    std::vector<std::string> beside = {protocol == "tcp" ? cubic : machines};
+    if (protocol == "ucx") {
+      beside = tools.has_path()
+                   ? std::vector<std::string>{"ib_read_bw", "ucx_perftest ucp_am_bw rdma"}
+                   : std::vector<std::string>{machines, "ucx_perftest ucp_am_bw tcp"};
+    }
+    levels.push_back(Ours(protocol, hosts, std::move(beside)));
+  }
+  return levels;
+}
+
+}  // namespace penstock::bench

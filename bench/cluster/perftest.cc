@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bench/cluster/perftest.h"
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+
+namespace penstock::bench {
+namespace {
+
+constexpr double kUnknownRate = 1e8;  // bytes a second, until a first run has told
+constexpr int64_t kLeast = 20;        // elements of a run that is told how many
+
+using Words = std::vector<std::string>;
+
+Words Joined(Words words, const Words& more) {
+  words.insert(words.end(), more.begin(), more.end());
+  return words;
+}
+
+std::string WholeSeconds(double seconds) {
+  return absl::StrCat(std::max<int64_t>(1, std::llround(std::ceil(seconds))));
+}
+
+// The numbers of a line, none if one of its words is no number.
+std::vector<double> NumbersOf(const std::string& line) {
+  std::vector<double> numbers;
+  for (const auto word : absl::StrSplit(line, absl::ByAnyChar(" \t"), absl::SkipEmpty())) {
+    double number = 0;
+    if (!absl::SimpleAtod(word, &number)) return {};
+    numbers.push_back(number);
+  }
+  return numbers;
+}
+
+absl::Status NoRate(const std::string& tool, const std::string& output) {
+  constexpr size_t kEnd = 300;
+  return absl::InternalError(absl::StrCat(
+      "the output of ", tool,
+      " has no rate in it: ", output.substr(output.size() > kEnd ? output.size() - kEnd : 0)));
+}
+
+}  // namespace
+
+absl::StatusOr<RdmaPath> FindPath(const std::string& here_name, const Survey& here,
+                                  const std::string& there_name, const Survey& there) {
+  for (const auto& [survey, name] : {std::pair(&here, &here_name), {&there, &there_name}}) {
+    if (!survey->rdma)
+      return absl::NotFoundError(absl::StrCat("on ", *name, ": ", survey->no_rdma));
+  }
+  RdmaPath path{.here = *here.rdma, .there = *there.rdma};
+  if (path.here.ethernet != path.there.ethernet) {
+    return absl::FailedPreconditionError(
+        "one host's RDMA device is on Ethernet and the other's on InfiniBand");
+  }
+  if (!path.here.ethernet) return path;
+  for (const std::string& kind : GidKinds()) {
+    if (path.here.gids.contains(kind) && path.there.gids.contains(kind)) {
+      path.gid_kind = kind;
+      return path;
+    }
+  }
+  return absl::FailedPreconditionError("the hosts' RDMA ports have no GID of the same kind");
+}
+
+Tool Perftest(Tool tool, const std::string& program, const RdmaPath& path) {
+  tool.name = program;
+  // Who reads is the client; who writes is, too.
+  tool.client_there = program == "ib_write_bw";
+  const auto words = [program, path, size = tool.element_bytes](const RdmaPort& port, int at,
+                                                                double seconds) {
+    // What is measured leaves out the margin of a second at either end.
+    Words made = {program,
+                  "-F",
+                  "--report_gbits",
+                  "-q",
+                  "4",
+                  "-d",
+                  port.device,
+                  "-i",
+                  absl::StrCat(port.number),
+                  "-s",
+                  absl::StrCat(size),
+                  "-p",
+                  absl::StrCat(at),
+                  "-f",
+                  "1",
+                  "-D",
+                  WholeSeconds(seconds + 2)};
+    if (port.ethernet) {
+      made = Joined(made, {"-x", absl::StrCat(port.gids.at(path.gid_kind))});
+    }
+    return made;
+  };
+  tool.run = [words, path, there = tool.client_there](const std::string& server, int port,
+                                                      double seconds, double /*bytes_per_s*/) {
+    const RdmaPort& client_port = there ? path.there : path.here;
+    const RdmaPort& server_port = there ? path.here : path.there;
+    return ToolRun{.server = words(server_port, port, seconds),
+                   .client = Joined(words(client_port, port, seconds), {server})};
+  };
+  tool.bytes_per_s = [size = tool.element_bytes](const std::string& output) {
+    return PerftestRate(output, size);
+  };
+  return tool;
+}
+
+Tool UcxPerftest(Tool tool, const std::string& test, const UcxEnds& ends) {
+  tool.name = absl::StrCat("ucx_perftest ", test);
+  tool.counts = true;
+  tool.client_there = test != "ucp_get";  // who gets is the client; who sends or puts is, too
+  tool.run = [test, ends, size = tool.element_bytes, away = tool.client_there](
+                 const std::string& server, int port, double seconds, double bytes_per_s) {
+    const double rate = bytes_per_s > 0 ? bytes_per_s : kUnknownRate;
+    const int64_t count =
+        std::max<int64_t>(kLeast, std::llround(rate * seconds / static_cast<double>(size)));
+    const auto words = [&](const Words& variables, const Words& host) {
+      Words made = Joined(Joined(variables, {"ucx_perftest"}), host);
+      made = Joined(made, {"-t", test, "-s", absl::StrCat(size), "-n", absl::StrCat(count), "-w",
+                           "10", "-O", "8", "-f", "-p", absl::StrCat(port)});
+      if (ends.error_handling) made.push_back("-e");
+      return made;
+    };
+    return ToolRun{.server = words(away ? ends.here : ends.there, {}),
+                   .client = words(away ? ends.there : ends.here, {server})};
+  };
+  tool.bytes_per_s = UcxPerftestRate;
+  return tool;
+}
+
+Tool Iperf(Tool tool, int streams, const std::string& congestion) {
+  tool.name = "iperf3";
+  tool.run = [streams, congestion](const std::string& server, int port, double seconds,
+                                   double /*bytes_per_s*/) {
+    return ToolRun{
+        .server = {"iperf3", "-s", "-1", "-p", absl::StrCat(port)},
+        .client = {"iperf3", "-c", server, "-p", absl::StrCat(port), "-R", "-J", "-t",
+                   WholeSeconds(seconds), "-P", absl::StrCat(streams), "-C", congestion}};
+  };
+  tool.bytes_per_s = IperfRate;
+  return tool;
+}
+
+absl::StatusOr<double> PerftestRate(const std::string& output, int64_t element_bytes) {
+  // Bytes, iterations, peak and mean in Gb/s, messages a second.
+  for (const auto line : absl::StrSplit(output, '\n')) {
+    const std::vector<double> numbers = NumbersOf(std::string(line));
+    if (numbers.size() >= 4 && std::llround(numbers[0]) == element_bytes) {
+      return numbers[3] * 1e9 / 8;
+    }
+  }
+  return NoRate("perftest", output);
+}
+
+absl::StatusOr<double> UcxPerftestRate(const std::string& output) {
+  // Iterations, three times, mean and overall in MiB/s, two rates; "Final:" before
+  // them if there were lines on the way.
+  for (const auto line : absl::StrSplit(output, '\n')) {
+    const std::vector<double> numbers = NumbersOf(std::string(absl::StripPrefix(line, "Final:")));
+    if (numbers.size() >= 8) return numbers[5] * (1 << 20);
+  }
+  return NoRate("ucx_perftest", output);
+}
+
+absl::StatusOr<double> IperfRate(const std::string& output) {
+  const nlohmann::json said = nlohmann::json::parse(output, nullptr, /*allow_exceptions=*/false);
+  const auto rate = nlohmann::json::json_pointer("/end/sum_received/bits_per_second");
+  if (said.is_object() && said.contains("error") && said["error"].is_string()) {
+    return absl::UnavailableError(absl::StrCat("iperf3: ", said["error"].get<std::string>()));
+  }
+  if (!said.is_object() || !said.contains(rate) || !said[rate].is_number()) {
+    return NoRate("iperf3", output);
+  }
+  return said[rate].get<double>() / 8;
+}
+
+}  // namespace penstock::bench

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// How programs of others are told what to do, and what they say.
+#pragma once
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "bench/cluster/survey.h"
+#include "bench/cluster/tool.h"
+
+namespace penstock::bench {
+
+// Which ports of two hosts a link goes through.
+struct RdmaPath {
+  RdmaPort here, there;
+  std::string gid_kind;  // of Ethernet
+};
+// NotFound says which host has no port, FailedPrecondition what keeps two from each other.
+absl::StatusOr<RdmaPath> FindPath(const std::string& here_name, const Survey& here,
+                                  const std::string& there_name, const Survey& there);
+
+// Each completes a tool that has its hosts, its size and its folder.
+
+// perftest: ib_read_bw, by which the reader pulls, or ib_write_bw; 4 queue pairs.
+Tool Perftest(Tool tool, const std::string& program, const RdmaPath& path);
+// ucx_perftest's ucp_am_bw, ucp_get or ucp_put_bw with 8 messages on their way;
+// the variables choose lanes and devices.
+struct UcxEnds {
+  std::vector<std::string> here, there;  // variables
+  bool error_handling = true;            // as our ucx has it
+};
+Tool UcxPerftest(Tool tool, const std::string& test, const UcxEnds& ends);
+// iperf3 with so many streams to the reader.
+Tool Iperf(Tool tool, int streams, const std::string& congestion);
+
+// Bytes a second out of what they print; Internal if that is not in it.
+absl::StatusOr<double> PerftestRate(const std::string& output, int64_t element_bytes);
+absl::StatusOr<double> UcxPerftestRate(const std::string& output);
+absl::StatusOr<double> IperfRate(const std::string& output);
+
+}  // namespace penstock::bench

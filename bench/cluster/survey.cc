@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bench/cluster/survey.h"
+
+#include <ifaddrs.h>
+#include <netdb.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <memory>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "bench/process.h"
+#include "penstock/status.h"
+
+namespace penstock::bench {
+namespace {
+
+using nlohmann::json;
+namespace verbs = transfer::verbs;
+
+constexpr absl::Duration kBound = absl::Minutes(2);  // of a shell to another host
+
+bool Installed(const std::string& program) {
+  const char* const path = std::getenv("PATH");
+  for (const auto folder : absl::StrSplit(path == nullptr ? "" : path, ':')) {
+    if (::access(absl::StrCat(folder, "/", program).c_str(), X_OK) == 0) return true;
+  }
+  return false;
+}
+
+std::string NumericText(const sockaddr* address) {
+  const socklen_t bytes = address->sa_family == AF_INET    ? sizeof(sockaddr_in)
+                          : address->sa_family == AF_INET6 ? sizeof(sockaddr_in6)
+                                                           : 0;
+  char text[NI_MAXHOST] = "";
+  if (bytes == 0 ||
+      ::getnameinfo(address, bytes, text, sizeof text, nullptr, 0, NI_NUMERICHOST) != 0) {
+    return "";
+  }
+  return text;
+}
+
+// The network interface with the address of that name or number; "" if there is none.
+std::string InterfaceOf(const std::string& host) {
+  addrinfo* found = nullptr;
+  if (host.empty() || ::getaddrinfo(host.c_str(), nullptr, nullptr, &found) != 0) return "";
+  const std::unique_ptr<addrinfo, void (*)(addrinfo*)> found_freed(found, ::freeaddrinfo);
+  ifaddrs* all = nullptr;
+  if (::getifaddrs(&all) != 0) return "";
+  const std::unique_ptr<ifaddrs, void (*)(ifaddrs*)> all_freed(all, ::freeifaddrs);
+  for (const addrinfo* wanted = found; wanted != nullptr; wanted = wanted->ai_next) {
+    const std::string text = NumericText(wanted->ai_addr);
+    for (const ifaddrs* one = all; one != nullptr && !text.empty(); one = one->ifa_next) {
+      if (one->ifa_addr != nullptr && NumericText(one->ifa_addr) == text) return one->ifa_name;
+    }
+  }
+  return "";
+}
+
+std::string KindOf(const verbs::Gid& gid) {
+  if (gid.type == verbs::GidType::kRoceV1) return "RoCE v1";
+  if (absl::StartsWith(gid.address, "::ffff:")) return "RoCE v2 IPv4";
+  return absl::StartsWith(gid.address, "fe80:") ? "RoCE v2 link-local" : "RoCE v2 IPv6";
+}
+
+RdmaPort Describe(const verbs::Device& device, const verbs::Port& port) {
+  RdmaPort described{.device = device.name,
+                     .number = port.number,
+                     .ethernet = port.link_layer == verbs::LinkLayer::kEthernet,
+                     .gigabits_per_s = port.gigabits_per_s};
+  if (described.ethernet) {
+    for (const verbs::Gid& gid : port.gids) described.gids.emplace(KindOf(gid), gid.index);
+  }
+  return described;
+}
+
+}  // namespace
+
+const std::vector<std::string>& GidKinds() {
+  static const auto& kinds = *new std::vector<std::string>{"RoCE v2 IPv4", "RoCE v2 IPv6",
+                                                           "RoCE v2 link-local", "RoCE v1"};
+  return kinds;
+}
+
+const std::vector<std::string>& KnownTools() {
+  static const auto& tools = *new std::vector<std::string>{
+      "iperf3", "ib_read_bw", "ib_write_bw", "ucx_perftest", "nixlbench", "sendrecv_perf"};
+  return tools;
+}
+
+absl::StatusOr<RdmaPort> ChoosePort(const std::vector<verbs::Device>& devices,
+                                    const std::string& wanted) {
+  std::string passed;  // what could have been it
+  for (const verbs::Device& device : devices) {
+    if (!wanted.empty() && device.name != wanted) continue;
+    if (!device.status.ok()) {
+      absl::StrAppend(&passed, "; ", device.name, ": ", device.status.message());
+    }
+    for (const verbs::Port& port : device.ports) {
+      if (port.state == verbs::PortState::kActive) return Describe(device, port);
+      absl::StrAppend(&passed, "; port ", port.number, " of ", device.name, " is not active");
+    }
+  }
+  return absl::NotFoundError(absl::StrCat(
+      wanted.empty() ? "no RDMA device" : absl::StrCat("no active RDMA device ", wanted), passed));
+}
+
+Survey SurveyHere(const std::string& address, const std::string& rdma_device) {
+  Survey survey{.machine = ThisMachine(), .interface = InterfaceOf(address)};
+  char name[256] = "";
+  ::gethostname(name, sizeof name - 1);
+  survey.name = name;
+  for (const std::string& tool : KnownTools()) {
+    if (Installed(tool)) survey.tools.insert(tool);
+  }
+  const absl::StatusOr<std::vector<verbs::Device>> devices = verbs::ListDevices();
+  const absl::StatusOr<RdmaPort> port =
+      devices.ok() ? ChoosePort(*devices, rdma_device)
+                   : absl::StatusOr<RdmaPort>(Annotate(absl::NotFoundError("no RDMA device"),
+                                                       devices.status().message()));
+  if (port.ok()) survey.rdma = *port;
+  survey.no_rdma = std::string(port.status().message());
+  return survey;
+}
+
+absl::StatusOr<Survey> SurveyThere(const Hosts& hosts, const std::string& rdma_device,
+                                   const std::string& scratch) {
+  std::vector<std::string> words = hosts.run_there;
+  words.insert(words.end(), {"bench-survey", hosts.there});
+  if (!rdma_device.empty()) words.push_back(rdma_device);
+  PENSTOCK_ASSIGN_OR_RETURN(
+      const std::unique_ptr<Process> process,
+      Process::Start(words, Process::Ends::kBySignal, absl::StrCat(scratch, "/survey.log")));
+  PENSTOCK_ASSIGN_OR_RETURN(const std::string line, process->ReadLine(kBound));
+  return SurveyOf(json::parse(line, nullptr, /*allow_exceptions=*/false));
+}
+
+json ToJson(const Survey& survey) {
+  const Machine& machine = survey.machine;
+  json told = {{"version", Version()},
+               {"name", survey.name},
+               {"interface", survey.interface},
+               {"tools", survey.tools},
+               {"no_rdma", survey.no_rdma},
+               {"machine",
+                {{"processor", machine.processor},
+                 {"kernel", machine.kernel},
+                 {"congestion_control", machine.congestion_control},
+                 {"when", machine.when},
+                 {"cores", machine.cores},
+                 {"memory_gib", machine.memory_gib},
+                 {"load1", machine.load1}}}};
+  if (survey.rdma) {
+    told["rdma"] = {{"device", survey.rdma->device},
+                    {"number", survey.rdma->number},
+                    {"ethernet", survey.rdma->ethernet},
+                    {"gigabits_per_s", survey.rdma->gigabits_per_s},
+                    {"gids", survey.rdma->gids}};
+  }
+  return told;
+}
+
+absl::StatusOr<Survey> SurveyOf(const json& told) {
+  if (!told.is_object() || told.value("version", json()) != Version()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the other host has another version of Penstock than this one, which is ", Version()));
+  }
+  try {  // the library has no other way to say that a field is of another type
+    const json& machine = told.at("machine");
+    Survey survey{.name = told.at("name"),
+                  .machine = {.processor = machine.at("processor"),
+                              .kernel = machine.at("kernel"),
+                              .congestion_control = machine.at("congestion_control"),
+                              .when = machine.at("when"),
+                              .cores = machine.at("cores"),
+                              .memory_gib = machine.at("memory_gib"),
+                              .load1 = machine.at("load1")},
+                  .interface = told.at("interface"),
+                  .tools = told.at("tools").get<std::set<std::string>>(),
+                  .no_rdma = told.at("no_rdma")};
+    if (const auto rdma = told.find("rdma"); rdma != told.end()) {
+      survey.rdma = RdmaPort{.device = rdma->at("device"),
+                             .number = rdma->at("number"),
+                             .ethernet = rdma->at("ethernet"),
+                             .gigabits_per_s = rdma->at("gigabits_per_s"),
+                             .gids = rdma->at("gids").get<std::map<std::string, int>>()};
+    }
+    return survey;
+  } catch (const json::exception& error) {
+    return absl::InvalidArgumentError(absl::StrCat("the other host's survey: ", error.what()));
+  }
+}
+
+}  // namespace penstock::bench

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bench/cluster/tool.h"
+
+#include <unistd.h>
+
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/time/clock.h"
+#include "bench/process.h"
+#include "penstock/status.h"
+
+namespace penstock::bench {
+namespace {
+
+// Tools have no way to say that they listen: a client asks again for so long.
+constexpr absl::Duration kServerStart = absl::Seconds(20);
+constexpr absl::Duration kAgain = absl::Milliseconds(100);
+// Of a client beyond its window; the last ones of a tool's are slow on a busy machine.
+constexpr double kSlackSeconds = 60;
+constexpr int kFirstPort = 18'515;
+constexpr int kPorts = 1000;
+
+// Counts up from a place that differs between processes, since a port that was
+// in use cannot be had again at once.
+int NextPort() {
+  static int next = static_cast<int>(::getpid());
+  return kFirstPort + next++ % kPorts;
+}
+
+// The last line of a tool's output that says anything.
+std::string LastWords(const std::string& output) {
+  std::string last;
+  for (const auto line : absl::StrSplit(output, '\n', absl::SkipWhitespace())) {
+    last = std::string(line);
+  }
+  return last.empty() ? "it said nothing" : last;
+}
+
+class ToolSide final : public Side {
+ public:
+  explicit ToolSide(Tool tool) : tool_(std::move(tool)) {}
+
+  std::string name() const override { return tool_.name; }
+  const Roles& roles() const override { return roles_; }
+  bool starts_anew() const override { return true; }
+
+  absl::StatusOr<Done> Read(double seconds) override {
+    if (tool_.counts && bytes_per_s_ == 0) PENSTOCK_RETURN_IF_ERROR(RunOnce(seconds));
+    PENSTOCK_RETURN_IF_ERROR(RunOnce(seconds));
+    const double bytes = bytes_per_s_ * seconds;
+    return Done{.seconds = seconds,
+                .elements = bytes / static_cast<double>(tool_.element_bytes),
+                .bytes = static_cast<int64_t>(bytes)};
+  }
+
+ private:
+  absl::Status RunOnce(double seconds) {
+    const std::string server_host = !tool_.hosts.two()   ? "127.0.0.1"
+                                    : tool_.client_there ? tool_.hosts.here
+                                                         : tool_.hosts.there;
+    const ToolRun run = tool_.run(server_host, NextPort(), seconds, bytes_per_s_);
+    PENSTOCK_ASSIGN_OR_RETURN(const std::unique_ptr<Process> server,
+                              Start(run.server, !tool_.client_there, seconds));
+    PENSTOCK_ASSIGN_OR_RETURN(bytes_per_s_, RunClient(run.client, seconds, *server));
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<std::unique_ptr<Process>> Start(const std::vector<std::string>& tool, bool there,
+                                                 double seconds) const {
+    const bool away = there && tool_.hosts.two();
+    std::vector<std::string> words = away ? tool_.hosts.run_there : std::vector<std::string>{""};
+    words.insert(words.end(), {"bench-tool", absl::StrCat(seconds + kSlackSeconds)});
+    words.insert(words.end(), tool.begin(), tool.end());
+    return Process::Start(words, Process::Ends::kBySignal,
+                          absl::StrCat(tool_.scratch, "/tool.log"));
+  }
+
+  // Runs the client until it has found the server; the rate that it says.
+  absl::StatusOr<double> RunClient(const std::vector<std::string>& client, double seconds,
+                                   Process& server) const {
+    const absl::Time end = absl::Now() + kServerStart;
+    while (true) {
+      PENSTOCK_ASSIGN_OR_RETURN(const std::unique_ptr<Process> process,
+                                Start(client, tool_.client_there, seconds));
+      PENSTOCK_ASSIGN_OR_RETURN(const std::string line,
+                                process->ReadLine(absl::Seconds(seconds + 2 * kSlackSeconds)));
+      const absl::StatusOr<double> rate = RateOf(line);
+      if (rate.ok()) return rate;
+      const absl::StatusOr<std::string> ended = server.ReadLine(absl::ZeroDuration());
+      if (ended.ok()) {
+        return Annotate(rate.status(), "its server ended: ", RateOf(*ended).status().message());
+      }
+      if (!absl::IsDeadlineExceeded(ended.status())) return ended.status();
+      if (absl::Now() > end) return rate.status();
+      absl::SleepFor(kAgain);
+    }
+  }
+
+  // Of what bench-tool says of the client; why it has none, if it has none.
+  absl::StatusOr<double> RateOf(const std::string& line) const {
+    const nlohmann::json said = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
+    if (!said.is_object()) return absl::InternalError(absl::StrCat("a tool said: ", line));
+    const std::string output = said.value("output", "");
+    if (said.value("exit", -1) == 0) return tool_.bytes_per_s(output);
+    return absl::UnavailableError(LastWords(output));
+  }
+
+  const Tool tool_;
+  const Roles roles_;  // no process lasts
+  double bytes_per_s_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<Side> MakeToolSide(Tool tool) {
+  return std::make_unique<ToolSide>(std::move(tool));
+}
+
+}  // namespace penstock::bench

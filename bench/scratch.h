@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// A folder for the files of a case.
+#pragma once
+
+#include <string>
+#include <utility>
+
+#include "absl/status/statusor.h"
+
+namespace penstock::bench {
+
+// Removed, with all that is in it, when destroyed.
+class Scratch {
+ public:
+  static absl::StatusOr<Scratch> Make();
+  Scratch(Scratch&& other) noexcept : path_(std::exchange(other.path_, "")) {}
+  Scratch& operator=(Scratch&&) = delete;
+  ~Scratch();
+  const std::string& path() const { return path_; }
+
+ private:
+  explicit Scratch(std::string path) : path_(std::move(path)) {}
+  std::string path_;
+};
+
+}  // namespace penstock::bench

@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+#include <string>
+#include <thread>
+
+#include "absl/strings/str_cat.h"
+#include "bench/cluster/agent.h"
+#include "bench/cluster/level.h"
+#include "bench/cluster/meeting.h"
+#include "bench/cluster/perftest.h"
+#include "bench/cluster/ranks.h"
+#include "bench/cluster/run_levels.h"
+#include "bench/cluster/survey.h"
+
+namespace penstock::bench {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+namespace verbs = transfer::verbs;
+
+Environment Variables(std::map<std::string, std::string> variables) {
+  return [variables](const char* name) -> std::optional<std::string> {
+    const auto found = variables.find(name);
+    return found == variables.end() ? std::nullopt : std::optional(found->second);
+  };
+}
+
+TEST(Ranks, AProcessThatNobodyLaunchedIsAlone) {
+  const absl::StatusOr<Rank> rank = FindRank({}, Variables({}));
+  ASSERT_TRUE(rank.ok()) << rank.status();
+  EXPECT_EQ(rank->count, 1);
+}
+
+TEST(Ranks, SlurmTellsAllOfThem) {
+  const absl::StatusOr<Rank> rank =
+      FindRank({}, Variables({{"SLURM_PROCID", "3"},
+                              {"SLURM_NTASKS", "4"},
+                              {"SLURM_NODEID", "1"},
+                              {"SLURM_JOB_ID", "5001"},
+                              {"SLURM_STEP_ID", "2"},
+                              {"SLURM_STEP_NODELIST", "gpu[07-08]"}}));
+  ASSERT_TRUE(rank.ok()) << rank.status();
+  EXPECT_EQ(rank->number, 3);
+  EXPECT_EQ(rank->count, 4);
+  EXPECT_EQ(rank->node, 1);
+  EXPECT_EQ(rank->leader, "gpu07:25009");
+  EXPECT_EQ(rank->job, "5001.2");
+}
+
+TEST(Ranks, TheCommandLineGoesBeforeSlurm) {
+  const absl::StatusOr<Rank> rank =
+      FindRank({.number = 0, .count = 2, .leader = "a:7"},
+               Variables({{"SLURM_PROCID", "3"}, {"SLURM_NTASKS", "4"}}));
+  ASSERT_TRUE(rank.ok()) << rank.status();
+  EXPECT_EQ(rank->number, 0);
+  EXPECT_EQ(rank->leader, "a:7");
+}
+
+TEST(Ranks, WhatMakesNoSenseIsRefusedInWords) {
+  EXPECT_THAT(FindRank({.number = 2, .count = 2}, Variables({})).status().message(),
+              HasSubstr("--rank and --ranks"));
+  EXPECT_THAT(FindRank({.number = 0, .count = 2}, Variables({})).status().message(),
+              HasSubstr("--leader"));
+  EXPECT_THAT(FindRank({}, Variables({{"SLURM_PROCID", "x"}})).status().message(),
+              HasSubstr("SLURM_PROCID is 'x'"));
+  EXPECT_THAT(FindRank({}, Variables({{"SLURM_PROCID", "1"}})).status().message(),
+              HasSubstr("SLURM_NTASKS only 1"));
+}
+
+TEST(Ranks, TheFirstHostOfASlurmList) {
+  EXPECT_EQ(FirstHost("login"), "login");
+  EXPECT_EQ(FirstHost("a,b"), "a");
+  EXPECT_EQ(FirstHost("gpu[07-09,12],login"), "gpu07");
+  EXPECT_EQ(FirstHost("gpu[12]"), "gpu12");
+  EXPECT_EQ(FirstHost("r[1-2]n[03,05]-ib"), "r1n03-ib");
+  EXPECT_EQ(FirstHost("gpu[1"), "");
+  EXPECT_EQ(FirstHost(""), "");
+}
+
+TEST(Meeting, TheFirstRankOfEachOtherNodeServesUntilItsEnd) {
+  const Rank leader{.number = 0, .count = 3, .node = 0, .leader = "127.0.0.1:29870", .job = "j"};
+  const auto serve = [&](int number, int node, const std::string& job) {
+    Rank rank = leader;
+    rank.number = number;
+    rank.node = node;
+    rank.job = job;
+    return ServeLeader(rank, absl::Minutes(1));
+  };
+  absl::Status of_another_launch, of_the_same_node, of_another_node;
+  std::thread ranks([&] {
+    of_another_launch = serve(1, 1, "another");
+    of_the_same_node = serve(1, 0, "j");
+    of_another_node = serve(2, 1, "j");
+  });
+  {
+    const absl::StatusOr<Meeting> meeting = Meeting::Gather(leader, absl::Minutes(1));
+    ASSERT_TRUE(meeting.ok()) << meeting.status();
+    ASSERT_EQ(meeting->attendees().size(), 1u);
+    EXPECT_EQ(meeting->attendees()[0].rank, 2);
+    EXPECT_EQ(meeting->attendees()[0].hosts.there, "127.0.0.1");
+    EXPECT_TRUE(meeting->missing().empty());
+  }
+  ranks.join();
+  EXPECT_FALSE(of_another_launch.ok());
+  EXPECT_TRUE(of_the_same_node.ok()) << of_the_same_node;
+  EXPECT_TRUE(of_another_node.ok()) << of_another_node;
+}
+
+TEST(Meeting, ThoseThatDoNotComeAreTold) {
+  const absl::StatusOr<Meeting> meeting = Meeting::Gather(
+      {.number = 0, .count = 3, .leader = "127.0.0.1:29871"}, absl::Milliseconds(20));
+  ASSERT_TRUE(meeting.ok()) << meeting.status();
+  EXPECT_TRUE(meeting->attendees().empty());
+  EXPECT_THAT(meeting->missing(), ElementsAre(1, 2));
+}
+
+TEST(Survey, GoesFromHostToHostWhole) {
+  Survey survey = SurveyHere("127.0.0.1", "");
+  EXPECT_EQ(survey.interface, "lo");
+  survey.rdma = RdmaPort{.device = "mlx5_0",
+                         .number = 1,
+                         .ethernet = true,
+                         .gigabits_per_s = 200,
+                         .gids = {{"RoCE v2 IPv4", 3}}};
+  const absl::StatusOr<Survey> other = SurveyOf(ToJson(survey));
+  ASSERT_TRUE(other.ok()) << other.status();
+  EXPECT_EQ(ToJson(*other), ToJson(survey));
+}
+
+TEST(Survey, AnotherVersionOrOtherWordsAreNoSurvey) {
+  nlohmann::json json = ToJson(SurveyHere("", ""));
+  json["version"] = "0.0";
+  EXPECT_THAT(SurveyOf(json).status().message(), HasSubstr("another version"));
+  json = ToJson(SurveyHere("", ""));
+  json["tools"] = 7;
+  EXPECT_EQ(SurveyOf(json).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_FALSE(SurveyOf(nullptr).ok());
+}
+
+TEST(Survey, TakesTheFirstActivePort) {
+  const verbs::Gid gid{.index = 3, .address = "::ffff:10.0.0.1", .type = verbs::GidType::kRoceV2};
+  const std::vector<verbs::Device> devices = {
+      {.name = "a", .ports = {{.number = 1, .state = verbs::PortState::kDown}}},
+      {.name = "b",
+       .ports = {{.number = 2,
+                  .state = verbs::PortState::kActive,
+                  .link_layer = verbs::LinkLayer::kEthernet,
+                  .gids = {gid}}}}};
+  const absl::StatusOr<RdmaPort> port = ChoosePort(devices, "");
+  ASSERT_TRUE(port.ok()) << port.status();
+  EXPECT_EQ(port->device, "b");
+  EXPECT_EQ(port->number, 2);
+  EXPECT_EQ(port->gids.at("RoCE v2 IPv4"), 3);
+  EXPECT_THAT(ChoosePort(devices, "a").status().message(),
+              HasSubstr("no active RDMA device a; port 1 of a is not active"));
+  EXPECT_THAT(ChoosePort({}, "").status().message(), HasSubstr("no RDMA device"));
+}
+
+Survey WithPort(bool ethernet, std::map<std::string, int> gids) {
+  Survey survey;
+  survey.rdma = RdmaPort{.device = "d", .number = 1, .ethernet = ethernet, .gids = gids};
+  return survey;
+}
+
+TEST(Path, NeedsAPortAtBothEndsAndOneKindOfGid) {
+  const Survey four_and_six = WithPort(true, {{"RoCE v2 IPv4", 3}, {"RoCE v2 IPv6", 1}});
+  const Survey six = WithPort(true, {{"RoCE v2 IPv6", 5}});
+  const absl::StatusOr<RdmaPath> path = FindPath("a", four_and_six, "b", six);
+  ASSERT_TRUE(path.ok()) << path.status();
+  EXPECT_EQ(path->gid_kind, "RoCE v2 IPv6");
+  Survey none;
+  none.no_rdma = "no RDMA device";
+  EXPECT_EQ(FindPath("a", six, "b", none).status().message(), "on b: no RDMA device");
+  EXPECT_THAT(FindPath("a", six, "b", WithPort(false, {})).status().message(),
+              HasSubstr("on Ethernet and the other's on InfiniBand"));
+  EXPECT_THAT(FindPath("a", six, "b", WithPort(true, {{"RoCE v1", 0}})).status().message(),
+              HasSubstr("no GID of the same kind"));
+}
+
+TEST(Perftest, WhoReadsIsTheClientAndWhoWritesToo) {
+  const absl::StatusOr<RdmaPath> path = FindPath("a", WithPort(true, {{"RoCE v2 IPv4", 3}}), "b",
+                                                 WithPort(true, {{"RoCE v2 IPv4", 7}}));
+  ASSERT_TRUE(path.ok());
+  const Tool read = Perftest({.element_bytes = 4096}, "ib_read_bw", *path);
+  EXPECT_FALSE(read.client_there);
+  const ToolRun run = read.run("10.0.0.2", 20'000, 2, 0);
+  EXPECT_EQ(run.client.back(), "10.0.0.2");
+  EXPECT_EQ(run.client[run.client.size() - 2], "3");
+  EXPECT_EQ(run.server.back(), "7");
+  EXPECT_TRUE(Perftest({}, "ib_write_bw", *path).client_there);
+}
+
+TEST(Perftest, RatesAreReadOutOfWhatTheToolsPrint) {
+  constexpr char kPerftest[] =
+      " #bytes     #iterations    BW peak[Gb/sec]    BW average[Gb/sec]   MsgRate[Mpps]\n"
+      " 65536      1000             0.00               96.52              0.184100\n";
+  EXPECT_DOUBLE_EQ(PerftestRate(kPerftest, 65'536).value_or(0), 96.52e9 / 8);
+  EXPECT_FALSE(PerftestRate(kPerftest, 4096).ok());
+  constexpr char kUcx[] =
+      "|     Test     | # iterations | 50.0%ile | average | overall |\n"
+      "Final:       500      4.830   929.938   929.938     1075.34    1000.50     1075        "
+      "1075\n";
+  EXPECT_DOUBLE_EQ(UcxPerftestRate(kUcx).value_or(0), 1000.5 * (1 << 20));
+  constexpr char kShort[] = "  100  0.872 10555.689 10555.689  94.74  94.50  95  95\n";
+  EXPECT_DOUBLE_EQ(UcxPerftestRate(kShort).value_or(0), 94.5 * (1 << 20));
+  EXPECT_FALSE(UcxPerftestRate("UCX  ERROR").ok());
+  EXPECT_DOUBLE_EQ(IperfRate(R"({"end": {"sum_received": {"bits_per_second": 8e9}}})").value_or(0),
+                   1e9);
+  EXPECT_EQ(IperfRate(R"({"error": "refused"})").status().message(), "iperf3: refused");
+}
+
+const Level* Find(const std::vector<Level>& levels, const std::string& name) {
+  for (const Level& level : levels) {
+    if (level.name() == name) return &level;
+  }
+  return nullptr;
+}
+
+TEST(Levels, ThoseLeftOutSayWhatIsMissing) {
+  Survey here, there;
+  here.name = "a";
+  there.name = "b";
+  here.tools = {"iperf3", "ib_read_bw", "ucx_perftest"};
+  there.tools = {"ib_read_bw", "ucx_perftest"};
+  here.machine.congestion_control = there.machine.congestion_control = "bbr";
+  here.no_rdma = there.no_rdma = "no RDMA device";
+  const std::vector<Level> levels =
+      LinkLevels({.here = "10.0.0.1", .there = "10.0.0.2"}, here, there, {"tcp", "ucx", "shm"});
+  EXPECT_EQ(Find(levels, "iperf3 cubic x1")->left_out.message(),
+            "iperf3 is not installed on b (10.0.0.2)");
+  EXPECT_EQ(Find(levels, "ib_read_bw")->left_out.message(), "on a (10.0.0.1): no RDMA device");
+  EXPECT_TRUE(Find(levels, "ucx_perftest ucp_am_bw tcp")->left_out.ok());
+  EXPECT_THAT(Find(levels, "tcp")->beside, ElementsAre("socket cubic x1"));
+  EXPECT_THAT(Find(levels, "ucx")->beside,
+              ElementsAre("socket bbr x1", "ucx_perftest ucp_am_bw tcp"));
+  EXPECT_EQ(Find(levels, "shm"), nullptr);  // does not leave a host
+}
+
+// Brings `rate` elements a second, and fails after `turns`.
+class Fixed final : public Side {
+ public:
+  Fixed(double rate, int turns) : rate_(rate), turns_(turns) {}
+  std::string name() const override { return "fixed"; }
+  const Roles& roles() const override { return roles_; }
+  bool starts_anew() const override { return true; }
+  absl::StatusOr<Done> Read(double seconds) override {
+    if (turns_-- == 0) return absl::UnavailableError("it fell over");
+    return Done{.seconds = seconds, .elements = rate_ * seconds, .bytes = 1000};
+  }
+
+ private:
+  const double rate_;
+  int turns_;
+  const Roles roles_;
+};
+
+Level Runs(const std::string& system, double rate, int turns, std::vector<std::string> beside) {
+  return {.system = system,
+          .beside = std::move(beside),
+          .start = [=](int64_t, const std::string&) -> absl::StatusOr<std::unique_ptr<Side>> {
+            return std::make_unique<Fixed>(rate, turns);
+          }};
+}
+
+TEST(RunLevels, PutsEachBesideItsLimitsAndSaysWhyOthersDidNotRun) {
+  std::vector<Level> levels = {Runs("wire", 100, 9, {}), Runs("tool", 80, 2, {"wire"}),
+                               Runs("late", 50, 9, {"wire", "tool", "absent"})};
+  levels.push_back({.system = "absent", .left_out = absl::NotFoundError("not installed")});
+  const std::vector<Row> rows =
+      RunLevels({.workload = kHostWorkload, .sizes = {1000}, .rounds = 3, .window_s = 1}, levels);
+  std::vector<std::string> lines;
+  for (const Row& row : rows) {
+    lines.push_back(absl::StrCat(row.system, "/", row.limit, ": ", row.pairs.size(), " ",
+                                 Summarize(row).ratio, " ", row.status.message()));
+  }
+  EXPECT_THAT(lines, ElementsAre("absent/: 0 -1 not installed", "wire/: 3 -1 ",
+                                 "tool/wire: 2 0.8 it fell over", "late/wire: 3 0.5 ",
+                                 "late/tool: 2 0.625 "));
+}
+
+}  // namespace
+}  // namespace penstock::bench

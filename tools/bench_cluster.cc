@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+// `penstock bench cluster`, and what it starts on other hosts.
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "bench/cluster/agent.h"
+#include "bench/cluster/level.h"
+#include "bench/cluster/meeting.h"
+#include "bench/cluster/ranks.h"
+#include "bench/cluster/run_levels.h"
+#include "bench/cluster/survey.h"
+#include "bench/cluster/tool.h"
+#include "bench/interrupt.h"
+#include "bench/scratch.h"
+#include "dataplane/transfer/transport.h"
+#include "penstock/status.h"
+#include "tools/bench_output.h"
+#include "tools/commands.h"
+
+namespace penstock::tools {
+namespace {
+
+const std::vector<int64_t> kSizes = {65'536, 1 << 20, 16 << 20};
+
+struct Given {
+  BenchFlags flags;
+  bench::GivenRank rank;
+  std::vector<std::string> levels;  // systems or protocols; none: all
+  std::string rdma_device;
+  double wait_s = 60;
+};
+
+std::optional<std::string> Variable(const char* name) {
+  const char* const value = std::getenv(name);
+  return value == nullptr ? std::nullopt : std::optional<std::string>(value);
+}
+
+// The other hosts, and why some that were asked for are none.
+struct Others {
+  std::vector<bench::Hosts> pairs;
+  std::vector<std::string> missing;
+  std::optional<bench::Meeting> meeting;  // while it is there they serve
+};
+
+absl::StatusOr<Others> FindOthers(const Given& given, const bench::Rank& self) {
+  Others others;
+  if (!given.flags.hosts.empty()) {
+    if (given.flags.hosts.size() < 2) {
+      return absl::InvalidArgumentError("--hosts takes this host's address and others'");
+    }
+    for (size_t i = 1; i < given.flags.hosts.size(); ++i) {
+      PENSTOCK_ASSIGN_OR_RETURN(others.pairs.emplace_back(),
+                                PairOf(given.flags, given.flags.hosts[i]));
+    }
+    return others;
+  }
+  if (self.count == 1) return others;
+  PENSTOCK_ASSIGN_OR_RETURN(others.meeting,
+                            bench::Meeting::Gather(self, absl::Seconds(given.wait_s)));
+  for (const bench::Attendee& attendee : others.meeting->attendees()) {
+    others.pairs.push_back(attendee.hosts);
+  }
+  for (const int rank : others.meeting->missing()) {
+    others.missing.push_back(absl::StrCat("rank ", rank, " did not come to ", self.leader,
+                                          " within ", given.wait_s,
+                                          " s; start all ranks at once, with srun"));
+  }
+  return others;
+}
+
+// Those that --level names, or all.
+std::vector<bench::Level> Wanted(const Given& given, std::vector<bench::Level> levels) {
+  if (given.levels.empty()) return levels;
+  const auto asked = [&](const std::string& name) {
+    return std::find(given.levels.begin(), given.levels.end(), name) != given.levels.end();
+  };
+  std::erase_if(levels, [&](const bench::Level& level) {
+    return !asked(level.system) && !(level.system == "penstock" && asked(level.protocol));
+  });
+  return levels;
+}
+
+void Run(const Given& given, const bench::Hosts& hosts, std::vector<bench::Level> levels,
+         BenchOutput& output) {
+  const bench::LevelOptions options{
+      .workload = hosts.two() ? bench::kLinkWorkload : bench::kHostWorkload,
+      .hosts = hosts,
+      .sizes = given.flags.sizes.empty() ? kSizes : given.flags.sizes,
+      .rounds = given.flags.pairs,
+      .window_s = given.flags.window_s};
+  for (bench::Row& row : bench::RunLevels(options, Wanted(given, std::move(levels)))) {
+    output.Add(std::move(row));
+  }
+}
+
+bench::Row LinkLeftOut(const bench::Hosts& hosts, absl::Status why) {
+  bench::Row row;
+  row.setup.workload = bench::kLinkWorkload;
+  row.setup.hosts = hosts;
+  row.system = "all";
+  row.status = std::move(why);
+  return row;
+}
+
+absl::Status Lead(const Given& given, const bench::Rank& self) {
+  PENSTOCK_ASSIGN_OR_RETURN(const Others others, FindOthers(given, self));
+  PENSTOCK_ASSIGN_OR_RETURN(BenchOutput output, BenchOutput::Open(given.flags));
+  PENSTOCK_ASSIGN_OR_RETURN(const bench::Scratch scratch, bench::Scratch::Make());
+  const std::vector<std::string> protocols =
+      given.flags.protocols.empty() ? transfer::TransportNames() : given.flags.protocols;
+  std::vector<absl::StatusOr<bench::Survey>> surveys;  // of the others
+  const bench::Survey here = bench::SurveyHere("", given.rdma_device);
+  output.Add(here.machine, here.name);
+  for (const bench::Hosts& hosts : others.pairs) {
+    surveys.push_back(bench::SurveyThere(hosts, given.rdma_device, scratch.path()));
+    if (!surveys.back().ok()) continue;
+    const bench::Survey& there = *surveys.back();
+    output.Add(there.machine, absl::StrCat(there.name, " (", hosts.there, ")"));
+  }
+  Run(given, {}, bench::HostLevels(here, protocols), output);
+  for (size_t i = 0; i < others.pairs.size(); ++i) {
+    const bench::Hosts& hosts = others.pairs[i];
+    if (!surveys[i].ok()) {
+      output.Add(LinkLeftOut(hosts, surveys[i].status()));
+      continue;
+    }
+    Run(given, hosts,
+        bench::LinkLevels(hosts, bench::SurveyHere(hosts.here, given.rdma_device), *surveys[i],
+                          protocols),
+        output);
+  }
+  for (const std::string& why : others.missing) {
+    output.Add(LinkLeftOut({}, absl::UnavailableError(why)));
+  }
+  if (others.pairs.empty() && others.missing.empty()) {
+    output.Add(LinkLeftOut(
+        {},
+        absl::NotFoundError(self.count > 1 ? "all ranks are on one host"
+                                           : "no other host: give --hosts, or start a rank on each "
+                                             "of two nodes with srun")));
+  }
+  PENSTOCK_RETURN_IF_ERROR(output.Finish());
+  return bench::CheckInterrupted();
+}
+
+absl::Status Run(const Given& given) {
+  for (const std::string& protocol : given.flags.protocols) {
+    PENSTOCK_RETURN_IF_ERROR(transfer::FindTransport(protocol).status());
+  }
+  bench::Rank self;
+  if (given.flags.hosts.empty()) {  // who names hosts starts all from here
+    PENSTOCK_ASSIGN_OR_RETURN(self, bench::FindRank(given.rank, Variable));
+  }
+  bench::WatchForInterrupts();
+  if (self.number > 0) return bench::ServeLeader(self, absl::Seconds(given.wait_s));
+  return Lead(given, self);
+}
+
+}  // namespace
+
+void AddBenchCluster(CLI::App& bench, Chosen& chosen) {
+  auto given = std::make_shared<Given>();
+  given->flags.pairs = 5;
+  CLI::App* command = bench.add_subcommand(
+      "cluster", "Measure what moves bytes between hosts, from the wire up to our protocols.");
+  command->footer(
+      "Each level runs if the machines have what it needs; else a row says what is missing.\n"
+      "Under srun rank 0 reads, and the first rank of each other node sends to it in turn.\n\n"
+      "  srun -N2 --ntasks-per-node=1 penstock bench cluster --html link.html\n"
+      "  penstock bench cluster --hosts trainer1,worker1\n"
+      "  penstock bench cluster --rank 1 --ranks 2 --leader trainer1:7000    # and rank 0 there");
+  AddBenchFlags(*command, given->flags);
+  command
+      ->add_option("--level", given->levels,
+                   "only these systems (socket, ib_read_bw, …) and protocols of ours")
+      ->delimiter(',');
+  command->add_option("--rdma-device", given->rdma_device,
+                      "as ibv_devinfo names it, on all hosts; else the first that is active");
+  command->add_option("--rank", given->rank.number, "of this process; Slurm's by default");
+  command->add_option("--ranks", given->rank.count, "how many there are; Slurm's by default");
+  command->add_option("--leader", given->rank.leader,
+                      "HOST:PORT at which rank 0 is met; by default the step's first node and a "
+                      "port made of the job's number");
+  command->add_option("--wait", given->wait_s, "seconds in which all ranks must have come")
+      ->check(CLI::Range(0.1, 86400.0))
+      ->capture_default_str();
+  command->callback([given, &chosen] { chosen.run = [given] { return Run(*given); }; });
+}
+
+void AddBenchRanks(CLI::App& app, Chosen& chosen) {
+  struct Told {
+    std::string address, rdma_device;
+  };
+  auto told = std::make_shared<Told>();
+
+  CLI::App* there = app.add_subcommand("bench-there", "Runs us on a rank's host.")->group("");
+  there->prefix_command();
+  there->callback([there, &chosen] {
+    chosen.run = [there]() -> absl::Status {
+      const std::vector<std::string> words = there->remaining();
+      if (words.size() < 2) return absl::InvalidArgumentError("bench-there AGENT ARGUMENTS…");
+      return bench::RunThere(words[0], {words.begin() + 1, words.end()});
+    };
+  });
+
+  CLI::App* tool = app.add_subcommand("bench-tool", "Runs a tool for the bench.")->group("");
+  tool->prefix_command();
+  tool->callback([tool, &chosen] {
+    chosen.run = [tool]() -> absl::Status {
+      const std::vector<std::string> words = tool->remaining();
+      double seconds = 0;
+      if (words.size() < 2 || !absl::SimpleAtod(words[0], &seconds)) {
+        return absl::InvalidArgumentError("bench-tool SECONDS [NAME=VALUE…] PROGRAM ARGUMENTS…");
+      }
+      return bench::RunTool({words.begin() + 1, words.end()}, absl::Seconds(seconds));
+    };
+  });
+
+  CLI::App* survey = app.add_subcommand("bench-survey", "Says what this host has.")->group("");
+  survey->add_option("address", told->address);
+  survey->add_option("rdma_device", told->rdma_device);
+  survey->callback([told, &chosen] {
+    chosen.run = [told] {
+      const bench::Survey here = bench::SurveyHere(told->address, told->rdma_device);
+      std::printf("%s\n", bench::ToJson(here).dump().c_str());
+      return absl::OkStatus();
+    };
+  });
+}
+
+}  // namespace penstock::tools

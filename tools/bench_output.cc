@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/bench_output.h"
+
+#include <CLI/CLI.hpp>
+#include <cerrno>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "bench/html.h"
+#include "bench/record.h"
+#include "bench/report.h"
+#include "penstock/status.h"
+#include "tools/table.h"
+
+namespace penstock::tools {
+namespace {
+
+void Write(std::FILE* file, const std::string& text) {
+  if (file == nullptr) return;
+  std::fputs(text.c_str(), file);
+  std::fflush(file);  // what was measured is kept whatever comes
+}
+
+}  // namespace
+
+void AddBenchFlags(CLI::App& command, BenchFlags& flags) {
+  command.add_option("--protocol", flags.protocols, "of the transfer; all by default")
+      ->delimiter(',');
+  command.add_option("--size", flags.sizes, "bytes of one element")->delimiter(',');
+  command.add_option("--pairs", flags.pairs, "windows of ours and of the limit, in turn")
+      ->check(CLI::Range(1, 1'000'000))
+      ->capture_default_str();
+  command.add_option("--window", flags.window_s, "seconds of a window")
+      ->check(CLI::Range(0.001, 3600.0))
+      ->capture_default_str();
+  command.add_option("--json", flags.json, "write a JSON object a line here; -: standard output");
+  command.add_option("--html", flags.html, "write a page with plots here");
+  command
+      .add_option("--hosts", flags.hosts,
+                  "HERE,THERE: run the workers on another host; addresses that reach each other")
+      ->delimiter(',');
+  command
+      .add_option("--remote-shell", flags.remote_shell,
+                  "runs a command on a host: words before the host and the command")
+      ->capture_default_str();
+  command.add_option("--remote-program", flags.remote_program,
+                     "this program's path on the other host; the same by default");
+}
+
+absl::StatusOr<bench::Hosts> PairOf(const BenchFlags& flags, const std::string& there) {
+  bench::Hosts hosts{.here = flags.hosts[0], .there = there};
+  hosts.run_there = absl::StrSplit(flags.remote_shell, ' ', absl::SkipEmpty());
+  if (hosts.run_there.empty()) return absl::InvalidArgumentError("--remote-shell is empty");
+  hosts.run_there.push_back(hosts.there);
+  std::error_code error;
+  hosts.run_there.push_back(flags.remote_program.empty()
+                                ? std::filesystem::read_symlink("/proc/self/exe", error).string()
+                                : flags.remote_program);
+  return hosts;
+}
+
+absl::StatusOr<BenchOutput::File> BenchOutput::OpenFile(const std::string& name) {
+  if (name.empty()) return File(nullptr, [](std::FILE*) {});
+  if (name == "-") return File(stdout, [](std::FILE*) {});
+  std::FILE* const file = std::fopen(name.c_str(), "w");
+  if (file == nullptr) return absl::ErrnoToStatus(errno, absl::StrCat("cannot write ", name));
+  return File(file, [](std::FILE* done) { std::fclose(done); });
+}
+
+absl::StatusOr<BenchOutput> BenchOutput::Open(const BenchFlags& flags) {
+  PENSTOCK_ASSIGN_OR_RETURN(File json, OpenFile(flags.json));
+  PENSTOCK_ASSIGN_OR_RETURN(File html, OpenFile(flags.html));
+  return BenchOutput(std::move(json), std::move(html),
+                     flags.json == "-" || flags.html == "-" ? stderr : stdout);
+}
+
+void BenchOutput::Add(const bench::Machine& machine, const std::string& host) {
+  machines_.push_back(absl::StrCat(host, host.empty() ? "" : ": ", bench::Describe(machine)));
+  std::fprintf(stderr, "%s\n", machines_.back().c_str());
+  Write(json_.get(), bench::MachineRecord(machine, host));
+}
+
+void BenchOutput::Add(bench::Row row) {
+  std::fprintf(stderr, "%s\n", bench::ReportLine(row).c_str());
+  Write(json_.get(), bench::RecordsOf(row));
+  rows_.push_back(std::move(row));
+}
+
+absl::Status BenchOutput::Finish() {
+  const bench::Report report = bench::ReportOn(rows_);
+  std::fprintf(people_, "\n%s",
+               FormatTable(report.head, report.lines, bench::kWordColumns).c_str());
+  Write(html_.get(), bench::HtmlPage(machines_, rows_));
+  for (const bench::Row& row : rows_) {
+    if (absl::IsDataLoss(row.status)) return row.status;
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace penstock::tools
