@@ -21,7 +21,8 @@ namespace {
 
 using Specs = std::vector<TensorSpec>;
 
-constexpr double kMostHue = 0.5;  // of the circle
+constexpr double kMostHue = 0.5;     // of the circle
+constexpr double kMostFactor = 1e6;  // beyond it nothing is left of an image, and floats end
 
 // Colours come in three channels.
 absl::StatusOr<Specs> InferColours(InputSpecs inputs) {
@@ -34,9 +35,10 @@ absl::StatusOr<Specs> InferColours(InputSpecs inputs) {
   return Specs{Dense(inputs[0].dtype, {shape.dim(0), shape.dim(1), 3})};
 }
 
-absl::Status CheckAtLeastZero(absl::string_view name, double value) {
-  if (value >= 0 && std::isfinite(value)) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(name, " is ", value, ", not a number from 0 up"));
+absl::Status CheckFactor(absl::string_view name, double value) {
+  if (value >= 0 && value <= kMostFactor) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(name, " is ", value, ", not a number from 0 to ", kMostFactor));
 }
 
 // Copies the image to the result and runs `steps(pixels, rgb)` on it there.
@@ -69,7 +71,7 @@ Kernel InPlace(DType dtype, F steps) {
 // --- One step ----------------------------------------------------------------
 
 absl::StatusOr<Specs> InferFactor(const Attrs& attrs, InputSpecs inputs) {
-  RETURN_IF_ERROR(CheckAtLeastZero("the factor", Get<double>(attrs, "factor")));
+  RETURN_IF_ERROR(CheckFactor("the factor", Get<double>(attrs, "factor")));
   return InferColours(inputs);
 }
 
@@ -105,7 +107,7 @@ constexpr int kJitters = std::size(kJitterSteps);
 
 absl::StatusOr<Specs> InferJitter(const Attrs& attrs, InputSpecs inputs) {
   for (const JitterStep& step : kJitterSteps)
-    RETURN_IF_ERROR(CheckAtLeastZero(step.attr, Get<double>(attrs, step.attr)));
+    RETURN_IF_ERROR(CheckFactor(step.attr, Get<double>(attrs, step.attr)));
   const double hue = Get<double>(attrs, "hue");
   if (hue > kMostHue)
     return absl::InvalidArgumentError(absl::StrCat("hue is ", hue, ", not 0 to 0.5"));

@@ -167,6 +167,8 @@ TEST(ImageOps, SayWhatDoesNotFitWhenTraced) {
               HasSubstr("delta is 0.6"));
   EXPECT_THAT(Refusal([](auto x) { return ColorJitter(x, {.contrast = -1}); }, image).message(),
               HasSubstr("contrast is -1"));
+  EXPECT_THAT(Refusal([](auto x) { return AdjustSaturation(x, 1e300); }, image).message(),
+              HasSubstr("the factor is 1e+300, not a number from 0 to 1e+06"));
   EXPECT_THAT(
       Refusal([](auto x) { return AdjustBrightness(x, 1); }, Dense(kUInt8, {4, 6, 1})).message(),
       HasSubstr("colours need 3 channels"));
