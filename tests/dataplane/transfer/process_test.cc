@@ -7,8 +7,10 @@
 #include <string>
 #include <vector>
 
+#include "dataplane/memory/device_lander.h"
 #include "dataplane/memory/shared_segment.h"
 #include "gmock/gmock.h"
+#include "tests/dataplane/memory/fake_device.h"
 #include "tests/dataplane/transfer/child_process.h"
 #include "tests/dataplane/transfer/conformance.h"
 
@@ -191,6 +193,33 @@ TEST_P(WorkerDies, WhileElementsAreLent) {
   std::vector<Element> elements = client_->TakeElements();
   for (Index i = 0; i < 5; ++i) EXPECT_TRUE(IsBlob(elements[i], i, kBytes));
   elements.clear();
+  ExpectNothingLeft();
+}
+
+TEST_P(WorkerDies, WhileSlotsAreRetiring) {
+  FakeDevice device;
+  const std::unique_ptr<DeviceLander> lander =
+      *DeviceLander::Create(device, {.places = 3, .place_bytes = 2 * kBytes});
+  Tell("3");
+  ASSERT_TRUE(client_->AwaitCount(3));
+  std::vector<DeviceElement> batches;
+  for (Element& element : client_->TakeElements()) {
+    batches.push_back(*lander->CopyToDevice(std::move(element)));
+  }
+  child_.Kill();
+  ExpectBroken();
+  link_.reset();
+  EXPECT_EQ(lander->Progress(), 3);  // the device still reads them
+  device.Run();
+  EXPECT_EQ(lander->Progress(), 0);
+  EXPECT_THAT(device.Misuses(), IsEmpty());
+  for (Index index = 0; index < 3; ++index) {  // the fake's memory is the host's
+    const auto* bytes = static_cast<const uint8_t*>(batches[index].tensor(0).raw());
+    bool whole = true;
+    for (int64_t i = 0; i < kBytes; ++i) whole &= bytes[i] == static_cast<uint8_t>(i * 7 + index);
+    EXPECT_TRUE(whole) << index;
+  }
+  batches.clear();
   ExpectNothingLeft();
 }
 
