@@ -11,22 +11,30 @@ namespace {
 
 // The offer this client can take up by that protocol, or why not.
 absl::StatusOr<Choice> TryProtocol(std::string_view name, const std::vector<Offer>& offers) {
-  PENSTOCK_ASSIGN_OR_RETURN(Transport * transport, FindTransport(name));
+  const absl::StatusOr<Transport*> transport = FindTransport(name);
+  if (!transport.ok()) {
+    return absl::NotFoundError(absl::StrCat("'", std::string(name), "' is not in this build"));
+  }
   std::vector<std::string> reasons;
   for (const Offer& offer : offers) {
     if (offer.protocol != name) continue;
     absl::Status reachable = offer.given_up.empty()
-                                 ? transport->Check(offer.address, offer.compatibility)
+                                 ? (*transport)->Check(offer.address, offer.compatibility)
                                  : absl::NotFoundError(offer.given_up);
-    if (reachable.ok()) return Choice{transport, offer, ""};
+    if (reachable.ok()) return Choice{*transport, offer, ""};
     reasons.emplace_back(reachable.message());
   }
   if (!reasons.empty()) return absl::NotFoundError(absl::StrJoin(reasons, "; "));
+  return absl::NotFoundError("the worker does not offer it");
+}
+
+// What both sides have.
+std::string BothSides(const std::vector<Offer>& offers) {
   std::vector<std::string> offered;
   for (const Offer& offer : offers) offered.push_back(offer.protocol);
-  return absl::NotFoundError(
-      offered.empty() ? "the worker offers nothing"
-                      : absl::StrCat("the worker offers ", absl::StrJoin(offered, ", ")));
+  return absl::StrCat("the worker offers ",
+                      offered.empty() ? "nothing" : absl::StrJoin(offered, ", "),
+                      "; this process has ", absl::StrJoin(TransportNames(), ", "));
 }
 
 // The protocols of this program, the most preferred first.
@@ -101,13 +109,13 @@ absl::StatusOr<Choice> Negotiate(const Wish& wish, const std::vector<Offer>& off
                                    " is not possible (", choice.status().message(), ")"));
   }
   if (automatic || !wish.fallback.empty()) {
-    return absl::NotFoundError(absl::StrCat("No transfer protocol is available for worker '",
-                                            std::string(worker),
-                                            "': ", absl::StrJoin(refused, ", ")));
+    return absl::NotFoundError(
+        absl::StrCat("No transfer protocol is available for worker '", std::string(worker),
+                     "': ", absl::StrJoin(refused, ", "), "; ", BothSides(offers)));
   }
   return absl::NotFoundError(absl::StrCat("Protocol '", wish.protocol,
                                           "' is not available for worker '", std::string(worker),
-                                          "': ", first_refusal));
+                                          "': ", first_refusal, "; ", BothSides(offers)));
 }
 
 }  // namespace penstock::transfer
