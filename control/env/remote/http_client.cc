@@ -23,6 +23,8 @@
 namespace penstock::remote {
 namespace {
 
+// Of the memory for reading ahead, so much more may lie unused between two ranges.
+constexpr size_t kSpareShare = 4;
 constexpr auto kLongestPoll = std::chrono::seconds(10);
 constexpr auto kBetweenComplaints = std::chrono::seconds(30);
 constexpr auto kLookForCancel = std::chrono::milliseconds(50);
@@ -68,7 +70,11 @@ class Client final : public HttpClient {
  private:
   class Pending;
 
-  Client(const FilesConfig& config, CURLM* multi) : config_(config), multi_(multi) {
+  Client(const FilesConfig& config, CURLM* multi)
+      : config_(config),
+        multi_(multi),
+        buffers_(static_cast<size_t>(config.range_bytes),
+                 static_cast<size_t>(config.read_ahead_bytes / config.range_bytes) / kSpareShare) {
     curl_multi_setopt(multi, CURLMOPT_MAXCONNECTS, static_cast<long>(config.max_connections));
     thread_ = std::thread([this] { Run(); });
   }
@@ -87,6 +93,7 @@ class Client final : public HttpClient {
 
   const FilesConfig config_;
   CURLM* const multi_;
+  Buffers buffers_;
   std::thread thread_;
 
   std::mutex mu_;
@@ -136,7 +143,7 @@ class Client::Pending final : public PendingGet {
 
 std::unique_ptr<PendingGet> Client::Start(GetRequest request) {
   auto ticket = std::make_shared<Ticket>();
-  Job job{ticket, std::make_unique<Transfer>(std::move(request), config_)};
+  Job job{ticket, std::make_unique<Transfer>(std::move(request), config_, buffers_)};
   {
     std::lock_guard lock(mu_);
     if (stopping_) {

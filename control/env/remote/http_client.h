@@ -12,6 +12,7 @@
 
 #include "absl/status/statusor.h"
 #include "control/env/files.h"
+#include "control/env/remote/buffers.h"
 #include "penstock/files.h"
 
 namespace penstock::remote {
@@ -45,13 +46,14 @@ struct GetRequest {
 };
 
 struct GetReply {
-  std::unique_ptr<char[]> body;
+  Buffers::Buffer body;
   size_t size = 0;        // of the body, bytes
   bool is_whole = false;  // the body is the whole file, whatever was asked for
   Version version;
 };
 
-// A request under way. Destroying it gives it up.
+// A request under way. Destroying it gives it up. Neither it nor its reply
+// outlives the client.
 class PendingGet {
  public:
   virtual ~PendingGet() = default;

@@ -80,9 +80,10 @@ Transfer::Counters& Transfer::CountersOf(const std::string& name) {
   return SchemeOf(name) == "s3" ? s3 : http;
 }
 
-Transfer::Transfer(GetRequest request, const FilesConfig& config)
+Transfer::Transfer(GetRequest request, const FilesConfig& config, Buffers& buffers)
     : request_(std::move(request)),
       config_(config),
+      buffers_(buffers),
       counters_(CountersOf(request_.name)),
       version_(request_.version),
       due_(Clock::now()),
@@ -282,7 +283,7 @@ bool Transfer::Keep(const char* bytes, size_t size) {
     curl_easy_getinfo(easy_, CURLINFO_CONTENT_LENGTH_DOWNLOAD_T, &length);
     const size_t told = got_ + static_cast<size_t>(std::max<curl_off_t>(length, 0));
     capacity_ = std::min(most, std::max({got_ + size, 2 * capacity_, told}));
-    auto larger = std::make_unique_for_overwrite<char[]>(capacity_);
+    Buffers::Buffer larger = buffers_.Get(capacity_);
     if (got_ > 0) std::memcpy(larger.get(), buffer_.get(), got_);
     buffer_ = std::move(larger);
   }

@@ -20,8 +20,8 @@ using Clock = std::chrono::steady_clock;
 
 class Transfer {
  public:
-  // `config` outlives it.
-  Transfer(GetRequest request, const FilesConfig& config);
+  // `config` and `buffers` outlive it.
+  Transfer(GetRequest request, const FilesConfig& config, Buffers& buffers);
   ~Transfer();
   Transfer(const Transfer&) = delete;
   Transfer& operator=(const Transfer&) = delete;
@@ -68,10 +68,11 @@ class Transfer {
 
   const GetRequest request_;
   const FilesConfig& config_;
+  Buffers& buffers_;
   Counters& counters_;
   Version version_;  // of the bytes so far
 
-  std::unique_ptr<char[]> buffer_;
+  Buffers::Buffer buffer_;
   size_t capacity_ = 0;
   size_t got_ = 0;  // bytes in buffer_
   bool is_whole_ = false;

@@ -5,6 +5,7 @@
 #include <fstream>
 
 #include "control/env/files_settings.h"
+#include "control/env/remote/buffers.h"
 #include "control/env/remote/content_range.h"
 #include "control/env/remote/name.h"
 #include "control/env/remote/retry.h"
@@ -59,6 +60,19 @@ TEST(ContentRange, ReadsWhatIsOneAndNothingElse) {
         "items 5-9/20", "bytes 5-9/20 ", "bytes 5-9", "bytes 99999999999999999999-9/20"}) {
     EXPECT_FALSE(ParseContentRange(bad).has_value()) << bad;
   }
+}
+
+TEST(Buffers, KeepsSomeOfTheSizeOfARange) {
+  Buffers buffers(100, 1);
+  Buffers::Buffer first = buffers.Get(100);
+  Buffers::Buffer second = buffers.Get(60);
+  const char* const where = first.get();
+  first = nullptr;
+  second = nullptr;  // one too many
+  EXPECT_EQ(buffers.Get(80).get(), where);
+  // Neither of these was kept, nor takes what is.
+  EXPECT_NE(buffers.Get(10).get(), where);
+  EXPECT_NE(buffers.Get(101).get(), where);
 }
 
 TEST(Retry, OverloadMayPassAndRefusalsDoNot) {
