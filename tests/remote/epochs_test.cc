@@ -210,7 +210,7 @@ void ReadThroughTwoWorkers(const Dataset& dataset, ServerProcess& server,
 class Nginx : public ::testing::Test {
  protected:
   void SetUp() override {
-    if (!std::filesystem::exists("/usr/sbin/nginx")) GTEST_SKIP() << "nginx is not installed";
+    if (!std::filesystem::exists(NGINX)) GTEST_SKIP() << "there is no " NGINX ": ./run deps";
     const std::string& folder = TheWorld().folder();
     const int port = FreePort();
     tls_port_ = FreePort();
@@ -226,8 +226,8 @@ class Nginx : public ::testing::Test {
         "ssl_certificate ", TheWorld().ca_file(), "; ssl_certificate_key ", folder, "/key.pem;\n",
         "if ($fault = busy) { return 503; }\n", "if ($fault = gone) { return 444; }\n", "}\n}\n");
     server_ = std::make_unique<ServerProcess>(
-        std::vector<std::string>{"/usr/sbin/nginx", "-e", "stderr", "-p", folder, "-c", config},
-        port, folder + "/nginx.log");
+        std::vector<std::string>{NGINX, "-e", "stderr", "-p", folder, "-c", config}, port,
+        folder + "/nginx.log");
   }
 
   Dataset Records(const std::string& scheme) const {
