@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// The pipelines of write_expected.py, built with Penstock under the same names.
+#pragma once
+
+#include <functional>
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "penstock/dataset.h"
+
+namespace penstock::tensorflow {
+
+struct Pipeline {
+  std::string name;
+  std::function<Dataset()> make;
+  // For Reduce: what is read in place of the dataset's elements.
+  std::function<absl::StatusOr<Element>()> reduce = nullptr;
+
+  friend void PrintTo(const Pipeline& pipeline, std::ostream* out) { *out << pipeline.name; }
+};
+
+std::vector<Pipeline> SourcePipelines();     // where elements come from, and how they are joined
+std::vector<Pipeline> TransformPipelines();  // element by element, functions, cutting, Reduce
+std::vector<Pipeline> BatchPipelines();      // several elements in one
+
+// A file in data/.
+std::string DataFile(const std::string& name);
+
+inline Dataset Numbers(std::vector<int64_t> values) {
+  return Dataset::FromTensorSlices<int64_t>(std::move(values));
+}
+inline Dataset Strings(std::vector<std::string> values) {
+  return Dataset::FromTensorSlices<std::string>(std::move(values));
+}
+// 0, 1 … n - 1 as one tensor.
+Expr RangeTensor(const Expr& n);
+Dataset Vectors(std::vector<int64_t> lengths);
+
+}  // namespace penstock::tensorflow
