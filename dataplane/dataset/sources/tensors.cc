@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "dataplane/dataset/row_view.h"
 #include "dataplane/dataset/sources/indexed_source.h"
 #include "dataplane/memory/pool.h"
 #include "penstock/status.h"
@@ -84,20 +85,6 @@ absl::StatusOr<int64_t> RowCount(absl::Span<const Tensor> tensors, const Spec& s
   return count;
 }
 
-Tensor Row(const Tensor& tensor, int64_t n) {
-  const absl::Span<const int64_t> dims = tensor.dims().subspan(1);
-  int64_t values = 1;
-  for (int64_t dim : dims) values *= dim;
-  if (tensor.dtype() == kString) {
-    const auto* offsets = static_cast<const uint64_t*>(tensor.raw());
-    const char* bytes =
-        tensor.element_count() == 0 ? nullptr : tensor.string(0).data() - offsets[0];
-    return Tensor(kString, dims, offsets + n * values, bytes);
-  }
-  const size_t bytes = values * SizeOf(tensor.dtype());
-  return Tensor(tensor.dtype(), dims, static_cast<const std::byte*>(tensor.raw()) + n * bytes);
-}
-
 // The tensors themselves, once. They live in the node or in the site's argument.
 class TensorsIterator final : public IndexedSource {
  public:
@@ -121,7 +108,7 @@ class SlicesIterator final : public IndexedSource {
 
  private:
   absl::StatusOr<Element> Make(int64_t n) override {
-    for (size_t i = 0; i < tensors_.size(); ++i) row_[i] = Row(tensors_[i], n);
+    for (size_t i = 0; i < tensors_.size(); ++i) row_[i] = RowOf(tensors_[i], n);
     return MakeElement(site().pool(), row_, site().spec());
   }
 

@@ -105,7 +105,7 @@ class InterleaveIterator final : public NodeIterator {
       ASSIGN_OR_RETURN(one.state, reader.ReadString());
     }
     RETURN_IF_ERROR(Reopen(std::move(saved)));
-    return PassTo(pulled);
+    return input_.PassTo(pulled);
   }
 
  private:
@@ -181,7 +181,7 @@ class InterleaveIterator final : public NodeIterator {
     std::sort(saved.begin(), saved.end(),
               [](const Saved& a, const Saved& b) { return a.element < b.element; });
     for (const Saved& one : saved) {
-      RETURN_IF_ERROR(PassTo(one.element));
+      RETURN_IF_ERROR(input_.PassTo(one.element));
       ASSIGN_OR_RETURN(const std::optional<Element> outer, input_.Next());
       if (!outer.has_value())
         return absl::DataLossError("an element that was open is not there any more");
@@ -191,14 +191,6 @@ class InterleaveIterator final : public NodeIterator {
       RETURN_IF_ERROR(inner.ExpectEnd());
     }
     return absl::OkStatus();
-  }
-
-  absl::Status PassTo(int64_t element) {
-    const int64_t away = element - input_.pulled();
-    if (away < 0) return absl::DataLossError("two open datasets come from one element");
-    ASSIGN_OR_RETURN(const int64_t passed, input_.Skip(away));
-    if (passed == away) return absl::OkStatus();
-    return absl::DataLossError("elements that were opened are not there any more");
   }
 
   BuildSite site_;

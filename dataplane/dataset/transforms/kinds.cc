@@ -5,13 +5,20 @@ namespace penstock {
 
 std::vector<NodeKind> TransformKinds() {
   return {
-      BatchKind(),       CacheKind(),        ChooseFromDatasetsKind(),
-      ConcatenateKind(), EnumerateKind(),    FilterKind(),
-      FlatMapKind(),     IgnoreErrorsKind(), InterleaveKind(),
-      MapKind(),         OptionsKind(),      PrefetchKind(),
-      RaggedBatchKind(), RepeatKind(),       SampleFromDatasetsKind(),
-      ScanKind(),        ShardKind(),        ShuffleKind(),
-      SkipKind(),        TakeKind(),         TakeWhileKind(),
+      BatchKind(),         BucketBySequenceLengthKind(),
+      CacheKind(),         ChooseFromDatasetsKind(),
+      ConcatenateKind(),   EnumerateKind(),
+      FilterKind(),        FlatMapKind(),
+      GroupByWindowKind(), IgnoreErrorsKind(),
+      InterleaveKind(),    MapKind(),
+      OptionsKind(),       PackKind(),
+      PaddedBatchKind(),   PrefetchKind(),
+      RaggedBatchKind(),   RebatchKind(),
+      RepeatKind(),        SampleFromDatasetsKind(),
+      ScanKind(),          ShardKind(),
+      ShuffleKind(),       SkipKind(),
+      TakeKind(),          TakeWhileKind(),
+      UnbatchKind(),       WindowKind(),
       ZipKind(),
   };
 }

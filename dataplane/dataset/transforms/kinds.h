@@ -12,18 +12,23 @@ namespace penstock {
 std::vector<NodeKind> TransformKinds();
 
 NodeKind BatchKind();
+NodeKind BucketBySequenceLengthKind();
 NodeKind CacheKind();
 NodeKind ChooseFromDatasetsKind();
 NodeKind ConcatenateKind();
 NodeKind EnumerateKind();
 NodeKind FilterKind();
 NodeKind FlatMapKind();
+NodeKind GroupByWindowKind();
 NodeKind IgnoreErrorsKind();
 NodeKind InterleaveKind();
 NodeKind MapKind();
 NodeKind OptionsKind();
+NodeKind PackKind();
+NodeKind PaddedBatchKind();
 NodeKind PrefetchKind();
 NodeKind RaggedBatchKind();
+NodeKind RebatchKind();
 NodeKind RepeatKind();
 NodeKind SampleFromDatasetsKind();
 NodeKind ScanKind();
@@ -32,6 +37,8 @@ NodeKind ShuffleKind();
 NodeKind SkipKind();
 NodeKind TakeKind();
 NodeKind TakeWhileKind();
+NodeKind UnbatchKind();
+NodeKind WindowKind();
 NodeKind ZipKind();
 
 }  // namespace penstock

@@ -4,6 +4,7 @@
 #include <limits>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "penstock/check.h"
 #include "penstock/status.h"
 
@@ -50,6 +51,14 @@ absl::StatusOr<int64_t> PositionedInput::Skip(int64_t count) {
     exact_ = false;  // somewhere between; only what is remembered counts from now on
   }
   return skipped;
+}
+
+absl::Status PositionedInput::PassTo(int64_t n) {
+  if (n < pulled_) return absl::DataLossError("a saved position lies behind what it needs");
+  ASSIGN_OR_RETURN(const int64_t passed, Skip(n - pulled_));
+  if (pulled_ == n) return absl::OkStatus();
+  return absl::DataLossError(
+      absl::StrCat("elements that were read are not there any more; ", passed, " were left"));
 }
 
 void PositionedInput::Release(int64_t n) {

@@ -37,6 +37,10 @@ class PositionedInput {
   absl::StatusOr<bool> NextInto(ResultSink& sink);
   absl::StatusOr<int64_t> Skip(int64_t count);
 
+  // Passes over elements up to number `n`, for restoring: DataLoss if that lies
+  // behind, or if there are not so many any more.
+  absl::Status PassTo(int64_t n);
+
   // Keeps the present position if one is due, as the first always is. Next(),
   // NextInto() and Skip() do it by themselves.
   void Remember();

@@ -56,11 +56,11 @@ class ShuffleIterator final : public NodeIterator {
     std::sort(wanted.begin(), wanted.end());
     held_.resize(order_.slots().size());
     for (const auto& [number, slot] : wanted) {
-      RETURN_IF_ERROR(PassTo(number));
+      RETURN_IF_ERROR(input_.PassTo(number));
       absl::StatusOr<std::optional<Element>> next = input_.Next();
       RETURN_IF_ERROR(Hold(slot, std::move(next)));
     }
-    return PassTo(inputs);
+    return input_.PassTo(inputs);
   }
 
  private:
@@ -99,15 +99,6 @@ class ShuffleIterator final : public NodeIterator {
     if (!order_.PlayTo(outputs, inputs))
       return absl::DataLossError("the counts of a saved position do not fit the buffer's size");
     return inputs;
-  }
-
-  absl::Status PassTo(int64_t number) {
-    if (number < input_.pulled())
-      return absl::DataLossError("a saved position lies behind what it needs");
-    ASSIGN_OR_RETURN(const int64_t passed, input_.Skip(number - input_.pulled()));
-    if (input_.pulled() == number) return absl::OkStatus();
-    return absl::DataLossError(
-        absl::StrCat("elements that were read are not there any more; ", passed, " were left"));
   }
 
   BuildSite site_;

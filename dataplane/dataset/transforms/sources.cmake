@@ -2,28 +2,42 @@
 # What the transforms add to the component dataplane/dataset.
 set(PENSTOCK_DATASET_TRANSFORMS
   transforms/batch.cc
+  transforms/batch_iterator.cc
+  transforms/batch_rows.cc
+  transforms/batch_spec.cc
+  transforms/bucket_by_sequence_length.cc
   transforms/cache.cc
   transforms/cache_file.cc
   transforms/cache_on_disk.cc
   transforms/choose_from_datasets.cc
   transforms/chosen_inputs.cc
+  transforms/column.cc
   transforms/common_spec.cc
   transforms/concatenate.cc
   transforms/decides_by_value.cc
   transforms/element_bytes.cc
   transforms/enumerate.cc
   transforms/filter.cc
+  transforms/group_by_window.cc
   transforms/ignore_errors.cc
+  transforms/integer_function.cc
   transforms/interleave.cc
+  transforms/join_rows.cc
+  transforms/keyed_windows.cc
   transforms/kinds.cc
   transforms/map.cc
   transforms/map_batch.cc
   transforms/map_step.cc
   transforms/options.cc
   transforms/ordered_calls.cc
+  transforms/pack.cc
+  transforms/pack_rows.cc
+  transforms/padded_row.cc
+  transforms/padding.cc
   transforms/positioned_input.cc
   transforms/predicate.cc
   transforms/prefetch.cc
+  transforms/rebatch.cc
   transforms/reduce.cc
   transforms/repeat.cc
   transforms/sample_from_datasets.cc
@@ -37,4 +51,8 @@ set(PENSTOCK_DATASET_TRANSFORMS
   transforms/take_skip.cc
   transforms/take_while.cc
   transforms/thread_pool.cc
+  transforms/unbatch.cc
+  transforms/window.cc
+  transforms/window_form.cc
+  transforms/windowed_dataset.cc
   transforms/zip.cc)

@@ -43,6 +43,7 @@ struct Case {
 
 std::vector<Case> SourceCases();
 std::vector<Case> TransformCases();
+std::vector<Case> BatchingCases();   // transforms too
 std::vector<Case> CombiningCases();  // transforms too
 std::vector<Case> AllCases();
 

@@ -124,8 +124,8 @@ TEST(Batch, RefusesRowsOfDifferentShapesAndGoesOn) {
   EXPECT_THAT(ReadAll(Vectors({2, 2, 3, 1, 2, 2}).Batch(2)),
               ElementsAre("[[0, 1], [0, 1]]",
                           "error: the element: row 1 of a batch has shape [1], row 0 has shape "
-                          "[3]; RaggedBatch takes rows of different shapes, or make them equal "
-                          "with a Map; in Batch#4",
+                          "[3]; PaddedBatch and RaggedBatch take rows of different shapes; in "
+                          "Batch#4",
                           "[[0, 1], [0, 1]]"));
 }
 

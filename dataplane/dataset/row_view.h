@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// Parts of dense tensors seen in place.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "absl/types/span.h"
+#include "penstock/tensor.h"
+
+namespace penstock {
+
+inline int64_t Product(absl::Span<const int64_t> dims) {
+  int64_t product = 1;
+  for (int64_t dim : dims) product *= dim;
+  return product;
+}
+
+// The values of `tensor` from number `first` on, as a tensor of `dims`, which
+// must outlive the view as the tensor's memory must. REQUIRES: there are as many.
+inline Tensor ValuesOf(const Tensor& tensor, int64_t first, absl::Span<const int64_t> dims) {
+  if (tensor.dtype() != kString) {
+    const auto* values = static_cast<const std::byte*>(tensor.raw());
+    return Tensor(tensor.dtype(), dims, values + first * SizeOf(tensor.dtype()));
+  }
+  const auto* offsets = static_cast<const uint64_t*>(tensor.raw());
+  const char* bytes = tensor.element_count() == 0 ? nullptr : tensor.string(0).data() - offsets[0];
+  return Tensor(kString, dims, offsets + first, bytes);
+}
+
+// Row `n` along the first dimension. REQUIRES: dense, n < dim(0).
+inline Tensor RowOf(const Tensor& tensor, int64_t n) {
+  const absl::Span<const int64_t> dims = tensor.dims().subspan(1);
+  return ValuesOf(tensor, n * Product(dims), dims);
+}
+
+}  // namespace penstock

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dataplane/dataset/transforms/batch_iterator.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+#include <vector>
+
+#include "dataplane/dataset/state_bytes.h"
+#include "dataplane/dataset/transforms/padded_row.h"
+#include "dataplane/dataset/transforms/positioned_input.h"
+#include "dataplane/dataset/transforms/row_errors.h"
+#include "dataplane/dataset/transforms/stack_rows.h"
+#include "dataplane/dataset/transforms/static_batch.h"
+#include "penstock/status.h"
+
+namespace penstock {
+namespace {
+
+constexpr int64_t kRemember = 1024;  // elements between two remembered positions, at least
+
+// Reads the rows of one batch after the other; how they are put together is for
+// its subclasses.
+class BatchIterator : public NodeIterator {
+ public:
+  BatchIterator(const BuildSite& site, std::unique_ptr<NodeIterator> input)
+      : site_(site),
+        rows_(site.attr<int64_t>("batch_size")),
+        drop_remainder_(site.attr<bool>("drop_remainder")),
+        input_(std::move(input), std::max(rows_, kRemember)) {}
+
+  absl::StatusOr<std::optional<Element>> Next() final {
+    RETURN_IF_ERROR(Begin());
+    RowErrors errors;
+    int64_t row = 0;
+    while (row < rows_) {
+      absl::StatusOr<bool> read = ReadRow(input_, row);
+      if (!read.ok()) {
+        if (EndsReading(read.status())) return read.status();
+        errors.Add(row, read.status());
+      } else if (!*read) {
+        break;
+      }
+      ++row;
+    }
+    if (row == 0 || (row < rows_ && drop_remainder_)) {
+      Drop();
+      return std::nullopt;
+    }
+    given_ = input_.pulled();
+    input_.Release(given_);
+    absl::StatusOr<Element> batch = Put(row, errors.ForBatch());
+    if (!batch.ok()) return Annotate(batch.status(), "in ", site_.name());
+    return *std::move(batch);
+  }
+
+  absl::StatusOr<int64_t> Skip(int64_t count) final {
+    int64_t wanted;
+    if (__builtin_mul_overflow(count, rows_, &wanted)) wanted = std::numeric_limits<int64_t>::max();
+    ASSIGN_OR_RETURN(const int64_t rows, input_.Skip(wanted));
+    given_ = input_.pulled();
+    input_.Release(given_);
+    return rows / rows_ + (rows % rows_ != 0 && !drop_remainder_ ? 1 : 0);
+  }
+
+  absl::Status Save(StateWriter& writer) final { return input_.Save(writer, given_); }
+
+  absl::Status Restore(StateReader& reader) final {
+    RETURN_IF_ERROR(input_.Restore(reader));
+    given_ = input_.pulled();
+    return absl::OkStatus();
+  }
+
+ protected:
+  virtual absl::Status Begin() = 0;
+  // False at the end. After an error the row is void.
+  virtual absl::StatusOr<bool> ReadRow(PositionedInput& input, int64_t row) = 0;
+  // The batch of the rows read, or `errors` unless they are OK.
+  virtual absl::StatusOr<Element> Put(int64_t rows, absl::Status errors) = 0;
+  virtual void Drop() = 0;
+
+  const BuildSite site_;
+
+ private:
+  const int64_t rows_;
+  const bool drop_remainder_;
+  PositionedInput input_;
+  int64_t given_ = 0;  // elements in batches given out
+};
+
+// Rows of known size are written where they will stay.
+class InPlaceIterator final : public BatchIterator {
+ public:
+  InPlaceIterator(const BuildSite& site, std::unique_ptr<NodeIterator> input, Spec row,
+                  std::optional<RowPadding> padding)
+      : BatchIterator(site, std::move(input)),
+        batches_(site.pool(), std::move(row), site.spec(), site.attr<int64_t>("batch_size")),
+        padding_(std::move(padding)) {}
+
+ private:
+  absl::Status Begin() override {
+    ASSIGN_OR_RETURN(open_, batches_.Open());
+    return absl::OkStatus();
+  }
+  absl::StatusOr<bool> ReadRow(PositionedInput& input, int64_t row) override {
+    OpenBatch::Row sink = open_->row(row);
+    if (!padding_.has_value()) return input.NextInto(sink);
+    PaddedRow padded(sink, *padding_);
+    ASSIGN_OR_RETURN(const bool read, input.NextInto(padded));
+    if (read) RETURN_IF_ERROR(padded.Finish());
+    return read;
+  }
+  absl::StatusOr<Element> Put(int64_t rows, absl::Status errors) override {
+    OpenBatch open = *std::move(open_);
+    open_.reset();
+    RETURN_IF_ERROR(errors);
+    return batches_.Seal(std::move(open), rows);
+  }
+  void Drop() override { open_.reset(); }
+
+  const StaticBatches batches_;
+  const std::optional<RowPadding> padding_;
+  std::optional<OpenBatch> open_;
+};
+
+// Rows of other kinds are kept until all are there.
+class StackIterator final : public BatchIterator {
+ public:
+  StackIterator(const BuildSite& site, std::unique_ptr<NodeIterator> input,
+                std::optional<RowPadding> padding)
+      : BatchIterator(site, std::move(input)), padding_(std::move(padding)) {}
+
+ private:
+  absl::Status Begin() override {
+    elements_.clear();
+    return absl::OkStatus();
+  }
+  absl::StatusOr<bool> ReadRow(PositionedInput& input, int64_t) override {
+    ASSIGN_OR_RETURN(std::optional<Element> next, input.Next());
+    if (!next.has_value()) return false;
+    elements_.push_back(*std::move(next));
+    return true;
+  }
+  absl::StatusOr<Element> Put(int64_t, absl::Status errors) override {
+    absl::StatusOr<Element> batch = errors.ok()
+                                        ? StackRows(site_.pool(), elements_, site_.spec(),
+                                                    padding_.has_value() ? &*padding_ : nullptr)
+                                        : std::move(errors);
+    elements_.clear();  // their slots go back now, not at the next batch
+    return batch;
+  }
+  void Drop() override { elements_.clear(); }
+
+  const std::optional<RowPadding> padding_;
+  std::vector<Element> elements_;
+};
+
+}  // namespace
+
+// Which way depends on the definition alone, so that a position means the same
+// on every machine.
+absl::StatusOr<std::unique_ptr<NodeIterator>> BuildBatchIterator(
+    const BuildSite& site, std::optional<RowPadding> padding) {
+  ASSIGN_OR_RETURN(std::unique_ptr<NodeIterator> input, site.BuildInput(0));
+  const Spec row = padding.has_value() ? padding->row : site.node().inputs[0]->spec;
+  if (StaticBatches::Fit(row, site.attr<int64_t>("batch_size")))
+    return std::make_unique<InPlaceIterator>(site, std::move(input), row, std::move(padding));
+  return std::make_unique<StackIterator>(site, std::move(input), std::move(padding));
+}
+
+}  // namespace penstock

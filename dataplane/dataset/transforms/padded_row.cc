@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dataplane/dataset/transforms/padded_row.h"
+
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "dataplane/dataset/row_view.h"
+#include "dataplane/dataset/transforms/component_name.h"
+#include "penstock/status.h"
+
+namespace penstock {
+
+bool PaddedRow::Fits(size_t i, absl::Span<const int64_t> dims) {
+  const absl::Status fits = CheckFits(dims, padding_.row.leaves()[i].shape);
+  if (fits.ok()) return true;
+  if (misfit_.ok() || i < misfit_leaf_) {
+    misfit_ = absl::Status(fits.code(), absl::StrCat(ComponentName(padding_.row, i), " ",
+                                                     std::string(fits.message())));
+    misfit_leaf_ = i;
+  }
+  return false;
+}
+
+absl::Span<std::byte> PaddedRow::KeepAside(size_t i, DType dtype, absl::Span<const int64_t> dims,
+                                           std::byte* to) {
+  const size_t bytes = Product(dims) * SizeOf(dtype);
+  aside_.push_back(
+      Aside{i, std::vector<int64_t>(dims.begin(), dims.end()), std::vector<std::byte>(bytes), to});
+  return absl::MakeSpan(aside_.back().values);
+}
+
+absl::StatusOr<absl::Span<std::byte>> PaddedRow::Place(size_t i, DType dtype,
+                                                       absl::Span<const int64_t> dims) {
+  if (!Fits(i, dims)) return KeepAside(i, dtype, dims, nullptr);
+  const absl::Span<const int64_t> padded = padding_.row.leaves()[i].shape.dims();
+  ASSIGN_OR_RETURN(const absl::Span<std::byte> whole, row_.Place(i, dtype, padded));
+  if (!dims.empty() && dims.subspan(1) != padded.subspan(1))
+    return KeepAside(i, dtype, dims, whole.data());
+  const size_t bytes = Product(dims) * SizeOf(dtype);
+  FillWith(padding_.values->tensor(i), whole.subspan(bytes));
+  return whole.first(bytes);
+}
+
+absl::Status PaddedRow::Copy(size_t i, const Tensor& value) {
+  if (!Fits(i, value.dims())) return absl::OkStatus();
+  const absl::Span<const int64_t> padded = padding_.row.leaves()[i].shape.dims();
+  ASSIGN_OR_RETURN(const absl::Span<std::byte> whole, row_.Place(i, value.dtype(), padded));
+  WritePadded(value, padded, padding_.values->tensor(i), whole.data());
+  return absl::OkStatus();
+}
+
+absl::Status PaddedRow::Finish() {
+  for (const Aside& aside : aside_) {
+    if (aside.to == nullptr) continue;
+    const TensorSpec& leaf = padding_.row.leaves()[aside.leaf];
+    WritePadded(Tensor(leaf.dtype, aside.dims, aside.values.data()), leaf.shape.dims(),
+                padding_.values->tensor(aside.leaf), aside.to);
+  }
+  return misfit_;
+}
+
+}  // namespace penstock
