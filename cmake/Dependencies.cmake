@@ -9,10 +9,12 @@ find_package(JPEG REQUIRED)
 find_package(PNG REQUIRED)
 find_package(CURL 7.85 REQUIRED)
 find_package(pugixml CONFIG REQUIRED)
+find_package(ZLIB REQUIRED)
 find_package(PkgConfig REQUIRED)
 pkg_check_modules(XXHASH REQUIRED IMPORTED_TARGET libxxhash)
 pkg_check_modules(RE2 REQUIRED IMPORTED_TARGET re2)
 find_library(FARMHASH_LIBRARY farmhash REQUIRED)  # linked by name
+pkg_check_modules(LIBZIP REQUIRED IMPORTED_TARGET libzip)  # Debian's CMake config of it asks for its programs
 find_path(TOML_INCLUDE_DIR toml++/toml.h REQUIRED)  # headers alone
 find_path(VERBS_INCLUDE_DIR infiniband/verbs.h)  # headers alone, and optional: the library is opened at run time
 if(PENSTOCK_CUDA)

@@ -10,7 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "dataplane/dataset/sources/tfrecord_writer.h"
-#include "penstock/dataset.h"
+#include "penstock/sources.h"
 
 namespace penstock {
 namespace {

@@ -28,6 +28,11 @@ class FakeFiles::FakeFile final : public File {
   }
 
   void WillReadInOrder(int64_t) override {}
+  std::optional<absl::Span<const char>> Map() override {
+    std::lock_guard lock(content_->mu);
+    if (!content_->failure.ok()) return std::nullopt;  // shows in ReadAt()
+    return absl::MakeConstSpan(content_->bytes);
+  }
 
  private:
   const std::string name_;

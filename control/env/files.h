@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -30,6 +31,10 @@ class File {
   // What is to come: ReadAt() from `offset` towards the end, perhaps passing
   // over some. A remote file fetches ahead from now on. Other reads stay right.
   virtual void WillReadInOrder(int64_t offset) = 0;
+  // All bytes, for as long as this lives, where the file can be mapped into
+  // memory; else nullopt: ReadAt() is the way. Touching what was cut off from a
+  // mapped file ends the program.
+  virtual std::optional<absl::Span<const char>> Map() { return std::nullopt; }
 };
 
 // A place where files are. Any thread.

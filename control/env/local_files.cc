@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fcntl.h>
 #include <glob.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <mutex>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -19,7 +21,10 @@ class LocalFile final : public File {
  public:
   LocalFile(std::string name, int fd, int64_t size)
       : name_(std::move(name)), fd_(fd), size_(size) {}
-  ~LocalFile() override { close(fd_); }
+  ~LocalFile() override {
+    if (mapped_ != MAP_FAILED) munmap(mapped_, size_);
+    close(fd_);
+  }
 
   const std::string& name() const override { return name_; }
   int64_t size() const override { return size_; }
@@ -41,11 +46,20 @@ class LocalFile final : public File {
   void WillReadInOrder(int64_t offset) override {
     posix_fadvise(fd_, offset, 0, POSIX_FADV_SEQUENTIAL);
   }
+  std::optional<absl::Span<const char>> Map() override {
+    if (size_ == 0) return absl::Span<const char>();
+    std::call_once(once_,
+                   [this] { mapped_ = mmap(nullptr, size_, PROT_READ, MAP_SHARED, fd_, 0); });
+    if (mapped_ == MAP_FAILED) return std::nullopt;
+    return absl::Span<const char>(static_cast<const char*>(mapped_), size_);
+  }
 
  private:
   const std::string name_;
   const int fd_;
   const int64_t size_;
+  std::once_flag once_;
+  void* mapped_ = MAP_FAILED;  // set once
 };
 
 class LocalFilesImpl final : public Files {

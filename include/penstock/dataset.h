@@ -76,7 +76,7 @@ class Dataset {
   // A dataset of one element with an empty structure; assign over it.
   Dataset();
 
-  // --- Sources -------------------------------------------------------------
+  // --- Sources; those of files' contents are in penstock/sources.h -----------
   // int64 scalars start, start + step, … below (above, for step < 0) stop.
   static Dataset Range(int64_t stop);
   static Dataset Range(int64_t start, int64_t stop, int64_t step = 1);
@@ -252,28 +252,6 @@ class WindowedDataset {
   std::shared_ptr<const Windows> windows_;
 };
 
-// Sources that take files by name, or by an element of another dataset:
-// `files.Interleave(ps::TFRecordDataset)`.
-struct TFRecordDatasetMaker {
-  template <std::convertible_to<std::string_view> S>
-  Dataset operator()(const S& file) const {
-    return (*this)(std::vector<std::string>{std::string(std::string_view(file))});
-  }
-  Dataset operator()(std::vector<std::string> files) const;
-  Dataset operator()(const Expr& file) const;  // REQUIRES: a scalar string
-};
-struct TextLineDatasetMaker {
-  template <std::convertible_to<std::string_view> S>
-  Dataset operator()(const S& file) const {
-    return (*this)(std::vector<std::string>{std::string(std::string_view(file))});
-  }
-  Dataset operator()(std::vector<std::string> files) const;
-  Dataset operator()(const Expr& file) const;
-};
-// Records of TFRecord files as scalar strings, their CRC32C checked.
-inline constexpr TFRecordDatasetMaker TFRecordDataset;
-// Lines of text files without their ends (\n or \r\n), as scalar strings.
-inline constexpr TextLineDatasetMaker TextLineDataset;
 // A dataset inside a DatasetFunction, from values of the outer element.
 Dataset RangeOf(const Expr& stop);
 Dataset TensorsOf(const Expr& element);

@@ -22,6 +22,7 @@
 #include "dataplane/dataset/sources/tfrecord_writer.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "penstock/sources.h"
 #include "tests/cluster/cluster.h"
 #include "tests/remote/server_process.h"
 

@@ -16,34 +16,82 @@ constexpr size_t kBufferBytes = 256 << 10;
 
 }  // namespace
 
-absl::StatusOr<std::string_view> BufferedFile::Peek(size_t bytes) {
-  const int64_t buffered_to = buffered_from_ + static_cast<int64_t>(buffered_);
-  size_t have = 0;  // buffered bytes from position_ on
-  if (position_ >= buffered_from_ && position_ < buffered_to) have = buffered_to - position_;
-  const size_t wanted = std::min<size_t>(bytes, std::max<int64_t>(left(), 0));
-  char* from = have == 0 ? buffer_.get() : buffer_.get() + (position_ - buffered_from_);
-  if (have >= wanted) return std::string_view(from, have);
+BufferedFile::BufferedFile(std::unique_ptr<File> file, int64_t position, Compression compression)
+    : name_(file->name()), position_(position) {
+  if (compression == Compression::kNone) {
+    size_ = file->size();
+    file->WillReadInOrder(position);
+    file_ = std::move(file);
+  } else {
+    inflater_ = std::make_unique<Inflater>(std::move(file), compression);
+  }
+}
 
-  if (wanted > capacity_) {
-    const size_t capacity = std::max(wanted, kBufferBytes);
+std::optional<int64_t> BufferedFile::left() const {
+  if (position_ == kBehindAll) return 0;
+  if (!size_.has_value()) return std::nullopt;
+  return std::max<int64_t>(*size_ - position_, 0);
+}
+
+absl::Status BufferedFile::GiveUp(const absl::Status& why) {
+  if (absl::IsCancelled(why)) return why;
+  AdvanceToEnd();
+  return Annotate(why, "the rest of the file is left out");
+}
+
+size_t BufferedFile::Buffered() const {
+  const int64_t buffered_to = buffered_from_ + static_cast<int64_t>(buffered_);
+  if (position_ < buffered_from_ || position_ >= buffered_to) return 0;
+  return buffered_to - position_;
+}
+
+absl::StatusOr<std::string_view> BufferedFile::Peek(size_t bytes) {
+  const size_t have = Buffered();
+  const std::optional<int64_t> rest = left();
+  const size_t wanted = rest.has_value() ? std::min<size_t>(bytes, *rest) : bytes;
+  if (have < wanted) return Fill(wanted);
+  if (have == 0) return std::string_view();
+  return std::string_view(buffer_.get() + (position_ - buffered_from_), have);
+}
+
+void BufferedFile::Reserve(size_t capacity, size_t kept) {
+  const char* from = kept == 0 ? nullptr : buffer_.get() + (position_ - buffered_from_);
+  if (capacity > capacity_) {
     auto larger = std::make_unique_for_overwrite<char[]>(capacity);
-    if (have > 0) std::memcpy(larger.get(), from, have);
+    if (kept > 0) std::memcpy(larger.get(), from, kept);
     buffer_ = std::move(larger);
     capacity_ = capacity;
-  } else if (have > 0) {
-    std::memmove(buffer_.get(), from, have);
+  } else if (kept > 0 && from != buffer_.get()) {
+    std::memmove(buffer_.get(), from, kept);
   }
   buffered_from_ = position_;
-  buffered_ = have;
-  const size_t room = std::min<int64_t>(capacity_, left()) - have;
-  ASSIGN_OR_RETURN(const size_t got, file_->ReadAt(position_ + static_cast<int64_t>(have),
-                                                   {buffer_.get() + have, room}));
-  buffered_ += got;
-  if (buffered_ < wanted) {
+  buffered_ = kept;
+}
+
+absl::StatusOr<std::string_view> BufferedFile::Fill(size_t bytes) {
+  size_t have = Buffered();
+  if (file_ != nullptr) {
+    Reserve(bytes <= capacity_ ? capacity_ : std::max(bytes, kBufferBytes), have);
+    const size_t room = std::min<int64_t>(capacity_, *left()) - have;
+    ASSIGN_OR_RETURN(const size_t got, file_->ReadAt(position_ + static_cast<int64_t>(have),
+                                                     {buffer_.get() + have, room}));
+    buffered_ += got;
+    if (buffered_ >= bytes) return std::string_view(buffer_.get(), buffered_);
     return absl::DataLossError(absl::StrCat(
         name(), " became shorter while it was read: it ends at ", position_ + buffered_));
   }
-  return std::string_view(buffer_.get(), buffered_);
+  // How much there is shows only when it has come: `bytes` may be a damaged
+  // number, so memory grows with what is there.
+  for (;;) {
+    const size_t enough = std::min(bytes, std::max(2 * have, kBufferBytes));
+    Reserve(std::max(enough, capacity_), have);
+    ASSIGN_OR_RETURN(const size_t got, inflater_->ReadAt(position_ + static_cast<int64_t>(have),
+                                                         {buffer_.get() + have, capacity_ - have}));
+    have += got;
+    buffered_ = have;
+    if (got == 0) size_ = position_ + static_cast<int64_t>(have);
+    if (got == 0 || have >= bytes) return std::string_view(buffer_.get(), have);
+  }
 }
 
 }  // namespace penstock

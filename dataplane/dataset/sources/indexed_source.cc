@@ -10,9 +10,15 @@
 
 namespace penstock {
 
+absl::StatusOr<std::optional<Span64>> IndexedSource::NextSplit() {
+  ASSIGN_OR_RETURN(const std::optional<Span64> split, cursor_.Next());
+  if (!split.has_value()) return std::nullopt;
+  return Elements(*split);
+}
+
 absl::StatusOr<bool> IndexedSource::Advance() {
   while (span_.begin == span_.end) {
-    ASSIGN_OR_RETURN(const std::optional<Span64> next, cursor_.Next());
+    ASSIGN_OR_RETURN(const std::optional<Span64> next, NextSplit());
     if (!next.has_value()) return false;
     span_ = *next;
   }
@@ -23,14 +29,18 @@ absl::StatusOr<std::optional<Element>> IndexedSource::Next() {
   RETURN_IF_ERROR(site_.CheckCancelled());
   ASSIGN_OR_RETURN(const bool more, Advance());
   if (!more) return std::nullopt;
-  return Make(span_.begin++);
+  absl::StatusOr<Element> element = Make(span_.begin);
+  if (!absl::IsCancelled(element.status())) ++span_.begin;
+  return element;
 }
 
 absl::StatusOr<bool> IndexedSource::NextInto(ResultSink& sink) {
   RETURN_IF_ERROR(site_.CheckCancelled());
   ASSIGN_OR_RETURN(const bool more, Advance());
   if (!more) return false;
-  RETURN_IF_ERROR(MakeInto(span_.begin++, sink));
+  const absl::Status made = MakeInto(span_.begin, sink);
+  if (!absl::IsCancelled(made)) ++span_.begin;
+  RETURN_IF_ERROR(made);
   return true;
 }
 
@@ -70,7 +80,7 @@ absl::Status IndexedSource::Restore(StateReader& reader) {
   const absl::Status outside = absl::DataLossError("a saved position lies outside its split");
   if (ordinal == 0) return outside;
   cursor_.Seek(ordinal - 1);
-  ASSIGN_OR_RETURN(const std::optional<Span64> span, cursor_.Next());
+  ASSIGN_OR_RETURN(const std::optional<Span64> span, NextSplit());
   if (!span.has_value() || left > span->end - span->begin) return outside;
   span_ = {span->end - left, span->end};
   return absl::OkStatus();

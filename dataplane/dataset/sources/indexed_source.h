@@ -21,10 +21,13 @@ class IndexedSource : public NodeIterator {
   absl::Status Restore(StateReader& reader) final;
 
  protected:
-  // A source of `count` elements in `splits` splits.
+  // A source of `count` elements in `splits` splits, or of `count` larger units
+  // of which Elements() says what they hold.
   IndexedSource(const BuildSite& site, int64_t count, int64_t splits)
       : site_(site), cursor_(site, count, splits) {}
 
+  // The elements of the units [split.begin, split.end).
+  virtual Span64 Elements(Span64 split) const { return split; }
   // Element number `n`, 0 ≤ n < count.
   virtual absl::StatusOr<Element> Make(int64_t n) = 0;
   // The same, written into `sink`.
@@ -32,6 +35,8 @@ class IndexedSource : public NodeIterator {
   const BuildSite& site() const { return site_; }
 
  private:
+  // The elements of the next split; nullopt behind the last.
+  absl::StatusOr<std::optional<Span64>> NextSplit();
   // Whether there is a next element; fetches the next split when one is used up.
   absl::StatusOr<bool> Advance();
 

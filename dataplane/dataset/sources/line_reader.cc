@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <utility>
 
-#include "dataplane/dataset/sources/buffered_file.h"
 #include "dataplane/dataset/sources/record_reader.h"
 #include "penstock/status.h"
 
@@ -10,18 +9,13 @@ namespace {
 
 class LineReader final : public RecordReader {
  public:
-  LineReader(std::unique_ptr<File> file, int64_t position) : file_(std::move(file), position) {}
+  explicit LineReader(BufferedFile file) : file_(std::move(file)) {}
 
   absl::StatusOr<std::optional<std::string_view>> Next() override {
-    if (file_.left() <= 0) return std::nullopt;
     size_t searched = 0;
-    for (size_t wanted = kFirstLook;; wanted *= 2) {
+    for (size_t wanted = kFirstLook;; wanted = 2 * searched) {
       absl::StatusOr<std::string_view> seen = file_.Peek(wanted);
-      if (absl::IsCancelled(seen.status())) return seen.status();
-      if (!seen.ok()) {
-        file_.Advance(file_.left());
-        return Annotate(seen.status(), "the rest of the file is left out");
-      }
+      if (!seen.ok()) return file_.GiveUp(seen.status());
       const size_t end = seen->find('\n', searched);
       if (end != std::string_view::npos) {
         file_.Advance(static_cast<int64_t>(end) + 1);
@@ -29,12 +23,12 @@ class LineReader final : public RecordReader {
         if (!line.empty() && line.back() == '\r') line.remove_suffix(1);
         return line;
       }
-      if (static_cast<int64_t>(seen->size()) >= file_.left()) {
-        file_.Advance(file_.left());
+      if (seen->empty()) return std::nullopt;
+      if (seen->size() < wanted || file_.left() == static_cast<int64_t>(seen->size())) {
+        file_.Advance(static_cast<int64_t>(seen->size()));
         return *seen;
       }
       searched = seen->size();
-      wanted = searched;
     }
   }
 
@@ -53,8 +47,8 @@ class LineReader final : public RecordReader {
 
 }  // namespace
 
-std::unique_ptr<RecordReader> ReadLines(std::unique_ptr<File> file, int64_t position) {
-  return std::make_unique<LineReader>(std::move(file), position);
+std::unique_ptr<RecordReader> ReadLines(BufferedFile file) {
+  return std::make_unique<LineReader>(std::move(file));
 }
 
 }  // namespace penstock

@@ -4,103 +4,184 @@
 #include <memory>
 #include <string>
 #include <utility>
-#include <vector>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "dataplane/dataset/sources/file_nodes.h"
+#include "dataplane/dataset/sources/file_source.h"
 #include "dataplane/dataset/sources/record_reader.h"
-#include "dataplane/dataset/sources/record_source.h"
+#include "dataplane/dataset/sources/scalar_string.h"
+#include "penstock/status.h"
 
 namespace penstock {
 namespace {
 
-using Names = std::vector<std::string>;
+constexpr char kTFRecord[] = "TFRecordDataset";
+constexpr char kTextLine[] = "TextLineDataset";
+constexpr char kFixedLength[] = "FixedLengthRecordDataset";
 
-absl::StatusOr<Inferred> InferFiles(const Attrs& attrs, absl::Span<const NodePtr>) {
-  const Names& files = Get<Names>(attrs, "files");
-  for (const std::string& file : files)
-    if (file.empty()) return absl::InvalidArgumentError("files holds an empty name");
-  return Inferred{Bytes(), files.empty() ? 0 : kUnknown};
+// Records as elements.
+class RecordElements final : public ElementReader {
+ public:
+  RecordElements(std::unique_ptr<RecordReader> records, Pool& pool)
+      : records_(std::move(records)), pool_(pool) {}
+
+  absl::StatusOr<std::optional<Element>> Next() override {
+    ASSIGN_OR_RETURN(const std::optional<std::string_view> record, records_->Next());
+    if (!record.has_value()) return std::nullopt;
+    return ScalarString(pool_, *record);
+  }
+  absl::StatusOr<bool> Skip() override { return records_->Skip(); }
+  int64_t position() const override { return records_->position(); }
+
+ private:
+  std::unique_ptr<RecordReader> records_;
+  Pool& pool_;
+};
+
+// --- Compression as an attribute, under tf.data's names; none: left out --------
+
+const char* Name(Compression compression) {
+  return compression == Compression::kGzip ? "GZIP" : "ZLIB";
 }
 
-absl::StatusOr<SplitProviderPlan> PlanFiles(const Dataset::Node& node, Files&) {
-  const Names& files = Get<Names>(node.attrs, "files");
-  return SplitProviderPlan{.count = static_cast<int64_t>(files.size()), .files = files};
-}
-
-template <MakeRecordReader make_reader>
-absl::StatusOr<std::unique_ptr<NodeIterator>> BuildFiles(const BuildSite& site) {
-  return std::make_unique<RecordSource>(site, site.attr<Names>("files"), make_reader);
-}
-
-absl::StatusOr<Inferred> InferFileOf(const Attrs& attrs, absl::Span<const NodePtr>) {
-  const Spec& argument = Get<Spec>(attrs, "argument");
-  if (argument == Spec(Bytes())) return Inferred{Bytes(), kUnknown};
+absl::StatusOr<Compression> CompressionOf(const Attrs& attrs) {
+  auto it = attrs.find("compression");
+  if (it == attrs.end()) return Compression::kNone;
+  const std::string& name = std::get<std::string>(it->second);
+  for (Compression compression : {Compression::kGzip, Compression::kZlib})
+    if (name == Name(compression)) return compression;
   return absl::InvalidArgumentError(
-      absl::StrCat("file must be a scalar string, not ", argument.ToString()));
+      absl::StrCat("compression must be GZIP or ZLIB, not ", absl::CHexEscape(name)));
 }
 
-template <MakeRecordReader make_reader>
-absl::StatusOr<std::unique_ptr<NodeIterator>> BuildFileOf(const BuildSite& site) {
-  return std::make_unique<RecordSource>(site, Names{std::string(site.argument()[0].string())},
-                                        make_reader);
+void AddCompression(Compression compression, Attrs& attrs) {
+  if (compression != Compression::kNone)
+    attrs.emplace("compression", std::string(Name(compression)));
 }
 
-template <MakeRecordReader make_reader>
-NodeKind KindOfFiles(std::string op) {
-  return {.op = std::move(op),
-          .attrs = {{"files", AttrType::kStrings}},
-          .min_inputs = 0,
-          .max_inputs = 0,
-          .infer = InferFiles,
-          .build = BuildFiles<make_reader>,
+// --- Nodes ---------------------------------------------------------------------
+
+absl::StatusOr<Inferred> InferRecords(const Attrs& attrs, absl::Span<const NodePtr>) {
+  RETURN_IF_ERROR(CheckFiles(attrs));
+  RETURN_IF_ERROR(CompressionOf(attrs).status());
+  const bool nothing = IsOverNames(attrs) && Get<std::vector<std::string>>(attrs, "files").empty();
+  return Inferred{Bytes(), nothing ? 0 : kUnknown};
+}
+
+absl::StatusOr<Inferred> InferFixedLength(const Attrs& attrs, absl::Span<const NodePtr> inputs) {
+  const struct {
+    const char* name;
+    int64_t min;
+    int64_t max;
+  } limits[] = {{"record_bytes", 1, int64_t{1} << 32},
+                {"header_bytes", 0, int64_t{1} << 40},
+                {"footer_bytes", 0, int64_t{1} << 40}};
+  for (const auto& [name, min, max] : limits) {
+    const int64_t value = Get<int64_t>(attrs, name);
+    if (value >= min && value <= max) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat(name, " is ", value, ", which lies outside [", min, ", ", max, "]"));
+  }
+  return InferRecords(attrs, inputs);
+}
+
+absl::StatusOr<std::unique_ptr<NodeIterator>> BuildRecords(const BuildSite& site,
+                                                           MakeRecordReader make_reader) {
+  ASSIGN_OR_RETURN(const Compression compression, CompressionOf(site.node().attrs));
+  Pool& pool = site.pool();
+  auto make_elements = [compression, make_reader = std::move(make_reader), &pool](
+                           std::unique_ptr<File> file,
+                           int64_t position) -> absl::StatusOr<std::unique_ptr<ElementReader>> {
+    return std::make_unique<RecordElements>(
+        make_reader(BufferedFile(std::move(file), position, compression)), pool);
+  };
+  return std::make_unique<FileSource>(site, FilesOf(site), std::move(make_elements));
+}
+
+absl::StatusOr<std::unique_ptr<NodeIterator>> BuildTFRecord(const BuildSite& site) {
+  return BuildRecords(site, ReadTFRecords);
+}
+
+absl::StatusOr<std::unique_ptr<NodeIterator>> BuildTextLine(const BuildSite& site) {
+  return BuildRecords(site, ReadLines);
+}
+
+absl::StatusOr<std::unique_ptr<NodeIterator>> BuildFixedLength(const BuildSite& site) {
+  const FixedLength format = {.record_bytes = site.attr<int64_t>("record_bytes"),
+                              .header_bytes = site.attr<int64_t>("header_bytes"),
+                              .footer_bytes = site.attr<int64_t>("footer_bytes")};
+  return BuildRecords(
+      site, [format](BufferedFile file) { return ReadFixedLength(std::move(file), format); });
+}
+
+NodeKind TFRecord() {
+  return {.op = kTFRecord,
+          .attrs = {{"compression", AttrType::kString, false}},
+          .infer = InferRecords,
+          .build = BuildTFRecord,
           .plan = PlanFiles};
 }
 
-template <MakeRecordReader make_reader>
-NodeKind KindOfArgument(std::string op) {
-  return {.op = std::move(op),
-          .attrs = {{"argument", AttrType::kSpec}},
-          .min_inputs = 0,
-          .max_inputs = 0,
-          .takes_argument = true,
-          .infer = InferFileOf,
-          .build = BuildFileOf<make_reader>};
+NodeKind TextLine() {
+  NodeKind kind = TFRecord();
+  kind.op = kTextLine;
+  kind.build = BuildTextLine;
+  return kind;
 }
 
-Dataset OfFiles(const char* op, Names files) {
-  return Dataset(MakeNode(op, {{"files", std::move(files)}}, {}));
+NodeKind FixedLengthRecord() {
+  return {.op = kFixedLength,
+          .attrs = {{"record_bytes", AttrType::kInt},
+                    {"header_bytes", AttrType::kInt},
+                    {"footer_bytes", AttrType::kInt},
+                    {"compression", AttrType::kString, false}},
+          .infer = InferFixedLength,
+          .build = BuildFixedLength,
+          .plan = PlanFiles};
 }
 
-Dataset OfArgument(const char* op, const Expr& file) {
-  return Dataset(MakeNode(op, {{"argument", file.spec()}}, {}, {file}));
+Dataset OfRecords(const char* op, const FileNames& files, Compression compression,
+                  Attrs attrs = {}) {
+  AddCompression(compression, attrs);
+  return OverFiles(op, files, std::move(attrs));
 }
 
 }  // namespace
 
 NodeKind TFRecordKind() {
-  return KindOfFiles<ReadTFRecords>("TFRecordDataset");
+  return OverNames(TFRecord());
 }
 NodeKind TFRecordOfKind() {
-  return KindOfArgument<ReadTFRecords>("TFRecordDatasetOf");
+  return OverElement(TFRecord());
 }
 NodeKind TextLineKind() {
-  return KindOfFiles<ReadLines>("TextLineDataset");
+  return OverNames(TextLine());
 }
 NodeKind TextLineOfKind() {
-  return KindOfArgument<ReadLines>("TextLineDatasetOf");
+  return OverElement(TextLine());
+}
+NodeKind FixedLengthRecordKind() {
+  return OverNames(FixedLengthRecord());
+}
+NodeKind FixedLengthRecordOfKind() {
+  return OverElement(FixedLengthRecord());
 }
 
-Dataset TFRecordDatasetMaker::operator()(std::vector<std::string> files) const {
-  return OfFiles("TFRecordDataset", std::move(files));
+Dataset TFRecordDatasetMaker::operator()(FileNames files, RecordOptions options) const {
+  return OfRecords(kTFRecord, files, options.compression);
 }
-Dataset TFRecordDatasetMaker::operator()(const Expr& file) const {
-  return OfArgument("TFRecordDatasetOf", file);
+
+Dataset TextLineDatasetMaker::operator()(FileNames files, RecordOptions options) const {
+  return OfRecords(kTextLine, files, options.compression);
 }
-Dataset TextLineDatasetMaker::operator()(std::vector<std::string> files) const {
-  return OfFiles("TextLineDataset", std::move(files));
-}
-Dataset TextLineDatasetMaker::operator()(const Expr& file) const {
-  return OfArgument("TextLineDatasetOf", file);
+
+Dataset FixedLengthRecordDataset(FileNames files, int64_t record_bytes,
+                                 FixedLengthRecordOptions options) {
+  return OfRecords(kFixedLength, files, options.compression,
+                   {{"record_bytes", record_bytes},
+                    {"header_bytes", options.header_bytes},
+                    {"footer_bytes", options.footer_bytes}});
 }
 
 }  // namespace penstock

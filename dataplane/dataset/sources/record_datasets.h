@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// TFRecordDataset and TextLineDataset, of named files and of a file that an
-// element names.
+// TFRecordDataset, TextLineDataset and FixedLengthRecordDataset, of named files
+// and of a file that an element names.
 #pragma once
 
 #include "dataplane/dataset/registry.h"
@@ -11,5 +11,7 @@ NodeKind TFRecordKind();
 NodeKind TFRecordOfKind();
 NodeKind TextLineKind();
 NodeKind TextLineOfKind();
+NodeKind FixedLengthRecordKind();
+NodeKind FixedLengthRecordOfKind();
 
 }  // namespace penstock

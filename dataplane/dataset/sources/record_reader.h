@@ -3,12 +3,13 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string_view>
 
 #include "absl/status/statusor.h"
-#include "control/env/files.h"
+#include "dataplane/dataset/sources/buffered_file.h"
 
 namespace penstock {
 
@@ -26,15 +27,23 @@ class RecordReader {
   virtual int64_t position() const = 0;
 };
 
-// Opens a file at `position`, which is 0 or was a reader's position().
-using MakeRecordReader = std::unique_ptr<RecordReader> (*)(std::unique_ptr<File> file,
-                                                           int64_t position);
+// Reads a file from its position on, which is 0 or was a reader's position().
+using MakeRecordReader = std::function<std::unique_ptr<RecordReader>(BufferedFile file)>;
 
 // TFRecord: length (uint64), its masked CRC-32C, data, their masked CRC-32C;
 // little endian. DataLoss names file and offset.
-std::unique_ptr<RecordReader> ReadTFRecords(std::unique_ptr<File> file, int64_t position);
+std::unique_ptr<RecordReader> ReadTFRecords(BufferedFile file);
 
 // Lines, without \n or \r\n. A last line without an end is one too.
-std::unique_ptr<RecordReader> ReadLines(std::unique_ptr<File> file, int64_t position);
+std::unique_ptr<RecordReader> ReadLines(BufferedFile file);
+
+// Records of `record_bytes` bytes between a header and a footer. DataLoss, in
+// the place of what does not fill a record.
+struct FixedLength {
+  int64_t record_bytes;  // > 0
+  int64_t header_bytes = 0;
+  int64_t footer_bytes = 0;
+};
+std::unique_ptr<RecordReader> ReadFixedLength(BufferedFile file, FixedLength format);
 
 }  // namespace penstock

@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "dataplane/dataset/sources/buffered_file.h"
 #include "dataplane/dataset/sources/crc32c.h"
 #include "dataplane/dataset/sources/record_reader.h"
 #include "penstock/status.h"
@@ -13,6 +12,9 @@ namespace {
 
 constexpr int64_t kHeadBytes = 12;  // length and its CRC
 constexpr int64_t kTailBytes = 4;   // CRC of the data
+// Of a record in a compressed file, whose size does not bound it: what an
+// element's string may hold.
+constexpr int64_t kMaxRecordBytes = int64_t{1} << 32;
 
 template <class T>
 T Load(std::string_view bytes, size_t offset) {
@@ -23,15 +25,17 @@ T Load(std::string_view bytes, size_t offset) {
 
 class TFRecordReader final : public RecordReader {
  public:
-  TFRecordReader(std::unique_ptr<File> file, int64_t position) : file_(std::move(file), position) {}
+  explicit TFRecordReader(BufferedFile file) : file_(std::move(file)) {}
 
   absl::StatusOr<std::optional<std::string_view>> Next() override {
     ASSIGN_OR_RETURN(const std::optional<int64_t> length, NextLength());
     if (!length.has_value()) return std::nullopt;
-    absl::StatusOr<std::string_view> seen = file_.Peek(kHeadBytes + *length + kTailBytes);
-    if (!seen.ok()) return GiveUp(seen.status());
+    const int64_t bytes = kHeadBytes + *length + kTailBytes;
+    absl::StatusOr<std::string_view> seen = file_.Peek(bytes);
+    if (!seen.ok()) return file_.GiveUp(seen.status());
+    if (static_cast<int64_t>(seen->size()) < bytes) return Truncated();
     const int64_t begin = file_.position();
-    file_.Advance(kHeadBytes + *length + kTailBytes);
+    file_.Advance(bytes);
     const std::string_view data = seen->substr(kHeadBytes, *length);
     if (Load<uint32_t>(*seen, kHeadBytes + *length) != MaskedCrc32c(data)) {
       return absl::DataLossError(
@@ -44,43 +48,45 @@ class TFRecordReader final : public RecordReader {
   absl::StatusOr<bool> Skip() override {
     ASSIGN_OR_RETURN(const std::optional<int64_t> length, NextLength());
     if (!length.has_value()) return false;
-    file_.Advance(kHeadBytes + *length + kTailBytes);
+    const int64_t bytes = kHeadBytes + *length + kTailBytes;
+    if (!file_.left().has_value()) {  // whether it is all there shows in reading it
+      const absl::StatusOr<std::string_view> seen = file_.Peek(bytes);
+      if (!seen.ok()) return file_.GiveUp(seen.status());
+      if (static_cast<int64_t>(seen->size()) < bytes) return Truncated();
+    }
+    file_.Advance(bytes);
     return true;
   }
 
   int64_t position() const override { return file_.position(); }
 
  private:
-  // Of the record at the position, which lies wholly inside the file; nullopt
-  // at the end.
+  // Of the record at the position, which lies wholly inside the file as far as
+  // its size is known; nullopt at the end.
   absl::StatusOr<std::optional<int64_t>> NextLength() {
-    if (file_.left() <= 0) return std::nullopt;
-    if (file_.left() < kHeadBytes + kTailBytes) return Truncated();
     const absl::StatusOr<std::string_view> head = file_.Peek(kHeadBytes);
-    if (!head.ok()) return GiveUp(head.status());
+    if (!head.ok()) return file_.GiveUp(head.status());
+    if (head->empty()) return std::nullopt;
+    const int64_t most = file_.left().value_or(kMaxRecordBytes) - kHeadBytes - kTailBytes;
+    if (static_cast<int64_t>(head->size()) < kHeadBytes || most < 0) return Truncated();
     if (Load<uint32_t>(*head, 8) != MaskedCrc32c(head->substr(0, 8))) {
-      return GiveUp(absl::DataLossError(absl::StrCat(
+      return file_.GiveUp(absl::DataLossError(absl::StrCat(
           file_.name(), ": the record at offset ", file_.position(),
           " is damaged: its length does not have the checksum stored behind it (or the file is "
           "compressed, or no TFRecord file)")));
     }
     const auto length = Load<uint64_t>(*head, 0);
-    if (length > static_cast<uint64_t>(file_.left() - kHeadBytes - kTailBytes)) return Truncated();
+    if (length > static_cast<uint64_t>(most)) return Truncated();
     return static_cast<int64_t>(length);
   }
 
   absl::Status Truncated() {
-    return GiveUp(absl::DataLossError(
-        absl::StrCat(file_.name(), ": the record at offset ", file_.position(),
-                     " is cut off: the file ends at ", file_.position() + file_.left())));
-  }
-
-  // Where the next record begins is not known: the file ends here. Reading that
-  // was stopped stays where it is.
-  absl::Status GiveUp(const absl::Status& why) {
-    if (absl::IsCancelled(why)) return why;
-    file_.Advance(file_.left());
-    return Annotate(why, "the rest of the file is left out");
+    const std::optional<int64_t> left = file_.left();
+    return file_.GiveUp(absl::DataLossError(absl::StrCat(
+        file_.name(), ": the record at offset ", file_.position(), " is cut off: ",
+        left.has_value()
+            ? absl::StrCat("the file ends at ", file_.position() + *left)
+            : absl::StrCat("it says that it has more than ", kMaxRecordBytes, " bytes"))));
   }
 
   BufferedFile file_;
@@ -88,8 +94,8 @@ class TFRecordReader final : public RecordReader {
 
 }  // namespace
 
-std::unique_ptr<RecordReader> ReadTFRecords(std::unique_ptr<File> file, int64_t position) {
-  return std::make_unique<TFRecordReader>(std::move(file), position);
+std::unique_ptr<RecordReader> ReadTFRecords(BufferedFile file) {
+  return std::make_unique<TFRecordReader>(std::move(file));
 }
 
 }  // namespace penstock

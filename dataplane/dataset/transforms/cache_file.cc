@@ -85,7 +85,7 @@ struct Record {
   int64_t end = 0;
 };
 absl::StatusOr<Record> RecordAt(const std::shared_ptr<File>& file, int64_t offset) {
-  const std::unique_ptr<RecordReader> reader = ReadTFRecords(Shared(file), offset);
+  const std::unique_ptr<RecordReader> reader = ReadTFRecords(BufferedFile(Shared(file), offset));
   ASSIGN_OR_RETURN(const std::optional<std::string_view> record, reader->Next());
   if (!record.has_value()) return absl::DataLossError("the file ends too early");
   return Record{std::string(*record), reader->position()};

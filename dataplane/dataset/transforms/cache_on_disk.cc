@@ -56,7 +56,7 @@ class DiskReader final : public CacheReader {
  public:
   DiskReader(const BuildSite& site, const CacheFile& cache)
       : site_(site),
-        records_(ReadTFRecords(Shared(cache.file), cache.elements_begin)),
+        records_(ReadTFRecords(BufferedFile(Shared(cache.file), cache.elements_begin))),
         name_(cache.file->name()),
         left_(cache.elements) {}
 

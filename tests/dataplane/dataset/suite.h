@@ -22,6 +22,7 @@
 #include "dataplane/dataset/split.h"
 #include "penstock/dataset.h"
 #include "penstock/element.h"
+#include "penstock/sources.h"  // IWYU pragma: export
 
 namespace penstock::suite {
 

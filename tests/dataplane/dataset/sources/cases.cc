@@ -1,12 +1,46 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "penstock/check.h"
 #include "tests/dataplane/dataset/suite.h"
 
 namespace penstock::suite {
+namespace {
+
+// What other programs wrote (data/make_files.py) under /shards/, also damaged.
+void PutShards(FakeFiles& files) {
+  for (const auto& entry : std::filesystem::directory_iterator(TEST_DATA)) {
+    std::ifstream in(entry.path(), std::ios::binary);
+    std::string bytes{std::istreambuf_iterator<char>(in), {}};
+    PENSTOCK_CHECK(!bytes.empty());
+    const std::string name = "/shards/" + entry.path().filename().string();
+    files.Put(name + ".cut", bytes.substr(0, bytes.size() * 2 / 3));
+    files.Put(name, std::move(bytes));
+  }
+  files.Put("/shards/triples.bin", "hheaadbbecct");
+  files.Put("/shards/no_triples.bin", "hht");
+  for (const char* name : {"cat/a.jpg", "cat/b.PNG", "cat/notes.txt", "dog/c.jpeg", "empty/readme",
+                           "eel/d.ppm", "eel/e.jpg", "f.jpg"})
+    files.Put(absl::StrCat("/images/", name), absl::StrCat("contents of ", name));
+  files.Put("/images/newt/empty.jpg", "");
+}
+
+Dataset Pairs() {
+  return NpyDataset(
+      {"/shards/pair.npz", "/shards/packed_pair.npz"},
+      Spec::Dict({{"image", Dense(kUInt8, Shape({kUnknownDim}))}, {"label", Scalar(kInt64)}}));
+}
+
+}  // namespace
 
 std::vector<Case> SourceCases() {
+  static const bool put = (PutShards(TestFiles()), true);
+  static_cast<void>(put);
   return {
       {.name = "Range", .kinds = {"Range"}, .make = [] { return Dataset::Range(-3, 40, 2); }},
       {.name = "RangeDownwards",
@@ -85,6 +119,149 @@ std::vector<Case> SourceCases() {
              return Dataset::ListFiles("/data/*.txt", {.shuffle = true})
                  .Interleave(TextLineDataset, {.cycle_length = 2});
            }},
+      {.name = "TFRecordDatasetOfGzip",
+       .kinds = {"TFRecordDataset"},
+       .make =
+           [] {
+             return TFRecordDataset({"/shards/five.tfrecord.gz", "/shards/five.tfrecord.gz.cut",
+                                     "/shards/missing", "/shards/five.tfrecord.gz"},
+                                    {.compression = Compression::kGzip});
+           }},
+      {.name = "TFRecordDatasetOfNamedZlib",
+       .kinds = {"TFRecordDatasetOf"},
+       .make =
+           [] {
+             return Dataset::ListFiles("/shards/five.tfrecord.zlib*").Interleave([](Expr file) {
+               return TFRecordDataset(file, {.compression = Compression::kZlib});
+             });
+           }},
+      {.name = "TextLineDatasetOfGzip",
+       .kinds = {"TextLineDataset"},
+       .make =
+           [] {
+             return TextLineDataset({"/shards/lines.txt.gz", "/shards/lines.txt.gz.cut"},
+                                    {.compression = Compression::kGzip});
+           }},
+      {.name = "FixedLengthRecordDataset",
+       .kinds = {"FixedLengthRecordDataset"},
+       .make =
+           [] {
+             return FixedLengthRecordDataset({"/shards/triples.bin", "/shards/no_triples.bin",
+                                              "/shards/lines.txt.gz", "/shards/triples.bin"},
+                                             3, {.header_bytes = 2, .footer_bytes = 1});
+           }},
+      {.name = "FixedLengthRecordDatasetOf",
+       .kinds = {"FixedLengthRecordDatasetOf"},
+       .make =
+           [] {
+             return Dataset::ListFiles("/shards/five.tfrecord.gz*").FlatMap([](Expr file) {
+               return FixedLengthRecordDataset(file, 64, {.compression = Compression::kGzip});
+             });
+           }},
+      {.name = "TarShards",
+       .kinds = {"TarShards"},
+       .make =
+           [] {
+             return TarShards({"/shards/ustar.tar", "/shards/pax.tar", "/shards/missing",
+                               "/shards/gnu.tar", "/shards/samples.tar.gz"},
+                              {"cls", "jpg;png"}, {.url = true});
+           }},
+      {.name = "TarShardsDamaged",
+       .kinds = {"TarShards"},
+       .make =
+           [] {
+             return TarShards({"/shards/ustar.tar.cut", "/shards/samples.tar.gz.cut",
+                               "/shards/incomplete.tar", "/shards/rows.npy", "/shards/gnu.tar.cut"},
+                              {"jpg;jpeg;png", "cls"});
+           }},
+      {.name = "TarShardsWithoutTheIncomplete",
+       .kinds = {"TarShards"},
+       .make =
+           [] {
+             return TarShards(
+                 {"/shards/incomplete.tar", "/shards/ustar.tar", "/shards/ustar.tar.cut"},
+                 {"jpg", "cls"}, {.skip_incomplete = true});
+           }},
+      {.name = "TarShardsOf",
+       .kinds = {"TarShardsOf"},
+       .make =
+           [] {
+             return Dataset::ListFiles("/shards/*.tar").Interleave([](Expr file) {
+               return TarShards(file, {"note.txt"}, {.skip_incomplete = true});
+             });
+           }},
+      {.name = "TokenShards",
+       .kinds = {"TokenShards"},
+       .make =
+           [] {
+             return TokenShards({"/shards/tokens.bin", "/shards/tokens.npy", "/shards/tokens.bin"},
+                                5, {.stride = 2, .with_next_token = true});
+           }},
+      {.name = "TokenShardsWithShortWindows",
+       .kinds = {"TokenShards"},
+       .make =
+           [] {
+             return TokenShards({"/shards/headed_tokens.bin", "/shards/headed_tokens.bin"}, 5,
+                                {.dtype = kInt32, .drop_remainder = false, .header_bytes = 16});
+           }},
+      {.name = "TokenShardsOfNothing",
+       .kinds = {"TokenShards"},
+       .make = [] { return TokenShards("/shards/tokens.bin", 51); }},
+      {.name = "TokenShardsBatched",
+       .kinds = {"TokenShards"},
+       .make = [] { return TokenShards("/shards/tokens.bin", 4).Batch(3); },
+       .parts = Rows},
+      {.name = "TokenShardsOf",
+       .kinds = {"TokenShardsOf"},
+       .make =
+           [] {
+             return Dataset::ListFiles("/shards/tokens.*").Interleave([](Expr file) {
+               return TokenShards(file, 8, {.stride = 7});
+             });
+           }},
+      {.name = "NpyDataset",
+       .kinds = {"NpyDataset"},
+       .make =
+           [] {
+             return NpyDataset({"/shards/rows.npy", "/shards/more_rows.npy"},
+                               Dense(kFloat32, {2, 3}));
+           }},
+      {.name = "NpyDatasetOfRowsOfAnyLength",
+       .kinds = {"NpyDataset"},
+       .make =
+           [] {
+             return NpyDataset({"/shards/more_rows.npy", "/shards/rows.npy"},
+                               Dense(kFloat32, Shape({kUnknownDim, 3})));
+           }},
+      {.name = "NpyDatasetOfMembers", .kinds = {"NpyDataset"}, .make = Pairs},
+      {.name = "NpyDatasetOfMembersBatched",
+       .kinds = {"NpyDataset"},
+       .make = [] { return Pairs().Batch(2); },
+       .parts = Rows},
+      {.name = "NpyDatasetOfWholeFiles",
+       .kinds = {"NpyDataset"},
+       .make =
+           [] {
+             return NpyDataset({"/shards/volume.npz", "/shards/missing", "/shards/volume.npz.cut",
+                                "/shards/pair.npz", "/shards/volume.npz"},
+                               Spec::Dict({{"x", Dense(kInt16, Shape({kUnknownDim, 3, 4}))},
+                                           {"y", Dense(kUInt8, {2})}}),
+                               {.rows = false});
+           }},
+      {.name = "NpyDatasetOf",
+       .kinds = {"NpyDatasetOf"},
+       .make =
+           [] {
+             return Dataset::ListFiles("/shards/*rows.npy").FlatMap([](Expr file) {
+               return NpyDataset(file, Dense(kFloat32, {2, 3}));
+             });
+           }},
+      {.name = "ImageDirectory",
+       .kinds = {"ImageDirectory"},
+       .make = [] { return ImageDirectory("/images"); }},
+      {.name = "ImageDirectoryShuffled",
+       .kinds = {"ImageDirectory"},
+       .make = [] { return ImageDirectory("/images/", {.shuffle = true}); }},
   };
 }
 

@@ -13,7 +13,7 @@
 #include "dataplane/dataset/node_iterator.h"
 #include "dataplane/dataset/sources/tfrecord_writer.h"
 #include "dataplane/dataset/split.h"
-#include "penstock/dataset.h"
+#include "penstock/sources.h"
 
 namespace penstock {
 namespace {

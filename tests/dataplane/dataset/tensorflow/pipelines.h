@@ -9,6 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "penstock/dataset.h"
+#include "penstock/sources.h"  // IWYU pragma: export
 
 namespace penstock::tensorflow {
 

@@ -36,7 +36,7 @@ void Read(const std::string& bytes) {
     return;
   }
   PENSTOCK_CHECK(cache->elements_end <= static_cast<int64_t>(bytes.size()));
-  const auto records = ReadTFRecords(Shared(cache->file), cache->elements_begin);
+  const auto records = ReadTFRecords(BufferedFile(Shared(cache->file), cache->elements_begin));
   while (true) {
     const auto record = records->Next();
     if (!record.ok() || !record->has_value()) return;

@@ -12,6 +12,12 @@ std::string Value(const Tensor& tensor, int64_t i) {
   switch (tensor.dtype()) {
     case kBool:
       return tensor.data<bool>()[i] ? "true" : "false";
+    case kUInt8:
+      return absl::StrCat(tensor.data<uint8_t>()[i]);
+    case kInt16:
+      return absl::StrCat(tensor.data<int16_t>()[i]);
+    case kUInt16:
+      return absl::StrCat(tensor.data<uint16_t>()[i]);
     case kInt32:
       return absl::StrCat(tensor.data<int32_t>()[i]);
     case kInt64:
@@ -80,6 +86,7 @@ std::vector<std::string> ReadAll(const Dataset& dataset, ReadOptions options) {
   RunContext context;
   context.seed = options.seed;
   context.threads = options.threads;
+  context.files = options.files;
   absl::StatusOr<std::unique_ptr<NodeIterator>> iterator = BuildIterator(dataset, context);
   if (!iterator.ok()) return {error(iterator.status())};
   std::vector<std::string> texts;

@@ -17,7 +17,8 @@ std::string TextOf(const Element& element);
 struct ReadOptions {
   uint64_t seed = 1;
   int threads = 2;
-  int64_t limit = 1000;  // elements at most
+  int64_t limit = 1000;    // elements at most
+  Files* files = nullptr;  // nullptr: this machine's
 };
 
 // All elements of `dataset`, an error as "error: <message>" in its place; a

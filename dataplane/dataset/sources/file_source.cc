@@ -1,23 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "dataplane/dataset/sources/record_source.h"
+#include "dataplane/dataset/sources/file_source.h"
 
 #include <limits>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
-#include "dataplane/dataset/sources/scalar_string.h"
+#include "dataplane/dataset/sources/file_nodes.h"
 #include "dataplane/dataset/state_bytes.h"
 #include "penstock/status.h"
 
 namespace penstock {
 
-absl::Status RecordSource::Open(const std::string& name, int64_t position) {
+absl::Status FileSource::Open(const std::string& name, int64_t position) {
   ASSIGN_OR_RETURN(std::unique_ptr<File> file, site_.OpenFile(name));
-  reader_ = make_reader_(std::move(file), position);
+  absl::StatusOr<std::unique_ptr<ElementReader>> reader = make_reader_(std::move(file), position);
+  if (!reader.ok()) return AtNode(site_, reader.status());
+  reader_ = *std::move(reader);
   return absl::OkStatus();
 }
 
-absl::StatusOr<bool> RecordSource::Advance() {
+absl::StatusOr<bool> FileSource::Advance() {
   RETURN_IF_ERROR(site_.CheckCancelled());
   if (reader_ != nullptr) return true;
   while (span_.begin == span_.end) {
@@ -32,21 +33,18 @@ absl::StatusOr<bool> RecordSource::Advance() {
   return true;
 }
 
-absl::StatusOr<std::optional<Element>> RecordSource::Next() {
+absl::StatusOr<std::optional<Element>> FileSource::Next() {
   for (;;) {
     ASSIGN_OR_RETURN(const bool more, Advance());
     if (!more) return std::nullopt;
-    absl::StatusOr<std::optional<std::string_view>> record = reader_->Next();
-    if (!record.ok()) {
-      return absl::Status(record.status().code(),
-                          absl::StrCat(site_.name(), ": ", record.status().message()));
-    }
-    if (record->has_value()) return ScalarString(site_.pool(), **record);
+    absl::StatusOr<std::optional<Element>> element = reader_->Next();
+    if (!element.ok()) return AtNode(site_, element.status());
+    if (element->has_value()) return element;
     reader_ = nullptr;
   }
 }
 
-absl::StatusOr<int64_t> RecordSource::Skip(int64_t count) {
+absl::StatusOr<int64_t> FileSource::Skip(int64_t count) {
   int64_t passed = 0;
   while (passed < count) {
     absl::StatusOr<bool> more = Advance();
@@ -69,7 +67,7 @@ absl::StatusOr<int64_t> RecordSource::Skip(int64_t count) {
 
 // Splits begun, files of the last one that are not begun, and the place in the
 // open file.
-absl::Status RecordSource::Save(StateWriter& writer) {
+absl::Status FileSource::Save(StateWriter& writer) {
   writer.WriteInt(cursor_.ordinal());
   writer.WriteInt(span_.end - span_.begin);
   writer.WriteBool(reader_ != nullptr);
@@ -77,7 +75,7 @@ absl::Status RecordSource::Save(StateWriter& writer) {
   return absl::OkStatus();
 }
 
-absl::Status RecordSource::Restore(StateReader& reader) {
+absl::Status FileSource::Restore(StateReader& reader) {
   constexpr int64_t kMax = std::numeric_limits<int64_t>::max();
   ASSIGN_OR_RETURN(const int64_t ordinal, reader.ReadIntIn(0, kMax, "the number of splits"));
   ASSIGN_OR_RETURN(const int64_t left, reader.ReadIntIn(0, kMax, "the files left of a split"));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sources of the records of files, one file after the other; a split is a file.
+// Sources of what files hold, one file after the other; a split is a file.
 #pragma once
 
 #include <cstdint>
@@ -10,17 +10,17 @@
 
 #include "dataplane/dataset/build_site.h"
 #include "dataplane/dataset/node_iterator.h"
-#include "dataplane/dataset/sources/record_reader.h"
+#include "dataplane/dataset/sources/element_reader.h"
 #include "dataplane/dataset/sources/split_cursor.h"
 
 namespace penstock {
 
-class RecordSource final : public NodeIterator {
+class FileSource final : public NodeIterator {
  public:
-  RecordSource(const BuildSite& site, std::vector<std::string> files, MakeRecordReader make_reader)
+  FileSource(const BuildSite& site, std::vector<std::string> files, MakeElementReader make_reader)
       : site_(site),
         files_(std::move(files)),
-        make_reader_(make_reader),
+        make_reader_(std::move(make_reader)),
         cursor_(site, files_.size(), files_.size()) {}
 
   absl::StatusOr<std::optional<Element>> Next() override;
@@ -36,10 +36,10 @@ class RecordSource final : public NodeIterator {
 
   BuildSite site_;
   std::vector<std::string> files_;
-  MakeRecordReader make_reader_;
+  MakeElementReader make_reader_;
   SplitCursor cursor_;
-  Span64 span_ = {0, 0};                  // files of the split that are not begun
-  std::unique_ptr<RecordReader> reader_;  // of file span_.begin - 1, while that lasts
+  Span64 span_ = {0, 0};                   // files of the split that are not begun
+  std::unique_ptr<ElementReader> reader_;  // of file span_.begin - 1, while that lasts
 };
 
 }  // namespace penstock

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dataplane/dataset/sources/file_bytes.h"
+
+#include <cstring>
+
+#include "absl/strings/str_cat.h"
+#include "penstock/status.h"
+
+namespace penstock {
+
+absl::Status FileBytes::Read(int64_t offset, absl::Span<std::byte> into) const {
+  if (offset <= size() && static_cast<int64_t>(into.size()) <= size() - offset) {
+    if (mapped_.has_value()) {
+      if (!into.empty()) std::memcpy(into.data(), mapped_->data() + offset, into.size());
+      return absl::OkStatus();
+    }
+    ASSIGN_OR_RETURN(const size_t got,
+                     file_->ReadAt(offset, {reinterpret_cast<char*>(into.data()), into.size()}));
+    if (got == into.size()) return absl::OkStatus();
+  }
+  return absl::DataLossError(absl::StrCat(name(), " ends before byte ",
+                                          offset + static_cast<int64_t>(into.size()),
+                                          ": it became shorter while it was read"));
+}
+
+absl::Status FileBytes::ReadOn(int64_t offset, absl::Span<std::byte> into) {
+  const bool onward = last_offset_.has_value() && offset >= *last_offset_;
+  if (!onward && !mapped_.has_value()) file_->WillReadInOrder(offset);
+  last_offset_ = offset;
+  return Read(offset, into);
+}
+
+}  // namespace penstock

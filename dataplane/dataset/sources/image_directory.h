@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+// ImageDirectory: image files in sub-directories that are their classes.
+#pragma once
+
+#include "dataplane/dataset/registry.h"
+
+namespace penstock {
+
+NodeKind ImageDirectoryKind();
+
+}  // namespace penstock

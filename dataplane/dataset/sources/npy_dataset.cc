@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dataplane/dataset/sources/npy_dataset.h"
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "dataplane/dataset/element_sink.h"
+#include "dataplane/dataset/sources/array_file.h"
+#include "dataplane/dataset/sources/file_nodes.h"
+#include "dataplane/dataset/sources/indexed_source.h"
+#include "dataplane/dataset/sources/numbered_files.h"
+#include "penstock/status.h"
+
+namespace penstock {
+namespace {
+
+constexpr char kNpy[] = "NpyDataset";
+
+// What the attributes say.
+struct Format {
+  Spec spec;
+  bool rows;
+
+  explicit Format(const Attrs& attrs)
+      : spec(Get<Spec>(attrs, "spec")), rows(Get<bool>(attrs, "rows")) {}
+
+  bool npz() const { return spec.kind() == Spec::Kind::kDict; }
+};
+
+absl::StatusOr<std::unique_ptr<ArrayFile>> OpenArrays(Files& files, CancelFlag cancelled,
+                                                      const std::string& name,
+                                                      const Format& format) {
+  ASSIGN_OR_RETURN(std::unique_ptr<File> file, files.Open(name, cancelled));
+  return ArrayFile::Open(std::move(file), format.spec, format.rows);
+}
+
+int64_t CountIn(const ArrayFile& file, const Format& format) {
+  return format.rows ? file.headers()[0].dims[0] : 1;
+}
+
+absl::StatusOr<NumberedFiles> NumberElements(const std::vector<std::string>& names,
+                                             const Format& format, Files& files,
+                                             CancelFlag cancelled) {
+  std::vector<NumberedFile> numbered;
+  for (const std::string& name : names) {
+    int64_t count = 1;
+    if (format.rows) {
+      ASSIGN_OR_RETURN(const std::unique_ptr<ArrayFile> file,
+                       OpenArrays(files, cancelled, name, format));
+      count = CountIn(*file, format);
+    }
+    numbered.push_back({name, count});
+  }
+  return NumberedFiles::Of(std::move(numbered));
+}
+
+class NpySource final : public IndexedSource {
+ public:
+  // A split is a range of elements, or, of .npz, of files: an open one is kept
+  // in memory, and should be opened once.
+  NpySource(const BuildSite& site, Format format, NumberedFiles files)
+      : IndexedSource(site, format.npz() ? files.file_count() : files.count(),
+                      format.npz() ? files.file_count() : SplitCountFor(files.count())),
+        format_(std::move(format)),
+        files_(std::move(files)) {}
+
+ private:
+  Span64 Elements(Span64 split) const override {
+    if (!format_.npz()) return split;
+    return {files_.begin(split.begin), files_.begin(split.end)};
+  }
+
+  absl::StatusOr<Element> Make(int64_t n) override {
+    ElementSink sink(site().pool(), site().spec());
+    RETURN_IF_ERROR(MakeInto(n, sink));
+    return std::move(sink).Finish();
+  }
+
+  absl::Status MakeInto(int64_t n, ResultSink& sink) override {
+    const NumberedFiles::Place place = files_.Find(n);
+    absl::Status made = OpenFile(place.file);
+    for (size_t i = 0; made.ok() && i < open_->headers().size(); ++i) made = Fill(i, place.n, sink);
+    return AtNode(site(), made);
+  }
+
+  absl::Status Fill(size_t i, int64_t row, ResultSink& sink) {
+    const NpyHeader& header = open_->headers()[i];
+    absl::Span<const int64_t> dims = header.dims;
+    int64_t offset = 0;
+    if (format_.rows) {
+      offset = header.data_bytes / dims[0] * row;
+      dims.remove_prefix(1);
+    }
+    ASSIGN_OR_RETURN(const absl::Span<std::byte> memory, sink.Place(i, header.dtype, dims));
+    return open_->Read(i, offset, memory);
+  }
+
+  absl::Status OpenFile(int64_t number) {
+    if (open_ != nullptr && open_number_ == number) return absl::OkStatus();
+    open_ = nullptr;
+    ASSIGN_OR_RETURN(
+        std::unique_ptr<ArrayFile> file,
+        OpenArrays(site().files(), site().run().cancelled, files_.name(number), format_));
+    if (CountIn(*file, format_) != files_.begin(number + 1) - files_.begin(number)) {
+      return absl::DataLossError(absl::StrCat(files_.name(number), " changed while it was read"));
+    }
+    open_ = std::move(file);
+    open_number_ = number;
+    return absl::OkStatus();
+  }
+
+  const Format format_;
+  const NumberedFiles files_;
+  std::unique_ptr<ArrayFile> open_;
+  int64_t open_number_ = 0;
+};
+
+absl::Status CheckLeaf(const TensorSpec& leaf) {
+  const bool dense = leaf.kind == TensorSpec::Kind::kDense && !leaf.optional;
+  if (dense && leaf.shape.has_rank() && leaf.dtype != kString && leaf.dtype != kBFloat16)
+    return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("spec holds ", leaf.ToString(),
+                   "; files of NumPy hold dense tensors of known rank, of numbers or bools, none "
+                   "of bfloat16"));
+}
+
+absl::StatusOr<Inferred> InferNpy(const Attrs& attrs, absl::Span<const NodePtr>) {
+  RETURN_IF_ERROR(CheckFiles(attrs));
+  const Format format(attrs);
+  bool flat = format.spec.kind() == Spec::Kind::kLeaf;
+  if (format.npz())
+    flat = format.spec.size() > 0 && format.spec.size() == format.spec.leaves().size();
+  for (size_t i = 0; format.npz() && i < format.spec.size(); ++i)
+    flat = flat && format.spec.member(i).kind() == Spec::Kind::kLeaf;
+  if (!flat) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("spec must be a tensor or a dict of tensors, not ", format.spec.ToString()));
+  }
+  for (const TensorSpec& leaf : format.spec.leaves()) RETURN_IF_ERROR(CheckLeaf(leaf));
+  Cardinality count = kUnknown;
+  if (!format.rows)
+    count = IsOverNames(attrs)
+                ? static_cast<int64_t>(Get<std::vector<std::string>>(attrs, "files").size())
+                : 1;
+  return Inferred{format.spec, count};
+}
+
+absl::StatusOr<std::unique_ptr<NodeIterator>> BuildNpy(const BuildSite& site) {
+  Format format(site.node().attrs);
+  absl::StatusOr<NumberedFiles> files =
+      NumberElements(FilesOf(site), format, site.files(), site.run().cancelled);
+  if (!files.ok()) return AtNode(site, files.status());
+  return std::make_unique<NpySource>(site, std::move(format), *std::move(files));
+}
+
+absl::StatusOr<SplitProviderPlan> PlanNpy(const Dataset::Node& node, Files& files) {
+  const Format format(node.attrs);
+  ASSIGN_OR_RETURN(SplitProviderPlan plan, PlanFiles(node, files));
+  if (format.npz()) return plan;
+  ASSIGN_OR_RETURN(const NumberedFiles numbered,
+                   NumberElements(plan.files, format, files, nullptr));
+  plan.count = SplitCountFor(numbered.count());
+  return plan;
+}
+
+NodeKind NpyNode() {
+  return {.op = kNpy,
+          .attrs = {{"spec", AttrType::kSpec}, {"rows", AttrType::kBool}},
+          .infer = InferNpy,
+          .build = BuildNpy,
+          .plan = PlanNpy};
+}
+
+}  // namespace
+
+NodeKind NpyKind() {
+  return OverNames(NpyNode());
+}
+NodeKind NpyOfKind() {
+  return OverElement(NpyNode());
+}
+
+Dataset NpyDataset(FileNames files, const Spec& spec, NpyOptions options) {
+  return OverFiles(kNpy, files, {{"spec", spec}, {"rows", options.rows}});
+}
+
+}  // namespace penstock

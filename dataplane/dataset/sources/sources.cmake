@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: Apache-2.0
+# One line per file of this folder; ../CMakeLists.txt makes them part of the component.
+set(PENSTOCK_DATASET_SOURCES
+  sources/array_file.cc
+  sources/buffered_file.cc
+  sources/crc32c.cc
+  sources/file_bytes.cc
+  sources/file_nodes.cc
+  sources/file_source.cc
+  sources/fixed_length_reader.cc
+  sources/image_directory.cc
+  sources/indexed_source.cc
+  sources/inflater.cc
+  sources/kinds.cc
+  sources/line_reader.cc
+  sources/list_files.cc
+  sources/listed_names.cc
+  sources/npy_dataset.cc
+  sources/npy_header.cc
+  sources/npz_file.cc
+  sources/numbered_files.cc
+  sources/range.cc
+  sources/record_datasets.cc
+  sources/split_cursor.cc
+  sources/tar_reader.cc
+  sources/tar_shards.cc
+  sources/tensors.cc
+  sources/tfrecord_reader.cc
+  sources/tfrecord_writer.cc
+  sources/token_shards.cc)

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+// TarShards: samples of tar files, as WebDataset groups them.
+#pragma once
+
+#include "dataplane/dataset/registry.h"
+
+namespace penstock {
+
+NodeKind TarShardsKind();
+NodeKind TarShardsOfKind();
+
+}  // namespace penstock

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+// TokenShards: windows of files of tokens.
+#pragma once
+
+#include "dataplane/dataset/registry.h"
+
+namespace penstock {
+
+NodeKind TokenShardsKind();
+NodeKind TokenShardsOfKind();
+
+}  // namespace penstock
