@@ -74,6 +74,20 @@ std::vector<Pipeline> Sources() {
        [] {
          return TFRecordDataset({DataFile("a.tfrecord"), DataFile("b.tfrecord")});
        }},
+      {"tfrecords_gzip",
+       [] {
+         return TFRecordDataset(DataFile("a.tfrecord.gz"), {.compression = Compression::kGzip});
+       }},
+      {"tfrecords_zlib",
+       [] {
+         return TFRecordDataset(DataFile("a.tfrecord.zlib"), {.compression = Compression::kZlib});
+       }},
+      {"fixed_length_records", [] { return FixedLengthRecordDataset(DataFile("fixed.bin"), 8); }},
+      {"fixed_length_records_with_header_and_footer",
+       [] {
+         return FixedLengthRecordDataset(DataFile("fixed.bin"), 4,
+                                         {.header_bytes = 2, .footer_bytes = 2});
+       }},
   };
 }
 
