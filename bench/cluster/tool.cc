@@ -83,17 +83,20 @@ class ToolSide final : public Side {
   absl::StatusOr<double> RunClient(const std::vector<std::string>& client, double seconds,
                                    Process& server) const {
     const absl::Time end = absl::Now() + kServerStart;
+    std::string before;  // what it said when it failed otherwise
     while (true) {
       PENSTOCK_ASSIGN_OR_RETURN(const std::unique_ptr<Process> process,
                                 Start(client, tool_.client_there, seconds));
       PENSTOCK_ASSIGN_OR_RETURN(const std::string line,
                                 process->ReadLine(absl::Seconds(seconds + 2 * kSlackSeconds)));
       const absl::StatusOr<double> rate = RateOf(line);
-      if (rate.ok()) return rate;
+      if (rate.ok() || !absl::IsUnavailable(rate.status())) return rate;
       const absl::StatusOr<std::string> ended = server.ReadLine(absl::ZeroDuration());
       if (ended.ok()) {
-        return Annotate(rate.status(), "its server ended: ", RateOf(*ended).status().message());
+        return Annotate(rate.status(), "before: ", before,
+                        "; its server ended: ", RateOf(*ended).status().message());
       }
+      before = std::string(rate.status().message());
       if (!absl::IsDeadlineExceeded(ended.status())) return ended.status();
       if (absl::Now() > end) return rate.status();
       absl::SleepFor(kAgain);
