@@ -37,12 +37,14 @@ function(penstock_component folder)
   target_link_libraries(${target} ${scope} ${ARG_LIBS})
 endfunction()
 
-# penstock_loads_transports(target): a program that may load transports as shared
-# libraries (dataplane/transfer/library.h). They find in it all that they may call.
-function(penstock_loads_transports target)
+# penstock_loads_libraries(target folder …): a program that may load transports
+# (dataplane/transfer/library.h) or plug-ins (penstock/plugin.h) as shared libraries. They
+# find in it all that these folders have.
+function(penstock_loads_libraries target)
   set_target_properties(${target} PROPERTIES ENABLE_EXPORTS ON)
-  foreach(component element memory transfer)
-    target_sources(${target} PRIVATE "$<TARGET_OBJECTS:penstock_dataplane_${component}>")
+  foreach(folder IN LISTS ARGN)
+    penstock_target_name(${folder} component)
+    target_sources(${target} PRIVATE "$<TARGET_OBJECTS:${component}>")
   endforeach()
 endfunction()
 

@@ -35,6 +35,13 @@ target_include_directories(penstock_transport INTERFACE
 target_compile_features(penstock_transport INTERFACE cxx_std_20)
 target_link_libraries(penstock_transport INTERFACE ${public_libs})
 set_target_properties(penstock_transport PROPERTIES EXPORT_NAME transport)
+# What a plug-in is written against (docs/plugins.md): the public headers alone. It
+# links nothing either.
+add_library(penstock_plugin INTERFACE)
+target_include_directories(penstock_plugin INTERFACE $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+target_compile_features(penstock_plugin INTERFACE cxx_std_20)
+target_link_libraries(penstock_plugin INTERFACE ${public_libs})
+set_target_properties(penstock_plugin PROPERTIES EXPORT_NAME plugin)
 foreach(header
     control/protocol/index_set.h
     dataplane/element/block.h dataplane/element/error_block.h dataplane/element/extension.h
@@ -65,7 +72,7 @@ foreach(kind IN ITEMS static shared)
 endforeach()
 set_target_properties(penstock_static PROPERTIES EXPORT_NAME penstock)
 
-install(TARGETS penstock_static penstock_shared penstock_transport EXPORT penstock-targets
+install(TARGETS penstock_static penstock_shared penstock_transport penstock_plugin EXPORT penstock-targets
   LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 if(TARGET penstock_ucx)
   install(TARGETS penstock_ucx LIBRARY DESTINATION lib/penstock)

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/escaping.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "dataplane/dataset/fingerprint.h"
 #include "dataplane/dataset/registry.h"
@@ -11,6 +12,13 @@
 
 namespace penstock {
 namespace {
+
+// Whether a registered source or transform may be given such a value.
+bool IsParam(const Attr& value) {
+  return !std::holds_alternative<Spec>(value) && !std::holds_alternative<DType>(value) &&
+         !std::holds_alternative<std::shared_ptr<const FunctionDef>>(value) &&
+         !std::holds_alternative<ConstantElement>(value);
+}
 
 // Every attribute the kind requires is there, has its type, and no other is.
 absl::Status CheckAttrs(const NodeKind& kind, const Attrs& attrs) {
@@ -29,7 +37,7 @@ absl::Status CheckAttrs(const NodeKind& kind, const Attrs& attrs) {
   }
   if (known == attrs.size()) return absl::OkStatus();
   for (const auto& [name, value] : attrs) {
-    bool found = false;
+    bool found = kind.takes_params && absl::StartsWith(name, kParamPrefix) && IsParam(value);
     for (const AttrRule& rule : kind.attrs) found = found || rule.name == name;
     if (!found)
       return absl::InvalidArgumentError(absl::StrCat("has no attribute ", absl::CHexEscape(name)));

@@ -22,6 +22,7 @@
 #include "dataplane/transfer/transport.h"
 #include "dataplane/transfer/ucx/settings.h"
 #include "dataplane/worker/agent.h"
+#include "dataplane/worker/plugins.h"
 #include "dataplane/worker/tasks.h"
 #include "dataplane/worker/workshop.h"
 #include "penstock/server.h"
@@ -139,6 +140,7 @@ absl::Status Server::Open() {
   tasks_ = std::make_shared<Tasks>(workshop_);
   PENSTOCK_RETURN_IF_ERROR(transfer::ucx::SetLanes(config_.ucx_lanes));
   PENSTOCK_RETURN_IF_ERROR(transfer::LoadTransports(config_.transports));
+  PENSTOCK_RETURN_IF_ERROR(LoadPlugins(config_.plugins, config_.allowed_plugins));
   PENSTOCK_RETURN_IF_ERROR(Listen());
   if (config_.metrics_port >= 0) {
     PENSTOCK_ASSIGN_OR_RETURN(

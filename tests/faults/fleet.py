@@ -92,12 +92,14 @@ class Process:
 class Fleet:
     """The processes of one run. Kills them all when it is left."""
 
-    def __init__(self, binaries, folder, protocol, client_timeout_ms, window=16):
+    def __init__(self, binaries, folder, protocol, client_timeout_ms, window=16, penstock=None, plugin=None):
         self.binaries, self.folder, self.protocol = binaries, folder, protocol
         self.window = window
+        self.penstock = penstock or binaries / "penstock"
+        self.plugin = ["--plugin", plugin] if plugin else []
         self.started = {}
         self.all = []
-        self.dispatcher = self.start("dispatcher", binaries / "penstock", "dispatcher", "--port", 0,
+        self.dispatcher = self.start("dispatcher", self.penstock, "dispatcher", "--port", 0,
                                      "--client-timeout-ms", client_timeout_ms, "--worker-timeout-ms", 2000,
                                      "--heartbeat-interval-ms", 200)
         port = self.dispatcher.hear_match(r"ready at localhost:(\d+)")[1]
@@ -118,15 +120,15 @@ class Fleet:
         return process
 
     def start_worker(self):
-        worker = self.start("worker", self.binaries / "penstock", "worker", "--dispatcher-address", self.service,
-                            "--port", 0, "--data-transfer-protocol", self.protocol)
+        worker = self.start("worker", self.penstock, "worker", "--dispatcher-address", self.service,
+                            "--port", 0, "--data-transfer-protocol", self.protocol, *self.plugin)
         worker.hear_match("worker ready")
         return worker
 
     def start_trainer(self, commit_every=25):
         return self.start("trainer", self.binaries / "fault_trainer", "--service", self.service,
                           "--protocol", self.protocol, "--window", self.window,
-                          "--commit-every", commit_every)
+                          "--commit-every", commit_every, *self.plugin)
 
 
 def history(log):

@@ -26,6 +26,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "penstock/plugin.h"
 #include "penstock/status.h"
 #include "tests/faults/numbers.h"
 
@@ -37,6 +38,7 @@ struct Options {
   std::string protocol = "auto";
   int64_t commit_every = 25;  // elements
   int64_t window = 16;
+  std::string plugin;  // with the source "numbers" and the map "spread"
 };
 
 class Trainer {
@@ -67,13 +69,12 @@ class Trainer {
     CloseLog();
     log_ = ::open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0644);
     read_ = 0;
-    Dataset data = Numbers(count, words_)
-                       .Distribute({.processing_mode = ShardingPolicy::kDynamic,
-                                    .service = options_.service,
-                                    .job_name = job,
-                                    .max_outstanding_requests = options_.window,
-                                    .data_transfer_protocol = options_.protocol,
-                                    .keep = Keep::kCommitted});
+    Dataset data = Elements(count).Distribute({.processing_mode = ShardingPolicy::kDynamic,
+                                               .service = options_.service,
+                                               .job_name = job,
+                                               .max_outstanding_requests = options_.window,
+                                               .data_transfer_protocol = options_.protocol,
+                                               .keep = Keep::kCommitted});
     ASSIGN_OR_RETURN(iterator_, data.MakeIterator());
     std::ifstream in(checkpoint_, std::ios::binary);
     if (!(in >> read_)) {
@@ -86,6 +87,13 @@ class Trainer {
     RETURN_IF_ERROR(iterator_->Restore(state));
     RETURN_IF_ERROR(Log(absl::StrCat("restored ", read_)));
     return "resumed";
+  }
+
+  Dataset Elements(int64_t count) const {
+    if (options_.plugin.empty()) return Numbers(count, words_);
+    return FromSource("numbers", {{"count", count}}).Map([this](auto number) {
+      return Call("spread", Tuple({number, Expr(words_)}));
+    });
   }
 
   // The next element, checked and logged; empty at the end.
@@ -181,7 +189,14 @@ int main(int argc, char** argv) {
   app.add_option("--protocol", options.protocol, "data_transfer_protocol");
   app.add_option("--commit-every", options.commit_every, "elements between committed states");
   app.add_option("--window", options.window, "max_outstanding_requests");
+  app.add_option("--plugin", options.plugin, "a plug-in that makes the same elements");
   CLI11_PARSE(app, argc, argv);
+  if (!options.plugin.empty()) {
+    if (absl::Status loaded = penstock::LoadPlugin(options.plugin); !loaded.ok()) {
+      std::cerr << loaded << std::endl;
+      return EXIT_FAILURE;
+    }
+  }
   Trainer trainer(options);
   for (std::string order; std::getline(std::cin, order);) {
     const absl::StatusOr<std::string> answer = trainer.Obey(order);

@@ -2,7 +2,6 @@
 #include "dataplane/dataset/sources/indexed_source.h"
 
 #include <algorithm>
-#include <limits>
 
 #include "dataplane/dataset/function.h"
 #include "dataplane/dataset/state_bytes.h"
@@ -63,26 +62,13 @@ absl::StatusOr<int64_t> IndexedSource::Skip(int64_t count) {
   return passed;
 }
 
-// Splits begun, and how many elements of the last one are left. The split's own
-// number is asked for again: the feed gives the same one.
 absl::Status IndexedSource::Save(StateWriter& writer) {
-  writer.WriteInt(cursor_.ordinal());
-  writer.WriteInt(span_.end - span_.begin);
+  cursor_.Save(writer, span_);
   return absl::OkStatus();
 }
 
 absl::Status IndexedSource::Restore(StateReader& reader) {
-  constexpr int64_t kMax = std::numeric_limits<int64_t>::max();
-  ASSIGN_OR_RETURN(const int64_t ordinal, reader.ReadIntIn(0, kMax, "the number of splits"));
-  ASSIGN_OR_RETURN(const int64_t left, reader.ReadIntIn(0, kMax, "what is left of a split"));
-  cursor_.Seek(ordinal);
-  if (left == 0) return absl::OkStatus();
-  const absl::Status outside = absl::DataLossError("a saved position lies outside its split");
-  if (ordinal == 0) return outside;
-  cursor_.Seek(ordinal - 1);
-  ASSIGN_OR_RETURN(const std::optional<Span64> span, NextSplit());
-  if (!span.has_value() || left > span->end - span->begin) return outside;
-  span_ = {span->end - left, span->end};
+  ASSIGN_OR_RETURN(span_, cursor_.Restore(reader, [this] { return NextSplit(); }));
   return absl::OkStatus();
 }
 

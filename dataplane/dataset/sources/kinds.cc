@@ -6,6 +6,7 @@
 #include "dataplane/dataset/sources/npy_dataset.h"
 #include "dataplane/dataset/sources/range.h"
 #include "dataplane/dataset/sources/record_datasets.h"
+#include "dataplane/dataset/sources/registered_source.h"
 #include "dataplane/dataset/sources/tar_shards.h"
 #include "dataplane/dataset/sources/tensors.h"
 #include "dataplane/dataset/sources/token_shards.h"
@@ -34,6 +35,7 @@ std::vector<NodeKind> SourceKinds() {
       NpyKind(),
       NpyOfKind(),
       ImageDirectoryKind(),
+      RegisteredSourceKind(),
   };
 }
 

@@ -21,6 +21,7 @@ set(PENSTOCK_DATASET_SOURCES
   sources/numbered_files.cc
   sources/range.cc
   sources/record_datasets.cc
+  sources/registered_source.cc
   sources/split_cursor.cc
   sources/tar_reader.cc
   sources/tar_shards.cc

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dataplane/dataset/sources/split_cursor.h"
 
+#include <limits>
+
 #include "absl/strings/str_cat.h"
 #include "penstock/status.h"
 
@@ -25,6 +27,26 @@ absl::StatusOr<std::optional<Span64>> SplitCursor::Next() {
   }
   ++ordinal_;
   return SplitOf(count_, splits_, *split);
+}
+
+void SplitCursor::Save(StateWriter& writer, Span64 left) const {
+  writer.WriteInt(ordinal_);
+  writer.WriteInt(left.end - left.begin);
+}
+
+absl::StatusOr<Span64> SplitCursor::Restore(
+    StateReader& reader, absl::FunctionRef<absl::StatusOr<std::optional<Span64>>()> next) {
+  constexpr int64_t kMax = std::numeric_limits<int64_t>::max();
+  ASSIGN_OR_RETURN(const int64_t ordinal, reader.ReadIntIn(0, kMax, "the number of splits"));
+  ASSIGN_OR_RETURN(const int64_t left, reader.ReadIntIn(0, kMax, "what is left of a split"));
+  Seek(ordinal);
+  if (left == 0) return Span64{0, 0};
+  const absl::Status outside = absl::DataLossError("a saved position lies outside its split");
+  if (ordinal == 0) return outside;
+  Seek(ordinal - 1);
+  ASSIGN_OR_RETURN(const std::optional<Span64> span, next());
+  if (!span.has_value() || left > span->end - span->begin) return outside;
+  return Span64{span->end - left, span->end};
 }
 
 }  // namespace penstock

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
 #include "dataplane/dataset/build_site.h"
 #include "dataplane/dataset/split.h"
@@ -21,6 +22,15 @@ class SplitCursor {
   // The numbers of the elements in the next split; nullopt behind the last.
   // Waits for the feed. DataLoss for a split the source does not have.
   absl::StatusOr<std::optional<Span64>> Next();
+
+  // The position in the span that Next() gave last, of which `left` is left: how many
+  // splits were begun, and how much of the last is left. The split's own number is
+  // asked for again: the feed gives the same one.
+  void Save(StateWriter& writer, Span64 left) const;
+  // What was left of the span that `next` gives for that split (Next(), or what is made of
+  // it); empty where it had ended. DataLoss for what Save() never wrote.
+  absl::StatusOr<Span64> Restore(StateReader& reader,
+                                 absl::FunctionRef<absl::StatusOr<std::optional<Span64>>()> next);
 
   // How many splits Next() has given. Seek makes Next() give that one next.
   int64_t ordinal() const { return ordinal_; }

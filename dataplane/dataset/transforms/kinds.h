@@ -29,6 +29,7 @@ NodeKind PaddedBatchKind();
 NodeKind PrefetchKind();
 NodeKind RaggedBatchKind();
 NodeKind RebatchKind();
+NodeKind RegisteredTransformKind();
 NodeKind RepeatKind();
 NodeKind SampleFromDatasetsKind();
 NodeKind ScanKind();

@@ -39,6 +39,7 @@ set(PENSTOCK_DATASET_TRANSFORMS
   transforms/prefetch.cc
   transforms/rebatch.cc
   transforms/reduce.cc
+  transforms/registered_transform.cc
   transforms/repeat.cc
   transforms/sample_from_datasets.cc
   transforms/scan.cc

@@ -46,6 +46,7 @@ std::vector<Case> SourceCases();
 std::vector<Case> TransformCases();
 std::vector<Case> BatchingCases();   // transforms too
 std::vector<Case> CombiningCases();  // transforms too
+std::vector<Case> PluginCases();
 std::vector<Case> AllCases();
 
 // Files in memory that cases may read: /data/a.tfrecord, b and c (5, 0 and 8

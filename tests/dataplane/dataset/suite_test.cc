@@ -193,7 +193,7 @@ TEST(SuiteTable, EveryKindHasACase) {
 
 std::vector<Case> AllCases() {
   std::vector<Case> all = SourceCases();
-  for (auto* more : {TransformCases, BatchingCases, CombiningCases})
+  for (auto* more : {TransformCases, BatchingCases, CombiningCases, PluginCases})
     for (Case& c : more()) all.push_back(std::move(c));
   return all;
 }

@@ -84,7 +84,7 @@ TEST(Call, AFunctionThatBreaksItsWordIsAnError) {
       HasSubstr("output 0 has dims [3]; its spec is"));
   EXPECT_THAT(
       status_of("which", [](CallContext& call) { return call.Output(1, {2}).status(); }).message(),
-      HasSubstr("output 1 of a function with 1; in function 'which'"));
+      HasSubstr("output 1 of 1; in function 'which'"));
   EXPECT_THAT(
       status_of("fails", [](CallContext&) { return absl::DataLossError("bad row"); }).message(),
       HasSubstr("Call: bad row; in function 'fails'"));

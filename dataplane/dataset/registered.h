@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// What programs and plug-ins register by name and version: maps, sources,
+// transforms. Rows stay for the life of the program.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+
+namespace penstock {
+
+// Thread-safe. T has an int `version`.
+template <class T>
+class Registered {
+ public:
+  explicit Registered(std::string what) : what_(std::move(what)) {}
+
+  // AlreadyExists if the name is taken by another version; the same one again
+  // changes nothing.
+  absl::Status Add(std::string name, T value) {
+    std::lock_guard lock(mu_);
+    const auto found = values_.find(name);
+    if (found == values_.end()) {
+      values_[std::move(name)] = std::make_shared<const T>(std::move(value));
+      return absl::OkStatus();
+    }
+    if (found->second->version == value.version) return absl::OkStatus();
+    return absl::AlreadyExistsError(absl::StrCat(what_, " '", name, "' is registered as version ",
+                                                 found->second->version, ", not ", value.version));
+  }
+
+  // NotFound says what to do.
+  absl::StatusOr<std::shared_ptr<const T>> Find(const std::string& name) const {
+    std::lock_guard lock(mu_);
+    const auto found = values_.find(name);
+    if (found != values_.end()) return found->second;
+    return Missing(absl::StrCat("'", name, "'"));
+  }
+
+  // The same of one version alone.
+  absl::StatusOr<std::shared_ptr<const T>> Find(const std::string& name, int64_t version) const {
+    std::lock_guard lock(mu_);
+    const auto found = values_.find(name);
+    if (found == values_.end()) return Missing(absl::StrCat("'", name, "' version ", version));
+    if (found->second->version == version) return found->second;
+    return absl::NotFoundError(absl::StrCat(
+        what_, " '", name, "' version ", version,
+        " is not registered in this program, which has version ", found->second->version));
+  }
+
+  std::vector<std::string> Names() const {
+    std::lock_guard lock(mu_);
+    return NamesLocked();
+  }
+
+ private:
+  std::vector<std::string> NamesLocked() const {
+    std::vector<std::string> names;
+    for (const auto& [name, value] : values_) names.push_back(name);
+    return names;
+  }
+  absl::Status Missing(const std::string& wanted) const {
+    return absl::NotFoundError(absl::StrCat(
+        what_, " ", wanted,
+        " is not registered in this program; link what registers it, or load its plug-in "
+        "(penstock worker --plugin PATH; LoadPlugin(PATH) elsewhere). Registered: ",
+        values_.empty() ? "none" : absl::StrJoin(NamesLocked(), ", ")));
+  }
+
+  const std::string what_;
+  mutable std::mutex mu_;
+  std::map<std::string, std::shared_ptr<const T>> values_;  // guarded by mu_
+};
+
+}  // namespace penstock

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// FromSource(): a source that the program or a plug-in registered (penstock/plugin.h).
+#pragma once
+
+#include "dataplane/dataset/registry.h"
+#include "penstock/plugin.h"
+
+namespace penstock {
+
+NodeKind RegisteredSourceKind();
+
+// Params as attributes of a node, and back.
+void AddParams(const Params& params, Attrs& attrs);
+Params ParamsOf(const Attrs& attrs);
+
+}  // namespace penstock
