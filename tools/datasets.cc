@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "control/rpc/dispatcher_stub.h"
+#include "dataplane/dataset/definition.h"
 #include "penstock/status.h"
 #include "tools/commands.h"
 #include "tools/options.h"
@@ -25,6 +26,16 @@ absl::Status List(const Given& given) {
   return absl::OkStatus();
 }
 
+absl::Status Explain(const Given& given) {
+  PENSTOCK_ASSIGN_OR_RETURN(auto stub, control::DispatcherStub::Make(given.call.address));
+  PENSTOCK_ASSIGN_OR_RETURN(
+      const control::GetDatasetAnswer found,
+      stub->GetDataset(given.dataset_id, {.timeout = given.call.timeout, .stop = {}}));
+  PENSTOCK_ASSIGN_OR_RETURN(const Dataset dataset, ParseDataset(found.definition));
+  std::fputs(dataset.Explain().c_str(), stdout);
+  return absl::OkStatus();
+}
+
 absl::Status Unregister(const Given& given) {
   PENSTOCK_ASSIGN_OR_RETURN(auto stub, control::DispatcherStub::Make(given.call.address));
   return stub->UnregisterDataset(given.dataset_id, {.timeout = given.call.timeout, .stop = {}});
@@ -33,14 +44,24 @@ absl::Status Unregister(const Given& given) {
 }  // namespace
 
 void AddDatasets(CLI::App& app, Chosen& chosen) {
-  CLI::App* datasets = app.add_subcommand("datasets", "List and unregister datasets.");
+  CLI::App* datasets = app.add_subcommand("datasets", "List, explain and unregister datasets.");
   datasets->require_subcommand(1);
-  datasets->footer("  penstock datasets list\n  penstock datasets unregister train-v2");
+  datasets->footer(
+      "  penstock datasets list\n  penstock datasets explain train-v2\n  penstock datasets "
+      "unregister train-v2");
 
   auto listed = std::make_shared<Given>();
   CLI::App* list = datasets->add_subcommand("list", "All registered datasets, one a line.");
   AddOptions(*list, SettingsOf(listed->call));
   list->callback([listed, &chosen] { chosen.run = [listed] { return List(*listed); }; });
+
+  auto explained = std::make_shared<Given>();
+  CLI::App* explain = datasets->add_subcommand(
+      "explain", "One as a tree: nodes, specs, which way functions go, what works per partition.");
+  AddOptions(*explain, SettingsOf(explained->call));
+  explain->add_option("id", explained->dataset_id, "its id")->required();
+  explain->callback(
+      [explained, &chosen] { chosen.run = [explained] { return Explain(*explained); }; });
 
   auto gone = std::make_shared<Given>();
   CLI::App* unregister =

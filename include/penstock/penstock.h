@@ -5,6 +5,7 @@
 #include "penstock/dataset.h"     // IWYU pragma: export
 #include "penstock/distribute.h"  // IWYU pragma: export
 #include "penstock/element.h"     // IWYU pragma: export
+#include "penstock/explain.h"     // IWYU pragma: export
 #include "penstock/expr.h"        // IWYU pragma: export
 #include "penstock/files.h"       // IWYU pragma: export
 #include "penstock/image.h"       // IWYU pragma: export

@@ -273,6 +273,7 @@ class CommandTest(unittest.TestCase):
         for action in ("show", "cancel", "remove"):
             self.assert_fails(run("jobs", action, "nobody", *at), "NOT_FOUND", "nobody")
         self.assert_fails(run("datasets", "unregister", "nothing", *at), "NOT_FOUND", "nothing")
+        self.assert_fails(run("datasets", "explain", "nothing", *at), "NOT_FOUND", "nothing")
 
     # --- The journal ----------------------------------------------------------------
 

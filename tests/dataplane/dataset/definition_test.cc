@@ -182,11 +182,5 @@ TEST(Definition, SpecsComeBack) {
   EXPECT_FALSE(ParseSpec("\xff").ok());
 }
 
-TEST(Explain, ShowsTheTree) {
-  EXPECT_EQ(Dataset::Range(5).Take(2).Explain(),
-            "Take#1 count=2 -> TensorSpec([], int64), 2\n"
-            "  Range#0 start=0 step=1 stop=5 -> TensorSpec([], int64), 5\n");
-}
-
 }  // namespace
 }  // namespace penstock
