@@ -2,6 +2,7 @@
 #include "dataplane/dataset/transforms/decides_by_value.h"
 
 #include "absl/strings/str_cat.h"
+#include "dataplane/dataset/registry.h"
 
 namespace penstock {
 
@@ -16,6 +17,13 @@ absl::Status CheckDeterministic(const FunctionDef& function, std::string_view ar
 absl::Status CheckDeterministic(const Dataset::Node& input) {
   absl::Status first;
   VisitNodes(input, [&](const Dataset::Node& node, int number) {
+    const NodeKind* kind = FindNodeKind(node.op);
+    if (kind != nullptr && kind->takes_params && !Get<bool>(node.attrs, "deterministic")) {
+      first.Update(absl::InvalidArgumentError(absl::StrCat(
+          NodeName(node, number), " is '", Get<std::string>(node.attrs, "name"),
+          "', which is registered as not deterministic, and its elements decide which ones ",
+          "follow; register it as deterministic, or do not decide by them")));
+    }
     for (const auto& [name, value] : node.attrs) {
       const auto* function = std::get_if<std::shared_ptr<const FunctionDef>>(&value);
       if (function != nullptr && !(*function)->deterministic)

@@ -15,7 +15,8 @@ namespace penstock {
 // InvalidArgument naming `argument` unless the function is deterministic.
 absl::Status CheckDeterministic(const FunctionDef& function, std::string_view argument);
 
-// The same for all functions in the tree of `input`, naming the node.
+// The same for all functions, and for registered sources and transforms, in the tree of
+// `input`, naming the node.
 absl::Status CheckDeterministic(const Dataset::Node& input);
 
 }  // namespace penstock

@@ -12,6 +12,7 @@
 #include "dataplane/dataset/registered.h"
 #include "dataplane/dataset/sources/registered_source.h"
 #include "dataplane/dataset/state_bytes.h"
+#include "dataplane/dataset/transforms/decides_by_value.h"
 #include "dataplane/dataset/transforms/kinds.h"
 #include "penstock/status.h"
 
@@ -102,7 +103,9 @@ class RegisteredTransformIterator final : public NodeIterator {
   const std::unique_ptr<Transform> transform_;
 };
 
-absl::StatusOr<Inferred> InferTransform(const Attrs& attrs, absl::Span<const NodePtr>) {
+// It may decide by value; nobody but its author knows.
+absl::StatusOr<Inferred> InferTransform(const Attrs& attrs, absl::Span<const NodePtr> inputs) {
+  RETURN_IF_ERROR(CheckDeterministic(*inputs[0]));
   const Spec& spec = Get<Spec>(attrs, "spec");
   RETURN_IF_ERROR(CheckRegisteredSpec(spec.leaves()));
   const int64_t cardinality = Get<int64_t>(attrs, "cardinality");

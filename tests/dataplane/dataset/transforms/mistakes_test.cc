@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "penstock/register.h"
+#include "penstock/plugin.h"
 #include "penstock/status.h"
 #include "tests/dataplane/dataset/transforms/text_of.h"
 
@@ -44,6 +44,49 @@ Expr OfTheMoment(const Expr& x) {
 std::string Mistake(const Dataset& dataset) {
   EXPECT_EQ(dataset.status().code(), absl::StatusCode::kInvalidArgument) << dataset.status();
   return std::string(dataset.status().message());
+}
+
+// A source whose elements are others each time.
+class MomentReader final : public SourceReader {
+ public:
+  absl::Status Open(int64_t) override { return absl::OkStatus(); }
+  absl::StatusOr<bool> Next(ElementOutputs&) override { return false; }
+  absl::StatusOr<std::string> Save() override { return ""; }
+  absl::Status Restore(std::string_view) override { return absl::OkStatus(); }
+};
+const bool kSourceRegistered =
+    RegisterSource("mistakes.moments",
+                   {.describe = [](const Params&) -> absl::StatusOr<SourceInfo> {
+                      return SourceInfo{.spec = Scalar(kInt64)};
+                    },
+                    .open = [](const Params&) -> absl::StatusOr<std::unique_ptr<SourceReader>> {
+                      return std::make_unique<MomentReader>();
+                    },
+                    .deterministic = false})
+        .ok() &&
+    RegisterTransform(
+        "mistakes.transform",
+        {.describe = [](const Params&, const Spec& input, Cardinality)
+             -> absl::StatusOr<TransformInfo> { return TransformInfo{.spec = input}; },
+         .open = [](const Params&, const Spec&) -> absl::StatusOr<std::unique_ptr<Transform>> {
+           return absl::UnimplementedError("is never read");
+         }})
+        .ok();
+
+TEST(Mistakes, WhatIsNotDeterministicIsRefusedBelowWhatDecidesByValue) {
+  const Dataset of_a_map = Dataset::Range(10).Map(OfTheMoment);
+  const Dataset of_a_source = FromSource("mistakes.moments");
+  ASSERT_TRUE(of_a_map.status().ok() && of_a_source.status().ok()) << of_a_source.status();
+  for (const Dataset& data : {of_a_map, of_a_source}) {
+    const auto small = [](Expr x) { return x < 3; };
+    for (const Dataset& deciding :
+         {data.Filter(small), data.TakeWhile(small), data.FlatMap(RangeOf),
+          data.Interleave(RangeOf), data.IgnoreErrors(), ApplyTransform(data, "mistakes.transform"),
+          Dataset::ChooseFromDatasets({Dataset::Range(3), Dataset::Range(3)}, data)}) {
+      EXPECT_THAT(Mistake(deciding), HasSubstr("not deterministic"));
+    }
+    EXPECT_TRUE(data.Batch(2).Prefetch(1).Shuffle(3).status().ok());
+  }
 }
 
 TEST(Mistakes, NameTheNodeAndTheArgument) {
