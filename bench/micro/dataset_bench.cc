@@ -45,6 +45,31 @@ void BatchOf(benchmark::State& state) {
 }
 BENCHMARK(BatchOf)->Arg(32)->Arg(1024);
 
+// A function of scalars, and the batch of its results.
+void MapAndBatchOf(benchmark::State& state) {
+  Read(state, Numbers()
+                  .Map([](auto x) { return (x * int64_t{3} + int64_t{1}) % int64_t{1000}; },
+                       {.num_parallel_calls = 1})
+                  .Batch(state.range(0)));
+  state.SetItemsProcessed(state.iterations() * state.range(0));
+}
+BENCHMARK(MapAndBatchOf)->Arg(32)->Arg(1024);
+
+// A dozen of operations on vectors of 16.
+void FeaturesAndBatchOf(benchmark::State& state) {
+  Read(state, Numbers()
+                  .Map(
+                      [](auto x) {
+                        const Expr v = Cast(OneHot(x % int64_t{16}, 16, kInt64), kFloat32);
+                        const Expr y = Maximum((v - 0.06f) / 0.24f, -1);
+                        return Tuple({x, Cast(y * y + y, kFloat16), Where(y > 0.5f, y, -y)});
+                      },
+                      {.num_parallel_calls = 1})
+                  .Batch(state.range(0)));
+  state.SetItemsProcessed(state.iterations() * state.range(0));
+}
+BENCHMARK(FeaturesAndBatchOf)->Arg(1024);
+
 void ShuffleOf(benchmark::State& state) {
   Read(state, Numbers().Shuffle(state.range(0), {.seed = 1}));
 }

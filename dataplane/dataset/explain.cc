@@ -21,6 +21,7 @@
 #include "dataplane/dataset/graph.h"
 #include "dataplane/dataset/registry.h"
 #include "dataplane/dataset/transforms/map_batch.h"
+#include "dataplane/dataset/transforms/map_over_rows.h"
 
 namespace penstock {
 namespace {
@@ -102,7 +103,9 @@ std::string WhereTo(const Dataset::Node& node, const Dataset::Node* user, int us
   if (node.op != "Map" || user == nullptr || FindNodeKind(user->op) == nullptr ||
       user->op != "Batch" || !IsMapBatch(*user))
     return "";
-  return absl::StrCat(", each result into its row of the block of ", NodeName(*user, user_number));
+  return absl::StrCat(GoesOverRows(*user) ? ", over many rows at once, into the block of "
+                                          : ", each result into its row of the block of ",
+                      NodeName(*user, user_number));
 }
 
 std::string WayOf(const FunctionDef& function) {

@@ -47,6 +47,7 @@ set(PENSTOCK_DATASET_EXPR
   expr/ops_text.cc
   expr/orientation.cc
   expr/png_decoder.cc
+  expr/over_rows.cc
   expr/random.cc
   expr/resize.cc
   expr/trace.cc

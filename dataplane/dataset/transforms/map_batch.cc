@@ -10,6 +10,7 @@
 
 #include "dataplane/dataset/profile.h"
 #include "dataplane/dataset/read_ahead.h"
+#include "dataplane/dataset/transforms/map_over_rows.h"
 #include "dataplane/dataset/transforms/map_step.h"
 #include "dataplane/dataset/transforms/ordered_calls.h"
 #include "dataplane/dataset/transforms/positioned_input.h"
@@ -267,6 +268,7 @@ bool IsMapBatch(const Dataset::Node& node) {
 }
 
 absl::StatusOr<std::unique_ptr<NodeIterator>> BuildMapBatch(const BuildSite& site) {
+  if (GoesOverRows(site.node())) return BuildMapOverRows(site);
   const BuildSite map = site.InputSite(0);
   ASSIGN_OR_RETURN(std::unique_ptr<MapStep> step, MapStep::Create(map));
   ASSIGN_OR_RETURN(std::unique_ptr<NodeIterator> input, map.BuildInput(0));

@@ -27,6 +27,7 @@ set(PENSTOCK_DATASET_TRANSFORMS
   transforms/kinds.cc
   transforms/map.cc
   transforms/map_batch.cc
+  transforms/map_over_rows.cc
   transforms/map_step.cc
   transforms/options.cc
   transforms/ordered_calls.cc
@@ -41,6 +42,7 @@ set(PENSTOCK_DATASET_TRANSFORMS
   transforms/reduce.cc
   transforms/registered_transform.cc
   transforms/repeat.cc
+  transforms/row_chunk.cc
   transforms/sample_from_datasets.cc
   transforms/scan.cc
   transforms/shard.cc

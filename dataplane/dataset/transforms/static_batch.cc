@@ -36,6 +36,21 @@ absl::Status OpenBatch::Row::Copy(size_t i, const Tensor& value) {
   return absl::OkStatus();
 }
 
+absl::StatusOr<absl::Span<std::byte>> OpenBatch::Rows::Place(size_t i, DType dtype,
+                                                             absl::Span<const int64_t> dims) {
+  const Leaf& leaf = batch_.leaves_[i];
+  if (dtype != leaf.spec->dtype || dims.empty() || dims[0] != count_ ||
+      dims.subspan(1) != leaf.spec->shape.dims())
+    return OtherThanPromised(dtype, dims, *leaf.spec);
+  return absl::MakeSpan(leaf.values + first_ * leaf.row_bytes, count_ * leaf.row_bytes);
+}
+
+absl::Status OpenBatch::Rows::Copy(size_t i, const Tensor& value) {
+  ASSIGN_OR_RETURN(const absl::Span<std::byte> memory, Place(i, value.dtype(), value.dims()));
+  if (!memory.empty()) std::memcpy(memory.data(), value.raw(), memory.size());
+  return absl::OkStatus();
+}
+
 bool StaticBatches::Fit(const Spec& row, int64_t rows) {
   for (const TensorSpec& leaf : row.leaves()) {
     if (!leaf.IsStatic()) return false;

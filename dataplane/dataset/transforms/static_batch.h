@@ -33,6 +33,23 @@ class OpenBatch {
 
   Row row(int64_t number) const { return Row(*this, number); }
 
+  // The memory of `count` rows from `first` on, for values with one dimension more in
+  // front.
+  class Rows final : public ResultSink {
+   public:
+    Rows(const OpenBatch& batch, int64_t first, int64_t count)
+        : batch_(batch), first_(first), count_(count) {}
+    absl::StatusOr<absl::Span<std::byte>> Place(size_t i, DType dtype,
+                                                absl::Span<const int64_t> dims) override;
+    absl::Status Copy(size_t i, const Tensor& value) override;
+
+   private:
+    const OpenBatch& batch_;
+    const int64_t first_;
+    const int64_t count_;
+  };
+  Rows rows(int64_t first, int64_t count) const { return Rows(*this, first, count); }
+
  private:
   friend class StaticBatches;
   struct Leaf {

@@ -48,6 +48,12 @@ TEST(Explain, SaysWhichWayAFunctionGoes) {
                               "(not deterministic)\n")));
 }
 
+TEST(Explain, SaysWhereAFunctionGoesOverManyRows) {
+  EXPECT_THAT(
+      Dataset::Range(5).Map([](auto x) { return x * x; }).Batch(2).Explain(),
+      HasSubstr("  | function: traced, over many rows at once, into the block of Batch#2\n"));
+}
+
 TEST(Explain, NamesTheStepsThatRunAsOne) {
   const std::string text = Dataset::FromTensors("no image")
                                .Map([](auto x) { return Resize(DecodeJpegImage(x), 8, 8); })

@@ -203,6 +203,22 @@ std::vector<Case> BatchCases() {
       Counting({.name = "BatchWithoutRemainder",
                 .kinds = {"Batch"},
                 .make = [] { return Dataset::Range(43).Batch(4, {.drop_remainder = true}); }}),
+      {.name = "BatchOverRows",
+       .kinds = {"Batch"},
+       .make =
+           [] {
+             return Dataset::Range(40)
+                 .Map([](auto x) {
+                   return Tuple({x * 3, Cast(x, kFloat32) / 2 < 7.0f});
+                 })
+                 .Batch(7);
+           },
+       .divides = false},
+      {.name = "BatchOverRowsWithErrors",
+       .kinds = {"Batch"},
+       .make =
+           [] { return Dataset::Range(40).Map([](auto x) { return 9 / (x % 13 - 4); }).Batch(4); },
+       .divides = false},
       {.name = "BatchOfMoreThanThereAre",
        .kinds = {"Batch"},
        .make = [] { return Dataset::Range(5).Batch(8); },
