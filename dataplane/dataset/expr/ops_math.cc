@@ -98,7 +98,7 @@ absl::Status Power(OpRun& run) {
         run, [](ComputedIn<T> base, ComputedIn<T> exponent) { return std::pow(base, exponent); });
   } else {
     bool negative = false;
-    RETURN_IF_ERROR((RunBinary<T, T>(run, [&negative](T base, T exponent) {
+    RETURN_IF_ERROR((RunBinary<T, T>(run, [&](T base, T exponent) {
       if constexpr (std::is_signed_v<T>) {
         negative = negative || exponent < 0;
         if (exponent < 0) return T{0};
