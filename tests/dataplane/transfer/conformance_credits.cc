@@ -153,7 +153,10 @@ TEST_P(TransportConformance, ASlowReaderHoldsNoMoreThanItAskedFor) {
       link->Grant({1});  // one more for each that is let go of
     }
   }
+  std::shared_ptr<WorkerEnd> worker = worker_.Link(0);
+  ASSERT_NE(worker, nullptr);
   link.reset();
+  EXPECT_TRUE(worker->AwaitClosed().ok());
   worker_.Stop();
   EXPECT_EQ(receiver_pool_->counters().bytes_lent, 0);
   EXPECT_EQ(sender_pool_->counters().bytes_lent, 0);
