@@ -133,9 +133,9 @@ TEST(BucketBySequenceLength, SendsOnShortWhatWaitedTooLong) {
 TEST(BucketBySequenceLength, SaysHowFarBackItRestores) {
   const Dataset vectors = Vectors({1});
   EXPECT_THAT(vectors.BucketBySequenceLength(Length, {3}, {3, 2}, {.max_age = 500}).Explain(),
-              HasSubstr("; restores from the oldest element waiting, reading at most 1000 inputs"));
+              HasSubstr("| restores from the oldest element waiting, reading at most 1000 inputs"));
   EXPECT_THAT(vectors.BucketBySequenceLength(Length, {3}, {3, 2}).Explain(),
-              HasSubstr("; restores from the oldest element waiting, however far back"));
+              HasSubstr("| restores from the oldest element waiting, however far back"));
 }
 
 TEST(BucketBySequenceLength, MakesAgainWhatWaits) {
@@ -373,7 +373,7 @@ TEST(Pack, SaysHowFarBackItRestores) {
     EXPECT_LE(MadeAgain(dataset.Pack(8, {.open_rows = 3}), rows), (40 + 64) * 7 / 6 + 16);
   EXPECT_THAT(
       Tokens({1}).Pack(8, {.open_rows = 3}).Explain(),
-      HasSubstr("; restores from the oldest sequence in 3 open rows, at most 40 sequences"));
+      HasSubstr("| restores from the oldest sequence in 3 open rows, at most 40 sequences"));
 }
 
 TEST(Pack, RefusesArgumentsThatDoNotFit) {
