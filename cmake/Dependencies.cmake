@@ -24,6 +24,22 @@ if(PENSTOCK_CUDA)
       "this build will have no GPU")
   endif()
 endif()
+# Optional: Arrow, for Parquet. Looked for where told to: a prefix it was installed to, or the pyarrow package
+# of a Python environment, which has headers and libraries side by side.
+set(PENSTOCK_ARROW "" CACHE PATH "Where Arrow is, for Parquet: a prefix, or the folder of pyarrow")
+set(PENSTOCK_ARROW_LIBRARIES "")
+if(PENSTOCK_ARROW)
+  find_path(PENSTOCK_ARROW_INCLUDE_DIR parquet/arrow/reader.h PATHS "${PENSTOCK_ARROW}/include" NO_DEFAULT_PATH)
+  foreach(name parquet arrow)
+    file(GLOB_RECURSE found "${PENSTOCK_ARROW}/lib${name}.so*")
+    if(NOT found OR NOT PENSTOCK_ARROW_INCLUDE_DIR)
+      message(FATAL_ERROR "PENSTOCK_ARROW is ${PENSTOCK_ARROW}, where there is no Arrow with Parquet")
+    endif()
+    list(GET found 0 library)
+    list(APPEND PENSTOCK_ARROW_LIBRARIES "${library}")
+  endforeach()
+  set(CMAKE_INSTALL_RPATH_USE_LINK_PATH ON)  # it is seldom where the system looks
+endif()
 pkg_check_modules(UCX IMPORTED_TARGET ucx)  # optional: for the library that `ucx` opens at run time
 if(PENSTOCK_RPC)
   find_package(gRPC CONFIG REQUIRED)

@@ -117,6 +117,14 @@ struct NpyOptions {
 // .npz: the file at work is held in memory, its checksums checked; a split is a file.
 Dataset NpyDataset(FileNames files, const Spec& spec, NpyOptions options = {});
 
+// --- Columns of Parquet files: a split is one or more row groups ----------------
+// Rows as dicts of the columns that `columns` names, each of its own type: a
+// scalar, a string (of string and binary columns), or one dimension (of lists of
+// numbers). A null is InvalidArgument in its row's place, unless the leaf is
+// optional. The row group at work is held in memory. Unimplemented in a program
+// that was built without Arrow.
+Dataset Parquet(FileNames files, const Spec& columns);
+
 // --- Images in directories: a split is a range of files, one file if shuffled ----
 struct ImageDirectoryOptions {
   bool shuffle = false;          // all files, anew in each repetition

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dataplane/dataset/sources/kinds.h"
 
+#include <utility>
+
 #include "dataplane/dataset/sources/image_directory.h"
 #include "dataplane/dataset/sources/list_files.h"
 #include "dataplane/dataset/sources/npy_dataset.h"
+#include "dataplane/dataset/sources/parquet.h"
 #include "dataplane/dataset/sources/range.h"
 #include "dataplane/dataset/sources/record_datasets.h"
 #include "dataplane/dataset/sources/registered_source.h"
@@ -14,7 +17,7 @@
 namespace penstock {
 
 std::vector<NodeKind> SourceKinds() {
-  return {
+  std::vector<NodeKind> kinds = {
       RangeKind(),
       RangeOfKind(),
       FromTensorsKind(),
@@ -37,6 +40,8 @@ std::vector<NodeKind> SourceKinds() {
       ImageDirectoryKind(),
       RegisteredSourceKind(),
   };
+  for (NodeKind& kind : ParquetKinds()) kinds.push_back(std::move(kind));
+  return kinds;
 }
 
 }  // namespace penstock

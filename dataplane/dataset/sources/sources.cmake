@@ -29,3 +29,11 @@ set(PENSTOCK_DATASET_SOURCES
   sources/tfrecord_reader.cc
   sources/tfrecord_writer.cc
   sources/token_shards.cc)
+
+if(PENSTOCK_ARROW_LIBRARIES)
+  list(APPEND PENSTOCK_DATASET_SOURCES sources/parquet.cc sources/parquet_file.cc)
+  set_source_files_properties(sources/parquet_file.cc PROPERTIES
+    COMPILE_OPTIONS "-isystem;${PENSTOCK_ARROW_INCLUDE_DIR}")  # of this file alone
+else()
+  list(APPEND PENSTOCK_DATASET_SOURCES sources/parquet_missing.cc)
+endif()

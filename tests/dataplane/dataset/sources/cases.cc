@@ -3,9 +3,11 @@
 #include <fstream>
 #include <iterator>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "dataplane/dataset/registry.h"
 #include "penstock/check.h"
 #include "tests/dataplane/dataset/suite.h"
 
@@ -20,6 +22,11 @@ void PutShards(FakeFiles& files) {
     PENSTOCK_CHECK(!bytes.empty());
     const std::string name = "/shards/" + entry.path().filename().string();
     files.Put(name + ".cut", bytes.substr(0, bytes.size() * 2 / 3));
+    if (name.ends_with(".parquet")) {  // damaged where values are, not what says where they are
+      std::string bad = bytes;
+      for (size_t i = 4; i < 600; ++i) bad[i] ^= 0x55;
+      files.Put(name + ".bad", bad);
+    }
     files.Put(name, std::move(bytes));
   }
   files.Put("/shards/triples.bin", "hheaadbbecct");
@@ -36,12 +43,43 @@ Dataset Pairs() {
       Spec::Dict({{"image", Dense(kUInt8, Shape({kUnknownDim}))}, {"label", Scalar(kInt64)}}));
 }
 
+// Of programs that were built with Arrow.
+std::vector<Case> ParquetCases() {
+  static const Spec* const columns =
+      new Spec(Spec::Dict({{"id", Scalar(kInt64)},
+                           {"name", Bytes()},
+                           {"weights", Dense(kFloat32, Shape({kUnknownDim}))}}));
+  return {
+      {.name = "Parquet",
+       .kinds = {"Parquet"},
+       .make =
+           [] {
+             return Parquet({"/shards/table.parquet", "/shards/table.parquet"}, *columns);
+           }},
+      {.name = "ParquetDamaged",
+       .kinds = {"Parquet"},
+       .make =
+           [] {
+             return Parquet({"/shards/table.parquet.bad", "/shards/table.parquet"},
+                            Spec::Dict({{"name", Bytes()}, {"score", Scalar(kFloat64)}}));
+           }},
+      {.name = "ParquetOf",
+       .kinds = {"ParquetOf"},
+       .make =
+           [] {
+             return Dataset::ListFiles("/shards/*.parquet").Interleave([](Expr file) {
+               return Parquet(file, *columns);
+             });
+           }},
+  };
+}
+
 }  // namespace
 
 std::vector<Case> SourceCases() {
   static const bool put = (PutShards(TestFiles()), true);
   static_cast<void>(put);
-  return {
+  std::vector<Case> cases = {
       {.name = "Range", .kinds = {"Range"}, .make = [] { return Dataset::Range(-3, 40, 2); }},
       {.name = "RangeDownwards",
        .kinds = {"Range"},
@@ -263,6 +301,9 @@ std::vector<Case> SourceCases() {
        .kinds = {"ImageDirectory"},
        .make = [] { return ImageDirectory("/images/", {.shuffle = true}); }},
   };
+  if (FindNodeKind("Parquet") != nullptr)
+    for (Case& c : ParquetCases()) cases.push_back(std::move(c));
+  return cases;
 }
 
 }  // namespace penstock::suite

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes the files beside it, without Penstock: python3 make_files.py (needs NumPy)"""
+"""Writes the files beside it, without Penstock: python3 make_files.py (needs NumPy and pyarrow)"""
 import gzip
 import io
 import pathlib
@@ -8,6 +8,8 @@ import tarfile
 import zlib
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet
 
 folder = pathlib.Path(__file__).parent
 
@@ -101,7 +103,21 @@ def tokens():
     (folder / "headed_tokens.bin").write_bytes(header + np.arange(-6, 6, dtype=np.int32).tobytes())
 
 
+def table():
+    rows = range(7)
+    columns = pa.table({
+        "id": pa.array(rows, pa.int64()),
+        "name": pa.array([f"row {n}" for n in rows]),
+        "good": pa.array([n % 2 == 0 for n in rows]),
+        "score": pa.array([None if n % 3 == 1 else n / 2 for n in rows], pa.float64()),
+        "weights": pa.array([[(i + 1) / 2 for i in range(n % 4)] for n in rows], pa.list_(pa.float32())),
+        "pair": pa.array([[n, -n] for n in rows], pa.list_(pa.int32(), 2)),
+    })
+    pa.parquet.write_table(columns, folder / "table.parquet", row_group_size=3)
+
+
 records()
 tars()
 arrays()
 tokens()
+table()
