@@ -135,8 +135,10 @@ absl::StatusOr<SplitProviderPlan> PlanSource(const Dataset::Node& node, Files&) 
 }  // namespace
 
 void AddParams(const Params& params, Attrs& attrs) {
-  for (const auto& [name, value] : params)
-    std::visit([&](const auto& held) { attrs[kParamPrefix + name] = held; }, value);
+  for (const auto& param : params) {
+    Attr& attr = attrs[kParamPrefix + param.first];
+    std::visit([&attr](const auto& held) { attr = held; }, param.second);
+  }
 }
 
 Params ParamsOf(const Attrs& attrs) {
