@@ -65,7 +65,7 @@ struct ClientPeer {
 };
 struct WorkerPeer {
   std::shared_ptr<WorkerOutlet> outlet;
-  WorkerId worker;  // none before its hello and after its end
+  WorkerId worker;                // none before its hello and after its end
   std::vector<DatasetWork> work;  // as of its last heartbeat
 };
 

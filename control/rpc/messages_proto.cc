@@ -193,9 +193,8 @@ static void ToWire(const WorkStatus& from, wire::WorkStatus* to) {
 }
 
 static WorkStatus FromWire(const wire::WorkStatus& from) {
-  return {.worker = WorkerId(from.worker()),
-          .address = from.address(),
-          .work = FromWire(from.work())};
+  return {
+      .worker = WorkerId(from.worker()), .address = from.address(), .work = FromWire(from.work())};
 }
 
 void ToWire(const DispatcherStatus& from, wire::DispatcherStatus* to) {
