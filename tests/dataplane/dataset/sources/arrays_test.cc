@@ -3,8 +3,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <fstream>
-#include <iterator>
 #include <string>
 #include <vector>
 
@@ -13,6 +11,7 @@
 #include "dataplane/dataset/node_iterator.h"
 #include "dataplane/dataset/split.h"
 #include "penstock/sources.h"
+#include "tests/dataplane/dataset/sources/read_files.h"
 #include "tests/dataplane/dataset/transforms/text_of.h"
 
 namespace penstock {
@@ -28,15 +27,6 @@ using Strings = std::vector<std::string>;
 
 std::string Data(const char* name) {
   return std::string(TEST_DATA "/") + name;
-}
-
-std::string Contents(const char* name) {
-  std::ifstream in(Data(name), std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
-
-Strings Read(const Dataset& dataset, Files& files) {
-  return ReadAll(dataset, {.files = &files});
 }
 
 // Tokens 0 … count - 1.
@@ -114,8 +104,8 @@ TEST(TokenShards, AFileThatDoesNotFitIsNamed) {
   FakeFiles files;
   files.Put("odd", "abc");
   files.Put("short", "abc");
-  files.Put("floats.npy", Contents("rows.npy"));
-  files.Put("cut.npy", Contents("tokens.npy").substr(0, 150));
+  files.Put("floats.npy", DataFile("rows.npy"));
+  files.Put("cut.npy", DataFile("tokens.npy").substr(0, 150));
   const auto error = [&](const char* name, TokenShardsOptions options = {}) {
     const Strings all = Read(TokenShards(name, 1, options), files);
     EXPECT_THAT(all, ElementsAre(StartsWith("error: TokenShards#0: ")));
@@ -263,11 +253,11 @@ TEST(NpyDataset, ABoolThatIsNeitherIsFound) {
 
 TEST(NpyDataset, ADamagedMemberTakesThePlaceOfItsRows) {
   FakeFiles files;
-  std::string damaged = Contents("pair.npz");
+  std::string damaged = DataFile("pair.npz");
   const size_t values = damaged.find("NUMPY") - 1 + 128;  // behind the first member's header
   damaged[values + 3] ^= 1;
   files.Put("bad", damaged);
-  files.Put("good", Contents("packed_pair.npz"));
+  files.Put("good", DataFile("packed_pair.npz"));
   const Strings all = Read(NpyDataset({"bad", "good"}, Pair()), files);
   ASSERT_THAT(all, SizeIs(8));
   for (int i = 0; i < 5; ++i)
@@ -277,7 +267,7 @@ TEST(NpyDataset, ADamagedMemberTakesThePlaceOfItsRows) {
 
 TEST(NpyDataset, AnArchiveThatIsCutOffIsNamedAtEveryByte) {
   FakeFiles files;
-  const std::string whole = Contents("packed_pair.npz");
+  const std::string whole = DataFile("packed_pair.npz");
   for (size_t size = 0; size < whole.size(); ++size) {
     files.Put("cut", whole.substr(0, size));
     ASSERT_THAT(Read(NpyDataset("cut", Pair()), files),
@@ -289,7 +279,7 @@ TEST(NpyDataset, AnArchiveThatIsCutOffIsNamedAtEveryByte) {
 TEST(NpyDataset, AFlippedBitIsFoundOrChangesNothing) {
   FakeFiles files;
   for (const char* name : {"pair.npz", "packed_pair.npz"}) {
-    const std::string whole = Contents(name);
+    const std::string whole = DataFile(name);
     const Strings expected = ReadAll(NpyDataset(Data(name), Pair()));
     for (size_t bit = 0; bit < 8 * whole.size(); ++bit) {
       std::string flipped = whole;
@@ -303,7 +293,7 @@ TEST(NpyDataset, AFlippedBitIsFoundOrChangesNothing) {
 
 TEST(NpyDataset, AFaultOfTheDiskIsPassedOn) {
   FakeFiles files;
-  files.Put("a", Contents("pair.npz"));
+  files.Put("a", DataFile("pair.npz"));
   files.FailFrom("a", 100, absl::UnavailableError("the disk is gone"));
   EXPECT_THAT(Read(NpyDataset("a", Pair()), files), ElementsAre(HasSubstr("the disk is gone")));
 }

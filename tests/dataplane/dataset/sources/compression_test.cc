@@ -11,6 +11,7 @@
 #include "control/env/fake_files.h"
 #include "dataplane/dataset/sources/tfrecord_writer.h"
 #include "penstock/sources.h"
+#include "tests/dataplane/dataset/sources/read_files.h"
 #include "tests/dataplane/dataset/transforms/text_of.h"
 
 namespace penstock {
@@ -50,10 +51,6 @@ std::string Noise(size_t size, uint32_t state) {
     byte = static_cast<char>('!' + (state >> 24) % 90);
   }
   return noise;
-}
-
-Strings Read(const Dataset& dataset, Files& files) {
-  return ReadAll(dataset, {.files = &files});
 }
 
 TEST(Compression, ReadsWhatAnotherProgramCompressed) {

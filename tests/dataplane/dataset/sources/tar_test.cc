@@ -3,14 +3,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <fstream>
-#include <iterator>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "control/env/fake_files.h"
 #include "penstock/sources.h"
+#include "tests/dataplane/dataset/sources/read_files.h"
 #include "tests/dataplane/dataset/transforms/text_of.h"
 
 namespace penstock {
@@ -24,15 +23,6 @@ using ::testing::Not;
 using ::testing::SizeIs;
 using ::testing::StartsWith;
 using Strings = std::vector<std::string>;
-
-std::string DataFile(const std::string& name) {
-  std::ifstream in(TEST_DATA "/" + name, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
-
-Strings Read(const Dataset& dataset, Files& files) {
-  return ReadAll(dataset, {.files = &files});
-}
 
 // A member of an archive as old programs wrote it: a name and octal numbers.
 std::string Member(const std::string& name, const std::string& contents, char type = '0') {
