@@ -136,7 +136,8 @@ class MapIterator final : public NodeIterator {
     calls_.SetParallelism(parallelism);
     const auto depth =
         static_cast<size_t>(std::max<int64_t>(ahead_.depth(), kAheadPerCall * parallelism));
-    if (NodeProfile* profile = site_.profile()) profile->ahead = static_cast<int64_t>(depth);
+    if (NodeProfile* profile = site_.profile())
+      profile->ahead.store(static_cast<int64_t>(depth), std::memory_order_relaxed);
     while (window_.taken() < depth && (window_.taken() == 0 || !step_->QuickerAlone(1))) {
       const int64_t number = input_.pulled();
       absl::StatusOr<std::optional<Element>> input = input_.Next();

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dataplane/dataset/transforms/ordered_calls.h"
 
+#include <utility>
+
 namespace penstock {
 
 OrderedCalls::OrderedCalls(ThreadPool& pool, int parallelism)
-    : pool_(pool), shared_(std::make_shared<Shared>(parallelism)) {}
+    : pool_(pool), parallelism_(parallelism), shared_(std::make_shared<Shared>(parallelism)) {}
 
 OrderedCalls::~OrderedCalls() {
   std::unique_lock lock(shared_->mu);
@@ -22,6 +24,7 @@ void OrderedCalls::Add(Call& call) {
 }
 
 void OrderedCalls::SetParallelism(int parallelism) {
+  if (parallelism == std::exchange(parallelism_, parallelism)) return;
   std::lock_guard lock(shared_->mu);
   shared_->parallelism = parallelism;
 }

@@ -12,7 +12,8 @@
 namespace penstock {
 
 // At most `parallelism` calls of one node at a time, on the threads of a pool
-// and on the thread that waits for them. Add() and Await() are for one thread.
+// and on the thread that waits for them. Add(),
+// SetParallelism() and Await() are for one thread.
 class OrderedCalls {
  public:
   // Something to be run once. Must live until it is done or the OrderedCalls is gone.
@@ -60,6 +61,7 @@ class OrderedCalls {
   void KeepGoing();
 
   ThreadPool& pool_;
+  int parallelism_;  // as in `shared_`, without its lock
   std::shared_ptr<Shared> shared_;
 };
 
