@@ -1,0 +1,69 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""docs/tfdata-service.md has one row for each feature of tf.data service, in a
+state that exists, and names only tests that exist."""
+import pathlib
+import re
+import sys
+import unittest
+
+ROOT = pathlib.Path(sys.argv.pop(1)) if len(sys.argv) > 1 else pathlib.Path(__file__).parents[1]
+FEATURES = {"A": 20, "B": 16, "C": 10, "D": 13, "E": 13, "F": 10, "G": 11, "H": 9, "I": 8, "J": 14,
+            "K": 13, "L": 13, "M": 12, "N": 19, "O": 8, "P": 16, "Q": 8, "R": 6}
+WEAK_SPOTS = 65
+STATES = ("✓", "changed", "why not", "not yet", "later")
+NEED_A_TEST = ("✓", "changed")
+
+
+def rows(text):
+    """(id, state, tests) of each row, in the order of the page."""
+    found = []
+    for line in text.splitlines():
+        cells = [cell.strip() for cell in line.split("|")[1:-1]]
+        if len(cells) == 4 and re.fullmatch(r"[A-R]?\d+", cells[0]):
+            found.append((cells[0], cells[2], re.findall(r"`([^`]+)`", cells[3])))
+    return found
+
+
+def tests_in(tree):
+    """Suite.Test and Class.test_name of all sources below it, and its scripts."""
+    names = set()
+    for source in tree.rglob("*.cc"):
+        for suite, test in re.findall(r"^(?:TYPED_)?TEST(?:_[FP])?\(\s*(\w+),\s*(\w+)", source.read_text(), re.M):
+            names.add(f"{suite}.{test}")
+    for source in tree.rglob("*.py"):
+        names.add(str(source.relative_to(tree)))
+        of = None
+        for line in source.read_text().splitlines():
+            if match := re.match(r"class (\w+)", line):
+                of = match[1]
+            elif match := re.match(r"    def (test_\w+)", line):
+                names.add(f"{of}.{match[1]}")
+    return names
+
+
+class ServicePage(unittest.TestCase):
+    def setUp(self):
+        self.rows = rows((ROOT / "docs" / "tfdata-service.md").read_text())
+
+    def test_has_each_row_once_and_no_other(self):
+        wanted = [f"{letter}{i}" for letter, count in FEATURES.items() for i in range(1, count + 1)]
+        wanted += [str(i) for i in range(1, WEAK_SPOTS + 1)]
+        self.assertEqual([row[0] for row in self.rows], wanted)
+
+    def test_states_exist_and_what_is_there_names_its_test(self):
+        for row, state, tests in self.rows:
+            with self.subTest(row):
+                self.assertTrue(state.startswith(STATES), state)
+                if state.startswith(NEED_A_TEST):
+                    self.assertTrue(tests, "names no test")
+
+    def test_names_tests_that_exist(self):
+        known = tests_in(ROOT / "tests")
+        for row, _, tests in self.rows:
+            for test in tests:
+                self.assertIn(test, known, f"row {row}")
+
+
+if __name__ == "__main__":
+    unittest.main()
