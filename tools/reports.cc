@@ -90,7 +90,7 @@ std::string ReportJobs(const control::DispatcherStatus& status) {
         kept += partition.kept;
       }
     }
-    rows.push_back({absl::StrCat(job.job.value()), OrDash(job.name), NameOf(job.mode),
+    rows.push_back({absl::StrCat(job.job.value()), OrDash(job.name), NameOf(job.terms.mode),
                     NameOf(job.phase), job.dataset_id, absl::StrCat(job.iterations.size()),
                     absl::StrCat(readers), absl::StrCat(taken), absl::StrCat(kept), OrDash(owed)});
   }

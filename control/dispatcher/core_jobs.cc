@@ -92,15 +92,14 @@ void Core::GetOrCreateJob(const GetOrCreateJobRequest& request, Done<JobAnswer> 
       return answer(joined);
     }
   }
-  if (absl::Status mode = CheckMode(*dataset, request.mode); !mode.ok()) return answer(mode);
+  if (absl::Status mode = CheckMode(*dataset, request.terms.mode); !mode.ok()) return answer(mode);
 
   JobRecord job{.id = JobId(state_.next_job),
                 .name = request.name,
                 .run_id = request.run_id,
                 .anonymous = request.name.empty(),
                 .dataset = dataset,
-                .mode = request.mode,
-                .keep = request.keep,
+                .terms = request.terms,
                 .seed = request.seed.has_value() ? *request.seed : options_.random(),
                 .token = absl::StrCat(absl::Hex(options_.random(), absl::kZeroPad16),
                                       absl::Hex(options_.random(), absl::kZeroPad16))};
@@ -111,7 +110,7 @@ void Core::GetOrCreateJob(const GetOrCreateJobRequest& request, Done<JobAnswer> 
   turn.Log("job_created", {{"job", absl::StrCat(job.id.value())},
                            {"name", job.name},
                            {"dataset", dataset->id},
-                           {"mode", ToText(job.mode)}});
+                           {"mode", ToText(job.terms.mode)}});
   turn.Do(JobCreated{std::move(job)});
   if (request.request.incarnation) turn.Do(Answered{{request.request, created}});
   answer(created);

@@ -74,8 +74,7 @@ void Core::GetStatus(Done<DispatcherStatus> done) {
           .name = job.name,
           .run_id = job.run_id,
           .dataset_id = job.dataset->id,
-          .mode = job.mode,
-          .keep = job.keep,
+          .terms = job.terms,
           .seed = job.seed,
           .phase = job.cancelled        ? JobPhase::kCancelled
                    : state_.IsOver(job) ? JobPhase::kFinished

@@ -38,6 +38,38 @@ std::string ToText(ShardingPolicy mode) {
   return absl::StrCat(static_cast<int>(mode));
 }
 
+static std::string ToText(Visitation visitation) {
+  return visitation == Visitation::kExactlyOnce ? "exactly_once" : "at_least_once";
+}
+
+static std::string ToText(Rests rests) {
+  switch (rests) {
+    case Rests::kPad:
+      return "pad";
+    case Rests::kDrop:
+      return "drop";
+    case Rests::kError:
+      return "error";
+  }
+  return absl::StrCat(static_cast<int>(rests));
+}
+
+static std::string ToText(RoundErrors on_error) {
+  return on_error == RoundErrors::kSkipRound ? "skip_round" : "stop";
+}
+
+static std::string ToText(TargetWorkers target) {
+  switch (target) {
+    case TargetWorkers::kAuto:
+      return "AUTO";
+    case TargetWorkers::kAny:
+      return "ANY";
+    case TargetWorkers::kLocal:
+      return "LOCAL";
+  }
+  return absl::StrCat(static_cast<int>(target));
+}
+
 std::string Differences(const JobRecord& job, const GetOrCreateJobRequest& request,
                         const DatasetRecord& dataset) {
   std::vector<std::string> clauses;
@@ -50,9 +82,26 @@ std::string Differences(const JobRecord& job, const GetOrCreateJobRequest& reque
         absl::StrCat("the datasets differ in ",
                      FirstDifference(job.dataset->summary.nodes, dataset.summary.nodes)));
   }
-  differ("processing mode", ToText(job.mode), ToText(request.mode));
-  differ("keep", job.keep == Keep::kTaken ? "taken" : "committed",
-         request.keep == Keep::kTaken ? "taken" : "committed");
+  const JobTerms& had = job.terms;
+  const JobTerms& got = request.terms;
+  auto numbers_differ = [&](const char* field, int64_t existing, int64_t asked) {
+    differ(field, absl::StrCat(existing), absl::StrCat(asked));
+  };
+  auto yes_or_no = [](bool value) { return value ? "yes" : "no"; };
+  differ("processing mode", ToText(had.mode), ToText(got.mode));
+  differ("keep", had.keep == Keep::kTaken ? "taken" : "committed",
+         got.keep == Keep::kTaken ? "taken" : "committed");
+  differ("deterministic order", yes_or_no(had.deterministic), yes_or_no(got.deterministic));
+  differ("visitation", ToText(had.visitation), ToText(got.visitation));
+  numbers_differ("num_consumers", had.num_consumers, got.num_consumers);
+  differ("rests", ToText(had.rests), ToText(got.rests));
+  differ("on_error", ToText(had.on_error), ToText(got.on_error));
+  differ("cross-trainer cache", yes_or_no(had.cross_trainer_cache),
+         yes_or_no(got.cross_trainer_cache));
+  differ("target workers", ToText(had.target_workers), ToText(got.target_workers));
+  numbers_differ("max_bytes_in_flight", had.quota.max_bytes_in_flight,
+                 got.quota.max_bytes_in_flight);
+  numbers_differ("max_permits", had.quota.max_permits, got.quota.max_permits);
   if (request.seed.has_value()) {
     differ("seed", absl::StrCat(job.seed), absl::StrCat(*request.seed));
   }

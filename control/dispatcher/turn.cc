@@ -132,8 +132,7 @@ struct Turn::Speaker {
                     .term = turn.core_.state_.term,
                     .token = job.token,
                     .seed = job.seed,
-                    .keep = job.keep,
-                    .mode = job.mode,
+                    .terms = job.terms,
                     .heartbeat_interval = turn.core_.options_.heartbeat_interval,
                     .lease = turn.core_.options_.client_timeout};
     for (const protocol::Placed& placed : m.placements) {
@@ -172,7 +171,7 @@ Assign Turn::AssignOf(const IterationState& iteration, const protocol::Assign& a
             .token = job.token,
             .dataset_id = job.dataset->id,
             .dataset_fingerprint = job.dataset->summary.fingerprint,
-            .mode = job.mode,
+            .terms = job.terms,
             .repetition = iteration.repetition,
             .seed = job.seed,
             .skip = assign.skip};

@@ -57,8 +57,7 @@ void WriteJob(const JobRecord& from, const State& state, wire::Job* to) {
   if (known == nullptr || known->summary.fingerprint != from.dataset->summary.fingerprint) {
     WriteDataset(*from.dataset, to->mutable_dataset());
   }
-  to->set_mode(static_cast<uint32_t>(from.mode));
-  to->set_keep(static_cast<uint32_t>(from.keep));
+  ToWire(from.terms, to->mutable_terms());
   to->set_seed(from.seed);
   to->set_token(from.token);
   to->set_cancelled(from.cancelled);
@@ -72,8 +71,7 @@ absl::StatusOr<JobRecord> ReadJob(const wire::Job& from, const State& state) {
                .seed = from.seed(),
                .token = from.token(),
                .cancelled = from.cancelled()};
-  ASSIGN_OR_RETURN(to.mode, ShardingPolicyFromWire(from.mode()));
-  ASSIGN_OR_RETURN(to.keep, KeepFromWire(from.keep()));
+  ASSIGN_OR_RETURN(to.terms, FromWire(from.terms()));
   if (from.has_dataset()) {
     ASSIGN_OR_RETURN(DatasetRecord dataset, ReadDataset(from.dataset()));
     to.dataset = std::make_shared<const DatasetRecord>(std::move(dataset));

@@ -40,7 +40,7 @@ int64_t PartitionsToOpen(const State& state, const IterationState& iteration,
   const auto there = static_cast<int64_t>(iteration.record.partitions.size());
   const int64_t at_least = there == 0 ? 1 : 0;
   const JobRecord* job = state.FindJob(iteration.job);
-  if (job->mode != ShardingPolicy::kDynamic) {
+  if (job->terms.mode != ShardingPolicy::kDynamic) {
     return std::max(at_least, static_cast<int64_t>(usable.size()) - there);
   }
   int64_t permits = 0;

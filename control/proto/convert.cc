@@ -4,6 +4,18 @@
 #include <limits>
 
 namespace penstock::control {
+namespace {
+
+template <class Choice>
+absl::Status ChoiceFromWire(const char* name, uint32_t from, Choice last, Choice& to) {
+  if (from > static_cast<uint32_t>(last)) {
+    return absl::InvalidArgumentError(absl::StrCat("unknown value ", from, " of ", name));
+  }
+  to = static_cast<Choice>(from);
+  return absl::OkStatus();
+}
+
+}  // namespace
 
 void ToWire(const absl::Status& from, wire::Status* to) {
   to->set_code(static_cast<int>(from.code()));
@@ -266,19 +278,47 @@ JobAnswer FromWire(const wire::JobAnswer& from) {
           from.dataset_id(), from.seed(), from.existed()};
 }
 
-absl::StatusOr<ShardingPolicy> ShardingPolicyFromWire(uint32_t from) {
-  if (from > static_cast<uint32_t>(ShardingPolicy::kHint)) {
-    return absl::InternalError(
-        absl::StrCat("processing mode ", from, " does not specify a valid sharding policy"));
-  }
-  return static_cast<ShardingPolicy>(from);
+absl::StatusOr<Keep> KeepFromWire(uint32_t from) {
+  Keep keep;
+  RETURN_IF_ERROR(ChoiceFromWire("keep", from, Keep::kCommitted, keep));
+  return keep;
 }
 
-absl::StatusOr<Keep> KeepFromWire(uint32_t from) {
-  if (from > static_cast<uint32_t>(Keep::kCommitted)) {
-    return absl::InvalidArgumentError(absl::StrCat("unknown value ", from, " of keep"));
+void ToWire(const JobTerms& from, wire::JobTerms* to) {
+  to->set_mode(static_cast<uint32_t>(from.mode));
+  to->set_keep(static_cast<uint32_t>(from.keep));
+  to->set_deterministic(from.deterministic);
+  to->set_visitation(static_cast<uint32_t>(from.visitation));
+  to->set_num_consumers(from.num_consumers);
+  to->set_rests(static_cast<uint32_t>(from.rests));
+  to->set_on_error(static_cast<uint32_t>(from.on_error));
+  to->set_cross_trainer_cache(from.cross_trainer_cache);
+  to->set_target_workers(static_cast<uint32_t>(from.target_workers));
+  to->set_max_bytes_in_flight(from.quota.max_bytes_in_flight);
+  to->set_max_permits(from.quota.max_permits);
+}
+
+absl::StatusOr<JobTerms> FromWire(const wire::JobTerms& from) {
+  JobTerms to{.deterministic = from.deterministic(),
+              .num_consumers = from.num_consumers(),
+              .cross_trainer_cache = from.cross_trainer_cache(),
+              .quota = {from.max_bytes_in_flight(), from.max_permits()}};
+  if (from.mode() > static_cast<uint32_t>(ShardingPolicy::kHint)) {
+    return absl::InternalError(
+        absl::StrCat("processing mode ", from.mode(), " does not specify a valid sharding policy"));
   }
-  return static_cast<Keep>(from);
+  to.mode = static_cast<ShardingPolicy>(from.mode());
+  ASSIGN_OR_RETURN(to.keep, KeepFromWire(from.keep()));
+  RETURN_IF_ERROR(
+      ChoiceFromWire("visitation", from.visitation(), Visitation::kAtLeastOnce, to.visitation));
+  RETURN_IF_ERROR(ChoiceFromWire("rests", from.rests(), Rests::kError, to.rests));
+  RETURN_IF_ERROR(ChoiceFromWire("on_error", from.on_error(), RoundErrors::kStop, to.on_error));
+  RETURN_IF_ERROR(ChoiceFromWire("target_workers", from.target_workers(), TargetWorkers::kLocal,
+                                 to.target_workers));
+  if (to.num_consumers < 0 || to.quota.max_bytes_in_flight < 0 || to.quota.max_permits < 0) {
+    return absl::InvalidArgumentError("a number in the terms of a job is negative");
+  }
+  return to;
 }
 
 }  // namespace penstock::control

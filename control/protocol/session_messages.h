@@ -20,6 +20,7 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "control/protocol/index_set.h"
+#include "control/protocol/job_terms.h"
 #include "penstock/distribute.h"
 #include "penstock/ids.h"
 #include "penstock/iterator.h"
@@ -158,8 +159,7 @@ struct GetOrCreateJobRequest {
   std::string name;    // empty: a job of this request's own
   std::string run_id;  // a finished name may be asked for again under another
   std::string dataset_id;
-  ShardingPolicy mode = ShardingPolicy::kOff;
-  Keep keep = Keep::kTaken;
+  JobTerms terms;
   std::optional<uint64_t> seed;  // not given: drawn by the dispatcher, and journaled
 };
 
@@ -210,8 +210,7 @@ struct JobStatus {
   std::string name;
   std::string run_id;
   std::string dataset_id;
-  ShardingPolicy mode = ShardingPolicy::kOff;
-  Keep keep = Keep::kTaken;
+  JobTerms terms;
   uint64_t seed = 0;
   JobPhase phase = JobPhase::kActive;
   std::vector<IterationStatus> iterations;
@@ -355,8 +354,7 @@ struct Welcome {
   Term term;
   std::string token;
   uint64_t seed = 0;
-  Keep keep = Keep::kTaken;
-  ShardingPolicy mode = ShardingPolicy::kOff;
+  JobTerms terms;
   absl::Duration heartbeat_interval;
   absl::Duration lease;           // client_timeout
   std::vector<Fence> placements;  // all partitions: accept nothing below
@@ -513,7 +511,7 @@ struct Assign {
   std::string token;
   std::string dataset_id;
   uint64_t dataset_fingerprint = 0;  // key of the worker's cache of definitions
-  ShardingPolicy mode = ShardingPolicy::kOff;
+  JobTerms terms;
   int64_t repetition = 0;
   uint64_t seed = 0;  // of the iteration; the partition's own below the cut is derived from both
   IndexSet skip;

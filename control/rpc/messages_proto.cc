@@ -37,8 +37,7 @@ void ToWire(const GetOrCreateJobRequest& from, wire::GetOrCreateJobRequest* to) 
   to->set_name(from.name);
   to->set_run_id(from.run_id);
   to->set_dataset_id(from.dataset_id);
-  to->set_mode(static_cast<uint32_t>(from.mode));
-  to->set_keep(static_cast<uint32_t>(from.keep));
+  ToWire(from.terms, to->mutable_terms());
   if (from.seed.has_value()) to->set_seed(*from.seed);
 }
 
@@ -48,8 +47,7 @@ absl::StatusOr<GetOrCreateJobRequest> FromWire(const wire::GetOrCreateJobRequest
   to.name = from.name();
   to.run_id = from.run_id();
   to.dataset_id = from.dataset_id();
-  ASSIGN_OR_RETURN(to.mode, ShardingPolicyFromWire(from.mode()));
-  ASSIGN_OR_RETURN(to.keep, KeepFromWire(from.keep()));
+  ASSIGN_OR_RETURN(to.terms, FromWire(from.terms()));
   if (from.has_seed()) to.seed = from.seed();
   return to;
 }
@@ -121,8 +119,7 @@ static void ToWire(const JobStatus& from, wire::JobStatus* to) {
   to->set_name(from.name);
   to->set_run_id(from.run_id);
   to->set_dataset_id(from.dataset_id);
-  to->set_mode(static_cast<uint32_t>(from.mode));
-  to->set_keep(static_cast<uint32_t>(from.keep));
+  ToWire(from.terms, to->mutable_terms());
   to->set_seed(from.seed);
   to->set_phase(static_cast<uint32_t>(from.phase));
   for (const IterationStatus& iteration : from.iterations) ToWire(iteration, to->add_iterations());
@@ -134,8 +131,7 @@ static absl::StatusOr<JobStatus> FromWire(const wire::JobStatus& from) {
                .run_id = from.run_id(),
                .dataset_id = from.dataset_id(),
                .seed = from.seed()};
-  ASSIGN_OR_RETURN(to.mode, ShardingPolicyFromWire(from.mode()));
-  ASSIGN_OR_RETURN(to.keep, KeepFromWire(from.keep()));
+  ASSIGN_OR_RETURN(to.terms, FromWire(from.terms()));
   if (from.phase() > static_cast<uint32_t>(JobPhase::kCancelled)) {
     return absl::InvalidArgumentError(absl::StrCat("unknown phase ", from.phase(), " of a job"));
   }

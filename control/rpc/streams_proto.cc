@@ -77,8 +77,7 @@ static void ToWire(const Welcome& from, wire::Welcome* to) {
   to->set_term(from.term.value());
   to->set_token(from.token);
   to->set_seed(from.seed);
-  to->set_keep(static_cast<uint32_t>(from.keep));
-  to->set_mode(static_cast<uint32_t>(from.mode));
+  ToWire(from.terms, to->mutable_terms());
   to->set_heartbeat_interval_ns(absl::ToInt64Nanoseconds(from.heartbeat_interval));
   to->set_lease_ns(absl::ToInt64Nanoseconds(from.lease));
   for (const Fence& placement : from.placements) ToWire(placement, to->add_placements());
@@ -91,8 +90,7 @@ static absl::StatusOr<ClientDown> FromWire(const wire::Welcome& from) {
              .seed = from.seed(),
              .heartbeat_interval = absl::Nanoseconds(from.heartbeat_interval_ns()),
              .lease = absl::Nanoseconds(from.lease_ns())};
-  ASSIGN_OR_RETURN(to.keep, KeepFromWire(from.keep()));
-  ASSIGN_OR_RETURN(to.mode, ShardingPolicyFromWire(from.mode()));
+  ASSIGN_OR_RETURN(to.terms, FromWire(from.terms()));
   for (const wire::Fence& placement : from.placements()) {
     to.placements.push_back(FromWire(placement));
   }
@@ -188,7 +186,7 @@ static void ToWire(const Assign& from, wire::Assign* to) {
   to->set_token(from.token);
   to->set_dataset_id(from.dataset_id);
   to->set_dataset_fingerprint(from.dataset_fingerprint);
-  to->set_mode(static_cast<uint32_t>(from.mode));
+  ToWire(from.terms, to->mutable_terms());
   to->set_repetition(from.repetition);
   to->set_seed(from.seed);
   ToWire(from.skip, to->mutable_skip());
@@ -209,7 +207,7 @@ static absl::StatusOr<WorkerDown> FromWire(const wire::Assign& from) {
             .bookmark_index = from.bookmark_index(),
             .bookmark = from.bookmark(),
             .readers = ListFromWire(from.readers())};
-  ASSIGN_OR_RETURN(to.mode, ShardingPolicyFromWire(from.mode()));
+  ASSIGN_OR_RETURN(to.terms, FromWire(from.terms()));
   ASSIGN_OR_RETURN(to.skip, FromWire(from.skip()));
   ASSIGN_OR_RETURN(to.splits, ListFromWire(from.splits()));
   return to;

@@ -98,7 +98,7 @@ struct Applying {
     created.id = c.iteration;
     created.job = c.job;
     created.repetition = c.repetition;
-    created.record.keep = state.jobs.at(c.job).keep == Keep::kTaken
+    created.record.keep = state.jobs.at(c.job).terms.keep == Keep::kTaken
                               ? protocol::KeepPolicy::kTaken
                               : protocol::KeepPolicy::kCommitted;
   }

@@ -43,8 +43,7 @@ struct JobRecord {
   bool anonymous = false;
   // The definition that it reads, whatever its id is given to later.
   std::shared_ptr<const DatasetRecord> dataset;
-  ShardingPolicy mode = ShardingPolicy::kOff;
-  Keep keep = Keep::kTaken;
+  JobTerms terms;
   uint64_t seed = 0;
   std::string token;
   bool cancelled = false;

@@ -42,6 +42,25 @@ absl::Status CheckMode(ShardingPolicy mode) {
                                                  " is none; there are OFF and DYNAMIC"));
 }
 
+// What can be said already, and is not done yet.
+absl::Status CheckBuilt(const DistributeOptions& options) {
+  const char* lacking = options.order == MergeOrder::kDeterministic      ? "order kDeterministic"
+                        : options.visitation != Visitation::kExactlyOnce ? "visitation kAtLeastOnce"
+                        : options.consumer_index || options.num_consumers ? "coordinated reads"
+                        : options.cross_trainer_cache                     ? "cross_trainer_cache"
+                        : options.target_workers == TargetWorkers::kLocal ? "target_workers kLocal"
+                        : options.compression == LinkCompression::kSnappy ||
+                                options.compression == LinkCompression::kLz4
+                            ? "compression"
+                        : options.quota != JobQuota() ? "quota"
+                        : !options.name_space.empty() ? "name_space"
+                        : options.task_refresh_interval_hint != absl::Duration()
+                            ? "task_refresh_interval_hint"
+                            : nullptr;
+  if (lacking == nullptr) return absl::OkStatus();
+  return absl::UnimplementedError(absl::StrCat(lacking, ": not there yet"));
+}
+
 }  // namespace
 
 absl::Status Check(const DistributeOptions& options) {
@@ -66,7 +85,20 @@ absl::Status Check(const DistributeOptions& options) {
     return absl::InvalidArgumentError(
         absl::StrCat("timeout must be above 0, not ", absl::FormatDuration(options.timeout)));
   }
-  return absl::OkStatus();
+  return CheckBuilt(options);
+}
+
+control::JobTerms TermsOf(const DistributeOptions& options) {
+  return {.mode = options.processing_mode,
+          .keep = options.keep.value_or(Keep::kTaken),
+          .deterministic = options.order == MergeOrder::kDeterministic,
+          .visitation = options.visitation,
+          .num_consumers = options.num_consumers.value_or(0),
+          .rests = options.rests,
+          .on_error = options.on_error,
+          .cross_trainer_cache = options.cross_trainer_cache.has_value(),
+          .target_workers = options.target_workers,
+          .quota = options.quota};
 }
 
 Attrs ToAttrs(const DistributeOptions& options) {
@@ -81,7 +113,20 @@ Attrs ToAttrs(const DistributeOptions& options) {
       {"fallback", options.fallback},
       {"order", static_cast<int64_t>(options.order)},
       {"timeout_ns", absl::ToInt64Nanoseconds(options.timeout)},
+      {"visitation", static_cast<int64_t>(options.visitation)},
+      {"rests", static_cast<int64_t>(options.rests)},
+      {"on_error", static_cast<int64_t>(options.on_error)},
+      {"target_workers", static_cast<int64_t>(options.target_workers)},
+      {"compression", static_cast<int64_t>(options.compression)},
+      {"max_bytes_in_flight", options.quota.max_bytes_in_flight},
+      {"max_permits", options.quota.max_permits},
+      {"name_space", options.name_space},
+      {"task_refresh_interval_hint_ns",
+       absl::ToInt64Nanoseconds(options.task_refresh_interval_hint)},
   };
+  if (options.consumer_index) attrs["consumer_index"] = *options.consumer_index;
+  if (options.num_consumers) attrs["num_consumers"] = *options.num_consumers;
+  if (options.cross_trainer_cache) attrs["trainer_id"] = options.cross_trainer_cache->trainer_id;
   if (options.keep.has_value()) attrs["keep"] = static_cast<int64_t>(*options.keep);
   if (options.seed.has_value()) attrs["job_seed"] = static_cast<int64_t>(*options.seed);
   return attrs;
@@ -99,6 +144,24 @@ DistributeOptions FromAttrs(const Attrs& attrs) {
   options.fallback = Get<std::vector<std::string>>(attrs, "fallback");
   options.order = static_cast<MergeOrder>(Get<int64_t>(attrs, "order"));
   options.timeout = absl::Nanoseconds(Get<int64_t>(attrs, "timeout_ns"));
+  options.visitation = static_cast<Visitation>(Get<int64_t>(attrs, "visitation"));
+  options.rests = static_cast<Rests>(Get<int64_t>(attrs, "rests"));
+  options.on_error = static_cast<RoundErrors>(Get<int64_t>(attrs, "on_error"));
+  options.target_workers = static_cast<TargetWorkers>(Get<int64_t>(attrs, "target_workers"));
+  options.compression = static_cast<LinkCompression>(Get<int64_t>(attrs, "compression"));
+  options.quota = {Get<int64_t>(attrs, "max_bytes_in_flight"), Get<int64_t>(attrs, "max_permits")};
+  options.name_space = Get<std::string>(attrs, "name_space");
+  options.task_refresh_interval_hint =
+      absl::Nanoseconds(Get<int64_t>(attrs, "task_refresh_interval_hint_ns"));
+  if (attrs.contains("consumer_index")) {
+    options.consumer_index = Get<int64_t>(attrs, "consumer_index");
+  }
+  if (attrs.contains("num_consumers")) {
+    options.num_consumers = Get<int64_t>(attrs, "num_consumers");
+  }
+  if (attrs.contains("trainer_id")) {
+    options.cross_trainer_cache = CrossTrainerCache{Get<std::string>(attrs, "trainer_id")};
+  }
   if (attrs.contains("keep")) options.keep = static_cast<Keep>(Get<int64_t>(attrs, "keep"));
   if (attrs.contains("job_seed")) {
     options.seed = static_cast<uint64_t>(Get<int64_t>(attrs, "job_seed"));
@@ -118,6 +181,18 @@ std::vector<AttrRule> DistributeRules() {
       {"fallback", AttrType::kStrings, true, false},
       {"order", AttrType::kInt, true, false},
       {"timeout_ns", AttrType::kInt, true, false},
+      {"visitation", AttrType::kInt},
+      {"rests", AttrType::kInt, true, false},
+      {"on_error", AttrType::kInt, true, false},
+      {"target_workers", AttrType::kInt, true, false},
+      {"compression", AttrType::kInt, true, false},
+      {"max_bytes_in_flight", AttrType::kInt, true, false},
+      {"max_permits", AttrType::kInt, true, false},
+      {"name_space", AttrType::kString, true, false},
+      {"task_refresh_interval_hint_ns", AttrType::kInt, true, false},
+      {"consumer_index", AttrType::kInt, false, false},
+      {"num_consumers", AttrType::kInt, false, false},
+      {"trainer_id", AttrType::kString, false, false},
       {"keep", AttrType::kInt, false},
       {"job_seed", AttrType::kInt, false},
   };

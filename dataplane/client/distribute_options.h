@@ -6,15 +6,19 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "control/protocol/job_terms.h"
 #include "dataplane/dataset/attr.h"
 #include "dataplane/dataset/registry.h"
 #include "penstock/distribute.h"
 
 namespace penstock::client {
 
-// InvalidArgument names the option and what it may be; Unimplemented for a
-// processing mode that this release lacks.
+// InvalidArgument names the option and what it may be; Unimplemented for what
+// this release lacks.
 absl::Status Check(const DistributeOptions& options);
+
+// What its readers agree on.
+control::JobTerms TermsOf(const DistributeOptions& options);
 
 Attrs ToAttrs(const DistributeOptions& options);
 // REQUIRES: attributes that the rules below admit.

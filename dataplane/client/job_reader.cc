@@ -158,8 +158,7 @@ absl::StatusOr<control::JobAnswer> JobReader::Join(std::stop_token stop) {
     if (restored_.has_value()) request.name = restored_->job_name;
   }
   request.run_id = options_.run_id;
-  request.mode = options_.processing_mode;
-  request.keep = options_.keep.value_or(Keep::kTaken);
+  request.terms = TermsOf(options_);
   request.seed = options_.seed;
   if (node_->inputs.empty()) {
     request.dataset_id = Get<std::string>(node_->attrs, "dataset_id");
@@ -196,7 +195,7 @@ std::shared_ptr<Session> JobReader::SessionOf(int64_t repetition) {
 }
 
 bool JobReader::KeepsStates() const {
-  return options_.keep.value_or(Keep::kTaken) == Keep::kCommitted;
+  return TermsOf(options_).keep == Keep::kCommitted;
 }
 
 ReaderState JobReader::StateNow(int64_t repetition) {

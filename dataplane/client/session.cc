@@ -293,7 +293,7 @@ void Session::SendReport() {
 
 bool Session::MayLeave() const {
   if (left_ || over_ || abandoned_ || !error_.ok() || !welcome_.has_value()) return false;
-  return welcome_->keep == Keep::kTaken || TakenLocked() == committed_taken_;
+  return welcome_->terms.keep == Keep::kTaken || TakenLocked() == committed_taken_;
 }
 
 void Session::SendLeave() {

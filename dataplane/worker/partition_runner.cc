@@ -25,7 +25,7 @@ constexpr int kSplitsWanted = 16;
 
 // Under OFF each partition is the whole dataset in an order of its own.
 uint64_t SeedOf(const control::Assign& assign) {
-  if (assign.mode != ShardingPolicy::kOff) return assign.seed;
+  if (assign.terms.mode != ShardingPolicy::kOff) return assign.seed;
   uint64_t mixed = assign.seed + 0x9e3779b97f4a7c15 * assign.of.partition.value();
   mixed = (mixed ^ (mixed >> 30)) * 0xbf58476d1ce4e5b9;
   mixed = (mixed ^ (mixed >> 27)) * 0x94d049bb133111eb;
@@ -94,7 +94,7 @@ void PartitionRunner::Run() {
 absl::Status PartitionRunner::Replay() {
   PENSTOCK_ASSIGN_OR_RETURN(std::shared_ptr<const Definition> definition, Define());
   if (!permit_.Take()) return absl::CancelledError("stopped");
-  const bool divided = assign_.mode != ShardingPolicy::kOff;
+  const bool divided = assign_.terms.mode != ShardingPolicy::kOff;
   OutputPool output(*lane_, *workshop_->pool);
   RunContext context{.seed = SeedOf(assign_),
                      .repetition = assign_.repetition,

@@ -31,7 +31,57 @@ enum class Keep : uint8_t {
   kCommitted = 1,  // only what a committed state contains
 };
 
-enum class MergeOrder : uint8_t { kAny = 0, kFair = 1 };
+// How the elements of all partitions come together at a reader.
+enum class MergeOrder : uint8_t {
+  kAny = 0,            // as they arrive
+  kFair = 1,           // as they arrive, partitions in turn where several have some
+  kDeterministic = 2,  // the same at every run, on any number of readers and workers
+};
+
+enum class Visitation : uint8_t {
+  kExactlyOnce = 0,
+  kAtLeastOnce = 1,  // after a failure elements may come again; functions need not be deterministic
+};
+
+// Whose elements are read.
+enum class TargetWorkers : uint8_t {
+  kAuto = 0,   // all workers', but in other trainers' processes those tagged COLOCATED
+  kAny = 1,    // all workers'
+  kLocal = 2,  // those of workers in this process
+};
+
+// What becomes of the at most num_consumers - 1 elements that fill no last round.
+enum class Rests : uint8_t {
+  kPad = 0,    // the round is filled with copies that are flagged
+  kDrop = 1,   // they are dropped, and counted
+  kError = 2,  // OutOfRange instead of the round
+};
+
+// What all consumers do at a round that holds an error.
+enum class RoundErrors : uint8_t {
+  kSkipRound = 0,  // Next() returns it, and the one after goes on with the next round
+  kStop = 1,       // reading ends with it
+};
+
+// Between worker and client, by link.
+enum class LinkCompression : uint8_t {
+  kNone = 0,
+  kAuto = 1,  // by measuring: none over shm and RDMA, a codec where the link is slower than it
+  kSnappy = 2,
+  kLz4 = 3,
+};
+
+// Trainers with ids of their own read the same elements of one sliding window.
+struct CrossTrainerCache {
+  std::string trainer_id;  // readers of one id share its elements
+};
+
+// What one job may use; 0: no bound.
+struct JobQuota {
+  int64_t max_bytes_in_flight = 0;  // of elements between workers and clients, over all of them
+  int64_t max_permits = 0;          // partitions computed at once, over all workers
+  friend bool operator==(const JobQuota&, const JobQuota&) = default;
+};
 
 struct DistributeOptions {
   ShardingPolicy processing_mode = ShardingPolicy::kOff;
@@ -56,6 +106,24 @@ struct DistributeOptions {
   // Fixed when the job is made. Not given: kTaken.
   std::optional<Keep> keep;
   MergeOrder order = MergeOrder::kAny;
+  Visitation visitation = Visitation::kExactlyOnce;
+
+  // Coordinated reads: in each round every consumer gets an element of the same
+  // bucket. Both or neither; they need a job_name.
+  std::optional<int64_t> consumer_index;  // in [0, num_consumers)
+  std::optional<int64_t> num_consumers;
+  Rests rests = Rests::kPad;
+  RoundErrors on_error = RoundErrors::kSkipRound;
+
+  // Needs a job_name and an infinite dataset.
+  std::optional<CrossTrainerCache> cross_trainer_cache;
+  TargetWorkers target_workers = TargetWorkers::kAuto;
+  LinkCompression compression = LinkCompression::kAuto;
+  JobQuota quota;
+  // Jobs and dataset ids of different namespaces do not see each other. Empty: "default".
+  std::string name_space;
+  // How often to ask the dispatcher what is new, where it cannot tell by itself; zero: AUTO.
+  absl::Duration task_refresh_interval_hint;
   // How long the dispatcher or the workers may be out of reach before an error.
   absl::Duration timeout = absl::Seconds(60);
   std::optional<uint64_t> seed;

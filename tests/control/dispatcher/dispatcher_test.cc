@@ -51,8 +51,7 @@ class DispatcherTest : public ::testing::Test {
     auto job = stub_->GetOrCreateJob({.request = NewRequest(),
                                       .name = name,
                                       .dataset_id = dataset->dataset_id,
-                                      .mode = mode,
-                                      .keep = keep},
+                                      .terms = {.mode = mode, .keep = keep}},
                                      {});
     EXPECT_TRUE(job.ok()) << job.status();
     return job.value_or(JobAnswer());
@@ -128,14 +127,14 @@ TEST_F(DispatcherTest, ARepeatedRequestGetsTheSameAnswerAlsoAfterARestart) {
 TEST_F(DispatcherTest, AJobOfTheSameNameMustAgreeInEachField) {
   Start();
   MakeJob("shared", ShardingPolicy::kDynamic, Keep::kTaken);
-  absl::Status refused = stub_
-                             ->GetOrCreateJob({.request = NewRequest(),
-                                               .name = "shared",
-                                               .dataset_id = "1000",
-                                               .mode = ShardingPolicy::kOff,
-                                               .keep = Keep::kCommitted},
-                                              kOnce)
-                             .status();
+  absl::Status refused =
+      stub_
+          ->GetOrCreateJob({.request = NewRequest(),
+                            .name = "shared",
+                            .dataset_id = "1000",
+                            .terms = {.mode = ShardingPolicy::kOff, .keep = Keep::kCommitted}},
+                           kOnce)
+          .status();
   EXPECT_EQ(refused.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(refused.message(), HasSubstr("existing processing mode: <DYNAMIC>; got <OFF>"));
   EXPECT_THAT(refused.message(), HasSubstr("existing keep: <taken>; got <committed>"));

@@ -24,8 +24,16 @@ std::vector<Change> OneOfEach() {
                       .name = "job",
                       .run_id = "run",
                       .dataset = dataset,
-                      .mode = ShardingPolicy::kDynamic,
-                      .keep = Keep::kCommitted,
+                      .terms = {.mode = ShardingPolicy::kDynamic,
+                                .keep = Keep::kCommitted,
+                                .deterministic = true,
+                                .visitation = Visitation::kAtLeastOnce,
+                                .num_consumers = 3,
+                                .rests = Rests::kError,
+                                .on_error = RoundErrors::kStop,
+                                .cross_trainer_cache = true,
+                                .target_workers = TargetWorkers::kLocal,
+                                .quota = {.max_bytes_in_flight = 5, .max_permits = 6}},
                       .seed = 99,
                       .token = "token"};
   JobRecord second = job;

@@ -74,7 +74,8 @@ class Deciding : public ::testing::Test {
     auto dataset = std::make_shared<const DatasetRecord>(
         DatasetRecord{"1000", "", {.plan = {{.count = splits, .shuffled = shuffled}}}});
     state_.Apply(DatasetRegistered{dataset});
-    state_.Apply(JobCreated{{.id = JobId(1), .name = "job", .dataset = dataset, .mode = mode}});
+    state_.Apply(
+        JobCreated{{.id = JobId(1), .name = "job", .dataset = dataset, .terms = {.mode = mode}}});
     state_.Apply(IterationCreated{kIteration, JobId(1), 0});
   }
   void AddWorker(uint64_t id, int permits) {

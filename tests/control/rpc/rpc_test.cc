@@ -72,8 +72,7 @@ TEST(Wire, EachClientMessageArrivesAsItWasSent) {
                    Term(2),
                    std::string("t\0k", 3),
                    9,
-                   Keep::kCommitted,
-                   ShardingPolicy::kDynamic,
+                   {.mode = ShardingPolicy::kDynamic, .keep = Keep::kCommitted},
                    absl::Seconds(1),
                    absl::Seconds(60),
                    {{PartitionId(1), Placement(2)}}},
@@ -106,7 +105,7 @@ TEST(Wire, EachWorkerMessageArrivesAsItWasSent) {
                   "token",
                   "1000",
                   5,
-                  ShardingPolicy::kDynamic,
+                  {.mode = ShardingPolicy::kDynamic, .num_consumers = 3},
                   2,
                   99,
                   SomeIndices(),
@@ -138,7 +137,12 @@ TEST(Wire, WrongNumbersFromOutsideAreRefused) {
   wire::ClientUp nobody;
   nobody.mutable_hello()->set_job(1);
   EXPECT_FALSE(FromWire(nobody).ok());
-  EXPECT_EQ(ShardingPolicyFromWire(77).status().code(), absl::StatusCode::kInternal);
+  wire::JobTerms terms;
+  terms.set_mode(77);
+  EXPECT_EQ(FromWire(terms).status().code(), absl::StatusCode::kInternal);
+  terms.set_mode(0);
+  terms.set_rests(3);
+  EXPECT_EQ(FromWire(terms).status().code(), absl::StatusCode::kInvalidArgument);
 }
 
 // --- Streams that come back ----------------------------------------------------------

@@ -18,7 +18,8 @@ State WithAnIteration(Keep keep = Keep::kTaken) {
   auto dataset = std::make_shared<const DatasetRecord>(
       DatasetRecord{"1000", "definition", {.fingerprint = 5, .plan = {{.count = 100}}}});
   state.Apply(DatasetRegistered{dataset});
-  state.Apply(JobCreated{{.id = JobId(1), .name = "job", .dataset = dataset, .keep = keep}});
+  state.Apply(
+      JobCreated{{.id = JobId(1), .name = "job", .dataset = dataset, .terms = {.keep = keep}}});
   state.Apply(IterationCreated{kIteration, JobId(1), 0});
   state.Apply(IterationAltered{kIteration, p::PartitionOpened{kOne}});
   return state;

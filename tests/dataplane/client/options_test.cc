@@ -50,6 +50,17 @@ TEST(DistributeOptionsTest, AreTheSameAsAttributes) {
   options.order = MergeOrder::kFair;
   options.timeout = absl::Milliseconds(1500);
   options.seed = ~uint64_t{0};
+  options.visitation = Visitation::kAtLeastOnce;
+  options.consumer_index = 1;
+  options.num_consumers = 2;
+  options.rests = Rests::kError;
+  options.on_error = RoundErrors::kStop;
+  options.cross_trainer_cache = CrossTrainerCache{"trainer"};
+  options.target_workers = TargetWorkers::kLocal;
+  options.compression = LinkCompression::kLz4;
+  options.quota = {.max_bytes_in_flight = 3, .max_permits = 4};
+  options.name_space = "vision";
+  options.task_refresh_interval_hint = absl::Milliseconds(20);
   DistributeOptions back = FromAttrs(ToAttrs(options));
   EXPECT_EQ(back.processing_mode, options.processing_mode);
   EXPECT_EQ(back.service, options.service);
@@ -63,6 +74,13 @@ TEST(DistributeOptionsTest, AreTheSameAsAttributes) {
   EXPECT_EQ(back.order, options.order);
   EXPECT_EQ(back.timeout, options.timeout);
   EXPECT_EQ(back.seed, options.seed);
+  EXPECT_EQ(back.consumer_index, 1);
+  EXPECT_EQ(TermsOf(back), TermsOf(options));
+  ASSERT_TRUE(back.cross_trainer_cache.has_value());
+  EXPECT_EQ(back.cross_trainer_cache->trainer_id, "trainer");
+  EXPECT_EQ(back.compression, LinkCompression::kLz4);
+  EXPECT_EQ(back.name_space, "vision");
+  EXPECT_EQ(back.task_refresh_interval_hint, absl::Milliseconds(20));
 }
 
 TEST(DistributeOptionsTest, BadOnesSayWhatIsWrong) {

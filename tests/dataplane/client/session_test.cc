@@ -31,8 +31,7 @@ class SessionTest : public testing::Test {
     return {.iteration = IterationId(6),
             .term = Term(1),
             .token = "sesame",
-            .keep = keep_,
-            .mode = ShardingPolicy::kDynamic,
+            .terms = {.mode = ShardingPolicy::kDynamic, .keep = keep_},
             .heartbeat_interval = absl::Milliseconds(5),
             .lease = lease,
             .placements = {{kPartition, Placement(1)}}};

@@ -161,7 +161,7 @@ class TasksTest : public ::testing::Test {
     assign.token = "token";
     assign.dataset_id = "numbers";
     assign.dataset_fingerprint = dataset.fingerprint();
-    assign.mode = mode;
+    assign.terms.mode = mode;
     assign.seed = 7;
     assign.readers = {kTrainer};
     return assign;

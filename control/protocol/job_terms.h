@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// What all readers of a job agree on. Fixed when the job is made; whoever joins
+// under its name must ask for the same (control/dispatcher/differences.h).
+#pragma once
+
+#include <cstdint>
+
+#include "penstock/distribute.h"
+
+namespace penstock::control {
+
+struct JobTerms {
+  ShardingPolicy mode = ShardingPolicy::kOff;
+  Keep keep = Keep::kTaken;
+  bool deterministic = false;  // MergeOrder::kDeterministic
+  Visitation visitation = Visitation::kExactlyOnce;
+  int64_t num_consumers = 0;  // 0: no coordinated reads
+  Rests rests = Rests::kPad;
+  RoundErrors on_error = RoundErrors::kSkipRound;
+  bool cross_trainer_cache = false;
+  TargetWorkers target_workers = TargetWorkers::kAuto;
+  JobQuota quota;
+  friend bool operator==(const JobTerms&, const JobTerms&) = default;
+};
+
+}  // namespace penstock::control
