@@ -125,6 +125,24 @@ std::vector<WorkerId> Core::UsableWorkers() const {
   return usable;
 }
 
+std::vector<WorkerId> Core::UsableWorkers(const IterationState& iteration) const {
+  const TargetWorkers target = state_.jobs.at(iteration.job).terms.target_workers;
+  auto read = [&](const WorkerRecord& worker) {
+    if (Reads(target, /*local=*/false, worker.tags)) return true;
+    for (auto i = sessions_.lower_bound({iteration.id, ClientId()});
+         i != sessions_.end() && i->first.first == iteration.id; ++i) {
+      const auto reader = iteration.record.FindReader(i->first.second);
+      const bool lives =
+          reader && iteration.record.readers[*reader].standing == protocol::Standing::kLiving;
+      if (lives && i->second->process && i->second->process == worker.process) return true;
+    }
+    return false;
+  };
+  std::vector<WorkerId> usable = UsableWorkers();
+  std::erase_if(usable, [&](WorkerId id) { return !read(*state_.FindWorker(id)); });
+  return usable;
+}
+
 bool Core::GoesOn(const IterationState& iteration) const {
   return !iteration.failure.has_value() && !state_.jobs.at(iteration.job).cancelled;
 }

@@ -30,6 +30,7 @@
 #include "control/protocol/iteration_desk.h"
 #include "control/protocol/session_messages.h"
 #include "control/state/state.h"
+#include "penstock/server.h"
 
 namespace penstock::control {
 
@@ -38,6 +39,9 @@ struct CoreOptions {
   absl::Duration worker_timeout = absl::Seconds(10);
   absl::Duration heartbeat_interval = absl::Seconds(1);
   absl::Duration job_gc_timeout = absl::Minutes(5);
+  // Not empty: the workers that there may be, and with them the number of shards.
+  std::vector<std::string> worker_addresses;
+  DeploymentMode deployment_mode = DeploymentMode::kUnspecified;
   // Longer than this between two sweeps: the dispatcher itself stood still.
   absl::Duration stall = absl::Seconds(3);
   // Records after which the journal gets a snapshot.
@@ -62,6 +66,7 @@ struct ClientPeer {
   IterationId iteration;  // none before its hello and after its end
   ClientId client;
   Incarnation incarnation;
+  Incarnation process;
 };
 struct WorkerPeer {
   std::shared_ptr<WorkerOutlet> outlet;
@@ -130,6 +135,11 @@ class Core {
   void ForgetLease(const SessionKey& key);
   void CloseSessions(Turn& turn, IterationId iteration, const absl::Status& reason);
 
+  // core_division.cc
+  absl::Status CheckLocalWorkers(const JobRecord& job, const ClientHello& hello) const;
+  absl::StatusOr<Division> DivisionOf(const JobRecord& job, const ClientHello& hello) const;
+  absl::StatusOr<int64_t> PlaceOf(const WorkerHello& hello) const;
+
   // core_jobs.cc
   void ForgetJob(Turn& turn, JobId job);
 
@@ -147,6 +157,8 @@ class Core {
   void CollectJobs(Turn& turn, absl::Time now);
 
   std::vector<WorkerId> UsableWorkers() const;
+  // Those that a client of the iteration reads.
+  std::vector<WorkerId> UsableWorkers(const IterationState& iteration) const;
   bool GoesOn(const IterationState& iteration) const;  // neither failed nor cancelled
   const JobRecord* FindJobByText(const std::string& name_or_id) const;
 

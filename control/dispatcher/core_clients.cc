@@ -94,9 +94,16 @@ void Core::OnHello(Turn& turn, const std::shared_ptr<ClientPeer>& peer, const Cl
     return turn.Close(peer, absl::InvalidArgumentError("a negative repetition"));
   }
   const IterationState* iteration = state_.FindIteration(job->id, hello.repetition);
+  if (iteration == nullptr || !iteration->record.FindReader(hello.client)) {
+    if (absl::Status there = CheckLocalWorkers(*job, hello); !there.ok()) {
+      return turn.Close(peer, there);
+    }
+  }
   if (iteration == nullptr) {
+    absl::StatusOr<Division> division = DivisionOf(*job, hello);
+    if (!division.ok()) return turn.Close(peer, division.status());
     const IterationId id(state_.next_iteration);
-    turn.Do(IterationCreated{id, job->id, hello.repetition});
+    turn.Do(IterationCreated{id, job->id, hello.repetition, *std::move(division)});
     turn.Settle(id, {});
     iteration = state_.FindIteration(id);
   }
@@ -136,6 +143,7 @@ void Core::OnHello(Turn& turn, const std::shared_ptr<ClientPeer>& peer, const Cl
   peer->iteration = iteration->id;
   peer->client = hello.client;
   peer->incarnation = hello.incarnation;
+  peer->process = hello.process;
   sessions_[key] = peer;
   client_leases_.Heard(key, options_.now());
   idle_since_.erase(job->id);

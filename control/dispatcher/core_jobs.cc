@@ -5,17 +5,14 @@
 #include "control/dispatcher/core.h"
 #include "control/dispatcher/differences.h"
 #include "control/dispatcher/turn.h"
+#include "control/policy/sharding.h"
 
 namespace penstock::control {
 namespace {
 
 // Whether a dataset can be read in that mode at all.
 absl::Status CheckMode(const DatasetRecord& dataset, ShardingPolicy mode) {
-  if (mode == ShardingPolicy::kOff) return absl::OkStatus();
-  if (mode != ShardingPolicy::kDynamic) {
-    return absl::UnimplementedError(
-        absl::StrCat("processing mode ", ToText(mode), " is not there yet; use OFF or DYNAMIC"));
-  }
+  if (mode != ShardingPolicy::kDynamic) return absl::OkStatus();  // or once there are workers
   if (dataset.summary.plan.empty()) {
     return absl::InvalidArgumentError(
         absl::StrCat("dataset ", dataset.id,
@@ -66,7 +63,12 @@ absl::StatusOr<bool> Joins(const State& state, const JobRecord& job,
 
 }  // namespace
 
-void Core::GetOrCreateJob(const GetOrCreateJobRequest& request, Done<JobAnswer> done) {
+void Core::GetOrCreateJob(const GetOrCreateJobRequest& asked, Done<JobAnswer> done) {
+  GetOrCreateJobRequest request = asked;
+  if (request.terms.target_workers == TargetWorkers::kAuto && IsStatic(request.terms.mode) &&
+      options_.deployment_mode == DeploymentMode::kColocated) {
+    request.terms.target_workers = TargetWorkers::kLocal;
+  }
   Turn turn(*this);
   auto answer = [&](absl::StatusOr<JobAnswer> answer) {
     turn.Say([done = std::move(done), answer = std::move(answer)](const absl::Status& durable) {

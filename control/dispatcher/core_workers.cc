@@ -99,6 +99,8 @@ void Core::OnHello(Turn& turn, const std::shared_ptr<WorkerPeer>& peer, const Wo
                   " to ", hello.version.max, ", the dispatcher ", ours.min, " to ", ours.max,
                   "; run one release of penstock everywhere")));
   }
+  absl::StatusOr<int64_t> place = PlaceOf(hello);
+  if (!place.ok()) return turn.Close(peer, place.status());
   if (auto before = workers_.find(hello.worker); before != workers_.end()) {
     const std::shared_ptr<WorkerPeer> old = before->second;
     old->worker = WorkerId();
@@ -116,7 +118,9 @@ void Core::OnHello(Turn& turn, const std::shared_ptr<WorkerPeer>& peer, const Wo
                       .offers = hello.offers,
                       .tags = hello.tags,
                       .permits = std::max(hello.permits, 1),
-                      .draining = known != nullptr && known->draining};
+                      .draining = known != nullptr && known->draining,
+                      .place = *place,
+                      .process = hello.process};
   if (known == nullptr) {
     turn.Log("joined", {{"worker", NameOf(hello.worker)},
                         {"address", hello.address},
@@ -142,7 +146,8 @@ void Core::OnHello(Turn& turn, const std::shared_ptr<WorkerPeer>& peer, const Wo
     turn.Settle(id, protocol::OnWorkerRegisters(iteration.record, desk, hello.worker, held[id]));
     if (iteration.record.closed) continue;
     turn.TellMembership(id);  // its offers may be new
-    for (PartitionId partition : PartitionsToRelieve(state_, iteration, desk, UsableWorkers())) {
+    for (PartitionId partition :
+         PartitionsToRelieve(state_, iteration, desk, UsableWorkers(iteration))) {
       turn.Log("relieved", {{"iteration", absl::StrCat(id.value())},
                             {"partition", absl::StrCat(partition.value())}});
       turn.Settle(id, protocol::OnRelieve(iteration.record, desk, partition));

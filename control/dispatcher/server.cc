@@ -10,6 +10,7 @@
 #include <random>
 #include <thread>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "control/dispatcher/core.h"
@@ -17,6 +18,7 @@
 #include "control/dispatcher/service.h"
 #include "control/observe/metrics.h"
 #include "control/observe/text_server.h"
+#include "control/policy/worker_list.h"
 #include "control/rpc/callback_threads.h"
 #include "penstock/status.h"
 
@@ -35,6 +37,12 @@ absl::Status CheckConfig(const DispatcherConfig& config) {
     return absl::InvalidArgumentError(
         "fault_tolerant_mode is True, but no work_dir is configured.");
   }
+  if (config.protocol != "grpc") {
+    return absl::NotFoundError(
+        absl::StrCat("No credentials factory has been registered for protocol ", config.protocol,
+                     "; known: grpc"));
+  }
+  RETURN_IF_ERROR(control::CheckWorkerAddresses(config.worker_addresses));
   if (config.port < 0 || config.port > 65535) {
     return absl::InvalidArgumentError(absl::StrCat("port ", config.port, " is not a port"));
   }
@@ -132,6 +140,8 @@ class Server final : public DispatchServer {
     options.worker_timeout = config_.worker_timeout;
     options.heartbeat_interval = config_.heartbeat_interval;
     options.job_gc_timeout = config_.job_gc_timeout;
+    options.worker_addresses = config_.worker_addresses;
+    options.deployment_mode = config_.deployment_mode;
     options.now = BootTime;
     options.random = Random;
     options.port_refuses = control::PortRefuses;
@@ -213,6 +223,16 @@ absl::StatusOr<std::unique_ptr<DispatchServer>> control::StartDispatchServer(
   auto server = std::make_unique<Server>(std::move(config), broken);
   RETURN_IF_ERROR(server->Open());
   return server;
+}
+
+absl::StatusOr<DeploymentMode> DeploymentModeFromName(std::string_view name) {
+  const absl::string_view given(name.data(), name.size());
+  if (given.empty()) return DeploymentMode::kUnspecified;
+  if (absl::EqualsIgnoreCase(given, "COLOCATED")) return DeploymentMode::kColocated;
+  if (absl::EqualsIgnoreCase(given, "REMOTE")) return DeploymentMode::kRemote;
+  if (absl::EqualsIgnoreCase(given, "HYBRID")) return DeploymentMode::kHybrid;
+  return absl::InvalidArgumentError(absl::StrCat("Unrecognized deployment mode: ", given,
+                                                 "; there are COLOCATED, REMOTE and HYBRID"));
 }
 
 absl::StatusOr<std::unique_ptr<DispatchServer>> DispatchServer::Start(DispatcherConfig config) {

@@ -172,6 +172,7 @@ Assign Turn::AssignOf(const IterationState& iteration, const protocol::Assign& a
             .dataset_id = job.dataset->id,
             .dataset_fingerprint = job.dataset->summary.fingerprint,
             .terms = job.terms,
+            .shard = iteration.ShardOfPartition(assign.partition),
             .repetition = iteration.repetition,
             .seed = job.seed,
             .skip = assign.skip};
@@ -198,7 +199,8 @@ Membership Turn::MembershipOf(const IterationState& iteration) {
   }
   for (WorkerId id : workers) {
     if (const WorkerRecord* worker = core_.state_.FindWorker(id)) {
-      membership.workers.push_back({id, worker->address, worker->offers});
+      membership.workers.push_back(
+          {id, worker->address, worker->offers, worker->tags, worker->process});
     }
   }
   return membership;
@@ -245,17 +247,17 @@ void Turn::OpenAndPlace(IterationId id) {
   const IterationState& iteration = core_.state_.iterations.at(id);
   if (!core_.GoesOn(iteration) || iteration.record.closed) return;
   protocol::Desk& desk = DeskOf(id);
-  const std::vector<WorkerId> usable = core_.UsableWorkers();
+  const std::vector<WorkerId> usable = core_.UsableWorkers(iteration);
   for (int64_t n = PartitionsToOpen(core_.state_, iteration, usable); n > 0; --n) {
     Apply(id, protocol::OpenPartition(iteration.record, desk), nullptr);
   }
   for (PartitionId partition : protocol::Assignable(iteration.record, desk)) {
     const auto failed = core_.failed_on_.find({id, partition});
     const WorkerId worker =
-        ChooseWorker(core_.state_, iteration, usable,
+        ChooseWorker(core_.state_, iteration, partition, usable,
                      failed == core_.failed_on_.end() ? absl::Span<const WorkerId>()
                                                       : absl::MakeConstSpan(failed->second));
-    if (!worker) break;
+    if (!worker) continue;
     Log("assigned",
         {{"iteration", absl::StrCat(id.value())},
          {"partition", absl::StrCat(partition.value())},

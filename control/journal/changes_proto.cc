@@ -80,6 +80,9 @@ struct WriteChange {
     to->mutable_iteration_created()->set_iteration(c.iteration.value());
     to->mutable_iteration_created()->set_job(c.job.value());
     to->mutable_iteration_created()->set_repetition(c.repetition);
+    if (c.division.count > 0) {
+      WriteDivision(c.division, to->mutable_iteration_created()->mutable_division());
+    }
   }
   void operator()(const IterationAltered& c) const {
     to->mutable_iteration_altered()->set_iteration(c.iteration.value());
@@ -179,10 +182,12 @@ absl::StatusOr<Change> ReadChange(const wire::Change& from, const State& state) 
       return JobCancelled{JobId(from.job_cancelled())};
     case wire::Change::kJobRemoved:
       return JobRemoved{JobId(from.job_removed())};
-    case wire::Change::kIterationCreated:
+    case wire::Change::kIterationCreated: {
+      ASSIGN_OR_RETURN(Division division, ReadDivision(from.iteration_created().division()));
       return IterationCreated{IterationId(from.iteration_created().iteration()),
                               JobId(from.iteration_created().job()),
-                              from.iteration_created().repetition()};
+                              from.iteration_created().repetition(), std::move(division)};
+    }
     case wire::Change::kIterationAltered: {
       ASSIGN_OR_RETURN(protocol::IterationChange change,
                        ReadProtocolChange(from.iteration_altered()));

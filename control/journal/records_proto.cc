@@ -86,6 +86,18 @@ absl::StatusOr<JobRecord> ReadJob(const wire::Job& from, const State& state) {
   return to;
 }
 
+void WriteDivision(const Division& from, wire::Division* to) {
+  to->set_mode(static_cast<uint32_t>(from.mode));
+  to->set_count(from.count);
+  for (int64_t shard : from.shards) to->add_shards(shard);
+}
+
+absl::StatusOr<Division> ReadDivision(const wire::Division& from) {
+  Division to{.count = from.count(), .shards = {from.shards().begin(), from.shards().end()}};
+  ASSIGN_OR_RETURN(to.mode, ShardingPolicyFromWire(from.mode()));
+  return to;
+}
+
 void WriteWorker(const WorkerRecord& from, wire::Worker* to) {
   to->set_id(from.id.value());
   to->set_address(from.address);
@@ -93,6 +105,8 @@ void WriteWorker(const WorkerRecord& from, wire::Worker* to) {
   for (const std::string& tag : from.tags) to->add_tags(tag);
   to->set_permits(from.permits);
   to->set_draining(from.draining);
+  if (from.place >= 0) to->set_place(from.place);
+  to->set_process(from.process.value());
 }
 
 WorkerRecord ReadWorker(const wire::Worker& from) {
@@ -101,7 +115,9 @@ WorkerRecord ReadWorker(const wire::Worker& from) {
           .offers = ListFromWire(from.offers()),
           .tags = {from.tags().begin(), from.tags().end()},
           .permits = from.permits(),
-          .draining = from.draining()};
+          .draining = from.draining(),
+          .place = from.has_place() ? from.place() : -1,
+          .process = Incarnation(from.process())};
 }
 
 void WriteAnswer(const AnswerRecord& from, wire::Answered* to) {

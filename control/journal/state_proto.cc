@@ -60,6 +60,7 @@ void WriteIteration(const IterationState& from, wire::Iteration* to) {
   to->set_id(from.id.value());
   to->set_job(from.job.value());
   to->set_repetition(from.repetition);
+  if (from.division.count > 0) WriteDivision(from.division, to->mutable_division());
   to->set_keep(static_cast<uint32_t>(from.record.keep));
   to->set_closed(from.record.closed);
   to->set_finished(from.record.finished);
@@ -83,6 +84,11 @@ absl::StatusOr<IterationState> ReadIteration(const wire::Iteration& from) {
   to.id = IterationId(from.id());
   to.job = JobId(from.job());
   to.repetition = from.repetition();
+  ASSIGN_OR_RETURN(to.division, ReadDivision(from.division()));
+  if (to.division.count > 0 &&
+      static_cast<size_t>(from.partitions_size()) > to.division.shards.size()) {
+    return absl::DataLossError(absl::StrCat(ToString(to.id), " has more partitions than shards"));
+  }
   ASSIGN_OR_RETURN(Keep keep, KeepFromWire(from.keep()));
   to.record.keep = static_cast<protocol::KeepPolicy>(keep);
   to.record.closed = from.closed();

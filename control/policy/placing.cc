@@ -33,12 +33,28 @@ int64_t SplitsLeft(const JobRecord& job, const IterationState& iteration) {
   return most;
 }
 
+// Of `workers` the one whose place in the list is that partition's shard; none if
+// there is no such list.
+WorkerId HomeOf(const State& state, const IterationState& iteration, PartitionId partition,
+                absl::Span<const WorkerId> workers) {
+  const ShardOf shard = iteration.ShardOfPartition(partition);
+  if (shard.count == 0) return WorkerId();
+  for (WorkerId worker : workers) {
+    const WorkerRecord* record = state.FindWorker(worker);
+    if (record != nullptr && record->place == shard.index) return worker;
+  }
+  return WorkerId();
+}
+
 }  // namespace
 
 int64_t PartitionsToOpen(const State& state, const IterationState& iteration,
                          absl::Span<const WorkerId> usable) {
   const auto there = static_cast<int64_t>(iteration.record.partitions.size());
   const int64_t at_least = there == 0 ? 1 : 0;
+  if (iteration.division.count > 0) {
+    return static_cast<int64_t>(iteration.division.shards.size()) - there;
+  }
   const JobRecord* job = state.FindJob(iteration.job);
   if (job->terms.mode != ShardingPolicy::kDynamic) {
     return std::max(at_least, static_cast<int64_t>(usable.size()) - there);
@@ -48,8 +64,15 @@ int64_t PartitionsToOpen(const State& state, const IterationState& iteration,
   return std::max(at_least, std::min(permits - there, SplitsLeft(*job, iteration)));
 }
 
-WorkerId ChooseWorker(const State& state, const IterationState& iteration,
+WorkerId ChooseWorker(const State& state, const IterationState& iteration, PartitionId partition,
                       absl::Span<const WorkerId> usable, absl::Span<const WorkerId> avoid) {
+  const WorkerId home = HomeOf(state, iteration, partition, usable);
+  const bool at_home_only =
+      iteration.division.count > 0 &&
+      state.FindJob(iteration.job)->terms.target_workers == TargetWorkers::kLocal;
+  if (at_home_only || (home && std::find(avoid.begin(), avoid.end(), home) == avoid.end())) {
+    return home;
+  }
   // (to be avoided, this iteration's per permit, all per permit)
   using Cost = std::tuple<bool, double, double>;
   Cost least{true, std::numeric_limits<double>::infinity(), 0};
@@ -75,6 +98,16 @@ std::vector<PartitionId> PartitionsToRelieve(const State& state, const Iteration
                   [](const auto& partition) { return partition.collecting(); })) {
     return {};
   }
+  std::vector<PartitionId> away;
+  bool placed_by_list = false;
+  for (size_t p = 0; p < partitions.size(); ++p) {
+    const WorkerId home = HomeOf(state, iteration, PartitionId(p + 1), usable);
+    placed_by_list |= bool{home};
+    if (home && partitions[p].worker != home && !desk.partitions[p].ended) {
+      away.push_back(PartitionId(p + 1));
+    }
+  }
+  if (placed_by_list) return away;
   int64_t free = 0;
   std::map<WorkerId, int64_t> excess;
   for (WorkerId worker : usable) {

@@ -14,21 +14,24 @@ namespace penstock::control {
 // `usable` below: the workers that are connected and do not drain.
 
 // How many partitions are to be opened now.
-// DYNAMIC: one per permit, while splits are left to give; OFF: one per worker.
+// DYNAMIC: one per permit, while splits are left to give; OFF: one per worker;
+// where partitions are shards: all of them at once.
 // Never fewer than one in all, so that a reader waits for a worker and not for
 // nothing.
 int64_t PartitionsToOpen(const State& state, const IterationState& iteration,
                          absl::Span<const WorkerId> usable);
 
-// Who gets a partition of `iteration`: the one with the fewest of its partitions
-// per permit, then the fewest of all. `avoid` only if there is no other. None if
-// nobody is usable.
-WorkerId ChooseWorker(const State& state, const IterationState& iteration,
+// Who gets `partition` of `iteration`: a shard the worker whose place in the list
+// it is, and under target LOCAL no other; then the one with the fewest of the
+// iteration's partitions per permit, then the fewest of all. `avoid` only if there
+// is no other. None if nobody is usable.
+WorkerId ChooseWorker(const State& state, const IterationState& iteration, PartitionId partition,
                       absl::Span<const WorkerId> usable, absl::Span<const WorkerId> avoid = {});
 
 // Partitions to take from workers that have more of `iteration` than permits, as
-// many as others have permits free. None while one waits for a worker anyway.
-// Ended ones stay where they are.
+// many as others have permits free; where the workers have places in a list, the
+// shards that another has in place of theirs. None while one waits for a worker
+// anyway. Ended ones stay where they are.
 std::vector<PartitionId> PartitionsToRelieve(const State& state, const IterationState& iteration,
                                              const protocol::Desk& desk,
                                              absl::Span<const WorkerId> usable);

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "control/policy/sharding.h"
 #include "penstock/check.h"
 
 namespace penstock::control {
@@ -93,13 +94,24 @@ absl::StatusOr<SplitDecision> DecideSplits(const JobRecord& job, const Iteration
   }
 
   const SplitProvider& provider = plan[static_cast<size_t>(request.provider)];
+  const uint64_t permutation =
+      PermutationKey(provider.seed.value_or(job.seed), iteration.repetition, key);
+  if (const ShardOf shard = iteration.ShardOfPartition(request.of.partition); shard.count > 0) {
+    const int64_t of_shard = SplitsOfShard(provider.count, shard);
+    const int64_t block = std::min<int64_t>(std::max(request.wanted, 1), of_shard - end);
+    for (int64_t k = end; k < end + block; ++k) {
+      const int64_t nth = provider.shuffled ? PermutedSplit(permutation, of_shard, k) : k;
+      decision.answer.numbers.push_back(shard.index + nth * shard.count);
+    }
+    decision.answer.no_more = end + block == of_shard;
+    decision.given = SplitsGiven{{iteration.id, request.of.partition}, decision.answer};
+    return decision;
+  }
   auto handed = iteration.handed_out.find(key);
   const int64_t next = handed == iteration.handed_out.end() ? 0 : handed->second;
   const int64_t remaining = provider.count - next;
   const int64_t block =
       SplitBlock(request.wanted, remaining, static_cast<int64_t>(iteration.splits.size()));
-  const uint64_t permutation =
-      PermutationKey(provider.seed.value_or(job.seed), iteration.repetition, key);
   for (int64_t k = next; k < next + block; ++k) {
     decision.answer.numbers.push_back(
         provider.shuffled ? PermutedSplit(permutation, provider.count, k) : k);

@@ -27,7 +27,8 @@ struct SplitDecision {
   std::optional<SplitsGiven> given;  // what is new in it
 };
 
-// Answers `request`: what was given already, or the next splits. InvalidArgument
+// Answers `request`: what was given already, or the next splits; of a partition
+// that is a shard, those of the shard alone. InvalidArgument
 // for a provider that the dataset does not have; OutOfRange for an ordinal that
 // was retired or lies behind the next one.
 // REQUIRES: the partition exists.

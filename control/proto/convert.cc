@@ -211,6 +211,7 @@ static void ToWire(const SplitProvider& from, wire::SplitProvider* to) {
   to->set_shuffled(from.shuffled);
   if (from.seed.has_value()) to->set_seed(*from.seed);
   for (const std::string& file : from.files) to->add_files(file);
+  to->set_by_file(from.by_file);
 }
 
 void ToWire(const DatasetSummary& from, wire::DatasetSummary* to) {
@@ -241,6 +242,7 @@ absl::StatusOr<DatasetSummary> FromWire(const wire::DatasetSummary& from) {
     to.shuffled = provider.shuffled();
     if (provider.has_seed()) to.seed = provider.seed();
     to.files.assign(provider.files().begin(), provider.files().end());
+    to.by_file = provider.by_file();
   }
   return summary;
 }
@@ -284,6 +286,14 @@ absl::StatusOr<Keep> KeepFromWire(uint32_t from) {
   return keep;
 }
 
+absl::StatusOr<ShardingPolicy> ShardingPolicyFromWire(uint32_t from) {
+  if (from > static_cast<uint32_t>(ShardingPolicy::kHint)) {
+    return absl::InternalError(
+        absl::StrCat("processing mode ", from, " does not specify a valid sharding policy"));
+  }
+  return static_cast<ShardingPolicy>(from);
+}
+
 void ToWire(const JobTerms& from, wire::JobTerms* to) {
   to->set_mode(static_cast<uint32_t>(from.mode));
   to->set_keep(static_cast<uint32_t>(from.keep));
@@ -303,11 +313,7 @@ absl::StatusOr<JobTerms> FromWire(const wire::JobTerms& from) {
               .num_consumers = from.num_consumers(),
               .cross_trainer_cache = from.cross_trainer_cache(),
               .quota = {from.max_bytes_in_flight(), from.max_permits()}};
-  if (from.mode() > static_cast<uint32_t>(ShardingPolicy::kHint)) {
-    return absl::InternalError(
-        absl::StrCat("processing mode ", from.mode(), " does not specify a valid sharding policy"));
-  }
-  to.mode = static_cast<ShardingPolicy>(from.mode());
+  ASSIGN_OR_RETURN(to.mode, ShardingPolicyFromWire(from.mode()));
   ASSIGN_OR_RETURN(to.keep, KeepFromWire(from.keep()));
   RETURN_IF_ERROR(
       ChoiceFromWire("visitation", from.visitation(), Visitation::kAtLeastOnce, to.visitation));

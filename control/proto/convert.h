@@ -65,6 +65,7 @@ RegisterDatasetAnswer FromWire(const wire::RegisterDatasetAnswer& from);
 void ToWire(const JobAnswer& from, wire::JobAnswer* to);
 JobAnswer FromWire(const wire::JobAnswer& from);
 
+absl::StatusOr<ShardingPolicy> ShardingPolicyFromWire(uint32_t from);
 absl::StatusOr<Keep> KeepFromWire(uint32_t from);
 void ToWire(const JobTerms& from, wire::JobTerms* to);
 absl::StatusOr<JobTerms> FromWire(const wire::JobTerms& from);

@@ -21,6 +21,7 @@
 #include "absl/time/time.h"
 #include "control/protocol/index_set.h"
 #include "control/protocol/job_terms.h"
+#include "control/protocol/shard.h"
 #include "penstock/distribute.h"
 #include "penstock/ids.h"
 #include "penstock/iterator.h"
@@ -120,6 +121,7 @@ struct SplitProvider {
   bool shuffled = false;
   std::optional<uint64_t> seed;    // of the permutation; else from the iteration's seed
   std::vector<std::string> files;  // of a source of files: in split order
+  bool by_file = false;            // a split is one file or several: mode FILE can divide it
   friend bool operator==(const SplitProvider&, const SplitProvider&) = default;
 };
 
@@ -291,6 +293,7 @@ struct ClientHello {
   // (nothing, if that is later). Ignored once this incarnation was welcomed: it
   // has more by then.
   std::optional<std::vector<PartitionIndices>> state;
+  Incarnation process;  // that the client is in; tells which workers are in it too
   friend bool operator==(const ClientHello&, const ClientHello&) = default;
 };
 
@@ -378,6 +381,8 @@ struct Membership {
     WorkerId worker;
     std::string address;
     std::vector<TransferOffer> offers;
+    std::vector<std::string> tags;
+    Incarnation process;
     friend bool operator==(const Worker&, const Worker&) = default;
   };
   uint64_t version = 0;  // grows within a term
@@ -426,6 +431,7 @@ struct WorkerHello {
   std::vector<std::string> tags;
   int32_t permits = 1;
   std::vector<PlacedPartition> held;  // what it works on (a broken stream)
+  Incarnation process;
   friend bool operator==(const WorkerHello&, const WorkerHello&) = default;
 };
 
@@ -512,6 +518,7 @@ struct Assign {
   std::string dataset_id;
   uint64_t dataset_fingerprint = 0;  // key of the worker's cache of definitions
   JobTerms terms;
+  ShardOf shard;  // FILE, DATA, HINT
   int64_t repetition = 0;
   uint64_t seed = 0;  // of the iteration; the partition's own below the cut is derived from both
   IndexSet skip;

@@ -36,13 +36,16 @@ static void ToWire(const ClientHello& from, wire::ClientHello* to) {
   to->set_client(from.client.value());
   to->set_incarnation(from.incarnation.value());
   if (from.state.has_value()) ListToWire(*from.state, to->mutable_state()->mutable_partitions());
+  to->set_process(from.process.value());
 }
 
 static absl::StatusOr<ClientUp> FromWire(const wire::ClientHello& from) {
   ClientHello to{.job = JobId(from.job()),
                  .repetition = from.repetition(),
                  .client = ClientId(from.client()),
-                 .incarnation = Incarnation(from.incarnation())};
+                 .incarnation = Incarnation(from.incarnation()),
+                 .state = std::nullopt,
+                 .process = Incarnation(from.process())};
   if (!to.client || !to.incarnation) {
     return absl::InvalidArgumentError("a client's hello without its id or incarnation");
   }
@@ -111,6 +114,8 @@ static void ToWire(const Membership& from, wire::Membership* to) {
     wire->set_worker(worker.worker.value());
     wire->set_address(worker.address);
     ListToWire(worker.offers, wire->mutable_offers());
+    for (const std::string& tag : worker.tags) wire->add_tags(tag);
+    wire->set_process(worker.process.value());
   }
 }
 
@@ -121,8 +126,11 @@ static Membership FromWire(const wire::Membership& from) {
                              WorkerId(partition.worker())});
   }
   for (const wire::Membership::Worker& worker : from.workers()) {
-    to.workers.push_back(
-        {WorkerId(worker.worker()), worker.address(), ListFromWire(worker.offers())});
+    to.workers.push_back({WorkerId(worker.worker()),
+                          worker.address(),
+                          ListFromWire(worker.offers()),
+                          {worker.tags().begin(), worker.tags().end()},
+                          Incarnation(worker.process())});
   }
   return to;
 }
@@ -137,6 +145,7 @@ static void ToWire(const WorkerHello& from, wire::WorkerHello* to) {
   for (const std::string& tag : from.tags) to->add_tags(tag);
   to->set_permits(from.permits);
   ListToWire(from.held, to->mutable_held());
+  to->set_process(from.process.value());
 }
 
 static absl::StatusOr<WorkerUp> FromWire(const wire::WorkerHello& from) {
@@ -147,7 +156,8 @@ static absl::StatusOr<WorkerUp> FromWire(const wire::WorkerHello& from) {
                      .offers = ListFromWire(from.offers()),
                      .tags = {from.tags().begin(), from.tags().end()},
                      .permits = from.permits(),
-                     .held = ListFromWire(from.held())};
+                     .held = ListFromWire(from.held()),
+                     .process = Incarnation(from.process())};
 }
 
 static void ToWire(const SplitRequest& from, wire::SplitRequest* to) {
@@ -187,6 +197,11 @@ static void ToWire(const Assign& from, wire::Assign* to) {
   to->set_dataset_id(from.dataset_id);
   to->set_dataset_fingerprint(from.dataset_fingerprint);
   ToWire(from.terms, to->mutable_terms());
+  if (from.shard.count > 0) {
+    to->mutable_shard()->set_mode(static_cast<uint32_t>(from.shard.mode));
+    to->mutable_shard()->set_count(from.shard.count);
+    to->mutable_shard()->set_index(from.shard.index);
+  }
   to->set_repetition(from.repetition);
   to->set_seed(from.seed);
   ToWire(from.skip, to->mutable_skip());
@@ -208,6 +223,15 @@ static absl::StatusOr<WorkerDown> FromWire(const wire::Assign& from) {
             .bookmark = from.bookmark(),
             .readers = ListFromWire(from.readers())};
   ASSIGN_OR_RETURN(to.terms, FromWire(from.terms()));
+  if (from.has_shard()) {
+    ASSIGN_OR_RETURN(to.shard.mode, ShardingPolicyFromWire(from.shard().mode()));
+    to.shard.count = from.shard().count();
+    to.shard.index = from.shard().index();
+    if (to.shard.count < 1 || to.shard.index < 0 || to.shard.index >= to.shard.count) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("shard ", to.shard.index, " of ", to.shard.count, " is none"));
+    }
+  }
   ASSIGN_OR_RETURN(to.skip, FromWire(from.skip()));
   ASSIGN_OR_RETURN(to.splits, ListFromWire(from.splits()));
   return to;

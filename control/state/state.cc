@@ -98,6 +98,7 @@ struct Applying {
     created.id = c.iteration;
     created.job = c.job;
     created.repetition = c.repetition;
+    created.division = c.division;
     created.record.keep = state.jobs.at(c.job).terms.keep == Keep::kTaken
                               ? protocol::KeepPolicy::kTaken
                               : protocol::KeepPolicy::kCommitted;
@@ -186,6 +187,15 @@ struct Fitting {
   absl::Status operator()(const JobRemoved& c) const { return HasJob(c.job); }
   absl::Status operator()(const IterationCreated& c) const {
     if (absl::Status job = HasJob(c.job); !job.ok()) return job;
+    const Division& division = c.division;
+    const bool shards_are_there =
+        std::all_of(division.shards.begin(), division.shards.end(),
+                    [&](int64_t shard) { return shard >= 0 && shard < division.count; });
+    if (division.count < 0 || !shards_are_there ||
+        (division.count > 0) == division.shards.empty()) {
+      return Wrong(absl::StrCat(ToString(c.iteration), " is divided into what is none of ",
+                                division.count, " shards"));
+    }
     if (c.iteration && state.FindIteration(c.iteration) == nullptr &&
         state.FindIteration(c.job, c.repetition) == nullptr) {
       return absl::OkStatus();
@@ -194,7 +204,11 @@ struct Fitting {
   }
   absl::Status operator()(const IterationAltered& c) const {
     const IterationState* iteration = state.FindIteration(c.iteration);
-    if (iteration != nullptr && protocol::Fits(iteration->record, c.change)) {
+    const bool one_too_many =
+        iteration != nullptr && iteration->division.count > 0 &&
+        std::holds_alternative<protocol::PartitionOpened>(c.change) &&
+        iteration->record.partitions.size() == iteration->division.shards.size();
+    if (iteration != nullptr && !one_too_many && protocol::Fits(iteration->record, c.change)) {
       return absl::OkStatus();
     }
     return Wrong(
@@ -250,6 +264,11 @@ absl::Status Fits(const State& state, const Change& change) {
 }
 
 // --- Questions -------------------------------------------------------------------
+
+ShardOf IterationState::ShardOfPartition(PartitionId partition) const {
+  if (division.count == 0) return {};
+  return {division.mode, division.count, division.shards[partition.value() - 1]};
+}
 
 std::shared_ptr<const DatasetRecord> State::FindDataset(const std::string& id) const {
   auto found = datasets.find(id);

@@ -72,15 +72,27 @@ struct PartitionSplits {
   friend bool operator==(const PartitionSplits&, const PartitionSplits&) = default;
 };
 
+// In the modes FILE, DATA and HINT: the shards that the partitions are. Fixed when
+// the iteration begins.
+struct Division {
+  ShardingPolicy mode = ShardingPolicy::kOff;  // never kFileOrData: that was decided
+  int64_t count = 0;                           // shards of the whole; 0: partitions are none
+  std::vector<int64_t> shards;                 // [0] is that of partition 1
+  friend bool operator==(const Division&, const Division&) = default;
+};
+
 struct IterationState {
   IterationId id;
   JobId job;
   int64_t repetition = 0;
+  Division division;
   protocol::IterationRecord record;
   std::vector<PartitionSplits> splits;        // [0] is partition 1; as many as partitions
   std::map<ProviderKey, int64_t> handed_out;  // of all partitions together
   std::optional<absl::Status> failure;        // why nobody can read it any more
 
+  // What that partition is; count 0 in other modes.
+  ShardOf ShardOfPartition(PartitionId partition) const;
   friend bool operator==(const IterationState&, const IterationState&) = default;
 };
 
@@ -91,6 +103,8 @@ struct WorkerRecord {
   std::vector<std::string> tags;
   int32_t permits = 1;
   bool draining = false;
+  int64_t place = -1;   // in the dispatcher's list of workers; -1: there is none
+  Incarnation process;  // that it is in
   friend bool operator==(const WorkerRecord&, const WorkerRecord&) = default;
 };
 
@@ -126,6 +140,7 @@ struct IterationCreated {
   IterationId iteration;
   JobId job;
   int64_t repetition = 0;
+  Division division;
 };
 struct IterationAltered {
   IterationId iteration;

@@ -23,6 +23,9 @@ absl::StatusOr<ClientSettings> ReadClientSettings(const Environment& environment
 }
 
 transfer::Wish WishOf(const DistributeOptions& options, const ClientSettings& settings) {
+  if (options.target_workers == TargetWorkers::kLocal) {
+    return {"local", {}, "target_workers LOCAL"};  // a call into the worker, whatever is asked for
+  }
   transfer::Wish wish{options.data_transfer_protocol, options.fallback, "DistributeOptions"};
   if (wish.protocol.empty()) {
     wish.protocol = settings.data_transfer_protocol;

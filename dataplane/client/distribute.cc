@@ -4,10 +4,12 @@
 #include <memory>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "dataplane/client/distribute_options.h"
 #include "dataplane/client/job_reader.h"
 #include "dataplane/dataset/graph.h"
 #include "dataplane/dataset/state_bytes.h"
+#include "dataplane/dataset/static_shard.h"
 #include "penstock/status.h"
 
 namespace penstock {
@@ -31,11 +33,30 @@ class DistributeIterator final : public NodeIterator {
   const int64_t repetition_;
 };
 
+// InvalidArgument for what is read through a service itself: workers do not pass on
+// what another job's workers prepare.
+absl::Status CheckMoves(const Dataset::Node& root) {
+  absl::Status status;
+  VisitNodes(root, [&](const Dataset::Node& node, int number) {
+    if (node.op != "Distribute") return;
+    status.Update(absl::InvalidArgumentError(
+        absl::StrCat(NodeName(node, number),
+                     " stands before it; what is read through a service "
+                     "cannot be prepared by workers again: distribute once")));
+  });
+  return status;
+}
+
 absl::StatusOr<Inferred> InferDistribute(const Attrs& attrs, absl::Span<const NodePtr> inputs) {
   RETURN_IF_ERROR(Check(FromAttrs(attrs)));
   const bool by_id = attrs.contains("dataset_id");
   if (by_id != inputs.empty() || by_id != attrs.contains("spec")) {
     return absl::InvalidArgumentError("it takes either an input or dataset_id and spec");
+  }
+  const auto mode = static_cast<ShardingPolicy>(Get<int64_t>(attrs, "processing_mode"));
+  if (!by_id) {
+    RETURN_IF_ERROR(CheckMoves(*inputs[0]));
+    RETURN_IF_ERROR(CheckShardable(Dataset(inputs[0]), mode));
   }
   const Cardinality of = by_id ? Get<int64_t>(attrs, "cardinality") : inputs[0]->cardinality;
   // How much of it comes to this reader depends on the other readers and, with

@@ -4,8 +4,10 @@
 #include <string>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "control/rpc/target.h"
+#include "penstock/sharding.h"
 #include "penstock/status.h"
 
 namespace penstock {
@@ -26,20 +28,10 @@ absl::Status CheckName(std::string_view option, const std::string& name) {
 }
 
 absl::Status CheckMode(ShardingPolicy mode) {
-  switch (mode) {
-    case ShardingPolicy::kOff:
-    case ShardingPolicy::kDynamic:
-      return absl::OkStatus();
-    case ShardingPolicy::kFile:
-    case ShardingPolicy::kData:
-    case ShardingPolicy::kFileOrData:
-    case ShardingPolicy::kHint:
-      return absl::UnimplementedError(
-          "processing_mode FILE, DATA, FILE_OR_DATA and HINT are not there yet; OFF and DYNAMIC "
-          "are");
-  }
-  return absl::InvalidArgumentError(absl::StrCat("processing_mode ", static_cast<int>(mode),
-                                                 " is none; there are OFF and DYNAMIC"));
+  if (mode <= ShardingPolicy::kHint) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("processing_mode ", static_cast<int>(mode),
+                   " is none; there are OFF, DYNAMIC, FILE, DATA, FILE_OR_DATA and HINT"));
 }
 
 // What can be said already, and is not done yet.
@@ -48,15 +40,12 @@ absl::Status CheckBuilt(const DistributeOptions& options) {
                         : options.visitation != Visitation::kExactlyOnce ? "visitation kAtLeastOnce"
                         : options.consumer_index || options.num_consumers ? "coordinated reads"
                         : options.cross_trainer_cache                     ? "cross_trainer_cache"
-                        : options.target_workers == TargetWorkers::kLocal ? "target_workers kLocal"
                         : options.compression == LinkCompression::kSnappy ||
                                 options.compression == LinkCompression::kLz4
                             ? "compression"
                         : options.quota != JobQuota() ? "quota"
                         : !options.name_space.empty() ? "name_space"
-                        : options.task_refresh_interval_hint != absl::Duration()
-                            ? "task_refresh_interval_hint"
-                            : nullptr;
+                                                      : nullptr;
   if (lacking == nullptr) return absl::OkStatus();
   return absl::UnimplementedError(absl::StrCat(lacking, ": not there yet"));
 }
@@ -84,6 +73,15 @@ absl::Status Check(const DistributeOptions& options) {
   if (options.timeout <= absl::ZeroDuration()) {
     return absl::InvalidArgumentError(
         absl::StrCat("timeout must be above 0, not ", absl::FormatDuration(options.timeout)));
+  }
+  if (options.task_refresh_interval_hint < absl::ZeroDuration()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("task_refresh_interval_hint must not be negative, as ",
+                     absl::FormatDuration(options.task_refresh_interval_hint)));
+  }
+  if (options.target_workers > TargetWorkers::kLocal) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("Unrecognized target workers: ", static_cast<int>(options.target_workers)));
   }
   return CheckBuilt(options);
 }
@@ -199,6 +197,15 @@ std::vector<AttrRule> DistributeRules() {
 }
 
 }  // namespace client
+
+absl::StatusOr<TargetWorkers> TargetWorkersFromName(std::string_view name) {
+  const absl::string_view given(name.data(), name.size());
+  if (given.empty() || absl::EqualsIgnoreCase(given, "AUTO")) return TargetWorkers::kAuto;
+  if (absl::EqualsIgnoreCase(given, "ANY")) return TargetWorkers::kAny;
+  if (absl::EqualsIgnoreCase(given, "LOCAL")) return TargetWorkers::kLocal;
+  return absl::InvalidArgumentError(
+      absl::StrCat("Unrecognized target workers: ", given, "; there are AUTO, ANY and LOCAL"));
+}
 
 absl::StatusOr<ShardingPolicy> ProcessingModeFromName(std::string_view name) {
   if (name == "parallel_epochs") return ShardingPolicy::kOff;

@@ -64,7 +64,8 @@ void CountAsRead(const NodePtr& node, int64_t repetition) {
 
 std::shared_ptr<JobReader> JobReader::Of(const BuildSite& site) {
   CommitListeners* commits = site.run().commits;
-  if (commits == nullptr) return std::shared_ptr<JobReader>(new JobReader(site));
+  // Inside a function each opening reads for itself, as each iterator does.
+  if (commits == nullptr || site.in_body()) return std::shared_ptr<JobReader>(new JobReader(site));
   Registry& registry = TheRegistry();
   std::lock_guard lock(registry.mu);
   std::erase_if(registry.readers, [](const auto& entry) { return entry.second.expired(); });
@@ -153,6 +154,11 @@ absl::StatusOr<control::JobAnswer> JobReader::Join(std::stop_token stop) {
   control::GetOrCreateJobRequest request;
   request.request = NewRequest();
   request.name = options_.job_name;
+  if (node_->inputs.empty() && !request.name.empty()) {
+    // So that datasets that were registered apart may be read under one name.
+    request.name = absl::StrCat("dataset_id=/", Get<std::string>(node_->attrs, "dataset_id"), "/",
+                                request.name);
+  }
   {
     std::lock_guard lock(mu_);
     if (restored_.has_value()) request.name = restored_->job_name;

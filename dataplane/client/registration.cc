@@ -13,6 +13,7 @@
 #include "dataplane/client/distribute_options.h"
 #include "dataplane/dataset/definition.h"
 #include "dataplane/dataset/split.h"
+#include "dataplane/dataset/static_shard.h"
 #include "penstock/distribute.h"
 #include "penstock/status.h"
 
@@ -48,13 +49,16 @@ absl::StatusOr<control::RegisterDatasetRequest> RegistrationOf(const Dataset& da
   }
   FilesUntil files(DefaultFiles(), cancelled);
   ASSIGN_OR_RETURN(SplitPlan plan, PlanSplits(dataset, files));
+  const std::vector<bool> by_file = SplitsAreFiles(dataset, plan);
   for (SplitProviderPlan& provider : plan.providers) {
+    const size_t number = summary.plan.size();
     control::SplitProvider& told = summary.plan.emplace_back();
     told.node = std::move(provider.node);
     told.count = provider.count;
     told.shuffled = provider.shuffled;
     if (provider.seeded) told.seed = provider.seed;
     told.files = std::move(provider.files);
+    told.by_file = by_file[number];
   }
   return request;
 }

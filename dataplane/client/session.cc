@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "control/observe/fail_point.h"
+#include "control/rpc/this_process.h"
 #include "dataplane/memory/pool.h"
 #include "penstock/status.h"
 
@@ -159,7 +160,8 @@ control::ClientUp Session::Hello() {
                              .repetition = options_.repetition,
                              .client = options_.client,
                              .incarnation = options_.incarnation,
-                             .state = std::nullopt};
+                             .state = std::nullopt,
+                             .process = control::ThisProcess()};
   if (options_.state.has_value()) hello.state = ToMessage(*options_.state);
   return hello;
 }
@@ -193,7 +195,11 @@ void Session::Handle(const control::ClientHeartbeatAnswer& answer) {
 
 void Session::Handle(const control::Membership& membership) {
   std::map<WorkerId, const control::Membership::Worker*> placed;
+  const TargetWorkers target =
+      welcome_.has_value() ? welcome_->terms.target_workers : TargetWorkers::kAuto;
   for (const control::Membership::Worker& worker : membership.workers) {
+    const bool local = worker.process == control::ThisProcess();
+    if (!control::Reads(target, local, worker.tags)) continue;
     for (const control::Membership::Partition& partition : membership.partitions) {
       if (partition.worker == worker.worker) placed[worker.worker] = &worker;
     }

@@ -131,7 +131,10 @@ void Session::TendStream(absl::Time now, absl::Time& wake) {
   if (!welcomed_ || left_) return;
   if (now >= next_heartbeat_) {
     Beat();
-    next_heartbeat_ = now + welcome_->heartbeat_interval;
+    const absl::Duration hint = options_.distribute.task_refresh_interval_hint;
+    next_heartbeat_ =
+        now + (hint > absl::ZeroDuration() ? std::min(hint, welcome_->heartbeat_interval)
+                                           : welcome_->heartbeat_interval);
     if (news_) SendReport();
   }
   if (news_ && (report_at_once_ || end_)) SendReport();

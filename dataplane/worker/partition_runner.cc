@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "control/observe/fail_point.h"
+#include "dataplane/dataset/static_shard.h"
 #include "dataplane/worker/output_pool.h"
 #include "penstock/status.h"
 
@@ -23,9 +24,8 @@ constexpr absl::Duration kShortestBetweenBookmarks = absl::Milliseconds(100);
 // At most; the dispatcher gives fewer where splits are few.
 constexpr int kSplitsWanted = 16;
 
-// Under OFF each partition is the whole dataset in an order of its own.
+// Where each partition is the whole dataset it has an order of its own.
 uint64_t SeedOf(const control::Assign& assign) {
-  if (assign.terms.mode != ShardingPolicy::kOff) return assign.seed;
   uint64_t mixed = assign.seed + 0x9e3779b97f4a7c15 * assign.of.partition.value();
   mixed = (mixed ^ (mixed >> 30)) * 0xbf58476d1ce4e5b9;
   mixed = (mixed ^ (mixed >> 27)) * 0x94d049bb133111eb;
@@ -94,11 +94,22 @@ void PartitionRunner::Run() {
 absl::Status PartitionRunner::Replay() {
   PENSTOCK_ASSIGN_OR_RETURN(std::shared_ptr<const Definition> definition, Define());
   if (!permit_.Take()) return absl::CancelledError("stopped");
-  const bool divided = assign_.terms.mode != ShardingPolicy::kOff;
+  const control::ShardOf& shard = assign_.shard;
+  const ShardingPolicy mode = shard.count > 0 ? shard.mode : assign_.terms.mode;
+  const bool divided = mode == ShardingPolicy::kDynamic || mode == ShardingPolicy::kFile;
+  const bool by_hint = mode == ShardingPolicy::kHint && HasShardHint(definition->dataset);
+  const bool by_element = mode == ShardingPolicy::kData;
+  if (by_hint || (by_element && shard.count > 1)) {
+    PENSTOCK_RETURN_IF_ERROR(CheckShardable(definition->dataset, mode));
+  }
+  const Dataset dataset = by_hint ? WithShardForHint(definition->dataset, shard.count, shard.index)
+                                  : definition->dataset;
+  // What is cut by elements is the same everywhere above the cut.
+  const bool one_for_all = by_hint || by_element;
   OutputPool output(*lane_, *workshop_->pool);
-  RunContext context{.seed = SeedOf(assign_),
+  RunContext context{.seed = divided || one_for_all ? assign_.seed : SeedOf(assign_),
                      .repetition = assign_.repetition,
-                     .partition = assign_.of.partition.value(),
+                     .partition = one_for_all ? 0 : assign_.of.partition.value(),
                      .splits = divided ? &splits_ : nullptr,
                      .plan = divided ? &definition->plan : nullptr,
                      .pool = workshop_->pool.get(),
@@ -107,8 +118,9 @@ absl::Status PartitionRunner::Replay() {
                      .cancelled = &cancelled_,
                      .profile = definition->profile.get()};
   PENSTOCK_ASSIGN_OR_RETURN(std::unique_ptr<NodeIterator> iterator,
-                            BuildIterator(definition->dataset, context));
-  absl::StatusOr<Index> elements = Produce(*iterator, definition->dataset);
+                            BuildIterator(dataset, context));
+  if (by_element) iterator = ShardOfIterator(std::move(iterator), shard.count, shard.index);
+  absl::StatusOr<Index> elements = Produce(*iterator, dataset);
   splits_.Cancel();  // a thread of the iterator that reads ahead may wait for them
   iterator.reset();
   if (!elements.ok()) return elements.status();

@@ -18,6 +18,7 @@
 #include "control/observe/metrics.h"
 #include "control/observe/text_server.h"
 #include "control/rpc/dispatcher_stub.h"
+#include "control/rpc/this_process.h"
 #include "dataplane/transfer/library.h"
 #include "dataplane/transfer/transport.h"
 #include "dataplane/transfer/ucx/settings.h"
@@ -53,6 +54,22 @@ int64_t HalfTheMemory() {
 absl::Status Check(const WorkerConfig& config) {
   if (config.dispatcher_address.empty())
     return absl::InvalidArgumentError("a worker needs dispatcher_address, \"host:port\"");
+  if (config.protocol != "grpc") {
+    return absl::NotFoundError(
+        absl::StrCat("No credentials factory has been registered for protocol ", config.protocol,
+                     "; known: grpc"));
+  }
+  if (std::find(config.worker_tags.begin(), config.worker_tags.end(), "") !=
+      config.worker_tags.end()) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "Worker tags cannot be empty. Got tags {", absl::StrJoin(config.worker_tags, ", "), "}"));
+  }
+  if (config.data_transfer_port < 0 || config.data_transfer_port > 65535) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("data_transfer_port is ", config.data_transfer_port, ", not in [0, 65535]"));
+  }
+  if (config.shutdown_quiet_period < absl::ZeroDuration())
+    return absl::InvalidArgumentError("shutdown_quiet_period must not be negative");
   if (config.port < 0 || config.port > 65535)
     return absl::InvalidArgumentError(absl::StrCat("port is ", config.port, ", not in [0, 65535]"));
   if (config.metrics_port < -1 || config.metrics_port > 65535) {
@@ -84,6 +101,12 @@ std::string AddressFor(const WorkerConfig& config, int port) {
     host = name;
   }
   return absl::StrCat(host, ":", port);
+}
+
+// The same of the protocol that has a port of its own.
+std::string DataAddressFor(const WorkerConfig& config, int port) {
+  if (config.data_transfer_address.empty()) return AddressFor(config, port);
+  return absl::StrReplaceAll(config.data_transfer_address, {{"%dts_port%", absl::StrCat(port)}});
 }
 
 class Server final : public WorkerServer {
@@ -153,6 +176,7 @@ absl::Status Server::Open() {
   hello.offers = offers_;
   hello.tags = config_.worker_tags;
   hello.permits = workshop_->permits.count();
+  hello.process = control::ThisProcess();
   agent_ = std::make_unique<Agent>(stub_.get(), workshop_, tasks_.get(),
                                    AgentOptions{.hello = std::move(hello),
                                                 .heartbeat_interval = config_.heartbeat_interval,
@@ -214,7 +238,8 @@ absl::Status Server::Listen(const std::string& protocol, int preference) {
   PENSTOCK_ASSIGN_OR_RETURN(
       std::unique_ptr<transfer::Listener> listener,
       transport->Listen(
-          {.host = config_.host, .port = is_grpc ? config_.port : 0},
+          {.host = config_.host,
+           .port = is_grpc ? config_.port : (protocol == kTcp ? config_.data_transfer_port : 0)},
           [tasks = tasks_](const transfer::Hello& hello, std::shared_ptr<transfer::SendLink> link) {
             return tasks->Accept(hello, std::move(link));
           }));
@@ -226,7 +251,7 @@ absl::Status Server::Listen(const std::string& protocol, int preference) {
     offer.address = address_;
   } else if (protocol == kTcp) {
     PENSTOCK_ASSIGN_OR_RETURN(const int port, PortOf(offer.address));
-    offer.address = AddressFor(config_, port);
+    offer.address = DataAddressFor(config_, port);
   }
   offers_.push_back(std::move(offer));
   listeners_.push_back(std::move(listener));
@@ -236,6 +261,7 @@ absl::Status Server::Listen(const std::string& protocol, int preference) {
 void Server::Stop() {
   std::lock_guard lock(stop_mu_);
   if (std::exchange(stopped_, true)) return;
+  std::this_thread::sleep_for(absl::ToChronoMilliseconds(config_.shutdown_quiet_period));
   if (agent_ != nullptr) agent_->Stop();
   if (stub_ != nullptr) stub_->Stop();
   if (tasks_ != nullptr) tasks_->Stop(absl::Now() + kStopBound).IgnoreError();

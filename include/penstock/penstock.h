@@ -14,5 +14,6 @@
 #include "penstock/plugin.h"      // IWYU pragma: export
 #include "penstock/register.h"    // IWYU pragma: export
 #include "penstock/server.h"      // IWYU pragma: export
+#include "penstock/sharding.h"    // IWYU pragma: export
 #include "penstock/sources.h"     // IWYU pragma: export
 #include "penstock/status.h"      // IWYU pragma: export

@@ -6,12 +6,19 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 
 namespace penstock {
+
+// Where workers run: in the trainers' processes, elsewhere, or both.
+enum class DeploymentMode : uint8_t { kUnspecified = 0, kColocated = 1, kRemote = 2, kHybrid = 3 };
+
+// "COLOCATED", "REMOTE", "HYBRID" in any case, or "" for kUnspecified; else InvalidArgument.
+absl::StatusOr<DeploymentMode> DeploymentModeFromName(std::string_view name);
 
 struct DispatcherConfig {
   std::string host = "localhost";    // to bind; loopback unless said otherwise
@@ -22,6 +29,13 @@ struct DispatcherConfig {
   absl::Duration worker_timeout = absl::Seconds(10);
   absl::Duration heartbeat_interval = absl::Seconds(1);
   absl::Duration job_gc_timeout = absl::Minutes(5);
+  std::string protocol = "grpc";  // towards workers and clients; there is no other
+  // The workers that there may be: "host", "host:port" or "host:%port%"; a host may stand there
+  // several times. A worker's place is its shard in the modes FILE, DATA and HINT, and another
+  // worker is refused. Empty: any, and as many shards as there are workers when reading begins.
+  std::vector<std::string> worker_addresses;
+  // With kColocated, static sharding under target_workers AUTO reads the local worker alone.
+  DeploymentMode deployment_mode = DeploymentMode::kUnspecified;
   int metrics_port = -1;  // of the page /metrics, as text for Prometheus; 0: any free one, -1: none
 };
 
@@ -50,8 +64,11 @@ struct WorkerConfig {
   int port = 0;
   // Told to clients; "%port%" stands for the port bound. Empty: host:port.
   std::string worker_address;
+  std::string protocol = "grpc";  // towards the dispatcher and clients; there is no other
   absl::Duration heartbeat_interval = absl::Seconds(1);
   absl::Duration dispatcher_timeout = absl::Hours(1);
+  // How long Stop() goes on serving, for readers that are about to end.
+  absl::Duration shutdown_quiet_period;
   // Offered besides grpc, and what clients take that ask for "auto". Empty or "auto": all that run
   // here, the best first.
   std::string data_transfer_protocol;
@@ -66,6 +83,12 @@ struct WorkerConfig {
   // is empty, the libraries and folders that alone they may be or lie in.
   std::vector<std::string> plugins;
   std::vector<std::string> allowed_plugins;
+  // Of the protocol that has a port of its own ("tcp"): to bind (0: any free one), and told to
+  // clients, where "%dts_port%" stands for the port bound. Empty: as worker_address.
+  int data_transfer_port = 0;
+  std::string data_transfer_address;
+  // "COLOCATED" keeps the worker for trainers in its own process, unless their target_workers is
+  // ANY. None may be empty.
   std::vector<std::string> worker_tags;
   int permits = 0;                  // partitions computed at once; 0: one per 4 cores
   int threads = 0;                  // of the pipeline; 0: one per core

@@ -32,9 +32,10 @@ class Cluster {
   WorkerServer& worker(size_t i) { return *workers_[i]; }
   size_t size() const { return workers_.size(); }
 
-  void AddWorker() {
-    absl::StatusOr<std::unique_ptr<WorkerServer>> worker = WorkerServer::Start(
-        {.dispatcher_address = service(), .heartbeat_interval = absl::Milliseconds(100)});
+  void AddWorker(WorkerConfig config = {}) {
+    config.dispatcher_address = service();
+    config.heartbeat_interval = absl::Milliseconds(100);
+    absl::StatusOr<std::unique_ptr<WorkerServer>> worker = WorkerServer::Start(std::move(config));
     ASSERT_TRUE(worker.ok()) << worker.status();
     workers_.push_back(*std::move(worker));
   }

@@ -6,8 +6,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "dataplane/dataset/state_bytes.h"
+#include "dataplane/dataset/static_shard.h"
 #include "dataplane/dataset/transforms/kinds.h"
 #include "dataplane/dataset/transforms/positioned_input.h"
+#include "penstock/sharding.h"
 #include "penstock/status.h"
 
 namespace penstock {
@@ -77,6 +79,10 @@ class ShardIterator final : public NodeIterator {
 absl::StatusOr<Inferred> InferShard(const Attrs& attrs, absl::Span<const NodePtr> inputs) {
   const int64_t shards = Get<int64_t>(attrs, "num_shards");
   const int64_t index = Get<int64_t>(attrs, "index");
+  const Cardinality of = inputs[0]->cardinality;
+  if (shards == kShardHint) {  // how many there are is known only when it runs
+    return Inferred{inputs[0]->spec, of == kInfinite || of == 0 ? of : kUnknown};
+  }
   if (shards < 1) {
     return absl::InvalidArgumentError(absl::StrCat("num_shards must be at least 1, not ", shards));
   }
@@ -84,17 +90,22 @@ absl::StatusOr<Inferred> InferShard(const Attrs& attrs, absl::Span<const NodePtr
     return absl::InvalidArgumentError(
         absl::StrCat("index must be in [0, num_shards), which is [0, ", shards, "), not ", index));
   }
-  const Cardinality of = inputs[0]->cardinality;
   return Inferred{inputs[0]->spec, of >= 0 ? of / shards + (of % shards > index ? 1 : 0) : of};
 }
 
 absl::StatusOr<std::unique_ptr<NodeIterator>> BuildShard(const BuildSite& site) {
+  const auto shards = site.attr<int64_t>("num_shards");
+  if (shards == kShardHint) return HintWithoutPolicy(site.name());
   ASSIGN_OR_RETURN(std::unique_ptr<NodeIterator> input, site.BuildInput(0));
-  return std::make_unique<ShardIterator>(std::move(input), site.attr<int64_t>("num_shards"),
-                                         site.attr<int64_t>("index"));
+  return ShardOfIterator(std::move(input), shards, site.attr<int64_t>("index"));
 }
 
 }  // namespace
+
+std::unique_ptr<NodeIterator> ShardOfIterator(std::unique_ptr<NodeIterator> input, int64_t shards,
+                                              int64_t index) {
+  return std::make_unique<ShardIterator>(std::move(input), shards, index);
+}
 
 NodeKind ShardKind() {
   return {.op = "Shard",

@@ -48,7 +48,9 @@ std::vector<Change> OneOfEach() {
                             .address = "host:1",
                             .offers = {{"grpc", "host:2", "c"}},
                             .tags = {"tag"},
-                            .permits = 2};
+                            .permits = 2,
+                            .place = 0,
+                            .process = Incarnation(12)};
   auto altered = [&](p::IterationChange change) { return IterationAltered{it, std::move(change)}; };
   IndexSet some = IndexSet::Of(0, 5);
   some.Add(9);
@@ -61,7 +63,7 @@ std::vector<Change> OneOfEach() {
           JobCancelled{JobId(2)},
           WorkerRegistered{worker},
           IterationCreated{it, JobId(1), 0},
-          IterationCreated{IterationId(2), JobId(2), 3},
+          IterationCreated{IterationId(2), JobId(2), 3, {ShardingPolicy::kFile, 4, {1, 3}}},
           IterationFailed{IterationId(2), absl::NotFoundError("file")},
           altered(p::PartitionOpened{one}),
           altered(p::ReaderJoined{client, Incarnation(8)}),

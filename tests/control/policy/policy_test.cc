@@ -179,13 +179,13 @@ TEST_F(Deciding, OffOpensAPartitionPerWorker) {
 
 TEST_F(Deciding, TheWorkerWithTheFewestPartitionsPerPermitIsChosen) {
   Make(ShardingPolicy::kDynamic, 100);
-  EXPECT_EQ(ChooseWorker(state_, iteration(), usable_), WorkerId());
+  EXPECT_EQ(ChooseWorker(state_, iteration(), PartitionId(1), usable_), WorkerId());
   AddWorker(1, 1);
   AddWorker(2, 4);
   Place(1);
   Place(2);
-  EXPECT_EQ(ChooseWorker(state_, iteration(), usable_), WorkerId(2));
-  EXPECT_EQ(ChooseWorker(state_, iteration(), usable_, {WorkerId(2)}), WorkerId(1));
+  EXPECT_EQ(ChooseWorker(state_, iteration(), PartitionId(1), usable_), WorkerId(2));
+  EXPECT_EQ(ChooseWorker(state_, iteration(), PartitionId(1), usable_, {WorkerId(2)}), WorkerId(1));
 }
 
 TEST_F(Deciding, AJoinerRelievesThoseWithMoreThanTheirPermits) {

@@ -61,7 +61,8 @@ TEST(Wire, EachClientMessageArrivesAsItWasSent) {
   for (const ClientUp& up : std::vector<ClientUp>{
            ClientHello{JobId(1), 2, ClientId(3), Incarnation(4), std::nullopt},
            ClientHello{JobId(1), 2, ClientId(3), Incarnation(4), std::vector<PartitionIndices>()},
-           ClientHello{JobId(1), 2, ClientId(3), Incarnation(4), indices}, ClientHeartbeat{5, {}},
+           ClientHello{JobId(1), 2, ClientId(3), Incarnation(4), indices, Incarnation(5)},
+           ClientHeartbeat{5, {}},
            ClientHeartbeat{6, {{WorkerId(7), "tcp", "tcp: as asked for", true, 1, 2, 3}, {}}},
            FenceAnswer{report}, Report{{report, report}}, Commit{7, {{0, indices}, {1, {}}}},
            Leave{indices}}) {
@@ -80,7 +81,7 @@ TEST(Wire, EachClientMessageArrivesAsItWasSent) {
            Membership{
                3,
                {{PartitionId(1), Placement(2), WorkerId(3)}, {PartitionId(2), Placement(1), {}}},
-               {{WorkerId(3), "host:1", {{"grpc", "host:2", "c"}}}}},
+               {{WorkerId(3), "host:1", {{"grpc", "host:2", "c"}}, {"tag"}, Incarnation(4)}}},
            Membership{4, {{PartitionId(1), Placement(2), {}}}, {}, true},
            Fence{PartitionId(1), Placement(2)}, ReportAtOnce{}, Committed{4}, End{}, Left{},
            SessionError{absl::DataLossError("what")}}) {
@@ -90,7 +91,14 @@ TEST(Wire, EachClientMessageArrivesAsItWasSent) {
 
 TEST(Wire, EachWorkerMessageArrivesAsItWasSent) {
   for (const WorkerUp& up : std::vector<WorkerUp>{
-           WorkerHello{WorkerId(1), {1, 2}, "host:1", {{"grpc", "host:2", "c"}}, {"tag"}, 4, {kOf}},
+           WorkerHello{WorkerId(1),
+                       {1, 2},
+                       "host:1",
+                       {{"grpc", "host:2", "c"}},
+                       {"tag"},
+                       4,
+                       {kOf},
+                       Incarnation(6)},
            WorkerHeartbeat{
                5,
                {{"1000", {{{"Map#1", 1, 2, absl::Seconds(3), absl::Seconds(4), 5, 6}, {}}}}, {}}},
@@ -105,7 +113,8 @@ TEST(Wire, EachWorkerMessageArrivesAsItWasSent) {
                   "token",
                   "1000",
                   5,
-                  {.mode = ShardingPolicy::kDynamic, .num_consumers = 3},
+                  {.mode = ShardingPolicy::kFileOrData, .num_consumers = 3},
+                  {ShardingPolicy::kData, 4, 3},
                   2,
                   99,
                   SomeIndices(),

@@ -158,6 +158,12 @@ TEST(State, ChangesOfWhatIsNotThereDoNotFit) {
   EXPECT_FALSE(Fits(state, DatasetUnregistered{"x"}).ok());
   EXPECT_FALSE(Fits(state, JobRemoved{JobId(9)}).ok());
   EXPECT_FALSE(Fits(state, IterationCreated{IterationId(2), JobId(1), 0}).ok());
+  EXPECT_FALSE(
+      Fits(state, IterationCreated{IterationId(2), JobId(1), 1, {ShardingPolicy::kData, 2, {0, 2}}})
+          .ok());
+  EXPECT_FALSE(
+      Fits(state, IterationCreated{IterationId(2), JobId(1), 1, {ShardingPolicy::kData, 2, {}}})
+          .ok());
   EXPECT_FALSE(Fits(state, IterationAltered{kIteration, p::PartitionOpened{PartitionId(7)}}).ok());
   EXPECT_FALSE(Fits(state, WorkerGone{WorkerId(1)}).ok());
 }

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which shard is whose, and who reads whom.
+#include <algorithm>
+#include <numeric>
+#include <set>
+
+#include "absl/strings/str_cat.h"
+#include "control/dispatcher/core.h"
+#include "control/dispatcher/differences.h"
+#include "control/policy/sharding.h"
+#include "control/policy/worker_list.h"
+
+namespace penstock::control {
+
+absl::StatusOr<int64_t> Core::PlaceOf(const WorkerHello& hello) const {
+  if (options_.worker_addresses.empty()) return -1;
+  std::set<int64_t> taken;  // by those that are there; one that was replaced has lost its place
+  for (const auto& [id, peer] : workers_) {
+    const WorkerRecord* worker = state_.FindWorker(id);
+    if (worker != nullptr && id != hello.worker) taken.insert(worker->place);
+  }
+  return PlaceInList(options_.worker_addresses, hello.address, taken);
+}
+
+absl::Status Core::CheckLocalWorkers(const JobRecord& job, const ClientHello& hello) const {
+  if (job.terms.target_workers != TargetWorkers::kLocal) return absl::OkStatus();
+  for (const auto& [id, worker] : state_.workers) {
+    if (hello.process && worker.process == hello.process) return absl::OkStatus();
+  }
+  if (IsStatic(job.terms.mode)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("Static sharding policy ", ToText(job.terms.mode),
+                     " requires local tf.data workers, but no local worker is found. Start a "
+                     "WorkerServer in the trainer's process before it reads."));
+  }
+  return absl::InvalidArgumentError(
+      "Local reads require local tf.data workers, but no local worker is found. Start a "
+      "WorkerServer in the trainer's process before it reads, or read from target_workers AUTO.");
+}
+
+absl::StatusOr<Division> Core::DivisionOf(const JobRecord& job, const ClientHello& hello) const {
+  if (!IsStatic(job.terms.mode)) return Division();
+  const bool listed = !options_.worker_addresses.empty();
+  const bool local = job.terms.target_workers == TargetWorkers::kLocal;
+  if (local && !listed) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("Static sharding policy ", ToText(job.terms.mode),
+                     " with target_workers LOCAL needs the dispatcher's worker_addresses: they say "
+                     "which shard is the local worker's"));
+  }
+  Division division;
+  division.count = static_cast<int64_t>(options_.worker_addresses.size());
+  if (!listed) {
+    const std::vector<WorkerId> usable = UsableWorkers();
+    const auto read = std::count_if(usable.begin(), usable.end(), [&](WorkerId id) {
+      const WorkerRecord& worker = *state_.FindWorker(id);
+      return Reads(job.terms.target_workers, worker.process == hello.process, worker.tags);
+    });
+    division.count = std::max<int64_t>(read, 1);
+  }
+  absl::StatusOr<ShardingPolicy> mode =
+      ResolveMode(job.dataset->summary, job.terms.mode, division.count);
+  if (!mode.ok()) return mode.status();
+  division.mode = *mode;
+  if (local && job.anonymous) {  // nobody else will read the other shards
+    std::set<int64_t> places;
+    for (const auto& [id, worker] : state_.workers) {
+      if (worker.process == hello.process && worker.place >= 0) places.insert(worker.place);
+    }
+    if (places.empty()) {
+      return absl::FailedPreconditionError(
+          "the local worker has no place in the dispatcher's worker_addresses; start it again");
+    }
+    division.shards.assign(places.begin(), places.end());
+  } else {
+    division.shards.resize(static_cast<size_t>(division.count));
+    std::iota(division.shards.begin(), division.shards.end(), 0);
+  }
+  return division;
+}
+
+}  // namespace penstock::control

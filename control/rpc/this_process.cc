@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "control/rpc/this_process.h"
+
+#include <unistd.h>
+
+#include <cstdint>
+#include <mutex>
+#include <random>
+
+namespace penstock::control {
+
+Incarnation ThisProcess() {
+  static std::mutex mu;
+  static pid_t of = 0;
+  static uint64_t number = 0;
+  std::lock_guard lock(mu);
+  if (of != getpid()) {
+    std::random_device random;
+    of = getpid();
+    do {
+      number = (uint64_t{random()} << 32) | random();
+    } while (number == 0);
+  }
+  return Incarnation(number);
+}
+
+}  // namespace penstock::control
