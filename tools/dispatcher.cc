@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <CLI/CLI.hpp>
 #include <memory>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "penstock/server.h"
@@ -16,12 +18,15 @@ struct Given {
   Given() { config.port = 5050; }  // a program is looked for at a known port
 
   DispatcherConfig config;
+  std::string deployment_mode;
   std::string port_file;
 };
 
 absl::Status Run(const Given& given) {
+  DispatcherConfig config = given.config;
+  PENSTOCK_ASSIGN_OR_RETURN(config.deployment_mode, DeploymentModeFromName(given.deployment_mode));
   PENSTOCK_ASSIGN_OR_RETURN(std::unique_ptr<DispatchServer> server,
-                            DispatchServer::Start(given.config));
+                            DispatchServer::Start(std::move(config)));
   PENSTOCK_RETURN_IF_ERROR(CatchStopSignals());
   PENSTOCK_RETURN_IF_ERROR(
       SayReady(absl::StrCat("dispatcher ready at ", given.config.host, ":", server->port(),
@@ -42,7 +47,10 @@ void AddDispatcher(CLI::App& app, Chosen& chosen) {
       "  penstock dispatcher --host 0.0.0.0 --work-dir /var/lib/penstock --fault-tolerant-mode\n\n"
       "With a journal it may be killed and started again at the same address: workers and\n"
       "clients come back by themselves, and nothing is lost or delivered twice.");
-  AddServerOptions(*command, SettingsOf(given->config));
+  std::vector<Setting> settings = SettingsOf(given->config);
+  settings.push_back({"deployment-mode", &given->deployment_mode,
+                      "where workers run: COLOCATED (in trainers' processes), REMOTE or HYBRID"});
+  AddServerOptions(*command, std::move(settings));
   command->add_option("--port-file", given->port_file, "write the bound port to this file");
   command->callback([given, &chosen] { chosen.run = [given] { return Run(*given); }; });
 }

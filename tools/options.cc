@@ -12,6 +12,7 @@
 namespace penstock::tools {
 namespace {
 
+constexpr char kProtocolHelp[] = "towards the other servers and clients: grpc";
 constexpr char kMetricsHelp[] = "of the page /metrics for Prometheus; 0: any free one, -1: none";
 
 void AddFlag(CLI::App& command, const std::string& section, const Setting& setting) {
@@ -83,6 +84,10 @@ std::vector<Setting> SettingsOf(DispatcherConfig& config) {
       {"heartbeat-interval-ms", &config.heartbeat_interval, "told to workers and clients"},
       {"job-gc-timeout-ms", &config.job_gc_timeout,
        "a job without readers for so long is given up"},
+      {"protocol", &config.protocol, kProtocolHelp},
+      {"worker-addresses", &config.worker_addresses,
+       "the workers that there may be, host, host:port or host:%port%, with commas; the place is "
+       "the shard (docs/tfdata-service.md, D)"},
       {"metrics-port", &config.metrics_port, kMetricsHelp},
   };
 }
@@ -94,12 +99,17 @@ std::vector<Setting> SettingsOf(WorkerConfig& config) {
       {"port", &config.port, "port to bind for grpc; 0: any free one"},
       {"worker-address", &config.worker_address,
        "address told to clients, '%port%' for the port bound; empty: host:port"},
+      {"protocol", &config.protocol, kProtocolHelp},
       {"heartbeat-interval-ms", &config.heartbeat_interval,
        "or the dispatcher's, if that is shorter"},
       {"dispatcher-timeout-ms", &config.dispatcher_timeout,
        "give up when no dispatcher answers for so long"},
       {"data-transfer-protocol", &config.data_transfer_protocol,
        "offered besides grpc, and what clients take that name none; empty: all that run here"},
+      {"data-transfer-port", &config.data_transfer_port, "port to bind for tcp; 0: any free one"},
+      {"data-transfer-address", &config.data_transfer_address,
+       "address of tcp told to clients, '%dts_port%' for the port bound; empty: as "
+       "--worker-address"},
       {"fallback", &config.fallback,
        "offered too and taken next, in this order, with commas; also where that one cannot run"},
       {"ucx-lanes", &config.ucx_lanes, "what ucx may run over: rdma, any or tcp; empty: rdma"},
@@ -110,6 +120,8 @@ std::vector<Setting> SettingsOf(WorkerConfig& config) {
       {"plugin-allow", &config.allowed_plugins,
        "libraries and folders, with commas: no other plug-in is loaded; empty: all named ones"},
       {"worker-tags", &config.worker_tags, "words that clients choose workers by, with commas"},
+      {"shutdown-quiet-period-ms", &config.shutdown_quiet_period,
+       "how long a worker that is stopped goes on serving"},
       {"permits", &config.permits, "partitions computed at once; 0: one per 4 cores"},
       {"threads", &config.threads, "of parallel nodes; 0: one per core"},
       {"memory-budget-bytes", &config.memory_budget_bytes,

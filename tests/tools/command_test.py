@@ -152,6 +152,32 @@ class CommandTest(unittest.TestCase):
         self.start("worker", "--config", config)
         self.start("dispatcher", env={"PENSTOCK_CONFIG": str(config)})
 
+    def test_the_fields_of_the_servers_configs_are_flags_and_variables(self):
+        fields = {
+            "dispatcher": ["port", "protocol", "work-dir", "fault-tolerant-mode", "worker-addresses", "deployment-mode",
+                           "job-gc-timeout-ms", "client-timeout-ms", "worker-timeout-ms"],
+            "worker": ["dispatcher-address", "worker-address", "port", "protocol", "heartbeat-interval-ms",
+                       "dispatcher-timeout-ms", "data-transfer-protocol", "data-transfer-port", "data-transfer-address",
+                       "worker-tags", "shutdown-quiet-period-ms"],
+        }
+        for command, names in fields.items():
+            code, out, err = run(command, "--help")
+            self.assertEqual(code, 0, err)
+            for name in names:
+                self.assertRegex(out, rf"--{name}\b")
+                self.assertRegex(out, rf"\(PENSTOCK_\w*{name.replace('-', '_').upper()}\)")
+
+    def test_a_dispatchers_file_says_which_workers_there_may_be(self):
+        config = self.folder / "penstock.toml"
+        config.write_text('[dispatcher]\nport = 0\nworker_addresses = ["localhost:%port%", "elsewhere"]\n'
+                          'deployment_mode = "hybrid"\n')
+        dispatcher = self.start("dispatcher", "--config", config)
+        self.worker(dispatcher)
+        self.assert_fails(run("worker", "--dispatcher-address", f"localhost:{dispatcher.port}"),
+                          "FAILED_PRECONDITION", "localhost:%port%, elsewhere")
+        self.assert_fails(run("dispatcher", "--port", 0, "--deployment-mode", "both"), "INVALID_ARGUMENT", "both",
+                          "COLOCATED")
+
     def test_a_mistake_in_the_environment_or_the_file_is_exit_code_2_and_named(self):
         config = self.folder / "penstock.toml"
         config.write_text("[dispatcher]\nprot = 0\n")
