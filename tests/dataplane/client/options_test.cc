@@ -3,6 +3,8 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "penstock/dataset.h"
+#include "penstock/register.h"
+#include "penstock/sharding.h"
 
 namespace penstock::client {
 namespace {
@@ -108,13 +110,46 @@ TEST(DistributeOptionsTest, BadOnesSayWhatIsWrong) {
   ExpectRefused(options, absl::StatusCode::kInvalidArgument, "run_id");
 }
 
-TEST(DistributeOptionsTest, ModesOfLaterReleasesAreUnimplemented) {
-  for (ShardingPolicy mode : {ShardingPolicy::kFile, ShardingPolicy::kData,
-                              ShardingPolicy::kFileOrData, ShardingPolicy::kHint}) {
-    DistributeOptions options = Good();
-    options.processing_mode = mode;
-    ExpectRefused(options, absl::StatusCode::kUnimplemented, "OFF and DYNAMIC");
+TEST(DistributeOptionsTest, ThereAreSixModes) {
+  DistributeOptions options = Good();
+  for (uint8_t mode = 0; mode < 6; ++mode) {
+    options.processing_mode = static_cast<ShardingPolicy>(mode);
+    EXPECT_TRUE(Dataset::Range(3).Distribute(options).status().ok()) << int{mode};
   }
+  options.processing_mode = static_cast<ShardingPolicy>(6);
+  ExpectRefused(options, absl::StatusCode::kInvalidArgument, "FILE_OR_DATA and HINT");
+}
+
+const bool kRegistered =
+    RegisterMap("options.of_the_moment",
+                {.output_spec = [](const Spec& input) -> absl::StatusOr<Spec> { return input; },
+                 .call = [](CallContext&) { return absl::UnimplementedError("is never called"); },
+                 .deterministic = false})
+        .ok();
+
+// Every worker has to see the same above the cut.
+TEST(DistributeOptionsTest, WhatIsNotDeterministicIsNotCutByElements) {
+  ASSERT_TRUE(kRegistered);
+  const Dataset data =
+      Dataset::Range(3).Map([](Expr x) { return Call("options.of_the_moment", x); });
+  DistributeOptions options = Good();
+  auto refused = [&](const Dataset& dataset) {
+    const absl::Status status = dataset.Distribute(options).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
+    EXPECT_THAT(std::string(status.message()), HasSubstr("not deterministic"));
+  };
+  options.processing_mode = ShardingPolicy::kData;
+  refused(data);
+  options.processing_mode = ShardingPolicy::kHint;
+  refused(data.Shard(kShardHint, 0));
+  EXPECT_TRUE(Dataset::Range(3)
+                  .Shard(kShardHint, 0)
+                  .Map([](Expr x) { return Call("options.of_the_moment", x); })
+                  .Distribute(options)
+                  .status()
+                  .ok());
+  options.processing_mode = ShardingPolicy::kFile;
+  EXPECT_TRUE(data.Distribute(options).status().ok());
 }
 
 TEST(DistributeOptionsTest, ProcessingModesHaveTheirNames) {
