@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dataplane/dataset/transforms/positioned_input.h"
 
+#include <algorithm>
 #include <limits>
 #include <utility>
 
@@ -55,10 +56,14 @@ absl::StatusOr<int64_t> PositionedInput::Skip(int64_t count) {
 
 absl::Status PositionedInput::PassTo(int64_t n) {
   if (n < pulled_) return absl::DataLossError("a saved position lies behind what it needs");
-  ASSIGN_OR_RETURN(const int64_t passed, Skip(n - pulled_));
-  if (pulled_ == n) return absl::OkStatus();
-  return absl::DataLossError(
-      absl::StrCat("elements that were read are not there any more; ", passed, " were left"));
+  while (pulled_ < n) {
+    Remember();
+    const int64_t wanted = std::min(n, remember_at_) - pulled_;
+    ASSIGN_OR_RETURN(const int64_t passed, Skip(wanted));
+    if (passed < wanted)
+      return absl::DataLossError("elements that were read are not there any more");
+  }
+  return absl::OkStatus();
 }
 
 void PositionedInput::Release(int64_t n) {

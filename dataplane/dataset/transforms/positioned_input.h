@@ -38,7 +38,7 @@ class PositionedInput {
   absl::StatusOr<int64_t> Skip(int64_t count);
 
   // Passes over elements up to number `n`, for restoring: DataLoss if that lies
-  // behind, or if there are not so many any more.
+  // behind, or if there are not so many any more. Keeps positions that fall due.
   absl::Status PassTo(int64_t n);
 
   // Keeps the present position if one is due, as the first always is. Next(),

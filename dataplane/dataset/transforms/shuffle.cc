@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Dataset::Shuffle: a buffer filled from the input, each output drawn from it.
-// Its position is two counts: the order is played again from them, which takes
-// some 0.1 µs for each output before it, and only the inputs that were in the
-// buffer are read again (shuffle_order.h).
+// Its position is two counts: the inputs that were in the buffer are found from
+// them (shuffle_order.h) and read again.
 #include <algorithm>
 #include <limits>
 #include <utility>
@@ -27,16 +26,10 @@ class ShuffleIterator final : public NodeIterator {
 
   absl::StatusOr<std::optional<Element>> Next() override {
     RETURN_IF_ERROR(Fill());
-    size_t from, to;
-    if (order_.Compact(from, to)) {
-      if (from != to) held_[to] = std::move(held_[from]);
-      held_.pop_back();
-    }
     if (order_.Empty()) return std::nullopt;
-    absl::StatusOr<Element> next = std::move(held_[order_.Take()]);
+    absl::StatusOr<std::optional<Element>> next = std::move(held_[order_.Take()]);
     input_.Release(order_.OldestPossible());
-    RETURN_IF_ERROR(next.status());
-    return *std::move(next);
+    return next;
   }
 
   absl::Status Save(StateWriter& writer) override {
@@ -51,7 +44,7 @@ class ShuffleIterator final : public NodeIterator {
     RETURN_IF_ERROR(input_.Restore(reader));
     std::vector<std::pair<int64_t, size_t>> wanted;  // input, slot
     for (size_t slot = 0; slot < order_.slots().size(); ++slot)
-      if (static_cast<int64_t>(slot) != order_.free_place())
+      if (order_.slots()[slot] != ShuffleOrder::kEmpty)
         wanted.emplace_back(order_.slots()[slot], slot);
     std::sort(wanted.begin(), wanted.end());
     held_.resize(order_.slots().size());
@@ -60,6 +53,7 @@ class ShuffleIterator final : public NodeIterator {
       absl::StatusOr<std::optional<Element>> next = input_.Next();
       RETURN_IF_ERROR(Hold(slot, std::move(next)));
     }
+    ended_ = order_.Ended();
     return input_.PassTo(inputs);
   }
 
@@ -73,7 +67,10 @@ class ShuffleIterator final : public NodeIterator {
       ended_ = next.ok() && !next->has_value();
       if (ended_) break;
       const size_t slot = order_.Put();
-      if (slot == held_.size()) held_.emplace_back();
+      if (held_.size() < order_.slots().size()) {
+        held_.emplace_back(std::nullopt);
+        std::swap(held_[slot], held_.back());
+      }
       RETURN_IF_ERROR(Hold(slot, std::move(next)));
     }
     return absl::OkStatus();
@@ -104,7 +101,7 @@ class ShuffleIterator final : public NodeIterator {
   BuildSite site_;
   PositionedInput input_;
   ShuffleOrder order_;
-  std::vector<absl::StatusOr<Element>> held_;  // by slot
+  std::vector<absl::StatusOr<std::optional<Element>>> held_;  // by slot
   bool ended_ = false;
 };
 
@@ -128,6 +125,7 @@ absl::StatusOr<std::unique_ptr<NodeIterator>> BuildShuffle(const BuildSite& site
 
 NodeKind ShuffleKind() {
   return {.op = "Shuffle",
+          .version = 2,  // 1 drew from another buffer
           .attrs = {{"buffer_size", AttrType::kInt},
                     {"seed", AttrType::kInt, false},
                     {"reshuffle_each_iteration", AttrType::kBool}},

@@ -12,51 +12,62 @@
 
 namespace penstock {
 
-// The buffer is a row of slots, each with the number of one input. Input i goes
-// out no later than as output i + 3 · size, whatever is drawn: an element stays
-// for at most 4 · size outputs, and what is in the buffer are inputs from
-// OldestPossible() on.
+// The buffer is a row of slots, each with the number of one input. Three outputs
+// of four come from a slot drawn at random; the fourth from the slot whose turn
+// it is, so that within 4 · size outputs each slot has its turn. Which slot that
+// is depends on the output's number alone as long as the buffer is full: so an
+// element stays for at most 4 · size outputs, and the buffer at any point is
+// known from the 4 · size outputs before it, wherever that point lies. The
+// first inputs are put in at random slots, so that turns favour none of them.
 class ShuffleOrder {
  public:
-  // `key.element` will be the output's number.
+  // `key.element` will be the output's number, or the input's.
   ShuffleOrder(const RandomKey& key, int64_t size) : key_(key), size_(size) {}
 
   int64_t inputs() const { return inputs_; }    // put in so far
   int64_t outputs() const { return outputs_; }  // taken out so far
-  bool Full() const { return static_cast<int64_t>(slots_.size()) == size_ && empty_ < 0; }
-  bool Empty() const { return slots_.empty() || (slots_.size() == 1 && empty_ == 0); }
+  bool Full() const { return used() == size_; }
+  bool Empty() const { return used() == 0; }
+  // Whether more came out than can before the input ends.
+  bool Ended() const { return outputs_ > 0 && used() < size_ - 1; }
 
-  // Puts the next input in; returns its slot. REQUIRES: !Full().
+  // Puts the next input in; returns its slot: the one emptied last, or else, while
+  // slots are being added, any, whose input goes to the slot that was added.
+  // REQUIRES: !Full(), !Ended().
   size_t Put();
-  // Draws the next output and returns its slot, whose place is free then. If
-  // Put() is not called before the next Take(), the last slot moves there: see
-  // Compact(). REQUIRES: !Empty(), no free place.
+  // Empties the slot that the next output comes from, and returns it. Without Put()
+  // before the next Take(), the input has ended. REQUIRES: !Empty().
   size_t Take();
-  // If there is a free place, moves the last slot's input there and returns
-  // true; `from` and `to` are the slots.
-  bool Compact(size_t& from, size_t& to);
 
-  // Plays the first `outputs` steps of a shuffle of which `inputs` were read.
-  // False if no run comes to that point. REQUIRES: new.
+  // Comes to where `outputs` were taken of which `inputs` were read, in at most
+  // 6 · size steps. False if no run comes to that point. REQUIRES: new.
   bool PlayTo(int64_t outputs, int64_t inputs);
 
-  // Numbers of the inputs in the slots; that of a free place is void.
+  // Numbers of the inputs in the slots; kEmpty where there is none.
   absl::Span<const int64_t> slots() const { return slots_; }
-  int64_t free_place() const { return empty_; }  // -1: none
+  static constexpr int64_t kEmpty = -1;
   // No input below this is in the buffer.
-  int64_t OldestPossible() const { return outputs_ <= 3 * size_ ? 0 : outputs_ - 3 * size_; }
+  int64_t OldestPossible() const { return outputs_ < 4 * size_ ? 0 : outputs_ - 3 * size_; }
 
  private:
-  void Place(size_t slot, int64_t input);
+  int64_t used() const { return inputs_ - outputs_; }
+  int64_t Below(int64_t bound, int64_t element, uint32_t draw);  // uniform of [0, bound)
+  // The slot of output `output` if the buffer is full then.
+  int64_t SlotOfFull(int64_t output);
+  // The slot whose turn it is; -1: the output is drawn.
+  int64_t Turn(int64_t output) const;
+  // Draws among the slots in use once the input has ended.
+  int64_t SlotOfRest();
 
   RandomKey key_;
   const int64_t size_;
   int64_t inputs_ = 0;
   int64_t outputs_ = 0;
-  int64_t empty_ = -1;
-  std::vector<int64_t> slots_;
-  // Slot of input i at i modulo 4 · size; -1 once it is out. Grows as inputs come.
-  std::vector<int64_t> slot_of_;
+  int64_t emptied_ = -1;        // the slot of the last Take(), while nothing was put there
+  std::vector<int64_t> slots_;  // grow to `size`
+  // Once the input has ended: the slots in use, and where in that row each stands.
+  std::vector<int64_t> rest_;
+  std::vector<int64_t> place_in_rest_;
 };
 
 }  // namespace penstock
