@@ -22,6 +22,8 @@ class Registered {
  public:
   explicit Registered(std::string what) : what_(std::move(what)) {}
 
+  const std::string& what() const { return what_; }  // "source"
+
   // AlreadyExists if the name is taken by another version; the same one again
   // changes nothing.
   absl::Status Add(std::string name, T value) {

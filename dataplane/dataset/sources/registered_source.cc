@@ -4,15 +4,12 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <type_traits>
 #include <utility>
-#include <variant>
+#include <vector>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "dataplane/dataset/element_sink.h"
 #include "dataplane/dataset/output_checks.h"
-#include "dataplane/dataset/registered.h"
+#include "dataplane/dataset/registered_node.h"
 #include "dataplane/dataset/sources/split_cursor.h"
 #include "dataplane/dataset/state_bytes.h"
 #include "penstock/status.h"
@@ -26,20 +23,12 @@ Registered<RegisteredSource>& Sources() {
 }
 
 // The splits that the feed gives, one after the other.
-class RegisteredSourceIterator final : public NodeIterator {
+class RegisteredSourceIterator final : public RegisteredIterator {
  public:
   RegisteredSourceIterator(const BuildSite& site, std::unique_ptr<SourceReader> reader)
-      : site_(site),
-        who_(absl::StrCat("source '", site.attr<std::string>("name"), "'")),
+      : RegisteredIterator(site, Sources().what()),
         cursor_(site, site.attr<int64_t>("splits"), site.attr<int64_t>("splits")),
         reader_(std::move(reader)) {}
-
-  absl::StatusOr<std::optional<Element>> Next() override {
-    ElementSink sink(site_.pool(), site_.spec());
-    ASSIGN_OR_RETURN(const bool more, NextInto(sink));
-    if (!more) return std::nullopt;
-    return std::move(sink).Finish();
-  }
 
   absl::StatusOr<bool> NextInto(ResultSink& sink) override {
     while (true) {
@@ -48,7 +37,7 @@ class RegisteredSourceIterator final : public NodeIterator {
       if (!open) return false;
       SinkOutputs outputs(sink, site_.spec().leaves());
       absl::StatusOr<bool> more = reader_->Next(outputs);
-      if (!more.ok()) return Annotate(more.status(), "in ", site_.name(), ", ", who_);
+      if (!more.ok()) return Explained(more.status());
       if (*more) {
         RETURN_IF_ERROR(outputs.checks().AllGiven(who_));
         return true;
@@ -73,8 +62,8 @@ class RegisteredSourceIterator final : public NodeIterator {
     if (span_.begin == span_.end)
       return absl::DataLossError("a saved position is in a split that has ended");
     ASSIGN_OR_RETURN(const std::string_view position, reader.ReadString());
-    RETURN_IF_ERROR(Annotate(reader_->Open(span_.begin), "in ", site_.name(), ", ", who_));
-    return Annotate(reader_->Restore(position), "in ", site_.name(), ", ", who_);
+    RETURN_IF_ERROR(Explained(reader_->Open(span_.begin)));
+    return Explained(reader_->Restore(position));
   }
 
  private:
@@ -89,7 +78,7 @@ class RegisteredSourceIterator final : public NodeIterator {
     }
     if (absl::Status opened = reader_->Open(span_.begin); !opened.ok()) {
       EndSplit();
-      return Annotate(opened, "in ", site_.name(), ", ", who_, ", split ", span_.begin - 1);
+      return Explained(Annotate(opened, "split ", span_.begin - 1));
     }
     open_ = true;
     return true;
@@ -99,8 +88,6 @@ class RegisteredSourceIterator final : public NodeIterator {
     ++span_.begin;
   }
 
-  const BuildSite site_;
-  const std::string who_;
   SplitCursor cursor_;
   const std::unique_ptr<SourceReader> reader_;
   Span64 span_ = {0, 0};  // splits to read, the open one included
@@ -108,24 +95,18 @@ class RegisteredSourceIterator final : public NodeIterator {
 };
 
 absl::StatusOr<Inferred> InferSource(const Attrs& attrs, absl::Span<const NodePtr>) {
-  const Spec& spec = Get<Spec>(attrs, "spec");
-  RETURN_IF_ERROR(CheckRegisteredSpec(spec.leaves()));
-  const int64_t cardinality = Get<int64_t>(attrs, "cardinality");
-  if (cardinality < kUnknown)
-    return absl::InvalidArgumentError(absl::StrCat("a cardinality of ", cardinality));
   const int64_t splits = Get<int64_t>(attrs, "splits");
   if (splits < 1) return absl::InvalidArgumentError(absl::StrCat("splits is ", splits));
-  return Inferred{spec, cardinality};
+  return InferRegistered(attrs);
 }
 
 absl::StatusOr<std::unique_ptr<NodeIterator>> BuildSource(const BuildSite& site) {
-  ASSIGN_OR_RETURN(const auto source,
-                   Sources().Find(site.attr<std::string>("name"), site.attr<int64_t>("version")));
-  absl::StatusOr<std::unique_ptr<SourceReader>> reader = source->open(ParamsOf(site.node().attrs));
-  if (!reader.ok())
-    return Annotate(reader.status(), "in ", site.name(), ", source '",
-                    site.attr<std::string>("name"), "'");
-  return std::make_unique<RegisteredSourceIterator>(site, *std::move(reader));
+  ASSIGN_OR_RETURN(
+      std::unique_ptr<SourceReader> reader,
+      OpenRegistered(Sources(), site, [](const RegisteredSource& found, const Params& params) {
+        return found.open(params);
+      }));
+  return std::make_unique<RegisteredSourceIterator>(site, std::move(reader));
 }
 
 absl::StatusOr<SplitProviderPlan> PlanSource(const Dataset::Node& node, Files&) {
@@ -134,35 +115,11 @@ absl::StatusOr<SplitProviderPlan> PlanSource(const Dataset::Node& node, Files&) 
 
 }  // namespace
 
-void AddParams(const Params& params, Attrs& attrs) {
-  for (const auto& param : params) {
-    Attr& attr = attrs[kParamPrefix + param.first];
-    std::visit([&attr](const auto& held) { attr = held; }, param.second);
-  }
-}
-
-Params ParamsOf(const Attrs& attrs) {
-  Params params;
-  for (const auto& [name, value] : attrs) {
-    if (!absl::StartsWith(name, kParamPrefix)) continue;
-    const std::string key = name.substr(sizeof(kParamPrefix) - 1);
-    std::visit(
-        [&](const auto& held) {
-          if constexpr (std::is_constructible_v<Param, decltype(held)>) params[key] = held;
-        },
-        value);
-  }
-  return params;
-}
-
 NodeKind RegisteredSourceKind() {
+  std::vector<AttrRule> attrs = RegisteredAttrs();
+  attrs.push_back({"splits", AttrType::kInt});
   return {.op = "RegisteredSource",
-          .attrs = {{"name", AttrType::kString},
-                    {"version", AttrType::kInt},
-                    {"spec", AttrType::kSpec},
-                    {"cardinality", AttrType::kInt},
-                    {"splits", AttrType::kInt},
-                    {"deterministic", AttrType::kBool}},
+          .attrs = std::move(attrs),
           .min_inputs = 0,
           .max_inputs = 0,
           .takes_params = true,
@@ -180,22 +137,8 @@ std::vector<std::string> RegisteredSources() {
 }
 
 Dataset FromSource(std::string_view source, Params params) {
-  const std::string name(source);
-  const auto found = Sources().Find(name);
-  if (!found.ok()) return Dataset(FailedNode("RegisteredSource", {}, found.status()));
-  absl::StatusOr<SourceInfo> info = (*found)->describe(params);
-  if (!info.ok()) {
-    return Dataset(
-        FailedNode("RegisteredSource", {}, Annotate(info.status(), "in source '", name, "'")));
-  }
-  Attrs attrs = {{"name", name},
-                 {"version", int64_t{(*found)->version}},
-                 {"spec", std::move(info->spec)},
-                 {"cardinality", info->cardinality},
-                 {"splits", info->splits},
-                 {"deterministic", (*found)->deterministic}};
-  AddParams(params, attrs);
-  return Dataset(MakeNode("RegisteredSource", std::move(attrs), {}));
+  return MakeRegistered("RegisteredSource", Sources(), source, params, {},
+                        [&](const RegisteredSource& found) { return found.describe(params); });
 }
 
 }  // namespace penstock

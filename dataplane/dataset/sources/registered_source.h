@@ -9,8 +9,4 @@ namespace penstock {
 
 NodeKind RegisteredSourceKind();
 
-// Params as attributes of a node, and back.
-void AddParams(const Params& params, Attrs& attrs);
-Params ParamsOf(const Attrs& attrs);
-
 }  // namespace penstock

@@ -6,11 +6,8 @@
 #include <string>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
-#include "dataplane/dataset/element_sink.h"
 #include "dataplane/dataset/output_checks.h"
-#include "dataplane/dataset/registered.h"
-#include "dataplane/dataset/sources/registered_source.h"
+#include "dataplane/dataset/registered_node.h"
 #include "dataplane/dataset/state_bytes.h"
 #include "dataplane/dataset/transforms/decides_by_value.h"
 #include "dataplane/dataset/transforms/kinds.h"
@@ -53,21 +50,13 @@ class LentInput final : public TransformInput {
   absl::Status error_;
 };
 
-class RegisteredTransformIterator final : public NodeIterator {
+class RegisteredTransformIterator final : public RegisteredIterator {
  public:
   RegisteredTransformIterator(const BuildSite& site, std::unique_ptr<NodeIterator> input,
                               std::unique_ptr<Transform> transform)
-      : site_(site),
-        who_(absl::StrCat("transform '", site.attr<std::string>("name"), "'")),
+      : RegisteredIterator(site, Transforms().what()),
         input_(std::move(input)),
         transform_(std::move(transform)) {}
-
-  absl::StatusOr<std::optional<Element>> Next() override {
-    ElementSink sink(site_.pool(), site_.spec());
-    ASSIGN_OR_RETURN(const bool more, NextInto(sink));
-    if (!more) return std::nullopt;
-    return std::move(sink).Finish();
-  }
 
   absl::StatusOr<bool> NextInto(ResultSink& sink) override {
     RETURN_IF_ERROR(site_.CheckCancelled());
@@ -77,7 +66,7 @@ class RegisteredTransformIterator final : public NodeIterator {
     if (!more.ok()) {
       // The input's own errors name their node.
       if (!input_error.ok()) return input_error;
-      return Annotate(more.status(), "in ", site_.name(), ", ", who_);
+      return Explained(more.status());
     }
     if (*more) RETURN_IF_ERROR(outputs.checks().AllGiven(who_));
     return *more;
@@ -93,12 +82,10 @@ class RegisteredTransformIterator final : public NodeIterator {
   absl::Status Restore(StateReader& reader) override {
     RETURN_IF_ERROR(input_.iterator().Restore(reader));
     ASSIGN_OR_RETURN(const std::string_view state, reader.ReadString());
-    return Annotate(transform_->Restore(state), "in ", site_.name(), ", ", who_);
+    return Explained(transform_->Restore(state));
   }
 
  private:
-  const BuildSite site_;
-  const std::string who_;
   LentInput input_;
   const std::unique_ptr<Transform> transform_;
 };
@@ -106,35 +93,25 @@ class RegisteredTransformIterator final : public NodeIterator {
 // It may decide by value; nobody but its author knows.
 absl::StatusOr<Inferred> InferTransform(const Attrs& attrs, absl::Span<const NodePtr> inputs) {
   RETURN_IF_ERROR(CheckDeterministic(*inputs[0]));
-  const Spec& spec = Get<Spec>(attrs, "spec");
-  RETURN_IF_ERROR(CheckRegisteredSpec(spec.leaves()));
-  const int64_t cardinality = Get<int64_t>(attrs, "cardinality");
-  if (cardinality < kUnknown)
-    return absl::InvalidArgumentError(absl::StrCat("a cardinality of ", cardinality));
-  return Inferred{spec, cardinality};
+  return InferRegistered(attrs);
 }
 
 absl::StatusOr<std::unique_ptr<NodeIterator>> BuildTransform(const BuildSite& site) {
-  const std::string& name = site.attr<std::string>("name");
-  ASSIGN_OR_RETURN(const auto registered, Transforms().Find(name, site.attr<int64_t>("version")));
-  absl::StatusOr<std::unique_ptr<Transform>> transform =
-      registered->open(ParamsOf(site.node().attrs), site.node().inputs[0]->spec);
-  if (!transform.ok())
-    return Annotate(transform.status(), "in ", site.name(), ", transform '", name, "'");
+  ASSIGN_OR_RETURN(std::unique_ptr<Transform> transform,
+                   OpenRegistered(Transforms(), site,
+                                  [&](const RegisteredTransform& found, const Params& params) {
+                                    return found.open(params, site.node().inputs[0]->spec);
+                                  }));
   ASSIGN_OR_RETURN(std::unique_ptr<NodeIterator> input, site.BuildInput(0));
   return std::make_unique<RegisteredTransformIterator>(site, std::move(input),
-                                                       *std::move(transform));
+                                                       std::move(transform));
 }
 
 }  // namespace
 
 NodeKind RegisteredTransformKind() {
   return {.op = "RegisteredTransform",
-          .attrs = {{"name", AttrType::kString},
-                    {"version", AttrType::kInt},
-                    {"spec", AttrType::kSpec},
-                    {"cardinality", AttrType::kInt},
-                    {"deterministic", AttrType::kBool}},
+          .attrs = RegisteredAttrs(),
           .takes_params = true,
           .infer = InferTransform,
           .build = BuildTransform};
@@ -150,23 +127,10 @@ std::vector<std::string> RegisteredTransforms() {
 
 Dataset ApplyTransform(const Dataset& input, std::string_view transform, Params params) {
   if (!input.status().ok()) return input;
-  const std::string name(transform);
-  const auto found = Transforms().Find(name);
-  if (!found.ok())
-    return Dataset(FailedNode("RegisteredTransform", {input.node()}, found.status()));
-  absl::StatusOr<TransformInfo> info =
-      (*found)->describe(params, input.element_spec(), input.cardinality());
-  if (!info.ok()) {
-    return Dataset(FailedNode("RegisteredTransform", {input.node()},
-                              Annotate(info.status(), "in transform '", name, "'")));
-  }
-  Attrs attrs = {{"name", name},
-                 {"version", int64_t{(*found)->version}},
-                 {"spec", std::move(info->spec)},
-                 {"cardinality", info->cardinality},
-                 {"deterministic", (*found)->deterministic}};
-  AddParams(params, attrs);
-  return Dataset(MakeNode("RegisteredTransform", std::move(attrs), {input.node()}));
+  return MakeRegistered("RegisteredTransform", Transforms(), transform, params, {input.node()},
+                        [&](const RegisteredTransform& found) {
+                          return found.describe(params, input.element_spec(), input.cardinality());
+                        });
 }
 
 }  // namespace penstock

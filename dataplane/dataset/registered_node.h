@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// What nodes of registered sources and of registered transforms have in common.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "dataplane/dataset/build_site.h"
+#include "dataplane/dataset/graph.h"
+#include "dataplane/dataset/registered.h"
+#include "dataplane/dataset/registry.h"
+#include "penstock/plugin.h"
+#include "penstock/status.h"
+
+namespace penstock {
+
+// The attributes beside the params.
+std::vector<AttrRule> RegisteredAttrs();
+// Checks them.
+absl::StatusOr<Inferred> InferRegistered(const Attrs& attrs);
+
+// Params as attributes of a node, and back.
+void AddParams(const Params& params, Attrs& attrs);
+Params ParamsOf(const Attrs& attrs);
+
+// Writes each element into a sink. Errors name the node and what is registered.
+class RegisteredIterator : public NodeIterator {
+ public:
+  absl::StatusOr<std::optional<Element>> Next() final;
+
+ protected:
+  // `what`: "source".
+  RegisteredIterator(const BuildSite& site, std::string_view what);
+  absl::Status Explained(const absl::Status& status) const {
+    return Annotate(status, "in ", site_.name(), ", ", who_);
+  }
+
+  const BuildSite site_;
+  const std::string who_;  // "source 'numbers'"
+};
+
+// The node of op `op` for what `all` has under `name`, described by `describe` (called
+// with it). Mistakes become the dataset's.
+template <class T, class Describe>
+Dataset MakeRegistered(std::string op, const Registered<T>& all, std::string_view name,
+                       const Params& params, std::vector<NodePtr> inputs, Describe describe) {
+  const auto found = all.Find(std::string(name));
+  if (!found.ok()) return Dataset(FailedNode(std::move(op), std::move(inputs), found.status()));
+  auto info = describe(**found);
+  if (!info.ok()) {
+    return Dataset(
+        FailedNode(std::move(op), std::move(inputs),
+                   Annotate(info.status(), "in ", all.what(), " '", std::string(name), "'")));
+  }
+  Attrs attrs = {{"name", std::string(name)},
+                 {"version", int64_t{(*found)->version}},
+                 {"spec", std::move(info->spec)},
+                 {"cardinality", info->cardinality},
+                 {"deterministic", (*found)->deterministic}};
+  if constexpr (requires { info->splits; }) attrs["splits"] = info->splits;
+  AddParams(params, attrs);
+  return Dataset(MakeNode(std::move(op), std::move(attrs), std::move(inputs)));
+}
+
+// What `all` has under the site's name and version, opened by `open` (called with it and
+// the params).
+template <class T, class Open>
+auto OpenRegistered(const Registered<T>& all, const BuildSite& site, Open open)
+    -> decltype(open(std::declval<const T&>(), Params())) {
+  const std::string& name = site.attr<std::string>("name");
+  ASSIGN_OR_RETURN(const auto found, all.Find(name, site.attr<int64_t>("version")));
+  auto opened = open(*found, ParamsOf(site.node().attrs));
+  if (!opened.ok())
+    return Annotate(opened.status(), "in ", site.name(), ", ", all.what(), " '", name, "'");
+  return opened;
+}
+
+}  // namespace penstock
