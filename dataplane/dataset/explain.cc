@@ -100,9 +100,11 @@ bool WorksPerPartition(const std::string& op) {
 
 // What a node's user does with the results of its function.
 std::string WhereTo(const Dataset::Node& node, const Dataset::Node* user, int user_number) {
-  if (node.op != "Map" || user == nullptr || FindNodeKind(user->op) == nullptr ||
-      user->op != "Batch" || !IsMapBatch(*user))
-    return "";
+  if (node.op != "Map" || user == nullptr) return "";
+  const bool in_place =
+      (user->op == "Batch" || user->op == "PaddedBatch" || user->op == "RaggedBatch") &&
+      IsMapBatch(*user);
+  if (!in_place) return "";
   return absl::StrCat(GoesOverRows(*user) ? ", over many rows at once, into the block of "
                                           : ", each result into its row of the block of ",
                       NodeName(*user, user_number));

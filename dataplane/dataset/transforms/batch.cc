@@ -45,6 +45,7 @@ absl::StatusOr<std::unique_ptr<NodeIterator>> BuildBatch(const BuildSite& site) 
 }
 
 absl::StatusOr<std::unique_ptr<NodeIterator>> BuildPaddedBatch(const BuildSite& site) {
+  if (IsMapBatch(site.node())) return BuildMapBatch(site);
   return BuildBatchIterator(site, PaddingOf(site.node().attrs));
 }
 

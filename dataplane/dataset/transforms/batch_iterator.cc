@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dataplane/dataset/transforms/batch_iterator.h"
 
-#include <algorithm>
-#include <limits>
 #include <utility>
 #include <vector>
 
-#include "dataplane/dataset/state_bytes.h"
+#include "dataplane/dataset/transforms/batching_iterator.h"
 #include "dataplane/dataset/transforms/padded_row.h"
-#include "dataplane/dataset/transforms/positioned_input.h"
 #include "dataplane/dataset/transforms/row_errors.h"
 #include "dataplane/dataset/transforms/stack_rows.h"
 #include "dataplane/dataset/transforms/static_batch.h"
@@ -17,17 +14,14 @@
 namespace penstock {
 namespace {
 
-constexpr int64_t kRemember = 1024;  // elements between two remembered positions, at least
+constexpr int64_t kRemember = 1024;  // elements
 
 // Reads the rows of one batch after the other; how they are put together is for
 // its subclasses.
-class BatchIterator : public NodeIterator {
+class BatchIterator : public BatchingIterator {
  public:
   BatchIterator(const BuildSite& site, std::unique_ptr<NodeIterator> input)
-      : site_(site),
-        rows_(site.attr<int64_t>("batch_size")),
-        drop_remainder_(site.attr<bool>("drop_remainder")),
-        input_(std::move(input), std::max(rows_, kRemember)) {}
+      : BatchingIterator(site, std::move(input), kRemember) {}
 
   absl::StatusOr<std::optional<Element>> Next() final {
     RETURN_IF_ERROR(Begin());
@@ -47,28 +41,10 @@ class BatchIterator : public NodeIterator {
       Drop();
       return std::nullopt;
     }
-    given_ = input_.pulled();
-    input_.Release(given_);
+    GaveUpTo(input_.pulled());
     absl::StatusOr<Element> batch = Put(row, errors.ForBatch());
     if (!batch.ok()) return Annotate(batch.status(), "in ", site_.name());
     return *std::move(batch);
-  }
-
-  absl::StatusOr<int64_t> Skip(int64_t count) final {
-    int64_t wanted;
-    if (__builtin_mul_overflow(count, rows_, &wanted)) wanted = std::numeric_limits<int64_t>::max();
-    ASSIGN_OR_RETURN(const int64_t rows, input_.Skip(wanted));
-    given_ = input_.pulled();
-    input_.Release(given_);
-    return rows / rows_ + (rows % rows_ != 0 && !drop_remainder_ ? 1 : 0);
-  }
-
-  absl::Status Save(StateWriter& writer) final { return input_.Save(writer, given_); }
-
-  absl::Status Restore(StateReader& reader) final {
-    RETURN_IF_ERROR(input_.Restore(reader));
-    given_ = input_.pulled();
-    return absl::OkStatus();
   }
 
  protected:
@@ -78,14 +54,6 @@ class BatchIterator : public NodeIterator {
   // The batch of the rows read, or `errors` unless they are OK.
   virtual absl::StatusOr<Element> Put(int64_t rows, absl::Status errors) = 0;
   virtual void Drop() = 0;
-
-  const BuildSite site_;
-
- private:
-  const int64_t rows_;
-  const bool drop_remainder_;
-  PositionedInput input_;
-  int64_t given_ = 0;  // elements in batches given out
 };
 
 // Rows of known size are written where they will stay.

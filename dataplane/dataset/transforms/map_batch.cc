@@ -2,7 +2,6 @@
 #include "dataplane/dataset/transforms/map_batch.h"
 
 #include <algorithm>
-#include <limits>
 #include <mutex>
 #include <optional>
 #include <utility>
@@ -10,10 +9,11 @@
 
 #include "dataplane/dataset/profile.h"
 #include "dataplane/dataset/read_ahead.h"
+#include "dataplane/dataset/transforms/batching_iterator.h"
 #include "dataplane/dataset/transforms/map_over_rows.h"
 #include "dataplane/dataset/transforms/map_step.h"
 #include "dataplane/dataset/transforms/ordered_calls.h"
-#include "dataplane/dataset/transforms/positioned_input.h"
+#include "dataplane/dataset/transforms/padded_row.h"
 #include "dataplane/dataset/transforms/ring.h"
 #include "dataplane/dataset/transforms/row_errors.h"
 #include "dataplane/dataset/transforms/static_batch.h"
@@ -22,15 +22,26 @@
 namespace penstock {
 namespace {
 
-constexpr int64_t kRemember = 64;       // elements between two remembered positions, at least
+constexpr int64_t kRemember = 64;       // elements
 constexpr int64_t kCallsPerThread = 4;  // pieces of a batch, so that threads end together
 constexpr int64_t kMostAhead = 64;      // batches
+
+// What a row of the batch will be.
+const Spec& RowOf(const Dataset::Node& node, const std::optional<RowPadding>& padding) {
+  return padding.has_value() ? padding->row : node.inputs[0]->spec;
+}
+
+std::optional<RowPadding> PaddingOfNode(const Dataset::Node& node) {
+  if (!node.attrs.contains("padded")) return std::nullopt;
+  return PaddingOf(node.attrs);
+}
 
 // A batch under way: rows are read in order, mapped in any order.
 class BatchInWork {
  public:
-  BatchInWork(const StaticBatches& batches, MapStep& step, int64_t rows)
-      : batches_(batches), step_(step), most_rows_(rows) {}
+  BatchInWork(const StaticBatches& batches, const std::optional<RowPadding>& padding, MapStep& step,
+              int64_t rows)
+      : batches_(batches), padding_(padding), step_(step), most_rows_(rows) {}
 
   bool begun() const { return open_.has_value(); }
   bool full() const { return rows_ == most_rows_; }
@@ -106,8 +117,15 @@ class BatchInWork {
   }
 
   void RunRow(int64_t row, const Element& input) {
-    OpenBatch::Row sink = open_->row(row);
-    if (absl::Status run = step_.Run(input, first_ + row, sink); !run.ok()) Failed(row, run);
+    if (absl::Status run = MapInto(open_->row(row), input, first_ + row); !run.ok())
+      Failed(row, run);
+  }
+
+  absl::Status MapInto(OpenBatch::Row row, const Element& input, int64_t number) {
+    if (!padding_.has_value()) return step_.Run(input, number, row);
+    PaddedRow padded(row, *padding_);
+    RETURN_IF_ERROR(step_.Run(input, number, padded));
+    return padded.Finish();
   }
 
   void Failed(int64_t row, const absl::Status& error) {
@@ -125,6 +143,7 @@ class BatchInWork {
   }
 
   const StaticBatches& batches_;
+  const std::optional<RowPadding>& padding_;
   MapStep& step_;
   const int64_t most_rows_;
 
@@ -141,16 +160,14 @@ class BatchInWork {
   RowErrors errors_;  // guarded by mu_ until all rows are done
 };
 
-class MapBatchIterator final : public NodeIterator {
+class MapBatchIterator final : public BatchingIterator {
  public:
   MapBatchIterator(const BuildSite& site, std::unique_ptr<NodeIterator> input,
-                   std::unique_ptr<MapStep> step)
-      : site_(site),
-        rows_(site.attr<int64_t>("batch_size")),
-        drop_remainder_(site.attr<bool>("drop_remainder")),
-        input_(std::move(input), std::max(rows_, kRemember)),
+                   std::unique_ptr<MapStep> step, std::optional<RowPadding> padding)
+      : BatchingIterator(site, std::move(input), kRemember),
         step_(std::move(step)),
-        batches_(site.pool(), site.node().inputs[0]->spec, site.spec(), rows_),
+        padding_(std::move(padding)),
+        batches_(site.pool(), RowOf(site.node(), padding_), site.spec(), rows_),
         map_profile_(site.InputSite(0).profile()),
         ahead_(site.read_ahead(), 1, step_->autotune() ? kMostAhead : 0),
         calls_(ThreadPool::OfProcess(), step_->parallelism()) {}
@@ -176,22 +193,9 @@ class MapBatchIterator final : public NodeIterator {
       Pass(batch);
     }
     if (passed == count || ended_) return passed;
-    int64_t wanted;
-    if (__builtin_mul_overflow(count - passed, rows_, &wanted))
-      wanted = std::numeric_limits<int64_t>::max();
-    ASSIGN_OR_RETURN(const int64_t rows, input_.Skip(wanted));
-    ended_ = rows < wanted;
-    given_ = input_.pulled();
-    input_.Release(given_);
-    return passed + rows / rows_ + (rows % rows_ != 0 && !drop_remainder_ ? 1 : 0);
-  }
-
-  absl::Status Save(StateWriter& writer) override { return input_.Save(writer, given_); }
-
-  absl::Status Restore(StateReader& reader) override {
-    RETURN_IF_ERROR(input_.Restore(reader));
-    given_ = input_.pulled();
-    return absl::OkStatus();
+    ASSIGN_OR_RETURN(const int64_t rest, SkipBatches(count - passed));
+    ended_ = rest < count - passed;
+    return passed + rest;
   }
 
  private:
@@ -212,7 +216,7 @@ class MapBatchIterator final : public NodeIterator {
     if (NodeProfile* profile = site_.profile()) profile->ahead = ahead;
     while (work_.taken() < static_cast<size_t>(1 + ahead) && !ended_) {
       if (work_.taken() == work_.places())
-        work_.Add(std::make_unique<BatchInWork>(batches_, *step_, rows_));
+        work_.Add(std::make_unique<BatchInWork>(batches_, padding_, *step_, rows_));
       BatchInWork& batch = work_.next();
       if (!batch.begun()) RETURN_IF_ERROR(batch.Begin(input_.pulled()));
       while (!batch.full() && !ended_) {
@@ -238,21 +242,16 @@ class MapBatchIterator final : public NodeIterator {
   }
 
   void Pass(const BatchInWork& batch) {
-    given_ += batch.rows();
-    input_.Release(given_);
+    GaveUpTo(given() + batch.rows());
     if (map_profile_ != nullptr)
       map_profile_->elements.fetch_add(batch.rows(), std::memory_order_relaxed);
     work_.Pop();
   }
 
-  BuildSite site_;
-  const int64_t rows_;
-  const bool drop_remainder_;
-  PositionedInput input_;
   std::unique_ptr<MapStep> step_;
+  const std::optional<RowPadding> padding_;
   StaticBatches batches_;
   bool ended_ = false;
-  int64_t given_ = 0;               // elements in batches given out
   NodeProfile* const map_profile_;  // the Map is no iterator of its own here
   ReadAhead ahead_;
   Ring<BatchInWork> work_;  // taken: batches read to their end
@@ -263,8 +262,8 @@ class MapBatchIterator final : public NodeIterator {
 
 bool IsMapBatch(const Dataset::Node& node) {
   const Dataset::Node& input = *node.inputs[0];
-  return input.op == "Map" &&
-         StaticBatches::Fit(input.spec, Get<int64_t>(node.attrs, "batch_size"));
+  return input.op == "Map" && StaticBatches::Fit(RowOf(node, PaddingOfNode(node)),
+                                                 Get<int64_t>(node.attrs, "batch_size"));
 }
 
 absl::StatusOr<std::unique_ptr<NodeIterator>> BuildMapBatch(const BuildSite& site) {
@@ -272,7 +271,8 @@ absl::StatusOr<std::unique_ptr<NodeIterator>> BuildMapBatch(const BuildSite& sit
   const BuildSite map = site.InputSite(0);
   ASSIGN_OR_RETURN(std::unique_ptr<MapStep> step, MapStep::Create(map));
   ASSIGN_OR_RETURN(std::unique_ptr<NodeIterator> input, map.BuildInput(0));
-  return std::make_unique<MapBatchIterator>(site, std::move(input), std::move(step));
+  return std::make_unique<MapBatchIterator>(site, std::move(input), std::move(step),
+                                            PaddingOfNode(site.node()));
 }
 
 }  // namespace penstock

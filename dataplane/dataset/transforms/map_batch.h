@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Batch right behind a Map whose results have a known size: the function's
-// results are written straight into the rows of the batch's block, several rows
-// at a time, at least one batch ahead.
+// Batch right behind a Map whose results, padded where it is PaddedBatch, have a
+// known size: they are written straight into the rows of the batch's block, several
+// rows at a time, at least one batch ahead.
 #pragma once
 
 #include <memory>
@@ -12,8 +12,8 @@
 
 namespace penstock {
 
-// Whether the Batch `node` is built this way. Depends on the definition alone,
-// as positions must mean the same on every machine.
+// Whether `node`, a Batch, RaggedBatch or PaddedBatch, is built this way. Depends on the definition
+// alone, as positions must mean the same on every machine.
 bool IsMapBatch(const Dataset::Node& node);
 
 // REQUIRES: IsMapBatch(site.node()).

@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dataplane/dataset/transforms/map_over_rows.h"
 
-#include <algorithm>
-#include <limits>
 #include <optional>
 #include <string>
 #include <utility>
 
 #include "dataplane/dataset/expr/over_rows.h"
 #include "dataplane/dataset/profile.h"
-#include "dataplane/dataset/transforms/positioned_input.h"
+#include "dataplane/dataset/transforms/batching_iterator.h"
 #include "dataplane/dataset/transforms/row_chunk.h"
 #include "dataplane/dataset/transforms/row_errors.h"
 #include "dataplane/dataset/transforms/static_batch.h"
@@ -18,21 +16,18 @@
 namespace penstock {
 namespace {
 
-constexpr int64_t kRemember = 1024;  // elements between two remembered positions, at least
+constexpr int64_t kRemember = 1024;  // elements
 
 const FunctionDef& FunctionOf(const Dataset::Node& map) {
   return *Get<std::shared_ptr<const FunctionDef>>(map.attrs, "function");
 }
 
-class MapOverRowsIterator final : public NodeIterator {
+class MapOverRowsIterator final : public BatchingIterator {
  public:
   MapOverRowsIterator(const BuildSite& site, std::unique_ptr<NodeIterator> input, RowChunk chunk)
-      : site_(site),
+      : BatchingIterator(site, std::move(input), kRemember),
         map_name_(site.InputSite(0).name()),
         map_profile_(site.InputSite(0).profile()),
-        rows_(site.attr<int64_t>("batch_size")),
-        drop_remainder_(site.attr<bool>("drop_remainder")),
-        input_(std::move(input), std::max(rows_, kRemember)),
         chunk_(std::move(chunk)),
         batches_(site.pool(), site.node().inputs[0]->spec, site.spec(), rows_) {
     if (map_profile_ != nullptr) map_profile_->parallelism = 1;
@@ -52,27 +47,9 @@ class MapOverRowsIterator final : public NodeIterator {
     }
     if (map_profile_ != nullptr) map_profile_->elements.fetch_add(rows, std::memory_order_relaxed);
     if (rows == 0 || (rows < rows_ && drop_remainder_)) return std::nullopt;
-    given_ = input_.pulled();
-    input_.Release(given_);
+    GaveUpTo(input_.pulled());
     RETURN_IF_ERROR(Annotate(errors.ForBatch(), "in ", site_.name()));
     return batches_.Seal(std::move(batch), rows);
-  }
-
-  absl::StatusOr<int64_t> Skip(int64_t count) override {
-    int64_t wanted;
-    if (__builtin_mul_overflow(count, rows_, &wanted)) wanted = std::numeric_limits<int64_t>::max();
-    ASSIGN_OR_RETURN(const int64_t rows, input_.Skip(wanted));
-    given_ = input_.pulled();
-    input_.Release(given_);
-    return rows / rows_ + (rows % rows_ != 0 && !drop_remainder_ ? 1 : 0);
-  }
-
-  absl::Status Save(StateWriter& writer) override { return input_.Save(writer, given_); }
-
-  absl::Status Restore(StateReader& reader) override {
-    RETURN_IF_ERROR(input_.Restore(reader));
-    given_ = input_.pulled();
-    return absl::OkStatus();
   }
 
  private:
@@ -93,15 +70,10 @@ class MapOverRowsIterator final : public NodeIterator {
     return true;
   }
 
-  const BuildSite site_;
   const std::string map_name_;
   NodeProfile* const map_profile_;  // the Map is no iterator of its own here
-  const int64_t rows_;
-  const bool drop_remainder_;
-  PositionedInput input_;
   RowChunk chunk_;
   const StaticBatches batches_;
-  int64_t given_ = 0;  // elements in batches given out
 };
 
 }  // namespace
@@ -109,7 +81,8 @@ class MapOverRowsIterator final : public NodeIterator {
 bool GoesOverRows(const Dataset::Node& node) {
   const Dataset::Node& map = *node.inputs[0];
   const int64_t calls = Get<int64_t>(map.attrs, "num_parallel_calls");
-  return (calls == kAutotune || calls == 1) && OverRowsOf(FunctionOf(map)).has_value();
+  return !node.attrs.contains("padded") && (calls == kAutotune || calls == 1) &&
+         OverRowsOf(FunctionOf(map)).has_value();
 }
 
 absl::StatusOr<std::unique_ptr<NodeIterator>> BuildMapOverRows(const BuildSite& site) {

@@ -5,6 +5,7 @@ set(PENSTOCK_DATASET_TRANSFORMS
   transforms/batch_iterator.cc
   transforms/batch_rows.cc
   transforms/batch_spec.cc
+  transforms/batching_iterator.cc
   transforms/bucket_by_sequence_length.cc
   transforms/cache.cc
   transforms/cache_file.cc

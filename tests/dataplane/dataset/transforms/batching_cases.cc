@@ -95,6 +95,23 @@ std::vector<Case> PaddedBatchCases() {
              return Vectors(43).PaddedBatch(4, {.padded_shapes = {{"", Shape({5})}}});
            },
        .parts = RowsWithoutPadding},
+      {.name = "MapPaddedBatch",
+       .kinds = {"PaddedBatch"},
+       .make =
+           [] {
+             return Vectors(43)
+                 .Map([](Expr x) { return x * 2; }, {.num_parallel_calls = 3})
+                 .PaddedBatch(4, {.padded_shapes = {{"", Shape({5})}}});
+           },
+       .parts = RowsWithoutPadding},
+      Counting({.name = "MapPaddedBatchTooSmallForSome",
+                .kinds = {"PaddedBatch"},
+                .make =
+                    [] {
+                      return Vectors(41)
+                          .Map([](Expr x) { return x + 1; })
+                          .PaddedBatch(3, {.padded_shapes = {{"", Shape({3})}}});
+                    }}),
       Counting({.name = "PaddedBatchWithoutRemainder",
                 .kinds = {"PaddedBatch"},
                 .make =

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "dataplane/dataset/transforms/map_batch.h"
 #include "tests/dataplane/dataset/transforms/text_of.h"
 #include "tests/dataplane/dataset/transforms/vectors.h"
 
@@ -88,6 +89,25 @@ TEST(PaddedBatch, PadsWhatAFunctionWritesInPlace) {
           })
           .PaddedBatch(3, {.padded_shapes = {{"", Shape({3, 3})}}, .padding_values = {{"", 9}}});
   EXPECT_THAT(ReadAll(squares), ElementsAre("[[[0, 2, 9], [0, 0, 9], [9, 9, 9]]]"));
+}
+
+TEST(PaddedBatch, IsTheSameBehindAMapThatWritesIntoItsRows) {
+  const PaddedBatchOptions options = {.padded_shapes = {{"x", Shape({4})}},
+                                      .padding_values = {{"x", -1}}};
+  for (const int64_t calls : {kAutotune, int64_t{3}}) {
+    const Dataset mapped = Named({1, 4, 0, 2, 3, 1, 4})
+                               .Map(
+                                   [](Expr e) {
+                                     return Struct({{"x", e["x"] * 3}});
+                                   },
+                                   {.num_parallel_calls = calls});
+    const Dataset in_place = mapped.PaddedBatch(3, options);
+    const Dataset copied = mapped.Prefetch(1).PaddedBatch(3, options);
+    EXPECT_TRUE(IsMapBatch(*in_place.node()));
+    EXPECT_FALSE(IsMapBatch(*copied.node()));
+    EXPECT_EQ(ReadAll(in_place), ReadAll(copied));
+    EXPECT_THAT(in_place.Explain(), HasSubstr("each result into its row of the block of Padded"));
+  }
 }
 
 TEST(PaddedBatch, PadsStringsWithEmptyOnesUnlessToldOtherwise) {
