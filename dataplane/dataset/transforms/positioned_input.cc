@@ -58,7 +58,7 @@ absl::Status PositionedInput::PassTo(int64_t n) {
   if (n < pulled_) return absl::DataLossError("a saved position lies behind what it needs");
   while (pulled_ < n) {
     Remember();
-    const int64_t wanted = std::min(n, remember_at_) - pulled_;
+    const int64_t wanted = std::max<int64_t>(1, std::min(n, remember_at_) - pulled_);
     ASSIGN_OR_RETURN(const int64_t passed, Skip(wanted));
     if (passed < wanted)
       return absl::DataLossError("elements that were read are not there any more");
