@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "bench/machine.h"
+#include "bench/neighbours.h"
 #include "bench/peer.h"
 #include "bench/scratch.h"
 #include "bench/service.h"
@@ -65,8 +66,10 @@ class Guest {
   std::unique_ptr<Peer> peer_;  // null once it failed
 };
 
-absl::Status RunRounds(const Options& options, const Workload& workload, Row& row,
+// `rows`: the case's, and with neighbours one more.
+absl::Status RunRounds(const Options& options, const Workload& workload, std::vector<Row>& rows,
                        std::vector<Guest>& guests) {
+  Row& row = rows[0];
   PENSTOCK_ASSIGN_OR_RETURN(const Scratch scratch, Scratch::Make());
   row.setup.scratch = scratch.path();
   if (row.setup.hosts.two() && workload.has_files()) {
@@ -76,11 +79,23 @@ absl::Status RunRounds(const Options& options, const Workload& workload, Row& ro
   PENSTOCK_ASSIGN_OR_RETURN(const std::unique_ptr<Side> limit, workload.MakeLimit(row.setup));
   row.limit = limit->name();
   PENSTOCK_ASSIGN_OR_RETURN(const std::unique_ptr<Side> ours, StartService(row.setup, "penstock"));
+  std::unique_ptr<Side> crowded;
+  if (options.neighbours > 0) {
+    PENSTOCK_ASSIGN_OR_RETURN(crowded,
+                              BesideNeighbours(*ours, options.neighbours, row.setup.scratch));
+    rows[1].setup = row.setup;
+    rows[1].limit = "alone";
+  }
   for (const std::string& name : options.peers) guests.emplace_back(options, name, row);
   for (int i = 0; i < options.pairs; ++i) {
     Pair pair;
     PENSTOCK_ASSIGN_OR_RETURN(pair.side, Measure(*ours, options.window_s));
     PENSTOCK_ASSIGN_OR_RETURN(pair.limit, Measure(*limit, options.window_s));
+    if (crowded != nullptr) {
+      Pair beside{.limit = pair.side};
+      PENSTOCK_ASSIGN_OR_RETURN(beside.side, Measure(*crowded, options.window_s));
+      rows[1].pairs.push_back(std::move(beside));
+    }
     for (Guest& guest : guests) guest.Take(pair, options.window_s);
     row.pairs.push_back(std::move(pair));
   }
@@ -142,8 +157,13 @@ std::vector<Row> RunCase(const Options& options, const Setup& setup) {
     return rows;
   }
   rows[0].basis = (*workload)->basis();
+  if (options.neighbours > 0) {
+    rows.push_back(rows[0]);
+    rows[1].variant = absl::StrCat(options.neighbours, " neighbours");
+  }
   std::vector<Guest> guests;
-  rows[0].status = RunRounds(options, **workload, rows[0], guests);
+  rows[0].status = RunRounds(options, **workload, rows, guests);
+  if (rows.back().pairs.empty() && !rows[0].status.ok()) rows.resize(1);  // one says why
   for (Guest& guest : guests) {
     for (Row& row : std::move(guest).Rows()) rows.push_back(std::move(row));
   }

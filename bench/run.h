@@ -22,6 +22,7 @@ struct Options {
   double window_s = 2;
   int64_t source_bytes = kColdBytes;
   Hosts hosts;
+  int neighbours = 0;              // > 0: also beside so many busy processes
   std::vector<std::string> peers;  // other systems that take turns with us
   std::string peer_launcher = "bench/peers/start.py";
 };
@@ -30,9 +31,9 @@ struct Options {
 // InvalidArgument or NotFound, naming the option, if one makes no sense.
 absl::StatusOr<std::vector<Setup>> PlanCases(const Options& options);
 
-// Runs one case to its end: its row, then for each peer the peer's beside the
-// same limit, and ours beside the peer. What keeps one from running is the
-// row's status; a peer that does not run has no second row.
+// Runs one case to its end: its row, one of ours with neighbours beside ours alone, then for
+// each peer the peer's beside the same limit, and ours beside the peer. What keeps one from running
+// is the row's status; a peer that does not run has no second row.
 std::vector<Row> RunCase(const Options& options, const Setup& setup);
 
 }  // namespace penstock::bench

@@ -32,6 +32,12 @@ double Sum(const std::map<std::string, double>& by_role) {
   return sum;
 }
 
+double Cpu(const std::vector<pid_t>& processes) {
+  double sum = 0;
+  for (pid_t pid : processes) sum += CpuSeconds(pid);
+  return sum;
+}
+
 // Why the side failed; an interrupted one fails in many ways.
 absl::Status Reason(const absl::Status& status) {
   return Interrupted() ? CheckInterrupted() : status;
@@ -54,6 +60,7 @@ absl::StatusOr<Window> Measure(Side& side, double seconds) {
   }
   Window window;
   const std::map<std::string, double> before = ByRole(side.roles(), CpuSeconds);
+  const double company_before = Cpu(side.company());
   const double busy_before = MachineBusySeconds();
   const double start = Now();
   absl::StatusOr<Done> done = side.Read(seconds);
@@ -63,8 +70,8 @@ absl::StatusOr<Window> Measure(Side& side, double seconds) {
   window.cpu_seconds = ByRole(side.roles(), CpuSeconds);
   for (auto& [role, cpu] : window.cpu_seconds) cpu -= before.at(role);
   if (!side.roles().empty()) {  // else it did not run: a bar, not a machine's limit
-    window.foreign_cores =
-        std::max(0.0, (MachineBusySeconds() - busy_before - window.cpu()) / took);
+    const double ours = window.cpu() + Cpu(side.company()) - company_before;
+    window.foreign_cores = std::max(0.0, (MachineBusySeconds() - busy_before - ours) / took);
   }
   window.resident_bytes = ByRole(side.roles(), ResidentBytes);
   if (window.done.elements <= 0 || window.done.seconds <= 0) {

@@ -32,6 +32,11 @@ class Side {
   virtual ~Side() = default;
   virtual std::string name() const = 0;
   virtual const Roles& roles() const = 0;
+  // Processes that are to be busy meanwhile: what they use is neither this side's nor foreign.
+  virtual const std::vector<pid_t>& company() const {
+    static const std::vector<pid_t> none;
+    return none;
+  }
   // Moves elements for about `seconds`, reads and checks them. DataLoss if an
   // element is not the one that was due.
   virtual absl::StatusOr<Done> Read(double seconds) = 0;

@@ -7,6 +7,7 @@
 #include "bench/interrupt.h"
 #include "bench/limits.h"
 #include "bench/machine.h"
+#include "bench/neighbours.h"
 #include "bench/run.h"
 #include "bench/trainer.h"
 #include "penstock/status.h"
@@ -83,6 +84,7 @@ void AddBench(CLI::App& app, Chosen& chosen) {
       "others used more than 0.12 of a core are left out where there are cleaner ones. CPU is in\n"
       "seconds for each GB at the reader, p50 and p99 are of the time inside Next().\n\n"
       "  penstock bench T1 --protocol shm,tcp --size 1048576\n"
+      "  penstock bench T1 --protocol shm --neighbours 2\n"
       "  penstock bench --json bench.jsonl --html bench.html\n"
       "  srun -N2 penstock bench cluster"));
   command->add_option("workload", given->options.workloads, "which to run; all if none is given");
@@ -90,6 +92,11 @@ void AddBench(CLI::App& app, Chosen& chosen) {
   command->add_option("--source-mib", given->source_mib, "of the cold source")
       ->check(CLI::Range(1, 1 << 20))
       ->capture_default_str();
+  command
+      ->add_option(
+          "--neighbours", given->options.neighbours,
+          "busy processes: a window beside so many in each round, and its ratio to ours alone")
+      ->check(CLI::Range(0, 1024));
   command
       ->add_option(
           "--peers", given->options.peers,
@@ -115,6 +122,14 @@ void AddBench(CLI::App& app, Chosen& chosen) {
   producer->callback([socket, &chosen] {
     chosen.run = [socket] {
       return bench::ProduceForSocket(socket->host, socket->port, socket->load, socket->congestion);
+    };
+  });
+
+  CLI::App* neighbour = app.add_subcommand("bench-neighbour", "Keeps a processor busy.")->group("");
+  neighbour->callback([&chosen] {
+    chosen.run = [] {
+      bench::RunNeighbour();
+      return absl::OkStatus();
     };
   });
 
