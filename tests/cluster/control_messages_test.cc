@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+// Control messages that come twice, that are lost with the stream they were on, or whose
+// answer is lost, between real workers, clients and a dispatcher: each element comes once,
+// and the dispatcher's books say so.
+#include <map>
+#include <mutex>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "control/rpc/dispatcher_stub.h"
+#include "tests/cluster/cluster.h"
+#include "tests/cluster/relay.h"
+
+namespace penstock {
+namespace {
+
+constexpr int64_t kCount = 3000;
+
+// Streams break behind 2 to 40 messages; of other calls one in three loses its request or
+// its answer.
+std::function<int64_t(bool)> BreakAtRandom() {
+  struct Draw {
+    std::mutex mu;
+    std::mt19937 random{11};
+  };
+  return [draw = std::make_shared<Draw>()](bool stream) {
+    std::lock_guard lock(draw->mu);
+    return std::uniform_int_distribution<int64_t>(stream ? 2 : 0, stream ? 40 : 5)(draw->random);
+  };
+}
+
+struct Trouble {
+  std::string name;
+  bool doubled = false;
+  bool broken = false;
+};
+
+class ControlMessages : public testing::TestWithParam<Trouble> {
+ protected:
+  void SetUp() override {
+    RelayOptions options{.double_messages = GetParam().doubled};
+    if (GetParam().broken) options.breaks_after = BreakAtRandom();
+    absl::StatusOr<std::unique_ptr<Relay>> relay = Relay::Start(cluster_.service(), options);
+    ASSERT_TRUE(relay.ok()) << relay.status();
+    relay_ = *std::move(relay);
+    for (int i = 0; i < 2; ++i) AddWorker();
+  }
+  void TearDown() override {
+    EXPECT_EQ(relay_->doubled() > 20, GetParam().doubled) << relay_->doubled();
+    EXPECT_EQ(relay_->broken() > 2, GetParam().broken) << relay_->broken();
+    for (const auto& worker : workers_) worker->Stop();
+  }
+
+  void AddWorker() {
+    absl::StatusOr<std::unique_ptr<WorkerServer>> worker = WorkerServer::Start(
+        {.dispatcher_address = relay_->service(), .heartbeat_interval = absl::Milliseconds(20)});
+    ASSERT_TRUE(worker.ok()) << worker.status();
+    workers_.push_back(*std::move(worker));
+  }
+
+  Dataset Job(ShardingPolicy mode, Keep keep = Keep::kTaken) const {
+    DistributeOptions options = cluster_.Options(mode, "job");
+    options.service = relay_->service();
+    options.max_outstanding_requests = 16;
+    options.keep = keep;
+    return Dataset::Range(kCount).Distribute(options);
+  }
+
+  // Reads up to `count` elements into the history; OK at the end too.
+  void Read(Iterator& it, int64_t count = std::numeric_limits<int64_t>::max()) {
+    for (int64_t i = 0; i < count; ++i) {
+      absl::StatusOr<std::optional<Element>> element = it.Next();
+      ASSERT_TRUE(element.ok()) << element.status();
+      if (!element->has_value()) return;
+      std::lock_guard lock(mu_);
+      ++times_[(*element)->tensor(0).scalar<int64_t>()];
+    }
+  }
+  void ReadWith(int readers, ShardingPolicy mode) {
+    std::vector<std::thread> threads;
+    for (int i = 0; i < readers; ++i) {
+      threads.emplace_back([&] {
+        absl::StatusOr<Iterator> it = Job(mode).MakeIterator();
+        ASSERT_TRUE(it.ok()) << it.status();
+        Read(*it);
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+  }
+
+  // Each element came so often, and is kept so often by the dispatcher's books.
+  void ExpectEach(int times) {
+    std::string wrong;
+    for (int64_t i = 0; i < kCount; ++i)
+      if (times_[i] != times) absl::StrAppend(&wrong, " ", i, ":", times_[i]);
+    EXPECT_EQ(wrong, "");
+    EXPECT_EQ(times_.size(), static_cast<size_t>(kCount));
+    auto stub = control::DispatcherStub::Make(cluster_.service());
+    ASSERT_TRUE(stub.ok()) << stub.status();
+    absl::StatusOr<control::DispatcherStatus> status =
+        (*stub)->GetStatus({.timeout = absl::Minutes(1), .stop = {}});
+    ASSERT_TRUE(status.ok()) << status.status();
+    ASSERT_EQ(status->jobs.size(), 1u);
+    ASSERT_EQ(status->jobs[0].iterations.size(), 1u);
+    const control::IterationStatus& iteration = status->jobs[0].iterations[0];
+    EXPECT_TRUE(iteration.closed);
+    int64_t taken = 0, elements = 0;
+    for (const control::PartitionStatus& partition : iteration.partitions) {
+      taken += partition.taken;
+      elements += partition.elements;
+    }
+    EXPECT_EQ(elements, kCount * times);
+    EXPECT_EQ(taken, kCount * times);
+  }
+
+  Cluster cluster_{0};
+  std::unique_ptr<Relay> relay_;
+  std::vector<std::unique_ptr<WorkerServer>> workers_;
+  std::mutex mu_;
+  std::map<int64_t, int> times_;  // each element was returned
+};
+
+TEST_P(ControlMessages, OfReadersThatShareAJob) {
+  ReadWith(3, ShardingPolicy::kDynamic);
+  ExpectEach(1);
+}
+
+TEST_P(ControlMessages, OfAWorkersWholeEpoch) {
+  ReadWith(1, ShardingPolicy::kOff);
+  ExpectEach(2);  // each worker's
+}
+
+TEST_P(ControlMessages, OfAMove) {
+  absl::StatusOr<Iterator> it = Job(ShardingPolicy::kDynamic).MakeIterator();
+  absl::StatusOr<Iterator> other = Job(ShardingPolicy::kDynamic).MakeIterator();
+  ASSERT_TRUE(it.ok() && other.ok()) << it.status() << other.status();
+  Read(*it, 200);
+  Read(*other, 200);
+  workers_[0]->Stop();
+  workers_.erase(workers_.begin());
+  std::thread reads([&] { Read(*other); });
+  Read(*it, 200);
+  AddWorker();
+  Read(*it);
+  reads.join();
+  ExpectEach(1);
+}
+
+TEST_P(ControlMessages, OfCommitsAndRestores) {
+  State state;
+  for (int life = 0; life < 5; ++life) {
+    SCOPED_TRACE(absl::StrCat("life ", life));
+    absl::StatusOr<Iterator> it = Job(ShardingPolicy::kDynamic, Keep::kCommitted).MakeIterator();
+    ASSERT_TRUE(it.ok()) << it.status();
+    if (life > 0) {
+      const absl::Status restored = it->Restore(state);
+      ASSERT_TRUE(restored.ok()) << restored;
+    }
+    Read(*it, life < 4 ? 300 : kCount);
+    absl::StatusOr<State> saved = it->Save();
+    ASSERT_TRUE(saved.ok()) << saved.status();
+    state = *saved;
+    if (life % 2 == 0) {  // each other life ends between writing and committing
+      const absl::Status committed = it->Commit(state);
+      ASSERT_TRUE(committed.ok()) << committed;
+    }
+    if (life == 4) break;
+    for (int i = 0; i < 50; ++i) ASSERT_TRUE(it->Next().ok());  // behind the state: not its history
+  }
+  ExpectEach(1);
+}
+
+INSTANTIATE_TEST_SUITE_P(Are, ControlMessages,
+                         testing::Values(Trouble{.name = "Doubled", .doubled = true},
+                                         Trouble{.name = "Lost", .broken = true},
+                                         Trouble{"DoubledAndLost", true, true}),
+                         [](const auto& its) { return its.param.name; });
+
+}  // namespace
+}  // namespace penstock

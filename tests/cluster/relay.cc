@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/cluster/relay.h"
+
+#include <grpcpp/generic/async_generic_service.h>
+#include <grpcpp/generic/generic_stub.h>
+#include <grpcpp/grpcpp.h>
+
+#include <atomic>
+#include <condition_variable>
+#include <limits>
+#include <map>
+#include <mutex>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "control/rpc/callback_threads.h"
+#include "control/rpc/target.h"
+#include "penstock/status.h"
+
+namespace penstock {
+namespace {
+
+struct Counts {
+  std::atomic<int64_t> doubled{0};
+  std::atomic<int64_t> broken{0};
+};
+
+// One call: the caller's end, and the dispatcher's. Each way one message is read, written
+// once or twice, and only then the next one is read.
+class Call : public std::enable_shared_from_this<Call> {
+ public:
+  Call(std::shared_ptr<grpc::Channel> channel, std::string method, const RelayOptions& options,
+       Counts& counts, std::function<void(Call*)> over)
+      : options_(options),
+        counts_(counts),
+        over_(std::move(over)),
+        stream_(absl::EndsWith(method, "Session")),
+        channel_(std::move(channel)),
+        stub_(channel_),
+        method_(std::move(method)),
+        left_(options.breaks_after ? options.breaks_after(stream_)
+                                   : std::numeric_limits<int64_t>::max()) {}
+
+  grpc::ServerGenericBidiReactor* Start() {
+    near_.call = far_.call = shared_from_this();
+    stub_.PrepareBidiStreamingCall(&far_.context, method_, {}, &far_);
+    far_.AddHold();  // writes come from the other end's threads
+    far_.StartRead(&far_.read);
+    far_.StartCall();
+    near_.StartRead(&near_.read);
+    return &near_;
+  }
+
+  void Break() {
+    std::lock_guard lock(mu_);
+    End(grpc::Status(grpc::StatusCode::UNAVAILABLE, "broken on purpose"));
+  }
+
+ private:
+  struct Near : grpc::ServerGenericBidiReactor {
+    void OnReadDone(bool ok) override { call->OnRead(*this, ok); }
+    void OnWriteDone(bool ok) override { call->OnWritten(*this, ok); }
+    void OnCancel() override { call->Break(); }
+    void OnDone() override { call->OnDone(call); }
+    grpc::ByteBuffer read, written;
+    std::shared_ptr<Call> call;
+    bool first = true;
+    bool again = false;  // what is being written is due once more
+  };
+  struct Far : grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer> {
+    void OnReadDone(bool ok) override { call->OnRead(*this, ok); }
+    void OnWriteDone(bool ok) override { call->OnWritten(*this, ok); }
+    void OnDone(const grpc::Status& status) override {
+      {
+        std::lock_guard lock(call->mu_);
+        call->End(status);
+      }
+      call->OnDone(call);
+    }
+    grpc::ClientContext context;
+    grpc::ByteBuffer read, written;
+    std::shared_ptr<Call> call;
+    bool first = true;
+    bool again = false;
+  };
+
+  void OnRead(Near& from, bool ok) {
+    std::lock_guard lock(mu_);
+    if (!holding_) return;
+    if (ok) return Pass(from, far_);
+    far_.StartWritesDone();
+  }
+  void OnRead(Far& from, bool ok) {
+    std::lock_guard lock(mu_);
+    if (ended_) return;
+    if (ok) return Pass(from, near_);
+    LetGo();  // its OnDone brings the status
+  }
+
+  template <class From, class To>
+  void Pass(From& from, To& to) {
+    if (left_-- <= 0) {
+      ++counts_.broken;
+      return End(grpc::Status(grpc::StatusCode::UNAVAILABLE, "broken on purpose"));
+    }
+    const bool opens = std::exchange(from.first, false);
+    to.again = stream_ && !opens && options_.double_messages;
+    to.written = from.read;
+    Write(to);
+  }
+  void Write(Near& near) {
+    near_writing_ = true;
+    near.StartWrite(&near.written);
+  }
+  void Write(Far& far) {
+    if (holding_) far.StartWrite(&far.written);
+  }
+
+  void OnWritten(Near& near, bool ok) {
+    std::lock_guard lock(mu_);
+    near_writing_ = false;
+    if (ended_) return FinishNear();
+    if (ok) GoOn(near, far_);
+  }
+  void OnWritten(Far& far, bool ok) {
+    std::lock_guard lock(mu_);
+    if (ok && !ended_) GoOn(far, near_);
+  }
+  // `to` has written what came from `from`.
+  template <class To, class From>
+  void GoOn(To& to, From& from) {
+    if (!std::exchange(to.again, false)) return from.StartRead(&from.read);
+    ++counts_.doubled;
+    Write(to);
+  }
+
+  // Those below with mu_ held.
+  void End(const grpc::Status& status) {
+    if (std::exchange(ended_, true)) return;
+    status_ = status;
+    far_.context.TryCancel();
+    LetGo();
+    if (!near_writing_) FinishNear();
+  }
+  void FinishNear() {
+    if (!std::exchange(finished_, true)) near_.Finish(status_);
+  }
+  void LetGo() {
+    if (std::exchange(holding_, false)) far_.RemoveHold();
+  }
+
+  // Of one end. `held` is that end's hold on this call.
+  void OnDone(std::shared_ptr<Call>& held) {
+    const std::shared_ptr<Call> self = std::move(held);
+    if (++done_ == 2) over_(this);
+  }
+
+  const RelayOptions& options_;
+  Counts& counts_;
+  const std::function<void(Call*)> over_;
+  const bool stream_;
+  const std::shared_ptr<grpc::Channel> channel_;
+  grpc::GenericStub stub_;
+  const std::string method_;
+
+  std::atomic<int> done_{0};
+  std::mutex mu_;
+  // Guarded by mu_.
+  int64_t left_;
+  bool holding_ = true;        // writes to the dispatcher may start
+  bool near_writing_ = false;  // a write to the caller is under way
+  bool ended_ = false;         // with status_
+  bool finished_ = false;      // and the caller is told
+  grpc::Status status_;
+  Near near_;
+  Far far_;
+};
+
+class RelayServer final : public Relay, private grpc::CallbackGenericService {
+ public:
+  RelayServer(const std::string& dispatcher, RelayOptions options)
+      : options_(std::move(options)), dispatcher_(dispatcher) {}
+  ~RelayServer() override {
+    if (server_ == nullptr) return;
+    {
+      std::unique_lock lock(mu_);
+      stopped_ = true;
+      const auto open = calls_;
+      lock.unlock();
+      for (const auto& [key, call] : open) call->Break();
+      lock.lock();
+      none_.wait(lock, [&] { return calls_.empty(); });
+    }
+    server_->Shutdown();
+    server_->Wait();
+  }
+
+  absl::Status Listen() {
+    control::KeepCallbackThreads();
+    channel_ = grpc::CreateChannel(dispatcher_, grpc::InsecureChannelCredentials());
+    grpc::ServerBuilder builder;
+    builder.AddListeningPort("localhost:0", grpc::InsecureServerCredentials(), &port_);
+    builder.RegisterCallbackGenericService(this);
+    server_ = builder.BuildAndStart();
+    if (server_ == nullptr || port_ == 0) return absl::UnavailableError("no port for a relay");
+    return absl::OkStatus();
+  }
+
+  std::string service() const override { return absl::StrCat("localhost:", port_); }
+  int64_t doubled() const override { return counts_.doubled; }
+  int64_t broken() const override { return counts_.broken; }
+
+ private:
+  grpc::ServerGenericBidiReactor* CreateReactor(
+      grpc::GenericCallbackServerContext* context) override {
+    auto call = std::make_shared<Call>(channel_, context->method(), options_, counts_,
+                                       [this](Call* over) { Forget(over); });
+    std::lock_guard lock(mu_);
+    calls_[call.get()] = call;
+    grpc::ServerGenericBidiReactor* reactor = call->Start();
+    if (stopped_) call->Break();
+    return reactor;
+  }
+  void Forget(Call* over) {
+    std::lock_guard lock(mu_);
+    calls_.erase(over);
+    none_.notify_all();
+  }
+
+  const RelayOptions options_;
+  const std::string dispatcher_;
+  Counts counts_;
+  std::shared_ptr<grpc::Channel> channel_;
+  int port_ = 0;
+  std::mutex mu_;
+  std::condition_variable none_;
+  bool stopped_ = false;                          // guarded by mu_
+  std::map<Call*, std::shared_ptr<Call>> calls_;  // guarded by mu_
+  std::unique_ptr<grpc::Server> server_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Relay>> Relay::Start(const std::string& service,
+                                                    RelayOptions options) {
+  PENSTOCK_ASSIGN_OR_RETURN(const control::Target target, control::ParseTarget(service));
+  auto relay = std::make_unique<RelayServer>(target.address, std::move(options));
+  PENSTOCK_RETURN_IF_ERROR(relay->Listen());
+  return relay;
+}
+
+}  // namespace penstock
