@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Whose elements a client reads: workers in its own process, in another one, and
 // with tags.
+#include <cstdlib>
+
 #include "control/rpc/dispatcher_stub.h"
 #include "tests/cluster/worker_elsewhere.h"
 
@@ -119,6 +121,38 @@ TEST(LocalShards, AutoIsLocalWhereWorkersAreColocated) {
   EXPECT_THAT(ReadAll(Ten(cluster, TargetWorkers::kAuto, ShardingPolicy::kData)),
               ElementsAre(1, 3, 5, 7, 9));
   EXPECT_EQ(ReadAll(Ten(cluster, TargetWorkers::kAuto, ShardingPolicy::kOff)).size(), 20);
+}
+
+// Another trainer, with its own worker; run by the test below in a process of its own.
+constexpr char kServiceOfTrainer[] = "PENSTOCK_TEST_SERVICE";
+TEST(TrainerElsewhere, ReadsItsShard) {
+  const char* service = std::getenv(kServiceOfTrainer);
+  if (service == nullptr) GTEST_SKIP() << "is run by LocalShards";
+  absl::StatusOr<std::unique_ptr<WorkerServer>> worker =
+      WorkerServer::Start({.dispatcher_address = service});
+  ASSERT_TRUE(worker.ok()) << worker.status();
+  const DistributeOptions options{.processing_mode = ShardingPolicy::kData,
+                                  .service = service,
+                                  .job_name = "both",
+                                  .target_workers = TargetWorkers::kLocal};
+  EXPECT_THAT(ReadAll(Dataset::Range(10).Distribute(options)), ElementsAre(1, 3, 5, 7, 9));
+}
+
+TEST(LocalShards, TwoTrainersUnderOneNameReadTheirOwn) {
+  Cluster cluster(1, TwoOfThisHost());
+  absl::StatusOr<Iterator> it =
+      Ten(cluster, TargetWorkers::kLocal, ShardingPolicy::kData, "both").MakeIterator();
+  ASSERT_TRUE(it.ok()) << it.status();
+  std::string self = "/proc/self/exe", filter = "--gtest_filter=TrainerElsewhere.*";
+  char* argv[] = {self.data(), filter.data(), nullptr};
+  setenv(kServiceOfTrainer, cluster.service().c_str(), 1);
+  pid_t other = -1;
+  ASSERT_EQ(posix_spawn(&other, self.c_str(), nullptr, nullptr, argv, environ), 0);
+  unsetenv(kServiceOfTrainer);
+  EXPECT_THAT(ReadAll(*it), ElementsAre(0, 2, 4, 6, 8));
+  int status = -1;
+  waitpid(other, &status, 0);
+  EXPECT_EQ(status, 0) << "what the other trainer read is above";
 }
 
 TEST(LocalShards, NeedTheListOfWorkers) {
