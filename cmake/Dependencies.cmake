@@ -13,6 +13,8 @@ find_package(ZLIB REQUIRED)
 find_package(PkgConfig REQUIRED)
 pkg_check_modules(XXHASH REQUIRED IMPORTED_TARGET libxxhash)
 pkg_check_modules(RE2 REQUIRED IMPORTED_TARGET re2)
+pkg_check_modules(SNAPPY REQUIRED IMPORTED_TARGET snappy)
+pkg_check_modules(LZ4 REQUIRED IMPORTED_TARGET liblz4)
 find_library(FARMHASH_LIBRARY farmhash REQUIRED)  # linked by name
 pkg_check_modules(LIBZIP REQUIRED IMPORTED_TARGET libzip)  # Debian's CMake config of it asks for its programs
 find_path(TOML_INCLUDE_DIR toml++/toml.h REQUIRED)  # headers alone

@@ -20,7 +20,7 @@ set(public_libs absl::status absl::statusor absl::strings absl::span absl::time
     absl::inlined_vector absl::flat_hash_map)
 set(private_libs protobuf::libprotobuf gRPC::grpc++ SQLite::SQLite3 JPEG::JPEG PNG::PNG ZLIB::ZLIB CURL::libcurl
     pugixml::pugixml absl::random_random Threads::Threads PkgConfig::XXHASH
-    PkgConfig::RE2 PkgConfig::LIBZIP farmhash ${PENSTOCK_ARROW_LIBRARIES} ${CMAKE_DL_LIBS})
+    PkgConfig::RE2 PkgConfig::LIBZIP PkgConfig::SNAPPY PkgConfig::LZ4 OpenSSL::SSL farmhash ${PENSTOCK_ARROW_LIBRARIES} ${CMAKE_DL_LIBS})
 
 if(TARGET CUDA::cudart_static)
   list(APPEND private_libs CUDA::cudart_static)

@@ -40,12 +40,9 @@ absl::Status CheckBuilt(const DistributeOptions& options) {
                         : options.visitation != Visitation::kExactlyOnce ? "visitation kAtLeastOnce"
                         : options.consumer_index || options.num_consumers ? "coordinated reads"
                         : options.cross_trainer_cache                     ? "cross_trainer_cache"
-                        : options.compression == LinkCompression::kSnappy ||
-                                options.compression == LinkCompression::kLz4
-                            ? "compression"
-                        : options.quota != JobQuota() ? "quota"
-                        : !options.name_space.empty() ? "name_space"
-                                                      : nullptr;
+                        : options.quota != JobQuota()                     ? "quota"
+                        : !options.name_space.empty()                     ? "name_space"
+                                                                          : nullptr;
   if (lacking == nullptr) return absl::OkStatus();
   return absl::UnimplementedError(absl::StrCat(lacking, ": not there yet"));
 }

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "dataplane/element/block.h"
 #include "dataplane/element/frame.h"
+#include "dataplane/transfer/codec.h"
 #include "penstock/status.h"
 
 namespace penstock::transfer {
@@ -41,6 +42,22 @@ absl::Status Landing::Frame(Loan loan, size_t bytes, ReceiveEvents& events, int6
   if (landed > 0) events.OnElements(absl::MakeSpan(landing_));
   landing_.clear();
   return status.ok() ? status : absl::DataLossError(status.message());
+}
+
+absl::Status Landing::Compressed(const Loan& loan, size_t bytes, Pool& pool, ReceiveEvents& events,
+                                 int64_t& landed) {
+  landed = 0;
+  const absl::Span<const std::byte> body = loan.bytes().first(bytes);
+  PENSTOCK_ASSIGN_OR_RETURN(const CompressedPrefix prefix, ReadCompressedPrefix(body));
+  const bool frame = prefix.type == MessageType::kFrame;
+  if (frame && prefix.bytes > kFrameBytes) {
+    return absl::DataLossError(absl::StrCat("a compressed frame of ", prefix.bytes, " bytes"));
+  }
+  if (!frame) PENSTOCK_RETURN_IF_ERROR(Check(prefix.bytes));
+  PENSTOCK_ASSIGN_OR_RETURN(Loan whole, pool.Lend(prefix.bytes));
+  PENSTOCK_RETURN_IF_ERROR(Decompress(prefix, body, whole.bytes().first(prefix.bytes)));
+  return frame ? Frame(std::move(whole), prefix.bytes, events, landed)
+               : Element(std::move(whole), prefix.bytes, events, landed);
 }
 
 absl::Status Landing::Check(size_t block_bytes) const {

@@ -23,6 +23,9 @@ class Landing {
   // the spec, above max_element_bytes, or not as long as the message.
   absl::Status Element(Loan loan, size_t bytes, ReceiveEvents& events, int64_t& landed);
   absl::Status Frame(Loan loan, size_t bytes, ReceiveEvents& events, int64_t& landed);
+  // Either of them, compressed (codec.h); made whole in a slot of `pool`.
+  absl::Status Compressed(const Loan& loan, size_t bytes, Pool& pool, ReceiveEvents& events,
+                          int64_t& landed);
 
  private:
   absl::Status Check(size_t block_bytes) const;

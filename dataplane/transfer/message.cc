@@ -110,6 +110,11 @@ Hello ReadHello(Reader& reader) {
     }
     hello.holdings.push_back(std::move(holding));
   }
+  if (!reader.done()) {
+    const auto compression = reader.Number<uint8_t>();
+    if (compression > static_cast<uint8_t>(LinkCompression::kLz4)) reader.Spoil();
+    hello.compression = static_cast<LinkCompression>(compression);
+  }
   return hello;
 }
 
@@ -170,6 +175,7 @@ absl::StatusOr<Message> ReadBody(MessageType type, Reader& reader) {
       return Closed{ReadStatus(reader)};
     case MessageType::kElement:
     case MessageType::kFrame:
+    case MessageType::kCompressed:
       break;
   }
   return absl::InvalidArgumentError("an element where none may be");
@@ -199,6 +205,9 @@ std::string Encode(const Hello& hello) {
       writer.Number(interval.begin);
       writer.Number(interval.end - interval.begin);
     }
+  }
+  if (hello.compression != LinkCompression::kNone) {
+    writer.Number(static_cast<uint8_t>(hello.compression));
   }
   return std::move(writer).Done();
 }
@@ -270,6 +279,7 @@ absl::StatusOr<MessageType> TypeOf(std::string_view header) {
     case MessageType::kError:
     case MessageType::kRecalled:
     case MessageType::kClosed:
+    case MessageType::kCompressed:
       return type;
   }
   return absl::InvalidArgumentError(

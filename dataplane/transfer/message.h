@@ -42,6 +42,7 @@ enum class MessageType : uint8_t {
   kError = 19,
   kRecalled = 20,
   kClosed = 21,
+  kCompressed = 22,  // an element or a frame (codec.h), to a client whose hello allows it
 };
 
 // What happened at the client since its last message, in this order.

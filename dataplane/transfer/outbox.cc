@@ -56,11 +56,12 @@ Outbox::Next Outbox::Take() {
   --posted_;
   Outgoing::Parcel parcel = sent_.Take();
   if (parcel.error != nullptr) {
-    return {.text = Encode(ErrorMessage{parcel.error->identity, parcel.error->error})};
+    return {.text = Encode(ErrorMessage{parcel.error->identity, parcel.error->error}), .count = 1};
   }
   return {.type = parcel.is_frame ? MessageType::kFrame : MessageType::kElement,
           .bytes = parcel.bytes,
-          .loan = std::move(parcel.loan)};
+          .loan = std::move(parcel.loan),
+          .count = parcel.count};
 }
 
 void Tell(const Update& update, SendEvents& events) {

@@ -43,6 +43,7 @@ class Outbox {
     MessageType type = MessageType::kElement;
     absl::Span<const std::byte> bytes;  // this body,
     Loan loan;                          // which this keeps
+    int64_t count = 0;                  // of elements and errors in it
   };
   bool empty() const { return letters_.empty(); }
   size_t size() const { return letters_.size(); }

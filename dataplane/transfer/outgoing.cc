@@ -55,7 +55,8 @@ Outgoing::Parcel Outgoing::Take() {
   if (kept.frame) {
     return {.bytes = kept.frame.bytes().first(kept.bytes),
             .loan = kept.frame.Share(),
-            .is_frame = true};
+            .is_frame = true,
+            .count = kept.count};
   }
   if (!kept.alone.error.ok()) return {.error = &kept.alone};
   return {.bytes = kept.alone.element.block(), .loan = kept.alone.element.loan().Share()};

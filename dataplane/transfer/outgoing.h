@@ -30,6 +30,7 @@ class Outgoing {
     Loan loan;                          // keeps `bytes`
     const Sent* error = nullptr;        // until it has landed
     bool is_frame = false;
+    int64_t count = 1;  // elements, or the error
   };
 
   void Push(Sent&& sent);

@@ -29,6 +29,7 @@
 #include "absl/time/time.h"
 #include "control/protocol/index_set.h"
 #include "dataplane/memory/pool.h"
+#include "penstock/distribute.h"
 #include "penstock/element.h"
 #include "penstock/ids.h"
 #include "penstock/spec.h"
@@ -52,6 +53,8 @@ struct Hello {
   // has. Collected after its earlier link to this worker (if any) was destroyed,
   // so that nothing can land any more behind its back.
   std::vector<Holding> holdings;
+  // Of what the worker sends, where the protocol goes over a network.
+  LinkCompression compression = LinkCompression::kNone;
 };
 
 // Room for `count` more elements.

@@ -38,6 +38,7 @@ struct Options {
   std::string protocol = "auto";
   int64_t commit_every = 25;  // elements
   int64_t window = 16;
+  int64_t compression = static_cast<int64_t>(LinkCompression::kAuto);
   std::string plugin;  // with the source "numbers" and the map "spread"
 };
 
@@ -69,12 +70,14 @@ class Trainer {
     CloseLog();
     log_ = ::open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0644);
     read_ = 0;
-    Dataset data = Elements(count).Distribute({.processing_mode = ShardingPolicy::kDynamic,
-                                               .service = options_.service,
-                                               .job_name = job,
-                                               .max_outstanding_requests = options_.window,
-                                               .data_transfer_protocol = options_.protocol,
-                                               .keep = Keep::kCommitted});
+    Dataset data = Elements(count).Distribute(
+        {.processing_mode = ShardingPolicy::kDynamic,
+         .service = options_.service,
+         .job_name = job,
+         .max_outstanding_requests = options_.window,
+         .data_transfer_protocol = options_.protocol,
+         .keep = Keep::kCommitted,
+         .compression = static_cast<LinkCompression>(options_.compression)});
     ASSIGN_OR_RETURN(iterator_, data.MakeIterator());
     std::ifstream in(checkpoint_, std::ios::binary);
     if (!(in >> read_)) {
@@ -189,6 +192,7 @@ int main(int argc, char** argv) {
   app.add_option("--protocol", options.protocol, "data_transfer_protocol");
   app.add_option("--commit-every", options.commit_every, "elements between committed states");
   app.add_option("--window", options.window, "max_outstanding_requests");
+  app.add_option("--compression", options.compression, "0 none, 1 AUTO, 2 Snappy, 3 LZ4");
   app.add_option("--plugin", options.plugin, "a plug-in that makes the same elements");
   CLI11_PARSE(app, argc, argv);
   if (!options.plugin.empty()) {

@@ -8,6 +8,7 @@ Ends with 77, which CTest shows as skipped, where namespaces are not permitted.
 """
 import pathlib
 import re
+import subprocess
 import sys
 import tempfile
 import unittest
@@ -41,8 +42,8 @@ class Cluster:
 
     def start_worker(self):
         worker = self.start("worker", *self.prefix, BIN / "penstock", "worker", "--dispatcher-address", self.service,
-                            "--host", self.address, "--port", 0)
-        worker.hear_match("worker ready")
+                            "--host", self.address, "--port", 0, "--metrics-port", 0)
+        worker.page = worker.hear_match(r"worker ready.* metrics at (\S+)")[1]
         return worker
 
     def trainer(self, prefix, protocol):
@@ -123,6 +124,19 @@ class TwoHosts(HostsTest):
         self.assertRegex(answer, "^error NOT_FOUND")
         self.assertIn("Protocol 'shm' is not available for worker", answer)
         self.assertIn("another network namespace", answer)
+
+
+    def test_a_slow_link_chooses_a_codec_by_itself(self):
+        cluster = self.two_hosts("1gbit")
+        trainer = cluster.trainer(hosts.inside("trainer"), "tcp")
+        self.open(trainer)
+        self.read_all(trainer)
+        for worker in cluster.workers:
+            page = subprocess.run(
+                [*hosts.inside("trainer"), sys.executable, "-c",
+                 "import sys, urllib.request; print(urllib.request.urlopen(sys.argv[1]).read().decode())", worker.page],
+                check=True, capture_output=True, text=True).stdout
+            self.assertRegex(page, r'penstock_link_compression_choices_total\{codec="(snappy|lz4)"\} [1-9]')
 
 
 class OneHost(HostsTest):

@@ -146,8 +146,10 @@ void ReceiveStream::OnReadDone(bool ok) {
 absl::Status ReceiveStream::Handle() {
   absl::StatusOr<MessageType> type = TypeOf(read_);
   if (!type.ok()) return absl::DataLossError(type.status().message());
-  if (open_ && *type == MessageType::kElement) return Land(/*frame=*/false);
-  if (open_ && *type == MessageType::kFrame) return Land(/*frame=*/true);
+  if (open_ && (*type == MessageType::kElement || *type == MessageType::kFrame ||
+                *type == MessageType::kCompressed)) {
+    return Land(*type);
+  }
   return HandleOther();
 }
 
@@ -171,13 +173,19 @@ absl::Status ReceiveStream::HandleOther() {
   return absl::DataLossError("the worker sent a message that does not belong here");
 }
 
-absl::Status ReceiveStream::Land(bool frame) {
+absl::Status ReceiveStream::Land(MessageType type) {
+  const bool frame = type == MessageType::kFrame;
   PENSTOCK_ASSIGN_OR_RETURN(Landed landed,
                             Gather(read_, frame ? kFrameBytes : options_.max_element_bytes, pool_));
   int64_t count = 0;
-  absl::Status status =
-      frame ? landing_.Frame(std::move(landed.loan), landed.bytes, *events_, count)
-            : landing_.Element(std::move(landed.loan), landed.bytes, *events_, count);
+  absl::Status status;
+  if (type == MessageType::kCompressed) {
+    status = landing_.Compressed(landed.loan, landed.bytes, pool_, *events_, count);
+  } else if (frame) {
+    status = landing_.Frame(std::move(landed.loan), landed.bytes, *events_, count);
+  } else {
+    status = landing_.Element(std::move(landed.loan), landed.bytes, *events_, count);
+  }
   ReportLanded(count);
   return status;
 }

@@ -44,7 +44,7 @@ class ReceiveStream : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::Byt
   // Inside the gate:
   absl::Status Handle();
   absl::Status HandleOther();
-  absl::Status Land(bool frame);
+  absl::Status Land(MessageType type);
   void Open();
 
   void ReportLanded(int64_t count);  // with credits that wait, if any

@@ -117,6 +117,7 @@ absl::Status SendStream::Handle(const std::string& bytes) {
 absl::Status SendStream::Handle(Hello hello) {
   greeted_ = true;
   hello_ = std::move(hello);
+  codec_.Wish(hello_.compression);
   absl::StatusOr<std::shared_ptr<SendEvents>> events = std::exchange(accept_, nullptr)(
       hello_, std::make_shared<SendHandle<SendStream>>(shared_from_this()));
   std::lock_guard lock(mu_);
@@ -135,6 +136,7 @@ absl::Status SendStream::Handle(const Update& update) {
   {
     std::lock_guard lock(mu_);
     PENSTOCK_RETURN_IF_ERROR(outbox_.Apply(update));
+    codec_.OnLanded(update.landed);
     WriteNext();
   }
   Tell(update, *events_);
@@ -180,8 +182,13 @@ void SendStream::WriteNext() {
 
 grpc::ByteBuffer SendStream::NextMessage() {
   Outbox::Next next = outbox_.Take();
-  if (!next.text.empty()) return ToBuffer(next.text);
-  return ToBuffer(next.type, next.bytes, std::move(next.loan));
+  if (!next.text.empty()) {
+    if (next.count > 0) codec_.OnError();
+    return ToBuffer(next.text);
+  }
+  LinkCodec::Encoded encoded =
+      codec_.Encode(next.type, next.bytes, std::move(next.loan), next.count);
+  return ToBuffer(encoded.type, encoded.bytes, std::move(encoded.loan));
 }
 
 void SendStream::OnDone() {

@@ -14,6 +14,7 @@
 #include <optional>
 #include <string>
 
+#include "dataplane/transfer/link_codec.h"
 #include "dataplane/transfer/outbox.h"
 #include "dataplane/transfer/transport.h"
 
@@ -67,6 +68,7 @@ class SendStream : public grpc::ServerGenericBidiReactor,
 
   mutable std::mutex mu_;
   // All below guarded by mu_.
+  LinkCodec codec_{DefaultPool()};
   Outbox outbox_;
   std::optional<grpc::Alarm> alarm_;
   bool alarm_set_ = false;

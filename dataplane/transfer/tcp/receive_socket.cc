@@ -195,7 +195,9 @@ void ReceiveSocket::ReportSoon() {
 absl::Status ReceiveSocket::MakeRoom() {
   const bool frame = incoming_.type() == MessageType::kFrame;
   const uint64_t bytes = incoming_.body_bytes();
-  if (!open_ || (!frame && incoming_.type() != MessageType::kElement)) {
+  const bool block =
+      incoming_.type() == MessageType::kElement || incoming_.type() == MessageType::kCompressed;
+  if (!open_ || (!frame && !block)) {
     if (bytes > kMaxControlBytes) {
       return absl::DataLossError(absl::StrCat("a message of ", bytes, " bytes"));
     }
@@ -220,9 +222,14 @@ absl::Status ReceiveSocket::Land() {
   Loan loan = std::exchange(loan_, Loan());
   const size_t bytes = incoming_.body_bytes();
   int64_t count = 0;
-  absl::Status status = incoming_.type() == MessageType::kFrame
-                            ? landing_.Frame(std::move(loan), bytes, *events_, count)
-                            : landing_.Element(std::move(loan), bytes, *events_, count);
+  absl::Status status;
+  if (incoming_.type() == MessageType::kCompressed) {
+    status = landing_.Compressed(loan, bytes, pool_, *events_, count);
+  } else if (incoming_.type() == MessageType::kFrame) {
+    status = landing_.Frame(std::move(loan), bytes, *events_, count);
+  } else {
+    status = landing_.Element(std::move(loan), bytes, *events_, count);
+  }
   std::lock_guard lock(mu_);
   waiting_.landed += count;
   return status;

@@ -167,6 +167,7 @@ absl::Status SendSocket::Handle() {
 absl::Status SendSocket::Greet(Hello hello) {
   greeted_ = true;
   hello_ = std::move(hello);
+  codec_.Wish(hello_.compression);
   absl::StatusOr<std::shared_ptr<SendEvents>> events =
       owner_.Accept(hello_, std::make_shared<SendHandle<SendSocket>>(shared_from_this()));
   if (!events.ok()) {
@@ -187,6 +188,7 @@ absl::Status SendSocket::Handle(const Update& update) {
   {
     std::lock_guard lock(mu_);
     PENSTOCK_RETURN_IF_ERROR(outbox_.Apply(update));
+    codec_.OnLanded(update.landed);
     if (update.recall) held_bytes_ = 0;  // the answer goes behind it, at once
   }
   Tell(update, *events_);
@@ -294,14 +296,28 @@ void SendSocket::TakePieces() {
 SendSocket::Piece SendSocket::NextPiece() {
   Piece piece;
   Outbox::Next next = outbox_.Take();
+  piece.count = next.count;
   if (!next.text.empty()) {
     piece.text = WithLength(next.text);
     return piece;
   }
-  piece.head = HeadOf(next.type, next.bytes.size());
+  piece.type = next.type;
   piece.bytes = next.bytes;
   piece.loan = std::move(next.loan);
   return piece;
+}
+
+void SendSocket::EncodePiece(Piece& piece) {
+  if (std::exchange(piece.encoded, true)) return;
+  if (!piece.text.empty()) {
+    if (piece.count > 0) codec_.OnError();
+    return;
+  }
+  LinkCodec::Encoded encoded =
+      codec_.Encode(piece.type, piece.bytes, std::move(piece.loan), piece.count);
+  piece.bytes = encoded.bytes;
+  piece.loan = std::move(encoded.loan);
+  piece.head = HeadOf(encoded.type, encoded.bytes.size());
 }
 
 void SendSocket::ShutDown() {
@@ -324,8 +340,12 @@ SendSocket::Wrote SendSocket::WritePieces() {
       }
       skip -= std::min(skip, size);
     };
+    // What a codec takes its time for goes out before the next is begun.
     for (size_t i = 0; i < pieces_.size(); ++i) {
-      const Piece& piece = pieces_[i];
+      Piece& piece = pieces_[i];
+      const bool slow = !piece.encoded && codec_.present() != Codec::kNone;
+      if (slow && bytes >= kWorthWriting) break;
+      EncodePiece(piece);
       if (piece.text.empty()) {
         add(piece.head.data(), piece.head.size());
         add(piece.bytes.data(), piece.bytes.size());

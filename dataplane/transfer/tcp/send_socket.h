@@ -13,6 +13,7 @@
 #include <string>
 
 #include "dataplane/transfer/fifo.h"
+#include "dataplane/transfer/link_codec.h"
 #include "dataplane/transfer/outbox.h"
 #include "dataplane/transfer/tcp/incoming.h"
 #include "dataplane/transfer/tcp/loop.h"
@@ -55,9 +56,12 @@ class SendSocket : public Loop::Member, public std::enable_shared_from_this<Send
   // What is being written: text alone, or a head and a parcel's bytes.
   struct Piece {
     std::string text;
-    Head head{};
+    MessageType type = MessageType::kElement;
     absl::Span<const std::byte> bytes;
     Loan loan;
+    int64_t count = 0;     // of elements and errors
+    bool encoded = false;  // head and bytes are as they are sent
+    Head head{};
     size_t size() const { return text.empty() ? head.size() + bytes.size() : text.size(); }
   };
 
@@ -86,6 +90,7 @@ class SendSocket : public Loop::Member, public std::enable_shared_from_this<Send
   void ShutDown();
 
   // By whoever writes, without mu_:
+  void EncodePiece(Piece& piece);
   enum class Wrote { kAll, kSome, kFailed };
   Wrote WritePieces();
   void Written(size_t bytes);
@@ -100,6 +105,8 @@ class SendSocket : public Loop::Member, public std::enable_shared_from_this<Send
   bool over_ = false;
   Hello hello_;  // constant once accepted
   std::shared_ptr<SendEvents> events_;
+
+  LinkCodec codec_{DefaultPool()};
 
   // Of whoever writes.
   Fifo<Piece> pieces_;

@@ -55,6 +55,33 @@ TEST_P(TransportConformance, ElementsOfEverySizeArriveWhole) {
   }
 }
 
+TEST_P(TransportConformance, WhatIsCompressedOnTheWayArrivesWhole) {
+  const std::vector<int64_t> sizes = {1, 100, 5000, 300'000, 1 << 20, 40, 2'000'000};
+  for (LinkCompression compression :
+       {LinkCompression::kAuto, LinkCompression::kSnappy, LinkCompression::kLz4}) {
+    auto client = std::make_shared<ClientEnd>();
+    DialOptions options = Options(BlobSpec());
+    options.hello.compression = compression;
+    auto link = transport_.Dial(worker_.address(), options, client);
+    ASSERT_TRUE(link.ok()) << link.status();
+    std::shared_ptr<WorkerEnd> worker = worker_.Link(static_cast<int>(compression) - 1);
+    ASSERT_NE(worker, nullptr);
+    (*link)->Grant({static_cast<int64_t>(sizes.size())});
+    ASSERT_TRUE(worker->AwaitGranted(sizes.size()));
+    for (size_t i = 0; i < sizes.size(); ++i) {
+      ASSERT_TRUE(worker->link().Send(Blob(i, sizes[i])).ok());
+    }
+    worker->link().Flush();
+    ASSERT_TRUE(client->AwaitCount(sizes.size()));
+    Index index = 0;
+    for (const Element& element : client->TakeElements()) {
+      EXPECT_TRUE(IsBlob(element, index, sizes[index])) << sizes[index] << " bytes";
+      ++index;
+    }
+    EXPECT_TRUE(worker->AwaitLanded(sizes.size()));
+  }
+}
+
 TEST_P(TransportConformance, AnElementWithoutTensorsIsAnElement) {
   auto client = std::make_shared<ClientEnd>();
   auto link = Open(client, Spec());

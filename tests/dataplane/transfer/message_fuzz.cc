@@ -4,12 +4,28 @@
 #include <string>
 #include <string_view>
 #include <variant>
+#include <vector>
 
+#include "dataplane/transfer/codec.h"
 #include "dataplane/transfer/message.h"
 #include "penstock/check.h"
 
+namespace {
+
+// What becomes whole by a codec is as long as was said; all else is refused.
+void TakeForCompressed(absl::Span<const std::byte> body) {
+  using namespace penstock::transfer;
+  absl::StatusOr<CompressedPrefix> prefix = ReadCompressedPrefix(body);
+  if (!prefix.ok() || prefix->bytes > size_t{1} << 20) return;
+  std::vector<std::byte> whole(prefix->bytes);
+  Decompress(*prefix, body, absl::MakeSpan(whole)).IgnoreError();
+}
+
+}  // namespace
+
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace penstock::transfer;
+  TakeForCompressed({reinterpret_cast<const std::byte*>(data), size});
   std::string_view bytes(reinterpret_cast<const char*>(data), size);
   absl::StatusOr<Message> message = Decode(bytes);
   if (!message.ok()) return 0;

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+// What one link does to what it sends: nothing, a codec that was asked for, or, where
+// the choice is left to it, whatever brings most bytes to the client in a second. For
+// that the link and the codecs are measured as they work:
+//
+// - the link, by what the client says has landed, over the time in which something was
+//   under way. It counts only if that was nearly all of the time: else the link is not
+//   what elements wait for, and compressing would take processor time for nothing.
+// - a codec, by the processor time that it takes, on a message now and then.
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <optional>
+
+#include "absl/types/span.h"
+#include "dataplane/memory/pool.h"
+#include "dataplane/transfer/codec.h"
+#include "dataplane/transfer/fifo.h"
+#include "penstock/distribute.h"
+#include "penstock/loan.h"
+
+namespace penstock::transfer {
+
+// What is known of a codec.
+struct CodecSpeed {
+  double bytes_per_s = 0;  // of what goes in, while compressing; 0: not measured
+  double ratio = 1;        // what comes out over what goes in
+};
+
+// What the codec would make of the link, in bytes before compression per second: each byte
+// is compressed, sent and made whole again, one after the other, so that a codec is chosen
+// only where it wins without any overlap.
+double ThroughputWith(const CodecSpeed& codec, double link_bytes_per_s);
+
+// The better one by at least a quarter: a codec instead of none, or the present one no more.
+// `speeds` by Codec. Pure.
+Codec ChooseCodec(Codec present, double link_bytes_per_s, const std::array<CodecSpeed, 3>& speeds);
+
+// Of one link. Encode() is for one thread at a time, OnLanded() for any.
+class LinkCodec {
+ public:
+  using Clock = std::chrono::steady_clock;
+  // `now` for tests.
+  explicit LinkCodec(Pool& pool, std::function<Clock::time_point()> now = Clock::now)
+      : pool_(pool), now_(std::move(now)) {}
+
+  // Before anything is sent. Without it nothing is compressed.
+  void Wish(LinkCompression wish);
+
+  // The message as it is to be sent.
+  struct Encoded {
+    MessageType type = MessageType::kElement;
+    absl::Span<const std::byte> bytes;
+    Loan loan;  // keeps `bytes`
+  };
+  // Of `count` elements; `bytes` are those of a frame or a block.
+  Encoded Encode(MessageType type, absl::Span<const std::byte> bytes, Loan loan, int64_t count);
+  // An error went out instead.
+  void OnError();
+  // The client has landed the oldest so many.
+  void OnLanded(int64_t count);
+
+  Codec present() const;
+
+ private:
+  struct UnderWay {
+    int64_t count = 0;
+    size_t bytes = 0;  // as sent
+  };
+
+  std::optional<Encoded> Try(Codec codec, MessageType type, absl::Span<const std::byte> bytes);
+  std::optional<Encoded> TryAll(MessageType type, absl::Span<const std::byte> bytes);
+  void OnSent(int64_t count, size_t bytes);
+  void EndPeriod(Clock::time_point now);  // with mu_ held
+
+  Pool& pool_;
+  const std::function<Clock::time_point()> now_;
+  LinkCompression wish_ = LinkCompression::kNone;
+
+  mutable std::mutex mu_;
+  // All below guarded by mu_.
+  Codec present_ = Codec::kNone;
+  std::array<CodecSpeed, 3> speeds_;
+  bool try_all_ = false;  // the next message
+  int idle_periods_ = 0;  // until codecs may be tried again
+  Fifo<UnderWay> under_way_;
+  Clock::time_point period_begin_;
+  Clock::time_point busy_since_;
+  Clock::duration busy_{0};  // of this period
+  size_t landed_bytes_ = 0;  // in this period
+};
+
+}  // namespace penstock::transfer
