@@ -6,6 +6,8 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
+#include "control/env/files_until.h"
+#include "dataplane/dataset/expr/ops_file.h"
 #include "dataplane/dataset/profile.h"
 #include "dataplane/dataset/read_ahead.h"
 #include "dataplane/dataset/registry.h"
@@ -15,7 +17,8 @@
 namespace penstock {
 
 struct BuildSite::Shared {
-  NodePtr root;  // keeps all nodes and functions alive
+  NodePtr root;                  // keeps all nodes and functions alive
+  std::shared_ptr<Files> files;  // of functions; their waits end with the run
   std::mutex mu;
   absl::flat_hash_map<const FunctionDef*, std::shared_ptr<const BoundFunction>> bound;
 };
@@ -27,6 +30,7 @@ BuildSite BuildSite::Root(NodePtr root, const RunContext& run) {
   site.number_ = root->size - 1;
   site.node_ = std::move(root);
   site.run_ = &run;
+  site.shared_->files = std::make_shared<FilesUntil>(site.files(), run.cancelled);
   return site;
 }
 
@@ -126,7 +130,8 @@ absl::StatusOr<std::shared_ptr<const BoundFunction>> BuildSite::Bind(
   std::lock_guard lock(shared_->mu);
   std::shared_ptr<const BoundFunction>& bound = shared_->bound[function.get()];
   if (bound == nullptr) {
-    absl::StatusOr<std::shared_ptr<const BoundFunction>> made = BoundFunction::Bind(function);
+    absl::StatusOr<std::shared_ptr<const BoundFunction>> made =
+        BindWithFiles(function, shared_->files);
     if (!made.ok()) {
       shared_->bound.erase(function.get());
       return absl::Status(made.status().code(),

@@ -15,6 +15,7 @@
 #include "dataplane/dataset/expr/image_chain.h"
 #include "dataplane/dataset/expr/op_registry.h"
 #include "dataplane/dataset/expr/op_run.h"
+#include "dataplane/dataset/expr/ops_file.h"
 #include "dataplane/dataset/function.h"
 #include "penstock/status.h"
 
@@ -56,7 +57,9 @@ bool Fits(const Tensor& value, const TensorSpec& spec) {
 
 class Interpreter final : public BoundFunction {
  public:
-  explicit Interpreter(std::shared_ptr<const FunctionDef> def) : def_(std::move(def)) {}
+  // `files` may be nullptr: DefaultFiles().
+  Interpreter(std::shared_ptr<const FunctionDef> def, std::shared_ptr<Files> files)
+      : def_(std::move(def)), files_(std::move(files)) {}
 
   absl::Status Prepare() {
     const auto inputs = def_->input.leaves();
@@ -132,7 +135,8 @@ class Interpreter final : public BoundFunction {
     Step step;
     step.name = op.op;
     step.inputs = op.inputs;
-    auto kernel = row->make(op, inputs);
+    absl::StatusOr<Kernel> kernel =
+        op.op == kReadFile && files_ != nullptr ? ReadFileFrom(files_) : row->make(op, inputs);
     if (!kernel.ok())
       return absl::Status(kernel.status().code(),
                           absl::StrCat(op.op, ": ", kernel.status().message()));
@@ -159,7 +163,7 @@ class Interpreter final : public BoundFunction {
       const auto file = file_of_.find(step.inputs[0]);
       if (file != file_of_.end()) step.file = file->second;
     }
-    if (op.op == "ReadFile") file_of_[first_output] = op.inputs[0];
+    if (op.op == kReadFile) file_of_[first_output] = op.inputs[0];
     for (size_t i = 0; i < op.outputs.size(); ++i) {
       const uint32_t value = first_output + static_cast<uint32_t>(i);
       step.outputs.push_back({.value = value,
@@ -186,6 +190,7 @@ class Interpreter final : public BoundFunction {
   }
 
   std::shared_ptr<const FunctionDef> def_;
+  std::shared_ptr<Files> files_;
   std::vector<TensorSpec> specs_;  // of all values
   std::vector<std::vector<uint32_t>> results_of_;
   std::vector<Handed> handed_;
@@ -195,11 +200,16 @@ class Interpreter final : public BoundFunction {
 
 }  // namespace
 
-absl::StatusOr<std::shared_ptr<const BoundFunction>> BoundFunction::Bind(
-    std::shared_ptr<const FunctionDef> def) {
-  auto function = std::make_shared<Interpreter>(std::move(def));
+absl::StatusOr<std::shared_ptr<const BoundFunction>> BindWithFiles(
+    std::shared_ptr<const FunctionDef> def, std::shared_ptr<Files> files) {
+  auto function = std::make_shared<Interpreter>(std::move(def), std::move(files));
   RETURN_IF_ERROR(function->Prepare());
   return function;
+}
+
+absl::StatusOr<std::shared_ptr<const BoundFunction>> BoundFunction::Bind(
+    std::shared_ptr<const FunctionDef> def) {
+  return BindWithFiles(std::move(def), nullptr);
 }
 
 }  // namespace penstock

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Whole files inside a function.
+#include "dataplane/dataset/expr/ops_file.h"
+
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "control/env/files.h"
 #include "dataplane/dataset/expr/node.h"
-#include "dataplane/dataset/expr/op_registry.h"
 #include "penstock/map.h"
 #include "penstock/status.h"
 
@@ -21,32 +22,38 @@ absl::StatusOr<std::vector<TensorSpec>> InferReadFile(const Attrs&, InputSpecs i
   return std::vector<TensorSpec>{Bytes()};
 }
 
+absl::Status RunReadFile(OpRun& run, Files& files) {
+  ASSIGN_OR_RETURN(const std::unique_ptr<File> file,
+                   files.Open(std::string(run.input(0).string())));
+  const auto size = static_cast<uint64_t>(file->size());
+  if (size > kMaxValueBytes) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat(file->name(), " has ", size, " bytes; a value has up to ", kMaxValueBytes));
+  }
+  char* const bytes = reinterpret_cast<char*>(run.Scratch(size + 1));
+  ASSIGN_OR_RETURN(const size_t read, file->ReadAt(0, absl::MakeSpan(bytes, size)));
+  auto* const offsets = run.arena().AllocateArray<uint64_t>(2);
+  offsets[0] = 0;
+  offsets[1] = read;
+  return run.View(0, Tensor(kString, {}, offsets, bytes));
+}
+
 absl::StatusOr<Kernel> MakeReadFile(const OpDef&, InputSpecs) {
-  return Kernel([](OpRun& run) -> absl::Status {
-    ASSIGN_OR_RETURN(const std::unique_ptr<File> file,
-                     DefaultFiles().Open(std::string(run.input(0).string())));
-    const auto size = static_cast<uint64_t>(file->size());
-    if (size > kMaxValueBytes) {
-      return absl::ResourceExhaustedError(
-          absl::StrCat(file->name(), " has ", size, " bytes; a value has up to ", kMaxValueBytes));
-    }
-    char* const bytes = reinterpret_cast<char*>(run.Scratch(size + 1));
-    ASSIGN_OR_RETURN(const size_t read, file->ReadAt(0, absl::MakeSpan(bytes, size)));
-    auto* const offsets = run.arena().AllocateArray<uint64_t>(2);
-    offsets[0] = 0;
-    offsets[1] = read;
-    return run.View(0, Tensor(kString, {}, offsets, bytes));
-  });
+  return Kernel([](OpRun& run) { return RunReadFile(run, DefaultFiles()); });
 }
 
 }  // namespace
 
+Kernel ReadFileFrom(std::shared_ptr<Files> files) {
+  return [files = std::move(files)](OpRun& run) { return RunReadFile(run, *files); };
+}
+
 std::vector<OpRow> FileOps() {
-  return {{.name = "ReadFile", .infer = InferReadFile, .make = MakeReadFile}};
+  return {{.name = kReadFile, .infer = InferReadFile, .make = MakeReadFile}};
 }
 
 Expr ReadFile(const Expr& name) {
-  return Apply1("ReadFile", {}, {name});
+  return Apply1(kReadFile, {}, {name});
 }
 
 }  // namespace penstock
