@@ -64,7 +64,11 @@ uint64_t RandomNumber() {
 }  // namespace
 
 Engine::Engine(Resources& resources, Lanes lanes, Greet greet)
-    : resources_(resources), lanes_(lanes), greet_(std::move(greet)), number_(RandomNumber()) {}
+    : resources_(resources),
+      lanes_(lanes),
+      greet_(std::move(greet)),
+      number_(RandomNumber()),
+      ports_(lanes == Lanes::kTcp ? Ports({}) : Ports::OfThisMachine()) {}
 
 Engine::~Engine() {
   Stop();
@@ -117,6 +121,7 @@ void Engine::Run() {
     const bool busy = Turn();
     const Clock::time_point now = Clock::now();
     RunDeadlines(now);
+    LookAtPorts(now);
     if (busy) {
       busy_at_ = now;
     } else if (wasted_spins_ >= kMostWastedSpins || now - busy_at_ > kSpin) {

@@ -26,6 +26,7 @@
 #include "dataplane/transfer/message.h"
 #include "dataplane/transfer/ucx/fabric.h"
 #include "dataplane/transfer/ucx/memory.h"
+#include "dataplane/transfer/ucx/ports.h"
 #include "dataplane/transfer/ucx/settings.h"
 #include "dataplane/transfer/ucx/wire.h"
 #include "penstock/loan.h"
@@ -155,9 +156,11 @@ class Engine final : private Worker::Events {
   void Deliver(const std::shared_ptr<Link>& link);
 
   absl::StatusOr<Worker::Peer> PeerAt(const std::string& name, std::string_view address);
-  absl::Status CheckLanes(Worker::Peer peer) const;
+  absl::Status CheckLanes(const Peer& peer) const;
   void Fail(Worker::Peer peer, const absl::Status& status);
   void FailUnanswered(Clock::time_point now);
+  // Fails the peers behind ports that went down.
+  void LookAtPorts(Clock::time_point now);
   // Nothing goes to it any more. Closed where UCX can: else it stays until the end.
   void Close(Peer& peer);
   bool MayClose(const Peer& peer) const;
@@ -184,6 +187,8 @@ class Engine final : private Worker::Events {
   std::vector<Sending*> idle_sendings_;
   std::vector<std::unique_ptr<Fetching>> fetchings_;
   std::vector<Fetching*> idle_fetchings_;
+  Ports ports_;  // none where lanes are no RDMA's
+  Clock::time_point next_look_at_ports_;
   std::vector<Held> held_;  // QUARANTINED: a peer that is gone may still read them
   // Noted inside Progress(), handled behind it.
   Fifo<Incoming> inbox_;

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "control/observe/event_log.h"
 #include "dataplane/transfer/ucx/address.h"
 #include "dataplane/transfer/ucx/engine_work.h"
 #include "penstock/status.h"
@@ -17,6 +18,8 @@ namespace {
 constexpr std::chrono::seconds kHoldTime(61);
 // In place of UCX's own, which must not run out (module/fabric.cc).
 constexpr std::chrono::seconds kAnswerTimeout(30);
+// At work; asleep it is kLongestSleep. What is shorter is for UCX to get over.
+constexpr std::chrono::milliseconds kPortsEvery(100);
 // For elements that were on their way when the last link to a worker was let go of.
 constexpr std::chrono::seconds kLastFetchTimeout(5);
 
@@ -41,15 +44,18 @@ void Engine::Peer::OnDone(const absl::Status&) {
 
 absl::StatusOr<Worker::Peer> Engine::PeerAt(const std::string& name, std::string_view address) {
   if (const auto found = open_.find(name); found != open_.end()) return found->second;
+  // Such a peer could not be closed (MayClose).
+  if (ports_.AllAreDown()) return absl::UnavailableError("no RDMA port of this machine is up");
   PENSTOCK_ASSIGN_OR_RETURN(const Worker::Peer number, worker_->Connect(address));
   auto peer = std::make_unique<Peer>(*this);
   peer->number = number;
   peer->name = name;
+  peer->lanes = worker_->LanesOf(number);
   peer->connection = ++last_connection_;
   peer->answer_by = Clock::now() + kAnswerTimeout;
   next_deadline_ = std::min(next_deadline_, peer->answer_by);
   Peer& its = *peers_.emplace(number, std::move(peer)).first->second;
-  if (absl::Status lanes = CheckLanes(number); !lanes.ok()) {
+  if (absl::Status lanes = CheckLanes(its); !lanes.ok()) {
     Close(its);
     return lanes;
   }
@@ -57,16 +63,24 @@ absl::StatusOr<Worker::Peer> Engine::PeerAt(const std::string& name, std::string
   return number;
 }
 
-absl::Status Engine::CheckLanes(Worker::Peer peer) const {
-  const std::vector<std::string> lanes = worker_->LanesOf(peer);
-  const bool fit = !lanes.empty() && std::all_of(lanes.begin(), lanes.end(), [&](const auto& lane) {
-    return Belongs(lanes_, lane);
-  });
-  if (fit) return absl::OkStatus();
-  return absl::FailedPreconditionError(
-      absl::StrCat("UCX would use ", lanes.empty() ? "unknown lanes" : absl::StrJoin(lanes, ", "),
-                   " where ucx_lanes is '", std::string(NameOf(lanes_)),
-                   "'; UCX_TLS and PENSTOCK_UCX_TLS are better not set"));
+absl::Status Engine::CheckLanes(const Peer& peer) const {
+  const bool fit = !peer.lanes.empty() &&
+                   std::all_of(peer.lanes.begin(), peer.lanes.end(), [&](const Worker::Lane& lane) {
+                     return Belongs(lanes_, lane.transport);
+                   });
+  if (!fit) {
+    auto transport = [](std::string* out, const Worker::Lane& lane) { *out += lane.transport; };
+    return absl::FailedPreconditionError(absl::StrCat(
+        "UCX would use ",
+        peer.lanes.empty() ? "unknown lanes" : absl::StrJoin(peer.lanes, ", ", transport),
+        " where ucx_lanes is '", std::string(NameOf(lanes_)),
+        "'; UCX_TLS and PENSTOCK_UCX_TLS are better not set"));
+  }
+  for (const Worker::Lane& lane : peer.lanes) {
+    if (!ports_.IsDown(lane.device)) continue;
+    return absl::UnavailableError(absl::StrCat("the port ", lane.device, " is down"));
+  }
+  return absl::OkStatus();
 }
 
 bool Engine::MayClose(const Peer& peer) const {
@@ -86,6 +100,24 @@ void Engine::FailUnanswered(Clock::time_point now) {
     } else {
       next_deadline_ = std::min(next_deadline_, peer->answer_by);
     }
+  }
+}
+
+void Engine::LookAtPorts(Clock::time_point now) {
+  if (ports_.none() || now < next_look_at_ports_) return;
+  next_look_at_ports_ = now + kPortsEvery;
+  for (const Ports::Change& change : ports_.Look()) {
+    std::vector<Worker::Peer> behind;
+    for (const auto& [number, peer] : peers_) {
+      const bool uses = std::any_of(peer->lanes.begin(), peer->lanes.end(),
+                                    [&](const auto& lane) { return lane.device == change.port; });
+      if (uses && !peer->closing && !change.active) behind.push_back(number);
+    }
+    StderrEventLog()->Write({change.active ? "port_up" : "port_down",
+                             {{"port", change.port},
+                              {"reason", change.reason},
+                              {"peers_closed", absl::StrCat(behind.size())}}});
+    for (const Worker::Peer number : behind) Fail(number, absl::UnavailableError(change.reason));
   }
 }
 

@@ -42,6 +42,7 @@ struct Engine::Peer final : Work {
   Engine& engine;
   Worker::Peer number = 0;
   std::string name;
+  std::vector<Worker::Lane> lanes;
   uint64_t dialler = 0;     // of those that greeted
   uint64_t connection = 0;  // the dialler's count
   bool answered = false;    // a message of its has come

@@ -74,8 +74,12 @@ class Worker {
   virtual void Sleep(int milliseconds) = 0;
 
   virtual absl::StatusOr<Peer> Connect(std::string_view address) = 0;
-  // The transports that it uses for that peer, as UCX calls them.
-  virtual std::vector<std::string> LanesOf(Peer peer) const = 0;
+  // What it uses for that peer, as UCX calls it.
+  struct Lane {
+    std::string transport;  // "rc_mlx5"
+    std::string device;     // "mlx5_0:1"
+  };
+  virtual std::vector<Lane> LanesOf(Peer peer) const = 0;
   // Ends whatever is under way with it. True: it is closed now, else `work` tells.
   virtual bool Close(Peer peer, Work& work) = 0;
 
@@ -115,7 +119,7 @@ class Fabric {
 // What the library exports under kOpenFabric. The first argument is the caller's
 // kFabricVersion: nullptr and FailedPrecondition if the library has another one.
 // NotFound: UCX finds no such lanes on this machine.
-inline constexpr uint32_t kFabricVersion = 2;
+inline constexpr uint32_t kFabricVersion = 3;
 inline constexpr char kOpenFabric[] = "penstock_open_ucx";
 using OpenFabric = Fabric*(uint32_t version, Lanes lanes, absl::Status* status);
 

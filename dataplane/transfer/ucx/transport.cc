@@ -2,6 +2,7 @@
 #include "dataplane/transfer/ucx/transport.h"
 
 #include <algorithm>
+#include <atomic>
 #include <mutex>
 #include <string>
 #include <utility>
@@ -42,16 +43,19 @@ absl::Status CheckDevices() {
 }
 
 // What this process can do, and the settings it does it with. NotFound if it can do
-// nothing, whatever the cause.
+// nothing, whatever the cause. Ports that go down once it could are the links' affair: they
+// fail, and may be tried again.
 struct Ready {
   Settings settings;
   Resources* resources;
 };
 absl::StatusOr<Ready> GetReady() {
   PENSTOCK_ASSIGN_OR_RETURN(const Settings settings, CurrentSettings());
-  if (settings.lanes == Lanes::kRdma) PENSTOCK_RETURN_IF_ERROR(CheckDevices());
+  static std::atomic<bool> could{false};
+  if (settings.lanes == Lanes::kRdma && !could) PENSTOCK_RETURN_IF_ERROR(CheckDevices());
   const absl::StatusOr<Resources*> resources = TheResources();
   if (!resources.ok()) return absl::NotFoundError(resources.status().message());
+  could = true;
   return Ready{settings, *resources};
 }
 

@@ -37,7 +37,7 @@ class UcxWorker final : public Worker {
   void Sleep(int milliseconds) override;
 
   absl::StatusOr<Peer> Connect(std::string_view address) override;
-  std::vector<std::string> LanesOf(Peer peer) const override;
+  std::vector<Lane> LanesOf(Peer peer) const override;
   bool Close(Peer peer, Work& work) override;
   bool Flush(Work& work) override;
   absl::StatusOr<bool> Send(Peer peer, const Message& message, Work& work) override;
@@ -123,7 +123,7 @@ absl::StatusOr<Worker::Peer> UcxWorker::Connect(std::string_view address) {
   return number;
 }
 
-std::vector<std::string> UcxWorker::LanesOf(Peer peer) const {
+std::vector<Worker::Lane> UcxWorker::LanesOf(Peer peer) const {
   // ucp_ep_query() tells them from 1.14 on; all releases print them:
   //   #   lane[0]:  0:tcp/eth0.0 md[0] …
   char* text = nullptr;
@@ -135,13 +135,17 @@ std::vector<std::string> UcxWorker::LanesOf(Peer peer) const {
   const std::string printed(text, bytes);
   std::free(text);
 
-  std::vector<std::string> lanes;
+  std::vector<Lane> lanes;
   for (size_t at = printed.find("lane["); at != std::string::npos; at = printed.find("lane[", at)) {
-    const size_t end = printed.find('/', at);
-    if (end == std::string::npos) break;
-    const size_t begin = printed.rfind(':', end) + 1;
-    if (begin > at) lanes.push_back(printed.substr(begin, end - begin));
-    at = end;
+    const size_t slash = printed.find('/', at);
+    if (slash == std::string::npos) break;
+    const size_t begin = printed.rfind(':', slash) + 1;
+    const size_t end = printed.rfind('.', printed.find(' ', slash));  // the path behind the dot
+    if (begin > at && end != std::string::npos && end > slash) {
+      lanes.push_back(
+          {printed.substr(begin, slash - begin), printed.substr(slash + 1, end - slash - 1)});
+    }
+    at = slash;
   }
   return lanes;
 }
