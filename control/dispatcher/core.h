@@ -28,6 +28,7 @@
 #include "control/observe/event_log.h"
 #include "control/policy/leases.h"
 #include "control/protocol/iteration_desk.h"
+#include "control/protocol/saved_reading.h"
 #include "control/protocol/session_messages.h"
 #include "control/state/state.h"
 #include "penstock/server.h"
@@ -95,6 +96,8 @@ class Core {
   void GetDataset(const std::string& id, Done<GetDatasetAnswer> done);
   void UnregisterDataset(const std::string& id, DoneEmpty done);
   void GetOrCreateJob(const GetOrCreateJobRequest& request, Done<JobAnswer> done);
+  void RestoreJob(const RestoreJobRequest& request, Done<JobAnswer> done);
+  void GetReading(const GetReadingRequest& request, Done<SavedRepetition> done);
   void CancelJob(const std::string& name_or_id, DoneEmpty done);
   void RemoveJob(const std::string& name_or_id, DoneEmpty done);
   void GetStatus(Done<DispatcherStatus> done);
@@ -140,8 +143,15 @@ class Core {
   absl::StatusOr<Division> DivisionOf(const JobRecord& job, const ClientHello& hello) const;
   absl::StatusOr<int64_t> PlaceOf(const WorkerHello& hello) const;
 
-  // core_jobs.cc
+  // core_jobs.cc. `restoration`: what the job begins with, or null.
+  absl::StatusOr<JobAnswer> GetOrCreate(Turn& turn, const GetOrCreateJobRequest& request,
+                                        const Restoration* restoration);
+  void Cancel(Turn& turn, const JobRecord& job);
+  bool IsRead(JobId job) const;  // over some stream
   void ForgetJob(Turn& turn, JobId job);
+
+  // core_restore.cc
+  void Begin(Turn& turn, JobId job, const Restoration& restoration);
 
   // core_workers.cc
   void OnHello(Turn& turn, const std::shared_ptr<WorkerPeer>& peer, const WorkerHello& hello);

@@ -4,8 +4,10 @@
 #include "absl/strings/str_cat.h"
 #include "control/dispatcher/core.h"
 #include "control/dispatcher/differences.h"
+#include "control/dispatcher/restoration.h"
 #include "control/dispatcher/turn.h"
 #include "control/policy/sharding.h"
+#include "penstock/status.h"
 
 namespace penstock::control {
 namespace {
@@ -38,11 +40,14 @@ JobAnswer AnswerOf(const JobRecord& job, bool existed) {
 }
 
 // Whether a request for an existing name joins that job (OK, true), makes a new
-// one in its place (OK, false), or is wrong.
+// one in its place (OK, false), or is wrong. `is_read`: somebody reads the job now.
 absl::StatusOr<bool> Joins(const State& state, const JobRecord& job,
-                           const GetOrCreateJobRequest& request, const DatasetRecord& dataset) {
+                           const GetOrCreateJobRequest& request, const DatasetRecord& dataset,
+                           const Restoration* restoration, bool is_read) {
   if (job.run_id != request.run_id) {
-    if (state.IsOver(job)) return false;
+    // All of a restored job's histories are in its states: what is there under another launch is
+    // of nobody any more.
+    if (state.IsOver(job) || (restoration != nullptr && !is_read)) return false;
     return absl::FailedPreconditionError(
         absl::StrCat("job ", job.name, " is not finished under run_id \"", job.run_id,
                      "\" and cannot begin under \"", request.run_id,
@@ -52,6 +57,11 @@ absl::StatusOr<bool> Joins(const State& state, const JobRecord& job,
     return absl::FailedPreconditionError(absl::StrCat(
         "job ", job.name, " was cancelled; give another run_id, or `penstock jobs remove ",
         job.name, "`"));
+  }
+  if (restoration != nullptr && !BeganWith(*restoration, state, job)) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "job ", job.name, " is there under run_id \"", job.run_id, "\" and did not begin with ",
+        "these states; restore them under a run_id of this launch"));
   }
   if (std::string differences = Differences(job, request, dataset); !differences.empty()) {
     return absl::InvalidArgumentError(
@@ -70,31 +80,46 @@ void Core::GetOrCreateJob(const GetOrCreateJobRequest& asked, Done<JobAnswer> do
     request.terms.target_workers = TargetWorkers::kLocal;
   }
   Turn turn(*this);
-  auto answer = [&](absl::StatusOr<JobAnswer> answer) {
-    turn.Say([done = std::move(done), answer = std::move(answer)](const absl::Status& durable) {
-      done(durable.ok() ? answer : durable);
-    });
-  };
+  turn.Say([done = std::move(done), answer = GetOrCreate(turn, request, nullptr)](
+               const absl::Status& durable) { done(durable.ok() ? answer : durable); });
+}
+
+void Core::RestoreJob(const RestoreJobRequest& request, Done<JobAnswer> done) {
+  Turn turn(*this);
+  turn.Say([done = std::move(done), answer = GetOrCreate(turn, request.job, &request.restoration)](
+               const absl::Status& durable) { done(durable.ok() ? answer : durable); });
+}
+
+absl::StatusOr<JobAnswer> Core::GetOrCreate(Turn& turn, const GetOrCreateJobRequest& request,
+                                            const Restoration* restoration) {
   if (const Answer* before = state_.FindAnswer(request.request)) {
-    if (const auto* same = std::get_if<JobAnswer>(before)) return answer(*same);
-    return answer(absl::InvalidArgumentError("the request's number was another request's"));
+    if (const auto* same = std::get_if<JobAnswer>(before)) return *same;
+    return absl::InvalidArgumentError("the request's number was another request's");
   }
   auto dataset = state_.FindDataset(request.dataset_id);
   if (dataset == nullptr) {
-    return answer(
-        absl::NotFoundError(absl::StrCat("Dataset id ", request.dataset_id, " not found")));
+    return absl::NotFoundError(absl::StrCat("Dataset id ", request.dataset_id, " not found"));
   }
-  if (const JobRecord* there =
-          request.name.empty() ? nullptr : state_.FindJobByName(request.name)) {
-    absl::StatusOr<bool> joins = Joins(state_, *there, request, *dataset);
-    if (!joins.ok()) return answer(joins.status());
-    if (*joins) {
+  const JobRecord* there = request.name.empty() ? nullptr : state_.FindJobByName(request.name);
+  if (there != nullptr) {
+    ASSIGN_OR_RETURN(const bool joins,
+                     Joins(state_, *there, request, *dataset, restoration, IsRead(there->id)));
+    if (joins) {
       JobAnswer joined = AnswerOf(*there, /*existed=*/true);
       if (request.request.incarnation) turn.Do(Answered{{request.request, joined}});
-      return answer(joined);
+      return joined;
     }
   }
-  if (absl::Status mode = CheckMode(*dataset, request.terms.mode); !mode.ok()) return answer(mode);
+  RETURN_IF_ERROR(CheckMode(*dataset, request.terms.mode));
+  if (restoration != nullptr) {
+    if (IsStatic(request.terms.mode)) {
+      return absl::UnimplementedError(
+          absl::StrCat("the states of all ranks of a job in mode ", ToText(request.terms.mode),
+                       " cannot begin another one yet; OFF and DYNAMIC can"));
+    }
+    RETURN_IF_ERROR(CheckRestoration(*restoration, dataset->summary));
+  }
+  if (there != nullptr && !state_.IsOver(*there)) Cancel(turn, *there);
 
   JobRecord job{.id = JobId(state_.next_job),
                 .name = request.name,
@@ -114,8 +139,9 @@ void Core::GetOrCreateJob(const GetOrCreateJobRequest& asked, Done<JobAnswer> do
                            {"dataset", dataset->id},
                            {"mode", ToText(job.terms.mode)}});
   turn.Do(JobCreated{std::move(job)});
+  if (restoration != nullptr) Begin(turn, created.job, *restoration);
   if (request.request.incarnation) turn.Do(Answered{{request.request, created}});
-  answer(created);
+  return created;
 }
 
 void Core::CancelJob(const std::string& name_or_id, DoneEmpty done) {
@@ -125,23 +151,36 @@ void Core::CancelJob(const std::string& name_or_id, DoneEmpty done) {
   if (job == nullptr) {
     status = absl::NotFoundError(absl::StrCat("there is no job ", name_or_id));
   } else if (!job->cancelled) {
-    for (IterationId id : state_.IterationsOf(job->id)) {
-      const IterationState& iteration = state_.iterations.at(id);
-      for (size_t p = 0; p < iteration.record.partitions.size(); ++p) {
-        const protocol::PartitionRecord& partition = iteration.record.partitions[p];
-        if (partition.worker) {
-          turn.To(partition.worker, Unassign{{id, PartitionId(p + 1), partition.placement}});
-        }
-      }
-      CloseSessions(turn, id,
-                    absl::CancelledError(absl::StrCat("job ", job->name, " was cancelled")));
-    }
-    turn.Log("job_cancelled", {{"job", absl::StrCat(job->id.value())}, {"name", job->name}});
-    turn.Do(JobCancelled{job->id});
+    Cancel(turn, *job);
   }
   turn.Say([done = std::move(done), status](const absl::Status& durable) {
     done(durable.ok() ? status : durable);
   });
+}
+
+bool Core::IsRead(JobId job) const {
+  for (IterationId id : state_.IterationsOf(job)) {
+    for (const protocol::ReaderRecord& reader : state_.iterations.at(id).record.readers) {
+      if (reader.standing == protocol::Standing::kLiving && sessions_.contains({id, reader.client}))
+        return true;
+    }
+  }
+  return false;
+}
+
+void Core::Cancel(Turn& turn, const JobRecord& job) {
+  for (IterationId id : state_.IterationsOf(job.id)) {
+    const IterationState& iteration = state_.iterations.at(id);
+    for (size_t p = 0; p < iteration.record.partitions.size(); ++p) {
+      const protocol::PartitionRecord& partition = iteration.record.partitions[p];
+      if (partition.worker) {
+        turn.To(partition.worker, Unassign{{id, PartitionId(p + 1), partition.placement}});
+      }
+    }
+    CloseSessions(turn, id, absl::CancelledError(absl::StrCat("job ", job.name, " was cancelled")));
+  }
+  turn.Log("job_cancelled", {{"job", absl::StrCat(job.id.value())}, {"name", job.name}});
+  turn.Do(JobCancelled{job.id});
 }
 
 void Core::RemoveJob(const std::string& name_or_id, DoneEmpty done) {

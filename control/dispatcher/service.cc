@@ -2,6 +2,7 @@
 #include "control/dispatcher/service.h"
 
 #include "control/dispatcher/server_stream.h"
+#include "control/rpc/reading_proto.h"
 
 namespace penstock::control {
 namespace {
@@ -69,6 +70,28 @@ grpc::ServerUnaryReactor* DispatcherService::GetOrCreateJob(
   } else {
     reactor->Finish(ToGrpc(parsed.status()));
   }
+  return reactor;
+}
+
+grpc::ServerUnaryReactor* DispatcherService::RestoreJob(grpc::CallbackServerContext* context,
+                                                        const wire::RestoreJobRequest* request,
+                                                        wire::JobAnswer* answer) {
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  absl::StatusOr<RestoreJobRequest> parsed = FromWire(*request);
+  if (parsed.ok()) {
+    core_->RestoreJob(*parsed, AnswerTo<JobAnswer>(reactor, answer));
+  } else {
+    reactor->Finish(ToGrpc(parsed.status()));
+  }
+  return reactor;
+}
+
+grpc::ServerUnaryReactor* DispatcherService::GetReading(grpc::CallbackServerContext* context,
+                                                        const wire::GetReadingRequest* request,
+                                                        wire::SavedRepetition* answer) {
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  core_->GetReading({JobId(request->job()), request->repetition()},
+                    AnswerTo<SavedRepetition>(reactor, answer));
   return reactor;
 }
 

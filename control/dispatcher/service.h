@@ -29,6 +29,12 @@ class DispatcherService final : public wire::Dispatcher::CallbackService {
   grpc::ServerUnaryReactor* GetOrCreateJob(grpc::CallbackServerContext* context,
                                            const wire::GetOrCreateJobRequest* request,
                                            wire::JobAnswer* answer) override;
+  grpc::ServerUnaryReactor* RestoreJob(grpc::CallbackServerContext* context,
+                                       const wire::RestoreJobRequest* request,
+                                       wire::JobAnswer* answer) override;
+  grpc::ServerUnaryReactor* GetReading(grpc::CallbackServerContext* context,
+                                       const wire::GetReadingRequest* request,
+                                       wire::SavedRepetition* answer) override;
   grpc::ServerUnaryReactor* CancelJob(grpc::CallbackServerContext* context,
                                       const wire::JobRequest* request,
                                       wire::Empty* answer) override;

@@ -11,7 +11,7 @@
 #include "control/proto/dispatcher.grpc.pb.h"
 #include "control/rpc/callback_threads.h"
 #include "control/rpc/client_stream.h"
-#include "control/rpc/messages_proto.h"
+#include "control/rpc/reading_proto.h"
 #include "control/rpc/status_grpc.h"
 #include "control/rpc/target.h"
 
@@ -103,6 +103,26 @@ class GrpcDispatcherStub final : public DispatcherStub {
     ToWire(request, &wire);
     ASSIGN_OR_RETURN(wire::JobAnswer answer,
                      Call<wire::JobAnswer>(wire, &wire::Dispatcher::Stub::GetOrCreateJob, options));
+    return FromWire(answer);
+  }
+
+  absl::StatusOr<JobAnswer> RestoreJob(const RestoreJobRequest& request,
+                                       CallOptions options) override {
+    wire::RestoreJobRequest wire;
+    ToWire(request, &wire);
+    ASSIGN_OR_RETURN(wire::JobAnswer answer,
+                     Call<wire::JobAnswer>(wire, &wire::Dispatcher::Stub::RestoreJob, options));
+    return FromWire(answer);
+  }
+
+  absl::StatusOr<SavedRepetition> GetReading(const GetReadingRequest& request,
+                                             CallOptions options) override {
+    wire::GetReadingRequest wire;
+    wire.set_job(request.job.value());
+    wire.set_repetition(request.repetition);
+    ASSIGN_OR_RETURN(
+        wire::SavedRepetition answer,
+        Call<wire::SavedRepetition>(wire, &wire::Dispatcher::Stub::GetReading, options));
     return FromWire(answer);
   }
 

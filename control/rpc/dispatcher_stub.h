@@ -9,6 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "control/protocol/saved_reading.h"
 #include "control/protocol/session_messages.h"
 #include "control/rpc/session.h"
 
@@ -61,6 +62,15 @@ class DispatcherStub {
   // InvalidArgument naming each field in which the job of that name differs.
   virtual absl::StatusOr<JobAnswer> GetOrCreateJob(const GetOrCreateJobRequest& request,
                                                    CallOptions options) = 0;
+  // The same for a job that begins with the states of all ranks: whoever asks
+  // first makes it, in place of one of another run_id that nobody reads any more.
+  // FailedPrecondition for a job of that name that is there for others.
+  virtual absl::StatusOr<JobAnswer> RestoreJob(const RestoreJobRequest& request,
+                                               CallOptions options) = 0;
+  // What a state of one repetition needs to go on elsewhere; without partitions
+  // if that was not begun. NotFound for a job that is not there.
+  virtual absl::StatusOr<SavedRepetition> GetReading(const GetReadingRequest& request,
+                                                     CallOptions options) = 0;
   // By name or decimal id; its readers get Cancelled. NotFound if there is none.
   virtual absl::Status CancelJob(std::string_view job, CallOptions options) = 0;
   // Forgets a finished or cancelled job and its name; FailedPrecondition for others.

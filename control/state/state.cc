@@ -127,12 +127,18 @@ struct Applying {
   void operator()(const SplitsGiven& c) const {
     IterationState& iteration = state.iterations.at(c.partition.iteration);
     const ProviderKey key{c.run.provider, c.run.repetition};
-    SplitRun& run = iteration.splits[c.partition.partition.value() - 1].given[key];
+    GivenSplits& given = iteration.splits[c.partition.partition.value() - 1].given;
+    int64_t& handed_out = iteration.handed_out[key];
+    if (!given.contains(key)) {  // those before, of a restored partition, are retired
+      given[key].first_ordinal = c.run.first_ordinal;
+      handed_out += c.run.first_ordinal;
+    }
+    SplitRun& run = given[key];
     run.provider = key.provider;
     run.repetition = key.repetition;
     run.numbers.insert(run.numbers.end(), c.run.numbers.begin(), c.run.numbers.end());
     run.no_more = c.run.no_more;
-    iteration.handed_out[key] += static_cast<int64_t>(c.run.numbers.size());
+    handed_out += static_cast<int64_t>(c.run.numbers.size());
   }
   void operator()(const BookmarkMarked& c) const {
     IterationState& iteration = state.iterations.at(c.partition.iteration);
@@ -222,7 +228,7 @@ struct Fitting {
     const PartitionSplits* splits = Splits(c.partition);
     if (splits == nullptr) return Wrong(absl::StrCat("no ", ToString(c.partition.partition)));
     auto given = splits->given.find({c.run.provider, c.run.repetition});
-    int64_t end = 0;
+    int64_t end = std::max<int64_t>(c.run.first_ordinal, 0);
     if (given != splits->given.end()) {
       if (given->second.no_more) return Wrong("splits are given behind the last");
       end = given->second.first_ordinal + static_cast<int64_t>(given->second.numbers.size());

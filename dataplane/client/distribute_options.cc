@@ -169,7 +169,7 @@ std::vector<AttrRule> DistributeRules() {
       {"processing_mode", AttrType::kInt},
       {"service", AttrType::kString, true, false},
       {"job_name", AttrType::kString},
-      {"run_id", AttrType::kString},
+      {"run_id", AttrType::kString, true, false},
       {"max_outstanding_requests", AttrType::kInt, true, false},
       {"max_outstanding_bytes", AttrType::kInt, true, false},
       {"data_transfer_protocol", AttrType::kString, true, false},

@@ -3,12 +3,14 @@
 
 #include <algorithm>
 #include <future>
+#include <limits>
 #include <stop_token>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "control/protocol/restore.h"
 #include "dataplane/client/client_settings.h"
 #include "dataplane/client/distribute_options.h"
 #include "dataplane/client/registration.h"
@@ -23,6 +25,9 @@ namespace {
 // longer be committed.
 constexpr size_t kMostSaves = 1024;
 constexpr std::chrono::milliseconds kLookForCancelled(10);
+
+// Stands for a ReaderState in a position: it is in the node's section.
+constexpr uint64_t kInSection = 3;
 
 // The readers of running datasets, found by the passes of one node.
 struct Registry {
@@ -60,6 +65,19 @@ void CountAsRead(const NodePtr& node, int64_t repetition) {
   read = std::max(read, repetition + 1);
 }
 
+uint64_t WorkersDataset(const Dataset::Node& node) {
+  return node.inputs.empty() ? 0 : node.inputs[0]->fingerprint;
+}
+
+absl::StatusOr<JobState> JobStateIn(const StateSections& sections, int node) {
+  auto section = sections.find(node);
+  if (section == sections.end()) return JobState();  // it was not read yet
+  StateReader reader(section->second.bytes);
+  ASSIGN_OR_RETURN(JobState state, ReadJobState(reader));
+  RETURN_IF_ERROR(reader.ExpectEnd());
+  return state;
+}
+
 }  // namespace
 
 std::shared_ptr<JobReader> JobReader::Of(const BuildSite& site) {
@@ -81,7 +99,9 @@ std::shared_ptr<JobReader> JobReader::Of(const BuildSite& site) {
 
 JobReader::JobReader(const BuildSite& site)
     : node_(site.node_ptr()),
+      number_(site.number()),
       options_(FromAttrs(site.node().attrs)),
+      states_(StateExchange::Of(site.run().commits)),
       cancelled_(site.run().cancelled),
       first_repetition_(RepetitionsRead(node_)),
       client_(RandomId()),
@@ -134,17 +154,21 @@ absl::Status JobReader::EnsureJoined() {
   }
   ASSIGN_OR_RETURN(control::JobAnswer job, joining.get());
   std::lock_guard lock(mu_);
-  if (restored_.has_value() && restored_->job != job.job) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("the state is of ", ToString(restored_->job), " '", restored_->job_name,
-                     "', but the dispatcher at ", stub_->address(), " has ", ToString(job.job),
-                     " under that name: it has lost its journal, or the job was removed"));
+  if (restored_.has_value() &&
+      (restored_->reader.job != job.job ||
+       (restored_->job_mark != 0 && restored_->job_mark != MarkOfJob(job.token)))) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "the state is of ", ToString(restored_->reader.job), " '", restored_->reader.job_name,
+        "', but the dispatcher at ", stub_->address(), " has another job (", ToString(job.job),
+        ") under that name: it has lost its journal, or the job was removed; to go on there, "
+        "Restore() the states of all ranks"));
   }
   job_ = std::move(job);
+  united_.reset();
   if (!restored_.has_value()) return absl::OkStatus();
   // Earlier repetitions too: what was taken of them and not committed is claimed,
   // and nothing more is asked for.
-  for (const ReaderState::Repetition& its : restored_->repetitions) SessionOf(its.number);
+  for (const ReaderState::Repetition& its : restored_->reader.repetitions) SessionOf(its.number);
   restored_.reset();
   return absl::OkStatus();
 }
@@ -161,11 +185,16 @@ absl::StatusOr<control::JobAnswer> JobReader::Join(std::stop_token stop) {
   }
   {
     std::lock_guard lock(mu_);
-    if (restored_.has_value()) request.name = restored_->job_name;
+    request.run_id = options_.run_id;
+    request.seed = options_.seed;
+    if (restored_.has_value()) request.name = restored_->reader.job_name;
+    if (united_.has_value()) {
+      if (request.name.empty()) request.name = united_->job_name;
+      if (!united_->run_id.empty()) request.run_id = united_->run_id;
+      request.seed = united_->seed;
+    }
   }
-  request.run_id = options_.run_id;
   request.terms = TermsOf(options_);
-  request.seed = options_.seed;
   if (node_->inputs.empty()) {
     request.dataset_id = Get<std::string>(node_->attrs, "dataset_id");
   } else {
@@ -175,7 +204,13 @@ absl::StatusOr<control::JobAnswer> JobReader::Join(std::stop_token stop) {
                      stub_->GetOrRegisterDataset(dataset, call));
     request.dataset_id = answer.dataset_id;
   }
-  return stub_->GetOrCreateJob(request, call);
+  std::optional<control::Restoration> restoration;
+  {
+    std::lock_guard lock(mu_);
+    if (united_.has_value()) restoration = united_->restoration;
+  }
+  if (!restoration.has_value()) return stub_->GetOrCreateJob(request, call);
+  return stub_->RestoreJob({std::move(request), *std::move(restoration)}, call);
 }
 
 std::shared_ptr<Session> JobReader::SessionOf(int64_t repetition) {
@@ -191,10 +226,11 @@ std::shared_ptr<Session> JobReader::SessionOf(int64_t repetition) {
                          .state = took_up_ ? std::optional<Taken>(Taken()) : std::nullopt,
                          .cancelled = cancelled_};
   if (restored_.has_value()) {
-    for (const ReaderState::Repetition& its : restored_->repetitions) {
+    const std::vector<ReaderState::Repetition>& repetitions = restored_->reader.repetitions;
+    for (const ReaderState::Repetition& its : repetitions) {
       if (its.number == repetition) options.state = its.taken;
     }
-    options.claims_only = repetition < restored_->repetitions.back().number;
+    options.claims_only = repetition < repetitions.back().number;
   }
   session = std::make_shared<Session>(std::move(options), *stub_);
   return session;
@@ -205,7 +241,7 @@ bool JobReader::KeepsStates() const {
 }
 
 ReaderState JobReader::StateNow(int64_t repetition) {
-  if (restored_.has_value()) return *restored_;  // nothing has happened since
+  if (restored_.has_value()) return restored_->reader;  // nothing has happened since
   ReaderState state;
   if (!job_.has_value()) return state;
   state.job = job_->job;
@@ -227,13 +263,29 @@ absl::Status JobReader::Save(int64_t pass, StateWriter& writer) {
         "' keeps what is taken at once (keep = kTaken): no state of it can be "
         "restored, since what comes behind it is kept too; ask for keep = kCommitted"));
   }
+  // What was restored of all ranks is nothing before it has become a job.
+  if (united_.has_value()) RETURN_IF_ERROR(EnsureJoined());
   std::lock_guard lock(mu_);
   ReaderState state = StateNow(first_repetition_ + pass);
   state.save = writer.save_number();
-  Write(state, writer);
-  if (state.save == 0) {
-    read_ahead_ = true;  // somebody keeps it for later
+  if (state.save == 0 || states_ == nullptr) {
+    Write(state, writer);
+    read_ahead_ |= state.save == 0;  // somebody keeps it for later
   } else {
+    writer.WriteUnsigned(kInSection);
+    JobState whole{.reader = state, .terms = TermsOf(options_)};
+    if (restored_.has_value()) {
+      whole = *restored_;
+      whole.reader = state;
+    } else if (job_.has_value()) {
+      whole.job_mark = MarkOfJob(job_->token);
+      whole.seed = job_->seed;
+      whole.dataset = WorkersDataset(*node_);
+    }
+    states_->Put(number_, state.repetitions.empty() ? 0 : state.repetitions.back().number,
+                 [this, whole = std::move(whole)] { return SectionOf(whole); });
+  }
+  if (state.save != 0) {
     newest_save_ = std::max(newest_save_, state.save);
     saves_[state.save] = std::move(state);
     if (saves_.size() > kMostSaves) saves_.erase(saves_.begin());
@@ -241,33 +293,115 @@ absl::Status JobReader::Save(int64_t pass, StateWriter& writer) {
   return absl::OkStatus();
 }
 
+absl::StatusOr<std::string> JobReader::SectionOf(JobState state) {
+  // A state that was restored and not read from since has it already. What was
+  // taken lies before the question, so that the answer knows of all its splits.
+  if (state.reader.job && state.saved.empty()) {
+    for (const ReaderState::Repetition& its : state.reader.repetitions) {
+      ASSIGN_OR_RETURN(control::SavedRepetition saved,
+                       stub_->GetReading({state.reader.job, its.number},
+                                         {.timeout = options_.timeout, .stop = {}}));
+      state.saved.push_back(std::move(saved));
+    }
+  }
+  StateWriter writer;
+  Write(state, writer);
+  return std::move(writer).Take();
+}
+
 absl::Status JobReader::Restore(int64_t pass, StateReader& reader) {
-  ASSIGN_OR_RETURN(ReaderState state, ReadReaderState(reader));
+  StateReader ahead = reader;
+  ASSIGN_OR_RETURN(const uint64_t version, ahead.ReadUnsigned());
+  if (version != kInSection) {
+    JobState state;
+    ASSIGN_OR_RETURN(state.reader, ReadReaderState(reader));
+    if (states_ != nullptr && states_->taken_up().all_ranks) {
+      return absl::InvalidArgumentError(
+          "the state was saved behind nodes that read ahead of what they give: it can only be "
+          "taken up alone, where its job is");
+    }
+    return TakeUp(pass, std::move(state));
+  }
+  reader = ahead;
+  if (states_ == nullptr || states_->taken_up().of.empty()) {
+    return absl::DataLossError("the state of Distribute lacks its section");
+  }
+  const StateExchange::TakenUp& taken_up = states_->taken_up();
+  if (taken_up.all_ranks) return TakeUpAll(pass, taken_up);
+  ASSIGN_OR_RETURN(JobState state, JobStateIn(taken_up.of.front(), number_));
+  return TakeUp(pass, std::move(state));
+}
+
+void JobReader::BeginAnew() {
+  for (auto& [number, session] : sessions_) session->Abandon();
+  sessions_.clear();
+  saves_.clear();
+  newest_save_ = committed_save_ = 0;
+  read_ahead_ = false;
+  job_.reset();
+  restored_.reset();
+  united_.reset();
+  took_up_ = false;
+  client_ = ClientId(RandomId());
+  // To the dispatcher this is a process that starts again.
+  incarnation_ = Incarnation(RandomId());
+}
+
+absl::Status JobReader::TakeUp(int64_t pass, JobState state) {
   std::map<int64_t, std::shared_ptr<Session>> replaced;  // ended outside the lock
   std::scoped_lock lock(joining_mu_, mu_);
-  replaced.swap(sessions_);
-  for (auto& [number, session] : replaced) session->Abandon();
-  saves_.clear();
-  if (state.save != 0) saves_[state.save] = state;
-  newest_save_ = state.save;
-  committed_save_ = 0;
-  job_.reset();
-  took_up_ = state.job.value() != 0;
-  // A new incarnation: to the dispatcher this is a process that starts again.
-  incarnation_ = Incarnation(RandomId());
-  if (!state.job) {
-    restored_.reset();
-    client_ = ClientId(RandomId());
-    return absl::OkStatus();
-  }
-  first_repetition_ = state.repetitions.back().number - pass;
+  replaced = sessions_;
+  BeginAnew();
+  const ReaderState& reader = state.reader;
+  if (reader.save != 0) saves_[reader.save] = reader;
+  newest_save_ = reader.save;
+  if (!reader.job) return absl::OkStatus();
+  took_up_ = true;
+  first_repetition_ = reader.repetitions.back().number - pass;
   if (first_repetition_ < 0) {
     return absl::DataLossError(absl::StrCat("the state of Distribute is of repetition ",
-                                            state.repetitions.back().number,
+                                            reader.repetitions.back().number,
                                             ", its place in the dataset of pass ", pass));
   }
-  client_ = state.client;
+  client_ = reader.client;
   restored_ = std::move(state);
+  return absl::OkStatus();
+}
+
+absl::Status JobReader::TakeUpAll(int64_t pass, const StateExchange::TakenUp& taken_up) {
+  std::vector<control::RankState> ranks;
+  United united{.run_id = taken_up.run_id};
+  int64_t least = std::numeric_limits<int64_t>::max();
+  bool edited = false;  // in what the workers run
+  const control::JobTerms terms = TermsOf(options_);
+  for (const StateSections& sections : taken_up.of) {
+    ASSIGN_OR_RETURN(const JobState state, JobStateIn(sections, number_));
+    if (!state.reader.job) continue;  // it had not begun
+    if (state.terms.mode != terms.mode || state.terms.keep != terms.keep ||
+        state.terms.deterministic != terms.deterministic) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "the states are of job '", state.reader.job_name,
+          "', which was read with another processing_mode, keep or order than this Distribute"));
+    }
+    united.job_name = state.reader.job_name;
+    united.seed = state.seed;
+    edited |= state.dataset != WorkersDataset(*node_);
+    least = std::min(least, state.reader.repetitions.back().number);
+    ranks.push_back(ToRankState(state));
+  }
+  if (!ranks.empty()) {
+    ASSIGN_OR_RETURN(united.restoration, control::Union(ranks, taken_up.name));
+  }
+  // Positions are of the dataset that they were saved from: the edited one is read
+  // from its first splits.
+  if (edited) control::ForgetBookmarks(united.restoration);
+  std::map<int64_t, std::shared_ptr<Session>> replaced;  // ended outside the lock
+  std::scoped_lock lock(joining_mu_, mu_);
+  replaced = sessions_;
+  BeginAnew();
+  if (ranks.empty()) return absl::OkStatus();
+  first_repetition_ = std::max<int64_t>(least - pass, 0);
+  united_ = std::move(united);
   return absl::OkStatus();
 }
 

@@ -17,6 +17,7 @@
 #include "dataplane/client/session.h"
 #include "dataplane/client/state.h"
 #include "dataplane/dataset/build_site.h"
+#include "dataplane/dataset/state_sections.h"
 #include "penstock/distribute.h"
 #include "penstock/element.h"
 
@@ -33,7 +34,8 @@ class JobReader {
   // reads a later repetition of a named job if earlier iterators of the same
   // Dataset have read some to their end.
   absl::StatusOr<std::optional<Element>> Next(int64_t pass);
-  // FailedPrecondition for a job whose takes are kept without states.
+  // FailedPrecondition for a job whose takes are kept without states. What a
+  // state that may be committed contains goes to the run's StateExchange.
   absl::Status Save(int64_t pass, StateWriter& writer);
   // REQUIRES: nothing of `pass` was read.
   absl::Status Restore(int64_t pass, StateReader& reader);
@@ -59,11 +61,20 @@ class JobReader {
   // The session on `repetition`, begun if there is none.
   std::shared_ptr<Session> SessionOf(int64_t repetition);
   ReaderState StateNow(int64_t repetition);
+  // With what the dispatcher knows, which is asked for.
+  absl::StatusOr<std::string> SectionOf(JobState state);
+  absl::Status TakeUp(int64_t pass, JobState state);
+  // What all ranks' states contain, of a job under another service or launch.
+  absl::Status TakeUpAll(int64_t pass, const StateExchange::TakenUp& taken_up);
+  // Ends the sessions, forgets states and job; a new incarnation begins.
+  void BeginAnew();  // REQUIRES: mu_ and joining_mu_ held
   bool KeepsStates() const;
   bool AllEnded() const;  // REQUIRES: mu_ held
 
   const NodePtr node_;
+  const int number_;  // of the node in its graph
   const DistributeOptions options_;
+  const std::shared_ptr<StateExchange> states_;  // nullptr: states are positions and nothing else
   const std::atomic<bool>* const cancelled_;
   transfer::Wish wish_;                            // set before the first session begins
   std::unique_ptr<control::DispatcherStub> stub_;  // set with it
@@ -75,7 +86,15 @@ class JobReader {
   std::optional<control::JobAnswer> job_;
   ClientId client_;
   Incarnation incarnation_;
-  std::optional<ReaderState> restored_;  // until its sessions have begun
+  std::optional<JobState> restored_;  // until its sessions have begun
+  // Of all ranks: asked for when the job is joined; the job's name and seed with it.
+  struct United {
+    control::Restoration restoration;
+    std::string job_name;
+    std::string run_id;
+    uint64_t seed = 0;
+  };
+  std::optional<United> united_;
   // Goes on for a process that died, and says so in every repetition it joins:
   // of those that its state does not know it has nothing.
   bool took_up_ = false;                                  // guarded by mu_

@@ -55,6 +55,102 @@ absl::StatusOr<Taken> ReadTaken(StateReader& reader) {
   return taken;
 }
 
+// --- Splits, bookmarks, readers ---------------------------------------------------
+
+void Write(const control::SplitRun& run, StateWriter& writer) {
+  writer.WriteInt(run.provider);
+  writer.WriteInt(run.repetition);
+  writer.WriteInt(run.first_ordinal);
+  writer.WriteBool(run.no_more);
+  writer.WriteUnsigned(run.numbers.size());
+  int64_t before = 0;
+  for (const int64_t number : run.numbers) {
+    writer.WriteInt(number - before);
+    before = number;
+  }
+}
+
+constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
+
+absl::StatusOr<control::SplitRun> ReadRun(StateReader& reader) {
+  control::SplitRun run;
+  ASSIGN_OR_RETURN(const int64_t provider,
+                   reader.ReadIntIn(0, std::numeric_limits<int32_t>::max(), "a source"));
+  run.provider = static_cast<int32_t>(provider);
+  ASSIGN_OR_RETURN(run.repetition, reader.ReadIntIn(0, kMost, "a repetition"));
+  ASSIGN_OR_RETURN(run.first_ordinal, reader.ReadIntIn(0, kMost, "an ordinal"));
+  ASSIGN_OR_RETURN(run.no_more, reader.ReadBool());
+  ASSIGN_OR_RETURN(const uint64_t count, reader.ReadUnsigned());
+  int64_t number = 0;
+  for (uint64_t i = 0; i < count; ++i) {
+    ASSIGN_OR_RETURN(const int64_t step, reader.ReadInt());
+    if (__builtin_add_overflow(number, step, &number) || number < 0) {
+      return absl::DataLossError("the state of Distribute names a split that none can be");
+    }
+    run.numbers.push_back(number);
+  }
+  return run;
+}
+
+void Write(const control::SavedRepetition& saved, StateWriter& writer) {
+  writer.WriteUnsigned(saved.version);
+  writer.WriteBool(saved.finished);
+  writer.WriteUnsigned(saved.partitions.size());
+  for (const control::SavedRepetition::Partition& partition : saved.partitions) {
+    writer.WriteInt(partition.kept_below);
+    writer.WriteUnsigned(partition.given.size());
+    for (const control::SplitRun& run : partition.given) Write(run, writer);
+    writer.WriteUnsigned(partition.bookmarks.size());
+    for (const control::SavedRepetition::Position& bookmark : partition.bookmarks) {
+      writer.WriteInt(bookmark.index);
+      writer.WriteString(bookmark.bytes);
+    }
+  }
+  writer.WriteUnsigned(saved.readers.size());
+  for (const control::SavedRepetition::Reader& reader : saved.readers) {
+    writer.WriteUnsigned(reader.client.value());
+    writer.WriteBool(reader.gone);
+    writer.WriteInt(reader.kept_count);
+    Taken kept;
+    for (const control::PartitionIndices& of : reader.kept) kept[of.partition] = of.indices;
+    Write(kept, writer);
+  }
+}
+
+absl::StatusOr<control::SavedRepetition> ReadSaved(StateReader& reader, int64_t repetition) {
+  control::SavedRepetition saved{.repetition = repetition};
+  ASSIGN_OR_RETURN(saved.version, reader.ReadUnsigned());
+  ASSIGN_OR_RETURN(saved.finished, reader.ReadBool());
+  ASSIGN_OR_RETURN(const uint64_t partitions, reader.ReadUnsigned());
+  for (uint64_t p = 0; p < partitions; ++p) {
+    control::SavedRepetition::Partition& partition = saved.partitions.emplace_back();
+    ASSIGN_OR_RETURN(partition.kept_below, reader.ReadIntIn(0, kMost, "an index"));
+    ASSIGN_OR_RETURN(const uint64_t runs, reader.ReadUnsigned());
+    for (uint64_t r = 0; r < runs; ++r) {
+      ASSIGN_OR_RETURN(control::SplitRun run, ReadRun(reader));
+      partition.given.push_back(std::move(run));
+    }
+    ASSIGN_OR_RETURN(const uint64_t bookmarks, reader.ReadUnsigned());
+    for (uint64_t b = 0; b < bookmarks; ++b) {
+      control::SavedRepetition::Position& bookmark = partition.bookmarks.emplace_back();
+      ASSIGN_OR_RETURN(bookmark.index, reader.ReadIntIn(0, kMost, "a bookmark's index"));
+      ASSIGN_OR_RETURN(const std::string_view bytes, reader.ReadString());
+      bookmark.bytes = bytes;
+    }
+  }
+  ASSIGN_OR_RETURN(const uint64_t readers, reader.ReadUnsigned());
+  for (uint64_t r = 0; r < readers; ++r) {
+    control::SavedRepetition::Reader& of = saved.readers.emplace_back();
+    ASSIGN_OR_RETURN(const uint64_t client, reader.ReadUnsigned());
+    of.client = ClientId(client);
+    ASSIGN_OR_RETURN(of.gone, reader.ReadBool());
+    ASSIGN_OR_RETURN(of.kept_count, reader.ReadIntIn(0, kMost, "a count"));
+    ASSIGN_OR_RETURN(const Taken kept, ReadTaken(reader));
+    of.kept = ToMessage(kept);
+  }
+  return saved;
+}
+
 }  // namespace
 
 std::vector<control::PartitionIndices> ToMessage(const Taken& taken) {
@@ -103,6 +199,58 @@ absl::StatusOr<ReaderState> ReadReaderState(StateReader& reader) {
     return absl::DataLossError("the state of Distribute names no client or no repetition");
   }
   return state;
+}
+
+void Write(const JobState& state, StateWriter& writer) {
+  Write(state.reader, writer);
+  if (!state.reader.job) return;
+  writer.WriteUnsigned(state.job_mark);
+  writer.WriteUnsigned(state.seed);
+  writer.WriteUnsigned(state.dataset);
+  writer.WriteUnsigned(static_cast<uint64_t>(state.terms.mode));
+  writer.WriteUnsigned(static_cast<uint64_t>(state.terms.keep));
+  writer.WriteBool(state.terms.deterministic);
+  for (const control::SavedRepetition& saved : state.saved) Write(saved, writer);
+}
+
+absl::StatusOr<JobState> ReadJobState(StateReader& reader) {
+  JobState state;
+  ASSIGN_OR_RETURN(state.reader, ReadReaderState(reader));
+  if (!state.reader.job) return state;
+  ASSIGN_OR_RETURN(state.job_mark, reader.ReadUnsigned());
+  ASSIGN_OR_RETURN(state.seed, reader.ReadUnsigned());
+  ASSIGN_OR_RETURN(state.dataset, reader.ReadUnsigned());
+  ASSIGN_OR_RETURN(const uint64_t mode, reader.ReadUnsigned());
+  ASSIGN_OR_RETURN(const uint64_t keep, reader.ReadUnsigned());
+  ASSIGN_OR_RETURN(state.terms.deterministic, reader.ReadBool());
+  if (mode > static_cast<uint64_t>(ShardingPolicy::kHint) ||
+      keep > static_cast<uint64_t>(Keep::kCommitted)) {
+    return absl::DataLossError("the state of Distribute has terms that no job can have");
+  }
+  state.terms.mode = static_cast<ShardingPolicy>(mode);
+  state.terms.keep = static_cast<Keep>(keep);
+  for (const ReaderState::Repetition& repetition : state.reader.repetitions) {
+    ASSIGN_OR_RETURN(control::SavedRepetition saved, ReadSaved(reader, repetition.number));
+    state.saved.push_back(std::move(saved));
+  }
+  return state;
+}
+
+uint64_t MarkOfJob(std::string_view token) {
+  uint64_t mark = 0xcbf29ce484222325;
+  for (const char byte : token) mark = (mark ^ static_cast<uint8_t>(byte)) * 0x100000001b3;
+  return mark;
+}
+
+control::RankState ToRankState(const JobState& state) {
+  control::RankState rank{.client = state.reader.client,
+                          .job = state.reader.job,
+                          .job_mark = state.job_mark,
+                          .job_name = state.reader.job_name};
+  for (size_t i = 0; i < state.saved.size(); ++i) {
+    rank.repetitions.push_back({state.saved[i], ToMessage(state.reader.repetitions[i].taken)});
+  }
+  return rank;
 }
 
 }  // namespace penstock::client

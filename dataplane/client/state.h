@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a reader of a job saves of itself: who it is, and what it took.
+// What a reader of a job saves of itself: who it is, what it took, and what else
+// it takes to go on without the service that it read from.
 #pragma once
 
 #include <cstdint>
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "control/protocol/index_set.h"
+#include "control/protocol/job_terms.h"
+#include "control/protocol/restore.h"
 #include "control/protocol/session_messages.h"
 #include "dataplane/dataset/state_bytes.h"
 #include "penstock/ids.h"
@@ -36,5 +40,23 @@ struct ReaderState {
 void Write(const ReaderState& state, StateWriter& writer);
 // DataLoss for what Write() does not write.
 absl::StatusOr<ReaderState> ReadReaderState(StateReader& reader);
+
+// The whole of it, for a restore by any number of ranks.
+struct JobState {
+  ReaderState reader;
+  // All below only if reading had begun.
+  uint64_t job_mark = 0;  // of its token: tells it from the jobs of other services
+  uint64_t seed = 0;
+  uint64_t dataset = 0;                         // fingerprint of what the workers run
+  control::JobTerms terms;                      // those that decide what partitions yield
+  std::vector<control::SavedRepetition> saved;  // parallel to the reader's repetitions
+};
+
+void Write(const JobState& state, StateWriter& writer);
+absl::StatusOr<JobState> ReadJobState(StateReader& reader);
+
+// FNV-1a of a job's token.
+uint64_t MarkOfJob(std::string_view token);
+control::RankState ToRankState(const JobState& state);
 
 }  // namespace penstock::client

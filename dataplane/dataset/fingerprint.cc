@@ -105,4 +105,16 @@ uint64_t FingerprintOf(std::string_view op, int version, const Attrs& attrs,
   return XXH3_64bits(out.bytes().data(), out.bytes().size());
 }
 
+Attrs Identifying(const NodeKind& kind, Attrs attrs) {
+  for (const AttrRule& rule : kind.attrs)
+    if (!rule.identifies) attrs.erase(rule.name);
+  return attrs;
+}
+
+uint64_t OwnFingerprintOf(const Dataset::Node& node) {
+  const NodeKind* kind = FindNodeKind(node.op);
+  return FingerprintOf(node.op, node.version,
+                       kind == nullptr ? node.attrs : Identifying(*kind, node.attrs), {});
+}
+
 }  // namespace penstock

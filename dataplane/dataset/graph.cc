@@ -101,13 +101,6 @@ absl::Status CheckSize(Dataset::Node& node) {
       absl::StrCat(node.op, ": the dataset has more than ", kMaxNodes, " nodes"));
 }
 
-// The attributes that tell one dataset from another. REQUIRES: checked.
-Attrs Identifying(const NodeKind& kind, Attrs attrs) {
-  for (const AttrRule& rule : kind.attrs)
-    if (!rule.identifies) attrs.erase(rule.name);
-  return attrs;
-}
-
 absl::Status FirstMistake(const std::vector<NodePtr>& inputs) {
   for (const NodePtr& input : inputs) RETURN_IF_ERROR(input->status);
   return absl::OkStatus();

@@ -2,6 +2,7 @@
 // Reading in this process: Dataset::MakeIterator and the range over elements.
 #include "penstock/iterator.h"
 
+#include <algorithm>
 #include <atomic>
 #include <future>
 #include <memory>
@@ -9,6 +10,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
@@ -17,6 +19,8 @@
 #include "dataplane/dataset/profile.h"
 #include "dataplane/dataset/random_number.h"
 #include "dataplane/dataset/state_bytes.h"
+#include "dataplane/dataset/state_sections.h"
+#include "dataplane/dataset/states_of_ranks.h"
 #include "penstock/dataset.h"
 #include "penstock/status.h"
 
@@ -27,7 +31,7 @@ using NextResult = absl::StatusOr<std::optional<Element>>;
 
 // "PSIT", so that other bytes are told from a state.
 constexpr std::string_view kStateMagic = "PSIT";
-constexpr uint64_t kStateVersion = 1;
+constexpr uint64_t kStateVersion = 2;
 
 // What a state holds, besides the position of the nodes.
 struct StateHead {
@@ -113,31 +117,27 @@ class LocalIterator final : public IteratorImpl {
     if (cancelled_) return Stopped();
     if (kept_state_.has_value()) {
       kept_given_ = true;
-      return *kept_state_;
+      RETURN_IF_ERROR(kept_state_->status());
+      return Finish(**kept_state_);
     }
-    std::lock_guard lock(mu_);
-    if (cancelled_) return Stopped();
-    return SaveLocked();
+    Unfinished unfinished;
+    {
+      std::lock_guard lock(mu_);
+      if (cancelled_) return Stopped();
+      ASSIGN_OR_RETURN(unfinished, SaveLocked());
+    }
+    return Finish(unfinished);
   }
 
   // Waits for the element that is being made, and nothing else; Stop() ends that.
   absl::Status Restore(const State& state) override {
+    if (IsOfAllRanks(state)) return RestoreAll(state);
     StateReader reader(BehindMagic(state));
     ASSIGN_OR_RETURN(const StateHead head, ReadHead(reader, state.bytes));
-    if (pending_.valid()) pending_.get().IgnoreError();
-    std::scoped_lock lock(kept_mu_, mu_);
-    if (cancelled_) return Stopped();
-    kept_state_.reset();
-    nodes_.reset();
-    context_.seed = head.seed;
-    ASSIGN_OR_RETURN(nodes_, BuildIterator(dataset_, context_));
-    step_ = head.step;
-    saves_ = std::max(saves_, head.save);
-    RETURN_IF_ERROR(RestoreIterator(*nodes_, dataset_, reader.rest()));
-    std::lock_guard origin_lock(origin_mu_);
-    origin_ = RandomNumber();  // what was saved before is of what was given up
-    restored_ = {head.origin, head.save};
-    return absl::OkStatus();
+    ASSIGN_OR_RETURN(StateSections sections, ReadStateSections(reader));
+    StateExchange::TakenUp taken_up;
+    taken_up.of.push_back(std::move(sections));
+    return TakeUp(head, reader.rest(), std::move(taken_up), {});
   }
 
   absl::Status Commit(const State& state) override {
@@ -166,6 +166,36 @@ class LocalIterator final : public IteratorImpl {
   IteratorStats Stats() const override { return profile_.Stats(); }
 
  private:
+  // States of all ranks (penstock/states_of_ranks.h).
+  absl::Status RestoreAll(const State& all) {
+    ASSIGN_OR_RETURN(const StatesOfRanks ranks, ReadStatesOfRanks(all));
+    StateExchange::TakenUp taken_up{
+        .all_ranks = true, .name = ranks.name, .run_id = ranks.options.run_id};
+    // The positions of what stands behind Distribute are those of the rank that was least far.
+    std::optional<int64_t> least;
+    StateHead head;
+    std::string_view position;
+    for (const State& state : ranks.states) {
+      StateReader reader(BehindMagic(state));
+      ASSIGN_OR_RETURN(const StateHead of, ReadHead(reader, state.bytes));
+      ASSIGN_OR_RETURN(StateSections sections, ReadStateSections(reader));
+      if (sections.empty() && ranks.states.size() > 1) {
+        return absl::InvalidArgumentError(
+            "one of the states is of no rank that reads through Distribute, or was saved behind "
+            "nodes that read ahead of what they give: it cannot be made one with others");
+      }
+      int64_t far = 0;
+      for (const auto& [node, section] : sections) far += section.at;
+      if (!least.has_value() || far < *least) {
+        least = far;
+        head = of;
+        position = reader.rest();
+      }
+      taken_up.of.push_back(std::move(sections));
+    }
+    return TakeUp(head, position, std::move(taken_up), ranks.options);
+  }
+
   static absl::Status Stopped() { return absl::CancelledError("the iterator was stopped"); }
 
   absl::Status CheckStep(int64_t step) {
@@ -177,7 +207,39 @@ class LocalIterator final : public IteratorImpl {
 
   NextResult Produce() {  // REQUIRES: mu_ held
     if (cancelled_) return Stopped();
+    RETURN_IF_ERROR(PassSkipped());
     return nodes_->Next();
+  }
+
+  // RestoreOptions::skip_steps, before anything else is read or saved.
+  absl::Status PassSkipped() {  // REQUIRES: mu_ held
+    if (skip_steps_ == 0) return absl::OkStatus();
+    ASSIGN_OR_RETURN(const int64_t passed, nodes_->Skip(skip_steps_));
+    step_ += passed;
+    skip_steps_ = 0;
+    return absl::OkStatus();
+  }
+
+  absl::Status TakeUp(const StateHead& head, std::string_view position,
+                      StateExchange::TakenUp taken_up, const RestoreOptions& options) {
+    if (pending_.valid()) pending_.get().IgnoreError();
+    std::scoped_lock lock(kept_mu_, mu_);
+    if (cancelled_) return Stopped();
+    const bool all_ranks = taken_up.all_ranks;
+    states_->TakeUp(std::move(taken_up));
+    kept_state_.reset();
+    nodes_.reset();
+    context_.seed = head.seed;
+    ASSIGN_OR_RETURN(nodes_, BuildIterator(dataset_, context_));
+    step_ = head.step;
+    skip_steps_ = options.skip_steps;
+    saves_ = std::max(saves_, head.save);
+    RETURN_IF_ERROR(RestoreEdited(*nodes_, dataset_, position, options.allow));
+    std::lock_guard origin_lock(origin_mu_);
+    origin_ = RandomNumber();  // what was saved before is of what was given up
+    restored_.reset();
+    if (!all_ranks) restored_ = {head.origin, head.save};
+    return absl::OkStatus();
   }
 
   NextResult Deliver(NextResult next) {  // REQUIRES: mu_ held
@@ -194,7 +256,15 @@ class LocalIterator final : public IteratorImpl {
     kept_given_ = false;
   }
 
-  absl::StatusOr<State> SaveLocked() {  // REQUIRES: mu_ held
+  // A state but for its sections, whose nodes may have to ask others.
+  struct Unfinished {
+    std::string head;
+    std::vector<StateExchange::Unfinished> sections;
+    std::string position;
+  };
+
+  absl::StatusOr<Unfinished> SaveLocked() {  // REQUIRES: mu_ held
+    RETURN_IF_ERROR(PassSkipped());
     const uint64_t save = ++saves_;
     StateWriter head;
     head.WriteUnsigned(kStateVersion);
@@ -205,25 +275,41 @@ class LocalIterator final : public IteratorImpl {
     head.WriteUnsigned(save);
     head.WriteUnsigned(context_.seed);
     head.WriteInt(step_);
+    states_->TakeUnfinished();  // of a Save() that failed
     ASSIGN_OR_RETURN(std::string position, SaveIterator(*nodes_, dataset_, save));
-    return State{std::string(kStateMagic) + head.bytes() + position};
+    return Unfinished{head.bytes(), states_->TakeUnfinished(), std::move(position)};
+  }
+
+  static absl::StatusOr<State> Finish(const Unfinished& unfinished) {
+    StateSections sections;
+    for (const StateExchange::Unfinished& its : unfinished.sections) {
+      ASSIGN_OR_RETURN(sections[its.node].bytes, its.finish());
+      sections[its.node].at = its.at;
+    }
+    StateWriter writer;
+    Write(sections, writer);
+    return State{absl::StrCat(std::string(kStateMagic), unfinished.head, writer.bytes(),
+                              unfinished.position)};
   }
 
   const Dataset dataset_;
   Profile profile_;
   std::atomic<bool> cancelled_ = false;
   CommitListeners commits_;
+  // Used while mu_ is held.
+  const std::shared_ptr<StateExchange> states_ = StateExchange::Of(&commits_);
   std::mutex origin_mu_;              // the last taken
   uint64_t origin_ = RandomNumber();  // guarded by origin_mu_
   // Origin and number of the state taken up; guarded by origin_mu_.
   std::optional<std::pair<uint64_t, uint64_t>> restored_;
-  std::mutex kept_mu_;                               // taken before mu_
-  std::optional<absl::StatusOr<State>> kept_state_;  // guarded by kept_mu_, as the next
-  bool kept_given_ = false;                          // by Save()
-  std::timed_mutex mu_;                              // held while an element is made
-  RunContext context_;                               // guarded by mu_, as all below
-  std::unique_ptr<NodeIterator> nodes_;              // reads context_
+  std::mutex kept_mu_;                                    // taken before mu_
+  std::optional<absl::StatusOr<Unfinished>> kept_state_;  // guarded by kept_mu_, as the next
+  bool kept_given_ = false;                               // by Save()
+  std::timed_mutex mu_;                                   // held while an element is made
+  RunContext context_;                                    // guarded by mu_, as all below
+  std::unique_ptr<NodeIterator> nodes_;                   // reads context_
   int64_t step_ = 0;
+  int64_t skip_steps_ = 0;
   uint64_t saves_ = 0;
   std::future<NextResult> pending_;  // of the thread that calls Next()
 };

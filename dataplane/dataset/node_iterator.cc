@@ -1,44 +1,64 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dataplane/dataset/node_iterator.h"
 
+#include <algorithm>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "dataplane/dataset/build_site.h"
+#include "dataplane/dataset/fingerprint.h"
 #include "dataplane/dataset/function.h"
 #include "dataplane/dataset/graph.h"
 #include "dataplane/dataset/state_bytes.h"
+#include "dataplane/dataset/states_of_ranks.h"
 #include "penstock/status.h"
 
 namespace penstock {
 namespace {
 
-constexpr uint64_t kPositionVersion = 1;
+constexpr uint64_t kPositionVersion = 2;
 
-// Two bytes of each node's fingerprint, in topological order: enough to say
-// which node differs, once the whole fingerprint says that one does.
+// Two bytes of what each node is by itself, in topological order: enough to say
+// which differ, once the whole fingerprint says that some do.
 std::string NodeMarks(const Dataset::Node& root) {
   std::string marks;
   VisitNodes(root, [&](const Dataset::Node& node, int) {
-    marks.push_back(static_cast<char>(node.fingerprint));
-    marks.push_back(static_cast<char>(node.fingerprint >> 8));
+    const uint64_t own = OwnFingerprintOf(node);
+    marks.push_back(static_cast<char>(own));
+    marks.push_back(static_cast<char>(own >> 8));
   });
   return marks;
 }
 
-std::string FirstDifferentNode(const Dataset::Node& root, std::string_view marks) {
+// OK if all nodes that differ may; else names those that may not.
+absl::Status CheckMarks(const Dataset::Node& root, std::string_view marks,
+                        absl::Span<const std::string> allow) {
   const std::string own = NodeMarks(root);
-  std::string name = NodeName(root, root.size - 1);
-  bool found = false;
+  if (own.size() != marks.size()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the saved position is of another dataset: that has ", marks.size() / 2,
+                     " nodes, this one ", own.size() / 2, "; no edit may add or remove one"));
+  }
+  std::vector<std::string> differ, refused;
   VisitNodes(root, [&](const Dataset::Node& node, int number) {
     const size_t at = 2 * static_cast<size_t>(number);
-    if (found || (at + 2 <= marks.size() && own.compare(at, 2, marks, at, 2) == 0)) return;
-    found = true;
-    name = NodeName(node, number);
+    if (own.compare(at, 2, marks, at, 2) == 0) return;
+    differ.push_back(NodeName(node, number));
+    if (std::find(allow.begin(), allow.end(), differ.back()) == allow.end()) {
+      refused.push_back(differ.back());
+    }
   });
-  return name;
+  if (refused.empty() && !differ.empty()) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "the saved position is of another dataset: ",
+      refused.empty() ? "its nodes are joined otherwise"
+                      : absl::StrCat("the nodes that differ are ", absl::StrJoin(refused, ", ")),
+      "; read on with the dataset it was saved from",
+      refused.empty() ? "" : ", or allow them by name (RestoreOptions::allow)"));
 }
 
 }  // namespace
@@ -110,6 +130,11 @@ absl::StatusOr<std::string> SaveIterator(NodeIterator& iterator, const Dataset& 
 
 absl::Status RestoreIterator(NodeIterator& iterator, const Dataset& dataset,
                              std::string_view bytes) {
+  return RestoreEdited(iterator, dataset, bytes, {});
+}
+
+absl::Status RestoreEdited(NodeIterator& iterator, const Dataset& dataset, std::string_view bytes,
+                           absl::Span<const std::string> allow) {
   StateReader reader(bytes);
   ASSIGN_OR_RETURN(const uint64_t version, reader.ReadUnsigned());
   if (version != kPositionVersion) {
@@ -119,9 +144,7 @@ absl::Status RestoreIterator(NodeIterator& iterator, const Dataset& dataset,
   ASSIGN_OR_RETURN(const uint64_t fingerprint, reader.ReadUnsigned());
   ASSIGN_OR_RETURN(const std::string_view marks, reader.ReadString());
   if (fingerprint != dataset.fingerprint()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("the saved position is of another dataset: the first node that differs is ",
-                     FirstDifferentNode(*dataset.node(), marks)));
+    RETURN_IF_ERROR(CheckMarks(*dataset.node(), marks, allow));
   }
   RETURN_IF_ERROR(iterator.Restore(reader));
   return reader.ExpectEnd();

@@ -84,6 +84,14 @@ class FakeDispatcher final : public control::DispatcherStub {
                                                     control::CallOptions) override {
     return No();
   }
+  absl::StatusOr<control::JobAnswer> RestoreJob(const control::RestoreJobRequest&,
+                                                control::CallOptions) override {
+    return No();
+  }
+  absl::StatusOr<control::SavedRepetition> GetReading(const control::GetReadingRequest&,
+                                                      control::CallOptions) override {
+    return No();
+  }
   absl::Status CancelJob(std::string_view, control::CallOptions) override { return No(); }
   absl::Status RemoveJob(std::string_view, control::CallOptions) override { return No(); }
   absl::StatusOr<control::DispatcherStatus> GetStatus(control::CallOptions) override {

@@ -71,5 +71,49 @@ TEST(ReaderStateTest, AnotherVersionIsNamed) {
   EXPECT_NE(std::string(status.message()).find("version 9"), std::string::npos);
 }
 
+JobState AJobState() {
+  JobState state{.reader = AState(), .job_mark = 5, .seed = 6, .dataset = 7};
+  state.terms.mode = ShardingPolicy::kDynamic;
+  state.terms.keep = Keep::kCommitted;
+  for (int64_t repetition : {0, 1}) {
+    control::SavedRepetition saved{
+        .repetition = repetition, .version = 40, .finished = repetition == 0};
+    saved.partitions.push_back({.kept_below = 3,
+                                .given = {{.provider = 1, .numbers = {9, 2, 5}, .no_more = true}},
+                                .bookmarks = {{0, ""}, {1024, "somewhere"}}});
+    saved.readers.push_back({.client = ClientId(77)});
+    saved.readers.push_back({.client = ClientId(78),
+                             .gone = true,
+                             .kept_count = 12,
+                             .kept = {{PartitionId(1), IndexSet::Of(4, 8)}}});
+    state.saved.push_back(std::move(saved));
+  }
+  return state;
+}
+
+TEST(JobStateTest, IsReadAsItWasWritten) {
+  StateWriter writer;
+  Write(AJobState(), writer);
+  StateReader reader(writer.bytes());
+  absl::StatusOr<JobState> read = ReadJobState(reader);
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_TRUE(reader.AtEnd());
+  EXPECT_EQ(read->reader.client, ClientId(77));
+  EXPECT_EQ(read->job_mark, 5u);
+  EXPECT_EQ(read->seed, 6u);
+  EXPECT_EQ(read->dataset, 7u);
+  EXPECT_EQ(read->terms, AJobState().terms);
+  EXPECT_EQ(read->saved, AJobState().saved);
+}
+
+TEST(JobStateTest, EveryCutIsRefused) {
+  StateWriter writer;
+  Write(AJobState(), writer);
+  for (size_t cut = 0; cut < writer.bytes().size(); ++cut) {
+    StateReader reader(std::string_view(writer.bytes()).substr(0, cut));
+    EXPECT_FALSE(ReadJobState(reader).ok()) << cut;
+  }
+}
+
 }  // namespace
 }  // namespace penstock::client

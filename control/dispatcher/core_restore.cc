@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the states of a job's readers need to go on without this dispatcher, and
+// jobs that begin with such states. What was kept before is, in the new job, of
+// a reader that has left.
+#include <algorithm>
+#include <set>
+
+#include "absl/strings/str_cat.h"
+#include "control/dispatcher/core.h"
+#include "control/dispatcher/restoration.h"
+#include "control/dispatcher/turn.h"
+
+namespace penstock::control {
+namespace {
+
+// Of the bookmarks those that a restore may begin with: the oldest, and the
+// newest at or below what is kept now and what is known to be taken now.
+std::vector<SavedRepetition::Position> BookmarksOf(const protocol::PartitionRecord& partition,
+                                                   Index kept_below, Index taken_below) {
+  std::set<Index> wanted;
+  if (!partition.bookmarks.empty()) wanted.insert(partition.bookmarks.front().index);
+  for (Index below : {kept_below, taken_below}) {
+    for (auto it = partition.bookmarks.rbegin(); it != partition.bookmarks.rend(); ++it) {
+      if (it->index > below) continue;
+      wanted.insert(it->index);
+      break;
+    }
+  }
+  std::vector<SavedRepetition::Position> positions;
+  for (const protocol::Bookmark& bookmark : partition.bookmarks) {
+    if (wanted.contains(bookmark.index)) positions.push_back({bookmark.index, bookmark.bytes});
+  }
+  return positions;
+}
+
+SavedRepetition::Reader ReaderOf(const protocol::ReaderRecord& from,
+                                 const std::vector<SavedRepetition::Partition>& partitions) {
+  SavedRepetition::Reader reader{.client = from.client,
+                                 .gone = from.standing != protocol::Standing::kLiving};
+  for (size_t p = 0; p < partitions.size(); ++p) {
+    IndexSet kept = protocol::Of(from.kept, PartitionId(p + 1));
+    reader.kept_count += kept.size();
+    kept.Remove(IndexSet::Of(0, partitions[p].kept_below));
+    if (!kept.empty()) reader.kept.push_back({PartitionId(p + 1), std::move(kept)});
+  }
+  return reader;
+}
+
+// Whose history is what the states contain. None of the clients: those are drawn.
+ClientId ReaderBefore(const Restoration& restoration) {
+  return ClientId(std::max<uint64_t>(restoration.name, 1));
+}
+
+absl::Status Wrong(const Restoration::Repetition& repetition, size_t partition,
+                   std::string_view what) {
+  return absl::InvalidArgumentError(absl::StrCat("the states to restore, partition ", partition + 1,
+                                                 " of repetition ", repetition.number, ": ",
+                                                 std::string(what)));
+}
+
+}  // namespace
+
+absl::Status CheckRestoration(const Restoration& restoration, const DatasetSummary& dataset) {
+  int64_t after = -1;
+  for (const Restoration::Repetition& repetition : restoration.repetitions) {
+    if (repetition.number <= after) {
+      return absl::InvalidArgumentError("the states to restore name repetitions out of order");
+    }
+    after = repetition.number;
+    std::set<std::pair<ProviderKey, int64_t>> given;
+    std::map<ProviderKey, int64_t> counts;
+    for (size_t p = 0; p < repetition.partitions.size(); ++p) {
+      const Restoration::Partition& partition = repetition.partitions[p];
+      Index last = -1;
+      for (const SavedRepetition::Position& bookmark : partition.bookmarks) {
+        if (bookmark.index <= last) return Wrong(repetition, p, "bookmarks out of order");
+        last = bookmark.index;
+      }
+      std::set<ProviderKey> runs;
+      for (const SplitRun& run : partition.given) {
+        const ProviderKey key{run.provider, run.repetition};
+        if (run.provider < 0 || static_cast<size_t>(run.provider) >= dataset.plan.size()) {
+          return Wrong(repetition, p, "splits of a source that the dataset does not have");
+        }
+        if (!runs.insert(key).second) return Wrong(repetition, p, "two runs of one source");
+        const int64_t count = dataset.plan[static_cast<size_t>(run.provider)].count;
+        int64_t& handed = counts[key];
+        handed += run.first_ordinal + static_cast<int64_t>(run.numbers.size());
+        if (run.first_ordinal < 0 || handed > count) {
+          return Wrong(repetition, p, "more splits than the source has; has it changed?");
+        }
+        for (int64_t number : run.numbers) {
+          if (number < 0 || number >= count || !given.insert({key, number}).second) {
+            return Wrong(repetition, p, absl::StrCat("split ", number, " is not there, or twice"));
+          }
+        }
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
+bool BeganWith(const Restoration& restoration, const State& state, const JobRecord& job) {
+  for (const Restoration::Repetition& repetition : restoration.repetitions) {
+    if (repetition.partitions.empty()) continue;
+    const IterationState* iteration = state.FindIteration(job.id, repetition.number);
+    return iteration != nullptr &&
+           iteration->record.FindReader(ReaderBefore(restoration)).has_value();
+  }
+  return true;  // with nothing, as any job does
+}
+
+void Core::GetReading(const GetReadingRequest& request, Done<SavedRepetition> done) {
+  Turn turn(*this);
+  absl::StatusOr<SavedRepetition> saved = SavedRepetition{.repetition = request.repetition};
+  const JobRecord* job = state_.FindJob(request.job);
+  const IterationState* iteration = state_.FindIteration(request.job, request.repetition);
+  if (job == nullptr) {
+    saved = absl::NotFoundError(absl::StrCat(ToString(request.job),
+                                             " is not known to this dispatcher; it was removed, or "
+                                             "the dispatcher started anew without a journal"));
+  } else if (iteration != nullptr) {
+    saved->version = sequence_;
+    saved->finished = iteration->record.finished;
+    const protocol::Desk& desk = turn.DeskOf(iteration->id);
+    for (size_t p = 0; p < iteration->record.partitions.size(); ++p) {
+      const protocol::PartitionRecord& partition = iteration->record.partitions[p];
+      SavedRepetition::Partition& to = saved->partitions.emplace_back();
+      to.kept_below = protocol::FirstNotKept(iteration->record, PartitionId(p + 1), 0);
+      IndexSet taken = protocol::Kept(iteration->record, PartitionId(p + 1));
+      for (const protocol::Heard& heard : desk.partitions[p].readers) taken.Add(heard.has);
+      to.bookmarks = BookmarksOf(partition, to.kept_below, taken.FirstMissing());
+      for (const auto& [key, run] : iteration->splits[p].given) to.given.push_back(run);
+    }
+    for (const protocol::ReaderRecord& reader : iteration->record.readers) {
+      saved->readers.push_back(ReaderOf(reader, saved->partitions));
+    }
+  }
+  turn.Say([done = std::move(done), saved = std::move(saved)](const absl::Status& durable) {
+    done(durable.ok() ? saved : durable);
+  });
+}
+
+void Core::Begin(Turn& turn, JobId job, const Restoration& restoration) {
+  for (const Restoration::Repetition& repetition : restoration.repetitions) {
+    if (repetition.partitions.empty()) continue;
+    const IterationId id(state_.next_iteration);
+    turn.Do(IterationCreated{id, job, repetition.number});
+    auto alter = [&](protocol::IterationChange change) {
+      turn.Do(IterationAltered{id, std::move(change)});
+    };
+    protocol::Holdings kept;
+    for (size_t p = 0; p < repetition.partitions.size(); ++p) {
+      const Restoration::Partition& partition = repetition.partitions[p];
+      const PartitionId number(p + 1);
+      alter(protocol::PartitionOpened{number});
+      protocol::At(kept, number) = partition.kept;
+      if (repetition.finished) continue;  // nothing is replayed
+      for (const SavedRepetition::Position& bookmark : partition.bookmarks) {
+        alter(protocol::BookmarkKept{number, {bookmark.index, bookmark.bytes}});
+      }
+      for (const SplitRun& run : partition.given) turn.Do(SplitsGiven{{id, number}, run});
+    }
+    const ClientId before = ReaderBefore(restoration);
+    const Incarnation incarnation(before.value());
+    alter(protocol::ReaderJoined{before, incarnation});
+    alter(protocol::ReaderReplaced{before, incarnation, std::move(kept)});
+    alter(protocol::ReaderGone{before, protocol::Standing::kLeft});
+    if (repetition.finished) {
+      protocol::IterationClosed closed;
+      for (const Restoration::Partition& partition : repetition.partitions) {
+        closed.ends.push_back(partition.kept.FirstMissing());
+      }
+      alter(std::move(closed));
+      alter(protocol::IterationFinished{});
+    }
+    turn.Log("restored", {{"job", absl::StrCat(job.value())},
+                          {"iteration", absl::StrCat(id.value())},
+                          {"partitions", absl::StrCat(repetition.partitions.size())}});
+  }
+}
+
+}  // namespace penstock::control

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "control/protocol/restore.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace penstock::control {
+namespace {
+
+std::string NameOf(ClientId client) {
+  return absl::StrCat("client ", absl::Hex(client.value()));
+}
+
+int64_t CountOf(const std::vector<PartitionIndices>& sets) {
+  int64_t count = 0;
+  for (const PartitionIndices& of : sets) count += of.indices.size();
+  return count;
+}
+
+// What is known of one client's part in a repetition from others' states.
+struct Heard {
+  uint64_t version = 0;
+  int64_t kept_count = 0;  // at least
+  bool gone = false;
+  const std::vector<PartitionIndices>* kept = nullptr;  // of the state that knows most
+};
+
+// One repetition, as all states that contain it say.
+class Uniting {
+ public:
+  Uniting(int64_t number, BrokenUnion broken) : broken_(broken) { united_.number = number; }
+
+  void Add(ClientId client, const RankState::Repetition& from) {
+    given_.push_back({client, &from});
+    if (newest_ == nullptr || from.saved.version > newest_->version) newest_ = &from.saved;
+  }
+
+  // `has_state`: clients whose states were given, for whatever repetitions.
+  absl::StatusOr<Restoration::Repetition> Unite(const std::set<ClientId>& has_state) && {
+    Begin();
+    for (const auto& [client, from] : given_) {
+      if (absl::Status known = CheckAge(client, from->taken); !known.ok()) return known;
+      if (absl::Status claimed = Claim(client, from->taken); !claimed.ok()) return claimed;
+    }
+    for (const auto& [client, heard] : heard_) {
+      if (IsGiven(client)) continue;
+      if (!heard.gone && !has_state.contains(client) && broken_ != BrokenUnion::kMissingState) {
+        return absl::InvalidArgumentError(absl::StrCat(
+            "the state of ", NameOf(client), ", which read repetition ", united_.number,
+            " when another one was saved, is missing; give the states of all ranks"));
+      }
+      for (const PartitionIndices& of : *heard.kept) At(of.partition).kept.Add(of.indices);
+    }
+    return std::move(united_);
+  }
+
+ private:
+  struct Given {
+    ClientId client;
+    const RankState::Repetition* from;
+  };
+
+  // What the newest of the states knows, and who read.
+  void Begin() {
+    if (newest_ == nullptr) return;
+    united_.finished = newest_->finished;
+    for (const SavedRepetition::Partition& partition : newest_->partitions) {
+      united_.partitions.push_back({.kept = IndexSet::Of(0, partition.kept_below),
+                                    .given = partition.given,
+                                    .bookmarks = partition.bookmarks});
+    }
+    for (const Given& given : given_) {
+      const SavedRepetition& saved = given.from->saved;
+      for (const SavedRepetition::Reader& reader : saved.readers) {
+        Heard& heard = heard_[reader.client];
+        heard.kept_count = std::max(heard.kept_count, reader.kept_count);
+        if (heard.kept != nullptr && saved.version < heard.version) continue;
+        heard.version = saved.version;
+        heard.gone = reader.gone;
+        heard.kept = &reader.kept;
+      }
+    }
+  }
+
+  bool IsGiven(ClientId client) const {
+    return std::any_of(given_.begin(), given_.end(),
+                       [&](const Given& given) { return given.client == client; });
+  }
+
+  absl::Status CheckAge(ClientId client, const std::vector<PartitionIndices>& taken) const {
+    auto found = heard_.find(client);
+    if (found == heard_.end()) return absl::OkStatus();
+    const int64_t count = CountOf(taken);
+    if (count < found->second.kept_count && broken_ != BrokenUnion::kOlderState) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "the state of ", NameOf(client),
+          " is older than what it had committed when another one was saved; give states of one "
+          "step"));
+    }
+    if (found->second.gone && count > found->second.kept_count) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "the state of ", NameOf(client),
+          " contains what was never committed, and it had left or "
+          "was declared dead when another one was saved: those elements went to others; give the "
+          "state that it committed last"));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status Claim(ClientId client, const std::vector<PartitionIndices>& taken) {
+    for (const PartitionIndices& of : taken) {
+      IndexSet& claimed = claimed_[of.partition];
+      if (claimed.Intersects(of.indices) && broken_ != BrokenUnion::kClaimedTwice) {
+        return absl::InvalidArgumentError(
+            absl::StrCat("two states contain the same elements of ", ToString(of.partition),
+                         ", repetition ", united_.number, "; one of them is of ", NameOf(client),
+                         "; give one state of each rank, of one step"));
+      }
+      claimed.Add(of.indices);
+      At(of.partition).kept.Add(of.indices);
+    }
+    return absl::OkStatus();
+  }
+
+  Restoration::Partition& At(PartitionId partition) {
+    const size_t at = partition.value() - 1;
+    if (united_.partitions.size() <= at) united_.partitions.resize(at + 1);
+    return united_.partitions[at];
+  }
+
+  const BrokenUnion broken_;
+  Restoration::Repetition united_;
+  std::vector<Given> given_;
+  const SavedRepetition* newest_ = nullptr;
+  std::map<ClientId, Heard> heard_;
+  std::map<PartitionId, IndexSet> claimed_;
+};
+
+// A replay must be able to begin at or below all that is owed.
+absl::Status CheckReplays(const Restoration::Repetition& repetition) {
+  if (repetition.finished) return absl::OkStatus();
+  for (size_t p = 0; p < repetition.partitions.size(); ++p) {
+    const Restoration::Partition& partition = repetition.partitions[p];
+    const bool from_start = std::all_of(partition.given.begin(), partition.given.end(),
+                                        [](const SplitRun& run) { return run.first_ordinal == 0; });
+    const bool from_bookmark = !partition.bookmarks.empty() &&
+                               partition.bookmarks.front().index <= partition.kept.FirstMissing();
+    if (from_start || from_bookmark) continue;
+    return absl::DataLossError(absl::StrCat(
+        "partition ", p + 1, " of repetition ", repetition.number,
+        " cannot be read again from what the states say: its first splits are not in them"));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<Restoration> Union(absl::Span<const RankState> states, uint64_t name,
+                                  BrokenUnion broken) {
+  Restoration restoration{.name = name};
+  std::set<ClientId> clients;
+  std::map<int64_t, Uniting> repetitions;
+  for (const RankState& state : states) {
+    const RankState& first = states.front();
+    if (state.job != first.job || state.job_mark != first.job_mark) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("the states are of different jobs: ", ToString(first.job), " '",
+                       first.job_name, "' and ", ToString(state.job), " '", state.job_name, "'",
+                       state.job == first.job ? " of another service or an earlier restore" : ""));
+    }
+    if (!clients.insert(state.client).second) {
+      return absl::InvalidArgumentError(absl::StrCat("two states are of ", NameOf(state.client),
+                                                     "; give one state of each rank"));
+    }
+    for (const RankState::Repetition& repetition : state.repetitions) {
+      const int64_t number = repetition.saved.repetition;
+      repetitions.try_emplace(number, number, broken).first->second.Add(state.client, repetition);
+    }
+  }
+  for (auto& [number, uniting] : repetitions) {
+    absl::StatusOr<Restoration::Repetition> united = std::move(uniting).Unite(clients);
+    if (!united.ok()) return united.status();
+    if (absl::Status replays = CheckReplays(*united); !replays.ok()) return replays;
+    restoration.repetitions.push_back(*std::move(united));
+  }
+  return restoration;
+}
+
+void ForgetBookmarks(Restoration& restoration) {
+  for (Restoration::Repetition& repetition : restoration.repetitions) {
+    for (Restoration::Partition& partition : repetition.partitions) partition.bookmarks.clear();
+  }
+}
+
+}  // namespace penstock::control

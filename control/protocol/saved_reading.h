@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where the reading of a job stands, in a form that outlives the dispatcher it
+// was read from: what a state holds of it, and what a job begins with that goes
+// on behind the states of all ranks. docs/exactly_once.md, "States of all ranks".
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "control/protocol/index_set.h"
+#include "control/protocol/session_messages.h"
+
+namespace penstock::control {
+
+// Where one repetition stood, as its dispatcher knew it.
+struct SavedRepetition {
+  struct Position {
+    Index index = 0;
+    std::string bytes;
+    friend bool operator==(const Position&, const Position&) = default;
+  };
+  struct Partition {
+    Index kept_below = 0;             // all below is in somebody's history
+    std::vector<SplitRun> given;      // from each provider's first retained ordinal on
+    std::vector<Position> bookmarks;  // some, ascending; the oldest is among them
+    friend bool operator==(const Partition&, const Partition&) = default;
+  };
+  struct Reader {
+    ClientId client;
+    bool gone = false;                   // it left or died: `kept` is all of its history
+    int64_t kept_count = 0;              // elements
+    std::vector<PartitionIndices> kept;  // of them those at or above kept_below
+    friend bool operator==(const Reader&, const Reader&) = default;
+  };
+  int64_t repetition = 0;
+  uint64_t version = 0;               // of two of one job the higher one knows more
+  bool finished = false;              // all is kept: nothing of it is read again
+  std::vector<Partition> partitions;  // [0] is partition 1; none: it was not begun
+  std::vector<Reader> readers;
+  friend bool operator==(const SavedRepetition&, const SavedRepetition&) = default;
+};
+
+struct GetReadingRequest {
+  JobId job;
+  int64_t repetition = 0;
+};
+
+// The states of all ranks as one (restore.h makes it).
+struct Restoration {
+  struct Partition {
+    IndexSet kept;  // in the ranks' histories
+    std::vector<SplitRun> given;
+    std::vector<SavedRepetition::Position> bookmarks;
+    friend bool operator==(const Partition&, const Partition&) = default;
+  };
+  struct Repetition {
+    int64_t number = 0;
+    bool finished = false;
+    std::vector<Partition> partitions;
+    friend bool operator==(const Repetition&, const Repetition&) = default;
+  };
+  uint64_t name = 0;  // the same for all ranks of one launch that restore the same states
+  std::vector<Repetition> repetitions;  // ascending
+  friend bool operator==(const Restoration&, const Restoration&) = default;
+};
+
+struct RestoreJobRequest {
+  GetOrCreateJobRequest job;
+  Restoration restoration;
+};
+
+}  // namespace penstock::control

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a state needs of its dispatcher, and what a restored job begins with.
+#include "control/rpc/reading_proto.h"
+
+namespace penstock::control {
+
+using Positions = google::protobuf::RepeatedPtrField<wire::SavedRepetition::Position>;
+
+static void WritePositions(const std::vector<SavedRepetition::Position>& from, Positions* to) {
+  for (const SavedRepetition::Position& position : from) {
+    wire::SavedRepetition::Position* wire = to->Add();
+    wire->set_index(position.index);
+    wire->set_bytes(position.bytes);
+  }
+}
+
+static absl::StatusOr<std::vector<SavedRepetition::Position>> ReadPositions(const Positions& from) {
+  std::vector<SavedRepetition::Position> to;
+  for (const wire::SavedRepetition::Position& wire : from) {
+    if (wire.index() < 0) return absl::InvalidArgumentError("a bookmark at a negative index");
+    to.push_back({wire.index(), wire.bytes()});
+  }
+  return to;
+}
+
+void ToWire(const SavedRepetition& from, wire::SavedRepetition* to) {
+  to->set_repetition(from.repetition);
+  to->set_version(from.version);
+  to->set_finished(from.finished);
+  for (const SavedRepetition::Partition& partition : from.partitions) {
+    wire::SavedRepetition::Partition* wire = to->add_partitions();
+    wire->set_kept_below(partition.kept_below);
+    ListToWire(partition.given, wire->mutable_given());
+    WritePositions(partition.bookmarks, wire->mutable_bookmarks());
+  }
+  for (const SavedRepetition::Reader& reader : from.readers) {
+    wire::SavedRepetition::Reader* wire = to->add_readers();
+    wire->set_client(reader.client.value());
+    wire->set_gone(reader.gone);
+    wire->set_kept_count(reader.kept_count);
+    ListToWire(reader.kept, wire->mutable_kept());
+  }
+}
+
+absl::StatusOr<SavedRepetition> FromWire(const wire::SavedRepetition& from) {
+  SavedRepetition to{
+      .repetition = from.repetition(), .version = from.version(), .finished = from.finished()};
+  for (const wire::SavedRepetition::Partition& wire : from.partitions()) {
+    SavedRepetition::Partition& partition = to.partitions.emplace_back();
+    if (wire.kept_below() < 0) return absl::InvalidArgumentError("a negative index");
+    partition.kept_below = wire.kept_below();
+    ASSIGN_OR_RETURN(partition.given, ListFromWire(wire.given()));
+    ASSIGN_OR_RETURN(partition.bookmarks, ReadPositions(wire.bookmarks()));
+  }
+  for (const wire::SavedRepetition::Reader& wire : from.readers()) {
+    SavedRepetition::Reader& reader = to.readers.emplace_back();
+    reader.client = ClientId(wire.client());
+    reader.gone = wire.gone();
+    reader.kept_count = wire.kept_count();
+    ASSIGN_OR_RETURN(reader.kept, ListFromWire(wire.kept()));
+  }
+  return to;
+}
+
+static void ToWire(const Restoration& from, wire::Restoration* to) {
+  to->set_name(from.name);
+  for (const Restoration::Repetition& repetition : from.repetitions) {
+    wire::Restoration::Repetition* wire = to->add_repetitions();
+    wire->set_number(repetition.number);
+    wire->set_finished(repetition.finished);
+    for (const Restoration::Partition& partition : repetition.partitions) {
+      wire::Restoration::Partition* of = wire->add_partitions();
+      ToWire(partition.kept, of->mutable_kept());
+      ListToWire(partition.given, of->mutable_given());
+      WritePositions(partition.bookmarks, of->mutable_bookmarks());
+    }
+  }
+}
+
+static absl::StatusOr<Restoration> FromWire(const wire::Restoration& from) {
+  Restoration to{.name = from.name()};
+  for (const wire::Restoration::Repetition& wire : from.repetitions()) {
+    Restoration::Repetition& repetition = to.repetitions.emplace_back();
+    repetition.number = wire.number();
+    repetition.finished = wire.finished();
+    for (const wire::Restoration::Partition& of : wire.partitions()) {
+      Restoration::Partition& partition = repetition.partitions.emplace_back();
+      ASSIGN_OR_RETURN(partition.kept, FromWire(of.kept()));
+      ASSIGN_OR_RETURN(partition.given, ListFromWire(of.given()));
+      ASSIGN_OR_RETURN(partition.bookmarks, ReadPositions(of.bookmarks()));
+    }
+  }
+  return to;
+}
+
+void ToWire(const RestoreJobRequest& from, wire::RestoreJobRequest* to) {
+  ToWire(from.job, to->mutable_job());
+  ToWire(from.restoration, to->mutable_restoration());
+}
+
+absl::StatusOr<RestoreJobRequest> FromWire(const wire::RestoreJobRequest& from) {
+  RestoreJobRequest to;
+  ASSIGN_OR_RETURN(to.job, FromWire(from.job()));
+  ASSIGN_OR_RETURN(to.restoration, FromWire(from.restoration()));
+  return to;
+}
+
+}  // namespace penstock::control

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a state needs of its dispatcher, and what a restored job begins with, to
+// and from their wire form.
+#pragma once
+
+#include "control/proto/reading.pb.h"
+#include "control/protocol/saved_reading.h"
+#include "control/rpc/messages_proto.h"
+
+namespace penstock::control {
+
+void ToWire(const SavedRepetition& from, wire::SavedRepetition* to);
+absl::StatusOr<SavedRepetition> FromWire(const wire::SavedRepetition& from);
+
+void ToWire(const RestoreJobRequest& from, wire::RestoreJobRequest* to);
+absl::StatusOr<RestoreJobRequest> FromWire(const wire::RestoreJobRequest& from);
+
+}  // namespace penstock::control

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dataplane/dataset/state_sections.h"
+
+#include <limits>
+
+#include "penstock/status.h"
+
+namespace penstock {
+
+void Write(const StateSections& sections, StateWriter& writer) {
+  writer.WriteUnsigned(sections.size());
+  for (const auto& [node, section] : sections) {
+    writer.WriteInt(node);
+    writer.WriteInt(section.at);
+    writer.WriteString(section.bytes);
+  }
+}
+
+absl::StatusOr<StateSections> ReadStateSections(StateReader& reader) {
+  StateSections sections;
+  ASSIGN_OR_RETURN(const uint64_t count, reader.ReadUnsigned());
+  for (uint64_t i = 0; i < count; ++i) {
+    ASSIGN_OR_RETURN(const int64_t node,
+                     reader.ReadIntIn(0, std::numeric_limits<int>::max(), "a node's number"));
+    StateSection& section = sections[static_cast<int>(node)];
+    ASSIGN_OR_RETURN(section.at, reader.ReadInt());
+    ASSIGN_OR_RETURN(const std::string_view bytes, reader.ReadString());
+    section.bytes = bytes;
+  }
+  return sections;
+}
+
+std::shared_ptr<StateExchange> StateExchange::Of(const CommitListeners* run) {
+  struct Known {
+    std::mutex mu;
+    std::map<const CommitListeners*, std::weak_ptr<StateExchange>> exchanges;
+  };
+  static Known& known = *new Known;
+  if (run == nullptr) return nullptr;
+  std::lock_guard lock(known.mu);
+  std::erase_if(known.exchanges, [](const auto& entry) { return entry.second.expired(); });
+  std::weak_ptr<StateExchange>& of = known.exchanges[run];
+  std::shared_ptr<StateExchange> exchange = of.lock();
+  if (exchange == nullptr) {
+    exchange = std::make_shared<StateExchange>();
+    of = exchange;
+  }
+  return exchange;
+}
+
+}  // namespace penstock

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dataplane/dataset/states_of_ranks.h"
+
+#include <algorithm>
+#include <string_view>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "dataplane/dataset/state_bytes.h"
+#include "penstock/status.h"
+
+namespace penstock {
+namespace {
+
+// "PSAR", so that other bytes are told from states of all ranks.
+constexpr std::string_view kMagic = "PSAR";
+
+// FNV-1a (Fowler, Noll, Vo): the same in all processes.
+uint64_t Mark(std::string_view bytes, uint64_t mark = 0xcbf29ce484222325) {
+  for (const char byte : bytes) mark = (mark ^ static_cast<uint8_t>(byte)) * 0x100000001b3;
+  return mark;
+}
+
+uint64_t NameOf(const StatesOfRanks& ranks) {
+  std::vector<uint64_t> marks;
+  for (const State& state : ranks.states) marks.push_back(Mark(state.bytes));
+  std::sort(marks.begin(), marks.end());
+  uint64_t name = Mark(ranks.options.run_id);
+  for (const uint64_t mark : marks) name = Mark(absl::StrCat(mark, ";"), name);
+  return name;
+}
+
+}  // namespace
+
+State OfAllRanks(absl::Span<const State> states, const RestoreOptions& options) {
+  StateWriter writer;
+  writer.WriteString(options.run_id);
+  writer.WriteUnsigned(options.allow.size());
+  for (const std::string& node : options.allow) writer.WriteString(node);
+  writer.WriteInt(options.skip_steps);
+  writer.WriteUnsigned(states.size());
+  for (const State& state : states) writer.WriteString(state.bytes);
+  return {std::string(kMagic) + writer.bytes()};
+}
+
+bool IsOfAllRanks(const State& state) {
+  return std::string_view(state.bytes).substr(0, kMagic.size()) == kMagic;
+}
+
+absl::StatusOr<StatesOfRanks> ReadStatesOfRanks(const State& all) {
+  StatesOfRanks ranks;
+  StateReader reader(std::string_view(all.bytes).substr(kMagic.size()));
+  ASSIGN_OR_RETURN(const std::string_view run_id, reader.ReadString());
+  ranks.options.run_id = run_id;
+  ASSIGN_OR_RETURN(const uint64_t allowed, reader.ReadUnsigned());
+  for (uint64_t i = 0; i < allowed; ++i) {
+    ASSIGN_OR_RETURN(const std::string_view node, reader.ReadString());
+    ranks.options.allow.emplace_back(node);
+  }
+  ASSIGN_OR_RETURN(ranks.options.skip_steps, reader.ReadInt());
+  ASSIGN_OR_RETURN(const uint64_t count, reader.ReadUnsigned());
+  for (uint64_t i = 0; i < count; ++i) {
+    ASSIGN_OR_RETURN(const std::string_view bytes, reader.ReadString());
+    ranks.states.push_back({std::string(bytes)});
+  }
+  RETURN_IF_ERROR(reader.ExpectEnd());
+  if (ranks.states.empty()) return absl::InvalidArgumentError("no state was given");
+  if (ranks.options.skip_steps < 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("skip_steps must not be negative, as ", ranks.options.skip_steps));
+  }
+  ranks.name = NameOf(ranks);
+  return ranks;
+}
+
+}  // namespace penstock

@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: Apache-2.0
+// States of all ranks, taken up on another service by another number of ranks
+// and workers: every element is in exactly one kept history.
+#include <random>
+#include <thread>
+
+#include "absl/strings/str_cat.h"
+#include "penstock/states_of_ranks.h"
+#include "tests/cluster/cluster.h"
+
+namespace penstock {
+namespace {
+
+constexpr int64_t kCount = 6000;
+
+// What was kept: by value, how often.
+using Histories = std::map<int64_t, int>;
+
+// One rank: an iterator, and what it took since its last state.
+struct Rank {
+  explicit Rank(const Dataset& dataset) : it(dataset.MakeIterator().value()) {}
+
+  // Reads up to `count` elements; false at the end.
+  bool Read(int64_t count) {
+    for (int64_t i = 0; i < count; ++i) {
+      absl::StatusOr<std::optional<Element>> element = it.Next();
+      EXPECT_TRUE(element.ok()) << element.status();
+      if (!element.ok() || !element->has_value()) return false;
+      taken.push_back((*element)->tensor(0).scalar<int64_t>());
+    }
+    return true;
+  }
+
+  Iterator it;
+  std::vector<int64_t> taken;
+};
+
+void Add(const std::vector<int64_t>& values, Histories& histories) {
+  for (int64_t value : values) ++histories[value];
+}
+
+std::string Differences(const std::vector<int64_t>& wanted, const Histories& histories) {
+  Histories left = histories;
+  for (int64_t value : wanted) --left[value];
+  std::string text;
+  for (const auto& [value, count] : left) {
+    if (count != 0) absl::StrAppend(&text, count < 0 ? "lost " : "doubled ", value, "; ");
+  }
+  return text;
+}
+
+// Deterministic by number of elements: what stands before Distribute.
+struct Pipeline {
+  const char* name;
+  Dataset (*make)();
+};
+void PrintTo(const Pipeline& pipeline, std::ostream* out) {
+  *out << pipeline.name;
+}
+
+Dataset Filtered() {
+  return Dataset::Range(kCount).Filter([](auto x) { return x % 3 != 0; });
+}
+Dataset Shuffled() {
+  return Dataset::Range(kCount).Shuffle(64, {.seed = 5}).Map([](auto x) { return x + 0; });
+}
+Dataset Mixed() {
+  return Dataset::SampleFromDatasets(
+      {Dataset::Range(0, 2000), Dataset::Range(2000, 4000), Dataset::Range(4000, kCount)},
+      {.weights = {0.5, 0.3, 0.2}, .seed = 3, .stop_on_empty_dataset = false});
+}
+
+class RestoreOnOthers : public testing::TestWithParam<Pipeline> {
+ protected:
+  Dataset Job(const Cluster& cluster) const {
+    DistributeOptions options = cluster.Options(ShardingPolicy::kDynamic, "job");
+    options.max_outstanding_requests = 32;
+    options.keep = Keep::kCommitted;
+    return GetParam().make().Distribute(options);
+  }
+
+  // A life of `ranks` trainers on `workers` workers, which take up `states`, read
+  // up to a random step each, save, and are gone with all the rest.
+  std::vector<State> Live(int workers, int ranks, std::vector<State> states, bool to_end) {
+    const std::string run_id = absl::StrCat("launch ", ++launches_);
+    Cluster cluster(workers);
+    std::vector<std::unique_ptr<Rank>> all;
+    for (int r = 0; r < ranks; ++r) {
+      all.push_back(std::make_unique<Rank>(Job(cluster)));
+      if (states.empty()) continue;
+      std::shuffle(states.begin(), states.end(), random_);  // in any order
+      absl::Status restored = all.back()->it.Restore(OfAllRanks(states, {.run_id = run_id}));
+      EXPECT_TRUE(restored.ok()) << restored;
+    }
+    std::vector<std::thread> threads;
+    for (auto& rank : all) {
+      const int64_t count = to_end ? kCount : 1 + static_cast<int64_t>(random_() % 400);
+      threads.emplace_back([&rank = *rank, count] { rank.Read(count); });
+    }
+    for (std::thread& thread : threads) thread.join();
+    std::vector<State> saved;
+    for (auto& rank : all) {
+      Add(rank->taken, histories_);
+      if (to_end) continue;
+      absl::StatusOr<State> state = rank->it.Save();
+      EXPECT_TRUE(state.ok()) << state.status();
+      if (state.ok()) saved.push_back(*std::move(state));
+      rank->Read(random_() % 50);  // struck out: behind the state
+    }
+    return saved;
+  }
+
+  std::mt19937 random_{20261122};
+  int launches_ = 0;
+  Histories histories_;
+};
+
+TEST_P(RestoreOnOthers, EachElementIsInOneHistory) {
+  const std::vector<int64_t> wanted = ReadAll(GetParam().make());
+  std::vector<State> states = Live(2, 4, {}, false);
+  ASSERT_EQ(states.size(), 4u);
+  states = Live(5, 2, std::move(states), false);
+  ASSERT_EQ(states.size(), 2u);
+  Live(2, 3, std::move(states), true);
+  EXPECT_EQ(Differences(wanted, histories_), "");
+}
+
+INSTANTIATE_TEST_SUITE_P(Pipelines, RestoreOnOthers,
+                         testing::Values(Pipeline{"Filter", Filtered},
+                                         Pipeline{"Shuffle", Shuffled},
+                                         Pipeline{"ThreeWayMix", Mixed}),
+                         [](const auto& info) { return std::string(info.param.name); });
+
+// --- Edits ----------------------------------------------------------------------
+
+Dataset Adding(const Cluster& cluster, int64_t what) {
+  DistributeOptions options = cluster.Options(ShardingPolicy::kDynamic, "edited");
+  options.keep = Keep::kCommitted;
+  options.max_outstanding_requests = 16;
+  return Dataset::Range(kCount).Map([what](auto x) { return x + what; }).Distribute(options);
+}
+
+TEST(RestoreEdited, NamesTheNodesThatDifferAndGoesOnIfTheyMay) {
+  std::vector<State> states;
+  Histories histories;
+  {
+    Cluster cluster(1);
+    Rank rank(Adding(cluster, 0));
+    rank.Read(200);
+    absl::StatusOr<State> state = rank.it.Save();
+    ASSERT_TRUE(state.ok()) << state.status();
+    states.push_back(*state);
+    Add(rank.taken, histories);
+  }
+  Cluster cluster(1);
+  Rank rank(Adding(cluster, 10'000));
+  const absl::Status refused = rank.it.Restore(OfAllRanks(states));
+  EXPECT_EQ(refused.code(), absl::StatusCode::kInvalidArgument) << refused;
+  EXPECT_THAT(std::string(refused.message()), testing::HasSubstr("nodes that differ are Map#1;"));
+  const absl::Status restored = rank.it.Restore(OfAllRanks(states, {.allow = {"Map#1"}}));
+  ASSERT_TRUE(restored.ok()) << restored;
+  rank.Read(kCount);
+  for (int64_t& value : rank.taken) value -= 10'000;
+  Add(rank.taken, histories);
+  EXPECT_EQ(Differences(ReadAll(Dataset::Range(kCount)), histories), "");
+}
+
+TEST(RestoreEdited, StepsMayBePassedOver) {
+  Cluster cluster(1);
+  Rank before(Adding(cluster, 0));
+  before.Read(100);
+  absl::StatusOr<State> state = before.it.Save();
+  ASSERT_TRUE(state.ok()) << state.status();
+  ASSERT_TRUE(before.it.Commit(*state).ok());
+  ASSERT_TRUE(before.it.Stop().ok());
+  Rank after(Adding(cluster, 0));
+  const absl::Status restored =
+      after.it.Restore(OfAllRanks({*state}, {.run_id = "again", .skip_steps = 30}));
+  ASSERT_TRUE(restored.ok()) << restored;
+  EXPECT_TRUE(after.it.Next(int64_t{0}).status().code() == absl::StatusCode::kOutOfRange);
+  after.Read(kCount);
+  EXPECT_EQ(after.taken.size(), kCount - 100 - 30);
+}
+
+TEST(RestoreAtTheEnd, NothingComesAgain) {
+  std::vector<State> states;
+  {
+    Cluster cluster(1);
+    Rank rank(Adding(cluster, 0));
+    EXPECT_FALSE(rank.Read(kCount + 1));
+    EXPECT_EQ(rank.taken.size(), kCount);
+    absl::StatusOr<State> last = rank.it.Save();
+    ASSERT_TRUE(last.ok()) << last.status();
+    ASSERT_TRUE(rank.it.Commit(*last).ok());
+    last = rank.it.Save();  // when the dispatcher has forgotten what it would replay from
+    ASSERT_TRUE(last.ok()) << last.status();
+    states.push_back(*last);
+  }
+  Cluster cluster(1);
+  Rank rank(Adding(cluster, 0));
+  const absl::Status restored = rank.it.Restore(OfAllRanks(states));
+  ASSERT_TRUE(restored.ok()) << restored;
+  EXPECT_FALSE(rank.Read(1));
+  EXPECT_TRUE(rank.taken.empty());
+}
+
+// --- What is refused -----------------------------------------------------------
+
+Dataset Plain(const Cluster& cluster, std::string name = "job") {
+  DistributeOptions options = cluster.Options(ShardingPolicy::kDynamic, std::move(name));
+  options.keep = Keep::kCommitted;
+  options.max_outstanding_requests = 16;
+  return Dataset::Range(kCount).Distribute(options);
+}
+
+class RestoreRefuses : public testing::Test {
+ protected:
+  absl::Status Restored(std::vector<State> states) {
+    absl::StatusOr<Iterator> it = Plain(cluster_).MakeIterator();
+    EXPECT_TRUE(it.ok()) << it.status();
+    return it->Restore(OfAllRanks(states, {.run_id = "again"}));
+  }
+  State Saved(Rank& rank) {
+    absl::StatusOr<State> state = rank.it.Save();
+    EXPECT_TRUE(state.ok()) << state.status();
+    return state.value_or(State());
+  }
+
+  Cluster cluster_{1};
+  Rank one_{Plain(cluster_)};
+  Rank other_{Plain(cluster_)};
+};
+
+TEST_F(RestoreRefuses, AStateThatIsMissing) {
+  one_.Read(20);
+  other_.Read(20);
+  const absl::Status status = Restored({Saved(one_)});
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
+  EXPECT_THAT(std::string(status.message()), testing::HasSubstr("is missing"));
+}
+
+TEST_F(RestoreRefuses, TwoStatesOfOneRank) {
+  one_.Read(20);
+  const State first = Saved(one_);
+  one_.Read(20);
+  const absl::Status status = Restored({first, Saved(one_)});
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
+  EXPECT_THAT(std::string(status.message()), testing::HasSubstr("two states are of client"));
+}
+
+TEST_F(RestoreRefuses, AStateOlderThanWhatItsRankCommitted) {
+  one_.Read(20);
+  const State first = Saved(one_);
+  one_.Read(20);
+  ASSERT_TRUE(one_.it.Commit(Saved(one_)).ok());
+  other_.Read(20);
+  const absl::Status status = Restored({first, Saved(other_)});
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
+  EXPECT_THAT(std::string(status.message()),
+              testing::HasSubstr("older than what it had committed"));
+}
+
+TEST_F(RestoreRefuses, AJobThatIsThereForOthers) {
+  one_.Read(20);
+  other_.Read(20);
+  const std::vector<State> states = {Saved(one_), Saved(other_)};
+  absl::StatusOr<Iterator> it = Plain(cluster_).MakeIterator();
+  ASSERT_TRUE(it.ok() && it->Restore(OfAllRanks(states)).ok());
+  const absl::Status status = it->Next().status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition) << status;
+  EXPECT_THAT(std::string(status.message()), testing::HasSubstr("did not begin with these states"));
+}
+
+}  // namespace
+}  // namespace penstock

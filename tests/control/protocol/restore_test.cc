@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: Apache-2.0
+// The union of all ranks' states: by hand, and over random histories in which
+// each rule is broken once.
+#include "control/protocol/restore.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <random>
+
+namespace penstock::control {
+namespace {
+
+using Broken = BrokenUnion;
+using ::testing::HasSubstr;
+
+constexpr PartitionId kFirst(1);
+
+SavedRepetition::Reader Reads(uint64_t client, IndexSet kept = {}) {
+  SavedRepetition::Reader reader{.client = ClientId(client), .kept_count = kept.size()};
+  if (!kept.empty()) reader.kept.push_back({kFirst, std::move(kept)});
+  return reader;
+}
+
+SavedRepetition Saved(uint64_t version, std::vector<SavedRepetition::Reader> readers) {
+  SavedRepetition saved{.version = version, .readers = std::move(readers)};
+  saved.partitions.push_back({.given = {{.numbers = {4, 2}}}, .bookmarks = {{0, "start"}}});
+  return saved;
+}
+
+RankState StateOf(uint64_t client, SavedRepetition saved, IndexSet taken) {
+  return {.client = ClientId(client),
+          .job = JobId(1),
+          .job_name = "job",
+          .repetitions = {{std::move(saved), {{kFirst, std::move(taken)}}}}};
+}
+
+std::string Why(const absl::StatusOr<Restoration>& united) {
+  EXPECT_EQ(united.status().code(), absl::StatusCode::kInvalidArgument) << united.status();
+  return std::string(united.status().message());
+}
+
+TEST(Union, IsWhatAllTookAndTheNewestKnows) {
+  SavedRepetition newer = Saved(9, {Reads(1), Reads(2)});
+  newer.partitions[0].given[0].numbers = {4, 2, 7};
+  const auto united = Union({StateOf(1, Saved(5, {Reads(1), Reads(2)}), IndexSet::Of(0, 3)),
+                             StateOf(2, newer, IndexSet::Of(5, 9))},
+                            17);
+  ASSERT_TRUE(united.ok()) << united.status();
+  EXPECT_EQ(united->name, 17);
+  ASSERT_EQ(united->repetitions.size(), 1u);
+  const Restoration::Partition& partition = united->repetitions[0].partitions.at(0);
+  EXPECT_EQ(partition.kept.ToString(), "[0,3) [5,9)");
+  EXPECT_EQ(partition.given[0].numbers, (std::vector<int64_t>{4, 2, 7}));
+  EXPECT_EQ(partition.bookmarks.at(0).bytes, "start");
+}
+
+TEST(Union, HoldsWhatDepartedReadersKept) {
+  SavedRepetition::Reader gone = Reads(7, IndexSet::Of(10, 12));
+  gone.gone = true;
+  const auto united = Union({StateOf(1, Saved(1, {Reads(1), gone}), IndexSet::Of(0, 1))}, 0);
+  ASSERT_TRUE(united.ok()) << united.status();
+  EXPECT_EQ(united->repetitions[0].partitions[0].kept.ToString(), "[0,1) [10,12)");
+}
+
+TEST(Union, RefusesAMissingState) {
+  const auto united = Union({StateOf(1, Saved(1, {Reads(1), Reads(0xab)}), {})}, 0);
+  EXPECT_THAT(Why(united), HasSubstr("client ab"));
+  EXPECT_THAT(Why(united), HasSubstr("is missing"));
+}
+
+TEST(Union, RefusesAnElementClaimedTwice) {
+  const SavedRepetition saved = Saved(1, {Reads(1), Reads(2)});
+  EXPECT_THAT(
+      Why(Union({StateOf(1, saved, IndexSet::Of(0, 3)), StateOf(2, saved, IndexSet::Of(2, 5))}, 0)),
+      HasSubstr("two states contain the same elements of partition 1"));
+}
+
+TEST(Union, RefusesStatesOfDifferentCommits) {
+  const SavedRepetition later = Saved(2, {Reads(1, IndexSet::Of(0, 3)), Reads(2)});
+  EXPECT_THAT(Why(Union({StateOf(1, Saved(1, {Reads(1), Reads(2)}), IndexSet::Of(0, 2)),
+                         StateOf(2, later, IndexSet::Of(5, 6))},
+                        0)),
+              HasSubstr("older than what it had committed"));
+}
+
+TEST(Union, RefusesWhatADeadRankNeverCommitted) {
+  SavedRepetition::Reader dead = Reads(1, IndexSet::Of(0, 3));
+  dead.gone = true;
+  EXPECT_THAT(Why(Union({StateOf(1, Saved(1, {Reads(1), Reads(2)}), IndexSet::Of(0, 5)),
+                         StateOf(2, Saved(2, {dead, Reads(2)}), {})},
+                        0)),
+              HasSubstr("went to others"));
+}
+
+TEST(Union, RefusesOtherJobsAndTwoStatesOfOneRank) {
+  const SavedRepetition saved = Saved(1, {Reads(1)});
+  EXPECT_THAT(Why(Union({StateOf(1, saved, {}), StateOf(1, saved, {})}, 0)),
+              HasSubstr("two states are of client 1"));
+  RankState other = StateOf(2, saved, {});
+  other.job_mark = 5;
+  EXPECT_THAT(Why(Union({StateOf(1, saved, {}), other}, 0)), HasSubstr("of different jobs"));
+}
+
+TEST(Union, NeedsSplitsFromWhereAReplayBegins) {
+  RankState state = StateOf(1, Saved(1, {Reads(1)}), IndexSet::Of(0, 3));
+  state.repetitions[0].saved.partitions[0].given[0].first_ordinal = 2;
+  state.repetitions[0].saved.partitions[0].bookmarks = {{8, "later"}};
+  EXPECT_EQ(Union({state}, 0).status().code(), absl::StatusCode::kDataLoss);
+}
+
+// --- Random histories -----------------------------------------------------------
+
+// Clients that take elements of one partition, commit, save and die, with the
+// dispatcher's view of them; then a restore from the last states of those alive.
+class History {
+ public:
+  explicit History(uint32_t seed) : random_(seed) {}
+
+  // "" if what was restored is exactly what the histories contain; else what is wrong.
+  std::string Run(Broken broken) {
+    for (int step = 0; step < 60; ++step) Step();
+    std::vector<RankState> states;
+    for (auto& [client, rank] : ranks_) {
+      if (rank.gone) continue;
+      if (rank.states.empty()) rank.states.push_back(Save(client));
+      // A trainer restarts from its last state, or by mistake from the one before.
+      const size_t back = Chance(8) && rank.states.size() > 1 ? 2 : 1;
+      states.push_back(rank.states[rank.states.size() - back]);
+    }
+    if (states.empty()) return "";  // nobody is left to go on
+    if (states.size() > 1 && Chance(8)) states.pop_back();
+    if (states.size() > 1 && Chance(8)) {  // a state that another's bytes were written into
+      states[0].repetitions[0].taken = states[1].repetitions[0].taken;
+    }
+    const absl::StatusOr<Restoration> united = Union(states, 0, broken);
+    if (!united.ok()) return "";
+    // The histories: of the given states; of the gone, what they kept.
+    IndexSet histories;
+    std::string wrong;
+    auto add = [&](const IndexSet& its) {
+      if (histories.Intersects(its)) wrong = "doubled";
+      histories.Add(its);
+    };
+    for (const RankState& state : states) add(state.repetitions[0].taken[0].indices);
+    // Whom the states know of is among them, or has a history that ended.
+    std::map<uint64_t, const Rank*> known;
+    for (const RankState& state : states) {
+      for (const SavedRepetition::Reader& reader : state.repetitions[0].saved.readers) {
+        if (!Gives(states, reader.client)) {
+          known[reader.client.value()] = &ranks_[reader.client.value()];
+        }
+      }
+    }
+    for (const auto& [client, rank] : known) {
+      if (!rank->gone) wrong = "without a rank";
+      add(rank->kept);
+    }
+    const IndexSet& kept = united->repetitions[0].partitions[0].kept;
+    if (!histories.Contains(kept)) return "lost";
+    if (!kept.Contains(histories)) return "doubled";
+    return wrong;
+  }
+
+ private:
+  struct Rank {
+    IndexSet taken;
+    IndexSet kept;
+    bool gone = false;
+    std::vector<RankState> states;
+  };
+
+  static bool Gives(const std::vector<RankState>& states, ClientId client) {
+    return std::any_of(states.begin(), states.end(),
+                       [&](const RankState& state) { return state.client == client; });
+  }
+
+  bool Chance(uint32_t of) { return random_() % of == 0; }
+
+  void Step() {
+    const uint64_t client = 1 + random_() % 4;
+    Rank& rank = ranks_[client];
+    if (rank.gone) return;
+    ++version_;
+    switch (random_() % 6) {
+      case 0:
+        rank.states.push_back(Save(client));
+        break;
+      case 1:
+        if (!rank.states.empty()) rank.kept = rank.states.back().repetitions[0].taken[0].indices;
+        break;
+      case 2:
+        if (!Chance(10)) break;
+        rank.gone = true;  // what it had not kept is owed to others
+        break;
+      default:
+        Take(rank);
+    }
+  }
+
+  // An index that nobody has: the lowest that is owed, or a later one.
+  void Take(Rank& rank) {
+    IndexSet has;
+    for (const auto& [client, other] : ranks_) has.Add(other.gone ? other.kept : other.taken);
+    Index index = has.FirstMissing();
+    if (Chance(2)) index = has.FirstMissing(index + 1);
+    rank.taken.Add(index);
+  }
+
+  RankState Save(uint64_t client) {
+    SavedRepetition saved{.version = version_};
+    IndexSet all_kept;
+    for (const auto& [id, rank] : ranks_) all_kept.Add(rank.kept);
+    const Index below = all_kept.FirstMissing();
+    saved.partitions.push_back({.kept_below = below});
+    for (const auto& [id, rank] : ranks_) {
+      IndexSet kept = rank.kept;
+      SavedRepetition::Reader reader{
+          .client = ClientId(id), .gone = rank.gone, .kept_count = kept.size()};
+      kept.Remove(IndexSet::Of(0, below));
+      if (!kept.empty()) reader.kept.push_back({kFirst, std::move(kept)});
+      saved.readers.push_back(std::move(reader));
+    }
+    return StateOf(client, std::move(saved), ranks_[client].taken);
+  }
+
+  std::mt19937 random_;
+  uint64_t version_ = 0;
+  std::map<uint64_t, Rank> ranks_;
+};
+
+int FaultsOf(Broken broken) {
+  int faults = 0;
+  for (uint32_t seed = 0; seed < 20'000; ++seed) {
+    const std::string fault = History(seed).Run(broken);
+    faults += fault.empty() ? 0 : 1;
+    if (broken != Broken::kNone) continue;
+    EXPECT_EQ(fault, "") << "seed " << seed;
+    if (!fault.empty()) break;
+  }
+  return faults;
+}
+
+TEST(UnionOfRandomHistories, IsEachOfThemOnce) {
+  EXPECT_EQ(FaultsOf(Broken::kNone), 0);
+}
+
+TEST(UnionOfRandomHistories, NoticesEachRuleThatIsBroken) {
+  EXPECT_GT(FaultsOf(Broken::kMissingState), 0);
+  EXPECT_GT(FaultsOf(Broken::kClaimedTwice), 0);
+  EXPECT_GT(FaultsOf(Broken::kOlderState), 0);
+}
+
+}  // namespace
+}  // namespace penstock::control
