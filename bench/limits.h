@@ -41,6 +41,10 @@ absl::StatusOr<std::unique_ptr<Side>> MakeTransferLimit(const Load& load,
 absl::Status ProduceForSocket(const std::string& host, int port, const Load& load,
                               const std::string& congestion);
 
+// `side` for trainers that take so many elements a second and no more: it waits
+// when it is ahead of them.
+std::unique_ptr<Side> MakePacedLimit(std::unique_ptr<Side> side, double elements_per_s);
+
 // A rate that is asked for, not one of a machine: it has no processes and takes no time.
 std::unique_ptr<Side> MakeBar(std::string name, double elements_per_s, int64_t element_bytes);
 

@@ -48,6 +48,7 @@ Json WindowRecord(const Row& row, const Pair& pair, size_t run) {
   record["elements"] = std::llround(window.done.elements);
   record["elements_per_s"] = window.elements_per_s();
   record["gb_per_s"] = window.gb_per_s();
+  if (row.step_s > 0) record["utilization"] = Number(UtilizationOf(row, window));
   record["p50_us"] = window.done.p50_us;
   record["p99_us"] = window.done.p99_us;
   record["max_us"] = window.done.max_us;
@@ -81,6 +82,7 @@ Json SummaryRecord(const Row& row) {
                                                               : "elements per worker CPU second";
   record["elements_per_s"] = Number(summary.elements_per_s);
   record["gb_per_s"] = Number(summary.gb_per_s);
+  if (row.step_s > 0) record["utilization"] = Number(summary.utilization);
   record["p50_us"] = Number(summary.p50_us);
   record["p99_us"] = Number(summary.p99_us);
   record["cpu_s_per_gb"] = Number(summary.cpu_s_per_gb);

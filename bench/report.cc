@@ -49,8 +49,9 @@ std::string SizeText(int64_t bytes) {
 namespace {
 
 constexpr const char* kHead[] = {
-    "case",       "system",    "limit",       "element",       "from:to", "elements/s", "GB/s",
-    "limit GB/s", "ratio",     "worst",       "pairs",         "p50 us",  "p99 us",     "CPU s/GB",
+    "case",       "system",    "limit",       "element",       "from:to",
+    "elements/s", "GB/s",      "limit GB/s",  "ratio",         "worst",
+    "AU",         "pairs",     "p50 us",      "p99 us",        "CPU s/GB",
     "limit CPU",  "CPU ratio", "trainer CPU", "max/min share", ""};
 
 // Cells in the order of kHead.
@@ -67,6 +68,7 @@ std::vector<std::string> CellsOf(const Row& row) {
           Digits(summary.limit_gb_per_s),
           Digits(summary.ratio),
           Digits(summary.worst_ratio),
+          Digits(summary.utilization),
           absl::StrCat(summary.clean, "/", summary.pairs),
           Digits(summary.p50_us),
           Digits(summary.p99_us),

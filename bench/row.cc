@@ -38,6 +38,11 @@ double RatioOf(const Row& row, const Pair& pair) {
   return RateOf(row.basis, pair.side) / RateOf(row.basis, pair.limit);
 }
 
+double UtilizationOf(const Row& row, const Window& window) {
+  if (row.step_s <= 0) return -1;
+  return window.elements_per_s() * row.step_s / row.setup.consumers;
+}
+
 double ShareOf(const Window& window) {
   const auto& shares = window.done.shares;
   if (shares.size() < 2) return -1;
@@ -78,6 +83,7 @@ Summary Summarize(const Row& row) {
         median([](const Pair& pair) { return pair.limit.elements_per_s(); });
     summary.limit_gb_per_s = median([](const Pair& pair) { return pair.limit.gb_per_s(); });
   }
+  summary.utilization = median([&](const Pair& pair) { return UtilizationOf(row, pair.side); });
   summary.p50_us = median([](const Pair& pair) { return pair.side.done.p50_us; });
   summary.p99_us = median([](const Pair& pair) { return pair.side.done.p99_us; });
   summary.cpu_s_per_gb = median([&](const Pair& pair) { return CpuPerGb(row, pair.side); });

@@ -24,6 +24,7 @@ struct Row {
   std::string variant;   // tells two set-ups of one system apart
   std::string settings;  // of another system, a JSON object; empty: none
   Basis basis = Basis::kElementsPerSecond;
+  double step_s = 0;  // what each trainer computes on an element
   std::string limit;  // its name; empty: it stands alone
   std::vector<Pair> pairs;
   absl::Status status;  // why it did not run, or not to its end
@@ -36,6 +37,7 @@ struct Summary {
   double ratio = -1, worst_ratio = -1;
   double elements_per_s = -1, gb_per_s = -1;
   double limit_elements_per_s = -1, limit_gb_per_s = -1;
+  double utilization = -1;  // of the trainers: the share of time they compute
   double p50_us = -1, p99_us = -1;
   double cpu_s_per_gb = -1, trainer_cpu_s_per_gb = -1, limit_cpu_s_per_gb = -1;
   double cpu_ratio = -1;  // of CPU per GB, ours by the limit's
@@ -45,6 +47,8 @@ struct Summary {
 
 // Of the basis of the row, ours by the limit's; below 0 without a limit.
 double RatioOf(const Row& row, const Pair& pair);
+// MLPerf's AU: the share of time that trainers compute; below 0 where they compute nothing.
+double UtilizationOf(const Row& row, const Window& window);
 // The most by the least of its shares; below 0 without shares.
 double ShareOf(const Window& window);
 // Seconds of all processes; below 0 where some are on another host or none lasts.

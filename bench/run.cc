@@ -24,7 +24,11 @@ constexpr int64_t kLargest = int64_t{4} << 30;  // bytes: max_element_bytes
 class Guest {
  public:
   Guest(const Options& options, const std::string& name, const Row& ours)
-      : itself_{.setup = ours.setup, .system = name, .basis = ours.basis, .limit = ours.limit},
+      : itself_{.setup = ours.setup,
+                .system = name,
+                .basis = ours.basis,
+                .step_s = ours.step_s,
+                .limit = ours.limit},
         beside_(ours) {
     absl::StatusOr<std::unique_ptr<Peer>> peer =
         Peer::Start(options.peer_launcher, name, ours.setup);
@@ -157,6 +161,7 @@ std::vector<Row> RunCase(const Options& options, const Setup& setup) {
     return rows;
   }
   rows[0].basis = (*workload)->basis();
+  rows[0].step_s = (*workload)->step_s();
   if (options.neighbours > 0) {
     rows.push_back(rows[0]);
     rows[1].variant = absl::StrCat(options.neighbours, " neighbours");

@@ -90,8 +90,14 @@ const Workload& T1Zero();
 const Workload& T2();
 const Workload& Range();
 const Workload& I1();
+const Workload& I1Shuffle();
 const Workload& I2();
 const Workload& H1();
+const Workload& V1();
+const Workload& C1();
+const Workload& L1();
+const Workload& L1Zero();
+const Workload& R1();
 const Workload& S1();
 
 }  // namespace penstock::bench

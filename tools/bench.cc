@@ -66,7 +66,7 @@ std::string Questions() {
   std::string lines = "Workloads:\n";
   for (const bench::Workload* workload : bench::Workloads()) {
     const std::string name(workload->name());
-    absl::StrAppend(&lines, "  ", name, std::string(8 - name.size(), ' '),
+    absl::StrAppend(&lines, "  ", name, std::string(12 - name.size(), ' '),
                     std::string(workload->question()), "\n");
   }
   return lines;
@@ -98,9 +98,9 @@ void AddBench(CLI::App& app, Chosen& chosen) {
           "busy processes: a window beside so many in each round, and its ratio to ours alone")
       ->check(CLI::Range(0, 1024));
   command
-      ->add_option(
-          "--peers", given->options.peers,
-          "other systems that take turns with ours (tfdata, tfdata-tuned, torch, grain, ray)")
+      ->add_option("--peers", given->options.peers,
+                   "other systems that take turns with ours (tfdata, tfdata-tuned, torch, "
+                   "webdataset, grain, ray)")
       ->delimiter(',');
   command
       ->add_option("--peer-launcher", given->options.peer_launcher,

@@ -6,27 +6,25 @@
 #include <fstream>
 #include <iterator>
 #include <map>
+#include <set>
 #include <system_error>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "bench/jpeg.h"
+#include "bench/workloads/files.h"
+#include "penstock/status.h"
 
 namespace penstock::bench {
 namespace {
 
-class BatchReader final : public Reader {
+// Looks at the pixels of batches; the numbers are for others.
+class PixelReader : public Reader {
  public:
-  explicit BatchReader(int64_t batch) : batch_(batch) {}
+  explicit PixelReader(int64_t batch) : batch_(batch) {}
 
   absl::StatusOr<int64_t> Take(const Element& element) override {
-    int64_t& due = due_[element.identity().partition];
-    for (int64_t number : element.tensor(0).data<int64_t>()) {
-      if (number != due) {
-        return absl::DataLossError(absl::StrCat("image ", number, " came where ", due, " was due"));
-      }
-      ++due;
-    }
+    PENSTOCK_RETURN_IF_ERROR(CheckNumbers(element));
     const absl::Span<const uint8_t> pixels = element.tensor(1).data<uint8_t>();
     sum_ += SumOf({reinterpret_cast<const std::byte*>(pixels.data()), pixels.size()},
                   Touch::kEveryPage);
@@ -38,9 +36,59 @@ class BatchReader final : public Reader {
   }
 
  private:
+  virtual absl::Status CheckNumbers(const Element& element) = 0;
+
   const int64_t batch_;
-  std::map<PartitionId, int64_t> due_;
   uint64_t sum_ = 0;
+};
+
+// Numbers go on from where the batch stands among those of its worker, which are
+// all there for a reader of its own job.
+class BatchReader final : public PixelReader {
+ public:
+  BatchReader(int64_t batch, bool alone) : PixelReader(batch), batch_(batch), alone_(alone) {}
+
+ private:
+  absl::Status CheckNumbers(const Element& element) override {
+    const Identity identity = element.identity();
+    int64_t& due = due_[identity.partition];
+    if (!alone_) due = identity.index * batch_;
+    for (int64_t number : element.tensor(0).data<int64_t>()) {
+      if (number != due) {
+        return absl::DataLossError(absl::StrCat("image ", number, " came where ", due, " was due"));
+      }
+      ++due;
+    }
+    return absl::OkStatus();
+  }
+
+  const int64_t batch_;
+  const bool alone_;
+  std::map<PartitionId, int64_t> due_;
+};
+
+// Every number comes once, and as near to its place as the buffer allows.
+class ShuffledReader final : public PixelReader {
+ public:
+  ShuffledReader(int64_t batch, int64_t buffer) : PixelReader(batch), buffer_(buffer) {}
+
+ private:
+  absl::Status CheckNumbers(const Element& element) override {
+    for (int64_t number : element.tensor(0).data<int64_t>()) {
+      // A number leaves the buffer at the earliest when it has come in.
+      if (number < first_missing_ || number >= taken_ + buffer_ || !ahead_.insert(number).second) {
+        return absl::DataLossError(
+            absl::StrCat("image ", number, " came twice, or out of nowhere"));
+      }
+      ++taken_;
+      while (ahead_.erase(first_missing_) > 0) ++first_missing_;
+    }
+    return absl::OkStatus();
+  }
+
+  const int64_t buffer_;
+  int64_t taken_ = 0, first_missing_ = 0;
+  std::set<int64_t> ahead_;  // of the first missing, those that came
 };
 
 }  // namespace
@@ -49,10 +97,7 @@ absl::Status WriteImages(const std::string& folder) {
   const std::vector<std::string> images = MakeImages(kFiles);
   for (size_t i = 0; i < images.size(); ++i) {
     const std::string name = absl::StrFormat("%s/%02d.jpg", folder, i);
-    std::ofstream file(name, std::ios::binary);
-    file << images[i];
-    file.close();
-    if (!file) return absl::ResourceExhaustedError(absl::StrCat("cannot write ", name));
+    PENSTOCK_RETURN_IF_ERROR(WriteFile(name, {images[i]}));
   }
   return absl::OkStatus();
 }
@@ -72,18 +117,22 @@ absl::StatusOr<std::vector<std::string>> ReadImages(const std::string& folder) {
   return images;
 }
 
-Dataset ImageBatches(const std::string& folder, int64_t batch, const MapFunction& prepare) {
-  return Dataset::ListFiles(folder + "/*.jpg")
-      .Repeat()
-      .Enumerate()
+Dataset ImageBatches(const std::string& folder, int64_t batch, const MapFunction& prepare,
+                     int64_t shuffle_buffer) {
+  const Dataset names = Dataset::ListFiles(folder + "/*.jpg").Repeat().Enumerate();
+  return (shuffle_buffer > 0 ? names.Shuffle(shuffle_buffer) : names)
       .Map([prepare](const Expr& x) {
         return Tuple({x[0], prepare(x)});
       })
       .Batch(batch, {.drop_remainder = true});
 }
 
-std::unique_ptr<Reader> MakeBatchReader(int64_t batch) {
-  return std::make_unique<BatchReader>(batch);
+std::unique_ptr<Reader> MakeBatchReader(int64_t batch, bool alone) {
+  return std::make_unique<BatchReader>(batch, alone);
+}
+
+std::unique_ptr<Reader> MakeShuffledReader(int64_t batch, int64_t shuffle_buffer) {
+  return std::make_unique<ShuffledReader>(batch, shuffle_buffer);
 }
 
 }  // namespace penstock::bench

@@ -53,6 +53,16 @@ TEST(Row, TheRatioIsTheMedianOfThePairsNotThatOfTheRates) {
   EXPECT_EQ(summary.clean, 3u);
 }
 
+TEST(Row, UtilizationIsTheShareOfTimeThatTrainersCompute) {
+  Row row = MakeRow({MakePair(90, 100)});  // in 2 s
+  EXPECT_LT(Summarize(row).utilization, 0);
+  row.step_s = 0.01;
+  EXPECT_DOUBLE_EQ(Summarize(row).utilization, 0.45);
+  row.setup.consumers = 3;
+  EXPECT_DOUBLE_EQ(Summarize(row).utilization, 0.15);
+  EXPECT_DOUBLE_EQ(Lines(RecordsOf(row)).back()["utilization"], 0.15);
+}
+
 TEST(Row, PairsOfABusyMachineDoNotCount) {
   const Row row = MakeRow({MakePair(90, 100), MakePair(10, 100, /*foreign=*/0.5)});
   const Summary summary = Summarize(row);

@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+// R1: batches of 8,192 samples of a recommender, DLRM's of MLPerf: 13 float32 and the
+// label, and 214 int32 in 26 features, as many in each as its model looks up. Samples
+// lie in rows of two .npy files; a batch is a tensor a feature, gathered from the
+// rows. The limit is one core that gathers them by hand.
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <map>
+#include <numeric>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "bench/limits.h"
+#include "bench/slot_limit.h"
+#include "bench/workload.h"
+#include "bench/workloads/files.h"
+#include "penstock/sources.h"
+#include "penstock/status.h"
+
+namespace penstock::bench {
+namespace {
+
+constexpr int64_t kBatch = 8192;  // samples
+constexpr int64_t kDense = 13;
+constexpr int64_t kFloats = kDense + 1;  // the label behind them
+constexpr std::array<int64_t, 26> kLookups = {3, 2, 1, 2, 6, 1, 1,  1,   1,  7,  3, 8, 1,
+                                              6, 9, 5, 1, 1, 1, 12, 100, 27, 10, 3, 1, 1};
+constexpr int64_t kInts = std::accumulate(kLookups.begin(), kLookups.end(), int64_t{0});
+constexpr int64_t kSampleBytes = (kFloats + kInts) * 4;
+constexpr int64_t kBatchBytes = kBatch * kSampleBytes;
+static_assert(kSampleBytes == 912);
+
+// Batches together as large as a cold source.
+int64_t CountOf(const Setup& setup) {
+  return std::max<int64_t>(2, setup.source_bytes / kBatchBytes);
+}
+
+std::string FloatsFile(const std::string& folder) {
+  return folder + "/floats.npy";
+}
+std::string IntsFile(const std::string& folder) {
+  return folder + "/ints.npy";
+}
+
+float FloatOf(int64_t sample, int64_t column) {
+  return static_cast<float>((sample * kFloats + column) & 0xffff);
+}
+int32_t IntOf(int64_t sample, int64_t column) {
+  return static_cast<int32_t>(static_cast<uint32_t>(sample * kInts + column));
+}
+
+// The tensors of a batch, wherever they lie.
+struct Columns {
+  const float* dense;
+  const float* label;
+  std::array<const int32_t*, kLookups.size()> features;
+};
+
+// That these are the samples of batch `number`, every value looked at.
+absl::Status Check(const Columns& columns, int64_t number) {
+  const int64_t first = number * kBatch;
+  int32_t wrong = 0;
+  int64_t column = 0;
+  for (size_t feature = 0; feature < kLookups.size(); ++feature) {
+    const int64_t lookups = kLookups[feature];
+    for (int64_t row = 0; row < kBatch; ++row) {
+      const int32_t* values = columns.features[feature] + row * lookups;
+      const int32_t due = IntOf(first + row, column);
+      for (int32_t i = 0; i < lookups; ++i) wrong |= values[i] ^ (due + i);
+    }
+    column += lookups;
+  }
+  for (int64_t row = 0; row < kBatch; ++row) {
+    const float* values = columns.dense + row * kDense;
+    for (int64_t i = 0; i < kDense; ++i) wrong |= values[i] != FloatOf(first + row, i) ? 1 : 0;
+    wrong |= columns.label[row] != FloatOf(first + row, kDense) ? 1 : 0;
+  }
+  if (wrong == 0) return absl::OkStatus();
+  return absl::DataLossError(absl::StrCat("what was due were the samples of batch ", number));
+}
+
+class SampleReader final : public Reader {
+ public:
+  explicit SampleReader(int64_t count) : count_(count) {}
+
+  absl::StatusOr<int64_t> Take(const Element& element) override {
+    Columns columns{.dense = element.tensor(0).data<float>().data(),
+                    .label = element.tensor(1).data<float>().data(),
+                    .features = {}};
+    for (size_t i = 0; i < kLookups.size(); ++i) {
+      columns.features[i] = element.tensor(i + 2).data<int32_t>().data();
+    }
+    int64_t& due = due_[element.identity().partition];
+    PENSTOCK_RETURN_IF_ERROR(Check(columns, due));
+    due = (due + 1) % count_;
+    return kBatchBytes;
+  }
+
+ private:
+  const int64_t count_;
+  std::map<PartitionId, int64_t> due_;
+};
+
+class GatherWork {
+ public:
+  GatherWork(MappedFile floats, MappedFile ints, int64_t count)
+      : floats_(std::move(floats)), ints_(std::move(ints)), count_(count) {}
+
+  absl::Status Fill(std::span<std::byte> slot, uint64_t number) {
+    const int64_t first = static_cast<int64_t>(number) % count_ * kBatch;
+    const float* floats = floats_.as<float>() + kNpyHeaderBytes / 4 + first * kFloats;
+    const int32_t* ints = ints_.as<int32_t>() + kNpyHeaderBytes / 4 + first * kInts;
+    auto* dense = reinterpret_cast<float*>(slot.data());
+    float* label = dense + kBatch * kDense;
+    std::array<int32_t*, kLookups.size()> features;
+    auto* at = reinterpret_cast<int32_t*>(label + kBatch);
+    for (size_t i = 0; i < kLookups.size(); ++i) {
+      features[i] = at;
+      at += kBatch * kLookups[i];
+    }
+    for (int64_t row = 0; row < kBatch; ++row, floats += kFloats, ints += kInts) {
+      std::memcpy(dense + row * kDense, floats, kDense * 4);
+      label[row] = floats[kDense];
+      const int32_t* values = ints;
+      for (size_t i = 0; i < kLookups.size(); ++i) {
+        for (int64_t j = 0; j < kLookups[i]; ++j) *features[i]++ = *values++;
+      }
+    }
+    return absl::OkStatus();
+  }
+  absl::Status Take(std::span<const std::byte> slot, uint64_t number) {
+    Columns columns{
+        .dense = reinterpret_cast<const float*>(slot.data()), .label = nullptr, .features = {}};
+    columns.label = columns.dense + kBatch * kDense;
+    auto* at = reinterpret_cast<const int32_t*>(columns.label + kBatch);
+    for (size_t i = 0; i < kLookups.size(); ++i) {
+      columns.features[i] = at;
+      at += kBatch * kLookups[i];
+    }
+    return Check(columns, static_cast<int64_t>(number) % count_);
+  }
+
+ private:
+  MappedFile floats_, ints_;
+  int64_t count_;
+};
+
+class Samples final : public Workload {
+ public:
+  std::string_view name() const override { return "R1"; }
+  std::string_view question() const override {
+    return "8,192 samples of a recommender, from rows to a tensor for each of 28 features";
+  }
+  std::vector<int64_t> sizes() const override { return {kBatchBytes}; }
+  bool sized() const override { return false; }
+
+  bool has_files() const override { return true; }
+  absl::Status Prepare(const Setup& setup) const override {
+    const int64_t batches = CountOf(setup);
+    std::vector<float> floats;
+    std::vector<int32_t> ints;
+    for (int64_t sample = 0; sample < batches * kBatch; ++sample) {
+      for (int64_t i = 0; i < kFloats; ++i) floats.push_back(FloatOf(sample, i));
+      for (int64_t i = 0; i < kInts; ++i) ints.push_back(IntOf(sample, i));
+    }
+    PENSTOCK_RETURN_IF_ERROR(WriteFile(
+        FloatsFile(setup.scratch),
+        {NpyHeader("<f4", {batches, kBatch, kFloats}), BytesOf(std::span<const float>(floats))}));
+    return WriteFile(IntsFile(setup.scratch), {NpyHeader("<i4", {batches, kBatch, kInts}),
+                                               BytesOf(std::span<const int32_t>(ints))});
+  }
+  Dataset MakeDataset(const Setup& setup) const override {
+    const Dataset floats =
+        NpyDataset(FloatsFile(setup.scratch), Dense(kFloat32, {kBatch, kFloats}));
+    const Dataset ints = NpyDataset(IntsFile(setup.scratch), Dense(kInt32, {kBatch, kInts}));
+    return Dataset::Zip({floats, ints}).Repeat().Map([](const Expr& rows) {
+      std::vector<Expr> tensors = {
+          Slice(rows[0], {0, 0}, {kBatch, kDense}),
+          Reshape(Slice(rows[0], {0, kDense}, {kBatch, 1}), {kBatch}),
+      };
+      int64_t column = 0;
+      for (int64_t lookups : kLookups) {
+        tensors.push_back(Slice(rows[1], {0, column}, {kBatch, lookups}));
+        column += lookups;
+      }
+      return Tuple(std::move(tensors));
+    });
+  }
+  std::unique_ptr<Reader> MakeReader(const Setup& setup) const override {
+    return std::make_unique<SampleReader>(CountOf(setup));
+  }
+  absl::StatusOr<std::unique_ptr<Side>> MakeLimit(const Setup& setup) const override {
+    PENSTOCK_ASSIGN_OR_RETURN(MappedFile floats, MappedFile::Open(FloatsFile(setup.scratch)));
+    PENSTOCK_ASSIGN_OR_RETURN(MappedFile ints, MappedFile::Open(IntsFile(setup.scratch)));
+    return std::make_unique<SlotLimit<GatherWork>>(
+        "gather loop", kBatchBytes, GatherWork(std::move(floats), std::move(ints), CountOf(setup)));
+  }
+};
+
+}  // namespace
+
+const Workload& R1() {
+  static const Samples& r1 = *new Samples;
+  return r1;
+}
+
+}  // namespace penstock::bench

@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: Apache-2.0
+// V1: 3D U-Net of MLPerf Storage, a sixteenth of it in all: .npz files of 9,162,539
+// bytes on average, an image of float32 and a mask of uint8, of which a random region
+// of 32 × 64 × 64 is taken, in batches of 7 for a trainer that computes 0.323 s / 16
+// on each, as an H100 does on whole ones. The limit is one core with libzip, which
+// checks what it reads, never ahead of what such a trainer takes.
+#include <zip.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstring>
+#include <map>
+#include <memory>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "bench/limits.h"
+#include "bench/slot_limit.h"
+#include "bench/workload.h"
+#include "bench/workloads/files.h"
+#include "penstock/register.h"
+#include "penstock/sources.h"
+#include "penstock/status.h"
+
+namespace penstock::bench {
+namespace {
+
+constexpr int64_t kBatch = 7;
+constexpr double kStep = 0.323 / 16;  // seconds
+constexpr int64_t kRows = 112, kColumns = 112;
+constexpr int64_t kPlane = kRows * kColumns;  // voxels
+constexpr std::array<int64_t, 3> kCrop = {32, 64, 64};
+constexpr int64_t kCropVoxels = kCrop[0] * kCrop[1] * kCrop[2];
+constexpr int64_t kVoxelBytes = 5;  // float32 and uint8
+constexpr int64_t kBatchBytes = kBatch * kCropVoxels * kVoxelBytes;
+
+constexpr double kMeanBytes = 9'162'539, kDeviation = 4'271'363;
+// Standard normal deviates in the middle of sixteen equal parts, in no order.
+constexpr std::array<double, 16> kDeviates = {-0.08, 1.32,  -0.78, 0.40,  -1.86, 0.99,
+                                              0.24,  -0.40, 1.86,  -0.58, 0.78,  -1.32,
+                                              0.08,  -0.99, 0.58,  -0.24};
+
+int64_t PlanesOf(int64_t number) {
+  const double bytes = kMeanBytes + kDeviation * kDeviates[number % kDeviates.size()];
+  return std::max<int64_t>(kCrop[0], std::llround(bytes / kVoxelBytes / kPlane));
+}
+
+// Records together as large as a cold source.
+int64_t CountOf(const Setup& setup) {
+  return std::max<int64_t>(2, setup.source_bytes / static_cast<int64_t>(kMeanBytes));
+}
+
+std::string FileOf(const std::string& folder, int64_t number) {
+  return absl::StrFormat("%s/%05d.npz", folder, number);
+}
+
+// A voxel's value is its place in its image, and says so exactly as a float.
+uint8_t MaskOf(int64_t number, int64_t voxel) {
+  return static_cast<uint8_t>(number * 31 + voxel);
+}
+
+struct Corner {
+  int64_t z, y, x;
+};
+
+Corner CornerOf(int64_t planes, uint64_t random) {
+  return {.z = static_cast<int64_t>(random % (planes - kCrop[0] + 1)),
+          .y = static_cast<int64_t>((random >> 16) % (kRows - kCrop[1] + 1)),
+          .x = static_cast<int64_t>((random >> 32) % (kColumns - kCrop[2] + 1))};
+}
+
+template <class T>
+void CopyCrop(const T* from, const Corner& corner, T* to) {
+  for (int64_t z = 0; z < kCrop[0]; ++z) {
+    for (int64_t y = 0; y < kCrop[1]; ++y, to += kCrop[2]) {
+      const int64_t voxel = (corner.z + z) * kPlane + (corner.y + y) * kColumns + corner.x;
+      std::memcpy(to, from + voxel, kCrop[2] * sizeof(T));
+    }
+  }
+}
+
+Spec CropSpec() {
+  const penstock::Shape shape({kCrop[0], kCrop[1], kCrop[2]});
+  return Spec::Tuple({Dense(kFloat32, shape), Dense(kUInt8, shape)});
+}
+
+// (image, mask) → the same region of both.
+absl::Status RandomCrop(CallContext& call) {
+  const Corner corner = CornerOf(call.inputs()[0].dim(0), call.Random(0));
+  PENSTOCK_ASSIGN_OR_RETURN(const absl::Span<float> image, call.OutputAs<float>(0, kCrop));
+  PENSTOCK_ASSIGN_OR_RETURN(const absl::Span<uint8_t> mask, call.OutputAs<uint8_t>(1, kCrop));
+  CopyCrop(call.inputs()[0].data<float>().data(), corner, image.data());
+  CopyCrop(call.inputs()[1].data<uint8_t>().data(), corner, mask.data());
+  return absl::OkStatus();
+}
+PENSTOCK_REGISTER_MAP("bench.random_crop", 1, CropSpec(), RandomCrop);
+
+// That this is a region of record `number`, every voxel looked at.
+absl::Status Check(const float* image, const uint8_t* mask, int64_t number) {
+  const auto first = static_cast<int64_t>(image[0]);
+  int wrong = 0;
+  for (int64_t z = 0; z < kCrop[0]; ++z) {
+    for (int64_t y = 0; y < kCrop[1]; ++y, image += kCrop[2], mask += kCrop[2]) {
+      const auto row = static_cast<int32_t>(first + z * kPlane + y * kColumns);
+      const uint8_t label = MaskOf(number, row);
+      for (int32_t x = 0; x < kCrop[2]; ++x) {
+        wrong |= image[x] != static_cast<float>(row + x) ? 1 : 0;
+        wrong |= mask[x] ^ static_cast<uint8_t>(label + x);
+      }
+    }
+  }
+  if (wrong == 0) return absl::OkStatus();
+  return absl::DataLossError(absl::StrCat("what was due was a region of record ", number));
+}
+
+class CropReader final : public Reader {
+ public:
+  explicit CropReader(int64_t count) : count_(count) {}
+
+  absl::StatusOr<int64_t> Take(const Element& element) override {
+    const absl::Span<const float> images = element.tensor(0).data<float>();
+    const absl::Span<const uint8_t> masks = element.tensor(1).data<uint8_t>();
+    if (static_cast<int64_t>(masks.size()) != kBatch * kCropVoxels) {
+      return absl::DataLossError(absl::StrCat("a batch has ", masks.size(), " voxels"));
+    }
+    int64_t& due = due_[element.identity().partition];
+    for (int64_t i = 0; i < kBatch; ++i, due = (due + 1) % count_) {
+      PENSTOCK_RETURN_IF_ERROR(
+          Check(images.data() + i * kCropVoxels, masks.data() + i * kCropVoxels, due));
+    }
+    return kBatchBytes;
+  }
+
+ private:
+  const int64_t count_;
+  std::map<PartitionId, int64_t> due_;
+};
+
+struct DiscardZip {
+  void operator()(zip_t* archive) const { zip_discard(archive); }
+};
+
+// As numpy.savez writes it: not compressed.
+absl::Status WriteRecord(const std::string& name, int64_t number) {
+  const int64_t planes = PlanesOf(number), voxels = planes * kPlane;
+  std::string image = NpyHeader("<f4", {planes, kRows, kColumns}),
+              mask = NpyHeader("|u1", {planes, kRows, kColumns});
+  image.resize(kNpyHeaderBytes + voxels * sizeof(float));
+  mask.resize(kNpyHeaderBytes + voxels);
+  auto* values = reinterpret_cast<float*>(image.data() + kNpyHeaderBytes);
+  for (int64_t voxel = 0; voxel < voxels; ++voxel) {
+    values[voxel] = static_cast<float>(voxel);
+    mask[kNpyHeaderBytes + voxel] = static_cast<char>(MaskOf(number, voxel));
+  }
+  int error = 0;
+  std::unique_ptr<zip_t, DiscardZip> archive(
+      zip_open(name.c_str(), ZIP_CREATE | ZIP_TRUNCATE, &error));
+  bool written = archive != nullptr;
+  for (const auto& [member, bytes] : {std::pair{"image.npy", &image}, {"mask.npy", &mask}}) {
+    if (!written) break;
+    zip_source_t* const source = zip_source_buffer(archive.get(), bytes->data(), bytes->size(), 0);
+    const zip_int64_t index = zip_file_add(archive.get(), member, source, ZIP_FL_OVERWRITE);
+    written = index >= 0 && zip_set_file_compression(archive.get(), index, ZIP_CM_STORE, 0) == 0;
+  }
+  if (written && zip_close(archive.get()) == 0) {
+    static_cast<void>(archive.release());  // closing it freed it
+    return absl::OkStatus();
+  }
+  return absl::ResourceExhaustedError(absl::StrCat("cannot write ", name));
+}
+
+class CropWork {
+ public:
+  CropWork(std::string folder, int64_t count) : folder_(std::move(folder)), count_(count) {}
+
+  absl::Status Fill(std::span<std::byte> slot, uint64_t number) {
+    auto* image = reinterpret_cast<float*>(slot.data());
+    auto* mask = reinterpret_cast<uint8_t*>(image + kBatch * kCropVoxels);
+    for (int64_t i = 0; i < kBatch; ++i, image += kCropVoxels, mask += kCropVoxels) {
+      const int64_t record = (static_cast<int64_t>(number) * kBatch + i) % count_;
+      PENSTOCK_RETURN_IF_ERROR(ReadRecord(record));
+      random_ = random_ * 6364136223846793005u + 1442695040888963407u;
+      const Corner corner = CornerOf(PlanesOf(record), random_ >> 12);
+      CopyCrop(reinterpret_cast<const float*>(image_.data() + kNpyHeaderBytes), corner, image);
+      CopyCrop(mask_.data() + kNpyHeaderBytes, corner, mask);
+    }
+    return absl::OkStatus();
+  }
+  absl::Status Take(std::span<const std::byte> slot, uint64_t number) {
+    const auto* image = reinterpret_cast<const float*>(slot.data());
+    const auto* mask = reinterpret_cast<const uint8_t*>(image + kBatch * kCropVoxels);
+    for (int64_t i = 0; i < kBatch; ++i) {
+      PENSTOCK_RETURN_IF_ERROR(Check(image + i * kCropVoxels, mask + i * kCropVoxels,
+                                     (static_cast<int64_t>(number) * kBatch + i) % count_));
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  absl::Status ReadRecord(int64_t number) {
+    const std::string name = FileOf(folder_, number);
+    const std::unique_ptr<zip_t, DiscardZip> archive(zip_open(name.c_str(), ZIP_RDONLY, nullptr));
+    const int64_t voxels = PlanesOf(number) * kPlane;
+    if (archive != nullptr && ReadMember(*archive, "image.npy", voxels * 4, image_) &&
+        ReadMember(*archive, "mask.npy", voxels, mask_)) {
+      return absl::OkStatus();
+    }
+    return absl::DataLossError(absl::StrCat("cannot read ", name));
+  }
+  static bool ReadMember(zip_t& archive, const char* member, int64_t bytes,
+                         std::vector<uint8_t>& into) {
+    into.resize(kNpyHeaderBytes + bytes);
+    zip_file_t* const file = zip_fopen(&archive, member, 0);
+    if (file == nullptr) return false;
+    size_t at = 0;
+    for (zip_int64_t got = 1; got > 0 && at < into.size(); at += got) {
+      got = zip_fread(file, into.data() + at, into.size() - at);
+      if (got < 0) break;
+    }
+    uint8_t behind = 0;
+    const bool whole = at == into.size() && zip_fread(file, &behind, 1) == 0;  // checks it
+    return zip_fclose(file) == 0 && whole;
+  }
+
+  std::string folder_;
+  int64_t count_;
+  uint64_t random_ = 1;
+  std::vector<uint8_t> image_, mask_;
+};
+
+class Crops final : public Workload {
+ public:
+  std::string_view name() const override { return "V1"; }
+  std::string_view question() const override {
+    return "regions of 7 volumes of 9.2 MB for a trainer that computes 20 ms on them";
+  }
+  std::vector<int64_t> sizes() const override { return {kBatchBytes}; }
+  bool sized() const override { return false; }
+  double step_s() const override { return kStep; }
+
+  bool has_files() const override { return true; }
+  absl::Status Prepare(const Setup& setup) const override {
+    for (int64_t number = 0; number < CountOf(setup); ++number) {
+      PENSTOCK_RETURN_IF_ERROR(WriteRecord(FileOf(setup.scratch, number), number));
+    }
+    return absl::OkStatus();
+  }
+  Dataset MakeDataset(const Setup& setup) const override {
+    std::vector<std::string> files;
+    for (int64_t number = 0; number < CountOf(setup); ++number) {
+      files.push_back(FileOf(setup.scratch, number));
+    }
+    const penstock::Shape shape({kUnknownDim, kRows, kColumns});
+    const Spec spec =
+        Spec::Dict({{"image", Dense(kFloat32, shape)}, {"mask", Dense(kUInt8, shape)}});
+    return NpyDataset(files, spec, {.rows = false})
+        .Repeat()
+        .Map([](const Expr& x) {
+          return Call("bench.random_crop", Tuple({x["image"], x["mask"]}));
+        })
+        .Batch(kBatch, {.drop_remainder = true});
+  }
+  std::unique_ptr<Reader> MakeReader(const Setup& setup) const override {
+    return std::make_unique<CropReader>(CountOf(setup));
+  }
+  absl::StatusOr<std::unique_ptr<Side>> MakeLimit(const Setup& setup) const override {
+    return MakePacedLimit(std::make_unique<SlotLimit<CropWork>>(
+                              "libzip loop", kBatchBytes, CropWork(setup.scratch, CountOf(setup))),
+                          1 / kStep);
+  }
+};
+
+}  // namespace
+
+const Workload& V1() {
+  static const Crops& v1 = *new Crops;
+  return v1;
+}
+
+}  // namespace penstock::bench
