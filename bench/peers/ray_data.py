@@ -69,6 +69,7 @@ def end_cluster() -> None:
 
 
 def start(setup: wire.Setup) -> wire.Peer:
+    setup.only("T1", "T1-0")
     ray.init(num_cpus=max(2, setup.workers), object_store_memory=STORE_BYTES, include_dashboard=False,
              log_to_driver=False, logging_level="error",
              runtime_env={"env_vars": {"PYTHONPATH": os.path.dirname(os.path.abspath(__file__))}})

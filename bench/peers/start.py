@@ -34,6 +34,7 @@ PEERS = {
     "tfdata": Launch("tfdata", "tfdata_service.py"),
     "tfdata-tuned": Launch("tfdata", "tfdata_service.py", ("--variant", "malloc tuned"), KEEP_LARGE_BLOCKS),
     "torch": Launch("torch", "torch_dataloader.py"),
+    "webdataset": Launch("torch", "webdataset_loader.py"),
     "grain": Launch("grain", "grain_loader.py"),
     "ray": Launch("ray", "ray_data.py"),
 }

@@ -9,16 +9,52 @@ import argparse
 import os
 import subprocess
 import sys
+from typing import Any
 
 import tensorflow as tf
 
 import elements
+import prepared
 import wire
 
 service = tf.data.experimental.service
 
 
-def make_dataset(setup: wire.Setup) -> tf.data.Dataset:
+def images(setup: wire.Setup) -> tf.data.Dataset:
+    """I1 as TensorFlow's ResNet does it: only the region is decoded."""
+
+    def prepare(number: tf.Tensor, name: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        jpeg = tf.io.read_file(name)
+        begin, size, _ = tf.image.sample_distorted_bounding_box(
+            tf.io.extract_jpeg_shape(jpeg), tf.zeros([1, 0, 4]), min_object_covered=0,
+            aspect_ratio_range=prepared.ASPECT, area_range=prepared.AREA, use_image_if_no_bounding_boxes=True)
+        window = tf.stack([begin[0], begin[1], size[0], size[1]])
+        image = tf.image.decode_and_crop_jpeg(jpeg, window, channels=3)
+        image = tf.image.resize(image, [prepared.SIDE, prepared.SIDE])
+        return number, tf.image.random_flip_left_right(tf.cast(image, tf.uint8))
+
+    return tf.data.Dataset.from_tensor_slices(prepared.files(setup, "jpg")).repeat().enumerate().map(
+        prepare, tf.data.AUTOTUNE).batch(prepared.IMAGES, drop_remainder=True)
+
+
+def volumes(setup: wire.Setup) -> tf.data.Dataset:
+    def widen(record: tf.Tensor) -> tf.Tensor:
+        return tf.cast(tf.reshape(tf.io.decode_raw(record, tf.uint8), prepared.VOLUME), tf.int16)
+
+    return tf.data.TFRecordDataset(prepared.files(setup, "tfrecord")).repeat().map(widen, tf.data.AUTOTUNE)
+
+
+def make_dataset(setup: wire.Setup) -> tuple[tf.data.Dataset, Any]:
+    """The dataset, and who reads its elements."""
+    setup.only("T1", "T1-0", "I1", "C1")
+    if setup.workload == "I1":
+        return images(setup), prepared.Images()
+    if setup.workload == "C1":
+        return volumes(setup), prepared.Volumes(setup)
+    return buffers(setup), elements.Reader(setup)
+
+
+def buffers(setup: wire.Setup) -> tf.data.Dataset:
     """Slices of one tensor that the worker makes: tf.data hands them on by reference."""
 
     def source() -> tf.Tensor:
@@ -63,10 +99,10 @@ class Server:
 def start(setup: wire.Setup, variant: str) -> wire.Peer:
     dispatcher = Server("dispatcher")
     workers = [Server("worker", dispatcher.said) for _ in range(setup.workers)]
-    dataset = make_dataset(setup).apply(
+    dataset, reader = make_dataset(setup)
+    dataset = dataset.apply(
         service.distribute(service.ShardingPolicy.OFF, "grpc://" + dispatcher.said, compression=None))
     iterator = dataset.as_numpy_iterator()
-    reader = elements.Reader(setup)
 
     def close() -> None:
         for server in [*workers, dispatcher]:
@@ -78,7 +114,7 @@ def start(setup: wire.Setup, variant: str) -> wire.Peer:
               "consumer": [os.getpid()]},
         about={"system": "tfdata_service", "version": tf.__version__, "protocol": "grpc", "compression": "none",
                "variant": variant, "settings": {"processing_mode": "OFF", "touch": setup.touch, **malloc}},
-        next=iterator.next, read=reader.read, shares=reader.shares, close=close)
+        next=iterator.next, read=reader.read, shares=getattr(reader, "shares", list), close=close)
 
 
 if __name__ == "__main__":

@@ -25,7 +25,8 @@ Element = TypeVar("Element")
 
 WARM_S = 0.3  # buffers full, pages touched
 EVERY_BYTE, EVERY_PAGE = "every byte", "one byte in 4 KiB"
-TOUCH_OF = {"T1": EVERY_BYTE, "T1-0": EVERY_PAGE}
+TOUCH_OF = {"T1": EVERY_BYTE, "T1-0": EVERY_PAGE, "I1": EVERY_PAGE, "L1-0": EVERY_BYTE, "C1": EVERY_PAGE}
+STEP_S_OF = {"C1": 0.0035}  # what the reader computes on each element
 
 
 class WrongElement(Exception):
@@ -41,6 +42,7 @@ class Setup:
     window_s: float
     source_bytes: int  # that the elements of one worker are taken from, in turn
     touch: str  # how much of an element the reader reads
+    scratch: str = ""  # folder of the files that workers read, for workloads that have some
 
     @staticmethod
     def of(line: dict[str, Any]) -> Setup:
@@ -54,7 +56,12 @@ class Setup:
             raise ValueError(f"the peers have one consumer, not {line['consumers']}")
         return Setup(workload, size, line["workers"], 1, line["window_s"],
                      size if workload == "T1-0" else max(size, line["source_bytes"]),
-                     line.get("touch", TOUCH_OF[workload]))
+                     line.get("touch", TOUCH_OF[workload]), line.get("scratch", ""))
+
+    def only(self, *workloads: str) -> None:
+        """ValueError for a workload that a peer does not have."""
+        if self.workload not in workloads:
+            raise ValueError(f"this peer has the workloads {', '.join(workloads)}, not {self.workload}")
 
     @property
     def in_source(self) -> int:
@@ -73,7 +80,7 @@ class Peer(Generic[Element]):
     close: Callable[[], None] = lambda: None
 
 
-def read_window(peer: Peer[Any], seconds: float) -> dict[str, Any]:
+def read_window(peer: Peer[Any], seconds: float, step_s: float) -> dict[str, Any]:
     clock = time.perf_counter
     shares = peer.shares()
     next_s: list[float] = []
@@ -84,6 +91,8 @@ def read_window(peer: Peer[Any], seconds: float) -> dict[str, Any]:
         next_s.append(clock() - now)
         moved += peer.read(element)
         del element  # its memory goes back before the next is asked for
+        if step_s > 0:
+            time.sleep(step_s)
         now = clock()
     elements = len(next_s)
     next_s.sort()
@@ -104,15 +113,17 @@ def serve(start: Callable[[Setup], Peer[Any]]) -> int:
     """Speaks the lines above until the input ends. The exit code."""
     out = _take_stdout()
     peer: Peer[Any] | None = None
+    step_s = 0.0
     try:
         for line in sys.stdin:
             order = json.loads(line)
             if peer is None:
                 peer = start(Setup.of(order))
-                read_window(peer, min(WARM_S, order["window_s"]))
+                step_s = STEP_S_OF.get(order["workload"], 0.0)
+                read_window(peer, min(WARM_S, order["window_s"]), step_s)
                 answer = {"pids": peer.pids, **peer.about}
             else:
-                answer = read_window(peer, order["seconds"])
+                answer = read_window(peer, order["seconds"], step_s)
             print(json.dumps(answer), file=out)
     except Exception as error:  # whatever it is, the driver shows it in a row
         print(json.dumps({"error": f"{type(error).__name__}: {error}", "data_loss": isinstance(error, WrongElement)}),

@@ -64,6 +64,10 @@ class Wire(unittest.TestCase):
         (ready,), _ = say(command("counting"), SETUP | {"workload": "T1-0", "touch": "every byte"})
         self.assertEqual(ready["settings"]["touch"], "every byte")
 
+    def test_c1_computes_on_each_element_before_it_asks_for_the_next(self):
+        (_, window), _ = say(command("counting"), SETUP | {"workload": "C1"}, {"seconds": 0.02})
+        self.assertLessEqual(window["elements"], window["seconds"] / 0.0035)
+
     def test_an_element_that_was_not_due_is_a_loss_of_data(self):
         (answer,), code = say(command("skipping"), SETUP)
         self.assertEqual(code, 1)
@@ -71,7 +75,7 @@ class Wire(unittest.TestCase):
         self.assertTrue(answer["data_loss"])
 
     def test_a_setup_that_no_peer_has_is_refused_in_words(self):
-        for change, words in (({"workload": "H1"}, "the workloads T1, T1-0, not H1"), ({"consumers": 2}, "not 2"),
+        for change, words in (({"workload": "H1"}, "the workloads T1, T1-0, I1, L1-0, C1, not H1"), ({"consumers": 2}, "not 2"),
                               ({"element_bytes": 20}, "multiple of 8")):
             (answer,), code = say(command("counting"), SETUP | change)
             self.assertEqual(code, 1)

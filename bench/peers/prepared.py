@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+"""I1, L1-0 and C1: the files that `penstock bench` wrote, as Python reads them, and how a reader checks what comes."""
+from __future__ import annotations
+
+import pathlib
+from typing import Sequence
+
+import numpy as np
+
+import wire
+
+SIDE = 224  # pixels
+IMAGES = 256  # of a batch
+AREA, ASPECT = (0.08, 1.0), (3 / 4, 4 / 3)  # of the region that is taken of an image
+
+LENGTH = 8192  # tokens; each window has the next one too
+WINDOWS = 8  # of a batch
+
+VOLUME = (128, 128, 128, 4)
+RECORD_HEAD = 12  # bytes before the data of a TFRecord
+
+
+def files(setup: wire.Setup, kind: str) -> list[str]:
+    """In the order of their numbers."""
+    names = sorted(map(str, pathlib.Path(setup.scratch).glob(f"*.{kind}")))
+    if not names:
+        raise ValueError(f"{setup.workload} reads files that `penstock bench` writes; there are none in "
+                         f"'{setup.scratch}'")
+    return names
+
+
+class Images:
+    """Reads batches of (numbers, pixels), the numbers from 0 up, or from 0 up to `numbers` again and again."""
+
+    def __init__(self, numbers: int = 1 << 62):
+        self._due, self._numbers = 0, numbers
+        self.sum = 0
+
+    def read(self, batch: Sequence[np.ndarray]) -> int:
+        numbers, pixels = map(np.asarray, batch)
+        due = (self._due + np.arange(IMAGES)) % self._numbers
+        if pixels.nbytes != IMAGES * SIDE * SIDE * 3 or not np.array_equal(numbers, due):
+            raise wire.WrongElement(f"images from {self._due} on were due; a batch came of {pixels.nbytes} bytes, "
+                                    f"from {numbers[0]} on")
+        self._due += IMAGES
+        self.sum ^= int(pixels.reshape(-1)[::4096].sum(dtype=np.int64))
+        return pixels.nbytes
+
+
+class Windows:
+    """Windows of the shards, mapped into memory, by number."""
+
+    def __init__(self, setup: wire.Setup):
+        self._shards = [np.memmap(name, np.int32, "r") for name in files(setup, "bin")]
+        self._each = (len(self._shards[0]) - 1) // LENGTH
+
+    def __len__(self) -> int:
+        return 1 << 40
+
+    def __getitem__(self, number: int) -> np.ndarray:
+        number %= self._each * len(self._shards)
+        start = number % self._each * LENGTH
+        return self._shards[number // self._each][start:start + LENGTH + 1]
+
+
+class Tokens:
+    """Reads batches of windows. Tokens are numbered through all shards."""
+
+    def __init__(self, setup: wire.Setup):
+        names = files(setup, "bin")
+        self._tokens = pathlib.Path(names[0]).stat().st_size // 4
+        self._each = (self._tokens - 1) // LENGTH
+        self._all, self._due = self._each * len(names), 0
+        self._steps = np.arange(LENGTH + 1, dtype=np.int32)
+
+    def read(self, batch: np.ndarray) -> int:
+        windows = (self._due + np.arange(WINDOWS)) % self._all
+        first = windows // self._each * self._tokens + windows % self._each * LENGTH
+        if not np.array_equal(batch, first.astype(np.int32)[:, None] + self._steps):
+            raise wire.WrongElement(f"tokens of the windows from {self._due} on were due")
+        self._due += WINDOWS
+        return batch.nbytes
+
+
+def read_record(name: str) -> np.ndarray:
+    """The one record of a TFRecord file as uint8. Its checksum is not looked at: numpy has none of that kind."""
+    return np.fromfile(name, np.uint8, int(np.prod(VOLUME)), offset=RECORD_HEAD)
+
+
+class Volumes:
+    """Reads widened records, whose first and last 8 values say which one it is."""
+
+    def __init__(self, setup: wire.Setup):
+        self._due, self._count = 0, len(files(setup, "tfrecord"))
+        self.sum = 0
+
+    def read(self, volume: np.ndarray) -> int:
+        values = volume.reshape(-1)
+        ends = {int.from_bytes(values[part].astype(np.uint8).tobytes(), "little")
+                for part in (slice(8), slice(-8, None))}
+        if volume.dtype != np.int16 or ends != {self._due}:
+            raise wire.WrongElement(f"record {self._due} was due; the values are {volume.dtype} of records {ends}")
+        self._due = (self._due + 1) % self._count
+        self.sum ^= int(values[::2048].sum(dtype=np.int64))
+        return volume.nbytes
