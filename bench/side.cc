@@ -4,6 +4,8 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "bench/interrupt.h"
 #include "bench/measure.h"
 #include "penstock/status.h"
@@ -38,6 +40,19 @@ double Cpu(const std::vector<pid_t>& processes) {
   return sum;
 }
 
+// Waits until nobody works on what was asked of him before, such as batches for
+// later; at most for the time of a window.
+void AwaitQuiet(double seconds) {
+  const double start = Now();
+  const double spell = std::min(0.1, seconds / 2);
+  double busy = 1;
+  while (busy > kForeignCores && !Interrupted() && Now() < start + seconds) {
+    const double before = MachineBusySeconds(), began = Now();
+    absl::SleepFor(absl::Seconds(spell));
+    busy = (MachineBusySeconds() - before) / (Now() - began);
+  }
+}
+
 // Why the side failed; an interrupted one fails in many ways.
 absl::Status Reason(const absl::Status& status) {
   return Interrupted() ? CheckInterrupted() : status;
@@ -54,6 +69,7 @@ double Window::rss() const {
 }
 
 absl::StatusOr<Window> Measure(Side& side, double seconds) {
+  AwaitQuiet(seconds);
   PENSTOCK_RETURN_IF_ERROR(CheckInterrupted());
   if (!side.starts_anew()) {
     PENSTOCK_RETURN_IF_ERROR(Reason(side.Read(seconds * kLead).status()));
