@@ -191,11 +191,6 @@ class ClientEnd : public ReceiveEvents, public Watched {
   bool AwaitOpen() {
     return Await([&] { return open_; });
   }
-  // True: it is open. False: it never will be.
-  bool AwaitOpenOrClosed() {
-    Await([&] { return open_ || closed_.has_value(); });
-    return Look([&] { return open_; });
-  }
   bool AwaitCount(size_t count) {
     return Await([&] { return indices_.size() >= count; });
   }

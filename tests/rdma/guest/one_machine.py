@@ -59,14 +59,6 @@ class Ucx(unittest.TestCase):
     def test_the_suite_of_all_transports(self):
         self.suite("transfer_ucx_test", "-*256MiB*")
 
-    def test_a_port_that_goes_down_ends_its_links(self):
-        self.addCleanup(machine.gid_index, "fd00:1::1")
-        self.addCleanup(machine.ip, "-6", "addr", "replace", "fd00:1::1/64", "dev", "dummy0", "nodad")
-        self.addCleanup(machine.ip, "link", "set", "dummy0", "up")
-        with machine.traffic(self):
-            said = machine.run(machine.PENSTOCK / "tests/ucx_real_port", machine.DEVICE, "dummy0", "/usr/sbin/ip")
-        self.assertRegex(said, rf"port_down port={machine.DEVICE}:1 .*peers_closed=1")
-
     def test_elements_lie_in_registered_slots_and_are_not_copied(self):
         cluster = workers.Workers("localhost", 1)
         self.addCleanup(cluster.stop)
