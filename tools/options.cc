@@ -126,6 +126,8 @@ std::vector<Setting> SettingsOf(WorkerConfig& config) {
       {"threads", &config.threads, "of parallel nodes; 0: one per core"},
       {"memory-budget-bytes", &config.memory_budget_bytes,
        "of elements on their way to clients; 0: half of the machine's memory"},
+      {"ram-budget-bytes", &config.ram_budget_bytes,
+       "of what pipelines keep ready beyond their least; 0: a quarter of the machine's memory"},
       {"metrics-port", &config.metrics_port, kMetricsHelp},
   };
 }

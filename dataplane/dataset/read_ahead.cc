@@ -20,11 +20,21 @@ ReadAheadBudget& ReadAheadBudget::OfProcess() {
   return budget;  // outlives every static that may use it
 }
 
+bool ReadAheadBudget::Claim(int64_t bytes) {
+  int64_t claimed = this->claimed();
+  do {
+    if (bytes > 0 && bytes > limit() - claimed) return false;
+  } while (!claimed_.compare_exchange_weak(claimed, claimed + bytes, std::memory_order_relaxed));
+  if (within_ == nullptr || within_->Claim(bytes)) return true;
+  claimed_.fetch_sub(bytes, std::memory_order_relaxed);
+  return false;
+}
+
 ReadAhead::ReadAhead(ReadAheadBudget& budget, int64_t least, int64_t most)
     : budget_(budget), least_(least), most_(std::max(least, most)), depth_(least) {}
 
 ReadAhead::~ReadAhead() {
-  budget_.claimed_.fetch_sub(claimed_, std::memory_order_relaxed);
+  budget_.Claim(-claimed_);
 }
 
 void ReadAhead::Gave(int64_t bytes) {
@@ -34,7 +44,7 @@ void ReadAhead::Gave(int64_t bytes) {
   const int64_t depth = this->depth();
   if (depth == least_) return;
   // Elements may have grown since the depth was chosen.
-  if (Claim(depth) && budget_.claimed() <= budget_.limit()) return;
+  if (Claim(depth) && !budget_.exceeded()) return;
   const int64_t less = std::max(least_, depth / 2);
   depth_.store(less, std::memory_order_relaxed);
   Claim(less);
@@ -49,9 +59,7 @@ void ReadAhead::FellShort() {
 
 bool ReadAhead::Claim(int64_t depth) {
   const int64_t wanted = (depth - least_) * mean_bytes_;
-  const int64_t extra = wanted - claimed_;
-  if (extra > 0 && budget_.claimed() + extra > budget_.limit()) return false;
-  budget_.claimed_.fetch_add(extra, std::memory_order_relaxed);
+  if (!budget_.Claim(wanted - claimed_)) return false;
   claimed_ = wanted;
   return true;
 }

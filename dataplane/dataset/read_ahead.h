@@ -13,7 +13,9 @@ namespace penstock {
 // Bytes that nodes may hold ready or in work beyond their least. Any thread.
 class ReadAheadBudget {
  public:
-  explicit ReadAheadBudget(int64_t limit) : limit_(limit) {}
+  // What is claimed here is claimed of `within` too, which outlives this.
+  explicit ReadAheadBudget(int64_t limit, ReadAheadBudget* within = nullptr)
+      : limit_(limit), within_(within) {}
   ReadAheadBudget(const ReadAheadBudget&) = delete;
   ReadAheadBudget& operator=(const ReadAheadBudget&) = delete;
 
@@ -23,12 +25,20 @@ class ReadAheadBudget {
   // Takes effect as nodes give out their next elements.
   void SetLimit(int64_t bytes) { limit_.store(bytes, std::memory_order_relaxed); }
   int64_t limit() const { return limit_.load(std::memory_order_relaxed); }
+  // Never grows beyond the limit; above it only after that was lowered.
   int64_t claimed() const { return claimed_.load(std::memory_order_relaxed); }
 
  private:
   friend class ReadAhead;
+  // False, and nothing is changed, if the limits do not allow it. What is negative is given back.
+  bool Claim(int64_t bytes);
+  bool exceeded() const {
+    return claimed() > limit() || (within_ != nullptr && within_->exceeded());
+  }
+
   std::atomic<int64_t> limit_;
   std::atomic<int64_t> claimed_{0};
+  ReadAheadBudget* const within_;
 };
 
 // The depth of one node, in its elements. depth() is for any thread, the rest

@@ -107,16 +107,18 @@ absl::Status PartitionRunner::Replay() {
   // What is cut by elements is the same everywhere above the cut.
   const bool one_for_all = by_hint || by_element;
   OutputPool output(*lane_, *workshop_->pool);
-  RunContext context{.seed = divided || one_for_all ? assign_.seed : SeedOf(assign_),
-                     .repetition = assign_.repetition,
-                     .partition = one_for_all ? 0 : assign_.of.partition.value(),
-                     .splits = divided ? &splits_ : nullptr,
-                     .plan = divided ? &definition->plan : nullptr,
-                     .pool = workshop_->pool.get(),
-                     .output = &output,
-                     .threads = workshop_->threads,
-                     .cancelled = &cancelled_,
-                     .profile = definition->profile.get()};
+  RunContext context{
+      .seed = divided || one_for_all ? assign_.seed : SeedOf(assign_),
+      .repetition = assign_.repetition,
+      .partition = one_for_all ? 0 : assign_.of.partition.value(),
+      .splits = divided ? &splits_ : nullptr,
+      .plan = divided ? &definition->plan : nullptr,
+      .pool = workshop_->pool.get(),
+      .output = &output,
+      .threads = workshop_->threads,
+      .cancelled = &cancelled_,
+      .profile = definition->profile.get(),
+      .read_ahead = workshop_->read_ahead.has_value() ? &*workshop_->read_ahead : nullptr};
   PENSTOCK_ASSIGN_OR_RETURN(std::unique_ptr<NodeIterator> iterator,
                             BuildIterator(dataset, context));
   if (by_element) iterator = ShardOfIterator(std::move(iterator), shard.count, shard.index);

@@ -76,8 +76,11 @@ absl::Status Check(const WorkerConfig& config) {
     return absl::InvalidArgumentError(
         absl::StrCat("metrics_port is ", config.metrics_port, ", neither in [0, 65535] nor -1"));
   }
-  if (config.permits < 0 || config.threads < 0 || config.memory_budget_bytes < 0)
-    return absl::InvalidArgumentError("permits, threads and memory_budget_bytes are 0 or more");
+  if (config.permits < 0 || config.threads < 0 || config.memory_budget_bytes < 0 ||
+      config.ram_budget_bytes < 0) {
+    return absl::InvalidArgumentError(
+        "permits, threads, memory_budget_bytes and ram_budget_bytes are 0 or more");
+  }
   if (config.heartbeat_interval <= absl::ZeroDuration())
     return absl::InvalidArgumentError("heartbeat_interval must be more than 0");
   return absl::OkStatus();
@@ -157,6 +160,7 @@ absl::Status Server::Open() {
       .threads = config_.threads,
       .budget_bytes =
           config_.memory_budget_bytes > 0 ? config_.memory_budget_bytes : HalfTheMemory(),
+      .ram_budget_bytes = config_.ram_budget_bytes,
       .fetch = [stub = stub_.get()](
                    std::string_view id) { return stub->GetDataset(id, control::CallOptions()); },
       .now = absl::Now});

@@ -5,10 +5,12 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <utility>
 
 #include "absl/time/time.h"
 #include "control/protocol/session_messages.h"
+#include "dataplane/dataset/read_ahead.h"
 #include "dataplane/memory/pool.h"
 #include "dataplane/worker/budget.h"
 #include "dataplane/worker/dataset_cache.h"
@@ -20,6 +22,7 @@ struct WorkshopOptions {
   int permits = 1;
   int threads = 0;                   // of parallel nodes; 0: one per core
   int64_t budget_bytes = 256 << 20;  // of elements on their way to clients
+  int64_t ram_budget_bytes = 0;      // of read-ahead (read_ahead.h); 0: within the process's
   DatasetCache::Fetch fetch;
   std::function<absl::Time()> now;  // for bookmarks
 };
@@ -37,7 +40,9 @@ class Workshop {
         threads(options.threads),
         now(std::move(options.now)),
         pool(Pool::Create()),
-        budget(std::make_shared<Budget>(options.budget_bytes)) {}
+        budget(std::make_shared<Budget>(options.budget_bytes)) {
+    if (options.ram_budget_bytes > 0) read_ahead.emplace(options.ram_budget_bytes);
+  }
 
   Permits permits;
   DatasetCache definitions;
@@ -45,6 +50,7 @@ class Workshop {
   const std::function<absl::Time()> now;
   const std::shared_ptr<Pool> pool;
   const std::shared_ptr<Budget> budget;
+  std::optional<ReadAheadBudget> read_ahead;  // constant but for what is in it
 
   // To whom Say() speaks from now on; nullptr: to nobody. When it returns, the
   // one before is not being called and will not be.

@@ -92,8 +92,11 @@ struct WorkerConfig {
   std::vector<std::string> worker_tags;
   int permits = 0;                  // partitions computed at once; 0: one per 4 cores
   int threads = 0;                  // of the pipeline; 0: one per core
-  int64_t memory_budget_bytes = 0;  // 0: half the machine's
-  int metrics_port = -1;            // as a dispatcher's
+  int64_t memory_budget_bytes = 0;  // of elements on their way to clients; 0: half the machine's
+  // Of what nodes left at kAutotune hold ready or in work beyond their least, in all partitions
+  // together; 0: a quarter of the machine's, shared with whatever else reads in this process.
+  int64_t ram_budget_bytes = 0;
+  int metrics_port = -1;  // as a dispatcher's
 };
 
 class WorkerServer {

@@ -3,6 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <thread>
+#include <vector>
+
 namespace penstock {
 namespace {
 
@@ -49,6 +53,50 @@ TEST(ReadAhead, StaysWithinTheBudget) {
     EXPECT_LE(budget.claimed(), budget.limit());
   }
   EXPECT_EQ(first.depth() + second.depth(), 8 + 4);
+}
+
+TEST(ReadAhead, OfThoseThatGrowAtOnceNoneGoesBeyondTheBudget) {
+  ReadAheadBudget budget(5000);
+  std::atomic<int64_t> most = 0;
+  std::vector<std::thread> nodes;
+  for (int i = 0; i < 4; ++i) {
+    nodes.emplace_back([&] {
+      for (int round = 0; round < 3000; ++round) {
+        ReadAhead ahead(budget, 2, 64);
+        ahead.Gave(100);
+        for (int k = 0; k < 6; ++k) {
+          FallShortOften(ahead);
+          int64_t seen = budget.claimed();
+          for (int64_t before = most; before < seen && !most.compare_exchange_weak(before, seen);) {
+          }
+        }
+      }
+    });
+  }
+  for (std::thread& node : nodes) node.join();
+  EXPECT_LE(most, budget.limit());
+  EXPECT_GT(most, budget.limit() / 2) << "they did not meet";
+  EXPECT_EQ(budget.claimed(), 0);
+}
+
+TEST(ReadAhead, ABudgetWithinAnotherKeepsToBoth) {
+  ReadAheadBudget whole(1000);
+  {
+    ReadAheadBudget part(500, &whole);
+    ReadAhead inside(part, 2, 64), outside(whole, 2, 64);
+    inside.Gave(100);
+    outside.Gave(100);
+    for (int i = 0; i < 10; ++i) FallShortOften(inside);
+    EXPECT_EQ(inside.depth(), 4);
+    for (int i = 0; i < 10; ++i) FallShortOften(outside);
+    EXPECT_EQ(outside.depth(), 8);
+    EXPECT_EQ(whole.claimed(), 800);
+    whole.SetLimit(500);  // whoever gives an element next makes room
+    inside.Gave(100);
+    EXPECT_EQ(inside.depth(), 2);
+    EXPECT_EQ(part.claimed(), 0);
+  }
+  EXPECT_EQ(whole.claimed(), 0);
 }
 
 TEST(ReadAhead, ShrinksWhenTheBudgetIsHalved) {
