@@ -45,6 +45,7 @@ endif()
 pkg_check_modules(UCX IMPORTED_TARGET ucx)  # optional: for the library that `ucx` opens at run time
 if(PENSTOCK_RPC)
   find_package(gRPC CONFIG REQUIRED)
+  find_package(OpenSSL REQUIRED)
   find_package(CLI11 CONFIG REQUIRED)
   find_package(nlohmann_json CONFIG REQUIRED)
 endif()

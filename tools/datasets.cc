@@ -19,7 +19,8 @@ struct Given {
 };
 
 absl::Status List(const Given& given) {
-  PENSTOCK_ASSIGN_OR_RETURN(auto stub, control::DispatcherStub::Make(given.call.address));
+  PENSTOCK_ASSIGN_OR_RETURN(auto stub,
+                            control::DispatcherStub::Make(given.call.address, given.call.tls));
   PENSTOCK_ASSIGN_OR_RETURN(const control::DispatcherStatus status,
                             stub->GetStatus({.timeout = given.call.timeout, .stop = {}}));
   std::fputs(ReportDatasets(status).c_str(), stdout);
@@ -27,7 +28,8 @@ absl::Status List(const Given& given) {
 }
 
 absl::Status Explain(const Given& given) {
-  PENSTOCK_ASSIGN_OR_RETURN(auto stub, control::DispatcherStub::Make(given.call.address));
+  PENSTOCK_ASSIGN_OR_RETURN(auto stub,
+                            control::DispatcherStub::Make(given.call.address, given.call.tls));
   PENSTOCK_ASSIGN_OR_RETURN(
       const control::GetDatasetAnswer found,
       stub->GetDataset(given.dataset_id, {.timeout = given.call.timeout, .stop = {}}));
@@ -37,7 +39,8 @@ absl::Status Explain(const Given& given) {
 }
 
 absl::Status Unregister(const Given& given) {
-  PENSTOCK_ASSIGN_OR_RETURN(auto stub, control::DispatcherStub::Make(given.call.address));
+  PENSTOCK_ASSIGN_OR_RETURN(auto stub,
+                            control::DispatcherStub::Make(given.call.address, given.call.tls));
   return stub->UnregisterDataset(given.dataset_id, {.timeout = given.call.timeout, .stop = {}});
 }
 

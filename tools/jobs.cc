@@ -56,7 +56,8 @@ CLI::App* AddAction(CLI::App& jobs, Chosen& chosen, const char* name, const char
   if (names_a_job) command->add_option("job", given->job, "its name or number")->required();
   command->callback([given, &chosen, action] {
     chosen.run = [given, action]() -> absl::Status {
-      PENSTOCK_ASSIGN_OR_RETURN(auto stub, control::DispatcherStub::Make(given->call.address));
+      PENSTOCK_ASSIGN_OR_RETURN(
+          auto stub, control::DispatcherStub::Make(given->call.address, given->call.tls));
       return action(*stub, *given);
     };
   });

@@ -18,7 +18,8 @@ struct Given {
 };
 
 absl::Status Run(const Given& given) {
-  PENSTOCK_ASSIGN_OR_RETURN(auto stub, control::DispatcherStub::Make(given.call.address));
+  PENSTOCK_ASSIGN_OR_RETURN(auto stub,
+                            control::DispatcherStub::Make(given.call.address, given.call.tls));
   PENSTOCK_ASSIGN_OR_RETURN(const control::DispatcherStatus status,
                             stub->GetStatus({.timeout = given.call.timeout, .stop = {}}));
   std::fputs((given.json ? LinksAsJson(status) : ReportLinks(status)).c_str(), stdout);

@@ -8,11 +8,14 @@
 
 #include "absl/strings/str_cat.h"
 #include "control/env/files_settings.h"
+#include "control/settings/tls_settings.h"
 
 namespace penstock::tools {
 namespace {
 
 constexpr char kProtocolHelp[] = "towards the other servers and clients: grpc";
+constexpr char kAddressHelp[] = "[grpc://]host:port of the dispatcher, or grpcs://host:port";
+constexpr char kTokenHelp[] = "shown by who asks for a page: a Bearer token, or Basic's password";
 constexpr char kMetricsHelp[] = "of the page /metrics for Prometheus; 0: any free one, -1: none";
 
 void AddFlag(CLI::App& command, const std::string& section, const Setting& setting) {
@@ -73,7 +76,7 @@ void SettleFiles(const std::string& path) {
 }  // namespace
 
 std::vector<Setting> SettingsOf(DispatcherConfig& config) {
-  return {
+  std::vector<Setting> rows = {
       {"host", &config.host, "address to bind; loopback unless said otherwise"},
       {"port", &config.port, "port to bind; 0: any free one"},
       {"work-dir", &config.work_dir, "directory of the journal; empty: kept in memory only"},
@@ -89,12 +92,15 @@ std::vector<Setting> SettingsOf(DispatcherConfig& config) {
        "the workers that there may be, host, host:port or host:%port%, with commas; the place is "
        "the shard (docs/tfdata-service.md, D)"},
       {"metrics-port", &config.metrics_port, kMetricsHelp},
+      {"metrics-token", &config.metrics_token, kTokenHelp},
   };
+  AddServerTlsSettings(config.tls, rows);
+  return rows;
 }
 
 std::vector<Setting> SettingsOf(WorkerConfig& config) {
-  return {
-      {"dispatcher-address", &config.dispatcher_address, "[grpc://]host:port of the dispatcher"},
+  std::vector<Setting> rows = {
+      {"dispatcher-address", &config.dispatcher_address, kAddressHelp},
       {"host", &config.host, "address to bind; loopback unless said otherwise"},
       {"port", &config.port, "port to bind for grpc; 0: any free one"},
       {"worker-address", &config.worker_address,
@@ -129,14 +135,17 @@ std::vector<Setting> SettingsOf(WorkerConfig& config) {
       {"ram-budget-bytes", &config.ram_budget_bytes,
        "of what pipelines keep ready beyond their least; 0: a quarter of the machine's memory"},
       {"metrics-port", &config.metrics_port, kMetricsHelp},
+      {"metrics-token", &config.metrics_token, kTokenHelp},
   };
+  AddServerTlsSettings(config.tls, rows);
+  return rows;
 }
 
 std::vector<Setting> SettingsOf(DispatcherCall& call) {
-  return {
-      {"dispatcher-address", &call.address, "[grpc://]host:port of the dispatcher"},
-      {"timeout-ms", &call.timeout, "how long to try to reach it"},
-  };
+  std::vector<Setting> rows = TlsSettingsOf(call.tls);
+  rows.insert(rows.begin(), {{"dispatcher-address", &call.address, kAddressHelp},
+                             {"timeout-ms", &call.timeout, "how long to try to reach it"}});
+  return rows;
 }
 
 void AddOptions(CLI::App& command, std::vector<Setting> settings) {

@@ -29,6 +29,7 @@ void AddServerOptions(CLI::App& command, std::vector<Setting> settings);
 struct DispatcherCall {
   std::string address = "localhost:5050";
   absl::Duration timeout = absl::Seconds(10);
+  TlsConfig tls;  // for "grpcs://"
 };
 std::vector<Setting> SettingsOf(DispatcherCall& call);
 

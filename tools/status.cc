@@ -15,7 +15,7 @@ namespace penstock::tools {
 namespace {
 
 absl::Status Run(const DispatcherCall& call) {
-  PENSTOCK_ASSIGN_OR_RETURN(auto stub, control::DispatcherStub::Make(call.address));
+  PENSTOCK_ASSIGN_OR_RETURN(auto stub, control::DispatcherStub::Make(call.address, call.tls));
   PENSTOCK_ASSIGN_OR_RETURN(const control::DispatcherStatus status,
                             stub->GetStatus({.timeout = call.timeout, .stop = {}}));
   const std::string text = absl::StrCat(ReportOverview(status), "\n", ReportWorkers(status), "\n",

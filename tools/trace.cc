@@ -109,7 +109,8 @@ std::string WorkAsJson(const control::DispatcherStatus& status, const std::strin
 }
 
 absl::Status Run(const Given& given) {
-  PENSTOCK_ASSIGN_OR_RETURN(auto stub, control::DispatcherStub::Make(given.call.address));
+  PENSTOCK_ASSIGN_OR_RETURN(auto stub,
+                            control::DispatcherStub::Make(given.call.address, given.call.tls));
   PENSTOCK_ASSIGN_OR_RETURN(const control::DispatcherStatus status,
                             stub->GetStatus({.timeout = given.call.timeout, .stop = {}}));
   const auto as_text = given.json ? WorkAsJson : ReportWork;

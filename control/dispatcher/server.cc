@@ -20,6 +20,7 @@
 #include "control/observe/text_server.h"
 #include "control/policy/worker_list.h"
 #include "control/rpc/callback_threads.h"
+#include "control/rpc/credentials.h"
 #include "penstock/status.h"
 
 namespace penstock {
@@ -99,7 +100,10 @@ class Server final : public DispatchServer {
   }
 
   int port() const override { return port_; }
-  std::string target() const override { return absl::StrCat("grpc://", config_.host, ":", port_); }
+  std::string target() const override {
+    const char* protocol = config_.tls.certificate.empty() ? "grpc://" : "grpcs://";
+    return absl::StrCat(protocol, config_.host, ":", port_);
+  }
   int NumWorkers() const override { return core_->NumWorkers(); }
 
   int metrics_port() const override { return pages_ == nullptr ? -1 : pages_->port(); }
@@ -163,10 +167,11 @@ class Server final : public DispatchServer {
   }
 
   absl::Status Listen() {
+    ASSIGN_OR_RETURN(auto credentials, control::ServerCredentials(config_.tls));
     control::KeepCallbackThreads();
     grpc::ServerBuilder builder;
     const std::string address = absl::StrCat(config_.host, ":", config_.port);
-    builder.AddListeningPort(address, grpc::InsecureServerCredentials(), &port_);
+    builder.AddListeningPort(address, credentials, &port_);
     builder.RegisterService(service_.get());
     builder.SetMaxReceiveMessageSize(-1);
     builder.SetMaxSendMessageSize(-1);

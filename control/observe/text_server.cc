@@ -7,12 +7,18 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <thread>
 #include <utility>
 
+#include "absl/strings/ascii.h"
+#include "absl/strings/escaping.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 #include "penstock/status.h"
 
 namespace penstock {
@@ -44,10 +50,40 @@ absl::StatusOr<int> Listen(const std::string& host, int port) {
       absl::StrCat("cannot serve pages on ", host, ":", port, ": ", std::strerror(error)));
 }
 
+// The token that a request shows, in one form or the other.
+std::string ShownToken(const std::string& request) {
+  for (absl::string_view line : absl::StrSplit(request, "\r\n")) {
+    const std::pair<absl::string_view, absl::string_view> header =
+        absl::StrSplit(line, absl::MaxSplits(':', 1));
+    if (!absl::EqualsIgnoreCase(header.first, "authorization")) continue;
+    absl::string_view value = absl::StripAsciiWhitespace(header.second);
+    if (absl::ConsumePrefix(&value, "Bearer ")) return std::string(value);
+    std::string name_and_password;
+    if (absl::ConsumePrefix(&value, "Basic ") && absl::Base64Unescape(value, &name_and_password)) {
+      return name_and_password.substr(
+          std::min(name_and_password.find(':'), name_and_password.size() - 1) + 1);
+    }
+  }
+  return "";
+}
+
+// In a time that tells nothing of how much of it was right.
+bool SameSecret(const std::string& shown, const std::string& secret) {
+  unsigned char differ = shown.size() == secret.size() ? 0 : 1;
+  for (size_t i = 0; i < secret.size(); ++i) {
+    const char other = i < shown.size() ? shown[i] : '\0';
+    differ |= static_cast<unsigned char>(secret[i] ^ other);
+  }
+  return differ == 0;
+}
+
 class Server final : public TextServer {
  public:
-  Server(int listener, std::map<std::string, Page> pages)
-      : listener_(listener), stop_(eventfd(0, EFD_CLOEXEC)), pages_(std::move(pages)) {
+  Server(int listener, std::map<std::string, Page> pages, std::string token)
+      : listener_(listener),
+        stop_(eventfd(0, EFD_CLOEXEC)),
+        pages_(std::move(pages)),
+        token_(std::move(token)) {
     sockaddr_storage address{};
     socklen_t size = sizeof address;
     getsockname(listener_, reinterpret_cast<sockaddr*>(&address), &size);
@@ -99,6 +135,10 @@ class Server final : public TextServer {
   }
 
   std::string Answer(const std::string& request) const {
+    if (!token_.empty() && !SameSecret(ShownToken(request), token_)) {
+      return Http("401 Unauthorized", "no token, or not the one of metrics_token\n",
+                  "WWW-Authenticate: Basic realm=\"penstock\"\r\n");
+    }
     const size_t end = request.find(' ', 4);
     if (request.rfind("GET ", 0) != 0 || end == std::string::npos) {
       return Http("405 Method Not Allowed", "only GET\n");
@@ -110,14 +150,17 @@ class Server final : public TextServer {
     return Http("404 Not Found", absl::StrCat("there is:\n", known));
   }
 
-  static std::string Http(const char* status, const std::string& body) {
-    return absl::StrCat("HTTP/1.1 ", status, "\r\nContent-Type: text/plain; version=0.0.4\r\n",
+  static std::string Http(const char* status, const std::string& body, const char* header = "") {
+    const char* type = body.starts_with("<!DOCTYPE html>") ? "text/html; charset=utf-8"
+                                                           : "text/plain; version=0.0.4";
+    return absl::StrCat("HTTP/1.1 ", status, "\r\nContent-Type: ", type, "\r\n", header,
                         "Content-Length: ", body.size(), "\r\nConnection: close\r\n\r\n", body);
   }
 
   const int listener_;
   const int stop_;
   const std::map<std::string, Page> pages_;
+  const std::string token_;
   int port_ = 0;
   std::thread thread_;
 };
@@ -125,9 +168,10 @@ class Server final : public TextServer {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<TextServer>> TextServer::Start(const std::string& host, int port,
-                                                              std::map<std::string, Page> pages) {
+                                                              std::map<std::string, Page> pages,
+                                                              std::string token) {
   ASSIGN_OR_RETURN(int listener, Listen(host, port));
-  return std::make_unique<Server>(listener, std::move(pages));
+  return std::make_unique<Server>(listener, std::move(pages), std::move(token));
 }
 
 }  // namespace penstock

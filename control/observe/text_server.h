@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A small HTTP server for text pages: /metrics for Prometheus, and whatever else
-// a process shows of itself. GET only, one request per connection.
+// A small HTTP server for pages: /metrics for Prometheus, and whatever else a process
+// shows of itself; what begins as HTML is told to be that. GET only, one request per
+// connection.
 #pragma once
 
 #include <functional>
@@ -18,9 +19,12 @@ class TextServer {
   using Page = std::function<std::string()>;
 
   // Serves `pages` (by path) on that host and port (0: any free one) until it is
-  // destroyed. Unavailable if the port is in use.
+  // destroyed. Who asks without `token` (as Bearer token, or as password of Basic
+  // authentication, with any name) gets nothing; an empty one asks for none.
+  // Unavailable if the port is in use.
   static absl::StatusOr<std::unique_ptr<TextServer>> Start(const std::string& host, int port,
-                                                           std::map<std::string, Page> pages);
+                                                           std::map<std::string, Page> pages,
+                                                           std::string token = "");
   virtual ~TextServer() = default;
   virtual int port() const = 0;
 };

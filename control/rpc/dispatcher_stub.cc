@@ -11,6 +11,7 @@
 #include "control/proto/dispatcher.grpc.pb.h"
 #include "control/rpc/callback_threads.h"
 #include "control/rpc/client_stream.h"
+#include "control/rpc/credentials.h"
 #include "control/rpc/reading_proto.h"
 #include "control/rpc/status_grpc.h"
 #include "control/rpc/target.h"
@@ -47,10 +48,11 @@ bool WorthTryingAgain(const absl::Status& status) {
 
 class GrpcDispatcherStub final : public DispatcherStub {
  public:
-  explicit GrpcDispatcherStub(std::string address)
+  GrpcDispatcherStub(std::string address,
+                     const std::shared_ptr<grpc::ChannelCredentials>& credentials)
       : address_(std::move(address)),
-        stub_(wire::Dispatcher::NewStub(grpc::CreateCustomChannel(
-            address_, grpc::InsecureChannelCredentials(), ChannelSettings()))) {}
+        stub_(wire::Dispatcher::NewStub(
+            grpc::CreateCustomChannel(address_, credentials, ChannelSettings()))) {}
   ~GrpcDispatcherStub() override { Stop(); }
 
   const std::string& address() const override { return address_; }
@@ -216,10 +218,19 @@ class GrpcDispatcherStub final : public DispatcherStub {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<DispatcherStub>> DispatcherStub::Make(std::string_view service) {
+absl::StatusOr<std::unique_ptr<DispatcherStub>> DispatcherStub::Make(std::string_view service,
+                                                                     const TlsConfig& tls) {
   ASSIGN_OR_RETURN(Target target, ParseTarget(service));
+  std::shared_ptr<grpc::ChannelCredentials> credentials = grpc::InsecureChannelCredentials();
+  if (target.tls()) {
+    ASSIGN_OR_RETURN(credentials, ChannelCredentials(tls));
+  } else if (!tls.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("TLS is configured, but the service \"", std::string(service),
+                     "\" is reached in plain text; give \"grpcs://", target.address, "\""));
+  }
   KeepCallbackThreads();
-  return std::make_unique<GrpcDispatcherStub>(std::move(target.address));
+  return std::make_unique<GrpcDispatcherStub>(std::move(target.address), credentials);
 }
 
 std::unique_ptr<ReconnectingClientSession> DispatcherStub::KeepClientSession(

@@ -12,6 +12,7 @@
 #include "control/protocol/saved_reading.h"
 #include "control/protocol/session_messages.h"
 #include "control/rpc/session.h"
+#include "penstock/tls.h"
 
 namespace penstock::control {
 
@@ -37,8 +38,11 @@ using ReconnectingWorkerEvents = ReconnectingEvents<WorkerUp, WorkerDown>;
 // or Cancelled.
 class DispatcherStub {
  public:
-  // A stub for "[grpc://]host:port". Reaches for nothing yet.
-  static absl::StatusOr<std::unique_ptr<DispatcherStub>> Make(std::string_view service);
+  // A stub for "[grpc://]host:port", or "grpcs://host:port" with `tls`. Reaches for
+  // nothing yet. InvalidArgument if `tls` says anything for a plain service, or makes
+  // no sense; NotFound for files that are not there.
+  static absl::StatusOr<std::unique_ptr<DispatcherStub>> Make(std::string_view service,
+                                                              const TlsConfig& tls = {});
   virtual ~DispatcherStub() = default;
 
   virtual const std::string& address() const = 0;  // "host:port"

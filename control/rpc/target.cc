@@ -20,9 +20,9 @@ absl::StatusOr<Target> ParseTarget(std::string_view text) {
     return absl::InvalidArgumentError(
         absl::StrCat("malformed `service` \"", service, "\" has multiple \"://\""));
   }
-  if (target.protocol != "grpc") {
+  if (target.protocol != "grpc" && !target.tls()) {
     return absl::NotFoundError(absl::StrCat("\"", target.protocol, "\" in `service` \"", service,
-                                            "\" is not a control protocol; known: grpc"));
+                                            "\" is not a control protocol; known: grpc, grpcs"));
   }
   if (target.address.empty() || target.address.find(':') == std::string::npos) {
     return absl::InvalidArgumentError(

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where a dispatcher is: "[protocol://]host:port".
+// Where a dispatcher is: "[protocol://]host:port". "grpcs" is gRPC over TLS.
 #pragma once
 
 #include <string>
@@ -10,8 +10,10 @@
 namespace penstock::control {
 
 struct Target {
-  std::string protocol;  // "grpc"
+  std::string protocol;  // "grpc" or "grpcs"
   std::string address;   // "host:port"
+
+  bool tls() const { return protocol == "grpcs"; }
 };
 
 // The protocol left out is "grpc". InvalidArgument for an empty or malformed

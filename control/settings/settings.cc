@@ -22,8 +22,11 @@ namespace {
 
 // One file serves all programs; each reads its own section.
 constexpr std::array<const char*, 4> kSections = {"dispatcher", "worker", "client", "files"};
-constexpr std::array<const char*, 5> kOneForAll = {"dispatcher-address", "data-transfer-protocol",
-                                                   "fallback", "ucx-lanes", "transports"};
+constexpr std::array<const char*, 10> kOneForAll = {"dispatcher-address", "data-transfer-protocol",
+                                                    "fallback",           "ucx-lanes",
+                                                    "transports",         "tls-ca",
+                                                    "tls-certificate",    "tls-key",
+                                                    "tls-mutual",         "metrics-token"};
 
 bool IsAmong(std::string_view word, absl::Span<const char* const> words) {
   return std::find(words.begin(), words.end(), word) != words.end();

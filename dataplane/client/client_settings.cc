@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dataplane/client/client_settings.h"
 
+#include "control/settings/tls_settings.h"
 #include "penstock/status.h"
 
 namespace penstock::client {
@@ -8,12 +9,19 @@ namespace penstock::client {
 constexpr char kProtocol[] = "data-transfer-protocol";
 
 std::vector<Setting> SettingsOf(ClientSettings& settings) {
-  return {
-      {kProtocol, &settings.data_transfer_protocol, "how elements come from the workers"},
-      {"fallback", &settings.fallback, "taken in this order where that one is not possible"},
-      {"ucx-lanes", &settings.ucx_lanes, "\"rdma\", \"any\" or \"tcp\": what ucx may run over"},
-      {"transports", &settings.transports, "shared libraries with further protocols"},
-  };
+  std::vector<Setting> rows = TlsSettingsOf(settings.tls);
+  rows.insert(
+      rows.begin(),
+      {
+          {kProtocol, &settings.data_transfer_protocol, "how elements come from the workers"},
+          {"fallback", &settings.fallback, "taken in this order where that one is not possible"},
+          {"ucx-lanes", &settings.ucx_lanes, "\"rdma\", \"any\" or \"tcp\": what ucx may run over"},
+          {"transports", &settings.transports, "shared libraries with further protocols"},
+          {"metrics-port", &settings.metrics_port,
+           "of this process's pages; 0: any free, -1: none"},
+          {"metrics-token", &settings.metrics_token, "shown by who asks for a page"},
+      });
+  return rows;
 }
 
 absl::StatusOr<ClientSettings> ReadClientSettings(const Environment& environment) {

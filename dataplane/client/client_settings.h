@@ -10,6 +10,7 @@
 #include "control/settings/settings.h"
 #include "dataplane/transfer/transport.h"
 #include "penstock/distribute.h"
+#include "penstock/tls.h"
 
 namespace penstock::client {
 
@@ -18,7 +19,10 @@ struct ClientSettings {
   std::vector<std::string> fallback;
   std::string ucx_lanes;                // of the process (transfer/ucx/settings.h)
   std::vector<std::string> transports;  // libraries to load (transfer/library.h)
-  Sources sources;                      // of what is set
+  int metrics_port = -1;                // of this process's pages; 0: any free one, -1: none
+  std::string metrics_token;
+  TlsConfig tls;    // towards servers at "grpcs://"
+  Sources sources;  // of what is set
 };
 
 std::vector<Setting> SettingsOf(ClientSettings& settings);

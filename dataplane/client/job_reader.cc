@@ -144,7 +144,8 @@ absl::Status JobReader::EnsureJoined() {
     RETURN_IF_ERROR(transfer::ucx::SetLanes(settings.ucx_lanes));
     RETURN_IF_ERROR(transfer::LoadTransports(settings.transports));
     wish_ = WishOf(options_, settings);
-    ASSIGN_OR_RETURN(stub_, control::DispatcherStub::Make(options_.service));
+    tls_ = settings.tls;
+    ASSIGN_OR_RETURN(stub_, control::DispatcherStub::Make(options_.service, tls_));
   }
   std::stop_source stop;
   std::future<absl::StatusOr<control::JobAnswer>> joining =
@@ -218,6 +219,7 @@ std::shared_ptr<Session> JobReader::SessionOf(int64_t repetition) {
   if (session != nullptr) return session;
   SessionOptions options{.distribute = options_,
                          .wish = wish_,
+                         .tls = tls_,
                          .spec = node_->spec,
                          .job = *job_,
                          .repetition = repetition,

@@ -9,6 +9,7 @@
 
 #include "control/env/files_until.h"
 #include "control/rpc/dispatcher_stub.h"
+#include "dataplane/client/client_settings.h"
 #include "dataplane/client/distribute.h"
 #include "dataplane/client/distribute_options.h"
 #include "dataplane/dataset/definition.h"
@@ -32,6 +33,11 @@ control::RequestId NewRequest() {
   static const Incarnation process(RandomId());
   static std::atomic<uint64_t> counter{0};
   return {process, ++counter};
+}
+
+absl::StatusOr<std::unique_ptr<control::DispatcherStub>> StubOf(std::string_view service) {
+  ASSIGN_OR_RETURN(const ClientSettings settings, ReadClientSettings(ProcessEnvironment()));
+  return control::DispatcherStub::Make(service, settings.tls);
 }
 
 absl::StatusOr<control::RegisterDatasetRequest> RegistrationOf(const Dataset& dataset,
@@ -67,8 +73,7 @@ absl::StatusOr<control::RegisterDatasetRequest> RegistrationOf(const Dataset& da
 
 absl::StatusOr<std::string> RegisterDataset(std::string_view service, const Dataset& dataset,
                                             RegisterOptions options) {
-  ASSIGN_OR_RETURN(std::unique_ptr<control::DispatcherStub> stub,
-                   control::DispatcherStub::Make(service));
+  ASSIGN_OR_RETURN(std::unique_ptr<control::DispatcherStub> stub, client::StubOf(service));
   ASSIGN_OR_RETURN(control::RegisterDatasetRequest request, client::RegistrationOf(dataset));
   request.dataset_id = options.dataset_id;
   request.replace = options.replace;
@@ -80,8 +85,7 @@ absl::StatusOr<std::string> RegisterDataset(std::string_view service, const Data
 absl::StatusOr<Dataset> FromDatasetId(std::string_view dataset_id, DistributeOptions options,
                                       std::optional<Spec> element_spec) {
   RETURN_IF_ERROR(client::Check(options));
-  ASSIGN_OR_RETURN(std::unique_ptr<control::DispatcherStub> stub,
-                   control::DispatcherStub::Make(options.service));
+  ASSIGN_OR_RETURN(std::unique_ptr<control::DispatcherStub> stub, client::StubOf(options.service));
   ASSIGN_OR_RETURN(control::GetDatasetAnswer found,
                    stub->GetDataset(dataset_id, {.timeout = options.timeout}));
   absl::StatusOr<Dataset> registered = ParseDataset(found.definition);

@@ -2,9 +2,13 @@
 // A dataset as the dispatcher is told of it.
 #pragma once
 
+#include <memory>
+#include <string_view>
+
 #include "absl/status/statusor.h"
 #include "control/env/files.h"
 #include "control/protocol/session_messages.h"
+#include "control/rpc/dispatcher_stub.h"
 #include "penstock/dataset.h"
 
 namespace penstock::client {
@@ -12,6 +16,9 @@ namespace penstock::client {
 // A number that no other request of any process has.
 control::RequestId NewRequest();
 uint64_t RandomId();  // never 0
+
+// A stub for the service, with the TLS that the settings say.
+absl::StatusOr<std::unique_ptr<control::DispatcherStub>> StubOf(std::string_view service);
 
 // Definition and summary; the split plan is resolved here, where the files are,
 // until `cancelled` is set.

@@ -32,6 +32,7 @@ namespace penstock::client {
 struct SessionOptions {
   DistributeOptions distribute;
   transfer::Wish wish;  // of the links' protocol
+  TlsConfig tls;        // of grpc links
   Spec spec;
   control::JobAnswer job;
   int64_t repetition = 0;

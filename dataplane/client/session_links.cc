@@ -237,6 +237,7 @@ transfer::DialOptions Session::DialOptionsFor(const Reader::Progress& progress) 
   dial.hello.holdings = progress.landings.Untold();
   dial.spec = options_.spec;
   dial.hello.compression = options_.distribute.compression;
+  dial.tls = options_.tls;
   dial.timeout = std::min(options_.distribute.timeout, absl::Seconds(10));
   return dial;
 }

@@ -33,6 +33,7 @@
 #include "penstock/element.h"
 #include "penstock/ids.h"
 #include "penstock/spec.h"
+#include "penstock/tls.h"
 
 namespace penstock::transfer {
 
@@ -128,6 +129,7 @@ class Listener {
 struct ListenOptions {
   std::string host = "localhost";  // to bind
   int port = 0;                    // 0: any free port; without meaning for `local`
+  TlsConfig tls;                   // of `grpc`
 };
 
 // --- The client's end ----------------------------------------------------------
@@ -170,6 +172,7 @@ struct DialOptions {
   Pool* pool = nullptr;  // where they land; outlives the link. nullptr: DefaultPool()
   int64_t max_element_bytes = int64_t{4} << 30;
   absl::Duration timeout = absl::Seconds(10);  // until the worker has answered
+  TlsConfig tls;                               // of `grpc`, for a worker that speaks TLS
 };
 
 // --- The transport -------------------------------------------------------------

@@ -34,6 +34,7 @@ namespace {
 
 constexpr absl::Duration kStopBound = absl::Seconds(5);
 constexpr char kGrpc[] = "grpc";  // offered always: it goes through where nothing else does
+constexpr char kGrpcs[] = "grpcs://";
 constexpr char kTcp[] = "tcp";
 
 WorkerId RandomWorkerId() {
@@ -81,6 +82,11 @@ absl::Status Check(const WorkerConfig& config) {
     return absl::InvalidArgumentError(
         "permits, threads, memory_budget_bytes and ram_budget_bytes are 0 or more");
   }
+  if (config.dispatcher_address.starts_with(kGrpcs) && config.tls.certificate.empty()) {
+    return absl::InvalidArgumentError(
+        "a worker of a dispatcher at grpcs:// needs tls_certificate and tls_key: its grpc links "
+        "are encrypted too");
+  }
   if (config.heartbeat_interval <= absl::ZeroDuration())
     return absl::InvalidArgumentError("heartbeat_interval must be more than 0");
   return absl::OkStatus();
@@ -92,6 +98,10 @@ absl::StatusOr<int> PortOf(const std::string& address) {
   if (colon == std::string::npos || !absl::SimpleAtoi(address.substr(colon + 1), &port))
     return absl::InternalError(absl::StrCat("'", address, "' ends in no port"));
   return port;
+}
+
+bool StaysOnTheHost(const std::string& protocol) {
+  return protocol == "local" || protocol == "shm";
 }
 
 // What clients are told for what was bound.
@@ -154,7 +164,8 @@ class Server final : public WorkerServer {
 
 absl::Status Server::Open() {
   PENSTOCK_RETURN_IF_ERROR(Check(config_));
-  PENSTOCK_ASSIGN_OR_RETURN(stub_, control::DispatcherStub::Make(config_.dispatcher_address));
+  PENSTOCK_ASSIGN_OR_RETURN(stub_,
+                            control::DispatcherStub::Make(config_.dispatcher_address, config_.tls));
   workshop_ = std::make_shared<Workshop>(WorkshopOptions{
       .permits = config_.permits > 0 ? config_.permits : DefaultPermits(),
       .threads = config_.threads,
@@ -198,7 +209,11 @@ absl::Status Server::Listen() {
 absl::Status Server::ListenToAll() {
   for (const std::string& protocol : transfer::TransportNames()) {
     if (protocol == kGrpc) continue;
-    absl::Status status = Listen(protocol);
+    const bool in_the_open = !config_.tls.certificate.empty() && !StaysOnTheHost(protocol);
+    absl::Status status = in_the_open ? absl::NotFoundError(
+                                            "there is TLS, and it is not encrypted: name it in "
+                                            "data_transfer_protocol or fallback to offer it")
+                                      : Listen(protocol);
     if (status.ok()) continue;
     if (!absl::IsNotFound(status)) return status;
     StderrEventLog()->Write(
@@ -243,7 +258,8 @@ absl::Status Server::Listen(const std::string& protocol, int preference) {
       std::unique_ptr<transfer::Listener> listener,
       transport->Listen(
           {.host = config_.host,
-           .port = is_grpc ? config_.port : (protocol == kTcp ? config_.data_transfer_port : 0)},
+           .port = is_grpc ? config_.port : (protocol == kTcp ? config_.data_transfer_port : 0),
+           .tls = config_.tls},
           [tasks = tasks_](const transfer::Hello& hello, std::shared_ptr<transfer::SendLink> link) {
             return tasks->Accept(hello, std::move(link));
           }));
@@ -252,7 +268,7 @@ absl::Status Server::Listen(const std::string& protocol, int preference) {
   if (is_grpc) {
     PENSTOCK_ASSIGN_OR_RETURN(port_, PortOf(offer.address));
     address_ = AddressFor(config_, port_);
-    offer.address = address_;
+    offer.address = config_.tls.certificate.empty() ? address_ : absl::StrCat(kGrpcs, address_);
   } else if (protocol == kTcp) {
     PENSTOCK_ASSIGN_OR_RETURN(const int port, PortOf(offer.address));
     offer.address = DataAddressFor(config_, port);

@@ -11,6 +11,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "penstock/tls.h"
 
 namespace penstock {
 
@@ -37,6 +38,10 @@ struct DispatcherConfig {
   // With kColocated, static sharding under target_workers AUTO reads the local worker alone.
   DeploymentMode deployment_mode = DeploymentMode::kUnspecified;
   int metrics_port = -1;  // of the page /metrics, as text for Prometheus; 0: any free one, -1: none
+  // What who asks for a page must show ("Authorization: Bearer …", or the password of Basic);
+  // empty: nothing.
+  std::string metrics_token;
+  TlsConfig tls;
 };
 
 class DispatchServer {
@@ -48,7 +53,7 @@ class DispatchServer {
   virtual ~DispatchServer() = default;  // stops it
 
   virtual int port() const = 0;
-  virtual std::string target() const = 0;  // "grpc://localhost:5050"
+  virtual std::string target() const = 0;  // "grpc://localhost:5050", or "grpcs://…"
   virtual int NumWorkers() const = 0;      // alive
   virtual int metrics_port() const = 0;    // -1: none
   // OK, or why it ended by itself: a journal that cannot be written
@@ -59,7 +64,7 @@ class DispatchServer {
 };
 
 struct WorkerConfig {
-  std::string dispatcher_address;  // required: "[grpc://]host:port"
+  std::string dispatcher_address;  // required: "[grpc://]host:port" or "grpcs://host:port"
   std::string host = "localhost";
   int port = 0;
   // Told to clients; "%port%" stands for the port bound. Empty: host:port.
@@ -96,7 +101,11 @@ struct WorkerConfig {
   // Of what nodes left at kAutotune hold ready or in work beyond their least, in all partitions
   // together; 0: a quarter of the machine's, shared with whatever else reads in this process.
   int64_t ram_budget_bytes = 0;
-  int metrics_port = -1;  // as a dispatcher's
+  int metrics_port = -1;      // as a dispatcher's
+  std::string metrics_token;  // as a dispatcher's
+  // Of its connection to the dispatcher and of its grpc links. With a certificate, what is not
+  // encrypted and leaves the host (tcp, ucx) is offered only where it is named above.
+  TlsConfig tls;
 };
 
 class WorkerServer {

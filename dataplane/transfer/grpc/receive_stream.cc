@@ -33,7 +33,9 @@ void LetMallocKeepWhatItFrees() {
 // How long a worker may take to end a call that the client has closed.
 constexpr absl::Duration kGoodbyeTimeout = absl::Seconds(5);
 
-std::shared_ptr<grpc::Channel> MakeChannel(const std::string& target, int64_t max_element_bytes) {
+std::shared_ptr<grpc::Channel> MakeChannel(
+    const std::string& target, const std::shared_ptr<grpc::ChannelCredentials>& credentials,
+    int64_t max_element_bytes) {
   control::KeepCallbackThreads();
   grpc::ChannelArguments arguments;
   // A connection per link, so that links neither share one's fate nor its window.
@@ -53,15 +55,16 @@ std::shared_ptr<grpc::Channel> MakeChannel(const std::string& target, int64_t ma
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 10'000);
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 5'000);
   arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
-  return grpc::CreateCustomChannel(target, grpc::InsecureChannelCredentials(), arguments);
+  return grpc::CreateCustomChannel(target, credentials, arguments);
 }
 
 }  // namespace
 
-std::shared_ptr<ReceiveStream> ReceiveStream::Start(std::string target, DialOptions options,
-                                                    std::shared_ptr<ReceiveEvents> events) {
+std::shared_ptr<ReceiveStream> ReceiveStream::Start(
+    std::string target, const std::shared_ptr<grpc::ChannelCredentials>& credentials,
+    DialOptions options, std::shared_ptr<ReceiveEvents> events) {
   std::shared_ptr<ReceiveStream> stream(
-      new ReceiveStream(std::move(target), std::move(options), std::move(events)));
+      new ReceiveStream(std::move(target), credentials, std::move(options), std::move(events)));
   stream->self_ = stream;
   stream->stub_.PrepareBidiStreamingCall(&stream->context_, kLinkMethod, {}, stream.get());
   stream->AddHold();  // writes come from other threads than gRPC's
@@ -74,12 +77,13 @@ std::shared_ptr<ReceiveStream> ReceiveStream::Start(std::string target, DialOpti
   return stream;
 }
 
-ReceiveStream::ReceiveStream(std::string target, DialOptions options,
-                             std::shared_ptr<ReceiveEvents> events)
+ReceiveStream::ReceiveStream(std::string target,
+                             const std::shared_ptr<grpc::ChannelCredentials>& credentials,
+                             DialOptions options, std::shared_ptr<ReceiveEvents> events)
     : target_(std::move(target)),
       options_(std::move(options)),
       pool_(options_.pool != nullptr ? *options_.pool : DefaultPool()),
-      channel_(MakeChannel(target_, options_.max_element_bytes)),
+      channel_(MakeChannel(target_, credentials, options_.max_element_bytes)),
       stub_(channel_),
       events_(std::move(events)),
       landing_(options_.spec, options_.max_element_bytes) {

@@ -25,9 +25,10 @@ inline constexpr char kLinkMethod[] = "/penstock.Transfer/Link";
 class ReceiveStream : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>,
                       public std::enable_shared_from_this<ReceiveStream> {
  public:
-  // Calls the worker at `target` and says hello.
-  static std::shared_ptr<ReceiveStream> Start(std::string target, DialOptions options,
-                                              std::shared_ptr<ReceiveEvents> events);
+  // Calls the worker at `target` ("host:port") and says hello.
+  static std::shared_ptr<ReceiveStream> Start(
+      std::string target, const std::shared_ptr<grpc::ChannelCredentials>& credentials,
+      DialOptions options, std::shared_ptr<ReceiveEvents> events);
 
   void Grant(Credits credits);
   void Recall();
@@ -35,7 +36,8 @@ class ReceiveStream : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::Byt
   void Close();
 
  private:
-  ReceiveStream(std::string target, DialOptions options, std::shared_ptr<ReceiveEvents> events);
+  ReceiveStream(std::string target, const std::shared_ptr<grpc::ChannelCredentials>& credentials,
+                DialOptions options, std::shared_ptr<ReceiveEvents> events);
 
   void OnReadDone(bool ok) override;
   void OnWriteDone(bool ok) override;

@@ -15,14 +15,19 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "control/rpc/callback_threads.h"
+#include "control/rpc/credentials.h"
 #include "dataplane/transfer/grpc/receive_stream.h"
 #include "dataplane/transfer/grpc/send_stream.h"
+#include "penstock/status.h"
 
 namespace penstock::transfer {
 namespace {
 
 // How long clients may take to read what was sent before a listener stopped.
 constexpr std::chrono::seconds kStopTimeout(1);
+
+// In front of the address of a worker that speaks TLS.
+constexpr char kTls[] = "grpcs://";
 
 // Answers a call to a method that is not there.
 class Refusal : public grpc::ServerGenericBidiReactor {
@@ -83,9 +88,10 @@ class GrpcListener : public Listener {
     auto listener = std::unique_ptr<GrpcListener>(new GrpcListener(std::move(accept)));
     const std::string wanted = absl::StrCat(options.host, ":", options.port);
     int port = 0;
+    PENSTOCK_ASSIGN_OR_RETURN(auto credentials, control::ServerCredentials(options.tls));
     control::KeepCallbackThreads();
     grpc::ServerBuilder builder;
-    builder.AddListeningPort(wanted, grpc::InsecureServerCredentials(), &port);
+    builder.AddListeningPort(wanted, credentials, &port);
     builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);  // a port in use is an error
     builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 5'000);
     // A client that stands still or whose host is gone loses its link, also one
@@ -102,7 +108,8 @@ class GrpcListener : public Listener {
           absl::StrCat("cannot listen at ", wanted,
                        ": the port is in use, or the host is none of this machine's"));
     }
-    listener->address_ = absl::StrCat(options.host, ":", port);
+    listener->address_ =
+        absl::StrCat(options.tls.certificate.empty() ? "" : kTls, options.host, ":", port);
     return listener;
   }
   ~GrpcListener() override {
@@ -155,16 +162,23 @@ class GrpcTransport : public Transport {
   absl::StatusOr<std::unique_ptr<ReceiveLink>> Dial(
       std::string_view address, DialOptions options,
       std::shared_ptr<ReceiveEvents> events) override {
+    const std::string_view whole = address;
+    std::shared_ptr<grpc::ChannelCredentials> credentials = grpc::InsecureChannelCredentials();
+    if (address.starts_with(kTls)) {
+      address.remove_prefix(sizeof kTls - 1);
+      PENSTOCK_ASSIGN_OR_RETURN(credentials, control::ChannelCredentials(options.tls));
+    }
     const size_t colon = address.rfind(':');
     int port = 0;
     if (colon == std::string_view::npos || colon == 0 ||
         !absl::SimpleAtoi(std::string(address.substr(colon + 1)), &port) || port <= 0 ||
         port > 65535) {
       return absl::InvalidArgumentError(
-          absl::StrCat("'", std::string(address), "' is no address of a worker; it is host:port"));
+          absl::StrCat("'", std::string(whole),
+                       "' is no address of a worker; it is host:port or grpcs://host:port"));
     }
-    return std::make_unique<GrpcReceiveLink>(
-        ReceiveStream::Start(std::string(address), std::move(options), std::move(events)));
+    return std::make_unique<GrpcReceiveLink>(ReceiveStream::Start(
+        std::string(address), credentials, std::move(options), std::move(events)));
   }
 };
 

@@ -22,6 +22,9 @@ TEST(Target, TheProtocolMayBeLeftOut) {
   EXPECT_EQ(ParseTarget("host:5050")->address, "host:5050");
   EXPECT_EQ(ParseTarget("grpc://host:5050")->address, "host:5050");
   EXPECT_EQ(ParseTarget("host:5050")->protocol, "grpc");
+  EXPECT_FALSE(ParseTarget("grpc://host:5050")->tls());
+  EXPECT_TRUE(ParseTarget("grpcs://host:5050")->tls());
+  EXPECT_EQ(ParseTarget("grpcs://host:5050")->address, "host:5050");
 }
 
 TEST(Target, WrongOnesSayWhatIsWrong) {

@@ -1,0 +1,296 @@
+// SPDX-License-Identifier: Apache-2.0
+// Strangers get nothing: at each port and socket of a cluster, and over TLS.
+#include <netdb.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstring>
+
+#include "control/rpc/dispatcher_stub.h"
+#include "dataplane/transfer/transport.h"
+#include "dataplane/transfer/ucx/settings.h"
+#include "tests/cluster/certificates.h"
+#include "tests/cluster/cluster.h"
+#include "tests/dataplane/transfer/ends.h"
+
+namespace penstock {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+constexpr absl::Duration kShort = absl::Milliseconds(500);  // of calls that nobody answers
+constexpr absl::Duration kLong = absl::Seconds(30);         // of those that are answered
+
+const Authority& Ours() {
+  static const Authority& authority = *new Authority("ours");
+  return authority;
+}
+const TlsConfig& OurProcess() {
+  static const TlsConfig& tls = *new TlsConfig(Ours().Issue("process"));
+  return tls;
+}
+const TlsConfig& Stranger() {  // trusts us, and has a certificate of another authority
+  static const TlsConfig& tls = *new TlsConfig([] {
+    TlsConfig made = Authority("theirs").Issue("stranger");
+    made.ca = Ours().ca();
+    return made;
+  }());
+  return tls;
+}
+
+TlsConfig Mutual() {
+  TlsConfig tls = OurProcess();
+  tls.mutual = true;
+  return tls;
+}
+
+// Sends `words` to the TCP port of "host:port" and reads until it is closed.
+std::string Say(const std::string& address, const std::string& words) {
+  const size_t colon = address.rfind(':');
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  addrinfo* at = nullptr;
+  EXPECT_EQ(getaddrinfo("127.0.0.1", address.substr(colon + 1).c_str(), &hints, &at), 0);
+  const int fd = socket(at->ai_family, SOCK_STREAM, 0);
+  EXPECT_EQ(connect(fd, at->ai_addr, at->ai_addrlen), 0) << address;
+  freeaddrinfo(at);
+  EXPECT_EQ(send(fd, words.data(), words.size(), MSG_NOSIGNAL), static_cast<ssize_t>(words.size()));
+  shutdown(fd, SHUT_WR);
+  std::string answer;
+  char piece[512];
+  for (ssize_t got; (got = recv(fd, piece, sizeof piece, 0)) > 0;) {
+    answer.append(piece, static_cast<size_t>(got));
+  }
+  close(fd);
+  return answer;
+}
+
+class SecureCluster : public testing::Test {
+ protected:
+  void Start(TlsConfig tls) {
+    auto dispatcher = DispatchServer::Start({.heartbeat_interval = absl::Milliseconds(100),
+                                             .metrics_port = 0,
+                                             .metrics_token = "page-secret",
+                                             .tls = tls});
+    ASSERT_TRUE(dispatcher.ok()) << dispatcher.status();
+    dispatcher_ = *std::move(dispatcher);
+    ASSERT_THAT(dispatcher_->target(), testing::StartsWith("grpcs://localhost:"));
+    auto worker = WorkerServer::Start({.dispatcher_address = dispatcher_->target(),
+                                       .heartbeat_interval = absl::Milliseconds(100),
+                                       .metrics_port = 0,
+                                       .metrics_token = "page-secret",
+                                       .tls = tls});
+    ASSERT_TRUE(worker.ok()) << worker.status();
+    worker_ = *std::move(worker);
+  }
+  ~SecureCluster() override {
+    if (worker_ != nullptr) worker_->Stop();
+    if (dispatcher_ != nullptr) dispatcher_->Stop();
+  }
+
+  // Of a trainer with this TLS, which it has from its environment.
+  DistributeOptions Options(const TlsConfig& tls, std::string protocol) const {
+    setenv("PENSTOCK_TLS_CA", tls.ca.c_str(), 1);
+    setenv("PENSTOCK_TLS_CERTIFICATE", tls.certificate.c_str(), 1);
+    setenv("PENSTOCK_TLS_KEY", tls.key.c_str(), 1);
+    return {.service = dispatcher_->target(),
+            .data_transfer_protocol = std::move(protocol),
+            .timeout = absl::Seconds(20)};
+  }
+  absl::Status AskDispatcher(const std::string& service, const TlsConfig& tls,
+                             absl::Duration timeout = kShort) const {
+    auto stub = control::DispatcherStub::Make(service, tls);
+    if (!stub.ok()) return stub.status();
+    return (*stub)->GetVersion({.timeout = timeout, .stop = {}}).status();
+  }
+  // What becomes of a link to the worker's grpc port.
+  absl::Status DialWorker(const std::string& address, const TlsConfig& tls) const {
+    auto client = std::make_shared<transfer::ClientEnd>();
+    auto link = (*transfer::FindTransport("grpc"))
+                    ->Dial(address, {.spec = Scalar(kInt64), .timeout = kLong, .tls = tls}, client);
+    return link.ok() ? client->AwaitClosed() : link.status();
+  }
+  std::string WorkerAddress() const { return absl::StrCat("grpcs://", worker_->address()); }
+
+  std::unique_ptr<DispatchServer> dispatcher_;
+  std::unique_ptr<WorkerServer> worker_;
+};
+
+TEST_F(SecureCluster, ReadsOverTls) {
+  Start(OurProcess());
+  const Dataset numbers = Dataset::Range(1000).Distribute(Options({.ca = Ours().ca()}, "grpc"));
+  const std::vector<int64_t> read = Sorted(ReadAll(numbers));
+  ASSERT_EQ(read.size(), 1000u);
+  EXPECT_EQ(read[999], 999);
+}
+
+TEST_F(SecureCluster, OffersOverTheNetworkOnlyWhatIsEncrypted) {
+  Start(OurProcess());
+  auto it = Dataset::Range(10).Distribute(Options({.ca = Ours().ca()}, "tcp")).MakeIterator();
+  ASSERT_TRUE(it.ok()) << it.status();
+  const absl::Status refused = it->Next().status();
+  EXPECT_EQ(refused.code(), absl::StatusCode::kNotFound) << refused;
+  EXPECT_THAT(std::string(refused.message()), HasSubstr("'tcp' is not available"));
+}
+
+TEST_F(SecureCluster, WhoTrustsAnotherAuthorityDoesNotTalkToIt) {
+  Start(OurProcess());
+  const TlsConfig other = {.ca = Authority("other").ca()};
+  EXPECT_TRUE(absl::IsUnavailable(AskDispatcher(dispatcher_->target(), other)));
+  EXPECT_FALSE(DialWorker(WorkerAddress(), other).ok());
+}
+
+TEST_F(SecureCluster, WithMutualTlsStrangersReachNeitherDispatcherNorWorker) {
+  Start(Mutual());
+  EXPECT_TRUE(AskDispatcher(dispatcher_->target(), OurProcess(), kLong).ok());
+  // Let in, it is refused in words: no such iteration.
+  const absl::Status known = DialWorker(WorkerAddress(), OurProcess());
+  EXPECT_THAT(std::string(known.message()), HasSubstr("is placed on this worker"));
+  EXPECT_EQ(ReadAll(Dataset::Range(100).Distribute(Options(OurProcess(), "grpc"))).size(), 100u);
+
+  const std::string plain = absl::StrCat("localhost:", dispatcher_->port());
+  const TlsConfig without_certificate = {.ca = Ours().ca()};
+  EXPECT_TRUE(absl::IsUnavailable(AskDispatcher(plain, {})));
+  EXPECT_TRUE(absl::IsUnavailable(AskDispatcher(dispatcher_->target(), without_certificate)));
+  EXPECT_TRUE(absl::IsUnavailable(AskDispatcher(dispatcher_->target(), Stranger())));
+  for (const auto& [address, tls] :
+       {std::pair(worker_->address(), TlsConfig()), std::pair(WorkerAddress(), without_certificate),
+        std::pair(WorkerAddress(), Stranger())}) {
+    const absl::Status refused = DialWorker(address, tls);
+    EXPECT_FALSE(refused.ok());
+    EXPECT_THAT(std::string(refused.message()), Not(HasSubstr("is placed on this worker")));
+  }
+}
+
+TEST_F(SecureCluster, PagesAreShownToWhoHasTheToken) {
+  Start(OurProcess());
+  EXPECT_EQ(ReadAll(Dataset::Range(10).Distribute(Options({.ca = Ours().ca()}, "grpc"))).size(),
+            10u);
+  const std::string shown = "Authorization: Bearer page-secret\r\n\r\n";
+  EXPECT_THAT(Say(absl::StrCat("localhost:", dispatcher_->metrics_port()),
+                  absl::StrCat("GET / HTTP/1.1\r\n", shown)),
+              HasSubstr(absl::StrCat("<td>", worker_->address(), "</td>")));
+  EXPECT_THAT(Say(absl::StrCat("localhost:", dispatcher_->metrics_port()),
+                  absl::StrCat("GET /metrics HTTP/1.1\r\n", shown)),
+              HasSubstr("penstock_dispatcher_jobs_created_total{mode=\"off\"}"));
+  const std::string of_worker = Say(absl::StrCat("localhost:", worker_->metrics_port()),
+                                    absl::StrCat("GET / HTTP/1.1\r\n", shown));
+  EXPECT_THAT(of_worker, HasSubstr("<h1>Penstock worker localhost:"));
+  EXPECT_THAT(of_worker, HasSubstr("waits_for=&quot;produce&quot;"));
+  for (int port : {dispatcher_->metrics_port(), worker_->metrics_port()}) {
+    const std::string at = absl::StrCat("localhost:", port);
+    const std::string get = "GET /metrics HTTP/1.1\r\n";
+    EXPECT_THAT(Say(at, absl::StrCat(get, "authorization: Bearer page-secret\r\n\r\n")),
+                HasSubstr("200 OK"));
+    // Basic authentication of "any:page-secret".
+    EXPECT_THAT(Say(at, absl::StrCat(get, "Authorization: Basic YW55OnBhZ2Utc2VjcmV0\r\n\r\n")),
+                HasSubstr("200 OK"));
+    for (const char* wrong :
+         {"", "Authorization: Bearer page-secre\r\n", "Authorization: Bearer page-secret2\r\n",
+          "Authorization: Basic \r\n", "Authorization: Basic OnBhZ2U=\r\n"}) {
+      const std::string answer = Say(at, absl::StrCat(get, wrong, "\r\n"));
+      EXPECT_THAT(answer, HasSubstr("401 Unauthorized")) << wrong;
+      EXPECT_THAT(answer, Not(HasSubstr("penstock_"))) << wrong;
+    }
+  }
+}
+
+TEST(Tls, BadFilesAreNamed) {
+  const auto start = [](TlsConfig tls) {
+    return std::string(DispatchServer::Start({.tls = std::move(tls)}).status().message());
+  };
+  TlsConfig tls = OurProcess();
+  tls.key = "/nowhere/key.pem";
+  EXPECT_THAT(start(tls), HasSubstr("tls_key: cannot read '/nowhere/key.pem'"));
+  tls.key = Stranger().key;
+  EXPECT_THAT(start(tls), HasSubstr(Stranger().key));
+  EXPECT_THAT(start(tls), HasSubstr("is no key of the certificate"));
+  tls.key = "";
+  EXPECT_THAT(start(tls), HasSubstr("tls_certificate and tls_key belong together"));
+  EXPECT_THAT(start({.certificate = OurProcess().key, .key = OurProcess().key}),
+              HasSubstr("is no certificate in PEM"));
+  EXPECT_THAT(
+      start({.certificate = OurProcess().certificate, .key = OurProcess().key, .mutual = true}),
+      HasSubstr("tls_mutual needs tls_ca"));
+}
+
+TEST(Tls, IsNeverLeftOutSilently) {
+  auto stub = control::DispatcherStub::Make("localhost:5050", OurProcess());
+  EXPECT_THAT(std::string(stub.status().message()), HasSubstr("grpcs://localhost:5050"));
+  auto worker = WorkerServer::Start(
+      {.dispatcher_address = "grpcs://localhost:5050", .tls = {.ca = Ours().ca()}});
+  EXPECT_THAT(std::string(worker.status().message()), HasSubstr("needs tls_certificate"));
+}
+
+// --- Ports without TLS -----------------------------------------------------------
+
+class StrangersWords : public testing::TestWithParam<std::string> {};
+
+// Wrong tokens are in the conformance suite; this is who does not speak the protocol.
+TEST_P(StrangersWords, OpenNothing) {
+  ASSERT_TRUE(transfer::ucx::SetLanes("tcp").ok());
+  transfer::Transport& transport = **transfer::FindTransport(GetParam());
+  std::atomic<int> accepted = 0;
+  std::shared_ptr<transfer::WorkerEnd> end;
+  auto listener = transport.Listen({}, [&](const transfer::Hello&, auto link) {
+    ++accepted;
+    end = std::make_shared<transfer::WorkerEnd>(std::move(link));
+    return absl::StatusOr<std::shared_ptr<transfer::SendEvents>>(end);
+  });
+  if (absl::IsNotFound(listener.status())) GTEST_SKIP() << listener.status();
+  ASSERT_TRUE(listener.ok()) << listener.status();
+  const std::string address = (*listener)->address();
+  if (GetParam() != "ucx") {
+    for (const std::string& words :
+         {std::string(), std::string("GET / HTTP/1.1\r\n\r\n"), std::string(5000, '\xff'),
+          std::string("\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", 11)}) {
+      const std::string answer = Say(address, words);
+      EXPECT_LT(answer.size(), 100u);  // grpc says HTTP/2's settings and goodbye
+    }
+  }
+  EXPECT_EQ(accepted, 0);
+  // Who belongs here is served all the same.
+  auto client = std::make_shared<transfer::ClientEnd>();
+  auto link = transport.Dial(address, {.spec = Scalar(kInt64)}, client);
+  ASSERT_TRUE(link.ok()) << link.status();
+  EXPECT_TRUE(client->AwaitOpen());
+  EXPECT_EQ(accepted, 1);
+}
+INSTANTIATE_TEST_SUITE_P(Ports, StrangersWords, testing::Values("tcp", "grpc", "ucx"));
+
+TEST(SharedMemory, IsNotForAnotherUser) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root can become somebody else";
+  std::atomic<int> accepted = 0;
+  auto listener = (*transfer::FindTransport("shm"))->Listen({}, [&](const transfer::Hello&, auto) {
+    ++accepted;
+    return absl::StatusOr<std::shared_ptr<transfer::SendEvents>>(
+        absl::InternalError("a stranger came in"));
+  });
+  ASSERT_TRUE(listener.ok()) << listener.status();
+  sockaddr_un at{};
+  at.sun_family = AF_UNIX;
+  const std::string name = absl::StrCat("penstock-", (*listener)->address());
+  std::memcpy(at.sun_path + 1, name.data(), name.size());
+  const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
+  const pid_t child = fork();
+  if (child == 0) {  // system calls alone: other threads were not copied
+    if (syscall(SYS_setresuid, 65534, 65534, 65534) != 0) _exit(1);
+    const int fd = socket(AF_UNIX, SOCK_SEQPACKET, 0);
+    if (connect(fd, reinterpret_cast<sockaddr*>(&at), size) != 0) _exit(2);
+    char byte;
+    // Closed without a word. What a stranger might have said before makes no difference.
+    _exit(recv(fd, &byte, 1, 0) <= 0 ? 0 : 3);
+  }
+  int status = -1;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+  EXPECT_EQ(accepted, 0);
+}
+
+}  // namespace
+}  // namespace penstock
