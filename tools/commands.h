@@ -25,6 +25,7 @@ void AddStatus(CLI::App& app, Chosen& chosen);
 void AddJobs(CLI::App& app, Chosen& chosen);
 void AddDatasets(CLI::App& app, Chosen& chosen);
 void AddLinks(CLI::App& app, Chosen& chosen);
+void AddTop(CLI::App& app, Chosen& chosen);
 void AddTrace(CLI::App& app, Chosen& chosen);
 void AddJournal(CLI::App& app, Chosen& chosen);
 void AddDemo(CLI::App& app, Chosen& chosen);

@@ -30,6 +30,7 @@ int main(int argc, char** argv) {
   AddJobs(app, chosen);
   AddDatasets(app, chosen);
   AddLinks(app, chosen);
+  AddTop(app, chosen);
   AddTrace(app, chosen);
   AddJournal(app, chosen);
   AddDemo(app, chosen);

@@ -3,6 +3,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "control/dispatcher/core.h"
+#include "control/dispatcher/counters.h"
 #include "control/dispatcher/differences.h"
 #include "control/dispatcher/restoration.h"
 #include "control/dispatcher/turn.h"
@@ -138,6 +139,7 @@ absl::StatusOr<JobAnswer> Core::GetOrCreate(Turn& turn, const GetOrCreateJobRequ
                            {"name", job.name},
                            {"dataset", dataset->id},
                            {"mode", ToText(job.terms.mode)}});
+  CountJob(job.terms);
   turn.Do(JobCreated{std::move(job)});
   if (restoration != nullptr) Begin(turn, created.job, *restoration);
   if (request.request.incarnation) turn.Do(Answered{{request.request, created}});

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "control/dispatcher/counters.h"
 
+#include "control/dispatcher/differences.h"
 #include "control/observe/metrics.h"
 
 namespace penstock::control {
@@ -29,6 +30,13 @@ void CountRecord(size_t bytes) {
       ProcessMetrics().GetCounter("penstock_journal_bytes_total", "Bytes of those records.");
   records.Add();
   written.Add(static_cast<int64_t>(bytes));
+}
+
+void CountJob(const JobTerms& terms) {
+  ProcessMetrics()
+      .GetCounter("penstock_dispatcher_jobs_created_total", "Jobs made, by processing mode.",
+                  {{"mode", ToText(terms.mode)}})
+      .Add();
 }
 
 void CountEvent(const std::string& name) {

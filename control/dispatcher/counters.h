@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <string>
 
+#include "control/protocol/job_terms.h"
+
 namespace penstock::control {
 
 void CountHeartbeat();
@@ -12,6 +14,8 @@ void CountHeartbeat();
 void CountLink(const std::string& protocol, int64_t elements, int64_t bytes);
 // A record was given to the journal.
 void CountRecord(size_t bytes);
+// A job was made.
+void CountJob(const JobTerms& terms);
 // An event of that name was logged: deaths, moves, commits, …
 void CountEvent(const std::string& name);
 

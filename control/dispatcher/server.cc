@@ -6,6 +6,7 @@
 
 #include <chrono>
 #include <condition_variable>
+#include <future>
 #include <mutex>
 #include <random>
 #include <thread>
@@ -16,6 +17,7 @@
 #include "control/dispatcher/core.h"
 #include "control/dispatcher/probe.h"
 #include "control/dispatcher/service.h"
+#include "control/dispatcher/status_page.h"
 #include "control/observe/metrics.h"
 #include "control/observe/text_server.h"
 #include "control/policy/worker_list.h"
@@ -32,6 +34,9 @@ using control::Journal;
 
 // Fine enough that a death is noticed well within a second.
 constexpr auto kInterval = std::chrono::milliseconds(100);
+
+// Of who looks at the status page.
+constexpr std::chrono::seconds kStatusPatience(2);
 
 absl::Status CheckConfig(const DispatcherConfig& config) {
   if (config.fault_tolerant_mode && config.work_dir.empty()) {
@@ -90,9 +95,10 @@ class Server final : public DispatchServer {
     service_ = std::make_unique<control::DispatcherService>(core_.get());
     RETURN_IF_ERROR(Listen());
     if (config_.metrics_port >= 0) {
-      ASSIGN_OR_RETURN(pages_,
-                       TextServer::Start(config_.host, config_.metrics_port,
-                                         {{"/metrics", [this] { return RenderMetrics(); }}}));
+      ASSIGN_OR_RETURN(pages_, TextServer::Start(config_.host, config_.metrics_port,
+                                                 {{"/", [this] { return RenderStatus(); }},
+                                                  {"/metrics", [this] { return RenderMetrics(); }}},
+                                                 config_.metrics_token));
     }
     sweeper_ = std::thread([this] { Sweep(); });
     prober_ = std::thread([this] { Repeat(&Core::ProbeBrokenWorkers); });
@@ -164,6 +170,19 @@ class Server final : public DispatchServer {
         .GetGauge("penstock_dispatcher_workers", "Workers that are connected.")
         .Set(core_->NumWorkers());
     return ProcessMetrics().Render();
+  }
+
+  std::string RenderStatus() const {
+    auto status = std::make_shared<std::promise<absl::StatusOr<control::DispatcherStatus>>>();
+    std::future<absl::StatusOr<control::DispatcherStatus>> told = status->get_future();
+    core_->GetStatus([status](absl::StatusOr<control::DispatcherStatus> now) {
+      status->set_value(std::move(now));
+    });
+    if (told.wait_for(kStatusPatience) != std::future_status::ready) {
+      return "the journal does not answer\n";
+    }
+    const absl::StatusOr<control::DispatcherStatus> now = told.get();
+    return now.ok() ? control::StatusPage(*now) : absl::StrCat(now.status().ToString(), "\n");
   }
 
   absl::Status Listen() {

@@ -13,6 +13,7 @@
 #include "control/protocol/restore.h"
 #include "dataplane/client/client_settings.h"
 #include "dataplane/client/distribute_options.h"
+#include "dataplane/client/pages.h"
 #include "dataplane/client/registration.h"
 #include "dataplane/transfer/library.h"
 #include "dataplane/transfer/ucx/settings.h"
@@ -145,6 +146,7 @@ absl::Status JobReader::EnsureJoined() {
     RETURN_IF_ERROR(transfer::LoadTransports(settings.transports));
     wish_ = WishOf(options_, settings);
     tls_ = settings.tls;
+    ServePages(settings.metrics_port, settings.metrics_token);
     ASSIGN_OR_RETURN(stub_, control::DispatcherStub::Make(options_.service, tls_));
   }
   std::stop_source stop;

@@ -71,9 +71,11 @@ absl::StatusOr<std::optional<Element>> Session::Next() {
       return std::nullopt;
     }
     if (!unreachable_.ok()) return std::exchange(unreachable_, absl::OkStatus());
+    times_.Waits();
     landed_.WaitFor(lock, absl::ToChronoNanoseconds(kLookForCancelled));
   }
   Landed landed = merge_.Pop();
+  if (times_.waiting()) times_.Goes(AddressOf(landed.from));
   ReceiverOf(landed.identity.partition).OnTaken(landed.identity.index);
   window_.OnTaken(landed.from, static_cast<int64_t>(landed.bytes));
   news_ = true;
@@ -85,6 +87,11 @@ absl::StatusOr<std::optional<Element>> Session::Next() {
   Apply(grants);
   if (!landed.error.ok()) return landed.error;
   return CopyOutOfFrame(DefaultPool(), std::move(landed.element));
+}
+
+std::string Session::AddressOf(WorkerId worker) const {
+  const auto reader = readers_.find(worker);
+  return reader == readers_.end() ? "" : reader->second->worker().address;
 }
 
 Taken Session::taken() const {

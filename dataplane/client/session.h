@@ -21,6 +21,7 @@
 #include "dataplane/client/merge.h"
 #include "dataplane/client/reader.h"
 #include "dataplane/client/state.h"
+#include "dataplane/client/step_times.h"
 #include "dataplane/client/window.h"
 #include "dataplane/transfer/polling.h"
 #include "penstock/distribute.h"
@@ -136,6 +137,7 @@ class Session final : private control::ReconnectingClientEvents, private ReaderE
   void WakeAgent();
   void WakeWaiting();  // all but the agent
   Reader* FindReader(WorkerId worker);
+  std::string AddressOf(WorkerId worker) const;
 
   struct ToGrant {
     std::shared_ptr<Reader> reader;
@@ -186,6 +188,7 @@ class Session final : private control::ReconnectingClientEvents, private ReaderE
   absl::Status unreachable_;  // to be returned once
   absl::Time no_worker_since_ = absl::InfiniteFuture();
   absl::Time last_recall_;
+  StepTimes times_;
   bool recalls_soon_ = false;  // the agent is about to look who has credits to spare
 
   bool stopping_ = false;

@@ -94,7 +94,9 @@ bool Session::BeginLanding(WorkerId worker) {
 
 void Session::EndLanding(bool waited_for) {
   if (news_ && report_at_once_) WakeAgent();
-  if (waited_for && !merge_.empty()) landed_.NotifyAll();
+  if (!waited_for || merge_.empty()) return;
+  times_.Landed();
+  landed_.NotifyAll();
 }
 
 void Session::OnRecalled(WorkerId worker, int64_t count) {
@@ -148,6 +150,7 @@ void Session::TendStream(absl::Time now, absl::Time& wake) {
 
 void Session::Beat() {
   unanswered_[++heartbeats_] = BootTime();
+  times_.Account();
   stream_->Send(control::ClientHeartbeat{heartbeats_, CountLinks()});
 }
 

@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "dataplane/worker/counters.h"
+#include "dataplane/worker/link_times.h"
 #include "penstock/status.h"
 
 namespace penstock::worker {
@@ -71,14 +72,23 @@ class Outlet::Link final : public transfer::SendEvents,
   std::mutex order;
 
   // Guarded by the outlet's mu_.
-  bool closing = false;    // sends nothing more
-  bool dry = false;        // had no credit when last tried
-  bool unflushed = false;  // something was sent since the last flush
-  uint64_t grants = 0;     // how often credits came
-  int sending = 0;         // lanes inside Send()
-  int64_t landed = 0;      // said by the client and not taken off `sent` yet
+  bool closing = false;                      // sends nothing more
+  bool dry = false;                          // had no credit when last tried
+  bool unflushed = false;                    // something was sent since the last flush
+  uint64_t grants = 0;                       // how often credits came
+  LinkTimes times{ToString(reader.client)};  // what it waits for, at all times
+  int sending = 0;                           // lanes inside Send()
+  int64_t landed = 0;                        // said by the client and not taken off `sent` yet
   std::deque<Note> sent;
   std::optional<std::vector<transfer::Sent>> closed;  // with what it left unconfirmed
+
+  // With credits the next element is waited for; without, what is under way, or, if
+  // nothing is, the trainer, who holds all its slots. With the outlet's mu_ held.
+  void Account() {
+    times.Now(!dry           ? LinkWaitsFor::kProduce
+              : sent.empty() ? LinkWaitsFor::kTrainer
+                             : LinkWaitsFor::kTransport);
+  }
 };
 
 // --- Sending -------------------------------------------------------------------
@@ -148,6 +158,7 @@ bool Outlet::SendOn(const LinkPtr& link, Lane& lane, transfer::Sent& sent, uint6
     CountSent(bytes);
   } else if (absl::IsFailedPrecondition(status)) {
     link->dry = link->grants == grants;  // else credits came in between
+    link->Account();
   } else if (absl::IsInvalidArgument(status) && sent.error.ok()) {
     sent.error = status;  // this protocol cannot carry the element; the reader is told
   } else {
@@ -261,6 +272,7 @@ void Outlet::OnCredits(Link& link) {
     std::lock_guard lock(mu_);
     ++link.grants;
     if (!std::exchange(link.dry, false)) return;
+    link.Account();
   }
   changed_.NotifyAll();
 }
@@ -269,6 +281,7 @@ void Outlet::OnLanded(Link& link, int64_t count) {
   std::lock_guard lock(mu_);
   link.landed += count;
   ConfirmLocked(link);
+  link.Account();
 }
 
 void Outlet::OnClosed(const LinkPtr& link, std::vector<transfer::Sent> unconfirmed) {

@@ -15,6 +15,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "control/observe/event_log.h"
+#include "control/observe/html.h"
 #include "control/observe/metrics.h"
 #include "control/observe/text_server.h"
 #include "control/rpc/dispatcher_stub.h"
@@ -143,6 +144,7 @@ class Server final : public WorkerServer {
   void Join() override { agent_->AwaitOver(); }
 
  private:
+  std::string StatusPage() const;
   absl::Status Listen();
   absl::Status ListenToNamed();
   absl::Status ListenToAll();
@@ -183,7 +185,9 @@ absl::Status Server::Open() {
   if (config_.metrics_port >= 0) {
     PENSTOCK_ASSIGN_OR_RETURN(
         pages_, TextServer::Start(config_.host, config_.metrics_port,
-                                  {{"/metrics", [] { return ProcessMetrics().Render(); }}}));
+                                  {{"/", [this] { return StatusPage(); }},
+                                   {"/metrics", [] { return ProcessMetrics().Render(); }}},
+                                  config_.metrics_token));
   }
   control::WorkerHello hello;
   hello.worker = RandomWorkerId();
@@ -278,9 +282,39 @@ absl::Status Server::Listen(const std::string& protocol, int preference) {
   return absl::OkStatus();
 }
 
+std::string Server::StatusPage() const {
+  std::vector<std::vector<std::string>> held;
+  for (const control::PlacedPartition& of : tasks_->held()) {
+    held.push_back({absl::StrCat(of.iteration.value()), absl::StrCat(of.partition.value()),
+                    absl::StrCat(of.placement.value())});
+  }
+  std::vector<std::vector<std::string>> offers;
+  for (const control::TransferOffer& offer : offers_) {
+    offers.push_back({offer.protocol, offer.address});
+  }
+  std::vector<std::vector<std::string>> nodes;
+  for (const control::DatasetWork& work : workshop_->definitions.Work()) {
+    for (const NodeStats& node : work.stats.nodes) {
+      nodes.push_back({work.dataset_id, node.node, absl::StrCat(node.elements),
+                       absl::FormatDuration(absl::Trunc(node.busy, absl::Milliseconds(1))),
+                       absl::FormatDuration(absl::Trunc(node.waiting, absl::Milliseconds(1))),
+                       absl::StrCat(node.parallelism)});
+    }
+  }
+  return HtmlPage(
+      absl::StrCat("Penstock worker ", address_),
+      absl::StrCat(
+          "<p>", workshop_->permits.count(), " permits</p>\n",
+          HtmlTable("Partitions", {"iteration", "partition", "placement"}, held),
+          HtmlTable("What the nodes did",
+                    {"dataset", "node", "elements", "busy", "waiting", "at a time"}, nodes),
+          HtmlTable("Offers", {"protocol", "address"}, offers), HtmlOfMetrics()));
+}
+
 void Server::Stop() {
   std::lock_guard lock(stop_mu_);
   if (std::exchange(stopped_, true)) return;
+  pages_.reset();  // which show what goes now
   std::this_thread::sleep_for(absl::ToChronoMilliseconds(config_.shutdown_quiet_period));
   if (agent_ != nullptr) agent_->Stop();
   if (stub_ != nullptr) stub_->Stop();

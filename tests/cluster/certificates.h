@@ -2,6 +2,8 @@
 // Certificates for tests, made by openssl's command when asked for.
 #pragma once
 
+#include <unistd.h>
+
 #include <cstdlib>
 #include <fstream>
 #include <string>

@@ -102,7 +102,7 @@ class CommandTest(unittest.TestCase):
         self.assertRegex(out, r"\ndevices (none|cuda \d+\.\d+): (no GPU: |\d+ device)")
 
     def test_every_help_has_an_example(self):
-        for command in ([], ["dispatcher"], ["worker"], ["status"], ["links"], ["trace"], ["jobs"], ["datasets"], ["journal"], ["demo"],
+        for command in ([], ["dispatcher"], ["worker"], ["status"], ["links"], ["top"], ["trace"], ["jobs"], ["datasets"], ["journal"], ["demo"],
                         ["doctor"]):
             code, out, err = run(*command, "--help")
             self.assertEqual(code, 0, err)
@@ -206,6 +206,10 @@ class CommandTest(unittest.TestCase):
         _, out, _ = run("status", "--dispatcher-address", f"localhost:{dispatcher.port}")
         self.assertIn(f"localhost:{drained.port} ", out)
         self.assertIn(f"localhost:{stopped.port} ", out)
+        code, out, err = run("top", "--once", "--dispatcher-address", f"localhost:{dispatcher.port}")
+        self.assertEqual(code, 0, err)
+        self.assertIn(f"localhost:{drained.port} ", out)
+        self.assertIn("PROTOCOL", out)
         for server, sig in ((stopped, signal.SIGINT), (drained, signal.SIGTERM),
                             (dispatcher, signal.SIGTERM)):
             code, err = server.end(sig)

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "control/observe/event_log.h"
 #include "control/observe/fail_point.h"
+#include "control/observe/html.h"
 #include "control/observe/metrics.h"
 #include "control/observe/text_server.h"
 #include "gmock/gmock.h"
@@ -63,6 +64,21 @@ TEST(TextServer, ServesItsPagesAndListsThem) {
   EXPECT_THAT(Ask(port, "PUT /metrics HTTP/1.1\r\n\r\n"), HasSubstr("405"));
   EXPECT_EQ(TextServer::Start("127.0.0.1", port, {}).status().code(),
             absl::StatusCode::kUnavailable);
+}
+
+TEST(TextServer, SaysWhatIsHtmlAndAsksForItsToken) {
+  auto server = TextServer::Start(
+      "127.0.0.1", 0, {{"/", [] { return HtmlPage("a <b>", HtmlTable("t", {"x"}, {{"<&\">"}})); }}},
+      "secret");
+  ASSERT_TRUE(server.ok()) << server.status();
+  const int port = (*server)->port();
+  const std::string refused = Ask(port, "GET / HTTP/1.1\r\n\r\n");
+  EXPECT_THAT(refused, HasSubstr("401 Unauthorized"));
+  EXPECT_THAT(refused, testing::Not(HasSubstr("table")));
+  const std::string page = Ask(port, "GET / HTTP/1.1\r\nAuthorization: Bearer secret\r\n\r\n");
+  EXPECT_THAT(page, HasSubstr("Content-Type: text/html"));
+  EXPECT_THAT(page, HasSubstr("<h1>a &lt;b&gt;</h1>"));
+  EXPECT_THAT(page, HasSubstr("<td>&lt;&amp;&quot;&gt;</td>"));
 }
 
 TEST(EventLog, LinesAreOneLineAndQuotedWhereNeeded) {

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "control/dispatcher/status_page.h"
+
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "control/observe/html.h"
+
+namespace penstock::control {
+namespace {
+
+using Rows = std::vector<std::vector<std::string>>;
+
+std::string Hex(uint64_t id) {
+  return absl::StrFormat("%016x", id);
+}
+
+const char* NameOf(JobPhase phase) {
+  return phase == JobPhase::kActive     ? "active"
+         : phase == JobPhase::kFinished ? "finished"
+                                        : "cancelled";
+}
+
+Rows WorkersOf(const DispatcherStatus& status) {
+  Rows rows;
+  for (const WorkerStatus& worker : status.workers) {
+    rows.push_back({worker.address,
+                    !worker.connected ? "lost"
+                    : worker.draining ? "draining"
+                                      : "ready",
+                    absl::StrCat(worker.partitions), absl::StrCat(worker.permits),
+                    absl::FormatDuration(absl::Trunc(worker.silent_for, absl::Milliseconds(100)))});
+  }
+  return rows;
+}
+
+Rows JobsOf(const DispatcherStatus& status) {
+  Rows rows;
+  for (const JobStatus& job : status.jobs) {
+    size_t readers = 0, partitions = 0;
+    int64_t taken = 0, kept = 0;
+    for (const IterationStatus& iteration : job.iterations) {
+      readers = iteration.readers.size();
+      partitions = iteration.partitions.size();
+      for (const PartitionStatus& partition : iteration.partitions) {
+        taken += partition.taken;
+        kept += partition.kept;
+      }
+    }
+    rows.push_back({job.name, NameOf(job.phase), job.dataset_id,
+                    absl::StrCat(job.iterations.size()), absl::StrCat(readers),
+                    absl::StrCat(partitions), absl::StrCat(taken), absl::StrCat(kept)});
+  }
+  return rows;
+}
+
+Rows LinksOf(const DispatcherStatus& status) {
+  Rows rows;
+  for (const LinkStatus& link : status.links) {
+    rows.push_back(
+        {link.job, Hex(link.client.value()), link.worker, link.counts.protocol,
+         link.counts.open ? "open" : "closed", absl::StrFormat("%.0f", link.elements_per_s),
+         absl::StrFormat("%.1f", link.bytes_per_s / 1e6), absl::StrCat(link.counts.elements),
+         absl::StrCat(link.counts.credits), link.counts.reason});
+  }
+  return rows;
+}
+
+Rows DatasetsOf(const DispatcherStatus& status) {
+  Rows rows;
+  for (const DatasetStatus& dataset : status.datasets) {
+    rows.push_back({dataset.dataset_id, Hex(dataset.fingerprint),
+                    absl::StrCat(dataset.definition_bytes), dataset.spec_text});
+  }
+  return rows;
+}
+
+}  // namespace
+
+std::string StatusPage(const DispatcherStatus& status) {
+  return HtmlPage(
+      "Penstock dispatcher",
+      absl::StrCat("<p>release ", status.release, " · term ", status.term.value(),
+                   " · journal at record ", status.journal_sequence, "</p>\n",
+                   HtmlTable("Workers", {"worker", "state", "partitions", "permits", "silent for"},
+                             WorkersOf(status)),
+                   HtmlTable("Jobs",
+                             {"job", "phase", "dataset", "iterations", "readers", "partitions",
+                              "taken", "kept"},
+                             JobsOf(status)),
+                   HtmlTable("Links",
+                             {"job", "client", "worker", "protocol", "state", "elements/s", "MB/s",
+                              "elements", "credits", "why this protocol"},
+                             LinksOf(status)),
+                   HtmlTable("Datasets", {"dataset", "fingerprint", "bytes", "elements"},
+                             DatasetsOf(status))));
+}
+
+}  // namespace penstock::control

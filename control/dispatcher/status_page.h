@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a dispatcher shows of itself in a browser.
+#pragma once
+
+#include <string>
+
+#include "control/protocol/session_messages.h"
+
+namespace penstock::control {
+
+std::string StatusPage(const DispatcherStatus& status);
+
+}  // namespace penstock::control

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dataplane/client/step_times.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace penstock::client {
+namespace {
+
+std::chrono::microseconds Between(StepTimes::Clock::time_point begin,
+                                  StepTimes::Clock::time_point end) {
+  return std::chrono::duration_cast<std::chrono::microseconds>(
+      std::max(end - begin, StepTimes::Clock::duration(0)));
+}
+
+}  // namespace
+
+void StepTimes::Waits() {
+  if (!waits_since_.has_value()) waits_since_ = now_();
+}
+
+void StepTimes::Landed() {
+  if (waiting() && !landed_at_.has_value()) landed_at_ = now_();
+}
+
+void StepTimes::Goes(const std::string& worker) {
+  const Clock::time_point now = now_();
+  const Clock::time_point began = *std::exchange(waits_since_, std::nullopt);
+  const Clock::time_point landed = std::exchange(landed_at_, std::nullopt).value_or(now);
+  Counters& counters = CountersOf(worker);
+  counters.worker->Add(Between(began, landed).count());
+  counters.hand_over->Add(Between(landed, now).count());
+  counters.waits->Add();
+  waited_ += Between(began, now);
+}
+
+void StepTimes::Account() {
+  const Clock::time_point now = now_();
+  // A wait that is under way belongs to neither yet.
+  const Clock::time_point until = waits_since_.value_or(now);
+  static Counter& trainer = ProcessMetrics().GetCounter(
+      "penstock_client_trainer_microseconds_total",
+      "Time in which the trainer was not waiting for an element, of all sessions.");
+  trainer.Add(std::max<int64_t>(0, (Between(accounted_, until) - waited_).count()));
+  accounted_ = until;
+  waited_ = std::chrono::microseconds(0);
+}
+
+StepTimes::Counters& StepTimes::CountersOf(const std::string& worker) {
+  Counters& counters = counters_[worker];
+  if (counters.worker != nullptr) return counters;
+  const auto counter = [&](const char* cause) {
+    return &ProcessMetrics().GetCounter(
+        "penstock_client_waited_microseconds_total",
+        "Time that Next() waited: for a worker's element to land, and from then on.",
+        {{"worker", worker}, {"cause", cause}});
+  };
+  counters.worker = counter("worker");
+  counters.hand_over = counter("hand_over");
+  counters.waits = &ProcessMetrics().GetCounter(
+      "penstock_client_waits_total", "Calls of Next() that had to wait, by the worker waited for.",
+      {{"worker", worker}});
+  return counters;
+}
+
+}  // namespace penstock::client

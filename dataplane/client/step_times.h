@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where the time of a session's user goes: into steps of its own, or into Next(), which
+// waits for a worker's element to land, or to be handed over once it has. Metrics
+// penstock_client_waited_microseconds_total{worker, cause}, by the worker whose element
+// ended the wait, and penstock_client_trainer_microseconds_total, all the rest. Of what the
+// wait for a worker was made, the worker says (dataplane/worker/link_times.h).
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "control/observe/metrics.h"
+
+namespace penstock::client {
+
+// Not thread-safe. Reads no clock while elements are there before they are asked for.
+class StepTimes {
+ public:
+  using Clock = std::chrono::steady_clock;
+  // `now` for tests.
+  explicit StepTimes(std::function<Clock::time_point()> now = Clock::now)
+      : now_(std::move(now)), accounted_(now_()) {}
+
+  // Next() has nothing to return; again and again while that is so.
+  void Waits();
+  bool waiting() const { return waits_since_.has_value(); }
+  // Something has landed that Next() may return.
+  void Landed();
+  // Next() returns an element of the worker. REQUIRES: waiting().
+  void Goes(const std::string& worker);
+  // Books the trainer's time until now.
+  void Account();
+
+ private:
+  struct Counters {
+    Counter* worker = nullptr;     // microseconds
+    Counter* hand_over = nullptr;  // microseconds
+    Counter* waits = nullptr;
+  };
+  Counters& CountersOf(const std::string& worker);
+
+  const std::function<Clock::time_point()> now_;
+  std::optional<Clock::time_point> waits_since_;
+  std::optional<Clock::time_point> landed_at_;  // while it waits
+  std::map<std::string, Counters> counters_;
+  Clock::time_point accounted_;
+  std::chrono::microseconds waited_{0};  // since then
+};
+
+}  // namespace penstock::client

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a link to a client waits for, so that its client waits: at each moment one
+// thing, so that the times of all add up to the link's life. Metric
+// penstock_worker_link_microseconds_total{client, waits_for}.
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "control/observe/metrics.h"
+
+namespace penstock::worker {
+
+enum class LinkWaitsFor : uint8_t {
+  kProduce = 0,    // an element that is not made yet
+  kTransport = 1,  // what is under way, to land
+  kTrainer = 2,    // room: the client has given no credit, and has all that was sent
+};
+
+// Not thread-safe. `client`: the label, which sessions of one client share.
+class LinkTimes {
+ public:
+  using Clock = std::chrono::steady_clock;
+  // `now` for tests.
+  explicit LinkTimes(const std::string& client,
+                     std::function<Clock::time_point()> now = Clock::now);
+
+  // From now on it waits for this; the time until now belongs to what was said before.
+  void Now(LinkWaitsFor what);
+
+ private:
+  std::array<Counter*, 3> counters_;
+  const std::function<Clock::time_point()> now_;
+  LinkWaitsFor present_ = LinkWaitsFor::kProduce;
+  Clock::time_point since_;
+};
+
+}  // namespace penstock::worker

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
+#include <memory>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "control/rpc/dispatcher_stub.h"
+#include "penstock/status.h"
+#include "tools/commands.h"
+#include "tools/options.h"
+#include "tools/reports.h"
+
+namespace penstock::tools {
+namespace {
+
+// Home, and everything behind it away: what stood there is written over without flicker.
+constexpr char kFromTheTop[] = "\033[H\033[J";
+
+struct Given {
+  DispatcherCall call;
+  absl::Duration interval = absl::Seconds(1);
+  bool once = false;
+};
+
+std::string Report(control::DispatcherStatus status) {
+  std::stable_sort(status.links.begin(), status.links.end(), [](const auto& a, const auto& b) {
+    return a.bytes_per_s > b.bytes_per_s;  // the busiest first
+  });
+  return absl::StrCat(ReportOverview(status), "\n", ReportWorkers(status), "\n", ReportJobs(status),
+                      "\n", ReportLinks(status));
+}
+
+absl::Status Run(const Given& given) {
+  PENSTOCK_ASSIGN_OR_RETURN(auto stub,
+                            control::DispatcherStub::Make(given.call.address, given.call.tls));
+  const control::CallOptions call{.timeout = given.call.timeout, .stop = {}};
+  while (true) {
+    PENSTOCK_ASSIGN_OR_RETURN(control::DispatcherStatus status, stub->GetStatus(call));
+    const std::string page = absl::StrCat(given.once ? "" : kFromTheTop, Report(std::move(status)));
+    std::fwrite(page.data(), 1, page.size(), stdout);
+    std::fflush(stdout);
+    if (given.once || std::ferror(stdout) != 0) return absl::OkStatus();
+    absl::SleepFor(given.interval);
+  }
+}
+
+}  // namespace
+
+void AddTop(CLI::App& app, Chosen& chosen) {
+  auto given = std::make_shared<Given>();
+  CLI::App* command = app.add_subcommand("top", "Watch workers, jobs and links as they run.");
+  command->footer(
+      "A table that is written anew every interval, the busiest links first; Ctrl-C ends it.\n\n"
+      "  penstock top --dispatcher-address head:5050\n"
+      "  penstock top --once");
+  std::vector<Setting> settings = SettingsOf(given->call);
+  settings.push_back({"interval-ms", &given->interval, "between two looks"});
+  AddOptions(*command, std::move(settings));
+  command->add_flag("--once", given->once, "one look, without clearing the screen");
+  command->callback([given, &chosen] { chosen.run = [given] { return Run(*given); }; });
+}
+
+}  // namespace penstock::tools
