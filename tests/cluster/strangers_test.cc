@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+// Strangers get nothing: at each port and socket, of a dispatcher and of workers' listeners.
+#include <netdb.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstddef>
+#include <cstring>
+
+#include "control/rpc/dispatcher_stub.h"
+#include "dataplane/transfer/transport.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "penstock/server.h"
+#include "tests/cluster/certificates.h"
+#include "tests/dataplane/transfer/ends.h"
+
+namespace penstock {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+constexpr absl::Duration kShort = absl::Milliseconds(500);  // of calls that nobody answers
+constexpr absl::Duration kLong = absl::Seconds(30);         // of those that are answered
+
+const Authority& Ours() {
+  static const Authority& authority = *new Authority("ours");
+  return authority;
+}
+const TlsConfig& OurProcess() {
+  static const TlsConfig& tls = *new TlsConfig(Ours().Issue("process"));
+  return tls;
+}
+const TlsConfig& Stranger() {  // trusts us, and has a certificate of another authority
+  static const TlsConfig& tls = *new TlsConfig([] {
+    TlsConfig made = Authority("theirs").Issue("stranger");
+    made.ca = Ours().ca();
+    return made;
+  }());
+  return tls;
+}
+
+TlsConfig Mutual() {
+  TlsConfig tls = OurProcess();
+  tls.mutual = true;
+  return tls;
+}
+
+// Sends `words` to the TCP port of "host:port" and reads until it is closed.
+std::string Say(const std::string& address, const std::string& words) {
+  const size_t colon = address.rfind(':');
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  addrinfo* at = nullptr;
+  EXPECT_EQ(getaddrinfo("127.0.0.1", address.substr(colon + 1).c_str(), &hints, &at), 0);
+  const int fd = socket(at->ai_family, SOCK_STREAM, 0);
+  EXPECT_EQ(connect(fd, at->ai_addr, at->ai_addrlen), 0) << address;
+  freeaddrinfo(at);
+  EXPECT_EQ(send(fd, words.data(), words.size(), MSG_NOSIGNAL), static_cast<ssize_t>(words.size()));
+  shutdown(fd, SHUT_WR);
+  std::string answer;
+  char piece[512];
+  for (ssize_t got; (got = recv(fd, piece, sizeof piece, 0)) > 0;) {
+    answer.append(piece, static_cast<size_t>(got));
+  }
+  close(fd);
+  return answer;
+}
+
+absl::Status Ask(const std::string& service, const TlsConfig& tls, absl::Duration timeout) {
+  auto stub = control::DispatcherStub::Make(service, tls);
+  if (!stub.ok()) return stub.status();
+  return (*stub)->GetVersion({.timeout = timeout, .stop = {}}).status();
+}
+
+TEST(DispatcherPort, WithMutualTlsIsForThoseWithACertificateOfTheAuthority) {
+  auto server = DispatchServer::Start({.tls = Mutual()});
+  ASSERT_TRUE(server.ok()) << server.status();
+  const std::string service = (*server)->target();
+  ASSERT_THAT(service, testing::StartsWith("grpcs://localhost:"));
+  EXPECT_TRUE(Ask(service, OurProcess(), kLong).ok());
+  EXPECT_TRUE(absl::IsUnavailable(Ask(service, {.ca = Ours().ca()}, kShort)));
+  EXPECT_TRUE(absl::IsUnavailable(Ask(service, Stranger(), kShort)));
+  EXPECT_TRUE(absl::IsUnavailable(Ask(absl::StrCat("localhost:", (*server)->port()), {}, kShort)));
+}
+
+TEST(DispatcherPort, WithTlsProvesWhoItIs) {
+  auto server = DispatchServer::Start({.tls = OurProcess()});
+  ASSERT_TRUE(server.ok()) << server.status();
+  EXPECT_TRUE(Ask((*server)->target(), {.ca = Ours().ca()}, kLong).ok());
+  EXPECT_TRUE(
+      absl::IsUnavailable(Ask((*server)->target(), {.ca = Authority("other").ca()}, kShort)));
+}
+
+TEST(DispatcherPages, AreShownToWhoHasTheToken) {
+  auto server = DispatchServer::Start({.metrics_port = 0, .metrics_token = "page-secret"});
+  ASSERT_TRUE(server.ok()) << server.status();
+  const std::string at = absl::StrCat("localhost:", (*server)->metrics_port());
+  const std::string get = "GET /metrics HTTP/1.1\r\n";
+  EXPECT_THAT(Say(at, absl::StrCat(get, "authorization: Bearer page-secret\r\n\r\n")),
+              HasSubstr("200 OK"));
+  // Basic authentication of "any:page-secret".
+  EXPECT_THAT(Say(at, absl::StrCat(get, "Authorization: Basic YW55OnBhZ2Utc2VjcmV0\r\n\r\n")),
+              HasSubstr("200 OK"));
+  for (const char* wrong :
+       {"", "Authorization: Bearer page-secre\r\n", "Authorization: Bearer page-secret2\r\n",
+        "Authorization: Basic \r\n", "Authorization: Basic OnBhZ2U=\r\n"}) {
+    const std::string answer = Say(at, absl::StrCat(get, wrong, "\r\n"));
+    EXPECT_THAT(answer, HasSubstr("401 Unauthorized")) << wrong;
+    EXPECT_THAT(answer, Not(HasSubstr("penstock_"))) << wrong;
+  }
+}
+
+TEST(GrpcLink, WithMutualTlsIsForThoseWithACertificateOfTheAuthority) {
+  transfer::Transport& grpc = **transfer::FindTransport("grpc");
+  std::atomic<int> accepted = 0;
+  auto listener = grpc.Listen({.tls = Mutual()}, [&](const transfer::Hello&, auto) {
+    ++accepted;
+    return absl::StatusOr<std::shared_ptr<transfer::SendEvents>>(
+        absl::PermissionDeniedError("let in, and refused by token"));
+  });
+  ASSERT_TRUE(listener.ok()) << listener.status();
+  const auto dial = [&](const std::string& address, const TlsConfig& tls) {
+    auto client = std::make_shared<transfer::ClientEnd>();
+    auto link = grpc.Dial(address, {.spec = Scalar(kInt64), .timeout = kLong, .tls = tls}, client);
+    return link.ok() ? client->AwaitClosed() : link.status();
+  };
+  const std::string address = (*listener)->address();
+  ASSERT_THAT(address, testing::StartsWith("grpcs://localhost:"));
+  EXPECT_TRUE(absl::IsUnavailable(dial(address.substr(strlen("grpcs://")), {})));
+  EXPECT_TRUE(absl::IsUnavailable(dial(address, {.ca = Ours().ca()})));
+  EXPECT_TRUE(absl::IsUnavailable(dial(address, Stranger())));
+  EXPECT_EQ(accepted, 0);
+  EXPECT_TRUE(absl::IsPermissionDenied(dial(address, OurProcess())));
+  EXPECT_EQ(accepted, 1);
+}
+
+TEST(Tls, BadFilesAreNamed) {
+  const auto start = [](TlsConfig tls) {
+    return std::string(DispatchServer::Start({.tls = std::move(tls)}).status().message());
+  };
+  TlsConfig tls = OurProcess();
+  tls.key = "/nowhere/key.pem";
+  EXPECT_THAT(start(tls), HasSubstr("tls_key: cannot read '/nowhere/key.pem'"));
+  tls.key = Stranger().key;
+  EXPECT_THAT(start(tls), HasSubstr(Stranger().key));
+  EXPECT_THAT(start(tls), HasSubstr("is no key of the certificate"));
+  tls.key = "";
+  EXPECT_THAT(start(tls), HasSubstr("tls_certificate and tls_key belong together"));
+  EXPECT_THAT(start({.certificate = OurProcess().key, .key = OurProcess().key}),
+              HasSubstr("is no certificate in PEM"));
+  EXPECT_THAT(
+      start({.certificate = OurProcess().certificate, .key = OurProcess().key, .mutual = true}),
+      HasSubstr("tls_mutual needs tls_ca"));
+}
+
+// --- Ports without TLS -----------------------------------------------------------
+
+class StrangersWords : public testing::TestWithParam<std::string> {};
+
+// Wrong tokens are in the conformance suite; this is who does not speak the protocol.
+TEST_P(StrangersWords, OpenNothing) {
+  transfer::Transport& transport = **transfer::FindTransport(GetParam());
+  std::atomic<int> accepted = 0;
+  std::shared_ptr<transfer::WorkerEnd> end;
+  auto listener = transport.Listen({}, [&](const transfer::Hello&, auto link) {
+    ++accepted;
+    end = std::make_shared<transfer::WorkerEnd>(std::move(link));
+    return absl::StatusOr<std::shared_ptr<transfer::SendEvents>>(end);
+  });
+  ASSERT_TRUE(listener.ok()) << listener.status();
+  const std::string address = (*listener)->address();
+  for (const std::string& words :
+       {std::string(), std::string("GET / HTTP/1.1\r\n\r\n"), std::string(5000, '\xff'),
+        std::string("\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", 11)}) {
+    const std::string answer = Say(address, words);
+    EXPECT_LT(answer.size(), 1000u);  // why not, at the most
+  }
+  EXPECT_EQ(accepted, 0);
+  // Who belongs here is served all the same.
+  auto client = std::make_shared<transfer::ClientEnd>();
+  auto link = transport.Dial(address, {.spec = Scalar(kInt64)}, client);
+  ASSERT_TRUE(link.ok()) << link.status();
+  EXPECT_TRUE(client->AwaitOpen());
+  EXPECT_EQ(accepted, 1);
+}
+INSTANTIATE_TEST_SUITE_P(Ports, StrangersWords, testing::Values("tcp", "grpc"));
+
+TEST(SharedMemory, IsNotForAnotherUser) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root can become somebody else";
+  std::atomic<int> accepted = 0;
+  auto listener = (*transfer::FindTransport("shm"))->Listen({}, [&](const transfer::Hello&, auto) {
+    ++accepted;
+    return absl::StatusOr<std::shared_ptr<transfer::SendEvents>>(
+        absl::InternalError("a stranger came in"));
+  });
+  ASSERT_TRUE(listener.ok()) << listener.status();
+  sockaddr_un at{};
+  at.sun_family = AF_UNIX;
+  const std::string name = absl::StrCat("penstock-", (*listener)->address());
+  std::memcpy(at.sun_path + 1, name.data(), name.size());
+  const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
+  const pid_t child = fork();
+  if (child == 0) {  // system calls alone: other threads were not copied
+    if (syscall(SYS_setresuid, 65534, 65534, 65534) != 0) _exit(1);
+    const int fd = socket(AF_UNIX, SOCK_SEQPACKET, 0);
+    if (connect(fd, reinterpret_cast<sockaddr*>(&at), size) != 0) _exit(2);
+    char byte;
+    // Closed without a word. What a stranger might have said before makes no difference.
+    _exit(recv(fd, &byte, 1, 0) <= 0 ? 0 : 3);
+  }
+  int status = -1;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+  EXPECT_EQ(accepted, 0);
+}
+
+}  // namespace
+}  // namespace penstock
