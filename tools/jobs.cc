@@ -16,13 +16,14 @@ namespace {
 
 struct Given {
   DispatcherCall call;
-  std::string job;  // name or id
+  std::string job;  // name, with its namespace unless that is "default", or id
+  std::string name_space;
 };
 
 absl::Status List(control::DispatcherStub& stub, const Given& given) {
   PENSTOCK_ASSIGN_OR_RETURN(const control::DispatcherStatus status,
                             stub.GetStatus({.timeout = given.call.timeout, .stop = {}}));
-  std::fputs(ReportJobs(status).c_str(), stdout);
+  std::fputs(ReportJobs(status, given.name_space).c_str(), stdout);
   return absl::OkStatus();
 }
 
@@ -53,7 +54,11 @@ CLI::App* AddAction(CLI::App& jobs, Chosen& chosen, const char* name, const char
   auto given = std::make_shared<Given>();
   CLI::App* command = jobs.add_subcommand(name, help);
   AddOptions(*command, SettingsOf(given->call));
-  if (names_a_job) command->add_option("job", given->job, "its name or number")->required();
+  if (names_a_job) {
+    command->add_option("job", given->job, "its number, its name, or namespace/name")->required();
+  } else {
+    command->add_option("--namespace", given->name_space, "only jobs of that one");
+  }
   command->callback([given, &chosen, action] {
     chosen.run = [given, action]() -> absl::Status {
       PENSTOCK_ASSIGN_OR_RETURN(
@@ -71,6 +76,7 @@ void AddJobs(CLI::App& app, Chosen& chosen) {
   jobs->require_subcommand(1);
   jobs->footer(
       "  penstock jobs list\n"
+      "  penstock jobs list --namespace vision\n"
       "  penstock jobs show resnet\n"
       "  penstock jobs cancel resnet && penstock jobs remove resnet");
   AddAction(*jobs, chosen, "list", "All jobs, one a line.", List, false);

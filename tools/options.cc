@@ -87,6 +87,8 @@ std::vector<Setting> SettingsOf(DispatcherConfig& config) {
       {"heartbeat-interval-ms", &config.heartbeat_interval, "told to workers and clients"},
       {"job-gc-timeout-ms", &config.job_gc_timeout,
        "a job without readers for so long is given up"},
+      {"gc-dynamic-sharding-jobs", &config.gc_dynamic_sharding_jobs,
+       "also forget named jobs of mode DYNAMIC that nobody reads any more"},
       {"protocol", &config.protocol, kProtocolHelp},
       {"worker-addresses", &config.worker_addresses,
        "the workers that there may be, host, host:port or host:%port%, with commas; the place is "
@@ -134,6 +136,8 @@ std::vector<Setting> SettingsOf(WorkerConfig& config) {
        "of elements on their way to clients; 0: half of the machine's memory"},
       {"ram-budget-bytes", &config.ram_budget_bytes,
        "of what pipelines keep ready beyond their least; 0: a quarter of the machine's memory"},
+      {"cross-trainer-cache-size-bytes", &config.cross_trainer_cache_size_bytes,
+       "of each window that trainers share; 0: an eighth of the machine's memory, 10 GiB at most"},
       {"metrics-port", &config.metrics_port, kMetricsHelp},
       {"metrics-token", &config.metrics_token, kTokenHelp},
   };

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "control/protocol/scoped_name.h"
 #include "tools/table.h"
 
 namespace penstock::tools {
@@ -76,9 +77,10 @@ std::string ReportWorkers(const control::DispatcherStatus& status) {
   return FormatTable({"WORKER", "ID", "PERMITS", "PARTITIONS", "STATE", "SILENT"}, rows);
 }
 
-std::string ReportJobs(const control::DispatcherStatus& status) {
+std::string ReportJobs(const control::DispatcherStatus& status, const std::string& name_space) {
   Rows rows;
   for (const control::JobStatus& job : status.jobs) {
+    if (!name_space.empty() && control::NamespaceOf(job.name) != name_space) continue;
     int64_t taken = 0, kept = 0;
     size_t readers = 0;
     std::string owed;
@@ -92,11 +94,12 @@ std::string ReportJobs(const control::DispatcherStatus& status) {
     }
     rows.push_back({absl::StrCat(job.job.value()), OrDash(job.name), NameOf(job.terms.mode),
                     NameOf(job.phase), job.dataset_id, absl::StrCat(job.iterations.size()),
-                    absl::StrCat(readers), absl::StrCat(taken), absl::StrCat(kept), OrDash(owed)});
+                    absl::StrCat(readers), absl::StrCat(taken), absl::StrCat(kept), OrDash(owed),
+                    OrDash(job.slowed_by)});
   }
-  return FormatTable(
-      {"JOB", "NAME", "MODE", "PHASE", "DATASET", "ITERATIONS", "READERS", "TAKEN", "KEPT", "OWED"},
-      rows);
+  return FormatTable({"JOB", "NAME", "MODE", "PHASE", "DATASET", "ITERATIONS", "READERS", "TAKEN",
+                      "KEPT", "OWED", "SLOWED BY"},
+                     rows);
 }
 
 std::string ReportDatasets(const control::DispatcherStatus& status) {

@@ -10,7 +10,8 @@ namespace penstock::tools {
 
 std::string ReportOverview(const control::DispatcherStatus& status);
 std::string ReportWorkers(const control::DispatcherStatus& status);
-std::string ReportJobs(const control::DispatcherStatus& status);
+// Those of one namespace; empty: all.
+std::string ReportJobs(const control::DispatcherStatus& status, const std::string& name_space = "");
 std::string ReportDatasets(const control::DispatcherStatus& status);
 // Each partition of one job: where it is, how far, what it waits for.
 std::string ReportPartitions(const control::JobStatus& job);

@@ -43,6 +43,7 @@ struct CoreOptions {
   // Not empty: the workers that there may be, and with them the number of shards.
   std::vector<std::string> worker_addresses;
   DeploymentMode deployment_mode = DeploymentMode::kUnspecified;
+  bool gc_dynamic_sharding_jobs = false;
   // Longer than this between two sweeps: the dispatcher itself stood still.
   absl::Duration stall = absl::Seconds(3);
   // Records after which the journal gets a snapshot.
@@ -68,6 +69,7 @@ struct ClientPeer {
   ClientId client;
   Incarnation incarnation;
   Incarnation process;
+  bool at_quota = false;  // as of its last heartbeat
 };
 struct WorkerPeer {
   std::shared_ptr<WorkerOutlet> outlet;
@@ -149,6 +151,7 @@ class Core {
   void Cancel(Turn& turn, const JobRecord& job);
   bool IsRead(JobId job) const;  // over some stream
   void ForgetJob(Turn& turn, JobId job);
+  void TakeFromWorkers(Turn& turn, JobId job);
 
   // core_restore.cc
   void Begin(Turn& turn, JobId job, const Restoration& restoration);
@@ -165,11 +168,14 @@ class Core {
   // core_sweep.cc
   void ExpireLeases(Turn& turn, absl::Time now);
   void CollectJobs(Turn& turn, absl::Time now);
+  bool Collectable(const JobRecord& job) const;
 
   std::vector<WorkerId> UsableWorkers() const;
   // Those that a client of the iteration reads.
   std::vector<WorkerId> UsableWorkers(const IterationState& iteration) const;
   bool GoesOn(const IterationState& iteration) const;  // neither failed nor cancelled
+  // Which of the job's bounds holds it back, in words; empty: none.
+  std::string SlowedBy(const JobRecord& job) const;
   const JobRecord* FindJobByText(const std::string& name_or_id) const;
 
   const CoreOptions options_;

@@ -37,6 +37,8 @@ std::shared_ptr<ClientPeer> Core::OpenClient(std::shared_ptr<ClientOutlet> outle
 
 void Core::OnMessage(const std::shared_ptr<ClientPeer>& peer, ClientUp message) {
   if (auto* beat = std::get_if<ClientHeartbeat>(&message)) {
+    bool slowed = false;
+    std::string job;
     {
       std::lock_guard lock(mu_);
       if (!peer->iteration) return;
@@ -44,6 +46,12 @@ void Core::OnMessage(const std::shared_ptr<ClientPeer>& peer, ClientUp message) 
       const absl::Time now = options_.now();
       client_leases_.Heard(key, now);
       links_.Heard(key, peer->incarnation, std::move(beat->links), now);
+      slowed = beat->at_quota && !peer->at_quota;
+      peer->at_quota = beat->at_quota;
+      if (slowed) job = state_.jobs.at(state_.iterations.at(peer->iteration).job).name;
+    }
+    if (slowed) {
+      options_.events->Write({"quota_reached", {{"job", job}, {"bound", "max_bytes_in_flight"}}});
     }
     CountHeartbeat();
     peer->outlet->Send(ClientHeartbeatAnswer{beat->counter});
@@ -83,8 +91,9 @@ void Core::OnHello(Turn& turn, const std::shared_ptr<ClientPeer>& peer, const Cl
   if (job == nullptr) {
     return turn.Close(peer, absl::NotFoundError(absl::StrCat(
                                 ToString(hello.job),
-                                " is not known to this dispatcher; it was removed, or the "
-                                "dispatcher started anew without a journal")));
+                                " is not known to this dispatcher; it was removed, had no reader "
+                                "for job_gc_timeout, or the dispatcher started anew without a "
+                                "journal")));
   }
   if (job->cancelled) {
     return turn.Close(peer,
@@ -92,6 +101,11 @@ void Core::OnHello(Turn& turn, const std::shared_ptr<ClientPeer>& peer, const Cl
   }
   if (hello.repetition < 0) {
     return turn.Close(peer, absl::InvalidArgumentError("a negative repetition"));
+  }
+  if (hello.repetition > 0 && job->terms.cross_trainer_cache) {
+    return turn.Close(peer, absl::InvalidArgumentError(absl::StrCat(
+                                "cross-trainer caching allows one repetition, and job ", job->name,
+                                " was asked for repetition ", hello.repetition)));
   }
   const IterationState* iteration = state_.FindIteration(job->id, hello.repetition);
   if (iteration == nullptr || !iteration->record.FindReader(hello.client)) {

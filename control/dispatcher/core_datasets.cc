@@ -5,7 +5,10 @@
 #include "absl/strings/str_cat.h"
 #include "control/dispatcher/core.h"
 #include "control/dispatcher/differences.h"
+#include "control/dispatcher/refusals.h"
 #include "control/dispatcher/turn.h"
+#include "control/protocol/scoped_name.h"
+#include "penstock/status.h"
 
 namespace penstock::control {
 namespace {
@@ -17,6 +20,14 @@ bool Equal(const DatasetRecord& dataset, const DatasetSummary& summary) {
   return dataset.summary.fingerprint == summary.fingerprint && dataset.summary.plan == summary.plan;
 }
 
+std::string NewId(const State& state, std::string_view name_space) {
+  uint64_t number = state.next_dataset;
+  while (true) {
+    std::string id = ScopedName(name_space, absl::StrCat(number++));
+    if (state.FindDataset(id) == nullptr) return id;
+  }
+}
+
 // The id that the request gets without changing anything; empty: a new dataset.
 absl::StatusOr<std::string> FindExisting(const State& state,
                                          const RegisterDatasetRequest& request) {
@@ -25,9 +36,11 @@ absl::StatusOr<std::string> FindExisting(const State& state,
                                                    " bytes; the most is ", kMaxDefinitionBytes,
                                                    ". Read large tensors from files"));
   }
+  PENSTOCK_RETURN_IF_ERROR(CheckScoped(request.name_space, request.dataset_id));
   if (request.dataset_id.empty()) {
     for (const auto& [id, dataset] : state.datasets) {
-      if (Equal(*dataset, request.summary)) return id;
+      const bool within = CheckScoped(request.name_space, id).ok();
+      if (within && Equal(*dataset, request.summary)) return id;
     }
     return std::string();
   }
@@ -60,7 +73,7 @@ void Core::RegisterDataset(const RegisterDatasetRequest& request,
   RegisterDatasetAnswer registered{.dataset_id = *existing, .existed = !existing->empty()};
   if (!registered.existed) {
     registered.dataset_id =
-        request.dataset_id.empty() ? absl::StrCat(state_.next_dataset) : request.dataset_id;
+        request.dataset_id.empty() ? NewId(state_, request.name_space) : request.dataset_id;
     turn.Do(DatasetRegistered{std::make_shared<const DatasetRecord>(
         DatasetRecord{registered.dataset_id, request.definition, request.summary})});
     turn.Log("registered", {{"dataset", registered.dataset_id}});

@@ -5,9 +5,11 @@
 #include "control/dispatcher/core.h"
 #include "control/dispatcher/counters.h"
 #include "control/dispatcher/differences.h"
+#include "control/dispatcher/refusals.h"
 #include "control/dispatcher/restoration.h"
 #include "control/dispatcher/turn.h"
 #include "control/policy/sharding.h"
+#include "control/protocol/scoped_name.h"
 #include "penstock/status.h"
 
 namespace penstock::control {
@@ -29,6 +31,28 @@ absl::Status CheckMode(const DatasetRecord& dataset, ShardingPolicy mode) {
     }
   }
   return absl::OkStatus();
+}
+
+// A job whose partitions are given cannot do with fewer.
+absl::Status CheckQuota(const JobTerms& terms) {
+  if (terms.quota.max_permits == 0 || terms.mode == ShardingPolicy::kOff ||
+      terms.mode == ShardingPolicy::kDynamic) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("quota.max_permits bounds modes OFF and DYNAMIC; mode ", ToText(terms.mode),
+                   " needs a partition on every worker"));
+}
+
+absl::Status CheckCache(const DatasetRecord& dataset, const GetOrCreateJobRequest& request) {
+  if (!request.terms.cross_trainer_cache) return absl::OkStatus();
+  if (request.name.empty()) {
+    return absl::InvalidArgumentError("cross-trainer caching needs a named job");
+  }
+  if (dataset.summary.cardinality < 0) return absl::OkStatus();  // infinite or unknown
+  return absl::InvalidArgumentError(
+      absl::StrCat("cross-trainer caching requires an infinite dataset, and dataset ", dataset.id,
+                   " has cardinality ", dataset.summary.cardinality));
 }
 
 JobAnswer AnswerOf(const JobRecord& job, bool existed) {
@@ -97,8 +121,9 @@ absl::StatusOr<JobAnswer> Core::GetOrCreate(Turn& turn, const GetOrCreateJobRequ
     if (const auto* same = std::get_if<JobAnswer>(before)) return *same;
     return absl::InvalidArgumentError("the request's number was another request's");
   }
+  RETURN_IF_ERROR(CheckScoped(request.name_space, request.name));
   auto dataset = state_.FindDataset(request.dataset_id);
-  if (dataset == nullptr) {
+  if (dataset == nullptr || !CheckScoped(request.name_space, dataset->id).ok()) {
     return absl::NotFoundError(absl::StrCat("Dataset id ", request.dataset_id, " not found"));
   }
   const JobRecord* there = request.name.empty() ? nullptr : state_.FindJobByName(request.name);
@@ -112,6 +137,8 @@ absl::StatusOr<JobAnswer> Core::GetOrCreate(Turn& turn, const GetOrCreateJobRequ
     }
   }
   RETURN_IF_ERROR(CheckMode(*dataset, request.terms.mode));
+  RETURN_IF_ERROR(CheckQuota(request.terms));
+  RETURN_IF_ERROR(CheckCache(*dataset, request));
   if (restoration != nullptr) {
     if (IsStatic(request.terms.mode)) {
       return absl::UnimplementedError(
@@ -132,7 +159,8 @@ absl::StatusOr<JobAnswer> Core::GetOrCreate(Turn& turn, const GetOrCreateJobRequ
                 .token = absl::StrCat(absl::Hex(options_.random(), absl::kZeroPad16),
                                       absl::Hex(options_.random(), absl::kZeroPad16))};
   if (job.anonymous) {
-    job.name = absl::StrCat("anonymous_job_", job.id.value(), "_", absl::Hex(options_.random()));
+    job.name = ScopedName(request.name_space, absl::StrCat("anonymous_job_", job.id.value(), "_",
+                                                           absl::Hex(options_.random())));
   }
   JobAnswer created = AnswerOf(job, /*existed=*/false);
   turn.Log("job_created", {{"job", absl::StrCat(job.id.value())},
@@ -171,14 +199,8 @@ bool Core::IsRead(JobId job) const {
 }
 
 void Core::Cancel(Turn& turn, const JobRecord& job) {
+  TakeFromWorkers(turn, job.id);
   for (IterationId id : state_.IterationsOf(job.id)) {
-    const IterationState& iteration = state_.iterations.at(id);
-    for (size_t p = 0; p < iteration.record.partitions.size(); ++p) {
-      const protocol::PartitionRecord& partition = iteration.record.partitions[p];
-      if (partition.worker) {
-        turn.To(partition.worker, Unassign{{id, PartitionId(p + 1), partition.placement}});
-      }
-    }
     CloseSessions(turn, id, absl::CancelledError(absl::StrCat("job ", job.name, " was cancelled")));
   }
   turn.Log("job_cancelled", {{"job", absl::StrCat(job.id.value())}, {"name", job.name}});
@@ -200,6 +222,17 @@ void Core::RemoveJob(const std::string& name_or_id, DoneEmpty done) {
   turn.Say([done = std::move(done), status](const absl::Status& durable) {
     done(durable.ok() ? status : durable);
   });
+}
+
+void Core::TakeFromWorkers(Turn& turn, JobId job) {
+  for (IterationId id : state_.IterationsOf(job)) {
+    const IterationState& iteration = state_.iterations.at(id);
+    for (size_t p = 0; p < iteration.record.partitions.size(); ++p) {
+      const protocol::PartitionRecord& partition = iteration.record.partitions[p];
+      if (!partition.worker) continue;
+      turn.To(partition.worker, Unassign{{id, PartitionId(p + 1), partition.placement}});
+    }
+  }
 }
 
 void Core::ForgetJob(Turn& turn, JobId job) {

@@ -56,6 +56,28 @@ IterationStatus StatusOf(const IterationState& iteration, const protocol::Desk* 
 
 }  // namespace
 
+std::string Core::SlowedBy(const JobRecord& job) const {
+  const JobQuota& quota = job.terms.quota;
+  std::vector<std::string> bounds;
+  int64_t permits = 0;
+  for (const auto& [id, worker] : state_.workers) permits += std::max(worker.permits, 1);
+  if (job.terms.mode == ShardingPolicy::kOff) permits = static_cast<int64_t>(workers_.size());
+  bool bytes = false, partitions = false;
+  for (IterationId of : state_.IterationsOf(job.id)) {
+    const IterationState& iteration = state_.iterations.at(of);
+    if (!GoesOn(iteration) || iteration.record.closed) continue;
+    const auto open = static_cast<int64_t>(iteration.record.partitions.size());
+    partitions |= quota.max_permits > 0 && open >= quota.max_permits && permits > open;
+    for (auto session = sessions_.lower_bound({of, ClientId()});
+         session != sessions_.end() && session->first.first == of; ++session) {
+      bytes |= quota.max_bytes_in_flight > 0 && session->second->at_quota;
+    }
+  }
+  if (bytes) bounds.push_back(absl::StrCat("max_bytes_in_flight ", quota.max_bytes_in_flight));
+  if (partitions) bounds.push_back(absl::StrCat("max_permits ", quota.max_permits));
+  return absl::StrJoin(bounds, ", ");
+}
+
 void Core::GetStatus(Done<DispatcherStatus> done) {
   Turn turn(*this);
   const absl::Time now = options_.now();
@@ -78,7 +100,8 @@ void Core::GetStatus(Done<DispatcherStatus> done) {
           .seed = job.seed,
           .phase = job.cancelled        ? JobPhase::kCancelled
                    : state_.IsOver(job) ? JobPhase::kFinished
-                                        : JobPhase::kActive};
+                                        : JobPhase::kActive,
+          .slowed_by = SlowedBy(job)};
     for (IterationId of : state_.IterationsOf(id)) {
       auto desk = desks_.find(of);
       to.iterations.push_back(

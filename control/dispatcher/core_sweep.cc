@@ -60,6 +60,21 @@ void Core::ExpireLeases(Turn& turn, absl::Time now) {
   }
 }
 
+// Whether a named job goes that was read and is read no more, though not over. Not
+// where a trainer may come back for its part: under keep = committed, and in mode
+// DYNAMIC unless gc_dynamic_sharding_jobs.
+bool Core::Collectable(const JobRecord& job) const {
+  const JobTerms& terms = job.terms;
+  const bool history = terms.mode == ShardingPolicy::kDynamic && !terms.cross_trainer_cache;
+  if (terms.keep == Keep::kCommitted || (history && !options_.gc_dynamic_sharding_jobs)) {
+    return false;
+  }
+  const std::vector<IterationId> iterations = state_.IterationsOf(job.id);
+  return std::any_of(iterations.begin(), iterations.end(), [this](IterationId id) {
+    return !state_.iterations.at(id).record.readers.empty();
+  });
+}
+
 // Jobs without readers for job_gc_timeout: what is owed of closed iterations is
 // given up, and what is over, or was nobody else's, is forgotten.
 void Core::CollectJobs(Turn& turn, absl::Time now) {
@@ -90,8 +105,9 @@ void Core::CollectJobs(Turn& turn, absl::Time now) {
       }
     }
     const JobRecord& job = state_.jobs.at(id);
-    if (!job.anonymous && !state_.IsOver(job)) continue;
+    if (!job.anonymous && !state_.IsOver(job) && !Collectable(job)) continue;
     turn.Log("job_forgotten", {{"job", absl::StrCat(id.value())}, {"name", job.name}});
+    TakeFromWorkers(turn, id);
     ForgetJob(turn, id);
   }
 }

@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "control/dispatcher/refusals.h"
 
+#include <algorithm>
+
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "control/protocol/scoped_name.h"
 
 namespace penstock::control {
 
@@ -31,6 +35,20 @@ absl::Status ToStatus(const protocol::Refused& refused) {
           "the iteration that ", who, " restores is over, and its state is not the last one"));
   }
   return absl::InternalError(absl::StrCat(who, " was refused"));
+}
+
+absl::Status CheckScoped(std::string_view name_space, std::string_view scoped) {
+  const std::string_view its = name_space.empty() ? kDefaultNamespace : name_space;
+  const bool possible = its.size() <= 256 && std::none_of(its.begin(), its.end(), [](char c) {
+                          return c == '/' || absl::ascii_iscntrl(static_cast<unsigned char>(c));
+                        });
+  if (!possible) {
+    return absl::InvalidArgumentError(
+        "a namespace has at most 256 bytes, no '/' and no control characters");
+  }
+  if (scoped.empty() || NamespaceOf(scoped) == its) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("'", std::string(scoped), "' is not of the namespace '", std::string(its), "'"));
 }
 
 }  // namespace penstock::control

@@ -2,11 +2,17 @@
 // Why a client is refused, in words that help.
 #pragma once
 
+#include <string_view>
+
 #include "absl/status/status.h"
 #include "control/protocol/messages.h"
 
 namespace penstock::control {
 
 absl::Status ToStatus(const protocol::Refused& refused);
+
+// InvalidArgument unless `name_space` (empty: "default") is a possible name of one
+// and `scoped` (scoped_name.h), where there is one, is of it.
+absl::Status CheckScoped(std::string_view name_space, std::string_view scoped);
 
 }  // namespace penstock::control

@@ -150,6 +150,7 @@ class Server final : public DispatchServer {
     options.worker_timeout = config_.worker_timeout;
     options.heartbeat_interval = config_.heartbeat_interval;
     options.job_gc_timeout = config_.job_gc_timeout;
+    options.gc_dynamic_sharding_jobs = config_.gc_dynamic_sharding_jobs;
     options.worker_addresses = config_.worker_addresses;
     options.deployment_mode = config_.deployment_mode;
     options.now = BootTime;

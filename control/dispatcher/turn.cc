@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "control/dispatcher/turn.h"
 
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 #include "control/dispatcher/counters.h"
 #include "control/dispatcher/refusals.h"
@@ -190,7 +192,15 @@ Assign Turn::AssignOf(const IterationState& iteration, const protocol::Assign& a
 }
 
 Membership Turn::MembershipOf(const IterationState& iteration) {
-  Membership membership{.version = ++core_.membership_version_, .closed = iteration.record.closed};
+  const auto& readers = iteration.record.readers;
+  const int64_t reading =
+      std::count_if(readers.begin(), readers.end(), [](const auto& its) { return its.reads(); });
+  const int64_t quota = core_.state_.jobs.at(iteration.job).terms.quota.max_bytes_in_flight;
+  const int64_t share =
+      quota == 0 ? 0 : std::max<int64_t>(1, quota / std::max<int64_t>(1, reading));
+  Membership membership{.version = ++core_.membership_version_,
+                        .closed = iteration.record.closed,
+                        .max_bytes_in_flight = share};
   std::set<WorkerId> workers;
   for (size_t p = 0; p < iteration.record.partitions.size(); ++p) {
     const protocol::PartitionRecord& partition = iteration.record.partitions[p];
@@ -220,6 +230,8 @@ void Turn::Settle(IterationId iteration, protocol::Decision decision, const Mark
 
 void Turn::Apply(IterationId id, protocol::Decision decision, const MarkedBookmark* marks) {
   const IterationState& iteration = core_.state_.iterations.at(id);
+  // Each reader has its part of the quota.
+  const bool shares = core_.state_.jobs.at(iteration.job).terms.quota.max_bytes_in_flight > 0;
   do {
     for (protocol::IterationChange& change : decision.changes) {
       if (std::holds_alternative<protocol::PartitionOpened>(change) ||
@@ -227,6 +239,10 @@ void Turn::Apply(IterationId id, protocol::Decision decision, const MarkedBookma
           std::holds_alternative<protocol::PartitionAssigned>(change) ||
           std::holds_alternative<protocol::IterationClosed>(change) ||
           std::holds_alternative<protocol::IterationReopened>(change)) {
+        TellMembership(id);
+      }
+      if (shares && (std::holds_alternative<protocol::ReaderGone>(change) ||
+                     std::holds_alternative<protocol::ReaderEnded>(change))) {
         TellMembership(id);
       }
       const auto* kept = std::get_if<protocol::BookmarkKept>(&change);

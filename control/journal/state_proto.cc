@@ -89,8 +89,10 @@ absl::StatusOr<IterationState> ReadIteration(const wire::Iteration& from) {
       static_cast<size_t>(from.partitions_size()) > to.division.shards.size()) {
     return absl::DataLossError(absl::StrCat(ToString(to.id), " has more partitions than shards"));
   }
-  ASSIGN_OR_RETURN(Keep keep, KeepFromWire(from.keep()));
-  to.record.keep = static_cast<protocol::KeepPolicy>(keep);
+  if (from.keep() > static_cast<uint32_t>(protocol::KeepPolicy::kNothing)) {
+    return absl::InvalidArgumentError(absl::StrCat("unknown value ", from.keep(), " of keep"));
+  }
+  to.record.keep = static_cast<protocol::KeepPolicy>(from.keep());
   to.record.closed = from.closed();
   to.record.finished = from.finished();
   for (const wire::Iteration::Partition& partition : from.partitions()) {

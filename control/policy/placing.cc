@@ -56,12 +56,16 @@ int64_t PartitionsToOpen(const State& state, const IterationState& iteration,
     return static_cast<int64_t>(iteration.division.shards.size()) - there;
   }
   const JobRecord* job = state.FindJob(iteration.job);
+  const int64_t quota = job->terms.quota.max_permits;
+  const auto within = [&](int64_t partitions) {
+    return quota > 0 ? std::min(partitions, quota) : partitions;
+  };
   if (job->terms.mode != ShardingPolicy::kDynamic) {
-    return std::max(at_least, static_cast<int64_t>(usable.size()) - there);
+    return std::max(at_least, within(static_cast<int64_t>(usable.size())) - there);
   }
   int64_t permits = 0;
   for (WorkerId worker : usable) permits += Permits(state, worker);
-  return std::max(at_least, std::min(permits - there, SplitsLeft(*job, iteration)));
+  return std::max(at_least, std::min(within(permits) - there, SplitsLeft(*job, iteration)));
 }
 
 WorkerId ChooseWorker(const State& state, const IterationState& iteration, PartitionId partition,

@@ -146,6 +146,7 @@ IndexSet SkipOf(const IterationRecord& record, const Desk& desk, size_t partitio
 
 // Whether all that read have said what they have under this placement.
 bool AllHeard(const IterationRecord& record, const Desk& desk, size_t partition) {
+  if (record.keep == KeepPolicy::kNothing) return true;  // whatever they have
   for (size_t r = 0; r < record.readers.size(); ++r)
     if (record.readers[r].reads() &&
         desk.partitions[partition].readers[r].at != record.partitions[partition].placement)
@@ -178,7 +179,7 @@ Holdings FinalOf(const IterationRecord& record, const Desk& desk, size_t reader)
 // A reader that goes takes nothing more with it than what it kept.
 void Goes(Deciding& deciding, const IterationRecord& record, const Desk& desk, size_t reader,
           const Holdings& last_kept) {
-  if (desk.broken == Broken::kNoRaiseOnDeath) return;
+  if (desk.broken == Broken::kNoRaiseOnDeath || record.keep == KeepPolicy::kNothing) return;
   if (!record.closed) {
     if (record.readers[reader].told_end && Contains(last_kept, record.readers[reader].final))
       return;
@@ -439,7 +440,8 @@ Decision OnBookmark(const IterationRecord& record, Desk& desk, WorkerId worker,
   kept_below = FirstNotKept(record, partition, kept_below);
   const Index needed = desk.broken == Broken::kRetireBelowTaken
                            ? SkipOf(record, desk, partition.value() - 1).FirstMissing()
-                           : kept_below;
+                       : record.keep == KeepPolicy::kNothing ? bookmark.index
+                                                             : kept_below;
   Index below = 0;  // the newest that lies at or below what is needed
   for (const Bookmark& b : bookmarks)
     if (b.index <= needed) below = std::max(below, b.index);
@@ -520,7 +522,8 @@ Decision AssignTo(const IterationRecord& record, Desk& desk, PartitionId partiti
                 .bookmark = std::nullopt,
                 .readers = {}};
   for (const Bookmark& bookmark : placed.bookmarks)
-    if (bookmark.index <= assign.skip.FirstMissing() || desk.broken == Broken::kNewestBookmark)
+    if (bookmark.index <= assign.skip.FirstMissing() || record.keep == KeepPolicy::kNothing ||
+        desk.broken == Broken::kNewestBookmark)
       assign.bookmark = bookmark;
   for (const ReaderRecord& reader : record.readers)
     if (reader.reads()) assign.readers.push_back({reader.client, reader.incarnation});

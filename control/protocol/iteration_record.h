@@ -18,6 +18,7 @@ namespace penstock::protocol {
 enum class KeepPolicy : uint8_t {
   kTaken = 0,      // once the dispatcher has journaled that it was taken
   kCommitted = 1,  // once it is in a committed state
+  kNothing = 2,    // never: readers share windows (cross-trainer cache), and nothing is owed
 };
 
 enum class Standing : uint8_t { kLiving, kLeft, kDead };

@@ -140,6 +140,7 @@ struct RegisterDatasetRequest {
   RequestId request;
   std::string dataset_id;  // empty: chosen by the dispatcher
   bool replace = false;    // take the place of another definition under dataset_id
+  std::string name_space;  // of an id chosen by the dispatcher; empty: "default"
   std::string definition;
   DatasetSummary summary;
 };
@@ -163,6 +164,7 @@ struct GetOrCreateJobRequest {
   std::string dataset_id;
   JobTerms terms;
   std::optional<uint64_t> seed;  // not given: drawn by the dispatcher, and journaled
+  std::string name_space;        // of a name chosen by the dispatcher; empty: "default"
 };
 
 struct JobAnswer {
@@ -216,6 +218,7 @@ struct JobStatus {
   uint64_t seed = 0;
   JobPhase phase = JobPhase::kActive;
   std::vector<IterationStatus> iterations;
+  std::string slowed_by;  // its quota, if that is what holds it back; else empty
 };
 
 struct WorkerStatus {
@@ -302,6 +305,7 @@ struct ClientHello {
 struct ClientHeartbeat {
   uint64_t counter = 0;
   std::vector<LinkCounts> links;  // to all workers so far
+  bool at_quota = false;          // the job's bound of bytes held it back since the last
   friend bool operator==(const ClientHeartbeat&, const ClientHeartbeat&) = default;
 };
 
@@ -389,6 +393,8 @@ struct Membership {
   std::vector<Partition> partitions;
   std::vector<Worker> workers;
   bool closed = false;  // all is read: no partition waits for a worker
+  // Of elements asked for or held by this client: its share of the job's quota; 0: no bound.
+  int64_t max_bytes_in_flight = 0;
   friend bool operator==(const Membership&, const Membership&) = default;
 };
 

@@ -8,6 +8,7 @@ void ToWire(const RegisterDatasetRequest& from, wire::RegisterDatasetRequest* to
   ToWire(from.request, to->mutable_request());
   to->set_dataset_id(from.dataset_id);
   to->set_replace(from.replace);
+  to->set_name_space(from.name_space);
   to->set_definition(from.definition);
   ToWire(from.summary, to->mutable_summary());
 }
@@ -17,6 +18,7 @@ absl::StatusOr<RegisterDatasetRequest> FromWire(const wire::RegisterDatasetReque
   return RegisterDatasetRequest{.request = FromWire(from.request()),
                                 .dataset_id = from.dataset_id(),
                                 .replace = from.replace(),
+                                .name_space = from.name_space(),
                                 .definition = from.definition(),
                                 .summary = std::move(summary)};
 }
@@ -39,6 +41,7 @@ void ToWire(const GetOrCreateJobRequest& from, wire::GetOrCreateJobRequest* to) 
   to->set_dataset_id(from.dataset_id);
   ToWire(from.terms, to->mutable_terms());
   if (from.seed.has_value()) to->set_seed(*from.seed);
+  to->set_name_space(from.name_space);
 }
 
 absl::StatusOr<GetOrCreateJobRequest> FromWire(const wire::GetOrCreateJobRequest& from) {
@@ -49,6 +52,7 @@ absl::StatusOr<GetOrCreateJobRequest> FromWire(const wire::GetOrCreateJobRequest
   to.dataset_id = from.dataset_id();
   ASSIGN_OR_RETURN(to.terms, FromWire(from.terms()));
   if (from.has_seed()) to.seed = from.seed();
+  to.name_space = from.name_space();
   return to;
 }
 
@@ -123,6 +127,7 @@ static void ToWire(const JobStatus& from, wire::JobStatus* to) {
   to->set_seed(from.seed);
   to->set_phase(static_cast<uint32_t>(from.phase));
   for (const IterationStatus& iteration : from.iterations) ToWire(iteration, to->add_iterations());
+  to->set_slowed_by(from.slowed_by);
 }
 
 static absl::StatusOr<JobStatus> FromWire(const wire::JobStatus& from) {
@@ -130,7 +135,8 @@ static absl::StatusOr<JobStatus> FromWire(const wire::JobStatus& from) {
                .name = from.name(),
                .run_id = from.run_id(),
                .dataset_id = from.dataset_id(),
-               .seed = from.seed()};
+               .seed = from.seed(),
+               .slowed_by = from.slowed_by()};
   ASSIGN_OR_RETURN(to.terms, FromWire(from.terms()));
   if (from.phase() > static_cast<uint32_t>(JobPhase::kCancelled)) {
     return absl::InvalidArgumentError(absl::StrCat("unknown phase ", from.phase(), " of a job"));

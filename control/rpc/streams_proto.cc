@@ -103,6 +103,7 @@ static absl::StatusOr<ClientDown> FromWire(const wire::Welcome& from) {
 static void ToWire(const Membership& from, wire::Membership* to) {
   to->set_version(from.version);
   to->set_closed(from.closed);
+  to->set_max_bytes_in_flight(from.max_bytes_in_flight);
   for (const Membership::Partition& partition : from.partitions) {
     wire::Membership::Partition* wire = to->add_partitions();
     wire->set_partition(partition.partition.value());
@@ -120,7 +121,9 @@ static void ToWire(const Membership& from, wire::Membership* to) {
 }
 
 static Membership FromWire(const wire::Membership& from) {
-  Membership to{.version = from.version(), .closed = from.closed()};
+  Membership to{.version = from.version(),
+                .closed = from.closed(),
+                .max_bytes_in_flight = from.max_bytes_in_flight()};
   for (const wire::Membership::Partition& partition : from.partitions()) {
     to.partitions.push_back({PartitionId(partition.partition()), Placement(partition.placement()),
                              WorkerId(partition.worker())});
@@ -242,6 +245,7 @@ void ToWire(const ClientUp& from, wire::ClientUp* to) {
                         [to](const ClientHeartbeat& beat) {
                           to->mutable_heartbeat()->set_counter(beat.counter);
                           ListToWire(beat.links, to->mutable_heartbeat()->mutable_links());
+                          to->mutable_heartbeat()->set_at_quota(beat.at_quota);
                         },
                         [to](const FenceAnswer& answer) {
                           ToWire(answer.report, to->mutable_fence_answer());
@@ -261,7 +265,8 @@ absl::StatusOr<ClientUp> FromWire(const wire::ClientUp& from) {
     case wire::ClientUp::kHello:
       return FromWire(from.hello());
     case wire::ClientUp::kHeartbeat:
-      return ClientHeartbeat{from.heartbeat().counter(), ListFromWire(from.heartbeat().links())};
+      return ClientHeartbeat{from.heartbeat().counter(), ListFromWire(from.heartbeat().links()),
+                             from.heartbeat().at_quota()};
     case wire::ClientUp::kFenceAnswer: {
       ASSIGN_OR_RETURN(PartitionReport report, FromWire(from.fence_answer()));
       return FenceAnswer{std::move(report)};

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "control/protocol/scoped_name.h"
 #include "penstock/check.h"
 
 namespace penstock::control {
@@ -66,7 +67,12 @@ struct Applying {
 
   void operator()(const DatasetRegistered& c) const {
     state.datasets[c.dataset->id] = c.dataset;
-    while (state.datasets.count(absl::StrCat(state.next_dataset)) > 0) ++state.next_dataset;
+    // No number twice, whatever the namespace.
+    const std::string_view name = NameIn(c.dataset->id);
+    while (name == absl::StrCat(state.next_dataset) ||
+           state.datasets.count(absl::StrCat(state.next_dataset)) > 0) {
+      ++state.next_dataset;
+    }
   }
   void operator()(const DatasetUnregistered& c) const { state.datasets.erase(c.id); }
 
@@ -99,9 +105,10 @@ struct Applying {
     created.job = c.job;
     created.repetition = c.repetition;
     created.division = c.division;
-    created.record.keep = state.jobs.at(c.job).terms.keep == Keep::kTaken
-                              ? protocol::KeepPolicy::kTaken
-                              : protocol::KeepPolicy::kCommitted;
+    const JobTerms& terms = state.jobs.at(c.job).terms;
+    created.record.keep = terms.cross_trainer_cache    ? protocol::KeepPolicy::kNothing
+                          : terms.keep == Keep::kTaken ? protocol::KeepPolicy::kTaken
+                                                       : protocol::KeepPolicy::kCommitted;
   }
   void operator()(const IterationAltered& c) const {
     IterationState& iteration = state.iterations.at(c.iteration);

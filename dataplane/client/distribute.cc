@@ -59,6 +59,11 @@ absl::StatusOr<Inferred> InferDistribute(const Attrs& attrs, absl::Span<const No
     RETURN_IF_ERROR(CheckShardable(Dataset(inputs[0]), mode));
   }
   const Cardinality of = by_id ? Get<int64_t>(attrs, "cardinality") : inputs[0]->cardinality;
+  if (attrs.contains("trainer_id") && of >= 0) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "cross-trainer caching requires an infinite dataset, and this one has cardinality ", of,
+        "; put .Repeat() before Distribute"));
+  }
   // How much of it comes to this reader depends on the other readers and, with
   // OFF, on the number of workers.
   const Cardinality here = of == kInfinite || of == 0 ? of : kUnknown;

@@ -39,12 +39,28 @@ absl::Status CheckBuilt(const DistributeOptions& options) {
   const char* lacking = options.order == MergeOrder::kDeterministic      ? "order kDeterministic"
                         : options.visitation != Visitation::kExactlyOnce ? "visitation kAtLeastOnce"
                         : options.consumer_index || options.num_consumers ? "coordinated reads"
-                        : options.cross_trainer_cache                     ? "cross_trainer_cache"
-                        : options.quota != JobQuota()                     ? "quota"
-                        : !options.name_space.empty()                     ? "name_space"
                                                                           : nullptr;
   if (lacking == nullptr) return absl::OkStatus();
   return absl::UnimplementedError(absl::StrCat(lacking, ": not there yet"));
+}
+
+absl::Status CheckCache(const DistributeOptions& options) {
+  if (!options.cross_trainer_cache.has_value()) return absl::OkStatus();
+  const char* wrong = options.cross_trainer_cache->trainer_id.empty()
+                          ? "cross_trainer_cache needs a trainer_id that is not empty"
+                      : options.job_name.empty()
+                          ? "cross_trainer_cache needs a job_name, under which trainers share"
+                      : options.consumer_index || options.num_consumers
+                          ? "cross_trainer_cache and coordinated reads exclude each other"
+                      : options.order == MergeOrder::kDeterministic
+                          ? "cross_trainer_cache skips what a slow trainer misses, which order "
+                            "kDeterministic does not allow"
+                      : options.keep == Keep::kCommitted
+                          ? "cross_trainer_cache keeps no trainer's history, as keep = kCommitted "
+                            "asks"
+                          : nullptr;
+  if (wrong != nullptr) return absl::InvalidArgumentError(wrong);
+  return CheckName("trainer_id", options.cross_trainer_cache->trainer_id);
 }
 
 }  // namespace
@@ -54,6 +70,17 @@ absl::Status Check(const DistributeOptions& options) {
   RETURN_IF_ERROR(control::ParseTarget(options.service).status());
   RETURN_IF_ERROR(CheckName("job_name", options.job_name));
   RETURN_IF_ERROR(CheckName("run_id", options.run_id));
+  RETURN_IF_ERROR(CheckName("name_space", options.name_space));
+  if (options.name_space.find('/') != std::string::npos) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("name_space must have no '/', as '", options.name_space, "' has"));
+  }
+  if (options.quota.max_bytes_in_flight < 0 || options.quota.max_permits < 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the quota's max_bytes_in_flight and max_permits must be above 0, or 0 for no "
+                     "bound, not ",
+                     options.quota.max_bytes_in_flight, " and ", options.quota.max_permits));
+  }
   if (!options.run_id.empty() && options.job_name.empty()) {
     return absl::InvalidArgumentError(
         "run_id tells apart runs of one job_name; without a job_name it means nothing");
@@ -80,6 +107,7 @@ absl::Status Check(const DistributeOptions& options) {
     return absl::InvalidArgumentError(
         absl::StrCat("Unrecognized target workers: ", static_cast<int>(options.target_workers)));
   }
+  RETURN_IF_ERROR(CheckCache(options));
   return CheckBuilt(options);
 }
 

@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "control/protocol/restore.h"
+#include "control/protocol/scoped_name.h"
 #include "dataplane/client/client_settings.h"
 #include "dataplane/client/distribute_options.h"
 #include "dataplane/client/pages.h"
@@ -180,11 +181,14 @@ absl::StatusOr<control::JobAnswer> JobReader::Join(std::stop_token stop) {
   const control::CallOptions call{.timeout = options_.timeout, .stop = stop};
   control::GetOrCreateJobRequest request;
   request.request = NewRequest();
-  request.name = options_.job_name;
-  if (node_->inputs.empty() && !request.name.empty()) {
+  request.name_space = options_.name_space;
+  std::string name = options_.job_name;
+  if (node_->inputs.empty() && !name.empty()) {
     // So that datasets that were registered apart may be read under one name.
-    request.name = absl::StrCat("dataset_id=/", Get<std::string>(node_->attrs, "dataset_id"), "/",
-                                request.name);
+    name = absl::StrCat("dataset_id=/", Get<std::string>(node_->attrs, "dataset_id"), "/", name);
+  }
+  if (!name.empty()) {
+    request.name = control::ScopedName(options_.name_space, name);
   }
   {
     std::lock_guard lock(mu_);
@@ -202,7 +206,7 @@ absl::StatusOr<control::JobAnswer> JobReader::Join(std::stop_token stop) {
     request.dataset_id = Get<std::string>(node_->attrs, "dataset_id");
   } else {
     ASSIGN_OR_RETURN(control::RegisterDatasetRequest dataset,
-                     RegistrationOf(Dataset(node_->inputs[0]), cancelled_));
+                     RegistrationOf(Dataset(node_->inputs[0]), options_.name_space, cancelled_));
     ASSIGN_OR_RETURN(control::RegisterDatasetAnswer answer,
                      stub_->GetOrRegisterDataset(dataset, call));
     request.dataset_id = answer.dataset_id;

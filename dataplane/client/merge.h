@@ -31,6 +31,7 @@ class Merge {
   explicit Merge(MergeOrder order) : order_(order) {}
 
   bool empty() const { return size_ == 0; }
+  size_t size() const { return size_; }
   void Push(Landed landed);
   // REQUIRES: !empty().
   Landed Pop();

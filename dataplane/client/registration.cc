@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "control/env/files_until.h"
+#include "control/protocol/scoped_name.h"
 #include "control/rpc/dispatcher_stub.h"
 #include "dataplane/client/client_settings.h"
 #include "dataplane/client/distribute.h"
@@ -41,8 +42,10 @@ absl::StatusOr<std::unique_ptr<control::DispatcherStub>> StubOf(std::string_view
 }
 
 absl::StatusOr<control::RegisterDatasetRequest> RegistrationOf(const Dataset& dataset,
+                                                               const std::string& name_space,
                                                                CancelFlag cancelled) {
   control::RegisterDatasetRequest request;
+  request.name_space = name_space;
   request.request = NewRequest();
   ASSIGN_OR_RETURN(request.definition, Serialize(dataset));
   control::DatasetSummary& summary = request.summary;
@@ -74,7 +77,9 @@ absl::StatusOr<control::RegisterDatasetRequest> RegistrationOf(const Dataset& da
 absl::StatusOr<std::string> RegisterDataset(std::string_view service, const Dataset& dataset,
                                             RegisterOptions options) {
   ASSIGN_OR_RETURN(std::unique_ptr<control::DispatcherStub> stub, client::StubOf(service));
-  ASSIGN_OR_RETURN(control::RegisterDatasetRequest request, client::RegistrationOf(dataset));
+  ASSIGN_OR_RETURN(
+      control::RegisterDatasetRequest request,
+      client::RegistrationOf(dataset, std::string(control::NamespaceOf(options.dataset_id))));
   request.dataset_id = options.dataset_id;
   request.replace = options.replace;
   ASSIGN_OR_RETURN(control::RegisterDatasetAnswer answer,
@@ -86,8 +91,14 @@ absl::StatusOr<Dataset> FromDatasetId(std::string_view dataset_id, DistributeOpt
                                       std::optional<Spec> element_spec) {
   RETURN_IF_ERROR(client::Check(options));
   ASSIGN_OR_RETURN(std::unique_ptr<control::DispatcherStub> stub, client::StubOf(options.service));
+  std::string scoped(dataset_id);
+  if (dataset_id.find('/') == std::string_view::npos) {
+    scoped = control::ScopedName(options.name_space, dataset_id);
+  } else if (options.name_space.empty()) {  // the id says it
+    options.name_space = std::string(control::NamespaceOf(dataset_id));
+  }
   ASSIGN_OR_RETURN(control::GetDatasetAnswer found,
-                   stub->GetDataset(dataset_id, {.timeout = options.timeout}));
+                   stub->GetDataset(scoped, {.timeout = options.timeout}));
   absl::StatusOr<Dataset> registered = ParseDataset(found.definition);
   if (!registered.ok() && !element_spec.has_value()) return registered.status();
   Spec spec = element_spec.has_value() ? *element_spec : registered->element_spec();

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 #include <string_view>
 
 #include "absl/status/statusor.h"
@@ -21,8 +22,9 @@ uint64_t RandomId();  // never 0
 absl::StatusOr<std::unique_ptr<control::DispatcherStub>> StubOf(std::string_view service);
 
 // Definition and summary; the split plan is resolved here, where the files are,
-// until `cancelled` is set.
+// until `cancelled` is set. Without an id.
 absl::StatusOr<control::RegisterDatasetRequest> RegistrationOf(const Dataset& dataset,
+                                                               const std::string& name_space,
                                                                CancelFlag cancelled = nullptr);
 
 }  // namespace penstock::client

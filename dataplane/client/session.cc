@@ -76,7 +76,7 @@ absl::StatusOr<std::optional<Element>> Session::Next() {
   }
   Landed landed = merge_.Pop();
   if (times_.waiting()) times_.Goes(AddressOf(landed.from));
-  ReceiverOf(landed.identity.partition).OnTaken(landed.identity.index);
+  if (!reads_window()) ReceiverOf(landed.identity.partition).OnTaken(landed.identity.index);
   window_.OnTaken(landed.from, static_cast<int64_t>(landed.bytes));
   news_ = true;
   if (report_at_once_) WakeAgent();
@@ -218,6 +218,7 @@ void Session::Handle(const control::Membership& membership) {
     progress.wanted = wanted;
   }
   NoteWhetherServed(membership);
+  window_.BoundBytes(membership.max_bytes_in_flight);
   for (const auto& [id, worker] : placed) {
     ReaderEvents& events = *this;
     if (!readers_.contains(id)) readers_[id] = std::make_shared<Reader>(*worker, events);

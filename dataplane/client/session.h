@@ -130,6 +130,8 @@ class Session final : private control::ReconnectingClientEvents, private ReaderE
   std::vector<control::LinkCounts> CountLinks() const;
   void SendLeave();
   bool MayLeave() const;
+  // Elements come from windows that trainers share: with gaps, and perhaps again.
+  bool reads_window() const { return options_.distribute.cross_trainer_cache.has_value(); }
   bool LeaseHolds() const;
   bool IsCancelled() const;
   void Fail(const absl::Status& status);

@@ -9,6 +9,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "control/observe/fail_point.h"
+#include "control/protocol/trainer_token.h"
+#include "dataplane/client/counters.h"
 #include "dataplane/client/session.h"
 #include "penstock/status.h"
 
@@ -69,8 +71,10 @@ void Session::Land(Landed landed) {
   const bool ours = welcome_.has_value() && identity.iteration == welcome_->iteration &&
                     identity.partition && identity.index >= 0;
   const protocol::Landing landing =
-      ours ? ReceiverOf(identity.partition).OnElement(identity.placement, identity.index)
-           : protocol::Landing::kOldPlacement;
+      !ours ? protocol::Landing::kOldPlacement
+      : reads_window()
+          ? protocol::Landing::kAccepted
+          : ReceiverOf(identity.partition).OnElement(identity.placement, identity.index);
   if (Reader* reader = FindReader(landed.from)) {
     Reader::Progress& progress = reader->progress();
     progress.landings.OnLanded(identity, landing != protocol::Landing::kOldPlacement);
@@ -93,6 +97,7 @@ bool Session::BeginLanding(WorkerId worker) {
 }
 
 void Session::EndLanding(bool waited_for) {
+  NoteHeld(static_cast<int64_t>(merge_.size()));
   if (news_ && report_at_once_) WakeAgent();
   if (!waited_for || merge_.empty()) return;
   times_.Landed();
@@ -151,7 +156,7 @@ void Session::TendStream(absl::Time now, absl::Time& wake) {
 void Session::Beat() {
   unanswered_[++heartbeats_] = BootTime();
   times_.Account();
-  stream_->Send(control::ClientHeartbeat{heartbeats_, CountLinks()});
+  stream_->Send(control::ClientHeartbeat{heartbeats_, CountLinks(), window_.TakeWasBound()});
 }
 
 std::vector<control::LinkCounts> Session::CountLinks() const {
@@ -233,7 +238,10 @@ bool Session::DialOneLink(Lock& lock, absl::Time now, absl::Time& wake) {
 
 transfer::DialOptions Session::DialOptionsFor(const Reader::Progress& progress) const {
   transfer::DialOptions dial;
-  dial.hello.token = welcome_->token;
+  dial.hello.token = reads_window()
+                         ? control::TrainerToken(
+                               welcome_->token, options_.distribute.cross_trainer_cache->trainer_id)
+                         : welcome_->token;
   dial.hello.client = options_.client;
   dial.hello.incarnation = options_.incarnation;
   dial.hello.iteration = welcome_->iteration;

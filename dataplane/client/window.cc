@@ -76,28 +76,30 @@ int64_t Window::asked(WorkerId worker) const {
   return link == links_.end() ? 0 : link->second.asked;
 }
 
-int64_t Window::limit() const {
+int64_t Window::LimitWithin(int64_t bytes) const {
   const int64_t mean = std::max<int64_t>(mean_bytes_, 1);
   int64_t most = max_elements_;
   if (most == 0) {
     most = mean_bytes_ == 0 ? kAutoFewest : std::clamp(kAutoBytes / mean, kAutoFewest, kAutoMost);
   }
-  return std::max<int64_t>(1, std::min(most, max_bytes_ / mean));
+  return std::max<int64_t>(1, std::min(most, bytes / mean));
 }
 
-int64_t Window::Free() const {
+int64_t Window::FreeWithin(int64_t bytes) const {
   const int64_t used = asked_ + held_;
-  if (used == 0) return limit();
+  const int64_t limit = LimitWithin(bytes);
+  if (used == 0) return limit;
   // Held elements count by their true size, those asked for by the mean.
   const int64_t mean = std::max<int64_t>(mean_bytes_, 1);
-  const int64_t by_bytes = (max_bytes_ - held_bytes_) / mean - asked_;
-  return std::max<int64_t>(0, std::min(limit() - used, by_bytes));
+  const int64_t by_bytes = (bytes - held_bytes_) / mean - asked_;
+  return std::max<int64_t>(0, std::min(limit - used, by_bytes));
 }
 
 Window::Grants Window::TakeGrants() {
   Grants grants;
   int64_t free = Free();
   const int64_t links = static_cast<int64_t>(links_.size());
+  if (free == 0 && links > 0 && FreeWithin(max_bytes_) > 0) was_bound_ = true;
   if (free == 0 || links == 0) return grants;
   const int64_t share = std::clamp<int64_t>(limit() / links, 1, kMostAskedOfOne);
   const int64_t portion =

@@ -2,8 +2,10 @@
 // How many elements a client asks its workers for, and which of them.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
+#include <utility>
 #include <vector>
 
 #include "absl/container/inlined_vector.h"
@@ -51,7 +53,12 @@ class Window {
   // should give back what they have; empty unless Starving().
   absl::InlinedVector<WorkerId, 4> TakeRecalls();
 
-  int64_t limit() const;  // of elements, at present
+  // A bound of bytes beside max_bytes, from now on; 0: none.
+  void BoundBytes(int64_t bytes) { bound_bytes_ = bytes; }
+  // Whether that kept from asking for more since the last call.
+  bool TakeWasBound() { return std::exchange(was_bound_, false); }
+
+  int64_t limit() const { return LimitWithin(bytes()); }  // of elements, at present
   int64_t asked() const { return asked_; }
   int64_t asked(WorkerId worker) const;  // of that one
   int64_t held() const { return held_; }
@@ -69,10 +76,17 @@ class Window {
     int64_t last_until = 0;
   };
 
-  int64_t Free() const;
+  int64_t bytes() const {
+    return bound_bytes_ > 0 ? std::min(max_bytes_, bound_bytes_) : max_bytes_;
+  }
+  int64_t LimitWithin(int64_t bytes) const;
+  int64_t FreeWithin(int64_t bytes) const;
+  int64_t Free() const { return FreeWithin(bytes()); }
 
   const int64_t max_elements_;
   const int64_t max_bytes_;
+  int64_t bound_bytes_ = 0;
+  bool was_bound_ = false;
   int64_t mean_bytes_ = 0;  // of an element, lately
   int64_t asked_ = 0;
   int64_t held_ = 0;

@@ -20,4 +20,25 @@ void CountLanded(int64_t elements) {
   landed.Add(elements);
 }
 
+void CountCacheQuery(bool hit) {
+  constexpr char kName[] = "penstock_worker_cross_trainer_cache_queries_total";
+  constexpr char kHelp[] = "Elements sent from windows that trainers share.";
+  static Counter& hits = ProcessMetrics().GetCounter(kName, kHelp, {{"hit", "true"}});
+  static Counter& misses = ProcessMetrics().GetCounter(kName, kHelp, {{"hit", "false"}});
+  (hit ? hits : misses).Add();
+}
+
+void CountSkipped(int64_t elements) {
+  static Counter& skipped =
+      ProcessMetrics().GetCounter("penstock_worker_cross_trainer_cache_skipped_total",
+                                  "Elements that slow trainers of shared windows missed.");
+  skipped.Add(elements);
+}
+
+void CountCached(int64_t bytes) {
+  static Gauge& cached = ProcessMetrics().GetGauge("penstock_worker_cross_trainer_cache_bytes",
+                                                   "Bytes in windows that trainers share.");
+  cached.Add(bytes);
+}
+
 }  // namespace penstock::worker

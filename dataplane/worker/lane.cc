@@ -86,7 +86,7 @@ void Lane::Cancel() {
 
 // --- At the outlet ---------------------------------------------------------------
 
-std::shared_ptr<Lane> Outlet::Open(const LaneOptions& options) {
+std::shared_ptr<PartitionExit> Outlet::Open(const LaneOptions& options) {
   auto lane = std::make_shared<Lane>(shared_from_this(), options);
   std::lock_guard lock(mu_);
   for (const control::Reader& reader : options.readers) LinkUpLocked(*lane, reader);
@@ -101,15 +101,15 @@ void Outlet::LinkUpLocked(Lane& lane, const control::Reader& reader) {
     lane.sender_.OnLinkUp(reader.client, reader.incarnation, IndexSet());
 }
 
-void Outlet::Close(Lane& lane) {
+void Outlet::Close(PartitionExit& exit) {
   std::shared_ptr<Lane> gone;  // may be the last handle
   {
     std::lock_guard lock(mu_);
-    lane.cancelled_ = true;
     auto found = std::find_if(lanes_.begin(), lanes_.end(),
-                              [&](const auto& other) { return other.get() == &lane; });
+                              [&](const auto& other) { return other.get() == &exit; });
     if (found != lanes_.end()) {
       gone = std::move(*found);
+      gone->cancelled_ = true;
       lanes_.erase(found);
     }
   }

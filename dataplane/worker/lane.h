@@ -9,25 +9,15 @@
 #include "absl/status/status.h"
 #include "control/protocol/sender.h"
 #include "control/protocol/session_messages.h"
-#include "dataplane/transfer/transport.h"
-#include "dataplane/worker/permits.h"
+#include "dataplane/worker/exit.h"
 
 namespace penstock::worker {
 
 class Outlet;
 
-// What a placed partition sends, and to whom.
-struct LaneOptions {
-  control::PlacedPartition of;
-  IndexSet skip;    // not to be sent
-  Index first = 0;  // where production begins
-  std::vector<control::Reader> readers;
-  Permit* permit = nullptr;  // given up in waits; used only inside Send(), End() and Linger()
-};
-
-// A placed partition's way out. Send(), Pass(), End() and Linger() are for its
-// runner's thread, the rest for any.
-class Lane {
+// Sends each element to one reader with a credit; before it goes what must be
+// sent again.
+class Lane final : public PartitionExit {
  public:
   // Use Outlet::Open.
   Lane(std::shared_ptr<Outlet> outlet, const LaneOptions& options);
@@ -36,25 +26,13 @@ class Lane {
 
   const control::PlacedPartition& of() const { return of_; }
 
-  // Sends an element or an error that stands in its place, with its identity,
-  // to a reader with a credit; waits for one, with the permit given up. Before
-  // it goes what must be sent again. Cancelled.
-  absl::Status Send(transfer::Sent sent);
-  // `index` was produced and is not to be sent, nor is any before it.
-  void Pass(Index index);
-  // Everything was produced. Waits until nothing is in doubt; Ended may then be
-  // said. Cancelled.
-  absl::Status End(Index elements);
-  // Goes on sending again what does not land, until cancelled.
-  void Linger();
-
-  // Where an element that is sent next is best made; nullptr: anywhere. Any thread.
-  std::shared_ptr<Pool> NextSlots();
-
-  // Sends to this session too, from now on.
-  void AddReader(const control::Reader& reader);
-  // Sends nothing more; ends all waits.
-  void Cancel();
+  absl::Status Send(transfer::Sent sent) override;
+  void Pass(Index index) override;
+  absl::Status End(Index elements) override;
+  void Linger() override;
+  std::shared_ptr<Pool> NextSlots() override;
+  void AddReader(const control::Reader& reader) override;
+  void Cancel() override;
 
  private:
   friend class Outlet;

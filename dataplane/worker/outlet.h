@@ -27,33 +27,24 @@
 #include "dataplane/transfer/polling.h"
 #include "dataplane/transfer/transport.h"
 #include "dataplane/worker/budget.h"
+#include "dataplane/worker/exit.h"
 #include "dataplane/worker/lane.h"
 
 namespace penstock::worker {
 
-class Outlet : public std::enable_shared_from_this<Outlet> {
+class Outlet final : public IterationExit, public std::enable_shared_from_this<Outlet> {
  public:
   // `token`: what a client must say to get a link.
   Outlet(IterationId iteration, std::string token, std::shared_ptr<Budget> budget);
-  ~Outlet();
+  ~Outlet() override;
 
-  // Takes a link that a client opened. PermissionDenied for a wrong token;
-  // Unavailable once retired. A second link of the same session replaces the first.
   absl::StatusOr<std::shared_ptr<transfer::SendEvents>> Accept(
-      const transfer::Hello& hello, std::shared_ptr<transfer::SendLink> link);
-
-  // To be closed: until then outlet and lane keep each other.
-  std::shared_ptr<Lane> Open(const LaneOptions& options);
-  // Cancels the lane and forgets it.
-  void Close(Lane& lane);
-
-  // Sends on what waits in the links for company.
-  void Flush();
-  // Closes every link and takes no more; the clients see `reason`.
-  void CloseLinks(const absl::Status& reason);
-  // Takes no more links if it has neither lanes nor links. Whether it is retired,
-  // and so may be forgotten.
-  bool RetireIfIdle();
+      const transfer::Hello& hello, std::shared_ptr<transfer::SendLink> link) override;
+  std::shared_ptr<PartitionExit> Open(const LaneOptions& options) override;
+  void Close(PartitionExit& lane) override;
+  void Flush() override;
+  void CloseLinks(const absl::Status& reason) override;
+  bool RetireIfIdle() override;
 
  private:
   friend class Lane;

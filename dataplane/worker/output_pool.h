@@ -5,7 +5,7 @@
 #pragma once
 
 #include "dataplane/memory/pool.h"
-#include "dataplane/worker/lane.h"
+#include "dataplane/worker/exit.h"
 
 namespace penstock::worker {
 
@@ -14,7 +14,7 @@ namespace penstock::worker {
 // does not need it.
 class OutputPool : public Pool {
  public:
-  OutputPool(Lane& lane, Pool& otherwise) : lane_(lane), otherwise_(otherwise) {}
+  OutputPool(PartitionExit& lane, Pool& otherwise) : lane_(lane), otherwise_(otherwise) {}
 
   absl::StatusOr<Loan> Lend(size_t bytes) override { return otherwise_.Lend(bytes); }
   absl::StatusOr<Loan> LendBlock(size_t head_bytes, size_t body_bytes) override {
@@ -26,7 +26,7 @@ class OutputPool : public Pool {
   PoolCounters counters() const override { return otherwise_.counters(); }
 
  private:
-  Lane& lane_;
+  PartitionExit& lane_;
   Pool& otherwise_;
 };
 

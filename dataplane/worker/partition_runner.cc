@@ -35,7 +35,7 @@ uint64_t SeedOf(const control::Assign& assign) {
 }  // namespace
 
 std::shared_ptr<PartitionRunner> PartitionRunner::Start(std::shared_ptr<Workshop> workshop,
-                                                        std::shared_ptr<Outlet> outlet,
+                                                        std::shared_ptr<IterationExit> outlet,
                                                         control::Assign assign) {
   std::shared_ptr<PartitionRunner> runner(
       new PartitionRunner(std::move(workshop), std::move(outlet), std::move(assign)));
@@ -43,8 +43,8 @@ std::shared_ptr<PartitionRunner> PartitionRunner::Start(std::shared_ptr<Workshop
   return runner;
 }
 
-PartitionRunner::PartitionRunner(std::shared_ptr<Workshop> workshop, std::shared_ptr<Outlet> outlet,
-                                 control::Assign assign)
+PartitionRunner::PartitionRunner(std::shared_ptr<Workshop> workshop,
+                                 std::shared_ptr<IterationExit> outlet, control::Assign assign)
     : workshop_(std::move(workshop)),
       outlet_(std::move(outlet)),
       assign_(std::move(assign)),

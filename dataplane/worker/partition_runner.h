@@ -14,8 +14,7 @@
 #include "absl/time/time.h"
 #include "control/protocol/session_messages.h"
 #include "dataplane/dataset/node_iterator.h"
-#include "dataplane/worker/lane.h"
-#include "dataplane/worker/outlet.h"
+#include "dataplane/worker/exit.h"
 #include "dataplane/worker/split_feed.h"
 #include "dataplane/worker/workshop.h"
 
@@ -28,7 +27,7 @@ namespace penstock::worker {
 class PartitionRunner : public std::enable_shared_from_this<PartitionRunner> {
  public:
   static std::shared_ptr<PartitionRunner> Start(std::shared_ptr<Workshop> workshop,
-                                                std::shared_ptr<Outlet> outlet,
+                                                std::shared_ptr<IterationExit> outlet,
                                                 control::Assign assign);
   ~PartitionRunner();
 
@@ -53,7 +52,7 @@ class PartitionRunner : public std::enable_shared_from_this<PartitionRunner> {
     absl::Time at;
   };
 
-  PartitionRunner(std::shared_ptr<Workshop> workshop, std::shared_ptr<Outlet> outlet,
+  PartitionRunner(std::shared_ptr<Workshop> workshop, std::shared_ptr<IterationExit> outlet,
                   control::Assign assign);
 
   void Run();
@@ -68,11 +67,11 @@ class PartitionRunner : public std::enable_shared_from_this<PartitionRunner> {
   absl::Status AwaitRoom();
 
   const std::shared_ptr<Workshop> workshop_;
-  const std::shared_ptr<Outlet> outlet_;
+  const std::shared_ptr<IterationExit> outlet_;
   const control::Assign assign_;
   Permit permit_;
   PartitionSplits splits_;
-  const std::shared_ptr<Lane> lane_;
+  const std::shared_ptr<PartitionExit> lane_;
   std::atomic<bool> cancelled_{false};
 
   std::mutex mu_;

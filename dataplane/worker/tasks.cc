@@ -5,8 +5,19 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "dataplane/worker/outlet.h"
+#include "dataplane/worker/shared_window.h"
 
 namespace penstock::worker {
+namespace {
+
+std::shared_ptr<IterationExit> OpenExit(const control::Assign& assign, const Workshop& workshop) {
+  if (assign.terms.cross_trainer_cache)
+    return SharedWindow::Start(assign.of.iteration, assign.token, workshop.window_bytes);
+  return std::make_shared<Outlet>(assign.of.iteration, assign.token, workshop.budget);
+}
+
+}  // namespace
 
 Tasks::~Tasks() {
   Stop(absl::InfinitePast()).IgnoreError();
@@ -19,17 +30,14 @@ void Tasks::Do(const control::Assign& assign) {
     if (stopped_) return;
     ForgetIdleLocked();
     Iteration& iteration = iterations_[assign.of.iteration];
-    if (iteration.outlet == nullptr) {
-      iteration.outlet =
-          std::make_shared<Outlet>(assign.of.iteration, assign.token, workshop_->budget);
-    }
+    if (iteration.exit == nullptr) iteration.exit = OpenExit(assign, *workshop_);
     std::shared_ptr<PartitionRunner>& runner = iteration.runners[assign.of.partition];
     if (runner != nullptr && runner->of().placement > assign.of.placement) return;
     if (runner != nullptr && runner->of().placement == assign.of.placement) {
       same = runner;
     } else {
       if (runner != nullptr) RetireLocked(std::move(runner));
-      runner = PartitionRunner::Start(workshop_, iteration.outlet, assign);
+      runner = PartitionRunner::Start(workshop_, iteration.exit, assign);
     }
   }
   if (same == nullptr) return;
@@ -68,17 +76,17 @@ void Tasks::SayAgain() {
 
 absl::StatusOr<std::shared_ptr<transfer::SendEvents>> Tasks::Accept(
     const transfer::Hello& hello, std::shared_ptr<transfer::SendLink> link) {
-  std::shared_ptr<Outlet> outlet;
+  std::shared_ptr<IterationExit> exit;
   {
     std::lock_guard lock(mu_);
     auto found = iterations_.find(hello.iteration);
-    if (found != iterations_.end()) outlet = found->second.outlet;
+    if (found != iterations_.end()) exit = found->second.exit;
   }
-  if (outlet == nullptr) {
+  if (exit == nullptr) {
     return absl::UnavailableError(absl::StrCat("no partition of ", ToString(hello.iteration),
                                                " is placed on this worker; try again"));
   }
-  return outlet->Accept(hello, std::move(link));
+  return exit->Accept(hello, std::move(link));
 }
 
 std::vector<control::PlacedPartition> Tasks::held() const {
@@ -98,19 +106,18 @@ int Tasks::size() const {
 
 absl::Status Tasks::Stop(absl::Time deadline) {
   Runners runners;
-  std::vector<std::shared_ptr<Outlet>> outlets;
+  std::vector<std::shared_ptr<IterationExit>> exits;
   {
     std::lock_guard lock(mu_);
     stopped_ = true;
     for (auto& [id, iteration] : iterations_) {
       for (auto& [partition, runner] : iteration.runners) RetireLocked(std::move(runner));
-      outlets.push_back(std::move(iteration.outlet));
+      exits.push_back(std::move(iteration.exit));
     }
     iterations_.clear();
     runners = std::move(retired_);
   }
-  for (const auto& outlet : outlets)
-    outlet->CloseLinks(absl::UnavailableError("the worker stopped"));
+  for (const auto& exit : exits) exit->CloseLinks(absl::UnavailableError("the worker stopped"));
   int64_t running = 0;
   for (const auto& runner : runners) running += runner->AwaitDone(deadline) ? 0 : 1;
   if (running == 0) return absl::OkStatus();
@@ -136,7 +143,7 @@ void Tasks::RetireLocked(std::shared_ptr<PartitionRunner> runner) {
 void Tasks::ForgetIdleLocked() {
   std::erase_if(iterations_, [](const auto& entry) {
     const Iteration& iteration = entry.second;
-    return iteration.runners.empty() && iteration.outlet->RetireIfIdle();
+    return iteration.runners.empty() && iteration.exit->RetireIfIdle();
   });
 }
 

@@ -13,7 +13,7 @@
 #include "absl/time/time.h"
 #include "control/protocol/session_messages.h"
 #include "dataplane/transfer/transport.h"
-#include "dataplane/worker/outlet.h"
+#include "dataplane/worker/exit.h"
 #include "dataplane/worker/partition_runner.h"
 #include "dataplane/worker/workshop.h"
 
@@ -51,7 +51,7 @@ class Tasks {
 
  private:
   struct Iteration {
-    std::shared_ptr<Outlet> outlet;
+    std::shared_ptr<IterationExit> exit;
     std::map<PartitionId, std::shared_ptr<PartitionRunner>> runners;
   };
   using Runners = std::vector<std::shared_ptr<PartitionRunner>>;

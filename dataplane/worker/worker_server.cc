@@ -49,8 +49,12 @@ int DefaultPermits() {
   return std::max(1, static_cast<int>(std::thread::hardware_concurrency()) / 4);
 }
 
-int64_t HalfTheMemory() {
-  return int64_t{sysconf(_SC_PHYS_PAGES)} * sysconf(_SC_PAGE_SIZE) / 2;
+int64_t MachineMemory() {
+  return int64_t{sysconf(_SC_PHYS_PAGES)} * sysconf(_SC_PAGE_SIZE);
+}
+
+int64_t DefaultWindow() {
+  return std::min(MachineMemory() / 8, int64_t{10} << 30);
 }
 
 absl::Status Check(const WorkerConfig& config) {
@@ -83,6 +87,8 @@ absl::Status Check(const WorkerConfig& config) {
     return absl::InvalidArgumentError(
         "permits, threads, memory_budget_bytes and ram_budget_bytes are 0 or more");
   }
+  if (config.cross_trainer_cache_size_bytes < 0)
+    return absl::InvalidArgumentError("cross_trainer_cache_size_bytes is 0 or more");
   if (config.dispatcher_address.starts_with(kGrpcs) && config.tls.certificate.empty()) {
     return absl::InvalidArgumentError(
         "a worker of a dispatcher at grpcs:// needs tls_certificate and tls_key: its grpc links "
@@ -172,8 +178,11 @@ absl::Status Server::Open() {
       .permits = config_.permits > 0 ? config_.permits : DefaultPermits(),
       .threads = config_.threads,
       .budget_bytes =
-          config_.memory_budget_bytes > 0 ? config_.memory_budget_bytes : HalfTheMemory(),
+          config_.memory_budget_bytes > 0 ? config_.memory_budget_bytes : MachineMemory() / 2,
       .ram_budget_bytes = config_.ram_budget_bytes,
+      .window_bytes = config_.cross_trainer_cache_size_bytes > 0
+                          ? config_.cross_trainer_cache_size_bytes
+                          : DefaultWindow(),
       .fetch = [stub = stub_.get()](
                    std::string_view id) { return stub->GetDataset(id, control::CallOptions()); },
       .now = absl::Now});

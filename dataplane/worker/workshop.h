@@ -23,6 +23,7 @@ struct WorkshopOptions {
   int threads = 0;                   // of parallel nodes; 0: one per core
   int64_t budget_bytes = 256 << 20;  // of elements on their way to clients
   int64_t ram_budget_bytes = 0;      // of read-ahead (read_ahead.h); 0: within the process's
+  int64_t window_bytes = 256 << 20;  // of each window that trainers share
   DatasetCache::Fetch fetch;
   std::function<absl::Time()> now;  // for bookmarks
 };
@@ -38,6 +39,7 @@ class Workshop {
       : permits(options.permits),
         definitions(std::move(options.fetch)),
         threads(options.threads),
+        window_bytes(options.window_bytes),
         now(std::move(options.now)),
         pool(Pool::Create()),
         budget(std::make_shared<Budget>(options.budget_bytes)) {
@@ -47,6 +49,7 @@ class Workshop {
   Permits permits;
   DatasetCache definitions;
   const int threads;
+  const int64_t window_bytes;
   const std::function<absl::Time()> now;
   const std::shared_ptr<Pool> pool;
   const std::shared_ptr<Budget> budget;

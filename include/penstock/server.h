@@ -29,7 +29,11 @@ struct DispatcherConfig {
   absl::Duration client_timeout = absl::Seconds(60);
   absl::Duration worker_timeout = absl::Seconds(10);
   absl::Duration heartbeat_interval = absl::Seconds(1);
+  // A job that nobody has read for so long is given up, and forgotten unless a trainer may come
+  // back for its part: under keep = committed, and in mode DYNAMIC unless that is to be collected
+  // too.
   absl::Duration job_gc_timeout = absl::Minutes(5);
+  bool gc_dynamic_sharding_jobs = false;
   std::string protocol = "grpc";  // towards workers and clients; there is no other
   // The workers that there may be: "host", "host:port" or "host:%port%"; a host may stand there
   // several times. A worker's place is its shard in the modes FILE, DATA and HINT, and another
@@ -101,6 +105,9 @@ struct WorkerConfig {
   // Of what nodes left at kAutotune hold ready or in work beyond their least, in all partitions
   // together; 0: a quarter of the machine's, shared with whatever else reads in this process.
   int64_t ram_budget_bytes = 0;
+  // Of the elements in each window that trainers share (DistributeOptions::cross_trainer_cache); 0:
+  // an eighth of the machine's memory, 10 GiB at most.
+  int64_t cross_trainer_cache_size_bytes = 0;
   int metrics_port = -1;      // as a dispatcher's
   std::string metrics_token;  // as a dispatcher's
   // Of its connection to the dispatcher and of its grpc links. With a certificate, what is not

@@ -119,6 +119,24 @@ TEST(Desk, WaitsNoLongerForAClientThatIsDead) {
       << "what it took, not what it landed";
 }
 
+TEST(Desk, OwesNothingToReadersOfAWindowAndWaitsForNone) {
+  Office office(KeepPolicy::kNothing);
+  office.Joins(kAnna);
+  office.Joins(kBert);
+  office.Assign();
+  office.Do(OnBookmark(office.record, office.desk, kWorker, kPartition, Placement(1), {7, "x"}));
+  office.Do(OnReaderDead(office.record, office.desk, kBert));
+  EXPECT_EQ(office.record.partition(kPartition).placement, Placement(1)) << "nothing moves";
+  office.Do(OnWorkerGone(office.record, office.desk, kWorker));
+  EXPECT_THAT(Assignable(office.record, office.desk), testing::ElementsAre(kPartition));
+  office.Said<struct Assign>();
+  office.Assign(kOther);
+  const auto assigned = office.Said<struct Assign>();
+  ASSERT_EQ(assigned.size(), 1u);
+  EXPECT_EQ(assigned[0].bookmark->index, 7);
+  EXPECT_TRUE(assigned[0].skip.empty());
+}
+
 TEST(Desk, AddsAClientThatJoinsToThoseServed) {
   Office office;
   office.Joins(kAnna);

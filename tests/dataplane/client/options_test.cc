@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <functional>
+
 #include "dataplane/client/distribute_options.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -150,6 +152,34 @@ TEST(DistributeOptionsTest, WhatIsNotDeterministicIsNotCutByElements) {
                   .ok());
   options.processing_mode = ShardingPolicy::kFile;
   EXPECT_TRUE(data.Distribute(options).status().ok());
+}
+
+TEST(DistributeOptionsTest, ACrossTrainerCacheSaysWhatItNeeds) {
+  const auto refused = [](const std::function<void(DistributeOptions&)>& change) {
+    DistributeOptions options = Good();
+    options.cross_trainer_cache = CrossTrainerCache{"a"};
+    change(options);
+    const absl::Status status = Dataset::Range(3).Repeat().Distribute(options).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
+    return std::string(status.message());
+  };
+  EXPECT_THAT(refused([](auto& o) { o.cross_trainer_cache->trainer_id = ""; }),
+              HasSubstr("trainer_id"));
+  EXPECT_THAT(refused([](auto& o) { o.job_name = ""; }), HasSubstr("job_name"));
+  EXPECT_THAT(refused([](auto& o) { o.num_consumers = 2, o.consumer_index = 0; }),
+              HasSubstr("coordinated reads"));
+  EXPECT_THAT(refused([](auto& o) { o.order = MergeOrder::kDeterministic; }),
+              HasSubstr("kDeterministic"));
+  EXPECT_THAT(refused([](auto& o) { o.keep = Keep::kCommitted; }), HasSubstr("kCommitted"));
+}
+
+TEST(DistributeOptionsTest, QuotasAndNamespacesAreChecked) {
+  DistributeOptions options = Good();
+  options.quota.max_permits = -1;
+  ExpectRefused(options, absl::StatusCode::kInvalidArgument, "max_permits");
+  options = Good();
+  options.name_space = "a/b";
+  ExpectRefused(options, absl::StatusCode::kInvalidArgument, "name_space");
 }
 
 TEST(DistributeOptionsTest, ProcessingModesHaveTheirNames) {

@@ -68,6 +68,10 @@ class FakeLink final : public transfer::SendLink {
     std::lock_guard lock(mu_);
     return sent_[i].identity;
   }
+  const std::byte* BlockAt(size_t i) {
+    std::lock_guard lock(mu_);
+    return sent_[i].element.block().data();
+  }
   absl::Status closed_with() {
     std::lock_guard lock(mu_);
     return closed_with_;

@@ -52,16 +52,17 @@ class OutletTest : public ::testing::Test {
     link->events = *std::move(events);
     return link;
   }
-  std::shared_ptr<Lane> OpenLane(std::vector<control::Reader> readers, IndexSet skip = {}) {
+  std::shared_ptr<PartitionExit> OpenLane(std::vector<control::Reader> readers,
+                                          IndexSet skip = {}) {
     return OpenLane(
         {.of = kPlaced, .skip = skip, .readers = std::move(readers), .permit = &permit_});
   }
-  std::shared_ptr<Lane> OpenLane(const LaneOptions& options) {
+  std::shared_ptr<PartitionExit> OpenLane(const LaneOptions& options) {
     lanes_.push_back(outlet_->Open(options));
     return lanes_.back();
   }
   void TearDown() override {
-    for (const std::shared_ptr<Lane>& lane : lanes_) outlet_->Close(*lane);
+    for (const std::shared_ptr<PartitionExit>& lane : lanes_) outlet_->Close(*lane);
   }
   std::future<absl::Status> InBackground(std::function<absl::Status()> action) {
     return std::async(std::launch::async, std::move(action));
@@ -69,7 +70,7 @@ class OutletTest : public ::testing::Test {
 
   std::shared_ptr<Budget> budget_ = std::make_shared<Budget>(1 << 20);
   std::shared_ptr<Outlet> outlet_ = std::make_shared<Outlet>(kIteration, "token", budget_);
-  std::vector<std::shared_ptr<Lane>> lanes_;
+  std::vector<std::shared_ptr<PartitionExit>> lanes_;
   Permits permits_{1};
   Permit permit_{permits_};
 };
@@ -242,7 +243,7 @@ TEST_F(OutletTest, WhatLandsIsBookedOnThePartitionThatSentIt) {
     Permit permit[] = {Permit(permits), Permit(permits)};
     control::PlacedPartition placed[] = {kPlaced, kPlaced};
     placed[1].partition = PartitionId(2);
-    std::shared_ptr<Lane> lanes[2];
+    std::shared_ptr<PartitionExit> lanes[2];
     for (int i : {0, 1})
       lanes[i] = OpenLane({.of = placed[i], .readers = {ReaderOf(1)}, .permit = &permit[i]});
     // One at a time is held inside Send() and lets the other lane go first, if that can.

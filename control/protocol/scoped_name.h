@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// Names of jobs and ids of datasets with the namespace that they are in, as the
+// dispatcher has them: "resnet" is of the namespace "default", "vision/resnet" of
+// "vision", and "default/a/b" is what the default one has as "a/b".
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace penstock::control {
+
+inline constexpr std::string_view kDefaultNamespace = "default";
+
+// REQUIRES: no '/' in `name_space`; empty means the default one.
+inline std::string ScopedName(std::string_view name_space, std::string_view name) {
+  const bool is_default = name_space.empty() || name_space == kDefaultNamespace;
+  if (is_default && name.find('/') == std::string_view::npos) return std::string(name);
+  std::string scoped(is_default ? kDefaultNamespace : name_space);
+  scoped += '/';
+  scoped += name;
+  return scoped;
+}
+
+inline std::string_view NamespaceOf(std::string_view scoped) {
+  const size_t slash = scoped.find('/');
+  return slash == std::string_view::npos ? kDefaultNamespace : scoped.substr(0, slash);
+}
+
+// The name without it.
+inline std::string_view NameIn(std::string_view scoped) {
+  const size_t slash = scoped.find('/');
+  return slash == std::string_view::npos ? scoped : scoped.substr(slash + 1);
+}
+
+}  // namespace penstock::control

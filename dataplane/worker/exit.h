@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// How the elements of an iteration leave a worker: outlet.h gives each to one
+// client, shared_window.h shows them to every trainer.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "control/protocol/session_messages.h"
+#include "dataplane/transfer/transport.h"
+#include "dataplane/worker/permits.h"
+
+namespace penstock::worker {
+
+// What a placed partition sends, and to whom.
+struct LaneOptions {
+  control::PlacedPartition of;
+  IndexSet skip;    // not to be sent
+  Index first = 0;  // where production begins
+  std::vector<control::Reader> readers;
+  Permit* permit = nullptr;  // given up in waits; used only inside Send(), End() and Linger()
+};
+
+// A placed partition's way out. Send(), Pass(), End() and Linger() are for its
+// runner's thread, the rest for any.
+class PartitionExit {
+ public:
+  virtual ~PartitionExit() = default;
+
+  // Hands on an element, or an error that stands in its place, with its identity.
+  // Waits until somebody wants it, with the permit given up. Cancelled.
+  virtual absl::Status Send(transfer::Sent sent) = 0;
+  // `index` was produced and is not to be sent, nor is any before it.
+  virtual void Pass(Index index) = 0;
+  // Everything was produced. Waits until nothing is in doubt; Ended may then be
+  // said. Cancelled; InvalidArgument where the partition must not end.
+  virtual absl::Status End(Index elements) = 0;
+  // Goes on sending again what does not land, until cancelled.
+  virtual void Linger() = 0;
+  // Where an element that is sent next is best made; nullptr: anywhere. Any thread.
+  virtual std::shared_ptr<Pool> NextSlots() = 0;
+  // Sends to this session too, from now on.
+  virtual void AddReader(const control::Reader& reader) = 0;
+  // Sends nothing more; ends all waits.
+  virtual void Cancel() = 0;
+};
+
+// An iteration's, for all its partitions here. Thread-safe; does not wait.
+class IterationExit {
+ public:
+  virtual ~IterationExit() = default;
+
+  // Takes a link that a client opened. PermissionDenied for a wrong token;
+  // Unavailable once retired. A second link of the same session replaces the first.
+  virtual absl::StatusOr<std::shared_ptr<transfer::SendEvents>> Accept(
+      const transfer::Hello& hello, std::shared_ptr<transfer::SendLink> link) = 0;
+  // To be closed: until then the iteration's exit and the partition's keep each other.
+  virtual std::shared_ptr<PartitionExit> Open(const LaneOptions& options) = 0;
+  // Cancels it and forgets it.
+  virtual void Close(PartitionExit& exit) = 0;
+  // Sends on what waits in the links for company.
+  virtual void Flush() = 0;
+  // Closes every link and takes no more; the clients see `reason`.
+  virtual void CloseLinks(const absl::Status& reason) = 0;
+  // Takes no more links if it has neither partitions nor links. Whether it is
+  // retired, and so may be forgotten.
+  virtual bool RetireIfIdle() = 0;
+};
+
+}  // namespace penstock::worker

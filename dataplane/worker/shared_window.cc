@@ -1,0 +1,449 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dataplane/worker/shared_window.h"
+
+#include <algorithm>
+#include <chrono>
+#include <optional>
+#include <thread>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "control/protocol/trainer_token.h"
+#include "dataplane/worker/counters.h"
+#include "penstock/status.h"
+
+namespace penstock::worker {
+namespace {
+
+// Nothing is missed: all that is waited for wakes who waits.
+constexpr std::chrono::seconds kLongestWait(1);
+
+bool Has(const transfer::Hello& hello, const Identity& identity) {
+  return std::any_of(hello.holdings.begin(), hello.holdings.end(), [&](const auto& holding) {
+    return holding.partition == identity.partition && holding.placement == identity.placement &&
+           holding.indices.Contains(identity.index);
+  });
+}
+
+}  // namespace
+
+// One partition's way into the window.
+class SharedWindow::Producer final : public PartitionExit {
+ public:
+  Producer(std::shared_ptr<SharedWindow> window, const LaneOptions& options)
+      : permit(options.permit), window_(std::move(window)), of_(options.of) {}
+
+  absl::Status Send(transfer::Sent sent) override { return window_->Add(*this, std::move(sent)); }
+  void Pass(Index) override {}
+  absl::Status End(Index elements) override {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "cross-trainer caching requires an infinite dataset, but ", ToString(of_.partition),
+        " ended after ", elements, " elements; put .Repeat() at its end"));
+  }
+  void Linger() override {}
+  std::shared_ptr<Pool> NextSlots() override { return nullptr; }
+  void AddReader(const control::Reader&) override {}  // the token lets trainers in
+  void Cancel() override {
+    {
+      std::lock_guard lock(window_->mu_);
+      cancelled = true;
+    }
+    window_->changed_.NotifyAll();
+  }
+
+  Permit* const permit;
+  bool cancelled = false;  // guarded by the window's mu_
+
+ private:
+  const std::shared_ptr<SharedWindow> window_;
+  const control::PlacedPartition of_;
+};
+
+class SharedWindow::Link final : public transfer::SendEvents,
+                                 public std::enable_shared_from_this<SharedWindow::Link> {
+ public:
+  Link(std::weak_ptr<SharedWindow> window, std::shared_ptr<transfer::SendLink> send,
+       std::string trainer)
+      : send(std::move(send)),
+        trainer(std::move(trainer)),
+        reader{this->send->hello().client, this->send->hello().incarnation},
+        window_(std::move(window)) {}
+
+  void OnCredits(transfer::Credits) override {
+    if (auto window = window_.lock()) window->OnCredits(*this);
+  }
+  void OnLanded(int64_t count) override {
+    if (auto window = window_.lock()) window->OnLanded(*this, count);
+  }
+  void OnClosed(const absl::Status&, std::vector<transfer::Sent>) override {
+    if (auto window = window_.lock()) window->OnClosed(shared_from_this());
+  }
+
+  const std::shared_ptr<transfer::SendLink> send;
+  const std::string trainer;
+  const control::Reader reader;
+
+  // Guarded by the window's mu_.
+  bool closing = false;       // sends nothing more
+  bool closed = false;        // OnClosed came
+  bool sending = false;       // the thread is inside Send(): what happens waits for its note
+  bool dry = false;           // had no credit when last tried
+  bool unflushed = false;     // something was sent since the last flush
+  uint64_t grants = 0;        // how often credits came
+  int64_t landed = 0;         // said by the client and not taken off `sent` yet
+  std::deque<Position> sent;  // not landed; -1 of an error
+
+ private:
+  const std::weak_ptr<SharedWindow> window_;
+};
+
+std::shared_ptr<SharedWindow> SharedWindow::Start(IterationId iteration, std::string token,
+                                                  int64_t max_bytes) {
+  std::shared_ptr<SharedWindow> window(new SharedWindow(iteration, std::move(token), max_bytes));
+  std::thread([window] { window->Serve(); }).detach();  // CloseLinks() waits for its end
+  return window;
+}
+
+SharedWindow::SharedWindow(IterationId iteration, std::string token, int64_t max_bytes)
+    : iteration_(iteration), token_(std::move(token)), max_bytes_(max_bytes) {}
+
+// --- Producing -------------------------------------------------------------------
+
+std::shared_ptr<PartitionExit> SharedWindow::Open(const LaneOptions& options) {
+  auto producer = std::make_shared<Producer>(shared_from_this(), options);
+  std::lock_guard lock(mu_);
+  producers_.push_back(producer);
+  return producer;
+}
+
+void SharedWindow::Close(PartitionExit& exit) {
+  std::shared_ptr<Producer> gone;  // may be the last handle
+  std::lock_guard lock(mu_);
+  auto found = std::find_if(producers_.begin(), producers_.end(),
+                            [&](const auto& producer) { return producer.get() == &exit; });
+  if (found == producers_.end()) return;
+  gone = std::move(*found);
+  gone->cancelled = true;
+  producers_.erase(found);
+}
+
+absl::Status SharedWindow::Add(Producer& producer, transfer::Sent sent) {
+  // None of these is let go of, nor waited for, under the lock.
+  std::vector<Entry> fallen;
+  std::optional<PermitPause> pause;
+  Lock lock(mu_);
+  while (asking_.empty() && !producer.cancelled && !retired_) {
+    if (pause.has_value()) {
+      changed_.WaitFor(lock, kLongestWait);
+    } else {
+      lock.unlock();
+      pause.emplace(producer.permit);
+      lock.lock();
+    }
+  }
+  if (producer.cancelled || retired_) {
+    lock.unlock();
+    return absl::CancelledError("the partition was stopped");
+  }
+  Insert(std::move(sent), fallen);
+  lock.unlock();
+  changed_.NotifyAll();
+  return absl::OkStatus();
+}
+
+void SharedWindow::Insert(transfer::Sent sent, std::vector<Entry>& fallen) {
+  const int64_t bytes = sent.element ? static_cast<int64_t>(sent.element.block().size()) : 0;
+  if (bytes > max_bytes_) {
+    sent.error = absl::InvalidArgumentError(
+        absl::StrCat("an element of ", bytes,
+                     " bytes is larger than the cross-trainer cache; the worker's "
+                     "cross_trainer_cache_size_bytes is ",
+                     max_bytes_));
+    sent.element = Element();
+  }
+  if (!sent.error.ok()) {
+    asking_.front()->errors.push_back(std::move(sent));
+    asking_.pop_front();
+    return;
+  }
+  entries_.push_back({sent.identity, std::move(sent.element), bytes});
+  bytes_ += bytes;
+  int64_t freed = 0;
+  while (bytes_ > max_bytes_) {
+    bytes_ -= entries_.front().bytes;
+    freed += entries_.front().bytes;
+    fallen.push_back(std::move(entries_.front()));
+    entries_.pop_front();
+    ++first_;
+  }
+  CountCached(bytes - freed);
+  asking_.clear();
+  if (!fallen.empty()) ForgetTrainersGone();
+}
+
+// A place that has fallen out of the window is where a new trainer begins.
+void SharedWindow::ForgetTrainersGone() {
+  std::erase_if(trainers_, [this](const auto& entry) {
+    return entry.second.links == 0 && entry.second.next < first_;
+  });
+}
+
+// --- Sending ---------------------------------------------------------------------
+
+void SharedWindow::Serve() {
+  Lock lock(mu_);
+  while (!retired_) {
+    if (LinkPtr link = Pick()) {
+      SendOn(link, lock);
+    } else if (!FlushOne(lock)) {
+      changed_.WaitFor(lock, kLongestWait);
+    }
+  }
+  std::deque<Entry> last;  // let go of outside the lock
+  first_ = end();
+  last.swap(entries_);
+  CountCached(-std::exchange(bytes_, 0));
+  lock.unlock();
+  last.clear();
+  lock.lock();
+  serving_ = false;
+  served_.notify_all();
+}
+
+SharedWindow::LinkPtr SharedWindow::Pick() {
+  for (size_t i = 0; i < up_.size(); ++i) {
+    const LinkPtr& link = up_[(turn_ + i) % up_.size()];
+    if (link->closing || link->dry) continue;
+    Trainer& trainer = trainers_.at(link->trainer);
+    const bool asks = std::find(asking_.begin(), asking_.end(), &trainer) != asking_.end();
+    if (asks && !HasNext(trainer)) continue;
+    turn_ = (turn_ + i + 1) % up_.size();
+    return link;
+  }
+  return nullptr;
+}
+
+void SharedWindow::Skip(Trainer& trainer) {
+  int64_t skipped = std::max<int64_t>(first_ - trainer.next, 0);
+  trainer.next = std::max(trainer.next, first_);
+  const auto drop = [&](std::set<Position>& positions) {
+    const auto left = positions.lower_bound(first_);
+    skipped += std::distance(positions.begin(), left);
+    positions.erase(positions.begin(), left);
+  };
+  drop(trainer.again);
+  for (auto& [reader, positions] : trainer.in_doubt) drop(positions);
+  if (skipped == 0) return;
+  trainer.skipped += skipped;
+  CountSkipped(skipped);
+}
+
+bool SharedWindow::HasNext(Trainer& trainer) {
+  Skip(trainer);
+  return !trainer.errors.empty() || !trainer.again.empty() || trainer.next < end();
+}
+
+SharedWindow::Parcel SharedWindow::Take(Trainer& trainer) {
+  Parcel parcel;
+  if (!trainer.errors.empty()) {
+    parcel.sent = std::move(trainer.errors.front());
+    trainer.errors.pop_front();
+    return parcel;
+  }
+  parcel.position =
+      trainer.again.empty() ? trainer.next++ : trainer.again.extract(trainer.again.begin()).value();
+  const Entry& entry = entries_[parcel.position - first_];
+  parcel.sent.identity = entry.identity;
+  parcel.sent.element = entry.element.Share();
+  CountCacheQuery(parcel.position != trainer.asked_for);
+  return parcel;
+}
+
+void SharedWindow::SendOn(const LinkPtr& link, Lock& lock) {
+  Trainer& trainer = trainers_.at(link->trainer);
+  if (!HasNext(trainer)) return AskFor(link, lock);
+  Parcel parcel = Take(trainer);
+  const uint64_t grants = link->grants;
+  link->sending = true;
+  lock.unlock();
+  const auto bytes =
+      parcel.sent.element ? static_cast<int64_t>(parcel.sent.element.block().size()) : 0;
+  const absl::Status status = parcel.position >= 0
+                                  ? link->send->Send(std::move(parcel.sent.element))
+                                  : link->send->SendError(parcel.sent.identity, parcel.sent.error);
+  parcel.sent.element = Element();
+  lock.lock();
+  link->sending = false;
+  if (status.ok()) {
+    link->sent.push_back(parcel.position);
+    link->unflushed = true;
+    CountSent(bytes);
+  } else if (absl::IsInvalidArgument(status) && parcel.position >= 0) {
+    // This protocol cannot carry the element; the trainer is told.
+    trainer.errors.push_front({parcel.sent.identity, Element(), status});
+  } else {
+    if (parcel.position >= 0) {
+      trainer.again.insert(parcel.position);
+    } else {
+      trainer.errors.push_front(std::move(parcel.sent));
+    }
+    if (absl::IsFailedPrecondition(status)) {
+      link->dry = link->grants == grants;  // else credits came in between
+    } else {
+      link->closing = true;  // OnClosed follows
+    }
+  }
+  Confirm(*link);
+  if (link->closed) Break(link);
+}
+
+void SharedWindow::AskFor(const LinkPtr& link, Lock& lock) {
+  const uint64_t grants = link->grants;
+  lock.unlock();
+  const bool wants = link->send->credits() > 0;
+  lock.lock();
+  if (!wants) {
+    link->dry = link->grants == grants;
+    return;
+  }
+  auto trainer = trainers_.find(link->trainer);
+  if (link->closed || trainer == trainers_.end() || HasNext(trainer->second)) return;
+  trainer->second.asked_for = end();
+  asking_.push_back(&trainer->second);
+  changed_.NotifyAll();
+}
+
+bool SharedWindow::FlushOne(Lock& lock) {
+  auto link = std::find_if(up_.begin(), up_.end(),
+                           [](const LinkPtr& its) { return std::exchange(its->unflushed, false); });
+  if (link == up_.end()) return false;
+  const LinkPtr flushed = *link;
+  lock.unlock();
+  flushed->send->Flush();
+  lock.lock();
+  return true;
+}
+
+// --- Links -----------------------------------------------------------------------
+
+absl::StatusOr<std::shared_ptr<transfer::SendEvents>> SharedWindow::Accept(
+    const transfer::Hello& hello, std::shared_ptr<transfer::SendLink> send) {
+  std::optional<std::string> named = control::TrainerOf(hello.token, token_);
+  if (!named.has_value()) {
+    return absl::PermissionDeniedError(
+        absl::StrCat("this is not the token of ", ToString(iteration_)));
+  }
+  if (named->empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(ToString(iteration_),
+                     " is read through a cross-trainer cache, and the "
+                     "client names no trainer"));
+  }
+  auto link = std::make_shared<Link>(weak_from_this(), std::move(send), *std::move(named));
+  std::vector<LinkPtr> replaced;
+  {
+    std::lock_guard lock(mu_);
+    if (retired_) {
+      return absl::UnavailableError(absl::StrCat("no partition of ", ToString(iteration_),
+                                                 " is left on this worker; try again"));
+    }
+    for (const LinkPtr& old : up_) {
+      if (old->reader != link->reader) continue;
+      old->closing = true;
+      replaced.push_back(old);
+    }
+    auto [its, is_new] = trainers_.try_emplace(link->trainer);
+    Trainer& trainer = its->second;
+    if (is_new) trainer.next = first_;
+    ++trainer.links;
+    if (auto doubt = trainer.in_doubt.extract(link->reader)) Settle(trainer, doubt.mapped(), hello);
+    up_.push_back(link);
+  }
+  changed_.NotifyAll();
+  for (const LinkPtr& old : replaced)
+    old->send->Close(absl::AbortedError("the client opened another link to this worker"));
+  return link;
+}
+
+void SharedWindow::CloseLinks(const absl::Status& reason) {
+  std::vector<LinkPtr> links;
+  {
+    std::lock_guard lock(mu_);
+    retired_ = true;
+    links = up_;
+    for (const LinkPtr& link : links) link->closing = true;
+  }
+  changed_.NotifyAll();
+  for (const LinkPtr& link : links) link->send->Close(reason);
+  Lock lock(mu_);
+  served_.wait(lock, [this] { return !serving_; });
+}
+
+bool SharedWindow::RetireIfIdle() {
+  std::lock_guard lock(mu_);
+  if (producers_.empty() && up_.empty() && !std::exchange(retired_, true)) changed_.NotifyAll();
+  return retired_;
+}
+
+int64_t SharedWindow::skipped(const std::string& trainer) const {
+  std::lock_guard lock(mu_);
+  auto found = trainers_.find(trainer);
+  return found == trainers_.end() ? 0 : found->second.skipped;
+}
+
+void SharedWindow::OnCredits(Link& link) {
+  {
+    std::lock_guard lock(mu_);
+    ++link.grants;
+    if (!std::exchange(link.dry, false)) return;
+  }
+  changed_.NotifyAll();
+}
+
+void SharedWindow::OnLanded(Link& link, int64_t count) {
+  std::lock_guard lock(mu_);
+  link.landed += count;
+  if (!link.sending) Confirm(link);
+}
+
+void SharedWindow::OnClosed(const LinkPtr& link) {
+  std::lock_guard lock(mu_);
+  link->closing = link->closed = true;
+  if (!link->sending) Break(link);
+}
+
+void SharedWindow::Confirm(Link& link) {
+  const int64_t count = std::min(link.landed, static_cast<int64_t>(link.sent.size()));
+  link.landed -= count;
+  link.sent.erase(link.sent.begin(), link.sent.begin() + count);
+  CountLanded(count);
+}
+
+void SharedWindow::Break(const LinkPtr& link) {
+  auto up = std::find(up_.begin(), up_.end(), link);
+  if (up == up_.end()) return;
+  up_.erase(up);
+  Confirm(*link);
+  std::set<Position> unconfirmed(link->sent.begin(), link->sent.end());
+  unconfirmed.erase(-1);
+  Trainer& trainer = trainers_.at(link->trainer);
+  if (--trainer.links == 0) std::erase(asking_, &trainer);
+  auto newer = std::find_if(up_.begin(), up_.end(),
+                            [&](const LinkPtr& its) { return its->reader == link->reader; });
+  if (newer != up_.end()) {
+    Settle(trainer, unconfirmed, (*newer)->send->hello());
+  } else if (!unconfirmed.empty()) {
+    trainer.in_doubt[link->reader].merge(unconfirmed);
+  }
+  changed_.NotifyAll();
+}
+
+void SharedWindow::Settle(Trainer& trainer, const std::set<Position>& positions,
+                          const transfer::Hello& hello) {
+  for (const Position position : positions) {
+    const bool fallen = position < first_;
+    if (fallen || !Has(hello, entries_[position - first_].identity)) trainer.again.insert(position);
+  }
+}
+
+}  // namespace penstock::worker

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+// The cross-trainer cache: a window that slides over what the partitions of an
+// iteration produce here, and that every trainer reads in order, at its own pace.
+//
+// An element is prepared when a trainer asks for more than the window holds, and
+// lies in it once, read-only, for all of them; the oldest fall out when their
+// bytes are more than the window's. A trainer that is slower than that goes on
+// with the oldest that is left, and what it missed is counted; a new one begins
+// there. Nobody waits for another, and nothing is delivered again but what a
+// broken link leaves in doubt. An error is told to one trainer, whose request it
+// answers, and is not kept.
+//
+// Threads: one lock, and one thread that sends on all links, none of whose methods
+// is called under the lock.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "dataplane/transfer/polling.h"
+#include "dataplane/worker/exit.h"
+
+namespace penstock::worker {
+
+class SharedWindow final : public IterationExit, public std::enable_shared_from_this<SharedWindow> {
+ public:
+  // Its thread ends when it is retired or its links are closed; one of the two has
+  // to come. `max_bytes`: of the elements in the window together.
+  static std::shared_ptr<SharedWindow> Start(IterationId iteration, std::string token,
+                                             int64_t max_bytes);
+
+  // As of every exit; InvalidArgument for a token that names no trainer
+  // (trainer_token.h). Links of the same one share its place in the window.
+  absl::StatusOr<std::shared_ptr<transfer::SendEvents>> Accept(
+      const transfer::Hello& hello, std::shared_ptr<transfer::SendLink> link) override;
+  std::shared_ptr<PartitionExit> Open(const LaneOptions& options) override;
+  void Close(PartitionExit& exit) override;
+  void Flush() override {}  // its own thread does
+  // Waits until nothing more is sent.
+  void CloseLinks(const absl::Status& reason) override;
+  bool RetireIfIdle() override;
+
+  // What a trainer has missed since its first link; 0 for one that is not known.
+  int64_t skipped(const std::string& trainer) const;
+
+ private:
+  class Producer;
+  class Link;
+  using LinkPtr = std::shared_ptr<Link>;
+  using Position = int64_t;  // in the order of production; 0: the first
+
+  struct Entry {
+    Identity identity;
+    Element element;
+    int64_t bytes = 0;
+  };
+  struct Trainer {
+    Position next = 0;
+    std::set<Position> again;  // were to be sent, or did not land
+    // On links that broke, by the client that alone can say whether they landed.
+    std::map<control::Reader, std::set<Position>> in_doubt;
+    std::deque<transfer::Sent> errors;  // the answers to its requests
+    Position asked_for = -1;            // not in the window when it was asked for
+    int64_t skipped = 0;
+    int links = 0;
+  };
+  // What is sent next on a link: one of the window, or an error.
+  struct Parcel {
+    Position position = -1;
+    transfer::Sent sent;
+  };
+
+  SharedWindow(IterationId iteration, std::string token, int64_t max_bytes);
+
+  // For the producers. Waits until a trainer asks.
+  absl::Status Add(Producer& producer, transfer::Sent sent);
+  void Insert(transfer::Sent sent, std::vector<Entry>& fallen);
+  void ForgetTrainersGone();
+
+  // The thread.
+  void Serve();
+  using Lock = std::unique_lock<std::mutex>;
+  LinkPtr Pick();  // with something to send, or to be asked whether it wants more
+  void SendOn(const LinkPtr& link, Lock& lock);
+  void AskFor(const LinkPtr& link, Lock& lock);
+  bool FlushOne(Lock& lock);
+  Parcel Take(Trainer& trainer);
+  bool HasNext(Trainer& trainer);
+  void Skip(Trainer& trainer);
+
+  void OnCredits(Link& link);
+  void OnLanded(Link& link, int64_t count);
+  void OnClosed(const LinkPtr& link);
+  void Confirm(Link& link);
+  void Break(const LinkPtr& link);
+  // Those of `positions` that the hello does not name are to be sent again.
+  void Settle(Trainer& trainer, const std::set<Position>& positions, const transfer::Hello& hello);
+
+  Position end() const { return first_ + static_cast<Position>(entries_.size()); }
+
+  const IterationId iteration_;
+  const std::string token_;
+  const int64_t max_bytes_;
+
+  mutable std::mutex mu_;
+  transfer::PollingCondition changed_;
+  std::condition_variable served_;
+  // All below guarded by mu_; the private methods above hold it.
+  std::deque<Entry> entries_;
+  Position first_ = 0;  // of entries_
+  int64_t bytes_ = 0;
+  std::map<std::string, Trainer> trainers_;
+  std::deque<Trainer*> asking_;  // for what comes next, in that order
+  std::vector<LinkPtr> up_;
+  size_t turn_ = 0;  // in up_
+  std::vector<std::shared_ptr<Producer>> producers_;
+  bool retired_ = false;
+  bool serving_ = true;
+};
+
+}  // namespace penstock::worker
