@@ -44,6 +44,8 @@ class Deciding {
     Changes(PlacementRaised{PartitionAt(partition), placement(partition)});
     if (now.worker) Says(Unassign{now.worker, PartitionAt(partition), now.placement});
     desk_.partitions[partition].ended.reset();
+    desk_.partitions[partition].turns_allowed = 0;
+    desk_.partitions[partition].rest_told = false;
     for (size_t r = 0; r < record_.readers.size(); ++r)
       if (record_.readers[r].reads() && record_.readers[r].client != welcomed) AskFor(partition, r);
   }
@@ -73,7 +75,14 @@ class Deciding {
 
   // The reader at this position starts with nothing but what it kept, under the
   // placements it is welcomed with.
-  void HearsAsNew(size_t reader) {
+  void HearsAsNew(size_t reader, int64_t consumer) {
+    if (consumer >= 0) {
+      RoundsDesk& rounds = desk_.rounds;
+      rounds.consumers.resize(static_cast<size_t>(record_.rounds.consumers));
+      rounds.consumers[static_cast<size_t>(consumer)] = {};
+      rounds.agreed.reset();
+      rounds.floor.reset();
+    }
     desk_.present.resize(std::max(desk_.present.size(), reader + 1), false);
     desk_.present[reader] = true;
     for (size_t p = 0; p < record_.partitions.size(); ++p) {
@@ -114,13 +123,15 @@ std::optional<size_t> Living(const IterationRecord& record, ClientId client,
 bool Secured(const IterationRecord& record, size_t except, const Holdings& state = {}) {
   for (size_t p = 0; p < record.partitions.size(); ++p) {
     const PartitionId id = PartitionAt(p);
-    IndexSet secured = Of(state, id);
+    Together together(record, id);
+    if (except < record.readers.size()) together.Add(record.readers[except], Of(state, id));
     for (size_t r = 0; r < record.readers.size(); ++r) {
       const ReaderRecord& reader = record.readers[r];
-      secured.Add(Of(reader.kept, id));
-      if (r != except && reader.told_end) secured.Add(Of(reader.final, id));
+      together.Add(reader, Of(reader.kept, id));
+      if (r != except && reader.told_end) together.Add(reader, Of(reader.final, id));
     }
-    if (secured.FirstMissing() < record.partitions[p].end.value_or(0)) return false;
+    if (std::move(together).Indices().FirstMissing() < record.partitions[p].end.value_or(0))
+      return false;
   }
   return true;
 }
@@ -134,14 +145,15 @@ bool SomebodyReads(const IterationRecord& record, size_t except) {
 // Rule 3: what must not be sent again.
 IndexSet SkipOf(const IterationRecord& record, const Desk& desk, size_t partition) {
   const PartitionId id = PartitionAt(partition);
-  IndexSet skip;
+  Together skip(record, id);
   for (size_t r = 0; r < record.readers.size(); ++r) {
     const ReaderRecord& reader = record.readers[r];
-    skip.Add(Of(reader.kept, id));
+    skip.Add(reader, Of(reader.kept, id));
     if (reader.standing != Standing::kLiving) continue;
-    skip.Add(reader.told_end ? Of(reader.final, id) : desk.partitions[partition].readers[r].has);
+    skip.Add(reader,
+             reader.told_end ? Of(reader.final, id) : desk.partitions[partition].readers[r].has);
   }
-  return skip;
+  return std::move(skip).Indices();
 }
 
 // Whether all that read have said what they have under this placement.
@@ -156,6 +168,7 @@ bool AllHeard(const IterationRecord& record, const Desk& desk, size_t partition)
 
 // Rule 8.
 bool MayClose(const IterationRecord& record, const Desk& desk) {
+  if (record.coordinated() && record.rounds.ends.empty()) return false;
   for (size_t p = 0; p < record.partitions.size(); ++p) {
     const PartitionDesk& on_desk = desk.partitions[p];
     if (record.partitions[p].collecting() || !on_desk.ended || !AllHeard(record, desk, p))
@@ -188,6 +201,23 @@ void Goes(Deciding& deciding, const IterationRecord& record, const Desk& desk, s
              desk.broken != Broken::kClosedIsFinished) {
     deciding.Reopen();
   }
+}
+
+// How many rounds a coordinated read has, once it is closed.
+int64_t RoundsOf(const IterationRecord& record) {
+  return record.coordinated() ? AllRounds(record.rounds.ends, record.rounds.consumers) : 0;
+}
+
+// Of one that joins a coordinated read: consumers go back by their states, together.
+std::optional<Refusal> WhyNoConsumer(const IterationRecord& record, const Presents& presents) {
+  if (!record.coordinated()) return std::nullopt;
+  for (const ReaderRecord& reader : record.readers) {
+    if (reader.consumer == presents.consumer && reader.standing == Standing::kLiving)
+      return Refusal::kConsumerTaken;
+  }
+  const Schedule& schedule = record.rounds.schedule;
+  if (record.closed || !schedule.joined.empty()) return Refusal::kRoundsBegan;
+  return std::nullopt;
 }
 
 std::optional<Refusal> WhyRefused(const IterationRecord& record, const Desk& desk,
@@ -223,14 +253,18 @@ Decision Joins(const IterationRecord& record, Desk& desk, const Presents& presen
     deciding.Says(Refused{presents.client, presents.incarnation, Refusal::kStateIsNewer});
     return std::move(deciding).Done();
   }
-  deciding.SaysWelcome(presents.client, presents.incarnation);
-  if (record.closed) {  // a late reader gets the end at once
-    deciding.Says(End{presents.client, presents.incarnation});
+  if (auto why = WhyNoConsumer(record, presents)) {
+    deciding.Says(Refused{presents.client, presents.incarnation, *why});
     return std::move(deciding).Done();
   }
-  deciding.Changes(ReaderJoined{presents.client, presents.incarnation});
-  deciding.HearsAsNew(record.readers.size());
-  deciding.AddToWorkers({presents.client, presents.incarnation});
+  deciding.SaysWelcome(presents.client, presents.incarnation);
+  if (record.closed) {  // a late reader gets the end at once
+    deciding.Says(End{presents.client, presents.incarnation, RoundsOf(record)});
+    return std::move(deciding).Done();
+  }
+  deciding.Changes(ReaderJoined{presents.client, presents.incarnation, presents.consumer});
+  deciding.HearsAsNew(record.readers.size(), presents.consumer);
+  deciding.AddToWorkers({presents.client, presents.incarnation, presents.consumer});
   return std::move(deciding).Done();
 }
 
@@ -238,9 +272,13 @@ Decision ComesBack(const IterationRecord& record, Desk& desk, size_t position) {
   const ReaderRecord& reader = record.readers[position];
   Deciding deciding(record, desk);
   desk.present[position] = true;
+  if (reader.consumer >= 0) {
+    desk.rounds.consumers.resize(static_cast<size_t>(record.rounds.consumers));
+    desk.rounds.consumers[static_cast<size_t>(reader.consumer)].told.reset();
+  }
   deciding.SaysWelcome(reader.client, reader.incarnation);
   if (reader.told_end || record.finished) {
-    deciding.Says(End{reader.client, reader.incarnation});
+    deciding.Says(End{reader.client, reader.incarnation, RoundsOf(record)});
   } else if (!record.closed) {
     for (size_t p = 0; p < record.partitions.size(); ++p)
       if (record.partitions[p].collecting() &&
@@ -261,10 +299,11 @@ Decision TakesUp(const IterationRecord& record, Desk& desk, size_t position,
   }
   if (record.finished) {
     deciding.SaysWelcome(presents.client, presents.incarnation);
-    deciding.Says(End{presents.client, presents.incarnation});
+    deciding.Says(End{presents.client, presents.incarnation, RoundsOf(record)});
     return std::move(deciding).Done();
   }
-  deciding.Changes(ReaderReplaced{presents.client, presents.incarnation, *presents.state});
+  deciding.Changes(
+      ReaderReplaced{presents.client, presents.incarnation, *presents.state, presents.round});
   bool ended = false;
   if (record.closed) {
     ended = Secured(record, position, *presents.state) || desk.broken == Broken::kClosedIsFinished;
@@ -272,13 +311,13 @@ Decision TakesUp(const IterationRecord& record, Desk& desk, size_t position,
   } else if (reader.standing == Standing::kLiving) {
     if (desk.broken != Broken::kNoRaiseOnRestart) deciding.RaiseAssigned(presents.client);
   } else {  // all was placed anew when it went: it has nothing but what it kept
-    deciding.AddToWorkers({presents.client, presents.incarnation});
+    deciding.AddToWorkers({presents.client, presents.incarnation, reader.consumer});
   }
-  deciding.HearsAsNew(position);
+  deciding.HearsAsNew(position, reader.consumer);
   deciding.SaysWelcome(presents.client, presents.incarnation);
   if (ended) {
     deciding.Changes(ReaderEnded{presents.client, *presents.state});
-    deciding.Says(End{presents.client, presents.incarnation});
+    deciding.Says(End{presents.client, presents.incarnation, RoundsOf(record)});
   }
   return std::move(deciding).Done();
 }
@@ -390,10 +429,14 @@ Decision OnWorkerRegisters(const IterationRecord& record, Desk& desk, WorkerId w
       deciding.Raise(p);
       continue;
     }
+    desk.partitions[p].turns_allowed = 0;  // what it was told may be lost
+    desk.partitions[p].rest_told = false;
     for (const ReaderRecord& reader : record.readers)
       if (reader.reads())
-        deciding.Says(AddReader{
-            worker, PartitionAt(p), partition.placement, {reader.client, reader.incarnation}});
+        deciding.Says(AddReader{worker,
+                                PartitionAt(p),
+                                partition.placement,
+                                {reader.client, reader.incarnation, reader.consumer}});
   }
   return std::move(deciding).Done();
 }
@@ -429,6 +472,13 @@ Decision OnEnded(const IterationRecord& record, Desk& desk, WorkerId worker, Par
   return {};
 }
 
+Decision OnAtEnd(const IterationRecord& record, Desk& desk, WorkerId worker, PartitionId partition,
+                 Placement placement, Index end) {
+  if (IsCurrent(record, worker, partition, placement))
+    desk.partitions[partition.value() - 1].at_end = end;
+  return {};
+}
+
 Decision OnBookmark(const IterationRecord& record, Desk& desk, WorkerId worker,
                     PartitionId partition, Placement placement, const Bookmark& bookmark) {
   Deciding deciding(record, desk);
@@ -459,6 +509,7 @@ Decision OnBookmark(const IterationRecord& record, Desk& desk, WorkerId worker,
 // --- After each of these ---------------------------------------------------------
 
 Decision Consequences(const IterationRecord& record, Desk& desk) {
+  if (Decision rounds = AgreeOnRounds(record, desk); !rounds.empty()) return rounds;
   Deciding deciding(record, desk);
   if (record.finished) return std::move(deciding).Done();
   if (!record.closed) {
@@ -480,7 +531,7 @@ Decision Consequences(const IterationRecord& record, Desk& desk) {
       heard &= desk.partitions[p].readers[r].at == record.partitions[p].placement;
     if (!heard) continue;
     deciding.Changes(ReaderEnded{record.readers[r].client, FinalOf(record, desk, r)});
-    deciding.Says(End{record.readers[r].client, record.readers[r].incarnation});
+    deciding.Says(End{record.readers[r].client, record.readers[r].incarnation, RoundsOf(record)});
   }
   Decision told = std::move(deciding).Done();
   if (!told.empty() || SomebodyReads(record, record.readers.size())) return told;
@@ -494,7 +545,7 @@ Decision Consequences(const IterationRecord& record, Desk& desk) {
 
 Decision OpenPartition(const IterationRecord& record, Desk& desk) {
   Deciding deciding(record, desk);
-  if (record.closed) return std::move(deciding).Done();
+  if (record.closed || !record.rounds.ends.empty()) return std::move(deciding).Done();
   deciding.Changes(PartitionOpened{PartitionAt(record.partitions.size())});
   PartitionDesk& opened = desk.partitions.emplace_back();
   opened.readers.resize(record.readers.size(), {.at = Placement(1), .has = {}});
@@ -511,6 +562,20 @@ std::vector<PartitionId> Assignable(const IterationRecord& record, const Desk& d
   return assignable;
 }
 
+namespace {
+
+// Pads are copies of the last element: where one is to be sent, that is sent again,
+// and dropped by whoever has it.
+void SendForPads(const IterationRecord& record, Assign& assign) {
+  const std::optional<Index> end = record.EndOf(assign.partition);
+  if (!end || assign.rest->pads == 0) return;
+  if (assign.skip.FirstMissing(*end) < *end + assign.rest->pads) {
+    assign.skip.Remove(IndexSet::Of(*end - 1, *end));
+  }
+}
+
+}  // namespace
+
 Decision AssignTo(const IterationRecord& record, Desk& desk, PartitionId partition,
                   WorkerId worker) {
   Deciding deciding(record, desk);
@@ -520,13 +585,23 @@ Decision AssignTo(const IterationRecord& record, Desk& desk, PartitionId partiti
                 .placement = placed.placement,
                 .skip = SkipOf(record, desk, partition.value() - 1),
                 .bookmark = std::nullopt,
-                .readers = {}};
+                .readers = {},
+                .turns = TurnsAllowed(record, desk, partition),
+                .rest = std::nullopt};
+  if (record.coordinated()) {
+    if (record.EndOf(partition)) assign.rest = record.RestsOf(partition);
+    PartitionDesk& on_desk = desk.partitions[partition.value() - 1];
+    on_desk.turns_allowed = assign.turns;
+    on_desk.rest_told = assign.rest.has_value();
+    SendForPads(record, assign);
+  }
   for (const Bookmark& bookmark : placed.bookmarks)
     if (bookmark.index <= assign.skip.FirstMissing() || record.keep == KeepPolicy::kNothing ||
         desk.broken == Broken::kNewestBookmark)
       assign.bookmark = bookmark;
   for (const ReaderRecord& reader : record.readers)
-    if (reader.reads()) assign.readers.push_back({reader.client, reader.incarnation});
+    if (reader.reads())
+      assign.readers.push_back({reader.client, reader.incarnation, reader.consumer});
   deciding.Changes(PartitionAssigned{partition, placed.placement, worker});
   deciding.Says(std::move(assign));
   return std::move(deciding).Done();
@@ -536,7 +611,7 @@ Decision GiveUp(const IterationRecord& record, Desk& desk) {
   Deciding deciding(record, desk);
   if (!record.closed || record.finished) return std::move(deciding).Done();
   for (const ReaderRecord& reader : record.readers)
-    if (reader.reads()) deciding.Says(End{reader.client, reader.incarnation});
+    if (reader.reads()) deciding.Says(End{reader.client, reader.incarnation, RoundsOf(record)});
   deciding.Changes(IterationFinished{});
   return std::move(deciding).Done();
 }

@@ -11,7 +11,10 @@
 // incarnation decide nothing: they come from the past.
 #pragma once
 
+#include <map>
 #include <optional>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/container/inlined_vector.h"
@@ -40,6 +43,28 @@ struct PartitionDesk {
   // All below is kept. Remembered, since what is kept stays kept, so that it is not
   // searched for from the beginning.
   Index kept_below = 0;
+  // Of a coordinated read: its elements, once a worker came to their end (a function
+  // of its splits, whatever the placement); what its worker was told.
+  std::optional<Index> at_end;
+  int64_t turns_allowed = 0;
+  bool rest_told = false;
+};
+
+// What is known of a consumer of a coordinated read.
+struct ConsumerDesk {
+  bool said = false;                // all it has, since this dispatcher or its process began
+  int64_t taken = 0;                // rounds
+  int64_t heard = 0;                // rounds that it knew of when it last said so
+  std::optional<RoundCursor> told;  // on its present stream: rounds before this place
+};
+struct RoundsDesk {
+  std::vector<ConsumerDesk> consumers;  // by number
+  std::optional<RoundCursor> agreed;    // rounds before this place have landed everywhere
+  std::optional<RoundCursor> floor;     // rounds before this place are taken by all
+  // Of turns not below the floor: the error, and whose it is.
+  std::map<std::pair<PartitionId, int64_t>, std::pair<int64_t, RoundError>> errors;
+  std::string waits_for;  // why nothing is agreed on
+  int64_t skips = 0;      // since the dispatcher started
 };
 
 // The volatile side. Kept in step with the record by the functions below, which
@@ -47,6 +72,7 @@ struct PartitionDesk {
 struct Desk {
   absl::InlinedVector<PartitionDesk, 1> partitions;
   absl::InlinedVector<bool, 2> present;  // parallel to the record's readers: has a stream
+  RoundsDesk rounds;
   Broken broken = Broken::kNone;
 };
 
@@ -65,6 +91,9 @@ void OnDisconnects(const IterationRecord& record, Desk& desk, ClientId client);
 // An answer to a fence or a report.
 Decision OnReport(const IterationRecord& record, Desk& desk, ClientId client,
                   Incarnation incarnation, const Report& report);
+// Where a consumer is, behind its reports of what it has.
+Decision OnRoundsReport(const IterationRecord& record, Desk& desk, ClientId client,
+                        Incarnation incarnation, const RoundsReport& report);
 // CommitDone when the state is journaled.
 Decision OnCommit(const IterationRecord& record, Desk& desk, ClientId client,
                   Incarnation incarnation, const Commit& commit);
@@ -89,6 +118,10 @@ Decision OnRelieve(const IterationRecord& record, Desk& desk, PartitionId partit
 // Everything outside skip was sent and nothing is in doubt; `end` elements.
 Decision OnEnded(const IterationRecord& record, Desk& desk, WorkerId worker, PartitionId partition,
                  Placement placement, Index end);
+// Of a coordinated read: it has `end` elements, of which the last `end` mod C are kept
+// back until it is told where they go (AllowTurns).
+Decision OnAtEnd(const IterationRecord& record, Desk& desk, WorkerId worker, PartitionId partition,
+                 Placement placement, Index end);
 // A position that the worker's runner passed. Journaled; older ones are retired
 // once a later one lies at or below the first index that is not kept.
 Decision OnBookmark(const IterationRecord& record, Desk& desk, WorkerId worker,
@@ -100,6 +133,11 @@ Decision OnBookmark(const IterationRecord& record, Desk& desk, WorkerId worker,
 // present, finishes it when all is kept. Call after every event, also one that
 // decided nothing, and again after applying, until this decides nothing.
 Decision Consequences(const IterationRecord& record, Desk& desk);
+
+// The part of it that is about rounds (rounds_desk.cc).
+Decision AgreeOnRounds(const IterationRecord& record, Desk& desk);
+// The turns of `partition` that may be sent, as far as that is known now.
+int64_t TurnsAllowed(const IterationRecord& record, const Desk& desk, PartitionId partition);
 
 // --- Placing -------------------------------------------------------------------
 

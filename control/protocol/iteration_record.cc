@@ -35,7 +35,8 @@ struct Fitting {
   const IterationRecord& record;
 
   bool operator()(const PartitionOpened& c) const {
-    return !record.closed && c.partition.value() == record.partitions.size() + 1;
+    return !record.closed && record.rounds.ends.empty() &&
+           c.partition.value() == record.partitions.size() + 1;
   }
   bool operator()(const PlacementRaised& c) const {
     return record.Has(c.partition) && c.placement > record.partition(c.partition).placement;
@@ -73,6 +74,21 @@ struct Fitting {
   }
   bool operator()(const IterationReopened&) const { return record.closed && !record.finished; }
   bool operator()(const IterationFinished&) const { return record.closed && !record.finished; }
+  bool operator()(const ConsumersFormed&) const { return record.coordinated(); }
+  bool operator()(const RoundsRescheduled& c) const {
+    if (!record.coordinated() || !record.Has(c.event.partition)) return false;
+    const Schedule& schedule = record.rounds.schedule;
+    const int64_t last = schedule.events.empty() ? schedule.first : schedule.events.back().round;
+    const bool joins = c.event.kind == RoundEvent::Kind::kJoins;
+    return c.event.round >= last && schedule.Knows(c.event.partition) != joins;
+  }
+  bool operator()(const RestsPlanned& c) const {
+    return record.coordinated() && record.rounds.ends.empty() &&
+           c.ends.size() == record.partitions.size();
+  }
+  bool operator()(const RoundsForgotten& c) const {
+    return record.coordinated() && c.below >= record.rounds.schedule.first;
+  }
 };
 
 struct Applying {
@@ -104,10 +120,17 @@ struct Applying {
     ReaderRecord& reader = record.readers.emplace_back();
     reader.client = c.client;
     reader.incarnation = c.incarnation;
+    reader.consumer = c.consumer;
+    reader.fresh = record.coordinated();
   }
   void operator()(const ReaderReplaced& c) const {
     ReaderRecord& replaced = reader(c.client);
-    replaced = ReaderRecord{.client = c.client, .incarnation = c.incarnation, .kept = c.kept};
+    replaced = ReaderRecord{.client = c.client,
+                            .incarnation = c.incarnation,
+                            .kept = c.kept,
+                            .consumer = replaced.consumer,
+                            .start = c.start,
+                            .fresh = record.coordinated()};
   }
   void operator()(const ReaderKept& c) const {
     At(reader(c.client).kept, c.partition).Add(c.added);
@@ -132,6 +155,16 @@ struct Applying {
   }
   void operator()(const IterationReopened&) const { record.closed = false; }
   void operator()(const IterationFinished&) const { record.finished = true; }
+  void operator()(const ConsumersFormed&) const {
+    for (ReaderRecord& reader : record.readers) reader.fresh = false;
+  }
+  void operator()(const RoundsRescheduled& c) const {
+    Schedule& schedule = record.rounds.schedule;
+    schedule.events.push_back(c.event);
+    if (c.event.kind == RoundEvent::Kind::kJoins) schedule.joined.push_back(c.event.partition);
+  }
+  void operator()(const RestsPlanned& c) const { record.rounds.ends = c.ends; }
+  void operator()(const RoundsForgotten& c) const { ForgetBefore(record.rounds.schedule, c.below); }
 };
 
 }  // namespace
@@ -157,6 +190,16 @@ bool Equal(const Holdings& a, const Holdings& b) {
   return Contains(a, b) && Contains(b, a);
 }
 
+std::optional<Index> IterationRecord::EndOf(PartitionId id) const {
+  if (rounds.ends.empty()) return std::nullopt;
+  return rounds.ends[id.value() - 1];
+}
+
+RestOf IterationRecord::RestsOf(PartitionId id) const {
+  if (rounds.ends.empty()) return {};
+  return RestOfPartition(rounds.ends, rounds.consumers, rounds.rests, id);
+}
+
 std::optional<size_t> IterationRecord::FindReader(ClientId client) const {
   for (size_t i = 0; i < readers.size(); ++i)
     if (readers[i].client == client) return i;
@@ -172,13 +215,49 @@ void Apply(IterationRecord& record, const IterationChange& change) {
   std::visit(Applying{record}, change);
 }
 
+void Together::Add(const ReaderRecord& reader, const IndexSet& has) {
+  if (!record_.coordinated()) return indices_.Add(has);
+  turns_.resize(static_cast<size_t>(record_.rounds.consumers));
+  if (reader.consumer >= 0) turns_[static_cast<size_t>(reader.consumer)].Add(has);
+}
+
+IndexSet Together::Indices() && {
+  if (!record_.coordinated() || turns_.empty()) return std::move(indices_);
+  const int64_t consumers = record_.rounds.consumers;
+  const std::optional<Index> end = record_.EndOf(partition_);
+  const RestOf rest = record_.RestsOf(partition_);
+  // Most turns are everybody's; the others, and those of the rest, go one by one.
+  IndexSet everybodys = turns_[0];
+  for (const IndexSet& turns : turns_) {
+    IndexSet lacking = everybodys;
+    lacking.Remove(turns);
+    everybodys.Remove(lacking);
+  }
+  if (end) everybodys.Remove(IndexSet::Of(*end / consumers, everybodys.end()));
+  IndexSet indices;
+  for (const IndexSet::Interval& turns : everybodys.intervals()) {
+    indices.Add(turns.begin * consumers, turns.end * consumers);
+  }
+  for (int64_t consumer = 0; consumer < consumers; ++consumer) {
+    IndexSet others = turns_[static_cast<size_t>(consumer)];
+    others.Remove(everybodys);
+    for (const IndexSet::Interval& turns : others.intervals()) {
+      for (int64_t turn = turns.begin; turn < turns.end; ++turn) {
+        indices.Add(IndexOf(turn, consumer, consumers, end, rest));
+      }
+    }
+  }
+  return indices;
+}
+
 IndexSet Kept(const IterationRecord& record, PartitionId partition) {
-  IndexSet kept;
-  for (const ReaderRecord& reader : record.readers) kept.Add(Of(reader.kept, partition));
-  return kept;
+  Together kept(record, partition);
+  for (const ReaderRecord& reader : record.readers) kept.Add(reader, Of(reader.kept, partition));
+  return std::move(kept).Indices();
 }
 
 Index FirstNotKept(const IterationRecord& record, PartitionId partition, Index from) {
+  if (record.coordinated()) return Kept(record, partition).FirstMissing(from);
   Index before;
   do {
     before = from;

@@ -10,6 +10,7 @@
 
 #include "absl/container/inlined_vector.h"
 #include "control/protocol/index_set.h"
+#include "control/protocol/rounds.h"
 #include "penstock/ids.h"
 
 namespace penstock::protocol {
@@ -24,7 +25,7 @@ enum class KeepPolicy : uint8_t {
 enum class Standing : uint8_t { kLiving, kLeft, kDead };
 
 // One set per partition; [0] is partition 1. Shorter than the partitions: the
-// rest is empty.
+// rest is empty. Of indices; of turns (rounds.h) where reads are coordinated.
 using Holdings = absl::InlinedVector<IndexSet, 1>;
 
 // The set of `partition`, or an empty one.
@@ -58,12 +59,25 @@ struct ReaderRecord {
   bool told_end = false;  // `final` is all it will ever have; it is fenced no more
   Holdings kept;          // in its history whatever happens to it
   Holdings final;         // taken or landed when it was told the end
+  int64_t consumer = -1;  // its number in a coordinated read
+  int64_t start = 0;      // the round that its process began at
+  bool fresh = false;     // its process has not been given a round yet
   bool reads() const { return standing == Standing::kLiving && !told_end; }
   friend bool operator==(const ReaderRecord&, const ReaderRecord&) = default;
 };
 
+// Of a coordinated read.
+struct RoundsRecord {
+  int64_t consumers = 0;  // 0: it is none
+  Rests rests = Rests::kPad;
+  Schedule schedule;
+  Ends ends;  // without pads; empty until all partitions have come to theirs
+  friend bool operator==(const RoundsRecord&, const RoundsRecord&) = default;
+};
+
 struct IterationRecord {
   KeepPolicy keep = KeepPolicy::kTaken;
+  RoundsRecord rounds;
   absl::InlinedVector<PartitionRecord, 1> partitions;  // [0] is partition 1
   absl::InlinedVector<ReaderRecord, 2> readers;        // in the order they joined
   bool closed = false;                                 // the end may be told
@@ -72,6 +86,10 @@ struct IterationRecord {
   const PartitionRecord& partition(PartitionId id) const { return partitions[id.value() - 1]; }
   PartitionRecord& partition(PartitionId id) { return partitions[id.value() - 1]; }
   bool Has(PartitionId id) const { return id && id.value() <= partitions.size(); }
+  bool coordinated() const { return rounds.consumers > 0; }
+  // What a partition has behind its whole turns; nothing before that is known.
+  std::optional<Index> EndOf(PartitionId id) const;
+  RestOf RestsOf(PartitionId id) const;
   // Position in `readers`; nullopt for a client that never joined.
   std::optional<size_t> FindReader(ClientId client) const;
   friend bool operator==(const IterationRecord&, const IterationRecord&) = default;
@@ -103,6 +121,7 @@ struct BookmarksRetired {
 struct ReaderJoined {
   ClientId client;
   Incarnation incarnation;
+  int64_t consumer = -1;
 };
 // A new process takes up the session with what its state contains; a dead or
 // departed one lives again.
@@ -110,6 +129,7 @@ struct ReaderReplaced {
   ClientId client;
   Incarnation incarnation;
   Holdings kept;
+  int64_t start = 0;
 };
 struct ReaderKept {
   ClientId client;
@@ -129,11 +149,25 @@ struct IterationClosed {
 };  // by partition
 struct IterationReopened {};
 struct IterationFinished {};
+// Every consumer is at a place from where they may go on together.
+struct ConsumersFormed {};
+struct RoundsRescheduled {
+  RoundEvent event;
+};
+// All partitions have come to their ends.
+struct RestsPlanned {
+  Ends ends;
+};
+// No consumer will ask for a round before `below` again.
+struct RoundsForgotten {
+  int64_t below = 0;
+};
 
 using IterationChange =
     std::variant<PartitionOpened, PlacementRaised, PartitionAssigned, BookmarkKept,
                  BookmarksRetired, ReaderJoined, ReaderReplaced, ReaderKept, ReaderGone,
-                 ReaderEnded, IterationClosed, IterationReopened, IterationFinished>;
+                 ReaderEnded, IterationClosed, IterationReopened, IterationFinished,
+                 ConsumersFormed, RoundsRescheduled, RestsPlanned, RoundsForgotten>;
 
 // The only way to alter a record. Aborts on a change that no desk decides
 // (unknown partition or client, a placement that does not rise): check changes
@@ -142,6 +176,21 @@ void Apply(IterationRecord& record, const IterationChange& change);
 bool Fits(const IterationRecord& record, const IterationChange& change);
 
 // --- What follows from a record --------------------------------------------------
+
+// What several readers have of one partition together, in indices.
+class Together {
+ public:
+  Together(const IterationRecord& record, PartitionId partition)
+      : record_(record), partition_(partition) {}
+  void Add(const ReaderRecord& reader, const IndexSet& has);
+  IndexSet Indices() &&;
+
+ private:
+  const IterationRecord& record_;
+  const PartitionId partition_;
+  IndexSet indices_;                        // not coordinated
+  absl::InlinedVector<IndexSet, 4> turns_;  // by consumer
+};
 
 // In somebody's history whatever happens.
 IndexSet Kept(const IterationRecord& record, PartitionId partition);

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <variant>
 #include <vector>
 
@@ -23,6 +24,8 @@ struct Presents {
   ClientId client;
   Incarnation incarnation;
   std::optional<Holdings> state;
+  int64_t consumer = -1;  // its number in a coordinated read
+  int64_t round = 0;      // the first that `state` does not contain
 };
 
 // What a client has: the answer to a fence, and the report between fences. Only
@@ -33,6 +36,21 @@ struct Report {
   Placement placement;  // the lowest it accepts
   IndexSet taken;
   IndexSet landed;  // not taken yet
+};
+
+// An error that landed in the place of an element.
+struct RoundError {
+  TurnOf at;
+  std::string message;
+  int32_t code = 0;  // absl::StatusCode
+  friend bool operator==(const RoundError&, const RoundError&) = default;
+};
+// Of a consumer of a coordinated read, behind its reports.
+struct RoundsReport {
+  int64_t taken = 0;               // rounds
+  int64_t heard = 0;               // rounds that it knows to be agreed on
+  std::vector<RoundError> errors;  // all that landed in rounds it may still be asked about
+  friend bool operator==(const RoundsReport&, const RoundsReport&) = default;
 };
 
 struct Commit {
@@ -59,11 +77,13 @@ struct Welcome {
 };
 
 enum class Refusal : uint8_t {
-  kDeclaredDead,  // FailedPrecondition: its elements went to others
-  kStateIsNewer,  // declared dead meanwhile; contains what was never committed
-  kStateIsOlder,  // lacks what was committed
-  kReplaced,      // another process has taken up the session
-  kFinished,      // the iteration is over and the state is not the last one
+  kDeclaredDead,   // FailedPrecondition: its elements went to others
+  kStateIsNewer,   // declared dead meanwhile; contains what was never committed
+  kStateIsOlder,   // lacks what was committed
+  kReplaced,       // another process has taken up the session
+  kFinished,       // the iteration is over and the state is not the last one
+  kConsumerTaken,  // another process reads under that consumer_index
+  kRoundsBegan,    // without a state, where rounds have been given out
 };
 struct Refused {
   ClientId client;
@@ -85,6 +105,24 @@ struct Fence {
 struct End {
   ClientId client;
   Incarnation incarnation;
+  int64_t rounds = 0;  // of a coordinated read: how many there are
+};
+// All consumers have landed theirs of these rounds, which may be returned. A consumer
+// that has heard of some before goes on behind them.
+struct Agreed {
+  struct Round {
+    std::optional<TurnOf> turn;       // nullopt: a last round that is not filled has none for it
+    bool rest = false;                // a last round that lacks elements: dropped, or an error
+    bool pad = false;                 // a copy that fills up the last round
+    std::optional<RoundError> error;  // some consumer's
+    int64_t consumer = -1;            // whose error
+    friend bool operator==(const Round&, const Round&) = default;
+  };
+  ClientId client;
+  Incarnation incarnation;
+  int64_t first = 0;  // the number of rounds[0]
+  std::vector<Round> rounds;
+  std::string waits_for;  // why no more are agreed on; empty: nothing hinders
 };
 struct CommitDone {
   ClientId client;
@@ -101,6 +139,7 @@ struct LeaveDone {
 struct Reader {
   ClientId client;
   Incarnation incarnation;
+  int64_t consumer = -1;
   friend bool operator==(const Reader&, const Reader&) = default;
 };
 using Readers = absl::InlinedVector<Reader, 2>;
@@ -114,6 +153,8 @@ struct Assign {
   IndexSet skip;
   std::optional<Bookmark> bookmark;
   Readers readers;
+  int64_t turns = 0;           // that may be sent so far, in a coordinated read
+  std::optional<RestOf> rest;  // once it is known
 };
 struct AddReader {
   WorkerId worker;
@@ -122,6 +163,14 @@ struct AddReader {
   Reader reader;
 };
 // There is no RemoveReader: whenever a reader goes, the partition is placed anew.
+// More turns may be sent; `rest`: the partition ends, and so goes what is left of it.
+struct AllowTurns {
+  WorkerId worker;
+  PartitionId partition;
+  Placement placement;
+  int64_t turns = 0;
+  std::optional<RestOf> rest;
+};
 struct Unassign {
   WorkerId worker;
   PartitionId partition;
@@ -129,8 +178,8 @@ struct Unassign {
 };
 
 // In the order in which they must be sent to one receiver.
-using Message =
-    std::variant<Welcome, Refused, Fence, End, CommitDone, LeaveDone, Assign, AddReader, Unassign>;
+using Message = std::variant<Welcome, Refused, Fence, End, CommitDone, LeaveDone, Assign, AddReader,
+                             Unassign, Agreed, AllowTurns>;
 
 // --- Worker → dispatcher ---------------------------------------------------------
 

@@ -56,6 +56,13 @@ std::optional<Report> Receiver::News() {
   return Say();
 }
 
+std::optional<Report> Receiver::LandedNews() {
+  if (unsaid_landed_.empty()) return std::nullopt;
+  Report report{partition_, lowest_, {}, std::move(unsaid_landed_)};
+  unsaid_landed_.clear();
+  return report;
+}
+
 void Receiver::OnPresented() {
   owes_report_ = true;
   unsaid_taken_ = taken_;

@@ -44,6 +44,8 @@ class Receiver {
   // What was not said since the client last presented itself; nullopt: nothing.
   // The caller sends what it gets.
   std::optional<Report> News();
+  // What landed and was not said yet, and nothing else; nullopt: nothing did.
+  std::optional<Report> LandedNews();
   // The stream to the dispatcher is new: everything is news again, and at least
   // one report is owed.
   void OnPresented();

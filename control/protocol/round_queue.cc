@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "control/protocol/round_queue.h"
+
+#include "penstock/check.h"
+
+namespace penstock::protocol {
+
+void RoundQueue::Take() {
+  PENSTOCK_CHECK(!agreed_.empty());
+  agreed_.pop_front();
+  ++taken_;
+}
+
+bool RoundQueue::OnAgreed(int64_t first, const std::vector<Agreed::Round>& rounds) {
+  if (first > heard()) return rounds.empty();
+  for (size_t i = 0; i < rounds.size(); ++i) {
+    if (first + static_cast<int64_t>(i) == heard()) agreed_.push_back(rounds[i]);
+  }
+  return true;
+}
+
+}  // namespace penstock::protocol

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "control/protocol/rounds.h"
+
+#include <set>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace penstock::protocol {
+namespace {
+
+using Kind = RoundEvent::Kind;
+
+void Add(Schedule& schedule, int64_t round, Kind kind, uint64_t partition) {
+  schedule.events.push_back({round, kind, PartitionId(partition)});
+  if (kind == Kind::kJoins) schedule.joined.push_back(PartitionId(partition));
+}
+
+std::vector<TurnOf> Rounds(const Schedule& schedule, int64_t from, int64_t to) {
+  RoundCursor cursor(schedule);
+  cursor.MoveTo(schedule, from);
+  std::vector<TurnOf> turns;
+  for (; cursor.round() < to; cursor.Advance(schedule)) {
+    turns.push_back(cursor.Turn(schedule).value_or(TurnOf()));
+  }
+  return turns;
+}
+
+Schedule Eventful() {
+  Schedule schedule;
+  Add(schedule, 0, Kind::kJoins, 1);
+  Add(schedule, 2, Kind::kJoins, 2);
+  Add(schedule, 2, Kind::kJoins, 3);
+  Add(schedule, 6, Kind::kSkips, 2);
+  Add(schedule, 9, Kind::kLeaves, 3);
+  return schedule;
+}
+
+TEST(Rounds, PartitionsHaveRoundsInTurn) {
+  const PartitionId a(1), b(2), c(3);
+  EXPECT_THAT(Rounds(Eventful(), 0, 12),
+              ::testing::ElementsAre(TurnOf{a, 0}, TurnOf{a, 1}, TurnOf{a, 2}, TurnOf{b, 0},
+                                     TurnOf{c, 0}, TurnOf{a, 3}, TurnOf{c, 1}, TurnOf{a, 4},
+                                     TurnOf{b, 1}, TurnOf{a, 5}, TurnOf{b, 2}, TurnOf{a, 6}));
+}
+
+TEST(Rounds, AreTheSameFromAnyPlaceAndAfterForgetting) {
+  const std::vector<TurnOf> all = Rounds(Eventful(), 0, 40);
+  for (int64_t from = 0; from < 40; ++from) {
+    const std::vector<TurnOf> rest(all.begin() + from, all.end());
+    EXPECT_EQ(Rounds(Eventful(), from, 40), rest);
+    Schedule forgetful = Eventful();
+    ForgetBefore(forgetful, from);
+    EXPECT_EQ(Rounds(forgetful, from, 40), rest) << from;
+  }
+}
+
+TEST(Rounds, ACursorMayBeOlderThanWhatIsForgotten) {
+  Schedule schedule = Eventful();
+  RoundCursor cursor(schedule);
+  cursor.MoveTo(schedule, 8);
+  const TurnOf before = *cursor.Turn(schedule);
+  ForgetBefore(schedule, 7);
+  EXPECT_EQ(*cursor.Turn(schedule), before);
+  cursor.MoveTo(schedule, 11);
+  EXPECT_EQ(cursor.Turn(schedule), Rounds(Eventful(), 11, 12)[0]);
+}
+
+TEST(Rounds, EachConsumerGetsOneOfEachRestRound) {
+  for (int64_t consumers = 1; consumers <= 5; ++consumers) {
+    for (const Ends& ends : {Ends{7, 3, 0, 9}, Ends{1, 1, 1}, Ends{5}, Ends{0, 10, 4}}) {
+      for (const Rests rests : {Rests::kPad, Rests::kDrop}) {
+        int64_t lacking = 0;
+        std::set<std::pair<PartitionId, Index>> indices;
+        for (int64_t r = WholeRounds(ends, consumers); r < AllRounds(ends, consumers); ++r) {
+          for (int64_t c = 0; c < consumers; ++c) {
+            const auto turn = RestTurn(ends, consumers, rests, r, c);
+            if (!turn) {
+              ++lacking;
+              continue;
+            }
+            const Index end = ends[turn->partition.value() - 1];
+            const RestOf rest = RestOfPartition(ends, consumers, rests, turn->partition);
+            const Index index = IndexOf(turn->turn, c, consumers, end, rest);
+            EXPECT_LT(index, end + rest.pads);
+            EXPECT_GE(index, end / consumers * consumers);
+            EXPECT_EQ(ConsumerOf(index, consumers, end, rest), c);
+            EXPECT_TRUE(indices.emplace(turn->partition, index).second);
+          }
+        }
+        EXPECT_EQ(lacking, rests == Rests::kPad ? 0 : LacksInLast(ends, consumers));
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace penstock::protocol

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every order of events of a small coordinated read: no round is torn, and whoever
+// waits comes to the end, which all reach at one step.
+#include <random>
+#include <unordered_set>
+
+#include "gtest/gtest.h"
+#include "tests/control/protocol/rounds_world.h"
+
+namespace penstock::protocol {
+namespace {
+
+struct Explored {
+  std::string fault;
+  std::vector<RoundsStep> path;
+  size_t states = 0;
+  bool complete = false;
+};
+
+Explored Explore(const RoundsScene& scene, size_t most = 3'000'000) {
+  struct Frame {
+    RoundsWorld world;
+    std::vector<RoundsStep> steps;
+    size_t next = 0;
+  };
+  Explored explored;
+  std::unordered_set<size_t> visited;
+  std::vector<Frame> stack;
+  const std::hash<std::string> hash;
+  const auto enter = [&](RoundsWorld world) {
+    std::vector<RoundsStep> steps = world.Next();
+    explored.fault = world.fault();
+    bool normal = false;
+    for (const RoundsStep& step : steps) normal |= !step.failure();
+    if (explored.fault.empty() && !normal && !world.Done() && !world.WaitsForStates())
+      explored.fault = "stuck";
+    stack.push_back({std::move(world), std::move(steps), 0});
+  };
+  RoundsWorld first(scene);
+  visited.insert(hash(first.Describe()));
+  enter(std::move(first));
+  while (!stack.empty() && explored.fault.empty() && visited.size() < most) {
+    Frame& frame = stack.back();
+    if (frame.next == frame.steps.size()) {
+      stack.pop_back();
+      continue;
+    }
+    RoundsWorld next = frame.world;
+    next.Take(frame.steps[frame.next++]);
+    if (visited.insert(hash(next.Describe())).second) enter(std::move(next));
+  }
+  for (const Frame& frame : stack)
+    if (frame.next > 0) explored.path.push_back(frame.steps[frame.next - 1]);
+  explored.complete = stack.empty();
+  explored.states = visited.size();
+  return explored;
+}
+
+std::string Tell(const RoundsScene& scene, const Explored& explored) {
+  std::string told = explored.fault + "\n";
+  RoundsWorld world(scene);
+  for (const RoundsStep& step : explored.path) {
+    world.Take(step);
+    told += ToString(step) + "\n";
+  }
+  return told + world.Describe();
+}
+
+void Holds(const RoundsScene& scene) {
+  const Explored explored = Explore(scene);
+  EXPECT_EQ(explored.fault, "") << Tell(scene, explored);
+  EXPECT_TRUE(explored.complete || !explored.fault.empty()) << explored.states << " states";
+  std::printf("[  states  ] %zu\n", explored.states);
+}
+
+// Steps by chance, from `seed`; failures as often as other steps.
+Explored Walk(const RoundsScene& scene, uint64_t seed) {
+  Explored explored;
+  std::mt19937_64 random(seed);
+  RoundsWorld world(scene);
+  while (world.fault().empty() && explored.path.size() < 10'000) {
+    const std::vector<RoundsStep> steps = world.Next();
+    if (steps.empty()) break;
+    explored.path.push_back(steps[random() % steps.size()]);
+    world.Take(explored.path.back());
+  }
+  explored.fault = world.fault();
+  if (explored.fault.empty() && !world.Done() && !world.WaitsForStates()) explored.fault = "stuck";
+  return explored;
+}
+
+void WalksHold(const RoundsScene& scene, uint64_t walks = 3000) {
+  for (uint64_t seed = 0; seed < walks; ++seed) {
+    const Explored explored = Walk(scene, seed);
+    ASSERT_EQ(explored.fault, "") << "seed " << seed << "\n" << Tell(scene, explored);
+  }
+}
+
+bool WalksNotice(RoundsScene scene, Broken broken) {
+  scene.broken = broken;
+  for (uint64_t seed = 0; seed < 20'000; ++seed) {
+    if (!Walk(scene, seed).fault.empty()) return true;
+  }
+  return false;
+}
+
+void Notices(RoundsScene scene, Broken broken) {
+  scene.broken = broken;
+  EXPECT_NE(Explore(scene).fault, "");
+}
+
+TEST(RoundsWalks, WithoutFailures) {
+  WalksHold({.ends = {2, 2}});
+  WalksHold({.ends = {9, 4}});
+  WalksHold({.ends = {7, 8, 5}, .consumers = 3});
+  WalksHold({.ends = {1, 1, 1}});
+  WalksHold({.ends = {0, 3}});
+}
+// Partition 2 joins, and then nothing of it lands until 5 rounds were taken.
+TEST(RoundsWalks, ALatePartitionIsSkipped) {
+  const RoundsScene scene{.ends = {16, 6}};
+  for (uint64_t seed = 0; seed < 300; ++seed) {
+    std::mt19937_64 random(seed);
+    RoundsWorld world(scene);
+    int landed = 0;
+    while (!world.Done()) {
+      std::vector<RoundsStep> steps = world.Next();
+      std::erase_if(steps, [&](const RoundsStep& step) {
+        const bool late = landed >= 2 && world.taken(0) < 5;
+        return step.kind == RoundsStep::Kind::kLand && step.b == 1 && late;
+      });
+      ASSERT_FALSE(steps.empty()) << world.Describe();
+      const RoundsStep step = steps[random() % steps.size()];
+      landed += step.kind == RoundsStep::Kind::kLand && step.b == 1 ? 1 : 0;
+      world.Take(step);
+      ASSERT_EQ(world.fault(), "");
+    }
+  }
+}
+TEST(RoundsWalks, RestsByPolicy) {
+  for (const Rests rests : {Rests::kPad, Rests::kDrop, Rests::kError}) {
+    WalksHold({.ends = {11, 11}, .consumers = 4, .rests = rests});
+    WalksHold({.ends = {3, 2, 4}, .consumers = 4, .rests = rests});
+  }
+}
+TEST(RoundsWalks, WorkersDie) {
+  WalksHold({.ends = {9, 4}, .worker_deaths = 3});
+  WalksHold({.ends = {11, 11}, .consumers = 4, .worker_deaths = 4});
+  WalksHold({.ends = {11, 11}, .consumers = 4, .rests = Rests::kDrop, .worker_deaths = 4});
+}
+TEST(RoundsWalks, TheDispatcherRestarts) {
+  WalksHold({.ends = {9, 4}, .dispatcher_restarts = 3});
+  WalksHold({.ends = {12, 5}, .consumers = 3, .worker_deaths = 2, .dispatcher_restarts = 2});
+}
+TEST(RoundsWalks, ConsumersGoBack) {
+  WalksHold({.ends = {9, 4}, .consumer_deaths = 2, .state_every = 2});
+  WalksHold({.ends = {9, 4},
+             .worker_deaths = 1,
+             .dispatcher_restarts = 1,
+             .consumer_deaths = 2,
+             .state_every = 1});
+}
+TEST(RoundsWalks, BrokenRulesAreNoticed) {
+  EXPECT_TRUE(WalksNotice({.ends = {4, 4}}, Broken::kAgreeOnSome));
+  EXPECT_TRUE(WalksNotice({.ends = {8, 8}, .dispatcher_restarts = 2}, Broken::kAgreeUnheard));
+  EXPECT_TRUE(WalksNotice({.ends = {8, 8}, .dispatcher_restarts = 2}, Broken::kReschedulePast));
+}
+TEST(RoundsExplore, OnePartition) {
+  Holds({.ends = {2}});
+  Holds({.ends = {3}});
+  Holds({.ends = {4}});
+}
+TEST(RoundsExplore, OnePartitionWithFailures) {
+  Holds({.ends = {2}, .worker_deaths = 1});
+  Holds({.ends = {2}, .dispatcher_restarts = 1});
+}
+
+}  // namespace
+}  // namespace penstock::protocol

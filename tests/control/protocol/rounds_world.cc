@@ -1,0 +1,393 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/control/protocol/rounds_world.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+
+namespace penstock::protocol {
+namespace {
+
+ClientId ClientOf(size_t consumer) {
+  return ClientId(consumer + 1);
+}
+PartitionId PartitionOf(size_t position) {
+  return PartitionId(position + 1);
+}
+
+std::string TextOf(const Holdings& holdings) {
+  std::string text;
+  for (const IndexSet& set : holdings) absl::StrAppend(&text, set.ToString(), ";");
+  return text;
+}
+
+}  // namespace
+
+std::string ToString(const RoundsStep& step) {
+  static constexpr const char* kNames[] = {"deliver", "land",  "take", "report",  "present",
+                                           "at end",  "ended", "kill", "restart", "go back"};
+  return absl::StrCat(kNames[static_cast<size_t>(step.kind)], " ", step.a, " ", step.b);
+}
+
+RoundsWorld::RoundsWorld(const RoundsScene& scene) : scene_(&scene) {
+  record_.rounds.consumers = scene.consumers;
+  record_.rounds.rests = scene.rests;
+  record_.keep = scene.state_every > 0 ? KeepPolicy::kCommitted : KeepPolicy::kTaken;
+  desk_ = OpenDesk(record_, scene.broken);
+  workers_.resize(scene.ends.size());
+  consumers_.resize(static_cast<size_t>(scene.consumers));
+  for (Consumer& consumer : consumers_) {
+    for (size_t p = 0; p < scene.ends.size(); ++p) consumer.receivers.emplace_back(PartitionOf(p));
+  }
+  for (size_t p = 0; p < scene.ends.size(); ++p) Settle(OpenPartition(record_, desk_));
+}
+
+void RoundsWorld::Settle(Decision decision) {
+  do {
+    for (const IterationChange& change : decision.changes) {
+      if (!Fits(record_, change)) return Fault("a change does not fit");
+      Apply(record_, change);
+    }
+    for (const Message& message : decision.messages) Route(message);
+    decision = Consequences(record_, desk_);
+  } while (!decision.empty());
+  for (PartitionId partition : Assignable(record_, desk_)) {
+    Decision assigned = AssignTo(record_, desk_, partition, WorkerId(next_worker_++));
+    for (const IterationChange& change : assigned.changes) Apply(record_, change);
+    for (const Message& message : assigned.messages) Route(message);
+  }
+}
+
+void RoundsWorld::Route(const Message& message) {
+  if (const auto* assign = std::get_if<Assign>(&message)) {
+    Sending& sending = workers_[assign->partition.value() - 1];
+    sending = {.worker = assign->worker, .placement = assign->placement, .skip = assign->skip};
+    sending.turns = assign->turns;
+    sending.rest = assign->rest;
+    return;
+  }
+  if (const auto* allow = std::get_if<AllowTurns>(&message)) {
+    Sending& sending = workers_[allow->partition.value() - 1];
+    if (sending.placement != allow->placement) return;
+    sending.turns = std::max(sending.turns, allow->turns);
+    if (allow->rest) sending.rest = allow->rest;
+    return;
+  }
+  if (const auto* unassign = std::get_if<Unassign>(&message)) {
+    Sending& sending = workers_[unassign->partition.value() - 1];
+    if (sending.placement <= unassign->placement) sending.worker = {};
+    return;
+  }
+  std::visit(
+      [&](const auto& m) {
+        if constexpr (requires {
+                        m.incarnation;
+                        m.client;
+                      }) {
+          Consumer& consumer = consumers_[m.client.value() - 1];
+          if (consumer.presented && consumer.incarnation == m.incarnation.value()) {
+            consumer.inbox.push_back(m);
+          }
+        }
+      },
+      message);
+}
+
+void RoundsWorld::Hear(Consumer& consumer, const Message& message) {
+  const auto number = static_cast<size_t>(&consumer - consumers_.data());
+  if (const auto* welcome = std::get_if<Welcome>(&message)) {
+    for (const Placed& placed : welcome->placements) {
+      consumer.receivers[placed.partition.value() - 1].OnWelcome(placed.placement);
+    }
+    for (Receiver& receiver : consumer.receivers) receiver.OnPresented();
+    return Report(static_cast<int>(number), /*all=*/true);
+  }
+  if (const auto* fence = std::get_if<Fence>(&message)) {
+    const protocol::Report answer =
+        consumer.receivers[fence->partition.value() - 1].OnFence(fence->placement);
+    return Settle(
+        OnReport(record_, desk_, ClientOf(number), Incarnation(consumer.incarnation), answer));
+  }
+  if (const auto* end = std::get_if<End>(&message)) {
+    consumer.end = true;
+    consumer.rounds = end->rounds;
+    return;
+  }
+  if (std::holds_alternative<Refused>(message)) return Fault("a consumer was refused");
+  const auto* agreed = std::get_if<Agreed>(&message);
+  if (agreed == nullptr) return;
+  for (size_t i = 0; i < agreed->rounds.size(); ++i) {
+    const size_t round = static_cast<size_t>(agreed->first) + i;
+    if (static_cast<int64_t>(round) < consumer.queue.heard()) continue;
+    told_.resize(std::max(told_.size(), round + 1), std::vector<TurnOf>(consumers_.size()));
+    const std::optional<TurnOf>& turn = agreed->rounds[i].turn;
+    if (!turn) continue;
+    TurnOf& first = told_[round][number];
+    if (first.partition && !(first == *turn))
+      Fault(absl::StrCat("torn: round ", round, " is another"));
+    first = *turn;
+    const Receiver& receiver = consumer.receivers[turn->partition.value() - 1];
+    if (!receiver.landed().Contains(turn->turn))
+      Fault(absl::StrCat("torn: round ", round, " has not landed"));
+    if (record_.rounds.ends.empty() ||
+        static_cast<int64_t>(round) < WholeRounds(record_.rounds.ends, record_.rounds.consumers)) {
+      for (const std::vector<TurnOf>& of : {told_[round]}) {
+        for (const TurnOf& other : of) {
+          if (other.partition && !(other == *turn))
+            Fault(absl::StrCat("torn: round ", round, " is not one turn"));
+        }
+      }
+      for (const Consumer& other : consumers_) {
+        if (deaths_ == 0 &&
+            !other.receivers[turn->partition.value() - 1].Has().Contains(turn->turn)) {
+          Fault(absl::StrCat("torn: round ", round, " has not landed everywhere"));
+        }
+      }
+    }
+  }
+  if (!consumer.queue.OnAgreed(agreed->first, agreed->rounds)) Fault("rounds are missing");
+  consumer.says = true;
+}
+
+void RoundsWorld::Report(int number, bool all) {
+  Consumer& consumer = consumers_[static_cast<size_t>(number)];
+  const Incarnation incarnation(consumer.incarnation);
+  const ClientId client = ClientOf(static_cast<size_t>(number));
+  for (Receiver& receiver : consumer.receivers) {
+    std::optional<protocol::Report> news = all ? receiver.News() : receiver.LandedNews();
+    if (news) Settle(OnReport(record_, desk_, client, incarnation, *news));
+  }
+  consumer.says = false;
+  Settle(OnRoundsReport(
+      record_, desk_, client, incarnation,
+      {.taken = consumer.queue.taken(), .heard = consumer.queue.heard(), .errors = {}}));
+}
+
+Index RoundsWorld::Whole(int partition) const {
+  return scene_->ends[static_cast<size_t>(partition)] / scene_->consumers * scene_->consumers;
+}
+
+std::optional<Index> RoundsWorld::NextFor(int partition, int consumer) const {
+  const Sending& sending = workers_[static_cast<size_t>(partition)];
+  if (!sending.worker) return std::nullopt;
+  const Index end = scene_->ends[static_cast<size_t>(partition)];
+  const Index all = sending.rest ? end + sending.rest->pads : Whole(partition);
+  for (Index index = sending.skip.FirstMissing(); index < all;
+       index = sending.skip.FirstMissing(index + 1)) {
+    if (index / scene_->consumers >= sending.turns) break;
+    const std::optional<Index> known = sending.rest ? std::optional(end) : std::nullopt;
+    if (ConsumerOf(index, scene_->consumers, known, sending.rest.value_or(RestOf())) == consumer)
+      return index;
+  }
+  return std::nullopt;
+}
+
+bool RoundsWorld::AllSent(int partition) const {
+  const Sending& sending = workers_[static_cast<size_t>(partition)];
+  const Index end = scene_->ends[static_cast<size_t>(partition)];
+  if (end != Whole(partition) && !sending.rest) return false;
+  return sending.skip.FirstMissing() >= end + (sending.rest ? sending.rest->pads : 0);
+}
+
+std::vector<RoundsStep> RoundsWorld::Next() const {
+  using Kind = RoundsStep::Kind;
+  std::vector<RoundsStep> steps;
+  for (int c = 0; c < scene_->consumers; ++c) {
+    const Consumer& consumer = consumers_[static_cast<size_t>(c)];
+    if (!consumer.presented) {
+      steps.push_back({Kind::kPresent, c});
+    } else {
+      if (!consumer.inbox.empty()) steps.push_back({Kind::kDeliver, c});
+      if (consumer.says) steps.push_back({Kind::kReport, c});
+    }
+    if (consumer.queue.Next() != nullptr) steps.push_back({Kind::kTake, c});
+    for (int p = 0; p < static_cast<int>(workers_.size()); ++p) {
+      const auto reader = record_.FindReader(ClientOf(static_cast<size_t>(c)));
+      if (!reader || record_.readers[*reader].incarnation.value() != consumer.incarnation) continue;
+      const bool knows = workers_[static_cast<size_t>(p)].placement >=
+                         consumer.receivers[static_cast<size_t>(p)].lowest();
+      if (knows && NextFor(p, c)) steps.push_back({Kind::kLand, c, p});
+    }
+    if (deaths_ < scene_->consumer_deaths && !consumer.end) steps.push_back({Kind::kGoBack, c});
+  }
+  for (int p = 0; p < static_cast<int>(workers_.size()); ++p) {
+    const Sending& sending = workers_[static_cast<size_t>(p)];
+    if (!sending.worker) continue;
+    if (!sending.said_end) steps.push_back({Kind::kAtEnd, 0, p});
+    if (!sending.said_ended && AllSent(p)) steps.push_back({Kind::kEnded, 0, p});
+    if (kills_ < scene_->worker_deaths) steps.push_back({Kind::kKill, 0, p});
+  }
+  if (restarts_ < scene_->dispatcher_restarts) steps.push_back({Kind::kRestart});
+  return steps;
+}
+
+void RoundsWorld::Take(const RoundsStep& step) {
+  using Kind = RoundsStep::Kind;
+  Consumer& consumer = consumers_[static_cast<size_t>(step.a)];
+  Sending& sending = workers_[static_cast<size_t>(step.b)];
+  const PartitionId partition = PartitionOf(static_cast<size_t>(step.b));
+  const Index end = scene_->ends[static_cast<size_t>(step.b)];
+  switch (step.kind) {
+    case Kind::kDeliver: {
+      const Message message = consumer.inbox.front();
+      consumer.inbox.pop_front();
+      return Hear(consumer, message);
+    }
+    case Kind::kLand: {
+      const Index index = *NextFor(step.b, step.a);
+      sending.skip.Add(index);
+      Receiver& receiver = consumer.receivers[static_cast<size_t>(step.b)];
+      receiver.OnElement(sending.placement, index / scene_->consumers);
+      consumer.says = true;
+      return;
+    }
+    case Kind::kTake: {
+      const Agreed::Round round = *consumer.queue.Next();
+      consumer.queue.Take();
+      if (round.turn)
+        consumer.receivers[round.turn->partition.value() - 1].OnTaken(round.turn->turn);
+      consumer.says = true;
+      if (scene_->state_every > 0 && consumer.queue.taken() % scene_->state_every == 0) {
+        for (size_t p = 0; p < workers_.size(); ++p) {
+          At(consumer.state, PartitionOf(p)) = consumer.receivers[p].taken();
+        }
+        consumer.state_rounds = consumer.queue.taken();
+      }
+      return;
+    }
+    case Kind::kReport:
+      // A heartbeat: under keep = taken what was taken is said as well.
+      return Report(step.a, /*all=*/true);
+    case Kind::kPresent: {
+      consumer.presented = true;
+      consumer.inbox.clear();
+      Presents presents{ClientOf(static_cast<size_t>(step.a)), Incarnation(consumer.incarnation),
+                        std::nullopt, step.a, 0};
+      if (consumer.incarnation > 1) {
+        const auto found = record_.FindReader(presents.client);
+        if (!found || record_.readers[*found].incarnation != presents.incarnation) {
+          presents.state = consumer.state;
+          presents.round = consumer.state_rounds;
+        }
+      }
+      return Settle(OnPresents(record_, desk_, presents));
+    }
+    case Kind::kAtEnd:
+      sending.said_end = true;
+      return Settle(OnAtEnd(record_, desk_, sending.worker, partition, sending.placement, end));
+    case Kind::kEnded:
+      sending.said_ended = true;
+      return Settle(OnEnded(record_, desk_, sending.worker, partition, sending.placement,
+                            end + (sending.rest ? sending.rest->pads : 0)));
+    case Kind::kKill: {
+      ++kills_;
+      const WorkerId worker = sending.worker;
+      sending.worker = {};
+      return Settle(OnWorkerGone(record_, desk_, worker));
+    }
+    case Kind::kRestart: {
+      ++restarts_;
+      desk_ = OpenDesk(record_, scene_->broken);
+      for (Consumer& its : consumers_) {
+        its.presented = false;
+        its.inbox.clear();
+      }
+      for (size_t p = 0; p < workers_.size(); ++p) {
+        Sending& its = workers_[p];
+        its.said_end = its.said_ended = false;
+        if (!its.worker) continue;
+        const Held held[] = {{PartitionOf(p), its.placement}};
+        Settle(OnWorkerRegisters(record_, desk_, its.worker, held));
+      }
+      return;
+    }
+    case Kind::kGoBack: {
+      ++deaths_;
+      OnDisconnects(record_, desk_, ClientOf(static_cast<size_t>(step.a)));
+      Consumer back;
+      back.incarnation = consumer.incarnation + 1;
+      back.state = consumer.state;
+      back.state_rounds = consumer.state_rounds;
+      back.queue = RoundQueue(consumer.state_rounds);
+      for (size_t p = 0; p < workers_.size(); ++p) {
+        back.receivers.emplace_back(PartitionOf(p), Of(consumer.state, PartitionOf(p)));
+      }
+      for (size_t r = static_cast<size_t>(consumer.state_rounds); r < told_.size(); ++r) {
+        told_[r][static_cast<size_t>(step.a)] = {};
+      }
+      consumer = std::move(back);
+      return;
+    }
+  }
+}
+
+bool RoundsWorld::Done() const {
+  int64_t elements = 0;
+  for (Index end : scene_->ends) elements += end;
+  const int64_t consumers = scene_->consumers;
+  const Ends ends(scene_->ends.begin(), scene_->ends.end());
+  for (const Consumer& consumer : consumers_) {
+    if (!consumer.end || consumer.queue.taken() != consumer.rounds) return false;
+    if (consumer.rounds != AllRounds(ends, consumers)) return false;
+  }
+  return true;
+}
+
+bool RoundsWorld::WaitsForStates() const {
+  return desk_.rounds.waits_for.find("states of one step") != std::string::npos;
+}
+
+std::string RoundsWorld::Describe() const {
+  std::string text =
+      absl::StrCat(kills_, " ", restarts_, " ", deaths_, " ", record_.closed, record_.finished);
+  for (size_t p = 0; p < workers_.size(); ++p) {
+    const Sending& s = workers_[p];
+    const PartitionRecord& r = record_.partitions[p];
+    const PartitionDesk& d = desk_.partitions[p];
+    absl::StrAppend(&text, "|", bool{s.worker}, s.placement.value(), s.skip.ToString(), s.turns,
+                    s.rest ? absl::StrCat(s.rest->before, "+", s.rest->pads) : "-", s.said_end,
+                    s.said_ended, "/", r.placement.value(), r.collecting(), "/");
+    absl::StrAppend(&text, d.ended.value_or(-1), " ", d.at_end.value_or(-1), " ", d.turns_allowed,
+                    d.rest_told);
+    for (const Heard& heard : d.readers)
+      absl::StrAppend(&text, ",", heard.at.value(), heard.has.ToString());
+  }
+  const Schedule& schedule = record_.rounds.schedule;
+  for (const RoundEvent& e : schedule.events) {
+    absl::StrAppend(&text, "e", e.round, " ", static_cast<int>(e.kind), e.partition.value());
+  }
+  absl::StrAppend(&text, "n", record_.rounds.ends.size());
+  if (desk_.rounds.agreed) absl::StrAppend(&text, "a", desk_.rounds.agreed->round());
+  if (desk_.rounds.floor) absl::StrAppend(&text, "f", desk_.rounds.floor->round());
+  for (const ConsumerDesk& c : desk_.rounds.consumers) {
+    absl::StrAppend(&text, ";", c.said, c.taken, " ", c.heard, " ", c.told ? c.told->round() : -1);
+  }
+  absl::StrAppend(&text, desk_.rounds.waits_for);
+  for (const ReaderRecord& r : record_.readers) {
+    absl::StrAppend(&text, "r", r.client.value(), r.incarnation.value(),
+                    static_cast<int>(r.standing), r.told_end, r.fresh, r.start, TextOf(r.kept),
+                    TextOf(r.final));
+  }
+  for (const bool present : desk_.present) absl::StrAppend(&text, present);
+  for (const Consumer& c : consumers_) {
+    absl::StrAppend(&text, "\nc", c.incarnation, c.presented, c.says, c.end, c.rounds, " ",
+                    c.queue.taken(), " ", c.queue.heard(), " ", TextOf(c.state));
+    for (const Receiver& r : c.receivers) {
+      absl::StrAppend(&text, "[", r.lowest().value(), r.taken().ToString(), r.landed().ToString());
+    }
+    for (const Message& m : c.inbox) {
+      absl::StrAppend(&text, "m", m.index());
+      if (const auto* agreed = std::get_if<Agreed>(&m))
+        absl::StrAppend(&text, agreed->first, "+", agreed->rounds.size());
+      if (const auto* fence = std::get_if<Fence>(&m))
+        absl::StrAppend(&text, fence->partition.value(), ":", fence->placement.value());
+    }
+  }
+  for (const auto& of : told_) {
+    for (const TurnOf& turn : of)
+      absl::StrAppend(&text, "t", turn.partition.value(), ".", turn.turn);
+  }
+  return text;
+}
+
+}  // namespace penstock::protocol

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+// A coordinated read in small: the dispatcher's record and desk, the consumers'
+// Receivers and RoundQueues as they are, and workers that send what they may. What is
+// on its way to a consumer waits in a queue; what a consumer or a worker has to say it
+// says at some later step. So each order of events is a path of steps.
+#pragma once
+
+#include <array>
+#include <deque>
+#include <string>
+#include <vector>
+
+#include "control/protocol/iteration_desk.h"
+#include "control/protocol/receiver.h"
+#include "control/protocol/round_queue.h"
+
+namespace penstock::protocol {
+
+struct RoundsScene {
+  std::vector<Index> ends;  // elements of each partition
+  int consumers = 2;
+  Rests rests = Rests::kPad;
+  int worker_deaths = 0;
+  int dispatcher_restarts = 0;
+  int consumer_deaths = 0;  // each comes back with the state it wrote last
+  int state_every = 0;      // rounds between two states; 0: none are written
+  Broken broken = Broken::kNone;
+};
+
+struct RoundsStep {
+  enum class Kind : uint8_t {
+    kDeliver,  // the next message to consumer `a`
+    kLand,     // an element of partition `b` at consumer `a`
+    kTake,     // consumer `a` takes a round
+    kReport,   // consumer `a` says what is new
+    kPresent,  // consumer `a` opens its stream
+    kAtEnd,    // of partition `b`, is said
+    kEnded,    // of partition `b`, is said
+    kKill,     // the worker of partition `b`
+    kRestart,  // the dispatcher
+    kGoBack,   // consumer `a` dies, and starts from its state
+  };
+  Kind kind;
+  int a = 0;
+  int b = 0;
+  bool failure() const { return kind >= Kind::kKill; }
+};
+std::string ToString(const RoundsStep& step);
+
+class RoundsWorld {
+ public:
+  explicit RoundsWorld(const RoundsScene& scene);
+
+  std::vector<RoundsStep> Next() const;
+  void Take(const RoundsStep& step);
+  // What does not hold here; empty: everything does.
+  const std::string& fault() const { return fault_; }
+  bool Done() const;
+  int64_t taken(int consumer) const {
+    return consumers_[static_cast<size_t>(consumer)].queue.taken();
+  }
+  // One came back at a round that others are past: nothing more is given out.
+  bool WaitsForStates() const;
+  std::string Describe() const;  // equal for equal states
+
+ private:
+  struct Consumer {
+    uint64_t incarnation = 1;
+    bool presented = false;
+    std::deque<Message> inbox;
+    std::vector<Receiver> receivers;  // by partition
+    RoundQueue queue;
+    bool says = false;  // something is to be reported
+    bool end = false;
+    int64_t rounds = 0;
+    Holdings state;  // the last written
+    int64_t state_rounds = 0;
+  };
+  struct Sending {  // a partition's worker
+    WorkerId worker;
+    Placement placement;
+    IndexSet skip;  // and what was delivered
+    int64_t turns = 0;
+    std::optional<RestOf> rest;
+    bool said_end = false;
+    bool said_ended = false;
+  };
+
+  void Settle(Decision decision);
+  void Route(const Message& message);
+  void Hear(Consumer& consumer, const Message& message);
+  void Report(int consumer, bool all);
+  std::optional<Index> NextFor(int partition, int consumer) const;
+  bool AllSent(int partition) const;
+  Index Whole(int partition) const;
+  void Fault(std::string what) {
+    if (fault_.empty()) fault_ = std::move(what);
+  }
+
+  const RoundsScene* scene_;
+  IterationRecord record_;
+  Desk desk_;
+  std::vector<Consumer> consumers_;
+  std::vector<Sending> workers_;
+  uint64_t next_worker_ = 1;
+  int kills_ = 0;
+  int restarts_ = 0;
+  int deaths_ = 0;
+  std::vector<std::vector<TurnOf>> told_;  // by round, the first word of it, by consumer
+  std::string fault_;
+};
+
+}  // namespace penstock::protocol
