@@ -161,6 +161,7 @@ class Core {
   void OnSplitRequest(Turn& turn, const WorkerPeer& peer, const SplitRequest& request);
   void OnBookmark(Turn& turn, const WorkerPeer& peer, const Bookmark& bookmark);
   void OnEnded(Turn& turn, const WorkerPeer& peer, const Ended& ended);
+  void OnAtEnd(Turn& turn, const WorkerPeer& peer, const AtEnd& at_end);
   void OnFailed(Turn& turn, const WorkerPeer& peer, const PartitionFailed& failed);
   void OnDrain(Turn& turn, const WorkerPeer& peer);
   void LoseWorker(Turn& turn, WorkerId worker, const std::string& reason);

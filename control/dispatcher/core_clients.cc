@@ -66,6 +66,12 @@ void Core::OnMessage(const std::shared_ptr<ClientPeer>& peer, ClientUp message) 
     OnReport(turn, *peer, answer->report);
   } else if (const auto* report = std::get_if<Report>(&message)) {
     for (const PartitionReport& of : report->partitions) OnReport(turn, *peer, of);
+    if (report->rounds) {
+      const IterationState& iteration = state_.iterations.at(peer->iteration);
+      turn.Settle(iteration.id,
+                  protocol::OnRoundsReport(iteration.record, turn.DeskOf(iteration.id),
+                                           peer->client, peer->incarnation, *report->rounds));
+    }
   } else if (const auto* commit = std::get_if<Commit>(&message)) {
     OnCommit(turn, peer, *commit);
   } else if (const auto* leave = std::get_if<Leave>(&message)) {
@@ -123,7 +129,14 @@ void Core::OnHello(Turn& turn, const std::shared_ptr<ClientPeer>& peer, const Cl
   }
   if (iteration->failure.has_value()) return turn.Close(peer, *iteration->failure);
 
-  protocol::Presents presents{hello.client, hello.incarnation, std::nullopt};
+  if (hello.consumer != -1 ? hello.consumer < 0 || hello.consumer >= job->terms.num_consumers
+                           : job->terms.num_consumers > 0) {
+    return turn.Close(peer, absl::FailedPreconditionError(absl::StrCat(
+                                "consumer_index ", hello.consumer, " is none of the ",
+                                job->terms.num_consumers, " consumers of job ", job->name)));
+  }
+  protocol::Presents presents{hello.client, hello.incarnation, std::nullopt, hello.consumer,
+                              std::max<int64_t>(hello.round, 0)};
   // A process that was welcomed before has more than the state it once took up.
   const auto before = iteration->record.FindReader(hello.client);
   const bool welcomed =

@@ -74,6 +74,8 @@ void Core::OnMessage(const std::shared_ptr<WorkerPeer>& peer, WorkerUp message) 
     OnBookmark(turn, *peer, *bookmark);
   } else if (const auto* ended = std::get_if<Ended>(&message)) {
     OnEnded(turn, *peer, *ended);
+  } else if (const auto* at_end = std::get_if<AtEnd>(&message)) {
+    OnAtEnd(turn, *peer, *at_end);
   } else if (const auto* failed = std::get_if<PartitionFailed>(&message)) {
     OnFailed(turn, *peer, *failed);
   } else if (std::holds_alternative<Drain>(message)) {
@@ -191,6 +193,14 @@ void Core::OnEnded(Turn& turn, const WorkerPeer& peer, const Ended& ended) {
     turn.ToSessions(iteration->id, ReportAtOnce{});
   }
   turn.Settle(iteration->id, std::move(decision));
+}
+
+void Core::OnAtEnd(Turn& turn, const WorkerPeer& peer, const AtEnd& at_end) {
+  const IterationState* iteration = state_.FindIteration(at_end.of.iteration);
+  if (iteration == nullptr || !GoesOn(*iteration)) return;
+  turn.Settle(iteration->id,
+              protocol::OnAtEnd(iteration->record, turn.DeskOf(iteration->id), peer.worker,
+                                at_end.of.partition, at_end.of.placement, at_end.elements));
 }
 
 void Core::OnFailed(Turn& turn, const WorkerPeer& peer, const PartitionFailed& failed) {

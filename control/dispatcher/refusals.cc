@@ -33,6 +33,15 @@ absl::Status ToStatus(const protocol::Refused& refused) {
     case protocol::Refusal::kFinished:
       return absl::FailedPreconditionError(absl::StrCat(
           "the iteration that ", who, " restores is over, and its state is not the last one"));
+    case protocol::Refusal::kConsumerTaken:
+      return absl::FailedPreconditionError(
+          absl::StrCat("another process reads under the consumer_index of ", who,
+                       "; each index is for one, until that has left or is declared dead"));
+    case protocol::Refusal::kRoundsBegan:
+      return absl::FailedPreconditionError(absl::StrCat(
+          who,
+          " joins a coordinated read without a state, and rounds of it have been given out "
+          "already. Restore all consumers from states of one step, or begin under another run_id"));
   }
   return absl::InternalError(absl::StrCat(who, " was refused"));
 }

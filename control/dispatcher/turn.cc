@@ -149,7 +149,15 @@ struct Turn::Speaker {
   void operator()(const protocol::Fence& m) const {
     ToClient(m.client, m.incarnation, Fence{m.partition, m.placement});
   }
-  void operator()(const protocol::End& m) const { ToClient(m.client, m.incarnation, End{}); }
+  void operator()(const protocol::End& m) const {
+    ToClient(m.client, m.incarnation, End{m.rounds});
+  }
+  void operator()(const protocol::Agreed& m) const {
+    ToClient(m.client, m.incarnation, Agreed{m.first, m.rounds, m.waits_for});
+  }
+  void operator()(const protocol::AllowTurns& m) const {
+    turn.To(m.worker, AllowTurns{{iteration.id, m.partition, m.placement}, m.turns, m.rest});
+  }
   void operator()(const protocol::CommitDone& m) const {
     ToClient(m.client, m.incarnation, Committed{m.number});
   }
@@ -159,7 +167,7 @@ struct Turn::Speaker {
   }
   void operator()(const protocol::AddReader& m) const {
     turn.To(m.worker, AddReader{{iteration.id, m.partition, m.placement},
-                                {m.reader.client, m.reader.incarnation}});
+                                {m.reader.client, m.reader.incarnation, m.reader.consumer}});
   }
   void operator()(const protocol::Unassign& m) const {
     turn.To(m.worker, Unassign{{iteration.id, m.partition, m.placement}});
@@ -177,7 +185,9 @@ Assign Turn::AssignOf(const IterationState& iteration, const protocol::Assign& a
             .shard = iteration.ShardOfPartition(assign.partition),
             .repetition = iteration.repetition,
             .seed = job.seed,
-            .skip = assign.skip};
+            .skip = assign.skip,
+            .turns = assign.turns,
+            .rest = assign.rest};
   if (assign.bookmark.has_value()) {
     to.bookmark_index = assign.bookmark->index;
     to.bookmark = assign.bookmark->bytes;
@@ -186,7 +196,7 @@ Assign Turn::AssignOf(const IterationState& iteration, const protocol::Assign& a
     to.splits.push_back(run);
   }
   for (const protocol::Reader& reader : assign.readers) {
-    to.readers.push_back({reader.client, reader.incarnation});
+    to.readers.push_back({reader.client, reader.incarnation, reader.consumer});
   }
   return to;
 }

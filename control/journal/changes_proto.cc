@@ -37,11 +37,12 @@ struct WriteProtocolChange {
     to->mutable_bookmarks_retired()->set_below(c.below);
   }
   void operator()(const protocol::ReaderJoined& c) const {
-    ToWire(Reader{c.client, c.incarnation}, to->mutable_reader_joined());
+    ToWire(Reader{c.client, c.incarnation, c.consumer}, to->mutable_reader_joined());
   }
   void operator()(const protocol::ReaderReplaced& c) const {
     ToWire(Reader{c.client, c.incarnation}, to->mutable_reader_replaced()->mutable_reader());
     WriteHoldings(c.kept, to->mutable_reader_replaced()->mutable_kept());
+    to->mutable_reader_replaced()->set_start(c.start);
   }
   void operator()(const protocol::ReaderKept& c) const {
     to->mutable_reader_kept()->set_client(c.client.value());
@@ -62,6 +63,15 @@ struct WriteProtocolChange {
   }
   void operator()(const protocol::IterationReopened&) const { to->mutable_reopened(); }
   void operator()(const protocol::IterationFinished&) const { to->mutable_finished(); }
+  void operator()(const protocol::ConsumersFormed&) const { to->mutable_consumers_formed(); }
+  void operator()(const protocol::RoundsRescheduled& c) const {
+    WriteRoundEvent(c.event, to->mutable_rescheduled());
+  }
+  void operator()(const protocol::RestsPlanned& c) const {
+    to->mutable_rests_planned();
+    for (Index end : c.ends) to->mutable_rests_planned()->add_ends(end);
+  }
+  void operator()(const protocol::RoundsForgotten& c) const { to->set_rounds_forgotten(c.below); }
 };
 
 struct WriteChange {
@@ -130,11 +140,13 @@ absl::StatusOr<protocol::IterationChange> ReadProtocolChange(const wire::Iterati
                                         from.bookmarks_retired().below()};
     case IterationAltered::kReaderJoined:
       return protocol::ReaderJoined{ClientId(from.reader_joined().client()),
-                                    Incarnation(from.reader_joined().incarnation())};
+                                    Incarnation(from.reader_joined().incarnation()),
+                                    FromWire(from.reader_joined()).consumer};
     case IterationAltered::kReaderReplaced: {
       ASSIGN_OR_RETURN(protocol::Holdings kept, ReadHoldings(from.reader_replaced().kept()));
       const Reader reader = FromWire(from.reader_replaced().reader());
-      return protocol::ReaderReplaced{reader.client, reader.incarnation, std::move(kept)};
+      return protocol::ReaderReplaced{reader.client, reader.incarnation, std::move(kept),
+                                      from.reader_replaced().start()};
     }
     case IterationAltered::kReaderKept: {
       ASSIGN_OR_RETURN(IndexSet added, FromWire(from.reader_kept().added()));
@@ -158,6 +170,19 @@ absl::StatusOr<protocol::IterationChange> ReadProtocolChange(const wire::Iterati
       return protocol::IterationReopened{};
     case IterationAltered::kFinished:
       return protocol::IterationFinished{};
+    case IterationAltered::kConsumersFormed:
+      return protocol::ConsumersFormed{};
+    case IterationAltered::kRescheduled: {
+      ASSIGN_OR_RETURN(protocol::RoundEvent event, ReadRoundEvent(from.rescheduled()));
+      return protocol::RoundsRescheduled{event};
+    }
+    case IterationAltered::kRestsPlanned: {
+      protocol::RestsPlanned planned;
+      for (int64_t end : from.rests_planned().ends()) planned.ends.push_back(end);
+      return planned;
+    }
+    case IterationAltered::kRoundsForgotten:
+      return protocol::RoundsForgotten{from.rounds_forgotten()};
     case IterationAltered::CHANGE_NOT_SET:
       break;
   }

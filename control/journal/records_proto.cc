@@ -148,4 +148,20 @@ absl::StatusOr<protocol::Standing> ReadStanding(uint32_t from) {
   return static_cast<protocol::Standing>(from);
 }
 
+void WriteRoundEvent(const protocol::RoundEvent& from, wire::IterationAltered::RoundEvent* to) {
+  to->set_round(from.round);
+  to->set_kind(static_cast<uint32_t>(from.kind));
+  to->set_partition(from.partition.value());
+}
+
+absl::StatusOr<protocol::RoundEvent> ReadRoundEvent(
+    const wire::IterationAltered::RoundEvent& from) {
+  if (from.kind() > static_cast<uint32_t>(protocol::RoundEvent::Kind::kLeaves)) {
+    return absl::DataLossError(
+        absl::StrCat("unknown kind ", from.kind(), " of a change of rounds"));
+  }
+  return protocol::RoundEvent{from.round(), static_cast<protocol::RoundEvent::Kind>(from.kind()),
+                              PartitionId(from.partition())};
+}
+
 }  // namespace penstock::control

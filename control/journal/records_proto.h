@@ -35,4 +35,7 @@ absl::StatusOr<AnswerRecord> ReadAnswer(const wire::Answered& from);
 
 absl::StatusOr<protocol::Standing> ReadStanding(uint32_t from);
 
+void WriteRoundEvent(const protocol::RoundEvent& from, wire::IterationAltered::RoundEvent* to);
+absl::StatusOr<protocol::RoundEvent> ReadRoundEvent(const wire::IterationAltered::RoundEvent& from);
+
 }  // namespace penstock::control

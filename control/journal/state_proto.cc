@@ -39,7 +39,9 @@ absl::Status ReadPartition(const wire::Iteration::Partition& from, protocol::Par
 }
 
 void WriteSession(const protocol::ReaderRecord& from, wire::Iteration::Session* to) {
-  ToWire(Reader{from.client, from.incarnation}, to->mutable_reader());
+  ToWire(Reader{from.client, from.incarnation, from.consumer}, to->mutable_reader());
+  to->set_start(from.start);
+  to->set_fresh(from.fresh);
   to->set_standing(static_cast<uint32_t>(from.standing));
   to->set_told_end(from.told_end);
   WriteHoldings(from.kept, to->mutable_kept());
@@ -50,9 +52,48 @@ absl::StatusOr<protocol::ReaderRecord> ReadSession(const wire::Iteration::Sessio
   const Reader reader = FromWire(from.reader());
   protocol::ReaderRecord to{
       .client = reader.client, .incarnation = reader.incarnation, .told_end = from.told_end()};
+  to.consumer = reader.consumer;
+  to.start = from.start();
+  to.fresh = from.fresh();
   ASSIGN_OR_RETURN(to.standing, ReadStanding(from.standing()));
   ASSIGN_OR_RETURN(to.kept, ReadHoldings(from.kept()));
   ASSIGN_OR_RETURN(to.final, ReadHoldings(from.final()));
+  return to;
+}
+
+void WriteRounds(const protocol::RoundsRecord& from, wire::Iteration::Rounds* to) {
+  to->set_consumers(from.consumers);
+  to->set_rests(static_cast<uint32_t>(from.rests));
+  to->set_first(from.schedule.first);
+  for (const protocol::TurnOf& lane : from.schedule.lanes) {
+    to->add_lanes()->set_partition(lane.partition.value());
+    to->mutable_lanes()->rbegin()->set_turn(lane.turn);
+  }
+  to->set_next(from.schedule.next);
+  for (const protocol::RoundEvent& event : from.schedule.events) {
+    WriteRoundEvent(event, to->add_events());
+  }
+  for (PartitionId partition : from.schedule.joined) to->add_joined(partition.value());
+  for (Index end : from.ends) to->add_ends(end);
+}
+
+absl::StatusOr<protocol::RoundsRecord> ReadRounds(const wire::Iteration::Rounds& from) {
+  protocol::RoundsRecord to{.consumers = from.consumers(), .schedule = {}, .ends = {}};
+  if (from.rests() > static_cast<uint32_t>(Rests::kError)) {
+    return absl::DataLossError(absl::StrCat("unknown value ", from.rests(), " of rests"));
+  }
+  to.rests = static_cast<Rests>(from.rests());
+  to.schedule.first = from.first();
+  for (const wire::Turn& lane : from.lanes()) {
+    to.schedule.lanes.push_back({PartitionId(lane.partition()), lane.turn()});
+  }
+  to.schedule.next = from.next();
+  for (const wire::IterationAltered::RoundEvent& wire : from.events()) {
+    ASSIGN_OR_RETURN(protocol::RoundEvent event, ReadRoundEvent(wire));
+    to.schedule.events.push_back(event);
+  }
+  for (uint64_t partition : from.joined()) to.schedule.joined.push_back(PartitionId(partition));
+  for (int64_t end : from.ends()) to.ends.push_back(end);
   return to;
 }
 
@@ -77,6 +118,7 @@ void WriteIteration(const IterationState& from, wire::Iteration* to) {
     wire->set_splits(splits);
   }
   if (from.failure.has_value()) ToWire(*from.failure, to->mutable_failure());
+  if (from.record.coordinated()) WriteRounds(from.record.rounds, to->mutable_rounds());
 }
 
 absl::StatusOr<IterationState> ReadIteration(const wire::Iteration& from) {
@@ -106,6 +148,9 @@ absl::StatusOr<IterationState> ReadIteration(const wire::Iteration& from) {
     to.handed_out[{handed.provider(), handed.repetition()}] = handed.splits();
   }
   if (from.has_failure()) to.failure = FromWire(from.failure());
+  if (from.has_rounds()) {
+    ASSIGN_OR_RETURN(to.record.rounds, ReadRounds(from.rounds()));
+  }
   return to;
 }
 

@@ -159,12 +159,14 @@ absl::StatusOr<SplitRun> FromWire(const wire::SplitRun& from) {
 }
 
 void ToWire(const Reader& from, wire::Reader* to) {
+  if (from.consumer >= 0) to->set_consumer(from.consumer);
   to->set_client(from.client.value());
   to->set_incarnation(from.incarnation.value());
 }
 
 Reader FromWire(const wire::Reader& from) {
-  return {ClientId(from.client()), Incarnation(from.incarnation())};
+  return {ClientId(from.client()), Incarnation(from.incarnation()),
+          from.has_consumer() ? from.consumer() : -1};
 }
 
 void ToWire(const PartitionIndices& from, wire::PartitionIndices* to) {

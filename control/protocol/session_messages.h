@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <variant>
 #include <vector>
 
@@ -21,6 +22,7 @@
 #include "absl/time/time.h"
 #include "control/protocol/index_set.h"
 #include "control/protocol/job_terms.h"
+#include "control/protocol/messages.h"
 #include "control/protocol/shard.h"
 #include "penstock/distribute.h"
 #include "penstock/ids.h"
@@ -77,7 +79,11 @@ struct SplitRun {
 struct Reader {
   ClientId client;
   Incarnation incarnation;
-  friend auto operator<=>(const Reader&, const Reader&) = default;
+  int64_t consumer = -1;  // its number in a coordinated read; no part of who it is
+  friend auto operator<=>(const Reader& a, const Reader& b) {
+    return std::tie(a.client, a.incarnation) <=> std::tie(b.client, b.incarnation);
+  }
+  friend bool operator==(const Reader& a, const Reader& b) { return (a <=> b) == 0; }
 };
 
 // A set of indices of one partition of the session's iteration.
@@ -296,7 +302,9 @@ struct ClientHello {
   // (nothing, if that is later). Ignored once this incarnation was welcomed: it
   // has more by then.
   std::optional<std::vector<PartitionIndices>> state;
-  Incarnation process;  // that the client is in; tells which workers are in it too
+  Incarnation process;    // that the client is in; tells which workers are in it too
+  int64_t consumer = -1;  // its number in a coordinated read
+  int64_t round = 0;      // the first that `state` does not contain
   friend bool operator==(const ClientHello&, const ClientHello&) = default;
 };
 
@@ -319,6 +327,8 @@ struct FenceAnswer {
 // ReportAtOnce. After each Welcome everything is new: one of all partitions.
 struct Report {
   std::vector<PartitionReport> partitions;
+  // Of a consumer of a coordinated read, which reports what lands at once.
+  std::optional<protocol::RoundsReport> rounds;
   friend bool operator==(const Report&, const Report&) = default;
 };
 
@@ -410,11 +420,20 @@ struct Committed {
 
 // Nothing new will come: the session ends when what has landed is taken.
 struct End {
+  int64_t rounds = 0;  // of a coordinated read: how many there are in all
   friend bool operator==(const End&, const End&) = default;
 };
 
 struct Left {
   friend bool operator==(const Left&, const Left&) = default;
+};
+
+// Rounds that may be returned (protocol::Agreed), behind those before.
+struct Agreed {
+  int64_t first = 0;
+  std::vector<protocol::Agreed::Round> rounds;
+  std::string waits_for;
+  friend bool operator==(const Agreed&, const Agreed&) = default;
 };
 
 // Reading cannot go on: job cancelled, session declared dead, state refused,
@@ -425,7 +444,7 @@ struct SessionError {
 };
 
 using ClientDown = std::variant<Welcome, ClientHeartbeatAnswer, Membership, Fence, ReportAtOnce,
-                                Committed, End, Left, SessionError>;
+                                Committed, End, Left, SessionError, Agreed>;
 
 // --- Worker up ---------------------------------------------------------------------
 
@@ -499,8 +518,16 @@ struct WorkerLeave {
   friend bool operator==(const WorkerLeave&, const WorkerLeave&) = default;
 };
 
+// Of a coordinated read: everything was produced; the last `elements` mod
+// num_consumers are kept back until AllowTurns says where they go.
+struct AtEnd {
+  PlacedPartition of;
+  Index elements = 0;
+  friend bool operator==(const AtEnd&, const AtEnd&) = default;
+};
+
 using WorkerUp = std::variant<WorkerHello, WorkerHeartbeat, SplitRequest, Bookmark, Ended,
-                              PartitionFailed, Drain, WorkerLeave>;
+                              PartitionFailed, Drain, WorkerLeave, AtEnd>;
 
 // --- Worker down -------------------------------------------------------------------
 
@@ -532,6 +559,9 @@ struct Assign {
   std::string bookmark;
   std::vector<SplitRun> splits;  // given already, from each provider's first retained ordinal on
   std::vector<Reader> readers;
+  // Of a coordinated read; more of both follows in AllowTurns.
+  int64_t turns = 0;
+  std::optional<protocol::RestOf> rest;
   friend bool operator==(const Assign&, const Assign&) = default;
 };
 
@@ -541,6 +571,15 @@ struct AddReader {
   PlacedPartition of;
   Reader reader;
   friend bool operator==(const AddReader&, const AddReader&) = default;
+};
+
+// Of a coordinated read: turns below `turns` may be sent, and, where the partition
+// ends, what is left behind its whole turns as `rest` says.
+struct AllowTurns {
+  PlacedPartition of;
+  int64_t turns = 0;
+  std::optional<protocol::RestOf> rest;
+  friend bool operator==(const AllowTurns&, const AllowTurns&) = default;
 };
 
 // Stop working on it, at this placement or a lower one.
@@ -569,6 +608,6 @@ struct WorkerRefused {
 };
 
 using WorkerDown = std::variant<WorkerWelcome, WorkerHeartbeatAnswer, Assign, AddReader, Unassign,
-                                Splits, Drained, WorkerRefused>;
+                                Splits, Drained, WorkerRefused, AllowTurns>;
 
 }  // namespace penstock::control

@@ -28,6 +28,88 @@ static Fence FromWire(const wire::Fence& from) {
   return {PartitionId(from.partition()), Placement(from.placement())};
 }
 
+// --- Rounds ---
+
+static void ToWire(const protocol::TurnOf& from, wire::Turn* to) {
+  to->set_partition(from.partition.value());
+  to->set_turn(from.turn);
+}
+
+static absl::StatusOr<protocol::TurnOf> FromWire(const wire::Turn& from) {
+  if (from.partition() == 0 || from.turn() < 0) {
+    return absl::InvalidArgumentError("a turn of no partition, or a negative one");
+  }
+  return protocol::TurnOf{PartitionId(from.partition()), from.turn()};
+}
+
+static void ToWire(const protocol::RoundError& from, wire::RoundError* to) {
+  ToWire(from.at, to->mutable_at());
+  to->mutable_status()->set_code(from.code);
+  to->mutable_status()->set_message(from.message);
+}
+
+static absl::StatusOr<protocol::RoundError> FromWire(const wire::RoundError& from) {
+  protocol::RoundError to{.message = from.status().message(), .code = from.status().code()};
+  ASSIGN_OR_RETURN(to.at, FromWire(from.at()));
+  return to;
+}
+
+static void ToWire(const protocol::RoundsReport& from, wire::RoundsReport* to) {
+  to->set_taken(from.taken);
+  to->set_heard(from.heard);
+  for (const protocol::RoundError& error : from.errors) ToWire(error, to->add_errors());
+}
+
+static absl::StatusOr<protocol::RoundsReport> FromWire(const wire::RoundsReport& from) {
+  if (from.taken() < 0 || from.heard() < from.taken()) {
+    return absl::InvalidArgumentError("a consumer has taken rounds that it has not heard of");
+  }
+  protocol::RoundsReport to{.taken = from.taken(), .heard = from.heard(), .errors = {}};
+  for (const wire::RoundError& error : from.errors()) {
+    ASSIGN_OR_RETURN(to.errors.emplace_back(), FromWire(error));
+  }
+  return to;
+}
+
+static void ToWire(const Agreed& from, wire::Agreed* to) {
+  to->set_first(from.first);
+  to->set_waits_for(from.waits_for);
+  for (const protocol::Agreed::Round& round : from.rounds) {
+    wire::Agreed::Round* wire = to->add_rounds();
+    if (round.turn) ToWire(*round.turn, wire->mutable_turn());
+    wire->set_rest(round.rest);
+    wire->set_pad(round.pad);
+    if (!round.error) continue;
+    ToWire(*round.error, wire->mutable_error());
+    wire->set_consumer(round.consumer);
+  }
+}
+
+static absl::StatusOr<ClientDown> FromWire(const wire::Agreed& from) {
+  Agreed to{.first = from.first(), .rounds = {}, .waits_for = from.waits_for()};
+  for (const wire::Agreed::Round& wire : from.rounds()) {
+    protocol::Agreed::Round& round = to.rounds.emplace_back();
+    if (wire.has_turn()) {
+      ASSIGN_OR_RETURN(round.turn, FromWire(wire.turn()));
+    }
+    round.rest = wire.rest();
+    round.pad = wire.pad();
+    if (!wire.has_error()) continue;
+    ASSIGN_OR_RETURN(round.error, FromWire(wire.error()));
+    round.consumer = wire.consumer();
+  }
+  return to;
+}
+
+static void ToWire(const protocol::RestOf& from, wire::RestOf* to) {
+  to->set_before(from.before);
+  to->set_pads(from.pads);
+}
+
+static protocol::RestOf FromWire(const wire::RestOf& from) {
+  return {.before = from.before(), .pads = from.pads()};
+}
+
 // --- Client up ---
 
 static void ToWire(const ClientHello& from, wire::ClientHello* to) {
@@ -37,6 +119,8 @@ static void ToWire(const ClientHello& from, wire::ClientHello* to) {
   to->set_incarnation(from.incarnation.value());
   if (from.state.has_value()) ListToWire(*from.state, to->mutable_state()->mutable_partitions());
   to->set_process(from.process.value());
+  if (from.consumer >= 0) to->set_consumer(from.consumer);
+  to->set_round(from.round);
 }
 
 static absl::StatusOr<ClientUp> FromWire(const wire::ClientHello& from) {
@@ -46,6 +130,8 @@ static absl::StatusOr<ClientUp> FromWire(const wire::ClientHello& from) {
                  .incarnation = Incarnation(from.incarnation()),
                  .state = std::nullopt,
                  .process = Incarnation(from.process())};
+  if (from.has_consumer()) to.consumer = from.consumer();
+  to.round = from.round();
   if (!to.client || !to.incarnation) {
     return absl::InvalidArgumentError("a client's hello without its id or incarnation");
   }
@@ -212,6 +298,8 @@ static void ToWire(const Assign& from, wire::Assign* to) {
   to->set_bookmark(from.bookmark);
   ListToWire(from.splits, to->mutable_splits());
   ListToWire(from.readers, to->mutable_readers());
+  to->set_turns(from.turns);
+  if (from.rest) ToWire(*from.rest, to->mutable_rest());
 }
 
 static absl::StatusOr<WorkerDown> FromWire(const wire::Assign& from) {
@@ -224,7 +312,10 @@ static absl::StatusOr<WorkerDown> FromWire(const wire::Assign& from) {
             .seed = from.seed(),
             .bookmark_index = from.bookmark_index(),
             .bookmark = from.bookmark(),
-            .readers = ListFromWire(from.readers())};
+            .readers = ListFromWire(from.readers()),
+            .turns = from.turns(),
+            .rest = std::nullopt};
+  if (from.has_rest()) to.rest = FromWire(from.rest());
   ASSIGN_OR_RETURN(to.terms, FromWire(from.terms()));
   if (from.has_shard()) {
     ASSIGN_OR_RETURN(to.shard.mode, ShardingPolicyFromWire(from.shard().mode()));
@@ -252,6 +343,9 @@ void ToWire(const ClientUp& from, wire::ClientUp* to) {
                         },
                         [to](const Report& report) {
                           ListToWire(report.partitions, to->mutable_report()->mutable_partitions());
+                          if (report.rounds) {
+                            ToWire(*report.rounds, to->mutable_report()->mutable_rounds());
+                          }
                         },
                         [to](const Commit& commit) { ToWire(commit, to->mutable_commit()); },
                         [to](const Leave& leave) {
@@ -274,7 +368,11 @@ absl::StatusOr<ClientUp> FromWire(const wire::ClientUp& from) {
     case wire::ClientUp::kReport: {
       ASSIGN_OR_RETURN(std::vector<PartitionReport> reports,
                        ListFromWire(from.report().partitions()));
-      return Report{std::move(reports)};
+      Report report{std::move(reports), std::nullopt};
+      if (from.report().has_rounds()) {
+        ASSIGN_OR_RETURN(report.rounds, FromWire(from.report().rounds()));
+      }
+      return report;
     }
     case wire::ClientUp::kCommit:
       return FromWire(from.commit());
@@ -299,7 +397,9 @@ void ToWire(const ClientDown& from, wire::ClientDown* to) {
           [to](const Fence& fence) { ToWire(fence, to->mutable_fence()); },
           [to](const ReportAtOnce&) { to->mutable_report_at_once(); },
           [to](const Committed& done) { to->mutable_committed()->set_number(done.number); },
-          [to](const End&) { to->mutable_end(); }, [to](const Left&) { to->mutable_left(); },
+          [to](const End& end) { to->mutable_end()->set_rounds(end.rounds); },
+          [to](const Agreed& agreed) { ToWire(agreed, to->mutable_agreed()); },
+          [to](const Left&) { to->mutable_left(); },
           [to](const SessionError& error) { ToWire(error.status, to->mutable_error()); }},
       from);
 }
@@ -319,11 +419,13 @@ absl::StatusOr<ClientDown> FromWire(const wire::ClientDown& from) {
     case wire::ClientDown::kCommitted:
       return Committed{from.committed().number()};
     case wire::ClientDown::kEnd:
-      return End{};
+      return End{from.end().rounds()};
     case wire::ClientDown::kLeft:
       return Left{};
     case wire::ClientDown::kError:
       return SessionError{FromWire(from.error())};
+    case wire::ClientDown::kAgreed:
+      return FromWire(from.agreed());
     case wire::ClientDown::MESSAGE_NOT_SET:
       break;
   }
@@ -343,6 +445,10 @@ void ToWire(const WorkerUp& from, wire::WorkerUp* to) {
           [to](const Ended& ended) {
             ToWire(ended.of, to->mutable_ended()->mutable_of());
             to->mutable_ended()->set_elements(ended.elements);
+          },
+          [to](const AtEnd& at_end) {
+            ToWire(at_end.of, to->mutable_at_end()->mutable_of());
+            to->mutable_at_end()->set_elements(at_end.elements);
           },
           [to](const PartitionFailed& failed) {
             ToWire(failed.of, to->mutable_failed()->mutable_of());
@@ -368,6 +474,11 @@ absl::StatusOr<WorkerUp> FromWire(const wire::WorkerUp& from) {
         return absl::InvalidArgumentError("an end of a partition at a negative index");
       }
       return Ended{FromWire(from.ended().of()), from.ended().elements()};
+    case wire::WorkerUp::kAtEnd:
+      if (from.at_end().elements() < 0) {
+        return absl::InvalidArgumentError("an end of a partition at a negative index");
+      }
+      return AtEnd{FromWire(from.at_end().of()), from.at_end().elements()};
     case wire::WorkerUp::kFailed:
       return PartitionFailed{FromWire(from.failed().of()), FromWire(from.failed().status())};
     case wire::WorkerUp::kDrain:
@@ -396,6 +507,11 @@ void ToWire(const WorkerDown& from, wire::WorkerDown* to) {
             ToWire(add.of, to->mutable_add_reader()->mutable_of());
             ToWire(add.reader, to->mutable_add_reader()->mutable_reader());
           },
+          [to](const AllowTurns& allow) {
+            ToWire(allow.of, to->mutable_allow_turns()->mutable_of());
+            to->mutable_allow_turns()->set_turns(allow.turns);
+            if (allow.rest) ToWire(*allow.rest, to->mutable_allow_turns()->mutable_rest());
+          },
           [to](const Unassign& unassign) { ToWire(unassign.of, to->mutable_unassign()); },
           [to](const Splits& splits) {
             ToWire(splits.of, to->mutable_splits()->mutable_of());
@@ -417,6 +533,11 @@ absl::StatusOr<WorkerDown> FromWire(const wire::WorkerDown& from) {
       return FromWire(from.assign());
     case wire::WorkerDown::kAddReader:
       return AddReader{FromWire(from.add_reader().of()), FromWire(from.add_reader().reader())};
+    case wire::WorkerDown::kAllowTurns: {
+      AllowTurns allow{FromWire(from.allow_turns().of()), from.allow_turns().turns(), std::nullopt};
+      if (from.allow_turns().has_rest()) allow.rest = FromWire(from.allow_turns().rest());
+      return allow;
+    }
     case wire::WorkerDown::kUnassign:
       return Unassign{FromWire(from.unassign())};
     case wire::WorkerDown::kSplits: {

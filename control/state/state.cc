@@ -106,6 +106,8 @@ struct Applying {
     created.repetition = c.repetition;
     created.division = c.division;
     const JobTerms& terms = state.jobs.at(c.job).terms;
+    created.record.rounds.consumers = terms.num_consumers;
+    created.record.rounds.rests = terms.rests;
     created.record.keep = terms.cross_trainer_cache    ? protocol::KeepPolicy::kNothing
                           : terms.keep == Keep::kTaken ? protocol::KeepPolicy::kTaken
                                                        : protocol::KeepPolicy::kCommitted;

@@ -14,6 +14,9 @@ namespace penstock {
 namespace client {
 namespace {
 
+// More than there are trainers in any job; a bound on what a wrong number costs.
+constexpr int64_t kMostConsumers = 1 << 16;
+
 // Names go into messages and logs.
 absl::Status CheckName(std::string_view option, const std::string& name) {
   for (char c : name) {
@@ -34,12 +37,45 @@ absl::Status CheckMode(ShardingPolicy mode) {
                    " is none; there are OFF, DYNAMIC, FILE, DATA, FILE_OR_DATA and HINT"));
 }
 
+// Coordinated reads.
+absl::Status CheckConsumers(const DistributeOptions& options) {
+  if (options.consumer_index.has_value() != options.num_consumers.has_value()) {
+    return absl::InvalidArgumentError(
+        "consumer_index and num_consumers go together: give both, or neither");
+  }
+  if (!options.num_consumers) return absl::OkStatus();
+  if (options.job_name.empty()) {
+    return absl::InvalidArgumentError(
+        "num_consumers needs a job_name, under which the consumers find each other");
+  }
+  if (*options.num_consumers < 1 || *options.num_consumers > kMostConsumers) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "num_consumers must be from 1 to ", kMostConsumers, ", not ", *options.num_consumers));
+  }
+  if (*options.consumer_index < 0 || *options.consumer_index >= *options.num_consumers) {
+    return absl::InvalidArgumentError(absl::StrCat("consumer_index must be from 0 to ",
+                                                   *options.num_consumers - 1, ", not ",
+                                                   *options.consumer_index));
+  }
+  if (options.target_workers == TargetWorkers::kLocal) {
+    return absl::InvalidArgumentError(
+        "coordinated reads need workers that all consumers read; target_workers is LOCAL");
+  }
+  if (options.order == MergeOrder::kDeterministic) {
+    return absl::UnimplementedError("coordinated reads in order kDeterministic: not there yet");
+  }
+  if (options.cross_trainer_cache) {
+    return absl::InvalidArgumentError(
+        "coordinated reads give each element to one consumer, cross_trainer_cache to all");
+  }
+  return absl::OkStatus();
+}
+
 // What can be said already, and is not done yet.
 absl::Status CheckBuilt(const DistributeOptions& options) {
   const char* lacking = options.order == MergeOrder::kDeterministic      ? "order kDeterministic"
                         : options.visitation != Visitation::kExactlyOnce ? "visitation kAtLeastOnce"
-                        : options.consumer_index || options.num_consumers ? "coordinated reads"
-                                                                          : nullptr;
+                                                                         : nullptr;
   if (lacking == nullptr) return absl::OkStatus();
   return absl::UnimplementedError(absl::StrCat(lacking, ": not there yet"));
 }
@@ -108,6 +144,7 @@ absl::Status Check(const DistributeOptions& options) {
         absl::StrCat("Unrecognized target workers: ", static_cast<int>(options.target_workers)));
   }
   RETURN_IF_ERROR(CheckCache(options));
+  RETURN_IF_ERROR(CheckConsumers(options));
   return CheckBuilt(options);
 }
 

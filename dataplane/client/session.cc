@@ -5,6 +5,7 @@
 #include <time.h>
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -20,6 +21,8 @@ namespace {
 constexpr absl::Duration kLookForCancelled = absl::Milliseconds(20);
 // How long a session that ends waits for its goodbye to be answered.
 constexpr absl::Duration kGoodbyeTimeout = absl::Seconds(2);
+// Credits of a coordinated read, whose workers are told otherwise how far they may go.
+constexpr int64_t kRoundsWindow = 1024;
 
 }  // namespace
 
@@ -33,12 +36,16 @@ Session::Session(SessionOptions options, control::DispatcherStub& stub)
     : options_(std::move(options)),
       stub_(stub),
       merge_(options_.distribute.order),
-      window_(options_.distribute.max_outstanding_requests,
-              options_.distribute.max_outstanding_bytes) {
+      window_(coordinated() ? kRoundsWindow : options_.distribute.max_outstanding_requests,
+              coordinated() ? std::numeric_limits<int64_t>::max()
+                            : options_.distribute.max_outstanding_bytes) {
   if (options_.state.has_value()) {
+    int64_t rounds = 0;
     for (const auto& [partition, taken] : *options_.state) {
       receivers_.try_emplace(partition, partition, taken);
+      rounds += taken.size();
     }
+    rounds_ = protocol::RoundQueue(rounds);
     committed_taken_ = *options_.state;
   }
   leaving_ = options_.claims_only;
@@ -65,8 +72,14 @@ absl::StatusOr<std::optional<Element>> Session::Next() {
     if (end_seen_) return std::nullopt;
     if (IsCancelled()) return absl::CancelledError("the iterator was stopped");
     if (!error_.ok()) return error_;
+    if (rounds_.Next() != nullptr && LeaseHolds()) {
+      absl::StatusOr<std::optional<Element>> element = TakeRound(lock);
+      if (!element.ok() || element->has_value()) return element;
+      lock.lock();
+      continue;
+    }
     if (!merge_.empty() && LeaseHolds()) break;
-    if (merge_.empty() && end_) {
+    if (IsOver()) {
       if (!std::exchange(end_seen_, true)) WakeAgent();
       return std::nullopt;
     }
@@ -169,7 +182,11 @@ control::ClientUp Session::Hello() {
                              .incarnation = options_.incarnation,
                              .state = std::nullopt,
                              .process = control::ThisProcess()};
-  if (options_.state.has_value()) hello.state = ToMessage(*options_.state);
+  if (options_.state.has_value()) {
+    hello.state = ToMessage(*options_.state);
+    for (const auto& [partition, taken] : *options_.state) hello.round += taken.size();
+  }
+  hello.consumer = options_.distribute.consumer_index.value_or(-1);
   return hello;
 }
 
@@ -188,6 +205,7 @@ void Session::Handle(const control::Welcome& welcome) {
     ReceiverOf(placed.partition).OnWelcome(placed.placement);
   }
   for (auto& [partition, receiver] : receivers_) receiver.OnPresented();
+  round_errors_said_ = 0;
   SendReport();
   if (committing_.has_value()) stream_->Send(*committing_);
   WakeAgent();
@@ -253,8 +271,9 @@ void Session::Handle(const control::Committed& committed) {
   committed_ = std::max(committed_, committed.number);
 }
 
-void Session::Handle(const control::End&) {
+void Session::Handle(const control::End& end) {
   end_ = true;
+  rounds_in_all_ = end.rounds;
   WakeAgent();
 }
 
@@ -277,7 +296,7 @@ void Session::OnGivenUp(const absl::Status& status) {
   over_ = true;
   welcomed_ = false;
   // Without a lease, what is here and unread cannot be returned any more.
-  if (!left_ && !(end_ && merge_.empty())) {
+  if (!left_ && !IsOver()) {
     Fail(status.ok() ? absl::UnavailableError(absl::StrCat("the dispatcher at ", stub_.address(),
                                                            " has ended the session"))
                      : status);
@@ -302,7 +321,8 @@ void Session::SendReport() {
     }
   }
   news_ = false;
-  if (!report.partitions.empty()) stream_->Send(std::move(report));
+  if (coordinated()) report.rounds = SayRounds();
+  if (!report.partitions.empty() || coordinated()) stream_->Send(std::move(report));
 }
 
 bool Session::MayLeave() const {

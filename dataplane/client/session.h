@@ -10,13 +10,16 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "control/observe/event_log.h"
 #include "control/protocol/receiver.h"
+#include "control/protocol/round_queue.h"
 #include "control/rpc/dispatcher_stub.h"
 #include "dataplane/client/merge.h"
 #include "dataplane/client/reader.h"
@@ -90,9 +93,24 @@ class Session final : private control::ReconnectingClientEvents, private ReaderE
   void Handle(const control::Fence& fence);
   void Handle(const control::ReportAtOnce&);
   void Handle(const control::Committed& committed);
-  void Handle(const control::End&);
+  void Handle(const control::End& end);
   void Handle(const control::Left&);
+  void Handle(const control::Agreed& agreed);
   void Handle(const control::SessionError& error);
+
+  // Of session_rounds.cc, a coordinated read; with the lock held.
+  bool coordinated() const { return options_.distribute.num_consumers.has_value(); }
+  // The index as a Receiver counts: the turn, where reads are coordinated.
+  Index PositionOf(const Identity& identity) const;
+  void KeepForRound(Landed landed);
+  // The element of the next round, an error, or nullopt: one that is dropped.
+  absl::StatusOr<std::optional<Element>> TakeRound(std::unique_lock<std::mutex>& lock);
+  absl::Status ErrorOf(const protocol::Agreed::Round& round, int64_t number) const;
+  protocol::RoundsReport SayRounds();
+  void SendLanded();
+  void CheckRounds(absl::Time now, absl::Time& wake);
+  bool HasSome() const;  // that Next() has not returned
+  bool IsOver() const;   // all that will ever come has been returned
 
   // Of session_links.cc; from the links' threads.
   void OnLinkOpen(WorkerId worker) override;
@@ -185,6 +203,13 @@ class Session final : private control::ReconnectingClientEvents, private ReaderE
   // The elements.
   std::map<PartitionId, protocol::Receiver> receivers_;
   Merge merge_;
+  protocol::RoundQueue rounds_;                                   // of a coordinated read
+  std::map<std::pair<PartitionId, int64_t>, Landed> for_rounds_;  // what landed, by turn
+  std::vector<protocol::RoundError> round_errors_;                // that landed, the latest
+  size_t round_errors_said_ = 0;
+  int64_t rounds_in_all_ = 0;  // told with the end
+  std::string waits_for_;      // why no round is agreed on, and since when
+  absl::Time waits_since_ = absl::InfiniteFuture();
   Window window_;
   std::map<WorkerId, std::shared_ptr<Reader>> readers_;
   absl::Status unreachable_;  // to be returned once

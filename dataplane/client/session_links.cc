@@ -74,7 +74,7 @@ void Session::Land(Landed landed) {
       !ours ? protocol::Landing::kOldPlacement
       : reads_window()
           ? protocol::Landing::kAccepted
-          : ReceiverOf(identity.partition).OnElement(identity.placement, identity.index);
+          : ReceiverOf(identity.partition).OnElement(identity.placement, PositionOf(identity));
   if (Reader* reader = FindReader(landed.from)) {
     Reader::Progress& progress = reader->progress();
     progress.landings.OnLanded(identity, landing != protocol::Landing::kOldPlacement);
@@ -88,6 +88,7 @@ void Session::Land(Landed landed) {
   }
   window_.OnLanded(landed.from, static_cast<int64_t>(landed.bytes));
   news_ = true;
+  if (coordinated()) return KeepForRound(std::move(landed));
   merge_.Push(std::move(landed));
 }
 
@@ -98,6 +99,7 @@ bool Session::BeginLanding(WorkerId worker) {
 
 void Session::EndLanding(bool waited_for) {
   NoteHeld(static_cast<int64_t>(merge_.size()));
+  if (coordinated() && news_ && welcomed_) SendLanded();
   if (news_ && report_at_once_) WakeAgent();
   if (!waited_for || merge_.empty()) return;
   times_.Landed();
@@ -142,10 +144,11 @@ void Session::TendStream(absl::Time now, absl::Time& wake) {
     next_heartbeat_ =
         now + (hint > absl::ZeroDuration() ? std::min(hint, welcome_->heartbeat_interval)
                                            : welcome_->heartbeat_interval);
-    if (news_) SendReport();
+    if (news_ || coordinated()) SendReport();
   }
   if (news_ && (report_at_once_ || end_)) SendReport();
-  const bool over = end_seen_ && merge_.empty();
+  if (news_ && coordinated()) SendLanded();
+  const bool over = end_seen_ && !HasSome();
   if (leaving_ || over) {
     if (!std::exchange(last_beat_sent_, true)) Beat();  // what came since the one before counts too
     if (!leave_sent_ && MayLeave()) SendLeave();
@@ -321,6 +324,7 @@ void Session::TendCredits(Lock& lock, absl::Time now, absl::Time& wake) {
 
 void Session::CheckReach(absl::Time now, absl::Time& wake) {
   if (end_ || !merge_.empty()) return;
+  CheckRounds(now, wake);
   CheckServed(now, wake);
   for (auto& [worker, reader] : readers_) {
     Reader::Progress& progress = reader->progress();

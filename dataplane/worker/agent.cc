@@ -107,6 +107,7 @@ void Agent::OnMessage(control::WorkerDown message) {
   if (const auto* reader = std::get_if<AddReader>(&message)) return tasks_->Do(*reader);
   if (const auto* unassign = std::get_if<Unassign>(&message)) return tasks_->Do(*unassign);
   if (const auto* splits = std::get_if<Splits>(&message)) return tasks_->Do(*splits);
+  if (const auto* allow = std::get_if<AllowTurns>(&message)) return tasks_->Do(*allow);
   if (std::holds_alternative<Drained>(message)) {
     std::lock_guard lock(mu_);
     drained_ = true;

@@ -4,10 +4,12 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "control/protocol/rounds.h"
 #include "control/protocol/session_messages.h"
 #include "dataplane/transfer/transport.h"
 #include "dataplane/worker/permits.h"
@@ -20,6 +22,11 @@ struct LaneOptions {
   IndexSet skip;    // not to be sent
   Index first = 0;  // where production begins
   std::vector<control::Reader> readers;
+  // Of a coordinated read: an index is its consumer's, and turns go out whole
+  // (control/protocol/rounds.h).
+  int64_t consumers = 0;  // 0: it is none
+  int64_t turns = 0;      // that may be sent
+  std::optional<protocol::RestOf> rest;
   Permit* permit = nullptr;  // given up in waits; used only inside Send(), End() and Linger()
 };
 
@@ -32,17 +39,24 @@ class PartitionExit {
   // Hands on an element, or an error that stands in its place, with its identity.
   // Waits until somebody wants it, with the permit given up. Cancelled.
   virtual absl::Status Send(transfer::Sent sent) = 0;
-  // `index` was produced and is not to be sent, nor is any before it.
-  virtual void Pass(Index index) = 0;
+  // `index` was produced and is not to be sent, nor is any before it since the last
+  // sent. Cancelled.
+  virtual absl::Status Pass(Index index) = 0;
   // Everything was produced. Waits until nothing is in doubt; Ended may then be
   // said. Cancelled; InvalidArgument where the partition must not end.
   virtual absl::Status End(Index elements) = 0;
+  // How many there are, with the pads of a coordinated read, once End() has returned.
+  virtual Index elements() const = 0;
   // Goes on sending again what does not land, until cancelled.
   virtual void Linger() = 0;
   // Where an element that is sent next is best made; nullptr: anywhere. Any thread.
   virtual std::shared_ptr<Pool> NextSlots() = 0;
+  // `index` is made next, as far as that is known.
+  virtual void Produces(Index index) = 0;
   // Sends to this session too, from now on.
   virtual void AddReader(const control::Reader& reader) = 0;
+  // Of a coordinated read: `turns` may be sent, and `rest` fills the last.
+  virtual void Allow(int64_t turns, const std::optional<protocol::RestOf>& rest) = 0;
   // Sends nothing more; ends all waits.
   virtual void Cancel() = 0;
 };

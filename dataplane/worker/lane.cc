@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "dataplane/element/pad.h"
 #include "dataplane/worker/outlet.h"
 #include "penstock/status.h"
 
@@ -29,32 +30,122 @@ Lane::Lane(std::shared_ptr<Outlet> outlet, const LaneOptions& options)
     : outlet_(std::move(outlet)),
       of_(options.of),
       permit_(options.permit),
+      consumers_(options.consumers),
+      skip_(options.skip),
       sender_(SenderOf(options.of, options.skip, options.first, options.readers)),
-      readers_(options.readers) {}
+      readers_(options.readers),
+      turns_(options.turns),
+      rest_(options.rest) {}
 
 bool Lane::Serves(const control::Reader& reader) const {
   return std::find(readers_.begin(), readers_.end(), reader) != readers_.end();
 }
 
 absl::Status Lane::Send(transfer::Sent sent) {
-  return outlet_->Send(*this, std::move(sent));
+  if (consumers_ == 0) return outlet_->Send(*this, std::move(sent));
+  const Index index = sent.identity.index;
+  held_.push_back(std::move(sent));
+  return SendTurns(index + 1);
 }
 
 transfer::Sent Lane::TakeAgainLocked() {
   return std::move(again_.extract(again_.begin()).mapped());
 }
 
-void Lane::Pass(Index index) {
+absl::Status Lane::Pass(Index index) {
+  if (consumers_ > 0) {
+    passed_ = index + 1;
+    return SendTurns(passed_);
+  }
   std::lock_guard lock(outlet_->mu_);
   sender_.OnPassed(index);
+  return absl::OkStatus();
 }
 
 absl::Status Lane::End(Index elements) {
+  elements_ = elements;
+  if (consumers_ > 0) {
+    PENSTOCK_ASSIGN_OR_RETURN(elements_, SendRest(elements));
+  }
   {
     std::lock_guard lock(outlet_->mu_);
-    sender_.OnEnd(elements);
+    sender_.OnEnd(elements_);
   }
   return outlet_->SendAgain(*this, /*until_ended=*/true);
+}
+
+// --- Coordinated reads -----------------------------------------------------------
+
+bool Lane::IsFor(Index index, const control::Reader& reader) const {
+  if (consumers_ == 0) return true;
+  const auto found = std::find(readers_.begin(), readers_.end(), reader);
+  return found->consumer ==
+         protocol::ConsumerOf(index, consumers_, end_, rest_.value_or(protocol::RestOf()));
+}
+
+bool Lane::MaySendLocked(Index index) const {
+  return consumers_ == 0 || index / consumers_ < turns_;
+}
+
+absl::Status Lane::SendTurns(Index produced) {
+  const Index whole = produced / consumers_ * consumers_;
+  while (!held_.empty() && held_.front().identity.index < whole) {
+    transfer::Sent next = std::move(held_.front());
+    held_.pop_front();
+    PENSTOCK_RETURN_IF_ERROR(outlet_->Send(*this, std::move(next)));
+  }
+  if (held_.empty() && passed_ > 0) {
+    std::lock_guard lock(outlet_->mu_);
+    sender_.OnPassed(passed_ - 1);
+    passed_ = 0;
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Index> Lane::SendRest(Index elements) {
+  if (elements % consumers_ == 0) return elements;
+  PENSTOCK_ASSIGN_OR_RETURN(const protocol::RestOf rest, outlet_->AwaitRest(*this, elements));
+  transfer::Sent last;
+  if (rest.pads > 0 && !held_.empty()) {
+    last.error = held_.back().error;
+    last.identity = held_.back().identity;
+    if (last.error.ok()) {
+      PENSTOCK_ASSIGN_OR_RETURN(last.element, held_.back().element.Copy());
+    }
+  }
+  PENSTOCK_RETURN_IF_ERROR(SendTurns(elements + consumers_));
+  PENSTOCK_RETURN_IF_ERROR(SendPads(elements, rest.pads, last));
+  return elements + rest.pads;
+}
+
+absl::Status Lane::SendPads(Index elements, int64_t pads, const transfer::Sent& last) {
+  for (Index index = elements; index < elements + pads; ++index) {
+    if (skip_.Contains(index)) {
+      std::lock_guard lock(outlet_->mu_);
+      sender_.OnPassed(index);
+      continue;
+    }
+    transfer::Sent pad;
+    pad.error = last.error;
+    pad.identity = last.identity;
+    pad.identity.index = index;
+    if (pad.error.ok()) {
+      PENSTOCK_ASSIGN_OR_RETURN(pad.element, last.element.Copy());
+      pad.element.set_identity(pad.identity);
+      MarkAsPad(pad.element);
+    }
+    PENSTOCK_RETURN_IF_ERROR(outlet_->Send(*this, std::move(pad)));
+  }
+  return absl::OkStatus();
+}
+
+void Lane::Allow(int64_t turns, const std::optional<protocol::RestOf>& rest) {
+  {
+    std::lock_guard lock(outlet_->mu_);
+    turns_ = std::max(turns_, turns);
+    if (rest) rest_ = rest;
+  }
+  outlet_->changed_.NotifyAll();
 }
 
 void Lane::Linger() {

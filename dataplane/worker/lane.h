@@ -2,11 +2,15 @@
 // A placed partition's way to the clients that read its iteration.
 #pragma once
 
+#include <atomic>
+#include <deque>
 #include <map>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "control/protocol/sender.h"
 #include "control/protocol/session_messages.h"
 #include "dataplane/worker/exit.h"
@@ -15,8 +19,8 @@ namespace penstock::worker {
 
 class Outlet;
 
-// Sends each element to one reader with a credit; before it goes what must be
-// sent again.
+// Sends each element to one reader with a credit, or, in a coordinated read, to the
+// consumer whose it is; before it goes what must be sent again.
 class Lane final : public PartitionExit {
  public:
   // Use Outlet::Open.
@@ -27,21 +31,39 @@ class Lane final : public PartitionExit {
   const control::PlacedPartition& of() const { return of_; }
 
   absl::Status Send(transfer::Sent sent) override;
-  void Pass(Index index) override;
+  absl::Status Pass(Index index) override;
   absl::Status End(Index elements) override;
+  Index elements() const override { return elements_; }
   void Linger() override;
   std::shared_ptr<Pool> NextSlots() override;
+  void Produces(Index index) override { producing_ = index; }
   void AddReader(const control::Reader& reader) override;
+  void Allow(int64_t turns, const std::optional<protocol::RestOf>& rest) override;
   void Cancel() override;
 
  private:
   friend class Outlet;
   transfer::Sent TakeAgainLocked();  // REQUIRES: !again_.empty()
   bool Serves(const control::Reader& reader) const;
+  // REQUIRES: outlet_->mu_ held.
+  bool IsFor(Index index, const control::Reader& reader) const;
+  bool MaySendLocked(Index index) const;
+  // Sends the whole turns below `produced` of what is held back.
+  absl::Status SendTurns(Index produced);
+  absl::StatusOr<Index> SendRest(Index elements);
+  absl::Status SendPads(Index elements, int64_t pads, const transfer::Sent& last);
 
   const std::shared_ptr<Outlet> outlet_;
   const control::PlacedPartition of_;
   Permit* const permit_;
+  const int64_t consumers_;
+  const IndexSet skip_;
+  std::atomic<Index> producing_{0};
+
+  // Of the runner's thread, in a coordinated read:
+  std::deque<transfer::Sent> held_;  // of a turn that is not whole yet
+  Index passed_ = 0;                 // passed below, and not told the Sender yet
+  Index elements_ = 0;
 
   // Guarded by outlet_->mu_.
   protocol::Sender sender_;
@@ -50,6 +72,9 @@ class Lane final : public PartitionExit {
   std::map<ClientId, std::vector<transfer::Sent>> in_doubt_;
   std::map<Index, transfer::Sent> again_;  // settled: did not land
   bool cancelled_ = false;
+  int64_t turns_;
+  std::optional<protocol::RestOf> rest_;
+  std::optional<Index> end_;  // without pads
 };
 
 }  // namespace penstock::worker

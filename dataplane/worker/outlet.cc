@@ -101,15 +101,42 @@ Outlet::~Outlet() = default;
 absl::Status Outlet::Send(Lane& lane, transfer::Sent sent) {
   // Small ones go in frames, and are too many for that.
   const bool passes_by = BytesOf(sent.element) >= int64_t{kFrameBelow};
+  const Index index = sent.identity.index;
+  PENSTOCK_RETURN_IF_ERROR(Await(lane, [&] { return lane.MaySendLocked(index); }));
   std::unique_lock lock(mu_);
-  while (!lane.again_.empty()) {
-    PENSTOCK_RETURN_IF_ERROR(SendOne(lane, lane.TakeAgainLocked(), lock));
-    lock.lock();
-  }
   PENSTOCK_RETURN_IF_ERROR(SendOne(lane, std::move(sent), lock));
   // When it is on its way: slots and credits that came back are for the next.
   if (passes_by) transfer::PollTransports();
   return absl::OkStatus();
+}
+
+template <class Ready>
+absl::Status Outlet::Await(Lane& lane, const Ready& ready) {
+  // Neither a link's end nor a wait for a permit is for under the lock.
+  std::optional<PermitPause> pause;
+  std::unique_lock lock(mu_);
+  while (!lane.again_.empty() || !ready()) {
+    if (lane.cancelled_) return absl::CancelledError("the partition was stopped");
+    if (!lane.again_.empty()) {
+      PENSTOCK_RETURN_IF_ERROR(SendOne(lane, lane.TakeAgainLocked(), lock));
+      lock.lock();
+    } else if (pause.has_value()) {
+      changed_.WaitFor(lock, kLongestWait);
+    } else {
+      lock.unlock();
+      Flush();
+      pause.emplace(lane.permit_);
+      lock.lock();
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<protocol::RestOf> Outlet::AwaitRest(Lane& lane, Index elements) {
+  PENSTOCK_RETURN_IF_ERROR(Await(lane, [&] { return lane.rest_.has_value(); }));
+  std::lock_guard lock(mu_);
+  lane.end_ = elements;
+  return *lane.rest_;
 }
 
 absl::Status Outlet::SendOne(Lane& lane, transfer::Sent sent, std::unique_lock<std::mutex>& lock) {
@@ -121,7 +148,7 @@ absl::Status Outlet::SendOne(Lane& lane, transfer::Sent sent, std::unique_lock<s
       lock.unlock();
       return absl::CancelledError("the partition was stopped");
     }
-    link = PickLocked(lane);
+    link = PickLocked(lane, sent.identity.index);
     if (link == nullptr && pause.has_value()) {
       changed_.WaitFor(lock, kLongestWait);
       continue;
@@ -168,11 +195,11 @@ bool Outlet::SendOn(const LinkPtr& link, Lane& lane, transfer::Sent& sent, uint6
   return status.ok();
 }
 
-Outlet::LinkPtr Outlet::PickLocked(const Lane& lane) {
+Outlet::LinkPtr Outlet::PickLocked(const Lane& lane, Index index) {
   for (size_t i = 0; i < up_.size(); ++i) {
     const LinkPtr& link = up_[(turn_ + i) % up_.size()];
     if (link->closing || link->dry || !lane.Serves(link->reader)) continue;
-    if (!lane.sender_.MaySendTo(link->reader.client)) continue;
+    if (!lane.sender_.MaySendTo(link->reader.client) || !lane.IsFor(index, link->reader)) continue;
     turn_ = (turn_ + i + 1) % up_.size();
     return link;
   }
@@ -183,7 +210,9 @@ std::shared_ptr<Pool> Outlet::NextSlots(const Lane& lane) {
   std::lock_guard lock(mu_);
   for (size_t i = 0; i < up_.size(); ++i) {
     const LinkPtr& link = up_[(turn_ + i) % up_.size()];
-    if (!link->closing && lane.Serves(link->reader)) return link->slots;
+    if (!link->closing && lane.Serves(link->reader) && lane.IsFor(lane.producing_, link->reader)) {
+      return link->slots;
+    }
   }
   return nullptr;
 }

@@ -59,12 +59,17 @@ class Outlet final : public IterationExit, public std::enable_shared_from_this<O
 
   // What must be sent again first.
   absl::Status Send(Lane& lane, transfer::Sent sent);
+  // Where the rest of a partition of so many elements goes, once that is known.
+  absl::StatusOr<protocol::RestOf> AwaitRest(Lane& lane, Index elements);
+  // Waits until `ready`, which is asked under the lock; sends again meanwhile.
+  template <class Ready>
+  absl::Status Await(Lane& lane, const Ready& ready);
   // Lets go of the lock, in whatever way it ends.
   absl::Status SendOne(Lane& lane, transfer::Sent sent, std::unique_lock<std::mutex>& lock);
   // False: look for a link again. `grants`: the link's when it was picked.
   bool SendOn(const LinkPtr& link, Lane& lane, transfer::Sent& sent, uint64_t grants);
   absl::Status SendAgain(Lane& lane, bool until_ended);
-  LinkPtr PickLocked(const Lane& lane);
+  LinkPtr PickLocked(const Lane& lane, Index index);
   std::shared_ptr<Pool> NextSlots(const Lane& lane);
   void LinkUpLocked(Lane& lane, const control::Reader& reader);
   Lane* FindLocked(PartitionId partition, Placement placement);

@@ -67,6 +67,9 @@ PartitionRunner::PartitionRunner(std::shared_ptr<Workshop> workshop,
                            .skip = assign_.skip,
                            .first = assign_.bookmark_index,
                            .readers = assign_.readers,
+                           .consumers = assign_.terms.num_consumers,
+                           .turns = assign_.turns,
+                           .rest = assign_.rest,
                            .permit = &permit_})) {}
 
 PartitionRunner::~PartitionRunner() = default;
@@ -126,8 +129,16 @@ absl::Status PartitionRunner::Replay() {
   splits_.Cancel();  // a thread of the iterator that reads ahead may wait for them
   iterator.reset();
   if (!elements.ok()) return elements.status();
+  if (assign_.terms.num_consumers > 0) {
+    const control::AtEnd at_end{assign_.of, *elements};
+    {
+      std::lock_guard lock(mu_);
+      at_end_ = at_end;
+    }
+    Say(at_end);
+  }
   PENSTOCK_RETURN_IF_ERROR(lane_->End(*elements));
-  const control::Ended ended{assign_.of, *elements};
+  const control::Ended ended{assign_.of, lane_->elements()};
   {
     std::lock_guard lock(mu_);
     ended_ = ended;
@@ -163,10 +174,11 @@ absl::StatusOr<Index> PartitionRunner::Produce(NodeIterator& iterator, const Dat
     if (unwanted > 0) {
       PENSTOCK_ASSIGN_OR_RETURN(const int64_t passed, iterator.Skip(unwanted));
       index += passed;
-      if (passed > 0) lane_->Pass(index - 1);
+      if (passed > 0) PENSTOCK_RETURN_IF_ERROR(lane_->Pass(index - 1));
       if (passed < unwanted) return index;
     } else {
       PENSTOCK_RETURN_IF_ERROR(AwaitRoom());
+      lane_->Produces(index);
       absl::StatusOr<std::optional<Element>> next = iterator.Next();
       if (cancelled_) break;
       if (next.ok() && !next->has_value()) return index;
@@ -241,18 +253,25 @@ void PartitionRunner::OnSplits(const control::SplitRun& run) {
   splits_.Append(run);
 }
 
+void PartitionRunner::Allow(const control::AllowTurns& order) {
+  lane_->Allow(order.turns, order.rest);
+}
+
 void PartitionRunner::SayAgain() {
   splits_.AskAgain();
   std::optional<control::Bookmark> bookmark;
+  std::optional<control::AtEnd> at_end;
   std::optional<control::Ended> ended;
   std::optional<control::PartitionFailed> failed;
   {
     std::lock_guard lock(mu_);
     bookmark = bookmark_;
+    at_end = at_end_;
     ended = ended_;
     failed = failed_;
   }
   if (bookmark) Say(*std::move(bookmark));
+  if (at_end) Say(*at_end);
   if (ended) Say(*ended);
   if (failed) Say(*std::move(failed));
 }

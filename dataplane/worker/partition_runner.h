@@ -35,6 +35,7 @@ class PartitionRunner : public std::enable_shared_from_this<PartitionRunner> {
 
   void AddReader(const control::Reader& reader);
   void OnSplits(const control::SplitRun& run);
+  void Allow(const control::AllowTurns& order);
   // Repeats to a dispatcher that may have forgotten, or never heard: questions
   // without an answer, the newest bookmark, the end or the failure.
   void SayAgain();
@@ -79,6 +80,7 @@ class PartitionRunner : public std::enable_shared_from_this<PartitionRunner> {
   // Guarded by mu_.
   bool done_ = false;
   std::optional<control::Bookmark> bookmark_;  // the newest
+  std::optional<control::AtEnd> at_end_;
   std::optional<control::Ended> ended_;
   std::optional<control::PartitionFailed> failed_;
 };

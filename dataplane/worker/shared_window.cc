@@ -34,15 +34,18 @@ class SharedWindow::Producer final : public PartitionExit {
       : permit(options.permit), window_(std::move(window)), of_(options.of) {}
 
   absl::Status Send(transfer::Sent sent) override { return window_->Add(*this, std::move(sent)); }
-  void Pass(Index) override {}
+  absl::Status Pass(Index) override { return absl::OkStatus(); }
   absl::Status End(Index elements) override {
     return absl::InvalidArgumentError(absl::StrCat(
         "cross-trainer caching requires an infinite dataset, but ", ToString(of_.partition),
         " ended after ", elements, " elements; put .Repeat() at its end"));
   }
+  Index elements() const override { return 0; }  // it does not end
   void Linger() override {}
   std::shared_ptr<Pool> NextSlots() override { return nullptr; }
+  void Produces(Index) override {}
   void AddReader(const control::Reader&) override {}  // the token lets trainers in
+  void Allow(int64_t, const std::optional<protocol::RestOf>&) override {}
   void Cancel() override {
     {
       std::lock_guard lock(window_->mu_);

@@ -42,6 +42,7 @@ void Tasks::Do(const control::Assign& assign) {
   }
   if (same == nullptr) return;
   for (const control::Reader& reader : assign.readers) same->AddReader(reader);
+  same->Allow({assign.of, assign.turns, assign.rest});
 }
 
 void Tasks::Do(const control::AddReader& order) {
@@ -50,6 +51,10 @@ void Tasks::Do(const control::AddReader& order) {
 
 void Tasks::Do(const control::Splits& answer) {
   if (auto runner = Find(answer.of)) runner->OnSplits(answer.run);
+}
+
+void Tasks::Do(const control::AllowTurns& order) {
+  if (auto runner = Find(order.of)) runner->Allow(order);
 }
 
 void Tasks::Do(const control::Unassign& order) {

@@ -31,6 +31,7 @@ class Tasks {
   void Do(const control::Assign& assign);
   void Do(const control::AddReader& order);
   void Do(const control::Unassign& order);
+  void Do(const control::AllowTurns& order);
   void Do(const control::Splits& answer);
   // The dispatcher has welcomed the worker on a new stream: says again what may
   // have been lost with the old one.

@@ -17,3 +17,4 @@
 #include "penstock/sharding.h"    // IWYU pragma: export
 #include "penstock/sources.h"     // IWYU pragma: export
 #include "penstock/status.h"      // IWYU pragma: export
+#include "penstock/step_token.h"  // IWYU pragma: export

@@ -112,6 +112,28 @@ TEST(DistributeOptionsTest, BadOnesSayWhatIsWrong) {
   ExpectRefused(options, absl::StatusCode::kInvalidArgument, "run_id");
 }
 
+TEST(DistributeOptionsTest, ConsumersOfACoordinatedReadAreChecked) {
+  const auto consumer = [](std::optional<int64_t> index, std::optional<int64_t> of) {
+    DistributeOptions options = Good();
+    options.job_name = "rounds";
+    options.consumer_index = index;
+    options.num_consumers = of;
+    return options;
+  };
+  constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
+  ExpectRefused(consumer(0, std::nullopt), kInvalid, "go together");
+  ExpectRefused(consumer(std::nullopt, 2), kInvalid, "go together");
+  ExpectRefused(consumer(0, 0), kInvalid, "num_consumers");
+  ExpectRefused(consumer(-1, 2), kInvalid, "consumer_index must be from 0 to 1");
+  ExpectRefused(consumer(2, 2), kInvalid, "consumer_index must be from 0 to 1");
+  DistributeOptions options = consumer(0, 2);
+  options.job_name = "";
+  ExpectRefused(options, kInvalid, "job_name");
+  options = consumer(0, 2);
+  options.target_workers = TargetWorkers::kLocal;
+  ExpectRefused(options, kInvalid, "LOCAL");
+}
+
 TEST(DistributeOptionsTest, ThereAreSixModes) {
   DistributeOptions options = Good();
   for (uint8_t mode = 0; mode < 6; ++mode) {

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+// The session as a consumer of a coordinated read (control/protocol/rounds.h).
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "dataplane/client/session.h"
+#include "dataplane/memory/pool.h"
+
+namespace penstock::client {
+namespace {
+
+// Errors that are said again to a dispatcher that has restarted: those of rounds that
+// another consumer may not have been told of, which are fewer than may be ahead.
+constexpr size_t kErrorsKept = 256;
+
+}  // namespace
+
+Index Session::PositionOf(const Identity& identity) const {
+  return coordinated() ? identity.index / *options_.distribute.num_consumers : identity.index;
+}
+
+bool Session::HasSome() const {
+  return !merge_.empty() || (coordinated() && rounds_.taken() < rounds_in_all_);
+}
+
+bool Session::IsOver() const {
+  return end_ && merge_.empty() && (!coordinated() || rounds_.taken() >= rounds_in_all_);
+}
+
+void Session::KeepForRound(Landed landed) {
+  const protocol::TurnOf turn{landed.identity.partition, PositionOf(landed.identity)};
+  if (!landed.error.ok()) {
+    if (round_errors_.size() == kErrorsKept) {
+      round_errors_.erase(round_errors_.begin());
+      if (round_errors_said_ > 0) --round_errors_said_;
+    }
+    round_errors_.push_back({.at = turn,
+                             .message = std::string(landed.error.message()),
+                             .code = landed.error.raw_code()});
+  }
+  for_rounds_.insert_or_assign({turn.partition, turn.turn}, std::move(landed));
+}
+
+void Session::Handle(const control::Agreed& agreed) {
+  if (!rounds_.OnAgreed(agreed.first, agreed.rounds)) {
+    return Fail(absl::InternalError(absl::StrCat("round ", agreed.first, " was agreed on where ",
+                                                 rounds_.heard(), " is next")));
+  }
+  if (agreed.waits_for.empty()) {
+    waits_since_ = absl::InfiniteFuture();
+  } else if (waits_since_ == absl::InfiniteFuture()) {
+    waits_since_ = absl::Now();
+  }
+  waits_for_ = agreed.waits_for;
+}
+
+absl::StatusOr<std::optional<Element>> Session::TakeRound(Lock& lock) {
+  const protocol::Agreed::Round round = *rounds_.Next();
+  const int64_t number = rounds_.taken();
+  rounds_.Take();
+  Landed landed;
+  if (round.turn.has_value()) {
+    auto found = for_rounds_.find({round.turn->partition, round.turn->turn});
+    if (found == for_rounds_.end()) {
+      Fail(absl::InternalError(absl::StrCat("round ", number, " was agreed on, and turn ",
+                                            round.turn->turn, " of ",
+                                            ToString(round.turn->partition), " has not landed")));
+      return error_;
+    }
+    landed = std::move(found->second);
+    for_rounds_.erase(found);
+    ReceiverOf(round.turn->partition).OnTaken(round.turn->turn);
+    window_.OnTaken(landed.from, static_cast<int64_t>(landed.bytes));
+  }
+  news_ = true;
+  WakeAgent();
+  const ToGrants grants = TakeGrants();
+  absl::Status error = ErrorOf(round, number);
+  if (!error.ok() && options_.distribute.on_error == RoundErrors::kStop) error_ = error;
+  lock.unlock();
+  Apply(grants);
+  if (!error.ok()) return error;
+  if (round.rest) return std::nullopt;
+  absl::StatusOr<Element> element = CopyOutOfFrame(DefaultPool(), std::move(landed.element));
+  if (!element.ok()) return element.status();
+  if (element->IsShared()) element = element->Copy();  // to be written into
+  if (!element.ok()) return element.status();
+  Identity identity = landed.identity;
+  identity.round = number;
+  identity.consumer = static_cast<int32_t>(*options_.distribute.consumer_index);
+  element->set_identity(identity);
+  return std::optional<Element>(*std::move(element));
+}
+
+absl::Status Session::ErrorOf(const protocol::Agreed::Round& round, int64_t number) const {
+  if (round.error.has_value()) {
+    return absl::Status(
+        static_cast<absl::StatusCode>(round.error->code),
+        absl::StrCat("round ", number, ", of consumer ", round.consumer, ", ",
+                     ToString(round.error->at.partition), ": ", round.error->message));
+  }
+  if (round.rest && options_.distribute.rests == Rests::kError) {
+    return absl::OutOfRangeError(absl::StrCat(
+        "the data ends with elements that do not fill round ", number, " of ",
+        *options_.distribute.num_consumers,
+        " consumers; with rests = kPad it is filled with copies, with kDrop they are dropped"));
+  }
+  return absl::OkStatus();
+}
+
+protocol::RoundsReport Session::SayRounds() {
+  protocol::RoundsReport said{
+      .taken = rounds_.taken(),
+      .heard = rounds_.heard(),
+      .errors = {round_errors_.begin() + static_cast<ptrdiff_t>(round_errors_said_),
+                 round_errors_.end()}};
+  round_errors_said_ = round_errors_.size();
+  return said;
+}
+
+// What was taken is for the journal, and waits for a heartbeat.
+void Session::SendLanded() {
+  control::Report report;
+  for (auto& [partition, receiver] : receivers_) {
+    if (std::optional<protocol::Report> news = receiver.LandedNews()) {
+      report.partitions.push_back({.partition = partition,
+                                   .placement = news->placement,
+                                   .taken = {},
+                                   .landed = std::move(news->landed)});
+    }
+  }
+  report.rounds = SayRounds();
+  news_ = false;
+  stream_->Send(std::move(report));
+}
+
+void Session::CheckRounds(absl::Time now, absl::Time& wake) {
+  if (waits_since_ == absl::InfiniteFuture()) return;
+  const absl::Time limit = waits_since_ + options_.distribute.timeout;
+  if (now < limit) {
+    wake = std::min(wake, limit);
+    return;
+  }
+  waits_since_ = now;  // the next call waits as long again
+  unreachable_ = absl::UnavailableError(
+      absl::StrCat("round ", rounds_.heard(), " could not be given out for ",
+                   absl::FormatDuration(options_.distribute.timeout), ": ", waits_for_));
+  WakeWaiting();
+}
+
+}  // namespace penstock::client

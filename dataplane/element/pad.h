@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+// The flag of an element that only fills up a last round.
+#pragma once
+
+#include "penstock/element.h"
+
+namespace penstock {
+
+void MarkAsPad(Element& element);  // REQUIRES: !element.IsShared()
+
+}  // namespace penstock

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// What an element of a coordinated read says of the round it came in.
+#pragma once
+
+#include <cstdint>
+
+#include "penstock/element.h"
+
+namespace penstock {
+
+// All consumers' elements of one round have the same round, and the same partition
+// but in the rounds that rests fill. To be logged beside a step, or compared.
+struct StepToken {
+  int64_t round = -1;  // -1: the read is not coordinated
+  int64_t consumer = -1;
+  PartitionId partition;
+  Index index = 0;
+  bool pad = false;  // a copy that fills up the last round
+  friend bool operator==(const StepToken&, const StepToken&) = default;
+};
+
+// REQUIRES: an element, not an empty handle.
+StepToken StepTokenOf(const Element& element);
+
+}  // namespace penstock
