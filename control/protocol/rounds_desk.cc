@@ -42,11 +42,29 @@ class Agreeing {
 
   void FindReaders() {
     readers_.assign(static_cast<size_t>(consumers()), -1);
+    done_.assign(static_cast<size_t>(consumers()), false);
     for (size_t r = 0; r < record_.readers.size(); ++r) {
       const ReaderRecord& reader = record_.readers[r];
-      if (reader.consumer < 0 || reader.standing != Standing::kLiving) continue;
+      if (reader.consumer < 0) continue;
+      if (reader.standing == Standing::kLeft && HasAll(reader)) Finishes(reader.consumer);
+      if (reader.standing != Standing::kLiving) continue;
       readers_[static_cast<size_t>(reader.consumer)] = static_cast<int64_t>(r);
     }
+  }
+  bool HasAll(const ReaderRecord& reader) const {
+    const Ends& ends = record_.rounds.ends;
+    if (ends.empty()) return false;
+    int64_t kept = 0;  // one of each round, but for a last one that is not filled
+    for (const IndexSet& turns : reader.kept) kept += turns.size();
+    if (record_.rounds.rests != Rests::kPad && LacksInLast(ends, consumers()) > 0) ++kept;
+    return kept >= AllRounds(ends, consumers());
+  }
+  // It has left with all it was to have, and need not be waited for.
+  void Finishes(int64_t consumer) {
+    done_[static_cast<size_t>(consumer)] = true;
+    ConsumerDesk& desk = rounds_.consumers[static_cast<size_t>(consumer)];
+    desk.said = true;
+    desk.taken = desk.heard = AllRounds(record_.rounds.ends, consumers());
   }
   const ReaderRecord& ReaderOf(size_t consumer) const {
     return record_.readers[static_cast<size_t>(readers_[consumer])];
@@ -56,6 +74,7 @@ class Agreeing {
   // an earlier life of the dispatcher is in that.
   std::string WhatIsMissing() const {
     for (size_t c = 0; c < readers_.size(); ++c) {
+      if (done_[c]) continue;
       if (readers_[c] < 0) {
         const bool before = std::any_of(
             record_.readers.begin(), record_.readers.end(),
@@ -74,7 +93,7 @@ class Agreeing {
   bool Forms(std::string& waits_for) {
     std::optional<int64_t> start;
     for (size_t c = 0; c < readers_.size(); ++c) {
-      if (!ReaderOf(c).fresh) continue;
+      if (done_[c] || !ReaderOf(c).fresh) continue;
       if (start && *start != ReaderOf(c).start) {
         waits_for =
             absl::StrCat("consumer ", c, " begins at step ", ReaderOf(c).start, ", another at ",
@@ -85,7 +104,8 @@ class Agreeing {
     }
     if (!start) return false;
     for (size_t c = 0; c < readers_.size() && desk_.broken != Broken::kRejoinAnywhere; ++c) {
-      if (!ReaderOf(c).fresh && rounds_.consumers[c].taken > *start) {
+      if (done_[c] || ReaderOf(c).fresh) continue;
+      if (rounds_.consumers[c].taken > *start) {
         waits_for = absl::StrCat("consumer ", c, " is at step ", rounds_.consumers[c].taken,
                                  ", one that came back at ", *start,
                                  ": restore all consumers from states of one step");
@@ -116,7 +136,7 @@ class Agreeing {
   }
 
   bool HasTurn(size_t consumer, const TurnOf& turn) const {
-    if (record_.finished) return true;
+    if (record_.finished || done_[consumer]) return true;
     const ReaderRecord& reader = ReaderOf(consumer);
     const auto& heard = desk_.partitions[turn.partition.value() - 1].readers;
     return Of(reader.kept, turn.partition).Contains(turn.turn) ||
@@ -286,13 +306,15 @@ class Agreeing {
 
   void Forget() {
     if (schedule_.events.size() < kEventsKept || record_.finished) return;
-    int64_t kept = std::numeric_limits<int64_t>::max();
+    std::vector<int64_t> by_consumer(static_cast<size_t>(consumers()), 0);
     for (const ReaderRecord& reader : record_.readers) {
       if (reader.consumer < 0) continue;
-      int64_t its = 0;  // taken in the order of rounds, one each
-      for (const IndexSet& turns : reader.kept) its += turns.size();
-      kept = std::min(kept, its);
+      // Taken in the order of rounds, one each.
+      for (const IndexSet& turns : reader.kept) {
+        by_consumer[static_cast<size_t>(reader.consumer)] += turns.size();
+      }
     }
+    int64_t kept = *std::min_element(by_consumer.begin(), by_consumer.end());
     if (rounds_.floor) kept = std::min(kept, rounds_.floor->round());
     if (kept <= schedule_.events[kEventsKept / 2].round) return;
     decision_.changes.push_back(RoundsForgotten{kept});
@@ -303,6 +325,7 @@ class Agreeing {
   const Schedule& schedule_;
   RoundsDesk& rounds_;
   std::vector<int64_t> readers_;  // by consumer: position in the record; -1: none
+  std::vector<bool> done_;        // by consumer
   Decision decision_;
 };
 

@@ -157,7 +157,8 @@ control::JobTerms TermsOf(const DistributeOptions& options) {
           .rests = options.rests,
           .on_error = options.on_error,
           .cross_trainer_cache = options.cross_trainer_cache.has_value(),
-          .target_workers = options.target_workers,
+          // All consumers read all workers.
+          .target_workers = options.num_consumers ? TargetWorkers::kAny : options.target_workers,
           .quota = options.quota};
 }
 

@@ -150,6 +150,7 @@ TEST(RoundsWalks, WorkersDie) {
 }
 TEST(RoundsWalks, TheDispatcherRestarts) {
   WalksHold({.ends = {9, 4}, .dispatcher_restarts = 3});
+  WalksHold({.ends = {9, 4}, .dispatcher_restarts = 1, .broken_streams = 4});
   WalksHold({.ends = {12, 5}, .consumers = 3, .worker_deaths = 2, .dispatcher_restarts = 2});
 }
 TEST(RoundsWalks, ConsumersGoBack) {

@@ -24,8 +24,9 @@ std::string TextOf(const Holdings& holdings) {
 }  // namespace
 
 std::string ToString(const RoundsStep& step) {
-  static constexpr const char* kNames[] = {"deliver", "land",  "take", "report",  "present",
-                                           "at end",  "ended", "kill", "restart", "go back"};
+  static constexpr const char* kNames[] = {"deliver", "land",    "take",  "report",
+                                           "present", "at end",  "ended", "leave",
+                                           "kill",    "restart", "break", "go back"};
   return absl::StrCat(kNames[static_cast<size_t>(step.kind)], " ", step.a, " ", step.b);
 }
 
@@ -194,6 +195,7 @@ std::vector<RoundsStep> RoundsWorld::Next() const {
   std::vector<RoundsStep> steps;
   for (int c = 0; c < scene_->consumers; ++c) {
     const Consumer& consumer = consumers_[static_cast<size_t>(c)];
+    if (consumer.left) continue;
     if (!consumer.presented) {
       steps.push_back({Kind::kPresent, c});
     } else {
@@ -208,6 +210,10 @@ std::vector<RoundsStep> RoundsWorld::Next() const {
                          consumer.receivers[static_cast<size_t>(p)].lowest();
       if (knows && NextFor(p, c)) steps.push_back({Kind::kLand, c, p});
     }
+    if (consumer.presented && consumer.end && consumer.queue.taken() == consumer.rounds) {
+      steps.push_back({Kind::kLeave, c});
+    }
+    if (consumer.presented && breaks_ < scene_->broken_streams) steps.push_back({Kind::kBreak, c});
     if (deaths_ < scene_->consumer_deaths && !consumer.end) steps.push_back({Kind::kGoBack, c});
   }
   for (int p = 0; p < static_cast<int>(workers_.size()); ++p) {
@@ -279,6 +285,20 @@ void RoundsWorld::Take(const RoundsStep& step) {
       sending.said_ended = true;
       return Settle(OnEnded(record_, desk_, sending.worker, partition, sending.placement,
                             end + (sending.rest ? sending.rest->pads : 0)));
+    case Kind::kLeave: {
+      Leave leave;
+      for (size_t p = 0; p < workers_.size(); ++p) {
+        At(leave.taken, PartitionOf(p)) = consumer.receivers[p].taken();
+      }
+      consumer.left = true;
+      return Settle(OnLeave(record_, desk_, ClientOf(static_cast<size_t>(step.a)),
+                            Incarnation(consumer.incarnation), leave));
+    }
+    case Kind::kBreak:
+      ++breaks_;
+      consumer.presented = false;
+      consumer.inbox.clear();
+      return OnDisconnects(record_, desk_, ClientOf(static_cast<size_t>(step.a)));
     case Kind::kKill: {
       ++kills_;
       const WorkerId worker = sending.worker;
@@ -338,8 +358,8 @@ bool RoundsWorld::WaitsForStates() const {
 }
 
 std::string RoundsWorld::Describe() const {
-  std::string text =
-      absl::StrCat(kills_, " ", restarts_, " ", deaths_, " ", record_.closed, record_.finished);
+  std::string text = absl::StrCat(kills_, " ", restarts_, " ", deaths_, " ", breaks_, " ",
+                                  record_.closed, record_.finished);
   for (size_t p = 0; p < workers_.size(); ++p) {
     const Sending& s = workers_[p];
     const PartitionRecord& r = record_.partitions[p];
@@ -370,7 +390,7 @@ std::string RoundsWorld::Describe() const {
   }
   for (const bool present : desk_.present) absl::StrAppend(&text, present);
   for (const Consumer& c : consumers_) {
-    absl::StrAppend(&text, "\nc", c.incarnation, c.presented, c.says, c.end, c.rounds, " ",
+    absl::StrAppend(&text, "\nc", c.incarnation, c.presented, c.says, c.end, c.left, c.rounds, " ",
                     c.queue.taken(), " ", c.queue.heard(), " ", TextOf(c.state));
     for (const Receiver& r : c.receivers) {
       absl::StrAppend(&text, "[", r.lowest().value(), r.taken().ToString(), r.landed().ToString());

@@ -23,7 +23,8 @@ struct RoundsScene {
   int worker_deaths = 0;
   int dispatcher_restarts = 0;
   int consumer_deaths = 0;  // each comes back with the state it wrote last
-  int state_every = 0;      // rounds between two states; 0: none are written
+  int broken_streams = 0;
+  int state_every = 0;  // rounds between two states; 0: none are written
   Broken broken = Broken::kNone;
 };
 
@@ -36,8 +37,10 @@ struct RoundsStep {
     kPresent,  // consumer `a` opens its stream
     kAtEnd,    // of partition `b`, is said
     kEnded,    // of partition `b`, is said
+    kLeave,    // consumer `a`, at its end
     kKill,     // the worker of partition `b`
     kRestart,  // the dispatcher
+    kBreak,    // consumer `a`'s stream
     kGoBack,   // consumer `a` dies, and starts from its state
   };
   Kind kind;
@@ -72,6 +75,7 @@ class RoundsWorld {
     RoundQueue queue;
     bool says = false;  // something is to be reported
     bool end = false;
+    bool left = false;
     int64_t rounds = 0;
     Holdings state;  // the last written
     int64_t state_rounds = 0;
@@ -106,6 +110,7 @@ class RoundsWorld {
   int kills_ = 0;
   int restarts_ = 0;
   int deaths_ = 0;
+  int breaks_ = 0;
   std::vector<std::vector<TurnOf>> told_;  // by round, the first word of it, by consumer
   std::string fault_;
 };
