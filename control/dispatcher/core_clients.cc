@@ -65,6 +65,12 @@ void Core::OnMessage(const std::shared_ptr<ClientPeer>& peer, ClientUp message) 
   if (const auto* answer = std::get_if<FenceAnswer>(&message)) {
     OnReport(turn, *peer, answer->report);
   } else if (const auto* report = std::get_if<Report>(&message)) {
+    // Errors first: a turn that landed with one is agreed on with it.
+    if (report->rounds) {
+      const IterationState& iteration = state_.iterations.at(peer->iteration);
+      protocol::OnRoundErrors(iteration.record, turn.DeskOf(iteration.id), peer->client,
+                              peer->incarnation, report->rounds->errors);
+    }
     for (const PartitionReport& of : report->partitions) OnReport(turn, *peer, of);
     if (report->rounds) {
       const IterationState& iteration = state_.iterations.at(peer->iteration);

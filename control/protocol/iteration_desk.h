@@ -91,6 +91,10 @@ void OnDisconnects(const IterationRecord& record, Desk& desk, ClientId client);
 // An answer to a fence or a report.
 Decision OnReport(const IterationRecord& record, Desk& desk, ClientId client,
                   Incarnation incarnation, const Report& report);
+// Errors that landed at a consumer; before the reports of what it has, since a round may
+// be agreed on with those.
+void OnRoundErrors(const IterationRecord& record, Desk& desk, ClientId client,
+                   Incarnation incarnation, absl::Span<const RoundError> errors);
 // Where a consumer is, behind its reports of what it has.
 Decision OnRoundsReport(const IterationRecord& record, Desk& desk, ClientId client,
                         Incarnation incarnation, const RoundsReport& report);

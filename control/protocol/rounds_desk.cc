@@ -336,17 +336,36 @@ Decision AgreeOnRounds(const IterationRecord& record, Desk& desk) {
   return Agreeing(record, desk).Decide();
 }
 
+namespace {
+
+// The living consumer of that name and process; null: there is none.
+const ReaderRecord* LivingConsumer(const IterationRecord& record, ClientId client,
+                                   Incarnation incarnation) {
+  const auto found = record.FindReader(client);
+  if (!found) return nullptr;
+  const ReaderRecord& reader = record.readers[*found];
+  const bool living = reader.standing == Standing::kLiving && reader.incarnation == incarnation;
+  return living && reader.consumer >= 0 ? &reader : nullptr;
+}
+
+}  // namespace
+
+void OnRoundErrors(const IterationRecord& record, Desk& desk, ClientId client,
+                   Incarnation incarnation, absl::Span<const RoundError> errors) {
+  const ReaderRecord* reader = LivingConsumer(record, client, incarnation);
+  if (reader == nullptr) return;
+  for (const RoundError& error : errors) {
+    desk.rounds.errors.try_emplace({error.at.partition, error.at.turn},
+                                   std::pair(reader->consumer, error));
+  }
+}
+
 Decision OnRoundsReport(const IterationRecord& record, Desk& desk, ClientId client,
                         Incarnation incarnation, const RoundsReport& report) {
-  const auto found = record.FindReader(client);
-  if (!found) return {};
-  const ReaderRecord& reader = record.readers[*found];
-  if (reader.consumer < 0 || reader.standing != Standing::kLiving ||
-      reader.incarnation != incarnation) {
-    return {};
-  }
+  const ReaderRecord* reader = LivingConsumer(record, client, incarnation);
+  if (reader == nullptr) return {};
   desk.rounds.consumers.resize(static_cast<size_t>(record.rounds.consumers));
-  ConsumerDesk& consumer = desk.rounds.consumers[static_cast<size_t>(reader.consumer)];
+  ConsumerDesk& consumer = desk.rounds.consumers[static_cast<size_t>(reader->consumer)];
   consumer.said = true;
   consumer.taken = std::max(consumer.taken, report.taken);
   consumer.heard = std::max(consumer.heard, report.heard);
@@ -354,10 +373,6 @@ Decision OnRoundsReport(const IterationRecord& record, Desk& desk, ClientId clie
     consumer.told.emplace(record.rounds.schedule);
     const int64_t from = std::max(report.heard, record.rounds.schedule.first);
     consumer.told->MoveTo(record.rounds.schedule, from);
-  }
-  for (const RoundError& error : report.errors) {
-    desk.rounds.errors.try_emplace({error.at.partition, error.at.turn},
-                                   std::pair(reader.consumer, error));
   }
   return {};
 }
