@@ -217,6 +217,11 @@ absl::StatusOr<control::JobAnswer> JobReader::Join(std::stop_token stop) {
     if (united_.has_value()) restoration = united_->restoration;
   }
   if (!restoration.has_value()) return stub_->GetOrCreateJob(request, call);
+  if (options_.num_consumers.has_value()) {
+    return absl::UnimplementedError(
+        "states of all ranks of a coordinated read, restored as one: not there yet; restore each "
+        "consumer from its own state while the job lives");
+  }
   return stub_->RestoreJob({std::move(request), *std::move(restoration)}, call);
 }
 

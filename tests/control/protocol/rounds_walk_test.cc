@@ -104,11 +104,6 @@ bool WalksNotice(RoundsScene scene, Broken broken) {
   return false;
 }
 
-void Notices(RoundsScene scene, Broken broken) {
-  scene.broken = broken;
-  EXPECT_NE(Explore(scene).fault, "");
-}
-
 TEST(RoundsWalks, WithoutFailures) {
   WalksHold({.ends = {2, 2}});
   WalksHold({.ends = {9, 4}});
