@@ -131,6 +131,15 @@ TEST(DecodeRaw, TakesBytesAsValues) {
   EXPECT_THAT((*results)[0].values<int16_t>(), ElementsAre(1, 258));
   EXPECT_THAT((*results)[1].values<uint8_t>(), ElementsAre(1, 0, 2, 1));
   EXPECT_THAT((*results)[2].values<int32_t>(), ElementsAre(0x01020001));
+  // Values that others compute with, wherever the bytes lie.
+  for (int64_t begin = 0; begin < 8; ++begin) {
+    const std::string before(begin, 'x');
+    const auto sums =
+        RunOn([begin](auto x) { return DecodeRaw(Substr(x, begin, 8), kInt32, {2}) + 1; },
+              {String(before + std::string("\x01\x00\x00\x00\x02\x01\x00\x00", 8))});
+    ASSERT_TRUE(sums.ok()) << sums.status();
+    EXPECT_THAT((*sums)[0].values<int32_t>(), ElementsAre(2, 259)) << begin;
+  }
   ExpectInvalid([](auto x) { return DecodeRaw(x, kInt16, {-1}); }, {String("abc")},
                 "DecodeRaw: a string of 3 bytes; these dims take a multiple of 2");
   ExpectInvalid([](auto x) { return DecodeRaw(x, kUInt8, {4}); }, {String("abc")},
