@@ -125,10 +125,10 @@ class Fleet:
         worker.hear_match("worker ready")
         return worker
 
-    def start_trainer(self, commit_every=25):
+    def start_trainer(self, *options, commit_every=25):
         return self.start("trainer", self.binaries / "fault_trainer", "--service", self.service,
                           "--protocol", self.protocol, "--window", self.window,
-                          "--commit-every", commit_every, *self.plugin)
+                          "--commit-every", commit_every, *self.plugin, *options)
 
 
 def history(log):
@@ -142,13 +142,13 @@ def history(log):
     return numbers
 
 
-def differences(logs, count):
-    """(lost, doubled) of the numbers 0 … count - 1."""
+def differences(logs, count, passes=1):
+    """(lost, doubled) of the numbers 0 … count - 1, each of which is to come once a pass."""
     times = [0] * count
     for log in logs:
         for number in history(log):
             times[number] += 1
-    return sum(n == 0 for n in times), sum(max(0, n - 1) for n in times)
+    return sum(max(0, passes - n) for n in times), sum(max(0, n - passes) for n in times)
 
 
 def shared_memory():

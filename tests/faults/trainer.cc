@@ -40,6 +40,8 @@ struct Options {
   int64_t window = 16;
   int64_t compression = static_cast<int64_t>(LinkCompression::kAuto);
   std::string plugin;  // with the source "numbers" and the map "spread"
+  std::string cache;   // "memory", or a folder of files; empty: nothing is cached
+  int64_t passes = 1;
 };
 
 class Trainer {
@@ -70,14 +72,15 @@ class Trainer {
     CloseLog();
     log_ = ::open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0644);
     read_ = 0;
-    Dataset data = Elements(count).Distribute(
-        {.processing_mode = ShardingPolicy::kDynamic,
-         .service = options_.service,
-         .job_name = job,
-         .max_outstanding_requests = options_.window,
-         .data_transfer_protocol = options_.protocol,
-         .keep = Keep::kCommitted,
-         .compression = static_cast<LinkCompression>(options_.compression)});
+    Dataset data =
+        Passes(job, count)
+            .Distribute({.processing_mode = ShardingPolicy::kDynamic,
+                         .service = options_.service,
+                         .job_name = job,
+                         .max_outstanding_requests = options_.window,
+                         .data_transfer_protocol = options_.protocol,
+                         .keep = Keep::kCommitted,
+                         .compression = static_cast<LinkCompression>(options_.compression)});
     ASSIGN_OR_RETURN(iterator_, data.MakeIterator());
     std::ifstream in(checkpoint_, std::ios::binary);
     if (!(in >> read_)) {
@@ -90,6 +93,16 @@ class Trainer {
     RETURN_IF_ERROR(iterator_->Restore(state));
     RETURN_IF_ERROR(Log(absl::StrCat("restored ", read_)));
     return "resumed";
+  }
+
+  // Each number as often as there are passes.
+  Dataset Passes(const std::string& job, int64_t count) const {
+    Dataset data = Elements(count);
+    if (options_.cache == "memory")
+      data = data.Cache();
+    else if (!options_.cache.empty())
+      data = data.Cache(absl::StrCat(options_.cache, "/", job));
+    return options_.passes == 1 ? data : data.Repeat(options_.passes);
   }
 
   Dataset Elements(int64_t count) const {
@@ -194,6 +207,8 @@ int main(int argc, char** argv) {
   app.add_option("--window", options.window, "max_outstanding_requests");
   app.add_option("--compression", options.compression, "0 none, 1 AUTO, 2 Snappy, 3 LZ4");
   app.add_option("--plugin", options.plugin, "a plug-in that makes the same elements");
+  app.add_option("--cache", options.cache, "\"memory\", or where workers put their files");
+  app.add_option("--passes", options.passes, "over the numbers, on the workers");
   CLI11_PARSE(app, argc, argv);
   if (!options.plugin.empty()) {
     if (absl::Status loaded = penstock::LoadPlugin(options.plugin); !loaded.ok()) {
