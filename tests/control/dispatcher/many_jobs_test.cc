@@ -173,7 +173,8 @@ TEST_F(ManyJobs, WhatSomebodyMayComeBackForIsNotCollected) {
   std::vector<std::string> left;
   do {
     left.clear();
-    for (const JobStatus& job : stub_->GetStatus(kOnce)->jobs) left.push_back(job.name);
+    const DispatcherStatus status = *stub_->GetStatus(kOnce);
+    for (const JobStatus& job : status.jobs) left.push_back(job.name);
   } while (left.size() == 4);  // one goes: the others had the same sweep
   EXPECT_THAT(left, testing::ElementsAre("dynamic", "committed", "unread"));
 }
