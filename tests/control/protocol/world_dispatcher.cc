@@ -66,10 +66,11 @@ void World::Post(const Message& message) {
                                .g = Byte(m.placement),
                                .a = Byte(At(m.reader.client)),
                                .b = Byte(m.reader.incarnation)});
-        } else {
-          static_assert(std::is_same_v<M, Unassign>);
+        } else if constexpr (std::is_same_v<M, Unassign>) {
           to_worker(m.worker,
                     {.kind = Wire::kUnassign, .p = Byte(At(m.partition)), .g = Byte(m.placement)});
+        } else {  // of coordinated reads: rounds_world.h
+          static_assert(std::is_same_v<M, Agreed> || std::is_same_v<M, AllowTurns>);
         }
       },
       message);
