@@ -39,9 +39,15 @@ absl::Status CheckMarks(const Dataset::Node& root, std::string_view marks,
                         absl::Span<const std::string> allow) {
   const std::string own = NodeMarks(root);
   if (own.size() != marks.size()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("the saved position is of another dataset: that has ", marks.size() / 2,
-                     " nodes, this one ", own.size() / 2, "; no edit may add or remove one"));
+    std::string first;  // of this dataset's nodes, that differs
+    VisitNodes(root, [&](const Dataset::Node& node, int number) {
+      const size_t at = 2 * static_cast<size_t>(number);
+      const bool same = at < marks.size() && own.compare(at, 2, marks, at, 2) == 0;
+      if (first.empty() && !same) first = absl::StrCat(", from ", NodeName(node, number), " on");
+    });
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the saved position is of another dataset: that has ", marks.size() / 2,
+        " nodes, this one ", own.size() / 2, first, "; no edit may add or remove one"));
   }
   std::vector<std::string> differ, refused;
   VisitNodes(root, [&](const Dataset::Node& node, int number) {

@@ -84,9 +84,9 @@ Codec ChooseCodec(Codec present, double link_bytes_per_s, const std::array<Codec
   for (Codec codec : {Codec::kSnappy, Codec::kLz4}) {
     if (with(codec) > with(best)) best = codec;
   }
-  // Out of a codec that has come to lose at once; else only for what is clearly better.
-  const double margin = best == Codec::kNone ? 1 : kWorthIt;
-  return with(best) > margin * with(present) ? best : present;
+  // Only for what is clearly better, but out of a codec that has come to lose at once.
+  if (best != Codec::kNone && with(best) > kWorthIt * with(present)) return best;
+  return with(Codec::kNone) > with(present) ? Codec::kNone : present;
 }
 
 void LinkCodec::Wish(LinkCompression wish) {
@@ -151,6 +151,10 @@ std::optional<LinkCodec::Encoded> LinkCodec::Try(Codec codec, MessageType type,
 
 std::optional<LinkCodec::Encoded> LinkCodec::TryAll(MessageType type,
                                                     absl::Span<const std::byte> bytes) {
+  {
+    std::lock_guard lock(mu_);
+    speeds_ = {};  // of other contents
+  }
   std::optional<Encoded> best = Try(Codec::kSnappy, type, bytes);
   std::optional<Encoded> other = Try(Codec::kLz4, type, bytes);
   if (!best.has_value() || (other.has_value() && other->bytes.size() < best->bytes.size())) {

@@ -112,7 +112,10 @@ Hello ReadHello(Reader& reader) {
   }
   if (!reader.done()) {
     const auto compression = reader.Number<uint8_t>();
-    if (compression > static_cast<uint8_t>(LinkCompression::kLz4)) reader.Spoil();
+    if (compression == static_cast<uint8_t>(LinkCompression::kNone) ||
+        compression > static_cast<uint8_t>(LinkCompression::kLz4)) {
+      reader.Spoil();
+    }
     hello.compression = static_cast<LinkCompression>(compression);
   }
   return hello;

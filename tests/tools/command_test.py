@@ -48,7 +48,8 @@ class Server:
         page = re.search(r"metrics at (\S+)", self.line)[1]
         direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
         text = direct.open(page, timeout=BOUND).read().decode()
-        return {line.split()[0]: float(line.split()[1]) for line in text.splitlines() if line[0] != "#"}
+        samples = [line.rsplit(maxsplit=1) for line in text.splitlines() if line[0] != "#"]
+        return {name: float(value) for name, value in samples}
 
     def end(self, sig=signal.SIGTERM):
         """Sends the signal; (exit code, stderr)."""

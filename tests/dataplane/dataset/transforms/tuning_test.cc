@@ -7,8 +7,6 @@
 #include <mutex>
 #include <string>
 
-#include "dataplane/dataset/node_iterator.h"
-#include "dataplane/dataset/read_ahead.h"
 #include "penstock/dataset.h"
 #include "penstock/register.h"
 #include "penstock/status.h"
@@ -65,30 +63,6 @@ TEST(Tuning, AParallelismThatWasAskedForStays) {
     return map.elements > 500;
   });
   EXPECT_NE(read, -1);
-}
-
-TEST(Tuning, ABudgetHalvedWhileReadingHoldsFromTheNextElementOn) {
-  const Dataset dataset =
-      Dataset::Range(100'000).Map([](Expr x) { return Call("test.ask_a_server", x); });
-  ReadAheadBudget budget(int64_t{1} << 30);
-  const RunContext context{.read_ahead = &budget};
-  const auto nodes = *BuildIterator(dataset, context);
-  int64_t number = 0;
-  const auto read = [&] {
-    const absl::StatusOr<std::optional<Element>> next = nodes->Next();
-    ASSERT_TRUE(next.ok()) << next.status();
-    ASSERT_EQ((*next)->tensor(0).scalar<int64_t>(), number++);
-  };
-  while (budget.claimed() < 8 * 100 && number < 90'000) read();
-  ASSERT_GE(budget.claimed(), 8 * 100) << "it never read ahead";
-  // Again and again, down to what a few elements take.
-  for (int64_t limit = budget.claimed() / 2; limit > 100; limit /= 2) {
-    budget.SetLimit(limit);
-    for (int i = 0; i < 100; ++i) {
-      read();
-      ASSERT_LE(budget.claimed(), limit) << "at " << number;
-    }
-  }
 }
 
 }  // namespace
