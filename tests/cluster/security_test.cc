@@ -1,13 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Strangers get nothing: at each port and socket of a cluster, and over TLS.
-#include <netdb.h>
-#include <sys/socket.h>
-#include <unistd.h>
-
 #include "control/rpc/dispatcher_stub.h"
 #include "dataplane/transfer/transport.h"
-#include "tests/cluster/certificates.h"
 #include "tests/cluster/cluster.h"
+#include "tests/cluster/strangers.h"
 #include "tests/dataplane/transfer/ends.h"
 
 namespace penstock {
@@ -18,50 +14,6 @@ using ::testing::Not;
 
 constexpr absl::Duration kShort = absl::Milliseconds(500);  // of calls that nobody answers
 constexpr absl::Duration kLong = absl::Seconds(30);         // of those that are answered
-
-const Authority& Ours() {
-  static const Authority& authority = *new Authority("ours");
-  return authority;
-}
-const TlsConfig& OurProcess() {
-  static const TlsConfig& tls = *new TlsConfig(Ours().Issue("process"));
-  return tls;
-}
-const TlsConfig& Stranger() {  // trusts us, and has a certificate of another authority
-  static const TlsConfig& tls = *new TlsConfig([] {
-    TlsConfig made = Authority("theirs").Issue("stranger");
-    made.ca = Ours().ca();
-    return made;
-  }());
-  return tls;
-}
-
-TlsConfig Mutual() {
-  TlsConfig tls = OurProcess();
-  tls.mutual = true;
-  return tls;
-}
-
-// Sends `words` to the TCP port of "host:port" and reads until it is closed.
-std::string Say(const std::string& address, const std::string& words) {
-  const size_t colon = address.rfind(':');
-  addrinfo hints{};
-  hints.ai_socktype = SOCK_STREAM;
-  addrinfo* at = nullptr;
-  EXPECT_EQ(getaddrinfo("127.0.0.1", address.substr(colon + 1).c_str(), &hints, &at), 0);
-  const int fd = socket(at->ai_family, SOCK_STREAM, 0);
-  EXPECT_EQ(connect(fd, at->ai_addr, at->ai_addrlen), 0) << address;
-  freeaddrinfo(at);
-  EXPECT_EQ(send(fd, words.data(), words.size(), MSG_NOSIGNAL), static_cast<ssize_t>(words.size()));
-  shutdown(fd, SHUT_WR);
-  std::string answer;
-  char piece[512];
-  for (ssize_t got; (got = recv(fd, piece, sizeof piece, 0)) > 0;) {
-    answer.append(piece, static_cast<size_t>(got));
-  }
-  close(fd);
-  return answer;
-}
 
 class SecureCluster : public testing::Test {
  protected:
