@@ -39,6 +39,8 @@ struct Options {
   int64_t commit_every = 25;  // elements
   int64_t window = 16;
   int64_t compression = static_cast<int64_t>(LinkCompression::kAuto);
+  int64_t consumer = -1;  // of a coordinated read of so many
+  int64_t consumers = 0;
   std::string plugin;  // with the source "numbers" and the map "spread"
   std::string cache;   // "memory", or a folder of files; empty: nothing is cached
   int64_t passes = 1;
@@ -72,15 +74,19 @@ class Trainer {
     CloseLog();
     log_ = ::open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0644);
     read_ = 0;
-    Dataset data =
-        Passes(job, count)
-            .Distribute({.processing_mode = ShardingPolicy::kDynamic,
-                         .service = options_.service,
-                         .job_name = job,
-                         .max_outstanding_requests = options_.window,
-                         .data_transfer_protocol = options_.protocol,
-                         .keep = Keep::kCommitted,
-                         .compression = static_cast<LinkCompression>(options_.compression)});
+    DistributeOptions options{.processing_mode = ShardingPolicy::kDynamic,
+                              .service = options_.service,
+                              .job_name = job,
+                              .max_outstanding_requests = options_.window,
+                              .data_transfer_protocol = options_.protocol,
+                              .keep = Keep::kCommitted,
+                              .compression = static_cast<LinkCompression>(options_.compression)};
+    if (options_.consumers > 0) {
+      options.consumer_index = options_.consumer;
+      options.num_consumers = options_.consumers;
+      rounds_.open(log + ".rounds");
+    }
+    Dataset data = Passes(job, count).Distribute(options);
     ASSIGN_OR_RETURN(iterator_, data.MakeIterator());
     std::ifstream in(checkpoint_, std::ios::binary);
     if (!(in >> read_)) {
@@ -118,6 +124,11 @@ class Trainer {
     if (!element.has_value()) return Element();
     if (!IsWhole(*element, words_)) {
       return absl::DataLossError(absl::StrCat("element ", NumberOf(*element), " has other bytes"));
+    }
+    if (const StepToken token = StepTokenOf(*element); options_.consumers > 0) {
+      rounds_ << token.round << ' ' << token.partition.value() << ' '
+              << token.index / options_.consumers << std::endl;
+      if (token.pad) return *std::move(element);
     }
     RETURN_IF_ERROR(Log(absl::StrCat(NumberOf(*element))));
     ++read_;
@@ -191,6 +202,7 @@ class Trainer {
   int64_t words_ = 0;
   int64_t read_ = 0;  // lines of the log that count
   int log_ = -1;
+  std::ofstream rounds_;  // "round partition turn" of each element of a coordinated read
 };
 
 }  // namespace
@@ -206,6 +218,8 @@ int main(int argc, char** argv) {
   app.add_option("--commit-every", options.commit_every, "elements between committed states");
   app.add_option("--window", options.window, "max_outstanding_requests");
   app.add_option("--compression", options.compression, "0 none, 1 AUTO, 2 Snappy, 3 LZ4");
+  app.add_option("--consumer", options.consumer, "consumer_index");
+  app.add_option("--consumers", options.consumers, "num_consumers; 0: not coordinated");
   app.add_option("--plugin", options.plugin, "a plug-in that makes the same elements");
   app.add_option("--cache", options.cache, "\"memory\", or where workers put their files");
   app.add_option("--passes", options.passes, "over the numbers, on the workers");

@@ -1,0 +1,79 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Kills workers -9 under coordinated reads of 2 and 4 trainers.
+
+All trainers see the same turn of the same partition in each round, end at the same
+round, and have every element once. The last line says how it went.
+"""
+import argparse
+import pathlib
+import random
+import sys
+import tempfile
+import time
+
+from fleet import Failed, Fleet, differences
+
+COUNT = 6001  # leaves a rest for 2 and for 4
+
+
+def kill_one(fleet, workers, rng, log):
+    """Kills a worker when a trainer has read somewhat, and starts another."""
+    enough = rng.randrange(100, 800)
+    while not log.exists() or len(log.read_text().splitlines()) < enough:
+        time.sleep(0.01)
+    i = rng.randrange(len(workers))
+    workers[i].kill()
+    workers[i] = fleet.start_worker()
+
+
+def run(fleet, consumers, words, workers, rng):
+    trainers = [fleet.start_trainer("--consumer", i, "--consumers", consumers, commit_every=50) for i in range(consumers)]
+    logs = [fleet.folder / f"{consumers}-{words}-{i}.log" for i in range(consumers)]
+    for trainer, log in zip(trainers, logs):
+        if (answer := trainer.ask(f"open rounds-{consumers}-{words} {COUNT} {words} {log} {log}.checkpoint")) != "open":
+            raise Failed(f"{trainer.name}: {answer}")
+    for trainer in trainers:
+        trainer.say("all")
+    kill_one(fleet, workers, rng, logs[0])
+    for trainer in trainers:
+        if (answer := trainer.hear(120)) != "end":
+            raise Failed(f"{trainer.name}: {answer}")
+    rounds = [pathlib.Path(f"{log}.rounds").read_text().splitlines() for log in logs]
+    if any(len(of) != len(rounds[0]) for of in rounds):
+        raise Failed(f"{[len(of) for of in rounds]} rounds")
+    for number, of_all in enumerate(zip(*rounds)):
+        whole = number < (COUNT // consumers) - 2 * consumers * len(workers)  # rests come from several partitions
+        if any(int(of.split()[0]) != number for of in of_all) or (whole and len(set(of_all)) != 1):
+            raise Failed(f"round {number} is torn: {of_all}")
+    lost, doubled = differences(logs, COUNT)
+    if lost or doubled:
+        raise Failed(f"lost={lost} doubled={doubled}")
+    for trainer in trainers:
+        trainer.ask("close")
+    return len(rounds[0])
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--bin", default="build/release/bin", type=pathlib.Path)
+    parser.add_argument("--protocol", default="shm")
+    parser.add_argument("--seed", default=1, type=int)
+    args = parser.parse_args()
+    why, rounds = "", 0
+    rng = random.Random(args.seed)
+    with tempfile.TemporaryDirectory(prefix="penstock-rounds-") as folder:
+        try:
+            with Fleet(args.bin.resolve(), pathlib.Path(folder), args.protocol, 60000) as fleet:
+                workers = [fleet.start_worker() for _ in range(2)]
+                for consumers in (2, 4):
+                    for words in (1, 2000, 20000):
+                        rounds += run(fleet, consumers, words, workers, rng)
+        except Failed as failure:
+            why = f" {failure}"
+    print(f"rounds: {'failed' if why else 'ok'} protocol={args.protocol} seed={args.seed} rounds={rounds}{why}")
+    sys.exit(1 if why else 0)
+
+
+if __name__ == "__main__":
+    main()
