@@ -292,7 +292,7 @@ class Agreeing {
       const int64_t turns = TurnsAllowed(record_, desk_, id);
       const bool rest = record_.EndOf(id).has_value() && !on_desk.rest_told;
       // Word of half of them is as good, and half as much to say.
-      if (!rest && turns < on_desk.turns_allowed + kTurnsAhead / 2 && on_desk.turns_allowed > 0) {
+      if (!rest && turns - on_desk.turns_allowed < kTurnsAhead / 2 && on_desk.turns_allowed > 0) {
         continue;
       }
       if (!rest && turns <= on_desk.turns_allowed) continue;
