@@ -47,6 +47,7 @@ void Session::Handle(const control::Agreed& agreed) {
     return Fail(absl::InternalError(absl::StrCat("round ", agreed.first, " was agreed on where ",
                                                  rounds_.heard(), " is next")));
   }
+  if (rounds_.Next() != nullptr) times_.Landed();  // at all consumers
   if (agreed.waits_for.empty()) {
     waits_since_ = absl::InfiniteFuture();
   } else if (waits_since_ == absl::InfiniteFuture()) {
@@ -72,6 +73,7 @@ absl::StatusOr<std::optional<Element>> Session::TakeRound(Lock& lock) {
     for_rounds_.erase(found);
     ReceiverOf(round.turn->partition).OnTaken(round.turn->turn);
     window_.OnTaken(landed.from, static_cast<int64_t>(landed.bytes));
+    if (times_.waiting()) times_.Goes(AddressOf(landed.from));
   }
   news_ = true;
   WakeAgent();

@@ -102,8 +102,8 @@ absl::Status Outlet::Send(Lane& lane, transfer::Sent sent) {
   // Small ones go in frames, and are too many for that.
   const bool passes_by = BytesOf(sent.element) >= int64_t{kFrameBelow};
   const Index index = sent.identity.index;
-  PENSTOCK_RETURN_IF_ERROR(Await(lane, [&] { return lane.MaySendLocked(index); }));
   std::unique_lock lock(mu_);
+  PENSTOCK_RETURN_IF_ERROR(Await(lane, lock, [&] { return lane.MaySendLocked(index); }));
   PENSTOCK_RETURN_IF_ERROR(SendOne(lane, std::move(sent), lock));
   // When it is on its way: slots and credits that came back are for the next.
   if (passes_by) transfer::PollTransports();
@@ -111,30 +111,38 @@ absl::Status Outlet::Send(Lane& lane, transfer::Sent sent) {
 }
 
 template <class Ready>
-absl::Status Outlet::Await(Lane& lane, const Ready& ready) {
+absl::Status Outlet::Await(Lane& lane, std::unique_lock<std::mutex>& lock, const Ready& ready) {
   // Neither a link's end nor a wait for a permit is for under the lock.
   std::optional<PermitPause> pause;
-  std::unique_lock lock(mu_);
-  while (!lane.again_.empty() || !ready()) {
-    if (lane.cancelled_) return absl::CancelledError("the partition was stopped");
+  const auto unlocked = [&lock](auto&& act) {
+    lock.unlock();
+    act();
+    lock.lock();
+  };
+  while (true) {
     if (!lane.again_.empty()) {
       PENSTOCK_RETURN_IF_ERROR(SendOne(lane, lane.TakeAgainLocked(), lock));
       lock.lock();
+    } else if (ready()) {
+      if (!pause.has_value()) return absl::OkStatus();
+      unlocked([&] { pause.reset(); });
+    } else if (lane.cancelled_) {
+      lock.unlock();
+      return absl::CancelledError("the partition was stopped");
     } else if (pause.has_value()) {
       changed_.WaitFor(lock, kLongestWait);
     } else {
-      lock.unlock();
-      Flush();
-      pause.emplace(lane.permit_);
-      lock.lock();
+      unlocked([&] {
+        Flush();
+        pause.emplace(lane.permit_);
+      });
     }
   }
-  return absl::OkStatus();
 }
 
 absl::StatusOr<protocol::RestOf> Outlet::AwaitRest(Lane& lane, Index elements) {
-  PENSTOCK_RETURN_IF_ERROR(Await(lane, [&] { return lane.rest_.has_value(); }));
-  std::lock_guard lock(mu_);
+  std::unique_lock lock(mu_);
+  PENSTOCK_RETURN_IF_ERROR(Await(lane, lock, [&] { return lane.rest_.has_value(); }));
   lane.end_ = elements;
   return *lane.rest_;
 }

@@ -61,9 +61,10 @@ class Outlet final : public IterationExit, public std::enable_shared_from_this<O
   absl::Status Send(Lane& lane, transfer::Sent sent);
   // Where the rest of a partition of so many elements goes, once that is known.
   absl::StatusOr<protocol::RestOf> AwaitRest(Lane& lane, Index elements);
-  // Waits until `ready`, which is asked under the lock; sends again meanwhile.
+  // Waits until `ready`, which is asked under the lock; sends again meanwhile. OK with the
+  // lock held, else without it.
   template <class Ready>
-  absl::Status Await(Lane& lane, const Ready& ready);
+  absl::Status Await(Lane& lane, std::unique_lock<std::mutex>& lock, const Ready& ready);
   // Lets go of the lock, in whatever way it ends.
   absl::Status SendOne(Lane& lane, transfer::Sent sent, std::unique_lock<std::mutex>& lock);
   // False: look for a link again. `grants`: the link's when it was picked.

@@ -8,6 +8,10 @@
 #include <set>
 #include <thread>
 
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_split.h"
+#include "control/observe/metrics.h"
 #include "tests/cluster/cluster.h"
 
 namespace penstock {
@@ -236,6 +240,27 @@ TEST(Rounds, SaysWhichConsumerIsMissing) {
   auto element = it->Next();
   EXPECT_EQ(element.status().code(), absl::StatusCode::kUnavailable);
   EXPECT_THAT(std::string(element.status().message()), HasSubstr("consumer 1 has not joined"));
+}
+
+// Calls of Next() that waited for a worker's element, of all sessions in this process.
+double Waits() {
+  double waits = 0;
+  const std::string page = ProcessMetrics().Render();
+  for (absl::string_view line : absl::StrSplit(page, '\n')) {
+    if (!absl::StartsWith(line, "penstock_client_waits_total{")) continue;
+    double of_worker = 0;
+    EXPECT_TRUE(absl::SimpleAtod(line.substr(line.rfind(' ') + 1), &of_worker)) << line;
+    waits += of_worker;
+  }
+  return waits;
+}
+
+TEST(Rounds, WhatAStepWaitedForIsCounted) {
+  Cluster cluster(1);
+  const double before = Waits();
+  auto its = Consumers(cluster, 2, Numbers(100), ShardingPolicy::kDynamic);
+  ReadTogether(its);
+  EXPECT_GE(Waits() - before, 2);  // each waits for its first element at least
 }
 
 TEST(Rounds, AnErrorIsTheWholeRounds) {

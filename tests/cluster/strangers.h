@@ -8,6 +8,8 @@
 
 #include <string>
 
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "penstock/server.h"
 #include "tests/cluster/certificates.h"
@@ -56,6 +58,24 @@ inline std::string Say(const std::string& address, const std::string& words) {
   }
   close(fd);
   return answer;
+}
+
+// The page of metrics at this port asks for the token "page-secret".
+inline void ExpectPagesAskForTheToken(int port) {
+  const std::string at = absl::StrCat("localhost:", port);
+  const std::string get = "GET /metrics HTTP/1.1\r\n";
+  EXPECT_THAT(Say(at, absl::StrCat(get, "authorization: Bearer page-secret\r\n\r\n")),
+              testing::HasSubstr("200 OK"));
+  // Basic authentication of "any:page-secret".
+  EXPECT_THAT(Say(at, absl::StrCat(get, "Authorization: Basic YW55OnBhZ2Utc2VjcmV0\r\n\r\n")),
+              testing::HasSubstr("200 OK"));
+  for (const char* wrong :
+       {"", "Authorization: Bearer page-secre\r\n", "Authorization: Bearer page-secret2\r\n",
+        "Authorization: Basic \r\n", "Authorization: Basic OnBhZ2U=\r\n"}) {
+    const std::string answer = Say(at, absl::StrCat(get, wrong, "\r\n"));
+    EXPECT_THAT(answer, testing::HasSubstr("401 Unauthorized")) << wrong;
+    EXPECT_THAT(answer, testing::Not(testing::HasSubstr("penstock_"))) << wrong;
+  }
 }
 
 }  // namespace penstock

@@ -56,20 +56,7 @@ TEST(DispatcherPort, WithTlsProvesWhoItIs) {
 TEST(DispatcherPages, AreShownToWhoHasTheToken) {
   auto server = DispatchServer::Start({.metrics_port = 0, .metrics_token = "page-secret"});
   ASSERT_TRUE(server.ok()) << server.status();
-  const std::string at = absl::StrCat("localhost:", (*server)->metrics_port());
-  const std::string get = "GET /metrics HTTP/1.1\r\n";
-  EXPECT_THAT(Say(at, absl::StrCat(get, "authorization: Bearer page-secret\r\n\r\n")),
-              HasSubstr("200 OK"));
-  // Basic authentication of "any:page-secret".
-  EXPECT_THAT(Say(at, absl::StrCat(get, "Authorization: Basic YW55OnBhZ2Utc2VjcmV0\r\n\r\n")),
-              HasSubstr("200 OK"));
-  for (const char* wrong :
-       {"", "Authorization: Bearer page-secre\r\n", "Authorization: Bearer page-secret2\r\n",
-        "Authorization: Basic \r\n", "Authorization: Basic OnBhZ2U=\r\n"}) {
-    const std::string answer = Say(at, absl::StrCat(get, wrong, "\r\n"));
-    EXPECT_THAT(answer, HasSubstr("401 Unauthorized")) << wrong;
-    EXPECT_THAT(answer, Not(HasSubstr("penstock_"))) << wrong;
-  }
+  ExpectPagesAskForTheToken((*server)->metrics_port());
 }
 
 TEST(GrpcLink, WithMutualTlsIsForThoseWithACertificateOfTheAuthority) {

@@ -14,7 +14,6 @@ import random
 import shutil
 import sys
 import tempfile
-import time
 
 from fleet import Failed, Fleet, differences
 
@@ -40,8 +39,7 @@ class Cached:
         answer = self.trainer.ask(f"open {job} {COUNT} {WORDS} {log} {self.fleet.folder}/{job}.checkpoint")
         if answer != "open":
             raise Failed(f"{self.trainer.name}: {answer}")
-        self.trainer.say("all")
-        self.strike(number, log)
+        self.strike(number)
         if (answer := self.trainer.hear(STUCK)) != "end":
             raise Failed(f"{self.trainer.name}: {answer}")
         if (answer := self.trainer.ask("close")) != "closed":
@@ -53,15 +51,14 @@ class Cached:
         log.unlink()
         shutil.rmtree(self.caches)
 
-    def strike(self, number, log):
-        """Kills a worker once the trainer has read so many elements, and starts its successor."""
+    def strike(self, number):
+        """Kills a worker once the trainer has read so many elements and reads on; starts its successor."""
         moment = MOMENTS[number % len(MOMENTS)]
         first, last = (1, COUNT * 3 // 4) if moment == "filling" else (COUNT, COUNT * (PASSES - 1))
         at = self.rng.randrange(first, last)
-        while self.read(log) < at and self.trainer.lines.empty():
-            time.sleep(0.0005)
-        if not self.trainer.lines.empty():
-            raise Failed(f"round {number} was over before anything was killed")
+        if (answer := self.trainer.ask(f"read {at}", STUCK)) != "read":
+            raise Failed(f"{self.trainer.name}: {answer}")
+        self.trainer.say("all")
         half_written = self.half_written()
         i = self.rng.randrange(2)
         victim = self.workers[i]
@@ -71,9 +68,6 @@ class Cached:
         print(f"  {self.store} {number}: kill -9 {victim.name} {moment}, {at} of {COUNT * PASSES} read, "
               f"files half written: {len(half_written)}", flush=True)
         self.workers[i] = self.fleet.start_worker()
-
-    def read(self, log):
-        return log.read_bytes().count(b"\n") if log.exists() else 0
 
     def half_written(self):
         return list(self.caches.glob("*.partial*"))

@@ -10,21 +10,10 @@ import pathlib
 import random
 import sys
 import tempfile
-import time
 
 from fleet import Failed, Fleet, differences
 
 COUNT = 6001  # leaves a rest for 2 and for 4
-
-
-def kill_one(fleet, workers, rng, log):
-    """Kills a worker when a trainer has read somewhat, and starts another."""
-    enough = rng.randrange(100, 800)
-    while not log.exists() or len(log.read_text().splitlines()) < enough:
-        time.sleep(0.01)
-    i = rng.randrange(len(workers))
-    workers[i].kill()
-    workers[i] = fleet.start_worker()
 
 
 def run(fleet, consumers, words, workers, rng):
@@ -33,9 +22,17 @@ def run(fleet, consumers, words, workers, rng):
     for trainer, log in zip(trainers, logs):
         if (answer := trainer.ask(f"open rounds-{consumers}-{words} {COUNT} {words} {log} {log}.checkpoint")) != "open":
             raise Failed(f"{trainer.name}: {answer}")
+    first = rng.randrange(100, 800)
+    for trainer in trainers:
+        trainer.say(f"read {first}")
+    for trainer in trainers:
+        if (answer := trainer.hear(120)) != "read":
+            raise Failed(f"{trainer.name}: {answer}")
     for trainer in trainers:
         trainer.say("all")
-    kill_one(fleet, workers, rng, logs[0])
+    victim = rng.randrange(len(workers))
+    workers[victim].kill()
+    workers[victim] = fleet.start_worker()
     for trainer in trainers:
         if (answer := trainer.hear(120)) != "end":
             raise Failed(f"{trainer.name}: {answer}")

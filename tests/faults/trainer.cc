@@ -20,6 +20,7 @@
 #include <fstream>
 #include <iostream>
 #include <iterator>
+#include <limits>
 #include <optional>
 #include <sstream>
 #include <string>
@@ -56,6 +57,7 @@ class Trainer {
     std::string verb;
     words >> verb;
     if (verb == "open") return Open(words);
+    if (verb == "read") return ReadSome(words);
     if (verb == "all") return ReadAll();
     if (verb == "next") return ReadOne();
     if (verb == "commit") return Commit();
@@ -135,12 +137,25 @@ class Trainer {
     return *std::move(element);
   }
 
-  absl::StatusOr<std::string> ReadAll() {
-    while (true) {
+  // Up to so many elements, each kept in turn; whether there were as many.
+  absl::StatusOr<bool> ReadAndCommit(int64_t most) {
+    for (int64_t i = 0; i < most; ++i) {
       ASSIGN_OR_RETURN(Element element, Read());
-      if (!element) break;
+      if (!element) return false;
       if (read_ % options_.commit_every == 0) RETURN_IF_ERROR(Commit().status());
     }
+    return true;
+  }
+
+  absl::StatusOr<std::string> ReadSome(std::istringstream& words) {
+    int64_t count = 0;
+    words >> count;
+    ASSIGN_OR_RETURN(const bool as_many, ReadAndCommit(count));
+    return as_many ? "read" : "end";
+  }
+
+  absl::StatusOr<std::string> ReadAll() {
+    RETURN_IF_ERROR(ReadAndCommit(std::numeric_limits<int64_t>::max()).status());
     RETURN_IF_ERROR(Commit().status());
     return "end";
   }
