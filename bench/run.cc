@@ -70,7 +70,8 @@ class Guest {
   std::unique_ptr<Peer> peer_;  // null once it failed
 };
 
-// `rows`: the case's, and with neighbours one more.
+// `rows`: the case's, and with neighbours ours among them beside ours alone, and beside the limit
+// among them.
 absl::Status RunRounds(const Options& options, const Workload& workload, std::vector<Row>& rows,
                        std::vector<Guest>& guests) {
   Row& row = rows[0];
@@ -83,12 +84,16 @@ absl::Status RunRounds(const Options& options, const Workload& workload, std::ve
   PENSTOCK_ASSIGN_OR_RETURN(const std::unique_ptr<Side> limit, workload.MakeLimit(row.setup));
   row.limit = limit->name();
   PENSTOCK_ASSIGN_OR_RETURN(const std::unique_ptr<Side> ours, StartService(row.setup, "penstock"));
-  std::unique_ptr<Side> crowded;
+  std::unique_ptr<Side> crowded, crowded_limit;
   if (options.neighbours > 0) {
-    PENSTOCK_ASSIGN_OR_RETURN(crowded,
-                              BesideNeighbours(*ours, options.neighbours, row.setup.scratch));
-    rows[1].setup = row.setup;
+    const auto beside = [&](Side& side) {
+      return BesideNeighbours(side, options.neighbours, row.setup.scratch);
+    };
+    PENSTOCK_ASSIGN_OR_RETURN(crowded, beside(*ours));
+    PENSTOCK_ASSIGN_OR_RETURN(crowded_limit, beside(*limit));
+    rows[1].setup = rows[2].setup = row.setup;
     rows[1].limit = "alone";
+    rows[2].limit = absl::StrCat(limit->name(), " among them");
   }
   for (const std::string& name : options.peers) guests.emplace_back(options, name, row);
   for (int i = 0; i < options.pairs; ++i) {
@@ -96,9 +101,11 @@ absl::Status RunRounds(const Options& options, const Workload& workload, std::ve
     PENSTOCK_ASSIGN_OR_RETURN(pair.side, Measure(*ours, options.window_s));
     PENSTOCK_ASSIGN_OR_RETURN(pair.limit, Measure(*limit, options.window_s));
     if (crowded != nullptr) {
-      Pair beside{.limit = pair.side};
-      PENSTOCK_ASSIGN_OR_RETURN(beside.side, Measure(*crowded, options.window_s));
-      rows[1].pairs.push_back(std::move(beside));
+      Pair among;
+      PENSTOCK_ASSIGN_OR_RETURN(among.side, Measure(*crowded, options.window_s));
+      PENSTOCK_ASSIGN_OR_RETURN(among.limit, Measure(*crowded_limit, options.window_s));
+      rows[1].pairs.push_back({.side = among.side, .limit = pair.side});
+      rows[2].pairs.push_back(std::move(among));
     }
     for (Guest& guest : guests) guest.Take(pair, options.window_s);
     row.pairs.push_back(std::move(pair));
@@ -163,8 +170,8 @@ std::vector<Row> RunCase(const Options& options, const Setup& setup) {
   rows[0].basis = (*workload)->basis();
   rows[0].step_s = (*workload)->step_s();
   if (options.neighbours > 0) {
-    rows.push_back(rows[0]);
-    rows[1].variant = absl::StrCat(options.neighbours, " neighbours");
+    rows.resize(3, rows[0]);
+    rows[1].variant = rows[2].variant = absl::StrCat(options.neighbours, " neighbours");
   }
   std::vector<Guest> guests;
   rows[0].status = RunRounds(options, **workload, rows, guests);

@@ -31,9 +31,9 @@ struct Options {
 // InvalidArgument or NotFound, naming the option, if one makes no sense.
 absl::StatusOr<std::vector<Setup>> PlanCases(const Options& options);
 
-// Runs one case to its end: its row, one of ours with neighbours beside ours alone, then for
-// each peer the peer's beside the same limit, and ours beside the peer. What keeps one from running
-// is the row's status; a peer that does not run has no second row.
+// Runs one case to its end: its row; with neighbours, ours among them beside ours alone and beside
+// the limit among them; then for each peer the peer's beside the same limit, and ours beside the
+// peer. What keeps one from running is the row's status; a peer that does not run has no second row.
 std::vector<Row> RunCase(const Options& options, const Setup& setup);
 
 }  // namespace penstock::bench

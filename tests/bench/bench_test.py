@@ -207,16 +207,19 @@ class Bench(unittest.TestCase):
     def test_a_cluster_that_is_interrupted_leaves_nothing_behind(self):
         self.interrupt(signal.SIGTERM, "cluster", "--level", "memcpy,shm", "--window", "1000")
 
-    def test_neighbours_have_a_row_beside_ours_alone(self):
+    def test_neighbours_have_a_row_beside_ours_alone_and_one_beside_the_limit_among_them(self):
         code, out, err = run("T1", "--protocol", "shm", "--size", "65536", "--neighbours", "2", *SHORT, "--json", "-")
         self.assertEqual(code, 0, err)
-        _, windows, (ours, crowded) = records(out)
+        _, windows, (ours, crowded, leveled) = records(out)
         self.assertEqual((ours["variant"], ours["limit"]), ("", "fill1"))
         self.assertEqual((crowded["variant"], crowded["limit"], crowded["pairs"]), ("2 neighbours", "alone", 2))
         self.assertGreater(crowded["ratio"], 0)
         alone = [window["gb_per_s"] for window in windows if window["variant"] == ""]
-        beside = [window["limit_gb_per_s"] for window in windows if window["variant"] == "2 neighbours"]
-        self.assertEqual(beside, alone)
+        beside = [window for window in windows if window["variant"] == "2 neighbours"]
+        self.assertEqual([window["limit_gb_per_s"] for window in beside if window["limit"] == "alone"], alone)
+        self.assertEqual((leveled["variant"], leveled["limit"], leveled["pairs"]), ("2 neighbours", "fill1 among them", 2))
+        of_ours = [[window["gb_per_s"] for window in beside if window["limit"] == row["limit"]] for row in (crowded, leveled)]
+        self.assertEqual(of_ours[0], of_ours[1])
 
     def test_json_on_standard_output_stands_alone(self):
         code, out, err = run("Range", "--protocol", "local", *SHORT, "--json", "-")
