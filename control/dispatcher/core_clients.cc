@@ -189,6 +189,7 @@ void Core::OnHello(Turn& turn, const std::shared_ptr<ClientPeer>& peer, const Cl
                   [](const auto& partition) { return partition.ended; })) {
     turn.To(peer, ReportAtOnce{});
   }
+  turn.Balance(iteration->id);  // may have waited for it
 }
 
 void Core::OnReport(Turn& turn, const ClientPeer& peer, const PartitionReport& report) {

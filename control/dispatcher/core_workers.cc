@@ -148,12 +148,7 @@ void Core::OnHello(Turn& turn, const std::shared_ptr<WorkerPeer>& peer, const Wo
     turn.Settle(id, protocol::OnWorkerRegisters(iteration.record, desk, hello.worker, held[id]));
     if (iteration.record.closed) continue;
     turn.TellMembership(id);  // its offers may be new
-    for (PartitionId partition :
-         PartitionsToRelieve(state_, iteration, desk, UsableWorkers(iteration))) {
-      turn.Log("relieved", {{"iteration", absl::StrCat(id.value())},
-                            {"partition", absl::StrCat(partition.value())}});
-      turn.Settle(id, protocol::OnRelieve(iteration.record, desk, partition));
-    }
+    turn.Balance(id);
   }
 }
 
@@ -193,6 +188,7 @@ void Core::OnEnded(Turn& turn, const WorkerPeer& peer, const Ended& ended) {
     turn.ToSessions(iteration->id, ReportAtOnce{});
   }
   turn.Settle(iteration->id, std::move(decision));
+  turn.Balance(iteration->id);
 }
 
 void Core::OnAtEnd(Turn& turn, const WorkerPeer& peer, const AtEnd& at_end) {

@@ -277,10 +277,11 @@ void Turn::OpenAndPlace(IterationId id) {
   for (int64_t n = PartitionsToOpen(core_.state_, iteration, usable); n > 0; --n) {
     Apply(id, protocol::OpenPartition(iteration.record, desk), nullptr);
   }
+  bool placed = false;
   for (PartitionId partition : protocol::Assignable(iteration.record, desk)) {
     const auto failed = core_.failed_on_.find({id, partition});
     const WorkerId worker =
-        ChooseWorker(core_.state_, iteration, partition, usable,
+        ChooseWorker(core_.state_, iteration, desk, partition, usable,
                      failed == core_.failed_on_.end() ? absl::Span<const WorkerId>()
                                                       : absl::MakeConstSpan(failed->second));
     if (!worker) continue;
@@ -290,7 +291,24 @@ void Turn::OpenAndPlace(IterationId id) {
          {"placement", absl::StrCat(iteration.record.partition(partition).placement.value())},
          {"worker", absl::StrCat(absl::Hex(worker.value()))}});
     Apply(id, protocol::AssignTo(iteration.record, desk, partition, worker), nullptr);
+    placed = true;
   }
+  if (placed) Balance(id);  // what was left as it was while one waited
+}
+
+void Turn::Balance(IterationId id) {
+  const IterationState& iteration = core_.state_.iterations.at(id);
+  if (!core_.GoesOn(iteration) || iteration.record.closed) return;
+  bool moves = false;
+  for (PartitionId partition :
+       PartitionsToRelieve(core_.state_, iteration, DeskOf(id), core_.UsableWorkers(iteration))) {
+    if (core_.failed_on_.count({id, partition}) > 0) continue;  // its place was chosen with care
+    Log("relieved",
+        {{"iteration", absl::StrCat(id.value())}, {"partition", absl::StrCat(partition.value())}});
+    Apply(id, protocol::OnRelieve(iteration.record, DeskOf(id), partition), nullptr);
+    moves = true;
+  }
+  if (moves) OpenAndPlace(id);
 }
 
 }  // namespace penstock::control

@@ -31,6 +31,9 @@ class Turn {
   void Settle(IterationId iteration, protocol::Decision decision);
   // The same, where a bookmark comes with marks of its splits.
   void Settle(IterationId iteration, protocol::Decision decision, const MarkedBookmark& marks);
+  // Moves partitions for which there is a better place. To be called where one may have
+  // appeared: a worker joined, a partition ended, a reader is back.
+  void Balance(IterationId iteration);
   // The desk of an iteration; made when it is first needed.
   protocol::Desk& DeskOf(IterationId iteration);
 

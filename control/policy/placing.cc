@@ -8,9 +8,13 @@
 namespace penstock::control {
 namespace {
 
-int64_t PartitionsOf(const IterationState& iteration, WorkerId worker) {
-  return std::count_if(iteration.record.partitions.begin(), iteration.record.partitions.end(),
-                       [&](const auto& partition) { return partition.worker == worker; });
+// Those at work: it has them, and they have not ended.
+int64_t PartitionsOf(const IterationState& iteration, const protocol::Desk& desk, WorkerId worker) {
+  int64_t at_work = 0;
+  for (size_t p = 0; p < iteration.record.partitions.size(); ++p) {
+    at_work += iteration.record.partitions[p].worker == worker && !desk.partitions[p].ended;
+  }
+  return at_work;
 }
 
 int64_t Permits(const State& state, WorkerId worker) {
@@ -46,6 +50,24 @@ WorkerId HomeOf(const State& state, const IterationState& iteration, PartitionId
   return WorkerId();
 }
 
+bool SomeReaderIsAway(const IterationState& iteration, const protocol::Desk& desk) {
+  for (size_t r = 0; r < iteration.record.readers.size(); ++r) {
+    if (iteration.record.readers[r].reads() && !desk.present[r]) return true;
+  }
+  return false;
+}
+
+// What a worker has of one iteration.
+struct Load {
+  WorkerId worker;
+  int64_t partitions;
+  int64_t permits;
+  double PerPermit() const {
+    return static_cast<double>(partitions) / static_cast<double>(permits);
+  }
+  double WithOneMore() const { return Load{worker, partitions + 1, permits}.PerPermit(); }
+};
+
 }  // namespace
 
 int64_t PartitionsToOpen(const State& state, const IterationState& iteration,
@@ -68,7 +90,8 @@ int64_t PartitionsToOpen(const State& state, const IterationState& iteration,
   return std::max(at_least, std::min(within(permits) - there, SplitsLeft(*job, iteration)));
 }
 
-WorkerId ChooseWorker(const State& state, const IterationState& iteration, PartitionId partition,
+WorkerId ChooseWorker(const State& state, const IterationState& iteration,
+                      const protocol::Desk& desk, PartitionId partition,
                       absl::Span<const WorkerId> usable, absl::Span<const WorkerId> avoid) {
   const WorkerId home = HomeOf(state, iteration, partition, usable);
   const bool at_home_only =
@@ -82,10 +105,10 @@ WorkerId ChooseWorker(const State& state, const IterationState& iteration, Parti
   Cost least{true, std::numeric_limits<double>::infinity(), 0};
   WorkerId chosen;
   for (WorkerId worker : usable) {
-    const auto permits = static_cast<double>(Permits(state, worker));
+    const Load load{worker, PartitionsOf(iteration, desk, worker), Permits(state, worker)};
+    const Load of_all{worker, state.PartitionsOn(worker), load.permits};
     const Cost cost{std::find(avoid.begin(), avoid.end(), worker) != avoid.end(),
-                    static_cast<double>(PartitionsOf(iteration, worker)) / permits,
-                    static_cast<double>(state.PartitionsOn(worker)) / permits};
+                    load.WithOneMore(), of_all.PerPermit()};
     if (!chosen || cost < least) {
       least = cost;
       chosen = worker;
@@ -102,6 +125,7 @@ std::vector<PartitionId> PartitionsToRelieve(const State& state, const Iteration
                   [](const auto& partition) { return partition.collecting(); })) {
     return {};
   }
+  if (SomeReaderIsAway(iteration, desk)) return {};
   std::vector<PartitionId> away;
   bool placed_by_list = false;
   for (size_t p = 0; p < partitions.size(); ++p) {
@@ -112,20 +136,23 @@ std::vector<PartitionId> PartitionsToRelieve(const State& state, const Iteration
     }
   }
   if (placed_by_list) return away;
-  int64_t free = 0;
-  std::map<WorkerId, int64_t> excess;
+  std::vector<Load> loads;
   for (WorkerId worker : usable) {
-    const int64_t spare = Permits(state, worker) - PartitionsOf(iteration, worker);
-    free += std::max<int64_t>(spare, 0);
-    excess[worker] = -spare;
+    loads.push_back({worker, PartitionsOf(iteration, desk, worker), Permits(state, worker)});
   }
   std::vector<PartitionId> relieved;
-  for (size_t p = 0; p < partitions.size() && free > 0; ++p) {
-    auto over = excess.find(partitions[p].worker);
-    if (over == excess.end() || over->second <= 0 || desk.partitions[p].ended) continue;
+  for (size_t p = 0; p < partitions.size(); ++p) {
+    if (desk.partitions[p].ended) continue;
+    auto from = std::find_if(loads.begin(), loads.end(),
+                             [&](const Load& load) { return load.worker == partitions[p].worker; });
+    if (from == loads.end() || from->partitions <= from->permits) continue;
+    auto to = std::min_element(loads.begin(), loads.end(), [](const Load& a, const Load& b) {
+      return a.WithOneMore() < b.WithOneMore();
+    });
+    if (to->WithOneMore() >= from->PerPermit()) continue;
+    --from->partitions;
+    ++to->partitions;
     relieved.push_back(PartitionId(p + 1));
-    --over->second;
-    --free;
   }
   return relieved;
 }

@@ -22,16 +22,19 @@ int64_t PartitionsToOpen(const State& state, const IterationState& iteration,
                          absl::Span<const WorkerId> usable);
 
 // Who gets `partition` of `iteration`: a shard the worker whose place in the list
-// it is, and under target LOCAL no other; then the one with the fewest of the
-// iteration's partitions per permit, then the fewest of all. `avoid` only if there
-// is no other. None if nobody is usable.
-WorkerId ChooseWorker(const State& state, const IterationState& iteration, PartitionId partition,
+// it is, and under target LOCAL no other; then the one that has with it the fewest
+// of the iteration's partitions per permit, not counting those that have ended; then
+// the fewest of all. `avoid` only if there is no other. None if nobody is usable.
+WorkerId ChooseWorker(const State& state, const IterationState& iteration,
+                      const protocol::Desk& desk, PartitionId partition,
                       absl::Span<const WorkerId> usable, absl::Span<const WorkerId> avoid = {});
 
-// Partitions to take from workers that have more of `iteration` than permits, as
-// many as others have permits free; where the workers have places in a list, the
-// shards that another has in place of theirs. None while one waits for a worker
-// anyway. Ended ones stay where they are.
+// Partitions to take from workers, since ChooseWorker has a better place for them:
+// from one with more of `iteration` than permits, to whom has fewer per permit also
+// with one more; where the workers have places in a list, the shards that another
+// has in place of theirs. None while one waits for a worker anyway, or while a reader
+// is away that would have to answer first. Those that have ended stay where they are.
+// Moving these leaves nothing to relieve.
 std::vector<PartitionId> PartitionsToRelieve(const State& state, const IterationState& iteration,
                                              const protocol::Desk& desk,
                                              absl::Span<const WorkerId> usable);

@@ -406,6 +406,80 @@ TEST_F(DispatcherTest, ADrainingWorkerGivesItsPartitionsToOthers) {
   EXPECT_EQ(second.Next<Assign>().of.partition, assign.of.partition);
 }
 
+// Worker 1 with the partitions of three that have drained.
+struct Laden {
+  Laden(DispatcherStub& stub, JobId job) : worker(stub, 1), client(stub, job, 5) {
+    assigned.push_back(worker.Next<Assign>().of);
+    std::vector<std::unique_ptr<HandWorker>> others;
+    for (uint64_t id = 2; id <= 4; ++id) {
+      others.push_back(std::make_unique<HandWorker>(stub, id));
+      others.back()->Next<Assign>();
+    }
+    for (const auto& other : others) {
+      other->Send(Drain{});
+      other->Next<Drained>();
+    }
+    for (size_t i = 0; i < others.size(); ++i) {
+      Answer();
+      assigned.push_back(worker.Next<Assign>().of);
+    }
+  }
+  // Has nothing of the next partition that it is asked for.
+  PartitionId Answer() { return AnswerOf(client); }
+  static PartitionId AnswerOf(HandClient& client) {
+    const Fence fence = client.Next<Fence>();
+    client.SendReport(fence.partition, fence.placement, IndexSet());
+    return fence.partition;
+  }
+  HandWorker worker;
+  HandClient client;
+  std::vector<PlacedPartition> assigned;
+};
+
+TEST_F(DispatcherTest, AWorkerThatJoinsTakesItsShareAndNoMore) {
+  Start();
+  JobAnswer job = MakeJob("laden", ShardingPolicy::kOff);
+  Laden laden(*stub_, job.job);
+  HandWorker joiner(*stub_, 9);
+  EXPECT_EQ(laden.Answer(), PartitionId(1));
+  EXPECT_EQ(laden.Answer(), PartitionId(2));
+  EXPECT_EQ(joiner.Next<Assign>().of.partition, PartitionId(1));
+  EXPECT_EQ(joiner.Next<Assign>().of.partition, PartitionId(2));
+  // Partitions 3 and 4 were left where they are: one more is asked for only now.
+  laden.worker.Send(PartitionFailed{laden.assigned[3], absl::UnavailableError("no file")});
+  EXPECT_EQ(laden.Answer(), PartitionId(4));
+  EXPECT_EQ(joiner.Next<Assign>().of,
+            (PlacedPartition{laden.assigned[3].iteration, PartitionId(4), Placement(3)}));
+}
+
+TEST_F(DispatcherTest, WhoHasComeToTheEndsOfItsPartitionsTakesOneFromWhoHasSeveral) {
+  Start();
+  JobAnswer job = MakeJob("laden", ShardingPolicy::kOff);
+  Laden laden(*stub_, job.job);
+  HandWorker joiner(*stub_, 9);
+  laden.Answer();
+  laden.Answer();
+  std::vector<PlacedPartition> moved = {joiner.Next<Assign>().of, joiner.Next<Assign>().of};
+  joiner.Send(Ended{moved[0], 0});
+  joiner.Send(Ended{moved[1], 0});
+  EXPECT_EQ(laden.Answer(), PartitionId(3));
+  EXPECT_EQ(joiner.Next<Assign>().of.partition, PartitionId(3));
+}
+
+TEST_F(DispatcherTest, APlannedMoveWaitsForAReaderThatIsAway) {
+  const DispatcherConfig config = Journaled();
+  Start(config);
+  JobAnswer job = MakeJob("laden", ShardingPolicy::kOff);
+  std::vector<PlacedPartition> assigned = Laden(*stub_, job.job).assigned;
+  Restart(config);
+  HandWorker worker(*stub_, 1, 1, assigned);
+  HandWorker joiner(*stub_, 9);
+  HandClient back(*stub_, job.job, 5);
+  EXPECT_EQ(back.Next<Welcome>().placements[0].placement, assigned[0].placement);
+  EXPECT_EQ(Laden::AnswerOf(back), PartitionId(1));
+  EXPECT_EQ(joiner.Next<Assign>().of.partition, PartitionId(1));
+}
+
 TEST_F(DispatcherTest, APartitionThatNobodyCanRunEndsTheReadingWithItsReason) {
   Start();
   JobAnswer job = MakeJob("broken");

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <set>
 
+#include "absl/strings/str_cat.h"
 #include "control/policy/leases.h"
 #include "control/policy/placing.h"
 #include "control/policy/splits.h"
@@ -77,6 +78,7 @@ class Deciding : public ::testing::Test {
     state_.Apply(
         JobCreated{{.id = JobId(1), .name = "job", .dataset = dataset, .terms = {.mode = mode}}});
     state_.Apply(IterationCreated{kIteration, JobId(1), 0});
+    desk_ = p::Desk();
   }
   void AddWorker(uint64_t id, int permits) {
     state_.Apply(WorkerRegistered{{.id = WorkerId(id), .permits = permits}});
@@ -85,12 +87,18 @@ class Deciding : public ::testing::Test {
   PartitionId Open() {
     const PartitionId id(iteration().record.partitions.size() + 1);
     state_.Apply(IterationAltered{kIteration, p::PartitionOpened{id}});
+    desk_.partitions.resize(id.value());
     return id;
   }
-  void Place(uint64_t worker) {
-    const PartitionId id = Open();
+  void Assign(PartitionId partition, WorkerId worker) {
+    const Placement placement = iteration().record.partition(partition).placement;
+    state_.Apply(IterationAltered{kIteration, p::PartitionAssigned{partition, placement, worker}});
+  }
+  void Place(uint64_t worker) { Assign(Open(), WorkerId(worker)); }
+  void Raise(PartitionId partition) {
+    const Placement now = iteration().record.partition(partition).placement;
     state_.Apply(
-        IterationAltered{kIteration, p::PartitionAssigned{id, Placement(1), WorkerId(worker)}});
+        IterationAltered{kIteration, p::PlacementRaised{partition, Placement(now.value() + 1)}});
   }
   const IterationState& iteration() const { return state_.iterations.at(kIteration); }
   SplitRequest Ask(uint64_t partition, int64_t first, int32_t wanted) {
@@ -100,7 +108,15 @@ class Deciding : public ::testing::Test {
     return DecideSplits(state_.jobs.at(JobId(1)), iteration(), request);
   }
 
+  WorkerId Choose(std::vector<WorkerId> avoid = {}) {
+    return ChooseWorker(state_, iteration(), desk_, PartitionId(1), usable_, avoid);
+  }
+  std::vector<PartitionId> Relieved() {
+    return PartitionsToRelieve(state_, iteration(), desk_, usable_);
+  }
+
   State state_;
+  p::Desk desk_;
   std::vector<WorkerId> usable_;
 };
 
@@ -179,29 +195,84 @@ TEST_F(Deciding, OffOpensAPartitionPerWorker) {
 
 TEST_F(Deciding, TheWorkerWithTheFewestPartitionsPerPermitIsChosen) {
   Make(ShardingPolicy::kDynamic, 100);
-  EXPECT_EQ(ChooseWorker(state_, iteration(), PartitionId(1), usable_), WorkerId());
+  EXPECT_EQ(Choose(), WorkerId());
   AddWorker(1, 1);
   AddWorker(2, 4);
   Place(1);
   Place(2);
-  EXPECT_EQ(ChooseWorker(state_, iteration(), PartitionId(1), usable_), WorkerId(2));
-  EXPECT_EQ(ChooseWorker(state_, iteration(), PartitionId(1), usable_, {WorkerId(2)}), WorkerId(1));
+  EXPECT_EQ(Choose(), WorkerId(2));
+  EXPECT_EQ(Choose({WorkerId(2)}), WorkerId(1));
 }
 
-TEST_F(Deciding, AJoinerRelievesThoseWithMoreThanTheirPermits) {
+TEST_F(Deciding, PartitionsThatHaveEndedDoNotCountForAWorker) {
   Make(ShardingPolicy::kDynamic, 100);
+  AddWorker(1, 1);
+  AddWorker(2, 1);
+  Place(1);
+  Place(1);
+  Place(2);
+  EXPECT_EQ(Choose(), WorkerId(2));
+  desk_.partitions[0].ended = desk_.partitions[1].ended = 5;
+  EXPECT_EQ(Choose(), WorkerId(1));
+}
+
+TEST_F(Deciding, AJoinerTakesItsShareFromThoseWithMoreThanTheirPermits) {
+  Make(ShardingPolicy::kOff, 100);
+  AddWorker(1, 1);
+  for (int i = 0; i < 5; ++i) Place(1);
+  EXPECT_THAT(Relieved(), ElementsAre());
+  AddWorker(2, 1);
+  EXPECT_THAT(Relieved(), ElementsAre(PartitionId(1), PartitionId(2)));
+  desk_.partitions[0].ended = 5;
+  EXPECT_THAT(Relieved(), ElementsAre(PartitionId(2), PartitionId(3)));
+  AddWorker(3, 4);  // four times as much of it
+  EXPECT_THAT(Relieved(), ElementsAre(PartitionId(2), PartitionId(3), PartitionId(4)));
+}
+
+TEST_F(Deciding, WhoHasAPermitForEachOfItsPartitionsKeepsThem) {
+  Make(ShardingPolicy::kOff, 100);
+  AddWorker(1, 2);
+  Place(1);
+  Place(1);
+  AddWorker(2, 4);
+  EXPECT_THAT(Relieved(), ElementsAre());
+}
+
+TEST_F(Deciding, MovingWhatIsRelievedLeavesNothingToRelieve) {
+  for (int permits = 1; permits <= 3; ++permits) {
+    for (int partitions = 1; partitions <= 12; ++partitions) {
+      SCOPED_TRACE(absl::StrCat("permits ", permits, " partitions ", partitions));
+      state_ = State();
+      usable_.clear();
+      Make(ShardingPolicy::kOff, 100);
+      AddWorker(1, 1);
+      for (int i = 0; i < partitions; ++i) Place(1);
+      AddWorker(2, permits);
+      AddWorker(3, 1);
+      const std::vector<PartitionId> relieved = Relieved();
+      for (PartitionId partition : relieved) Raise(partition);
+      for (PartitionId partition : relieved) {
+        Assign(partition, ChooseWorker(state_, iteration(), desk_, partition, usable_));
+      }
+      EXPECT_THAT(Relieved(), ElementsAre());
+    }
+  }
+}
+
+TEST_F(Deciding, NothingIsRelievedWhileAPartitionWaitsOrAReaderIsAway) {
+  Make(ShardingPolicy::kOff, 100);
   AddWorker(1, 1);
   Place(1);
   Place(1);
-  Place(1);
-  p::Desk desk = p::OpenDesk(iteration().record);
-  EXPECT_TRUE(PartitionsToRelieve(state_, iteration(), desk, usable_).empty());
   AddWorker(2, 1);
-  desk.partitions[0].ended = 5;
-  EXPECT_THAT(PartitionsToRelieve(state_, iteration(), desk, usable_), ElementsAre(PartitionId(2)));
-  Open();  // waits for a worker: that comes first
-  desk = p::OpenDesk(iteration().record);
-  EXPECT_TRUE(PartitionsToRelieve(state_, iteration(), desk, usable_).empty());
+  EXPECT_THAT(Relieved(), ElementsAre(PartitionId(1)));
+  state_.Apply(IterationAltered{kIteration, p::ReaderJoined{ClientId(5), Incarnation(1)}});
+  desk_ = p::OpenDesk(iteration().record);
+  EXPECT_THAT(Relieved(), ElementsAre());
+  desk_.present[0] = true;
+  EXPECT_THAT(Relieved(), ElementsAre(PartitionId(1)));
+  Open();
+  EXPECT_THAT(Relieved(), ElementsAre());
 }
 
 // --- Leases ------------------------------------------------------------------------
