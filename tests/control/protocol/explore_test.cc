@@ -88,7 +88,22 @@ INSTANTIATE_TEST_SUITE_P(
                .states = true,
                .budget = {.client_deaths = 1, .dispatcher_restarts = 1}}},
         Named{"StatesBookmarksClientDies",
-              {.states = true, .bookmarks = true, .budget = {.client_deaths = 1}}}),
+              {.states = true, .bookmarks = true, .budget = {.client_deaths = 1}}},
+        Named{"StatesMovedTwice", {.elements = 1, .states = true, .budget = {.moves = 2}}},
+        Named{"StatesMovedClientDies",
+              {.elements = 1, .states = true, .budget = {.client_deaths = 1, .moves = 1}}},
+        Named{"StatesWorkerJoinsAndIsMovedTo",
+              {.workers = 1, .states = true, .budget = {.moves = 1, .worker_joins = 1}}},
+        Named{"StatesBookmarksMoved", {.states = true, .bookmarks = true, .budget = {.moves = 1}}},
+        Named{"StatesMovedDispatcherRestarts",
+              {.elements = 1, .states = true, .budget = {.dispatcher_restarts = 1, .moves = 1}}},
+        Named{"MovedClientJoinsClientLeaves",
+              {.clients = 1, .budget = {.moves = 1, .client_joins = 1, .leaves = 1}}},
+        Named{"TwoPartitionsMovedWorkerJoins",
+              {.elements = 1,
+               .partitions = 2,
+               .workers = 1,
+               .budget = {.moves = 2, .worker_joins = 1}}}),
     NameOf);
 
 INSTANTIATE_TEST_SUITE_P(
@@ -107,7 +122,16 @@ INSTANTIATE_TEST_SUITE_P(
         Named{"StatesTwoPartitionsClientDies",
               {.elements = 1, .partitions = 2, .states = true, .budget = {.client_deaths = 1}}},
         Named{"StatesClientsDieTwiceWorkerStops",
-              {.elements = 1, .states = true, .budget = {.worker_stops = 1, .client_deaths = 2}}}),
+              {.elements = 1, .states = true, .budget = {.worker_stops = 1, .client_deaths = 2}}},
+        Named{"StatesWorkerJoinsMovedClientDies",
+              {.elements = 1,
+               .workers = 1,
+               .states = true,
+               .budget = {.client_deaths = 1, .moves = 1, .worker_joins = 1}}},
+        Named{"StatesOfTwoMovedClientDies",
+              {.states = true, .budget = {.client_deaths = 1, .moves = 1}}},
+        Named{"StatesTwoPartitionsMoved",
+              {.elements = 1, .partitions = 2, .states = true, .budget = {.moves = 2}}}),
     NameOf);
 
 // By hand: --gtest_also_run_disabled_tests --gtest_filter='Hand/*'.
