@@ -29,6 +29,7 @@ void AddTop(CLI::App& app, Chosen& chosen);
 void AddTrace(CLI::App& app, Chosen& chosen);
 void AddJournal(CLI::App& app, Chosen& chosen);
 void AddDemo(CLI::App& app, Chosen& chosen);
+void AddSoak(CLI::App& app, Chosen& chosen);
 void AddBench(CLI::App& app, Chosen& chosen);           // and what it starts
 void AddBenchCluster(CLI::App& bench, Chosen& chosen);  // below `bench`
 void AddBenchRanks(CLI::App& app, Chosen& chosen);      // what it starts

@@ -34,6 +34,7 @@ int main(int argc, char** argv) {
   AddTrace(app, chosen);
   AddJournal(app, chosen);
   AddDemo(app, chosen);
+  AddSoak(app, chosen);
   AddBench(app, chosen);
   AddDoctor(app, chosen);
   AddVersion(app, chosen);

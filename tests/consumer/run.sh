@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Installs the build into a new folder and builds and runs a project outside the
 # tree against it, by CMake (static and shared) and by pkg-config; then the
-# installed command and its demo; then a transport outside the tree, which has to
+# installed command, its demo and its soak; then a transport outside the tree, which has to
 # pass the installed suite and to carry the demo.
 #   run.sh BUILD_FOLDER
 set -euo pipefail
@@ -23,6 +23,7 @@ c++ -std=c++20 "$here/main.cc" $(pkg-config --cflags --libs penstock) -o "$folde
 LD_LIBRARY_PATH=$libraries "$folder/with_pkg_config"
 "$folder/prefix/bin/penstock" version
 "$folder/prefix/bin/penstock" demo --kill none --epochs 2 --step-ms 0 --accuracy 0.5
+"$folder/prefix/bin/penstock" soak --laps 1 --faults kill-worker
 
 for header in $(cd "$folder/prefix/include/penstock/transport" && find . -name '*.h' | sort); do
   echo "#include \"${header#./}\""

@@ -15,7 +15,8 @@ import shutil
 import sys
 import tempfile
 
-from fleet import Failed, Fleet, differences
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tools" / "soak"))
+from fleet import Failed, Fleet, differences  # noqa: E402
 
 COUNT, WORDS, PASSES = 3000, 200, 4
 STUCK = 90  # seconds without an end that only a broken program takes

@@ -11,7 +11,8 @@ import random
 import sys
 import tempfile
 
-from fleet import Failed, Fleet, differences
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tools" / "soak"))
+from fleet import Failed, Fleet, differences  # noqa: E402
 
 COUNT = 6001  # leaves a rest for 2 and for 4
 

@@ -13,7 +13,8 @@ import sys
 import tempfile
 import time
 
-from fleet import Failed, Fleet, MOST_OF_GRPC
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tools" / "soak"))
+from fleet import Failed, Fleet, MOST_OF_GRPC  # noqa: E402
 
 
 # By what the second half may exceed the first. Allocators keep some, and slots are made

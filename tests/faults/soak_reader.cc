@@ -13,9 +13,9 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "penstock/status.h"
-#include "tests/faults/numbers.h"
+#include "tools/soak/numbers.h"
 
-namespace penstock::faults {
+namespace penstock::soak {
 namespace {
 
 constexpr int64_t kEndless = int64_t{1} << 40;
@@ -66,17 +66,17 @@ absl::Status Soak(const Options& options) {
 }
 
 }  // namespace
-}  // namespace penstock::faults
+}  // namespace penstock::soak
 
 int main(int argc, char** argv) {
-  penstock::faults::Options options;
+  penstock::soak::Options options;
   CLI::App app("Reads without end");
   app.add_option("--service", options.service, "the dispatcher, grpc://host:port")->required();
   app.add_option("--protocol", options.protocol, "data_transfer_protocol");
   app.add_option("--large-words", options.large_words, "int64 values in a large element");
   app.add_option("--rate", options.rate, "elements a second at most; 0: no bound");
   CLI11_PARSE(app, argc, argv);
-  if (absl::Status status = penstock::faults::Soak(options); !status.ok()) {
+  if (absl::Status status = penstock::soak::Soak(options); !status.ok()) {
     std::cerr << status << '\n';
     return 1;
   }

@@ -14,7 +14,8 @@ import sys
 import tempfile
 import time
 
-from fleet import Failed, Fleet, differences, shared_memory
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tools" / "soak"))
+from fleet import Failed, Fleet, differences, shared_memory  # noqa: E402
 
 COUNT, WORDS = 2000, 20000
 HELD = 8

@@ -9,7 +9,8 @@ import pathlib
 import sys
 import tempfile
 
-from fleet import Failed, Fleet, differences
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tools" / "soak"))
+from fleet import Failed, Fleet, differences  # noqa: E402
 
 COUNT = 150
 

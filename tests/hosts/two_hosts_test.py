@@ -13,7 +13,7 @@ import sys
 import tempfile
 import unittest
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "faults"))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent.parent / "tools" / "soak"))
 import fleet  # noqa: E402
 import hosts  # noqa: E402
 
@@ -47,7 +47,7 @@ class Cluster:
         return worker
 
     def trainer(self, prefix, protocol):
-        return self.start("trainer", *prefix, BIN / "fault_trainer", "--service", self.service,
+        return self.start("trainer", *prefix, BIN / "soak_trainer", "--service", self.service,
                           "--protocol", protocol)
 
     def stop(self):

@@ -14,7 +14,7 @@ import sys
 import tempfile
 import time
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "faults"))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent.parent / "tools" / "soak"))
 from fleet import Failed, Fleet, differences  # noqa: E402
 
 COUNT, WORDS = 40000, 500

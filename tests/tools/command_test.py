@@ -104,7 +104,7 @@ class CommandTest(unittest.TestCase):
 
     def test_every_help_has_an_example(self):
         for command in ([], ["dispatcher"], ["worker"], ["status"], ["links"], ["top"], ["trace"], ["jobs"], ["datasets"], ["journal"], ["demo"],
-                        ["doctor"]):
+                        ["soak"], ["doctor"]):
             code, out, err = run(*command, "--help")
             self.assertEqual(code, 0, err)
             self.assertIn("  penstock ", out, command)
@@ -135,6 +135,7 @@ class CommandTest(unittest.TestCase):
         for args in ([], ["dance"], ["worker"], ["dispatcher", "--port", "many"], ["jobs", "cancel"],
                      ["demo", "--kill", "everything"],
                      ["demo", "--dispatcher", "localhost:1", "--kill", "worker"],
+                     ["soak", "--faults", "kill-everything"],
                      ["dispatcher", "--client-timeout-ms", "-1"]):
             code, _, err = run(*args)
             self.assertEqual(code, 2, (args, err))

@@ -5,13 +5,18 @@
 //   open JOB COUNT WORDS LOG CHECKPOINT   "open", or "resumed" if CHECKPOINT is a state
 //   all                  reads to the end: "end"
 //   next                 reads one and holds it: "element NUMBER", "end", "error CODE …"
-//   commit               "committed"
+//   read N               reads so many: "read", or "end"
+//   commit               writes a state to CHECKPOINT and commits it: "committed"
+//   save FILE            writes a state to FILE: "saved"
+//   keep                 commits the state written last: "kept"
 //   look                 reads all held elements once more: "same" or "changed"
 //   drop                 lets go of what it holds: "dropped"
 //   close                ends the reading: "closed"
 //
-// Whatever fails is "error CODE MESSAGE". Each number read is a line of LOG before
-// the next is asked for; "restored N" says that only the first N of them count.
+// Whatever fails is "error CODE MESSAGE". Each element read is a line of LOG before
+// the next is asked for: its number, partition, placement, index and round, and when it
+// was read, in microseconds since 1970. "restored N" says that only the first N of them
+// count; "committed N AT" that the dispatcher has answered.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -27,11 +32,13 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "penstock/plugin.h"
 #include "penstock/status.h"
-#include "tests/faults/numbers.h"
+#include "tools/soak/numbers.h"
 
-namespace penstock::faults {
+namespace penstock::soak {
 namespace {
 
 struct Options {
@@ -45,7 +52,19 @@ struct Options {
   std::string plugin;  // with the source "numbers" and the map "spread"
   std::string cache;   // "memory", or a folder of files; empty: nothing is cached
   int64_t passes = 1;
+  std::string mode = "dynamic";  // or "off" or "data"
+  bool filter = false;
+  int64_t shuffle = 0;  // elements in its buffer; 0: none
+  int64_t step_us = 0;
 };
+
+absl::StatusOr<ShardingPolicy> ModeFrom(const std::string& name) {
+  if (name == "dynamic") return ShardingPolicy::kDynamic;
+  if (name == "off") return ShardingPolicy::kOff;
+  if (name == "data") return ShardingPolicy::kData;
+  return absl::InvalidArgumentError(
+      absl::StrCat("mode '", name, "' is none of dynamic, off and data"));
+}
 
 class Trainer {
  public:
@@ -61,6 +80,8 @@ class Trainer {
     if (verb == "all") return ReadAll();
     if (verb == "next") return ReadOne();
     if (verb == "commit") return Commit();
+    if (verb == "save") return SaveTo(words);
+    if (verb == "keep") return KeepSaved();
     if (verb == "look") return Look();
     if (verb == "drop") return Drop();
     if (verb == "close") return Close();
@@ -76,7 +97,8 @@ class Trainer {
     CloseLog();
     log_ = ::open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0644);
     read_ = 0;
-    DistributeOptions options{.processing_mode = ShardingPolicy::kDynamic,
+    ASSIGN_OR_RETURN(const ShardingPolicy mode, ModeFrom(options_.mode));
+    DistributeOptions options{.processing_mode = mode,
                               .service = options_.service,
                               .job_name = job,
                               .max_outstanding_requests = options_.window,
@@ -110,10 +132,12 @@ class Trainer {
       data = data.Cache();
     else if (!options_.cache.empty())
       data = data.Cache(absl::StrCat(options_.cache, "/", job));
-    return options_.passes == 1 ? data : data.Repeat(options_.passes);
+    if (options_.passes > 1) data = data.Repeat(options_.passes);
+    return options_.shuffle > 0 ? data.Shuffle(options_.shuffle) : data;
   }
 
   Dataset Elements(int64_t count) const {
+    if (options_.filter) return Kept(Numbers(count, words_));
     if (options_.plugin.empty()) return Numbers(count, words_);
     return FromSource("numbers", {{"count", count}}).Map([this](auto number) {
       return Call("spread", Tuple({number, Expr(words_)}));
@@ -132,7 +156,11 @@ class Trainer {
               << token.index / options_.consumers << std::endl;
       if (token.pad) return *std::move(element);
     }
-    RETURN_IF_ERROR(Log(absl::StrCat(NumberOf(*element))));
+    if (options_.step_us > 0) absl::SleepFor(absl::Microseconds(options_.step_us));
+    const Identity from = element->identity();
+    RETURN_IF_ERROR(Log(absl::StrCat(NumberOf(*element), " ", from.partition.value(), " ",
+                                     from.placement.value(), " ", from.index, " ", from.round, " ",
+                                     absl::ToUnixMicros(absl::Now()))));
     ++read_;
     return *std::move(element);
   }
@@ -168,18 +196,36 @@ class Trainer {
   }
 
   absl::StatusOr<std::string> Commit() {
-    ASSIGN_OR_RETURN(State state, iterator_->Save());
-    const std::string temporary = checkpoint_ + ".new";
+    RETURN_IF_ERROR(Save(checkpoint_));
+    RETURN_IF_ERROR(KeepSaved().status());
+    return "committed";
+  }
+
+  absl::StatusOr<std::string> SaveTo(std::istringstream& words) {
+    std::string file;
+    words >> file;
+    RETURN_IF_ERROR(Save(file));
+    return "saved";
+  }
+
+  absl::Status Save(const std::string& file) {
+    ASSIGN_OR_RETURN(saved_, iterator_->Save());
+    const std::string temporary = file + ".new";
     {
       std::ofstream out(temporary, std::ios::binary);
-      out << read_ << '\n' << state.bytes;
+      out << read_ << '\n' << saved_.bytes;
       if (!out.flush()) {
         return absl::ResourceExhaustedError(absl::StrCat("cannot write ", temporary));
       }
     }
-    std::filesystem::rename(temporary, checkpoint_);
-    RETURN_IF_ERROR(iterator_->Commit(state));
-    return "committed";
+    std::filesystem::rename(temporary, file);
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<std::string> KeepSaved() {
+    RETURN_IF_ERROR(iterator_->Commit(saved_));
+    RETURN_IF_ERROR(Log(absl::StrCat("committed ", read_, " ", absl::ToUnixMicros(absl::Now()))));
+    return "kept";
   }
 
   absl::StatusOr<std::string> Look() {
@@ -214,6 +260,7 @@ class Trainer {
   std::optional<Iterator> iterator_;
   std::vector<Element> held_;
   std::string checkpoint_;
+  State saved_;
   int64_t words_ = 0;
   int64_t read_ = 0;  // lines of the log that count
   int log_ = -1;
@@ -221,11 +268,11 @@ class Trainer {
 };
 
 }  // namespace
-}  // namespace penstock::faults
+}  // namespace penstock::soak
 
 int main(int argc, char** argv) {
-  using penstock::faults::Options;
-  using penstock::faults::Trainer;
+  using penstock::soak::Options;
+  using penstock::soak::Trainer;
   Options options;
   CLI::App app("A trainer that does what its standard input says");
   app.add_option("--service", options.service, "the dispatcher, grpc://host:port")->required();
@@ -238,6 +285,10 @@ int main(int argc, char** argv) {
   app.add_option("--plugin", options.plugin, "a plug-in that makes the same elements");
   app.add_option("--cache", options.cache, "\"memory\", or where workers put their files");
   app.add_option("--passes", options.passes, "over the numbers, on the workers");
+  app.add_option("--mode", options.mode, "dynamic, off or data");
+  app.add_flag("--filter", options.filter, "leave numbers out (tools/soak/numbers.h)");
+  app.add_option("--shuffle", options.shuffle, "elements in the buffer of a shuffle");
+  app.add_option("--step-us", options.step_us, "what a training step takes");
   CLI11_PARSE(app, argc, argv);
   if (!options.plugin.empty()) {
     if (absl::Status loaded = penstock::LoadPlugin(options.plugin); !loaded.ok()) {

@@ -1,19 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-// The elements that the fault programs read: each carries its number, and bytes
-// that show whether they are its own.
+// The elements that are read while processes die: each carries its number, and
+// bytes that show whether they are its own.
 #pragma once
 
 #include <cstdint>
 
 #include "penstock/penstock.h"
 
-namespace penstock::faults {
+namespace penstock::soak {
 
 // 0 … count - 1, each with `words` int64 values made of it at the worker.
 inline Dataset Numbers(int64_t count, int64_t words) {
   return Dataset::Range(count).Map([words](auto number) {
     return Tuple({number, OneHot(number, words, kInt64) * int64_t{7} + number});
   });
+}
+
+// Those of them that a job with a filter reads: no multiples of 3.
+inline Dataset Kept(const Dataset& numbers) {
+  return numbers.Filter([](auto element) { return element[0] % int64_t{3} != int64_t{0}; });
 }
 
 inline int64_t NumberOf(const Element& element) {
@@ -30,4 +35,4 @@ inline bool IsWhole(const Element& element, int64_t words) {
   return wrong == 0;
 }
 
-}  // namespace penstock::faults
+}  // namespace penstock::soak

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import threading
 import time
+from typing import NamedTuple
 
 
 # Pools that gRPC fills and empties as it likes.
@@ -18,6 +19,10 @@ MOST_OF_GRPC = 12  # threads by which they may grow
 
 class Failed(Exception):
     """Ends the run; says why."""
+
+
+class Gone(Failed):
+    """A process has ended, of itself or killed."""
 
 
 class Process:
@@ -44,7 +49,7 @@ class Process:
         except queue.Empty:
             raise Failed(f"{self.name} hangs: no answer for {seconds:.0f} s; process {self.child.pid}")
         if line is None:
-            raise Failed(f"{self.name} ended by itself:\n{self.errors.read_text()[-2000:]}")
+            raise Gone(f"{self.name} ended by itself:\n{self.errors.read_text()[-2000:]}")
         return line
 
     def hear_match(self, pattern, seconds=30):
@@ -54,12 +59,21 @@ class Process:
         return found
 
     def say(self, order):
-        self.child.stdin.write(order + "\n")
-        self.child.stdin.flush()
+        try:
+            self.child.stdin.write(order + "\n")
+            self.child.stdin.flush()
+        except BrokenPipeError:
+            raise Gone(f"{self.name} ended by itself:\n{self.errors.read_text()[-2000:]}")
 
     def ask(self, order, seconds=30):
         self.say(order)
         return self.hear(seconds)
+
+    def expect(self, order, *answers, seconds=30):
+        """Its answer, if it is one of `answers`; else Failed."""
+        if (answer := self.ask(order, seconds)) not in answers:
+            raise Failed(f"{self.name} answers '{order}' with '{answer}'")
+        return answer
 
     def pause(self):
         """SIGSTOP; returns when it has stopped."""
@@ -92,18 +106,20 @@ class Process:
 class Fleet:
     """The processes of one run. Kills them all when it is left."""
 
-    def __init__(self, binaries, folder, protocol, client_timeout_ms, window=16, penstock=None, plugin=None):
+    def __init__(self, binaries, folder, protocol, client_timeout_ms, window=16, penstock=None, plugin=None,
+                 dispatcher_flags=()):
         self.binaries, self.folder, self.protocol = binaries, folder, protocol
         self.window = window
         self.penstock = penstock or binaries / "penstock"
         self.plugin = ["--plugin", plugin] if plugin else []
         self.started = {}
         self.all = []
-        self.dispatcher = self.start("dispatcher", self.penstock, "dispatcher", "--port", 0,
-                                     "--client-timeout-ms", client_timeout_ms, "--worker-timeout-ms", 2000,
-                                     "--heartbeat-interval-ms", 200)
-        port = self.dispatcher.hear_match(r"ready at localhost:(\d+)")[1]
-        self.service = f"grpc://localhost:{port}"
+        self.dispatcher_flags = ["--client-timeout-ms", client_timeout_ms, "--worker-timeout-ms", 2000,
+                                 "--heartbeat-interval-ms", 200, *dispatcher_flags]
+        self.port = 0
+        self.start_dispatcher()
+        self.port = self.dispatcher.hear_match(r"ready at localhost:(\d+)")[1]
+        self.service = f"grpc://localhost:{self.port}"
 
     def __enter__(self):
         return self
@@ -119,35 +135,54 @@ class Fleet:
         self.all.append(process)
         return process
 
+    def start_dispatcher(self):
+        """Where the one before it was, if there was one. It may not be ready yet."""
+        self.dispatcher = self.start("dispatcher", self.penstock, "dispatcher", "--port", self.port,
+                                     *self.dispatcher_flags)
+
+    def begin_worker(self):
+        """One that may not be ready yet."""
+        return self.start("worker", self.penstock, "worker", "--dispatcher-address", self.service,
+                          "--port", 0, "--data-transfer-protocol", self.protocol, *self.plugin)
+
     def start_worker(self):
-        worker = self.start("worker", self.penstock, "worker", "--dispatcher-address", self.service,
-                            "--port", 0, "--data-transfer-protocol", self.protocol, *self.plugin)
+        worker = self.begin_worker()
         worker.hear_match("worker ready")
         return worker
 
     def start_trainer(self, *options, commit_every=25):
-        return self.start("trainer", self.binaries / "fault_trainer", "--service", self.service,
+        return self.start("trainer", self.binaries / "soak_trainer", "--service", self.service,
                           "--protocol", self.protocol, "--window", self.window,
                           "--commit-every", commit_every, *self.plugin, *options)
 
 
+class Read(NamedTuple):
+    """An element that a trainer has read, as its log has it."""
+    number: int
+    partition: int
+    placement: int
+    index: int
+    round: int
+    at: int  # microseconds since 1970
+
+
 def history(log):
-    """The numbers that a trainer's log stands for."""
-    numbers = []
+    """What a trainer's log stands for: [Read]."""
+    reads = []
     for line in log.read_text().splitlines():
         if line.startswith("restored "):
-            del numbers[int(line.split()[1]):]
-        else:
-            numbers.append(int(line))
-    return numbers
+            del reads[int(line.split()[1]):]
+        elif not line.startswith("committed "):
+            reads.append(Read(*map(int, line.split())))
+    return reads
 
 
 def differences(logs, count, passes=1):
     """(lost, doubled) of the numbers 0 … count - 1, each of which is to come once a pass."""
     times = [0] * count
     for log in logs:
-        for number in history(log):
-            times[number] += 1
+        for read in history(log):
+            times[read.number] += 1
     return sum(max(0, passes - n) for n in times), sum(max(0, n - passes) for n in times)
 
 

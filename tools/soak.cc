@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+// The soak's own program is tools/soak/soak.py.
+#include "tools/commands.h"
+#include "tools/hand_over.h"
+
+namespace penstock::tools {
+
+void AddSoak(CLI::App& app, Chosen& chosen) {
+  AddProgram(app, chosen, "soak",
+             "Read jobs of every kind here while processes die, and count what came.",
+             {.script = "../share/penstock/soak/soak.py", .needs = {"soak_trainer"}});
+}
+
+}  // namespace penstock::tools

@@ -1,0 +1,235 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Reads jobs of every kind at once while processes die, and counts every record.
+
+A dispatcher, workers and trainers, in laps: in each, five jobs begin together (one
+that two trainers share, OFF, static, rounds of two consumers, and cached; with
+filters and shuffles), faults strike at moments drawn from the seed, and all jobs
+are read to their ends. Then each record is in the trainers' histories as often as
+it should be, and nothing that a job needed is left. The last line says how it went.
+
+A lap depends on its own seed alone: a failure names the seed that plays its lap again.
+"""
+import argparse
+import math
+import pathlib
+import random
+import shutil
+import signal
+import statistics
+import sys
+import tempfile
+import time
+
+from faults import FAULTS, GoesOn, Strikes
+from fleet import Failed, Fleet, shared_memory
+from jobs import KINDS, Job, Seat
+
+# (numbers, int64 values in each): alone in a frame's company, in frames, in slots of their own.
+SIZES = [(3000, 1), (3000, 300), (2500, 2000), (1000, 20000)]
+STUCK = 90  # seconds in which nobody reads anything: only a broken program takes so long
+WARM_UP = 3  # laps; a worker's first jobs make what it keeps
+SPARE = 6  # MiB by which the second half of a long life may exceed its first: allocators keep some
+LONG_LIFE = 8  # laps
+
+
+class Lines:
+    """How many lines files have, as they grow."""
+
+    def __init__(self):
+        self.at, self.count = {}, 0
+
+    def look(self, files):
+        for file in files:
+            if file.exists():
+                with open(file, "rb") as log:
+                    log.seek(self.at.get(file, 0))
+                    new = log.read()
+                self.at[file] = self.at.get(file, 0) + len(new)
+                self.count += new.count(b"\n")
+        return self.count
+
+
+class Soak:
+    def __init__(self, args, fleet):
+        self.args, self.fleet = args, fleet
+        self.strikes = Strikes(fleet, args.workers, args.stop_seconds)
+        self.seats = {kind.name: [Seat(fleet, kind, i, args.step_us) for i in range(kind.trainers)] for kind in KINDS}
+        self.names_in_shm = shared_memory()
+        self.goes_on = GoesOn()
+        self.memory = {}  # MiB of their own that processes held behind each lap, by name
+        self.laps = self.elements = self.lost = self.doubled = 0
+
+    def run(self):
+        began = time.monotonic()
+        while not self.enough(time.monotonic() - began):
+            self.lap(self.args.seed + self.laps)
+            self.laps += 1
+        if growth := [line for line in map(self.growth, self.memory) if line]:
+            raise Failed("; ".join(growth))
+
+    def enough(self, seconds):
+        if self.args.laps:
+            return self.laps >= self.args.laps
+        return seconds >= self.args.duration and self.elements >= self.args.elements
+
+    # --- one lap -------------------------------------------------------------------
+
+    def lap(self, seed):
+        rng = random.Random(seed)
+        count, words = rng.choice(SIZES)
+        self.even_out()
+        jobs = [Job(kind, self.seats[kind.name], self.fleet, f"{kind.name}-{seed}", math.ceil(count * kind.share), words)
+                for kind in KINDS]
+        least = sum(len(job.kind.numbers(job.count)) * job.kind.passes for job in jobs)
+        plan = sorted((round(rng.uniform(0.05, 0.85) * least), rng.choice(self.args.faults))
+                      for _ in range(self.args.faults_per_lap or rng.randint(1, 3)) if self.args.faults)
+        self.strikes.done = []
+        self.play(seed, jobs, plan, rng)
+        self.goes_on.look(jobs, self.strikes.done)
+        verdicts = [job.verdict() for job in jobs]
+        elements, lost, doubled = map(sum, zip(*verdicts))
+        self.elements, self.lost, self.doubled = self.elements + elements, self.lost + lost, self.doubled + doubled
+        print(f"  lap {self.laps}: {elements} elements of {words} words, lost={lost} doubled={doubled}", flush=True)
+        if lost or doubled:
+            raise Failed("; ".join(f"{job.name}: lost={verdict[1]} doubled={verdict[2]}"
+                                   for job, verdict in zip(jobs, verdicts) if any(verdict[1:])))
+        self.await_quiet()
+        for path in [path for job in jobs for path in self.fleet.folder.glob(f"{job.name}-*")]:
+            path.unlink()
+
+    def play(self, seed, jobs, plan, rng):
+        """Strikes as planned, until all jobs are read and all that was struck is mended."""
+        lines, logs = Lines(), [log for job in jobs for log in job.logs]
+        read, moved_at = 0, time.monotonic()
+        while True:
+            mended = self.strikes.turn()
+            for job in jobs:
+                if job.error:
+                    raise job.error
+            if (now := lines.look(logs)) > read:
+                read, moved_at = now, time.monotonic()
+            while plan and read >= plan[0][0]:
+                words = self.strikes.strike(plan.pop(0)[1], jobs, rng)
+                print(f"  lap {self.laps} (seed {seed}): {words}, {read} read", flush=True)
+            reading = [job.name for job in jobs if job.thread.is_alive()]
+            if not reading and mended and not plan:
+                return
+            if reading and time.monotonic() - moved_at > STUCK + self.args.stop_seconds:
+                raise Failed(f"nothing was read for {STUCK} s; unfinished: {', '.join(reading)}")
+            time.sleep(0.02)
+
+    def even_out(self):
+        """As many workers as in the beginning, all ready."""
+        while len(self.strikes.workers) > self.args.workers:
+            self.strikes.remove(self.strikes.workers[-1])
+        while len(self.strikes.workers) < self.args.workers:
+            self.strikes.workers.append(self.fleet.begin_worker())
+        while not self.strikes.turn():
+            time.sleep(0.02)
+
+    # --- what is left ----------------------------------------------------------------
+
+    def processes(self):
+        return [self.fleet.dispatcher, *self.strikes.workers, *(seat.process for seats in self.seats.values() for seat in seats)]
+
+    def await_quiet(self):
+        """Until nobody maps a segment and none is named; then notes what each process holds."""
+        deadline = time.monotonic() + 30
+        while left := ([f"{name} is left in /dev/shm" for name in shared_memory() - self.names_in_shm] +
+                       [f"{process.name} maps segments" for process in self.processes() if process.holds()["segments"]]):
+            if time.monotonic() > deadline:
+                raise Failed("; ".join(left))
+            time.sleep(0.05)
+        for process in self.processes():
+            self.memory.setdefault(process.name, []).append(process.memory()["MiB of its own"])
+
+    def growth(self, name):
+        """What is to be said against the memory of a process that lived long; empty if it stayed flat."""
+        samples = self.memory[name][WARM_UP:]
+        if len(samples) < LONG_LIFE:
+            return ""
+        first, second = samples[:len(samples) // 2], samples[len(samples) // 2:]
+        more = statistics.median(second) - max(first)
+        return f"{name} holds {more:.1f} MiB more in the second half of its laps" if more > SPARE else ""
+
+    def memory_line(self):
+        """First and last of those that lived longest, by role."""
+        longest = {}
+        for name, samples in self.memory.items():
+            role = name.split("-")[0]
+            if len(samples) > len(longest.get(role, (None, []))[1]):
+                longest[role] = (name, samples)
+        return "  memory behind each lap, of the longest lives: " + ", ".join(
+            f"{name} {samples[min(WARM_UP, len(samples) - 1)]:.1f} → {samples[-1]:.1f} MiB in {len(samples)} laps"
+            for name, samples in longest.values())
+
+
+def faults_of(text):
+    names = [] if text == "none" else FAULTS if text == "all" else text.split(",")
+    for name in names:
+        if name not in FAULTS:
+            raise argparse.ArgumentTypeError(f"'{name}' is none of {', '.join(FAULTS)}")
+    return names
+
+
+def parse_arguments():
+    parser = argparse.ArgumentParser(
+        prog="penstock soak", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter,
+        epilog="examples:\n  penstock soak --duration 600\n  penstock soak --faults kill-worker --faults-per-lap 1 --laps 20")
+    add = parser.add_argument
+    add("--bin", default="build/release/bin", type=pathlib.Path, help=argparse.SUPPRESS)
+    add("--seed", metavar="S", type=int, default=1,
+        help="of what is random; lap n draws from S + n (default: %(default)s)")
+    add("--faults", metavar="NAME,…", type=faults_of, default=FAULTS, help=f"of {', '.join(FAULTS)}, 'none' or 'all' (default: all)")
+    add("--faults-per-lap", metavar="N", type=int, default=0, help="(default: 1 to 3)")
+    add("--protocol", metavar="NAME", default="shm", help="data_transfer_protocol (default: %(default)s)")
+    add("--duration", metavar="S", type=float, default=60,
+        help="seconds at least; the lap that is being read is read to its end (default: %(default)g)")
+    add("--elements", metavar="N", type=int, default=0, help="and at least so many elements")
+    add("--laps", metavar="N", type=int, default=0, help="exactly so many laps instead")
+    add("--workers", metavar="N", type=int, default=2, help="at the beginning of each lap (default: %(default)s)")
+    add("--stop-seconds", metavar="S", type=float, default=10, help="of stop-worker (default: %(default)g)")
+    add("--step-us", metavar="US", type=int, default=1000,
+        help="what a trainer's step takes: less makes a busier machine (default: %(default)s)")
+    add("--keep", action="store_true", help="leave the logs")
+    args = parser.parse_args()
+    if args.workers < 1:
+        parser.error("--workers: at least 1")
+    return args
+
+
+def main():
+    args = parse_arguments()
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="penstock-soak-"))
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    faults = ",".join(args.faults) or "none"
+    print(f"soak: seed={args.seed} faults={faults} protocol={args.protocol} logs in {folder}", flush=True)
+    journal = ["--work-dir", folder / "journal", "--fault-tolerant-mode", "--job-gc-timeout-ms", 2000,
+               "--gc-dynamic-sharding-jobs"]
+    why, soak = "", None
+    try:
+        with Fleet(args.bin.resolve(), folder, args.protocol, client_timeout_ms=60000, dispatcher_flags=journal) as fleet:
+            soak = Soak(args, fleet)
+            soak.run()
+    except Failed as failure:
+        why = str(failure)
+    except KeyboardInterrupt:
+        print("soak: interrupted", file=sys.stderr)
+        sys.exit(130)
+    laps, elements, lost, doubled = (soak.laps, soak.elements, soak.lost, soak.doubled) if soak else (0, 0, 0, 0)
+    if soak and soak.laps:
+        print("\n".join([*soak.goes_on.lines(soak.strikes.counts), soak.memory_line()]))
+    if why:
+        again = (f"--seed {args.seed + laps} --laps 1 --faults {faults} --protocol {args.protocol} --workers {args.workers} "
+                 f"--faults-per-lap {args.faults_per_lap} --stop-seconds {args.stop_seconds:g} --step-us {args.step_us}")
+        print(f"{why}\nagain: penstock soak {again}\nlogs: {folder}", file=sys.stderr, flush=True)
+    elif not args.keep:
+        shutil.rmtree(folder)
+    print(f"soak: {'failed' if why else 'ok'} seed={args.seed + laps if why else args.seed} lost={lost} doubled={doubled} "
+          f"elements={elements} laps={laps} protocol={args.protocol}")
+    sys.exit(1 if why else 0)
+
+
+if __name__ == "__main__":
+    main()
