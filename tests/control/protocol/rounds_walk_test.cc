@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every order of events of a small coordinated read: no round is torn, and whoever
 // waits comes to the end, which all reach at one step.
+#include <cstdlib>
 #include <random>
 #include <unordered_set>
 
@@ -89,7 +90,10 @@ Explored Walk(const RoundsScene& scene, uint64_t seed) {
   return explored;
 }
 
-void WalksHold(const RoundsScene& scene, uint64_t walks = 3000) {
+// By hand, more of them: PENSTOCK_WALKS=100000 protocol_rounds_test --gtest_filter=RoundsWalks.*
+void WalksHold(const RoundsScene& scene) {
+  const char* asked = std::getenv("PENSTOCK_WALKS");
+  const uint64_t walks = asked ? std::strtoull(asked, nullptr, 10) : 3000;
   for (uint64_t seed = 0; seed < walks; ++seed) {
     const Explored explored = Walk(scene, seed);
     ASSERT_EQ(explored.fault, "") << "seed " << seed << "\n" << Tell(scene, explored);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/control/protocol/schedule.h"
 
+#include <algorithm>
 #include <iterator>
 
 #include "absl/strings/str_cat.h"
@@ -11,6 +12,13 @@ namespace penstock::protocol::schedule {
 namespace {
 
 constexpr int64_t kTooLong = 200'000;  // a run that lasts so long is stuck
+
+// What strikes by chance; links break twice as often.
+constexpr Fault kFaults[] = {
+    Fault::kKillWorker,        Fault::kStopWorker,  Fault::kKillClient, Fault::kStopClient,
+    Fault::kRestartDispatcher, Fault::kBreakLink,   Fault::kBreakLink,  Fault::kBreakStream,
+    Fault::kDrainOrMove,       Fault::kJoinOrLeave,
+};
 
 }  // namespace
 
@@ -35,60 +43,77 @@ void Run::Fail() {
   if (living.empty()) return;
   Client& client = clients_.at(
       living[static_cast<size_t>(clock_.Draw(0, static_cast<int64_t>(living.size()) - 1))]);
-  switch (clock_.Draw(0, 9)) {
-    case 0:  // a worker dies, another is started
+  Strike(only_ ? *only_ : kFaults[static_cast<size_t>(clock_.Draw(0, std::size(kFaults) - 1))],
+         worker, client, living.size() == 1);
+}
+
+void Run::Strike(Fault fault, Worker& worker, Client& client, bool last_client) {
+  switch (fault) {
+    case Fault::kKillWorker:
       if (worker.running) KillWorker(worker);
       StartWorker();
       break;
-    case 1:  // stops, is declared dead or not, and goes on
+    case Fault::kStopWorker:
       worker.paused = true;
       clock_.After(clock_.Draw(10, 3 * kLease), [&worker] { worker.paused = false; });
       break;
-    case 2:  // a client dies; it comes back from its state, or another one joins
+    case Fault::kKillClient:
       KillClient(client);
       if (states_ && !clock_.OneIn(3))
         clock_.After(clock_.Draw(1, 3 * kLease), [this, id = client.id] { Restart(id); });
-      if (living.size() == 1 || clock_.OneIn(2)) StartClient();
+      if (last_client || clock_.OneIn(2)) StartClient();
       break;
-    case 3:  // a client stops for longer than its lease, or less
+    case Fault::kStopClient:
       client.paused = true;
       clock_.After(clock_.Draw(10, 4 * kLease), [&client] { client.paused = false; });
-      if (living.size() == 1) StartClient();
+      if (last_client) StartClient();
       break;
-    case 4:
+    case Fault::kRestartDispatcher:
       RestartDispatcher();
       break;
-    case 5:
-    case 6:
+    case Fault::kBreakLink:
       if (worker.links[client.id].up) BreakLink(worker, client.id);
       break;
-    case 7: {  // the client's stream to the dispatcher breaks
+    case Fault::kBreakStream:
       client.to_dispatcher.Break();
       client.from_dispatcher.Break();
       OnDisconnects(durable_.record, desk_, client.id);
       Present(client);
       break;
-    }
-    case 8:  // drain one, or move a partition
+    case Fault::kDrainOrMove:
       if (clock_.OneIn(2) && worker.running) {
-        worker.draining = true;
         StartWorker();
-        Settle(OnWorkerGone(durable_.record, desk_, worker.id));
+        Drain(worker);
       } else {
         Settle(OnRelieve(durable_.record, desk_,
                          PartitionId(static_cast<uint64_t>(clock_.Draw(
                              1, static_cast<int64_t>(durable_.record.partitions.size()))))));
       }
       break;
-    case 9:  // one joins, or leaves
-      if (living.size() == 1 || clock_.OneIn(2)) {
+    case Fault::kJoinOrLeave:
+      if (last_client || clock_.OneIn(2)) {
         StartClient();
       } else if (!client.end) {
         client.leaving = true;
         Present(client);  // says Leave
       }
       break;
+    case Fault::kAddOrRemoveWorker: {
+      const auto stays = [&](const auto& entry) {
+        return entry.second.id != worker.id && entry.second.running && !entry.second.draining;
+      };
+      if (clock_.OneIn(2) || std::none_of(workers_.begin(), workers_.end(), stays))
+        StartWorker();
+      else if (worker.running)
+        Drain(worker);
+      break;
+    }
   }
+}
+
+void Run::Drain(Worker& worker) {
+  worker.draining = true;
+  Settle(OnWorkerGone(durable_.record, desk_, worker.id));
 }
 
 // --- What must hold --------------------------------------------------------------
@@ -193,7 +218,7 @@ void Run::Check() {
 }
 
 Outcome Run::Play() {
-  states_ = clock_.OneIn(2);
+  states_ = clock_.OneIn(2) || only_ == Fault::kKillClient;
   const int64_t wanted = clock_.Draw(20, 200);
   while (outcome_.elements < wanted) {
     rows_.push_back(clock_.Draw(0, 12));
@@ -223,7 +248,11 @@ Outcome Run::Play() {
 namespace penstock::protocol {
 
 Outcome RunSchedule(uint64_t seed, Broken broken) {
-  return schedule::Run(seed, broken).Play();
+  return schedule::Run(seed, broken, std::nullopt).Play();
+}
+
+Outcome RunSchedule(uint64_t seed, Fault only) {
+  return schedule::Run(seed, Broken::kNone, only).Play();
 }
 
 }  // namespace penstock::protocol

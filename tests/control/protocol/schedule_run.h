@@ -54,7 +54,8 @@ struct Durable {
 
 class Run {
  public:
-  Run(uint64_t seed, Broken broken) : clock_(seed), broken_(broken) {}
+  Run(uint64_t seed, Broken broken, std::optional<Fault> only)
+      : clock_(seed), broken_(broken), only_(only) {}
   Outcome Play();
 
  private:
@@ -138,9 +139,11 @@ class Run {
   void OnAssign(Worker& worker, const Assign& assign, const std::vector<int64_t>& splits);
   void BreakLink(Worker& worker, ClientId client);
   void KillWorker(Worker& worker);
+  void Drain(Worker& worker);
   void Request(Worker& worker, PartitionId partition, Task& task);
   // --- failures ---
   void Fail();
+  void Strike(Fault fault, Worker& worker, Client& client, bool last_client);
   std::vector<ClientId> Living() const;
   // --- what must hold ---
   bool Done() const;
@@ -150,6 +153,7 @@ class Run {
 
   Clock clock_;
   Broken broken_;
+  std::optional<Fault> only_;
   Outcome outcome_;
   bool states_ = false;
   std::vector<int64_t> rows_;  // of each split

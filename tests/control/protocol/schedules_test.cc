@@ -2,11 +2,12 @@
 // Seeded random schedules of all that can fail. By hand, more of them or one
 // again:
 //   PENSTOCK_SCHEDULES=100000 protocol_schedules_test
-//   PENSTOCK_SCHEDULE_SEED=1234 protocol_schedules_test
+//   PENSTOCK_SCHEDULE_SEED=1234 protocol_schedules_test --gtest_filter=*KillWorker
 #include <gtest/gtest.h>
 
 #include <cstdio>
 #include <cstdlib>
+#include <functional>
 
 #include "tests/control/protocol/schedule.h"
 
@@ -18,14 +19,15 @@ uint64_t FromEnvironment(const char* name, uint64_t otherwise) {
   return text ? std::strtoull(text, nullptr, 10) : otherwise;
 }
 
-TEST(Schedules, LoseNothingDoubleNothingAndEnd) {
+// Plays the seeds that are asked for, and says what there was.
+void Play(uint64_t unless_said, const std::function<Outcome(uint64_t seed)>& play) {
   const uint64_t one = FromEnvironment("PENSTOCK_SCHEDULE_SEED", 0);
   const uint64_t first = one ? one : 1;
-  const uint64_t last = one ? one : FromEnvironment("PENSTOCK_SCHEDULES", 2000);
+  const uint64_t last = one ? one : FromEnvironment("PENSTOCK_SCHEDULES", unless_said);
   Outcome sum;
   int faults = 0;
   for (uint64_t seed = first; seed <= last && faults < 5; ++seed) {
-    const Outcome outcome = RunSchedule(seed);
+    const Outcome outcome = play(seed);
     EXPECT_EQ(outcome.fault, "") << "again with PENSTOCK_SCHEDULE_SEED=" << seed;
     faults += !outcome.fault.empty();
     sum.elements += outcome.elements;
@@ -39,6 +41,35 @@ TEST(Schedules, LoseNothingDoubleNothingAndEnd) {
       static_cast<long long>(sum.elements), sum.failures, static_cast<long long>(sum.events),
       static_cast<long long>(sum.given_up));
 }
+
+TEST(Schedules, LoseNothingDoubleNothingAndEnd) {
+  Play(2000, [](uint64_t seed) { return RunSchedule(seed); });
+}
+
+class SchedulesOf : public testing::TestWithParam<Fault> {};
+
+TEST_P(SchedulesOf, OneFaultLoseNothingDoubleNothingAndEnd) {
+  Play(300, [](uint64_t seed) { return RunSchedule(seed, GetParam()); });
+}
+
+INSTANTIATE_TEST_SUITE_P(Faults, SchedulesOf,
+                         testing::Values(Fault::kKillWorker, Fault::kRestartDispatcher,
+                                         Fault::kKillClient, Fault::kStopWorker,
+                                         Fault::kAddOrRemoveWorker),
+                         [](const auto& info) {
+                           switch (info.param) {
+                             case Fault::kKillWorker:
+                               return "KillWorker";
+                             case Fault::kRestartDispatcher:
+                               return "RestartDispatcher";
+                             case Fault::kKillClient:
+                               return "KillClient";
+                             case Fault::kStopWorker:
+                               return "StopWorker";
+                             default:
+                               return "AddOrRemoveWorker";
+                           }
+                         });
 
 // The schedules can see: a rule that is broken is noticed within a few of them.
 class BrokenSchedules : public testing::TestWithParam<Broken> {};
