@@ -140,14 +140,14 @@ class Fleet:
         self.dispatcher = self.start("dispatcher", self.penstock, "dispatcher", "--port", self.port,
                                      *self.dispatcher_flags)
 
-    def begin_worker(self):
+    def begin_worker(self, port=0):
         """One that may not be ready yet."""
         return self.start("worker", self.penstock, "worker", "--dispatcher-address", self.service,
-                          "--port", 0, "--data-transfer-protocol", self.protocol, *self.plugin)
+                          "--port", port, "--data-transfer-protocol", self.protocol, *self.plugin)
 
     def start_worker(self):
         worker = self.begin_worker()
-        worker.hear_match("worker ready")
+        worker.port = worker.hear_match(r"worker ready at localhost:(\d+)")[1]
         return worker
 
     def start_trainer(self, *options, commit_every=25):

@@ -65,6 +65,7 @@ class Job:
         self.logs = [fleet.folder / f"{name}-{i}.log" for i in range(kind.trainers)]
         self.lock = threading.Lock()  # over killed and ended of the seats
         self.error = None
+        self.has_states = False  # of rounds, all consumers
         self.partitions = set()  # as the dispatcher names them, at the end
         for seat in seats:
             seat.ended = False
@@ -131,7 +132,7 @@ class Job:
                     self._open(i, self._checkpoint(i, step))
                 ended = False
                 while not ended:
-                    answers = self._all_say(f"read {ROUNDS_BETWEEN_STATES}", "read", "end")
+                    answers = self._all_say(f"read {ROUNDS_BETWEEN_STATES if step else 1}", "read", "end")
                     if len(set(answers)) > 1:
                         raise Failed(f"{self.name}: consumers end at different rounds")
                     ended = answers[0] == "end"
@@ -139,6 +140,7 @@ class Job:
                         self.seats[i].process.say(f"save {self._checkpoint(i, step + 1)}")
                     for seat in self.seats:
                         self._hears(seat, "saved")
+                    self.has_states = True
                     step += 1  # all have written it
                     self._all_say("keep", "kept")
             except Gone:
@@ -168,9 +170,13 @@ class Job:
     # --- for who kills trainers ---------------------------------------------------
 
     def kill_trainers(self, rng):
-        """Kills one trainer, or all of those that step together; their names, or None if all have ended."""
+        """Kills one trainer, or all of those that step together; their names, or None if all have ended.
+
+        Who has written no state yet is spared: what it claims is only given to others when its time is out.
+        """
         with self.lock:
-            reading = [seat for seat in self.seats if not seat.ended and not seat.killed]
+            reading = [seat for i, seat in enumerate(self.seats) if not seat.ended and not seat.killed
+                       and (self.has_states if self.kind.name == "rounds" else self._checkpoint(i).exists())]
             if self.kind.name != "rounds" and reading:
                 reading = [rng.choice(reading)]
             pause = rng.uniform(0, 1)

@@ -56,6 +56,7 @@ struct Options {
   bool filter = false;
   int64_t shuffle = 0;  // elements in its buffer; 0: none
   int64_t step_us = 0;
+  int64_t timeout_s = 60;
 };
 
 absl::StatusOr<ShardingPolicy> ModeFrom(const std::string& name) {
@@ -104,7 +105,8 @@ class Trainer {
                               .max_outstanding_requests = options_.window,
                               .data_transfer_protocol = options_.protocol,
                               .keep = Keep::kCommitted,
-                              .compression = static_cast<LinkCompression>(options_.compression)};
+                              .compression = static_cast<LinkCompression>(options_.compression),
+                              .timeout = absl::Seconds(options_.timeout_s)};
     if (options_.consumers > 0) {
       options.consumer_index = options_.consumer;
       options.num_consumers = options_.consumers;
@@ -289,6 +291,7 @@ int main(int argc, char** argv) {
   app.add_flag("--filter", options.filter, "leave numbers out (tools/soak/numbers.h)");
   app.add_option("--shuffle", options.shuffle, "elements in the buffer of a shuffle");
   app.add_option("--step-us", options.step_us, "what a training step takes");
+  app.add_option("--timeout-s", options.timeout_s, "how long servers may be out of reach");
   CLI11_PARSE(app, argc, argv);
   if (!options.plugin.empty()) {
     if (absl::Status loaded = penstock::LoadPlugin(options.plugin); !loaded.ok()) {
