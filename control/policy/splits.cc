@@ -59,7 +59,7 @@ uint64_t PermutationKey(uint64_t seed, int64_t iteration_repetition, ProviderKey
 }
 
 int64_t SplitBlock(int64_t wanted, int64_t remaining, int64_t partitions) {
-  const int64_t fair = remaining / (2 * std::max<int64_t>(partitions, 1));
+  const int64_t fair = remaining / (4 * std::max<int64_t>(partitions, 1));
   return std::min({std::max<int64_t>(wanted, 1), std::max<int64_t>(fair, 1), remaining});
 }
 

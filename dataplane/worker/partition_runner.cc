@@ -21,9 +21,6 @@ constexpr Index kOutputsPerBookmark = 1024;
 constexpr absl::Duration kLongestWithoutBookmark = absl::Seconds(5);
 constexpr absl::Duration kShortestBetweenBookmarks = absl::Milliseconds(100);
 
-// At most; the dispatcher gives fewer where splits are few.
-constexpr int kSplitsWanted = 16;
-
 // Where each partition is the whole dataset it has an order of its own.
 uint64_t SeedOf(const control::Assign& assign) {
   uint64_t mixed = assign.seed + 0x9e3779b97f4a7c15 * assign.of.partition.value();
@@ -51,9 +48,8 @@ PartitionRunner::PartitionRunner(std::shared_ptr<Workshop> workshop,
       permit_(workshop_->permits),
       splits_(
           assign_.splits,
-          [this](int provider, int64_t repetition, int64_t first_ordinal) {
-            Say(control::SplitRequest{assign_.of, provider, repetition, first_ordinal,
-                                      kSplitsWanted});
+          [this](int provider, int64_t repetition, int64_t first_ordinal, int32_t wanted) {
+            Say(control::SplitRequest{assign_.of, provider, repetition, first_ordinal, wanted});
           },
           [this](bool begins) {
             if (!begins) {
@@ -62,7 +58,8 @@ PartitionRunner::PartitionRunner(std::shared_ptr<Workshop> workshop,
             }
             outlet_->Flush();
             permit_.Pause();
-          }),
+          },
+          workshop_->now),
       lane_(outlet_->Open({.of = assign_.of,
                            .skip = assign_.skip,
                            .first = assign_.bookmark_index,

@@ -1,12 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dataplane/worker/split_feed.h"
 
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 
 namespace penstock::worker {
+namespace {
 
-PartitionSplits::PartitionSplits(std::vector<control::SplitRun> given, Ask ask, Waiting waiting)
-    : ask_(std::move(ask)), waiting_(std::move(waiting)) {
+// Many times what the dispatcher's answer takes; little enough to wait for a slow
+// worker at the end of an epoch.
+constexpr absl::Duration kAhead = absl::Milliseconds(100);
+// At most; the dispatcher gives fewer where splits are few.
+constexpr int32_t kMostWanted = 16;
+
+int32_t GoneThroughAhead(int64_t splits, absl::Duration in) {
+  if (in * kMostWanted <= kAhead * splits) return kMostWanted;
+  return std::max(1, static_cast<int32_t>(absl::FDivDuration(kAhead * splits, in)));
+}
+
+}  // namespace
+
+PartitionSplits::PartitionSplits(std::vector<control::SplitRun> given, Ask ask, Waiting waiting,
+                                 std::function<absl::Time()> now)
+    : ask_(std::move(ask)), waiting_(std::move(waiting)), now_(std::move(now)) {
   for (const control::SplitRun& run : given) {
     List& list = lists_[{run.provider, run.repetition}];
     if (list.numbers.empty()) list.first = run.first_ordinal;
@@ -14,11 +31,21 @@ PartitionSplits::PartitionSplits(std::vector<control::SplitRun> given, Ask ask, 
   }
 }
 
-std::optional<int64_t> PartitionSplits::QuestionAfter(List& list, int64_t ordinal) {
+std::optional<int64_t> PartitionSplits::QuestionAfter(List& list, int64_t ordinal, bool needed) {
   const int64_t left = list.end() - ordinal - 1;
   if (list.no_more || list.asked || left > list.last_run / 2) return std::nullopt;
+  if (!needed && list.last_run <= 1) return std::nullopt;
   list.asked = true;
+  if (const int64_t through = ordinal - list.paced_from; through > 0) {
+    list.wanted = GoneThroughAhead(through, now_() - list.paced_since);
+  }
+  PaceFrom(list, ordinal);
   return list.end();
+}
+
+void PartitionSplits::PaceFrom(List& list, int64_t ordinal) {
+  list.paced_from = ordinal;
+  list.paced_since = now_();
 }
 
 absl::StatusOr<std::optional<int64_t>> PartitionSplits::Get(int provider, int64_t repetition,
@@ -28,9 +55,11 @@ absl::StatusOr<std::optional<int64_t>> PartitionSplits::Get(int provider, int64_
   absl::StatusOr<std::optional<int64_t>> answer = std::nullopt;
   while (!TryGetLocked(provider, repetition, ordinal, answer)) {
     // Look once more after each call out of the lock: the answer may be there.
-    if (std::optional<int64_t> question = QuestionAfter(lists_[{provider, repetition}], ordinal)) {
+    List& list = lists_[{provider, repetition}];
+    if (std::optional<int64_t> question = QuestionAfter(list, ordinal, /*needed=*/true)) {
+      const int32_t wanted = list.wanted;
       lock.unlock();
-      ask_(provider, repetition, *question);
+      ask_(provider, repetition, *question, wanted);
       lock.lock();
     } else if (!waits) {
       waits = true;
@@ -42,10 +71,12 @@ absl::StatusOr<std::optional<int64_t>> PartitionSplits::Get(int provider, int64_
     }
   }
   std::optional<int64_t> ahead;
-  if (answer.ok() && answer->has_value())
-    ahead = QuestionAfter(lists_[{provider, repetition}], ordinal);
+  List& list = lists_[{provider, repetition}];
+  if (waits) PaceFrom(list, ordinal);
+  if (answer.ok() && answer->has_value()) ahead = QuestionAfter(list, ordinal, /*needed=*/false);
+  const int32_t wanted = list.wanted;
   lock.unlock();
-  if (ahead) ask_(provider, repetition, *ahead);
+  if (ahead) ask_(provider, repetition, *ahead, wanted);
   if (waits) waiting_(false);
   return answer;
 }
@@ -71,13 +102,15 @@ bool PartitionSplits::TryGetLocked(int provider, int64_t repetition, int64_t ord
 
 void PartitionSplits::Append(const control::SplitRun& run) {
   std::optional<int64_t> again;
+  int32_t wanted = 0;
   {
     std::lock_guard lock(mu_);
     List& list = lists_[{run.provider, run.repetition}];
+    wanted = list.wanted;
     if (!AppendLocked(run) && list.asked) again = list.end();
   }
   changed_.notify_all();
-  if (again) ask_(run.provider, run.repetition, *again);
+  if (again) ask_(run.provider, run.repetition, *again, wanted);
 }
 
 bool PartitionSplits::AppendLocked(const control::SplitRun& run) {
@@ -98,13 +131,14 @@ bool PartitionSplits::AppendLocked(const control::SplitRun& run) {
 }
 
 void PartitionSplits::AskAgain() {
-  std::vector<std::pair<Source, int64_t>> questions;
+  std::map<Source, List> asked;
   {
     std::lock_guard lock(mu_);
-    for (const auto& [source, list] : lists_)
-      if (list.asked) questions.emplace_back(source, list.end());
+    asked = lists_;
   }
-  for (const auto& [source, first] : questions) ask_(source.first, source.second, first);
+  for (const auto& [source, list] : asked) {
+    if (list.asked) ask_(source.first, source.second, list.end(), list.wanted);
+  }
 }
 
 void PartitionSplits::Cancel() {

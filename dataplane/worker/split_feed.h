@@ -13,22 +13,27 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "control/protocol/session_messages.h"
 #include "dataplane/dataset/split.h"
 
 namespace penstock::worker {
 
 // Asks the dispatcher for splits when fewer are left than half the last run,
-// so that a partition rarely waits for them. Thread-safe.
+// so that a partition rarely waits for them; for as many as it gets through in a
+// tenth of a second, so that a slow worker holds none that others could have begun.
+// Where they come one at a time it asks for the next when it needs it. Thread-safe.
 class PartitionSplits final : public SplitFeed {
  public:
-  // Asks for more splits, from `first_ordinal` on; answered by Append(), later.
-  // Called without locks, from the thread in Get() or AskAgain(); must not wait.
-  using Ask = std::function<void(int provider, int64_t repetition, int64_t first_ordinal)>;
+  // Asks for `wanted` splits more, from `first_ordinal` on; answered by Append(), later.
+  // Called without locks, from the thread in Get(), Append() or AskAgain(); must not wait.
+  using Ask =
+      std::function<void(int provider, int64_t repetition, int64_t first_ordinal, int32_t wanted)>;
   // Called when Get() begins (true) and ends (false) to wait.
   using Waiting = std::function<void(bool begins)>;
 
-  PartitionSplits(std::vector<control::SplitRun> given, Ask ask, Waiting waiting);
+  PartitionSplits(std::vector<control::SplitRun> given, Ask ask, Waiting waiting,
+                  std::function<absl::Time()> now);
 
   // NotFound for an ordinal below what the assignment kept; Cancelled.
   absl::StatusOr<std::optional<int64_t>> Get(int provider, int64_t repetition,
@@ -50,18 +55,25 @@ class PartitionSplits final : public SplitFeed {
     int64_t last_run = 0;  // its size
     bool no_more = false;
     bool asked = false;
+    int32_t wanted = 1;  // when it last asked
+    // Since when it has been at the splits from `paced_from` on, without a wait.
+    int64_t paced_from = 0;
+    absl::Time paced_since;
     int64_t end() const { return first + static_cast<int64_t>(numbers.size()); }
   };
 
   // False: not known yet.
   bool TryGetLocked(int provider, int64_t repetition, int64_t ordinal,
                     absl::StatusOr<std::optional<int64_t>>& answer);
-  // The ordinal to ask for now that `ordinal` is read, marked as asked; nullopt if none.
-  static std::optional<int64_t> QuestionAfter(List& list, int64_t ordinal);
+  // The ordinal to ask for now that `ordinal` is wanted (`needed`) or read, marked as
+  // asked; nullopt if none.
+  std::optional<int64_t> QuestionAfter(List& list, int64_t ordinal, bool needed);
+  void PaceFrom(List& list, int64_t ordinal);
   bool AppendLocked(const control::SplitRun& run);  // false: a gap
 
   const Ask ask_;
   const Waiting waiting_;
+  const std::function<absl::Time()> now_;
   std::mutex mu_;
   std::condition_variable changed_;
   std::map<Source, List> lists_;  // guarded by mu_

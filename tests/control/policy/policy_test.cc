@@ -59,8 +59,8 @@ TEST(Splits, SeedRepetitionAndProviderEachChangeTheOrder) {
 
 TEST(Splits, BlocksShrinkToOneNearTheEnd) {
   EXPECT_EQ(SplitBlock(8, 1000, 4), 8);
-  EXPECT_EQ(SplitBlock(8, 32, 4), 4);
-  EXPECT_EQ(SplitBlock(8, 8, 4), 1);
+  EXPECT_EQ(SplitBlock(8, 64, 4), 4);
+  EXPECT_EQ(SplitBlock(8, 16, 4), 1);
   EXPECT_EQ(SplitBlock(8, 0, 4), 0);
   EXPECT_EQ(SplitBlock(0, 5, 1), 1);
 }

@@ -4,6 +4,7 @@
 #include <future>
 #include <thread>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "gmock/gmock.h"
@@ -21,14 +22,19 @@ struct Feed {
   explicit Feed(std::vector<control::SplitRun> given = {})
       : splits(
             std::move(given),
-            [this](int provider, int64_t repetition, int64_t first) {
+            [this](int provider, int64_t repetition, int64_t first, int32_t wants) {
               std::lock_guard lock(mu);
               questions.emplace_back(provider, repetition, first);
+              wanted.push_back(wants);
             },
             [this](bool begins) {
               std::lock_guard lock(mu);
               if (begins) ++waits;
               asked.notify_all();
+            },
+            [this] {
+              std::lock_guard lock(mu);
+              return now;
             }) {}
 
   void AwaitAWaiter() {
@@ -44,6 +50,8 @@ struct Feed {
   std::condition_variable asked;
   int waits = 0;
   std::vector<Question> questions;
+  std::vector<int32_t> wanted;
+  absl::Time now = absl::UnixEpoch();
   PartitionSplits splits;
 };
 
@@ -63,9 +71,32 @@ TEST(PartitionSplits, AsksOnceWhenHalfTheLastBlockIsRead) {
   EXPECT_EQ(**feed.splits.Get(0, 0, 2), 3);
   EXPECT_EQ(**feed.splits.Get(0, 0, 3), 4);
   EXPECT_THAT(feed.Asked(), ElementsAre(Question{0, 0, 4}));
-  feed.splits.Append({.first_ordinal = 4, .numbers = {5}});
+  feed.splits.Append({.first_ordinal = 4, .numbers = {5, 6}});
   EXPECT_EQ(**feed.splits.Get(0, 0, 4), 5);
-  EXPECT_THAT(feed.Asked(), ElementsAre(Question{0, 0, 4}, Question{0, 0, 5}));
+  EXPECT_THAT(feed.Asked(), ElementsAre(Question{0, 0, 4}, Question{0, 0, 6}));
+}
+
+TEST(PartitionSplits, WhereTheyComeOneAtATimeNoneIsAskedForAhead) {
+  Feed feed;
+  auto got = std::async(std::launch::async, [&] { return feed.splits.Get(0, 0, 0); });
+  feed.AwaitAWaiter();
+  feed.splits.Append({.numbers = {5}});
+  EXPECT_EQ(**got.get(), 5);
+  EXPECT_THAT(feed.Asked(), ElementsAre(Question{0, 0, 0}));
+}
+
+TEST(PartitionSplits, AsksForWhatItGoesThroughInATenthOfASecond) {
+  for (const auto& [each, wanted] :
+       {std::pair(absl::Milliseconds(1), 16), std::pair(absl::Milliseconds(20), 5),
+        std::pair(absl::Seconds(3), 1)}) {
+    Feed feed(std::vector<control::SplitRun>{{.numbers = {1, 2, 3, 4}}});
+    feed.now = absl::UnixEpoch();
+    for (int64_t ordinal = 0; ordinal < 4; ++ordinal) {
+      ASSERT_TRUE(feed.splits.Get(0, 0, ordinal).ok());
+      feed.now += each;
+    }
+    EXPECT_THAT(feed.wanted, ElementsAre(wanted));
+  }
 }
 
 TEST(PartitionSplits, WaitsForTheAnswerAndTellsThatItWaits) {
@@ -80,23 +111,23 @@ TEST(PartitionSplits, WaitsForTheAnswerAndTellsThatItWaits) {
 }
 
 TEST(PartitionSplits, TakesARepeatedAnswerOnceAndAsksForWhatAGapHides) {
-  Feed feed(std::vector<control::SplitRun>{{.numbers = {1}}});
-  ASSERT_TRUE(feed.splits.Get(0, 0, 0).ok());
+  Feed feed(std::vector<control::SplitRun>{{.numbers = {0, 1}}});
+  ASSERT_TRUE(feed.splits.Get(0, 0, 1).ok());
   feed.splits.Append({.first_ordinal = 3, .numbers = {9}});
-  EXPECT_THAT(feed.Asked(), ElementsAre(Question{0, 0, 1}, Question{0, 0, 1}));
-  feed.splits.Append({.first_ordinal = 1, .numbers = {2, 3}});
-  feed.splits.Append({.first_ordinal = 1, .numbers = {2, 3, 4}, .no_more = true});
+  EXPECT_THAT(feed.Asked(), ElementsAre(Question{0, 0, 2}, Question{0, 0, 2}));
+  feed.splits.Append({.first_ordinal = 2, .numbers = {3}});
+  feed.splits.Append({.first_ordinal = 2, .numbers = {3, 4}, .no_more = true});
   EXPECT_EQ(**feed.splits.Get(0, 0, 3), 4);
   EXPECT_EQ(*feed.splits.Get(0, 0, 4), std::nullopt);
 }
 
 TEST(PartitionSplits, RepeatsOpenQuestionsForARenewedSession) {
   Feed feed(
-      std::vector<control::SplitRun>{{.numbers = {1}}, {.provider = 1, .numbers = {5, 6, 7}}});
-  ASSERT_TRUE(feed.splits.Get(0, 0, 0).ok());
+      std::vector<control::SplitRun>{{.numbers = {0, 1}}, {.provider = 1, .numbers = {5, 6, 7}}});
+  ASSERT_TRUE(feed.splits.Get(0, 0, 1).ok());
   ASSERT_TRUE(feed.splits.Get(1, 0, 0).ok());
   feed.splits.AskAgain();
-  EXPECT_THAT(feed.Asked(), ElementsAre(Question{0, 0, 1}, Question{0, 0, 1}));
+  EXPECT_THAT(feed.Asked(), ElementsAre(Question{0, 0, 2}, Question{0, 0, 2}));
 }
 
 TEST(PartitionSplits, RefusesWhatWasRetiredByName) {
