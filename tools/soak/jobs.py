@@ -20,6 +20,7 @@ class Kind(NamedTuple):
     filtered: bool = False
     passes: int = 1
     share: float = 1.0  # of the numbers that other kinds read
+    most_words: int = 1 << 20  # int64 values in an element
 
     def numbers(self, count):
         """Those that are to come, `passes` times each (tools/soak/numbers.h)."""
@@ -27,11 +28,12 @@ class Kind(NamedTuple):
 
 
 KINDS = [
-    Kind("shared", 2, ["--filter", "--shuffle", 64], filtered=True, share=2.0),
-    Kind("off", 1, ["--mode", "off", "--filter", "--shuffle", 64], filtered=True, share=0.5),
-    Kind("static", 1, ["--mode", "data", "--filter", "--shuffle", 64], filtered=True),
-    Kind("rounds", 2, ["--shuffle", 64, "--consumers", 2], share=1.5),
-    Kind("cached", 1, ["--cache", "memory", "--passes", 2, "--shuffle", 16], passes=2, share=0.5),
+    Kind("shared", 2, ["--filter", "--shuffle", 16], filtered=True, share=2.0),
+    Kind("off", 1, ["--mode", "off", "--filter", "--shuffle", 16], filtered=True, share=0.5),
+    Kind("static", 1, ["--mode", "data", "--filter", "--shuffle", 16], filtered=True),
+    Kind("rounds", 2, ["--shuffle", 16, "--consumers", 2], share=1.5),
+    Kind("cached", 1, ["--cache", "memory", "--passes", 2, "--shuffle", 16], passes=2, share=0.5,
+         most_words=300),  # workers hold all of it
 ]
 
 

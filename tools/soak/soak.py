@@ -29,7 +29,9 @@ from jobs import KINDS, Job, Seat
 SIZES = [(3000, 1), (3000, 300), (2500, 2000), (1000, 20000)]
 STUCK = 90  # seconds in which nobody reads anything: only a broken program takes so long
 WARM_UP = 3  # laps; a worker's first jobs make what it keeps
-SPARE = 6  # MiB by which the second half of a long life may exceed its first: allocators keep some
+# MiB by which the second half of a long life may exceed its first: a worker's pools keep what its busiest moment took,
+# and that comes when others die.
+SPARE = 24
 LONG_LIFE = 8  # laps
 
 
@@ -79,7 +81,8 @@ class Soak:
         rng = random.Random(seed)
         count, words = rng.choice(SIZES)
         self.even_out()
-        jobs = [Job(kind, self.seats[kind.name], self.fleet, f"{kind.name}-{seed}", math.ceil(count * kind.share), words)
+        jobs = [Job(kind, self.seats[kind.name], self.fleet, f"{kind.name}-{seed}", math.ceil(count * kind.share),
+                    min(words, kind.most_words))
                 for kind in KINDS]
         least = sum(len(job.kind.numbers(job.count)) * job.kind.passes for job in jobs)
         plan = sorted((round(rng.uniform(0.05, 0.85) * least), rng.choice(self.args.faults))
