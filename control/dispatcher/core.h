@@ -27,6 +27,7 @@
 #include "control/journal/journal.h"
 #include "control/observe/event_log.h"
 #include "control/policy/leases.h"
+#include "control/policy/scaling.h"
 #include "control/protocol/iteration_desk.h"
 #include "control/protocol/saved_reading.h"
 #include "control/protocol/session_messages.h"
@@ -169,6 +170,7 @@ class Core {
   // core_sweep.cc
   void ExpireLeases(Turn& turn, absl::Time now);
   void CollectJobs(Turn& turn, absl::Time now);
+  void EstimateWorkers(Turn& turn, absl::Time now);
   bool Collectable(const JobRecord& job) const;
 
   std::vector<WorkerId> UsableWorkers() const;
@@ -190,7 +192,9 @@ class Core {
   std::map<WorkerId, std::shared_ptr<WorkerPeer>> workers_;
   Leases<SessionKey> client_leases_;
   Leases<WorkerId> worker_leases_;
-  Links links_;                                              // of whoever has a lease
+  Links links_;  // of whoever has a lease
+  Scaling scaling_;
+  absl::Time estimated_ = absl::InfinitePast();
   std::map<PartitionKey, std::vector<WorkerId>> failed_on_;  // why a partition avoids a worker
   std::map<JobId, absl::Time> idle_since_;
   absl::Time last_sweep_ = absl::InfinitePast();

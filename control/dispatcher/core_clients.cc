@@ -46,6 +46,8 @@ void Core::OnMessage(const std::shared_ptr<ClientPeer>& peer, ClientUp message) 
       const absl::Time now = options_.now();
       client_leases_.Heard(key, now);
       links_.Heard(key, peer->incarnation, std::move(beat->links), now);
+      scaling_.ClientSays(state_.iterations.at(peer->iteration).job, peer->client,
+                          peer->incarnation, beat->steps, now);
       slowed = beat->at_quota && !peer->at_quota;
       peer->at_quota = beat->at_quota;
       if (slowed) job = state_.jobs.at(state_.iterations.at(peer->iteration).job).name;
@@ -257,6 +259,9 @@ void Core::OnLeave(Turn& turn, const ClientPeer& peer, const Leave& leave) {
 
 void Core::ForgetLease(const SessionKey& key) {
   client_leases_.Forget(key);
+  if (const IterationState* iteration = state_.FindIteration(key.first)) {
+    scaling_.ClientLeft(iteration->job, key.second, options_.now());
+  }
   links_.Forget(key);
 }
 

@@ -84,7 +84,8 @@ void Core::GetStatus(Done<DispatcherStatus> done) {
   DispatcherStatus status{.term = state_.term,
                           .release = PENSTOCK_VERSION,
                           .journal = journal_->name(),
-                          .journal_sequence = sequence_};
+                          .journal_sequence = sequence_,
+                          .wanted_workers = scaling_.latest().workers};
   for (const auto& [id, dataset] : state_.datasets) {
     status.datasets.push_back({id, dataset->summary.fingerprint, dataset->summary.spec_text,
                                dataset->summary.cardinality,
@@ -102,6 +103,8 @@ void Core::GetStatus(Done<DispatcherStatus> done) {
                    : state_.IsOver(job) ? JobPhase::kFinished
                                         : JobPhase::kActive,
           .slowed_by = SlowedBy(job)};
+    const auto& feeds = scaling_.latest().jobs;
+    if (const auto feed = feeds.find(id); feed != feeds.end()) to.feed = feed->second;
     for (IterationId of : state_.IterationsOf(id)) {
       auto desk = desks_.find(of);
       to.iterations.push_back(

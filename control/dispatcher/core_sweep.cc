@@ -4,9 +4,15 @@
 
 #include "absl/strings/str_cat.h"
 #include "control/dispatcher/core.h"
+#include "control/dispatcher/counters.h"
 #include "control/dispatcher/turn.h"
 
 namespace penstock::control {
+namespace {
+
+constexpr absl::Duration kBetweenEstimates = absl::Seconds(2);
+
+}  // namespace
 
 void Core::Sweep() {
   Turn turn(*this);
@@ -19,6 +25,7 @@ void Core::Sweep() {
   last_sweep_ = now;
   ExpireLeases(turn, now);
   CollectJobs(turn, now);
+  EstimateWorkers(turn, now);
 }
 
 // A worker whose stream broke and whose port refuses connections is dead, and
@@ -58,6 +65,21 @@ void Core::ExpireLeases(Turn& turn, absl::Time now) {
     turn.Settle(key.first,
                 protocol::OnReaderDead(iteration->record, turn.DeskOf(key.first), key.second));
   }
+}
+
+// Says how many workers are wanted; starts and stops none.
+void Core::EstimateWorkers(Turn& turn, absl::Time now) {
+  if (now < estimated_ + kBetweenEstimates) return;
+  estimated_ = now;
+  const int64_t before = scaling_.latest().workers;
+  const Scaling::Estimate& estimate =
+      scaling_.Decide(state_, static_cast<int64_t>(workers_.size()), now);
+  SetWantedWorkers(estimate.workers);
+  if (!estimate.changed) return;
+  turn.Log("wanted_workers", {{"workers", absl::StrCat(estimate.workers)},
+                              {"before", absl::StrCat(before)},
+                              {"there", absl::StrCat(workers_.size())},
+                              {"why", estimate.why}});
 }
 
 // Whether a named job goes that was read and is read no more, though not over. Not

@@ -57,8 +57,10 @@ void Core::OnMessage(const std::shared_ptr<WorkerPeer>& peer, WorkerUp message) 
     {
       std::lock_guard lock(mu_);
       if (!peer->worker) return;
+      const absl::Time now = options_.now();
+      scaling_.WorkerSays(state_, peer->worker, *beat, now);
       peer->work = std::move(beat->work);
-      worker_leases_.Heard(peer->worker, options_.now());
+      worker_leases_.Heard(peer->worker, now);
     }
     CountHeartbeat();
     peer->outlet->Send(WorkerHeartbeatAnswer{beat->counter});
@@ -245,6 +247,7 @@ void Core::LoseWorker(Turn& turn, WorkerId worker, const std::string& reason) {
                     {"partitions", absl::StrCat(state_.PartitionsOn(worker))},
                     {"why", reason}});
   worker_leases_.Forget(worker);
+  scaling_.WorkerGone(worker);
   if (auto peer = workers_.find(worker); peer != workers_.end()) {
     const std::shared_ptr<WorkerPeer> old = peer->second;
     workers_.erase(peer);

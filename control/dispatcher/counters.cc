@@ -39,6 +39,13 @@ void CountJob(const JobTerms& terms) {
       .Add();
 }
 
+void SetWantedWorkers(int64_t workers) {
+  static Gauge& wanted = ProcessMetrics().GetGauge(
+      "penstock_dispatcher_wanted_workers",
+      "Workers that keep the trainers of all jobs fed, an estimate; 0: none yet.");
+  wanted.Set(workers);
+}
+
 void CountEvent(const std::string& name) {
   ProcessMetrics()
       .GetCounter("penstock_dispatcher_events_total", "What happened, by name of the event.",

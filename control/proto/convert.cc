@@ -99,6 +99,9 @@ void ToWire(const LinkCounts& from, wire::LinkCounts* to) {
   to->set_elements(from.elements);
   to->set_bytes(from.bytes);
   to->set_credits(from.credits);
+  to->set_waits(from.waits);
+  to->set_waited_to_land_ns(absl::ToInt64Nanoseconds(from.waited_to_land));
+  to->set_waited_landed_ns(absl::ToInt64Nanoseconds(from.waited_landed));
 }
 
 LinkCounts FromWire(const wire::LinkCounts& from) {
@@ -108,7 +111,50 @@ LinkCounts FromWire(const wire::LinkCounts& from) {
           .open = from.open(),
           .elements = from.elements(),
           .bytes = from.bytes(),
-          .credits = from.credits()};
+          .credits = from.credits(),
+          .waits = from.waits(),
+          .waited_to_land = absl::Nanoseconds(from.waited_to_land_ns()),
+          .waited_landed = absl::Nanoseconds(from.waited_landed_ns())};
+}
+
+void ToWire(const StepCounts& from, wire::StepCounts* to) {
+  to->set_elements(from.elements);
+  to->set_own_ns(absl::ToInt64Nanoseconds(from.own));
+  to->set_waited_ns(absl::ToInt64Nanoseconds(from.waited));
+}
+
+StepCounts FromWire(const wire::StepCounts& from) {
+  return {.elements = from.elements(),
+          .own = absl::Nanoseconds(from.own_ns()),
+          .waited = absl::Nanoseconds(from.waited_ns())};
+}
+
+void ToWire(const IterationWork& from, wire::IterationWork* to) {
+  to->set_iteration(from.iteration.value());
+  to->set_elements(from.elements);
+  to->set_busy_ns(absl::ToInt64Nanoseconds(from.busy));
+  to->set_partitions(from.partitions);
+}
+
+IterationWork FromWire(const wire::IterationWork& from) {
+  return {.iteration = IterationId(from.iteration()),
+          .elements = from.elements(),
+          .busy = absl::Nanoseconds(from.busy_ns()),
+          .partitions = from.partitions()};
+}
+
+void ToWire(const JobFeed& from, wire::JobFeed* to) {
+  to->set_wanted_per_s(from.wanted_per_s);
+  to->set_worker_per_s(from.worker_per_s);
+  to->set_busy(from.busy);
+  to->set_workers(from.workers);
+}
+
+JobFeed FromWire(const wire::JobFeed& from) {
+  return {.wanted_per_s = from.wanted_per_s(),
+          .worker_per_s = from.worker_per_s(),
+          .busy = from.busy(),
+          .workers = from.workers()};
 }
 
 void ToWire(const DatasetWork& from, wire::DatasetWork* to) {

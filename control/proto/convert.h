@@ -35,6 +35,15 @@ TransferOffer FromWire(const wire::TransferOffer& from);
 void ToWire(const LinkCounts& from, wire::LinkCounts* to);
 LinkCounts FromWire(const wire::LinkCounts& from);
 
+void ToWire(const StepCounts& from, wire::StepCounts* to);
+StepCounts FromWire(const wire::StepCounts& from);
+
+void ToWire(const IterationWork& from, wire::IterationWork* to);
+IterationWork FromWire(const wire::IterationWork& from);
+
+void ToWire(const JobFeed& from, wire::JobFeed* to);
+JobFeed FromWire(const wire::JobFeed& from);
+
 void ToWire(const DatasetWork& from, wire::DatasetWork* to);
 DatasetWork FromWire(const wire::DatasetWork& from);
 

@@ -213,6 +213,15 @@ struct IterationStatus {
   std::string owed;  // what is left to nobody; empty if nothing
 };
 
+// What keeps the trainers of a job fed, in elements of the job.
+struct JobFeed {
+  double wanted_per_s = 0;  // by its trainers together, were there no waits; 0: not known
+  double worker_per_s = 0;  // what a worker makes that works for this job alone; 0: not known
+  double busy = 0;          // the share of their time in which its trainers did not wait (AU)
+  double workers = 0;       // that it takes, were it the only job; 0: no estimate
+  friend bool operator==(const JobFeed&, const JobFeed&) = default;
+};
+
 enum class JobPhase : uint8_t { kActive = 0, kFinished = 1, kCancelled = 2 };
 
 struct JobStatus {
@@ -225,6 +234,7 @@ struct JobStatus {
   JobPhase phase = JobPhase::kActive;
   std::vector<IterationStatus> iterations;
   std::string slowed_by;  // its quota, if that is what holds it back; else empty
+  JobFeed feed;
 };
 
 struct WorkerStatus {
@@ -246,7 +256,31 @@ struct LinkCounts {
   int64_t elements = 0;
   int64_t bytes = 0;    // of their blocks
   int64_t credits = 0;  // that the worker has now
+  // Of Next(): how often an element of this worker ended a wait, and the time waited for it
+  // to land, and from then on.
+  int64_t waits = 0;
+  absl::Duration waited_to_land;
+  absl::Duration waited_landed;
   friend bool operator==(const LinkCounts&, const LinkCounts&) = default;
+};
+
+// Where the time of a session's user has gone since its first element, as of a call of
+// Next(), so that whole steps are counted.
+struct StepCounts {
+  int64_t elements = 0;   // returned by Next()
+  absl::Duration own;     // between a return of Next() and the next call
+  absl::Duration waited;  // inside, for elements that were not there
+  friend bool operator==(const StepCounts&, const StepCounts&) = default;
+};
+
+// What a worker did for an iteration since it has partitions of it, as of elements that
+// are whole.
+struct IterationWork {
+  IterationId iteration;
+  int64_t elements = 0;    // made here, whether wanted or not
+  absl::Duration busy;     // of all partitions: with a permit, so not waiting for trainers
+  int32_t partitions = 0;  // that are not at their end
+  friend bool operator==(const IterationWork&, const IterationWork&) = default;
 };
 
 // One link as of the client's last heartbeat.
@@ -286,6 +320,7 @@ struct DispatcherStatus {
   std::vector<WorkerStatus> workers;
   std::vector<LinkStatus> links;  // of the sessions that are connected
   std::vector<WorkStatus> work;   // of the workers that are connected
+  int64_t wanted_workers = 0;     // that keep the trainers of all jobs fed; 0: no estimate
 };
 
 // --- Client up ---------------------------------------------------------------------
@@ -314,6 +349,7 @@ struct ClientHeartbeat {
   uint64_t counter = 0;
   std::vector<LinkCounts> links;  // to all workers so far
   bool at_quota = false;          // the job's bound of bytes held it back since the last
+  StepCounts steps;
   friend bool operator==(const ClientHeartbeat&, const ClientHeartbeat&) = default;
 };
 
@@ -463,6 +499,7 @@ struct WorkerHello {
 struct WorkerHeartbeat {
   uint64_t counter = 0;
   std::vector<DatasetWork> work;  // of the datasets that it knows
+  std::vector<IterationWork> iterations;
   friend bool operator==(const WorkerHeartbeat&, const WorkerHeartbeat&) = default;
 };
 

@@ -128,6 +128,7 @@ static void ToWire(const JobStatus& from, wire::JobStatus* to) {
   to->set_phase(static_cast<uint32_t>(from.phase));
   for (const IterationStatus& iteration : from.iterations) ToWire(iteration, to->add_iterations());
   to->set_slowed_by(from.slowed_by);
+  ToWire(from.feed, to->mutable_feed());
 }
 
 static absl::StatusOr<JobStatus> FromWire(const wire::JobStatus& from) {
@@ -136,7 +137,8 @@ static absl::StatusOr<JobStatus> FromWire(const wire::JobStatus& from) {
                .run_id = from.run_id(),
                .dataset_id = from.dataset_id(),
                .seed = from.seed(),
-               .slowed_by = from.slowed_by()};
+               .slowed_by = from.slowed_by(),
+               .feed = FromWire(from.feed())};
   ASSIGN_OR_RETURN(to.terms, FromWire(from.terms()));
   if (from.phase() > static_cast<uint32_t>(JobPhase::kCancelled)) {
     return absl::InvalidArgumentError(absl::StrCat("unknown phase ", from.phase(), " of a job"));
@@ -210,6 +212,7 @@ void ToWire(const DispatcherStatus& from, wire::DispatcherStatus* to) {
   for (const WorkerStatus& worker : from.workers) ToWire(worker, to->add_workers());
   for (const LinkStatus& link : from.links) ToWire(link, to->add_links());
   for (const WorkStatus& work : from.work) ToWire(work, to->add_work());
+  to->set_wanted_workers(from.wanted_workers);
 }
 
 absl::StatusOr<DispatcherStatus> FromWire(const wire::DispatcherStatus& from) {
@@ -217,7 +220,8 @@ absl::StatusOr<DispatcherStatus> FromWire(const wire::DispatcherStatus& from) {
                       .version = FromWire(from.version()),
                       .release = from.release(),
                       .journal = from.journal(),
-                      .journal_sequence = from.journal_sequence()};
+                      .journal_sequence = from.journal_sequence(),
+                      .wanted_workers = from.wanted_workers()};
   for (const wire::DatasetStatus& dataset : from.datasets()) {
     to.datasets.push_back(FromWire(dataset));
   }

@@ -337,6 +337,7 @@ void ToWire(const ClientUp& from, wire::ClientUp* to) {
                           to->mutable_heartbeat()->set_counter(beat.counter);
                           ListToWire(beat.links, to->mutable_heartbeat()->mutable_links());
                           to->mutable_heartbeat()->set_at_quota(beat.at_quota);
+                          ToWire(beat.steps, to->mutable_heartbeat()->mutable_steps());
                         },
                         [to](const FenceAnswer& answer) {
                           ToWire(answer.report, to->mutable_fence_answer());
@@ -360,7 +361,7 @@ absl::StatusOr<ClientUp> FromWire(const wire::ClientUp& from) {
       return FromWire(from.hello());
     case wire::ClientUp::kHeartbeat:
       return ClientHeartbeat{from.heartbeat().counter(), ListFromWire(from.heartbeat().links()),
-                             from.heartbeat().at_quota()};
+                             from.heartbeat().at_quota(), FromWire(from.heartbeat().steps())};
     case wire::ClientUp::kFenceAnswer: {
       ASSIGN_OR_RETURN(PartitionReport report, FromWire(from.fence_answer()));
       return FenceAnswer{std::move(report)};
@@ -439,6 +440,7 @@ void ToWire(const WorkerUp& from, wire::WorkerUp* to) {
           [to](const WorkerHeartbeat& beat) {
             to->mutable_heartbeat()->set_counter(beat.counter);
             ListToWire(beat.work, to->mutable_heartbeat()->mutable_work());
+            ListToWire(beat.iterations, to->mutable_heartbeat()->mutable_iterations());
           },
           [to](const SplitRequest& request) { ToWire(request, to->mutable_split_request()); },
           [to](const Bookmark& bookmark) { ToWire(bookmark, to->mutable_bookmark()); },
@@ -464,7 +466,8 @@ absl::StatusOr<WorkerUp> FromWire(const wire::WorkerUp& from) {
     case wire::WorkerUp::kHello:
       return FromWire(from.hello());
     case wire::WorkerUp::kHeartbeat:
-      return WorkerHeartbeat{from.heartbeat().counter(), ListFromWire(from.heartbeat().work())};
+      return WorkerHeartbeat{from.heartbeat().counter(), ListFromWire(from.heartbeat().work()),
+                             ListFromWire(from.heartbeat().iterations())};
     case wire::WorkerUp::kSplitRequest:
       return FromWire(from.split_request());
     case wire::WorkerUp::kBookmark:

@@ -68,6 +68,7 @@ Session::~Session() {
 
 absl::StatusOr<std::optional<Element>> Session::Next() {
   Lock lock(mu_);
+  times_.Called();
   while (true) {
     if (end_seen_) return std::nullopt;
     if (IsCancelled()) return absl::CancelledError("the iterator was stopped");
@@ -89,6 +90,7 @@ absl::StatusOr<std::optional<Element>> Session::Next() {
   }
   Landed landed = merge_.Pop();
   if (times_.waiting()) times_.Goes(AddressOf(landed.from));
+  times_.Returns();
   if (!reads_window()) ReceiverOf(landed.identity.partition).OnTaken(landed.identity.index);
   window_.OnTaken(landed.from, static_cast<int64_t>(landed.bytes));
   news_ = true;

@@ -159,7 +159,8 @@ void Session::TendStream(absl::Time now, absl::Time& wake) {
 void Session::Beat() {
   unanswered_[++heartbeats_] = BootTime();
   times_.Account();
-  stream_->Send(control::ClientHeartbeat{heartbeats_, CountLinks(), window_.TakeWasBound()});
+  stream_->Send(
+      control::ClientHeartbeat{heartbeats_, CountLinks(), window_.TakeWasBound(), times_.Steps()});
 }
 
 std::vector<control::LinkCounts> Session::CountLinks() const {
@@ -173,6 +174,7 @@ std::vector<control::LinkCounts> Session::CountLinks() const {
                      .elements = progress.elements,
                      .bytes = progress.bytes,
                      .credits = window_.asked(worker)});
+    times_.Into(links.back(), reader->worker().address);
   }
   return links;
 }

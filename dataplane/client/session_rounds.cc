@@ -74,6 +74,7 @@ absl::StatusOr<std::optional<Element>> Session::TakeRound(Lock& lock) {
     ReceiverOf(round.turn->partition).OnTaken(round.turn->turn);
     window_.OnTaken(landed.from, static_cast<int64_t>(landed.bytes));
     if (times_.waiting()) times_.Goes(AddressOf(landed.from));
+    times_.Returns();
   }
   news_ = true;
   WakeAgent();

@@ -31,7 +31,28 @@ void StepTimes::Goes(const std::string& worker) {
   counters.worker->Add(Between(began, landed).count());
   counters.hand_over->Add(Between(landed, now).count());
   counters.waits->Add();
+  ++counters.waits_here;
+  counters.to_land += Between(began, landed);
+  counters.landed += Between(landed, now);
   waited_ += Between(began, now);
+  if (elements_ > 0) waited_since_ += Between(began, now);
+}
+
+void StepTimes::CountSteps() {
+  if (elements_ == 0) return;
+  count_steps_ = false;
+  const auto own = Between(first_, now_()) - waited_since_;
+  steps_ = {.elements = elements_,
+            .own = absl::FromChrono(own),
+            .waited = absl::FromChrono(waited_since_)};
+}
+
+void StepTimes::Into(control::LinkCounts& link, const std::string& worker) const {
+  const auto found = counters_.find(worker);
+  if (found == counters_.end()) return;
+  link.waits = found->second.waits_here;
+  link.waited_to_land = absl::FromChrono(found->second.to_land);
+  link.waited_landed = absl::FromChrono(found->second.landed);
 }
 
 void StepTimes::Account() {

@@ -3,7 +3,8 @@
 // waits for a worker's element to land, or to be handed over once it has. Metrics
 // penstock_client_waited_microseconds_total{worker, cause}, by the worker whose element
 // ended the wait, and penstock_client_trainer_microseconds_total, all the rest. Of what the
-// wait for a worker was made, the worker says (dataplane/worker/link_times.h).
+// wait for a worker was made, the worker says (dataplane/worker/link_times.h). The dispatcher
+// hears the same with heartbeats: by worker, and by whole steps (control::StepCounts).
 #pragma once
 
 #include <chrono>
@@ -15,6 +16,7 @@
 #include <utility>
 
 #include "control/observe/metrics.h"
+#include "control/protocol/session_messages.h"
 
 namespace penstock::client {
 
@@ -26,6 +28,10 @@ class StepTimes {
   explicit StepTimes(std::function<Clock::time_point()> now = Clock::now)
       : now_(std::move(now)), accounted_(now_()) {}
 
+  // Next() is called.
+  void Called() {
+    if (count_steps_) CountSteps();
+  }
   // Next() has nothing to return; again and again while that is so.
   void Waits();
   bool waiting() const { return waits_since_.has_value(); }
@@ -33,15 +39,31 @@ class StepTimes {
   void Landed();
   // Next() returns an element of the worker. REQUIRES: waiting().
   void Goes(const std::string& worker);
+  // Next() returns an element, or an error in its place.
+  void Returns() {
+    if (elements_++ == 0) first_ = now_();
+  }
   // Books the trainer's time until now.
   void Account();
+  // The steps before the last call of Next() that followed the Steps() before.
+  control::StepCounts Steps() {
+    count_steps_ = true;
+    return steps_;
+  }
+  // What the session waited for the worker, into the fields of that name.
+  void Into(control::LinkCounts& link, const std::string& worker) const;
 
  private:
   struct Counters {
     Counter* worker = nullptr;     // microseconds
     Counter* hand_over = nullptr;  // microseconds
     Counter* waits = nullptr;
+    // Of this session:
+    int64_t waits_here = 0;
+    std::chrono::microseconds to_land{0};
+    std::chrono::microseconds landed{0};
   };
+  void CountSteps();
   Counters& CountersOf(const std::string& worker);
 
   const std::function<Clock::time_point()> now_;
@@ -50,6 +72,12 @@ class StepTimes {
   std::map<std::string, Counters> counters_;
   Clock::time_point accounted_;
   std::chrono::microseconds waited_{0};  // since then
+
+  int64_t elements_ = 0;
+  Clock::time_point first_;                    // when the first was returned
+  std::chrono::microseconds waited_since_{0};  // since first_
+  bool count_steps_ = true;                    // at the next call
+  control::StepCounts steps_;
 };
 
 }  // namespace penstock::client

@@ -159,7 +159,9 @@ void Agent::Beat() {
   while (!stopping_) {
     const bool connected = connected_;
     lock.unlock();
-    if (connected) Send(control::WorkerHeartbeat{++counter, workshop_->definitions.Work()});
+    if (connected) {
+      Send(control::WorkerHeartbeat{++counter, workshop_->definitions.Work(), tasks_->Work()});
+    }
     lock.lock();
     changed_.wait_for(lock, absl::ToChronoNanoseconds(interval_), [&] { return stopping_; });
   }

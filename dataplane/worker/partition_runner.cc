@@ -125,6 +125,10 @@ absl::Status PartitionRunner::Replay() {
   absl::StatusOr<Index> elements = Produce(*iterator, dataset);
   splits_.Cancel();  // a thread of the iterator that reads ahead may wait for them
   iterator.reset();
+  {
+    std::lock_guard lock(mu_);
+    work_.partitions = 0;
+  }
   if (!elements.ok()) return elements.status();
   if (assign_.terms.num_consumers > 0) {
     const control::AtEnd at_end{assign_.of, *elements};
@@ -164,6 +168,7 @@ absl::StatusOr<Index> PartitionRunner::Produce(NodeIterator& iterator, const Dat
                                       " at index ", index));
   }
   BookmarkClock clock{index, workshop_->now()};
+  int64_t made = 0;
   while (!cancelled_) {
     // Passed over in pieces, so that a long replay is marked and may be stopped.
     const int64_t unwanted =
@@ -181,10 +186,26 @@ absl::StatusOr<Index> PartitionRunner::Produce(NodeIterator& iterator, const Dat
       if (next.ok() && !next->has_value()) return index;
       PENSTOCK_RETURN_IF_ERROR(SendNext(std::move(next), index));
       ++index;
+      ++made;
+      if (count_work_.load(std::memory_order_relaxed)) CountWork(made);
     }
     MarkIfDue(iterator, dataset, index, clock);
   }
   return absl::CancelledError("stopped");
+}
+
+void PartitionRunner::CountWork(int64_t made) {
+  const absl::Duration busy = absl::FromChrono(permit_.held());
+  std::lock_guard lock(mu_);
+  count_work_ = false;
+  work_.elements = made;
+  work_.busy = busy;
+}
+
+control::IterationWork PartitionRunner::Work() {
+  std::lock_guard lock(mu_);
+  count_work_ = true;
+  return work_;
 }
 
 absl::Status PartitionRunner::SendNext(absl::StatusOr<std::optional<Element>> next, Index index) {

@@ -40,6 +40,10 @@ class PartitionRunner : public std::enable_shared_from_this<PartitionRunner> {
   // without an answer, the newest bookmark, the end or the failure.
   void SayAgain();
 
+  // What it did, as of its last whole element that followed the call before, and
+  // `iteration` is not set. 0 partitions at its end.
+  control::IterationWork Work();
+
   // Ends it. Nothing is sent or said from then on, but for what is inside a
   // link's Send() already.
   void Cancel();
@@ -61,6 +65,7 @@ class PartitionRunner : public std::enable_shared_from_this<PartitionRunner> {
   absl::StatusOr<std::shared_ptr<const Definition>> Define();
   // Sends everything from the bookmark on; returns the number of elements.
   absl::StatusOr<Index> Produce(NodeIterator& iterator, const Dataset& dataset);
+  void CountWork(int64_t made);
   absl::Status SendNext(absl::StatusOr<std::optional<Element>> next, Index index);
   Identity IdentityOf(Index index) const;
   void MarkIfDue(NodeIterator& iterator, const Dataset& dataset, Index index, BookmarkClock& clock);
@@ -74,11 +79,13 @@ class PartitionRunner : public std::enable_shared_from_this<PartitionRunner> {
   PartitionSplits splits_;
   const std::shared_ptr<PartitionExit> lane_;
   std::atomic<bool> cancelled_{false};
+  std::atomic<bool> count_work_{true};  // at the next whole element
 
   std::mutex mu_;
   std::condition_variable done_changed_;
   // Guarded by mu_.
   bool done_ = false;
+  control::IterationWork work_{.partitions = 1};
   std::optional<control::Bookmark> bookmark_;  // the newest
   std::optional<control::AtEnd> at_end_;
   std::optional<control::Ended> ended_;

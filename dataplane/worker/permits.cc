@@ -18,6 +18,7 @@ void Permits::GrantLocked() {
     waiting_.pop_front();
     next->queued_ = false;
     next->held_ = true;
+    next->held_since_ = Permit::Clock::now();
     --free_;
     any = true;
   }
@@ -52,6 +53,11 @@ void Permit::Cancel() {
   GiveUpLocked();
 }
 
+std::chrono::nanoseconds Permit::held() const {
+  std::lock_guard lock(permits_.mu_);
+  return held_for_ + (held_ ? Clock::now() - held_since_ : Clock::duration::zero());
+}
+
 bool Permit::WaitLocked(std::unique_lock<std::mutex>& lock) {
   if (cancelled_) return false;
   if (!held_ && !queued_) {
@@ -66,6 +72,7 @@ bool Permit::WaitLocked(std::unique_lock<std::mutex>& lock) {
 void Permit::GiveUpLocked() {
   if (held_) {
     held_ = false;
+    held_for_ += Clock::now() - held_since_;
     ++permits_.free_;
     permits_.GrantLocked();
   }

@@ -4,6 +4,7 @@
 // to another.
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
 #include <deque>
 #include <mutex>
@@ -52,16 +53,22 @@ class Permit {
   // Ends all waits, now and later.
   void Cancel();
 
+  // For how long it was held until now: neither queued nor paused.
+  std::chrono::nanoseconds held() const;
+
  private:
   bool WaitLocked(std::unique_lock<std::mutex>& lock);
   void GiveUpLocked();
 
+  using Clock = std::chrono::steady_clock;
   Permits& permits_;
   // Guarded by permits_.mu_.
   bool held_ = false;
   bool queued_ = false;
   bool cancelled_ = false;
   int pauses_ = 0;
+  Clock::time_point held_since_;          // while held_
+  std::chrono::nanoseconds held_for_{0};  // before
 
   friend class Permits;
 };

@@ -102,6 +102,22 @@ std::vector<control::PlacedPartition> Tasks::held() const {
   return all;
 }
 
+std::vector<control::IterationWork> Tasks::Work() const {
+  std::lock_guard lock(mu_);
+  std::vector<control::IterationWork> all;
+  for (const auto& [id, iteration] : iterations_) {
+    control::IterationWork sum{.iteration = id};
+    for (const auto& [partition, runner] : iteration.runners) {
+      const control::IterationWork work = runner->Work();
+      sum.elements += work.elements;
+      sum.busy += work.busy;
+      sum.partitions += work.partitions;
+    }
+    all.push_back(sum);
+  }
+  return all;
+}
+
 int Tasks::size() const {
   std::lock_guard lock(mu_);
   size_t size = 0;

@@ -44,6 +44,8 @@ class Tasks {
       const transfer::Hello& hello, std::shared_ptr<transfer::SendLink> link);
 
   std::vector<control::PlacedPartition> held() const;
+  // What the partitions that are here did, by iteration.
+  std::vector<control::IterationWork> Work() const;
   int size() const;  // partitions
 
   // Ends all partitions and closes all links. DeadlineExceeded if a runner is

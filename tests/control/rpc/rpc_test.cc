@@ -66,7 +66,12 @@ TEST(Wire, EachClientMessageArrivesAsItWasSent) {
            ClientHello{JobId(1), 2, ClientId(3), Incarnation(4), std::vector<PartitionIndices>()},
            ClientHello{JobId(1), 2, ClientId(3), Incarnation(4), indices, Incarnation(5)},
            ClientHeartbeat{5, {}},
-           ClientHeartbeat{6, {{WorkerId(7), "tcp", "tcp: as asked for", true, 1, 2, 3}, {}}},
+           ClientHeartbeat{6,
+                           {{WorkerId(7), "tcp", "tcp: as asked for", true, 1, 2, 3, 4,
+                             absl::Seconds(5), absl::Seconds(6)},
+                            {}},
+                           true,
+                           {7, absl::Seconds(8), absl::Seconds(9)}},
            FenceAnswer{report}, Report{{report, report}}, Commit{7, {{0, indices}, {1, {}}}},
            Leave{indices}}) {
     ExpectRoundTrip<wire::ClientUp>(up);
@@ -104,7 +109,8 @@ TEST(Wire, EachWorkerMessageArrivesAsItWasSent) {
                        Incarnation(6)},
            WorkerHeartbeat{
                5,
-               {{"1000", {{{"Map#1", 1, 2, absl::Seconds(3), absl::Seconds(4), 5, 6}, {}}}}, {}}},
+               {{"1000", {{{"Map#1", 1, 2, absl::Seconds(3), absl::Seconds(4), 5, 6}, {}}}}, {}},
+               {{IterationId(7), 8, absl::Seconds(9), 10}, {}}},
            SplitRequest{kOf, 1, 2, 3, 4}, Bookmark{kOf, 7, "position", {{0, 1, 2}}}, Ended{kOf, 10},
            PartitionFailed{kOf, absl::NotFoundError("file")}, Drain{}, WorkerLeave{}}) {
     ExpectRoundTrip<wire::WorkerUp>(up);

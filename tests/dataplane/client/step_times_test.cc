@@ -54,5 +54,53 @@ TEST(StepTimes, AWaitThatIsNotOverIsNotTheTrainers) {
   EXPECT_EQ(Value("penstock_client_trainer_microseconds_total") - before, 30);
 }
 
+TEST(StepTimes, StepsAreWholeAndCountFromTheFirstElementOn) {
+  StepTimes::Clock::time_point now;
+  StepTimes times([&] { return now; });
+  now += microseconds(70'000);  // before the first call
+  times.Called();
+  times.Waits();
+  now += microseconds(9000);  // for the first element
+  times.Landed();
+  times.Goes("w:3");
+  times.Returns();
+  EXPECT_EQ(times.Steps(), control::StepCounts());
+  for (int step = 0; step < 2; ++step) {
+    now += microseconds(1000);
+    times.Called();
+    times.Waits();
+    now += microseconds(300);
+    times.Landed();
+    times.Goes("w:3");
+    times.Returns();
+  }
+  // As of the first call behind the last Steps(): one step, and no part of the second.
+  EXPECT_EQ(times.Steps(), (control::StepCounts{1, absl::Microseconds(1000), absl::Duration()}));
+  now += microseconds(1000);
+  times.Called();
+  now += microseconds(50);  // some other thread asks amid a call
+  EXPECT_EQ(times.Steps(),
+            (control::StepCounts{3, absl::Microseconds(3000), absl::Microseconds(600)}));
+}
+
+TEST(StepTimes, SaysOfEachWorkerHowLongItWasWaitedFor) {
+  StepTimes::Clock::time_point now;
+  StepTimes times([&] { return now; });
+  for (int i = 0; i < 3; ++i) {
+    times.Waits();
+    now += microseconds(400);
+    times.Landed();
+    now += microseconds(5);
+    times.Goes("w:4");
+  }
+  control::LinkCounts link, other;
+  times.Into(link, "w:4");
+  times.Into(other, "w:5");
+  EXPECT_EQ(link.waits, 3);
+  EXPECT_EQ(link.waited_to_land, absl::Microseconds(1200));
+  EXPECT_EQ(link.waited_landed, absl::Microseconds(15));
+  EXPECT_EQ(other, control::LinkCounts());
+}
+
 }  // namespace
 }  // namespace penstock::client

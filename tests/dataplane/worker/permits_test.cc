@@ -54,5 +54,23 @@ TEST(Permits, AClaimThatGoesAwayGivesItsPermitBack) {
   EXPECT_TRUE(second.Take());
 }
 
+TEST(Permits, WhatIsHeldGrowsButInPausesAndInTheQueue) {
+  Permits permits(1);
+  Permit first(permits), second(permits);
+  EXPECT_EQ(second.held().count(), 0);
+  ASSERT_TRUE(first.Take());
+  const auto begun = first.held();
+  while (first.held() <= begun) {
+  }
+  auto queued = std::async(std::launch::async, [&] { return second.Take(); });
+  EXPECT_EQ(second.held().count(), 0);
+  first.Pause();
+  EXPECT_TRUE(queued.get());
+  const auto paused = first.held();
+  while (second.held().count() == 0) {
+  }
+  EXPECT_EQ(first.held(), paused);
+}
+
 }  // namespace
 }  // namespace penstock::worker

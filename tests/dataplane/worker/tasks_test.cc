@@ -351,6 +351,22 @@ TEST_F(TasksTest, RefusesLinksToWhatIsNotHereAndWithoutTheToken) {
             absl::StatusCode::kPermissionDenied);
 }
 
+TEST_F(TasksTest, SaysWhatItMadeAndThatAPartitionIsAtItsEnd) {
+  tasks_->Do(Order(Dataset::Range(100), Placed(1)));
+  EXPECT_THAT(tasks_->Work(),
+              ElementsAre(control::IterationWork{.iteration = kIteration, .partitions = 1}));
+  Line line = Dial(/*credits=*/1);
+  // Elements are counted when they are whole, and sent.
+  for (size_t count = 1; tasks_->Work()[0].elements < 10; ++count) {
+    line.trainer->Await(count);
+    line.link->Grant({1});
+  }
+  EXPECT_GT(tasks_->Work()[0].busy, absl::ZeroDuration());
+  line.link->Grant({100});
+  heard_.Next<control::Ended>();
+  EXPECT_EQ(tasks_->Work()[0].partitions, 0);
+}
+
 TEST_F(TasksTest, StopClosesLinksAndEndsPartitionsThatWait) {
   tasks_->Do(Order(Dataset::Range(1'000'000), Placed(1)));
   Line line = Dial(1);
