@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/reports.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <vector>
 
@@ -61,7 +62,12 @@ std::string CountOf(Cardinality cardinality) {
 
 std::string ReportOverview(const control::DispatcherStatus& status) {
   return absl::StrCat("release ", OrDash(status.release), ", term ", status.term.value(),
-                      ", journal ", status.journal, " at ", status.journal_sequence, "\n");
+                      ", journal ", status.journal, " at ", status.journal_sequence,
+                      status.wanted_workers > 0
+                          ? absl::StrCat(", ", status.workers.size(), " workers of ",
+                                         status.wanted_workers, " wanted")
+                          : "",
+                      "\n");
 }
 
 std::string ReportWorkers(const control::DispatcherStatus& status) {
@@ -125,6 +131,61 @@ std::string ReportPartitions(const control::JobStatus& job) {
   return FormatTable({"REPETITION", "PARTITION", "PLACEMENT", "WORKER", "ELEMENTS", "SPLITS",
                       "TAKEN", "KEPT", "WAITS FOR"},
                      rows);
+}
+
+std::string ReportFeeds(const control::DispatcherStatus& status) {
+  Rows rows;
+  for (const control::JobStatus& job : status.jobs) {
+    const control::JobFeed& feed = job.feed;
+    if (feed.wanted_per_s <= 0) continue;
+    const bool known = feed.workers > 0;
+    rows.push_back({OrDash(job.name), absl::StrFormat("%.0f %%", 100 * feed.busy),
+                    absl::StrFormat("%.4g", feed.wanted_per_s),
+                    known ? absl::StrFormat("%.4g", feed.worker_per_s) : "-",
+                    known ? absl::StrFormat("%.2f", feed.workers) : "-"});
+  }
+  return FormatTable(
+      {"JOB", "TRAINERS BUSY", "ELEMENTS/S WANTED", "A WORKER MAKES", "WORKERS NEEDED"}, rows);
+}
+
+std::string ReportWaits(const control::DispatcherStatus& status,
+                        const control::DispatcherStatus* before, absl::Duration since) {
+  struct Row {
+    const control::LinkStatus* link;
+    control::LinkCounts counts;
+  };
+  std::vector<Row> waits;
+  for (const control::LinkStatus& link : status.links) {
+    Row row{&link, link.counts};
+    if (before != nullptr) {
+      for (const control::LinkStatus& was : before->links) {
+        if (was.client != link.client || was.iteration != link.iteration ||
+            was.counts.worker != link.counts.worker) {
+          continue;
+        }
+        row.counts.waits -= was.counts.waits;
+        row.counts.waited_to_land -= was.counts.waited_to_land;
+        row.counts.waited_landed -= was.counts.waited_landed;
+      }
+    }
+    if (row.counts.waits > 0) waits.push_back(row);
+  }
+  std::stable_sort(waits.begin(), waits.end(), [](const Row& a, const Row& b) {
+    return a.counts.waited_to_land > b.counts.waited_to_land;
+  });
+  Rows rows;
+  for (const auto& [link, counts] : waits) {
+    const absl::Duration waited = counts.waited_to_land + counts.waited_landed;
+    rows.push_back(
+        {link->job, Hex(link->client.value()), OrDash(link->worker), absl::StrCat(counts.waits),
+         absl::StrFormat("%.3f", absl::ToDoubleSeconds(waited)),
+         absl::StrFormat("%.3f", absl::ToDoubleSeconds(counts.waited_landed)),
+         before == nullptr ? "-"
+                           : absl::StrFormat("%.0f %%", 100 * absl::FDivDuration(waited, since))});
+  }
+  return FormatTable(
+      {"JOB", "CLIENT", "WAITED FOR WORKER", "WAITS", "SECONDS", "HANDED OVER", "OF THE TIME"},
+      rows);
 }
 
 std::string ReportLinks(const control::DispatcherStatus& status) {

@@ -18,8 +18,9 @@ absl::Status Run(const DispatcherCall& call) {
   PENSTOCK_ASSIGN_OR_RETURN(auto stub, control::DispatcherStub::Make(call.address, call.tls));
   PENSTOCK_ASSIGN_OR_RETURN(const control::DispatcherStatus status,
                             stub->GetStatus({.timeout = call.timeout, .stop = {}}));
-  const std::string text = absl::StrCat(ReportOverview(status), "\n", ReportWorkers(status), "\n",
-                                        ReportJobs(status), "\n", ReportDatasets(status));
+  const std::string text =
+      absl::StrCat(ReportOverview(status), "\n", ReportWorkers(status), "\n", ReportJobs(status),
+                   "\n", ReportFeeds(status), "\n", ReportDatasets(status));
   std::fputs(text.c_str(), stdout);
   return absl::OkStatus();
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <memory>
+#include <optional>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
@@ -24,21 +25,30 @@ struct Given {
   bool once = false;
 };
 
-std::string Report(control::DispatcherStatus status) {
+std::string Report(control::DispatcherStatus status, const control::DispatcherStatus* before,
+                   absl::Duration since) {
   std::stable_sort(status.links.begin(), status.links.end(), [](const auto& a, const auto& b) {
     return a.bytes_per_s > b.bytes_per_s;  // the busiest first
   });
   return absl::StrCat(ReportOverview(status), "\n", ReportWorkers(status), "\n", ReportJobs(status),
-                      "\n", ReportLinks(status));
+                      "\n", ReportFeeds(status), "\n", ReportWaits(status, before, since), "\n",
+                      ReportLinks(status));
 }
 
 absl::Status Run(const Given& given) {
   PENSTOCK_ASSIGN_OR_RETURN(auto stub,
                             control::DispatcherStub::Make(given.call.address, given.call.tls));
   const control::CallOptions call{.timeout = given.call.timeout, .stop = {}};
+  std::optional<control::DispatcherStatus> before;
+  absl::Time looked;
   while (true) {
     PENSTOCK_ASSIGN_OR_RETURN(control::DispatcherStatus status, stub->GetStatus(call));
-    const std::string page = absl::StrCat(given.once ? "" : kFromTheTop, Report(std::move(status)));
+    const absl::Time now = absl::Now();
+    const std::string page =
+        absl::StrCat(given.once ? "" : kFromTheTop,
+                     Report(status, before.has_value() ? &*before : nullptr, now - looked));
+    before = std::move(status);
+    looked = now;
     std::fwrite(page.data(), 1, page.size(), stdout);
     std::fflush(stdout);
     if (given.once || std::ferror(stdout) != 0) return absl::OkStatus();
@@ -50,7 +60,8 @@ absl::Status Run(const Given& given) {
 
 void AddTop(CLI::App& app, Chosen& chosen) {
   auto given = std::make_shared<Given>();
-  CLI::App* command = app.add_subcommand("top", "Watch workers, jobs and links as they run.");
+  CLI::App* command = app.add_subcommand(
+      "top", "Watch workers, jobs, links, and who makes steps wait, as they run.");
   command->footer(
       "A table that is written anew every interval, the busiest links first; Ctrl-C ends it.\n\n"
       "  penstock top --dispatcher-address head:5050\n"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "control/dispatcher/status_page.h"
 
+#include <algorithm>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -55,6 +56,39 @@ Rows JobsOf(const DispatcherStatus& status) {
   return rows;
 }
 
+Rows FeedsOf(const DispatcherStatus& status) {
+  Rows rows;
+  for (const JobStatus& job : status.jobs) {
+    const JobFeed& feed = job.feed;
+    if (feed.wanted_per_s <= 0) continue;
+    const bool known = feed.workers > 0;
+    rows.push_back({job.name, absl::StrFormat("%.0f %%", 100 * feed.busy),
+                    absl::StrFormat("%.4g", feed.wanted_per_s),
+                    known ? absl::StrFormat("%.4g", feed.worker_per_s) : "",
+                    known ? absl::StrFormat("%.2f", feed.workers) : ""});
+  }
+  return rows;
+}
+
+// Those first that were waited for most.
+Rows WaitsOf(const DispatcherStatus& status) {
+  std::vector<const LinkStatus*> links;
+  for (const LinkStatus& link : status.links) {
+    if (link.counts.waits > 0) links.push_back(&link);
+  }
+  std::stable_sort(links.begin(), links.end(), [](const LinkStatus* a, const LinkStatus* b) {
+    return a->counts.waited_to_land > b->counts.waited_to_land;
+  });
+  Rows rows;
+  for (const LinkStatus* link : links) {
+    const LinkCounts& counts = link->counts;
+    rows.push_back({link->job, Hex(link->client.value()), link->worker, absl::StrCat(counts.waits),
+                    absl::StrFormat("%.3f", absl::ToDoubleSeconds(counts.waited_to_land)),
+                    absl::StrFormat("%.3f", absl::ToDoubleSeconds(counts.waited_landed))});
+  }
+  return rows;
+}
+
 Rows LinksOf(const DispatcherStatus& status) {
   Rows rows;
   for (const LinkStatus& link : status.links) {
@@ -81,20 +115,33 @@ Rows DatasetsOf(const DispatcherStatus& status) {
 std::string StatusPage(const DispatcherStatus& status) {
   return HtmlPage(
       "Penstock dispatcher",
-      absl::StrCat("<p>release ", status.release, " · term ", status.term.value(),
-                   " · journal at record ", status.journal_sequence, "</p>\n",
-                   HtmlTable("Workers", {"worker", "state", "partitions", "permits", "silent for"},
-                             WorkersOf(status)),
-                   HtmlTable("Jobs",
-                             {"job", "phase", "dataset", "iterations", "readers", "partitions",
-                              "taken", "kept"},
-                             JobsOf(status)),
-                   HtmlTable("Links",
-                             {"job", "client", "worker", "protocol", "state", "elements/s", "MB/s",
-                              "elements", "credits", "why this protocol"},
-                             LinksOf(status)),
-                   HtmlTable("Datasets", {"dataset", "fingerprint", "bytes", "elements"},
-                             DatasetsOf(status))));
+      absl::StrCat(
+          "<p>release ", status.release, " · term ", status.term.value(), " · journal at record ",
+          status.journal_sequence,
+          status.wanted_workers > 0 ? absl::StrCat(" · ", status.workers.size(), " workers of ",
+                                                   status.wanted_workers, " wanted")
+                                    : "",
+          "</p>\n",
+          HtmlTable("Workers", {"worker", "state", "partitions", "permits", "silent for"},
+                    WorkersOf(status)),
+          HtmlTable(
+              "Jobs",
+              {"job", "phase", "dataset", "iterations", "readers", "partitions", "taken", "kept"},
+              JobsOf(status)),
+          HtmlTable(
+              "How well trainers are fed",
+              {"job", "trainers busy", "elements/s wanted", "a worker makes", "workers needed"},
+              FeedsOf(status)),
+          HtmlTable("Who made steps wait",
+                    {"job", "client", "worker waited for", "waits", "seconds to land",
+                     "seconds handed over"},
+                    WaitsOf(status)),
+          HtmlTable("Links",
+                    {"job", "client", "worker", "protocol", "state", "elements/s", "MB/s",
+                     "elements", "credits", "why this protocol"},
+                    LinksOf(status)),
+          HtmlTable("Datasets", {"dataset", "fingerprint", "bytes", "elements"},
+                    DatasetsOf(status))));
 }
 
 }  // namespace penstock::control
