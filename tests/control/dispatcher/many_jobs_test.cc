@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Jobs beside each other: namespaces, quotas, what is collected, and jobs whose
 // readers share windows. Driven over real streams by hand.
+#include <filesystem>
+#include <string>
+
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "penstock/server.h"
@@ -132,6 +135,35 @@ TEST_F(ManyJobs, ComputeNoMorePartitionsAtOnceThanTheirPermits) {
 }
 
 // --- Collecting --------------------------------------------------------------------
+
+// Under one name and repetition there is one iteration, whatever was collected before.
+TEST_F(ManyJobs, WhatWasCollectedDoesNotComeBackWithARestart) {
+  const std::string folder = ::testing::TempDir() + "/collected_journal";
+  std::filesystem::remove_all(folder);
+  Start({.work_dir = folder, .fault_tolerant_mode = true, .job_gc_timeout = absl::ZeroDuration()});
+  const JobAnswer job = AJob({.mode = ShardingPolicy::kOff});
+  {
+    HandWorker worker(*stub_, 1);
+    HandClient client(*stub_, job.job, 5);
+    client.Next<Welcome>();
+    client.Send(Leave{});
+    client.Next<Left>();
+  }
+  while (!stub_->GetStatus(kOnce)->jobs.empty()) {
+  }
+  server_.reset();
+  Start({.work_dir = folder, .fault_tolerant_mode = true});
+  EXPECT_THAT(stub_->GetStatus(kOnce)->jobs, IsEmpty());
+  const JobAnswer again = AJob({.mode = ShardingPolicy::kOff});
+  EXPECT_NE(again.job, job.job);
+  HandClient client(*stub_, again.job, 5);
+  client.Next<Welcome>();
+  server_.reset();
+  Start({.work_dir = folder, .fault_tolerant_mode = true});
+  const DispatcherStatus status = *stub_->GetStatus(kOnce);
+  ASSERT_EQ(status.jobs.size(), 1u);
+  EXPECT_EQ(status.jobs[0].iterations.size(), 1u);
+}
 
 TEST_F(ManyJobs, ANamedJobThatIsReadNoMoreIsCollectedAndBeginsAnew) {
   Start({.job_gc_timeout = absl::ZeroDuration()});
