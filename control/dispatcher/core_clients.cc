@@ -122,7 +122,8 @@ void Core::OnHello(Turn& turn, const std::shared_ptr<ClientPeer>& peer, const Cl
                                 " was asked for repetition ", hello.repetition)));
   }
   const IterationState* iteration = state_.FindIteration(job->id, hello.repetition);
-  if (iteration == nullptr || !iteration->record.FindReader(hello.client)) {
+  const bool begins = iteration == nullptr || !iteration->record.FindReader(hello.client);
+  if (begins) {
     if (absl::Status there = CheckLocalWorkers(*job, hello); !there.ok()) {
       return turn.Close(peer, there);
     }
@@ -175,6 +176,7 @@ void Core::OnHello(Turn& turn, const std::shared_ptr<ClientPeer>& peer, const Cl
       });
     }
   }
+  if (begins) CountIterator(job->terms);
   peer->iteration = iteration->id;
   peer->client = hello.client;
   peer->incarnation = hello.incarnation;

@@ -39,6 +39,19 @@ void CountJob(const JobTerms& terms) {
       .Add();
 }
 
+void CountIterator(const JobTerms& terms) {
+  const char* target = terms.target_workers == TargetWorkers::kLocal ? "local"
+                       : terms.target_workers == TargetWorkers::kAny ? "any"
+                                                                     : "auto";
+  ProcessMetrics()
+      .GetCounter("penstock_dispatcher_iterators_total",
+                  "Clients that began to read an iteration, by what they read.",
+                  {{"mode", ToText(terms.mode)},
+                   {"target_workers", target},
+                   {"coordinated", terms.num_consumers > 0 ? "yes" : "no"}})
+      .Add();
+}
+
 void SetWantedWorkers(int64_t workers) {
   static Gauge& wanted = ProcessMetrics().GetGauge(
       "penstock_dispatcher_wanted_workers",

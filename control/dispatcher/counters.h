@@ -16,6 +16,8 @@ void CountLink(const std::string& protocol, int64_t elements, int64_t bytes);
 void CountRecord(size_t bytes);
 // A job was made.
 void CountJob(const JobTerms& terms);
+// A client began to read an iteration of a job of these terms.
+void CountIterator(const JobTerms& terms);
 // So many workers would keep all trainers fed; 0: no estimate.
 void SetWantedWorkers(int64_t workers);
 // An event of that name was logged: deaths, moves, commits, …

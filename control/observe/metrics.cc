@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "control/observe/metrics.h"
 
+#include <algorithm>
 #include <mutex>
 
 #include "absl/strings/escaping.h"
@@ -27,22 +28,57 @@ struct Family {
 };
 
 template <class Metric>
+void RenderMember(const std::string& name, const std::string& labels, const Metric& metric,
+                  std::string& text) {
+  absl::StrAppend(&text, name, labels, " ", metric.value(), "\n");
+}
+
+// One line for each bound, then the sum and the count.
+void RenderMember(const std::string& name, const std::string& labels, const Histogram& histogram,
+                  std::string& text) {
+  const std::string others = labels.empty() ? "{" : labels.substr(0, labels.size() - 1) + ",";
+  constexpr size_t kBounds = Histogram::kBounds.size();
+  for (size_t i = 0; i <= kBounds; ++i) {
+    const std::string bound = i == kBounds ? "+Inf" : absl::StrCat(Histogram::kBounds[i]);
+    absl::StrAppend(&text, name, "_bucket", others, "le=\"", bound, "\"} ",
+                    histogram.count_up_to(i), "\n");
+  }
+  absl::StrAppend(&text, name, "_sum", labels, " ", histogram.sum(), "\n", name, "_count", labels,
+                  " ", histogram.count(), "\n");
+}
+
+template <class Metric>
 void RenderFamilies(const std::map<std::string, Family<Metric>>& families, const char* type,
                     std::string& text) {
   for (const auto& [name, family] : families) {
     absl::StrAppend(&text, "# HELP ", name, " ", family.help, "\n# TYPE ", name, " ", type, "\n");
-    for (const auto& [labels, metric] : family.members) {
-      absl::StrAppend(&text, name, labels, " ", metric.value(), "\n");
-    }
+    for (const auto& [labels, metric] : family.members) RenderMember(name, labels, metric, text);
   }
 }
 
 }  // namespace
 
+void Histogram::Observe(double seconds) {
+  const auto bound = std::lower_bound(kBounds.begin(), kBounds.end(), seconds);
+  between_[static_cast<size_t>(bound - kBounds.begin())].fetch_add(1, std::memory_order_relaxed);
+  sum_ns_.fetch_add(static_cast<int64_t>(seconds * 1e9), std::memory_order_relaxed);
+}
+
+int64_t Histogram::count() const {
+  return count_up_to(kBounds.size());
+}
+
+int64_t Histogram::count_up_to(size_t i) const {
+  int64_t count = 0;
+  for (size_t b = 0; b <= i; ++b) count += between_[b].load(std::memory_order_relaxed);
+  return count;
+}
+
 struct Metrics::Rep {
   mutable std::mutex mu;
-  std::map<std::string, Family<Counter>> counters;  // guarded by mu
-  std::map<std::string, Family<Gauge>> gauges;      // guarded by mu
+  std::map<std::string, Family<Counter>> counters;      // guarded by mu
+  std::map<std::string, Family<Gauge>> gauges;          // guarded by mu
+  std::map<std::string, Family<Histogram>> histograms;  // guarded by mu
 
   template <class Metric>
   Metric& Find(std::map<std::string, Family<Metric>>& families, const std::string& name,
@@ -66,11 +102,17 @@ Gauge& Metrics::GetGauge(const std::string& name, const std::string& help, const
   return rep_->Find(rep_->gauges, name, help, labels);
 }
 
+Histogram& Metrics::GetHistogram(const std::string& name, const std::string& help,
+                                 const Labels& labels) {
+  return rep_->Find(rep_->histograms, name, help, labels);
+}
+
 std::string Metrics::Render() const {
   std::lock_guard lock(rep_->mu);
   std::string text;
   RenderFamilies(rep_->counters, "counter", text);
   RenderFamilies(rep_->gauges, "gauge", text);
+  RenderFamilies(rep_->histograms, "histogram", text);
   return text;
 }
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Counters and gauges of this process, and their text form for Prometheus.
+// Counters, gauges and histograms of this process, and their text form for Prometheus.
 // Names follow its habits: penstock_elements_taken_total, …_bytes, …_seconds.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <map>
@@ -35,6 +36,24 @@ class Gauge {
   std::atomic<int64_t> value_ = 0;
 };
 
+// How often a time fell below each of its bounds: from 1 µs to 100 s, two to a decade. Anyone
+// may observe at any time without waiting.
+class Histogram {
+ public:
+  static constexpr std::array<double, 17> kBounds = {
+      1e-6, 3e-6, 1e-5, 3e-5, 1e-4, 3e-4, 1e-3, 3e-3, 0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 100};
+
+  void Observe(double seconds);
+  int64_t count() const;  // of all
+  // Those of kBounds[i] and less; `i` = kBounds.size(): all.
+  int64_t count_up_to(size_t i) const;
+  double sum() const { return static_cast<double>(sum_ns_.load(std::memory_order_relaxed)) / 1e9; }
+
+ private:
+  std::array<std::atomic<int64_t>, kBounds.size() + 1> between_{};
+  std::atomic<int64_t> sum_ns_ = 0;
+};
+
 // Any thread. What it hands out lives as long as it does: look it up once, keep
 // the reference, and count on that.
 class Metrics {
@@ -48,6 +67,9 @@ class Metrics {
   // the first call for the name.
   Counter& GetCounter(const std::string& name, const std::string& help, const Labels& labels = {});
   Gauge& GetGauge(const std::string& name, const std::string& help, const Labels& labels = {});
+  // `name` ends in _seconds.
+  Histogram& GetHistogram(const std::string& name, const std::string& help,
+                          const Labels& labels = {});
 
   // The text exposition format, names in order.
   std::string Render() const;

@@ -18,4 +18,13 @@ void NoteHeld(int64_t elements) {
   if (before < elements) shown.Set(most.load(std::memory_order_relaxed));
 }
 
+void CountLinkError(const std::string& protocol, const absl::Status& error) {
+  ProcessMetrics()
+      .GetCounter("penstock_client_link_errors_total",
+                  "Links that broke or could not be opened, by protocol and code.",
+                  {{"protocol", protocol.empty() ? "none" : protocol},
+                   {"code", absl::StatusCodeToString(error.code())}})
+      .Add();
+}
+
 }  // namespace penstock::client

@@ -89,7 +89,7 @@ absl::StatusOr<std::optional<Element>> Session::Next() {
     landed_.WaitFor(lock, absl::ToChronoNanoseconds(kLookForCancelled));
   }
   Landed landed = merge_.Pop();
-  if (times_.waiting()) times_.Goes(AddressOf(landed.from));
+  if (times_.waiting()) times_.Goes(AddressOf(landed.from), ProtocolOf(landed.from));
   times_.Returns();
   if (!reads_window()) ReceiverOf(landed.identity.partition).OnTaken(landed.identity.index);
   window_.OnTaken(landed.from, static_cast<int64_t>(landed.bytes));
@@ -107,6 +107,11 @@ absl::StatusOr<std::optional<Element>> Session::Next() {
 std::string Session::AddressOf(WorkerId worker) const {
   const auto reader = readers_.find(worker);
   return reader == readers_.end() ? "" : reader->second->worker().address;
+}
+
+std::string Session::ProtocolOf(WorkerId worker) const {
+  const auto reader = readers_.find(worker);
+  return reader == readers_.end() ? "" : reader->second->progress().choice.offer.protocol;
 }
 
 Taken Session::taken() const {

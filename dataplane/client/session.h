@@ -158,6 +158,7 @@ class Session final : private control::ReconnectingClientEvents, private ReaderE
   void WakeWaiting();  // all but the agent
   Reader* FindReader(WorkerId worker);
   std::string AddressOf(WorkerId worker) const;
+  std::string ProtocolOf(WorkerId worker) const;  // of the latest link to it
 
   struct ToGrant {
     std::shared_ptr<Reader> reader;

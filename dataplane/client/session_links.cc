@@ -269,6 +269,7 @@ void Session::GiveUpIfInVain(Reader::Progress& progress) {
 
 void Session::LinkFailed(Reader& reader, const absl::Status& reason) {
   Reader::Progress& progress = reader.progress();
+  CountLinkError(progress.choice.offer.protocol, reason);
   if (progress.fruitful) progress.backoff = absl::ZeroDuration();
   progress.backoff = std::clamp(progress.backoff * 2, kFirstBackoff, kMaxBackoff);
   progress.retry_at = absl::Now() + progress.backoff;

@@ -73,7 +73,7 @@ absl::StatusOr<std::optional<Element>> Session::TakeRound(Lock& lock) {
     for_rounds_.erase(found);
     ReceiverOf(round.turn->partition).OnTaken(round.turn->turn);
     window_.OnTaken(landed.from, static_cast<int64_t>(landed.bytes));
-    if (times_.waiting()) times_.Goes(AddressOf(landed.from));
+    if (times_.waiting()) times_.Goes(AddressOf(landed.from), ProtocolOf(landed.from));
     times_.Returns();
   }
   news_ = true;

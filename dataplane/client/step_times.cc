@@ -23,7 +23,7 @@ void StepTimes::Landed() {
   if (waiting() && !landed_at_.has_value()) landed_at_ = now_();
 }
 
-void StepTimes::Goes(const std::string& worker) {
+void StepTimes::Goes(const std::string& worker, const std::string& protocol) {
   const Clock::time_point now = now_();
   const Clock::time_point began = *std::exchange(waits_since_, std::nullopt);
   const Clock::time_point landed = std::exchange(landed_at_, std::nullopt).value_or(now);
@@ -31,11 +31,27 @@ void StepTimes::Goes(const std::string& worker) {
   counters.worker->Add(Between(began, landed).count());
   counters.hand_over->Add(Between(landed, now).count());
   counters.waits->Add();
+  if (counters.lengths == nullptr || counters.protocol != protocol) {
+    counters.protocol = protocol;
+    counters.lengths = &ProcessMetrics().GetHistogram(
+        "penstock_client_wait_seconds",
+        "How long Next() waited for an element that was not there, by the protocol it came over.",
+        {{"protocol", protocol}});
+  }
+  counters.lengths->Observe(std::chrono::duration<double>(now - began).count());
   ++counters.waits_here;
   counters.to_land += Between(began, landed);
   counters.landed += Between(landed, now);
   waited_ += Between(began, now);
   if (elements_ > 0) waited_since_ += Between(began, now);
+}
+
+void StepTimes::BeginSteps() {
+  first_ = now_();
+  static Histogram& first = ProcessMetrics().GetHistogram(
+      "penstock_client_first_element_seconds",
+      "From the beginning of a reading to the return of its first element.");
+  first.Observe(std::chrono::duration<double>(first_ - made_).count());
 }
 
 void StepTimes::CountSteps() {

@@ -2,9 +2,10 @@
 // Where the time of a session's user goes: into steps of its own, or into Next(), which
 // waits for a worker's element to land, or to be handed over once it has. Metrics
 // penstock_client_waited_microseconds_total{worker, cause}, by the worker whose element
-// ended the wait, and penstock_client_trainer_microseconds_total, all the rest. Of what the
-// wait for a worker was made, the worker says (dataplane/worker/link_times.h). The dispatcher
-// hears the same with heartbeats: by worker, and by whole steps (control::StepCounts).
+// ended the wait (how long single waits were: penstock_client_wait_seconds{protocol}), and
+// penstock_client_trainer_microseconds_total, all the rest. Of what the wait for a worker was made,
+// the worker says (dataplane/worker/link_times.h). The dispatcher hears the same with heartbeats:
+// by worker, and by whole steps (control::StepCounts).
 #pragma once
 
 #include <chrono>
@@ -37,11 +38,12 @@ class StepTimes {
   bool waiting() const { return waits_since_.has_value(); }
   // Something has landed that Next() may return.
   void Landed();
-  // Next() returns an element of the worker. REQUIRES: waiting().
-  void Goes(const std::string& worker);
+  // Next() returns an element of the worker, which came over that protocol.
+  // REQUIRES: waiting().
+  void Goes(const std::string& worker, const std::string& protocol);
   // Next() returns an element, or an error in its place.
   void Returns() {
-    if (elements_++ == 0) first_ = now_();
+    if (elements_++ == 0) BeginSteps();
   }
   // Books the trainer's time until now.
   void Account();
@@ -58,18 +60,22 @@ class StepTimes {
     Counter* worker = nullptr;     // microseconds
     Counter* hand_over = nullptr;  // microseconds
     Counter* waits = nullptr;
+    Histogram* lengths = nullptr;  // of waits, by protocol
+    std::string protocol;
     // Of this session:
     int64_t waits_here = 0;
     std::chrono::microseconds to_land{0};
     std::chrono::microseconds landed{0};
   };
   void CountSteps();
+  void BeginSteps();
   Counters& CountersOf(const std::string& worker);
 
   const std::function<Clock::time_point()> now_;
   std::optional<Clock::time_point> waits_since_;
   std::optional<Clock::time_point> landed_at_;  // while it waits
   std::map<std::string, Counters> counters_;
+  const Clock::time_point made_ = now_();
   Clock::time_point accounted_;
   std::chrono::microseconds waited_{0};  // since then
 

@@ -53,6 +53,26 @@ TEST(Metrics, AreRenderedForPrometheus) {
             "penstock_workers 4\n");
 }
 
+TEST(Metrics, HistogramsCountUpToEachBound) {
+  Metrics metrics;
+  Histogram& plain = metrics.GetHistogram("penstock_plain_seconds", "Without labels.");
+  Histogram& wait = metrics.GetHistogram("penstock_wait_seconds", "Waits.", {{"protocol", "shm"}});
+  for (double seconds : {0.5e-6, 1e-6, 0.02, 0.02, 1000.0}) wait.Observe(seconds);
+  EXPECT_EQ(wait.count(), 5);
+  EXPECT_NEAR(wait.sum(), 1000.04, 1e-3);
+  EXPECT_EQ(plain.count(), 0);
+  const std::string text = metrics.Render();
+  EXPECT_THAT(text, HasSubstr("# TYPE penstock_wait_seconds histogram\n"
+                              "penstock_wait_seconds_bucket{protocol=\"shm\",le=\"1e-06\"} 2\n"));
+  EXPECT_THAT(text, HasSubstr("penstock_wait_seconds_bucket{protocol=\"shm\",le=\"0.01\"} 2\n"
+                              "penstock_wait_seconds_bucket{protocol=\"shm\",le=\"0.03\"} 4\n"));
+  EXPECT_THAT(text, HasSubstr("penstock_wait_seconds_bucket{protocol=\"shm\",le=\"100\"} 4\n"
+                              "penstock_wait_seconds_bucket{protocol=\"shm\",le=\"+Inf\"} 5\n"
+                              "penstock_wait_seconds_sum{protocol=\"shm\"} 1000.04\n"
+                              "penstock_wait_seconds_count{protocol=\"shm\"} 5\n"));
+  EXPECT_THAT(text, HasSubstr("penstock_plain_seconds_bucket{le=\"1e-06\"} 0\n"));
+}
+
 TEST(TextServer, ServesItsPagesAndListsThem) {
   auto server = TextServer::Start("127.0.0.1", 0, {{"/metrics", [] { return "four 4\n"; }}});
   ASSERT_TRUE(server.ok()) << server.status();

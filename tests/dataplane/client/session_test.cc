@@ -3,6 +3,7 @@
 
 #include <future>
 
+#include "control/observe/metrics.h"
 #include "dataplane/memory/pool.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -156,6 +157,16 @@ TEST_F(SessionTest, KeepsWhatItHoldsAndAsksForWithinItsWindow) {
   while (Send(link->link(), sent).ok()) ++sent;
   EXPECT_LE(sent, 8);
   EXPECT_EQ(NextValue(), 0);
+}
+
+TEST_F(SessionTest, ALinkThatBreaksIsCountedByProtocolAndCode) {
+  const Counter& errors = ProcessMetrics().GetCounter(
+      "penstock_client_link_errors_total", "", {{"protocol", "local"}, {"code", "DATA_LOSS"}});
+  const int64_t before = errors.value();
+  Begin();
+  Link(0)->link().Close(absl::DataLossError("a frame that is none"));
+  Link(1);
+  EXPECT_EQ(errors.value() - before, 1);
 }
 
 TEST_F(SessionTest, AnErrorIsReturnedInItsPlace) {

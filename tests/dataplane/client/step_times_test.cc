@@ -29,7 +29,7 @@ TEST(StepTimes, AWaitIsOfTheWorkerUntilItsElementLandsAndOfTheHandOverFromThenOn
   times.Landed();
   now += microseconds(7);
   times.Landed();
-  times.Goes("w:1");
+  times.Goes("w:1", "tcp");
   now += microseconds(50);
   times.Account();
   EXPECT_EQ(Waited("worker"), 400);
@@ -48,7 +48,7 @@ TEST(StepTimes, AWaitThatIsNotOverIsNotTheTrainers) {
   times.Account();
   now += microseconds(5000);
   times.Landed();
-  times.Goes("w:2");
+  times.Goes("w:2", "tcp");
   now += microseconds(20);
   times.Account();
   EXPECT_EQ(Value("penstock_client_trainer_microseconds_total") - before, 30);
@@ -62,7 +62,7 @@ TEST(StepTimes, StepsAreWholeAndCountFromTheFirstElementOn) {
   times.Waits();
   now += microseconds(9000);  // for the first element
   times.Landed();
-  times.Goes("w:3");
+  times.Goes("w:3", "tcp");
   times.Returns();
   EXPECT_EQ(times.Steps(), control::StepCounts());
   for (int step = 0; step < 2; ++step) {
@@ -71,7 +71,7 @@ TEST(StepTimes, StepsAreWholeAndCountFromTheFirstElementOn) {
     times.Waits();
     now += microseconds(300);
     times.Landed();
-    times.Goes("w:3");
+    times.Goes("w:3", "tcp");
     times.Returns();
   }
   // As of the first call behind the last Steps(): one step, and no part of the second.
@@ -91,7 +91,7 @@ TEST(StepTimes, SaysOfEachWorkerHowLongItWasWaitedFor) {
     now += microseconds(400);
     times.Landed();
     now += microseconds(5);
-    times.Goes("w:4");
+    times.Goes("w:4", "tcp");
   }
   control::LinkCounts link, other;
   times.Into(link, "w:4");
@@ -100,6 +100,29 @@ TEST(StepTimes, SaysOfEachWorkerHowLongItWasWaitedFor) {
   EXPECT_EQ(link.waited_to_land, absl::Microseconds(1200));
   EXPECT_EQ(link.waited_landed, absl::Microseconds(15));
   EXPECT_EQ(other, control::LinkCounts());
+}
+
+TEST(StepTimes, CountsWaitsByTheirLengthAndTheTimeToTheFirstElement) {
+  const Histogram& waits =
+      ProcessMetrics().GetHistogram("penstock_client_wait_seconds", "", {{"protocol", "ucx"}});
+  const Histogram& first =
+      ProcessMetrics().GetHistogram("penstock_client_first_element_seconds", "");
+  const int64_t waits_before = waits.count(), first_before = first.count();
+  const double sum_before = first.sum();
+  StepTimes::Clock::time_point now;
+  StepTimes times([&] { return now; });
+  now += microseconds(200'000);
+  for (int i = 0; i < 3; ++i) {
+    times.Waits();
+    now += microseconds(20'000);
+    times.Goes("w:6", "ucx");
+    times.Returns();
+    times.Returns();  // one that was there
+  }
+  EXPECT_EQ(waits.count() - waits_before, 3);
+  EXPECT_EQ(waits.count_up_to(9) - waits.count_up_to(8), 3);  // above 10 ms, up to 30 ms
+  EXPECT_EQ(first.count() - first_before, 1);
+  EXPECT_NEAR(first.sum() - sum_before, 0.22, 1e-6);
 }
 
 }  // namespace
