@@ -2,6 +2,7 @@
 #include <cstring>
 
 #include "dataplane/element/block.h"
+#include "dataplane/element/copy_bytes.h"
 #include "penstock/check.h"
 
 namespace penstock {
@@ -39,10 +40,6 @@ absl::Span<char> StringBytes(std::byte* block, const LeafEntry& entry) {
 
 void ZeroPadding(std::byte* from, size_t used, size_t alignment) {
   std::memset(from + used, 0, AlignUp(used, alignment) - used);
-}
-
-void CopyBytes(void* to, const void* from, size_t bytes) {
-  if (bytes > 0) std::memcpy(to, from, bytes);  // memcpy takes no null, even for none
 }
 
 }  // namespace

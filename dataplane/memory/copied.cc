@@ -2,7 +2,8 @@
 #include "dataplane/memory/copied.h"
 
 #include <atomic>
-#include <cstring>
+
+#include "dataplane/element/copy_bytes.h"
 
 namespace penstock {
 namespace {
@@ -13,7 +14,7 @@ std::atomic<int64_t> copied{0};
 
 void CopyCounted(void* to, const void* from, size_t bytes) {
   if (bytes == 0) return;
-  std::memcpy(to, from, bytes);
+  CopyBytes(to, from, bytes);
   copied.fetch_add(static_cast<int64_t>(bytes), std::memory_order_relaxed);
 }
 

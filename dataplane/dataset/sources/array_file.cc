@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "dataplane/dataset/sources/file_bytes.h"
 #include "dataplane/dataset/sources/npz_file.h"
+#include "dataplane/element/copy_bytes.h"
 #include "penstock/status.h"
 
 namespace penstock {
@@ -69,7 +70,7 @@ class NpzArrays final : public ArrayFile {
       kept.failure = Keep(kept, headers_[i]);
       RETURN_IF_ERROR(kept.failure);
     }
-    if (!into.empty()) std::memcpy(into.data(), kept.values.get() + offset, into.size());
+    CopyBytes(into.data(), kept.values.get() + offset, into.size());
     return absl::OkStatus();
   }
 

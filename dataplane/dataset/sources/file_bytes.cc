@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dataplane/dataset/sources/file_bytes.h"
 
-#include <cstring>
-
 #include "absl/strings/str_cat.h"
+#include "dataplane/element/copy_bytes.h"
 #include "penstock/status.h"
 
 namespace penstock {
@@ -11,7 +10,7 @@ namespace penstock {
 absl::Status FileBytes::Read(int64_t offset, absl::Span<std::byte> into) const {
   if (offset <= size() && static_cast<int64_t>(into.size()) <= size() - offset) {
     if (mapped_.has_value()) {
-      if (!into.empty()) std::memcpy(into.data(), mapped_->data() + offset, into.size());
+      CopyBytes(into.data(), mapped_->data() + offset, into.size());
       return absl::OkStatus();
     }
     ASSIGN_OR_RETURN(const size_t got,

@@ -10,6 +10,7 @@
 #include "absl/strings/str_join.h"
 #include "dataplane/dataset/row_view.h"
 #include "dataplane/dataset/transforms/padding.h"
+#include "dataplane/element/copy_bytes.h"
 #include "penstock/status.h"
 
 namespace penstock {
@@ -137,7 +138,7 @@ void CopyValues(const Column& column, size_t leaf, BlockWriter& writer) {
   std::byte* to = writer.data(leaf).data();
   for (const Tensor& row : column) {
     if (row.byte_count() == 0) continue;
-    std::memcpy(to, row.raw(), row.byte_count());
+    CopyBytes(to, row.raw(), row.byte_count());
     to += row.byte_count();
   }
 }

@@ -12,6 +12,7 @@
 #include "dataplane/dataset/row_view.h"
 #include "dataplane/dataset/transforms/column.h"
 #include "dataplane/dataset/transforms/component_name.h"
+#include "dataplane/element/copy_bytes.h"
 #include "penstock/status.h"
 
 namespace penstock {
@@ -56,7 +57,7 @@ void WritePieces(absl::Span<const RowRange> ranges, const JoinedLeaf& leaf, std:
     const size_t row_bytes = Product(piece.dims().subspan(1)) * SizeOf(piece.dtype());
     const size_t bytes = (ranges[p].to - ranges[p].from) * row_bytes;
     if (bytes == 0) continue;
-    std::memcpy(to, static_cast<const std::byte*>(piece.raw()) + ranges[p].from * row_bytes, bytes);
+    CopyBytes(to, static_cast<const std::byte*>(piece.raw()) + ranges[p].from * row_bytes, bytes);
     to += bytes;
   }
 }

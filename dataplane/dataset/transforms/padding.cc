@@ -17,6 +17,7 @@
 #include "dataplane/dataset/expr/numeric.h"
 #include "dataplane/dataset/row_view.h"
 #include "dataplane/dataset/transforms/component_name.h"
+#include "dataplane/element/copy_bytes.h"
 #include "dataplane/memory/pool.h"
 #include "penstock/status.h"
 
@@ -256,7 +257,7 @@ void WritePadded(const Tensor& value, absl::Span<const int64_t> dims, const Tens
   size_t written = 0;
   if (dims.empty() || own.subspan(1) == dims.subspan(1)) {  // the values lie in one piece
     written = value.byte_count();
-    if (written > 0) std::memcpy(to, value.raw(), written);
+    CopyBytes(to, value.raw(), written);
   } else {
     const size_t row_bytes = Product(dims.subspan(1)) * SizeOf(value.dtype());
     for (int64_t i = 0; i < own[0]; ++i, written += row_bytes)

@@ -2,9 +2,9 @@
 #include "dataplane/dataset/transforms/row_chunk.h"
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
+#include "dataplane/element/copy_bytes.h"
 #include "penstock/check.h"
 #include "penstock/status.h"
 
@@ -58,7 +58,7 @@ absl::StatusOr<absl::Span<std::byte>> RowChunk::Sink::Place(size_t i, DType dtyp
 absl::Status RowChunk::Sink::Copy(size_t i, const Tensor& value) {
   if (chunk->columns_[i].values == nullptr) return absl::OkStatus();
   ASSIGN_OR_RETURN(const absl::Span<std::byte> memory, Place(i, value.dtype(), value.dims()));
-  if (!memory.empty()) std::memcpy(memory.data(), value.raw(), memory.size());
+  CopyBytes(memory.data(), value.raw(), memory.size());
   return absl::OkStatus();
 }
 

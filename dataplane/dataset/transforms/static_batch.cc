@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "dataplane/element/copy_bytes.h"
 #include "penstock/check.h"
 #include "penstock/status.h"
 
@@ -32,7 +33,7 @@ absl::StatusOr<absl::Span<std::byte>> OpenBatch::Row::Place(size_t i, DType dtyp
 
 absl::Status OpenBatch::Row::Copy(size_t i, const Tensor& value) {
   ASSIGN_OR_RETURN(const absl::Span<std::byte> memory, Place(i, value.dtype(), value.dims()));
-  if (!memory.empty()) std::memcpy(memory.data(), value.raw(), memory.size());
+  CopyBytes(memory.data(), value.raw(), memory.size());
   return absl::OkStatus();
 }
 
@@ -47,7 +48,7 @@ absl::StatusOr<absl::Span<std::byte>> OpenBatch::Rows::Place(size_t i, DType dty
 
 absl::Status OpenBatch::Rows::Copy(size_t i, const Tensor& value) {
   ASSIGN_OR_RETURN(const absl::Span<std::byte> memory, Place(i, value.dtype(), value.dims()));
-  if (!memory.empty()) std::memcpy(memory.data(), value.raw(), memory.size());
+  CopyBytes(memory.data(), value.raw(), memory.size());
   return absl::OkStatus();
 }
 
@@ -94,7 +95,7 @@ absl::StatusOr<Element> StaticBatches::Seal(OpenBatch batch, int64_t rows) const
   for (size_t i = 0; i < batch.leaves_.size(); ++i) {
     const OpenBatch::Leaf& leaf = batch.leaves_[i];
     if (leaf.row_bytes > 0)
-      std::memcpy(block.writer.data(i).data(), leaf.values, rows * leaf.row_bytes);
+      CopyBytes(block.writer.data(i).data(), leaf.values, rows * leaf.row_bytes);
   }
   return std::move(block).Seal(batch_);
 }

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+
+namespace penstock {
+
+// As memcpy, at its usual speed wherever the two lie. Where `to` lies some bytes
+// ahead of `from`, whole pages not counted, wide loads wait for stores to other pages
+// that look like the same place (glibc's bug 30994): memcpy then makes 3 GB/s on AMD's
+// Zen 4, not 20. Windows out of a mapped file, one behind the other in a batch, lie so.
+void CopyBytes(void* to, const void* from, size_t bytes);
+
+}  // namespace penstock
