@@ -8,11 +8,13 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "dataplane/dataset/element_sink.h"
+#include "dataplane/dataset/function.h"
 #include "dataplane/dataset/sources/array_file.h"
 #include "dataplane/dataset/sources/file_nodes.h"
 #include "dataplane/dataset/sources/indexed_source.h"
 #include "dataplane/dataset/sources/numbered_files.h"
+#include "dataplane/element/block.h"
+#include "dataplane/memory/pool.h"
 #include "penstock/status.h"
 
 namespace penstock {
@@ -75,28 +77,48 @@ class NpySource final : public IndexedSource {
   }
 
   absl::StatusOr<Element> Make(int64_t n) override {
-    ElementSink sink(site().pool(), site().spec());
-    RETURN_IF_ERROR(MakeInto(n, sink));
-    return std::move(sink).Finish();
+    const NumberedFiles::Place place = files_.Find(n);
+    absl::StatusOr<Element> made = MakeOf(place);
+    return made.ok() ? std::move(made) : AtNode(site(), made.status());
   }
 
   absl::Status MakeInto(int64_t n, ResultSink& sink) override {
     const NumberedFiles::Place place = files_.Find(n);
     absl::Status made = OpenFile(place.file);
-    for (size_t i = 0; made.ok() && i < open_->headers().size(); ++i) made = Fill(i, place.n, sink);
+    for (size_t i = 0; made.ok() && i < open_->headers().size(); ++i) {
+      const Part part = PartOf(i, place.n);
+      const auto memory = sink.Place(i, open_->headers()[i].dtype, part.dims);
+      made = memory.ok() ? open_->Read(i, part.offset, *memory) : memory.status();
+    }
     return AtNode(site(), made);
   }
 
-  absl::Status Fill(size_t i, int64_t row, ResultSink& sink) {
-    const NpyHeader& header = open_->headers()[i];
-    absl::Span<const int64_t> dims = header.dims;
-    int64_t offset = 0;
-    if (format_.rows) {
-      offset = header.data_bytes / dims[0] * row;
-      dims.remove_prefix(1);
+  // In place whatever the dims are: they are known before anything is read.
+  absl::StatusOr<Element> MakeOf(const NumberedFiles::Place& place) {
+    RETURN_IF_ERROR(OpenFile(place.file));
+    std::vector<LeafLayout> leaves(open_->headers().size());
+    for (size_t i = 0; i < leaves.size(); ++i) {
+      const Part part = PartOf(i, place.n);
+      leaves[i].dtype = open_->headers()[i].dtype;
+      leaves[i].dims.assign(part.dims.begin(), part.dims.end());
     }
-    ASSIGN_OR_RETURN(const absl::Span<std::byte> memory, sink.Place(i, header.dtype, dims));
-    return open_->Read(i, offset, memory);
+    ASSIGN_OR_RETURN(const BlockLayout layout, BlockLayout::Of(leaves));
+    ASSIGN_OR_RETURN(OpenBlock block, NewBlock(site().pool(), layout, site().spec()));
+    for (size_t i = 0; i < leaves.size(); ++i)
+      RETURN_IF_ERROR(open_->Read(i, PartOf(i, place.n).offset, block.writer.data(i)));
+    return std::move(block).Seal(site().spec());
+  }
+
+  // What an element has of an array of the open file.
+  struct Part {
+    int64_t offset;  // bytes
+    absl::Span<const int64_t> dims;
+  };
+  Part PartOf(size_t i, int64_t row) const {
+    const NpyHeader& header = open_->headers()[i];
+    const absl::Span<const int64_t> dims = header.dims;
+    if (!format_.rows) return {0, dims};
+    return {header.data_bytes / dims[0] * row, dims.subspan(1)};
   }
 
   absl::Status OpenFile(int64_t number) {
