@@ -16,6 +16,7 @@
 #include "dataplane/dataset/expr/op_registry.h"
 #include "dataplane/dataset/expr/op_run.h"
 #include "dataplane/dataset/expr/ops_file.h"
+#include "dataplane/dataset/expr/sliced_rows.h"
 #include "dataplane/dataset/function.h"
 #include "penstock/status.h"
 
@@ -84,15 +85,27 @@ class Interpreter final : public BoundFunction {
       ends[chain.back()] = &chain;
       inside.insert(chain.begin(), chain.end() - 1);
     }
-    uint32_t next = static_cast<uint32_t>(inputs.size());
-    for (size_t i = 0; i < def_->ops.size(); ++i) {
-      const OpDef& op = def_->ops[i];
-      if (const auto end = ends.find(i); end != ends.end()) {
-        AddChain(*end->second, next);
-      } else if (!inside.contains(i)) {
-        RETURN_IF_ERROR(AddStep(op, next));
-      }
+    // Slices of one value run where the first of them stands.
+    std::map<size_t, const SlicedRows*> firsts;
+    const std::vector<SlicedRows> sliced = FindSlicedRows(*def_);
+    for (const SlicedRows& slices : sliced) {
+      firsts[slices.front()] = &slices;
+      inside.insert(slices.begin() + 1, slices.end());
+    }
+    std::vector<uint32_t> first_outputs;  // of each operation
+    auto next = static_cast<uint32_t>(inputs.size());
+    for (const OpDef& op : def_->ops) {
+      first_outputs.push_back(next);
       next += static_cast<uint32_t>(op.outputs.size());
+    }
+    for (size_t i = 0; i < def_->ops.size(); ++i) {
+      if (const auto end = ends.find(i); end != ends.end()) {
+        AddChain(*end->second, first_outputs[i]);
+      } else if (const auto first = firsts.find(i); first != firsts.end()) {
+        AddSlices(*first->second, first_outputs);
+      } else if (!inside.contains(i)) {
+        RETURN_IF_ERROR(AddStep(def_->ops[i], first_outputs[i]));
+      }
     }
     return absl::OkStatus();
   }
@@ -155,6 +168,15 @@ class Interpreter final : public BoundFunction {
     step.inputs = def_->ops[chain.front()].inputs;
     step.kernel = MakeImageChain(*def_, chain);
     AddOutputs(step, def_->ops[chain.back()], first_output);
+    steps_.push_back(std::move(step));
+  }
+
+  void AddSlices(const SlicedRows& slices, const std::vector<uint32_t>& first_outputs) {
+    Step step;
+    step.name = def_->ops[slices.front()].op;
+    step.inputs = def_->ops[slices.front()].inputs;
+    step.kernel = MakeSlicedRows(*def_, slices);
+    for (size_t slice : slices) AddOutputs(step, def_->ops[slice], first_outputs[slice]);
     steps_.push_back(std::move(step));
   }
 

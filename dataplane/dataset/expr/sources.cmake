@@ -50,6 +50,7 @@ set(PENSTOCK_DATASET_EXPR
   expr/over_rows.cc
   expr/random.cc
   expr/resize.cc
+  expr/sliced_rows.cc
   expr/trace.cc
 )
 # Loops over pixels, few of which GCC 12 vectorises at -O2.

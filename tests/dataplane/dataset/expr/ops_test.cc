@@ -47,6 +47,49 @@ TEST(Slice, RefusesToReachOutside) {
       {kSix}, "begin must be at least 0");
 }
 
+// Many slices of one value are one step: each must be what it is alone.
+template <class T>
+void ExpectSlicesAsAlone(int64_t rows, int64_t columns) {
+  std::vector<T> values(rows * columns);
+  for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<T>(i * 7 + 1);
+  const Owned table = Values<T>({rows, columns}, values);
+  struct Part {
+    std::vector<int64_t> begin, size;
+  };
+  std::vector<Part> parts = {{{1, 0}, {rows - 1, 2}}, {{0, 3}, {rows / 2, -1}}, {{2, 1}, {0, 3}}};
+  for (int64_t width = 0; width <= 12; ++width) parts.push_back({{0, width}, {-1, width}});
+  const auto all = RunOn(
+      [&](auto x) {
+        std::vector<Expr> slices;
+        for (const Part& part : parts) slices.push_back(Slice(x, part.begin, part.size));
+        slices.push_back(slices[0] + slices[0]);  // used by another operation, and given twice
+        slices.push_back(slices[1]);
+        return Tuple(slices);
+      },
+      {table});
+  ASSERT_TRUE(all.ok()) << all.status();
+  for (size_t i = 0; i < parts.size(); ++i) {
+    const auto alone =
+        RunOn([&](auto x) { return Slice(x, parts[i].begin, parts[i].size); }, {table});
+    ASSERT_TRUE(alone.ok()) << alone.status();
+    EXPECT_EQ((*all)[i].dims, (*alone)[0].dims);
+    EXPECT_EQ((*all)[i].template values<T>(), (*alone)[0].template values<T>()) << i;
+    EXPECT_TRUE((*all)[i].placed);
+  }
+  for (size_t i = 0; i < (*all)[0].template values<T>().size(); ++i) {
+    EXPECT_EQ((*all)[parts.size()].template values<T>()[i],
+              static_cast<T>(2 * (*all)[0].template values<T>()[i]));
+  }
+  EXPECT_EQ((*all)[parts.size() + 1].template values<T>(), (*all)[1].template values<T>());
+}
+
+TEST(Slice, ManyOfOneValueAreWhatEachIsAlone) {
+  ExpectSlicesAsAlone<uint8_t>(700, 30);
+  ExpectSlicesAsAlone<int16_t>(3, 40);
+  ExpectSlicesAsAlone<int32_t>(300, 214);
+  ExpectSlicesAsAlone<double>(5, 4000);  // a row is more than is worked on at a time
+}
+
 TEST(Gather, NamesTheIndexThatIsOutside) {
   ExpectInvalid([](auto x) { return Gather(x[0], x[1]); }, {kSix, Values<int64_t>({2}, {1, 2})},
                 "Gather: index 2 is outside of 2 rows");
