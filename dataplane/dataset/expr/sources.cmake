@@ -53,6 +53,7 @@ set(PENSTOCK_DATASET_EXPR
   expr/sliced_rows.cc
   expr/trace.cc
 )
-# Loops over pixels, few of which GCC 12 vectorises at -O2.
-set_source_files_properties(expr/color_steps.cc expr/resize.cc
+# Loops over values and pixels, few of which GCC 12 vectorises at -O2.
+set_source_files_properties(expr/color_steps.cc expr/ops_arithmetic.cc expr/ops_bits.cc expr/ops_cast.cc
+  expr/ops_compare.cc expr/resize.cc
   PROPERTIES COMPILE_OPTIONS $<$<CONFIG:Release>:-O3>)
