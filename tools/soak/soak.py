@@ -28,6 +28,7 @@ from jobs import KINDS, Job, Seat
 # (numbers, int64 values in each): alone in a frame's company, in frames, in slots of their own.
 SIZES = [(3000, 1), (3000, 300), (2500, 2000), (1000, 20000)]
 STUCK = 90  # seconds in which nobody reads anything: only a broken program takes so long
+ASLEEP = 5  # seconds between two looks: this program itself was stopped, and the others with it
 WARM_UP = 3  # laps; a worker's first jobs make what it keeps
 # MiB by which the second half of a long life may exceed its first: a worker's pools keep what its busiest moment took,
 # and that comes when others die.
@@ -105,7 +106,11 @@ class Soak:
         """Strikes as planned, until all jobs are read and all that was struck is mended."""
         lines, logs = Lines(), [log for job in jobs for log in job.logs]
         read, moved_at = 0, time.monotonic()
+        turned_at = moved_at
         while True:
+            if (stood_still := time.monotonic() - turned_at) > ASLEEP:
+                moved_at += stood_still
+            turned_at = time.monotonic()
             mended = self.strikes.turn()
             for job in jobs:
                 if job.error:
