@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Seeded random schedules of all that can fail. By hand, more of them or one
 // again:
-//   PENSTOCK_SCHEDULES=100000 protocol_schedules_test
+//   PENSTOCK_SCHEDULES=100000 protocol_schedules_test    (and PENSTOCK_SCHEDULES_FROM)
 //   PENSTOCK_SCHEDULE_SEED=1234 protocol_schedules_test --gtest_filter=*KillWorker
 #include <gtest/gtest.h>
 
@@ -22,7 +22,7 @@ uint64_t FromEnvironment(const char* name, uint64_t otherwise) {
 // Plays the seeds that are asked for, and says what there was.
 void Play(uint64_t unless_said, const std::function<Outcome(uint64_t seed)>& play) {
   const uint64_t one = FromEnvironment("PENSTOCK_SCHEDULE_SEED", 0);
-  const uint64_t first = one ? one : 1;
+  const uint64_t first = one ? one : FromEnvironment("PENSTOCK_SCHEDULES_FROM", 1);
   const uint64_t last = one ? one : FromEnvironment("PENSTOCK_SCHEDULES", unless_said);
   Outcome sum;
   int faults = 0;
