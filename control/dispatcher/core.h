@@ -143,6 +143,7 @@ class Core {
 
   // core_division.cc
   absl::Status CheckLocalWorkers(const JobRecord& job, const ClientHello& hello) const;
+  // Unavailable while there is no worker to count.
   absl::StatusOr<Division> DivisionOf(const JobRecord& job, const ClientHello& hello) const;
   absl::StatusOr<int64_t> PlaceOf(const WorkerHello& hello) const;
 

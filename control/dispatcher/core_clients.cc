@@ -130,6 +130,11 @@ void Core::OnHello(Turn& turn, const std::shared_ptr<ClientPeer>& peer, const Cl
   }
   if (iteration == nullptr) {
     absl::StatusOr<Division> division = DivisionOf(*job, hello);
+    if (absl::IsUnavailable(division.status())) {  // it comes again
+      return turn.Say([outlet = peer->outlet, why = division.status()](const absl::Status&) {
+        outlet->Finish(why);
+      });
+    }
     if (!division.ok()) return turn.Close(peer, division.status());
     const IterationId id(state_.next_iteration);
     turn.Do(IterationCreated{id, job->id, hello.repetition, *std::move(division)});

@@ -56,7 +56,13 @@ absl::StatusOr<Division> Core::DivisionOf(const JobRecord& job, const ClientHell
       const WorkerRecord& worker = *state_.FindWorker(id);
       return Reads(job.terms.target_workers, worker.process == hello.process, worker.tags);
     });
-    division.count = std::max<int64_t>(read, 1);
+    if (read == 0) {
+      return absl::UnavailableError(absl::StrCat(
+          "the job waits for its first worker: static sharding policy ", ToText(job.terms.mode),
+          " makes as many shards as there are workers when it is first read; start "
+          "the workers before, or give the dispatcher worker_addresses"));
+    }
+    division.count = read;
   }
   absl::StatusOr<ShardingPolicy> mode =
       ResolveMode(job.dataset->summary, job.terms.mode, division.count);

@@ -37,6 +37,12 @@ absl::Status CheckMode(ShardingPolicy mode) {
                    " is none; there are OFF, DYNAMIC, FILE, DATA, FILE_OR_DATA and HINT"));
 }
 
+absl::Status CheckCompression(LinkCompression compression) {
+  if (compression <= LinkCompression::kLz4) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("compression ", static_cast<int>(compression),
+                                                 " is none; there are NONE, AUTO, SNAPPY and LZ4"));
+}
+
 // Coordinated reads.
 absl::Status CheckConsumers(const DistributeOptions& options) {
   if (options.consumer_index.has_value() != options.num_consumers.has_value()) {
@@ -103,6 +109,7 @@ absl::Status CheckCache(const DistributeOptions& options) {
 
 absl::Status Check(const DistributeOptions& options) {
   RETURN_IF_ERROR(CheckMode(options.processing_mode));
+  RETURN_IF_ERROR(CheckCompression(options.compression));
   RETURN_IF_ERROR(control::ParseTarget(options.service).status());
   RETURN_IF_ERROR(CheckName("job_name", options.job_name));
   RETURN_IF_ERROR(CheckName("run_id", options.run_id));

@@ -2,6 +2,7 @@
 // Whose elements a client reads: workers in its own process, in another one, and
 // with tags.
 #include <cstdlib>
+#include <numeric>
 
 #include "control/rpc/dispatcher_stub.h"
 #include "tests/cluster/worker_elsewhere.h"
@@ -76,6 +77,29 @@ TEST(TargetWorkers, LocalNeedsALocalWorker) {
   status = FirstError(Ten(cluster, TargetWorkers::kLocal, ShardingPolicy::kData));
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
   EXPECT_THAT(std::string(status.message()), HasSubstr("Static sharding policy DATA requires"));
+}
+
+TEST(TargetWorkers, ALocalWorkerThatStopsEarlyIsFollowedByAnother) {
+  constexpr int64_t kCount = 2000;
+  Cluster cluster(1);
+  WorkerElsewhere elsewhere(cluster);  // is none for it
+  DistributeOptions options = cluster.Options(ShardingPolicy::kDynamic);
+  options.target_workers = TargetWorkers::kLocal;
+  options.max_outstanding_requests = 8;
+  absl::StatusOr<Iterator> it = Dataset::Range(kCount).Distribute(options).MakeIterator();
+  ASSERT_TRUE(it.ok()) << it.status();
+  std::vector<int64_t> numbers;
+  for (int i = 0; i < 100; ++i) {
+    absl::StatusOr<std::optional<Element>> element = it->Next();
+    ASSERT_TRUE(element.ok() && element->has_value()) << element.status();
+    numbers.push_back((*element)->tensor(0).scalar<int64_t>());
+  }
+  cluster.RemoveWorker(0);
+  cluster.AddWorker();
+  for (int64_t number : ReadAll(*it)) numbers.push_back(number);
+  std::vector<int64_t> all(kCount);
+  std::iota(all.begin(), all.end(), 0);
+  EXPECT_EQ(Sorted(std::move(numbers)), all);
 }
 
 TEST(TargetWorkers, ReadersOfOneJobAgree) {

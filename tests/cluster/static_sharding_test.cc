@@ -283,6 +283,16 @@ TEST_F(StaticSharding, ARestartedDispatcherKeepsTheShards) {
 
 // --- A list of workers -------------------------------------------------------------
 
+TEST_F(StaticSharding, AJobWaitsForItsFirstWorkerToCountShards) {
+  Cluster cluster(0);
+  absl::StatusOr<Iterator> it =
+      Dataset::Range(10).Distribute(cluster.Options(ShardingPolicy::kData)).MakeIterator();
+  ASSERT_TRUE(it.ok()) << it.status();
+  EXPECT_EQ(it->Next(absl::Now()).status().code(), absl::StatusCode::kDeadlineExceeded);
+  cluster.AddWorker();
+  EXPECT_EQ(Sorted(ReadAll(*it)), UpTo(10));
+}
+
 TEST_F(StaticSharding, ShardsAreThoseOfTheListAlsoBeforeAllWorkersAreThere) {
   DispatcherConfig config;
   config.worker_addresses = {"localhost:%port%", "localhost:%port%", "localhost"};

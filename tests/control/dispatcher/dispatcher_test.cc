@@ -480,6 +480,20 @@ TEST_F(DispatcherTest, APlannedMoveWaitsForAReaderThatIsAway) {
   EXPECT_EQ(joiner.Next<Assign>().of.partition, PartitionId(1));
 }
 
+TEST_F(DispatcherTest, ShardsAreNotCountedBeforeThereIsAWorker) {
+  Start();
+  JobAnswer job = MakeJob("sharded", ShardingPolicy::kData);
+  HandClient early(*stub_, job.job, 5);
+  const absl::Status status = early.WaitClosed();
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable) << status;  // it comes again
+  EXPECT_THAT(status.message(), HasSubstr("worker_addresses"));
+  HandWorker first(*stub_, 1);
+  HandWorker second(*stub_, 2);
+  HandClient again(*stub_, job.job, 5);
+  EXPECT_EQ(first.Next<Assign>().shard.count, 2);
+  EXPECT_EQ(second.Next<Assign>().shard.count, 2);
+}
+
 TEST_F(DispatcherTest, APartitionThatNobodyCanRunEndsTheReadingWithItsReason) {
   Start();
   JobAnswer job = MakeJob("broken");

@@ -101,6 +101,9 @@ TEST(DistributeOptionsTest, BadOnesSayWhatIsWrong) {
   options.max_outstanding_bytes = 0;
   ExpectRefused(options, absl::StatusCode::kInvalidArgument, "max_outstanding_bytes");
   options = Good();
+  options.compression = static_cast<LinkCompression>(9);
+  ExpectRefused(options, absl::StatusCode::kInvalidArgument, "compression 9 is none");
+  options = Good();
   options.timeout = absl::ZeroDuration();
   ExpectRefused(options, absl::StatusCode::kInvalidArgument, "timeout");
   options = Good();
