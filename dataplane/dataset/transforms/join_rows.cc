@@ -131,4 +131,14 @@ absl::StatusOr<Element> NoRows(Pool& pool, const Spec& spec) {
   return std::move(block).Seal(spec);
 }
 
+absl::StatusOr<Element> BatchOf(Pool& pool, absl::Span<const RowRange> ranges, const Spec& spec) {
+  if (ranges.empty()) return NoRows(pool, spec);
+  const RowRange& first = ranges[0];
+  if (ranges.size() == 1 && first.from == 0 && first.to == first.rows->count()) {
+    const Element& whole = first.rows->batch();
+    return Element(whole.loan().Share(), whole.block().data(), spec);
+  }
+  return JoinRows(pool, ranges, spec);
+}
+
 }  // namespace penstock

@@ -27,4 +27,7 @@ absl::StatusOr<Element> JoinRows(Pool& pool, absl::Span<const RowRange> ranges, 
 // A batch without rows; unknown dimensions are 0.
 absl::StatusOr<Element> NoRows(Pool& pool, const Spec& spec);
 
+// Either of these, or, where the range is a whole batch, that batch itself.
+absl::StatusOr<Element> BatchOf(Pool& pool, absl::Span<const RowRange> ranges, const Spec& spec);
+
 }  // namespace penstock

@@ -33,7 +33,8 @@ class RebatchIterator final : public NodeIterator {
   absl::StatusOr<std::optional<Element>> Next() override {
     ASSIGN_OR_RETURN(const bool more, Gather());
     if (!more) return std::nullopt;
-    absl::StatusOr<Element> batch = Put(TakeRows(std::min(sizes_[turn_], held_rows_)));
+    absl::StatusOr<Element> batch =
+        BatchOf(site_.pool(), TakeRows(std::min(sizes_[turn_], held_rows_)), site_.spec());
     Turn();
     if (!batch.ok()) return Annotate(batch.status(), "in ", site_.name());
     return *std::move(batch);
@@ -131,16 +132,6 @@ class RebatchIterator final : public NodeIterator {
     }
     input_.Release(held_.empty() ? input_.pulled() : held_.front().element);
     return ranges;
-  }
-
-  absl::StatusOr<Element> Put(std::vector<RowRange> ranges) {
-    if (ranges.empty()) return NoRows(site_.pool(), site_.spec());
-    RowRange& first = ranges[0];
-    if (ranges.size() == 1 && first.from == 0 && first.to == first.rows->count()) {
-      const Element& whole = first.rows->batch();  // it has the size already
-      return Element(whole.loan().Share(), whole.block().data(), site_.spec());
-    }
-    return JoinRows(site_.pool(), ranges, site_.spec());
   }
 
   void Turn() { turn_ = (turn_ + 1) % sizes_.size(); }
