@@ -9,7 +9,8 @@ import unittest
 
 ROOT = pathlib.Path(sys.argv.pop(1)) if len(sys.argv) > 1 else pathlib.Path(__file__).parents[1]
 FEATURES = {"A": 20, "B": 16, "C": 10, "D": 13, "E": 13, "F": 10, "G": 11, "H": 9, "I": 8, "J": 14,
-            "K": 13, "L": 13, "M": 12, "N": 19, "O": 8, "P": 16, "Q": 8, "R": 6}
+            "K": 13, "L": 13, "M": 12, "N": 19, "O": 8, "P": 16, "Q": 8, "R": 6, "S": 16,
+            "T": 8, "U": 8, "V": 9, "W": 11, "X": 6}
 WEAK_SPOTS = 65
 STATES = ("✓", "changed", "why not", "not yet", "later")
 NEED_A_TEST = ("✓", "changed")
@@ -20,7 +21,7 @@ def rows(text):
     found = []
     for line in text.splitlines():
         cells = [cell.strip() for cell in line.split("|")[1:-1]]
-        if len(cells) == 4 and re.fullmatch(r"[A-R]?\d+", cells[0]):
+        if len(cells) == 4 and re.fullmatch(r"[A-X]?\d+", cells[0]):
             found.append((cells[0], cells[2], re.findall(r"`([^`]+)`", cells[3])))
     return found
 

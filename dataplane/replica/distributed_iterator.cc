@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dataplane/replica/distributed_iterator.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/time/clock.h"
+#include "dataplane/dataset/random_number.h"
+#include "dataplane/dataset/state_bytes.h"
+#include "dataplane/replica/side_by_side.h"
+#include "penstock/fingerprint.h"
+#include "penstock/status.h"
+
+namespace penstock::replica {
+namespace {
+
+// "PSDI", so that other bytes are told from a state of a distributed iterator.
+constexpr std::string_view kStateMagic = "PSDI";
+constexpr uint64_t kStateVersion = 1;
+
+// Seeds of one pass after the other, when the first is given.
+uint64_t SeedOfPass(uint64_t seed, int64_t pass) {
+  return pass == 0 ? seed : Fingerprint(static_cast<uint64_t>(pass), Fingerprint(seed));
+}
+
+std::string LayoutText(const DistributedDataset::Plan& plan) {
+  return absl::StrCat("process ", plan.group.process(), " of processes with ",
+                      absl::StrJoin(plan.group.replicas_of_process(), ", "), " replica(s), ",
+                      plan.pipelines.size(), " pipeline(s) each");
+}
+
+std::string_view BehindMagic(const State& state) {
+  const std::string_view bytes = state.bytes;
+  return bytes.substr(std::min(bytes.size(), kStateMagic.size()));
+}
+
+absl::Status CheckOutside(std::string_view what) {
+  if (!InReplicaFunction()) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat(std::string(what),
+                   " was called inside of a function that Run calls, where each replica would "
+                   "step by itself; call it outside, and pass the values to Run"));
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<StepIterator>> StepIterator::Start(
+    std::shared_ptr<const DistributedDataset::Plan> plan) {
+  const int64_t pass = plan->passes->fetch_add(1);
+  const uint64_t seed = plan->seeded ? SeedOfPass(plan->seed, pass) : RandomNumber();
+  std::unique_ptr<StepIterator> iterator(new StepIterator(plan, seed));
+  for (const PipelineInput& input : plan->pipelines) {
+    ASSIGN_OR_RETURN(iterator->pipelines_.emplace_back(), Pipeline::Start(input, *plan, seed));
+  }
+  return iterator;
+}
+
+absl::Status StepIterator::Each(const std::function<absl::Status(size_t)>& fn) const {
+  return SideBySide(static_cast<int>(pipelines_.size()),
+                    [&fn](int n) { return fn(static_cast<size_t>(n)); });
+}
+
+absl::StatusOr<std::optional<DistributedValues>> StepIterator::Next(std::optional<int64_t> step) {
+  RETURN_IF_ERROR(CheckOutside("Next"));
+  if (stopped_) return absl::CancelledError("the iterator was stopped");
+  if (step.has_value() && *step != step_) {
+    return absl::OutOfRangeError(
+        absl::StrCat("step ", *step, " was asked for, but step ", step_, " is next"));
+  }
+  if (over_ || (plan_->limited && step_ == plan_->steps)) return std::nullopt;
+  absl::StatusOr<std::optional<DistributedValues>> values = Step();
+  // An error takes a step as well: it stands at a step's place.
+  const bool end = values.ok() && !values->has_value();
+  if (!end && !absl::IsCancelled(values.status())) ++step_;
+  over_ = over_ || end;
+  return values;
+}
+
+absl::StatusOr<std::optional<DistributedValues>> StepIterator::Step() {
+  std::vector<std::vector<Portion>> portions(pipelines_.size());
+  RETURN_IF_ERROR(Each([&](size_t n) -> absl::Status {
+    ASSIGN_OR_RETURN(portions[n], pipelines_[n]->Next());
+    return absl::OkStatus();
+  }));
+  bool any = false;
+  bool all = true;
+  for (const std::vector<Portion>& of_pipeline : portions) {
+    for (const Portion& portion : of_pipeline) {
+      any = any || portion.element;
+      all = all && portion.whole();
+    }
+  }
+  const bool drop = plan_->options.partial_batches == PartialBatches::kDrop;
+  if (!all && drop && plan_->limited) {
+    over_ = true;
+    return absl::OutOfRangeError(absl::StrCat("the data of this process ended at step ", step_,
+                                              " of ", plan_->steps, " that all replicas make"));
+  }
+  if (!any ? !plan_->limited : !all && drop) return std::nullopt;
+  if (!all) RETURN_IF_ERROR(Each([&](size_t n) { return pipelines_[n]->Fill(portions[n]); }));
+
+  std::vector<Element> elements;
+  std::vector<std::vector<float>> weights;
+  for (std::vector<Portion>& of_pipeline : portions) {
+    for (Portion& portion : of_pipeline) {
+      elements.push_back(std::move(portion.element));
+      weights.push_back(std::move(portion.weights));
+    }
+  }
+  RETURN_IF_ERROR(Map(elements));
+  return DistributedValues(std::move(elements), std::move(weights));
+}
+
+absl::Status StepIterator::Map(std::vector<Element>& elements) const {
+  if (plan_->maps.empty()) return absl::OkStatus();
+  return SideBySide(static_cast<int>(elements.size()), [&](int local) -> absl::Status {
+    const int replica = plan_->group.first_replica() + local;
+    RandomKey random{.seed = seed_,
+                     .repetition = static_cast<uint64_t>(step_),
+                     .element = static_cast<uint64_t>(replica)};
+    for (const TracedFunction& map : plan_->maps) {
+      Element& element = elements[static_cast<size_t>(local)];
+      absl::StatusOr<Element> mapped = map(element, random);
+      RETURN_IF_ERROR(Annotate(mapped.status(), "in map ", random.node,
+                               " behind the distribution, ", "replica ", replica, ", step ",
+                               step_));
+      element = *std::move(mapped);
+      ++random.node;
+    }
+    return absl::OkStatus();
+  });
+}
+
+absl::StatusOr<State> StepIterator::Save() {
+  RETURN_IF_ERROR(CheckOutside("Save"));
+  StateWriter writer;
+  writer.WriteUnsigned(kStateVersion);
+  writer.WriteString(LayoutText(*plan_));
+  writer.WriteUnsigned(seed_);
+  writer.WriteInt(step_);
+  writer.WriteBool(over_);
+  for (const std::unique_ptr<Pipeline>& pipeline : pipelines_)
+    RETURN_IF_ERROR(pipeline->Save(writer));
+  return State{absl::StrCat(std::string(kStateMagic), writer.bytes())};
+}
+
+absl::StatusOr<StepIterator::Head> StepIterator::ReadHead(StateReader& reader) const {
+  ASSIGN_OR_RETURN(const uint64_t version, reader.ReadUnsigned());
+  if (version != kStateVersion) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the state has version ", version, "; this program reads ", kStateVersion));
+  }
+  ASSIGN_OR_RETURN(const std::string_view layout, reader.ReadString());
+  if (const std::string here = LayoutText(*plan_); layout != here) {
+    return absl::InvalidArgumentError(absl::StrCat("the state is of ", std::string(layout),
+                                                   ", and this is ", here,
+                                                   "; restore it in a group like its own"));
+  }
+  Head head;
+  ASSIGN_OR_RETURN(head.seed, reader.ReadUnsigned());
+  ASSIGN_OR_RETURN(head.step, reader.ReadInt());
+  ASSIGN_OR_RETURN(head.over, reader.ReadBool());
+  return head;
+}
+
+absl::Status StepIterator::Restore(const State& state) {
+  RETURN_IF_ERROR(CheckOutside("Restore"));
+  if (!std::string_view(state.bytes).starts_with(kStateMagic))
+    return absl::InvalidArgumentError("the bytes are no state of a distributed iterator");
+  StateReader reader(BehindMagic(state));
+  ASSIGN_OR_RETURN(const Head head, ReadHead(reader));
+  for (const std::unique_ptr<Pipeline>& pipeline : pipelines_)
+    RETURN_IF_ERROR(pipeline->Restore(reader));
+  seed_ = head.seed;
+  step_ = head.step;
+  over_ = head.over;
+  return reader.ExpectEnd();
+}
+
+absl::Status StepIterator::Commit(const State& state) {
+  if (!std::string_view(state.bytes).starts_with(kStateMagic))
+    return absl::InvalidArgumentError("the bytes are no state of a distributed iterator");
+  StateReader reader(BehindMagic(state));
+  RETURN_IF_ERROR(ReadHead(reader).status());
+  for (const std::unique_ptr<Pipeline>& pipeline : pipelines_)
+    RETURN_IF_ERROR(pipeline->Commit(reader));
+  return absl::OkStatus();
+}
+
+absl::Status StepIterator::Stop(absl::Duration bound) {
+  stopped_ = true;
+  const absl::Time deadline = absl::Now() + bound;
+  return Each([&](size_t n) {
+    return pipelines_[n]->Stop(std::max(deadline - absl::Now(), absl::ZeroDuration()));
+  });
+}
+
+}  // namespace penstock::replica

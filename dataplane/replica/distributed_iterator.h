@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// Steps over all pipelines of this process.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "dataplane/replica/input_plan.h"
+#include "dataplane/replica/pipeline.h"
+#include "penstock/distributed_dataset.h"
+
+namespace penstock::replica {
+
+class StepIterator final : public DistributedIteratorImpl {
+ public:
+  // A new pass.
+  static absl::StatusOr<std::unique_ptr<StepIterator>> Start(
+      std::shared_ptr<const DistributedDataset::Plan> plan);
+
+  absl::StatusOr<std::optional<DistributedValues>> Next(std::optional<int64_t> step) override;
+  absl::StatusOr<State> Save() override;
+  absl::Status Restore(const State& state) override;
+  absl::Status Commit(const State& state) override;
+  absl::Status Stop(absl::Duration bound) override;
+
+ private:
+  // What stands before the pipelines' positions in a state.
+  struct Head {
+    uint64_t seed = 0;
+    int64_t step = 0;
+    bool over = false;
+  };
+
+  StepIterator(std::shared_ptr<const DistributedDataset::Plan> plan, uint64_t seed)
+      : plan_(std::move(plan)), seed_(seed) {}
+
+  // `fn` of each pipeline, at once.
+  absl::Status Each(const std::function<absl::Status(size_t)>& fn) const;
+  absl::StatusOr<std::optional<DistributedValues>> Step();
+  absl::Status Map(std::vector<Element>& elements) const;
+  absl::StatusOr<Head> ReadHead(StateReader& reader) const;
+
+  const std::shared_ptr<const DistributedDataset::Plan> plan_;
+  uint64_t seed_;
+  std::vector<std::unique_ptr<Pipeline>> pipelines_;  // constant after Start()
+  std::atomic<bool> stopped_ = false;
+  int64_t step_ = 0;
+  bool over_ = false;
+};
+
+}  // namespace penstock::replica

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+// Values and specs of which each replica has its own.
+#include <functional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "dataplane/replica/side_by_side.h"
+#include "dataplane/replica/traced_function.h"
+#include "penstock/distributed_dataset.h"
+#include "penstock/status.h"
+
+namespace penstock {
+namespace {
+
+// The nest of `spec` as text, with leaf(i) at its leaves.
+std::string NestText(const Spec& spec, const std::function<std::string(size_t)>& leaf,
+                     size_t& next) {
+  if (spec.kind() == Spec::Kind::kLeaf) return leaf(next++);
+  const bool dict = spec.kind() == Spec::Kind::kDict;
+  std::string text = dict ? "{" : "(";
+  for (size_t i = 0; i < spec.size(); ++i) {
+    absl::StrAppend(&text, i == 0 ? "" : ", ", dict ? spec.key(i) : "", dict ? ": " : "",
+                    NestText(spec.member(i), leaf, next));
+  }
+  return text + (dict ? "}" : ")");
+}
+
+std::string NestText(const Spec& spec, const std::function<std::string(size_t)>& leaf) {
+  size_t next = 0;
+  return NestText(spec, leaf, next);
+}
+
+absl::Status OtherReplicas(size_t here, size_t there) {
+  return absl::InvalidArgumentError(
+      absl::StrCat("one is of ", here, " replica(s) and the other of ", there,
+                   "; they must come from groups with as many replicas in this process"));
+}
+
+}  // namespace
+
+DistributedValues::DistributedValues(std::vector<Element> elements,
+                                     std::vector<std::vector<float>> weights)
+    : elements_(std::move(elements)), weights_(std::move(weights)) {}
+
+PerReplica<Tensor> DistributedValues::tensor(size_t leaf) const {
+  std::vector<Tensor> tensors;
+  for (const Element& element : elements_) tensors.push_back(element.tensor(leaf));
+  return PerReplica<Tensor>(std::move(tensors));
+}
+
+PerReplica<Tensor> DistributedValues::operator[](std::string_view key) const {
+  std::vector<Tensor> tensors;
+  for (const Element& element : elements_) tensors.push_back(element[key]);
+  return PerReplica<Tensor>(std::move(tensors));
+}
+
+absl::Span<const float> DistributedValues::weights(size_t replica) const {
+  if (weights_.empty()) return {};
+  return weights_[replica];
+}
+
+PerReplicaSpec DistributedValues::spec() const {
+  std::vector<Spec> specs;
+  for (const Element& element : elements_) specs.push_back(element.spec());
+  return PerReplicaSpec(std::move(specs));
+}
+
+std::string DistributedValues::ToString() const {
+  if (size() == 0) return "()";
+  if (size() == 1) return elements_[0].ToString();
+  return NestText(elements_[0].spec(), [this](size_t leaf) { return tensor(leaf).ToString(); });
+}
+
+absl::Status PerReplicaSpec::Admits(const PerReplicaSpec& other) const {
+  if (size() != other.size()) return OtherReplicas(size(), other.size());
+  for (size_t i = 0; i < size(); ++i)
+    RETURN_IF_ERROR(Annotate(specs_[i].Admits(other.specs_[i]), "in replica ", i));
+  return absl::OkStatus();
+}
+
+absl::Status PerReplicaSpec::Admits(const DistributedValues& values) const {
+  RETURN_IF_ERROR(Admits(values.spec()));
+  for (size_t i = 0; i < size(); ++i) {
+    for (size_t leaf = 0; leaf < specs_[i].leaves().size(); ++leaf) {
+      const TensorSpec& spec = specs_[i].leaves()[leaf];
+      const Tensor tensor = values[i].tensor(leaf);
+      if (spec.kind != TensorSpec::Kind::kDense || !tensor.present()) continue;
+      if (spec.shape.Admits(tensor.dims())) continue;
+      return absl::InvalidArgumentError(absl::StrCat("replica ", i, " has ", tensor.ToString(),
+                                                     " where ", spec.ToString(), " is expected"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<PerReplicaSpec> PerReplicaSpec::MostGeneral(const PerReplicaSpec& other) const {
+  if (size() != other.size()) return OtherReplicas(size(), other.size());
+  std::vector<Spec> specs;
+  for (size_t i = 0; i < size(); ++i) {
+    const absl::Span<const TensorSpec> theirs = other.specs_[i].leaves();
+    std::vector<TensorSpec> leaves(specs_[i].leaves().begin(), specs_[i].leaves().end());
+    for (size_t leaf = 0; leaf < leaves.size() && leaf < theirs.size(); ++leaf)
+      leaves[leaf].shape = leaves[leaf].shape.MostGeneral(theirs[leaf].shape);
+    specs.push_back(specs_[i].WithLeaves(leaves));
+    RETURN_IF_ERROR(Annotate(specs.back().Admits(other.specs_[i]), "in replica ", i));
+  }
+  return PerReplicaSpec(std::move(specs));
+}
+
+std::string PerReplicaSpec::ToString() const {
+  if (size() == 0) return "()";
+  if (size() == 1) return specs_[0].ToString();
+  return NestText(specs_[0], [this](size_t leaf) {
+    std::string text = "PerReplicaSpec(";
+    for (size_t i = 0; i < size(); ++i)
+      absl::StrAppend(&text, i == 0 ? "" : ", ", specs_[i].leaves()[leaf].ToString());
+    return text + ")";
+  });
+}
+
+absl::StatusOr<DistributedValues> ReplicaGroup::RunTraced(const MapFunction& fn,
+                                                          const DistributedValues& values) const {
+  RETURN_IF_ERROR(CheckLocal(values.size()));
+  std::vector<Element> results(values.size());
+  RETURN_IF_ERROR(OnEachReplica([&](int replica) -> absl::Status {
+    const Element& element = values[static_cast<size_t>(replica)];
+    ASSIGN_OR_RETURN(const replica::TracedFunction traced,
+                     replica::TracedFunction::Of(fn, element.spec()));
+    ASSIGN_OR_RETURN(results[static_cast<size_t>(replica)],
+                     traced(element, {.element = static_cast<uint64_t>(first_replica_ + replica)}));
+    return absl::OkStatus();
+  }));
+  return DistributedValues(std::move(results), values.weights_);
+}
+
+}  // namespace penstock

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the replicas of this process read, decided once, before anything is read.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "dataplane/replica/traced_function.h"
+#include "penstock/distributed_dataset.h"
+
+namespace penstock {
+namespace replica {
+
+// One iterator, whose elements its replicas get in turn.
+struct PipelineInput {
+  Dataset dataset;
+  int replicas = 1;
+  // Rows of its whole elements, which take turns; {}: not known.
+  std::vector<int64_t> sizes;
+  Dataset front;  // all of the data, whose first rows fill up what is missing
+};
+
+}  // namespace replica
+
+// Constant, but for the number of passes begun.
+struct DistributedDataset::Plan {
+  ReplicaGroup group;
+  InputOptions options;
+  Cardinality cardinality = kUnknown;
+  std::vector<replica::PipelineInput> pipelines;  // of this process
+  // Elements that only fill up a last round are flagged, and handled as
+  // partial_batches says.
+  bool coordinated = false;
+  Cardinality steps = kUnknown;
+  bool limited = false;  // a pass has exactly `steps`, whatever the data has
+  uint64_t seed = 0;     // the first pass's; drawn if the group has other pipelines elsewhere
+  bool seeded = false;
+  std::vector<replica::TracedFunction> maps;
+  std::shared_ptr<std::atomic<int64_t>> passes = std::make_shared<std::atomic<int64_t>>(0);
+};
+
+namespace replica {
+
+absl::StatusOr<DistributedDataset::Plan> PlanInput(const ReplicaGroup& group,
+                                                   const Dataset& dataset,
+                                                   const InputOptions& options);
+
+absl::StatusOr<DistributedDataset::Plan> PlanInputFromFunction(
+    const ReplicaGroup& group, const std::function<Dataset(const InputContext&)>& fn,
+    const InputOptions& options);
+
+}  // namespace replica
+}  // namespace penstock

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dataplane/replica/job_of_replicas.h"
+
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "dataplane/client/distribute_options.h"
+#include "dataplane/dataset/graph.h"
+
+namespace penstock::replica {
+namespace {
+
+using Kind = JobOfReplicas::Kind;
+
+NodePtr Changed(const NodePtr& node, int64_t consumer, bool drop_rests) {
+  if (node->op == "Distribute") {
+    Attrs attrs = node->attrs;
+    attrs["consumer_index"] = consumer;
+    auto& rests = std::get<int64_t>(attrs.at("rests"));
+    if (drop_rests && rests == static_cast<int64_t>(Rests::kPad))
+      rests = static_cast<int64_t>(Rests::kDrop);
+    return MakeNode(node->op, std::move(attrs), node->inputs, node->open);
+  }
+  std::vector<NodePtr> inputs;
+  for (const NodePtr& input : node->inputs) inputs.push_back(Changed(input, consumer, drop_rests));
+  if (inputs == node->inputs) return node;
+  return MakeNode(node->op, node->attrs, std::move(inputs), node->open);
+}
+
+}  // namespace
+
+absl::StatusOr<JobOfReplicas> JobOf(const Dataset& dataset) {
+  JobOfReplicas job;
+  absl::Status status;
+  VisitNodes(*dataset.node(), [&](const Dataset::Node& node, int number) {
+    if (node.op != "Distribute") return;
+    const DistributeOptions options = client::FromAttrs(node.attrs);
+    const Kind kind = options.num_consumers.has_value() ? Kind::kCoordinated
+                      : options.job_name.empty()        ? Kind::kAnonymous
+                                                        : Kind::kNamed;
+    const int64_t consumers = options.num_consumers.value_or(0);
+    const std::string name = NodeName(node, number);
+    if (job.kind != Kind::kNone && (job.kind != kind || job.num_consumers != consumers)) {
+      status.Update(absl::InvalidArgumentError(absl::StrCat(
+          name, " and ", job.node,
+          " must both be coordinated by as many consumers, both have a job_name, or neither, to be "
+          "read by one group of replicas")));
+    }
+    job = {kind, consumers, name};
+  });
+  if (!status.ok()) return status;
+  return job;
+}
+
+Dataset AsConsumer(const Dataset& dataset, int64_t consumer, bool drop_rests) {
+  return Dataset(Changed(dataset.node(), consumer, drop_rests));
+}
+
+}  // namespace penstock::replica

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is read through the service, seen by the replicas that read it.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "penstock/dataset.h"
+
+namespace penstock::replica {
+
+struct JobOfReplicas {
+  enum class Kind : uint8_t {
+    kNone,         // the dataset is this process's own
+    kAnonymous,    // each iterator is a job of its own
+    kNamed,        // iterators share one job
+    kCoordinated,  // of which each iterator is a consumer
+  };
+  Kind kind = Kind::kNone;
+  int64_t num_consumers = 0;
+  std::string node;  // "Distribute#3"
+};
+
+// By the Distribute nodes of `dataset`. InvalidArgument if they are of several kinds.
+absl::StatusOr<JobOfReplicas> JobOf(const Dataset& dataset);
+
+// The same dataset as consumer number `consumer`. `drop_rests`: where it says
+// Rests::kPad it becomes Rests::kDrop.
+Dataset AsConsumer(const Dataset& dataset, int64_t consumer, bool drop_rests);
+
+}  // namespace penstock::replica

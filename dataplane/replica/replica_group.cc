@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cstdlib>
+#include <memory>
+#include <numeric>
+#include <utility>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_join.h"
+#include "dataplane/memory/device.h"
+#include "dataplane/replica/side_by_side.h"
+#include "penstock/replica.h"
+
+namespace penstock {
+namespace {
+
+thread_local bool in_replica_function = false;
+
+// What a launcher sets in each process that it starts.
+struct Launcher {
+  const char* rank;
+  const char* world;
+  const char* launch;
+};
+constexpr Launcher kLaunchers[] = {
+    {"RANK", "WORLD_SIZE", "TORCHELASTIC_RUN_ID"},
+    {"SLURM_PROCID", "SLURM_NTASKS", "SLURM_JOB_ID"},
+    {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "PMIX_NAMESPACE"},
+};
+
+absl::StatusOr<int> NumberIn(const char* variable) {
+  const char* text = std::getenv(variable);
+  int number = 0;
+  if (text != nullptr && absl::SimpleAtoi(text, &number) && number >= 0) return number;
+  return absl::InvalidArgumentError(
+      absl::StrCat(variable, " must be a number from 0, ",
+                   text == nullptr ? "and is not set" : absl::StrCat("not '", text, "'")));
+}
+
+std::vector<std::string> AllDevices() {
+  std::vector<std::string> devices;
+  const int gpus = LinkedDeviceBackend().Count().value_or(0);
+  for (int i = 0; i < gpus; ++i) devices.push_back(absl::StrCat("GPU:", i));
+  if (devices.empty()) devices.push_back("CPU:0");
+  return devices;
+}
+
+}  // namespace
+
+ReplicaGroup::ReplicaGroup(ReplicaGroupOptions options, std::vector<Device> devices)
+    : options_(std::move(options)), devices_(std::move(devices)) {
+  const auto& of_process = options_.replicas_of_process;
+  first_replica_ = std::accumulate(of_process.begin(), of_process.begin() + options_.process, 0);
+  replicas_ = std::accumulate(of_process.begin(), of_process.end(), 0);
+}
+
+absl::StatusOr<ReplicaGroup> ReplicaGroup::Of(ReplicaGroupOptions options) {
+  std::vector<Device> devices;
+  for (const std::string& name : options.devices) {
+    ASSIGN_OR_RETURN(devices.emplace_back(), ParseDevice(name));
+  }
+  if (devices.empty()) return absl::InvalidArgumentError("devices must not be empty");
+  const auto here = static_cast<int>(devices.size());
+  if (options.replicas_of_process.empty()) options.replicas_of_process = {here};
+  const auto processes = static_cast<int>(options.replicas_of_process.size());
+  if (options.process < 0 || options.process >= processes) {
+    return absl::InvalidArgumentError(absl::StrCat("process must be in [0, ", processes,
+                                                   "), as many as replicas_of_process has, not ",
+                                                   options.process));
+  }
+  for (const int replicas : options.replicas_of_process) {
+    if (replicas < 1 || replicas > 1 << 20) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("replicas_of_process must be at least 1 each, not ", replicas));
+    }
+  }
+  if (options.replicas_of_process[options.process] != here) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "replicas_of_process says ", options.replicas_of_process[options.process], " for process ",
+        options.process, ", which has ", here, " device(s); a replica is a device"));
+  }
+  return ReplicaGroup(std::move(options), std::move(devices));
+}
+
+absl::StatusOr<ReplicaGroup> ReplicaGroup::Mirrored(std::vector<std::string> devices) {
+  if (devices.empty()) devices = AllDevices();
+  return Of({.devices = std::move(devices)});
+}
+
+absl::StatusOr<ReplicaGroup> ReplicaGroup::FromEnvironment(std::vector<std::string> devices) {
+  for (const Launcher& launcher : kLaunchers) {
+    if (std::getenv(launcher.rank) == nullptr) continue;
+    ASSIGN_OR_RETURN(const int rank, NumberIn(launcher.rank));
+    ASSIGN_OR_RETURN(const int world, NumberIn(launcher.world));
+    if (rank >= world || world > 1 << 20) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(launcher.rank, "=", rank, " must be below ", launcher.world, "=", world));
+    }
+    const char* launch = std::getenv(launcher.launch);
+    const auto here = static_cast<int>(devices.size());
+    return Of({.devices = std::move(devices),
+               .replicas_of_process = std::vector<int>(static_cast<size_t>(world), here),
+               .process = rank,
+               .launch = launch == nullptr ? "" : launch});
+  }
+  std::vector<std::string> known;
+  for (const Launcher& launcher : kLaunchers)
+    known.push_back(absl::StrCat(launcher.rank, " and ", launcher.world));
+  return absl::FailedPreconditionError(
+      absl::StrCat("no launcher said which process this is: set ", absl::StrJoin(known, ", or "),
+                   "; for one process with all replicas use Mirrored, and Of by hand"));
+}
+
+std::string ReplicaGroup::ToString() const {
+  std::vector<std::string> here;
+  for (size_t i = 0; i < devices_.size(); ++i) {
+    here.push_back(
+        absl::StrCat(first_replica_ + static_cast<int>(i), " on ", devices_[i].ToString()));
+  }
+  return absl::StrCat(replicas_, " replica(s) in ", num_processes(), " process(es); here ",
+                      absl::StrJoin(here, ", "));
+}
+
+absl::Status ReplicaGroup::OnEachReplica(const std::function<absl::Status(int)>& fn) const {
+  if (in_replica_function) {
+    return absl::FailedPreconditionError(
+        "Run was called inside of a function that Run calls; call it outside, on the results");
+  }
+  return replica::SideBySide(num_local_replicas(), [&fn](int replica) {
+    in_replica_function = true;
+    absl::Status status = fn(replica);
+    in_replica_function = false;
+    return status;
+  });
+}
+
+bool InReplicaFunction() {
+  return in_replica_function;
+}
+
+absl::Status ReplicaGroup::CheckAlone(std::string_view what) const {
+  if (num_processes() == 1) return absl::OkStatus();
+  return absl::UnimplementedError(absl::StrCat(
+      std::string(what), " over ", num_processes(),
+      " processes needs a collective, which is not built yet; take LocalResults and reduce them "
+      "with the communicator that the trainer has"));
+}
+
+absl::Status ReplicaGroup::CheckLocal(size_t values) const {
+  if (values == devices_.size()) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "there are values of ", values, " replica(s), and this process has ", devices_.size()));
+}
+
+}  // namespace penstock

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// A traced function of a replica's element, outside of any dataset.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "dataplane/dataset/function.h"
+#include "penstock/element.h"
+#include "penstock/map.h"
+
+namespace penstock::replica {
+
+// A value; any thread.
+class TracedFunction {
+ public:
+  // InvalidArgument if it does not take elements of `input`.
+  static absl::StatusOr<TracedFunction> Of(const MapFunction& fn, const Spec& input);
+
+  const Spec& output() const { return bound_->def().output; }
+  absl::StatusOr<Element> operator()(const Element& element, const RandomKey& random) const;
+
+ private:
+  explicit TracedFunction(std::shared_ptr<const BoundFunction> bound) : bound_(std::move(bound)) {}
+
+  std::shared_ptr<const BoundFunction> bound_;
+};
+
+}  // namespace penstock::replica

@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: Apache-2.0
+// Who steps together: the replicas of a synchronous trainer, in one process or
+// in several, and what they do with values of which each has its own. What they
+// read: penstock/distributed_dataset.h. The guide: docs/replicas.md.
+//
+// Not built yet: replicas on GPUs get their values in host memory
+// (InputOptions::fetch_to_device); nothing is exchanged between processes but by
+// what their datasets say, so that Reduce() and Gather() are for groups of one
+// process, and a group cannot be made of an NCCL communicator.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
+#include "penstock/element.h"
+#include "penstock/map.h"
+#include "penstock/status.h"
+
+namespace penstock {
+
+class DistributedValues;  // penstock/distributed_dataset.h
+
+// Where a replica computes.
+struct Device {
+  enum class Kind : uint8_t { kCpu = 0, kGpu = 1 };
+  Kind kind = Kind::kCpu;
+  int index = 0;
+  std::string ToString() const;  // "GPU:0"
+  friend bool operator==(const Device&, const Device&) = default;
+};
+
+// device = [ "/" ] [ "device:" ] kind [ ":" index ]; kind = "CPU" | "GPU", in any
+// case; no index is 0. "GPU:1", "/gpu:1" and "/device:GPU:1" are the same.
+// InvalidArgument tells the grammar.
+absl::StatusOr<Device> ParseDevice(std::string_view name);
+
+// A value of each local replica, in their order.
+template <class T>
+class PerReplica {
+ public:
+  PerReplica() = default;
+  explicit PerReplica(std::vector<T> values) : values_(std::move(values)) {}
+
+  size_t size() const { return values_.size(); }
+  typename std::vector<T>::const_reference operator[](size_t replica) const {
+    return values_[replica];
+  }
+  typename std::vector<T>::reference operator[](size_t replica) { return values_[replica]; }
+  auto begin() const { return values_.begin(); }
+  auto end() const { return values_.end(); }
+  // The plain value of a lone replica. REQUIRES: size() == 1.
+  const T& value() const { return values_[0]; }
+
+  // The plain value if there is one replica, else "PerReplica:{", a line
+  // "  0: <value>," for each, and "}".
+  std::string ToString() const {
+    if (size() == 1) return Text(values_[0]);
+    std::string text = "PerReplica:{";
+    for (size_t i = 0; i < size(); ++i)
+      absl::StrAppend(&text, i == 0 ? "\n  " : ",\n  ", i, ": ", Text(values_[i]));
+    return text + "\n}";
+  }
+
+ private:
+  static std::string Text(const T& value) {
+    if constexpr (requires { value.ToString(); })
+      return value.ToString();
+    else
+      return absl::StrCat(value);
+  }
+
+  std::vector<T> values_;
+};
+
+// What a function of DistributeValuesFromFunction() is told.
+struct ValueContext {
+  int replica_id_in_sync_group = 0;
+  int num_replicas_in_sync = 1;
+};
+
+enum class ReduceOp : uint8_t { kSum = 0, kMean = 1 };
+
+struct ReplicaGroupOptions {
+  std::vector<std::string> devices = {"CPU:0"};  // of this process, a replica each; may repeat
+  // Of all processes, each at least 1; {}: this one is alone.
+  std::vector<int> replicas_of_process;
+  int process = 0;
+  // The same in all processes of a launch and another in the next: seeds that a
+  // dataset leaves open are drawn from it. Empty: all launches draw the same.
+  std::string launch;
+};
+
+// A value; copying is cheap enough. Any thread.
+class ReplicaGroup {
+ public:
+  // One process per replica, as the variables of torchrun (RANK, WORLD_SIZE,
+  // TORCHELASTIC_RUN_ID), Slurm (SLURM_PROCID, SLURM_NTASKS, SLURM_JOB_ID) or Open
+  // MPI (OMPI_COMM_WORLD_RANK, OMPI_COMM_WORLD_SIZE) say; with several `devices`
+  // one process per so many replicas. FailedPrecondition if none of them is set,
+  // InvalidArgument naming a variable that makes no sense.
+  static absl::StatusOr<ReplicaGroup> FromEnvironment(std::vector<std::string> devices = {"CPU:0"});
+  // All replicas in this process, one per device; {}: every GPU here, or the CPU
+  // if there is none.
+  static absl::StatusOr<ReplicaGroup> Mirrored(std::vector<std::string> devices = {});
+  // By hand. Processes may have different numbers of replicas.
+  static absl::StatusOr<ReplicaGroup> Of(ReplicaGroupOptions options);
+
+  int num_replicas_in_sync() const { return replicas_; }
+  int num_processes() const { return static_cast<int>(options_.replicas_of_process.size()); }
+  int process() const { return options_.process; }
+  absl::Span<const int> replicas_of_process() const { return options_.replicas_of_process; }
+  // This process has the replicas [first_replica(), first_replica() + num_local_replicas()).
+  int first_replica() const { return first_replica_; }
+  int num_local_replicas() const { return static_cast<int>(devices_.size()); }
+  absl::Span<const Device> devices() const { return devices_; }
+  const std::string& launch() const { return options_.launch; }
+  std::string ToString() const;  // "4 replicas in 2 processes; here 2 and 3 on GPU:0 and GPU:1"
+
+  // --- Functions per replica ---------------------------------------------------
+  // `fn` of each local replica's value, each on a thread of its own (that of the
+  // first is the caller's); returns when all have. `fn` takes a T, or an Element
+  // of DistributedValues, and gives a value or an absl::StatusOr of one: the
+  // error is that of the first replica with one. Inside it no iterator may be
+  // read and nothing run: FailedPrecondition.
+  template <class F, class T>
+  auto Run(F fn, const PerReplica<T>& values) const;
+  template <class F>
+  auto Run(F fn, const DistributedValues& values) const;
+  // A traced function (penstock/map.h) of each replica's element.
+  absl::StatusOr<DistributedValues> RunTraced(const MapFunction& fn,
+                                              const DistributedValues& values) const;
+
+  // --- Values of all replicas ----------------------------------------------------
+  // Unimplemented where the group has other processes.
+  //
+  // The sum or mean over replicas.
+  template <class T>
+  requires std::is_arithmetic_v<T> absl::StatusOr<T> Reduce(ReduceOp op,
+                                                            const PerReplica<T>& values)
+  const;
+  // The same of each tensor, value by value; all have one shape. With axis 0, over
+  // the rows of all replicas, whose numbers may differ: the mean weighs each row
+  // alike, or by DistributedValues::weights(). Of numbers; the mean of floating
+  // ones. InvalidArgument names the leaf that does not fit.
+  absl::StatusOr<Element> Reduce(ReduceOp op, const DistributedValues& values,
+                                 std::optional<int> axis = std::nullopt) const;
+  // The rows of all replicas, behind one another.
+  absl::StatusOr<Element> Gather(const DistributedValues& values) const;
+
+  // Calls fn(i) for each local replica as Run() does. FailedPrecondition inside Run().
+  absl::Status OnEachReplica(const std::function<absl::Status(int replica)>& fn) const;
+
+ private:
+  ReplicaGroup(ReplicaGroupOptions options, std::vector<Device> devices);
+  absl::Status CheckAlone(std::string_view what) const;
+  absl::Status CheckLocal(size_t values) const;
+
+  ReplicaGroupOptions options_;
+  std::vector<Device> devices_;
+  int first_replica_ = 0;
+  int replicas_ = 0;
+};
+
+// The values of this process's replicas.
+template <class T>
+absl::Span<const T> LocalResults(const PerReplica<T>& values) {
+  return absl::MakeConstSpan(&*values.begin(), values.size());
+}
+
+// fn(ValueContext) of each local replica.
+template <class F>
+auto DistributeValuesFromFunction(const ReplicaGroup& group, F fn) {
+  std::vector<std::invoke_result_t<F, const ValueContext&>> values;
+  for (int i = 0; i < group.num_local_replicas(); ++i)
+    values.push_back(fn(ValueContext{group.first_replica() + i, group.num_replicas_in_sync()}));
+  return PerReplica(std::move(values));
+}
+
+// Whether this thread is inside a function that Run() calls.
+bool InReplicaFunction();
+
+// --- Templates ---------------------------------------------------------------------
+namespace replica_internal {
+
+template <class R>
+struct ResultOf {
+  using Value = R;
+};
+template <class R>
+struct ResultOf<absl::StatusOr<R>> {
+  using Value = R;
+};
+
+// fn(i) for each local replica, with `size` values at hand.
+template <class F>
+auto RunEach(const ReplicaGroup& group, F fn) {
+  using Result = std::invoke_result_t<F, size_t>;
+  if constexpr (std::is_same_v<Result, absl::Status>) {
+    return group.OnEachReplica([&](int i) { return fn(static_cast<size_t>(i)); });
+  } else if constexpr (std::is_void_v<Result>) {
+    return group.OnEachReplica([&](int i) {
+      fn(static_cast<size_t>(i));
+      return absl::OkStatus();
+    });
+  } else {
+    using Value = typename ResultOf<Result>::Value;
+    std::vector<std::optional<Value>> made(static_cast<size_t>(group.num_local_replicas()));
+    absl::Status status = group.OnEachReplica([&](int i) -> absl::Status {
+      const auto replica = static_cast<size_t>(i);
+      if constexpr (std::is_same_v<Result, Value>) {
+        made[replica].emplace(fn(replica));
+      } else {
+        Result result = fn(replica);
+        if (!result.ok()) return result.status();
+        made[replica].emplace(*std::move(result));
+      }
+      return absl::OkStatus();
+    });
+    if (!status.ok()) return absl::StatusOr<PerReplica<Value>>(std::move(status));
+    std::vector<Value> values;
+    for (std::optional<Value>& value : made) values.push_back(*std::move(value));
+    return absl::StatusOr<PerReplica<Value>>(PerReplica<Value>(std::move(values)));
+  }
+}
+
+}  // namespace replica_internal
+
+template <class F, class T>
+auto ReplicaGroup::Run(F fn, const PerReplica<T>& values) const {
+  using Each = decltype(replica_internal::RunEach(*this, [&](size_t i) { return fn(values[i]); }));
+  if (absl::Status local = CheckLocal(values.size()); !local.ok()) return Each(local);
+  return replica_internal::RunEach(*this, [&](size_t i) { return fn(values[i]); });
+}
+
+template <class T>
+requires std::is_arithmetic_v<T> absl::StatusOr<T> ReplicaGroup::Reduce(ReduceOp op,
+                                                                        const PerReplica<T>& values)
+const {
+  PENSTOCK_RETURN_IF_ERROR(CheckAlone("Reduce"));
+  PENSTOCK_RETURN_IF_ERROR(CheckLocal(values.size()));
+  T sum{};
+  for (const T& value : values) sum = static_cast<T>(sum + value);
+  return op == ReduceOp::kSum ? sum : static_cast<T>(sum / static_cast<T>(values.size()));
+}
+
+}  // namespace penstock

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// Groups and what their replicas read, for tests.
+#pragma once
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "penstock/penstock.h"
+
+namespace penstock {
+
+// All replicas in this process.
+inline ReplicaGroup Mirrored(int replicas) {
+  std::vector<std::string> devices;
+  for (int i = 0; i < replicas; ++i) devices.push_back(absl::StrCat("CPU:", i));
+  return *ReplicaGroup::Mirrored(devices);
+}
+
+// What process number `process` of several would have.
+inline ReplicaGroup Process(int process, std::vector<int> replicas_of_process) {
+  std::vector<std::string> devices(static_cast<size_t>(replicas_of_process[process]), "CPU:0");
+  return *ReplicaGroup::Of(
+      {.devices = devices, .replicas_of_process = replicas_of_process, .process = process});
+}
+
+// The int64 rows of one replica in one step.
+using Rows = std::vector<int64_t>;
+
+inline Rows RowsOf(const Element& element) {
+  const auto values = element.tensor(0).data<int64_t>();
+  return {values.begin(), values.end()};
+}
+
+// By step, by local replica. Errors are failures.
+inline std::vector<std::vector<Rows>> ReadSteps(DistributedIterator& it, int64_t most = INT64_MAX) {
+  std::vector<std::vector<Rows>> steps;
+  while (static_cast<int64_t>(steps.size()) < most) {
+    absl::StatusOr<std::optional<DistributedValues>> values = it.Next();
+    EXPECT_TRUE(values.ok()) << values.status();
+    if (!values.ok() || !values->has_value()) break;
+    std::vector<Rows>& step = steps.emplace_back();
+    for (size_t i = 0; i < (*values)->size(); ++i) step.push_back(RowsOf((**values)[i]));
+  }
+  return steps;
+}
+
+inline std::vector<std::vector<Rows>> ReadSteps(const absl::StatusOr<DistributedDataset>& dataset,
+                                                int64_t most = INT64_MAX) {
+  EXPECT_TRUE(dataset.ok()) << dataset.status();
+  if (!dataset.ok()) return {};
+  absl::StatusOr<DistributedIterator> it = dataset->MakeIterator();
+  EXPECT_TRUE(it.ok()) << it.status();
+  return it.ok() ? ReadSteps(*it, most) : std::vector<std::vector<Rows>>();
+}
+
+}  // namespace penstock
