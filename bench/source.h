@@ -16,17 +16,23 @@ namespace penstock::bench {
 // So large a source is in no cache when it is read again.
 inline constexpr int64_t kColdBytes = int64_t{512} << 20;
 
-// Pseudo-random bytes walked in a circle. As large as an element, it is one
+// What the words of a source are like.
+enum class Words : uint8_t {
+  kRandom,  // no codec makes less of them
+  kSmall,   // of 8 random bits, as pixels widened to int64: codecs find the zeros
+};
+
+// Pseudo-random words walked in a circle. As large as an element, it is one
 // that was made once.
 class Source {
  public:
-  explicit Source(size_t bytes) : words_((bytes + 7) / 8) {
+  explicit Source(size_t bytes, Words words = Words::kRandom) : words_((bytes + 7) / 8) {
     uint64_t x = 88172645463325252u;
     for (uint64_t& word : words_) {
       x ^= x << 13;
       x ^= x >> 7;
       x ^= x << 17;
-      word = x;
+      word = words == Words::kSmall ? x & 0xff : x;
     }
   }
 

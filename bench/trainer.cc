@@ -88,7 +88,8 @@ class Trainer {
          .service = setup_.service,
          .job_name = setup_.consumers > 1 ? "bench" : "",
          .max_outstanding_requests = workload_.max_outstanding_requests(),
-         .data_transfer_protocol = setup_.protocol});
+         .data_transfer_protocol = setup_.protocol,
+         .compression = setup_.compress ? LinkCompression::kAuto : LinkCompression::kNone});
     PENSTOCK_ASSIGN_OR_RETURN(Iterator it, dataset.MakeIterator());
     it_.emplace(std::move(it));
     return absl::OkStatus();

@@ -12,6 +12,7 @@ using nlohmann::json;
 template <class T>
 bool Fits(const json& value) {
   if constexpr (std::is_same_v<T, std::string>) return value.is_string();
+  if constexpr (std::is_same_v<T, bool>) return value.is_boolean();
   if constexpr (std::is_integral_v<T>) return value.is_number_integer();
   return value.is_number();
 }
@@ -37,6 +38,7 @@ json ToJson(const Setup& setup) {
           {"consumers", setup.consumers},
           {"window_s", setup.window_s},
           {"source_bytes", setup.source_bytes},
+          {"compress", setup.compress},
           {"service", setup.service},
           {"scratch", setup.scratch}};
 }
@@ -50,6 +52,7 @@ absl::StatusOr<Setup> SetupOf(const json& json) {
   PENSTOCK_RETURN_IF_ERROR(Read(json, "consumers", setup.consumers));
   PENSTOCK_RETURN_IF_ERROR(Read(json, "window_s", setup.window_s));
   PENSTOCK_RETURN_IF_ERROR(Read(json, "source_bytes", setup.source_bytes));
+  PENSTOCK_RETURN_IF_ERROR(Read(json, "compress", setup.compress));
   PENSTOCK_RETURN_IF_ERROR(Read(json, "service", setup.service));
   PENSTOCK_RETURN_IF_ERROR(Read(json, "scratch", setup.scratch));
   return setup;

@@ -26,9 +26,10 @@ struct Setup {
   int consumers = 1;
   double window_s = 2;
   int64_t source_bytes = kColdBytes;
-  std::string service;  // "grpc://…"; empty: the reader's process holds the servers too
-  std::string scratch;  // folder for files of this case, there while it runs
-  Hosts hosts;          // not told to readers, which run here
+  bool compress = true;  // links may (LinkCompression::kAuto)
+  std::string service;   // "grpc://…"; empty: the reader's process holds the servers too
+  std::string scratch;   // folder for files of this case, there while it runs
+  Hosts hosts;           // not told to readers, which run here
 };
 
 // Checks elements as a trainer gets them.
@@ -87,6 +88,7 @@ absl::StatusOr<const Workload*> FindWorkload(std::string_view name);
 // Each in its file.
 const Workload& T1();
 const Workload& T1Zero();
+const Workload& T1Compressible();
 const Workload& T2();
 const Workload& Range();
 const Workload& I1();

@@ -12,26 +12,27 @@
 namespace penstock::bench {
 namespace {
 
-// The source of a worker, by size; made at its first element.
-Source& SourceOf(int64_t bytes) {
+// The source of a worker, by size and words; made at its first element.
+Source& SourceOf(int64_t bytes, Words words) {
   static std::mutex& mu = *new std::mutex;
-  static auto& sources = *new std::map<int64_t, std::unique_ptr<Source>>;
+  static auto& sources = *new std::map<std::pair<int64_t, Words>, std::unique_ptr<Source>>;
   std::lock_guard lock(mu);
-  std::unique_ptr<Source>& source = sources[bytes];
-  if (source == nullptr) source = std::make_unique<Source>(bytes);
+  std::unique_ptr<Source>& source = sources[{bytes, words}];
+  if (source == nullptr) source = std::make_unique<Source>(bytes, words);
   return *source;
 }
 
-// (bytes, source_bytes, number) → that many bytes, stamped with the number.
+// (bytes, source_bytes, number, words) → that many bytes, stamped with the number.
 absl::Status CopyFromSource(CallContext& call) {
   const int64_t bytes = call.inputs()[0].scalar<int64_t>();
   const int64_t number = call.inputs()[2].scalar<int64_t>();
   PENSTOCK_ASSIGN_OR_RETURN(absl::Span<std::byte> slot, call.Output(0, {bytes}));
-  SourceOf(call.inputs()[1].scalar<int64_t>())
+  SourceOf(call.inputs()[1].scalar<int64_t>(),
+           static_cast<Words>(call.inputs()[3].scalar<int64_t>()))
       .Fill({slot.data(), slot.size()}, static_cast<uint64_t>(number));
   return absl::OkStatus();
 }
-PENSTOCK_REGISTER_MAP("bench.copy_from_source", 1, Dense(kUInt8, {kUnknownDim}), CopyFromSource);
+PENSTOCK_REGISTER_MAP("bench.copy_from_source", 2, Dense(kUInt8, {kUnknownDim}), CopyFromSource);
 
 class StampReader final : public Reader {
  public:
@@ -75,9 +76,10 @@ Dataset Buffers::MakeDataset(const Setup& setup) const {
   const Load load = LoadOf(setup);
   return Dataset::Range(int64_t{1} << 40)
       .Map(
-          [load](const Expr& number) {
-            return Call("bench.copy_from_source",
-                        Tuple({Expr(load.element_bytes), Expr(load.source_bytes), number}));
+          [load, words = static_cast<int64_t>(words_)](const Expr& number) {
+            return Call(
+                "bench.copy_from_source",
+                Tuple({Expr(load.element_bytes), Expr(load.source_bytes), number, Expr(words)}));
           },
           {.num_parallel_calls = 1});
 }

@@ -13,8 +13,9 @@ namespace penstock::bench {
 class Buffers : public Workload {
  public:
   // `cold`: from a source that is in no cache, else from a buffer made once.
-  Buffers(std::string_view name, std::string_view question, Touch touch, bool cold)
-      : name_(name), question_(question), touch_(touch), cold_(cold) {}
+  Buffers(std::string_view name, std::string_view question, Touch touch, bool cold,
+          Words words = Words::kRandom)
+      : name_(name), question_(question), touch_(touch), cold_(cold), words_(words) {}
 
   std::string_view name() const override { return name_; }
   std::string_view question() const override { return question_; }
@@ -31,6 +32,7 @@ class Buffers : public Workload {
   std::string_view name_, question_;
   Touch touch_;
   bool cold_;
+  Words words_;
 };
 
 }  // namespace penstock::bench

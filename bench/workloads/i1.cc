@@ -126,7 +126,8 @@ class Fed final : public Workload {
   std::vector<int64_t> sizes() const override { return {kFedBatch * kImageBytes}; }
   bool sized() const override { return false; }
   std::vector<Shape> shapes() const override {
-    return {{.consumers = 1}, {.consumers = 2}, {.consumers = 4}, {.consumers = 8}};
+    return {
+        {.consumers = 1}, {.consumers = 2}, {.consumers = 4}, {.consumers = 8}, {.consumers = 16}};
   }
   double step_s() const override { return kStep; }
   int64_t max_outstanding_requests() const override { return 2; }

@@ -1,10 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 // T1: buffers from a cold source, every byte summed at the reader. T1-0: the
 // buffer is made once and the reader touches each page, so that what is left is
-// latency and our own CPU.
+// latency and our own CPU. T1-z: what links make of T1 that codecs make less of,
+// beside the same where they may not.
+#include "bench/service.h"
 #include "bench/workloads/buffers.h"
 
 namespace penstock::bench {
+namespace {
+
+class Compressible final : public Buffers {
+ public:
+  Compressible()
+      : Buffers("T1-z",
+                "T1 of small numbers over links that may compress, beside links that may not",
+                Touch::kEveryByte, /*cold=*/true, Words::kSmall) {}
+
+  absl::StatusOr<std::unique_ptr<Side>> MakeLimit(const Setup& setup) const override {
+    Setup plain = setup;
+    plain.compress = false;
+    return StartService(plain, "no compression");
+  }
+};
+
+}  // namespace
 
 const Workload& T1() {
   static const Buffers& t1 = *new Buffers("T1", "buffers from a cold source, every byte read",
@@ -17,6 +36,11 @@ const Workload& T1Zero() {
       "T1-0", "buffers made once, a byte of each page read: latency and CPU", Touch::kEveryPage,
       /*cold=*/false);
   return t1_zero;
+}
+
+const Workload& T1Compressible() {
+  static const Compressible& compressible = *new Compressible;
+  return compressible;
 }
 
 }  // namespace penstock::bench

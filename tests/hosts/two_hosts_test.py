@@ -6,6 +6,7 @@
 
 Ends with 77, which CTest shows as skipped, where namespaces are not permitted.
 """
+import json
 import pathlib
 import re
 import subprocess
@@ -79,6 +80,23 @@ class HostsTest(unittest.TestCase):
         """(protocol, reason) of all links that the trainer has opened."""
         return re.findall(r'link_opened .*protocol=(\S+) reason="(.*)"', trainer.errors.read_text())
 
+    def read_buffers(self, cluster, prefix, workload, protocol):
+        """A trainer of the bench reads buffers of 1 MiB for so long that links have measured themselves, and looks
+        at all bytes."""
+        trainer = cluster.start("trainer", *prefix, BIN / "penstock", "bench-trainer")
+        setup = {"workload": workload, "protocol": protocol, "element_bytes": 1 << 20, "workers": 2, "consumers": 1,
+                 "window_s": 3, "source_bytes": 64 << 20, "compress": True, "service": cluster.service,
+                 "scratch": str(self.folder)}
+        self.assertIn("pids", trainer.ask(json.dumps(setup), 60))
+        self.assertIn("elements", trainer.ask(json.dumps({"seconds": 3}), 60))
+
+    def choices(self, cluster, prefix):
+        """Of each worker, the codecs that its links have chosen."""
+        return [re.findall(r'penstock_link_compression_choices_total\{codec="(snappy|lz4)"\} [1-9]', subprocess.run(
+            [*prefix, sys.executable, "-c",
+             "import sys, urllib.request; print(urllib.request.urlopen(sys.argv[1]).read().decode())", worker.page],
+            check=True, capture_output=True, text=True).stdout) for worker in cluster.workers]
+
     def read_some(self, trainer):
         for _ in range(50):
             self.assertRegex(trainer.ask("next", 60), r"^element \d+$")  # which has looked at all its bytes
@@ -131,12 +149,17 @@ class TwoHosts(HostsTest):
         trainer = cluster.trainer(hosts.inside("trainer"), "tcp")
         self.open(trainer)
         self.read_all(trainer)
-        for worker in cluster.workers:
-            page = subprocess.run(
-                [*hosts.inside("trainer"), sys.executable, "-c",
-                 "import sys, urllib.request; print(urllib.request.urlopen(sys.argv[1]).read().decode())", worker.page],
-                check=True, capture_output=True, text=True).stdout
-            self.assertRegex(page, r'penstock_link_compression_choices_total\{codec="(snappy|lz4)"\} [1-9]')
+        for choices in self.choices(cluster, hosts.inside("trainer")):
+            self.assertTrue(choices)
+
+    def test_a_slow_link_chooses_a_codec_for_what_codecs_make_less_of_and_for_nothing_else(self):
+        for workload, compresses in (("T1-z", True), ("T1", False)):
+            with self.subTest(workload), hosts.two_hosts("1gbit"):
+                cluster = self.cluster(hosts.inside("workers"), hosts.WORKERS)
+                self.read_buffers(cluster, hosts.inside("trainer"), workload, "tcp")
+                for choices in self.choices(cluster, hosts.inside("trainer")):
+                    self.assertEqual(bool(choices), compresses, choices)
+                cluster.stop()
 
 
 class OneHost(HostsTest):
@@ -158,6 +181,11 @@ class OneHost(HostsTest):
         for protocol, reason in self.link_of_one_in("pid"):
             self.assertEqual(protocol, "tcp")
             self.assertIn("shm is not possible (the worker is in another PID namespace", reason)
+
+    def test_shared_memory_is_never_compressed(self):
+        cluster = self.cluster()
+        self.read_buffers(cluster, (), "T1-z", "shm")
+        self.assertEqual(self.choices(cluster, ()), [[], []])
 
     def test_files_of_its_own_do_not_keep_a_trainer_from_sharing_memory(self):
         for protocol, _ in self.link_of_one_in("mount"):
