@@ -47,6 +47,27 @@ absl::Status CheckMoves(const Dataset::Node& root) {
   return status;
 }
 
+// InvalidArgument unless Rounds, if it is what stands before or only nodes that keep
+// places stand between, makes whole rounds for these consumers.
+absl::Status CheckRounds(const Dataset::Node& root, const Attrs& attrs) {
+  const Dataset::Node* node = &root;
+  while (node->op == "Prefetch" || node->op == "Options" || node->op == "Map") {
+    node = node->inputs[0].get();
+  }
+  if (node->op != "Rounds") return absl::OkStatus();
+  const int64_t rounds = Get<int64_t>(node->attrs, "num_consumers");
+  const auto consumers = attrs.find("num_consumers");
+  if (consumers == attrs.end()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "Rounds(", rounds, ") is for coordinated reads; set num_consumers and consumer_index"));
+  }
+  const int64_t given = std::get<int64_t>(consumers->second);
+  if (rounds % given == 0) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("num_consumers is ", given, ", and Rounds(", rounds,
+                   ") makes rounds for another number; give both the same"));
+}
+
 absl::StatusOr<Inferred> InferDistribute(const Attrs& attrs, absl::Span<const NodePtr> inputs) {
   RETURN_IF_ERROR(Check(FromAttrs(attrs)));
   const bool by_id = attrs.contains("dataset_id");
@@ -56,6 +77,7 @@ absl::StatusOr<Inferred> InferDistribute(const Attrs& attrs, absl::Span<const No
   const auto mode = static_cast<ShardingPolicy>(Get<int64_t>(attrs, "processing_mode"));
   if (!by_id) {
     RETURN_IF_ERROR(CheckMoves(*inputs[0]));
+    RETURN_IF_ERROR(CheckRounds(*inputs[0], attrs));
     RETURN_IF_ERROR(CheckShardable(Dataset(inputs[0]), mode));
   }
   const Cardinality of = by_id ? Get<int64_t>(attrs, "cardinality") : inputs[0]->cardinality;

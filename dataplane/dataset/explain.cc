@@ -84,6 +84,7 @@ bool WorksPerPartition(const std::string& op) {
                                                                         "Rebatch",
                                                                         "RegisteredTransform",
                                                                         "Reduce",
+                                                                        "Rounds",
                                                                         "SampleFromDatasets",
                                                                         "Scan",
                                                                         "Shard",

@@ -23,12 +23,11 @@ constexpr int64_t kSteps = 200;
 ps::Dataset Sentences() {
   return ps::Dataset::Range(4096)
       .Map([](auto i) { return i * 7919 % 97 + 1; })
-      // The bucket of a length; kTrainers batches of one bucket, one behind the other.
-      .GroupByWindow([](auto length) { return length / 16; }, kBatch * kTrainers)
+      // Batches of one bucket of lengths, and kTrainers of them for each round.
+      .GroupByWindow([](auto length) { return length / 16; }, kBatch)
       .Batch()
-      .Unbatch()
-      .Batch(kBatch)
-      .Repeat();
+      .Repeat()
+      .Rounds(kTrainers, {.bucket = [](auto lengths) { return lengths[0] / 16; }});
 }
 
 // The longest of each step's batch: what the step costs this trainer.

@@ -64,6 +64,18 @@ struct IgnoreErrorsOptions {
   std::optional<int64_t> max;  // further errors stand at their places; not given: no bound
   bool log_warning = false;
 };
+// One of `bucket` and `cost`.
+struct RoundsOptions {
+  std::optional<MapFunction> bucket;  // an int32 or int64 scalar, equal for all of a round
+  // A scalar number ≥ 0: what an element costs a trainer, as it is in the element.
+  // The largest of a round is at most (1 + cost_spread) × the smallest.
+  std::optional<MapFunction> cost;
+  double cost_spread = 0.05;  // in [0.001, 1]
+  // An element that so many others were read behind goes into a round with those
+  // of the buckets next to its own. Not given: it waits until a round is full or
+  // the input ends, and a saved position is as far back as the oldest that waits.
+  std::optional<int64_t> max_age;
+};
 struct DatasetOptions {
   std::optional<bool> deterministic;
   std::optional<int64_t> threads;  // of the process's pool that this dataset may use
@@ -132,6 +144,14 @@ class Dataset {
   WindowedDataset Window(int64_t size, WindowOptions options = {}) const;
   WindowedDataset GroupByWindow(MapFunction key, int64_t window_size,
                                 GroupByWindowOptions options = {}) const;
+  // The same elements in another order, for coordinated reads of `num_consumers`
+  // consumers: the rounds, as many elements in a row, are each of one bucket or of
+  // about the same cost, so that no trainer waits for another's longer batch. To
+  // stand last before Distribute. An error takes an element's place in the next
+  // round. At the end of the input the rest comes by bucket, or by cost, in
+  // rounds of neighbours; what fills no round is for DistributeOptions::rests.
+  // Keeps less than `num_consumers` elements of each bucket.
+  Dataset Rounds(int64_t num_consumers, RoundsOptions options) const;
   // Sequences (dense, along their first dimension) one behind the other in rows
   // of a fixed length. Elements are dicts of features; a feature x becomes x,
   // x_segment_ids (from 1; 0 is padding) and x_positions (from 0 in each

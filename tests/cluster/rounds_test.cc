@@ -12,111 +12,12 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_split.h"
 #include "control/observe/metrics.h"
-#include "tests/cluster/cluster.h"
+#include "tests/cluster/consumers.h"
 
 namespace penstock {
 namespace {
 
 using ::testing::HasSubstr;
-
-// What one consumer saw of a round.
-struct Seen {
-  StepToken token;
-  int64_t value = 0;
-};
-
-struct Read {
-  std::vector<Seen> rounds;
-  absl::Status error;  // that ended it
-};
-
-DistributeOptions Consumer(const Cluster& cluster, int64_t index, int64_t consumers,
-                           ShardingPolicy mode, const std::string& job = "rounds") {
-  DistributeOptions options = cluster.Options(mode, job);
-  options.consumer_index = index;
-  options.num_consumers = consumers;
-  options.timeout = absl::Seconds(20);
-  return options;
-}
-
-Dataset Numbers(int64_t count) {
-  return Dataset::Range(count).Map([](auto x) { return x + 0; });
-}
-
-// Reads to the end, an error, or `most` rounds. `at` is called before each step.
-Read ReadRounds(Iterator& it, int64_t most = INT64_MAX,
-                const std::function<void(int64_t)>& at = nullptr) {
-  Read read;
-  for (int64_t step = 0; step < most; ++step) {
-    if (at) at(step);
-    absl::StatusOr<std::optional<Element>> element = it.Next();
-    if (!element.ok()) {
-      read.error = element.status();
-      break;
-    }
-    if (!element->has_value()) break;
-    read.rounds.push_back({StepTokenOf(**element), (*element)->tensor(0).scalar<int64_t>()});
-  }
-  return read;
-}
-
-// Each consumer on a thread of its own.
-std::vector<Read> ReadTogether(std::vector<Iterator>& consumers, int64_t most = INT64_MAX,
-                               const std::function<void(int64_t)>& at_of_first = nullptr) {
-  std::vector<std::future<Read>> reading;
-  for (size_t i = 0; i < consumers.size(); ++i) {
-    reading.push_back(std::async(std::launch::async, [&, i] {
-      return ReadRounds(consumers[i], most, i == 0 ? at_of_first : nullptr);
-    }));
-  }
-  std::vector<Read> reads;
-  for (auto& read : reading) reads.push_back(read.get());
-  return reads;
-}
-
-std::vector<Iterator> Consumers(const Cluster& cluster, int64_t count, const Dataset& dataset,
-                                ShardingPolicy mode,
-                                const std::function<void(DistributeOptions&)>& set = nullptr) {
-  std::vector<Iterator> consumers;
-  for (int64_t i = 0; i < count; ++i) {
-    DistributeOptions options = Consumer(cluster, i, count, mode);
-    if (set) set(options);
-    absl::StatusOr<Iterator> it = dataset.Distribute(options).MakeIterator();
-    EXPECT_TRUE(it.ok()) << it.status();
-    consumers.push_back(*std::move(it));
-  }
-  return consumers;
-}
-
-// Rounds in order without gaps; in each, one partition and turn; as many for all.
-void ExpectAligned(const std::vector<Read>& reads, int64_t first = 0, int64_t rests = 0) {
-  for (size_t i = 0; i < reads.size(); ++i) {
-    EXPECT_EQ(reads[i].rounds.size(), reads[0].rounds.size()) << "consumer " << i;
-    const size_t rounds = std::min(reads[i].rounds.size(), reads[0].rounds.size());
-    for (size_t r = 0; r < rounds; ++r) {
-      const StepToken& token = reads[i].rounds[r].token;
-      ASSERT_EQ(token.round, first + static_cast<int64_t>(r)) << "consumer " << i;
-      ASSERT_EQ(token.consumer, static_cast<int64_t>(i));
-      if (r + static_cast<size_t>(rests) >= rounds) continue;
-      ASSERT_EQ(token.partition, reads[0].rounds[r].token.partition) << "round " << r;
-      ASSERT_EQ(token.index, reads[0].rounds[r].token.index + static_cast<int64_t>(i));
-    }
-  }
-}
-
-std::vector<int64_t> Values(const std::vector<Read>& reads, bool pads = false) {
-  std::vector<int64_t> values;
-  for (const Read& read : reads)
-    for (const Seen& seen : read.rounds)
-      if (pads || !seen.token.pad) values.push_back(seen.value);
-  return Sorted(std::move(values));
-}
-
-std::vector<int64_t> UpTo(int64_t count) {
-  std::vector<int64_t> all(static_cast<size_t>(count));
-  for (int64_t i = 0; i < count; ++i) all[static_cast<size_t>(i)] = i;
-  return all;
-}
 
 class RoundsTest : public ::testing::TestWithParam<int64_t> {};
 
@@ -333,8 +234,137 @@ TEST(Rounds, StatesOfDifferentStepsAreNoPlaceToGoOnFrom) {
   }
 }
 
-// X9: as many batches of one length in a row as there are consumers.
+// What each consumer's step costs, by `cost` of its batch.
+std::vector<std::vector<double>> CostsOfSteps(std::vector<Iterator>& consumers, int64_t steps,
+                                              double (*cost)(const Element&)) {
+  std::vector<std::future<std::vector<double>>> reading;
+  for (Iterator& it : consumers) {
+    reading.push_back(std::async(std::launch::async, [&it, steps, cost] {
+      std::vector<double> costs;
+      for (int64_t step = 0; step < steps; ++step) {
+        auto element = it.Next(step);
+        EXPECT_TRUE(element.ok() && element->has_value()) << element.status();
+        if (!element.ok() || !element->has_value()) break;
+        costs.push_back(cost(**element));
+      }
+      return costs;
+    }));
+  }
+  std::vector<std::vector<double>> costs;
+  for (auto& read : reading) costs.push_back(read.get());
+  return costs;
+}
+
+// (most - least) / most of each step's costs: the largest of all, and the mean.
+struct Spread {
+  double largest = 0;
+  double mean = 0;
+};
+Spread SpreadOf(const std::vector<std::vector<double>>& costs) {
+  Spread spread;
+  for (size_t step = 0; step < costs[0].size(); ++step) {
+    double least = costs[0][step], most = costs[0][step];
+    for (const std::vector<double>& of : costs) {
+      least = std::min(least, of.at(step));
+      most = std::max(most, of.at(step));
+    }
+    spread.largest = std::max(spread.largest, (most - least) / most);
+    spread.mean += (most - least) / most / static_cast<double>(costs[0].size());
+  }
+  return spread;
+}
+
+Dataset Lengths(double mean, double deviation, int64_t least, int64_t most) {
+  return Dataset::Range(1 << 14).Map([=](auto) {
+    const Expr length = Exp(RandomNormal({}, mean, deviation));
+    return Cast(Minimum(Maximum(length, static_cast<float>(least)), static_cast<float>(most)),
+                kInt64);
+  });
+}
+
 TEST(Rounds, BatchesOfOneRoundAreOfOneBucket) {
+  constexpr int64_t kConsumers = 4;
+  Cluster cluster(2);
+  const Dataset dataset = Numbers(512)
+                              .GroupByWindow([](auto x) { return x % 5; }, 8)
+                              .Batch()
+                              .Repeat()
+                              .Rounds(kConsumers, {.bucket = [](auto x) { return x[0] % 5; }});
+  auto its = Consumers(cluster, kConsumers, dataset, ShardingPolicy::kDynamic);
+  const auto buckets = CostsOfSteps(its, 100, [](const Element& batch) {
+    return static_cast<double>(batch.tensor(0).data<int64_t>()[0] % 5);
+  });
+  for (const auto& of : buckets) EXPECT_EQ(of, buckets[0]);
+}
+
+// L2: 8 sequences of lognormal(5, 1) tokens, cost a·longest + b·longest², as if padded.
+double CostOfLengths(const Element& batch) {
+  const auto lengths = batch.tensor(0).data<int64_t>();
+  const auto longest = static_cast<double>(*std::max_element(lengths.begin(), lengths.end()));
+  return longest + longest * longest / 512;
+}
+Expr CostOf(const Expr& lengths) {
+  const Expr longest = Cast(ReduceMax(lengths), kFloat64);
+  return longest + longest * longest / 512.0;
+}
+
+TEST(Rounds, OfLognormalLengthsCostAllConsumersTheSame) {
+  constexpr int64_t kConsumers = 4;
+  Cluster cluster(2);
+  // With 15 buckets for each doubling, and a factor of 190 between the smallest cost
+  // and the largest, there are 114.
+  const Dataset batches = Lengths(5, 1, 16, 1024).Batch(8, {.drop_remainder = true}).Repeat();
+  auto its = Consumers(cluster, kConsumers, batches.Rounds(kConsumers, {.cost = CostOf}),
+                       ShardingPolicy::kDynamic);
+  const Spread spread = SpreadOf(CostsOfSteps(its, 300, CostOfLengths));
+  EXPECT_LT(spread.largest, 0.05);
+  // Without Rounds they differ, or there would be nothing to show.
+  its = Consumers(cluster, kConsumers, batches, ShardingPolicy::kOff,
+                  [](DistributeOptions& options) { options.job_name = "as they come"; });
+  EXPECT_GT(SpreadOf(CostsOfSteps(its, 300, CostOfLengths)).mean, 0.3);
+}
+
+// M1: sequences with 0 to 8 images, cost tokens + 576 for each image; as many of one
+// bucket of costs in a batch as a budget of 16,384 tokens allows.
+double CostOfImages(const Element& batch) {
+  double cost = 0;
+  for (const int64_t tokens : batch["tokens"].data<int64_t>()) cost += static_cast<double>(tokens);
+  for (const int64_t images : batch["images"].data<int64_t>()) {
+    cost += 576 * static_cast<double>(images);
+  }
+  return cost;
+}
+
+TEST(Rounds, OfTextAndImagesCostAllConsumersTheSame) {
+  constexpr int64_t kConsumers = 4;
+  constexpr int64_t kBudget = 16384;
+  Cluster cluster(2);
+  const Dataset samples = Lengths(5, 1, 16, 1024).Map([](auto tokens) {
+    return Struct(
+        {{"tokens", tokens}, {"images", RandomUniform({}, Expr(int64_t{0}), Expr(int64_t{9}))}});
+  });
+  std::vector<int64_t> boundaries, sizes;
+  for (int64_t cost = 64; cost < 6000; cost += cost / 4) {
+    boundaries.push_back(cost);
+    sizes.push_back(kBudget / cost);
+  }
+  sizes.push_back(2);
+  const Dataset batches =
+      samples
+          .BucketBySequenceLength([](auto s) { return s["tokens"] + s["images"] * 576; },
+                                  boundaries, sizes)
+          .Repeat();
+  const auto cost = [](const Expr& batch) {
+    return ReduceSum(batch["tokens"]) + ReduceSum(batch["images"]) * 576;
+  };
+  auto its = Consumers(cluster, kConsumers, batches.Rounds(kConsumers, {.cost = cost}),
+                       ShardingPolicy::kDynamic);
+  const Spread spread = SpreadOf(CostsOfSteps(its, 200, CostOfImages));
+  EXPECT_LT(spread.largest, 0.05);
+}
+
+// tf.data's recipe, X9: as many batches of one length in a row as there are consumers.
+TEST(Rounds, BatchesByTfDatasRecipeAreOfOneBucket) {
   constexpr int64_t kConsumers = 2;
   Cluster cluster(2);
   const Dataset dataset = Dataset::Range(512)
@@ -345,21 +375,10 @@ TEST(Rounds, BatchesOfOneRoundAreOfOneBucket) {
                               .Batch(8)
                               .Repeat();
   auto its = Consumers(cluster, kConsumers, dataset, ShardingPolicy::kOff);
-  std::vector<std::future<std::vector<int64_t>>> reading;
-  for (Iterator& it : its) {
-    reading.push_back(std::async(std::launch::async, [&it] {
-      std::vector<int64_t> keys;
-      for (int64_t step = 0; step < 100; ++step) {
-        auto element = it.Next(step);
-        if (!element.ok() || !element->has_value()) break;
-        keys.push_back((*element)->tensor(0).data<int64_t>()[0]);
-      }
-      return keys;
-    }));
-  }
-  const std::vector<int64_t> first = reading[0].get();
-  EXPECT_EQ(first.size(), 100);
-  EXPECT_EQ(first, reading[1].get());
+  const auto keys = CostsOfSteps(its, 100, [](const Element& batch) {
+    return static_cast<double>(batch.tensor(0).data<int64_t>()[0]);
+  });
+  EXPECT_EQ(keys[0], keys[1]);
 }
 
 }  // namespace

@@ -5,10 +5,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "dataplane/dataset/transforms/batch_spec.h"
-#include "dataplane/dataset/transforms/integer_function.h"
 #include "dataplane/dataset/transforms/keyed_windows.h"
 #include "dataplane/dataset/transforms/kinds.h"
 #include "dataplane/dataset/transforms/padding.h"
+#include "dataplane/dataset/transforms/scalar_function.h"
 #include "dataplane/dataset/transforms/stack_rows.h"
 #include "penstock/status.h"
 

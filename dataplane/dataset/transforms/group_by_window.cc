@@ -3,9 +3,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "dataplane/dataset/transforms/integer_function.h"
 #include "dataplane/dataset/transforms/keyed_windows.h"
 #include "dataplane/dataset/transforms/kinds.h"
+#include "dataplane/dataset/transforms/scalar_function.h"
 #include "dataplane/dataset/transforms/window_form.h"
 #include "dataplane/dataset/transforms/windowed_dataset.h"
 #include "penstock/status.h"

@@ -14,6 +14,8 @@ namespace {
 
 constexpr int64_t kRemember = 1024;  // elements between two remembered positions, at most
 
+}  // namespace
+
 std::optional<int64_t> MaxAge(const Attrs& attrs) {
   const auto given = attrs.find("max_age");
   if (given == attrs.end()) return std::nullopt;
@@ -23,8 +25,6 @@ std::optional<int64_t> MaxAge(const Attrs& attrs) {
 int64_t RememberEvery(std::optional<int64_t> max_age) {
   return std::clamp<int64_t>(max_age.value_or(kRemember), 1, kRemember);
 }
-
-}  // namespace
 
 KeyedWindows::KeyedWindows(const BuildSite& site, std::unique_ptr<NodeIterator> input)
     : site_(site),
@@ -143,13 +143,15 @@ Attrs WindowAttrs(bool drop_remainder, std::optional<int64_t> max_age) {
   return attrs;
 }
 
-absl::Status CheckWindowAttrs(const Attrs& attrs) {
+absl::Status CheckMaxAge(const Attrs& attrs) {
   const std::optional<int64_t> max_age = MaxAge(attrs);
-  if (!max_age.has_value()) return absl::OkStatus();
-  if (*max_age < 0) {
-    return absl::InvalidArgumentError(absl::StrCat("max_age must be 0 or more, not ", *max_age));
-  }
-  if (!Get<bool>(attrs, "drop_remainder")) return absl::OkStatus();
+  if (max_age.value_or(0) >= 0) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("max_age must be 0 or more, not ", *max_age));
+}
+
+absl::Status CheckWindowAttrs(const Attrs& attrs) {
+  RETURN_IF_ERROR(CheckMaxAge(attrs));
+  if (!MaxAge(attrs).has_value() || !Get<bool>(attrs, "drop_remainder")) return absl::OkStatus();
   return absl::InvalidArgumentError(
       "max_age sends batches on short, which drop_remainder is there to prevent; give one of them");
 }

@@ -72,6 +72,11 @@ std::vector<AttrRule> WindowRules();
 Attrs WindowAttrs(bool drop_remainder, std::optional<int64_t> max_age);
 // InvalidArgument names the attribute.
 absl::Status CheckWindowAttrs(const Attrs& attrs);
+// Nodes that hold elements by key, with or without windows: what "max_age" says,
+// and how far apart their input's positions are remembered.
+std::optional<int64_t> MaxAge(const Attrs& attrs);
+int64_t RememberEvery(std::optional<int64_t> max_age);
+absl::Status CheckMaxAge(const Attrs& attrs);
 // How far back such a node restores, for Explain().
 std::string RestoresFrom(const Dataset::Node& node);
 

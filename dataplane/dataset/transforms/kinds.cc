@@ -25,6 +25,7 @@ std::vector<NodeKind> TransformKinds() {
       RebatchKind(),
       RegisteredTransformKind(),
       RepeatKind(),
+      RoundsKind(),
       SampleFromDatasetsKind(),
       ScanKind(),
       ShardKind(),

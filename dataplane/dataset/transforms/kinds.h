@@ -31,6 +31,7 @@ NodeKind RaggedBatchKind();
 NodeKind RebatchKind();
 NodeKind RegisteredTransformKind();
 NodeKind RepeatKind();
+NodeKind RoundsKind();
 NodeKind SampleFromDatasetsKind();
 NodeKind ScanKind();
 NodeKind ShardKind();

@@ -21,7 +21,6 @@ set(PENSTOCK_DATASET_TRANSFORMS
   transforms/filter.cc
   transforms/group_by_window.cc
   transforms/ignore_errors.cc
-  transforms/integer_function.cc
   transforms/interleave.cc
   transforms/join_rows.cc
   transforms/keyed_windows.cc
@@ -43,8 +42,10 @@ set(PENSTOCK_DATASET_TRANSFORMS
   transforms/reduce.cc
   transforms/registered_transform.cc
   transforms/repeat.cc
+  transforms/rounds.cc
   transforms/row_chunk.cc
   transforms/sample_from_datasets.cc
+  transforms/scalar_function.cc
   transforms/scan.cc
   transforms/shard.cc
   transforms/shuffle.cc

@@ -137,6 +137,22 @@ TEST(DistributeOptionsTest, ConsumersOfACoordinatedReadAreChecked) {
   ExpectRefused(options, kInvalid, "LOCAL");
 }
 
+TEST(DistributeOptionsTest, RoundsAreForAsManyConsumersAsThereAre) {
+  const Dataset rounds =
+      Dataset::Range(9).Rounds(4, {.bucket = [](auto x) { return x; }}).Prefetch(2);
+  const auto mistake = [&](std::optional<int64_t> consumers) {
+    DistributeOptions options = Good();
+    options.job_name = "rounds";
+    if (consumers) options.consumer_index = 0;
+    options.num_consumers = consumers;
+    return std::string(rounds.Distribute(options).status().message());
+  };
+  EXPECT_EQ(mistake(4), "");
+  EXPECT_EQ(mistake(2), "");  // two rounds of one bucket
+  EXPECT_THAT(mistake(3), HasSubstr("num_consumers is 3, and Rounds(4)"));
+  EXPECT_THAT(mistake(std::nullopt), HasSubstr("set num_consumers"));
+}
+
 TEST(DistributeOptionsTest, ThereAreSixModes) {
   DistributeOptions options = Good();
   for (uint8_t mode = 0; mode < 6; ++mode) {

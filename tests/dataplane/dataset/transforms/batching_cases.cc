@@ -332,6 +332,40 @@ std::vector<Case> WindowCases() {
   };
 }
 
+std::vector<Case> RoundsCases() {
+  const auto third = [](Expr x) { return x % 3; };
+  return {
+      {.name = "Rounds",
+       .kinds = {"Rounds"},
+       .make = [third] { return Dataset::Range(64).Rounds(4, {.bucket = third}); }},
+      {.name = "RoundsOfCost",
+       .kinds = {"Rounds"},
+       .make =
+           [] {
+             return Squares(61).Rounds(
+                 3, {.cost = [](Expr e) { return Cast(e["square"], kFloat32) * 0.25f; },
+                     .cost_spread = 0.5});
+           }},
+      {.name = "RoundsOfAge",
+       .kinds = {"Rounds"},
+       .make =
+           [] {
+             return Dataset::Range(61).Rounds(
+                 4, {.bucket = [](Expr x) { return Cast(x * x % 11, kInt32); }, .max_age = 9});
+           }},
+      Counting({.name = "RoundsOfErrors",
+                .kinds = {"Rounds"},
+                .make =
+                    [] {
+                      return SomeFail(61).Rounds(
+                          3, {.bucket = [](Expr x) { return Length(x) / 2; }, .max_age = 12});
+                    }}),
+      {.name = "RoundsOfNothing",
+       .kinds = {"Rounds"},
+       .make = [third] { return Dataset::Range(0).Rounds(4, {.bucket = third}); }},
+  };
+}
+
 std::vector<Case> PackCases() {
   return {
       {.name = "Pack",
@@ -378,7 +412,8 @@ std::vector<Case> PackCases() {
 
 std::vector<Case> BatchingCases() {
   std::vector<Case> all;
-  for (auto* part : {PaddedBatchCases, UnbatchCases, BucketCases, WindowCases, PackCases})
+  for (auto* part :
+       {PaddedBatchCases, UnbatchCases, BucketCases, WindowCases, RoundsCases, PackCases})
     for (Case& c : part()) all.push_back(std::move(c));
   return all;
 }

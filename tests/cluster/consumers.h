@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+// Consumers of a coordinated read, each on a thread of its own, and what they saw.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <future>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "penstock/step_token.h"
+#include "tests/cluster/cluster.h"
+
+namespace penstock {
+
+// What one consumer saw of a round.
+struct Seen {
+  StepToken token;
+  int64_t value = 0;
+};
+
+struct Read {
+  std::vector<Seen> rounds;
+  absl::Status error;  // that ended it
+};
+
+inline DistributeOptions Consumer(const Cluster& cluster, int64_t index, int64_t consumers,
+                                  ShardingPolicy mode, const std::string& job = "rounds") {
+  DistributeOptions options = cluster.Options(mode, job);
+  options.consumer_index = index;
+  options.num_consumers = consumers;
+  options.timeout = absl::Seconds(20);
+  return options;
+}
+
+inline Dataset Numbers(int64_t count) {
+  return Dataset::Range(count).Map([](auto x) { return x + 0; });
+}
+
+// Reads to the end, an error, or `most` rounds. `at` is called before each step.
+inline Read ReadRounds(Iterator& it, int64_t most = INT64_MAX,
+                       const std::function<void(int64_t)>& at = nullptr) {
+  Read read;
+  for (int64_t step = 0; step < most; ++step) {
+    if (at) at(step);
+    absl::StatusOr<std::optional<Element>> element = it.Next();
+    if (!element.ok()) {
+      read.error = element.status();
+      break;
+    }
+    if (!element->has_value()) break;
+    read.rounds.push_back({StepTokenOf(**element), (*element)->tensor(0).scalar<int64_t>()});
+  }
+  return read;
+}
+
+// Each consumer on a thread of its own.
+inline std::vector<Read> ReadTogether(std::vector<Iterator>& consumers, int64_t most = INT64_MAX,
+                                      const std::function<void(int64_t)>& at_of_first = nullptr) {
+  std::vector<std::future<Read>> reading;
+  for (size_t i = 0; i < consumers.size(); ++i) {
+    reading.push_back(std::async(std::launch::async, [&, i] {
+      return ReadRounds(consumers[i], most, i == 0 ? at_of_first : nullptr);
+    }));
+  }
+  std::vector<Read> reads;
+  for (auto& read : reading) reads.push_back(read.get());
+  return reads;
+}
+
+inline std::vector<Iterator> Consumers(
+    const Cluster& cluster, int64_t count, const Dataset& dataset, ShardingPolicy mode,
+    const std::function<void(DistributeOptions&)>& set = nullptr) {
+  std::vector<Iterator> consumers;
+  for (int64_t i = 0; i < count; ++i) {
+    DistributeOptions options = Consumer(cluster, i, count, mode);
+    if (set) set(options);
+    absl::StatusOr<Iterator> it = dataset.Distribute(options).MakeIterator();
+    EXPECT_TRUE(it.ok()) << it.status();
+    consumers.push_back(*std::move(it));
+  }
+  return consumers;
+}
+
+// Rounds in order without gaps; in each, one partition and turn; as many for all.
+inline void ExpectAligned(const std::vector<Read>& reads, int64_t first = 0, int64_t rests = 0) {
+  for (size_t i = 0; i < reads.size(); ++i) {
+    EXPECT_EQ(reads[i].rounds.size(), reads[0].rounds.size()) << "consumer " << i;
+    const size_t rounds = std::min(reads[i].rounds.size(), reads[0].rounds.size());
+    for (size_t r = 0; r < rounds; ++r) {
+      const StepToken& token = reads[i].rounds[r].token;
+      ASSERT_EQ(token.round, first + static_cast<int64_t>(r)) << "consumer " << i;
+      ASSERT_EQ(token.consumer, static_cast<int64_t>(i));
+      if (r + static_cast<size_t>(rests) >= rounds) continue;
+      ASSERT_EQ(token.partition, reads[0].rounds[r].token.partition) << "round " << r;
+      ASSERT_EQ(token.index, reads[0].rounds[r].token.index + static_cast<int64_t>(i));
+    }
+  }
+}
+
+inline std::vector<int64_t> Values(const std::vector<Read>& reads, bool pads = false) {
+  std::vector<int64_t> values;
+  for (const Read& read : reads)
+    for (const Seen& seen : read.rounds)
+      if (pads || !seen.token.pad) values.push_back(seen.value);
+  return Sorted(std::move(values));
+}
+
+inline std::vector<int64_t> UpTo(int64_t count) {
+  std::vector<int64_t> all(static_cast<size_t>(count));
+  for (int64_t i = 0; i < count; ++i) all[static_cast<size_t>(i)] = i;
+  return all;
+}
+
+}  // namespace penstock
