@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "control/protocol/rounds_room.h"
 #include "penstock/check.h"
 
 namespace penstock::protocol {
@@ -79,6 +80,11 @@ class Deciding {
     if (consumer >= 0) {
       RoundsDesk& rounds = desk_.rounds;
       rounds.consumers.resize(static_cast<size_t>(record_.rounds.consumers));
+      // The others say anew where they are: one that comes back alone must not be let in
+      // behind them.
+      for (ConsumerDesk& other : rounds.consumers) {
+        if (!record_.rounds.schedule.joined.empty()) other.said = false;
+      }
       rounds.consumers[static_cast<size_t>(consumer)] = {};
       rounds.agreed.reset();
       rounds.floor.reset();
@@ -586,12 +592,16 @@ Decision AssignTo(const IterationRecord& record, Desk& desk, PartitionId partiti
                 .skip = SkipOf(record, desk, partition.value() - 1),
                 .bookmark = std::nullopt,
                 .readers = {},
-                .turns = TurnsAllowed(record, desk, partition),
+                .turns = 0,
                 .rest = std::nullopt};
   if (record.coordinated()) {
+    // Before all consumers have said where they are, AllowTurns tells.
+    if (desk.rounds.agreed || record.rounds.schedule.joined.empty())
+      assign.turns = TurnsWithinRoom(record, desk)[partition.value() - 1];
     if (record.EndOf(partition)) assign.rest = record.RestsOf(partition);
     PartitionDesk& on_desk = desk.partitions[partition.value() - 1];
-    on_desk.turns_allowed = assign.turns;
+    on_desk.turns_allowed = 0;
+    NoteAllowed(assign.turns, on_desk);
     on_desk.rest_told = assign.rest.has_value();
     SendForPads(record, assign);
   }

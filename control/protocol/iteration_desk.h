@@ -47,6 +47,7 @@ struct PartitionDesk {
   // of its splits, whatever the placement); what its worker was told.
   std::optional<Index> at_end;
   int64_t turns_allowed = 0;
+  int64_t turns_sent = 0;  // that may have landed or be on their way, under any placement
   bool rest_told = false;
 };
 
@@ -55,6 +56,7 @@ struct ConsumerDesk {
   bool said = false;                // all it has, since this dispatcher or its process began
   int64_t taken = 0;                // rounds
   int64_t heard = 0;                // rounds that it knew of when it last said so
+  int64_t room = 0;                 // elements that it will hold; 0: it has not said
   std::optional<RoundCursor> told;  // on its present stream: rounds before this place
 };
 struct RoundsDesk {
@@ -140,8 +142,6 @@ Decision Consequences(const IterationRecord& record, Desk& desk);
 
 // The part of it that is about rounds (rounds_desk.cc).
 Decision AgreeOnRounds(const IterationRecord& record, Desk& desk);
-// The turns of `partition` that may be sent, as far as that is known now.
-int64_t TurnsAllowed(const IterationRecord& record, const Desk& desk, PartitionId partition);
 
 // --- Placing -------------------------------------------------------------------
 

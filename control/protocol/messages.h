@@ -47,8 +47,9 @@ struct RoundError {
 };
 // Of a consumer of a coordinated read, behind its reports.
 struct RoundsReport {
-  int64_t taken = 0;               // rounds
-  int64_t heard = 0;               // rounds that it knows to be agreed on
+  int64_t taken = 0;  // rounds
+  int64_t heard = 0;  // rounds that it knows to be agreed on
+  int64_t room = 0;   // elements that it will hold, landed and not taken; 0: it does not say
   std::vector<RoundError> errors;  // all that landed in rounds it may still be asked about
   friend bool operator==(const RoundsReport&, const RoundsReport&) = default;
 };

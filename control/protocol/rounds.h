@@ -25,7 +25,7 @@ namespace penstock::protocol {
 // A partition that has not landed everywhere is passed over when so many rounds of
 // the others behind it have.
 inline constexpr int64_t kRoundsBeforeSkip = 2;
-// Turns of a partition that a consumer may hold, taken ones not counted.
+// Turns of each partition for which a consumer has room that says nothing of it.
 inline constexpr int64_t kTurnsAhead = 4;
 
 struct TurnOf {

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "control/protocol/iteration_desk.h"
+#include "control/protocol/rounds_room.h"
 
 namespace penstock::protocol {
 namespace {
@@ -83,7 +84,9 @@ class Agreeing {
                             before ? " is gone and has not come back" : " has not joined");
       }
       if (!rounds_.consumers[c].said && desk_.broken != Broken::kAgreeUnheard) {
-        return absl::StrCat("consumer ", c, " is not connected");
+        const bool present = desk_.present[static_cast<size_t>(readers_[c])];
+        return absl::StrCat("consumer ", c,
+                            present ? " has not said where it is" : " is not connected");
       }
     }
     return "";
@@ -123,6 +126,9 @@ class Agreeing {
       rounds_.agreed.emplace(schedule_);
       rounds_.agreed->MoveTo(schedule_, std::max(taken, schedule_.first));
       rounds_.floor = rounds_.agreed;
+      for (size_t p = 0; p < desk_.partitions.size() && !schedule_.joined.empty(); ++p) {
+        desk_.partitions[p].turns_sent = Sent(p);
+      }
     }
     const int64_t floor = std::clamp(taken, rounds_.floor->round(), rounds_.agreed->round());
     if (floor == rounds_.floor->round()) return;
@@ -133,6 +139,15 @@ class Agreeing {
       }
       return false;
     });
+  }
+
+  // Turns of a partition that consumers are known to have.
+  int64_t Sent(size_t partition) const {
+    int64_t sent = 0;
+    for (const Heard& heard : desk_.partitions[partition].readers) {
+      sent = std::max(sent, heard.has.end());
+    }
+    return sent;
   }
 
   bool HasTurn(size_t consumer, const TurnOf& turn) const {
@@ -188,12 +203,19 @@ class Agreeing {
   bool JoinsOne() {
     for (size_t p = 0; p < record_.partitions.size(); ++p) {
       const PartitionId partition(p + 1);
-      if (schedule_.Knows(partition) || !LandedEverywhere({partition, 0})) continue;
+      if (schedule_.Knows(partition) || !MayJoin(partition)) continue;
       if (const auto end = EndOf(partition); end && *end < consumers()) continue;
       Reschedule(RoundEvent::Kind::kJoins, partition);
       return true;
     }
     return false;
+  }
+
+  // With room for one element, that is of the others' turns.
+  bool MayJoin(PartitionId partition) const {
+    if (LandedEverywhere({partition, 0})) return true;
+    return RoomOf(record_, desk_) == 1 && !rounds_.agreed->lanes().empty() &&
+           !record_.partition(partition).collecting();
   }
 
   bool MaySkip(PartitionId late) const {
@@ -284,24 +306,41 @@ class Agreeing {
   }
 
   void AllowTurns() {
+    const std::vector<int64_t> turns = TurnsWithinRoom(record_, desk_);
     for (size_t p = 0; p < record_.partitions.size(); ++p) {
       const PartitionRecord& partition = record_.partitions[p];
       if (partition.collecting()) continue;
-      const PartitionId id(p + 1);
       PartitionDesk& on_desk = desk_.partitions[p];
-      const int64_t turns = TurnsAllowed(record_, desk_, id);
-      const bool rest = record_.EndOf(id).has_value() && !on_desk.rest_told;
-      // Word of half of them is as good, and half as much to say.
-      if (!rest && turns - on_desk.turns_allowed < kTurnsAhead / 2 && on_desk.turns_allowed > 0) {
-        continue;
-      }
-      if (!rest && turns <= on_desk.turns_allowed) continue;
-      on_desk.turns_allowed = std::max(turns, on_desk.turns_allowed);
+      const PartitionId id(p + 1);
+      const bool rest = !on_desk.rest_told && RestMayGo(id);
+      if (!rest && !IsWorthSaying(id, turns[p])) continue;
+      NoteAllowed(turns[p], on_desk);
       on_desk.rest_told |= rest;
-      protocol::AllowTurns allow{partition.worker, id, partition.placement, turns, std::nullopt};
-      if (record_.EndOf(id)) allow.rest = record_.RestsOf(id);
+      protocol::AllowTurns allow{partition.worker, id, partition.placement, on_desk.turns_allowed,
+                                 std::nullopt};
+      if (on_desk.rest_told) allow.rest = record_.RestsOf(id);
       decision_.messages.push_back(std::move(allow));
     }
+  }
+  // Where there is room for many, word of half of them at once is as good and less to
+  // say, while the partition still has turns that it may send.
+  bool IsWorthSaying(PartitionId partition, int64_t turns) const {
+    const int64_t told = desk_.partitions[partition.value() - 1].turns_allowed;
+    if (turns <= told || !rounds_.agreed) return turns > told;
+    const std::vector<TurnOf>& lanes = rounds_.agreed->lanes();
+    for (const TurnOf& lane : lanes) {
+      if (lane.partition != partition) continue;
+      const int64_t share = RoomOf(record_, desk_) / static_cast<int64_t>(lanes.size());
+      return turns - told >= share / 2 || told <= lane.turn;
+    }
+    return true;
+  }
+  // The rounds of its rest are among the next for which there is room.
+  bool RestMayGo(PartitionId partition) const {
+    if (!record_.EndOf(partition) || !rounds_.floor) return false;
+    const int64_t first = WholeRounds(record_.rounds.ends, consumers()) +
+                          record_.RestsOf(partition).before / consumers();
+    return first < rounds_.floor->round() + RoomOf(record_, desk_);
   }
 
   void Forget() {
@@ -369,38 +408,13 @@ Decision OnRoundsReport(const IterationRecord& record, Desk& desk, ClientId clie
   consumer.said = true;
   consumer.taken = std::max(consumer.taken, report.taken);
   consumer.heard = std::max(consumer.heard, report.heard);
+  if (report.room > 0) consumer.room = report.room;
   if (!consumer.told) {
     consumer.told.emplace(record.rounds.schedule);
     const int64_t from = std::max(report.heard, record.rounds.schedule.first);
     consumer.told->MoveTo(record.rounds.schedule, from);
   }
   return {};
-}
-
-int64_t TurnsAllowed(const IterationRecord& record, const Desk& desk, PartitionId partition) {
-  if (!record.coordinated()) return 0;
-  const auto turn_in = [&](const std::vector<TurnOf>& lanes) -> std::optional<int64_t> {
-    for (const TurnOf& lane : lanes) {
-      if (lane.partition == partition) return lane.turn;
-    }
-    return std::nullopt;
-  };
-  const Schedule& schedule = record.rounds.schedule;
-  std::optional<int64_t> turn =
-      turn_in(desk.rounds.floor ? desk.rounds.floor->lanes() : schedule.lanes);
-  // It joined later, or has left: then nothing of it is ahead.
-  const bool left =
-      std::any_of(schedule.events.begin(), schedule.events.end(), [&](const RoundEvent& event) {
-        return event.kind == RoundEvent::Kind::kLeaves && event.partition == partition;
-      });
-  const bool joined_later =
-      std::any_of(schedule.events.begin(), schedule.events.end(), [&](const RoundEvent& event) {
-        return event.kind == RoundEvent::Kind::kJoins && event.partition == partition;
-      });
-  if (!turn && (left || (schedule.Knows(partition) && !joined_later))) {
-    return std::numeric_limits<int64_t>::max();
-  }
-  return turn.value_or(0) + kTurnsAhead;
 }
 
 }  // namespace penstock::protocol

@@ -57,6 +57,7 @@ static absl::StatusOr<protocol::RoundError> FromWire(const wire::RoundError& fro
 static void ToWire(const protocol::RoundsReport& from, wire::RoundsReport* to) {
   to->set_taken(from.taken);
   to->set_heard(from.heard);
+  to->set_room(from.room);
   for (const protocol::RoundError& error : from.errors) ToWire(error, to->add_errors());
 }
 
@@ -64,7 +65,9 @@ static absl::StatusOr<protocol::RoundsReport> FromWire(const wire::RoundsReport&
   if (from.taken() < 0 || from.heard() < from.taken()) {
     return absl::InvalidArgumentError("a consumer has taken rounds that it has not heard of");
   }
-  protocol::RoundsReport to{.taken = from.taken(), .heard = from.heard(), .errors = {}};
+  if (from.room() < 0) return absl::InvalidArgumentError("a consumer has negative room");
+  protocol::RoundsReport to{
+      .taken = from.taken(), .heard = from.heard(), .room = from.room(), .errors = {}};
   for (const wire::RoundError& error : from.errors()) {
     ASSIGN_OR_RETURN(to.errors.emplace_back(), FromWire(error));
   }

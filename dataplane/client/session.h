@@ -108,6 +108,9 @@ class Session final : private control::ReconnectingClientEvents, private ReaderE
   absl::Status ErrorOf(const protocol::Agreed::Round& round, int64_t number) const;
   protocol::RoundsReport SayRounds();
   void SendLanded();
+  // Whether what is new is to be said at once: others may wait for it, or it is much.
+  bool MustSay() const;
+  int64_t Room() const;  // elements to be held, landed and not taken
   void CheckRounds(absl::Time now, absl::Time& wake);
   bool HasSome() const;  // that Next() has not returned
   bool IsOver() const;   // all that will ever come has been returned
@@ -208,6 +211,8 @@ class Session final : private control::ReconnectingClientEvents, private ReaderE
   std::map<std::pair<PartitionId, int64_t>, Landed> for_rounds_;  // what landed, by turn
   std::vector<protocol::RoundError> round_errors_;                // that landed, the latest
   size_t round_errors_said_ = 0;
+  int64_t landed_unsaid_ = 0;  // since the last report
+  int64_t taken_unsaid_ = 0;
   int64_t rounds_in_all_ = 0;  // told with the end
   std::string waits_for_;      // why no round is agreed on, and since when
   absl::Time waits_since_ = absl::InfiniteFuture();

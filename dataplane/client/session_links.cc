@@ -98,8 +98,8 @@ bool Session::BeginLanding(WorkerId worker) {
 }
 
 void Session::EndLanding(bool waited_for) {
-  NoteHeld(static_cast<int64_t>(merge_.size()));
-  if (coordinated() && news_ && welcomed_) SendLanded();
+  NoteHeld(static_cast<int64_t>(coordinated() ? for_rounds_.size() : merge_.size()));
+  if (coordinated() && news_ && welcomed_ && MustSay()) SendLanded();
   if (news_ && report_at_once_) WakeAgent();
   if (!waited_for || merge_.empty()) return;
   times_.Landed();

@@ -13,6 +13,8 @@ namespace {
 // Errors that are said again to a dispatcher that has restarted: those of rounds that
 // another consumer may not have been told of, which are fewer than may be ahead.
 constexpr size_t kErrorsKept = 256;
+// However small elements are, more ahead of the trainer gain nothing.
+constexpr int64_t kMostRoom = 256;
 
 }  // namespace
 
@@ -39,6 +41,7 @@ void Session::KeepForRound(Landed landed) {
                              .message = std::string(landed.error.message()),
                              .code = landed.error.raw_code()});
   }
+  ++landed_unsaid_;
   for_rounds_.insert_or_assign({turn.partition, turn.turn}, std::move(landed));
 }
 
@@ -54,6 +57,7 @@ void Session::Handle(const control::Agreed& agreed) {
     waits_since_ = absl::Now();
   }
   waits_for_ = agreed.waits_for;
+  if (!waits_for_.empty()) SendLanded();  // it may be this consumer's place that is waited for
 }
 
 absl::StatusOr<std::optional<Element>> Session::TakeRound(Lock& lock) {
@@ -77,7 +81,8 @@ absl::StatusOr<std::optional<Element>> Session::TakeRound(Lock& lock) {
     times_.Returns();
   }
   news_ = true;
-  WakeAgent();
+  ++taken_unsaid_;
+  if (MustSay()) WakeAgent();
   const ToGrants grants = TakeGrants();
   absl::Status error = ErrorOf(round, number);
   if (!error.ok() && options_.distribute.on_error == RoundErrors::kStop) error_ = error;
@@ -116,10 +121,25 @@ protocol::RoundsReport Session::SayRounds() {
   protocol::RoundsReport said{
       .taken = rounds_.taken(),
       .heard = rounds_.heard(),
+      .room = Room(),
       .errors = {round_errors_.begin() + static_cast<ptrdiff_t>(round_errors_said_),
                  round_errors_.end()}};
   round_errors_said_ = round_errors_.size();
+  landed_unsaid_ = taken_unsaid_ = 0;
   return said;
+}
+
+int64_t Session::Room() const {
+  const int64_t most = window_.KnowsSizes() ? kMostRoom : protocol::kTurnsAhead;
+  return std::min(most, window_.LimitOf(options_.distribute.max_outstanding_requests,
+                                        options_.distribute.max_outstanding_bytes));
+}
+
+bool Session::MustSay() const {
+  const int64_t room = Room();
+  const int64_t ahead = rounds_.heard() - rounds_.taken();
+  if (landed_unsaid_ > 0 && (ahead < 2 || landed_unsaid_ >= room / 2)) return true;
+  return taken_unsaid_ >= std::max<int64_t>(1, room / 4);
 }
 
 // What was taken is for the journal, and waits for a heartbeat.

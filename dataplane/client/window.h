@@ -58,6 +58,9 @@ class Window {
   // Whether that kept from asking for more since the last call.
   bool TakeWasBound() { return std::exchange(was_bound_, false); }
 
+  bool KnowsSizes() const { return mean_bytes_ > 0; }  // an element has landed
+  // Elements of the present mean size that such a window would hold.
+  int64_t LimitOf(int64_t max_elements, int64_t max_bytes) const;
   int64_t limit() const { return LimitWithin(bytes()); }  // of elements, at present
   int64_t asked() const { return asked_; }
   int64_t asked(WorkerId worker) const;  // of that one
@@ -79,7 +82,7 @@ class Window {
   int64_t bytes() const {
     return bound_bytes_ > 0 ? std::min(max_bytes_, bound_bytes_) : max_bytes_;
   }
-  int64_t LimitWithin(int64_t bytes) const;
+  int64_t LimitWithin(int64_t bytes) const { return LimitOf(max_elements_, bytes); }
   int64_t FreeWithin(int64_t bytes) const;
   int64_t Free() const { return FreeWithin(bytes()); }
 

@@ -160,6 +160,24 @@ TEST(RoundsWalks, ConsumersGoBack) {
              .consumer_deaths = 2,
              .state_every = 1});
 }
+TEST(RoundsWalks, WithLittleRoom) {
+  for (const int64_t room : {1, 2, 3, 5}) {
+    WalksHold({.ends = {9, 4}, .room = room}, 500);
+    WalksHold({.ends = {7, 8, 0, 1, 5}, .consumers = 3, .room = room}, 500);
+    WalksHold({.ends = {9, 4, 4}, .late = 2, .room = room}, 500);
+    WalksHold({.ends = {9, 4}, .worker_deaths = 2, .dispatcher_restarts = 1, .room = room}, 500);
+    WalksHold({.ends = {9, 4}, .consumer_deaths = 2, .room = room, .state_every = 2}, 500);
+  }
+}
+TEST(RoundsWalks, AllAtOnce) {
+  WalksHold({.ends = {9, 4, 5},
+             .late = 1,
+             .worker_deaths = 2,
+             .dispatcher_restarts = 1,
+             .consumer_deaths = 1,
+             .broken_streams = 1,
+             .state_every = 1});
+}
 TEST(RoundsWalks, BrokenRulesAreNoticed) {
   EXPECT_TRUE(WalksNotice({.ends = {4, 4}}, Broken::kAgreeOnSome));
   EXPECT_TRUE(WalksNotice({.ends = {8, 8}, .dispatcher_restarts = 2}, Broken::kAgreeUnheard));
@@ -174,6 +192,17 @@ TEST(RoundsExplore, OnePartitionWithFailures) {
   Holds({.ends = {2}, .worker_deaths = 1});
   Holds({.ends = {2}, .dispatcher_restarts = 1});
 }
+TEST(RoundsExplore, TwoPartitions) {
+  Holds({.ends = {2, 2}, .room = 1});
+  Holds({.ends = {2, 2}, .late = 1, .room = 1});
+  Holds({.ends = {2, 2}, .room = 2});
+}
+TEST(RoundsExplore, TwoPartitionsWithFailures) {
+  Holds({.ends = {2, 2}, .worker_deaths = 1, .room = 1});
+  Holds({.ends = {2, 2}, .dispatcher_restarts = 1, .room = 1});
+  Holds({.ends = {2, 2}, .consumer_deaths = 1, .room = 1, .state_every = 1});
+}
+TEST(RoundsExplore, TwoPartitionsAndASkip) { Holds({.ends = {4, 2}, .room = 3}); }
 
 }  // namespace
 }  // namespace penstock::protocol

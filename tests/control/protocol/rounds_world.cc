@@ -24,9 +24,9 @@ std::string TextOf(const Holdings& holdings) {
 }  // namespace
 
 std::string ToString(const RoundsStep& step) {
-  static constexpr const char* kNames[] = {"deliver", "land",    "take",  "report",
-                                           "present", "at end",  "ended", "leave",
-                                           "kill",    "restart", "break", "go back"};
+  static constexpr const char* kNames[] = {"deliver", "land",  "take",    "report", "present",
+                                           "at end",  "ended", "leave",   "commit", "kill",
+                                           "restart", "break", "go back", "join"};
   return absl::StrCat(kNames[static_cast<size_t>(step.kind)], " ", step.a, " ", step.b);
 }
 
@@ -40,7 +40,9 @@ RoundsWorld::RoundsWorld(const RoundsScene& scene) : scene_(&scene) {
   for (Consumer& consumer : consumers_) {
     for (size_t p = 0; p < scene.ends.size(); ++p) consumer.receivers.emplace_back(PartitionOf(p));
   }
-  for (size_t p = 0; p < scene.ends.size(); ++p) Settle(OpenPartition(record_, desk_));
+  for (size_t p = 0; p + static_cast<size_t>(scene.late) < scene.ends.size(); ++p) {
+    Settle(OpenPartition(record_, desk_));
+  }
 }
 
 void RoundsWorld::Settle(Decision decision) {
@@ -159,9 +161,11 @@ void RoundsWorld::Report(int number, bool all) {
     if (news) Settle(OnReport(record_, desk_, client, incarnation, *news));
   }
   consumer.says = false;
-  Settle(OnRoundsReport(
-      record_, desk_, client, incarnation,
-      {.taken = consumer.queue.taken(), .heard = consumer.queue.heard(), .errors = {}}));
+  Settle(OnRoundsReport(record_, desk_, client, incarnation,
+                        {.taken = consumer.queue.taken(),
+                         .heard = consumer.queue.heard(),
+                         .room = scene_->room,
+                         .errors = {}}));
 }
 
 Index RoundsWorld::Whole(int partition) const {
@@ -213,6 +217,9 @@ std::vector<RoundsStep> RoundsWorld::Next() const {
     if (consumer.presented && consumer.end && consumer.queue.taken() == consumer.rounds) {
       steps.push_back({Kind::kLeave, c});
     }
+    if (consumer.presented && consumer.committed_rounds < consumer.state_rounds) {
+      steps.push_back({Kind::kCommit, c});
+    }
     if (consumer.presented && breaks_ < scene_->broken_streams) steps.push_back({Kind::kBreak, c});
     if (deaths_ < scene_->consumer_deaths && !consumer.end) steps.push_back({Kind::kGoBack, c});
   }
@@ -222,6 +229,9 @@ std::vector<RoundsStep> RoundsWorld::Next() const {
     if (!sending.said_end) steps.push_back({Kind::kAtEnd, 0, p});
     if (!sending.said_ended && AllSent(p)) steps.push_back({Kind::kEnded, 0, p});
     if (kills_ < scene_->worker_deaths) steps.push_back({Kind::kKill, 0, p});
+  }
+  if (record_.partitions.size() < workers_.size() && !record_.closed) {
+    steps.push_back({Kind::kJoin});
   }
   if (restarts_ < scene_->dispatcher_restarts) steps.push_back({Kind::kRestart});
   return steps;
@@ -245,6 +255,11 @@ void RoundsWorld::Take(const RoundsStep& step) {
       Receiver& receiver = consumer.receivers[static_cast<size_t>(step.b)];
       receiver.OnElement(sending.placement, index / scene_->consumers);
       consumer.says = true;
+      int64_t held = 0;
+      for (const Receiver& its : consumer.receivers) held += its.landed().size();
+      // What failures bring on top: docs/exactly_once.md, rule 21.
+      if (scene_->room > 0 && held > scene_->room && kills_ + restarts_ + deaths_ == 0)
+        Fault(absl::StrCat(held, " elements are held at consumer ", step.a));
       return;
     }
     case Kind::kTake: {
@@ -294,6 +309,13 @@ void RoundsWorld::Take(const RoundsStep& step) {
       return Settle(OnLeave(record_, desk_, ClientOf(static_cast<size_t>(step.a)),
                             Incarnation(consumer.incarnation), leave));
     }
+    case Kind::kCommit:
+      consumer.committed_rounds = consumer.state_rounds;
+      return Settle(OnCommit(record_, desk_, ClientOf(static_cast<size_t>(step.a)),
+                             Incarnation(consumer.incarnation),
+                             {.number = consumer.state_rounds, .kept = consumer.state}));
+    case Kind::kJoin:
+      return Settle(OpenPartition(record_, desk_));
     case Kind::kBreak:
       ++breaks_;
       consumer.presented = false;
@@ -328,6 +350,7 @@ void RoundsWorld::Take(const RoundsStep& step) {
       back.incarnation = consumer.incarnation + 1;
       back.state = consumer.state;
       back.state_rounds = consumer.state_rounds;
+      back.committed_rounds = consumer.committed_rounds;
       back.queue = RoundQueue(consumer.state_rounds);
       for (size_t p = 0; p < workers_.size(); ++p) {
         back.receivers.emplace_back(PartitionOf(p), Of(consumer.state, PartitionOf(p)));
@@ -342,10 +365,9 @@ void RoundsWorld::Take(const RoundsStep& step) {
 }
 
 bool RoundsWorld::Done() const {
-  int64_t elements = 0;
-  for (Index end : scene_->ends) elements += end;
   const int64_t consumers = scene_->consumers;
-  const Ends ends(scene_->ends.begin(), scene_->ends.end());
+  const auto opened = static_cast<ptrdiff_t>(record_.partitions.size());
+  const Ends ends(scene_->ends.begin(), scene_->ends.begin() + opened);
   for (const Consumer& consumer : consumers_) {
     if (!consumer.end || consumer.queue.taken() != consumer.rounds) return false;
     if (consumer.rounds != AllRounds(ends, consumers)) return false;
@@ -360,7 +382,7 @@ bool RoundsWorld::WaitsForStates() const {
 std::string RoundsWorld::Describe() const {
   std::string text = absl::StrCat(kills_, " ", restarts_, " ", deaths_, " ", breaks_, " ",
                                   record_.closed, record_.finished);
-  for (size_t p = 0; p < workers_.size(); ++p) {
+  for (size_t p = 0; p < record_.partitions.size(); ++p) {
     const Sending& s = workers_[p];
     const PartitionRecord& r = record_.partitions[p];
     const PartitionDesk& d = desk_.partitions[p];
@@ -368,7 +390,7 @@ std::string RoundsWorld::Describe() const {
                     s.rest ? absl::StrCat(s.rest->before, "+", s.rest->pads) : "-", s.said_end,
                     s.said_ended, "/", r.placement.value(), r.collecting(), "/");
     absl::StrAppend(&text, d.ended.value_or(-1), " ", d.at_end.value_or(-1), " ", d.turns_allowed,
-                    d.rest_told);
+                    " ", d.turns_sent, d.rest_told);
     for (const Heard& heard : d.readers)
       absl::StrAppend(&text, ",", heard.at.value(), heard.has.ToString());
   }
@@ -380,7 +402,8 @@ std::string RoundsWorld::Describe() const {
   if (desk_.rounds.agreed) absl::StrAppend(&text, "a", desk_.rounds.agreed->round());
   if (desk_.rounds.floor) absl::StrAppend(&text, "f", desk_.rounds.floor->round());
   for (const ConsumerDesk& c : desk_.rounds.consumers) {
-    absl::StrAppend(&text, ";", c.said, c.taken, " ", c.heard, " ", c.told ? c.told->round() : -1);
+    absl::StrAppend(&text, ";", c.said, c.taken, " ", c.heard, " ", c.told ? c.told->round() : -1,
+                    " ", c.room);
   }
   absl::StrAppend(&text, desk_.rounds.waits_for);
   for (const ReaderRecord& r : record_.readers) {
@@ -391,7 +414,8 @@ std::string RoundsWorld::Describe() const {
   for (const bool present : desk_.present) absl::StrAppend(&text, present);
   for (const Consumer& c : consumers_) {
     absl::StrAppend(&text, "\nc", c.incarnation, c.presented, c.says, c.end, c.left, c.rounds, " ",
-                    c.queue.taken(), " ", c.queue.heard(), " ", TextOf(c.state));
+                    c.committed_rounds, " ", c.queue.taken(), " ", c.queue.heard(), " ",
+                    TextOf(c.state));
     for (const Receiver& r : c.receivers) {
       absl::StrAppend(&text, "[", r.lowest().value(), r.taken().ToString(), r.landed().ToString());
     }

@@ -18,12 +18,14 @@ namespace penstock::protocol {
 
 struct RoundsScene {
   std::vector<Index> ends;  // elements of each partition
+  int late = 0;             // of them, the last ones, that workers bring which join later
   int consumers = 2;
   Rests rests = Rests::kPad;
   int worker_deaths = 0;
   int dispatcher_restarts = 0;
   int consumer_deaths = 0;  // each comes back with the state it wrote last
   int broken_streams = 0;
+  int64_t room = 0;     // elements that a consumer holds; 0: it does not say
   int state_every = 0;  // rounds between two states; 0: none are written
   Broken broken = Broken::kNone;
 };
@@ -38,15 +40,17 @@ struct RoundsStep {
     kAtEnd,    // of partition `b`, is said
     kEnded,    // of partition `b`, is said
     kLeave,    // consumer `a`, at its end
+    kCommit,   // consumer `a` commits the state it wrote last
     kKill,     // the worker of partition `b`
     kRestart,  // the dispatcher
     kBreak,    // consumer `a`'s stream
     kGoBack,   // consumer `a` dies, and starts from its state
+    kJoin,     // a worker, with a partition more
   };
   Kind kind;
   int a = 0;
   int b = 0;
-  bool failure() const { return kind >= Kind::kKill; }
+  bool failure() const { return kind >= Kind::kKill; }  // it need not come
 };
 std::string ToString(const RoundsStep& step);
 
@@ -79,6 +83,7 @@ class RoundsWorld {
     int64_t rounds = 0;
     Holdings state;  // the last written
     int64_t state_rounds = 0;
+    int64_t committed_rounds = 0;
   };
   struct Sending {  // a partition's worker
     WorkerId worker;
