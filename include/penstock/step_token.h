@@ -16,6 +16,10 @@ struct StepToken {
   PartitionId partition;
   Index index = 0;
   bool pad = false;  // a copy that fills up the last round
+  // Of job, iteration and round: equal for all elements of a round, and for no others but
+  // by chance. The least and the largest over all ranks, from a reduction now and then, say
+  // whether all are at the same round of the same read.
+  uint64_t hash = 0;
   friend bool operator==(const StepToken&, const StepToken&) = default;
 };
 

@@ -92,6 +92,10 @@ inline void ExpectAligned(const std::vector<Read>& reads, int64_t first = 0, int
       const StepToken& token = reads[i].rounds[r].token;
       ASSERT_EQ(token.round, first + static_cast<int64_t>(r)) << "consumer " << i;
       ASSERT_EQ(token.consumer, static_cast<int64_t>(i));
+      ASSERT_EQ(token.hash, reads[0].rounds[r].token.hash) << "round " << r;
+      if (r > 0) {
+        ASSERT_NE(token.hash, reads[i].rounds[r - 1].token.hash);
+      }
       if (r + static_cast<size_t>(rests) >= rounds) continue;
       ASSERT_EQ(token.partition, reads[0].rounds[r].token.partition) << "round " << r;
       ASSERT_EQ(token.index, reads[0].rounds[r].token.index + static_cast<int64_t>(i));

@@ -17,6 +17,7 @@
 namespace penstock {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 class RoundsTest : public ::testing::TestWithParam<int64_t> {};
@@ -211,6 +212,62 @@ TEST(Rounds, AllConsumersGoBackToStatesOfOneStep) {
   std::vector<int64_t> all = Values(before);
   for (int64_t value : Values(after)) all.push_back(value);
   EXPECT_EQ(Sorted(all), UpTo(1000));
+}
+
+// What all have taken is committed; then one of them dies with a round that is in no state.
+TEST(Rounds, OneConsumerComesBackAloneWhereTheOthersWait) {
+  constexpr int64_t kEach = 40;
+  Cluster cluster(2);
+  const auto committed = [](DistributeOptions& options) { options.keep = Keep::kCommitted; };
+  auto its = Consumers(cluster, 3, Numbers(1000), ShardingPolicy::kDynamic, committed);
+  std::vector<int64_t> all;
+  for (int64_t life = 0; life < 4; ++life) {
+    const std::vector<Read> reads = ReadTogether(its, kEach);
+    ExpectAligned(reads, life * (kEach + 1));
+    for (int64_t value : Values(reads)) all.push_back(value);
+    std::vector<State> states;
+    for (Iterator& it : its) states.push_back(*it.Save());
+    for (size_t i = 0; i < its.size(); ++i) ASSERT_TRUE(its[i].Commit(states[i]).ok());
+    const auto dies = static_cast<size_t>(life % 3);
+    ASSERT_TRUE(its[dies].Next().ok());
+    DistributeOptions options =
+        Consumer(cluster, static_cast<int64_t>(dies), 3, ShardingPolicy::kDynamic);
+    committed(options);
+    its[dies] = *Numbers(1000).Distribute(options).MakeIterator();
+    ASSERT_TRUE(its[dies].Restore(states[dies]).ok());
+    EXPECT_EQ(its[dies].Next(3).status().code(), absl::StatusCode::kOutOfRange);
+    // The next round is there for it while the others wait; then for them.
+    std::vector<Read> round(its.size());
+    round[dies] = ReadRounds(its[dies], 1);
+    for (size_t i = 0; i < its.size(); ++i) {
+      if (i != dies) round[i] = ReadRounds(its[i], 1);
+    }
+    ExpectAligned(round, life * (kEach + 1) + kEach);
+    for (int64_t value : Values(round)) all.push_back(value);
+  }
+  const std::vector<Read> rest = ReadTogether(its);
+  for (const Read& read : rest) EXPECT_TRUE(read.error.ok()) << read.error;
+  ExpectAligned(rest, 4 * (kEach + 1), /*rests=*/1);
+  for (int64_t value : Values(rest)) all.push_back(value);
+  EXPECT_EQ(Sorted(all), UpTo(1000));
+}
+
+TEST(Rounds, OneConsumerThatComesBackBehindTheOthersIsToldSo) {
+  Cluster cluster(1);
+  const auto committed = [](DistributeOptions& options) {
+    options.keep = Keep::kCommitted;
+    options.timeout = absl::Seconds(1);
+  };
+  auto its = Consumers(cluster, 2, Numbers(1000), ShardingPolicy::kDynamic, committed);
+  ReadTogether(its, 10);
+  const State state = *its[1].Save();
+  ReadTogether(its, 5);
+  DistributeOptions options = Consumer(cluster, 1, 2, ShardingPolicy::kDynamic);
+  committed(options);
+  its[1] = *Numbers(1000).Distribute(options).MakeIterator();
+  ASSERT_TRUE(its[1].Restore(state).ok());
+  EXPECT_THAT(std::string(its[1].Next().status().message()),
+              AllOf(HasSubstr("consumer 0 is at step 15"), HasSubstr("came back at 10")));
 }
 
 TEST(Rounds, StatesOfDifferentStepsAreNoPlaceToGoOnFrom) {
