@@ -162,11 +162,11 @@ TEST(RoundsWalks, ConsumersGoBack) {
 }
 TEST(RoundsWalks, WithLittleRoom) {
   for (const int64_t room : {1, 2, 3, 5}) {
-    WalksHold({.ends = {9, 4}, .room = room}, 500);
-    WalksHold({.ends = {7, 8, 0, 1, 5}, .consumers = 3, .room = room}, 500);
-    WalksHold({.ends = {9, 4, 4}, .late = 2, .room = room}, 500);
-    WalksHold({.ends = {9, 4}, .worker_deaths = 2, .dispatcher_restarts = 1, .room = room}, 500);
-    WalksHold({.ends = {9, 4}, .consumer_deaths = 2, .room = room, .state_every = 2}, 500);
+    WalksHold({.ends = {9, 4}, .room = room});
+    WalksHold({.ends = {7, 8, 0, 1, 5}, .consumers = 3, .room = room});
+    WalksHold({.ends = {9, 4, 4}, .late = 2, .room = room});
+    WalksHold({.ends = {9, 4}, .worker_deaths = 2, .dispatcher_restarts = 1, .room = room});
+    WalksHold({.ends = {9, 4}, .consumer_deaths = 2, .room = room, .state_every = 2});
   }
 }
 TEST(RoundsWalks, AllAtOnce) {
@@ -197,12 +197,17 @@ TEST(RoundsExplore, TwoPartitions) {
   Holds({.ends = {2, 2}, .late = 1, .room = 1});
   Holds({.ends = {2, 2}, .room = 2});
 }
-TEST(RoundsExplore, TwoPartitionsWithFailures) {
+TEST(RoundsExplore, TwoPartitionsAndAWorkerThatDies) {
   Holds({.ends = {2, 2}, .worker_deaths = 1, .room = 1});
+}
+// Half a minute: in the slow tier.
+TEST(SlowRoundsExplore, TwoPartitionsWithFailures) {
   Holds({.ends = {2, 2}, .dispatcher_restarts = 1, .room = 1});
   Holds({.ends = {2, 2}, .consumer_deaths = 1, .room = 1, .state_every = 1});
 }
-TEST(RoundsExplore, TwoPartitionsAndASkip) { Holds({.ends = {4, 2}, .room = 3}); }
+TEST(SlowRoundsExplore, TwoPartitionsAndASkip) {
+  Holds({.ends = {4, 2}, .room = 3});
+}
 
 }  // namespace
 }  // namespace penstock::protocol

@@ -214,7 +214,9 @@ std::vector<RoundsStep> RoundsWorld::Next() const {
                          consumer.receivers[static_cast<size_t>(p)].lowest();
       if (knows && NextFor(p, c)) steps.push_back({Kind::kLand, c, p});
     }
-    if (consumer.presented && consumer.end && consumer.queue.taken() == consumer.rounds) {
+    const bool kept =
+        scene_->state_every == 0 || consumer.committed_rounds == consumer.queue.taken();
+    if (consumer.presented && consumer.end && kept && consumer.queue.taken() == consumer.rounds) {
       steps.push_back({Kind::kLeave, c});
     }
     if (consumer.presented && consumer.committed_rounds < consumer.state_rounds) {
