@@ -105,7 +105,7 @@ class Agreeing {
       }
       start = ReaderOf(c).start;
     }
-    if (!start) return false;
+    if (!start || record_.finished) return false;  // a finished one changes no more
     for (size_t c = 0; c < readers_.size() && desk_.broken != Broken::kRejoinAnywhere; ++c) {
       if (done_[c] || ReaderOf(c).fresh) continue;
       if (rounds_.consumers[c].taken > *start) {
