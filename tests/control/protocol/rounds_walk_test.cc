@@ -153,6 +153,7 @@ TEST(RoundsWalks, TheDispatcherRestarts) {
   WalksHold({.ends = {12, 5}, .consumers = 3, .worker_deaths = 2, .dispatcher_restarts = 2});
 }
 TEST(RoundsWalks, ConsumersGoBack) {
+  WalksHold({.ends = {2, 2}, .consumer_deaths = 1, .room = 1, .state_every = 1});
   WalksHold({.ends = {9, 4}, .consumer_deaths = 2, .state_every = 2});
   WalksHold({.ends = {9, 4},
              .worker_deaths = 1,
@@ -201,9 +202,8 @@ TEST(RoundsExplore, TwoPartitionsAndAWorkerThatDies) {
   Holds({.ends = {2, 2}, .worker_deaths = 1, .room = 1});
 }
 // Half a minute: in the slow tier.
-TEST(SlowRoundsExplore, TwoPartitionsWithFailures) {
+TEST(SlowRoundsExplore, TwoPartitionsAndARestart) {
   Holds({.ends = {2, 2}, .dispatcher_restarts = 1, .room = 1});
-  Holds({.ends = {2, 2}, .consumer_deaths = 1, .room = 1, .state_every = 1});
 }
 TEST(SlowRoundsExplore, TwoPartitionsAndASkip) {
   Holds({.ends = {4, 2}, .room = 3});
