@@ -85,10 +85,11 @@ TEST(SharedJobOfReplicas, FiniteOnesNeedStepsAndAnonymousOnesAName) {
 }
 
 Dataset Coordinated(const std::string& service, const std::string& job, int64_t rows,
-                    int64_t consumers) {
+                    int64_t consumers, Keep keep = Keep::kTaken) {
   return Dataset::Range(rows).Batch(2).Distribute({.processing_mode = ShardingPolicy::kDynamic,
                                                    .service = service,
                                                    .job_name = job,
+                                                   .keep = keep,
                                                    .consumer_index = 0,
                                                    .num_consumers = consumers,
                                                    .timeout = absl::Seconds(60)});
@@ -154,6 +155,32 @@ TEST(CoordinatedReplicas, TheLastRoundIsFilledByThePolicy) {
   EXPECT_EQ(rows, 8);
   EXPECT_EQ(counted, 6);
   EXPECT_FALSE(it->Next()->has_value());
+}
+
+// One state of all consumers of this process, taken up by the next iterator.
+TEST(CoordinatedReplicas, GoOnFromOneState) {
+  Cluster cluster(1);
+  absl::StatusOr<DistributedDataset> dataset = DistributeDataset(
+      Mirrored(2), Coordinated(cluster.service(), "restored", 40, 2, Keep::kCommitted));
+  ASSERT_TRUE(dataset.ok()) << dataset.status();
+  Rows rows;
+  State state;
+  {
+    absl::StatusOr<DistributedIterator> it = dataset->MakeIterator();
+    rows = AllRows(ReadSteps(*it, 4));
+    absl::StatusOr<State> saved = it->Save();
+    ASSERT_TRUE(saved.ok()) << saved.status();
+    ASSERT_TRUE(it->Commit(*saved).ok());
+    state = *std::move(saved);
+  }
+  absl::StatusOr<DistributedIterator> it = dataset->MakeIterator();
+  ASSERT_TRUE(it.ok()) << it.status();
+  const absl::Status restored = it->Restore(state);
+  ASSERT_TRUE(restored.ok()) << restored;
+  EXPECT_EQ(it->Next(0).status().code(), absl::StatusCode::kOutOfRange);  // step 4 is next
+  const Rows rest = AllRows(ReadSteps(*it));
+  rows.insert(rows.end(), rest.begin(), rest.end());
+  EXPECT_EQ(Sorted(rows), UpTo(40));
 }
 
 TEST(CoordinatedReplicas, MustBeAsManyAsConsumers) {
