@@ -247,7 +247,7 @@ TEST(Rounds, OneConsumerComesBackAloneWhereTheOthersWait) {
   }
   const std::vector<Read> rest = ReadTogether(its);
   for (const Read& read : rest) EXPECT_TRUE(read.error.ok()) << read.error;
-  ExpectAligned(rest, 4 * (kEach + 1), /*rests=*/1);
+  ExpectAligned(rest, 4 * (kEach + 1), /*rests=*/2);
   for (int64_t value : Values(rest)) all.push_back(value);
   EXPECT_EQ(Sorted(all), UpTo(1000));
 }
