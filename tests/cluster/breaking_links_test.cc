@@ -12,7 +12,7 @@
 
 #include "dataplane/transfer/transport.h"
 #include "tests/cluster/cluster.h"
-#include "tests/faults/numbers.h"
+#include "tools/soak/numbers.h"
 
 namespace penstock {
 namespace {
@@ -164,7 +164,7 @@ class BreakingLinks : public testing::TestWithParam<std::string> {
     DistributeOptions options = cluster.Options(ShardingPolicy::kDynamic, "shared");
     options.max_outstanding_requests = 32;
     options.data_transfer_protocol = "breaking_" + GetParam();
-    return faults::Numbers(kCount, words).Distribute(options);
+    return soak::Numbers(kCount, words).Distribute(options);
   }
   void Read(const Cluster& cluster, int64_t words) {
     absl::StatusOr<Iterator> it = Job(cluster, words).MakeIterator();
@@ -173,9 +173,9 @@ class BreakingLinks : public testing::TestWithParam<std::string> {
       absl::StatusOr<std::optional<Element>> element = it->Next();
       ASSERT_TRUE(element.ok()) << element.status();
       if (!element->has_value()) return;
-      EXPECT_TRUE(faults::IsWhole(**element, words));
+      EXPECT_TRUE(soak::IsWhole(**element, words));
       std::lock_guard lock(mu_);
-      ++times_.at(faults::NumberOf(**element));
+      ++times_.at(soak::NumberOf(**element));
       ++read_;
       went_on_.notify_all();
     }

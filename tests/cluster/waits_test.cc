@@ -10,13 +10,13 @@
 
 #include "penstock/register.h"
 #include "tests/cluster/cluster.h"
-#include "tests/faults/numbers.h"
+#include "tools/soak/numbers.h"
 
 namespace penstock {
 namespace {
 
-using faults::IsWhole;
-using faults::NumberOf;
+using soak::IsWhole;
+using soak::NumberOf;
 
 // Stops whoever first comes with `at`, until it is opened or gone.
 class Gate {
@@ -61,7 +61,7 @@ absl::Status PassGate(CallContext& call) {
 }
 PENSTOCK_REGISTER_MAP("waits.pass_gate", 1, Scalar(kInt64), PassGate);
 
-// As faults::Numbers(), through the gate.
+// As soak::Numbers(), through the gate.
 Dataset Numbers(int64_t count, int64_t words) {
   return Dataset::Range(count).Map([words](auto n) {
     const Expr number = Call("waits.pass_gate", n);

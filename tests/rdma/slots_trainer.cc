@@ -15,7 +15,7 @@
 #include "dataplane/memory/copied.h"
 #include "dataplane/transfer/ucx/memory.h"
 #include "penstock/status.h"
-#include "tests/faults/numbers.h"
+#include "tools/soak/numbers.h"
 
 namespace penstock {
 namespace {
@@ -25,7 +25,7 @@ bool IsRegistered(absl::Span<const std::byte> bytes, const transfer::ucx::Memory
 }
 
 absl::Status Read(const std::string& service, int64_t count, int64_t words) {
-  ASSIGN_OR_RETURN(Iterator iterator, faults::Numbers(count, words)
+  ASSIGN_OR_RETURN(Iterator iterator, soak::Numbers(count, words)
                                           .Distribute({.processing_mode = ShardingPolicy::kDynamic,
                                                        .service = service,
                                                        .data_transfer_protocol = "ucx"})
@@ -39,15 +39,15 @@ absl::Status Read(const std::string& service, int64_t count, int64_t words) {
   for (;; ++read) {
     ASSIGN_OR_RETURN(std::optional<Element> element, iterator.Next());
     if (!element.has_value()) break;
-    if (!faults::IsWhole(*element, words)) {
+    if (!soak::IsWhole(*element, words)) {
       return absl::DataLossError(
-          absl::StrCat("element ", faults::NumberOf(*element), " has other bytes"));
+          absl::StrCat("element ", soak::NumberOf(*element), " has other bytes"));
     }
     const absl::Span<const int64_t> values = element->tensor(1).data<int64_t>();
     if (!IsRegistered({reinterpret_cast<const std::byte*>(values.data()), words * sizeof(int64_t)},
                       *resources->memory)) {
       return absl::InternalError(
-          absl::StrCat("element ", faults::NumberOf(*element), " lies in no registered slot"));
+          absl::StrCat("element ", soak::NumberOf(*element), " lies in no registered slot"));
     }
   }
   if (read != count) return absl::DataLossError(absl::StrCat(read, " elements of ", count));
