@@ -138,6 +138,7 @@ class Core {
   void OnReport(Turn& turn, const ClientPeer& peer, const PartitionReport& report);
   void OnCommit(Turn& turn, const std::shared_ptr<ClientPeer>& peer, const Commit& commit);
   void OnLeave(Turn& turn, const ClientPeer& peer, const Leave& leave);
+  void OnAhead(Turn& turn, const ClientPeer& peer, const Ahead& ahead);
   void ForgetLease(const SessionKey& key);
   void CloseSessions(Turn& turn, IterationId iteration, const absl::Status& reason);
 
@@ -154,6 +155,8 @@ class Core {
   bool IsRead(JobId job) const;  // over some stream
   void ForgetJob(Turn& turn, JobId job);
   void TakeFromWorkers(Turn& turn, JobId job);
+
+  absl::Status CheckPlaces(const Restoration& restoration, const JobTerms& terms) const;
 
   // core_restore.cc
   void Begin(Turn& turn, JobId job, const Restoration& restoration);

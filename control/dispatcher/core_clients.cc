@@ -27,6 +27,22 @@ absl::StatusOr<protocol::Holdings> ToHoldings(const std::vector<PartitionIndices
   return holdings;
 }
 
+// What the elements of one order are read by.
+absl::Status CheckAlone(const JobRecord& job, const IterationState& iteration,
+                        const ClientHello& hello) {
+  if (!job.terms.deterministic || iteration.record.closed) return absl::OkStatus();
+  const auto& readers = iteration.record.readers;
+  const bool alone = std::all_of(readers.begin(), readers.end(), [&](const auto& reader) {
+    return reader.client == hello.client || !reader.reads();
+  });
+  if (alone) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat("job ", job.name,
+                   " is read in order kDeterministic, which one reader has at a time, and another "
+                   "one reads it; wait until that has left, or was silent for client_timeout, or "
+                   "Restore() its state"));
+}
+
 }  // namespace
 
 std::shared_ptr<ClientPeer> Core::OpenClient(std::shared_ptr<ClientOutlet> outlet) {
@@ -82,6 +98,8 @@ void Core::OnMessage(const std::shared_ptr<ClientPeer>& peer, ClientUp message) 
     }
   } else if (const auto* commit = std::get_if<Commit>(&message)) {
     OnCommit(turn, peer, *commit);
+  } else if (const auto* ahead = std::get_if<Ahead>(&message)) {
+    OnAhead(turn, *peer, *ahead);
   } else if (const auto* leave = std::get_if<Leave>(&message)) {
     OnLeave(turn, *peer, *leave);
   }
@@ -149,6 +167,9 @@ void Core::OnHello(Turn& turn, const std::shared_ptr<ClientPeer>& peer, const Cl
                                 "consumer_index ", hello.consumer, " is none of the ",
                                 job->terms.num_consumers, " consumers of job ", job->name)));
   }
+  if (absl::Status alone = CheckAlone(*job, *iteration, hello); !alone.ok()) {
+    return turn.Close(peer, alone);
+  }
   protocol::Presents presents{hello.client, hello.incarnation, std::nullopt, hello.consumer,
                               std::max<int64_t>(hello.round, 0)};
   // A process that was welcomed before has more than the state it once took up.
@@ -207,6 +228,16 @@ void Core::OnReport(Turn& turn, const ClientPeer& peer, const PartitionReport& r
       iteration.id,
       protocol::OnReport(iteration.record, turn.DeskOf(iteration.id), peer.client, peer.incarnation,
                          {report.partition, report.placement, report.taken, report.landed}));
+}
+
+void Core::OnAhead(Turn& turn, const ClientPeer& peer, const Ahead& ahead) {
+  const IterationState& iteration = state_.iterations.at(peer.iteration);
+  if (!state_.jobs.at(iteration.job).terms.deterministic) return;
+  for (const Ahead::OfPartition& of : ahead.partitions) {
+    protocol::OnAhead(iteration.record, turn.DeskOf(iteration.id), peer.client, peer.incarnation,
+                      of.partition, of.below);
+  }
+  turn.Settle(iteration.id, {});
 }
 
 // All repetitions that the state contains, or none.

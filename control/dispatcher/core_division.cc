@@ -48,9 +48,17 @@ absl::StatusOr<Division> Core::DivisionOf(const JobRecord& job, const ClientHell
                      " with target_workers LOCAL needs the dispatcher's worker_addresses: they say "
                      "which shard is the local worker's"));
   }
+  const int64_t asked = job.terms.partitions;
   Division division;
   division.count = static_cast<int64_t>(options_.worker_addresses.size());
-  if (!listed) {
+  if (listed && asked > 0 && asked != division.count) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("partitions is ", asked, ", and the dispatcher's worker_addresses name ",
+                     division.count, " shards; leave partitions out"));
+  }
+  if (!listed && asked > 0) {
+    division.count = asked;
+  } else if (!listed) {
     const std::vector<WorkerId> usable = UsableWorkers();
     const auto read = std::count_if(usable.begin(), usable.end(), [&](WorkerId id) {
       const WorkerRecord& worker = *state_.FindWorker(id);

@@ -15,6 +15,9 @@
 namespace penstock::control {
 namespace {
 
+// They are all opened at once, whatever a request says.
+constexpr int64_t kMostPartitions = 1 << 12;
+
 // Whether a dataset can be read in that mode at all.
 absl::Status CheckMode(const DatasetRecord& dataset, ShardingPolicy mode) {
   if (mode != ShardingPolicy::kDynamic) return absl::OkStatus();  // or once there are workers
@@ -42,6 +45,20 @@ absl::Status CheckQuota(const JobTerms& terms) {
   return absl::InvalidArgumentError(
       absl::StrCat("quota.max_permits bounds modes OFF and DYNAMIC; mode ", ToText(terms.mode),
                    " needs a partition on every worker"));
+}
+
+absl::Status CheckOrder(const JobTerms& terms) {
+  const bool dealt = terms.mode == ShardingPolicy::kDynamic;
+  if (!terms.deterministic && terms.partitions == 0) return absl::OkStatus();
+  if (terms.deterministic && terms.mode != ShardingPolicy::kOff && terms.num_consumers == 0 &&
+      terms.partitions <= kMostPartitions && (terms.partitions > 0 || !dealt)) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("a deterministic order is that of one reader, in mode DYNAMIC or a static one, "
+                   "of 1 to ",
+                   kMostPartitions, " partitions; asked for: mode ", ToText(terms.mode), ", ",
+                   terms.partitions, " partitions, ", terms.num_consumers, " consumers"));
 }
 
 absl::Status CheckCache(const DatasetRecord& dataset, const GetOrCreateJobRequest& request) {
@@ -98,6 +115,22 @@ absl::StatusOr<bool> Joins(const State& state, const JobRecord& job,
 
 }  // namespace
 
+// A shard of a local worker has to have a place.
+absl::Status Core::CheckPlaces(const Restoration& restoration, const JobTerms& terms) const {
+  if (!IsStatic(terms.mode) || terms.target_workers != TargetWorkers::kLocal) {
+    return absl::OkStatus();
+  }
+  const auto places = static_cast<int64_t>(options_.worker_addresses.size());
+  for (const Restoration::Repetition& repetition : restoration.repetitions) {
+    if (repetition.partitions.empty() || repetition.division.count == places) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("the states to restore are of ", repetition.division.count,
+                     " shards of local workers, and the dispatcher's worker_addresses name ",
+                     places, ": restore them with target_workers ANY"));
+  }
+  return absl::OkStatus();
+}
+
 void Core::GetOrCreateJob(const GetOrCreateJobRequest& asked, Done<JobAnswer> done) {
   GetOrCreateJobRequest request = asked;
   if (request.terms.target_workers == TargetWorkers::kAuto && IsStatic(request.terms.mode) &&
@@ -137,15 +170,12 @@ absl::StatusOr<JobAnswer> Core::GetOrCreate(Turn& turn, const GetOrCreateJobRequ
     }
   }
   RETURN_IF_ERROR(CheckMode(*dataset, request.terms.mode));
+  RETURN_IF_ERROR(CheckOrder(request.terms));
   RETURN_IF_ERROR(CheckQuota(request.terms));
   RETURN_IF_ERROR(CheckCache(*dataset, request));
   if (restoration != nullptr) {
-    if (IsStatic(request.terms.mode)) {
-      return absl::UnimplementedError(
-          absl::StrCat("the states of all ranks of a job in mode ", ToText(request.terms.mode),
-                       " cannot begin another one yet; OFF and DYNAMIC can"));
-    }
-    RETURN_IF_ERROR(CheckRestoration(*restoration, dataset->summary));
+    RETURN_IF_ERROR(CheckPlaces(*restoration, request.terms));
+    RETURN_IF_ERROR(CheckRestoration(*restoration, dataset->summary, request.terms));
   }
   if (there != nullptr && !state_.IsOver(*there)) Cancel(turn, *there);
 

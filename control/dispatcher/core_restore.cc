@@ -7,8 +7,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "control/dispatcher/core.h"
+#include "control/dispatcher/differences.h"
 #include "control/dispatcher/restoration.h"
 #include "control/dispatcher/turn.h"
+#include "control/policy/sharding.h"
+#include "penstock/status.h"
 
 namespace penstock::control {
 namespace {
@@ -31,6 +34,23 @@ std::vector<SavedRepetition::Position> BookmarksOf(const protocol::PartitionReco
     if (wanted.contains(bookmark.index)) positions.push_back({bookmark.index, bookmark.bytes});
   }
   return positions;
+}
+
+// Below which index everybody living has taken or landed all, as far as is known.
+Index TakenBelow(const protocol::IterationRecord& record, const protocol::Desk& desk, size_t p) {
+  const auto& readers = desk.partitions[p].readers;
+  if (!record.coordinated()) {
+    IndexSet taken = protocol::Kept(record, PartitionId(p + 1));
+    for (const protocol::Heard& heard : readers) taken.Add(heard.has);
+    return taken.FirstMissing();
+  }
+  std::optional<int64_t> turns;
+  for (size_t r = 0; r < readers.size(); ++r) {
+    if (!record.readers[r].reads() || record.readers[r].consumer < 0) continue;
+    const int64_t its = readers[r].has.FirstMissing();
+    turns = std::min(turns.value_or(its), its);
+  }
+  return turns.value_or(0) * record.rounds.consumers;
 }
 
 SavedRepetition::Reader ReaderOf(const protocol::ReaderRecord& from,
@@ -58,19 +78,53 @@ absl::Status Wrong(const Restoration::Repetition& repetition, size_t partition,
                                                  std::string(what)));
 }
 
+absl::Status CheckDivision(const Restoration::Repetition& repetition, const JobTerms& terms) {
+  const Division& division = repetition.division;
+  const bool shards_are_there =
+      std::all_of(division.shards.begin(), division.shards.end(),
+                  [&](int64_t shard) { return shard >= 0 && shard < division.count; });
+  const bool of_the_mode =
+      division.mode == terms.mode ||
+      (terms.mode == ShardingPolicy::kFileOrData &&
+       (division.mode == ShardingPolicy::kFile || division.mode == ShardingPolicy::kData));
+  if (!IsStatic(terms.mode) ? division.count == 0
+                            : repetition.partitions.empty() ||
+                                  (of_the_mode && shards_are_there &&
+                                   division.shards.size() == repetition.partitions.size())) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("the states to restore are of ", division.shards.size(), " of ", division.count,
+                   " shards in mode ", ToText(division.mode), ", repetition ", repetition.number,
+                   ": they cannot begin a job in mode ", ToText(terms.mode)));
+}
+
 }  // namespace
 
-absl::Status CheckRestoration(const Restoration& restoration, const DatasetSummary& dataset) {
+absl::Status CheckRestoration(const Restoration& restoration, const DatasetSummary& dataset,
+                              const JobTerms& terms) {
   int64_t after = -1;
   for (const Restoration::Repetition& repetition : restoration.repetitions) {
     if (repetition.number <= after) {
       return absl::InvalidArgumentError("the states to restore name repetitions out of order");
     }
     after = repetition.number;
+    const auto partitions = static_cast<int64_t>(repetition.partitions.size());
+    if (terms.partitions > 0 && partitions > 0 && partitions != terms.partitions) {
+      return absl::InvalidArgumentError(absl::StrCat("the states to restore are of ", partitions,
+                                                     " partitions, and the order is of ",
+                                                     terms.partitions));
+    }
+    RETURN_IF_ERROR(CheckDivision(repetition, terms));
     std::set<std::pair<ProviderKey, int64_t>> given;
     std::map<ProviderKey, int64_t> counts;
     for (size_t p = 0; p < repetition.partitions.size(); ++p) {
       const Restoration::Partition& partition = repetition.partitions[p];
+      if (partition.lead < 0) return Wrong(repetition, p, "a negative number of elements");
+      if (terms.num_consumers > 0 && !partition.kept.empty()) {
+        return Wrong(repetition, p,
+                     "elements of no round; they are of a job without num_consumers");
+      }
       Index last = -1;
       for (const SavedRepetition::Position& bookmark : partition.bookmarks) {
         if (bookmark.index <= last) return Wrong(repetition, p, "bookmarks out of order");
@@ -120,16 +174,18 @@ void Core::GetReading(const GetReadingRequest& request, Done<SavedRepetition> do
                                              " is not known to this dispatcher; it was removed, or "
                                              "the dispatcher started anew without a journal"));
   } else if (iteration != nullptr) {
+    const protocol::IterationRecord& record = iteration->record;
     saved->version = sequence_;
-    saved->finished = iteration->record.finished;
+    saved->finished = record.finished;
+    saved->division = iteration->division;
+    saved->num_consumers = record.rounds.consumers;
+    saved->leads = iteration->leads;
     const protocol::Desk& desk = turn.DeskOf(iteration->id);
-    for (size_t p = 0; p < iteration->record.partitions.size(); ++p) {
-      const protocol::PartitionRecord& partition = iteration->record.partitions[p];
+    for (size_t p = 0; p < record.partitions.size(); ++p) {
       SavedRepetition::Partition& to = saved->partitions.emplace_back();
-      to.kept_below = protocol::FirstNotKept(iteration->record, PartitionId(p + 1), 0);
-      IndexSet taken = protocol::Kept(iteration->record, PartitionId(p + 1));
-      for (const protocol::Heard& heard : desk.partitions[p].readers) taken.Add(heard.has);
-      to.bookmarks = BookmarksOf(partition, to.kept_below, taken.FirstMissing());
+      to.kept_below = protocol::FirstNotKept(record, PartitionId(p + 1), 0);
+      to.bookmarks = BookmarksOf(record.partitions[p], to.kept_below, TakenBelow(record, desk, p));
+      if (record.coordinated()) to.kept_below /= record.rounds.consumers;
       for (const auto& [key, run] : iteration->splits[p].given) to.given.push_back(run);
     }
     for (const protocol::ReaderRecord& reader : iteration->record.readers) {
@@ -145,7 +201,11 @@ void Core::Begin(Turn& turn, JobId job, const Restoration& restoration) {
   for (const Restoration::Repetition& repetition : restoration.repetitions) {
     if (repetition.partitions.empty()) continue;
     const IterationId id(state_.next_iteration);
-    turn.Do(IterationCreated{id, job, repetition.number});
+    std::vector<int64_t> leads;
+    for (const Restoration::Partition& partition : repetition.partitions) {
+      leads.push_back(partition.lead);
+    }
+    turn.Do(IterationCreated{id, job, repetition.number, repetition.division, std::move(leads)});
     auto alter = [&](protocol::IterationChange change) {
       turn.Do(IterationAltered{id, std::move(change)});
     };

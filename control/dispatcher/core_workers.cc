@@ -190,6 +190,7 @@ void Core::OnEnded(Turn& turn, const WorkerPeer& peer, const Ended& ended) {
     turn.ToSessions(iteration->id, ReportAtOnce{});
   }
   turn.Settle(iteration->id, std::move(decision));
+  if (state_.jobs.at(iteration->job).terms.deterministic) turn.TellMembership(iteration->id);
   turn.Balance(iteration->id);
 }
 

@@ -92,6 +92,7 @@ std::string Differences(const JobRecord& job, const GetOrCreateJobRequest& reque
   differ("keep", had.keep == Keep::kTaken ? "taken" : "committed",
          got.keep == Keep::kTaken ? "taken" : "committed");
   differ("deterministic order", yes_or_no(had.deterministic), yes_or_no(got.deterministic));
+  numbers_differ("partitions", had.partitions, got.partitions);
   differ("visitation", ToText(had.visitation), ToText(got.visitation));
   numbers_differ("num_consumers", had.num_consumers, got.num_consumers);
   differ("rests", ToText(had.rests), ToText(got.rests));

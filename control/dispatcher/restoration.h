@@ -9,8 +9,10 @@
 namespace penstock::control {
 
 // InvalidArgument naming partition and repetition: splits that the dataset does
-// not have or that two partitions claim, bookmarks out of order.
-absl::Status CheckRestoration(const Restoration& restoration, const DatasetSummary& dataset);
+// not have or that two partitions claim, bookmarks out of order, another number of
+// partitions than the terms name.
+absl::Status CheckRestoration(const Restoration& restoration, const DatasetSummary& dataset,
+                              const JobTerms& terms);
 
 // Whether that is what `job` began with.
 bool BeganWith(const Restoration& restoration, const State& state, const JobRecord& job);

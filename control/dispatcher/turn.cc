@@ -139,6 +139,9 @@ struct Turn::Speaker {
                     .lease = turn.core_.options_.client_timeout};
     for (const protocol::Placed& placed : m.placements) {
       welcome.placements.push_back({placed.partition, placed.placement});
+      if (job.terms.deterministic) {
+        welcome.starts.push_back(protocol::FirstNotKept(iteration.record, placed.partition, 0));
+      }
     }
     ToClient(m.client, m.incarnation, std::move(welcome));
     turn.TellMembership(iteration.id);
@@ -187,7 +190,8 @@ Assign Turn::AssignOf(const IterationState& iteration, const protocol::Assign& a
             .seed = job.seed,
             .skip = assign.skip,
             .turns = assign.turns,
-            .rest = assign.rest};
+            .rest = assign.rest,
+            .lead = iteration.LeadOf(assign.partition)};
   if (assign.bookmark.has_value()) {
     to.bookmark_index = assign.bookmark->index;
     to.bookmark = assign.bookmark->bytes;
@@ -211,10 +215,15 @@ Membership Turn::MembershipOf(const IterationState& iteration) {
   Membership membership{.version = ++core_.membership_version_,
                         .closed = iteration.record.closed,
                         .max_bytes_in_flight = share};
+  const bool ordered = core_.state_.jobs.at(iteration.job).terms.deterministic;
   std::set<WorkerId> workers;
   for (size_t p = 0; p < iteration.record.partitions.size(); ++p) {
     const protocol::PartitionRecord& partition = iteration.record.partitions[p];
     membership.partitions.push_back({PartitionId(p + 1), partition.placement, partition.worker});
+    if (ordered) {
+      membership.partitions.back().end =
+          iteration.record.closed ? partition.end : DeskOf(iteration.id).partitions[p].ended;
+    }
     if (partition.worker) workers.insert(partition.worker);
   }
   for (WorkerId id : workers) {

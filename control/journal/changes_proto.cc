@@ -91,8 +91,9 @@ struct WriteChange {
     to->mutable_iteration_created()->set_job(c.job.value());
     to->mutable_iteration_created()->set_repetition(c.repetition);
     if (c.division.count > 0) {
-      WriteDivision(c.division, to->mutable_iteration_created()->mutable_division());
+      ToWire(c.division, to->mutable_iteration_created()->mutable_division());
     }
+    for (const int64_t lead : c.leads) to->mutable_iteration_created()->add_leads(lead);
   }
   void operator()(const IterationAltered& c) const {
     to->mutable_iteration_altered()->set_iteration(c.iteration.value());
@@ -208,10 +209,13 @@ absl::StatusOr<Change> ReadChange(const wire::Change& from, const State& state) 
     case wire::Change::kJobRemoved:
       return JobRemoved{JobId(from.job_removed())};
     case wire::Change::kIterationCreated: {
-      ASSIGN_OR_RETURN(Division division, ReadDivision(from.iteration_created().division()));
+      ASSIGN_OR_RETURN(Division division, FromWire(from.iteration_created().division()));
+      const auto& leads = from.iteration_created().leads();
       return IterationCreated{IterationId(from.iteration_created().iteration()),
                               JobId(from.iteration_created().job()),
-                              from.iteration_created().repetition(), std::move(division)};
+                              from.iteration_created().repetition(),
+                              std::move(division),
+                              {leads.begin(), leads.end()}};
     }
     case wire::Change::kIterationAltered: {
       ASSIGN_OR_RETURN(protocol::IterationChange change,

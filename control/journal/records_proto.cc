@@ -86,18 +86,6 @@ absl::StatusOr<JobRecord> ReadJob(const wire::Job& from, const State& state) {
   return to;
 }
 
-void WriteDivision(const Division& from, wire::Division* to) {
-  to->set_mode(static_cast<uint32_t>(from.mode));
-  to->set_count(from.count);
-  for (int64_t shard : from.shards) to->add_shards(shard);
-}
-
-absl::StatusOr<Division> ReadDivision(const wire::Division& from) {
-  Division to{.count = from.count(), .shards = {from.shards().begin(), from.shards().end()}};
-  ASSIGN_OR_RETURN(to.mode, ShardingPolicyFromWire(from.mode()));
-  return to;
-}
-
 void WriteWorker(const WorkerRecord& from, wire::Worker* to) {
   to->set_id(from.id.value());
   to->set_address(from.address);

@@ -25,8 +25,6 @@ absl::StatusOr<DatasetRecord> ReadDataset(const wire::Dataset& from);
 void WriteJob(const JobRecord& from, const State& state, wire::Job* to);
 absl::StatusOr<JobRecord> ReadJob(const wire::Job& from, const State& state);
 
-void WriteDivision(const Division& from, wire::Division* to);
-absl::StatusOr<Division> ReadDivision(const wire::Division& from);
 void WriteWorker(const WorkerRecord& from, wire::Worker* to);
 WorkerRecord ReadWorker(const wire::Worker& from);
 

@@ -101,8 +101,10 @@ void WriteIteration(const IterationState& from, wire::Iteration* to) {
   to->set_id(from.id.value());
   to->set_job(from.job.value());
   to->set_repetition(from.repetition);
-  if (from.division.count > 0) WriteDivision(from.division, to->mutable_division());
+  if (from.division.count > 0) ToWire(from.division, to->mutable_division());
+  for (const int64_t lead : from.leads) to->add_leads(lead);
   to->set_keep(static_cast<uint32_t>(from.record.keep));
+  to->set_at_least_once(from.record.at_least_once);
   to->set_closed(from.record.closed);
   to->set_finished(from.record.finished);
   for (size_t p = 0; p < from.record.partitions.size(); ++p) {
@@ -126,7 +128,7 @@ absl::StatusOr<IterationState> ReadIteration(const wire::Iteration& from) {
   to.id = IterationId(from.id());
   to.job = JobId(from.job());
   to.repetition = from.repetition();
-  ASSIGN_OR_RETURN(to.division, ReadDivision(from.division()));
+  ASSIGN_OR_RETURN(to.division, FromWire(from.division()));
   if (to.division.count > 0 &&
       static_cast<size_t>(from.partitions_size()) > to.division.shards.size()) {
     return absl::DataLossError(absl::StrCat(ToString(to.id), " has more partitions than shards"));
@@ -135,6 +137,8 @@ absl::StatusOr<IterationState> ReadIteration(const wire::Iteration& from) {
     return absl::InvalidArgumentError(absl::StrCat("unknown value ", from.keep(), " of keep"));
   }
   to.record.keep = static_cast<protocol::KeepPolicy>(from.keep());
+  to.record.at_least_once = from.at_least_once();
+  to.leads.assign(from.leads().begin(), from.leads().end());
   to.record.closed = from.closed();
   to.record.finished = from.finished();
   for (const wire::Iteration::Partition& partition : from.partitions()) {

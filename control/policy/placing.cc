@@ -85,6 +85,7 @@ int64_t PartitionsToOpen(const State& state, const IterationState& iteration,
   if (job->terms.mode != ShardingPolicy::kDynamic) {
     return std::max(at_least, within(static_cast<int64_t>(usable.size())) - there);
   }
+  if (job->terms.deterministic) return job->terms.partitions - there;
   int64_t permits = 0;
   for (WorkerId worker : usable) permits += Permits(state, worker);
   return std::max(at_least, std::min(within(permits) - there, SplitsLeft(*job, iteration)));

@@ -15,7 +15,7 @@ namespace penstock::control {
 
 // How many partitions are to be opened now.
 // DYNAMIC: one per permit, while splits are left to give; OFF: one per worker;
-// where partitions are shards: all of them at once.
+// where partitions are shards, or merged in a fixed order: all of them at once.
 // Never fewer than one in all, so that a reader waits for a worker and not for
 // nothing.
 int64_t PartitionsToOpen(const State& state, const IterationState& iteration,

@@ -107,6 +107,20 @@ absl::StatusOr<SplitDecision> DecideSplits(const JobRecord& job, const Iteration
     decision.given = SplitsGiven{{iteration.id, request.of.partition}, decision.answer};
     return decision;
   }
+  if (job.terms.deterministic) {  // dealt in turn, however fast each goes
+    const ShardOf dealt{.count = job.terms.partitions,
+                        .index = static_cast<int64_t>(request.of.partition.value()) - 1};
+    const int64_t its = SplitsOfShard(provider.count, dealt);
+    const int64_t block = std::min<int64_t>(std::max(request.wanted, 1), its - end);
+    for (int64_t nth = end; nth < end + block; ++nth) {
+      const int64_t k = dealt.index + nth * dealt.count;
+      decision.answer.numbers.push_back(
+          provider.shuffled ? PermutedSplit(permutation, provider.count, k) : k);
+    }
+    decision.answer.no_more = end + block == its;
+    decision.given = SplitsGiven{{iteration.id, request.of.partition}, decision.answer};
+    return decision;
+  }
   auto handed = iteration.handed_out.find(key);
   const int64_t next = handed == iteration.handed_out.end() ? 0 : handed->second;
   const int64_t remaining = provider.count - next;

@@ -28,7 +28,8 @@ struct SplitDecision {
 };
 
 // Answers `request`: what was given already, or the next splits; of a partition
-// that is a shard, those of the shard alone. InvalidArgument
+// that is a shard, those of the shard alone; under a deterministic order every
+// `partitions`th. InvalidArgument
 // for a provider that the dataset does not have; OutOfRange for an ordinal that
 // was retired or lies behind the next one.
 // REQUIRES: the partition exists.

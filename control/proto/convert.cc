@@ -342,6 +342,18 @@ absl::StatusOr<ShardingPolicy> ShardingPolicyFromWire(uint32_t from) {
   return static_cast<ShardingPolicy>(from);
 }
 
+void ToWire(const Division& from, wire::Division* to) {
+  to->set_mode(static_cast<uint32_t>(from.mode));
+  to->set_count(from.count);
+  for (int64_t shard : from.shards) to->add_shards(shard);
+}
+
+absl::StatusOr<Division> FromWire(const wire::Division& from) {
+  Division to{.count = from.count(), .shards = {from.shards().begin(), from.shards().end()}};
+  ASSIGN_OR_RETURN(to.mode, ShardingPolicyFromWire(from.mode()));
+  return to;
+}
+
 void ToWire(const JobTerms& from, wire::JobTerms* to) {
   to->set_mode(static_cast<uint32_t>(from.mode));
   to->set_keep(static_cast<uint32_t>(from.keep));
@@ -354,10 +366,12 @@ void ToWire(const JobTerms& from, wire::JobTerms* to) {
   to->set_target_workers(static_cast<uint32_t>(from.target_workers));
   to->set_max_bytes_in_flight(from.quota.max_bytes_in_flight);
   to->set_max_permits(from.quota.max_permits);
+  to->set_partitions(from.partitions);
 }
 
 absl::StatusOr<JobTerms> FromWire(const wire::JobTerms& from) {
   JobTerms to{.deterministic = from.deterministic(),
+              .partitions = from.partitions(),
               .num_consumers = from.num_consumers(),
               .cross_trainer_cache = from.cross_trainer_cache(),
               .quota = {from.max_bytes_in_flight(), from.max_permits()}};
@@ -369,7 +383,8 @@ absl::StatusOr<JobTerms> FromWire(const wire::JobTerms& from) {
   RETURN_IF_ERROR(ChoiceFromWire("on_error", from.on_error(), RoundErrors::kStop, to.on_error));
   RETURN_IF_ERROR(ChoiceFromWire("target_workers", from.target_workers(), TargetWorkers::kLocal,
                                  to.target_workers));
-  if (to.num_consumers < 0 || to.quota.max_bytes_in_flight < 0 || to.quota.max_permits < 0) {
+  if (to.num_consumers < 0 || to.quota.max_bytes_in_flight < 0 || to.quota.max_permits < 0 ||
+      to.partitions < 0) {
     return absl::InvalidArgumentError("a number in the terms of a job is negative");
   }
   return to;

@@ -76,6 +76,8 @@ JobAnswer FromWire(const wire::JobAnswer& from);
 
 absl::StatusOr<ShardingPolicy> ShardingPolicyFromWire(uint32_t from);
 absl::StatusOr<Keep> KeepFromWire(uint32_t from);
+void ToWire(const Division& from, wire::Division* to);
+absl::StatusOr<Division> FromWire(const wire::Division& from);
 void ToWire(const JobTerms& from, wire::JobTerms* to);
 absl::StatusOr<JobTerms> FromWire(const wire::JobTerms& from);
 

@@ -95,6 +95,7 @@ class Deciding {
       auto& readers = desk_.partitions[p].readers;
       readers.resize(std::max(readers.size(), reader + 1));
       readers[reader] = {.at = placement(p), .has = {}};
+      desk_.partitions[p].ahead = 0;  // that was another process's
     }
   }
 
@@ -287,7 +288,8 @@ Decision ComesBack(const IterationRecord& record, Desk& desk, size_t position) {
     deciding.Says(End{reader.client, reader.incarnation, RoundsOf(record)});
   } else if (!record.closed) {
     for (size_t p = 0; p < record.partitions.size(); ++p)
-      if (record.partitions[p].collecting() &&
+      // At least once: it may be assigned already, and closing waits for the answer.
+      if ((record.partitions[p].collecting() || record.at_least_once) &&
           desk.partitions[p].readers[position].at != record.partitions[p].placement)
         deciding.AskFor(p, position);
   }
@@ -514,8 +516,35 @@ Decision OnBookmark(const IterationRecord& record, Desk& desk, WorkerId worker,
 
 // --- After each of these ---------------------------------------------------------
 
+namespace {
+
+// Says what readers of an ordered merge have room for.
+Decision AllowAhead(const IterationRecord& record, Desk& desk) {
+  Decision decision;
+  if (record.coordinated() || record.closed) return decision;
+  for (size_t p = 0; p < record.partitions.size(); ++p) {
+    const PartitionRecord& partition = record.partitions[p];
+    PartitionDesk& on_desk = desk.partitions[p];
+    if (partition.collecting() || on_desk.ahead <= on_desk.turns_allowed) continue;
+    on_desk.turns_allowed = on_desk.ahead;
+    decision.messages.push_back(AllowTurns{partition.worker, PartitionAt(p), partition.placement,
+                                           on_desk.ahead, std::nullopt});
+  }
+  return decision;
+}
+
+}  // namespace
+
+void OnAhead(const IterationRecord& record, Desk& desk, ClientId client, Incarnation incarnation,
+             PartitionId partition, Index below) {
+  if (!Living(record, client, incarnation) || !record.Has(partition)) return;
+  Index& ahead = desk.partitions[partition.value() - 1].ahead;
+  ahead = std::max(ahead, below);
+}
+
 Decision Consequences(const IterationRecord& record, Desk& desk) {
   if (Decision rounds = AgreeOnRounds(record, desk); !rounds.empty()) return rounds;
+  if (Decision ahead = AllowAhead(record, desk); !ahead.empty()) return ahead;
   Deciding deciding(record, desk);
   if (record.finished) return std::move(deciding).Done();
   if (!record.closed) {
@@ -562,8 +591,8 @@ std::vector<PartitionId> Assignable(const IterationRecord& record, const Desk& d
   std::vector<PartitionId> assignable;
   if (record.closed || !SomebodyReads(record, record.readers.size())) return assignable;
   for (size_t p = 0; p < record.partitions.size(); ++p)
-    if (record.partitions[p].collecting() &&
-        (AllHeard(record, desk, p) || desk.broken == Broken::kAssignWithoutFence))
+    if (record.partitions[p].collecting() && (record.at_least_once || AllHeard(record, desk, p) ||
+                                              desk.broken == Broken::kAssignWithoutFence))
       assignable.push_back(PartitionAt(p));
   return assignable;
 }
@@ -594,12 +623,14 @@ Decision AssignTo(const IterationRecord& record, Desk& desk, PartitionId partiti
                 .readers = {},
                 .turns = 0,
                 .rest = std::nullopt};
-  if (record.coordinated()) {
+  PartitionDesk& on_desk = desk.partitions[partition.value() - 1];
+  if (!record.coordinated()) {
+    assign.turns = on_desk.turns_allowed = on_desk.ahead;
+  } else {
     // Before all consumers have said where they are, AllowTurns tells.
     if (desk.rounds.agreed || record.rounds.schedule.joined.empty())
       assign.turns = TurnsWithinRoom(record, desk)[partition.value() - 1];
     if (record.EndOf(partition)) assign.rest = record.RestsOf(partition);
-    PartitionDesk& on_desk = desk.partitions[partition.value() - 1];
     on_desk.turns_allowed = 0;
     NoteAllowed(assign.turns, on_desk);
     on_desk.rest_told = assign.rest.has_value();

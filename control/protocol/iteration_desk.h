@@ -49,6 +49,8 @@ struct PartitionDesk {
   int64_t turns_allowed = 0;
   int64_t turns_sent = 0;  // that may have landed or be on their way, under any placement
   bool rest_told = false;
+  // Of an ordered merge: so far may its elements be sent, as its reader last said.
+  Index ahead = 0;
 };
 
 // What is known of a consumer of a coordinated read.
@@ -100,6 +102,9 @@ void OnRoundErrors(const IterationRecord& record, Desk& desk, ClientId client,
 // Where a consumer is, behind its reports of what it has.
 Decision OnRoundsReport(const IterationRecord& record, Desk& desk, ClientId client,
                         Incarnation incarnation, const RoundsReport& report);
+// The reader of an ordered merge has room for elements below `below`.
+void OnAhead(const IterationRecord& record, Desk& desk, ClientId client, Incarnation incarnation,
+             PartitionId partition, Index below);
 // CommitDone when the state is journaled.
 Decision OnCommit(const IterationRecord& record, Desk& desk, ClientId client,
                   Incarnation incarnation, const Commit& commit);

@@ -77,6 +77,7 @@ struct RoundsRecord {
 
 struct IterationRecord {
   KeepPolicy keep = KeepPolicy::kTaken;
+  bool at_least_once = false;  // rule 3 waits for nobody
   RoundsRecord rounds;
   absl::InlinedVector<PartitionRecord, 1> partitions;  // [0] is partition 1
   absl::InlinedVector<ReaderRecord, 2> readers;        // in the order they joined

@@ -13,6 +13,7 @@ struct JobTerms {
   ShardingPolicy mode = ShardingPolicy::kOff;
   Keep keep = Keep::kTaken;
   bool deterministic = false;  // MergeOrder::kDeterministic
+  int64_t partitions = 0;      // of that order: so many from the start; 0: as the mode says
   Visitation visitation = Visitation::kExactlyOnce;
   int64_t num_consumers = 0;  // 0: no coordinated reads
   Rests rests = Rests::kPad;

@@ -44,16 +44,22 @@ class Uniting {
     Begin();
     for (const auto& [client, from] : given_) {
       if (absl::Status known = CheckAge(client, from->taken); !known.ok()) return known;
+      if (coordinated()) continue;
       if (absl::Status claimed = Claim(client, from->taken); !claimed.ok()) return claimed;
     }
     for (const auto& [client, heard] : heard_) {
       if (IsGiven(client)) continue;
       if (!heard.gone && !has_state.contains(client) && broken_ != BrokenUnion::kMissingState) {
-        return absl::InvalidArgumentError(absl::StrCat(
-            "the state of ", NameOf(client), ", which read repetition ", united_.number,
-            " when another one was saved, is missing; give the states of all ranks"));
+        return Missing(client);
+      }
+      if (coordinated()) {
+        if (heard.gone && heard.kept_count == 0) continue;  // as that before a restore is
+        return Missing(client);
       }
       for (const PartitionIndices& of : *heard.kept) At(of.partition).kept.Add(of.indices);
+    }
+    if (coordinated()) {
+      if (absl::Status formed = CountFromHere(); !formed.ok()) return formed;
     }
     return std::move(united_);
   }
@@ -68,10 +74,12 @@ class Uniting {
   void Begin() {
     if (newest_ == nullptr) return;
     united_.finished = newest_->finished;
+    united_.division = newest_->division;
     for (const SavedRepetition::Partition& partition : newest_->partitions) {
-      united_.partitions.push_back({.kept = IndexSet::Of(0, partition.kept_below),
-                                    .given = partition.given,
-                                    .bookmarks = partition.bookmarks});
+      united_.partitions.push_back(
+          {.kept = coordinated() ? IndexSet() : IndexSet::Of(0, partition.kept_below),
+           .given = partition.given,
+           .bookmarks = partition.bookmarks});
     }
     for (const Given& given : given_) {
       const SavedRepetition& saved = given.from->saved;
@@ -83,6 +91,63 @@ class Uniting {
         heard.gone = reader.gone;
         heard.kept = &reader.kept;
       }
+    }
+  }
+
+  bool coordinated() const { return newest_ != nullptr && newest_->num_consumers > 0; }
+
+  absl::Status Missing(ClientId client) const {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the state of ", NameOf(client), ", which read repetition ", united_.number,
+                     " when another one was saved, is missing; give the states of all ranks"));
+  }
+
+  // All consumers of a coordinated read have the same turns. Those lie before the new job,
+  // whose rounds are of other consumers: its indices count from behind them.
+  absl::Status CountFromHere() {
+    const int64_t consumers = newest_->num_consumers;
+    if (static_cast<int64_t>(given_.size()) != consumers) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "the states are of ", given_.size(), " of the ", consumers, " consumers of repetition ",
+          united_.number, " of a coordinated read; give those of all"));
+    }
+    for (size_t p = 0; p < united_.partitions.size() && !united_.finished; ++p) {
+      const PartitionId id(p + 1);
+      const IndexSet turns = TurnsOf(given_.front(), id);
+      const bool same = std::all_of(given_.begin(), given_.end(), [&](const Given& given) {
+        return TurnsOf(given, id) == turns;
+      });
+      if (!same || turns.FirstMissing() != turns.size()) {
+        return absl::InvalidArgumentError(
+            absl::StrCat("the states of the consumers of a coordinated read are of different "
+                         "rounds in ",
+                         ToString(id), ", repetition ", united_.number,
+                         ", or of the last rounds, which have elements of several partitions; give "
+                         "states of one step before those"));
+      }
+      StartBehind(turns.size() * consumers, p);
+    }
+    return absl::OkStatus();
+  }
+
+  static IndexSet TurnsOf(const Given& given, PartitionId partition) {
+    for (const PartitionIndices& of : given.from->taken) {
+      if (of.partition == partition) return of.indices;
+    }
+    return {};
+  }
+
+  // Partition `p` goes on at `index`, from its newest bookmark at or below that.
+  void StartBehind(Index index, size_t p) {
+    Restoration::Partition& partition = united_.partitions[p];
+    const int64_t lead = p < newest_->leads.size() ? newest_->leads[p] : 0;
+    std::vector<SavedRepetition::Position> bookmarks = std::move(partition.bookmarks);
+    partition.bookmarks.clear();
+    partition.lead = index + lead;
+    for (SavedRepetition::Position& bookmark : bookmarks) {
+      if (bookmark.index > index) continue;
+      partition.lead = index - bookmark.index + (bookmark.index == 0 ? lead : 0);
+      partition.bookmarks = {{0, std::move(bookmark.bytes)}};
     }
   }
 
@@ -178,7 +243,8 @@ absl::StatusOr<Restoration> Union(absl::Span<const RankState> states, uint64_t n
     }
     for (const RankState::Repetition& repetition : state.repetitions) {
       const int64_t number = repetition.saved.repetition;
-      repetitions.try_emplace(number, number, broken).first->second.Add(state.client, repetition);
+      const BrokenUnion rules = state.at_least_once ? BrokenUnion::kClaimedTwice : broken;
+      repetitions.try_emplace(number, number, rules).first->second.Add(state.client, repetition);
     }
   }
   for (auto& [number, uniting] : repetitions) {
@@ -190,10 +256,18 @@ absl::StatusOr<Restoration> Union(absl::Span<const RankState> states, uint64_t n
   return restoration;
 }
 
-void ForgetBookmarks(Restoration& restoration) {
+absl::Status ForgetBookmarks(Restoration& restoration) {
   for (Restoration::Repetition& repetition : restoration.repetitions) {
-    for (Restoration::Partition& partition : repetition.partitions) partition.bookmarks.clear();
+    for (Restoration::Partition& partition : repetition.partitions) {
+      if (partition.lead > 0) {
+        return absl::InvalidArgumentError(
+            "a dataset that was edited before Distribute cannot go on behind states of a "
+            "coordinated read; restore them with the dataset that they were saved from");
+      }
+      partition.bookmarks.clear();
+    }
   }
+  return absl::OkStatus();
 }
 
 }  // namespace penstock::control

@@ -31,6 +31,7 @@ struct RankState {
   JobId job;
   uint64_t job_mark = 0;  // differs between jobs of different services too
   std::string job_name;
+  bool at_least_once = false;           // two of its states may contain the same element
   std::vector<Repetition> repetitions;  // ascending; earlier ones are wholly kept
 };
 
@@ -39,11 +40,14 @@ struct RankState {
 // - the state of a rank that was reading is missing;
 // - two contain the same element;
 // - one is older than what its rank had committed when another one was saved,
-//   or is of a rank that was declared dead and contains more than it had kept.
+//   or is of a rank that was declared dead and contains more than it had kept;
+// - they are of a coordinated read, and of different rounds or of the last ones.
 absl::StatusOr<Restoration> Union(absl::Span<const RankState> states, uint64_t name,
                                   BrokenUnion broken = BrokenUnion::kNone);
 
 // For a dataset that was edited: partitions are made from their first splits.
-void ForgetBookmarks(Restoration& restoration);
+// InvalidArgument for a coordinated read, whose elements before are counted from
+// its bookmarks.
+absl::Status ForgetBookmarks(Restoration& restoration);
 
 }  // namespace penstock::control

@@ -10,6 +10,7 @@
 
 #include "control/protocol/index_set.h"
 #include "control/protocol/session_messages.h"
+#include "control/protocol/shard.h"
 
 namespace penstock::control {
 
@@ -36,6 +37,9 @@ struct SavedRepetition {
   int64_t repetition = 0;
   uint64_t version = 0;               // of two of one job the higher one knows more
   bool finished = false;              // all is kept: nothing of it is read again
+  Division division;                  // of a static mode
+  int64_t num_consumers = 0;          // of a coordinated read: then sets are of turns
+  std::vector<int64_t> leads;         // of partitions, where it was restored itself; shorter: 0
   std::vector<Partition> partitions;  // [0] is partition 1; none: it was not begun
   std::vector<Reader> readers;
   friend bool operator==(const SavedRepetition&, const SavedRepetition&) = default;
@@ -52,11 +56,15 @@ struct Restoration {
     IndexSet kept;  // in the ranks' histories
     std::vector<SplitRun> given;
     std::vector<SavedRepetition::Position> bookmarks;
+    // Of a coordinated read: produced behind the bookmark, or the beginning, and kept; the
+    // indices of the new job count from there.
+    int64_t lead = 0;
     friend bool operator==(const Partition&, const Partition&) = default;
   };
   struct Repetition {
     int64_t number = 0;
     bool finished = false;
+    Division division;
     std::vector<Partition> partitions;
     friend bool operator==(const Repetition&, const Repetition&) = default;
   };

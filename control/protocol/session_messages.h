@@ -389,7 +389,20 @@ struct Leave {
   friend bool operator==(const Leave&, const Leave&) = default;
 };
 
-using ClientUp = std::variant<ClientHello, ClientHeartbeat, FenceAnswer, Report, Commit, Leave>;
+// Of order kDeterministic: of each partition no element at or behind `below` may be sent yet.
+// Numbers only grow; all are said again behind each Welcome.
+struct Ahead {
+  struct OfPartition {
+    PartitionId partition;
+    Index below = 0;
+    friend bool operator==(const OfPartition&, const OfPartition&) = default;
+  };
+  std::vector<OfPartition> partitions;
+  friend bool operator==(const Ahead&, const Ahead&) = default;
+};
+
+using ClientUp =
+    std::variant<ClientHello, ClientHeartbeat, FenceAnswer, Report, Commit, Leave, Ahead>;
 
 // --- Client down -------------------------------------------------------------------
 
@@ -411,6 +424,8 @@ struct Welcome {
   absl::Duration heartbeat_interval;
   absl::Duration lease;           // client_timeout
   std::vector<Fence> placements;  // all partitions: accept nothing below
+  // Of order kDeterministic, of the same partitions: the first index that is not kept.
+  std::vector<Index> starts;
   friend bool operator==(const Welcome&, const Welcome&) = default;
 };
 
@@ -425,6 +440,8 @@ struct Membership {
     PartitionId partition;
     Placement placement;
     WorkerId worker;  // none while it is being moved, or waits for one, or once closed
+    // Of order kDeterministic: its elements, once it has ended.
+    std::optional<Index> end = std::nullopt;
     friend bool operator==(const Partition&, const Partition&) = default;
   };
   struct Worker {
@@ -596,9 +613,12 @@ struct Assign {
   std::string bookmark;
   std::vector<SplitRun> splits;  // given already, from each provider's first retained ordinal on
   std::vector<Reader> readers;
-  // Of a coordinated read; more of both follows in AllowTurns.
+  // Of a coordinated read; more of both follows in AllowTurns. Under order kDeterministic
+  // a turn is one element.
   int64_t turns = 0;
   std::optional<protocol::RestOf> rest;
+  // Produced and passed over before index 0, or behind the bookmark there.
+  int64_t lead = 0;
   friend bool operator==(const Assign&, const Assign&) = default;
 };
 
@@ -611,7 +631,8 @@ struct AddReader {
 };
 
 // Of a coordinated read: turns below `turns` may be sent, and, where the partition
-// ends, what is left behind its whole turns as `rest` says.
+// ends, what is left behind its whole turns as `rest` says. Of order kDeterministic:
+// elements below `turns` may be.
 struct AllowTurns {
   PlacedPartition of;
   int64_t turns = 0;

@@ -22,6 +22,15 @@ struct ShardOf {
   friend bool operator==(const ShardOf&, const ShardOf&) = default;
 };
 
+// In the modes FILE, DATA and HINT: the shards that the partitions of an iteration are.
+// Fixed when it begins.
+struct Division {
+  ShardingPolicy mode = ShardingPolicy::kOff;  // never kFileOrData: that was decided
+  int64_t count = 0;                           // shards of the whole; 0: partitions are none
+  std::vector<int64_t> shards;                 // [0] is that of partition 1
+  friend bool operator==(const Division&, const Division&) = default;
+};
+
 // The tag that keeps a worker for the trainer in its own process.
 inline constexpr char kColocatedTag[] = "COLOCATED";
 

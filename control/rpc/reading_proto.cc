@@ -27,6 +27,9 @@ void ToWire(const SavedRepetition& from, wire::SavedRepetition* to) {
   to->set_repetition(from.repetition);
   to->set_version(from.version);
   to->set_finished(from.finished);
+  if (from.division.count > 0) ToWire(from.division, to->mutable_division());
+  to->set_num_consumers(from.num_consumers);
+  for (const int64_t lead : from.leads) to->add_leads(lead);
   for (const SavedRepetition::Partition& partition : from.partitions) {
     wire::SavedRepetition::Partition* wire = to->add_partitions();
     wire->set_kept_below(partition.kept_below);
@@ -43,8 +46,12 @@ void ToWire(const SavedRepetition& from, wire::SavedRepetition* to) {
 }
 
 absl::StatusOr<SavedRepetition> FromWire(const wire::SavedRepetition& from) {
-  SavedRepetition to{
-      .repetition = from.repetition(), .version = from.version(), .finished = from.finished()};
+  SavedRepetition to{.repetition = from.repetition(),
+                     .version = from.version(),
+                     .finished = from.finished(),
+                     .num_consumers = from.num_consumers(),
+                     .leads = {from.leads().begin(), from.leads().end()}};
+  ASSIGN_OR_RETURN(to.division, FromWire(from.division()));
   for (const wire::SavedRepetition::Partition& wire : from.partitions()) {
     SavedRepetition::Partition& partition = to.partitions.emplace_back();
     if (wire.kept_below() < 0) return absl::InvalidArgumentError("a negative index");
@@ -68,11 +75,13 @@ static void ToWire(const Restoration& from, wire::Restoration* to) {
     wire::Restoration::Repetition* wire = to->add_repetitions();
     wire->set_number(repetition.number);
     wire->set_finished(repetition.finished);
+    if (repetition.division.count > 0) ToWire(repetition.division, wire->mutable_division());
     for (const Restoration::Partition& partition : repetition.partitions) {
       wire::Restoration::Partition* of = wire->add_partitions();
       ToWire(partition.kept, of->mutable_kept());
       ListToWire(partition.given, of->mutable_given());
       WritePositions(partition.bookmarks, of->mutable_bookmarks());
+      of->set_lead(partition.lead);
     }
   }
 }
@@ -83,11 +92,14 @@ static absl::StatusOr<Restoration> FromWire(const wire::Restoration& from) {
     Restoration::Repetition& repetition = to.repetitions.emplace_back();
     repetition.number = wire.number();
     repetition.finished = wire.finished();
+    ASSIGN_OR_RETURN(repetition.division, FromWire(wire.division()));
     for (const wire::Restoration::Partition& of : wire.partitions()) {
       Restoration::Partition& partition = repetition.partitions.emplace_back();
       ASSIGN_OR_RETURN(partition.kept, FromWire(of.kept()));
       ASSIGN_OR_RETURN(partition.given, ListFromWire(of.given()));
       ASSIGN_OR_RETURN(partition.bookmarks, ReadPositions(of.bookmarks()));
+      if (of.lead() < 0) return absl::InvalidArgumentError("a negative number of elements");
+      partition.lead = of.lead();
     }
   }
   return to;

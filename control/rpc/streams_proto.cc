@@ -162,6 +162,22 @@ static absl::StatusOr<ClientUp> FromWire(const wire::Commit& from) {
   return to;
 }
 
+static void ToWire(const Ahead& from, wire::Ahead* to) {
+  for (const Ahead::OfPartition& of : from.partitions) {
+    wire::Ahead::OfPartition* wire = to->add_partitions();
+    wire->set_partition(of.partition.value());
+    wire->set_below(of.below);
+  }
+}
+
+static Ahead FromWire(const wire::Ahead& from) {
+  Ahead to;
+  for (const wire::Ahead::OfPartition& of : from.partitions()) {
+    to.partitions.push_back({PartitionId(of.partition()), of.below()});
+  }
+  return to;
+}
+
 // --- Client down ---
 
 static void ToWire(const Welcome& from, wire::Welcome* to) {
@@ -173,6 +189,7 @@ static void ToWire(const Welcome& from, wire::Welcome* to) {
   to->set_heartbeat_interval_ns(absl::ToInt64Nanoseconds(from.heartbeat_interval));
   to->set_lease_ns(absl::ToInt64Nanoseconds(from.lease));
   for (const Fence& placement : from.placements) ToWire(placement, to->add_placements());
+  for (const Index start : from.starts) to->add_starts(start);
 }
 
 static absl::StatusOr<ClientDown> FromWire(const wire::Welcome& from) {
@@ -186,6 +203,7 @@ static absl::StatusOr<ClientDown> FromWire(const wire::Welcome& from) {
   for (const wire::Fence& placement : from.placements()) {
     to.placements.push_back(FromWire(placement));
   }
+  to.starts.assign(from.starts().begin(), from.starts().end());
   return to;
 }
 
@@ -198,6 +216,7 @@ static void ToWire(const Membership& from, wire::Membership* to) {
     wire->set_partition(partition.partition.value());
     wire->set_placement(partition.placement.value());
     wire->set_worker(partition.worker.value());
+    if (partition.end.has_value()) wire->set_end(*partition.end);
   }
   for (const Membership::Worker& worker : from.workers) {
     wire::Membership::Worker* wire = to->add_workers();
@@ -216,6 +235,7 @@ static Membership FromWire(const wire::Membership& from) {
   for (const wire::Membership::Partition& partition : from.partitions()) {
     to.partitions.push_back({PartitionId(partition.partition()), Placement(partition.placement()),
                              WorkerId(partition.worker())});
+    if (partition.has_end()) to.partitions.back().end = partition.end();
   }
   for (const wire::Membership::Worker& worker : from.workers()) {
     to.workers.push_back({WorkerId(worker.worker()),
@@ -303,6 +323,7 @@ static void ToWire(const Assign& from, wire::Assign* to) {
   ListToWire(from.readers, to->mutable_readers());
   to->set_turns(from.turns);
   if (from.rest) ToWire(*from.rest, to->mutable_rest());
+  to->set_lead(from.lead);
 }
 
 static absl::StatusOr<WorkerDown> FromWire(const wire::Assign& from) {
@@ -317,7 +338,8 @@ static absl::StatusOr<WorkerDown> FromWire(const wire::Assign& from) {
             .bookmark = from.bookmark(),
             .readers = ListFromWire(from.readers()),
             .turns = from.turns(),
-            .rest = std::nullopt};
+            .rest = std::nullopt,
+            .lead = from.lead()};
   if (from.has_rest()) to.rest = FromWire(from.rest());
   ASSIGN_OR_RETURN(to.terms, FromWire(from.terms()));
   if (from.has_shard()) {
@@ -354,7 +376,8 @@ void ToWire(const ClientUp& from, wire::ClientUp* to) {
                         [to](const Commit& commit) { ToWire(commit, to->mutable_commit()); },
                         [to](const Leave& leave) {
                           ListToWire(leave.taken, to->mutable_leave()->mutable_taken());
-                        }},
+                        },
+                        [to](const Ahead& ahead) { ToWire(ahead, to->mutable_ahead()); }},
              from);
 }
 
@@ -384,6 +407,8 @@ absl::StatusOr<ClientUp> FromWire(const wire::ClientUp& from) {
       ASSIGN_OR_RETURN(std::vector<PartitionIndices> taken, ListFromWire(from.leave().taken()));
       return Leave{std::move(taken)};
     }
+    case wire::ClientUp::kAhead:
+      return FromWire(from.ahead());
     case wire::ClientUp::MESSAGE_NOT_SET:
       break;
   }

@@ -105,7 +105,9 @@ struct Applying {
     created.job = c.job;
     created.repetition = c.repetition;
     created.division = c.division;
+    created.leads = c.leads;
     const JobTerms& terms = state.jobs.at(c.job).terms;
+    created.record.at_least_once = terms.visitation == Visitation::kAtLeastOnce;
     created.record.rounds.consumers = terms.num_consumers;
     created.record.rounds.rests = terms.rests;
     created.record.keep = terms.cross_trainer_cache    ? protocol::KeepPolicy::kNothing

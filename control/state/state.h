@@ -72,25 +72,20 @@ struct PartitionSplits {
   friend bool operator==(const PartitionSplits&, const PartitionSplits&) = default;
 };
 
-// In the modes FILE, DATA and HINT: the shards that the partitions are. Fixed when
-// the iteration begins.
-struct Division {
-  ShardingPolicy mode = ShardingPolicy::kOff;  // never kFileOrData: that was decided
-  int64_t count = 0;                           // shards of the whole; 0: partitions are none
-  std::vector<int64_t> shards;                 // [0] is that of partition 1
-  friend bool operator==(const Division&, const Division&) = default;
-};
-
 struct IterationState {
   IterationId id;
   JobId job;
   int64_t repetition = 0;
   Division division;
+  std::vector<int64_t> leads;  // of partitions, see IterationCreated; shorter: 0
   protocol::IterationRecord record;
   std::vector<PartitionSplits> splits;        // [0] is partition 1; as many as partitions
   std::map<ProviderKey, int64_t> handed_out;  // of all partitions together
   std::optional<absl::Status> failure;        // why nobody can read it any more
 
+  int64_t LeadOf(PartitionId partition) const {
+    return partition.value() <= leads.size() ? leads[partition.value() - 1] : 0;
+  }
   // What that partition is; count 0 in other modes.
   ShardOf ShardOfPartition(PartitionId partition) const;
   friend bool operator==(const IterationState&, const IterationState&) = default;
@@ -141,6 +136,9 @@ struct IterationCreated {
   JobId job;
   int64_t repetition = 0;
   Division division;
+  // Of a restored coordinated read, by partition: so many elements behind where it begins,
+  // or behind its bookmark at index 0, were in the rounds before; index 0 is the next one.
+  std::vector<int64_t> leads = {};
 };
 struct IterationAltered {
   IterationId iteration;

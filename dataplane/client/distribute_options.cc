@@ -17,6 +17,19 @@ namespace {
 // More than there are trainers in any job; a bound on what a wrong number costs.
 constexpr int64_t kMostConsumers = 1 << 16;
 
+// More than there are workers' permits anywhere; likewise.
+constexpr int64_t kMostPartitions = 1 << 12;
+// Of order kDeterministic in mode DYNAMIC, where the options name none.
+constexpr int64_t kUsualPartitions = 8;
+
+// Those that an order is merged from; 0: as many as there are shards, or permits.
+int64_t PartitionsOf(const DistributeOptions& options) {
+  if (options.order != MergeOrder::kDeterministic || options.partitions > 0) {
+    return options.partitions;
+  }
+  return options.processing_mode == ShardingPolicy::kDynamic ? kUsualPartitions : 0;
+}
+
 // Names go into messages and logs.
 absl::Status CheckName(std::string_view option, const std::string& name) {
   for (char c : name) {
@@ -68,7 +81,9 @@ absl::Status CheckConsumers(const DistributeOptions& options) {
         "coordinated reads need workers that all consumers read; target_workers is LOCAL");
   }
   if (options.order == MergeOrder::kDeterministic) {
-    return absl::UnimplementedError("coordinated reads in order kDeterministic: not there yet");
+    return absl::InvalidArgumentError(
+        "order kDeterministic is that of one reader; coordinated reads have rounds instead, whose "
+        "elements are of one partition each: leave out num_consumers, or order");
   }
   if (options.cross_trainer_cache) {
     return absl::InvalidArgumentError(
@@ -77,13 +92,49 @@ absl::Status CheckConsumers(const DistributeOptions& options) {
   return absl::OkStatus();
 }
 
-// What can be said already, and is not done yet.
-absl::Status CheckBuilt(const DistributeOptions& options) {
-  const char* lacking = options.order == MergeOrder::kDeterministic      ? "order kDeterministic"
-                        : options.visitation != Visitation::kExactlyOnce ? "visitation kAtLeastOnce"
-                                                                         : nullptr;
-  if (lacking == nullptr) return absl::OkStatus();
-  return absl::UnimplementedError(absl::StrCat(lacking, ": not there yet"));
+absl::Status CheckOrder(const DistributeOptions& options) {
+  const bool deterministic = options.order == MergeOrder::kDeterministic;
+  if (options.partitions < 0 || options.partitions > kMostPartitions ||
+      (options.partitions > 0 && !deterministic)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "partitions must be from 1 to ", kMostPartitions,
+        ", or 0 for AUTO, and is for order kDeterministic; it is ", options.partitions));
+  }
+  if (!deterministic) return absl::OkStatus();
+  if (options.processing_mode == ShardingPolicy::kOff) {
+    return absl::InvalidArgumentError(
+        "order kDeterministic needs processing_mode DYNAMIC, or a static one: in mode OFF each "
+        "worker reads the whole dataset, and what there is to read depends on their number");
+  }
+  const int64_t partitions = PartitionsOf(options);
+  if (options.max_outstanding_requests > 0 && options.max_outstanding_requests < partitions) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("order kDeterministic takes an element of each of ", partitions,
+                     " partitions in turn: max_outstanding_requests must be at least that, not ",
+                     options.max_outstanding_requests));
+  }
+  if (options.quota.max_permits > 0) {
+    return absl::InvalidArgumentError(
+        "order kDeterministic has a fixed number of partitions, which quota.max_permits would "
+        "change; set partitions instead");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckVisitation(const DistributeOptions& options) {
+  if (options.visitation == Visitation::kExactlyOnce) return absl::OkStatus();
+  const char* wrong =
+      options.visitation > Visitation::kAtLeastOnce
+          ? "visitation is neither kExactlyOnce nor kAtLeastOnce"
+      : options.num_consumers
+          ? "visitation kAtLeastOnce: a round of a coordinated read cannot be given out twice"
+      : options.order == MergeOrder::kDeterministic
+          ? "visitation kAtLeastOnce: an element that comes again has no place in order "
+            "kDeterministic"
+      : options.cross_trainer_cache
+          ? "visitation kAtLeastOnce: elements of a cross_trainer_cache never come again"
+          : nullptr;
+  return wrong == nullptr ? absl::OkStatus() : absl::InvalidArgumentError(wrong);
 }
 
 absl::Status CheckCache(const DistributeOptions& options) {
@@ -152,13 +203,15 @@ absl::Status Check(const DistributeOptions& options) {
   }
   RETURN_IF_ERROR(CheckCache(options));
   RETURN_IF_ERROR(CheckConsumers(options));
-  return CheckBuilt(options);
+  RETURN_IF_ERROR(CheckOrder(options));
+  return CheckVisitation(options);
 }
 
 control::JobTerms TermsOf(const DistributeOptions& options) {
   return {.mode = options.processing_mode,
           .keep = options.keep.value_or(Keep::kTaken),
           .deterministic = options.order == MergeOrder::kDeterministic,
+          .partitions = PartitionsOf(options),
           .visitation = options.visitation,
           .num_consumers = options.num_consumers.value_or(0),
           .rests = options.rests,
@@ -180,6 +233,7 @@ Attrs ToAttrs(const DistributeOptions& options) {
       {"data_transfer_protocol", options.data_transfer_protocol},
       {"fallback", options.fallback},
       {"order", static_cast<int64_t>(options.order)},
+      {"partitions", options.partitions},
       {"timeout_ns", absl::ToInt64Nanoseconds(options.timeout)},
       {"visitation", static_cast<int64_t>(options.visitation)},
       {"rests", static_cast<int64_t>(options.rests)},
@@ -211,6 +265,7 @@ DistributeOptions FromAttrs(const Attrs& attrs) {
   options.data_transfer_protocol = Get<std::string>(attrs, "data_transfer_protocol");
   options.fallback = Get<std::vector<std::string>>(attrs, "fallback");
   options.order = static_cast<MergeOrder>(Get<int64_t>(attrs, "order"));
+  options.partitions = Get<int64_t>(attrs, "partitions");
   options.timeout = absl::Nanoseconds(Get<int64_t>(attrs, "timeout_ns"));
   options.visitation = static_cast<Visitation>(Get<int64_t>(attrs, "visitation"));
   options.rests = static_cast<Rests>(Get<int64_t>(attrs, "rests"));
@@ -248,6 +303,7 @@ std::vector<AttrRule> DistributeRules() {
       {"data_transfer_protocol", AttrType::kString, true, false},
       {"fallback", AttrType::kStrings, true, false},
       {"order", AttrType::kInt, true, false},
+      {"partitions", AttrType::kInt, true, false},
       {"timeout_ns", AttrType::kInt, true, false},
       {"visitation", AttrType::kInt},
       {"rests", AttrType::kInt, true, false},

@@ -13,8 +13,7 @@
 
 namespace penstock::client {
 
-// InvalidArgument names the option and what it may be; Unimplemented for what
-// this release lacks.
+// InvalidArgument names the option and what it may be.
 absl::Status Check(const DistributeOptions& options);
 
 // What its readers agree on.

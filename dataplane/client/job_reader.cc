@@ -103,7 +103,7 @@ JobReader::JobReader(const BuildSite& site)
     : node_(site.node_ptr()),
       number_(site.number()),
       options_(FromAttrs(site.node().attrs)),
-      states_(StateExchange::Of(site.run().commits)),
+      states_(site.in_body() ? nullptr : site.run().states),
       cancelled_(site.run().cancelled),
       first_repetition_(RepetitionsRead(node_)),
       client_(RandomId()),
@@ -217,11 +217,6 @@ absl::StatusOr<control::JobAnswer> JobReader::Join(std::stop_token stop) {
     if (united_.has_value()) restoration = united_->restoration;
   }
   if (!restoration.has_value()) return stub_->GetOrCreateJob(request, call);
-  if (options_.num_consumers.has_value()) {
-    return absl::UnimplementedError(
-        "states of all ranks of a coordinated read, restored as one: not there yet; restore each "
-        "consumer from its own state while the job lives");
-  }
   return stub_->RestoreJob({std::move(request), *std::move(restoration)}, call);
 }
 
@@ -278,32 +273,56 @@ absl::Status JobReader::Save(int64_t pass, StateWriter& writer) {
   }
   // What was restored of all ranks is nothing before it has become a job.
   if (united_.has_value()) RETURN_IF_ERROR(EnsureJoined());
+  // Nor is a position that a node above keeps to read again from, in that very job. Where that
+  // cannot be joined, Next() says so.
+  if (writer.save_number() == 0 && states_ != nullptr) EnsureJoined().IgnoreError();
+  std::unique_lock lock(mu_);
+  JobState state{.reader = StateNow(first_repetition_ + pass), .terms = TermsOf(options_)};
+  if (states_ == nullptr) {
+    Write(state.reader, writer);
+    return absl::OkStatus();
+  }
+  if (restored_.has_value()) {
+    ReaderState reader = std::move(state.reader);
+    state = *restored_;
+    state.reader = std::move(reader);
+  } else if (job_.has_value()) {
+    state.job_mark = MarkOfJob(job_->token);
+    state.seed = job_->seed;
+    state.dataset = WorkersDataset(*node_);
+  }
+  read_ahead_ |= writer.save_number() == 0;  // somebody keeps it for later
+  lock.unlock();
+  writer.WriteUnsigned(kInSection);
+  return Put(std::move(state), writer);
+}
+
+absl::Status JobReader::Put(JobState state, StateWriter& writer) {
+  if (writer.save_number() == 0) {
+    writer.Attach([this, state = std::move(state)](StateWriter& whole) {
+      if (state.reader.job && whole.save_number() != 0 && !ComesAgainInOrder()) {
+        return absl::FailedPreconditionError(absl::StrCat(
+            "a node behind Distribute of job '", state.reader.job_name,
+            "' has read ahead of what it gave, and what it read would come again in another "
+            "order: ask for order kDeterministic, or put that node before Distribute"));
+      }
+      return Put(state, whole);
+    });
+    return absl::OkStatus();
+  }
+  state.reader.save = writer.save_number();
+  states_->Put(number_,
+               state.reader.repetitions.empty() ? 0 : state.reader.repetitions.back().number,
+               [this, state] { return SectionOf(state); });
   std::lock_guard lock(mu_);
-  ReaderState state = StateNow(first_repetition_ + pass);
-  state.save = writer.save_number();
-  if (state.save == 0 || states_ == nullptr) {
-    Write(state, writer);
-    read_ahead_ |= state.save == 0;  // somebody keeps it for later
-  } else {
-    writer.WriteUnsigned(kInSection);
-    JobState whole{.reader = state, .terms = TermsOf(options_)};
-    if (restored_.has_value()) {
-      whole = *restored_;
-      whole.reader = state;
-    } else if (job_.has_value()) {
-      whole.job_mark = MarkOfJob(job_->token);
-      whole.seed = job_->seed;
-      whole.dataset = WorkersDataset(*node_);
-    }
-    states_->Put(number_, state.repetitions.empty() ? 0 : state.repetitions.back().number,
-                 [this, whole = std::move(whole)] { return SectionOf(whole); });
-  }
-  if (state.save != 0) {
-    newest_save_ = std::max(newest_save_, state.save);
-    saves_[state.save] = std::move(state);
-    if (saves_.size() > kMostSaves) saves_.erase(saves_.begin());
-  }
+  newest_save_ = std::max(newest_save_, state.reader.save);
+  saves_[state.reader.save] = std::move(state.reader);
+  if (saves_.size() > kMostSaves) saves_.erase(saves_.begin());
   return absl::OkStatus();
+}
+
+bool JobReader::ComesAgainInOrder() const {
+  return options_.order == MergeOrder::kDeterministic || options_.num_consumers.has_value();
 }
 
 absl::StatusOr<std::string> JobReader::SectionOf(JobState state) {
@@ -328,11 +347,6 @@ absl::Status JobReader::Restore(int64_t pass, StateReader& reader) {
   if (version != kInSection) {
     JobState state;
     ASSIGN_OR_RETURN(state.reader, ReadReaderState(reader));
-    if (states_ != nullptr && states_->taken_up().all_ranks) {
-      return absl::InvalidArgumentError(
-          "the state was saved behind nodes that read ahead of what they give: it can only be "
-          "taken up alone, where its job is");
-    }
     return TakeUp(pass, std::move(state));
   }
   reader = ahead;
@@ -391,10 +405,12 @@ absl::Status JobReader::TakeUpAll(int64_t pass, const StateExchange::TakenUp& ta
     ASSIGN_OR_RETURN(const JobState state, JobStateIn(sections, number_));
     if (!state.reader.job) continue;  // it had not begun
     if (state.terms.mode != terms.mode || state.terms.keep != terms.keep ||
-        state.terms.deterministic != terms.deterministic) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "the states are of job '", state.reader.job_name,
-          "', which was read with another processing_mode, keep or order than this Distribute"));
+        state.terms.deterministic != terms.deterministic ||
+        state.terms.partitions != terms.partitions) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("the states are of job '", state.reader.job_name,
+                       "', which was read with another processing_mode, keep, order or number of "
+                       "partitions than this Distribute"));
     }
     united.job_name = state.reader.job_name;
     united.seed = state.seed;
@@ -407,7 +423,7 @@ absl::Status JobReader::TakeUpAll(int64_t pass, const StateExchange::TakenUp& ta
   }
   // Positions are of the dataset that they were saved from: the edited one is read
   // from its first splits.
-  if (edited) control::ForgetBookmarks(united.restoration);
+  if (edited) RETURN_IF_ERROR(control::ForgetBookmarks(united.restoration));
   std::map<int64_t, std::shared_ptr<Session>> replaced;  // ended outside the lock
   std::scoped_lock lock(joining_mu_, mu_);
   replaced = sessions_;

@@ -61,6 +61,11 @@ class JobReader {
   // The session on `repetition`, begun if there is none.
   std::shared_ptr<Session> SessionOf(int64_t repetition);
   ReaderState StateNow(int64_t repetition);
+  // `state` is part of the one being written, or of one kept to be part of another.
+  absl::Status Put(JobState state, StateWriter& writer);
+  // Whether elements come again as they came: a node above that has read ahead may go
+  // on from where it read.
+  bool ComesAgainInOrder() const;
   // With what the dispatcher knows, which is asked for.
   absl::StatusOr<std::string> SectionOf(JobState state);
   absl::Status TakeUp(int64_t pass, JobState state);

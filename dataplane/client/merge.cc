@@ -8,6 +8,11 @@
 namespace penstock::client {
 
 void Merge::Push(Landed landed) {
+  if (order_ == MergeOrder::kDeterministic) {
+    ordered_.Push(std::move(landed));
+    ++size_;
+    return;
+  }
   const WorkerId lane = order_ == MergeOrder::kFair ? landed.from : WorkerId();
   lanes_[lane].Push(std::move(landed));
   ++size_;
@@ -16,6 +21,7 @@ void Merge::Push(Landed landed) {
 Landed Merge::Pop() {
   PENSTOCK_CHECK(size_ > 0);
   --size_;
+  if (order_ == MergeOrder::kDeterministic) return ordered_.Pop();
   auto lane = lanes_.upper_bound(last_);
   for (size_t i = 0; i <= lanes_.size(); ++i) {
     if (lane == lanes_.end()) lane = lanes_.begin();

@@ -5,27 +5,18 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
-#include <optional>
 
-#include "absl/status/status.h"
+#include "dataplane/client/landed.h"
+#include "dataplane/client/ordered_merge.h"
 #include "dataplane/transfer/fifo.h"
 #include "penstock/distribute.h"
-#include "penstock/element.h"
 #include "penstock/ids.h"
 
 namespace penstock::client {
 
-// An element that landed, or an error in the place of one.
-struct Landed {
-  Identity identity;
-  Element element;     // empty for an error
-  absl::Status error;  // OK for an element
-  WorkerId from;
-  size_t bytes = 0;
-};
-
 // any: as they landed. fair: one of each worker in turn, as far as there are.
-// Elements of one worker stay in their order. Not thread-safe.
+// Elements of one worker stay in their order. deterministic: ordered_merge.h.
+// Not thread-safe.
 class Merge {
  public:
   explicit Merge(MergeOrder order) : order_(order) {}
@@ -33,12 +24,17 @@ class Merge {
   bool empty() const { return size_ == 0; }
   size_t size() const { return size_; }
   void Push(Landed landed);
-  // REQUIRES: !empty().
+  // Whether there is one to be returned now.
+  bool ready() const { return order_ == MergeOrder::kDeterministic ? ordered_.ready() : !empty(); }
+  // REQUIRES: ready().
   Landed Pop();
+  // REQUIRES: of order kDeterministic.
+  OrderedMerge& ordered() { return ordered_; }
 
  private:
   const MergeOrder order_;
   size_t size_ = 0;
+  OrderedMerge ordered_;                              // deterministic
   std::map<WorkerId, transfer::Fifo<Landed>> lanes_;  // any: one, of no worker
   WorkerId last_;                                     // whose turn was
 };

@@ -21,8 +21,18 @@ namespace {
 constexpr absl::Duration kLookForCancelled = absl::Milliseconds(20);
 // How long a session that ends waits for its goodbye to be answered.
 constexpr absl::Duration kGoodbyeTimeout = absl::Seconds(2);
-// Credits of a coordinated read, whose workers are told otherwise how far they may go.
+// Credits of a coordinated read and of an ordered merge, whose workers are told otherwise
+// how far they may go.
 constexpr int64_t kRoundsWindow = 1024;
+constexpr int64_t kOrderedWindow = 1 << 15;
+
+// Elements and bytes that credits are given for.
+Window WindowOf(const DistributeOptions& options) {
+  constexpr int64_t kNoBound = std::numeric_limits<int64_t>::max();
+  if (options.num_consumers.has_value()) return Window(kRoundsWindow, kNoBound);
+  if (options.order == MergeOrder::kDeterministic) return Window(kOrderedWindow, kNoBound);
+  return Window(options.max_outstanding_requests, options.max_outstanding_bytes);
+}
 
 }  // namespace
 
@@ -36,9 +46,9 @@ Session::Session(SessionOptions options, control::DispatcherStub& stub)
     : options_(std::move(options)),
       stub_(stub),
       merge_(options_.distribute.order),
-      window_(coordinated() ? kRoundsWindow : options_.distribute.max_outstanding_requests,
-              coordinated() ? std::numeric_limits<int64_t>::max()
-                            : options_.distribute.max_outstanding_bytes) {
+      window_(WindowOf(options_.distribute)),
+      ahead_(options_.distribute.max_outstanding_requests,
+             options_.distribute.max_outstanding_bytes) {
   if (options_.state.has_value()) {
     int64_t rounds = 0;
     for (const auto& [partition, taken] : *options_.state) {
@@ -79,7 +89,7 @@ absl::StatusOr<std::optional<Element>> Session::Next() {
       lock.lock();
       continue;
     }
-    if (!merge_.empty() && LeaseHolds()) break;
+    if (merge_.ready() && LeaseHolds()) break;
     if (IsOver()) {
       if (!std::exchange(end_seen_, true)) WakeAgent();
       return std::nullopt;
@@ -92,7 +102,11 @@ absl::StatusOr<std::optional<Element>> Session::Next() {
   if (times_.waiting()) times_.Goes(AddressOf(landed.from), ProtocolOf(landed.from));
   times_.Returns();
   if (!reads_window()) ReceiverOf(landed.identity.partition).OnTaken(landed.identity.index);
-  window_.OnTaken(landed.from, static_cast<int64_t>(landed.bytes));
+  if (ordered()) {
+    SayAhead(landed.identity.partition);
+  } else {
+    window_.OnTaken(landed.from, static_cast<int64_t>(landed.bytes));
+  }
   news_ = true;
   if (report_at_once_) WakeAgent();
   const ToGrants grants = TakeGrants();
@@ -215,7 +229,33 @@ void Session::Handle(const control::Welcome& welcome) {
   round_errors_said_ = 0;
   SendReport();
   if (committing_.has_value()) stream_->Send(*committing_);
+  if (ordered()) OpenOrdered(welcome);
   WakeAgent();
+}
+
+void Session::OpenOrdered(const control::Welcome& welcome) {
+  if (welcome.starts.size() != welcome.placements.size()) {
+    return Fail(absl::InternalError("the dispatcher does not say where the order begins"));
+  }
+  const int64_t most = options_.distribute.max_outstanding_requests;
+  const auto partitions = static_cast<int64_t>(welcome.starts.size());
+  if (most > 0 && most < partitions) {
+    return Fail(absl::InvalidArgumentError(absl::StrCat(
+        "order kDeterministic takes an element of each of ", partitions,
+        " partitions in turn: max_outstanding_requests must be at least that, not ", most)));
+  }
+  merge_.ordered().Open(welcome.starts);
+  ahead_.Open(welcome.starts.size());
+  ahead_.Forget();
+  for (size_t p = 0; p < welcome.starts.size(); ++p) SayAhead(PartitionId(p + 1));
+}
+
+void Session::SayAhead(PartitionId partition) {
+  const Index taken = merge_.ordered().next(partition);
+  if (!welcomed_) return;  // all is said again behind the next Welcome
+  if (const std::optional<Index> below = ahead_.News(partition, taken)) {
+    stream_->Send(control::Ahead{{{partition, *below}}});
+  }
 }
 
 void Session::Handle(const control::ClientHeartbeatAnswer& answer) {
@@ -244,6 +284,12 @@ void Session::Handle(const control::Membership& membership) {
   }
   NoteWhetherServed(membership);
   window_.BoundBytes(membership.max_bytes_in_flight);
+  ahead_.BoundBytes(membership.max_bytes_in_flight);
+  for (const control::Membership::Partition& partition : membership.partitions) {
+    if (ordered() && partition.end.has_value()) {
+      merge_.ordered().SetEnd(partition.partition, *partition.end);
+    }
+  }
   for (const auto& [id, worker] : placed) {
     ReaderEvents& events = *this;
     if (!readers_.contains(id)) readers_[id] = std::make_shared<Reader>(*worker, events);
@@ -280,6 +326,7 @@ void Session::Handle(const control::Committed& committed) {
 
 void Session::Handle(const control::End& end) {
   end_ = true;
+  if (ordered()) merge_.ordered().SetAllEnded();
   rounds_in_all_ = end.rounds;
   WakeAgent();
 }

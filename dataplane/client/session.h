@@ -21,6 +21,7 @@
 #include "control/protocol/receiver.h"
 #include "control/protocol/round_queue.h"
 #include "control/rpc/dispatcher_stub.h"
+#include "dataplane/client/ahead.h"
 #include "dataplane/client/merge.h"
 #include "dataplane/client/reader.h"
 #include "dataplane/client/state.h"
@@ -114,6 +115,11 @@ class Session final : private control::ReconnectingClientEvents, private ReaderE
   void CheckRounds(absl::Time now, absl::Time& wake);
   bool HasSome() const;  // that Next() has not returned
   bool IsOver() const;   // all that will ever come has been returned
+
+  // Elements come in an order of their own: what was taken makes room for more.
+  bool ordered() const { return options_.distribute.order == MergeOrder::kDeterministic; }
+  void OpenOrdered(const control::Welcome& welcome);
+  void SayAhead(PartitionId partition);
 
   // Of session_links.cc; from the links' threads.
   void OnLinkOpen(WorkerId worker) override;
@@ -217,6 +223,7 @@ class Session final : private control::ReconnectingClientEvents, private ReaderE
   std::string waits_for_;      // why no round is agreed on, and since when
   absl::Time waits_since_ = absl::InfiniteFuture();
   Window window_;
+  Ahead ahead_;  // of an ordered merge
   std::map<WorkerId, std::shared_ptr<Reader>> readers_;
   absl::Status unreachable_;  // to be returned once
   absl::Time no_worker_since_ = absl::InfiniteFuture();

@@ -69,7 +69,8 @@ void Session::OnElementError(WorkerId worker, const Identity& identity, const ab
 void Session::Land(Landed landed) {
   const Identity& identity = landed.identity;
   const bool ours = welcome_.has_value() && identity.iteration == welcome_->iteration &&
-                    identity.partition && identity.index >= 0;
+                    identity.partition && identity.index >= 0 &&
+                    (!ordered() || merge_.ordered().Expects(identity.partition, identity.index));
   const protocol::Landing landing =
       !ours ? protocol::Landing::kOldPlacement
       : reads_window()
@@ -86,22 +87,27 @@ void Session::Land(Landed landed) {
     window_.OnDropped(landed.from);
     return WakeAgent();  // its credit is free
   }
-  window_.OnLanded(landed.from, static_cast<int64_t>(landed.bytes));
   news_ = true;
+  if (ordered()) {  // credits are no bound here
+    window_.OnDropped(landed.from);
+    ahead_.OnLanded(static_cast<int64_t>(landed.bytes));
+    return merge_.Push(std::move(landed));
+  }
+  window_.OnLanded(landed.from, static_cast<int64_t>(landed.bytes));
   if (coordinated()) return KeepForRound(std::move(landed));
   merge_.Push(std::move(landed));
 }
 
 bool Session::BeginLanding(WorkerId worker) {
   if (Reader* reader = FindReader(worker)) reader->progress().landings.OnEvent();
-  return merge_.empty();
+  return !merge_.ready();
 }
 
 void Session::EndLanding(bool waited_for) {
   NoteHeld(static_cast<int64_t>(coordinated() ? for_rounds_.size() : merge_.size()));
   if (coordinated() && news_ && welcomed_ && MustSay()) SendLanded();
   if (news_ && report_at_once_) WakeAgent();
-  if (!waited_for || merge_.empty()) return;
+  if (!waited_for || !merge_.ready()) return;
   times_.Landed();
   landed_.NotifyAll();
 }
@@ -326,7 +332,7 @@ void Session::TendCredits(Lock& lock, absl::Time now, absl::Time& wake) {
 }
 
 void Session::CheckReach(absl::Time now, absl::Time& wake) {
-  if (end_ || !merge_.empty()) return;
+  if (end_ || merge_.ready()) return;
   CheckRounds(now, wake);
   CheckServed(now, wake);
   for (auto& [worker, reader] : readers_) {

@@ -9,7 +9,7 @@
 namespace penstock::client {
 namespace {
 
-constexpr uint64_t kVersion = 2;
+constexpr uint64_t kVersion = 3;
 
 void Write(const Taken& taken, StateWriter& writer) {
   writer.WriteUnsigned(taken.size());
@@ -92,9 +92,29 @@ absl::StatusOr<control::SplitRun> ReadRun(StateReader& reader) {
   return run;
 }
 
+void WriteInts(const std::vector<int64_t>& values, StateWriter& writer) {
+  writer.WriteUnsigned(values.size());
+  for (const int64_t value : values) writer.WriteInt(value);
+}
+
+absl::StatusOr<std::vector<int64_t>> ReadInts(StateReader& reader, std::string_view what) {
+  std::vector<int64_t> values;
+  ASSIGN_OR_RETURN(const uint64_t count, reader.ReadUnsigned());
+  for (uint64_t i = 0; i < count; ++i) {
+    ASSIGN_OR_RETURN(const int64_t value, reader.ReadIntIn(0, kMost, what));
+    values.push_back(value);
+  }
+  return values;
+}
+
 void Write(const control::SavedRepetition& saved, StateWriter& writer) {
   writer.WriteUnsigned(saved.version);
   writer.WriteBool(saved.finished);
+  writer.WriteInt(static_cast<int64_t>(saved.division.mode));
+  writer.WriteInt(saved.division.count);
+  WriteInts(saved.division.shards, writer);
+  writer.WriteInt(saved.num_consumers);
+  WriteInts(saved.leads, writer);
   writer.WriteUnsigned(saved.partitions.size());
   for (const control::SavedRepetition::Partition& partition : saved.partitions) {
     writer.WriteInt(partition.kept_below);
@@ -121,6 +141,14 @@ absl::StatusOr<control::SavedRepetition> ReadSaved(StateReader& reader, int64_t 
   control::SavedRepetition saved{.repetition = repetition};
   ASSIGN_OR_RETURN(saved.version, reader.ReadUnsigned());
   ASSIGN_OR_RETURN(saved.finished, reader.ReadBool());
+  ASSIGN_OR_RETURN(
+      const int64_t mode,
+      reader.ReadIntIn(0, static_cast<int64_t>(ShardingPolicy::kHint), "a sharding policy"));
+  saved.division.mode = static_cast<ShardingPolicy>(mode);
+  ASSIGN_OR_RETURN(saved.division.count, reader.ReadIntIn(0, kMost, "a number of shards"));
+  ASSIGN_OR_RETURN(saved.division.shards, ReadInts(reader, "a shard"));
+  ASSIGN_OR_RETURN(saved.num_consumers, reader.ReadIntIn(0, kMost, "a number of consumers"));
+  ASSIGN_OR_RETURN(saved.leads, ReadInts(reader, "a number of elements"));
   ASSIGN_OR_RETURN(const uint64_t partitions, reader.ReadUnsigned());
   for (uint64_t p = 0; p < partitions; ++p) {
     control::SavedRepetition::Partition& partition = saved.partitions.emplace_back();
@@ -210,6 +238,8 @@ void Write(const JobState& state, StateWriter& writer) {
   writer.WriteUnsigned(static_cast<uint64_t>(state.terms.mode));
   writer.WriteUnsigned(static_cast<uint64_t>(state.terms.keep));
   writer.WriteBool(state.terms.deterministic);
+  if (state.terms.deterministic) writer.WriteInt(state.terms.partitions);
+  writer.WriteBool(state.terms.visitation == Visitation::kAtLeastOnce);
   for (const control::SavedRepetition& saved : state.saved) Write(saved, writer);
 }
 
@@ -223,6 +253,11 @@ absl::StatusOr<JobState> ReadJobState(StateReader& reader) {
   ASSIGN_OR_RETURN(const uint64_t mode, reader.ReadUnsigned());
   ASSIGN_OR_RETURN(const uint64_t keep, reader.ReadUnsigned());
   ASSIGN_OR_RETURN(state.terms.deterministic, reader.ReadBool());
+  if (state.terms.deterministic) {
+    ASSIGN_OR_RETURN(state.terms.partitions, reader.ReadIntIn(0, kMost, "a number of partitions"));
+  }
+  ASSIGN_OR_RETURN(const bool at_least_once, reader.ReadBool());
+  if (at_least_once) state.terms.visitation = Visitation::kAtLeastOnce;
   if (mode > static_cast<uint64_t>(ShardingPolicy::kHint) ||
       keep > static_cast<uint64_t>(Keep::kCommitted)) {
     return absl::DataLossError("the state of Distribute has terms that no job can have");
@@ -246,7 +281,8 @@ control::RankState ToRankState(const JobState& state) {
   control::RankState rank{.client = state.reader.client,
                           .job = state.reader.job,
                           .job_mark = state.job_mark,
-                          .job_name = state.reader.job_name};
+                          .job_name = state.reader.job_name,
+                          .at_least_once = state.terms.visitation == Visitation::kAtLeastOnce};
   for (size_t i = 0; i < state.saved.size(); ++i) {
     rank.repetitions.push_back({state.saved[i], ToMessage(state.reader.repetitions[i].taken)});
   }

@@ -76,13 +76,13 @@ int64_t Window::asked(WorkerId worker) const {
   return link == links_.end() ? 0 : link->second.asked;
 }
 
-int64_t Window::LimitOf(int64_t max_elements, int64_t max_bytes) const {
-  const int64_t mean = std::max<int64_t>(mean_bytes_, 1);
+int64_t Window::Limit(int64_t max_elements, int64_t bytes, int64_t mean_bytes) {
+  const int64_t mean = std::max<int64_t>(mean_bytes, 1);
   int64_t most = max_elements;
   if (most == 0) {
-    most = mean_bytes_ == 0 ? kAutoFewest : std::clamp(kAutoBytes / mean, kAutoFewest, kAutoMost);
+    most = mean_bytes == 0 ? kAutoFewest : std::clamp(kAutoBytes / mean, kAutoFewest, kAutoMost);
   }
-  return std::max<int64_t>(1, std::min(most, max_bytes / mean));
+  return std::max<int64_t>(1, std::min(most, bytes / mean));
 }
 
 int64_t Window::FreeWithin(int64_t bytes) const {

@@ -24,6 +24,9 @@ class Window {
   Window(int64_t max_elements, int64_t max_bytes)
       : max_elements_(max_elements), max_bytes_(max_bytes) {}
 
+  // So many elements of `mean_bytes` (0: not known yet) are within both bounds; 1 at least.
+  static int64_t Limit(int64_t max_elements, int64_t bytes, int64_t mean_bytes);
+
   void AddLink(WorkerId worker);
   // What it had been asked for is free again.
   void RemoveLink(WorkerId worker);
@@ -60,7 +63,9 @@ class Window {
 
   bool KnowsSizes() const { return mean_bytes_ > 0; }  // an element has landed
   // Elements of the present mean size that such a window would hold.
-  int64_t LimitOf(int64_t max_elements, int64_t max_bytes) const;
+  int64_t LimitOf(int64_t max_elements, int64_t max_bytes) const {
+    return Limit(max_elements, max_bytes, mean_bytes_);
+  }
   int64_t limit() const { return LimitWithin(bytes()); }  // of elements, at present
   int64_t asked() const { return asked_; }
   int64_t asked(WorkerId worker) const;  // of that one

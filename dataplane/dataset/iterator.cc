@@ -71,6 +71,7 @@ class LocalIterator final : public IteratorImpl {
     context_.seed = seed;
     context_.cancelled = &cancelled_;
     context_.commits = &commits_;
+    context_.states = states_;
   }
 
   ~LocalIterator() override {
@@ -297,7 +298,7 @@ class LocalIterator final : public IteratorImpl {
   std::atomic<bool> cancelled_ = false;
   CommitListeners commits_;
   // Used while mu_ is held.
-  const std::shared_ptr<StateExchange> states_ = StateExchange::Of(&commits_);
+  const std::shared_ptr<StateExchange> states_ = std::make_shared<StateExchange>();
   std::mutex origin_mu_;              // the last taken
   uint64_t origin_ = RandomNumber();  // guarded by origin_mu_
   // Origin and number of the state taken up; guarded by origin_mu_.

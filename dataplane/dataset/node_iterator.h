@@ -85,6 +85,8 @@ class CommitListeners {
   std::vector<StopListener> stop_listeners_;
 };
 
+class StateExchange;  // state_sections.h
+
 // What all nodes of one running dataset share.
 struct RunContext {
   uint64_t seed = 0;                       // fills in seeds that the definition leaves open
@@ -98,6 +100,7 @@ struct RunContext {
   int threads = 0;                         // for parallel nodes; 0: one per core
   std::atomic<bool>* cancelled = nullptr;  // set from any thread; long waits end with Cancelled
   CommitListeners* commits = nullptr;      // nullptr: nobody commits
+  std::shared_ptr<StateExchange> states;   // nullptr: states are positions and nothing else
   Profile* profile = nullptr;              // nullptr: nothing is counted
   ReadAheadBudget* read_ahead = nullptr;   // nullptr: ReadAheadBudget::OfProcess()
 };

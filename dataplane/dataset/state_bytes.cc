@@ -24,6 +24,15 @@ void StateWriter::WriteString(std::string_view value) {
   bytes_.append(value);
 }
 
+absl::Status StateWriter::WriteKept(std::string_view bytes,
+                                    const std::vector<WhenPartOf>& attached) {
+  WriteString(bytes);
+  for (const WhenPartOf& when : attached) {
+    if (absl::Status status = when(*this); !status.ok()) return status;
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<uint64_t> StateReader::ReadUnsigned() {
   uint64_t value = 0;
   for (int shift = 0; shift < 64; shift += 7) {

@@ -4,9 +4,11 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -25,12 +27,21 @@ class StateWriter {
   // What CommitListeners will call this state; 0: it is never committed.
   uint64_t save_number() const { return save_number_; }
 
+  // Where bytes are kept to become part of a later state (save_number() 0): what else
+  // their node has to do when they do. Any time after, on the thread that saves.
+  using WhenPartOf = std::function<absl::Status(StateWriter& state)>;
+  void Attach(WhenPartOf when) { attached_.push_back(std::move(when)); }
+  std::vector<WhenPartOf> TakeAttached() { return std::exchange(attached_, {}); }
+  // Writes bytes that were kept, with what was attached to them.
+  absl::Status WriteKept(std::string_view bytes, const std::vector<WhenPartOf>& attached);
+
   std::string Take() && { return std::move(bytes_); }
   const std::string& bytes() const { return bytes_; }
 
  private:
   uint64_t save_number_;
   std::string bytes_;
+  std::vector<WhenPartOf> attached_;
 };
 
 // Reads what a StateWriter wrote, from bytes that may be damaged: DataLoss at

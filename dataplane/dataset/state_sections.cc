@@ -30,22 +30,4 @@ absl::StatusOr<StateSections> ReadStateSections(StateReader& reader) {
   return sections;
 }
 
-std::shared_ptr<StateExchange> StateExchange::Of(const CommitListeners* run) {
-  struct Known {
-    std::mutex mu;
-    std::map<const CommitListeners*, std::weak_ptr<StateExchange>> exchanges;
-  };
-  static Known& known = *new Known;
-  if (run == nullptr) return nullptr;
-  std::lock_guard lock(known.mu);
-  std::erase_if(known.exchanges, [](const auto& entry) { return entry.second.expired(); });
-  std::weak_ptr<StateExchange>& of = known.exchanges[run];
-  std::shared_ptr<StateExchange> exchange = of.lock();
-  if (exchange == nullptr) {
-    exchange = std::make_shared<StateExchange>();
-    of = exchange;
-  }
-  return exchange;
-}
-
 }  // namespace penstock

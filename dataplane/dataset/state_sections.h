@@ -6,14 +6,11 @@
 #include <cstdint>
 #include <functional>
 #include <map>
-#include <memory>
-#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "dataplane/dataset/node_iterator.h"
 #include "dataplane/dataset/state_bytes.h"
 
 namespace penstock {
@@ -33,10 +30,6 @@ absl::StatusOr<StateSections> ReadStateSections(StateReader& reader);
 // One thread at a time, as the nodes' Save() and Restore().
 class StateExchange {
  public:
-  // That of the running dataset whose listeners these are; null for none. Kept by
-  // the running dataset.
-  static std::shared_ptr<StateExchange> Of(const CommitListeners* run);
-
   // Makes a section's bytes; may wait, also while elements are read. Called before
   // the running dataset ends.
   using Finish = std::function<absl::StatusOr<std::string>()>;

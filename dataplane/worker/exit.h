@@ -25,6 +25,7 @@ struct LaneOptions {
   // Of a coordinated read: an index is its consumer's, and turns go out whole
   // (control/protocol/rounds.h).
   int64_t consumers = 0;  // 0: it is none
+  bool ordered = false;   // readers say how far it may go, and an element is a turn
   int64_t turns = 0;      // that may be sent
   std::optional<protocol::RestOf> rest;
   Permit* permit = nullptr;  // given up in waits; used only inside Send(), End() and Linger()
@@ -55,7 +56,8 @@ class PartitionExit {
   virtual void Produces(Index index) = 0;
   // Sends to this session too, from now on.
   virtual void AddReader(const control::Reader& reader) = 0;
-  // Of a coordinated read: `turns` may be sent, and `rest` fills the last.
+  // Of a coordinated read: `turns` may be sent, and `rest` fills the last. Of an ordered one:
+  // so many elements.
   virtual void Allow(int64_t turns, const std::optional<protocol::RestOf>& rest) = 0;
   // Sends nothing more; ends all waits.
   virtual void Cancel() = 0;

@@ -31,6 +31,7 @@ Lane::Lane(std::shared_ptr<Outlet> outlet, const LaneOptions& options)
       of_(options.of),
       permit_(options.permit),
       consumers_(options.consumers),
+      ordered_(options.ordered),
       skip_(options.skip),
       sender_(SenderOf(options.of, options.skip, options.first, options.readers)),
       readers_(options.readers),
@@ -84,7 +85,8 @@ bool Lane::IsFor(Index index, const control::Reader& reader) const {
 }
 
 bool Lane::MaySendLocked(Index index) const {
-  return consumers_ == 0 || index / consumers_ < turns_;
+  if (consumers_ > 0) return index / consumers_ < turns_;
+  return !ordered_ || index < turns_;
 }
 
 absl::Status Lane::SendTurns(Index produced) {

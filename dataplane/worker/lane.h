@@ -57,6 +57,7 @@ class Lane final : public PartitionExit {
   const control::PlacedPartition of_;
   Permit* const permit_;
   const int64_t consumers_;
+  const bool ordered_;
   const IndexSet skip_;
   std::atomic<Index> producing_{0};
 

@@ -65,6 +65,7 @@ PartitionRunner::PartitionRunner(std::shared_ptr<Workshop> workshop,
                            .first = assign_.bookmark_index,
                            .readers = assign_.readers,
                            .consumers = assign_.terms.num_consumers,
+                           .ordered = assign_.terms.deterministic,
                            .turns = assign_.turns,
                            .rest = assign_.rest,
                            .permit = &permit_})) {}
@@ -166,6 +167,12 @@ absl::StatusOr<Index> PartitionRunner::Produce(NodeIterator& iterator, const Dat
     PENSTOCK_RETURN_IF_ERROR(Annotate(RestoreIterator(iterator, dataset, assign_.bookmark),
                                       "in the bookmark of ", ToString(assign_.of.partition),
                                       " at index ", index));
+  }
+  for (int64_t lead = index == 0 ? assign_.lead : 0; lead > 0 && !cancelled_;) {
+    const int64_t piece = std::min<int64_t>(lead, kOutputsPerBookmark);
+    PENSTOCK_ASSIGN_OR_RETURN(const int64_t passed, iterator.Skip(piece));
+    if (passed < piece) return index;
+    lead -= passed;
   }
   BookmarkClock clock{index, workshop_->now()};
   int64_t made = 0;

@@ -33,14 +33,19 @@ enum class Keep : uint8_t {
 
 // How the elements of all partitions come together at a reader.
 enum class MergeOrder : uint8_t {
-  kAny = 0,            // as they arrive
-  kFair = 1,           // as they arrive, partitions in turn where several have some
-  kDeterministic = 2,  // the same at every run, on any number of readers and workers
+  kAny = 0,   // as they arrive
+  kFair = 1,  // as they arrive, partitions in turn where several have some
+  // The same at every run, on any number of workers, and behind any failure: one element of each
+  // partition in turn, without those that have ended. For one reader at a time; not in mode OFF,
+  // where what there is to read depends on the number of workers.
+  kDeterministic = 2,
 };
 
 enum class Visitation : uint8_t {
   kExactlyOnce = 0,
-  kAtLeastOnce = 1,  // after a failure elements may come again; functions need not be deterministic
+  // After a failure elements may come again, none is lost: a partition moves without waiting for
+  // what its readers have of it.
+  kAtLeastOnce = 1,
 };
 
 // Whose elements are read.
@@ -106,6 +111,10 @@ struct DistributeOptions {
   // Fixed when the job is made. Not given: kTaken.
   std::optional<Keep> keep;
   MergeOrder order = MergeOrder::kAny;
+  // Of order kDeterministic: how many partitions the elements are divided into and merged from,
+  // on which the order depends, and how many workers' permits can be of use. 0: 8 in mode DYNAMIC;
+  // as many as there are shards in FILE, DATA, FILE_OR_DATA and HINT.
+  int64_t partitions = 0;
   Visitation visitation = Visitation::kExactlyOnce;
 
   // Coordinated reads: in each round every consumer gets an element of the same

@@ -36,8 +36,9 @@ struct RestoreOptions {
 // name is in use for other states, or is still read under another run_id.
 //
 // What stands behind Distribute goes on from the positions of the rank that was
-// least far. States saved behind nodes that read ahead (Shuffle, Prefetch, …)
-// cannot be made one with others yet: InvalidArgument.
+// least far. Shards of a static mode stay as many as they were. States of a
+// coordinated read must be of one step, before the last rounds; rounds are counted
+// from 0 again.
 State OfAllRanks(absl::Span<const State> states, const RestoreOptions& options = {});
 
 }  // namespace penstock

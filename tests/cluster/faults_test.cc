@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // What goes away in the middle of an epoch, and what must hold all the same:
 // each element once.
-#include <unistd.h>
-
-#include <filesystem>
 #include <optional>
 
 #include "tests/cluster/cluster.h"
+#include "tests/cluster/temporary_folder.h"
 
 namespace penstock {
 namespace {
@@ -22,20 +20,6 @@ std::string Differences(const std::vector<int64_t>& values, int64_t count = kCou
     if (seen[i] != 1) absl::StrAppend(&text, seen[i] == 0 ? "lost " : "doubled ", i, "; ");
   return text;
 }
-
-// A folder of its own, gone with the test.
-class TemporaryFolder {
- public:
-  TemporaryFolder() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "penstock-XXXXXX").string();
-    path_ = ::mkdtemp(pattern.data());
-  }
-  ~TemporaryFolder() { std::filesystem::remove_all(path_); }
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
 
 // A window small enough that the epoch cannot be over before anything happens.
 Dataset Job(const Cluster& cluster, std::string name = "", Keep keep = Keep::kTaken,

@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // States of all ranks, taken up on another service by another number of ranks
 // and workers: every element is in exactly one kept history.
+#include <fstream>
+#include <optional>
 #include <random>
 #include <thread>
 
 #include "absl/strings/str_cat.h"
 #include "penstock/states_of_ranks.h"
+#include "penstock/step_token.h"
 #include "tests/cluster/cluster.h"
+#include "tests/cluster/temporary_folder.h"
 
 namespace penstock {
 namespace {
@@ -53,6 +57,7 @@ std::string Differences(const std::vector<int64_t>& wanted, const Histories& his
 struct Pipeline {
   const char* name;
   Dataset (*make)();
+  ShardingPolicy mode = ShardingPolicy::kDynamic;
 };
 void PrintTo(const Pipeline& pipeline, std::ostream* out) {
   *out << pipeline.name;
@@ -70,10 +75,28 @@ Dataset Mixed() {
       {.weights = {0.5, 0.3, 0.2}, .seed = 3, .stop_on_empty_dataset = false});
 }
 
+Dataset Numbers() {
+  return Dataset::Range(kCount).Map([](auto x) { return x + 0; });
+}
+Dataset Hinted() {
+  return Dataset::Range(kCount).Shard(kShardHint, 0).Map([](auto x) { return x + 0; });
+}
+// Files of 500 numbers each.
+Dataset Files() {
+  static const TemporaryFolder folder;
+  for (int64_t f = 0; f < kCount / 500; ++f) {
+    std::ofstream file(absl::StrCat(folder.path(), "/", f, ".txt"));
+    for (int64_t i = f * 500; i < (f + 1) * 500; ++i) file << i << "\n";
+  }
+  return Dataset::ListFiles(folder.path() + "/*.txt", {.shuffle = true, .seed = 3})
+      .Interleave([](Expr name) { return TextLineDataset(name); }, {.cycle_length = 2})
+      .Map([](Expr line) { return StringToNumber(line, kInt64); });
+}
+
 class RestoreOnOthers : public testing::TestWithParam<Pipeline> {
  protected:
   Dataset Job(const Cluster& cluster) const {
-    DistributeOptions options = cluster.Options(ShardingPolicy::kDynamic, "job");
+    DistributeOptions options = cluster.Options(GetParam().mode, "job");
     options.max_outstanding_requests = 32;
     options.keep = Keep::kCommitted;
     return GetParam().make().Distribute(options);
@@ -116,7 +139,8 @@ class RestoreOnOthers : public testing::TestWithParam<Pipeline> {
 };
 
 TEST_P(RestoreOnOthers, EachElementIsInOneHistory) {
-  const std::vector<int64_t> wanted = ReadAll(GetParam().make());
+  const bool by_hint = GetParam().mode == ShardingPolicy::kHint;  // cannot be read as it is
+  const std::vector<int64_t> wanted = ReadAll(by_hint ? Numbers() : GetParam().make());
   std::vector<State> states = Live(2, 4, {}, false);
   ASSERT_EQ(states.size(), 4u);
   states = Live(5, 2, std::move(states), false);
@@ -126,6 +150,72 @@ TEST_P(RestoreOnOthers, EachElementIsInOneHistory) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Pipelines, RestoreOnOthers,
+                         testing::Values(Pipeline{"Filter", Filtered},
+                                         Pipeline{"Shuffle", Shuffled},
+                                         Pipeline{"ThreeWayMix", Mixed},
+                                         Pipeline{"Data", Numbers, ShardingPolicy::kData},
+                                         Pipeline{"Hint", Hinted, ShardingPolicy::kHint},
+                                         Pipeline{"File", Files, ShardingPolicy::kFile}),
+                         [](const auto& info) { return std::string(info.param.name); });
+
+// --- Coordinated reads -----------------------------------------------------------
+
+class RestoreRounds : public RestoreOnOthers {
+ protected:
+  // As Live(), in rounds: all ranks read as many.
+  std::vector<State> LiveInRounds(int workers, int ranks, const std::vector<State>& states,
+                                  bool to_end) {
+    const std::string run_id = absl::StrCat("launch ", ++launches_);
+    const int64_t rounds = to_end ? kCount : 1 + static_cast<int64_t>(random_() % 300);
+    Cluster cluster(workers);
+    std::vector<std::thread> threads;
+    std::vector<std::optional<State>> saved(static_cast<size_t>(ranks));
+    std::vector<std::vector<int64_t>> taken(static_cast<size_t>(ranks));
+    for (int r = 0; r < ranks; ++r) {
+      threads.emplace_back([&, r] {
+        DistributeOptions options = cluster.Options(ShardingPolicy::kDynamic, "rounds");
+        options.keep = Keep::kCommitted;
+        options.consumer_index = r;
+        options.num_consumers = ranks;
+        absl::StatusOr<Iterator> it = GetParam().make().Distribute(options).MakeIterator();
+        ASSERT_TRUE(it.ok()) << it.status();
+        if (!states.empty()) {
+          const absl::Status restored = it->Restore(OfAllRanks(states, {.run_id = run_id}));
+          ASSERT_TRUE(restored.ok()) << restored;
+        }
+        for (int64_t i = 0; i < rounds; ++i) {
+          absl::StatusOr<std::optional<Element>> element = it->Next();
+          ASSERT_TRUE(element.ok()) << element.status();
+          if (!element->has_value()) return;
+          if (StepTokenOf(**element).pad) continue;
+          taken[static_cast<size_t>(r)].push_back((*element)->tensor(0).scalar<int64_t>());
+        }
+        absl::StatusOr<State> state = it->Save();
+        ASSERT_TRUE(state.ok()) << state.status();
+        saved[static_cast<size_t>(r)] = *std::move(state);
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    std::vector<State> all;
+    for (const std::vector<int64_t>& values : taken) Add(values, histories_);
+    for (std::optional<State>& state : saved) {
+      if (state.has_value()) all.push_back(*std::move(state));
+    }
+    return all;
+  }
+};
+
+TEST_P(RestoreRounds, EachElementIsInOneHistory) {
+  const std::vector<int64_t> wanted = ReadAll(GetParam().make());
+  std::vector<State> states = LiveInRounds(2, 4, {}, false);
+  ASSERT_EQ(states.size(), 4u);
+  states = LiveInRounds(5, 2, states, false);
+  ASSERT_EQ(states.size(), 2u);
+  LiveInRounds(2, 3, states, true);
+  EXPECT_EQ(Differences(wanted, histories_), "");
+}
+
+INSTANTIATE_TEST_SUITE_P(Pipelines, RestoreRounds,
                          testing::Values(Pipeline{"Filter", Filtered},
                                          Pipeline{"Shuffle", Shuffled},
                                          Pipeline{"ThreeWayMix", Mixed}),

@@ -57,6 +57,8 @@ struct Options {
   int64_t shuffle = 0;  // elements in its buffer; 0: none
   int64_t step_us = 0;
   int64_t timeout_s = 60;
+  bool ordered = false;        // order kDeterministic
+  bool at_least_once = false;  // visitation
 };
 
 absl::StatusOr<ShardingPolicy> ModeFrom(const std::string& name) {
@@ -107,6 +109,11 @@ class Trainer {
                               .keep = Keep::kCommitted,
                               .compression = static_cast<LinkCompression>(options_.compression),
                               .timeout = absl::Seconds(options_.timeout_s)};
+    if (options_.ordered) {
+      options.order = MergeOrder::kDeterministic;
+      options.seed = 1;
+    }
+    if (options_.at_least_once) options.visitation = Visitation::kAtLeastOnce;
     if (options_.consumers > 0) {
       options.consumer_index = options_.consumer;
       options.num_consumers = options_.consumers;
@@ -292,6 +299,8 @@ int main(int argc, char** argv) {
   app.add_option("--shuffle", options.shuffle, "elements in the buffer of a shuffle");
   app.add_option("--step-us", options.step_us, "what a training step takes");
   app.add_option("--timeout-s", options.timeout_s, "how long servers may be out of reach");
+  app.add_flag("--ordered", options.ordered, "order kDeterministic");
+  app.add_flag("--at-least-once", options.at_least_once, "visitation kAtLeastOnce");
   CLI11_PARSE(app, argc, argv);
   if (!options.plugin.empty()) {
     if (absl::Status loaded = penstock::LoadPlugin(options.plugin); !loaded.ok()) {

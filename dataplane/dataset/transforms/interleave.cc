@@ -81,7 +81,7 @@ class InterleaveIterator final : public NodeIterator {
       writer.WriteInt(open.element);
       StateWriter inner(writer.save_number());
       RETURN_IF_ERROR(open.iterator->Save(inner));
-      writer.WriteString(inner.bytes());
+      RETURN_IF_ERROR(writer.WriteKept(inner.bytes(), inner.TakeAttached()));
     }
     return absl::OkStatus();
   }

@@ -12,34 +12,51 @@
 namespace penstock {
 namespace {
 
-absl::StatusOr<std::string> StateOf(NodeIterator& input, uint64_t save_number = 0) {
+absl::StatusOr<StateWriter> StateOf(NodeIterator& input, uint64_t save_number = 0) {
   StateWriter writer(save_number);
   RETURN_IF_ERROR(input.Save(writer));
-  return std::move(writer).Take();
+  return writer;
 }
 
 }  // namespace
 
 void PositionedInput::Remember() {
   if (pulled_ < remember_at_ || !exact_) return;
-  Remembered here = {pulled_, StateOf(*input_)};
-  std::lock_guard lock(mu_);
-  remembered_.push_back(std::move(here));
+  RememberHere();
   if (__builtin_add_overflow(pulled_, every_, &remember_at_))
     remember_at_ = std::numeric_limits<int64_t>::max();
+}
+
+void PositionedInput::RememberHere() {
+  {
+    std::lock_guard lock(mu_);
+    if (!remembered_.empty() && remembered_.back().at == pulled_) return;
+  }
+  Remembered here = {pulled_, StateOf(*input_)};
+  if (here.state.ok()) here.attached = here.state->TakeAttached();
+  std::lock_guard lock(mu_);
+  remembered_.push_back(std::move(here));
 }
 
 absl::StatusOr<std::optional<Element>> PositionedInput::Next() {
   Remember();
   absl::StatusOr<std::optional<Element>> next = input_->Next();
-  if (next.ok() ? next->has_value() : !EndsReading(next.status())) ++pulled_;
+  if (next.ok() ? next->has_value() : !EndsReading(next.status())) {
+    ++pulled_;
+  } else if (next.ok() && exact_) {
+    RememberHere();  // so that a state behind the last element needs nothing read again
+  }
   return next;
 }
 
 absl::StatusOr<bool> PositionedInput::NextInto(ResultSink& sink) {
   Remember();
   absl::StatusOr<bool> next = input_->NextInto(sink);
-  if (next.ok() ? *next : !EndsReading(next.status())) ++pulled_;
+  if (next.ok() ? *next : !EndsReading(next.status())) {
+    ++pulled_;
+  } else if (next.ok() && exact_) {
+    RememberHere();
+  }
   return next;
 }
 
@@ -75,14 +92,14 @@ absl::Status PositionedInput::Write(StateWriter& writer, int64_t n, const Rememb
   RETURN_IF_ERROR(from.state.status());
   writer.WriteUnsigned(from.at);
   writer.WriteUnsigned(n - from.at);
-  writer.WriteString(*from.state);
-  return absl::OkStatus();
+  return writer.WriteKept(from.state->bytes(), from.attached);
 }
 
 absl::Status PositionedInput::Save(StateWriter& writer, int64_t n) {
-  if (n == pulled_ && exact_)
-    return Write(writer, n, {pulled_, StateOf(*input_, writer.save_number())});
-  return SaveBehind(writer, n);
+  if (n != pulled_ || !exact_) return SaveBehind(writer, n);
+  Remembered here = {pulled_, StateOf(*input_, writer.save_number())};
+  if (here.state.ok()) here.attached = here.state->TakeAttached();
+  return Write(writer, n, here);
 }
 
 absl::Status PositionedInput::SaveBehind(StateWriter& writer, int64_t n) {

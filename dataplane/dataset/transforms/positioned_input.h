@@ -10,6 +10,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "dataplane/dataset/function.h"
@@ -59,8 +60,11 @@ class PositionedInput {
  private:
   struct Remembered {
     int64_t at;                         // elements passed
-    absl::StatusOr<std::string> state;  // the input's; the error if it has none to give
+    absl::StatusOr<StateWriter> state;  // the input's; the error if it has none to give
+    std::vector<StateWriter::WhenPartOf> attached = {};  // to it
   };
+  // Keeps the present position, unless it is kept already.
+  void RememberHere();
   static absl::Status Write(StateWriter& writer, int64_t n, const Remembered& from);
 
   std::unique_ptr<NodeIterator> input_;

@@ -27,6 +27,7 @@ std::vector<Change> OneOfEach() {
                       .terms = {.mode = ShardingPolicy::kDynamic,
                                 .keep = Keep::kCommitted,
                                 .deterministic = true,
+                                .partitions = 7,
                                 .visitation = Visitation::kAtLeastOnce,
                                 .num_consumers = 3,
                                 .rests = Rests::kError,

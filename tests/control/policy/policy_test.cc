@@ -71,12 +71,12 @@ const IterationId kIteration(1);
 
 class Deciding : public ::testing::Test {
  protected:
-  void Make(ShardingPolicy mode, int64_t splits, bool shuffled = false) {
+  void Make(ShardingPolicy mode, int64_t splits, bool shuffled = false, JobTerms terms = {}) {
+    terms.mode = mode;
     auto dataset = std::make_shared<const DatasetRecord>(
         DatasetRecord{"1000", "", {.plan = {{.count = splits, .shuffled = shuffled}}}});
     state_.Apply(DatasetRegistered{dataset});
-    state_.Apply(
-        JobCreated{{.id = JobId(1), .name = "job", .dataset = dataset, .terms = {.mode = mode}}});
+    state_.Apply(JobCreated{{.id = JobId(1), .name = "job", .dataset = dataset, .terms = terms}});
     state_.Apply(IterationCreated{kIteration, JobId(1), 0});
     desk_ = p::Desk();
   }
@@ -140,6 +140,37 @@ TEST_F(Deciding, AllPartitionsTogetherGetEachSplitOnce) {
   }
   EXPECT_EQ(all.size(), 103u);
   EXPECT_EQ(std::set<int64_t>(all.begin(), all.end()).size(), 103u);
+}
+
+TEST_F(Deciding, UnderAFixedOrderSplitsAreDealtWhoeverAsksFirst) {
+  Make(ShardingPolicy::kDynamic, 103, /*shuffled=*/true, {.deterministic = true, .partitions = 3});
+  for (int i = 0; i < 3; ++i) Open();
+  const uint64_t permutation = PermutationKey(0, 0, {0, 0});
+  for (uint64_t partition : {3, 1, 2}) {
+    std::vector<int64_t> numbers;
+    for (bool done = false; !done;) {
+      auto decision = Decide(Ask(partition, static_cast<int64_t>(numbers.size()), 8));
+      ASSERT_TRUE(decision.ok());
+      ASSERT_TRUE(decision->given.has_value());
+      state_.Apply(*decision->given);
+      numbers.insert(numbers.end(), decision->answer.numbers.begin(),
+                     decision->answer.numbers.end());
+      done = decision->answer.no_more;
+    }
+    std::vector<int64_t> dealt;
+    for (int64_t k = static_cast<int64_t>(partition) - 1; k < 103; k += 3) {
+      dealt.push_back(PermutedSplit(permutation, 103, k));
+    }
+    EXPECT_EQ(numbers, dealt);
+  }
+}
+
+TEST_F(Deciding, UnderAFixedOrderThereAreAsManyPartitionsAsItNames) {
+  Make(ShardingPolicy::kDynamic, 2, false, {.deterministic = true, .partitions = 5});
+  EXPECT_EQ(PartitionsToOpen(state_, iteration(), usable_), 5);
+  for (int i = 0; i < 5; ++i) Open();
+  AddWorker(1, 16);
+  EXPECT_EQ(PartitionsToOpen(state_, iteration(), usable_), 0);
 }
 
 TEST_F(Deciding, ASplitAskedForAgainIsTheSame) {

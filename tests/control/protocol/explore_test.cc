@@ -37,6 +37,32 @@ TEST_P(Exploring, NothingIsLostDoubledOrStuck) {
   EXPECT_TRUE(explored.complete);
 }
 
+class ExploringAtLeastOnce : public testing::TestWithParam<Named> {};
+
+TEST_P(ExploringAtLeastOnce, NothingIsLostOrStuck) {
+  Scene scene = GetParam().scene;
+  scene.at_least_once = true;
+  const Explored explored = Explore(scene, kMostStates);
+  EXPECT_EQ(explored.fault, "") << Tell(scene, explored.path);
+  EXPECT_TRUE(explored.complete);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Unit, ExploringAtLeastOnce,
+    testing::Values(
+        Named{"WorkerStops", {.budget = {.worker_stops = 1}}},
+        Named{"WorkerStopsClientDiesLinkBreaks",
+              {.budget = {.worker_stops = 1, .client_deaths = 1, .broken_links = 1}}},
+        Named{"ClientDiesDispatcherRestarts",
+              {.budget = {.client_deaths = 1, .dispatcher_restarts = 1}}},
+        Named{"BookmarksWorkerStopsClientDies",
+              {.bookmarks = true, .budget = {.worker_stops = 1, .client_deaths = 1}}},
+        Named{"StatesClientDiesWorkerStops",
+              {.elements = 1, .states = true, .budget = {.worker_stops = 1, .client_deaths = 1}}},
+        Named{"MovedClientJoinsClientLeaves",
+              {.clients = 1, .budget = {.moves = 1, .client_joins = 1, .leaves = 1}}}),
+    NameOf);
+
 // Without failures there is only the order of things.
 constexpr Budget kNothing = {};
 

@@ -17,6 +17,7 @@ void EraseIf(Channel& channel, auto moot) {
 
 World::World(const Scene& scene) : scene_(&scene), left_(scene.budget) {
   record_.keep = scene.states ? KeepPolicy::kCommitted : KeepPolicy::kTaken;
+  record_.at_least_once = scene.at_least_once;
   desk_ = OpenDesk(record_, scene.broken);
   for (int p = 0; p < scene.partitions; ++p) Settle(OpenPartition(record_, desk_));
   for (int w = 0; w < scene.workers; ++w) workers_[w].joined = workers_[w].registered = true;
@@ -187,7 +188,7 @@ std::string World::Fault() const {
              (client.process == Process::kRunning && !client.welcomed);
     const Masks history = HistoryOf(c);
     for (int p = 0; p < scene_->partitions; ++p) {
-      if (histories[p] & history[p])
+      if ((histories[p] & history[p]) && !scene_->at_least_once)
         return absl::StrCat("doubled: partition ", p + 1, " indices ",
                             Set(histories[p] & history[p]).ToString(), " in two histories");
       histories[p] |= history[p];

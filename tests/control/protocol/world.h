@@ -43,8 +43,9 @@ struct Scene {
   int partitions = 1;
   int workers = 2;  // from the start
   int clients = 2;
-  bool states = false;     // keep = committed: clients write, commit and restart from states
-  bool bookmarks = false;  // workers say where they are; replays start there
+  bool states = false;         // keep = committed: clients write, commit and restart from states
+  bool bookmarks = false;      // workers say where they are; replays start there
+  bool at_least_once = false;  // elements may be in two histories
   Budget budget;
   Broken broken = Broken::kNone;
 };

@@ -73,7 +73,7 @@ TEST(Wire, EachClientMessageArrivesAsItWasSent) {
                            true,
                            {7, absl::Seconds(8), absl::Seconds(9)}},
            FenceAnswer{report}, Report{{report, report}}, Commit{7, {{0, indices}, {1, {}}}},
-           Leave{indices}}) {
+           Leave{indices}, Ahead{{{PartitionId(1), 7}, {PartitionId(2), 0}}}}) {
     ExpectRoundTrip<wire::ClientUp>(up);
   }
   for (const ClientDown& down : std::vector<ClientDown>{
@@ -88,7 +88,7 @@ TEST(Wire, EachClientMessageArrivesAsItWasSent) {
            ClientHeartbeatAnswer{5},
            Membership{
                3,
-               {{PartitionId(1), Placement(2), WorkerId(3)}, {PartitionId(2), Placement(1), {}}},
+               {{PartitionId(1), Placement(2), WorkerId(3)}, {PartitionId(2), Placement(1), {}, 9}},
                {{WorkerId(3), "host:1", {{"grpc", "host:2", "c"}}, {"tag"}, Incarnation(4)}}},
            Membership{4, {{PartitionId(1), Placement(2), {}}}, {}, true},
            Fence{PartitionId(1), Placement(2)}, ReportAtOnce{}, Committed{4}, End{}, Left{},

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dataplane/client/merge.h"
 
+#include <optional>
+#include <utility>
 #include <vector>
 
+#include "dataplane/client/ahead.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -43,6 +46,102 @@ TEST(MergeTest, FairGoesOnBehindWhoseTurnWas) {
   merge.Push(From(1, 11));
   merge.Push(From(2, 20));
   EXPECT_THAT(Drain(merge), ElementsAre(20, 11));
+}
+
+// --- In a fixed order --------------------------------------------------------------
+
+Landed At(uint64_t partition, Index index) {
+  return {.identity = {.partition = PartitionId(partition), .index = index}};
+}
+
+// Partition and index of all that may be returned now.
+std::vector<std::pair<uint64_t, Index>> DrainOrdered(Merge& merge) {
+  std::vector<std::pair<uint64_t, Index>> order;
+  while (merge.ready()) {
+    const Landed landed = merge.Pop();
+    order.emplace_back(landed.identity.partition.value(), landed.identity.index);
+  }
+  return order;
+}
+
+using Order = std::vector<std::pair<uint64_t, Index>>;
+
+TEST(OrderedMergeTest, TakesOneOfEachPartitionHoweverTheyLand) {
+  Merge merge(MergeOrder::kDeterministic);
+  merge.ordered().Open({0, 0, 0});
+  for (Index i : {1, 0}) merge.Push(At(3, i));
+  merge.Push(At(2, 0));
+  EXPECT_FALSE(merge.ready());
+  EXPECT_FALSE(merge.empty());
+  merge.Push(At(1, 0));
+  EXPECT_EQ(DrainOrdered(merge), (Order{{1, 0}, {2, 0}, {3, 0}}));
+  merge.Push(At(1, 1));
+  merge.Push(At(2, 1));
+  EXPECT_EQ(DrainOrdered(merge), (Order{{1, 1}, {2, 1}, {3, 1}}));
+  EXPECT_TRUE(merge.empty());
+}
+
+TEST(OrderedMergeTest, WaitsForTheEndOfAPartitionAndLeavesItOut) {
+  Merge merge(MergeOrder::kDeterministic);
+  merge.ordered().Open({0, 0});
+  merge.Push(At(1, 0));
+  merge.Push(At(2, 0));
+  merge.Push(At(2, 1));
+  EXPECT_EQ(DrainOrdered(merge), (Order{{1, 0}, {2, 0}}));
+  merge.ordered().SetEnd(PartitionId(1), 1);
+  EXPECT_EQ(DrainOrdered(merge), (Order{{2, 1}}));
+  merge.Push(At(2, 2));
+  EXPECT_EQ(DrainOrdered(merge), (Order{{2, 2}}));
+}
+
+TEST(OrderedMergeTest, GoesOnInTheMiddleOfARow) {
+  Merge merge(MergeOrder::kDeterministic);
+  merge.ordered().Open({5, 5, 4});
+  EXPECT_FALSE(merge.ordered().Expects(PartitionId(1), 4));
+  EXPECT_FALSE(merge.ordered().Expects(PartitionId(4), 5));
+  for (uint64_t partition : {1, 2, 3}) merge.Push(At(partition, 5));
+  EXPECT_FALSE(merge.ready());
+  merge.Push(At(3, 4));
+  EXPECT_EQ(DrainOrdered(merge), (Order{{3, 4}, {1, 5}, {2, 5}, {3, 5}}));
+}
+
+TEST(OrderedMergeTest, WhatHasNotLandedAtTheEndIsNotThere) {
+  Merge merge(MergeOrder::kDeterministic);
+  merge.ordered().Open({0, 0, 0});
+  merge.Push(At(2, 0));
+  merge.Push(At(3, 0));
+  merge.Push(At(3, 1));
+  EXPECT_FALSE(merge.ready());
+  merge.ordered().SetAllEnded();
+  EXPECT_EQ(DrainOrdered(merge), (Order{{2, 0}, {3, 0}, {3, 1}}));
+}
+
+// --- How far ahead -----------------------------------------------------------------
+
+TEST(AheadTest, DividesTheWindowBetweenPartitions) {
+  Ahead ahead(64, 1 << 30);
+  ahead.Open(4);
+  EXPECT_EQ(ahead.News(PartitionId(1), 0), 16);
+  EXPECT_EQ(ahead.News(PartitionId(1), 7), std::nullopt);
+  EXPECT_EQ(ahead.News(PartitionId(1), 8), 24);
+  EXPECT_EQ(ahead.News(PartitionId(2), 0), 16);
+}
+
+TEST(AheadTest, AnElementOfEachFitsHoweverLargeTheyAre) {
+  Ahead ahead(0, 1 << 20);
+  ahead.Open(8);
+  EXPECT_EQ(ahead.room(), 2);
+  ahead.OnLanded(1 << 20);
+  EXPECT_EQ(ahead.room(), 1);
+}
+
+TEST(AheadTest, SaysAllAgainWhenItMayBeLost) {
+  Ahead ahead(8, 1 << 20);
+  ahead.Open(2);
+  EXPECT_EQ(ahead.News(PartitionId(2), 10), 14);
+  EXPECT_EQ(ahead.News(PartitionId(2), 10), std::nullopt);
+  ahead.Forget();
+  EXPECT_EQ(ahead.News(PartitionId(2), 10), 14);
 }
 
 }  // namespace

@@ -52,6 +52,7 @@ TEST(DistributeOptionsTest, AreTheSameAsAttributes) {
   options.fallback = {"grpc"};
   options.keep = Keep::kCommitted;
   options.order = MergeOrder::kFair;
+  options.partitions = 3;
   options.timeout = absl::Milliseconds(1500);
   options.seed = ~uint64_t{0};
   options.visitation = Visitation::kAtLeastOnce;
@@ -212,6 +213,49 @@ TEST(DistributeOptionsTest, ACrossTrainerCacheSaysWhatItNeeds) {
   EXPECT_THAT(refused([](auto& o) { o.order = MergeOrder::kDeterministic; }),
               HasSubstr("kDeterministic"));
   EXPECT_THAT(refused([](auto& o) { o.keep = Keep::kCommitted; }), HasSubstr("kCommitted"));
+}
+
+TEST(DistributeOptionsTest, AFixedOrderSaysWhereItCannotHold) {
+  const auto refused = [](const std::function<void(DistributeOptions&)>& change) {
+    DistributeOptions options = Good();
+    options.processing_mode = ShardingPolicy::kDynamic;
+    options.order = MergeOrder::kDeterministic;
+    EXPECT_TRUE(Dataset::Range(3).Distribute(options).status().ok());
+    change(options);
+    const absl::Status status = Dataset::Range(3).Distribute(options).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
+    return std::string(status.message());
+  };
+  EXPECT_THAT(refused([](auto& o) { o.processing_mode = ShardingPolicy::kOff; }),
+              HasSubstr("depends on their number"));
+  EXPECT_THAT(refused([](auto& o) { o.max_outstanding_requests = 7; }),
+              HasSubstr("8 partitions in turn: max_outstanding_requests must be at least that, "
+                        "not 7"));
+  EXPECT_THAT(refused([](auto& o) { o.quota.max_permits = 2; }), HasSubstr("max_permits"));
+  EXPECT_THAT(refused([](auto& o) { o.partitions = -1; }), HasSubstr("partitions"));
+  EXPECT_THAT(refused([](auto& o) { o.order = MergeOrder::kAny, o.partitions = 2; }),
+              HasSubstr("is for order kDeterministic"));
+  EXPECT_THAT(refused([](auto& o) { o.num_consumers = 2, o.consumer_index = 0; }),
+              HasSubstr("leave out num_consumers"));
+}
+
+TEST(DistributeOptionsTest, AtLeastOnceSaysWhatItDoesNotGoWith) {
+  const auto refused = [](const std::function<void(DistributeOptions&)>& change) {
+    DistributeOptions options = Good();
+    options.processing_mode = ShardingPolicy::kDynamic;
+    options.visitation = Visitation::kAtLeastOnce;
+    EXPECT_TRUE(Dataset::Range(3).Repeat().Distribute(options).status().ok());
+    change(options);
+    const absl::Status status = Dataset::Range(3).Repeat().Distribute(options).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
+    return std::string(status.message());
+  };
+  EXPECT_THAT(refused([](auto& o) { o.num_consumers = 2, o.consumer_index = 0; }),
+              HasSubstr("coordinated read"));
+  EXPECT_THAT(refused([](auto& o) { o.order = MergeOrder::kDeterministic; }),
+              HasSubstr("kDeterministic"));
+  EXPECT_THAT(refused([](auto& o) { o.cross_trainer_cache = CrossTrainerCache{"a"}; }),
+              HasSubstr("cross_trainer_cache"));
 }
 
 TEST(DistributeOptionsTest, QuotasAndNamespacesAreChecked) {

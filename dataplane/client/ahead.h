@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// How far each partition of an ordered merge may send ahead of what was taken.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "penstock/ids.h"
+
+namespace penstock::client {
+
+// Divides a window between the partitions: each has room of its own, so that none
+// waits for what another holds. Not thread-safe.
+class Ahead {
+ public:
+  // `max_elements` 0: as many as make 8 MiB, from 16 to 16,384.
+  Ahead(int64_t max_elements, int64_t max_bytes)
+      : max_elements_(max_elements), max_bytes_(max_bytes) {}
+
+  // The first call counts.
+  void Open(size_t partitions) { told_.resize(std::max(told_.size(), partitions), 0); }
+  void OnLanded(int64_t bytes);
+  // A bound of bytes beside max_bytes, from now on; 0: none.
+  void BoundBytes(int64_t bytes) { bound_bytes_ = bytes; }
+  // What was told may be lost.
+  void Forget() { std::fill(told_.begin(), told_.end(), 0); }
+
+  // Below which index `partition` may send, now that `taken` is the first that is
+  // not taken, if that is news worth telling; counts as told.
+  std::optional<Index> News(PartitionId partition, Index taken);
+
+  // Elements of one partition; at least 1.
+  int64_t room() const;
+
+ private:
+  const int64_t max_elements_;
+  const int64_t max_bytes_;
+  int64_t bound_bytes_ = 0;
+  int64_t mean_bytes_ = 0;   // of an element, lately
+  std::vector<Index> told_;  // [0] is partition 1
+};
+
+}  // namespace penstock::client

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+// order = kDeterministic: the elements of all partitions in one order, which
+// depends on the dataset, the seed and the number of partitions alone.
+#include <memory>
+#include <optional>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "penstock/states_of_ranks.h"
+#include "tests/cluster/cluster.h"
+#include "tests/cluster/temporary_folder.h"
+
+namespace penstock {
+namespace {
+
+constexpr int64_t kCount = 4000;
+
+struct Pipeline {
+  const char* name;
+  Dataset (*make)();
+};
+void PrintTo(const Pipeline& pipeline, std::ostream* out) {
+  *out << pipeline.name;
+}
+
+Dataset Filtered() {
+  return Dataset::Range(kCount).Filter([](auto x) { return x % 3 != 0; });
+}
+Dataset Shuffled() {
+  return Dataset::Range(kCount).Shuffle(64, {.seed = 5}).Map([](auto x) { return x + 0; });
+}
+Dataset Mixed() {
+  return Dataset::SampleFromDatasets(
+      {Dataset::Range(0, 2000), Dataset::Range(2000, 3000), Dataset::Range(3000, kCount)},
+      {.weights = {0.5, 0.3, 0.2}, .seed = 3, .stop_on_empty_dataset = false});
+}
+
+DistributeOptions Ordered(const Cluster& cluster, ShardingPolicy mode = ShardingPolicy::kDynamic) {
+  DistributeOptions options = cluster.Options(mode, "ordered");
+  options.order = MergeOrder::kDeterministic;
+  options.seed = 11;
+  return options;
+}
+
+// Appends up to `count` elements; false at the end.
+bool Read(Iterator& it, int64_t count, std::vector<int64_t>& values) {
+  for (int64_t i = 0; i < count; ++i) {
+    absl::StatusOr<std::optional<Element>> element = it.Next();
+    EXPECT_TRUE(element.ok()) << element.status();
+    if (!element.ok() || !element->has_value()) return false;
+    values.push_back((*element)->tensor(0).scalar<int64_t>());
+  }
+  return true;
+}
+
+class OrderedReading : public testing::TestWithParam<Pipeline> {
+ protected:
+  static Dataset Job(const Cluster& cluster) {
+    DistributeOptions options = Ordered(cluster);
+    options.keep = Keep::kCommitted;
+    return GetParam().make().Distribute(options);
+  }
+  // The order, read without any trouble.
+  static std::vector<int64_t> Undisturbed() {
+    Cluster cluster(2);
+    return ReadAll(Job(cluster));
+  }
+};
+
+TEST_P(OrderedReading, IsTheSameOnAnyNumberOfWorkers) {
+  const std::vector<int64_t> order = Undisturbed();
+  EXPECT_EQ(Sorted(order), Sorted(ReadAll(GetParam().make())));
+  for (int workers : {1, 5}) {
+    Cluster cluster(workers);
+    EXPECT_EQ(ReadAll(Job(cluster)), order) << workers << " workers";
+  }
+}
+
+TEST_P(OrderedReading, IsTheSameWhoeverComesAndGoes) {
+  const std::vector<int64_t> order = Undisturbed();
+  TemporaryFolder folder;
+  Cluster cluster(2, {.work_dir = folder.path(), .fault_tolerant_mode = true});
+  absl::StatusOr<Iterator> it = Job(cluster).MakeIterator();
+  ASSERT_TRUE(it.ok()) << it.status();
+  std::vector<int64_t> values;
+  Read(*it, 300, values);
+  cluster.AddWorker();
+  Read(*it, 300, values);
+  cluster.RemoveWorker(0);
+  Read(*it, 300, values);
+  cluster.RestartDispatcher();
+  Read(*it, 300, values);
+  cluster.RemoveWorker(0);
+  Read(*it, kCount, values);
+  EXPECT_EQ(values, order);
+}
+
+TEST_P(OrderedReading, IsTheSameBehindARestoreOnOthers) {
+  const std::vector<int64_t> order = Undisturbed();
+  std::mt19937 random(4);
+  std::vector<int64_t> values;
+  std::optional<State> state;
+  for (int workers : {2, 5, 1}) {
+    Cluster cluster(workers);
+    absl::StatusOr<Iterator> it = Job(cluster).MakeIterator();
+    ASSERT_TRUE(it.ok()) << it.status();
+    if (state.has_value()) {
+      const absl::Status restored = it->Restore(OfAllRanks({*state}));
+      ASSERT_TRUE(restored.ok()) << restored;
+    }
+    if (workers == 1) {
+      Read(*it, kCount, values);
+      break;
+    }
+    Read(*it, 1 + static_cast<int64_t>(random() % 900), values);
+    absl::StatusOr<State> saved = it->Save();
+    ASSERT_TRUE(saved.ok()) << saved.status();
+    state = *std::move(saved);
+    std::vector<int64_t> struck_out;
+    Read(*it, static_cast<int64_t>(random() % 100), struck_out);
+  }
+  EXPECT_EQ(values, order);
+}
+
+INSTANTIATE_TEST_SUITE_P(Pipelines, OrderedReading,
+                         testing::Values(Pipeline{"Filter", Filtered},
+                                         Pipeline{"Shuffle", Shuffled},
+                                         Pipeline{"ThreeWayMix", Mixed}),
+                         [](const auto& info) { return std::string(info.param.name); });
+
+TEST(OrderedReaders, FollowEachOtherAndAreNeverTwo) {
+  Cluster cluster(2);
+  const Dataset dataset = Dataset::Range(kCount).Distribute(Ordered(cluster));
+  std::vector<int64_t> order;
+  {
+    Cluster other(1);
+    order = ReadAll(Dataset::Range(kCount).Distribute(Ordered(other)));
+  }
+  absl::StatusOr<Iterator> first = dataset.MakeIterator();
+  ASSERT_TRUE(first.ok()) << first.status();
+  std::vector<int64_t> values;
+  Read(*first, 777, values);
+  absl::StatusOr<Iterator> second = dataset.MakeIterator();
+  ASSERT_TRUE(second.ok()) << second.status();
+  const absl::Status two = second->Next().status();
+  EXPECT_EQ(two.code(), absl::StatusCode::kFailedPrecondition) << two;
+  EXPECT_THAT(std::string(two.message()), testing::HasSubstr("which one reader has at a time"));
+  ASSERT_TRUE(first->Stop().ok());
+  absl::StatusOr<Iterator> third = dataset.MakeIterator();
+  ASSERT_TRUE(third.ok()) << third.status();
+  Read(*third, kCount, values);
+  EXPECT_EQ(values, order);
+}
+
+TEST(OrderedShards, AreAsManyAsWereAskedFor) {
+  std::vector<int64_t> order;
+  for (int workers : {1, 3}) {
+    Cluster cluster(workers);
+    DistributeOptions options = Ordered(cluster, ShardingPolicy::kData);
+    options.partitions = 3;
+    const std::vector<int64_t> values = ReadAll(Dataset::Range(100).Distribute(options));
+    if (workers == 1) order = values;
+    EXPECT_EQ(values, order);
+  }
+  std::vector<int64_t> natural(100);  // element by element, each from the next shard
+  for (int64_t i = 0; i < 100; ++i) natural[static_cast<size_t>(i)] = i;
+  EXPECT_EQ(order, natural);
+}
+
+TEST(OrderedWindow, MayBeAsSmallAsTheNumberOfPartitions) {
+  Cluster cluster(2);
+  DistributeOptions options = Ordered(cluster);
+  options.partitions = 5;
+  options.max_outstanding_requests = 5;
+  const std::vector<int64_t> narrow = ReadAll(Dataset::Range(500).Distribute(options));
+  EXPECT_EQ(narrow.size(), 500u);
+  options.job_name = "wide";
+  options.max_outstanding_requests = 0;
+  EXPECT_EQ(ReadAll(Dataset::Range(500).Distribute(options)), narrow);
+}
+
+TEST(OrderedWindow, BelowTheNumberOfShardsIsRefusedWithBothNumbers) {
+  Cluster cluster(3);
+  DistributeOptions options = Ordered(cluster, ShardingPolicy::kData);
+  options.max_outstanding_requests = 2;
+  absl::StatusOr<Iterator> it = Dataset::Range(100).Distribute(options).MakeIterator();
+  ASSERT_TRUE(it.ok()) << it.status();
+  const absl::Status status = it->Next().status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
+  EXPECT_THAT(std::string(status.message()), testing::HasSubstr("3 partitions"));
+  EXPECT_THAT(std::string(status.message()), testing::HasSubstr("not 2"));
+}
+
+}  // namespace
+}  // namespace penstock

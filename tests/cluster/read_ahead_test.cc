@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+// States behind nodes that read ahead of what they give, behind Distribute: what a
+// trainer keeps is the same as if nothing had happened.
+#include <optional>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "penstock/states_of_ranks.h"
+#include "tests/cluster/cluster.h"
+
+namespace penstock {
+namespace {
+
+constexpr int64_t kCount = 2400;
+
+struct Node {
+  const char* name;
+  Dataset (*behind)(const Dataset& distributed);
+};
+void PrintTo(const Node& node, std::ostream* out) {
+  *out << node.name;
+}
+
+Dataset Shuffled(const Dataset& it) {
+  return it.Shuffle(50, {.seed = 9});
+}
+Dataset Prefetched(const Dataset& it) {
+  return it.Prefetch(20);
+}
+Dataset Interleaved(const Dataset& it) {
+  return it.Interleave([](Expr x) { return TensorsOf(x).Repeat(2); },
+                       {.cycle_length = 7, .block_length = 1});
+}
+Dataset Batched(const Dataset& it) {
+  return it.Batch(4).Map([](auto x) { return ReduceSum(x, {0}); }).Prefetch(3);
+}
+Dataset Together(const Dataset& it) {
+  return it.Shuffle(30, {.seed = 2}).Map([](auto x) { return x + 1; }, {.num_parallel_calls = 3});
+}
+
+class ReadAhead : public testing::TestWithParam<Node> {
+ protected:
+  static Dataset Job(const Cluster& cluster, MergeOrder order = MergeOrder::kDeterministic) {
+    DistributeOptions options = cluster.Options(ShardingPolicy::kDynamic, "read ahead");
+    options.order = order;
+    options.keep = Keep::kCommitted;
+    options.seed = 11;
+    return GetParam().behind(Dataset::Range(kCount).Distribute(options));
+  }
+  static std::vector<int64_t> Undisturbed() {
+    Cluster cluster(2);
+    return ReadAll(Job(cluster));
+  }
+  static void Read(Iterator& it, int64_t count, std::vector<int64_t>& values) {
+    for (int64_t i = 0; i < count; ++i) {
+      absl::StatusOr<std::optional<Element>> element = it.Next();
+      ASSERT_TRUE(element.ok()) << element.status();
+      if (!element->has_value()) return;
+      values.push_back((*element)->tensor(0).scalar<int64_t>());
+    }
+  }
+
+  std::mt19937 random_{7};
+};
+
+TEST_P(ReadAhead, AStateIsGoneOnFromElsewhere) {
+  const std::vector<int64_t> wanted = Undisturbed();
+  std::vector<int64_t> kept;
+  std::optional<State> state;
+  for (int workers : {2, 3, 1}) {
+    Cluster cluster(workers);
+    absl::StatusOr<Iterator> it = Job(cluster).MakeIterator();
+    ASSERT_TRUE(it.ok()) << it.status();
+    if (state.has_value()) {
+      const absl::Status restored = it->Restore(OfAllRanks({*state}));
+      ASSERT_TRUE(restored.ok()) << restored;
+    }
+    Read(*it, workers == 1 ? 2 * kCount : static_cast<int64_t>(random_() % 200), kept);
+    if (workers == 1) break;
+    absl::StatusOr<State> saved = it->Save();
+    ASSERT_TRUE(saved.ok()) << saved.status();
+    state = *std::move(saved);
+    std::vector<int64_t> struck_out;
+    Read(*it, static_cast<int64_t>(random_() % 30), struck_out);
+  }
+  EXPECT_EQ(kept, wanted);
+}
+
+TEST_P(ReadAhead, ACommittedStateIsGoneOnFromInItsJob) {
+  const std::vector<int64_t> wanted = Undisturbed();
+  Cluster cluster(2);
+  std::vector<int64_t> kept;
+  std::optional<State> state;
+  for (int life = 0; life < 4; ++life) {
+    absl::StatusOr<Iterator> it = Job(cluster).MakeIterator();
+    ASSERT_TRUE(it.ok()) << it.status();
+    if (state.has_value()) {
+      const absl::Status restored = it->Restore(*state);
+      ASSERT_TRUE(restored.ok()) << restored;
+    }
+    if (life == 3) {
+      Read(*it, 2 * kCount, kept);
+      break;
+    }
+    for (int saves = 0; saves < 3; ++saves) {
+      Read(*it, 1 + static_cast<int64_t>(random_() % 60), kept);
+      absl::StatusOr<State> saved = it->Save();
+      ASSERT_TRUE(saved.ok()) << saved.status();
+      const absl::Status committed = it->Commit(*saved);
+      ASSERT_TRUE(committed.ok()) << committed;
+      state = *std::move(saved);
+    }
+    std::vector<int64_t> struck_out;
+    Read(*it, static_cast<int64_t>(random_() % 30), struck_out);
+  }
+  EXPECT_EQ(kept, wanted);
+}
+
+TEST_P(ReadAhead, BehindTheEndNothingIsOwed) {
+  Cluster cluster(1);
+  {
+    absl::StatusOr<Iterator> it = Job(cluster).MakeIterator();
+    ASSERT_TRUE(it.ok()) << it.status();
+    std::vector<int64_t> values;
+    Read(*it, 3 * kCount, values);
+    absl::StatusOr<State> last = it->Save();
+    ASSERT_TRUE(last.ok()) << last.status();
+    const absl::Status committed = it->Commit(*last);
+    ASSERT_TRUE(committed.ok()) << committed;
+  }
+  EXPECT_TRUE(ReadAll(Job(cluster)).empty());
+}
+
+INSTANTIATE_TEST_SUITE_P(Nodes, ReadAhead,
+                         testing::Values(Node{"Shuffle", Shuffled}, Node{"Prefetch", Prefetched},
+                                         Node{"Interleave", Interleaved}, Node{"Batch", Batched},
+                                         Node{"ShuffleAndMap", Together}),
+                         [](const auto& info) { return std::string(info.param.name); });
+
+TEST(ReadAheadInNoOrder, IsRefusedWithTheWayOut) {
+  Cluster cluster(1);
+  DistributeOptions options = cluster.Options(ShardingPolicy::kDynamic, "no order");
+  options.keep = Keep::kCommitted;
+  absl::StatusOr<Iterator> it =
+      Dataset::Range(500).Distribute(options).Shuffle(50, {.seed = 1}).MakeIterator();
+  ASSERT_TRUE(it.ok()) << it.status();
+  for (int i = 0; i < 5; ++i) ASSERT_TRUE(it->Next().ok());
+  const absl::Status status = it->Save().status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition) << status;
+  EXPECT_THAT(std::string(status.message()), testing::HasSubstr("ask for order kDeterministic"));
+}
+
+}  // namespace
+}  // namespace penstock

@@ -1,0 +1,107 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Kills workers and the trainer -9 under order kDeterministic.
+
+What a trainer keeps is the same sequence as without any kill: with another number
+of workers, with a worker killed, and with the trainer killed and gone on from its
+last state. The last line says how it went, with a hash of the order.
+"""
+import argparse
+import hashlib
+import pathlib
+import random
+import sys
+import tempfile
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tools" / "soak"))
+from fleet import Failed, Fleet, history  # noqa: E402
+
+COUNT = 4000
+
+
+class Run:
+    """One job of one trainer from beginning to end."""
+
+    def __init__(self, fleet, name, words):
+        self.fleet, self.words = fleet, words
+        self.job, self.log = name, fleet.folder / f"{name}.log"
+        self.open()
+
+    def open(self, answer="open"):
+        self.trainer = self.fleet.start_trainer("--ordered")
+        order = f"open {self.job} {COUNT} {self.words} {self.log} {self.log}.checkpoint"
+        self.expect(self.trainer.ask(order), answer)
+
+    def expect(self, answer, expected):
+        if answer != expected:
+            raise Failed(f"{self.trainer.name}: {answer}")
+
+    def read(self, count):
+        self.expect(self.trainer.ask(f"read {count}", 60), "read")
+
+    def kill_trainer(self):
+        self.trainer.kill()
+        self.open("resumed")
+
+    def end(self):
+        self.expect(self.trainer.ask("all", 120), "end")
+        self.trainer.ask("close")
+        self.trainer.kill()
+        return self.kept()
+
+    def kept(self):
+        return [read.number for read in history(self.log)]
+
+
+def orders(fleet, words, rng):
+    """The order as it is, and behind each kind of trouble."""
+    workers = [fleet.start_worker() for _ in range(2)]
+    undisturbed = Run(fleet, f"plain-{words}", words).end()
+    if sorted(undisturbed) != list(range(COUNT)):
+        raise Failed(f"{len(undisturbed)} of {COUNT} elements")
+    for round in range(2):
+        run = Run(fleet, f"worker-{words}-{round}", words)
+        run.read(rng.randrange(1, COUNT))
+        run.trainer.say("all")  # so that it is killed while it sends
+        workers[round].kill()
+        workers[round] = fleet.start_worker()
+        run.expect(run.trainer.hear(120), "end")
+        run.trainer.ask("close")
+        run.trainer.kill()
+        yield f"worker killed, {words} words", undisturbed, run.kept()
+    run = Run(fleet, f"trainer-{words}", words)
+    run.read(rng.randrange(50, COUNT))
+    run.kill_trainer()
+    workers[0].kill()
+    yield f"trainer and worker killed, {words} words", undisturbed, run.end()
+    for worker in workers:
+        worker.kill()
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--bin", default="build/release/bin", type=pathlib.Path)
+    parser.add_argument("--protocol", default="shm")
+    parser.add_argument("--seed", default=1, type=int)
+    args = parser.parse_args()
+    why, kills, order = "", 0, hashlib.sha256()
+    rng = random.Random(args.seed)
+    with tempfile.TemporaryDirectory(prefix="penstock-ordered-") as folder:
+        try:
+            with Fleet(args.bin.resolve(), pathlib.Path(folder), args.protocol, 60000) as fleet:
+                for words in (1, 2000, 20000):
+                    for what, wanted, got in orders(fleet, words, rng):
+                        kills += 1
+                        order.update(repr(got).encode())
+                        if got != wanted:
+                            at = next((i for i, pair in enumerate(zip(wanted, got)) if pair[0] != pair[1]), len(got))
+                            raise Failed(f"{what}: the order is another one from element {at} on")
+        except Failed as failure:
+            why = f" {failure}"
+    print(f"ordered: {'failed' if why else 'ok'} protocol={args.protocol} seed={args.seed} kills={kills} "
+          f"order={order.hexdigest()[:16]}{why}")
+    sys.exit(1 if why else 0)
+
+
+if __name__ == "__main__":
+    main()
