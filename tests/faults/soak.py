@@ -19,8 +19,8 @@ from fleet import Failed, Fleet, MOST_OF_GRPC  # noqa: E402
 
 # By what the second half may exceed the first. Allocators keep some, and slots are made
 # when more elements than ever before are on their way at once.
-SPARE = {"MiB of its own": 4, "MiB shared": 16, "segments": 40, "descriptors": 2, "threads": 0,
-         "threads of gRPC": MOST_OF_GRPC}
+SPARE = {"MiB of its own": 4, "MiB shared": 16, "segments": 40, "descriptors of segments": 40, "descriptors": 2,
+         "threads": 0, "threads of gRPC": MOST_OF_GRPC}
 
 
 class Held:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A dispatcher, workers and trainers as processes, and what they hold of the system."""
+import contextlib
 import os
 import pathlib
 import queue
@@ -15,6 +16,7 @@ from typing import NamedTuple
 GRPC_THREADS = {"default-executo", "resolver-execut", "grpc_global_tim", "event_engine", "timer_manager",
                 "nexting_thread", "grpcpp_sync_ser"}
 MOST_OF_GRPC = 12  # threads by which they may grow
+SEGMENT = "memfd:penstock"
 
 
 class Failed(Exception):
@@ -23,6 +25,15 @@ class Failed(Exception):
 
 class Gone(Failed):
     """A process has ended, of itself or killed."""
+
+
+def still_there(paths, read):
+    """What `read` gives for each path that has not gone since it was listed, as threads and descriptors do."""
+    found = []
+    for path in paths:
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            found.append(read(path))
+    return found
 
 
 class Process:
@@ -89,12 +100,16 @@ class Process:
         self.child.wait()
 
     def holds(self):
-        """What it has of the system: descriptors, threads of its own, gRPC's, mapped shared segments."""
+        """What it has of the system: mapped shared segments and their descriptors, other descriptors, threads of its
+        own and gRPC's."""
         proc = pathlib.Path("/proc") / str(self.child.pid)
-        names = [(task / "comm").read_text().strip() for task in (proc / "task").iterdir()]
+        names = [name.strip() for name in still_there((proc / "task").glob("*/comm"), pathlib.Path.read_text)]
         of_grpc = sum(name in GRPC_THREADS for name in names)
-        return {"descriptors": len(os.listdir(proc / "fd")), "threads": len(names) - of_grpc,
-                "threads of gRPC": of_grpc, "segments": (proc / "maps").read_text().count("memfd:penstock")}
+        files = still_there((proc / "fd").iterdir(), os.readlink)
+        of_segments = sum(SEGMENT in file for file in files)
+        return {"descriptors": len(files) - of_segments, "descriptors of segments": of_segments,
+                "threads": len(names) - of_grpc, "threads of gRPC": of_grpc,
+                "segments": (proc / "maps").read_text().count(SEGMENT)}
 
     def memory(self):
         """Its resident MiB: of its own, and in shared segments."""
