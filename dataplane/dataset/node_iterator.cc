@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "dataplane/dataset/build_site.h"
+#include "dataplane/dataset/element_views.h"
 #include "dataplane/dataset/fingerprint.h"
 #include "dataplane/dataset/function.h"
 #include "dataplane/dataset/graph.h"
@@ -73,6 +74,13 @@ absl::StatusOr<bool> NodeIterator::NextInto(ResultSink& sink) {
   ASSIGN_OR_RETURN(const std::optional<Element> element, Next());
   if (!element.has_value()) return false;
   for (size_t i = 0; i < element->size(); ++i) RETURN_IF_ERROR(sink.Copy(i, element->tensor(i)));
+  return true;
+}
+
+absl::StatusOr<bool> NodeIterator::NextViews(ElementViews& views) {
+  ASSIGN_OR_RETURN(std::optional<Element> next, Next());
+  if (!next.has_value()) return false;
+  views.Add(*std::move(next));
   return true;
 }
 

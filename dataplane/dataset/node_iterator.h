@@ -23,6 +23,7 @@
 
 namespace penstock {
 
+class ElementViews;     // dataplane/dataset/element_views.h
 class Files;            // control/env/files.h
 class Profile;          // dataplane/dataset/profile.h
 class ReadAheadBudget;  // dataplane/dataset/read_ahead.h
@@ -46,6 +47,12 @@ class NodeIterator {
   // than into a block of its own; false at the end. What the sink got before an
   // error is void. By default Next() and a copy.
   virtual absl::StatusOr<bool> NextInto(ResultSink& sink);
+
+  // The leaves of the next element added to `views`, which keep the memory they lie
+  // in: for who only looks at them, so that what lies in memory already need not be
+  // copied into a block. False at the end. What was added before an error is void.
+  // By default those of Next().
+  virtual absl::StatusOr<bool> NextViews(ElementViews& views);
 
   // Passes over up to `count` elements as Next() would, without making what
   // need not be made; returns how many there were.

@@ -7,6 +7,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "dataplane/dataset/element_views.h"
 #include "penstock/status.h"
 
 namespace penstock {
@@ -59,6 +60,19 @@ class ProfiledIterator final : public NodeIterator {
     absl::StatusOr<bool> next = Timed([&] { return iterator_->NextInto(sink); });
     if (!next.ok() || *next) {
       Took(0);
+    } else {
+      Flush();
+    }
+    return next;
+  }
+
+  absl::StatusOr<bool> NextViews(ElementViews& views) override {
+    const int64_t before = views.bytes();
+    absl::StatusOr<bool> next = Timed([&] { return iterator_->NextViews(views); });
+    if (!next.ok()) {
+      Took(0);
+    } else if (*next) {
+      Took(views.bytes() - before);
     } else {
       Flush();
     }

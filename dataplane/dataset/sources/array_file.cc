@@ -31,6 +31,10 @@ class NpyArray final : public ArrayFile {
   absl::Status ReadBytes(size_t, int64_t offset, absl::Span<std::byte> into) override {
     return bytes_.ReadOn(headers_[0].data_offset + offset, into);
   }
+  std::optional<absl::Span<const std::byte>> FindBytes(size_t, int64_t offset,
+                                                       int64_t bytes) const override {
+    return bytes_.Find(headers_[0].data_offset + offset, bytes);
+  }
   const std::string& name() const override { return bytes_.name(); }
 
   FileBytes bytes_;
@@ -119,6 +123,16 @@ absl::Status ArrayFile::Read(size_t i, int64_t offset, absl::Span<std::byte> int
       std::all_of(into.begin(), into.end(), [](std::byte value) { return value <= std::byte{1}; });
   if (good) return absl::OkStatus();
   return absl::DataLossError(absl::StrCat(name(), " holds a bool that is neither true nor false"));
+}
+
+std::optional<absl::Span<const std::byte>> ArrayFile::Find(size_t i, int64_t offset,
+                                                           int64_t bytes) const {
+  const DType dtype = headers_[i].dtype;
+  if (dtype == kBool) return std::nullopt;  // to be checked
+  const auto found = FindBytes(i, offset, bytes);
+  const bool aligned =
+      found.has_value() && reinterpret_cast<uintptr_t>(found->data()) % SizeOf(dtype) == 0;
+  return aligned ? found : std::nullopt;
 }
 
 }  // namespace penstock

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -30,8 +31,14 @@ class ArrayFile {
   // Fills `into` with the values of leaf `i` from byte `offset` of them on.
   // REQUIRES: they lie inside. DataLoss for damage, and for a bool that is neither.
   absl::Status Read(size_t i, int64_t offset, absl::Span<std::byte> into);
+  // As many bytes of them where they lie, for as long as this does; nullopt where
+  // only Read() gets at them as a tensor needs them.
+  std::optional<absl::Span<const std::byte>> Find(size_t i, int64_t offset, int64_t bytes) const;
 
  protected:
+  virtual std::optional<absl::Span<const std::byte>> FindBytes(size_t, int64_t, int64_t) const {
+    return std::nullopt;
+  }
   virtual absl::Status ReadBytes(size_t i, int64_t offset, absl::Span<std::byte> into) = 0;
   virtual const std::string& name() const = 0;
 

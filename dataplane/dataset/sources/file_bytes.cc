@@ -7,6 +7,12 @@
 
 namespace penstock {
 
+std::optional<absl::Span<const std::byte>> FileBytes::Find(int64_t offset, int64_t bytes) const {
+  if (!mapped_.has_value() || offset > size() || bytes > size() - offset) return std::nullopt;
+  return absl::Span<const std::byte>(reinterpret_cast<const std::byte*>(mapped_->data()) + offset,
+                                     bytes);
+}
+
 absl::Status FileBytes::Read(int64_t offset, absl::Span<std::byte> into) const {
   if (offset <= size() && static_cast<int64_t>(into.size()) <= size() - offset) {
     if (mapped_.has_value()) {

@@ -21,6 +21,9 @@ class FileBytes {
 
   const std::string& name() const { return file_->name(); }
   int64_t size() const { return file_->size(); }
+  // So many bytes from `offset`, where they lie, for as long as this does; nullopt
+  // where they must be read. Whoever writes the file meanwhile changes them.
+  std::optional<absl::Span<const std::byte>> Find(int64_t offset, int64_t bytes) const;
   // All of `into`, from `offset`. DataLoss if the file ends before.
   absl::Status Read(int64_t offset, absl::Span<std::byte> into) const;
   // The same, when what lies behind is likely to be read next.

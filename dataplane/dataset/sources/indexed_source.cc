@@ -2,7 +2,9 @@
 #include "dataplane/dataset/sources/indexed_source.h"
 
 #include <algorithm>
+#include <utility>
 
+#include "dataplane/dataset/element_views.h"
 #include "dataplane/dataset/function.h"
 #include "dataplane/dataset/state_bytes.h"
 #include "penstock/status.h"
@@ -33,19 +35,33 @@ absl::StatusOr<std::optional<Element>> IndexedSource::Next() {
   return element;
 }
 
-absl::StatusOr<bool> IndexedSource::NextInto(ResultSink& sink) {
+absl::StatusOr<bool> IndexedSource::MakeNext(absl::FunctionRef<absl::Status(int64_t n)> make) {
   RETURN_IF_ERROR(site_.CheckCancelled());
   ASSIGN_OR_RETURN(const bool more, Advance());
   if (!more) return false;
-  const absl::Status made = MakeInto(span_.begin, sink);
+  const absl::Status made = make(span_.begin);
   if (!absl::IsCancelled(made)) ++span_.begin;
   RETURN_IF_ERROR(made);
   return true;
 }
 
+absl::StatusOr<bool> IndexedSource::NextInto(ResultSink& sink) {
+  return MakeNext([&](int64_t n) { return MakeInto(n, sink); });
+}
+
+absl::StatusOr<bool> IndexedSource::NextViews(ElementViews& views) {
+  return MakeNext([&](int64_t n) { return MakeViews(n, views); });
+}
+
 absl::Status IndexedSource::MakeInto(int64_t n, ResultSink& sink) {
   ASSIGN_OR_RETURN(const Element element, Make(n));
   for (size_t i = 0; i < element.size(); ++i) RETURN_IF_ERROR(sink.Copy(i, element.tensor(i)));
+  return absl::OkStatus();
+}
+
+absl::Status IndexedSource::MakeViews(int64_t n, ElementViews& views) {
+  ASSIGN_OR_RETURN(Element element, Make(n));
+  views.Add(std::move(element));
   return absl::OkStatus();
 }
 

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "absl/functional/function_ref.h"
 #include "dataplane/dataset/build_site.h"
 #include "dataplane/dataset/node_iterator.h"
 #include "dataplane/dataset/sources/split_cursor.h"
@@ -16,6 +17,7 @@ class IndexedSource : public NodeIterator {
  public:
   absl::StatusOr<std::optional<Element>> Next() final;
   absl::StatusOr<bool> NextInto(ResultSink& sink) final;
+  absl::StatusOr<bool> NextViews(ElementViews& views) final;
   absl::StatusOr<int64_t> Skip(int64_t count) final;
   absl::Status Save(StateWriter& writer) final;
   absl::Status Restore(StateReader& reader) final;
@@ -32,11 +34,15 @@ class IndexedSource : public NodeIterator {
   virtual absl::StatusOr<Element> Make(int64_t n) = 0;
   // The same, written into `sink`.
   virtual absl::Status MakeInto(int64_t n, ResultSink& sink);
+  // The same, as views.
+  virtual absl::Status MakeViews(int64_t n, ElementViews& views);
   const BuildSite& site() const { return site_; }
 
  private:
   // The elements of the next split; nullopt behind the last.
   absl::StatusOr<std::optional<Span64>> NextSplit();
+  // make(n) for the next element; false behind the last.
+  absl::StatusOr<bool> MakeNext(absl::FunctionRef<absl::Status(int64_t n)> make);
   // Whether there is a next element; fetches the next split when one is used up.
   absl::StatusOr<bool> Advance();
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "dataplane/dataset/element_views.h"
 #include "dataplane/dataset/function.h"
 #include "dataplane/dataset/sources/array_file.h"
 #include "dataplane/dataset/sources/file_nodes.h"
@@ -93,6 +94,19 @@ class NpySource final : public IndexedSource {
     return AtNode(site(), made);
   }
 
+  absl::Status MakeViews(int64_t n, ElementViews& views) override {
+    const NumberedFiles::Place place = files_.Find(n);
+    RETURN_IF_ERROR(AtNode(site(), OpenFile(place.file)));
+    if (format_.npz()) return IndexedSource::MakeViews(n, views);
+    const DType dtype = open_->headers()[0].dtype;
+    const Part part = PartOf(0, place.n);
+    const Tensor shape(dtype, part.dims, nullptr);
+    const auto values = open_->Find(0, part.offset, static_cast<int64_t>(shape.byte_count()));
+    if (!values.has_value()) return IndexedSource::MakeViews(n, views);
+    views.Add(Tensor(dtype, part.dims, values->data()), open_);
+    return absl::OkStatus();
+  }
+
   // In place whatever the dims are: they are known before anything is read.
   absl::StatusOr<Element> MakeOf(const NumberedFiles::Place& place) {
     RETURN_IF_ERROR(OpenFile(place.file));
@@ -137,7 +151,7 @@ class NpySource final : public IndexedSource {
 
   const Format format_;
   const NumberedFiles files_;
-  std::unique_ptr<ArrayFile> open_;
+  std::shared_ptr<ArrayFile> open_;
   int64_t open_number_ = 0;
 };
 

@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "dataplane/dataset/element_sink.h"
+#include "dataplane/dataset/element_views.h"
 #include "dataplane/dataset/profile.h"
 #include "dataplane/dataset/read_ahead.h"
 #include "dataplane/dataset/state_bytes.h"
@@ -87,8 +88,8 @@ class MapIterator final : public NodeIterator {
     explicit Place(MapIterator* of) : map(of) {}
     void Run() override {
       ElementSink sink(map->site_.pool(), map->site_.spec());
-      absl::Status run = map->step_->Run(input, number, sink);
-      input = Element();
+      absl::Status run = map->step_->Run(input.leaves(), number, sink);
+      input.Clear();
       result = run.ok() ? Optional(std::move(sink).Finish()) : std::move(run);
     }
     static absl::StatusOr<std::optional<Element>> Optional(absl::StatusOr<Element> element) {
@@ -97,7 +98,7 @@ class MapIterator final : public NodeIterator {
     }
 
     MapIterator* const map;
-    Element input;
+    ElementViews input;
     int64_t number = 0;
     absl::StatusOr<std::optional<Element>> result;
   };
@@ -118,15 +119,13 @@ class MapIterator final : public NodeIterator {
 
   // Reads an element and puts its result into `sink`.
   absl::StatusOr<bool> RunNext(ResultSink& sink) {
-    absl::StatusOr<std::optional<Element>> input = input_.Next();
-    if (input.ok() ? !input->has_value() : EndsReading(input.status())) {
-      if (!input.ok()) return input.status();
-      return false;
-    }
+    ElementViews input;
+    const absl::StatusOr<bool> more = input_.NextViews(input);
+    if (more.ok() ? !*more : EndsReading(more.status())) return more;
     const int64_t number = given_;
     Give(1);
-    RETURN_IF_ERROR(input.status());
-    RETURN_IF_ERROR(step_->Run(**input, number, sink));
+    RETURN_IF_ERROR(more.status());
+    RETURN_IF_ERROR(step_->Run(input.leaves(), number, sink));
     return true;
   }
 
@@ -140,16 +139,16 @@ class MapIterator final : public NodeIterator {
       profile->ahead.store(static_cast<int64_t>(depth), std::memory_order_relaxed);
     while (window_.taken() < depth && (window_.taken() == 0 || !step_->QuickerAlone(1))) {
       const int64_t number = input_.pulled();
-      absl::StatusOr<std::optional<Element>> input = input_.Next();
-      if (input.ok() ? !input->has_value() : EndsReading(input.status())) return input.status();
       if (window_.taken() == window_.places()) window_.Add(std::make_unique<Place>(this));
       Place& place = window_.next();
+      const absl::StatusOr<bool> more = input_.NextViews(place.input);
+      if (!more.ok() || !*more) place.input.Clear();
+      if (more.ok() ? !*more : EndsReading(more.status())) return more.status();
       window_.Take();
-      if (!input.ok()) {
-        place.result = input.status();
+      if (!more.ok()) {
+        place.result = more.status();
         continue;
       }
-      place.input = **std::move(input);
       place.number = number;
       calls_.Add(place);
     }

@@ -10,6 +10,7 @@
 #include "dataplane/dataset/profile.h"
 #include "dataplane/dataset/read_ahead.h"
 #include "dataplane/dataset/transforms/batching_iterator.h"
+#include "dataplane/dataset/transforms/element_tensors.h"
 #include "dataplane/dataset/transforms/map_over_rows.h"
 #include "dataplane/dataset/transforms/map_step.h"
 #include "dataplane/dataset/transforms/ordered_calls.h"
@@ -122,9 +123,10 @@ class BatchInWork {
   }
 
   absl::Status MapInto(OpenBatch::Row row, const Element& input, int64_t number) {
-    if (!padding_.has_value()) return step_.Run(input, number, row);
+    const ElementTensors leaves(input);
+    if (!padding_.has_value()) return step_.Run(leaves, number, row);
     PaddedRow padded(row, *padding_);
-    RETURN_IF_ERROR(step_.Run(input, number, padded));
+    RETURN_IF_ERROR(step_.Run(leaves, number, padded));
     return padded.Finish();
   }
 

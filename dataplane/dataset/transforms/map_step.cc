@@ -9,7 +9,6 @@
 #include <ctime>
 
 #include "dataplane/dataset/profile.h"
-#include "dataplane/dataset/transforms/element_tensors.h"
 #include "dataplane/dataset/transforms/thread_pool.h"
 #include "penstock/status.h"
 
@@ -63,7 +62,7 @@ absl::StatusOr<std::unique_ptr<MapStep>> MapStep::Create(const BuildSite& site) 
   return step;
 }
 
-absl::Status MapStep::Run(const Element& input, int64_t number, ResultSink& sink) {
+absl::Status MapStep::Run(absl::Span<const Tensor> input, int64_t number, ResultSink& sink) {
   RandomKey random = random_;
   random.element = static_cast<uint64_t>(number);
   if (number % kTimed == 0) return TimedCall(input, random, sink);
@@ -71,7 +70,8 @@ absl::Status MapStep::Run(const Element& input, int64_t number, ResultSink& sink
   return Call(input, random, sink);
 }
 
-absl::Status MapStep::TimedCall(const Element& input, const RandomKey& random, ResultSink& sink) {
+absl::Status MapStep::TimedCall(absl::Span<const Tensor> input, const RandomKey& random,
+                                ResultSink& sink) {
   ProfileScope scope(profile_, kTimed);
   const int64_t mean = mean_ns_.load(std::memory_order_relaxed);
   std::optional<Waiting> waiting;
@@ -97,9 +97,9 @@ void MapStep::MakeUpForWaiting(double share_waited) {
   if (profile_ != nullptr) profile_->parallelism = parallelism;
 }
 
-absl::Status MapStep::Call(const Element& input, const RandomKey& random, ResultSink& sink) const {
-  const ElementTensors tensors(input);
-  absl::Status run = function_->Run(tensors, random, sink);
+absl::Status MapStep::Call(absl::Span<const Tensor> input, const RandomKey& random,
+                           ResultSink& sink) const {
+  absl::Status run = function_->Run(input, random, sink);
   return run.ok() ? run : Annotate(run, "in ", name_, ", element ", random.element);
 }
 

@@ -9,9 +9,10 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
 #include "dataplane/dataset/build_site.h"
 #include "dataplane/dataset/function.h"
-#include "penstock/element.h"
+#include "penstock/tensor.h"
 
 namespace penstock {
 
@@ -21,8 +22,8 @@ class MapStep {
   // `site` is that of a Map.
   static absl::StatusOr<std::unique_ptr<MapStep>> Create(const BuildSite& site);
 
-  // Applies the function to element number `number`. The error names the node.
-  absl::Status Run(const Element& input, int64_t number, ResultSink& sink);
+  // Applies the function to the leaves of element number `number`. The error names the node.
+  absl::Status Run(absl::Span<const Tensor> input, int64_t number, ResultSink& sink);
 
   // Calls at a time; 1: on the caller's thread. Where the dataset leaves it open, more
   // than cores once calls are seen to wait for something else than a core.
@@ -46,8 +47,9 @@ class MapStep {
 
   explicit MapStep(const BuildSite& site)
       : name_(site.name()), random_(site.Random()), profile_(site.profile()) {}
-  absl::Status Call(const Element& input, const RandomKey& random, ResultSink& sink) const;
-  absl::Status TimedCall(const Element& input, const RandomKey& random, ResultSink& sink);
+  absl::Status Call(absl::Span<const Tensor> input, const RandomKey& random,
+                    ResultSink& sink) const;
+  absl::Status TimedCall(absl::Span<const Tensor> input, const RandomKey& random, ResultSink& sink);
   // Lets so many calls run at once that as many as before compute.
   void MakeUpForWaiting(double share_waited);
 

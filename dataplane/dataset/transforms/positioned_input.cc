@@ -60,6 +60,13 @@ absl::StatusOr<bool> PositionedInput::NextInto(ResultSink& sink) {
   return next;
 }
 
+absl::StatusOr<bool> PositionedInput::NextViews(ElementViews& views) {
+  Remember();
+  absl::StatusOr<bool> next = input_->NextViews(views);
+  if (next.ok() ? *next : !EndsReading(next.status())) ++pulled_;
+  return next;
+}
+
 absl::StatusOr<int64_t> PositionedInput::Skip(int64_t count) {
   Remember();
   absl::StatusOr<int64_t> skipped = input_->Skip(count);

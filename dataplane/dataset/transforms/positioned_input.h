@@ -36,14 +36,15 @@ class PositionedInput {
 
   absl::StatusOr<std::optional<Element>> Next();
   absl::StatusOr<bool> NextInto(ResultSink& sink);
+  absl::StatusOr<bool> NextViews(ElementViews& views);
   absl::StatusOr<int64_t> Skip(int64_t count);
 
   // Passes over elements up to number `n`, for restoring: DataLoss if that lies
   // behind, or if there are not so many any more. Keeps positions that fall due.
   absl::Status PassTo(int64_t n);
 
-  // Keeps the present position if one is due, as the first always is. Next(),
-  // NextInto() and Skip() do it by themselves.
+  // Keeps the present position if one is due, as the first always is. Next…()
+  // and Skip() do it by themselves.
   void Remember();
 
   int64_t pulled() const { return pulled_; }  // elements passed so far

@@ -4,6 +4,7 @@
 #include <limits>
 #include <utility>
 
+#include "absl/functional/function_ref.h"
 #include "absl/strings/str_cat.h"
 #include "dataplane/dataset/state_bytes.h"
 #include "dataplane/dataset/transforms/kinds.h"
@@ -33,17 +34,11 @@ class RepeatIterator final : public NodeIterator {
   }
 
   absl::StatusOr<bool> NextInto(ResultSink& sink) override {
-    while (true) {
-      ASSIGN_OR_RETURN(const bool open, OpenPass());
-      if (!open) return false;
-      absl::StatusOr<bool> next = input_->NextInto(sink);
-      const bool element = next.ok() && *next;
-      if (element || !next.ok()) {
-        Yielded(element || !EndsReading(next.status()));
-        return next;
-      }
-      RETURN_IF_ERROR(EndPass());
-    }
+    return NextOf([&](NodeIterator& input) { return input.NextInto(sink); });
+  }
+
+  absl::StatusOr<bool> NextViews(ElementViews& views) override {
+    return NextOf([&](NodeIterator& input) { return input.NextViews(views); });
   }
 
   absl::StatusOr<int64_t> Skip(int64_t count) override {
@@ -80,6 +75,21 @@ class RepeatIterator final : public NodeIterator {
   }
 
  private:
+  // What `pull` says of the pass that has a next element; false behind the last.
+  absl::StatusOr<bool> NextOf(absl::FunctionRef<absl::StatusOr<bool>(NodeIterator&)> pull) {
+    while (true) {
+      ASSIGN_OR_RETURN(const bool open, OpenPass());
+      if (!open) return false;
+      absl::StatusOr<bool> next = pull(*input_);
+      const bool element = next.ok() && *next;
+      if (element || !next.ok()) {
+        Yielded(element || !EndsReading(next.status()));
+        return next;
+      }
+      RETURN_IF_ERROR(EndPass());
+    }
+  }
+
   // Begins the next pass unless one is under way; false behind the last.
   absl::StatusOr<bool> OpenPass() {
     if (over_ || failed_) return false;

@@ -3,6 +3,7 @@
 // Where inputs have errors, the first of them stands in the tuple's place.
 #include <utility>
 
+#include "absl/functional/function_ref.h"
 #include "dataplane/dataset/element_sink.h"
 #include "dataplane/dataset/state_bytes.h"
 #include "dataplane/dataset/transforms/kinds.h"
@@ -35,23 +36,16 @@ class ZipIterator final : public NodeIterator {
   }
 
   absl::StatusOr<bool> NextInto(ResultSink& sink) override {
-    if (ended_) return false;
-    absl::Status error;
     size_t first_leaf = 0;
-    for (size_t i = 0; i < inputs_.size(); ++i) {
+    return NextOfAll([&](size_t i) {
       MemberSink member(sink, first_leaf);
       first_leaf += site_.node().inputs[i]->spec.leaves().size();
-      absl::StatusOr<bool> next = inputs_[i]->NextInto(member);
-      if (!next.ok() && EndsReading(next.status())) return next.status();
-      if (next.ok() && !*next) {
-        ended_ = true;
-        return false;
-      }
-      error.Update(next.status());
-    }
-    Pass(1);
-    RETURN_IF_ERROR(error);
-    return true;
+      return inputs_[i]->NextInto(member);
+    });
+  }
+
+  absl::StatusOr<bool> NextViews(ElementViews& views) override {
+    return NextOfAll([&](size_t i) { return inputs_[i]->NextViews(views); });
   }
 
   absl::StatusOr<int64_t> Skip(int64_t count) override {
@@ -86,6 +80,24 @@ class ZipIterator final : public NodeIterator {
   }
 
  private:
+  // The next tuple, of which `pull` takes the member of input `i`.
+  absl::StatusOr<bool> NextOfAll(absl::FunctionRef<absl::StatusOr<bool>(size_t i)> pull) {
+    if (ended_) return false;
+    absl::Status error;
+    for (size_t i = 0; i < inputs_.size(); ++i) {
+      absl::StatusOr<bool> next = pull(i);
+      if (!next.ok() && EndsReading(next.status())) return next.status();
+      if (next.ok() && !*next) {
+        ended_ = true;
+        return false;
+      }
+      error.Update(next.status());
+    }
+    Pass(1);
+    RETURN_IF_ERROR(error);
+    return true;
+  }
+
   void Pass(int64_t count) {
     passed_ += count;
     for (auto& input : inputs_) input->Release(passed_);

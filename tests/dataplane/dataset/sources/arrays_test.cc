@@ -188,6 +188,51 @@ TEST(NpyDataset, WholeNpzFilesOfAnyShape) {
                           "[16, 17, 18, 19], [20, 21, 22, 23]]], y: [1, 2]}"));
 }
 
+// Sums of two arrays, some of whose passes are read twice.
+Dataset Sums(const std::string& rows, int64_t calls) {
+  const Dataset one = NpyDataset(rows, Dense(kFloat32, {2, 3}));
+  return Dataset::Zip({one, one.Skip(1)})
+      .Repeat(2)
+      .Map([](const Expr& x) { return x[0] + x[1]; }, {.num_parallel_calls = calls});
+}
+
+TEST(NpyDataset, FunctionsLookAtAMappedFileWhereItLies) {
+  FakeFiles copied;  // cannot be mapped
+  copied.Put(Data("rows.npy"), DataFile("rows.npy"));
+  for (const int64_t calls : {1, 3}) {
+    const Dataset sums = Sums(Data("rows.npy"), calls);
+    const Strings all = ReadAll(sums);
+    EXPECT_THAT(all, SizeIs(12));
+    EXPECT_EQ(all, Read(sums, copied));
+
+    const std::shared_ptr<Pool> pool = Pool::Create();
+    RunContext context;
+    context.pool = pool.get();
+    const Dataset whole =
+        NpyDataset(Data("rows.npy"), Dense(kFloat32, {2, 3}))
+            .Repeat(2)
+            .Map([](const Expr& x) { return x + x; }, {.num_parallel_calls = calls});
+    auto iterator = BuildIterator(whole, context);
+    ASSERT_TRUE(iterator.ok()) << iterator.status();
+    while (true) {
+      auto next = (*iterator)->Next();
+      ASSERT_TRUE(next.ok()) << next.status();
+      if (!next->has_value()) break;
+    }
+    EXPECT_EQ(pool->counters().slots_lent, 14);  // for the results, and nothing else
+  }
+}
+
+TEST(NpyDataset, AnElementOfAMappedFileOutlivesItsPlaceInTheReading) {
+  const std::vector<std::string> names = {Data("rows.npy"), Data("more_rows.npy")};
+  const auto rows = [&](int64_t calls) {
+    return NpyDataset(names, Dense(kFloat32, {2, 3}))
+        .Repeat(3)
+        .Map([](const Expr& x) { return Reshape(x, {6}); }, {.num_parallel_calls = calls});
+  };
+  EXPECT_EQ(ReadAll(rows(1)), ReadAll(rows(8)));  // read ahead over files and passes
+}
+
 TEST(NpyDataset, ASplitOfNpyIsARangeOfRowsAndOfNpzAFile) {
   const auto rows = PlanSplits(NpyDataset({Data("rows.npy")}, Dense(kFloat32, {2, 3})));
   ASSERT_TRUE(rows.ok()) << rows.status();

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// The leaves of an element, wherever they lie: in its block, or in memory that
+// something else keeps, as a file that is mapped does.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <utility>
+
+#include "absl/container/inlined_vector.h"
+#include "absl/types/span.h"
+#include "penstock/element.h"
+#include "penstock/tensor.h"
+
+namespace penstock {
+
+// For a function, which only looks at its inputs. One thread at a time.
+class ElementViews {
+ public:
+  // All leaves of `element`, which is kept.
+  void Add(Element element) {
+    bytes_ += static_cast<int64_t>(element.block().size());
+    for (size_t i = 0; i < element.size(); ++i) leaves_.push_back(element.tensor(i));
+    elements_.push_back(std::move(element));
+  }
+  // One dense leaf, whose dims and values live as long as `keeper`.
+  void Add(const Tensor& leaf, std::shared_ptr<const void> keeper) {
+    bytes_ += static_cast<int64_t>(leaf.byte_count());
+    leaves_.push_back(leaf);
+    keepers_.push_back(std::move(keeper));
+  }
+  // Lets go of all.
+  void Clear() {
+    leaves_.clear();
+    elements_.clear();
+    keepers_.clear();
+    bytes_ = 0;
+  }
+
+  absl::Span<const Tensor> leaves() const { return leaves_; }
+  int64_t bytes() const { return bytes_; }  // of blocks, and of leaves without one
+
+ private:
+  absl::InlinedVector<Tensor, 4> leaves_;
+  absl::InlinedVector<Element, 1> elements_;
+  absl::InlinedVector<std::shared_ptr<const void>, 2> keepers_;
+  int64_t bytes_ = 0;
+};
+
+}  // namespace penstock
