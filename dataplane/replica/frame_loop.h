@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// Frames (a length of 4 bytes, little endian, then so many) to and from other
+// processes over TCP, all on one thread. An empty frame says only that its sender
+// lives.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "dataplane/transfer/tcp/socket.h"
+
+namespace penstock::replica {
+
+inline constexpr uint32_t kMostFrameBytes = 1u << 30;
+
+class FrameLoop {
+ public:
+  // On the loop's thread. After OnGone() nothing more comes of that peer.
+  struct Events {
+    std::function<void(size_t peer, std::string_view frame)> on_frame;
+    std::function<void(size_t peer, const absl::Status& why)> on_gone;
+  };
+
+  // Peers are numbered by their place. One without a frame for `silence` is gone.
+  static absl::StatusOr<std::unique_ptr<FrameLoop>> Start(std::vector<transfer::tcp::Socket> peers,
+                                                          std::chrono::milliseconds silence,
+                                                          Events events);
+  ~FrameLoop() { Stop(); }
+  // Sends what is left, for a second at most, then hangs up. When it returns no event
+  // comes any more. Not on the loop's thread.
+  void Stop();
+
+  // Any thread. What goes to a peer that is gone is dropped. REQUIRES: 0 < size ≤
+  // kMostFrameBytes.
+  void Send(size_t peer, std::string_view frame);
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  struct Peer {
+    transfer::tcp::Socket socket;  // none: gone
+    std::string in;
+    std::string out;  // guarded by mu_
+    size_t sent = 0;  // of it; guarded by mu_
+    Clock::time_point heard;
+  };
+
+  FrameLoop(std::vector<transfer::tcp::Socket> peers, std::chrono::milliseconds silence,
+            Events events);
+  void Run();
+  void Beat();
+  absl::Status Receive(size_t number);
+  absl::Status Flush(Peer& peer);
+  void Drop(size_t number, const absl::Status& why);
+  bool AllSent();
+
+  std::mutex mu_;
+  std::vector<Peer> peers_;
+  const std::chrono::milliseconds silence_;
+  const Events events_;
+  bool stop_ = false;  // guarded by mu_
+  transfer::tcp::Socket wake_;
+  std::thread thread_;
+};
+
+// One frame, before there is a loop. DeadlineExceeded after `deadline`.
+absl::Status SendFrame(const transfer::tcp::Socket& socket, std::string_view frame,
+                       std::chrono::steady_clock::time_point deadline);
+absl::StatusOr<std::string> ReceiveFrame(const transfer::tcp::Socket& socket, uint32_t most_bytes,
+                                         std::chrono::steady_clock::time_point deadline);
+// Whether the socket can be read (or written) before `deadline`.
+bool WaitFor(const transfer::tcp::Socket& socket, short events,
+             std::chrono::steady_clock::time_point deadline);
+
+}  // namespace penstock::replica

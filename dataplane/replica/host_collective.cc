@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dataplane/replica/host_collective.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "penstock/status.h"
+
+namespace penstock::replica {
+namespace {
+
+// In the hub's own process.
+class NearLine final : public HubLine {
+ public:
+  NearLine(std::shared_ptr<Hub> hub, int rank) : hub_(std::move(hub)), rank_(rank) {}
+  void Call(uint64_t communicator, RankCall call) override {
+    hub_->Call(rank_, communicator, std::move(call));
+  }
+  void End(uint64_t communicator, const absl::Status& why) override {
+    hub_->End(rank_, communicator, why);
+  }
+
+ private:
+  const std::shared_ptr<Hub> hub_;
+  const int rank_;
+};
+
+}  // namespace
+
+void Inbox::Hear(const RankNews& news) {
+  std::lock_guard lock(mu_);
+  Of& of = communicators_[news.communicator];
+  if (news.result.ok())
+    of.results.push_back(*news.result);
+  else
+    of.end.Update(news.result.status());
+  changed_.notify_all();
+}
+
+void Inbox::EndAll(const absl::Status& why) {
+  std::lock_guard lock(mu_);
+  all_.Update(why);
+  changed_.notify_all();
+}
+
+absl::StatusOr<RankResult> Inbox::Take(uint64_t communicator) {
+  std::unique_lock lock(mu_);
+  Of& of = communicators_[communicator];
+  changed_.wait(lock, [&] { return !of.results.empty() || !of.end.ok() || !all_.ok(); });
+  if (of.results.empty()) return of.end.ok() ? all_ : of.end;
+  RankResult result = std::move(of.results.front());
+  of.results.pop_front();
+  return result;
+}
+
+absl::Status Inbox::EndOf(uint64_t communicator) const {
+  std::lock_guard lock(mu_);
+  const auto found = communicators_.find(communicator);
+  return found == communicators_.end() || found->second.end.ok() ? all_ : found->second.end;
+}
+
+void Inbox::Forget(uint64_t communicator) {
+  std::lock_guard lock(mu_);
+  communicators_.erase(communicator);
+}
+
+HostCollective::HostCollective(std::shared_ptr<HubLine> line, std::shared_ptr<Inbox> inbox,
+                               uint64_t number, int rank, int size)
+    : line_(std::move(line)), inbox_(std::move(inbox)), number_(number), rank_(rank), size_(size) {}
+
+HostCollective::~HostCollective() {
+  line_->End(number_, absl::UnavailableError(absl::StrCat("rank ", rank_, " has left")));
+  inbox_->Forget(number_);
+}
+
+absl::Status HostCollective::Start(CollectiveOp op, absl::Span<const int64_t> values) {
+  RETURN_IF_ERROR(AsyncError());
+  ++started_;
+  line_->Call(number_, {.kind = RankCall::Kind::kReduce,
+                        .op = op,
+                        .values = std::vector<int64_t>(values.begin(), values.end())});
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<int64_t>> HostCollective::Finish() {
+  if (started_ == 0) return absl::FailedPreconditionError("no reduction was started");
+  --started_;
+  ASSIGN_OR_RETURN(RankResult result, inbox_->Take(number_));
+  return std::move(result.values);
+}
+
+absl::StatusOr<RankResult> HostCollective::Ask(RankCall call) {
+  if (started_ > 0) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(started_, " reduction(s) were started and not finished"));
+  }
+  RETURN_IF_ERROR(AsyncError());
+  line_->Call(number_, std::move(call));
+  return inbox_->Take(number_);
+}
+
+absl::StatusOr<std::vector<std::string>> HostCollective::AllGather(std::string_view bytes) {
+  if (bytes.size() > kMostGatheredBytes / static_cast<size_t>(size_)) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("an all-gather of ", bytes.size(), " bytes from each of ", size_,
+                     " ranks is beyond ", kMostGatheredBytes, " bytes in all"));
+  }
+  ASSIGN_OR_RETURN(RankResult result,
+                   Ask({.kind = RankCall::Kind::kGather, .bytes = std::string(bytes)}));
+  return std::move(result.gathered);
+}
+
+absl::StatusOr<std::unique_ptr<Collective>> HostCollective::Split(int color) {
+  ASSIGN_OR_RETURN(const RankResult result, Ask({.kind = RankCall::Kind::kSplit, .color = color}));
+  return std::make_unique<HostCollective>(line_, inbox_, result.communicator,
+                                          static_cast<int>(result.rank),
+                                          static_cast<int>(result.size));
+}
+
+std::vector<std::unique_ptr<Collective>> CollectiveOfThreads(int ranks) {
+  std::vector<std::shared_ptr<Inbox>> inboxes;
+  std::vector<Hub::Tell> tell;
+  for (int rank = 0; rank < ranks; ++rank) {
+    inboxes.push_back(std::make_shared<Inbox>());
+    tell.push_back([inbox = inboxes.back()](const RankNews& news) { inbox->Hear(news); });
+  }
+  const auto hub = std::make_shared<Hub>(std::move(tell));
+  std::vector<std::unique_ptr<Collective>> collectives;
+  for (int rank = 0; rank < ranks; ++rank) {
+    collectives.push_back(std::make_unique<HostCollective>(
+        std::make_shared<NearLine>(hub, rank), inboxes[static_cast<size_t>(rank)], 0, rank, ranks));
+  }
+  return collectives;
+}
+
+}  // namespace penstock::replica

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+// Communicators of ranks on hosts, with NCCL's rules: for the threads of a process
+// (and tests), and for the processes of a launch (rank_processes.h).
+#pragma once
+
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "dataplane/replica/collective.h"
+#include "dataplane/replica/hub.h"
+
+namespace penstock::replica {
+
+// What an all-gather gives in all; it is for small values.
+inline constexpr size_t kMostGatheredBytes = size_t{512} << 20;
+
+// A rank's way to the hub, where its calls meet the others'. Any thread.
+class HubLine {
+ public:
+  virtual ~HubLine() = default;
+  virtual void Call(uint64_t communicator, RankCall call) = 0;
+  virtual void End(uint64_t communicator, const absl::Status& why) = 0;
+};
+
+// What a rank has heard of the hub and not used yet. Any thread.
+class Inbox {
+ public:
+  void Hear(const RankNews& news);
+  // Ends every communicator, those to come included.
+  void EndAll(const absl::Status& why);
+
+  // The oldest result for `communicator`, once there is one; else what ended it.
+  absl::StatusOr<RankResult> Take(uint64_t communicator);
+  absl::Status EndOf(uint64_t communicator) const;  // OK: it has not
+  // Nobody will ask for it any more.
+  void Forget(uint64_t communicator);
+
+ private:
+  struct Of {
+    std::deque<RankResult> results;
+    absl::Status end;
+  };
+
+  mutable std::mutex mu_;
+  std::condition_variable changed_;
+  std::map<uint64_t, Of> communicators_;
+  absl::Status all_;
+};
+
+class HostCollective final : public Collective {
+ public:
+  HostCollective(std::shared_ptr<HubLine> line, std::shared_ptr<Inbox> inbox, uint64_t number,
+                 int rank, int size);
+  ~HostCollective() override;
+
+  int rank() const override { return rank_; }
+  int size() const override { return size_; }
+  absl::Status Start(CollectiveOp op, absl::Span<const int64_t> values) override;
+  absl::StatusOr<std::vector<int64_t>> Finish() override;
+  absl::StatusOr<std::vector<std::string>> AllGather(std::string_view bytes) override;
+  absl::StatusOr<std::unique_ptr<Collective>> Split(int color) override;
+  absl::Status AsyncError() const override { return inbox_->EndOf(number_); }
+  void Abort(const absl::Status& why) override { line_->End(number_, why); }
+
+ private:
+  absl::StatusOr<RankResult> Ask(RankCall call);
+
+  const std::shared_ptr<HubLine> line_;
+  const std::shared_ptr<Inbox> inbox_;
+  const uint64_t number_;
+  const int rank_;
+  const int size_;
+  int64_t started_ = 0;  // and not finished
+};
+
+// Communicators of `ranks` threads of this process, by rank.
+std::vector<std::unique_ptr<Collective>> CollectiveOfThreads(int ranks);
+
+}  // namespace penstock::replica

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the processes of a group say to the one that has the hub, as bytes: a number
+// for the kind, then fields as state_bytes.h writes them. Of one release only.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <variant>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "dataplane/replica/hub.h"
+
+namespace penstock::replica {
+
+inline constexpr uint64_t kRankMessagesVersion = 1;
+
+// First on a connection, to the hub.
+struct RankHello {
+  uint64_t version = kRankMessagesVersion;
+  std::string launch;
+  int64_t rank = 0;
+  int64_t ranks = 0;
+  friend bool operator==(const RankHello&, const RankHello&) = default;
+};
+// The hub's answer when all are there, or why they will never be.
+struct RankWelcome {
+  absl::Status status;
+  friend bool operator==(const RankWelcome&, const RankWelcome&) = default;
+};
+struct RankCalls {  // to the hub
+  uint64_t communicator = 0;
+  RankCall call;
+  friend bool operator==(const RankCalls&, const RankCalls&) = default;
+};
+struct RankEnds {  // to the hub
+  uint64_t communicator = 0;
+  absl::Status why;
+  friend bool operator==(const RankEnds&, const RankEnds&) = default;
+};
+// To the hub: the process leaves as it should.
+struct RankLeaves {
+  friend bool operator==(const RankLeaves&, const RankLeaves&) = default;
+};
+struct RankHears {  // from the hub
+  uint64_t communicator = 0;
+  absl::Status end;
+  RankResult result;  // if not ended
+  friend bool operator==(const RankHears&, const RankHears&) = default;
+};
+
+using RankMessage =
+    std::variant<RankHello, RankWelcome, RankCalls, RankEnds, RankLeaves, RankHears>;
+
+std::string ToBytes(const RankMessage& message);
+// DataLoss for bytes that ToBytes() does not write.
+absl::StatusOr<RankMessage> RankMessageOf(std::string_view bytes);
+
+}  // namespace penstock::replica

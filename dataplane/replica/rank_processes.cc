@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dataplane/replica/rank_processes.h"
+
+#include <poll.h>
+
+#include <algorithm>
+#include <chrono>
+#include <mutex>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "dataplane/replica/frame_loop.h"
+#include "dataplane/replica/host_collective.h"
+#include "dataplane/replica/rank_messages.h"
+#include "penstock/status.h"
+
+namespace penstock::replica {
+namespace {
+
+using transfer::tcp::HostAndPort;
+using transfer::tcp::Socket;
+using Clock = std::chrono::steady_clock;
+
+constexpr uint32_t kMostGreetingBytes = 1 << 16;
+constexpr std::chrono::seconds kGreetingTime(5);
+constexpr std::chrono::milliseconds kRetryTime(20);
+
+absl::Status Of(int rank, const absl::Status& why) {
+  return absl::UnavailableError(absl::StrCat("rank ", rank, " is gone: ", why.message()));
+}
+
+// Rank 0's line: the hub, and the connections of all others.
+class HubHere final : public HubLine {
+ public:
+  static absl::StatusOr<std::shared_ptr<HubHere>> Start(std::vector<Socket> others,
+                                                        std::chrono::milliseconds silence) {
+    auto here = std::make_shared<HubHere>(others.size());
+    std::lock_guard lock(here->starting_);
+    ASSIGN_OR_RETURN(
+        here->loop_,
+        FrameLoop::Start(
+            std::move(others), silence,
+            {[h = here.get()](size_t peer, std::string_view frame) { h->OnFrame(peer, frame); },
+             [h = here.get()](size_t peer, const absl::Status& why) { h->OnGone(peer, why); }}));
+    return here;
+  }
+  explicit HubHere(size_t others) : hub_(Tells(others)) {}
+  ~HubHere() override {
+    if (loop_ != nullptr) loop_->Stop();  // whose events use all of this
+  }
+
+  void Call(uint64_t communicator, RankCall call) override {
+    hub_.Call(0, communicator, std::move(call));
+  }
+  void End(uint64_t communicator, const absl::Status& why) override {
+    hub_.End(0, communicator, why);
+  }
+  std::shared_ptr<Inbox> inbox() const { return inbox_; }
+
+ private:
+  std::vector<Hub::Tell> Tells(size_t others) {
+    std::vector<Hub::Tell> tells = {[inbox = inbox_](const RankNews& news) { inbox->Hear(news); }};
+    for (size_t peer = 0; peer < others; ++peer) {
+      tells.push_back([this, peer](const RankNews& news) {
+        RankHears hears{.communicator = news.communicator, .end = news.result.status()};
+        if (news.result.ok()) hears.result = *news.result;
+        { std::lock_guard lock(starting_); }  // behind it, loop_ is constant
+        loop_->Send(peer, ToBytes(hears));
+      });
+    }
+    return tells;
+  }
+
+  void OnFrame(size_t peer, std::string_view frame) {
+    const int rank = static_cast<int>(peer) + 1;
+    absl::StatusOr<RankMessage> message = RankMessageOf(frame);
+    if (!message.ok()) {
+      hub_.Lose(rank, Of(rank, message.status()));
+    } else if (auto* calls = std::get_if<RankCalls>(&*message)) {
+      hub_.Call(rank, calls->communicator, std::move(calls->call));
+    } else if (auto* ends = std::get_if<RankEnds>(&*message)) {
+      hub_.End(rank, ends->communicator, ends->why);
+    } else if (std::holds_alternative<RankLeaves>(*message)) {
+      hub_.Lose(rank, absl::UnavailableError(absl::StrCat("rank ", rank, " has left")));
+    }
+  }
+  void OnGone(size_t peer, const absl::Status& why) {
+    const int rank = static_cast<int>(peer) + 1;
+    hub_.Lose(rank, Of(rank, why));
+  }
+
+  const std::shared_ptr<Inbox> inbox_ = std::make_shared<Inbox>();
+  Hub hub_;
+  std::mutex starting_;
+  std::unique_ptr<FrameLoop> loop_;
+};
+
+// Another rank's line: a connection to the hub.
+class HubThere final : public HubLine {
+ public:
+  static absl::StatusOr<std::shared_ptr<HubThere>> Start(Socket hub,
+                                                         std::chrono::milliseconds silence) {
+    auto there = std::make_shared<HubThere>();
+    std::vector<Socket> peers;
+    peers.push_back(std::move(hub));
+    ASSIGN_OR_RETURN(there->loop_,
+                     FrameLoop::Start(std::move(peers), silence,
+                                      {[inbox = there->inbox_](size_t, std::string_view frame) {
+                                         OnFrame(*inbox, frame);
+                                       },
+                                       [inbox = there->inbox_](size_t, const absl::Status& why) {
+                                         inbox->EndAll(Of(0, why));
+                                       }}));
+    return there;
+  }
+  ~HubThere() override {
+    if (loop_ != nullptr) loop_->Send(0, ToBytes(RankLeaves{}));
+  }
+
+  void Call(uint64_t communicator, RankCall call) override {
+    loop_->Send(0, ToBytes(RankCalls{communicator, std::move(call)}));
+  }
+  void End(uint64_t communicator, const absl::Status& why) override {
+    loop_->Send(0, ToBytes(RankEnds{communicator, why}));
+  }
+  std::shared_ptr<Inbox> inbox() const { return inbox_; }
+
+ private:
+  static void OnFrame(Inbox& inbox, std::string_view frame) {
+    absl::StatusOr<RankMessage> message = RankMessageOf(frame);
+    if (!message.ok()) return inbox.EndAll(Of(0, message.status()));
+    auto* hears = std::get_if<RankHears>(&*message);
+    if (hears == nullptr) return;
+    if (hears->end.ok())
+      inbox.Hear({hears->communicator, std::move(hears->result)});
+    else
+      inbox.Hear({hears->communicator, hears->end});
+  }
+
+  const std::shared_ptr<Inbox> inbox_ = std::make_shared<Inbox>();
+  std::unique_ptr<FrameLoop> loop_;
+};
+
+// What is wrong with a rank that says `hello`, given which are there.
+absl::Status Check(const RankHello& hello, const RankProcesses& here,
+                   const std::vector<Socket>& others) {
+  if (hello.version != kRankMessagesVersion)
+    return absl::FailedPreconditionError("rank 0 is of another release of Penstock");
+  if (hello.launch != here.launch) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "rank 0 is of launch '", here.launch, "', rank ", hello.rank, " of '", hello.launch, "'"));
+  }
+  if (hello.ranks != here.ranks) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "rank 0 waits for ", here.ranks, " ranks, and rank ", hello.rank, " is of ", hello.ranks));
+  }
+  if (hello.rank < 1 || hello.rank >= here.ranks || others[hello.rank - 1]) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "there is a rank ", hello.rank, " already; each process needs one of its own"));
+  }
+  return absl::OkStatus();
+}
+
+// The connections of ranks 1 … n - 1, as far as they come before `deadline`.
+absl::StatusOr<std::vector<Socket>> AcceptAll(const RankProcesses& here, const HostAndPort& where,
+                                              Clock::time_point deadline) {
+  absl::StatusOr<transfer::tcp::Bound> bound = transfer::tcp::ListenAt(where);
+  RETURN_IF_ERROR(
+      Annotate(bound.status(), "rank 0 cannot listen for the others at ", here.address));
+  std::vector<Socket> others(static_cast<size_t>(here.ranks) - 1);
+  size_t missing = others.size();
+  while (missing > 0 && WaitFor(bound->socket, POLLIN, deadline)) {
+    ASSIGN_OR_RETURN(Socket socket, transfer::tcp::AcceptAt(bound->socket));
+    if (!socket) continue;
+    const Clock::time_point by = std::min(deadline, Clock::now() + kGreetingTime);
+    absl::StatusOr<std::string> frame = ReceiveFrame(socket, kMostGreetingBytes, by);
+    if (!frame.ok()) continue;  // no rank
+    absl::StatusOr<RankMessage> message = RankMessageOf(*frame);
+    const RankHello* hello = message.ok() ? std::get_if<RankHello>(&*message) : nullptr;
+    if (hello == nullptr) continue;
+    if (const absl::Status status = Check(*hello, here, others); !status.ok()) {
+      SendFrame(socket, ToBytes(RankWelcome{status}), by).IgnoreError();
+      continue;
+    }
+    others[static_cast<size_t>(hello->rank) - 1] = std::move(socket);
+    --missing;
+  }
+  return others;
+}
+
+absl::StatusOr<std::unique_ptr<Collective>> BeHub(const RankProcesses& here,
+                                                  const HostAndPort& where,
+                                                  Clock::time_point deadline,
+                                                  std::chrono::milliseconds silence) {
+  ASSIGN_OR_RETURN(std::vector<Socket> others, AcceptAll(here, where, deadline));
+  std::vector<int> missing;
+  for (size_t i = 0; i < others.size(); ++i)
+    if (!others[i]) missing.push_back(static_cast<int>(i) + 1);
+  RankWelcome welcome;
+  if (!missing.empty()) {
+    welcome.status = absl::DeadlineExceededError(
+        absl::StrCat("rank(s) ", absl::StrJoin(missing, ", "), " of ", here.ranks,
+                     " did not connect to rank 0 at ", here.address, " within ",
+                     absl::FormatDuration(here.connect_timeout)));
+  }
+  for (const Socket& socket : others) {
+    if (!socket) continue;
+    // One that is gone by now is noticed by the loop.
+    SendFrame(socket, ToBytes(welcome), Clock::now() + kGreetingTime).IgnoreError();
+  }
+  RETURN_IF_ERROR(welcome.status);
+  ASSIGN_OR_RETURN(std::shared_ptr<HubHere> line, HubHere::Start(std::move(others), silence));
+  const std::shared_ptr<Inbox> inbox = line->inbox();
+  return std::make_unique<HostCollective>(std::move(line), inbox, 0, 0, here.ranks);
+}
+
+// A connection to rank 0, once it listens.
+absl::StatusOr<Socket> Reach(const HostAndPort& where, Clock::time_point deadline) {
+  while (true) {
+    absl::StatusOr<std::vector<transfer::tcp::Endpoint>> endpoints =
+        transfer::tcp::LookUp(where, /*numeric=*/false);
+    absl::Status status = endpoints.status();
+    for (size_t i = 0; status.ok() && i < endpoints->size(); ++i) {
+      absl::StatusOr<Socket> socket = transfer::tcp::BeginConnecting((*endpoints)[i]);
+      if (!socket.ok() || !WaitFor(*socket, POLLOUT, deadline)) continue;
+      if (transfer::tcp::Connected(*socket).ok()) return socket;
+    }
+    if (Clock::now() + kRetryTime >= deadline) {
+      status.Update(absl::DeadlineExceededError("it does not listen there"));
+      return status;
+    }
+    std::this_thread::sleep_for(kRetryTime);
+  }
+}
+
+absl::StatusOr<std::unique_ptr<Collective>> JoinHub(const RankProcesses& here,
+                                                    const HostAndPort& where,
+                                                    Clock::time_point deadline,
+                                                    std::chrono::milliseconds silence) {
+  absl::StatusOr<Socket> socket = Reach(where, deadline);
+  RETURN_IF_ERROR(Annotate(socket.status(), "rank ", here.rank, " cannot reach rank 0 at ",
+                           here.address, " within ", absl::FormatDuration(here.connect_timeout)));
+  const auto greet = [&]() -> absl::StatusOr<RankWelcome> {
+    const RankHello hello{.launch = here.launch, .rank = here.rank, .ranks = here.ranks};
+    RETURN_IF_ERROR(SendFrame(*socket, ToBytes(hello), deadline));
+    // Rank 0 says at its own deadline who is missing.
+    ASSIGN_OR_RETURN(const std::string frame,
+                     ReceiveFrame(*socket, kMostGreetingBytes, deadline + kGreetingTime));
+    ASSIGN_OR_RETURN(RankMessage message, RankMessageOf(frame));
+    if (auto* welcome = std::get_if<RankWelcome>(&message)) return std::move(*welcome);
+    return absl::DataLossError("no rank 0 of Penstock is there");
+  };
+  absl::StatusOr<RankWelcome> welcome = greet();
+  RETURN_IF_ERROR(Annotate(welcome.status(), "rank ", here.rank, " was not welcomed by rank 0 at ",
+                           here.address, "; is it used by something else?"));
+  RETURN_IF_ERROR(welcome->status);
+  ASSIGN_OR_RETURN(std::shared_ptr<HubThere> line, HubThere::Start(*std::move(socket), silence));
+  const std::shared_ptr<Inbox> inbox = line->inbox();
+  return std::make_unique<HostCollective>(std::move(line), inbox, 0, here.rank, here.ranks);
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Collective>> ConnectRanks(const RankProcesses& processes) {
+  if (processes.ranks == 1) return std::move(CollectiveOfThreads(1)[0]);
+  ASSIGN_OR_RETURN(const HostAndPort where, transfer::tcp::ParseAddress(processes.address));
+  const Clock::time_point deadline =
+      Clock::now() + absl::ToChronoMilliseconds(processes.connect_timeout);
+  const std::chrono::milliseconds silence = absl::ToChronoMilliseconds(processes.silence);
+  return processes.rank == 0 ? BeHub(processes, where, deadline, silence)
+                             : JoinHub(processes, where, deadline, silence);
+}
+
+}  // namespace penstock::replica
