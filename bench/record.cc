@@ -4,6 +4,8 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "bench/wire.h"
+
 namespace penstock::bench {
 namespace {
 
@@ -52,6 +54,7 @@ Json WindowRecord(const Row& row, const Pair& pair, size_t run) {
   record["p50_us"] = window.done.p50_us;
   record["p99_us"] = window.done.p99_us;
   record["max_us"] = window.done.max_us;
+  if (window.done.in_step.has_value()) record.update(Json(ToJson(*window.done.in_step)));
   record["cpu_s_per_gb"] = Number(CpuPerGb(row, window));
   record["cpu_s_per_gb_by_role"] = PerGb(window.cpu_seconds, gb);
   record["trainer_cpu_s_per_gb"] = Number(TrainerCpuPerGb(row, window));
@@ -85,6 +88,7 @@ Json SummaryRecord(const Row& row) {
   if (row.step_s > 0) record["utilization"] = Number(summary.utilization);
   record["p50_us"] = Number(summary.p50_us);
   record["p99_us"] = Number(summary.p99_us);
+  if (summary.in_step.has_value()) record.update(Json(ToJson(*summary.in_step)));
   record["cpu_s_per_gb"] = Number(summary.cpu_s_per_gb);
   record["trainer_cpu_s_per_gb"] = Number(summary.trainer_cpu_s_per_gb);
   record["limit_elements_per_s"] = Number(summary.limit_elements_per_s);

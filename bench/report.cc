@@ -48,11 +48,28 @@ std::string SizeText(int64_t bytes) {
 
 namespace {
 
-constexpr const char* kHead[] = {
-    "case",       "system",    "limit",       "element",       "from:to",
-    "elements/s", "GB/s",      "limit GB/s",  "ratio",         "worst",
-    "AU",         "pairs",     "p50 us",      "p99 us",        "CPU s/GB",
-    "limit CPU",  "CPU ratio", "trainer CPU", "max/min share", ""};
+constexpr const char* kHead[] = {"case",
+                                 "system",
+                                 "limit",
+                                 "element",
+                                 "from:to",
+                                 "elements/s",
+                                 "GB/s",
+                                 "limit GB/s",
+                                 "ratio",
+                                 "worst",
+                                 "AU",
+                                 "pairs",
+                                 "p50 us",
+                                 "p99 us",
+                                 "skew p99 us",
+                                 "spread p99",
+                                 "CPU s/GB",
+                                 "limit CPU",
+                                 "CPU ratio",
+                                 "trainer CPU",
+                                 "max/min share",
+                                 ""};
 
 // Cells in the order of kHead.
 std::vector<std::string> CellsOf(const Row& row) {
@@ -72,6 +89,8 @@ std::vector<std::string> CellsOf(const Row& row) {
           absl::StrCat(summary.clean, "/", summary.pairs),
           Digits(summary.p50_us),
           Digits(summary.p99_us),
+          Digits(summary.in_step.has_value() ? summary.in_step->skew_p99_us : -1),
+          Digits(summary.in_step.has_value() ? summary.in_step->spread_p99 : -1),
           Digits(summary.cpu_s_per_gb),
           Digits(summary.limit_cpu_s_per_gb),
           Digits(summary.cpu_ratio),

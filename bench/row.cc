@@ -86,6 +86,15 @@ Summary Summarize(const Row& row) {
   summary.utilization = median([&](const Pair& pair) { return UtilizationOf(row, pair.side); });
   summary.p50_us = median([](const Pair& pair) { return pair.side.done.p50_us; });
   summary.p99_us = median([](const Pair& pair) { return pair.side.done.p99_us; });
+  if (kept.front()->side.done.in_step.has_value()) {
+    const auto of = [&](double InStep::*figure) {
+      return median([figure](const Pair& pair) { return *pair.side.done.in_step.*figure; });
+    };
+    summary.in_step = InStep{.skew_p50_us = of(&InStep::skew_p50_us),
+                             .skew_p99_us = of(&InStep::skew_p99_us),
+                             .spread_p50 = of(&InStep::spread_p50),
+                             .spread_p99 = of(&InStep::spread_p99)};
+  }
   summary.cpu_s_per_gb = median([&](const Pair& pair) { return CpuPerGb(row, pair.side); });
   summary.trainer_cpu_s_per_gb =
       median([&](const Pair& pair) { return TrainerCpuPerGb(row, pair.side); });

@@ -2,6 +2,7 @@
 // One case of the bench: its pairs, and what they say together.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -40,8 +41,9 @@ struct Summary {
   double utilization = -1;  // of the trainers: the share of time they compute
   double p50_us = -1, p99_us = -1;
   double cpu_s_per_gb = -1, trainer_cpu_s_per_gb = -1, limit_cpu_s_per_gb = -1;
-  double cpu_ratio = -1;  // of CPU per GB, ours by the limit's
-  double share = -1;      // of the client (or worker) with most by that with least
+  double cpu_ratio = -1;          // of CPU per GB, ours by the limit's
+  std::optional<InStep> in_step;  // none where trainers do not step together
+  double share = -1;              // of the client (or worker) with most by that with least
   double foreign_cores = 0;
 };
 

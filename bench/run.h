@@ -33,7 +33,8 @@ absl::StatusOr<std::vector<Setup>> PlanCases(const Options& options);
 
 // Runs one case to its end: its row; with neighbours, ours among them beside ours alone and beside
 // the limit among them; then for each peer the peer's beside the same limit, and ours beside the
-// peer. What keeps one from running is the row's status; a peer that does not run has no second row.
+// peer. What keeps one from running is the row's status; a peer that does not run has no second
+// row.
 std::vector<Row> RunCase(const Options& options, const Setup& setup);
 
 }  // namespace penstock::bench

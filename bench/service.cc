@@ -46,6 +46,7 @@ class Service final : public Side {
                                 Process::Start({"", "bench-trainer"}, Process::Ends::kWithInput,
                                                absl::StrCat(setup_.scratch, "/trainer.log")));
       roles_["consumer"].push_back(trainer->pid());
+      setup_.consumer = i;
       PENSTOCK_RETURN_IF_ERROR(trainer->Write(ToJson(setup_).dump()));
       trainers_.push_back(std::move(trainer));
     }
@@ -114,6 +115,7 @@ class Service final : public Side {
     sum.p50_us = std::max(sum.p50_us, done.p50_us);
     sum.p99_us = std::max(sum.p99_us, done.p99_us);
     sum.max_us = std::max(sum.max_us, done.max_us);
+    if (done.in_step.has_value()) sum.in_step = done.in_step;  // one measures for all
     if (setup_.consumers > 1) {
       sum.shares.push_back(std::llround(done.elements));
     } else {

@@ -6,12 +6,20 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 
 namespace penstock::bench {
+
+// How far apart trainers were that step together, of the steps of a window.
+struct InStep {
+  double skew_p50_us = 0, skew_p99_us = 0;  // from the first return of Next() to the last one
+  // Of what they compute in a step, the most by the least, less 1; 0 where they compute nothing.
+  double spread_p50 = 0, spread_p99 = 0;
+};
 
 // What one window brought. Latencies are of the time inside Next(), in
 // microseconds; 0 where a side has none.
@@ -20,6 +28,7 @@ struct Done {
   double elements = 0;  // a limit may count parts of one
   int64_t bytes = 0;    // at the reader
   double p50_us = 0, p99_us = 0, max_us = 0;
+  std::optional<InStep> in_step;
   std::vector<int64_t> shares;  // elements by client, or by worker where there is one client
 };
 

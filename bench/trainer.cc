@@ -14,6 +14,7 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "bench/measure.h"
+#include "bench/step_barrier.h"
 #include "bench/wire.h"
 #include "penstock/server.h"
 #include "penstock/status.h"
@@ -29,6 +30,9 @@ class Trainer {
     PENSTOCK_ASSIGN_OR_RETURN(const Workload* workload, FindWorkload(setup.workload));
     auto trainer = std::unique_ptr<Trainer>(new Trainer(*workload, std::move(setup)));
     if (trainer->setup_.service.empty()) PENSTOCK_RETURN_IF_ERROR(trainer->StartServers());
+    if (workload->in_step()) {
+      PENSTOCK_ASSIGN_OR_RETURN(trainer->steps_, StepBarrier::Open(trainer->setup_));
+    }
     PENSTOCK_RETURN_IF_ERROR(trainer->StartPass());
     // Warm: slots allocated, the window full.
     PENSTOCK_RETURN_IF_ERROR(trainer->Read(std::min(0.3, trainer->setup_.window_s)).status());
@@ -42,7 +46,8 @@ class Trainer {
     Done done;
     const double start = Now();
     double now = start;
-    while (now < start + seconds) {
+    bool more = true;
+    while (more) {
       for (int i = 0; i < stride; ++i) {
         PENSTOCK_ASSIGN_OR_RETURN(std::optional<Element> element, it_->Next());
         if (i == 0) next_us.push_back(static_cast<float>((Now() - now) * 1e6));
@@ -51,14 +56,22 @@ class Trainer {
           PENSTOCK_RETURN_IF_ERROR(StartPass());
           continue;
         }
+        const double step_s = workload_.StepOf(*element);
+        if (steps_ != nullptr) steps_->Received(step_s);
         PENSTOCK_ASSIGN_OR_RETURN(const int64_t bytes, reader_->Take(*element));
         done.bytes += bytes;
         ++done.elements;
-        if (workload_.step_s() > 0) absl::SleepFor(absl::Seconds(workload_.step_s()));
+        if (step_s > 0) absl::SleepFor(absl::Seconds(step_s));
         if (setup_.workers > 1) ++by_partition[element->identity().partition];
       }
       now = Now();
+      more = now < start + seconds;
+      if (steps_ != nullptr) {
+        PENSTOCK_ASSIGN_OR_RETURN(more, steps_->Wait(more));
+        now = Now();
+      }
     }
+    if (steps_ != nullptr) done.in_step = steps_->Take();
     done.seconds = now - start;
     done.p50_us = Quantile(next_us, 0.5);
     done.p99_us = Quantile(next_us, 0.99);
@@ -82,6 +95,10 @@ class Trainer {
     return absl::OkStatus();
   }
 
+  static std::optional<int64_t> In(bool coordinated, int64_t value) {
+    return coordinated ? std::optional(value) : std::nullopt;
+  }
+
   absl::Status StartPass() {
     const Dataset dataset = workload_.MakeDataset(setup_).Distribute(
         {.processing_mode = workload_.mode(),
@@ -89,6 +106,8 @@ class Trainer {
          .job_name = setup_.consumers > 1 ? "bench" : "",
          .max_outstanding_requests = workload_.max_outstanding_requests(),
          .data_transfer_protocol = setup_.protocol,
+         .consumer_index = In(setup_.coordinated, setup_.consumer),
+         .num_consumers = In(setup_.coordinated, setup_.consumers),
          .compression = setup_.compress ? LinkCompression::kAuto : LinkCompression::kNone});
     PENSTOCK_ASSIGN_OR_RETURN(Iterator it, dataset.MakeIterator());
     it_.emplace(std::move(it));
@@ -100,6 +119,7 @@ class Trainer {
   std::unique_ptr<DispatchServer> dispatcher_;  // these two only in process
   std::unique_ptr<WorkerServer> worker_;
   std::unique_ptr<Reader> reader_;
+  std::unique_ptr<StepBarrier> steps_;  // of trainers that step together
   std::optional<Iterator> it_;
 };
 

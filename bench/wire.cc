@@ -36,6 +36,8 @@ json ToJson(const Setup& setup) {
           {"element_bytes", setup.element_bytes},
           {"workers", setup.workers},
           {"consumers", setup.consumers},
+          {"consumer", setup.consumer},
+          {"coordinated", setup.coordinated},
           {"window_s", setup.window_s},
           {"source_bytes", setup.source_bytes},
           {"compress", setup.compress},
@@ -50,6 +52,8 @@ absl::StatusOr<Setup> SetupOf(const json& json) {
   PENSTOCK_RETURN_IF_ERROR(Read(json, "element_bytes", setup.element_bytes));
   PENSTOCK_RETURN_IF_ERROR(Read(json, "workers", setup.workers));
   PENSTOCK_RETURN_IF_ERROR(Read(json, "consumers", setup.consumers));
+  PENSTOCK_RETURN_IF_ERROR(Read(json, "consumer", setup.consumer));
+  PENSTOCK_RETURN_IF_ERROR(Read(json, "coordinated", setup.coordinated));
   PENSTOCK_RETURN_IF_ERROR(Read(json, "window_s", setup.window_s));
   PENSTOCK_RETURN_IF_ERROR(Read(json, "source_bytes", setup.source_bytes));
   PENSTOCK_RETURN_IF_ERROR(Read(json, "compress", setup.compress));
@@ -58,10 +62,19 @@ absl::StatusOr<Setup> SetupOf(const json& json) {
   return setup;
 }
 
+json ToJson(const InStep& in_step) {
+  return {{"skew_p50_us", in_step.skew_p50_us},
+          {"skew_p99_us", in_step.skew_p99_us},
+          {"spread_p50", in_step.spread_p50},
+          {"spread_p99", in_step.spread_p99}};
+}
+
 json ToJson(const Done& done) {
-  return {{"seconds", done.seconds}, {"elements", done.elements}, {"bytes", done.bytes},
-          {"p50_us", done.p50_us},   {"p99_us", done.p99_us},     {"max_us", done.max_us},
-          {"shares", done.shares}};
+  json line = {{"seconds", done.seconds}, {"elements", done.elements}, {"bytes", done.bytes},
+               {"p50_us", done.p50_us},   {"p99_us", done.p99_us},     {"max_us", done.max_us},
+               {"shares", done.shares}};
+  if (done.in_step.has_value()) line.update(ToJson(*done.in_step));
+  return line;
 }
 
 absl::StatusOr<Done> DoneOf(const json& json) {
@@ -72,6 +85,13 @@ absl::StatusOr<Done> DoneOf(const json& json) {
   PENSTOCK_RETURN_IF_ERROR(Read(json, "p50_us", done.p50_us));
   PENSTOCK_RETURN_IF_ERROR(Read(json, "p99_us", done.p99_us));
   PENSTOCK_RETURN_IF_ERROR(Read(json, "max_us", done.max_us));
+  if (json.contains("skew_p50_us")) {
+    InStep& in_step = done.in_step.emplace();
+    PENSTOCK_RETURN_IF_ERROR(Read(json, "skew_p50_us", in_step.skew_p50_us));
+    PENSTOCK_RETURN_IF_ERROR(Read(json, "skew_p99_us", in_step.skew_p99_us));
+    PENSTOCK_RETURN_IF_ERROR(Read(json, "spread_p50", in_step.spread_p50));
+    PENSTOCK_RETURN_IF_ERROR(Read(json, "spread_p99", in_step.spread_p99));
+  }
   if (const auto shares = json.find("shares"); shares != json.end() && shares->is_array()) {
     for (const auto& share : *shares) {
       if (share.is_number_integer()) done.shares.push_back(share.get<int64_t>());

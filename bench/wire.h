@@ -22,6 +22,7 @@ namespace penstock::bench {
 
 nlohmann::json ToJson(const Setup& setup);
 nlohmann::json ToJson(const Done& done);
+nlohmann::json ToJson(const InStep& in_step);
 
 // The answer of a reader; its {"error": …} as Aborted or DataLoss, anything
 // that is not an object as Internal.

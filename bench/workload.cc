@@ -13,7 +13,8 @@ const std::vector<const Workload*>& Workloads() {
                                         &T2(),        &Range(),  &I1(),
                                         &I1Shuffle(), &I2(),     &H1(),
                                         &V1(),        &C1(),     &L1(),
-                                        &L1Zero(),    &R1(),     &S1()};
+                                        &L1Zero(),    &R1(),     &S1(),
+                                        &L2(),        &M1(),     &Coordinated()};
   return all;
 }
 

@@ -24,6 +24,8 @@ struct Setup {
   int64_t element_bytes = 0;  // at the reader
   int workers = 1;
   int consumers = 1;
+  int consumer = 0;          // of them, which a reader is
+  bool coordinated = false;  // readers read in rounds
   double window_s = 2;
   int64_t source_bytes = kColdBytes;
   bool compress = true;  // links may (LinkCompression::kAuto)
@@ -68,6 +70,11 @@ class Workload {
   virtual bool tiny() const { return false; }
   // What a trainer does with each element before it asks for the next, in seconds.
   virtual double step_s() const { return 0; }
+  // The same where it depends on the element.
+  virtual double StepOf(const Element& /*element*/) const { return step_s(); }
+  // Whether trainers wait for each other behind each step, as those that train one model.
+  virtual bool in_step() const { return false; }
+  virtual bool coordinated() const { return false; }  // what a case's setup says
   virtual ShardingPolicy mode() const { return ShardingPolicy::kOff; }
   virtual int64_t max_outstanding_requests() const { return 8; }
 
@@ -101,5 +108,8 @@ const Workload& L1();
 const Workload& L1Zero();
 const Workload& R1();
 const Workload& S1();
+const Workload& L2();
+const Workload& M1();
+const Workload& Coordinated();
 
 }  // namespace penstock::bench

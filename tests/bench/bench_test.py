@@ -101,7 +101,7 @@ class Bench(unittest.TestCase):
 
     def test_runs_every_workload(self):
         code, out, err = run("T1-z", "T2", "I1", "I1-shuffle", "I2", "H1", "V1", "C1", "L1", "L1-0", "R1", "S1",
-                             "--size", "1048576", "--protocol", "shm", *SHORT, "--json", "-")
+                             "L2", "M1", "CR", "--size", "1048576", "--protocol", "shm", *SHORT, "--json", "-")
         self.assertEqual(code, 0, err)
         _, windows, summaries = records(out)
         for record in summaries:
@@ -110,7 +110,8 @@ class Bench(unittest.TestCase):
         self.assertEqual({record["workload"]: record["limit"] for record in summaries},
                          {"T1-z": "no compression", "T2": "fill1", "I1": "libjpeg loop", "I1-shuffle": "I1",
                           "I2": "libjpeg loop, paced", "H1": "mean cost", "V1": "libzip loop, paced", "C1": "widening loop, paced",
-                          "L1": "computes 15.6 ms", "L1-0": "copy loop", "R1": "gather loop", "S1": "single pair"})
+                          "L1": "computes 15.6 ms", "L1-0": "copy loop", "R1": "gather loop", "S1": "single pair",
+                          "L2": "uncoordinated", "M1": "uncoordinated", "CR": "4 x tf.data service"})
         self.assertEqual({record["workload"] for record in summaries if "utilization" in record},
                          {"I2", "V1", "C1", "L1"})
         fed = [record["consumers"] for record in summaries if record["workload"] == "I2"]
@@ -120,6 +121,12 @@ class Bench(unittest.TestCase):
                          {(1, 2), (1, 4), (1, 8), (8, 1)})
         for record in shared:
             self.assertEqual(len(record["shares"]), max(record["workers"], record["consumers"]))
+        together = [record for record in windows if "skew_p99_us" in record]
+        self.assertEqual({(record["workload"], record["consumers"]) for record in together},
+                         {(name, k) for name in ("L2", "M1", "CR") for k in (2, 4)})
+        for record in together:
+            self.assertEqual(len(set(record["shares"])), 1)  # a step is one of all
+            self.assertLessEqual(record["spread_p99"], 0.0501)
 
     def test_workers_run_on_another_host(self):
         with tempfile.TemporaryDirectory() as folder:
