@@ -131,12 +131,13 @@ INSTANTIATE_TEST_SUITE_P(Pipelines, OrderedReading,
                          [](const auto& info) { return std::string(info.param.name); });
 
 TEST(OrderedReaders, FollowEachOtherAndAreNeverTwo) {
+  constexpr int64_t kMoreThanAWindow = 100'000;
   Cluster cluster(2);
-  const Dataset dataset = Dataset::Range(kCount).Distribute(Ordered(cluster));
+  const Dataset dataset = Dataset::Range(kMoreThanAWindow).Distribute(Ordered(cluster));
   std::vector<int64_t> order;
   {
     Cluster other(1);
-    order = ReadAll(Dataset::Range(kCount).Distribute(Ordered(other)));
+    order = ReadAll(Dataset::Range(kMoreThanAWindow).Distribute(Ordered(other)));
   }
   absl::StatusOr<Iterator> first = dataset.MakeIterator();
   ASSERT_TRUE(first.ok()) << first.status();
@@ -150,7 +151,7 @@ TEST(OrderedReaders, FollowEachOtherAndAreNeverTwo) {
   ASSERT_TRUE(first->Stop().ok());
   absl::StatusOr<Iterator> third = dataset.MakeIterator();
   ASSERT_TRUE(third.ok()) << third.status();
-  Read(*third, kCount, values);
+  Read(*third, kMoreThanAWindow, values);
   EXPECT_EQ(values, order);
 }
 
