@@ -11,17 +11,12 @@
 #include "tests/dataplane/dataset/expr/make_jpeg.h"
 
 namespace penstock::bench {
-namespace {
 
-constexpr int64_t kWantedBytes = 114'660;
-
-}  // namespace
-
-std::vector<std::string> MakeImages(int count) {
+std::vector<std::string> MakeImages(int count, const ImageSize& size) {
   std::multimap<int64_t, std::string> by_distance;  // from the wanted size
   for (int quality = 50; quality <= 98; ++quality) {
-    std::string jpeg = MakeJpeg({.width = 500, .height = 375, .quality = quality});
-    const int64_t distance = std::abs(static_cast<int64_t>(jpeg.size()) - kWantedBytes);
+    std::string jpeg = MakeJpeg({.width = size.width, .height = size.height, .quality = quality});
+    const int64_t distance = std::abs(static_cast<int64_t>(jpeg.size()) - size.bytes);
     by_distance.emplace(distance, std::move(jpeg));
   }
   std::vector<std::string> images;

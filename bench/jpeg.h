@@ -17,9 +17,15 @@ namespace penstock::bench {
 inline constexpr int kSide = 224;  // pixels
 inline constexpr int64_t kImageBytes = int64_t{kSide} * kSide * 3;
 
-// `count` JPEGs of 500 × 375 (4:2:0), all near 114,660 bytes: an image of
-// ImageNet as MLPerf Storage has it.
-std::vector<std::string> MakeImages(int count);
+// Of JPEGs (4:2:0). By default an image of ImageNet as MLPerf Storage has it.
+struct ImageSize {
+  int width = 500, height = 375;  // pixels
+  int64_t bytes = 114'660;        // about
+};
+inline constexpr ImageSize kPhotograph = {.width = 2000, .height = 1500, .bytes = 1'000'000};
+
+// `count` JPEGs of that size, in whole.
+std::vector<std::string> MakeImages(int count, const ImageSize& size = {});
 
 // Decodes a random region, resizes it to kSide × kSide and mirrors half of them,
 // as DecodeJpeg("").RandomResizedCrop(224, 224).RandomFlip() does: the same

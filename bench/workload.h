@@ -99,6 +99,7 @@ const Workload& T1Compressible();
 const Workload& T2();
 const Workload& Range();
 const Workload& I1();
+const Workload& I1Dct();
 const Workload& I1Shuffle();
 const Workload& I2();
 const Workload& H1();

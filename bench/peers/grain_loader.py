@@ -74,7 +74,7 @@ def widen(file: tuple[int, str]) -> np.ndarray:
 
 def open_dataset(setup: wire.Setup) -> tuple[grain.MapDataset, Any, dict[str, Any]]:
     """The dataset, who reads its elements, and what is to be said of them."""
-    if setup.workload == "I1":
+    if setup.workload in prepared.OF_IMAGES:
         files = grain.MapDataset.source(Files(prepared.files(setup, "jpg"))).seed(1)
         return (files.random_map(prepare).batch(prepared.IMAGES), prepared.Images(),
                 {"opencv": importlib.metadata.version("opencv-python-headless")})

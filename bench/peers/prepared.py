@@ -9,6 +9,7 @@ import numpy as np
 
 import wire
 
+OF_IMAGES = ("I1", "I1-dct")  # workloads, of small and of large ones
 SIDE = 224  # pixels
 IMAGES = 256  # of a batch
 AREA, ASPECT = (0.08, 1.0), (3 / 4, 4 / 3)  # of the region that is taken of an image

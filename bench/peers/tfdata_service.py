@@ -46,8 +46,8 @@ def volumes(setup: wire.Setup) -> tf.data.Dataset:
 
 def make_dataset(setup: wire.Setup) -> tuple[tf.data.Dataset, Any]:
     """The dataset, and who reads its elements."""
-    setup.only("T1", "T1-0", "I1", "C1")
-    if setup.workload == "I1":
+    setup.only("T1", "T1-0", *prepared.OF_IMAGES, "C1")
+    if setup.workload in prepared.OF_IMAGES:
         return images(setup), prepared.Images()
     if setup.workload == "C1":
         return volumes(setup), prepared.Volumes(setup)

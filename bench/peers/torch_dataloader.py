@@ -60,7 +60,7 @@ class Volumes(torch.utils.data.Dataset):
 
 def open_loader(setup: wire.Setup) -> tuple[Loader, Any, dict[str, Any]]:
     """The loader, who reads its elements, and what is to be said of them."""
-    if setup.workload == "I1":
+    if setup.workload in prepared.OF_IMAGES:
         import torch_images
         return Loader(Images(setup), prepared.IMAGES, num_workers=setup.workers), prepared.Images(), torch_images.ABOUT
     if setup.workload == "L1-0":

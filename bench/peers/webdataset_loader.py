@@ -33,7 +33,7 @@ def prepare(sample: dict[str, bytes | str]) -> tuple[int, torch.Tensor]:
 
 
 def start(setup: wire.Setup) -> wire.Peer:
-    setup.only("I1")
+    setup.only(*prepared.OF_IMAGES)
     dataset = webdataset.WebDataset([write_tar(setup)], shardshuffle=False, empty_check=False).repeat().map(
         prepare).batched(prepared.IMAGES, partial=False)
     iterator = iter(webdataset.WebLoader(dataset, batch_size=None, num_workers=setup.workers))

@@ -25,7 +25,8 @@ Element = TypeVar("Element")
 
 WARM_S = 0.3  # buffers full, pages touched
 EVERY_BYTE, EVERY_PAGE = "every byte", "one byte in 4 KiB"
-TOUCH_OF = {"T1": EVERY_BYTE, "T1-0": EVERY_PAGE, "I1": EVERY_PAGE, "L1-0": EVERY_BYTE, "C1": EVERY_PAGE}
+TOUCH_OF = {"T1": EVERY_BYTE, "T1-0": EVERY_PAGE, "I1": EVERY_PAGE, "I1-dct": EVERY_PAGE, "L1-0": EVERY_BYTE,
+            "C1": EVERY_PAGE}
 STEP_S_OF = {"C1": 0.0035}  # what the reader computes on each element
 
 

@@ -11,7 +11,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "bench/jpeg.h"
 #include "bench/workloads/files.h"
 #include "penstock/status.h"
 
@@ -93,8 +92,8 @@ class ShuffledReader final : public PixelReader {
 
 }  // namespace
 
-absl::Status WriteImages(const std::string& folder) {
-  const std::vector<std::string> images = MakeImages(kFiles);
+absl::Status WriteImages(const std::string& folder, const ImageSize& size) {
+  const std::vector<std::string> images = MakeImages(kFiles, size);
   for (size_t i = 0; i < images.size(); ++i) {
     const std::string name = absl::StrFormat("%s/%02d.jpg", folder, i);
     PENSTOCK_RETURN_IF_ERROR(WriteFile(name, {images[i]}));

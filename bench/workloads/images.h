@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "bench/jpeg.h"
 #include "bench/workload.h"
 #include "penstock/map.h"
 
@@ -13,7 +14,7 @@ namespace penstock::bench {
 inline constexpr int kFiles = 16;
 
 // Writes kFiles JPEGs (bench/jpeg.h) into the folder.
-absl::Status WriteImages(const std::string& folder);
+absl::Status WriteImages(const std::string& folder, const ImageSize& size = {});
 // Their contents, in the order of their names.
 absl::StatusOr<std::vector<std::string>> ReadImages(const std::string& folder);
 

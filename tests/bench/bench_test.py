@@ -100,15 +100,16 @@ class Bench(unittest.TestCase):
         self.assertEqual(len(rows), 12)
 
     def test_runs_every_workload(self):
-        code, out, err = run("T1-z", "T2", "I1", "I1-shuffle", "I2", "H1", "V1", "C1", "L1", "L1-0", "R1", "S1",
-                             "L2", "M1", "CR", "--size", "1048576", "--protocol", "shm", *SHORT, "--json", "-")
+        code, out, err = run("T1-z", "T2", "I1", "I1-dct", "I1-shuffle", "I2", "H1", "V1", "C1", "L1", "L1-0", "R1",
+                             "S1", "L2", "M1", "CR", "--size", "1048576", "--protocol", "shm", *SHORT, "--json", "-")
         self.assertEqual(code, 0, err)
         _, windows, summaries = records(out)
         for record in summaries:
             self.assertNotIn("error", record.get("note", "").lower())
             self.assertGreater(record["ratio"], 0)
         self.assertEqual({record["workload"]: record["limit"] for record in summaries},
-                         {"T1-z": "no compression", "T2": "fill1", "I1": "libjpeg loop", "I1-shuffle": "I1",
+                         {"T1-z": "no compression", "T2": "fill1", "I1": "libjpeg loop", "I1-dct": "libjpeg loop",
+                          "I1-shuffle": "I1",
                           "I2": "libjpeg loop, paced", "H1": "mean cost", "V1": "libzip loop, paced", "C1": "widening loop, paced",
                           "L1": "computes 15.6 ms", "L1-0": "copy loop", "R1": "gather loop", "S1": "single pair",
                           "L2": "uncoordinated", "M1": "uncoordinated", "CR": "4 x tf.data service"})
