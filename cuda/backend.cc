@@ -203,7 +203,7 @@ class CudaBackend final : public DeviceBackend {
       case cudaMemoryTypeHost:
         return MemoryKind::kPageLocked;
       case cudaMemoryTypeDevice:
-        return MemoryKind::kDevice;
+        return cuda::KindOfDeviceMemory(address);
       case cudaMemoryTypeManaged:
         return MemoryKind::kManaged;
       default:

@@ -24,6 +24,7 @@ struct Driver {
   decltype(&cuDevicePrimaryCtxGetState) state = nullptr;
   decltype(&cuCtxPushCurrent_v2) push = nullptr;
   decltype(&cuCtxPopCurrent_v2) pop = nullptr;
+  decltype(&cuPointerGetAttribute) pointer_attribute = nullptr;
 
   bool whole() const { return device_get && retain && state && push && pop; }
 };
@@ -42,6 +43,7 @@ Driver OpenDriver() {
   Find(library, "cuDevicePrimaryCtxGetState", driver.state);
   Find(library, "cuCtxPushCurrent_v2", driver.push);
   Find(library, "cuCtxPopCurrent_v2", driver.pop);
+  Find(library, "cuPointerGetAttribute", driver.pointer_attribute);
   return driver;
 }
 
@@ -105,6 +107,26 @@ absl::StatusOr<int> DeviceInUse() {
     }
   }
   return 0;
+}
+
+MemoryKind KindOfDeviceMemory(const void* address) {
+  const Driver& driver = TheDriver();
+  if (driver.pointer_attribute == nullptr) return MemoryKind::kDevice;
+  const auto at = reinterpret_cast<CUdeviceptr>(address);
+  CUmemoryPool pool = nullptr;
+  if (driver.pointer_attribute(&pool, CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE, at) == CUDA_SUCCESS &&
+      pool != nullptr) {
+    return MemoryKind::kPooled;
+  }
+  // What cudaMalloc() gives can be opened by other processes by a handle of the old
+  // kind, and what is put together of pieces cannot.
+  unsigned by_handle = 1;
+  if (driver.pointer_attribute(&by_handle, CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE, at) ==
+          CUDA_SUCCESS &&
+      by_handle == 0) {
+    return MemoryKind::kMapped;
+  }
+  return MemoryKind::kDevice;
 }
 
 absl::StatusOr<OnDevice> OnDevice::Enter(int device) {

@@ -6,6 +6,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "dataplane/memory/device.h"
 
 namespace penstock::cuda {
 
@@ -15,6 +16,9 @@ absl::StatusOr<int> CountDevices();
 // The device that memory for all of them is best registered on: the first that
 // this process uses already, or 0 if it uses none yet.
 absl::StatusOr<int> DeviceInUse();
+
+// How memory that is a device's was made. kDevice if the driver cannot say.
+MemoryKind KindOfDeviceMemory(const void* address);
 
 // While it lives, CUDA calls of this thread are for that device.
 class OnDevice {

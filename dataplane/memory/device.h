@@ -69,8 +69,10 @@ class DeviceStream {
 enum class MemoryKind {
   kHost,        // that of any program
   kPageLocked,  // host memory that the device reads by itself
-  kDevice,
-  kManaged,  // moves between the two when touched: nothing for a NIC to write to
+  kDevice,      // plain: of cudaMalloc()
+  kManaged,     // moves between the two when touched: nothing for a NIC to write to
+  kPooled,      // the device's, out of a pool that orders it by streams (cudaMallocAsync())
+  kMapped,      // the device's, put together of pieces (cuMemCreate(), expandable segments)
 };
 std::string_view MemoryKindName(MemoryKind kind);  // "host", "page-locked", …
 
@@ -107,6 +109,10 @@ class DeviceBackend {
 
 // The backend that is linked in.
 DeviceBackend& LinkedDeviceBackend();
+
+// OK for plain device memory, which alone slots on a device are made of: of other kinds
+// NICs and other processes see a part or a copy. FailedPrecondition says which it is.
+absl::Status CheckPlainDeviceMemory(DeviceBackend& backend, const void* address);
 
 // What it found, in words: "cuda 13.0: 2 devices", "cuda 13.0: no GPU: …".
 std::string DescribeDevices(DeviceBackend& backend);

@@ -18,6 +18,7 @@ namespace penstock {
 namespace {
 
 constexpr size_t kPlaceAlignment = 256;                       // bytes; as cudaMalloc()
+constexpr size_t kMostWrapped = 64;                           // streams of the trainer's
 constexpr absl::Duration kEndPolls = absl::Microseconds(50);  // while an end waits
 
 using Event = std::unique_ptr<DeviceEvent>;
@@ -32,7 +33,10 @@ class Places {
   absl::StatusOr<int> Land(Element&& element);
   absl::Status ReadyOn(int place, DeviceStream& stream);
   absl::Status ReadBy(int place, DeviceStream& stream);
-  void LetGo(int place) { places_[place].held = false; }
+  // Streams by their handles: what they were asked for is noted when the place is let go of.
+  absl::Status ReadyOn(int place, void* stream);
+  absl::Status ReadBy(int place, void* stream);
+  void LetGo(int place);
 
   void Progress();
   int slots_held() const;
@@ -43,6 +47,7 @@ class Places {
     return static_cast<std::byte*>(memory_->address()) + place * place_bytes_;
   }
   DeviceLanderCounters counters() const;
+  const absl::Status& device_status() const { return device_status_; }
 
  private:
   struct Place {
@@ -52,6 +57,7 @@ class Places {
     bool held = false;           // by a DeviceElement
     bool spoilt = false;         // a reader could not be noted, and may read for ever
     std::vector<Event> readers;  // recorded behind them, on their streams
+    std::vector<void*> streams;  // of readers that are still to be noted
 
     bool free() const { return !source && !held && !spoilt && readers.empty(); }
   };
@@ -59,6 +65,8 @@ class Places {
   explicit Places(DeviceBackend& backend, const DeviceLanderOptions& options)
       : backend_(backend), options_(options) {}
   absl::StatusOr<Event> SpareEvent();
+  bool Done(DeviceEvent& event);
+  absl::StatusOr<DeviceStream*> Wrapped(void* stream);
   void RecordCopy(Place& place);
   void ReleaseSource(Place& place);
   void ReleaseReaders(Place& place);
@@ -70,7 +78,9 @@ class Places {
   std::unique_ptr<DeviceStream> stream_;
   std::vector<Place> places_;
   std::vector<Event> spare_;
-  absl::Status failure_;  // why the last event could not be recorded
+  std::vector<std::unique_ptr<DeviceStream>> wrapped_;  // streams of the trainer's
+  absl::Status failure_;                                // why the last event could not be recorded
+  absl::Status device_status_;                          // of the last event that was asked
   DeviceLanderCounters counters_;
 };
 
@@ -85,11 +95,13 @@ absl::StatusOr<std::unique_ptr<Places>> Places::Create(DeviceBackend& backend,
   made->place_bytes_ = AlignUp(options.place_bytes, kPlaceAlignment);
   ASSIGN_OR_RETURN(made->memory_,
                    backend.Allocate(options.device, made->place_bytes_ * options.places));
+  RETURN_IF_ERROR(CheckPlainDeviceMemory(backend, made->memory_->address()));
   ASSIGN_OR_RETURN(made->stream_, backend.MakeStream(options.device));
   made->places_.resize(options.places);
   for (Place& place : made->places_) {
     ASSIGN_OR_RETURN(place.copied, made->SpareEvent());
     place.readers.reserve(2);
+    place.streams.reserve(2);
     ASSIGN_OR_RETURN(Event reader, made->SpareEvent());  // most have one
     made->spare_.push_back(std::move(reader));
   }
@@ -154,6 +166,41 @@ absl::Status Places::ReadBy(int place, DeviceStream& stream) {
   return recorded;
 }
 
+absl::StatusOr<DeviceStream*> Places::Wrapped(void* stream) {
+  for (const std::unique_ptr<DeviceStream>& known : wrapped_) {
+    if (known->native() == stream) return known.get();
+  }
+  if (wrapped_.size() >= kMostWrapped) wrapped_.clear();
+  ASSIGN_OR_RETURN(std::unique_ptr<DeviceStream> made,
+                   backend_.WrapStream(options_.device, stream));
+  return wrapped_.emplace_back(std::move(made)).get();
+}
+
+absl::Status Places::ReadyOn(int place, void* stream) {
+  ASSIGN_OR_RETURN(DeviceStream * wrapped, Wrapped(stream));
+  RETURN_IF_ERROR(ReadyOn(place, *wrapped));
+  std::vector<void*>& streams = places_[place].streams;
+  if (std::find(streams.begin(), streams.end(), stream) == streams.end()) streams.push_back(stream);
+  return absl::OkStatus();
+}
+
+absl::Status Places::ReadBy(int place, void* stream) {
+  std::erase(places_[place].streams, stream);
+  absl::StatusOr<DeviceStream*> wrapped = Wrapped(stream);
+  if (!wrapped.ok()) {
+    places_[place].spoilt = true;
+    return wrapped.status();
+  }
+  return ReadBy(place, **wrapped);
+}
+
+void Places::LetGo(int place) {
+  Place& its = places_[place];
+  while (!its.streams.empty())
+    ReadBy(place, its.streams.back()).IgnoreError();  // it is spoilt then
+  its.held = false;
+}
+
 void Places::RecordCopy(Place& place) {
   failure_ = stream_->Record(*place.copied);
   place.unrecorded = !failure_.ok();
@@ -163,13 +210,19 @@ void Places::ReleaseSource(Place& place) {
   if (!place.source) return;
   if (place.unrecorded) RecordCopy(place);  // the place in the stream is then behind the copy still
   // What a failed device still reads, nobody knows: the slot stays lent.
-  if (!place.unrecorded && place.copied->Done().value_or(false)) place.source = Element();
+  if (!place.unrecorded && Done(*place.copied)) place.source = Element();
+}
+
+bool Places::Done(DeviceEvent& event) {
+  const absl::StatusOr<bool> done = event.Done();
+  device_status_ = done.status();
+  return done.value_or(false);
 }
 
 void Places::ReleaseReaders(Place& place) {
   if (place.held) return;
   std::erase_if(place.readers, [&](Event& event) {
-    if (!event->Done().value_or(false)) return false;
+    if (!Done(*event)) return false;
     spare_.push_back(std::move(event));
     return true;
   });
@@ -198,6 +251,8 @@ DeviceLanderCounters Places::counters() const {
   counters.slots_held = slots_held();
   counters.places_in_use = static_cast<int>(std::count_if(
       places_.begin(), places_.end(), [](const Place& place) { return !place.free(); }));
+  counters.places_held = static_cast<int>(
+      std::count_if(places_.begin(), places_.end(), [](const Place& place) { return place.held; }));
   return counters;
 }
 
@@ -216,8 +271,8 @@ LeftOver& TheLeftOver() {
 
 class DeviceLanes {
  public:
-  DeviceLanes(std::unique_ptr<Places> places, absl::Duration stop_within)
-      : stop_within_(stop_within), places_(std::move(places)) {}
+  DeviceLanes(std::unique_ptr<Places> places, const DeviceLanderOptions& options)
+      : stop_within_(options.stop_within), device_(options.device), places_(std::move(places)) {}
 
   // The last of the lander and its elements is gone.
   ~DeviceLanes() {
@@ -242,6 +297,7 @@ class DeviceLanes {
   }
 
   std::byte* address(int place) const { return places_->address(place); }
+  int device() const { return device_; }
 
  private:
   template <class Condition>
@@ -253,6 +309,7 @@ class DeviceLanes {
   }
 
   const absl::Duration stop_within_;
+  const int device_;
   std::mutex mu_;
   std::unique_ptr<Places> places_;  // what it points to is guarded by mu_
 };
@@ -298,12 +355,32 @@ Tensor DeviceElement::tensor(size_t i) const {
   return tensor;
 }
 
-absl::Status DeviceElement::ReadyOn(DeviceStream& stream) {
+Tensor DeviceElement::operator[](std::string_view key) const {
+  const std::optional<Spec::Found> found = spec().Find(key);
+  PENSTOCK_CHECK(found.has_value() && found->spec->kind() == Spec::Kind::kLeaf);
+  return tensor(found->first_leaf);
+}
+
+int DeviceElement::device() const {
+  return lanes_->device();
+}
+
+absl::Status DeviceElement::ReadyOn(void* stream) const {
   PENSTOCK_CHECK(lanes_ != nullptr);
   return lanes_->With([&](Places& places) { return places.ReadyOn(place_, stream); });
 }
 
-absl::Status DeviceElement::ReadBy(DeviceStream& stream) {
+absl::Status DeviceElement::ReadBy(void* stream) const {
+  PENSTOCK_CHECK(lanes_ != nullptr);
+  return lanes_->With([&](Places& places) { return places.ReadBy(place_, stream); });
+}
+
+absl::Status DeviceElement::ReadyOn(DeviceStream& stream) const {
+  PENSTOCK_CHECK(lanes_ != nullptr);
+  return lanes_->With([&](Places& places) { return places.ReadyOn(place_, stream); });
+}
+
+absl::Status DeviceElement::ReadBy(DeviceStream& stream) const {
   PENSTOCK_CHECK(lanes_ != nullptr);
   return lanes_->With([&](Places& places) { return places.ReadBy(place_, stream); });
 }
@@ -314,7 +391,7 @@ absl::StatusOr<std::unique_ptr<DeviceLander>> DeviceLander::Create(
     DeviceBackend& backend, const DeviceLanderOptions& options) {
   ASSIGN_OR_RETURN(std::unique_ptr<Places> places, Places::Create(backend, options));
   return std::unique_ptr<DeviceLander>(
-      new DeviceLander(std::make_shared<DeviceLanes>(std::move(places), options.stop_within)));
+      new DeviceLander(std::make_shared<DeviceLanes>(std::move(places), options)));
 }
 
 DeviceLander::~DeviceLander() {
@@ -351,6 +428,10 @@ int DeviceLander::ProgressLeftOver() {
     return true;
   });
   return held;
+}
+
+absl::Status DeviceLander::device_status() const {
+  return lanes_->With([](Places& places) { return places.device_status(); });
 }
 
 DeviceLanderCounters DeviceLander::counters() const {

@@ -22,12 +22,10 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "dataplane/memory/device.h"
+#include "penstock/device_element.h"
 #include "penstock/element.h"
 
 namespace penstock {
-
-// A lander and its elements; they share it.
-class DeviceLanes;
 
 struct DeviceLanderOptions {
   int device = 0;
@@ -38,54 +36,20 @@ struct DeviceLanderOptions {
   absl::Duration stop_within = absl::Seconds(2);
 };
 
-// An element whose body is, or will be, on a device. Its head is on the host: shapes,
-// strings, row splits. Letting go of it gives its place on the device free, behind
-// what ReadBy() was told. Any thread, one at a time; may outlive its lander.
-class DeviceElement {
- public:
-  DeviceElement() = default;
-  DeviceElement(DeviceElement&& other) noexcept;
-  DeviceElement& operator=(DeviceElement&& other) noexcept;
-  ~DeviceElement();
-
-  explicit operator bool() const { return lanes_ != nullptr; }
-  Identity identity() const { return head_.identity(); }
-  const Spec& spec() const { return head_.spec(); }
-  size_t size() const { return head_.size(); }
-  // Leaf number `i`, as of an Element; but raw() of all but strings is an address on
-  // the device. REQUIRES: i < size().
-  Tensor tensor(size_t i) const;
-
-  // What is asked of `stream` from now on sees the body, whenever that has come.
-  absl::Status ReadyOn(DeviceStream& stream);
-  // What was asked of `stream` so far may read the body; it stays until that is done.
-  // Once per stream that reads. After an error nobody knows how long it reads: the place
-  // is not used again, and the lander's memory on the device not given back.
-  absl::Status ReadBy(DeviceStream& stream);
-
- private:
-  friend class DeviceLander;
-  DeviceElement(std::shared_ptr<DeviceLanes> lanes, int place, Element head)
-      : lanes_(std::move(lanes)), place_(place), head_(std::move(head)) {}
-  void LetGo();
-
-  std::shared_ptr<DeviceLanes> lanes_;
-  int place_ = 0;
-  Element head_;  // a head alone: where the body would be is nothing
-};
-
 struct DeviceLanderCounters {
   int64_t elements = 0;   // copies begun
   int64_t bytes = 0;      // of their bodies
   int64_t events = 0;     // made; a steady state adds none
   int slots_held = 0;     // on the host, until their copies are done
   int places_in_use = 0;  // on the device
+  int places_held = 0;    // of these, by elements that were not let go of
 };
 
 // Any thread.
 class DeviceLander {
  public:
-  // Takes places × place_bytes of the device's memory. Slow.
+  // Takes places × place_bytes of the device's memory, which must be plain
+  // (CheckPlainDeviceMemory). Slow.
   static absl::StatusOr<std::unique_ptr<DeviceLander>> Create(DeviceBackend& backend,
                                                               const DeviceLanderOptions& options);
   // Waits for copies under way, for at most stop_within.
@@ -105,6 +69,8 @@ class DeviceLander {
   static int ProgressLeftOver();
 
   DeviceLanderCounters counters() const;
+  // OK, or what the device said when it was last asked: then nothing may come back any more.
+  absl::Status device_status() const;
 
  private:
   explicit DeviceLander(std::shared_ptr<DeviceLanes> lanes) : lanes_(std::move(lanes)) {}

@@ -62,15 +62,31 @@ Cardinality DistributedDataset::steps() const {
 std::string DistributedDataset::Explain() const {
   std::string text;
   for (const replica::PipelineInput& pipeline : plan_->pipelines)
-    absl::StrAppend(&text, pipeline.replicas, " replica(s) read\n", pipeline.dataset.Explain());
+    absl::StrAppend(&text, pipeline.replicas, " replica(s) read\n",
+                    replica::Buffered(pipeline.dataset, pipeline.buffer).Explain());
   return text;
 }
 
 absl::StatusOr<DistributedDataset> DistributedDataset::Map(MapFunction fn) const {
+  if (plan_->device_depth.has_value()) {
+    return absl::InvalidArgumentError(
+        "Map stands behind PrefetchToDevice, whose values are on devices; put it before");
+  }
   Plan plan = *plan_;
   ASSIGN_OR_RETURN(replica::TracedFunction traced,
                    replica::TracedFunction::Of(fn, element_spec()[0]));
   plan.maps.push_back(std::move(traced));
+  return DistributedDataset(std::make_shared<const Plan>(std::move(plan)));
+}
+
+absl::StatusOr<DistributedDataset> DistributedDataset::PrefetchToDevice(int depth) const {
+  constexpr int kMost = 1024;
+  if (depth < 0 || depth > kMost) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the depth of PrefetchToDevice must be in [0, ", kMost, "], not ", depth));
+  }
+  Plan plan = *plan_;
+  plan.device_depth = depth;
   return DistributedDataset(std::make_shared<const Plan>(std::move(plan)));
 }
 

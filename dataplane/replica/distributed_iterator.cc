@@ -31,9 +31,34 @@ std::string LayoutText(const DistributedDataset::Plan& plan) {
                       plan.pipelines.size(), " pipeline(s) each");
 }
 
+// Between two looks for a free place on a device.
+constexpr absl::Duration kPlacePolls = absl::Microseconds(50);
+
 std::string_view BehindMagic(const State& state) {
   const std::string_view bytes = state.bytes;
   return bytes.substr(std::min(bytes.size(), kStateMagic.size()));
+}
+
+// Steps on their way to devices ahead of the one given.
+int DepthOf(const DistributedDataset::Plan& plan) {
+  constexpr int64_t kMostByDefault = 4;  // memory of a device is dear
+  return plan.device_depth.value_or(
+      static_cast<int>(std::min(plan.options.per_replica_buffer_size, kMostByDefault)));
+}
+
+// nullptr if all values stay in host memory.
+std::shared_ptr<const DeviceQueues> QueuesOf(const DistributedDataset::Plan& plan, int depth) {
+  auto queues = std::make_shared<DeviceQueues>();
+  bool any = false;
+  for (const Device& device : plan.group.devices()) {
+    const bool lands = plan.options.fetch_to_device && device.kind == Device::Kind::kGpu;
+    any = any || lands;
+    queues->push_back(!lands ? nullptr
+                             : std::make_unique<DeviceQueue>(
+                                   LinkedDeviceBackend(),
+                                   DeviceQueueOptions{.device = device.index, .depth = depth}));
+  }
+  return any ? queues : nullptr;
 }
 
 absl::Status CheckOutside(std::string_view what) {
@@ -51,8 +76,21 @@ absl::StatusOr<std::unique_ptr<StepIterator>> StepIterator::Start(
   const int64_t pass = plan->passes->fetch_add(1);
   const uint64_t seed = plan->seeded ? SeedOfPass(plan->seed, pass) : RandomNumber();
   std::unique_ptr<StepIterator> iterator(new StepIterator(plan, seed));
+  const int depth = DepthOf(*plan);
+  iterator->queues_ = QueuesOf(*plan, depth);
+  if (iterator->queues_ != nullptr)
+    iterator->progress_ = std::make_unique<LandingProgress>(iterator->queues_);
+  int first = 0;
   for (const PipelineInput& input : plan->pipelines) {
-    ASSIGN_OR_RETURN(iterator->pipelines_.emplace_back(), Pipeline::Start(input, *plan, seed));
+    Dataset reading = input.dataset;
+    int64_t buffer = input.buffer;
+    if (iterator->queues_ != nullptr && depth > 0 && plan->maps.empty()) {
+      reading = LandAhead(reading, iterator->queues_, first, input.replicas);
+      buffer = std::max<int64_t>(buffer, int64_t{depth} * input.replicas);
+    }
+    ASSIGN_OR_RETURN(iterator->pipelines_.emplace_back(),
+                     Pipeline::Start(input, Buffered(reading, buffer), *plan, seed));
+    first += input.replicas;
   }
   return iterator;
 }
@@ -110,7 +148,42 @@ absl::StatusOr<std::optional<DistributedValues>> StepIterator::Step() {
     }
   }
   RETURN_IF_ERROR(Map(elements));
-  return DistributedValues(std::move(elements), std::move(weights));
+  if (queues_ == nullptr) return DistributedValues(std::move(elements), std::move(weights));
+  ASSIGN_OR_RETURN(std::vector<DeviceElement> landed, Land(elements));
+  return DistributedValues(std::move(elements), std::move(landed), std::move(weights));
+}
+
+absl::StatusOr<std::vector<DeviceElement>> StepIterator::Land(
+    std::vector<Element>& elements) const {
+  std::vector<DeviceElement> landed(elements.size());
+  for (bool all = false; !all;) {
+    all = true;
+    // Copies of all replicas are begun before any is waited for.
+    for (size_t i = 0; i < elements.size(); ++i) {
+      if ((*queues_)[i] == nullptr || landed[i]) continue;
+      absl::StatusOr<std::optional<DeviceElement>> taken = (*queues_)[i]->TryTake(elements[i]);
+      RETURN_IF_ERROR(Annotate(taken.status(), "replica ", plan_->group.first_replica() + i, " on ",
+                               plan_->group.devices()[i].ToString(), ", step ", step_));
+      if (taken->has_value())
+        landed[i] = **std::move(taken);
+      else
+        all = false;
+    }
+    if (all) break;
+    if (stopped_) return absl::CancelledError("the iterator was stopped");
+    absl::SleepFor(kPlacePolls);
+  }
+  for (size_t i = 0; i < elements.size(); ++i)
+    if (landed[i]) elements[i] = Element();
+  return landed;
+}
+
+std::vector<DeviceLandingStats> StepIterator::LandingStats() const {
+  std::vector<DeviceLandingStats> stats;
+  if (queues_ == nullptr) return stats;
+  for (const std::unique_ptr<DeviceQueue>& queue : *queues_)
+    if (queue != nullptr) stats.push_back(queue->stats());
+  return stats;
 }
 
 absl::Status StepIterator::Map(std::vector<Element>& elements) const {
@@ -173,6 +246,10 @@ absl::Status StepIterator::Restore(const State& state) {
   ASSIGN_OR_RETURN(const Head head, ReadHead(reader));
   for (const std::unique_ptr<Pipeline>& pipeline : pipelines_)
     RETURN_IF_ERROR(pipeline->Restore(reader));
+  if (queues_ != nullptr) {
+    for (const std::unique_ptr<DeviceQueue>& queue : *queues_)
+      if (queue != nullptr) queue->Forget();
+  }
   seed_ = head.seed;
   step_ = head.step;
   over_ = head.over;

@@ -10,6 +10,8 @@
 #include <vector>
 
 #include "dataplane/replica/input_plan.h"
+#include "dataplane/replica/land_ahead.h"
+#include "dataplane/replica/landing_progress.h"
 #include "dataplane/replica/pipeline.h"
 #include "penstock/distributed_dataset.h"
 
@@ -26,6 +28,7 @@ class StepIterator final : public DistributedIteratorImpl {
   absl::Status Restore(const State& state) override;
   absl::Status Commit(const State& state) override;
   absl::Status Stop(absl::Duration bound) override;
+  std::vector<DeviceLandingStats> LandingStats() const override;
 
  private:
   // What stands before the pipelines' positions in a state.
@@ -42,10 +45,14 @@ class StepIterator final : public DistributedIteratorImpl {
   absl::Status Each(const std::function<absl::Status(size_t)>& fn) const;
   absl::StatusOr<std::optional<DistributedValues>> Step();
   absl::Status Map(std::vector<Element>& elements) const;
+  // On their way to the devices, of those replicas that have one.
+  absl::StatusOr<std::vector<DeviceElement>> Land(std::vector<Element>& elements) const;
   absl::StatusOr<Head> ReadHead(StateReader& reader) const;
 
   const std::shared_ptr<const DistributedDataset::Plan> plan_;
   uint64_t seed_;
+  std::shared_ptr<const DeviceQueues> queues_;        // nullptr: no values land
+  std::unique_ptr<LandingProgress> progress_;         // of them
   std::vector<std::unique_ptr<Pipeline>> pipelines_;  // constant after Start()
   std::atomic<bool> stopped_ = false;
   int64_t step_ = 0;

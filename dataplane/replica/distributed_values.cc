@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "dataplane/replica/side_by_side.h"
 #include "dataplane/replica/traced_function.h"
 #include "penstock/distributed_dataset.h"
@@ -42,15 +43,40 @@ DistributedValues::DistributedValues(std::vector<Element> elements,
                                      std::vector<std::vector<float>> weights)
     : elements_(std::move(elements)), weights_(std::move(weights)) {}
 
+DistributedValues::DistributedValues(std::vector<Element> elements,
+                                     std::vector<DeviceElement> on_devices,
+                                     std::vector<std::vector<float>> weights)
+    : elements_(std::move(elements)),
+      on_devices_(std::move(on_devices)),
+      weights_(std::move(weights)) {}
+
+absl::Status DistributedValues::CheckLanded(bool landed, std::string_view what) const {
+  for (size_t i = 0; i < size(); ++i) {
+    if (this->landed(i) == landed) continue;
+    if (landed) {
+      return absl::FailedPreconditionError(absl::StrCat("the values of replica ", i,
+                                                        " are in host memory; ", std::string(what),
+                                                        " must take a const Element&"));
+    }
+    return absl::FailedPreconditionError(absl::StrCat(
+        "the values of replica ", i, " are on GPU:", on_devices_[i].device(), ", and ",
+        std::string(what), " needs them in host memory; distribute with fetch_to_device = false, ",
+        "or give Run a function that takes a const DeviceElement&"));
+  }
+  return absl::OkStatus();
+}
+
 PerReplica<Tensor> DistributedValues::tensor(size_t leaf) const {
   std::vector<Tensor> tensors;
-  for (const Element& element : elements_) tensors.push_back(element.tensor(leaf));
+  for (size_t i = 0; i < size(); ++i)
+    tensors.push_back(landed(i) ? on_devices_[i].tensor(leaf) : elements_[i].tensor(leaf));
   return PerReplica<Tensor>(std::move(tensors));
 }
 
 PerReplica<Tensor> DistributedValues::operator[](std::string_view key) const {
   std::vector<Tensor> tensors;
-  for (const Element& element : elements_) tensors.push_back(element[key]);
+  for (size_t i = 0; i < size(); ++i)
+    tensors.push_back(landed(i) ? on_devices_[i][key] : elements_[i][key]);
   return PerReplica<Tensor>(std::move(tensors));
 }
 
@@ -61,14 +87,27 @@ absl::Span<const float> DistributedValues::weights(size_t replica) const {
 
 PerReplicaSpec DistributedValues::spec() const {
   std::vector<Spec> specs;
-  for (const Element& element : elements_) specs.push_back(element.spec());
+  for (size_t i = 0; i < size(); ++i)
+    specs.push_back(landed(i) ? on_devices_[i].spec() : elements_[i].spec());
   return PerReplicaSpec(std::move(specs));
+}
+
+std::string DistributedValues::LeafText(size_t replica, size_t leaf) const {
+  if (!landed(replica)) return elements_[replica].tensor(leaf).ToString();
+  const Tensor tensor = on_devices_[replica].tensor(leaf);
+  if (!tensor.present()) return "absent";
+  return absl::StrCat(std::string(Name(tensor.dtype())), " [", absl::StrJoin(tensor.dims(), " "),
+                      "] on GPU:", on_devices_[replica].device());
 }
 
 std::string DistributedValues::ToString() const {
   if (size() == 0) return "()";
-  if (size() == 1) return elements_[0].ToString();
-  return NestText(elements_[0].spec(), [this](size_t leaf) { return tensor(leaf).ToString(); });
+  if (size() == 1 && !landed(0)) return elements_[0].ToString();
+  return NestText(landed(0) ? on_devices_[0].spec() : elements_[0].spec(), [this](size_t leaf) {
+    std::vector<std::string> texts;
+    for (size_t i = 0; i < size(); ++i) texts.push_back(LeafText(i, leaf));
+    return PerReplica<std::string>(std::move(texts)).ToString();
+  });
 }
 
 absl::Status PerReplicaSpec::Admits(const PerReplicaSpec& other) const {
@@ -83,7 +122,8 @@ absl::Status PerReplicaSpec::Admits(const DistributedValues& values) const {
   for (size_t i = 0; i < size(); ++i) {
     for (size_t leaf = 0; leaf < specs_[i].leaves().size(); ++leaf) {
       const TensorSpec& spec = specs_[i].leaves()[leaf];
-      const Tensor tensor = values[i].tensor(leaf);
+      const Tensor tensor =
+          values.landed(i) ? values.on_device(i).tensor(leaf) : values[i].tensor(leaf);
       if (spec.kind != TensorSpec::Kind::kDense || !tensor.present()) continue;
       if (spec.shape.Admits(tensor.dims())) continue;
       return absl::InvalidArgumentError(absl::StrCat("replica ", i, " has ", tensor.ToString(),
@@ -121,6 +161,7 @@ std::string PerReplicaSpec::ToString() const {
 absl::StatusOr<DistributedValues> ReplicaGroup::RunTraced(const MapFunction& fn,
                                                           const DistributedValues& values) const {
   RETURN_IF_ERROR(CheckLocal(values.size()));
+  RETURN_IF_ERROR(values.CheckLanded(false, "RunTraced"));
   std::vector<Element> results(values.size());
   RETURN_IF_ERROR(OnEachReplica([&](int replica) -> absl::Status {
     const Element& element = values[static_cast<size_t>(replica)];

@@ -10,6 +10,7 @@
 #include "dataplane/dataset/graph.h"
 #include "dataplane/dataset/static_shard.h"
 #include "dataplane/dataset/transforms/batch_rows.h"
+#include "dataplane/memory/device.h"
 #include "dataplane/replica/batch_sizes.h"
 #include "dataplane/replica/cut_batch.h"
 #include "dataplane/replica/job_of_replicas.h"
@@ -52,12 +53,16 @@ absl::Status CheckOptions(const ReplicaGroup& group, const InputOptions& options
     return absl::InvalidArgumentError(
         absl::StrCat("steps must be at least 1, not ", *options.steps));
   }
-  const bool host = std::all_of(group.devices().begin(), group.devices().end(),
-                                [](Device device) { return device.kind == Device::Kind::kCpu; });
-  if (host || !options.fetch_to_device) return absl::OkStatus();
-  return absl::UnimplementedError(
-      "values do not land in GPU memory in this release; with fetch_to_device = false they come in "
-      "host memory");
+  if (!options.fetch_to_device) return absl::OkStatus();
+  for (const Device& device : group.devices()) {
+    if (device.kind == Device::Kind::kCpu) continue;
+    const absl::StatusOr<DeviceInfo> info = LinkedDeviceBackend().Describe(device.index);
+    if (info.ok()) continue;
+    return absl::FailedPreconditionError(absl::StrCat(
+        "values cannot land on ", device.ToString(), ": ", std::string(info.status().message()),
+        "; with fetch_to_device = false they come in host memory"));
+  }
+  return absl::OkStatus();
 }
 
 absl::Status NeedsBatchSize(std::string_view what) {
@@ -210,9 +215,8 @@ absl::Status Finish(Plan& plan, const Layout& layout, uint64_t fingerprint, bool
   const InputOptions& options = plan.options;
   for (PipelineInput& pipeline : plan.pipelines) {
     RETURN_IF_ERROR(pipeline.dataset.status());
-    if (job || options.per_replica_buffer_size == 0) continue;
-    pipeline.dataset =
-        pipeline.dataset.Prefetch(options.per_replica_buffer_size * pipeline.replicas);
+    // The client of a job reads ahead by itself.
+    if (!job) pipeline.buffer = options.per_replica_buffer_size * pipeline.replicas;
   }
   if (options.steps.has_value()) plan.steps = *options.steps;
   plan.limited = options.steps.has_value() || (!layout.all_here() && plan.steps >= 0);

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -21,7 +22,8 @@ struct PipelineInput {
   int replicas = 1;
   // Rows of its whole elements, which take turns; {}: not known.
   std::vector<int64_t> sizes;
-  Dataset front;  // all of the data, whose first rows fill up what is missing
+  Dataset front;       // all of the data, whose first rows fill up what is missing
+  int64_t buffer = 0;  // its elements that are read ahead
 };
 
 }  // namespace replica
@@ -40,10 +42,16 @@ struct DistributedDataset::Plan {
   uint64_t seed = 0;     // the first pass's; drawn if the group has other pipelines elsewhere
   bool seeded = false;
   std::vector<replica::TracedFunction> maps;
+  std::optional<int> device_depth;  // PrefetchToDevice
   std::shared_ptr<std::atomic<int64_t>> passes = std::make_shared<std::atomic<int64_t>>(0);
 };
 
 namespace replica {
+
+// With so many of its elements read ahead; 0: itself.
+inline Dataset Buffered(const Dataset& dataset, int64_t elements) {
+  return elements == 0 ? dataset : dataset.Prefetch(elements);
+}
 
 absl::StatusOr<DistributedDataset::Plan> PlanInput(const ReplicaGroup& group,
                                                    const Dataset& dataset,

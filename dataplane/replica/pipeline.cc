@@ -27,9 +27,10 @@ absl::StatusOr<Element> EmptyBatch(const Spec& spec) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Pipeline>> Pipeline::Start(const PipelineInput& input,
+                                                          const Dataset& reading,
                                                           const DistributedDataset::Plan& plan,
                                                           uint64_t seed) {
-  ASSIGN_OR_RETURN(Iterator iterator, input.dataset.MakeIterator({.seed = seed}));
+  ASSIGN_OR_RETURN(Iterator iterator, reading.MakeIterator({.seed = seed}));
   return std::unique_ptr<Pipeline>(new Pipeline(input, plan, seed, std::move(iterator)));
 }
 

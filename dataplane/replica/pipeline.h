@@ -28,7 +28,9 @@ struct Portion {
 // One thread at a time, but for Stop().
 class Pipeline {
  public:
+  // `reading` gives what input.dataset does.
   static absl::StatusOr<std::unique_ptr<Pipeline>> Start(const PipelineInput& input,
+                                                         const Dataset& reading,
                                                          const DistributedDataset::Plan& plan,
                                                          uint64_t seed);
 

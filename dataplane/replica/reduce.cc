@@ -114,6 +114,7 @@ absl::StatusOr<Element> ReplicaGroup::Reduce(ReduceOp op, const DistributedValue
                                              std::optional<int> axis) const {
   RETURN_IF_ERROR(CheckAlone("Reduce"));
   RETURN_IF_ERROR(CheckLocal(values.size()));
+  RETURN_IF_ERROR(values.CheckLanded(false, "Reduce"));
   if (axis.has_value() && *axis != 0) {
     return absl::InvalidArgumentError(absl::StrCat("axis must be 0 or not given, not ", *axis));
   }
@@ -148,6 +149,7 @@ absl::StatusOr<Element> ReplicaGroup::Reduce(ReduceOp op, const DistributedValue
 absl::StatusOr<Element> ReplicaGroup::Gather(const DistributedValues& values) const {
   RETURN_IF_ERROR(CheckAlone("Gather"));
   RETURN_IF_ERROR(CheckLocal(values.size()));
+  RETURN_IF_ERROR(values.CheckLanded(false, "Gather"));
   PerReplicaSpec spec = values.spec();
   Spec all = spec[0];
   std::vector<TensorSpec> leaves(all.leaves().begin(), all.leaves().end());

@@ -28,6 +28,7 @@
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "penstock/dataset.h"
+#include "penstock/device_element.h"
 #include "penstock/element.h"
 #include "penstock/iterator.h"
 #include "penstock/replica.h"
@@ -68,8 +69,8 @@ struct InputOptions {
   // partial_batches says (kDrop: OutOfRange), more is left. Not given: as the data has.
   std::optional<int64_t> steps;
   int64_t per_replica_buffer_size = 1;  // batches made ahead; 0: none
-  // Values land on the replica's device. For GPUs that is Unimplemented yet; false
-  // leaves them in host memory.
+  // Values of replicas on GPUs land there (DistributedValues::on_device); false leaves
+  // them in host memory. FailedPrecondition where this process has no such GPU.
   bool fetch_to_device = true;
   // Of passes; not given: drawn anew for each, in groups of several processes
   // alike in all of them (from the launch, the dataset and the pass's number).
@@ -109,28 +110,45 @@ class PerReplicaSpec {
   std::vector<Spec> specs_;
 };
 
-// One step's elements of the local replicas.
+// One step's elements of the local replicas. Those that landed are on the replica's
+// device, the others in host memory.
 class DistributedValues {
  public:
   DistributedValues() = default;
   // `weights` {}, or one list per replica, which may be empty.
   explicit DistributedValues(std::vector<Element> elements,
                              std::vector<std::vector<float>> weights = {});
+  // `on_devices`: one per replica; where it is not empty, its element is.
+  DistributedValues(std::vector<Element> elements, std::vector<DeviceElement> on_devices,
+                    std::vector<std::vector<float>> weights);
 
   size_t size() const { return elements_.size(); }
+  // Empty if the replica's values landed.
   const Element& operator[](size_t replica) const { return elements_[replica]; }
   Element& operator[](size_t replica) { return elements_[replica]; }
+  bool landed(size_t replica) const {
+    return !on_devices_.empty() && static_cast<bool>(on_devices_[replica]);
+  }
+  // REQUIRES: landed(replica).
+  const DeviceElement& on_device(size_t replica) const { return on_devices_[replica]; }
+  DeviceElement& on_device(size_t replica) { return on_devices_[replica]; }
+  // FailedPrecondition in words if `landed` is not so for all replicas; `what` needs it.
+  absl::Status CheckLanded(bool landed, std::string_view what) const;
   PerReplica<Tensor> tensor(size_t leaf) const;               // valid while the elements live
   PerReplica<Tensor> operator[](std::string_view key) const;  // as Element's
   // What each row counts (PartialBatches::kPad); empty: all count 1.
   absl::Span<const float> weights(size_t replica) const;
   PerReplicaSpec spec() const;
   // The nest, with PerReplica:{…} at its leaves; the plain element of a lone replica.
+  // Of values that landed, their shapes.
   std::string ToString() const;
 
  private:
   friend class ReplicaGroup;
+  std::string LeafText(size_t replica, size_t leaf) const;
+
   std::vector<Element> elements_;
+  std::vector<DeviceElement> on_devices_;  // {}: none landed
   std::vector<std::vector<float>> weights_;
 };
 
@@ -147,6 +165,7 @@ class DistributedIteratorImpl {
   virtual absl::Status Restore(const State& state) = 0;
   virtual absl::Status Commit(const State& state) = 0;
   virtual absl::Status Stop(absl::Duration bound) = 0;
+  virtual std::vector<DeviceLandingStats> LandingStats() const = 0;
 };
 
 // Next(), Save() and Restore() are for one thread at a time and outside of Run();
@@ -172,6 +191,8 @@ class DistributedIterator {
   // As Iterator::Commit(), for all local replicas.
   absl::Status Commit(const State& state) { return impl_->Commit(state); }
   absl::Status Stop(absl::Duration bound = absl::Seconds(10)) { return impl_->Stop(bound); }
+  // Of the local replicas whose values land on a device, in their order. Any thread.
+  std::vector<DeviceLandingStats> LandingStats() const { return impl_->LandingStats(); }
 
  private:
   std::unique_ptr<DistributedIteratorImpl> impl_;
@@ -222,6 +243,13 @@ class DistributedDataset {
   // process, each replica's by itself. InvalidArgument where it does not trace.
   absl::StatusOr<DistributedDataset> Map(MapFunction fn) const;
 
+  // So many steps are on their way to each replica's device ahead of the one that Next()
+  // gives; else it is per_replica_buffer_size, at most 4. 0: copies begin in Next(). A device then
+  // holds `depth` + 2 steps at a time: let go of values when the next have come. Stands
+  // behind Map; what a Map gives is made, and copied, in Next(). Replicas whose values stay
+  // in host memory are not concerned. InvalidArgument below 0 or above 1024.
+  absl::StatusOr<DistributedDataset> PrefetchToDevice(int depth) const;
+
   // From the front; each pass is shuffled anew where the dataset is.
   absl::StatusOr<DistributedIterator> MakeIterator() const;
   DistributedRange Elements() const { return DistributedRange(MakeIterator()); }
@@ -269,9 +297,19 @@ absl::StatusOr<DistributedDataset> DistributeDatasetsFromFunction(
 
 template <class F>
 auto ReplicaGroup::Run(F fn, const DistributedValues& values) const {
-  using Each = decltype(replica_internal::RunEach(*this, [&](size_t i) { return fn(values[i]); }));
+  constexpr bool kOnDevice =
+      std::is_invocable_v<F&, const DeviceElement&> && !std::is_invocable_v<F&, const Element&>;
+  const auto each = [&](size_t i) {
+    if constexpr (kOnDevice)
+      return fn(values.on_device(i));
+    else
+      return fn(values[i]);
+  };
+  using Each = decltype(replica_internal::RunEach(*this, each));
   if (absl::Status local = CheckLocal(values.size()); !local.ok()) return Each(local);
-  return replica_internal::RunEach(*this, [&](size_t i) { return fn(values[i]); });
+  if (absl::Status place = values.CheckLanded(kOnDevice, "the function"); !place.ok())
+    return Each(place);
+  return replica_internal::RunEach(*this, each);
 }
 
 }  // namespace penstock

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "penstock/dataset.h"              // IWYU pragma: export
+#include "penstock/device_element.h"       // IWYU pragma: export
 #include "penstock/distribute.h"           // IWYU pragma: export
 #include "penstock/distributed_dataset.h"  // IWYU pragma: export
 #include "penstock/element.h"              // IWYU pragma: export

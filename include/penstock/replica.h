@@ -3,8 +3,7 @@
 // in several, and what they do with values of which each has its own. What they
 // read: penstock/distributed_dataset.h. The guide: docs/replicas.md.
 //
-// Not built yet: replicas on GPUs get their values in host memory
-// (InputOptions::fetch_to_device); nothing is exchanged between processes but by
+// Not built yet: nothing is exchanged between processes but by
 // what their datasets say, so that Reduce() and Gather() are for groups of one
 // process, and a group cannot be made of an NCCL communicator.
 #pragma once
@@ -128,10 +127,10 @@ class ReplicaGroup {
 
   // --- Functions per replica ---------------------------------------------------
   // `fn` of each local replica's value, each on a thread of its own (that of the
-  // first is the caller's); returns when all have. `fn` takes a T, or an Element
-  // of DistributedValues, and gives a value or an absl::StatusOr of one: the
-  // error is that of the first replica with one. Inside it no iterator may be
-  // read and nothing run: FailedPrecondition.
+  // first is the caller's); returns when all have. `fn` takes a T, or of
+  // DistributedValues an Element, or a DeviceElement where they landed, and gives a value or an
+  // absl::StatusOr of one: the error is that of the first replica with one. Inside it no iterator
+  // may be read and nothing run: FailedPrecondition.
   template <class F, class T>
   auto Run(F fn, const PerReplica<T>& values) const;
   template <class F>

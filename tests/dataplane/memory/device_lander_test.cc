@@ -244,5 +244,35 @@ TEST_F(DeviceLanderTest, ASteadyStateMakesNoEvents) {
   EXPECT_EQ(lander_->counters().events, made);
 }
 
+TEST_F(DeviceLanderTest, PlacesAreOfPlainDeviceMemoryAlone) {
+  for (const MemoryKind kind : {MemoryKind::kManaged, MemoryKind::kPooled, MemoryKind::kMapped,
+                                MemoryKind::kHost, MemoryKind::kPageLocked}) {
+    device_.SayKind(kind);
+    const absl::Status refused = DeviceLander::Create(device_, Options()).status();
+    EXPECT_EQ(refused.code(), absl::StatusCode::kFailedPrecondition);
+    EXPECT_THAT(std::string(refused.message()),
+                testing::HasSubstr(std::string(MemoryKindName(kind))));
+    EXPECT_THAT(std::string(refused.message()), testing::HasSubstr("cudaMalloc"));
+  }
+  device_.SayKind(MemoryKind::kDevice);
+  EXPECT_TRUE(DeviceLander::Create(device_, Options()).ok());
+}
+
+TEST_F(DeviceLanderTest, AStreamThatWasToldOfAnElementIsWaitedForWhenItIsLetGoOf) {
+  const auto stream = device_.MakeStream(0).value();
+  DeviceElement element = Copy(7);
+  ASSERT_TRUE(element.ReadyOn(stream->native()).ok());
+  device_.Run();
+  std::vector<uint8_t> read(kValues);
+  ASSERT_TRUE(stream->CopyToHost(read.data(), element.tensor(0).raw(), kValues).ok());
+  element = DeviceElement();
+  lander_->Progress();
+  EXPECT_EQ(lander_->counters().places_in_use, 1);  // nobody said ReadBy(), and it reads
+  device_.Run();
+  lander_->Progress();
+  EXPECT_EQ(lander_->counters().places_in_use, 0);
+  EXPECT_THAT(read, Each(7));
+}
+
 }  // namespace
 }  // namespace penstock

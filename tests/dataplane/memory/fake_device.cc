@@ -31,10 +31,13 @@ struct Work {
   void* to = nullptr;  // kCopy
   const void* from = nullptr;
   size_t bytes = 0;
+  bool to_host = false;
 };
 
 struct Queue {
-  std::deque<Work> work;
+  int64_t number = 0;
+  int device = 0;
+  std::deque<Work> work = {};
 };
 
 bool Overlap(const void* a, size_t a_bytes, const void* b, size_t b_bytes) {
@@ -78,6 +81,10 @@ struct FakeDevice::World {
   absl::Status failure;
   std::map<Call, absl::Status> next;
   std::vector<std::string> misuses;
+  MemoryKind kind = MemoryKind::kDevice;  // of memory
+  int64_t host_waits = 0;
+  int64_t allocations = 0;
+  int64_t streams = 0;
 
   absl::Status TakeFailure(Call call) {
     if (!failure.ok()) return failure;
@@ -170,6 +177,7 @@ class FakeEvent final : public DeviceEvent {
 
   absl::Status Wait() override {
     std::lock_guard lock(world_->mu);
+    ++world_->host_waits;
     while (mark_->reached < mark_->recorded) {
       RETURN_IF_ERROR(world_->failure);
       const auto ready = world_->ReadyQueues();
@@ -192,10 +200,10 @@ class FakeStream final : public DeviceStream {
       : world_(std::move(world)), queue_(std::move(queue)) {}
 
   absl::Status CopyToDevice(void* device, const void* host, size_t bytes) override {
-    return Copy(device, host, bytes, device, host);
+    return Copy(device, host, bytes, device, host, /*to_host=*/false);
   }
   absl::Status CopyToHost(void* host, const void* device, size_t bytes) override {
-    return Copy(host, device, bytes, device, host);
+    return Copy(host, device, bytes, device, host, /*to_host=*/true);
   }
 
   absl::Status Record(DeviceEvent& event) override {
@@ -218,8 +226,8 @@ class FakeStream final : public DeviceStream {
   void* native() const override { return queue_.get(); }
 
  private:
-  absl::Status Copy(void* to, const void* from, size_t bytes, const void* device,
-                    const void* host) {
+  absl::Status Copy(void* to, const void* from, size_t bytes, const void* device, const void* host,
+                    bool to_host) {
     std::lock_guard lock(world_->mu);
     RETURN_IF_ERROR(world_->TakeFailure(FakeDevice::Call::kCopy));
     if (bytes == 0) return absl::OkStatus();
@@ -233,7 +241,8 @@ class FakeStream final : public DeviceStream {
     if (world_->locked.Touch(host, bytes) && !world_->locked.Contain(host, bytes)) {
       return absl::InvalidArgumentError("a copy's host memory is page-locked in part");
     }
-    queue_->work.push_back({.kind = Work::Kind::kCopy, .to = to, .from = from, .bytes = bytes});
+    queue_->work.push_back(
+        {.kind = Work::Kind::kCopy, .to = to, .from = from, .bytes = bytes, .to_host = to_host});
     return absl::OkStatus();
   }
 
@@ -311,6 +320,39 @@ void FakeDevice::Run() {
   }
 }
 
+std::vector<FakeDevice::ReadyWork> FakeDevice::ListReady() const {
+  std::lock_guard lock(world_->mu);
+  std::vector<ReadyWork> list;
+  for (const auto& queue : world_->ReadyQueues()) {
+    const Work& work = queue->work.front();
+    list.push_back({queue->number, queue->device, work.bytes, work.to_host});
+  }
+  return list;
+}
+
+void FakeDevice::StepStream(int64_t stream) {
+  std::lock_guard lock(world_->mu);
+  for (const auto& queue : world_->ReadyQueues()) {
+    if (queue->number == stream) return world_->Do(*queue);
+  }
+  PENSTOCK_CHECK(false);
+}
+
+void FakeDevice::SayKind(MemoryKind kind) {
+  std::lock_guard lock(world_->mu);
+  world_->kind = kind;
+}
+
+int64_t FakeDevice::host_waits() const {
+  std::lock_guard lock(world_->mu);
+  return world_->host_waits;
+}
+
+int64_t FakeDevice::allocations() const {
+  std::lock_guard lock(world_->mu);
+  return world_->allocations;
+}
+
 void FakeDevice::Fail(absl::Status why) {
   std::lock_guard lock(world_->mu);
   world_->failure = std::move(why);
@@ -371,6 +413,7 @@ absl::StatusOr<std::unique_ptr<DeviceMemory>> FakeDevice::Allocate(int device, s
     return absl::ResourceExhaustedError(
         absl::StrCat("the fake device has no ", bytes, " bytes left"));
   }
+  ++world_->allocations;
   constexpr size_t kAlignment = 256;  // as cudaMalloc()
   const size_t rounded = (bytes + kAlignment - 1) / kAlignment * kAlignment;
   void* address = std::aligned_alloc(kAlignment, std::max(rounded, kAlignment));
@@ -386,7 +429,7 @@ absl::StatusOr<std::unique_ptr<DeviceStream>> FakeDevice::MakeStream(int device)
   // Queues of streams that are gone, once their work is done.
   std::erase_if(world_->queues,
                 [](const auto& queue) { return queue.use_count() == 1 && queue->work.empty(); });
-  auto queue = std::make_shared<Queue>();
+  auto queue = std::make_shared<Queue>(Queue{.number = ++world_->streams, .device = device});
   world_->queues.push_back(queue);
   return std::make_unique<FakeStream>(world_, std::move(queue));
 }
@@ -409,7 +452,7 @@ absl::StatusOr<std::unique_ptr<DeviceEvent>> FakeDevice::MakeEvent(int device) {
 
 absl::StatusOr<MemoryKind> FakeDevice::KindOf(const void* address) {
   std::lock_guard lock(world_->mu);
-  if (world_->memory.Touch(address, 1)) return MemoryKind::kDevice;
+  if (world_->memory.Touch(address, 1)) return world_->kind;
   return world_->locked.Touch(address, 1) ? MemoryKind::kPageLocked : MemoryKind::kHost;
 }
 

@@ -28,6 +28,16 @@ class FakeDevice final : public DeviceBackend {
   // Does all that can be done.
   void Run();
 
+  // The same for tests that keep a time of their own: the next piece of each such stream.
+  struct ReadyWork {
+    int64_t stream = 0;  // its number
+    int device = 0;
+    size_t bytes = 0;  // that it copies; 0: it only reaches a place
+    bool to_host = false;
+  };
+  std::vector<ReadyWork> ListReady() const;
+  void StepStream(int64_t stream);  // REQUIRES: it is ready
+
   // From now on nothing is done, and every event and call says `why`.
   void Fail(absl::Status why);
   // The device is reset: what its streams had is dropped, and all events are done.
@@ -37,11 +47,16 @@ class FakeDevice final : public DeviceBackend {
   // The next such call fails with `why`. A copy or record that fails is not done.
   void FailNext(Call call, absl::Status why);
 
+  // What Allocate() gives from now on is said to be of that kind.
+  void SayKind(MemoryKind kind);
+
   // --- What the test sees --------------------------------------------------------------
 
   // Whether some copy that is not done yet reads or writes host memory there.
   bool Touches(const void* memory, size_t bytes) const;
   int64_t page_locked_bytes() const;
+  int64_t host_waits() const;   // calls of DeviceEvent::Wait()
+  int64_t allocations() const;  // of device memory, so far
   // What a real device does not forgive, in words: memory given back or no longer
   // page-locked under a copy, an event destroyed before its place was reached.
   std::vector<std::string> Misuses() const;

@@ -412,11 +412,12 @@ TEST(PerReplicaSpecs, AdmitAndWidenByReplica) {
       absl::StatusCode::kInvalidArgument);
 }
 
-TEST(Devices, GpusGetTheirValuesInHostMemoryOnlyIfAsked) {
-  const ReplicaGroup group = *ReplicaGroup::Mirrored({"GPU:0", "GPU:1"});
+TEST(Devices, WithoutGpusValuesComeInHostMemoryOnlyIfAsked) {
+  const ReplicaGroup group = *ReplicaGroup::Mirrored({"GPU:98", "GPU:99"});
   const Dataset batches = Dataset::Range(4).Batch(4);
   const absl::Status landing = DistributeDataset(group, batches).status();
-  EXPECT_EQ(landing.code(), absl::StatusCode::kUnimplemented);
+  EXPECT_EQ(landing.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(landing.message()), HasSubstr("GPU:98"));
   EXPECT_THAT(std::string(landing.message()), HasSubstr("fetch_to_device"));
   InputOptions options;
   options.fetch_to_device = false;

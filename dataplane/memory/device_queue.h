@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// The elements of one replica on their way to its device. What its pipeline has read
+// ahead is copied while it still waits in host memory, so many elements ahead of what
+// was taken; slots and places go back by events.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "dataplane/memory/device.h"
+#include "dataplane/memory/device_lander.h"
+#include "penstock/device_element.h"
+#include "penstock/element.h"
+
+namespace penstock {
+
+struct DeviceQueueOptions {
+  int device = 0;
+  int depth = 1;  // elements on their way ahead of those taken; 0: none
+  // Elements that were taken and are not let go of, or still read by the device.
+  int held = 2;
+  absl::Duration stop_within = absl::Seconds(2);  // DeviceLanderOptions
+};
+
+// Any thread.
+class DeviceQueue {
+ public:
+  // Memory on the device is taken when the first element is there.
+  DeviceQueue(DeviceBackend& backend, const DeviceQueueOptions& options)
+      : backend_(backend), options_(options) {}
+
+  // `element` will be taken, behind those that this was told of before. A handle on it
+  // is kept until then.
+  void Ahead(const Element& element);
+
+  // The values of `element`, on their way since Ahead() or from now on. What Ahead() was
+  // told of before it and was not taken is forgotten. nullopt if no place on the device
+  // is free yet: try again. ResourceExhausted if none will be: all are held.
+  absl::StatusOr<std::optional<DeviceElement>> TryTake(const Element& element);
+
+  // Forgets all that Ahead() was told of.
+  void Forget();
+
+  // Gives back the host slots whose copies are done, and returns how many are still
+  // under way. Somebody has to call it: slots come back only so.
+  int Progress();
+
+  DeviceLandingStats stats() const;
+
+ private:
+  struct Waiting {
+    Element element;
+    DeviceElement landed;  // empty: not begun yet
+    bool refused = false;  // by the device: tried again when it is taken
+  };
+
+  int places() const { return options_.depth + options_.held; }
+  absl::Status MakeRoom(const Element& element);
+  absl::StatusOr<DeviceElement> Land(const Element& element);
+  void LandAhead();
+
+  DeviceBackend& backend_;
+  const DeviceQueueOptions options_;
+
+  mutable std::mutex mu_;  // guards all below
+  std::unique_ptr<DeviceLander> lander_;
+  size_t place_bytes_ = 0;
+  std::vector<std::unique_ptr<DeviceLander>> outgrown_;  // whose copies are under way
+  std::deque<Waiting> waiting_;                          // in the order they will be taken
+  DeviceLandingStats stats_;
+};
+
+}  // namespace penstock

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dataplane/replica/land_ahead.h"
+
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <utility>
+
+#include "dataplane/dataset/graph.h"
+#include "dataplane/dataset/registry.h"
+#include "dataplane/dataset/state_bytes.h"
+#include "dataplane/dataset/transforms/positioned_input.h"
+#include "penstock/status.h"
+
+namespace penstock::replica {
+namespace {
+
+// Nodes are values, and queues belong to a running iterator: a node holds a number.
+class Desk {
+ public:
+  static Desk& OfProcess() {
+    static Desk& desk = *new Desk;
+    return desk;
+  }
+  int64_t Add(const std::shared_ptr<const DeviceQueues>& queues) {
+    std::lock_guard lock(mu_);
+    std::erase_if(queues_, [](const auto& entry) { return entry.second.expired(); });
+    queues_[++last_] = queues;
+    return last_;
+  }
+  std::shared_ptr<const DeviceQueues> Find(int64_t number) {
+    std::lock_guard lock(mu_);
+    const auto found = queues_.find(number);
+    return found == queues_.end() ? nullptr : found->second.lock();
+  }
+
+ private:
+  std::mutex mu_;
+  int64_t last_ = 0;  // guarded by mu_, as the next
+  std::map<int64_t, std::weak_ptr<const DeviceQueues>> queues_;
+};
+
+class LandAheadIterator final : public NodeIterator {
+ public:
+  LandAheadIterator(const BuildSite& site, std::unique_ptr<NodeIterator> input)
+      : input_(std::move(input)),
+        queues_(Desk::OfProcess().Find(site.attr<int64_t>("queues"))),
+        first_(site.attr<int64_t>("first")),
+        count_(site.attr<int64_t>("count")) {}
+
+  absl::StatusOr<std::optional<Element>> Next() override {
+    absl::StatusOr<std::optional<Element>> next = input_->Next();
+    if (!next.ok() && EndsReading(next.status())) return next;
+    if (next.ok() && !next->has_value()) return next;
+    const int64_t replica = first_ + given_++ % count_;
+    if (next.ok() && queues_ != nullptr && (*queues_)[replica] != nullptr)
+      (*queues_)[replica]->Ahead(**next);
+    return next;
+  }
+
+  absl::StatusOr<int64_t> Skip(int64_t count) override {
+    ASSIGN_OR_RETURN(const int64_t passed, input_->Skip(count));
+    given_ += passed;
+    return passed;
+  }
+
+  absl::Status Save(StateWriter& writer) override {
+    writer.WriteInt(given_);
+    return input_->Save(writer);
+  }
+
+  absl::Status Restore(StateReader& reader) override {
+    ASSIGN_OR_RETURN(given_, reader.ReadIntIn(0, INT64_MAX, "the elements given"));
+    return input_->Restore(reader);
+  }
+
+ private:
+  const std::unique_ptr<NodeIterator> input_;
+  const std::shared_ptr<const DeviceQueues> queues_;
+  const int64_t first_;
+  const int64_t count_;
+  int64_t given_ = 0;
+};
+
+absl::StatusOr<Inferred> InferLandAhead(const Attrs&, absl::Span<const NodePtr> inputs) {
+  return Inferred{inputs[0]->spec, inputs[0]->cardinality};
+}
+
+absl::StatusOr<std::unique_ptr<NodeIterator>> BuildLandAhead(const BuildSite& site) {
+  ASSIGN_OR_RETURN(std::unique_ptr<NodeIterator> input, site.BuildInput(0));
+  return std::make_unique<LandAheadIterator>(site, std::move(input));
+}
+
+NodeKind LandAheadKind() {
+  return {.op = "LandAhead",
+          .attrs = {{"queues", AttrType::kInt, /*required=*/true, /*identifies=*/false},
+                    {"first", AttrType::kInt},
+                    {"count", AttrType::kInt}},
+          .infer = InferLandAhead,
+          .build = BuildLandAhead};
+}
+
+}  // namespace
+
+Dataset LandAhead(const Dataset& dataset, const std::shared_ptr<const DeviceQueues>& queues,
+                  int first, int count) {
+  static const bool registered = (RegisterNodeKind(LandAheadKind()), true);
+  (void)registered;
+  return Dataset(MakeNode("LandAhead",
+                          {{"queues", Desk::OfProcess().Add(queues)},
+                           {"first", int64_t{first}},
+                           {"count", int64_t{count}}},
+                          {dataset.node()}));
+}
+
+}  // namespace penstock::replica

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// A node that tells the queues of a pipeline's replicas what was read ahead.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "dataplane/memory/device_queue.h"
+#include "penstock/dataset.h"
+
+namespace penstock::replica {
+
+// By local replica; nullptr for those whose values stay in host memory.
+using DeviceQueues = std::vector<std::unique_ptr<DeviceQueue>>;
+
+// Gives what `dataset` gives; its element number n is told to the queue of replica
+// `first` + n mod `count`. An error takes a place as well. It is built to stand before
+// a Prefetch, whose thread then begins the copies. Once the queues are gone it does
+// nothing.
+Dataset LandAhead(const Dataset& dataset, const std::shared_ptr<const DeviceQueues>& queues,
+                  int first, int count);
+
+}  // namespace penstock::replica

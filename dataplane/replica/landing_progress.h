@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// Gives host slots back as their copies to devices end, whatever the trainer does: who
+// made the elements may wait for just these slots.
+#pragma once
+
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <thread>
+
+#include "dataplane/replica/land_ahead.h"
+
+namespace penstock::replica {
+
+// A thread of its own while it lives.
+class LandingProgress {
+ public:
+  explicit LandingProgress(std::shared_ptr<const DeviceQueues> queues);
+  ~LandingProgress();
+
+ private:
+  void Run();
+
+  const std::shared_ptr<const DeviceQueues> queues_;
+  std::mutex mu_;
+  std::condition_variable stop_now_;
+  bool stop_ = false;  // guarded by mu_
+  std::thread thread_;
+};
+
+}  // namespace penstock::replica
