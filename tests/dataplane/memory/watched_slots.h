@@ -7,6 +7,7 @@
 #include <array>
 #include <cstring>
 #include <memory>
+#include <mutex>
 #include <vector>
 
 #include "dataplane/element/block.h"
@@ -16,7 +17,7 @@
 namespace penstock {
 
 // Like a pool that lends a returned slot to the next at once: what comes back is
-// overwritten. One element per slot: `values` uint8 and one string.
+// overwritten. One element per slot: `values` uint8 and one string. Any thread.
 class WatchedSlots final : public SlotOwner {
  public:
   static constexpr size_t kBytes = 4096;
@@ -36,6 +37,7 @@ class WatchedSlots final : public SlotOwner {
 
   // An element whose bytes all are `value`, in a slot that is free; empty if none is.
   Element Fill(uint8_t value) {
+    std::lock_guard lock(mu_);
     for (Place& place : slots_) {
       if (place.lent) continue;
       place.lent = true;
@@ -56,6 +58,7 @@ class WatchedSlots final : public SlotOwner {
   }
 
   void TakeBack(Slot* slot) noexcept override {
+    std::lock_guard lock(mu_);
     if (device_.Touches(slot->data, slot->bytes)) ++too_early_;
     std::memset(slot->data, 0xDD, slot->bytes);
     for (Place& place : slots_) {
@@ -64,12 +67,16 @@ class WatchedSlots final : public SlotOwner {
   }
 
   int lent() const {
+    std::lock_guard lock(mu_);
     int lent = 0;
     for (const Place& place : slots_) lent += place.lent;
     return lent;
   }
   // Slots that came back with a copy from them still to be done.
-  int too_early() const { return too_early_; }
+  int too_early() const {
+    std::lock_guard lock(mu_);
+    return too_early_;
+  }
 
  private:
   struct Place {
@@ -79,6 +86,7 @@ class WatchedSlots final : public SlotOwner {
   };
   FakeDevice& device_;
   const int64_t values_;
+  mutable std::mutex mu_;  // guards the next two
   std::vector<Place> slots_;
   int too_early_ = 0;
 };
