@@ -20,10 +20,31 @@ pkg_check_modules(LIBZIP REQUIRED IMPORTED_TARGET libzip)  # Debian's CMake conf
 find_path(TOML_INCLUDE_DIR toml++/toml.h REQUIRED)  # headers alone
 find_path(VERBS_INCLUDE_DIR infiniband/verbs.h)  # headers alone, and optional: the library is opened at run time
 if(PENSTOCK_CUDA)
-  find_package(CUDAToolkit 12 QUIET)  # the runtime alone, linked statically; nothing is compiled by nvcc
+  find_package(CUDAToolkit 12 QUIET)  # the runtime, linked statically
   if(NOT TARGET CUDA::cudart_static)
     message(WARNING "PENSTOCK_CUDA is ON, but no CUDA toolkit was found (CUDAToolkit_ROOT says where it is): "
       "this build will have no GPU")
+  else()
+    # For the kernels of cuda/; nvcc may be left out of a toolkit, and of PATH.
+    include(CheckLanguage)
+    if(NOT CMAKE_CUDA_COMPILER AND EXISTS "${CUDAToolkit_NVCC_EXECUTABLE}")
+      set(CMAKE_CUDA_COMPILER "${CUDAToolkit_NVCC_EXECUTABLE}")
+    endif()
+    check_language(CUDA)
+    if(CMAKE_CUDA_COMPILER)
+      if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
+        set(CMAKE_CUDA_ARCHITECTURES 80 90)  # and what is newer, from the last one's PTX
+      endif()
+      enable_language(CUDA)
+      if(CMAKE_VERSION VERSION_LESS 3.26 AND NOT CMAKE_CUDA20_STANDARD_COMPILE_OPTION)
+        set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION "-std=c++20")  # 3.25 knows no C++20 for nvcc
+        set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION "-std=c++20")
+      endif()
+      set(CMAKE_CUDA_STANDARD 20)
+      set(CMAKE_CUDA_STANDARD_REQUIRED ON)
+    else()
+      message(WARNING "the CUDA toolkit has no nvcc: this build lands values on GPUs, but has no kernels")
+    endif()
   endif()
 endif()
 # Optional: Arrow, for Parquet. Looked for where told to: a prefix it was installed to, or the pyarrow package

@@ -4,6 +4,7 @@
 
 #include "penstock/dataset.h"              // IWYU pragma: export
 #include "penstock/device_element.h"       // IWYU pragma: export
+#include "penstock/device_stage.h"         // IWYU pragma: export
 #include "penstock/distribute.h"           // IWYU pragma: export
 #include "penstock/distributed_dataset.h"  // IWYU pragma: export
 #include "penstock/element.h"              // IWYU pragma: export

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "dataplane/memory/device.h"
+#include "penstock/device_stage.h"
 
 namespace penstock {
 namespace {
@@ -37,6 +38,7 @@ TEST_F(WithoutADevice, EveryRequestIsRefusedWithTheReason) {
                                   backend_.MakeStream(0).status(),
                                   backend_.WrapStream(0, nullptr).status(),
                                   backend_.MakeEvent(0).status(),
+                                  LaunchStage(0, nullptr, GatherRows()),
                                   backend_.page_lock().Register(absl::MakeSpan(memory)).status()};
   for (const absl::Status& status : refused) {
     EXPECT_EQ(status.code(), absl::StatusCode::kNotFound);

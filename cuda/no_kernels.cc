@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// Steps of a stage where nothing compiles kernels: without a device it says so, with
+// one that this build has none.
+#include "dataplane/memory/device.h"
+#include "penstock/device_stage.h"
+#include "penstock/status.h"
+
+namespace penstock {
+
+absl::Status LaunchStage(int device, void*, const StageStep& step) {
+  RETURN_IF_ERROR(CheckStage(step));
+  RETURN_IF_ERROR(LinkedDeviceBackend().Describe(device).status());
+  return absl::UnimplementedError(
+      "this build has no kernels, since its CUDA toolkit had no nvcc; run the stage on the host");
+}
+
+}  // namespace penstock
