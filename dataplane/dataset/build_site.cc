@@ -11,6 +11,7 @@
 #include "dataplane/dataset/profile.h"
 #include "dataplane/dataset/read_ahead.h"
 #include "dataplane/dataset/registry.h"
+#include "dataplane/dataset/static_shard.h"
 #include "penstock/check.h"
 #include "penstock/status.h"
 
@@ -142,6 +143,11 @@ absl::StatusOr<std::shared_ptr<const BoundFunction>> BuildSite::Bind(
   return bound;
 }
 
+uint64_t BuildSite::partition() const {
+  const bool same_for_all = run_->hint_shards > 0 && !StandsBehindShardHint(*node_);
+  return same_for_all ? 0 : run_->partition;
+}
+
 RandomKey BuildSite::Random(bool every_repetition) const {
   auto given = node_->attrs.find("seed");
   RandomKey key;
@@ -152,7 +158,7 @@ RandomKey BuildSite::Random(bool every_repetition) const {
     const uint64_t run = first_pass_ ? 0 : static_cast<uint64_t>(run_->repetition);
     key.repetition = (run << 32) + repetition_;
   }
-  key.partition = run_->partition;
+  key.partition = partition();
   key.node = static_cast<uint32_t>(number_);
   return key;
 }

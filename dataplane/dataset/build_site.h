@@ -94,6 +94,8 @@ class BuildSite {
   // the integer attribute "seed" if the node has it, else that of the run.
   // `every_repetition` false: the same in each repetition.
   RandomKey Random(bool every_repetition = true) const;
+  // That of the run; 0 also where this node has to give the same in each partition.
+  uint64_t partition() const;
 
   // --- For sources -------------------------------------------------------------
   // nullptr: read everything. Always so inside a body or an undivided input.

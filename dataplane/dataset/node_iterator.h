@@ -99,6 +99,8 @@ struct RunContext {
   uint64_t seed = 0;                       // fills in seeds that the definition leaves open
   int64_t repetition = 0;                  // of the iteration, for Repeat behind Distribute
   uint64_t partition = 0;                  // 0: the whole dataset
+  int64_t hint_shards = 0;                 // in the place of kShardHint; 0: no hint may stand there
+  int64_t hint_index = 0;                  // in [0, hint_shards)
   SplitFeed* splits = nullptr;             // nullptr: the sources read everything themselves
   const SplitPlan* plan = nullptr;         // given with `splits`: resolved file lists
   Pool* pool = nullptr;                    // elements are written here; nullptr: DefaultPool()

@@ -90,6 +90,14 @@ Dataset WithShardForHint(const Dataset& dataset, int64_t shards, int64_t index) 
   return Dataset(WithShard(dataset.node(), shards, index));
 }
 
+bool StandsBehindShardHint(const Dataset::Node& node) {
+  if (IsShardHint(node)) return true;
+  const auto first_body = node.inputs.end() - FindNodeKind(node.op)->bodies;
+  const auto has_hint = [](const NodePtr& input) { return AnyNode(*input, IsShardHint); };
+  return std::any_of(node.inputs.begin(), first_body, has_hint) &&
+         std::none_of(first_body, node.inputs.end(), has_hint);
+}
+
 absl::Status HintWithoutPolicy(const std::string& name) {
   return absl::FailedPreconditionError(
       absl::StrCat(name,

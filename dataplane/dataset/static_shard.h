@@ -28,6 +28,9 @@ bool HasShardHint(const Dataset& dataset);
 // The same dataset with that shard in the place of each hint. REQUIRES: it is no
 // dataset of a function's own (CheckStandsAlone).
 Dataset WithShardForHint(const Dataset& dataset, int64_t shards, int64_t index);
+// Whether `node` stands behind a hint, so that partitions may differ there; not a node
+// that has the hint in a function of its own, which must open the same in all.
+bool StandsBehindShardHint(const Dataset::Node& node);
 // FailedPrecondition for the hint of the node called `name`.
 absl::Status HintWithoutPolicy(const std::string& name);
 

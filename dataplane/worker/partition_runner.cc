@@ -103,15 +103,15 @@ absl::Status PartitionRunner::Replay() {
   if (by_hint || (by_element && shard.count > 1)) {
     PENSTOCK_RETURN_IF_ERROR(CheckShardable(definition->dataset, mode));
   }
-  const Dataset dataset = by_hint ? WithShardForHint(definition->dataset, shard.count, shard.index)
-                                  : definition->dataset;
-  // What is cut by elements is the same everywhere above the cut.
-  const bool one_for_all = by_hint || by_element;
+  const Dataset& dataset = definition->dataset;
   OutputPool output(*lane_, *workshop_->pool);
   RunContext context{
-      .seed = divided || one_for_all ? assign_.seed : SeedOf(assign_),
+      .seed = divided || by_hint || by_element ? assign_.seed : SeedOf(assign_),
       .repetition = assign_.repetition,
-      .partition = one_for_all ? 0 : assign_.of.partition.value(),
+      // Cut behind the last node, it is the same everywhere.
+      .partition = by_element ? 0 : assign_.of.partition.value(),
+      .hint_shards = by_hint ? shard.count : 0,
+      .hint_index = shard.index,
       .splits = divided ? &splits_ : nullptr,
       .plan = divided ? &definition->plan : nullptr,
       .pool = workshop_->pool.get(),

@@ -191,6 +191,24 @@ TEST_F(StaticSharding, HintPutsTheShardWhereItStands) {
   EXPECT_THAT(Sorted(all), ElementsAre(100, 101, 102, 103, 104, 105, 106, 107, 108, 109));
 }
 
+// Above the hint all shards draw alike, behind it each draws for itself.
+TEST_F(StaticSharding, BehindAHintEachShardHasAnOrderOfItsOwn) {
+  Cluster cluster(2);
+  const auto shards = ByPartition(Dataset::Range(200)
+                                      .Shard(kShardHint, 0)
+                                      .Shuffle(100)
+                                      .Distribute(cluster.Options(ShardingPolicy::kHint)));
+  ASSERT_EQ(shards.size(), 2);
+  std::vector<std::vector<int64_t>> places;  // of the shards' elements, in their order
+  for (const auto& [partition, numbers] : shards) {
+    places.emplace_back();
+    for (int64_t number : numbers) places.back().push_back(number / 2);
+  }
+  EXPECT_EQ(Sorted(places[0]), UpTo(100));
+  EXPECT_EQ(Sorted(places[1]), UpTo(100));
+  EXPECT_NE(places[0], places[1]);
+}
+
 TEST_F(StaticSharding, HintInsideAFunctionDividesWhatItOpens) {
   Cluster cluster(2);
   Files(3);

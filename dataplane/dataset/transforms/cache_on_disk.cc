@@ -101,12 +101,16 @@ class DiskStore final : public CacheStore {
         name_(site.attr<std::string>("path")),
         in_partition_(site.run().partition != 0),
         own_{.fingerprint = site.node().inputs[0]->fingerprint} {
-    if (in_partition_) absl::StrAppend(&name_, ".partition-", site.run().partition);
-    // All that random draws of the input depend on.
+    const uint64_t partition = site.partition();
+    if (partition != 0) absl::StrAppend(&name_, ".partition-", partition);
+    // All that the input's elements depend on.
     own_.key = Fingerprint(own_.fingerprint);
-    for (uint64_t part :
-         {site.run().seed, uint64_t{site.run().partition}, static_cast<uint64_t>(site.number())})
+    for (uint64_t part : {site.run().seed, partition, static_cast<uint64_t>(site.number())})
       own_.key = Fingerprint(part, own_.key);
+    if (partition != 0 && site.run().hint_shards > 0) {
+      for (int64_t part : {site.run().hint_shards, site.run().hint_index})
+        own_.key = Fingerprint(static_cast<uint64_t>(part), own_.key);
+    }
   }
 
   absl::StatusOr<bool> IsWhole() override {

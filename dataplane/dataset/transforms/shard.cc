@@ -94,10 +94,15 @@ absl::StatusOr<Inferred> InferShard(const Attrs& attrs, absl::Span<const NodePtr
 }
 
 absl::StatusOr<std::unique_ptr<NodeIterator>> BuildShard(const BuildSite& site) {
-  const auto shards = site.attr<int64_t>("num_shards");
-  if (shards == kShardHint) return HintWithoutPolicy(site.name());
+  auto shards = site.attr<int64_t>("num_shards");
+  auto index = site.attr<int64_t>("index");
+  if (shards == kShardHint) {
+    shards = site.run().hint_shards;
+    index = site.run().hint_index;
+    if (shards == 0) return HintWithoutPolicy(site.name());
+  }
   ASSIGN_OR_RETURN(std::unique_ptr<NodeIterator> input, site.BuildInput(0));
-  return ShardOfIterator(std::move(input), shards, site.attr<int64_t>("index"));
+  return ShardOfIterator(std::move(input), shards, index);
 }
 
 }  // namespace
