@@ -148,8 +148,9 @@ void Core::OnHello(Turn& turn, const std::shared_ptr<ClientPeer>& peer, const Cl
   }
   if (iteration == nullptr) {
     absl::StatusOr<Division> division = DivisionOf(*job, hello);
-    if (absl::IsUnavailable(division.status())) {  // it comes again
-      return turn.Say([outlet = peer->outlet, why = division.status()](const absl::Status&) {
+    if (absl::IsUnavailable(division.status())) {  // it comes again, and knows that we are there
+      return turn.Say([outlet = peer->outlet,
+                       why = absl::AbortedError(division.status().message())](const absl::Status&) {
         outlet->Finish(why);
       });
     }

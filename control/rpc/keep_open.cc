@@ -102,14 +102,23 @@ class Keeper final : public ReconnectingSession<Up, Down>, SessionEvents<Down> {
       }
       if (OutOfReach()) {
         lock.unlock();
-        return events_->OnGivenUp(absl::UnavailableError(
-            absl::StrCat("no dispatcher answers at ", options_.address, " within ",
-                         absl::FormatDuration(options_.timeout), ": ", why.message())));
+        return events_->OnGivenUp(GivenUp(why));
       }
       lock.unlock();
       events_->OnLost(why);
       if (!Pause()) return;
     }
+  }
+
+  // Who says Aborted is there, and had to say that it is too early.
+  absl::Status GivenUp(const absl::Status& why) const {
+    const std::string timeout = absl::FormatDuration(options_.timeout);
+    return absl::UnavailableError(absl::IsAborted(why)
+                                      ? absl::StrCat("the dispatcher at ", options_.address,
+                                                     " could not begin within ", timeout, ": ",
+                                                     why.message())
+                                      : absl::StrCat("no dispatcher answers at ", options_.address,
+                                                     " within ", timeout, ": ", why.message()));
   }
 
   // The hello goes out before anything that Send is given.

@@ -283,6 +283,16 @@ TEST(KeepOpen, OutOfReachForTooLongIsGivenUpWithTheReason) {
   EXPECT_THAT(events.Wait(1), HasSubstr("no dispatcher answers at head:5050 within 1ns"));
 }
 
+TEST(KeepOpen, OneThatIsThereButNotReadyIsNotSaidToBeOutOfReach) {
+  HandNetwork network;
+  Recorded events;
+  auto session = KeepOpen<ClientUp, ClientDown>(
+      network.Opener(), &events, {.address = "head:5050", .timeout = absl::Seconds(1)});
+  network.WaitForStream(1)->OnClosed(absl::AbortedError("the job waits for its first worker"));
+  EXPECT_THAT(events.Wait(2), HasSubstr("the dispatcher at head:5050 could not begin within 1s: "
+                                        "the job waits for its first worker"));
+}
+
 TEST(KeepOpen, StoppingNeedNotWaitForAPause) {
   HandNetwork network;
   Recorded events;
