@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What people ask a dispatcher.
+#include <unordered_map>
+
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "control/dispatcher/core.h"
@@ -111,11 +113,13 @@ void Core::GetStatus(Done<DispatcherStatus> done) {
           StatusOf(state_.iterations.at(of), desk == desks_.end() ? nullptr : &desk->second));
     }
   }
+  const std::unordered_map<uint64_t, int32_t> on = state_.PartitionsByWorker();
   for (const auto& [id, worker] : state_.workers) {
+    const auto partitions = on.find(id.value());
     status.workers.push_back({.worker = id,
                               .address = worker.address,
                               .permits = worker.permits,
-                              .partitions = state_.PartitionsOn(id),
+                              .partitions = partitions == on.end() ? 0 : partitions->second,
                               .draining = worker.draining,
                               .connected = workers_.count(id) > 0,
                               .silent_for = worker_leases_.SilentFor(id, now)});

@@ -18,6 +18,10 @@ Turn::~Turn() {
       ToSessions(id, MembershipOf(*iteration));
     }
   }
+  for (const auto& [id, client] : told_alone_) {
+    const IterationState* iteration = core_.state_.FindIteration(id);
+    if (iteration != nullptr && told_.count(id) == 0) To(id, client, MembershipOf(*iteration));
+  }
   Append();
   for (auto& say : sayings_) core_.sayings_.push_back({core_.sequence_, std::move(say)});
   lock_.unlock();
@@ -144,7 +148,9 @@ struct Turn::Speaker {
       }
     }
     ToClient(m.client, m.incarnation, std::move(welcome));
-    turn.TellMembership(iteration.id);
+    turn.TellMembership(iteration.id, m.client);
+    if (turn.SharesBytes(iteration))
+      turn.TellMembership(iteration.id);  // its share is taken off theirs
   }
   void operator()(const protocol::Refused& m) const {
     if (auto peer = PeerOf(m.client, m.incarnation)) turn.Close(peer, ToStatus(m));
@@ -235,6 +241,10 @@ Membership Turn::MembershipOf(const IterationState& iteration) {
   return membership;
 }
 
+bool Turn::SharesBytes(const IterationState& iteration) const {
+  return core_.state_.jobs.at(iteration.job).terms.quota.max_bytes_in_flight > 0;
+}
+
 // --- What follows from a decision ----------------------------------------------------
 
 void Turn::Settle(IterationId iteration, protocol::Decision decision) {
@@ -249,8 +259,7 @@ void Turn::Settle(IterationId iteration, protocol::Decision decision, const Mark
 
 void Turn::Apply(IterationId id, protocol::Decision decision, const MarkedBookmark* marks) {
   const IterationState& iteration = core_.state_.iterations.at(id);
-  // Each reader has its part of the quota.
-  const bool shares = core_.state_.jobs.at(iteration.job).terms.quota.max_bytes_in_flight > 0;
+  const bool shares = SharesBytes(iteration);
   do {
     for (protocol::IterationChange& change : decision.changes) {
       if (std::holds_alternative<protocol::PartitionOpened>(change) ||

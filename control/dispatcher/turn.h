@@ -49,14 +49,19 @@ class Turn {
   // Says why and ends the stream.
   void Close(const std::shared_ptr<ClientPeer>& peer, const absl::Status& reason);
   void Close(const std::shared_ptr<WorkerPeer>& peer, const absl::Status& reason);
-  // The readers of this iteration get its membership when the turn ends.
+  // The readers of this iteration, or this one alone, get its membership when the turn ends.
   void TellMembership(IterationId iteration) { told_.insert(iteration); }
+  void TellMembership(IterationId iteration, ClientId client) {
+    told_alone_.insert({iteration, client});
+  }
   void Log(std::string name, std::vector<std::pair<std::string, std::string>> fields);
 
  private:
   struct Speaker;  // one overload per message of the protocol
   void Apply(IterationId iteration, protocol::Decision decision, const MarkedBookmark* marks);
   void OpenAndPlace(IterationId iteration);
+  // Whether each reader has its part of a quota.
+  bool SharesBytes(const IterationState& iteration) const;
   Membership MembershipOf(const IterationState& iteration);
   Assign AssignOf(const IterationState& iteration, const protocol::Assign& assign);
   void Append();
@@ -66,6 +71,7 @@ class Turn {
   std::vector<Change> changes_;
   std::vector<std::function<void(const absl::Status&)>> sayings_;
   std::set<IterationId> told_;
+  std::set<std::pair<IterationId, ClientId>> told_alone_;
   std::vector<Event> log_;
 };
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <limits>
 #include <tuple>
+#include <unordered_map>
 
 namespace penstock::control {
 namespace {
@@ -105,9 +106,11 @@ WorkerId ChooseWorker(const State& state, const IterationState& iteration,
   using Cost = std::tuple<bool, double, double>;
   Cost least{true, std::numeric_limits<double>::infinity(), 0};
   WorkerId chosen;
+  const std::unordered_map<uint64_t, int32_t> on = state.PartitionsByWorker();
   for (WorkerId worker : usable) {
+    const auto there = on.find(worker.value());
     const Load load{worker, PartitionsOf(iteration, desk, worker), Permits(state, worker)};
-    const Load of_all{worker, state.PartitionsOn(worker), load.permits};
+    const Load of_all{worker, there == on.end() ? 0 : there->second, load.permits};
     const Cost cost{std::find(avoid.begin(), avoid.end(), worker) != avoid.end(),
                     load.WithOneMore(), of_all.PerPermit()};
     if (!chosen || cost < least) {

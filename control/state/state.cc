@@ -350,11 +350,17 @@ bool State::IsOver(const JobRecord& job) const {
 }
 
 int32_t State::PartitionsOn(WorkerId worker) const {
-  int32_t count = 0;
+  const std::unordered_map<uint64_t, int32_t> all = PartitionsByWorker();
+  const auto found = all.find(worker.value());
+  return found == all.end() ? 0 : found->second;
+}
+
+std::unordered_map<uint64_t, int32_t> State::PartitionsByWorker() const {
+  std::unordered_map<uint64_t, int32_t> count;
   for (const auto& [id, iteration] : iterations) {
     if (iteration.failure.has_value() || jobs.at(iteration.job).cancelled) continue;
     for (const protocol::PartitionRecord& partition : iteration.record.partitions) {
-      count += partition.worker == worker ? 1 : 0;
+      if (partition.worker) ++count[partition.worker.value()];
     }
   }
   return count;

@@ -15,6 +15,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <unordered_map>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -208,6 +209,8 @@ struct State {
   bool IsOver(const JobRecord& job) const;
   // How many partitions this worker has, over all iterations that go on.
   int32_t PartitionsOn(WorkerId worker) const;
+  // The same of all workers that have some, by their value(), in one pass.
+  std::unordered_map<uint64_t, int32_t> PartitionsByWorker() const;
 };
 
 // FailedPrecondition saying why `change` cannot follow on `state`.

@@ -198,6 +198,18 @@ TEST_F(DispatcherTest, ASessionRunsToItsEnd) {
   EXPECT_TRUE(late.Next<Membership>().closed);
 }
 
+TEST_F(DispatcherTest, WhoJoinsIsToldWhoWorksAndTheOthersAreNotToldAgain) {
+  Start();
+  const JobAnswer job = MakeJob("run");
+  HandWorker worker(*stub_, 1);
+  HandClient first(*stub_, job.job, 5);
+  first.Next<Membership>();
+  HandClient second(*stub_, job.job, 6);
+  second.Next<Membership>();
+  HandWorker other(*stub_, 2);
+  EXPECT_EQ(first.Next<Membership>().version, second.Next<Membership>().version);
+}
+
 TEST_F(DispatcherTest, WhoJoinsWhenAllWorkersAreLostHearsThatPartitionsWait) {
   Start();
   JobAnswer job = MakeJob("run");
@@ -485,7 +497,7 @@ TEST_F(DispatcherTest, ShardsAreNotCountedBeforeThereIsAWorker) {
   JobAnswer job = MakeJob("sharded", ShardingPolicy::kData);
   HandClient early(*stub_, job.job, 5);
   const absl::Status status = early.WaitClosed();
-  EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable) << status;  // it comes again
+  EXPECT_EQ(status.code(), absl::StatusCode::kAborted) << status;  // it comes again
   EXPECT_THAT(status.message(), HasSubstr("worker_addresses"));
   HandWorker first(*stub_, 1);
   HandWorker second(*stub_, 2);
