@@ -126,7 +126,7 @@ absl::StatusOr<SharedSegment> SharedSegment::Create(size_t bytes, Writers writer
   return segment;
 }
 
-absl::StatusOr<SharedSegment> SharedSegment::Open(Descriptor fd, size_t bytes, Writers writers) {
+absl::StatusOr<SharedSegment> SharedSegment::Open(const Descriptor& fd, size_t bytes, Writers writers) {
   const int seals = ::fcntl(fd.get(), F_GET_SEALS);
   if (seals < 0 || (seals & kSizeSeals) != kSizeSeals) {
     return absl::InvalidArgumentError("a descriptor is no shared segment with a sealed size");

@@ -34,10 +34,10 @@ class SharedSegment {
   // the process's bound for shared memory (SetMaxSharedBytes) or the system does
   // not allow it.
   static absl::StatusOr<SharedSegment> Create(size_t bytes, Writers writers = Writers::kAll);
-  // Maps what another process created and passed on. InvalidArgument unless it is
-  // a segment of exactly `bytes` whose size is sealed, PermissionDenied if it was
-  // created with Writers::kOwner and is opened without.
-  static absl::StatusOr<SharedSegment> Open(Descriptor fd, size_t bytes,
+  // Maps what another process created and passed on; the descriptor is not needed any
+  // more then. InvalidArgument unless it is a segment of exactly `bytes` whose size is
+  // sealed, PermissionDenied if it was created with Writers::kOwner and is opened without.
+  static absl::StatusOr<SharedSegment> Open(const Descriptor& fd, size_t bytes,
                                             Writers writers = Writers::kAll);
 
   // The owner's, to be passed on.

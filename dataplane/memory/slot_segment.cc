@@ -1,18 +1,75 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dataplane/memory/slot_segment.h"
 
+#include <fcntl.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "dataplane/element/block.h"
+#include "dataplane/memory/heap_pool.h"
 #include "penstock/check.h"
 
 namespace penstock {
+namespace {
+
+constexpr size_t kSmallestBody = 64 << 10;    // bytes; smaller elements come in frames
+constexpr size_t kLargestSegment = 64 << 20;  // bytes, if it is not for one slot
+constexpr uint64_t kMaxBody = uint64_t{1} << 40;
+constexpr int kReadWrite = PROT_READ | PROT_WRITE;
+
+// Whether a page there is this process's own and not of the file that is mapped (pagemap,
+// see proc(5)); true if it cannot be told.
+bool AnyOwnPage(const std::byte* memory, size_t bytes) {
+  constexpr uint64_t kPresent = uint64_t{1} << 63, kSwapped = uint64_t{1} << 62;
+  constexpr uint64_t kOfFile = uint64_t{1} << 61;
+  static const Descriptor& pagemap =
+      *new Descriptor(::open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC));
+  std::array<uint64_t, 512> pages;
+  const uintptr_t first = reinterpret_cast<uintptr_t>(memory) / kPageBytes;
+  for (size_t done = 0; done < bytes / kPageBytes;) {
+    const size_t count = std::min(pages.size(), bytes / kPageBytes - done);
+    const auto length = static_cast<ssize_t>(count * sizeof(uint64_t));
+    if (::pread(pagemap.get(), pages.data(), count * sizeof(uint64_t),
+                static_cast<off_t>((first + done) * sizeof(uint64_t))) != length) {
+      return true;
+    }
+    for (size_t i = 0; i < count; ++i) {
+      if ((pages[i] & (kPresent | kSwapped)) != 0 && (pages[i] & kOfFile) == 0) return true;
+    }
+    done += count;
+  }
+  return false;
+}
+
+}  // namespace
+
+SlotLayout LayoutFor(size_t bytes, uint64_t count) {
+  const int size_class = HeapPool::ClassOf(std::max(bytes, kSmallestBody));
+  SlotLayout layout;
+  layout.body_bytes = AlignUp(
+      size_class < HeapPool::kClasses ? HeapPool::ClassBytes(size_class) : bytes, kPageBytes);
+  const size_t fit = std::max<size_t>(kLargestSegment / layout.slot_bytes(), 1);
+  layout.slots =
+      static_cast<uint32_t>(std::clamp<uint64_t>(count, 1, std::min<uint64_t>(fit, kMaxSlots)));
+  return layout;
+}
+
+bool IsPossible(uint64_t slots, uint64_t body_bytes) {
+  return slots > 0 && slots <= kMaxSlots && body_bytes > 0 && body_bytes % kPageBytes == 0 &&
+         body_bytes <= kMaxBody;
+}
 
 ReaderView::ReaderView(ReaderView&& other) noexcept
-    : here_(other.here_), memory_(std::exchange(other.memory_, {})), layout_(other.layout_) {}
+    : here_(other.here_),
+      memory_(std::exchange(other.memory_, {})),
+      layout_(other.layout_),
+      private_(other.private_) {}
 
 ReaderView& ReaderView::operator=(ReaderView&& other) noexcept {
   if (this != &other) {
@@ -20,6 +77,7 @@ ReaderView& ReaderView::operator=(ReaderView&& other) noexcept {
     here_ = other.here_;
     memory_ = std::exchange(other.memory_, {});
     layout_ = other.layout_;
+    private_ = other.private_;
   }
   return *this;
 }
@@ -36,7 +94,6 @@ void ReaderView::Unmap() {
 absl::StatusOr<ReaderView> ReaderView::Map(const SharedSegment& segment, const SlotLayout& layout) {
   PENSTOCK_CHECK(layout.body_bytes % kPageBytes == 0);
   PENSTOCK_CHECK(layout.bytes() == segment.memory().size());
-  constexpr int kReadWrite = PROT_READ | PROT_WRITE;
   void* memory =
       ::mmap(nullptr, layout.bytes(), kReadWrite, MAP_SHARED | MAP_POPULATE, segment.fd(), 0);
   bool mapped = memory != MAP_FAILED;
@@ -55,6 +112,32 @@ absl::StatusOr<ReaderView> ReaderView::Map(const SharedSegment& segment, const S
   }
   ::madvise(memory, layout.bytes(), MADV_DONTFORK);
   return view;
+}
+
+absl::StatusOr<ReaderView> ReaderView::MapPrivate(const Descriptor& segment,
+                                                  const SlotLayout& layout) {
+  PENSTOCK_CHECK(layout.body_bytes % kPageBytes == 0);
+  void* memory = ::mmap(nullptr, layout.bytes(), kReadWrite, MAP_PRIVATE, segment.get(), 0);
+  if (memory == MAP_FAILED) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("cannot map ", layout.slots, " slots of another process: errno ", errno));
+  }
+  ::madvise(memory, layout.bytes(), MADV_DONTFORK);
+#ifdef MADV_POPULATE_READ
+  ::madvise(memory, layout.bytes(), MADV_POPULATE_READ);  // else each page when it is first read
+#endif
+  ReaderView view;
+  view.layout_ = layout;
+  view.memory_ = absl::MakeSpan(static_cast<std::byte*>(memory), layout.bytes());
+  view.private_ = true;
+  return view;
+}
+
+void ReaderView::DropWritten(uint32_t slot) const {
+  PENSTOCK_CHECK(private_);
+  if (AnyOwnPage(body(slot), layout_.body_bytes)) {
+    ::madvise(body(slot), layout_.body_bytes, MADV_DONTNEED);
+  }
 }
 
 }  // namespace penstock

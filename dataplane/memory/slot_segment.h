@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Slots in shared memory, written by one process and read by another.
+// Slots in shared memory, written by one process and read by others.
 //
 // A slot has room for a head and, from a page boundary on, for a body. The writer
 // lays an element's block across that boundary, so that its head ends where the
@@ -19,6 +19,8 @@ namespace penstock {
 // Larger heads (many strings, long ragged rows) lie with their body in its room.
 inline constexpr size_t kHeadRoom = kPageBytes;
 
+inline constexpr uint32_t kMaxSlots = 1024;  // of one segment
+
 struct SlotLayout {
   uint32_t slots = 0;
   size_t body_bytes = 0;  // a multiple of kPageBytes
@@ -28,8 +30,12 @@ struct SlotLayout {
   // Where a slot's body begins in the segment.
   size_t body_offset(uint32_t slot) const { return slot * slot_bytes() + kHeadRoom; }
 };
+// Of a segment with slots for bodies of `bytes`: `count` of them, or as many as a segment takes.
+SlotLayout LayoutFor(size_t bytes, uint64_t count);
+// Whether there may be such a segment. For layouts that another process names.
+bool IsPossible(uint64_t slots, uint64_t body_bytes);
 
-// The reader's mapping. Takes two of the process's mappings per slot.
+// The reader's mapping.
 class ReaderView {
  public:
   ReaderView() = default;
@@ -37,19 +43,29 @@ class ReaderView {
   ReaderView& operator=(ReaderView&& other) noexcept;
   ~ReaderView();
 
-  // ResourceExhausted if the process has too many mappings (vm.max_map_count).
+  // Of a segment of this process's: what is written into a body, the other sees. Takes two of the
+  // process's mappings per slot. ResourceExhausted if it has too many (vm.max_map_count).
   static absl::StatusOr<ReaderView> Map(const SharedSegment& segment, const SlotLayout& layout);
+  // Of another process's, whose size was checked (SharedSegment::Open), for reading: pages that
+  // are written to become this process's own, until DropWritten(). ResourceExhausted if there is
+  // no room to map it.
+  static absl::StatusOr<ReaderView> MapPrivate(const Descriptor& segment, const SlotLayout& layout);
+  bool is_private() const { return private_; }
 
   // All of it.
   absl::Span<std::byte> memory() const { return memory_; }
   // Where that slot's body begins; the kHeadRoom bytes before are private.
   std::byte* body(uint32_t slot) const { return memory_.data() + layout_.body_offset(slot); }
+  // Lets go of what this process wrote into that body: it is the other's again. Some
+  // microseconds for a megabyte. REQUIRES: is_private().
+  void DropWritten(uint32_t slot) const;
 
  private:
   void Unmap();
   MadeHere here_;
   absl::Span<std::byte> memory_;
   SlotLayout layout_;
+  bool private_ = false;
 };
 
 }  // namespace penstock

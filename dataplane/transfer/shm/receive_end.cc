@@ -60,10 +60,12 @@ absl::Status ReceiveEnd::Connect(std::string_view name) {
   ASSIGN_OR_RETURN(SharedSegment control,
                    SharedSegment::Create(sizeof(ControlMemory) + hello.size()));
   std::memcpy(control.memory().data() + sizeof(ControlMemory), hello.data(), hello.size());
-  RETURN_IF_ERROR(socket_.Send(PacketKind::kGreeting, kShmVersion, hello.size(), 0, {},
+  RETURN_IF_ERROR(socket_.Send(PacketKind::kGreeting, kShmVersion, hello.size(), kReadsShared, {},
                                {control.fd(), loop_.doorbell()}));
   channel_ = std::make_shared<Channel>(std::move(control), Channel::Side::kClient);
   slots_ = std::make_shared<ReceiveSlots>(channel_);
+  shared_ =
+      std::make_shared<ReceiveSlots>(channel_, PageLocking::ForProcess(), WordKind::kReturnShared);
   return absl::OkStatus();
 }
 
@@ -135,6 +137,10 @@ absl::Status ReceiveEnd::HandlePacket(Packet packet) {
       return MakeSegment(packet);
     case PacketKind::kRetire:
       return slots_->Retire(packet.a);
+    case PacketKind::kShared:
+      return MapShared(std::move(packet));
+    case PacketKind::kGiveUp:
+      return shared_->Retire(packet.a);
     case PacketKind::kClosed: {
       const absl::Status reason(static_cast<absl::StatusCode>(packet.a), packet.text);
       ending_ = reason;
@@ -154,6 +160,18 @@ absl::Status ReceiveEnd::MakeSegment(const Packet& need) {
   ASSIGN_OR_RETURN(const ReceiveSlots::NewSegment segment, slots_->Add(need.a, need.b));
   return socket_.Send(PacketKind::kSegment, segment.number, segment.layout.slots,
                       segment.layout.body_bytes, {}, {segment.fd});
+}
+
+absl::Status ReceiveEnd::MapShared(Packet packet) {
+  if (packet.descriptors.size() != 2) {
+    return absl::DataLossError("the worker shows a shared segment without its descriptors");
+  }
+  const absl::Status mapped = shared_->Adopt(packet.a, packet.b, packet.c, packet.descriptors[0],
+                                             std::move(packet.descriptors[1]));
+  if (absl::IsDataLoss(mapped)) return mapped;
+  // If it cannot be, the worker copies.
+  return socket_.Send(PacketKind::kMapped, packet.a, static_cast<uint64_t>(mapped.raw_code()), 0,
+                      std::string(mapped.message()));
 }
 
 bool ReceiveEnd::ReadRing(int words) {
@@ -185,7 +203,10 @@ absl::Status ReceiveEnd::HandleWord(uint64_t word) {
   absl::Status status;
   switch (KindOf(word)) {
     case WordKind::kElement:
-      status = LandElement(SlotOf(word));
+      status = LandElement(*slots_, SlotOf(word));
+      break;
+    case WordKind::kShared:
+      status = LandElement(*shared_, SlotOf(word));
       break;
     case WordKind::kBlock:
       status = LandBlock(SlotOf(word));
@@ -205,8 +226,8 @@ absl::Status ReceiveEnd::HandleWord(uint64_t word) {
   return status.ok() ? status : absl::DataLossError(status.message());
 }
 
-absl::Status ReceiveEnd::LandElement(const SlotWord& word) {
-  ASSIGN_OR_RETURN(ReceiveSlots::Arrived arrived, slots_->Arrive(word));
+absl::Status ReceiveEnd::LandElement(ReceiveSlots& slots, const SlotWord& word) {
+  ASSIGN_OR_RETURN(ReceiveSlots::Arrived arrived, slots.Arrive(word));
   if (word.head_bytes < sizeof(HeadPrefix) || word.head_bytes > kHeadRoom) {
     return absl::DataLossError(
         absl::StrCat("the worker wrote a head of ", word.head_bytes, " bytes"));
@@ -315,6 +336,7 @@ void ReceiveEnd::End() {
     gate_.Leave();
   }
   slots_->Close();
+  shared_->Close();
   events_.reset();
   over_ = true;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The client's end of a shm link. Elements are read where the worker put them:
-// only their heads are copied, so that what was checked stays as it was. Frames,
+// The client's end of a shm link. Elements are read where the worker put them, or has
+// them: only their heads are copied, so that what was checked stays as it was. Frames,
 // errors and elements with large heads are copied out, and their slots return.
 //
 // Landed is said in the ring just before the event: whoever reads an element may
@@ -50,9 +50,10 @@ class ReceiveEnd : public Loop::Member, public std::enable_shared_from_this<Rece
   // By whoever serves:
   absl::Status HandlePacket(Packet packet);
   absl::Status MakeSegment(const Packet& need);
+  absl::Status MapShared(Packet packet);
   bool ReadRing(int words);
   absl::Status HandleWord(uint64_t word);
-  absl::Status LandElement(const SlotWord& word);
+  absl::Status LandElement(ReceiveSlots& slots, const SlotWord& word);
   absl::Status LandBlock(const SlotWord& word);
   absl::Status LandFrame(const SlotWord& word);
   absl::Status LandError(const SlotWord& word);
@@ -73,8 +74,9 @@ class ReceiveEnd : public Loop::Member, public std::enable_shared_from_this<Rece
   const Loop::Nanoseconds open_by_;
   PacketSocket socket_;
   Descriptor pidfd_;
-  std::shared_ptr<Channel> channel_;  // unless nobody was there
-  std::shared_ptr<ReceiveSlots> slots_;
+  std::shared_ptr<Channel> channel_;      // unless nobody was there
+  std::shared_ptr<ReceiveSlots> slots_;   // of this client's segments
+  std::shared_ptr<ReceiveSlots> shared_;  // of the worker's
 
   Gate gate_;                        // around events, and what touches the pool
   std::atomic<bool> closed_{false};  // by this client

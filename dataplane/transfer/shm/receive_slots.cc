@@ -1,29 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dataplane/transfer/shm/receive_slots.h"
 
+#include <sys/socket.h>
+
 #include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "dataplane/element/block.h"
-#include "dataplane/memory/heap_pool.h"
 #include "penstock/status.h"
 
 namespace penstock::transfer {
 namespace {
 
-constexpr size_t kSmallestBody = 64 << 10;    // bytes; smaller elements come in frames
-constexpr size_t kLargestSegment = 64 << 20;  // bytes, if it is not for one slot
-constexpr uint32_t kMaxSlots = 1024;          // of one segment
 constexpr uint32_t kMaxSegments = 1u << (kSlotNumberBits - kSlotInSegmentBits);
 static_assert(kMaxSlots <= 1u << kSlotInSegmentBits);
-
-// Room for a block of `bytes`, whether its head goes before the body's place or not.
-size_t BodyBytesFor(size_t bytes) {
-  const int size_class = HeapPool::ClassOf(std::max(bytes, kSmallestBody));
-  return AlignUp(size_class < HeapPool::kClasses ? HeapPool::ClassBytes(size_class) : bytes,
-                 kPageBytes);
-}
 
 }  // namespace
 
@@ -31,14 +21,10 @@ ReceiveSlots::~ReceiveSlots() = default;
 
 absl::StatusOr<ReceiveSlots::NewSegment> ReceiveSlots::Add(uint64_t bytes, uint64_t count) {
   Segment segment;
-  segment.layout.body_bytes = BodyBytesFor(bytes);
-  const size_t fit = std::max<size_t>(kLargestSegment / segment.layout.slot_bytes(), 1);
-  segment.layout.slots =
-      static_cast<uint32_t>(std::clamp<uint64_t>(count, 1, std::min<uint64_t>(fit, kMaxSlots)));
+  segment.layout = LayoutFor(bytes, count);
   ASSIGN_OR_RETURN(segment.memory, SharedSegment::Create(segment.layout.bytes()));
   ASSIGN_OR_RETURN(segment.view, ReaderView::Map(segment.memory, segment.layout));
   segment.locked = page_locking_.Lock(segment.view.memory());
-  segment.slots = std::make_unique<SharedSlot[]>(segment.layout.slots);
 
   std::lock_guard lock(mu_);
   uint32_t number = 0;
@@ -47,16 +33,48 @@ absl::StatusOr<ReceiveSlots::NewSegment> ReceiveSlots::Add(uint64_t bytes, uint6
     return absl::ResourceExhaustedError(
         absl::StrCat("a link has at most ", kMaxSegments, " shared segments"));
   }
-  for (uint32_t i = 0; i < segment.layout.slots; ++i) {
-    SharedSlot& slot = segment.slots[i];
-    slot.data = segment.view.body(i) - kHeadRoom;
-    slot.bytes = segment.layout.slot_bytes();
+  const NewSegment added{number, segment.layout, segment.memory.fd()};
+  Insert(number, std::move(segment));
+  return added;
+}
+
+absl::Status ReceiveSlots::Adopt(uint64_t number, uint64_t slots, uint64_t body_bytes,
+                                 const Descriptor& descriptor, Descriptor hold) {
+  if (number >= kMaxSegments || !IsPossible(slots, body_bytes)) {
+    return absl::DataLossError("the worker's shared segment has no possible layout");
+  }
+  Segment segment;
+  segment.layout = {.slots = static_cast<uint32_t>(slots), .body_bytes = body_bytes};
+  absl::StatusOr<SharedSegment> memory =
+      SharedSegment::Open(descriptor, segment.layout.bytes(), SharedSegment::Writers::kOwner);
+  if (absl::IsInvalidArgument(memory.status())) {
+    return absl::DataLossError(memory.status().message());
+  }
+  RETURN_IF_ERROR(memory.status());
+  segment.memory = *std::move(memory);
+  ASSIGN_OR_RETURN(segment.view, ReaderView::MapPrivate(descriptor, segment.layout));
+  std::lock_guard lock(mu_);
+  const auto its = static_cast<uint32_t>(number);
+  if (segments_.contains(its)) {
+    return absl::DataLossError(
+        absl::StrCat("the worker shows its shared segment ", number, " twice"));
+  }
+  Insert(its, std::move(segment));
+  hold_ = std::move(hold);
+  return absl::OkStatus();
+}
+
+void ReceiveSlots::Insert(uint32_t number, Segment segment) {
+  Segment& its = segments_.emplace(number, std::move(segment)).first->second;
+  its.slots = std::make_unique<SharedSlot[]>(its.layout.slots);
+  for (uint32_t i = 0; i < its.layout.slots; ++i) {
+    SharedSlot& slot = its.slots[i];
+    slot.data = its.view.body(i) - kHeadRoom;
+    slot.bytes = its.layout.slot_bytes();
     slot.owner = this;
     slot.number = number << kSlotInSegmentBits | i;
+    if (its.view.is_private()) slot.drop_written = &its.view;
   }
-  const NewSegment added{number, segment.layout, segment.memory.fd()};
-  segments_.emplace(number, std::move(segment));
-  return added;
 }
 
 absl::Status ReceiveSlots::Retire(uint64_t number) {
@@ -102,6 +120,9 @@ absl::StatusOr<ReceiveSlots::Arrived> ReceiveSlots::Arrive(const SlotWord& word)
 void ReceiveSlots::TakeBack(Slot* returned) noexcept {
   if (!made_here_) return;  // it is the parent's
   auto* slot = static_cast<SharedSlot*>(returned);
+  if (slot->drop_written != nullptr) {
+    slot->drop_written->DropWritten(slot->number & ((1u << kSlotInSegmentBits) - 1));
+  }
   std::shared_ptr<ReceiveSlots> last;  // let go of outside the lock
   std::lock_guard lock(mu_);
   const SlotWord word{.slot = slot->number, .generation = slot->generation};
@@ -110,16 +131,28 @@ void ReceiveSlots::TakeBack(Slot* returned) noexcept {
   --segments_.at(slot->number >> kSlotInSegmentBits).here;
   --here_;
   if (closed_) {
-    if (here_ == 0) last = std::move(self_);
+    if (here_ > 0) return;
+    LetGoOfHold();
+    last = std::move(self_);
     return;
   }
-  channel_->Send(Pack(WordKind::kReturn, word));
+  channel_->Send(Pack(given_back_, word));
 }
 
 void ReceiveSlots::Close() {
   std::lock_guard lock(mu_);
   if (std::exchange(closed_, true)) return;
-  if (here_ > 0) self_ = shared_from_this();
+  if (here_ > 0) {
+    self_ = shared_from_this();
+  } else {
+    LetGoOfHold();
+  }
+}
+
+void ReceiveSlots::LetGoOfHold() {
+  if (!hold_) return;
+  ::shutdown(hold_.get(), SHUT_RDWR);  // also where a forked child has it too
+  hold_.Reset();
 }
 
 }  // namespace penstock::transfer

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The slots of a link as its client sees them. The client makes the segments and
-// owns the memory; which slot an element goes into is the worker's choice. A slot
-// is at the worker (free there, or being filled) or here (landed, lent), and
-// which of the two is written down in private memory.
+// owns the memory, or the worker does and the client reads them only; which slot an
+// element goes into is the worker's choice. A slot is at the worker (free there, or
+// being filled) or here (landed, lent), and which of the two is written down in
+// private memory.
 #pragma once
 
 #include <cstddef>
@@ -22,13 +23,16 @@
 namespace penstock::transfer {
 
 // Lives on, invisibly, until the last slot that is here was let go of.
+// Of segments of the client's, or of segments of the worker's: one object each.
 class ReceiveSlots final : public SlotOwner, public std::enable_shared_from_this<ReceiveSlots> {
  public:
-  // Slots that come back are told to the worker through `channel`. Segments are
-  // page-locked as `page_locking` says.
+  // Slots that come back are told to the worker through `channel`, by a word that says
+  // `given_back`. The client's own segments are page-locked as `page_locking` says; the
+  // worker's are not.
   explicit ReceiveSlots(std::shared_ptr<Channel> channel,
-                        PageLocking& page_locking = PageLocking::ForProcess())
-      : channel_(std::move(channel)), page_locking_(page_locking) {}
+                        PageLocking& page_locking = PageLocking::ForProcess(),
+                        WordKind given_back = WordKind::kReturn)
+      : channel_(std::move(channel)), page_locking_(page_locking), given_back_(given_back) {}
   ~ReceiveSlots();
 
   struct NewSegment {
@@ -39,6 +43,11 @@ class ReceiveSlots final : public SlotOwner, public std::enable_shared_from_this
   // A segment with slots for blocks of `bytes`, all at the worker: `count` of
   // them, or fewer. ResourceExhausted without memory.
   absl::StatusOr<NewSegment> Add(uint64_t bytes, uint64_t count);
+  // Maps a segment of the worker's for reading. DataLoss if it cannot be what the worker
+  // says, ResourceExhausted if this process cannot map it. `hold` is kept, in place of an
+  // earlier one, and shut down once this is closed and no slot is here.
+  absl::Status Adopt(uint64_t number, uint64_t slots, uint64_t body_bytes,
+                     const Descriptor& segment, Descriptor hold);
   // Lets go of a segment that the worker no longer uses. DataLoss if there is no
   // such segment or one of its slots is here.
   absl::Status Retire(uint64_t number);
@@ -63,6 +72,7 @@ class ReceiveSlots final : public SlotOwner, public std::enable_shared_from_this
     uint32_t number = 0;
     uint32_t generation = 0;
     bool here = false;
+    const ReaderView* drop_written = nullptr;  // when it goes back
   };
   struct Segment {
     SharedSegment memory;
@@ -73,15 +83,21 @@ class ReceiveSlots final : public SlotOwner, public std::enable_shared_from_this
     uint32_t here = 0;  // slots
   };
 
+  // Those below with mu_ held.
+  void Insert(uint32_t number, Segment segment);
+  void LetGoOfHold();
+
   const MadeHere made_here_;
   const std::shared_ptr<Channel> channel_;
   PageLocking& page_locking_;
+  const WordKind given_back_;
 
   std::mutex mu_;
   // Guarded by mu_.
   std::map<uint32_t, Segment> segments_;  // by number
   bool closed_ = false;
-  int64_t here_ = 0;                    // slots, of all segments
+  int64_t here_ = 0;  // slots, of all segments
+  Descriptor hold_;
   std::shared_ptr<ReceiveSlots> self_;  // closed with slots here: until they are back
 };
 

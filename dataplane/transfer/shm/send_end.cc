@@ -128,11 +128,12 @@ void SendEnd::Pump(Lock& lock) {
     if (!next_.has_value()) {
       Outgoing::Parcel parcel = sent_.Take();
       const Room room = RoomFor(parcel);
-      next_.emplace(Next{std::move(parcel), room, std::nullopt, std::nullopt});
+      next_.emplace(Next{std::move(parcel), room, std::nullopt, std::nullopt, std::nullopt});
+      if (room.kind == WordKind::kElement) next_->shared = SharedPool::Find(next_->parcel.bytes);
       --posted_;
     }
     if (!FindSlot(*next_)) {
-      Ask(next_->room);
+      if (!next_->shared.has_value()) Ask(next_->room);
       break;
     }
     const Next next = *std::exchange(next_, std::nullopt);
@@ -156,6 +157,11 @@ SendEnd::Room SendEnd::RoomFor(const Outgoing::Parcel& parcel) {
 }
 
 bool SendEnd::FindSlot(Next& next) {
+  if (next.shared.has_value()) {
+    const SendShared::Way way = shared_.WayFor(*next.shared, socket_);
+    if (way != SendShared::Way::kCopy) return way == SendShared::Way::kWord;
+    next.shared.reset();
+  }
   if (next.room.kind == WordKind::kElement) {
     next.in_place = slots_->Find(next.parcel.bytes);
     if (next.in_place.has_value()) return true;
@@ -166,6 +172,9 @@ bool SendEnd::FindSlot(Next& next) {
 
 uint64_t SendEnd::Announce(const Next& next, Lock& lock) {
   const absl::Span<const std::byte> bytes = next.parcel.bytes;
+  if (next.shared.has_value()) {
+    return Pack(WordKind::kShared, shared_.GiveAway(*next.shared, next.parcel.loan.Share()));
+  }
   if (next.in_place.has_value()) {
     const uint32_t head_bytes = next.in_place->head_bytes;
     return Pack(WordKind::kElement, slots_->GiveAway(bytes.data() + head_bytes, head_bytes));
@@ -235,6 +244,8 @@ absl::Status SendEnd::HandleWord(uint64_t word) {
       if (!outbox_.empty()) Pump(lock);
       return absl::OkStatus();
     }
+    case WordKind::kReturnShared:
+      return OnReturnedShared(SlotOf(word));
     case WordKind::kLanded: {
       {
         std::lock_guard lock(mu_);
@@ -270,6 +281,13 @@ absl::Status SendEnd::HandleWord(uint64_t word) {
   }
 }
 
+absl::Status SendEnd::OnReturnedShared(const SlotWord& word) {
+  Loan returned;  // let go of outside the lock
+  std::lock_guard lock(mu_);
+  ASSIGN_OR_RETURN(returned, shared_.OnReturned(word));
+  return absl::OkStatus();
+}
+
 // --- The client's packets ----------------------------------------------------------
 
 void SendEnd::OnSocket() {
@@ -294,9 +312,15 @@ absl::Status SendEnd::HandlePacket(Packet packet) {
       if (packet.descriptors.size() != 1) {
         return absl::DataLossError("a shared segment came without its descriptor");
       }
-      RETURN_IF_ERROR(slots_->Add(packet.a, packet.b, packet.c, std::move(packet.descriptors[0])));
+      RETURN_IF_ERROR(slots_->Add(packet.a, packet.b, packet.c, packet.descriptors[0]));
       Lock lock(mu_);
       asked_ = false;
+      Pump(lock);
+      return absl::OkStatus();
+    }
+    case PacketKind::kMapped: {
+      Lock lock(mu_);
+      RETURN_IF_ERROR(shared_.OnMapped(packet));
       Pump(lock);
       return absl::OkStatus();
     }
@@ -321,13 +345,17 @@ absl::StatusOr<Hello> SendEnd::ReadGreeting(Packet packet) {
     return absl::InvalidArgumentError("a greeting without doorbell, or with too long a hello");
   }
   ASSIGN_OR_RETURN(SharedSegment control,
-                   SharedSegment::Open(std::move(packet.descriptors[0]),
+                   SharedSegment::Open(packet.descriptors[0],
                                        AlignUp(sizeof(ControlMemory) + packet.b, kPageBytes)));
   const auto* text = reinterpret_cast<const char*>(control.memory().data()) + sizeof(ControlMemory);
   const std::string hello(text, packet.b);  // a copy: the client may still write there
   channel_ = std::make_shared<Channel>(std::move(control), Channel::Side::kWorker);
   channel_->SetSleeps(sleeps_);
   channel_->SetDoorbell(std::move(packet.descriptors[1]));
+  if ((packet.c & kReadsShared) != 0) {
+    std::lock_guard lock(mu_);
+    shared_.Allow();
+  }
   ASSIGN_OR_RETURN(Message message, Decode(hello));
   if (!std::holds_alternative<Hello>(message)) {
     return absl::InvalidArgumentError("a link begins with a hello");
@@ -408,9 +436,10 @@ void SendEnd::Finish() {
   }
   std::vector<Sent> unconfirmed;
   if (events_ != nullptr) {
-    DrainLanded();
+    DrainRing();
     std::lock_guard lock(mu_);
     unconfirmed = sent_.TakeUnconfirmed();
+    shared_.HandOver(loop_, pidfd_);
   }
   for (Sent& sent : unconfirmed) MoveOut(sent);
   slots_->Close();
@@ -420,9 +449,10 @@ void SendEnd::Finish() {
   over_ = true;
 }
 
-void SendEnd::DrainLanded() {
+void SendEnd::DrainRing() {
   uint64_t word;
   while (channel_->Read(word) == RingReader::Found::kWord) {
+    if (KindOf(word) == WordKind::kReturnShared && !OnReturnedShared(SlotOf(word)).ok()) return;
     if (KindOf(word) != WordKind::kLanded) continue;
     {
       std::lock_guard lock(mu_);

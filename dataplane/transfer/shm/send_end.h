@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // The worker's end of a shm link.
 //
-// Sending moves an element into a slot of the client, if it was not made there,
-// and puts a word into the ring: on the thread that sends, or by whoever serves
-// the loop when slots had to be waited for; never on two at a time, so that the order stays.
-// What is sent waits in an Outgoing until it has landed; small elements are
-// packed there. A frame that is not full waits until it was open for 1 ms at
-// least and 2 ms at most, or until Flush().
+// Sending moves an element into a slot of the client, if it was not made there or
+// in a SharedPool that the client reads, and puts a word into the ring: on the thread that sends,
+// or by whoever serves the loop when slots had to be waited for; never on two at a time, so that
+// the order stays. What is sent waits in an Outgoing until it has landed; small elements are packed
+// there. A frame that is not full waits until it was open for 1 ms at least and 2 ms at most, or
+// until Flush().
 #pragma once
 
 #include <atomic>
@@ -21,6 +21,7 @@
 #include "dataplane/transfer/outgoing.h"
 #include "dataplane/transfer/shm/channel.h"
 #include "dataplane/transfer/shm/loop.h"
+#include "dataplane/transfer/shm/send_shared.h"
 #include "dataplane/transfer/shm/send_slots.h"
 #include "dataplane/transfer/shm/socket.h"
 #include "dataplane/transfer/transport.h"
@@ -73,8 +74,9 @@ class SendEnd : public Loop::Member, public std::enable_shared_from_this<SendEnd
   struct Next {
     Outgoing::Parcel parcel;
     Room room;
-    std::optional<SlotWord> in_place;       // made there
-    std::optional<SendSlots::Place> place;  // or to be copied
+    std::optional<SharedPool::Place> shared;  // lies for several readers
+    std::optional<SlotWord> in_place;         // made there
+    std::optional<SendSlots::Place> place;    // or to be copied
   };
   using Lock = std::unique_lock<std::mutex>;
 
@@ -87,10 +89,11 @@ class SendEnd : public Loop::Member, public std::enable_shared_from_this<SendEnd
   absl::StatusOr<Hello> ReadGreeting(Packet packet);
   bool ReadRing();
   absl::Status HandleWord(uint64_t word);
+  absl::Status OnReturnedShared(const SlotWord& word);
   void FlushFrame(Loop::Nanoseconds now);
   void SendReason(const absl::Status& reason);
   void SayClosed(Loop::Nanoseconds now);
-  void DrainLanded();
+  void DrainRing();
   void MoveOut(Sent& sent) const;  // of the client's memory
   void Finish();
   void Fail(const absl::Status& status);
@@ -98,7 +101,7 @@ class SendEnd : public Loop::Member, public std::enable_shared_from_this<SendEnd
   // With mu_ held:
   void PostParcels();
   void Pump(Lock& lock);
-  bool FindSlot(Next& next);  // false: none is free
+  bool FindSlot(Next& next);  // false: none is free, or the client is mapping it
   uint64_t Announce(const Next& next, Lock& lock);
   void Ask(const Room& room);
 
@@ -134,6 +137,7 @@ class SendEnd : public Loop::Member, public std::enable_shared_from_this<SendEnd
   bool asked_ = false;        // for slots; the client has not answered
   uint64_t flush_frame_ = 0;  // what flush_at_ is about
   absl::Status reason_;
+  SendShared shared_;
 };
 
 }  // namespace penstock::transfer

@@ -23,17 +23,13 @@ const size_t kLargestKept = HeapPool::ClassBytes(HeapPool::kClasses - 1);
 SendSlots::~SendSlots() = default;
 
 absl::Status SendSlots::Add(uint64_t number, uint64_t slots, uint64_t body_bytes,
-                            Descriptor descriptor) {
-  constexpr uint64_t kMaxBody = uint64_t{1} << 40;
-  if (number >> (kSlotNumberBits - kSlotInSegmentBits) != 0 || slots == 0 ||
-      slots >> kSlotInSegmentBits != 0 || body_bytes == 0 || body_bytes % kPageBytes != 0 ||
-      body_bytes > kMaxBody) {
+                            const Descriptor& descriptor) {
+  if (number >> (kSlotNumberBits - kSlotInSegmentBits) != 0 || !IsPossible(slots, body_bytes)) {
     return absl::InvalidArgumentError("the client's shared segment has no possible layout");
   }
   auto segment = std::make_unique<Segment>();
   segment->layout = {.slots = static_cast<uint32_t>(slots), .body_bytes = body_bytes};
-  ASSIGN_OR_RETURN(segment->memory,
-                   SharedSegment::Open(std::move(descriptor), segment->layout.bytes()));
+  ASSIGN_OR_RETURN(segment->memory, SharedSegment::Open(descriptor, segment->layout.bytes()));
   segment->slots = std::make_unique<SharedSlot[]>(slots);
 
   std::lock_guard lock(mu_);

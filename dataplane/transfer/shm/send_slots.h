@@ -31,7 +31,7 @@ class SendSlots : public Pool, public SlotOwner, public std::enable_shared_from_
 
   // A segment from the client, all slots free. InvalidArgument for one that is
   // none, or whose number is taken.
-  absl::Status Add(uint64_t number, uint64_t slots, uint64_t body_bytes, Descriptor segment);
+  absl::Status Add(uint64_t number, uint64_t slots, uint64_t body_bytes, const Descriptor& segment);
 
   struct Place {
     Loan loan;

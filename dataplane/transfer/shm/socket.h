@@ -24,14 +24,28 @@ namespace penstock::transfer {
 // Never used again for another packet.
 enum class PacketKind : uint32_t {
   // Client to worker.
-  kGreeting = 1,  // a: kShmVersion; b: bytes of the Hello. Descriptors: control segment, doorbell
-  kSegment = 2,   // a: its number; b: slots; c: bytes of a body. Descriptor: the segment
-  kGoodbye = 3,   // the client closes on purpose
+  // a: kShmVersion; b: bytes of the Hello; c: what it can do besides, bits of Ability.
+  // Descriptors: control segment, doorbell
+  kGreeting = 1,
+  kSegment = 2,  // a: its number; b: slots; c: bytes of a body. Descriptor: the segment
+  kGoodbye = 3,  // the client closes on purpose
+  kMapped = 4,   // a: number of a kShared; b: a status code; text: its message. Not OK: it is
+                 // not mapped, and nothing of that kind is wanted on this link any more
   // Worker to client.
   kWelcome = 16,  // descriptor: doorbell
   kNeed = 17,     // a: bytes of a block, or of a frame, that finds no slot; b: how many slots
   kRetire = 18,   // a: the number of a segment that the worker has let go of
   kClosed = 19,   // a: a status code; text: its message. All that was sent is in the ring
+  // a: a number; b: slots; c: bytes of a body. Descriptors: a segment of the worker's, to be
+  // mapped for reading, and a pipe's end to be written to and closed when the link is over and no
+  // slot of such segments is read any more
+  kShared = 20,
+  kGiveUp = 21,  // a: the number of such a segment, none of whose slots the client has
+};
+
+// Never used again for another ability.
+enum Ability : uint64_t {
+  kReadsShared = 1,  // answers kShared
 };
 
 struct Packet {

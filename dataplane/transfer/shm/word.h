@@ -20,11 +20,13 @@ enum class WordKind : uint8_t {
   kFrame = 3,     // a frame in the body's place
   kError = 4,     // the block of an error in the body's place
   kRecalled = 5,  // so many credits come back unused
+  kShared = 6,    // as kElement, in a segment of the worker's, which the client reads only
   // Client to worker.
-  kReturn = 8,    // a slot that is the worker's again
-  kLanded = 9,    // so many of the oldest have landed
-  kGranted = 10,  // so many more may be sent
-  kRecall = 11,   // credits not used are wanted back
+  kReturn = 8,         // a slot that is the worker's again
+  kLanded = 9,         // so many of the oldest have landed
+  kGranted = 10,       // so many more may be sent
+  kRecall = 11,        // credits not used are wanted back
+  kReturnShared = 12,  // a slot of the worker's that the client reads no more
 };
 
 inline constexpr uint32_t kSlotNumberBits = 28;  // of it 16 for the slot in its segment
@@ -33,8 +35,9 @@ inline constexpr uint32_t kGenerationMask = (1u << 20) - 1;
 inline constexpr int64_t kMaxCount = (int64_t{1} << 60) - 1;
 inline constexpr uint32_t kHeadUnit = 64;  // bytes
 
-// A slot's number on its link, how often it has changed sides (so that a word of
-// an earlier time is known for one), and the size of the head before its body.
+// A slot's number on its link (those of the worker's segments are numbered for themselves), how
+// often it has changed sides (so that a word of an earlier time is known for one), and the size of
+// the head before its body.
 struct SlotWord {
   uint32_t slot = 0;
   uint32_t generation = 0;

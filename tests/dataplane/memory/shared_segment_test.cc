@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstring>
 #include <utility>
 
@@ -43,7 +44,7 @@ TEST(SharedSegment, ItsSizeIsForGood) {
 TEST(SharedSegment, WhatMightBeCutShortIsRefused) {
   Descriptor unsealed(::memfd_create("unsealed", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   ASSERT_EQ(::ftruncate(unsealed.get(), kPageBytes), 0);
-  EXPECT_EQ(SharedSegment::Open(std::move(unsealed), kPageBytes).status().code(),
+  EXPECT_EQ(SharedSegment::Open(unsealed, kPageBytes).status().code(),
             absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(SharedSegment::Open(Descriptor(::open("/dev/zero", O_RDWR | O_CLOEXEC)), kPageBytes)
                 .status()
@@ -72,6 +73,11 @@ TEST(SharedSegment, OthersOnlyReadWhatIsItsOwners) {
   ASSERT_TRUE(theirs.ok()) << theirs.status();
   mine->memory()[5] = std::byte{9};
   EXPECT_EQ(theirs->memory()[5], std::byte{9});
+  const Descriptor passed = Passed(*mine);
+  EXPECT_EQ(::mmap(nullptr, kPageBytes, PROT_READ | PROT_WRITE, MAP_SHARED, passed.get(), 0),
+            MAP_FAILED);
+  EXPECT_EQ(errno, EPERM);
+  EXPECT_LT(::pwrite(passed.get(), "x", 1, 0), 0);
 }
 
 TEST(SharedSegment, TheProcesssBoundHolds) {
@@ -118,6 +124,30 @@ TEST(ReaderView, SharesBodiesAndKeepsHeads) {
     EXPECT_EQ(head[kHeadRoom - 1], std::byte{0});
     EXPECT_EQ(view->body(slot)[0], static_cast<std::byte>(slot + 1));
     EXPECT_EQ(view->body(slot)[layout.body_bytes - 1], static_cast<std::byte>(slot + 1));
+  }
+}
+
+TEST(ReaderView, WhatIsWrittenIntoAnothersSlotsIsOnesOwnUntilItIsDropped) {
+  const SlotLayout layout{.slots = 2, .body_bytes = 3 * kPageBytes};
+  absl::StatusOr<SharedSegment> segment =
+      SharedSegment::Create(layout.bytes(), SharedSegment::Writers::kOwner);
+  ASSERT_TRUE(segment.ok()) << segment.status();
+  std::byte* const theirs = segment->memory().data();
+  absl::StatusOr<ReaderView> view = ReaderView::MapPrivate(Passed(*segment), layout);
+  ASSERT_TRUE(view.ok()) << view.status();
+  for (uint32_t slot = 0; slot < layout.slots; ++slot) {
+    const size_t last = layout.body_offset(slot) + layout.body_bytes - 1;
+    theirs[last] = std::byte{3};
+    EXPECT_EQ(view->memory()[last], std::byte{3});
+    view->memory()[last] = std::byte{4};
+    view->body(slot)[-1] = std::byte{5};  // of the head
+    EXPECT_EQ(theirs[last], std::byte{3});
+    theirs[last] = std::byte{6};
+    EXPECT_EQ(view->memory()[last], std::byte{4});
+    view->DropWritten(slot);
+    EXPECT_EQ(view->memory()[last], std::byte{6});
+    EXPECT_EQ(view->body(slot)[-1], std::byte{5});
+    EXPECT_EQ(theirs[layout.body_offset(slot) - 1], std::byte{0});
   }
 }
 

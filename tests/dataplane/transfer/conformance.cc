@@ -33,7 +33,9 @@ bool IsBlob(const Element& element, Index index, int64_t bytes) {
 }
 
 TransportConformance::TransportConformance()
-    : transport_(**FindTransport(GetParam())), worker_(transport_) {
+    : transport_(**FindTransport(GetParam().substr(0, GetParam().find('+')))),
+      sender_pool_(GetParam().ends_with('+') ? special_pool() : Pool::Create()),
+      worker_(transport_) {
   EXPECT_TRUE(worker_.listening());
 }
 

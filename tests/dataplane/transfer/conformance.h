@@ -3,6 +3,8 @@
 // itself:
 //
 //   INSTANTIATE_TEST_SUITE_P(Local, TransportConformance, testing::Values("local"));
+//
+// "NAME+": the worker makes its elements in pools of TransportConformance::special_pool.
 #pragma once
 
 #include <memory>
@@ -23,6 +25,10 @@ Spec BlobSpec();                       // any number of uint8
 bool IsBlob(const Element& element, Index index, int64_t bytes);
 
 class TransportConformance : public testing::TestWithParam<std::string> {
+ public:
+  // Set before the first test.
+  static inline std::shared_ptr<Pool> (*special_pool)() = nullptr;
+
  protected:
   TransportConformance();
 
@@ -37,7 +43,7 @@ class TransportConformance : public testing::TestWithParam<std::string> {
   Element Blob(Index index, int64_t bytes);
 
   Transport& transport_;
-  std::shared_ptr<Pool> sender_pool_ = Pool::Create();
+  std::shared_ptr<Pool> sender_pool_;
   std::shared_ptr<Pool> receiver_pool_ = Pool::Create();
   Worker worker_;
 };

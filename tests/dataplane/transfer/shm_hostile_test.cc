@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "dataplane/element/block.h"
+#include "dataplane/memory/shared_pool.h"
 #include "dataplane/transfer/message.h"
 #include "dataplane/transfer/shm/channel.h"
 #include "dataplane/transfer/shm/host.h"
@@ -74,7 +75,7 @@ class HostileWorker : public testing::Test {
     socket_ = *std::move(accepted);
     Packet greeting = Await(socket_);
     ASSERT_EQ(greeting.kind, PacketKind::kGreeting);
-    channel_.emplace(*SharedSegment::Open(std::move(greeting.descriptors[0]),
+    channel_.emplace(*SharedSegment::Open(greeting.descriptors[0],
                                           AlignUp(sizeof(ControlMemory) + greeting.b, kPageBytes)),
                      Channel::Side::kWorker);
     doorbell_ = Descriptor(::dup(greeting.descriptors[1].get()));
@@ -85,8 +86,7 @@ class HostileWorker : public testing::Test {
     ASSERT_TRUE(socket_.Send(PacketKind::kNeed, kBytes + 4096, 2).ok());
     Packet segment = Await(socket_);
     ASSERT_EQ(segment.kind, PacketKind::kSegment);
-    ASSERT_TRUE(
-        slots_->Add(segment.a, segment.b, segment.c, std::move(segment.descriptors[0])).ok());
+    ASSERT_TRUE(slots_->Add(segment.a, segment.b, segment.c, segment.descriptors[0]).ok());
   }
 
   // A slot with an element in it, and the word that gives it away.
@@ -196,6 +196,109 @@ TEST_F(HostileWorker, ASegmentThatIsBeingReadCannotBeRetired) {
   EXPECT_EQ(client_->TakeElements()[0].tensor(0).data<uint8_t>()[kBytes - 1], 8);
 }
 
+// --- Segments of the worker's --------------------------------------------------------
+
+class HostileSharer : public HostileWorker {
+ protected:
+  // Tells the client of `segment` under `number`, as if it were so.
+  void Show(int segment, uint64_t number = 0, uint64_t slots = 2, uint64_t body_bytes = kBody) {
+    const Descriptor hold = Doorbell();
+    ASSERT_TRUE(
+        socket_.Send(PacketKind::kShared, number, slots, body_bytes, {}, {segment, hold.get()})
+            .ok());
+  }
+  void ShowWell() {
+    Show(segment_.fd());
+    const Packet answer = Await(socket_);
+    ASSERT_EQ(answer.kind, PacketKind::kMapped);
+    EXPECT_EQ(answer.b, 0u);
+  }
+  // An element in slot 0, and its word.
+  SlotWord Write(Index index) {
+    const Element element = Blob(DefaultPool(), index);
+    const auto head = PrefixOf(element.block().data()).head_bytes;
+    std::memcpy(segment_.memory().data() + kHeadRoom - head, element.block().data(),
+                element.block().size());
+    return {.slot = 0, .generation = 0, .head_bytes = head};
+  }
+
+  static constexpr uint64_t kBody = 128 << 10;
+  SharedSegment segment_ =
+      *SharedSegment::Create(2 * (kHeadRoom + kBody), SharedSegment::Writers::kOwner);
+};
+
+TEST_F(HostileSharer, AnHonestElementLandsAndItsSlotIsGivenBack) {
+  ShowWell();
+  Say(WordKind::kShared, Write(3));
+  ASSERT_TRUE(client_->AwaitCount(1));
+  EXPECT_EQ(client_->TakeElements()[0].tensor(0).data<uint8_t>()[kBytes - 1], 3);
+  uint64_t word = 0;
+  while (KindOf(word) != WordKind::kReturnShared) {
+    while (channel_->Read(word) != RingReader::Found::kWord) std::this_thread::yield();
+  }
+  EXPECT_EQ(SlotOf(word).slot, 0u);
+}
+
+TEST_F(HostileSharer, ASegmentThatMayShrinkEndsTheLink) {
+  const Descriptor unsealed(::memfd_create("unsealed", MFD_CLOEXEC));
+  ASSERT_EQ(::ftruncate(unsealed.get(), 2 * (kHeadRoom + kBody)), 0);
+  Show(unsealed.get());
+  ExpectDataLoss("sealed size");
+}
+
+TEST_F(HostileSharer, ASegmentOfAnotherSizeThanWasSaidEndsTheLink) {
+  Show(segment_.fd(), 0, 3);
+  ExpectDataLoss("as was said");
+}
+
+TEST_F(HostileSharer, ALayoutThatCannotBeEndsTheLink) {
+  Show(segment_.fd(), 0, uint64_t{1} << 40);
+  ExpectDataLoss("no possible layout");
+}
+
+TEST_F(HostileSharer, ASegmentThatIsShownTwiceEndsTheLink) {
+  ShowWell();
+  Show(segment_.fd());
+  ExpectDataLoss("twice");
+}
+
+TEST_F(HostileSharer, ASegmentWithoutDescriptorsEndsTheLink) {
+  ASSERT_TRUE(socket_.Send(PacketKind::kShared, 0, 2, kBody).ok());
+  ExpectDataLoss("without its descriptors");
+}
+
+TEST_F(HostileSharer, ASlotOfASegmentThatWasNotShownEndsTheLink) {
+  Say(WordKind::kShared, Write(0));
+  ExpectDataLoss("not there");
+}
+
+TEST_F(HostileSharer, ASlotThatIsBeingReadIsNotGivenTwice) {
+  ShowWell();
+  const SlotWord word = Write(5);
+  Say(WordKind::kShared, word);
+  Say(WordKind::kShared, word);
+  ExpectDataLoss("being read");
+  EXPECT_EQ(client_->TakeElements()[0].tensor(0).data<uint8_t>()[0], 5);
+}
+
+TEST_F(HostileSharer, WhatItWritesIntoAHeadThatHasLandedIsNotSeen) {
+  ShowWell();
+  const SlotWord word = Write(6);
+  Say(WordKind::kShared, word);
+  ASSERT_TRUE(client_->AwaitCount(1));
+  std::memset(segment_.memory().data(), 0xee, kHeadRoom);
+  EXPECT_EQ(client_->TakeElements()[0].identity().index, 6);
+}
+
+TEST_F(HostileSharer, ASegmentThatIsBeingReadCannotBeGivenUp) {
+  ShowWell();
+  Say(WordKind::kShared, Write(8));
+  ASSERT_TRUE(client_->AwaitCount(1));
+  ASSERT_TRUE(socket_.Send(PacketKind::kGiveUp, 0).ok());
+  ExpectDataLoss("is being read");
+  EXPECT_EQ(client_->TakeElements()[0].tensor(0).data<uint8_t>()[kBytes - 1], 8);
+}
+
 TEST_F(HostileWorker, WhatItWritesIntoAHeadThatHasLandedIsNotSeen) {
   const SlotWord word = Written(6);
   Say(WordKind::kElement, word);
@@ -218,7 +321,7 @@ class HostileClient : public testing::Test {
     std::memcpy(control.memory().data() + sizeof(ControlMemory), hello.data(), hello.size());
     const Descriptor doorbell = Doorbell();
     ASSERT_TRUE(socket_
-                    .Send(PacketKind::kGreeting, kShmVersion, hello.size(), 0, {},
+                    .Send(PacketKind::kGreeting, kShmVersion, hello.size(), abilities(), {},
                           {control.fd(), doorbell.get()})
                     .ok());
     channel_.emplace(std::move(control), Channel::Side::kClient);
@@ -228,6 +331,8 @@ class HostileClient : public testing::Test {
     end_ = worker_.Link(0);
     ASSERT_NE(end_, nullptr);
   }
+
+  virtual uint64_t abilities() const { return 0; }
 
   // Lets the worker send one element, and gives its word.
   uint64_t Get() {
@@ -298,6 +403,74 @@ TEST_F(HostileClient, ASegmentThatMayShrinkEndsTheLink) {
   ASSERT_EQ(::ftruncate(unsealed.get(), 2 * kPageBytes), 0);
   ASSERT_TRUE(socket_.Send(PacketKind::kSegment, 0, 1, kPageBytes, {}, {unsealed.get()}).ok());
   EXPECT_FALSE(end_->AwaitClosed().ok());
+}
+
+TEST_F(HostileClient, OneThatSaysNothingOfSharedSegmentsGetsCopies) {
+  const std::shared_ptr<SharedPool> pool = SharedPool::Create({});
+  channel_->Send(Pack(WordKind::kGranted, int64_t{1}));
+  ASSERT_TRUE(end_->AwaitGranted(1));
+  ASSERT_TRUE(end_->link().Send(Blob(*pool, 1)).ok());
+  Give();
+  uint64_t word = 0;
+  while (channel_->Read(word) != RingReader::Found::kWord) std::this_thread::yield();
+  EXPECT_EQ(KindOf(word), WordKind::kElement);
+}
+
+class HostileReader : public HostileClient {
+ protected:
+  uint64_t abilities() const override { return kReadsShared; }
+  // The word of one element of the pool's, behind the answer to the worker's segment.
+  SlotWord GetShared() {
+    channel_->Send(Pack(WordKind::kGranted, int64_t{1}));
+    EXPECT_TRUE(end_->AwaitGranted(++granted_));
+    EXPECT_TRUE(end_->link().Send(Blob(*pool_, granted_)).ok());
+    if (granted_ == 1) {
+      const Packet shown = Await(socket_);
+      EXPECT_EQ(shown.kind, PacketKind::kShared);
+      EXPECT_TRUE(socket_.Send(PacketKind::kMapped, shown.a).ok());
+    }
+    uint64_t word = 0;
+    while (channel_->Read(word) != RingReader::Found::kWord) std::this_thread::yield();
+    EXPECT_EQ(KindOf(word), WordKind::kShared);
+    return SlotOf(word);
+  }
+
+  std::shared_ptr<SharedPool> pool_ = SharedPool::Create({});
+};
+
+TEST_F(HostileReader, AnHonestReturnFreesTheSlot) {
+  const SlotWord first = GetShared();
+  channel_->Send(Pack(WordKind::kLanded, int64_t{1}));
+  channel_->Send(Pack(WordKind::kReturnShared, first));
+  ASSERT_TRUE(end_->AwaitLanded(1));
+  while (pool_->counters().slots_returned < 1) std::this_thread::yield();
+  const SlotWord second = GetShared();
+  EXPECT_EQ(second.slot, first.slot);
+  EXPECT_EQ(second.generation, first.generation + 1);
+}
+
+TEST_F(HostileReader, ASlotIsNotGivenBackTwice) {
+  const SlotWord word = GetShared();
+  channel_->Send(Pack(WordKind::kReturnShared, word));
+  channel_->Send(Pack(WordKind::kReturnShared, word));
+  ExpectDataLoss("has not got");
+}
+
+TEST_F(HostileReader, ASlotThatIsNotThereEndsTheLink) {
+  GetShared();
+  channel_->Send(Pack(WordKind::kReturnShared, SlotWord{.slot = 999}));
+  ExpectDataLoss("not there");
+}
+
+TEST_F(HostileReader, ASlotOfTheWorkersIsNotGivenBackAsOneOfItsOwn) {
+  channel_->Send(Pack(WordKind::kReturn, GetShared()));
+  ExpectDataLoss("not there");
+}
+
+TEST_F(HostileReader, AnAnswerToNothingEndsTheLink) {
+  GetShared();
+  ASSERT_TRUE(socket_.Send(PacketKind::kMapped, 7).ok());
+  ExpectDataLoss("not told of");
 }
 
 TEST(SameHost, DifferencesAreSaidInWords) {

@@ -1,17 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is of shared memory alone: where elements lie and when they are copied,
 // whose they are when a peer dies or forks, and that nothing of it is left.
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <string>
 #include <vector>
 
 #include "dataplane/element/block.h"
 #include "dataplane/memory/copied.h"
+#include "dataplane/memory/shared_pool.h"
 #include "dataplane/memory/shared_segment.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -54,35 +57,71 @@ std::unique_ptr<ReceiveLink> Dial(const std::string& address,
   return *Shm().Dial(address, std::move(options), client);
 }
 
+// From now on at most so many MiB more can be mapped.
+void LimitFurtherMemory(int mib) {
+  std::ifstream statm("/proc/self/statm");
+  rlim_t pages = 0;
+  statm >> pages;
+  const rlim_t bytes = pages * kPageBytes + (rlim_t{static_cast<rlim_t>(mib)} << 20);
+  const rlimit limit{bytes, bytes};
+  if (::setrlimit(RLIMIT_AS, &limit) != 0) ::_exit(1);
+}
+
 int Descriptors() {
   return static_cast<int>(std::distance(std::filesystem::directory_iterator("/proc/self/fd"), {}));
 }
 
-// Dials, grants 100, keeps what lands and says how much that is when asked.
-[[noreturn]] void BeClient() {
+// Dials, grants `credits`, keeps what lands and says how much that is when asked.
+[[noreturn]] void BeClient(int64_t credits) {
   auto client = std::make_shared<ClientEnd>();
   std::unique_ptr<ReceiveLink> link = Dial(HearFromParent(), client);
-  link->Grant({100});
+  if (!client->AwaitOpen()) ::_exit(1);
+  const std::string room = HearFromParent();
+  if (room != "any") LimitFurtherMemory(std::atoi(room.c_str()));
+  link->Grant({credits});
   while (true) {
-    const size_t count = std::atoi(HearFromParent().c_str());
-    if (!client->AwaitCount(count)) ::_exit(1);
-    SayToParent("landed");
+    const std::string said = HearFromParent();
+    if (said == "let go") {
+      client->TakeElements();
+    } else if (said == "leave") {
+      link.reset();
+    } else if (!client->AwaitCount(std::atoi(said.c_str()))) {
+      ::_exit(1);
+    }
+    SayToParent(said);
   }
+}
+
+// Listens, sends three elements of its own pool to whoever comes.
+[[noreturn]] void BeWorker() {
+  Worker worker(Shm());
+  SayToParent(worker.address());
+  const std::shared_ptr<SharedPool> pool = SharedPool::Create({});
+  const std::shared_ptr<WorkerEnd> end = worker.Link(0);
+  if (end == nullptr || !end->AwaitGranted(3)) ::_exit(1);
+  for (Index i = 0; i < 3; ++i) {
+    if (!end->link().Send(Blob(*pool, i)).ok()) ::_exit(1);
+  }
+  HearFromParent();
+  ::_exit(0);
 }
 
 TEST(ChildProcess, DoesWhatItIsTold) {
   if (std::getenv(kChildVariable) == nullptr) GTEST_SKIP() << "this is the parent";
-  BeClient();
+  std::getenv(kChildVariable) == std::string("worker") ? BeWorker() : BeClient(100);
 }
 
 // --- The client dies ---------------------------------------------------------------
 
 class ShmClientDies : public testing::Test {
  protected:
-  void SetUp() override {
+  void SetUp() override { Begin("any"); }
+  // `room`: for the client to map further memory in, in MiB.
+  void Begin(const std::string& room) {
     child_.Say(worker_.address());
     end_ = worker_.Link(0);
     ASSERT_NE(end_, nullptr);
+    child_.Say(room);
     ASSERT_TRUE(end_->AwaitGranted(100));
   }
   void Send(Index count) {
@@ -92,7 +131,7 @@ class ShmClientDies : public testing::Test {
   }
   void AwaitInChild(Index count) {
     child_.Say(std::to_string(count));
-    ASSERT_EQ(child_.Hear(), "landed");
+    ASSERT_EQ(child_.Hear(), std::to_string(count));
     ASSERT_TRUE(end_->AwaitLanded(count));
   }
   void ExpectBroken() { EXPECT_EQ(end_->AwaitClosed().code(), absl::StatusCode::kUnavailable); }
@@ -128,6 +167,193 @@ TEST_F(ShmClientDies, WhileItsSlotIsFilledTheElementGoesToAnotherByOneCopy) {
   ASSERT_TRUE(other->AwaitCount(1));
   EXPECT_EQ(BytesCopied() - before, bytes);
   EXPECT_TRUE(IsBlob(other->TakeElements()[0], 7));
+}
+
+// --- Elements with several readers ---------------------------------------------------
+
+// Two clients of one worker: another process, and this one.
+class ShmSharedElements : public ShmClientDies {
+ protected:
+  void SetUp() override {}
+  void Open(const std::string& room = "any") {
+    Begin(room);
+    link_ = Dial(worker_.address(), client_);
+    here_ = worker_.Link(1);
+    ASSERT_NE(here_, nullptr);
+    link_->Grant({1000});
+    ASSERT_TRUE(here_->AwaitGranted(1000));
+  }
+  // One of the pool's, to both.
+  void SendToBoth() {
+    const Element element = Blob(*shared_, sent_++);
+    ASSERT_TRUE(SharedPool::Find(element.block()).has_value());
+    ASSERT_TRUE(end_->link().Send(element.Share()).ok());
+    ASSERT_TRUE(here_->link().Send(element.Share()).ok());
+    ++landed_here_;  // or will have
+  }
+  void SendHere() {
+    ASSERT_TRUE(here_->link().Send(Blob(*shared_, sent_++)).ok());
+    ASSERT_TRUE(client_->AwaitCount(static_cast<size_t>(++landed_here_)));
+  }
+  int64_t Lent() const {
+    return shared_->counters().slots_lent - shared_->counters().slots_returned;
+  }
+  bool AwaitLent(int64_t count) {
+    return BecomesTrue([&] { return Lent() == count; });
+  }
+  bool Do(const std::string& what) {
+    child_.Say(what);
+    return child_.Hear() == what;
+  }
+
+  std::shared_ptr<SharedPool> shared_ = SharedPool::Create({.max_loan_bytes = 1 << 20});
+  std::shared_ptr<ClientEnd> client_ = std::make_shared<ClientEnd>();
+  std::unique_ptr<ReceiveLink> link_;
+  std::shared_ptr<WorkerEnd> here_;
+  int64_t landed_here_ = 0;
+};
+
+TEST_F(ShmSharedElements, AreReadWhereTheWorkerMadeThem) {
+  Open();
+  const int64_t before = BytesCopied();
+  for (int i = 0; i < 5; ++i) SendToBoth();
+  AwaitInChild(5);
+  ASSERT_TRUE(client_->AwaitCount(5));
+  EXPECT_EQ(BytesCopied(), before);
+  EXPECT_EQ(end_->link().pool()->counters().segments_allocated, 0);  // of the client's own
+  const std::vector<Element> elements = client_->TakeElements();
+  for (Index i = 0; i < 5; ++i) EXPECT_TRUE(IsBlob(elements[i], i));
+}
+
+TEST_F(ShmSharedElements, WhatAReaderWritesIsItsOwnAndGoesWithTheSlot) {
+  Open();
+  const Element element = Blob(*shared_, sent_);
+  ASSERT_TRUE(here_->link().Send(element.Share()).ok());
+  ASSERT_TRUE(client_->AwaitCount(1) && here_->AwaitLanded(1));
+  std::vector<Element> landed = client_->TakeElements();
+  std::ranges::fill(landed[0].mutable_data<uint8_t>(0), uint8_t{99});
+  EXPECT_TRUE(IsBlob(element, 0));
+  landed.clear();
+  ASSERT_TRUE(AwaitLent(1));
+  ASSERT_TRUE(here_->link().Send(element.Share()).ok());
+  ASSERT_TRUE(client_->AwaitCount(2));
+  EXPECT_TRUE(IsBlob(client_->TakeElements()[0], 0));
+}
+
+TEST_F(ShmSharedElements, ASlotIsFreeWhenEveryReaderHasReturnedIt) {
+  Open();
+  SendToBoth();
+  AwaitInChild(1);
+  ASSERT_TRUE(client_->AwaitCount(1) && here_->AwaitLanded(1));
+  client_->TakeElements();
+  for (int i = 0; i < 20; ++i) {
+    SendHere();
+    client_->TakeElements();
+    ASSERT_TRUE(AwaitLent(1));  // the child's
+  }
+  ASSERT_TRUE(Do("let go"));
+  EXPECT_TRUE(AwaitLent(0));
+  EXPECT_EQ(shared_->counters().segments_allocated, 1);
+}
+
+TEST_F(ShmSharedElements, AReaderThatLeavesReadsOnWhatItHasAndReturnsIt) {
+  Open();
+  SendToBoth();
+  AwaitInChild(1);
+  ASSERT_TRUE(Do("let go"));
+  ASSERT_TRUE(client_->AwaitCount(1) && here_->AwaitLanded(1));
+  std::vector<Element> kept = client_->TakeElements();
+  link_.reset();
+  ASSERT_TRUE(here_->AwaitClosed().ok());
+  ASSERT_TRUE(AwaitLent(1));
+  for (int i = 0; i < 20; ++i) Blob(*shared_, 77);
+  EXPECT_TRUE(IsBlob(kept[0], 0));
+  EXPECT_EQ(Lent(), 1);
+  kept.clear();
+  EXPECT_TRUE(AwaitLent(0));
+}
+
+TEST_F(ShmSharedElements, AReaderThatLeftAndIsThenKilledLeavesNothing) {
+  Open();
+  for (int i = 0; i < 4; ++i) SendToBoth();
+  AwaitInChild(4);
+  ASSERT_TRUE(client_->AwaitCount(4) && here_->AwaitLanded(4));
+  client_->TakeElements();
+  ASSERT_TRUE(Do("leave"));
+  ASSERT_TRUE(end_->AwaitClosed().ok());
+  EXPECT_TRUE(AwaitLent(4));
+  child_.Kill();
+  EXPECT_TRUE(AwaitLent(0));
+}
+
+TEST_F(ShmSharedElements, AReaderThatIsKilledLeavesNothing) {
+  Open();
+  for (int i = 0; i < 4; ++i) SendToBoth();  // some in the ring, some landed, some lent
+  AwaitInChild(2);
+  SendToBoth();
+  child_.Kill();
+  ExpectBroken();
+  end_->ForgetUnconfirmed();
+  ASSERT_TRUE(client_->AwaitCount(5) && here_->AwaitLanded(5));
+  EXPECT_TRUE(AwaitLent(5));  // this process's
+  const std::vector<Element> elements = client_->TakeElements();
+  for (Index i = 0; i < 5; ++i) EXPECT_TRUE(IsBlob(elements[i], i));
+}
+
+TEST_F(ShmSharedElements, AStoppedReaderKeepsALittleAndHoldsUpNobody) {
+  Open();
+  SendToBoth();
+  AwaitInChild(1);
+  child_.Stop();
+  for (int i = 0; i < 60; ++i) SendToBoth();
+  ASSERT_TRUE(client_->AwaitCount(61) && here_->AwaitLanded(61));
+  client_->TakeElements();
+  ASSERT_TRUE(AwaitLent(61));  // the child's: lent to it, or waiting in its link
+  const int64_t reserved = shared_->counters().bytes_reserved;
+  for (int i = 0; i < 100; ++i) {
+    SendHere();
+    EXPECT_TRUE(IsBlob(client_->TakeElements().back(), sent_ - 1));
+    ASSERT_TRUE(AwaitLent(61));
+  }
+  EXPECT_EQ(shared_->counters().bytes_reserved, reserved);
+  child_.Continue();
+  AwaitInChild(61);
+  EXPECT_TRUE(BecomesTrue([&] { return Lent() <= 7; }));  // of 132 KiB; max_loan_bytes is 1 MiB
+  ASSERT_TRUE(Do("let go"));
+  EXPECT_TRUE(AwaitLent(0));
+}
+
+TEST_F(ShmSharedElements, AReaderThatCannotMapThemGetsCopies) {
+  std::vector<Element> held;  // makes segments large: 4, 4, 8, 16 and 32 slots and so on
+  for (int i = 0; i < 500; ++i) held.push_back(Blob(*shared_, 0));
+  Open("48");
+  testing::internal::CaptureStderr();
+  const int64_t before = BytesCopied();
+  SendToBoth();
+  AwaitInChild(1);
+  ASSERT_TRUE(client_->AwaitCount(1));
+  EXPECT_EQ(BytesCopied() - before, static_cast<int64_t>(held[0].block().size()));
+  EXPECT_TRUE(IsBlob(client_->TakeElements()[0], 0));
+  const std::string said = testing::internal::GetCapturedStderr();
+  EXPECT_THAT(said, testing::HasSubstr("shared_segment_refused"));
+  EXPECT_THAT(said, testing::HasSubstr("cannot map"));
+}
+
+TEST(ShmSharedWorker, ThatIsKilledLeavesItsReadersWhatTheyHave) {
+  {
+    Child worker("worker");
+    auto client = std::make_shared<ClientEnd>();
+    std::unique_ptr<ReceiveLink> link = Dial(worker.Hear(), client);
+    link->Grant({3});
+    ASSERT_TRUE(client->AwaitCount(3));
+    worker.Kill();
+    EXPECT_EQ(client->AwaitClosed().code(), absl::StatusCode::kUnavailable);
+    link.reset();
+    const std::vector<Element> elements = client->TakeElements();
+    for (Index i = 0; i < 3; ++i) EXPECT_TRUE(IsBlob(elements[i], i));
+    EXPECT_GT(SharedMappings(), 0);
+  }
+  EXPECT_TRUE(BecomesTrue([] { return SharedMappings() == 0; }));
 }
 
 // --- In one process ----------------------------------------------------------------
@@ -221,7 +447,9 @@ void UseALink() {
   std::shared_ptr<WorkerEnd> end = worker.Link(0);
   link->Grant({3});
   ASSERT_TRUE(end->AwaitGranted(3));
-  for (Index i = 0; i < 3; ++i) ASSERT_TRUE(end->link().Send(Blob(DefaultPool(), i)).ok());
+  const std::shared_ptr<SharedPool> pool = SharedPool::Create({});
+  for (Index i = 0; i < 2; ++i) ASSERT_TRUE(end->link().Send(Blob(DefaultPool(), i)).ok());
+  ASSERT_TRUE(end->link().Send(Blob(*pool, 2)).ok());
   ASSERT_TRUE(client->AwaitCount(3));
   worker.Stop();
   ASSERT_FALSE(client->AwaitClosed().ok());
