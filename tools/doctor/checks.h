@@ -18,6 +18,9 @@ std::vector<Finding> CheckNetwork(const Probe& probe);     // TCP and open files
 std::vector<Finding> CheckProcessors(const Probe& probe);  // cores, quota, governor, NUMA
 std::vector<Finding> CheckClocks(const Probe& probe);
 
+// Whether the UCX that is there has its module for CUDA.
+bool UcxKnowsCuda(const Probe& probe);
+
 // All of them, the worst first; among equals in the order above.
 std::vector<Finding> Examine(const Probe& probe);
 

@@ -8,6 +8,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "dataplane/transfer/ucx/gpu_direct.h"
 #include "tools/doctor/checks.h"
 #include "tools/doctor/pci.h"
 #include "tools/doctor/readings.h"
@@ -102,6 +103,19 @@ Finding NoPeerMemory() {
           .protocols = {"ucx"}};
 }
 
+// What of the rungs can be known without a link.
+Finding Direct(const Probe& probe) {
+  const transfer::ucx::GpuDirectVerdict foreseen =
+      transfer::ucx::ForeseeGpuDirect(UcxKnowsCuda(probe), {.rdma_supported = true,
+                                                            .dma_buf_supported = HasDmaBuf(probe),
+                                                            .peer_module = HasPeerModule(probe)});
+  return {.id = "gpu.direct",
+          .what = foreseen.on ? "GPUDirect RDMA: nothing that can be seen here forbids it (rungs 1 "
+                                "and 2 of 7); this release stages elements all the same."
+                              : absl::StrCat("GPUDirect RDMA: ", foreseen.ToString(), "."),
+          .protocols = {"ucx"}};
+}
+
 Finding FarFromNic(const PciDevice& gpu, const PciDevice& nic, Distance distance) {
   return {.id = "gpu.far_from_nic",
           .severity = Severity::kWarning,
@@ -148,6 +162,7 @@ std::vector<Finding> CheckGpu(const Probe& probe) {
   if (!nics.empty() && !HasPeerModule(probe) && !HasDmaBuf(probe)) {
     findings.push_back(NoPeerMemory());
   }
+  if (!nics.empty()) findings.push_back(Direct(probe));
   for (const PciDevice& gpu : gpus) {
     const auto nearest = Nearest(gpu, nics);
     const std::string model =

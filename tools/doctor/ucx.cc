@@ -91,6 +91,11 @@ Finding OldForSeveralGpus(const UcxLibrary& ucx, size_t gpus) {
 
 }  // namespace
 
+bool UcxKnowsCuda(const Probe& probe) {
+  const absl::StatusOr<UcxLibrary> ucx = probe.Ucx();
+  return ucx.ok() && HasModule(probe.List(ModuleFolder(*ucx)), "uct_cuda");
+}
+
 std::vector<Finding> CheckUcx(const Probe& probe) {
   const absl::StatusOr<UcxLibrary> ucx = probe.Ucx();
   // Without one nothing is amiss: ucx has no work on this machine.

@@ -157,6 +157,14 @@ TEST(GpuNoPeerMemory, IsSilentWithDmaBuf) {
   EXPECT_FALSE(Gpu(probe, "gpu.no_peer_memory"));
 }
 
+TEST(GpuDirectFinding, SaysAtWhichRungItStops) {
+  FakeProbe probe = FakeProbe::Healthy();
+  EXPECT_THAT(Gpu(probe, "gpu.direct")->what, HasSubstr("rungs 1 and 2 of 7"));
+  probe.Remove("/sys/module/nvidia_peermem");
+  probe.files["/proc/sys/kernel/osrelease"] = "5.4.0-100-generic";
+  EXPECT_THAT(Gpu(probe, "gpu.direct")->what, HasSubstr("stopped at rung 2 of 7"));
+}
+
 TEST(GpuFarFromNic, FiresAcrossNumaNodes) {
   FakeProbe probe = FakeProbe::Healthy();
   probe.links["/sys/class/infiniband/mlx5_0/device"] =

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dataplane/transfer/ucx/gpu_direct.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "penstock/status.h"
+
+namespace penstock::transfer::ucx {
+namespace {
+
+constexpr std::string_view kRungs[kGpuDirectRungs] = {
+    "UCX knows CUDA",         "the driver allows it",     "slots are of plain device memory",
+    "the NIC took the slots", "writes are seen in order", "it is right and fast",
+    "it is reported",
+};
+
+GpuDirectVerdict StopAt(int rung, std::string reason) {
+  GpuDirectVerdict verdict;
+  verdict.stopped_at = rung;
+  verdict.reason = std::move(reason);
+  return verdict;
+}
+
+GpuDirectVerdict StopAt(int rung, const absl::Status& status) {
+  return StopAt(rung, std::string(status.message()));
+}
+
+std::string WhyNotOrdered(const GpuDirectFacts& facts) {
+  if (facts.several_paths)
+    return "the GPU is reached on several paths, and no order holds between them";
+  if (facts.ordering < GpuDirectFacts::Ordering::kOwner && !facts.host_can_flush)
+    return "the GPU does not see a NIC's writes in order, and the host cannot flush them";
+  return "";
+}
+
+// Rungs 3 to 6, once the driver allows it.
+GpuDirectVerdict Climb(GpuDirectCalls& calls, absl::Span<std::byte> slots,
+                       const GpuDirectFacts& facts, Handle& handle) {
+  const absl::StatusOr<MemoryKind> kind = calls.KindOf(slots.data());
+  if (!kind.ok()) return StopAt(3, kind.status());
+  if (*kind != MemoryKind::kDevice) {
+    return StopAt(3, absl::StrCat("the slots are of ", std::string(MemoryKindName(*kind)),
+                                  " memory; take memory of cudaMalloc()"));
+  }
+  absl::StatusOr<Handle> registered = calls.RegisterAsCuda(slots);
+  if (!registered.ok()) return StopAt(4, registered.status());
+  handle = *registered;
+  const absl::StatusOr<bool> cuda = calls.SaysCuda(handle);
+  if (!cuda.ok()) return StopAt(4, cuda.status());
+  if (!*cuda) return StopAt(4, "UCX took the slots for memory that is not CUDA's");
+  if (const std::string why = WhyNotOrdered(facts); !why.empty()) return StopAt(5, why);
+
+  const absl::StatusOr<GpuDirectTrial> trial = calls.Try(slots, handle);
+  if (!trial.ok()) return StopAt(6, trial.status());
+  GpuDirectVerdict verdict;
+  if (!trial->contents_equal) {
+    verdict = StopAt(6, "what came into the GPU's slot was not what was sent");
+  } else if (trial->gpu_bytes_per_second < kLeastGpuDirectShare * trial->host_bytes_per_second) {
+    verdict = StopAt(
+        6, absl::StrFormat("%.1f GB/s into the GPU, %.1f GB/s into the host: staging "
+                           "is faster; is the NIC far from the GPU?",
+                           trial->gpu_bytes_per_second / 1e9, trial->host_bytes_per_second / 1e9));
+  } else {
+    verdict.on = true;
+    verdict.handle = handle;
+    verdict.flush = facts.host_can_flush;
+  }
+  verdict.trial = *trial;
+  return verdict;
+}
+
+}  // namespace
+
+std::string_view GpuDirectRungName(int rung) {
+  return kRungs[std::clamp(rung, 1, kGpuDirectRungs) - 1];
+}
+
+std::string GpuDirectVerdict::ToString() const {
+  std::string text =
+      on ? "gpu_direct=on"
+         : absl::StrCat("gpu_direct=off: stopped at rung ", stopped_at, " of ", kGpuDirectRungs,
+                        " (", std::string(GpuDirectRungName(stopped_at)), "): ", reason,
+                        "; elements are staged in host memory");
+  if (trial.host_bytes_per_second > 0) {
+    absl::StrAppendFormat(&text, "; %.1f GB/s into the GPU, %.1f GB/s into the host",
+                          trial.gpu_bytes_per_second / 1e9, trial.host_bytes_per_second / 1e9);
+  }
+  return text;
+}
+
+GpuDirectVerdict ForeseeGpuDirect(bool ucx_knows_cuda, const GpuDirectFacts& facts) {
+  if (!ucx_knows_cuda) {
+    return StopAt(1, "this UCX was built without CUDA; install one with both CUDA and verbs");
+  }
+  if (!facts.rdma_supported) return StopAt(2, "the GPU or its driver has no GPUDirect RDMA");
+  if (!facts.peer_module && !facts.dma_buf_supported) {
+    return StopAt(2,
+                  "neither nvidia_peermem nor dma-buf is there; `modprobe nvidia_peermem`, or use "
+                  "NVIDIA's open kernel modules on Linux 5.12 or newer");
+  }
+  GpuDirectVerdict verdict;
+  verdict.on = true;
+  return verdict;
+}
+
+GpuDirectVerdict DecideGpuDirect(GpuDirectCalls& calls, int device, absl::Span<std::byte> slots) {
+  // Without CUDA in UCX nothing is asked of the driver.
+  if (!calls.UcxKnowsCuda()) return ForeseeGpuDirect(false, {});
+  const absl::StatusOr<GpuDirectFacts> facts = calls.AskDriver(device);
+  if (!facts.ok()) return StopAt(2, facts.status());
+  if (const GpuDirectVerdict foreseen = ForeseeGpuDirect(true, *facts); !foreseen.on)
+    return foreseen;
+  Handle handle = nullptr;
+  const GpuDirectVerdict verdict = Climb(calls, slots, *facts, handle);
+  if (!verdict.on && handle != nullptr) calls.Deregister(handle);
+  return verdict;
+}
+
+absl::Status ReceiveIntoGpu(GpuDirectCalls& calls, int device, const GpuDirectVerdict& verdict,
+                            Offered offered, absl::Span<std::byte> head, absl::Span<std::byte> slot,
+                            std::function<void(absl::Status)> hand_over) {
+  if (!verdict.on) return absl::FailedPreconditionError(verdict.ToString());
+  auto done = [&calls, device, flush = verdict.flush,
+               hand_over = std::move(hand_over)](absl::Status received) {
+    if (received.ok() && flush) received = calls.FlushWrites(device);
+    hand_over(std::move(received));
+  };
+  return calls.Receive(offered, head, slot, verdict.handle, std::move(done));
+}
+
+}  // namespace penstock::transfer::ucx

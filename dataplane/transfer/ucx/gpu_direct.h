@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whether a NIC writes bodies of elements into a GPU's memory by itself, and how one is
+// received so. Seven rungs are climbed once per GPU and peer, of which the last is the report; at
+// the first that does not hold, bodies are staged: received in a page-locked host slot and copied
+// by the device (dataplane/memory/device_lander.h). Nothing fails for it.
+//
+// The calls stand behind an interface. No implementation of it on UCX is built yet:
+// decisions and their order are held by a recording fake.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <string>
+#include <string_view>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "dataplane/memory/device.h"
+#include "dataplane/transfer/ucx/fabric.h"
+
+namespace penstock::transfer::ucx {
+
+// What CUDA's driver and the kernel say of a GPU.
+struct GpuDirectFacts {
+  bool rdma_supported = false;     // CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_SUPPORTED
+  bool dma_buf_supported = false;  // CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED, and the kernel's
+  bool peer_module = false;        // nvidia_peermem, or nv_peer_mem before it
+  // Writes of a NIC are seen in order: by nobody, by this GPU, by all of them.
+  enum class Ordering { kNone = 0, kOwner = 100, kAllDevices = 200 };
+  Ordering ordering = Ordering::kNone;
+  bool host_can_flush = false;  // cudaDeviceFlushGPUDirectRDMAWrites() works
+  bool several_paths = false;   // from NIC to GPU: none orders those of the others
+};
+
+// What the sixth rung measures: the same element into a GPU's slot and into the host's.
+struct GpuDirectTrial {
+  bool contents_equal = false;
+  double gpu_bytes_per_second = 0;
+  double host_bytes_per_second = 0;
+};
+
+// Calls of UCX and the driver. One thread at a time.
+class GpuDirectCalls {
+ public:
+  virtual ~GpuDirectCalls() = default;
+  virtual bool UcxKnowsCuda() = 0;  // memory types of ucp_context_query()
+  virtual absl::StatusOr<GpuDirectFacts> AskDriver(int device) = 0;
+  virtual absl::StatusOr<MemoryKind> KindOf(const void* address) = 0;
+  // ucp_mem_map() with memory type CUDA, of all slots at once.
+  virtual absl::StatusOr<Handle> RegisterAsCuda(absl::Span<std::byte> slots) = 0;
+  virtual absl::StatusOr<bool> SaysCuda(Handle handle) = 0;  // ucp_mem_query()
+  virtual void Deregister(Handle handle) = 0;
+  // A pattern into the first slot and into a host slot, read back and compared.
+  virtual absl::StatusOr<GpuDirectTrial> Try(absl::Span<std::byte> slots, Handle handle) = 0;
+  // Posts the receive of a message's head on the host and of its body at `body`, memory of
+  // type CUDA with its handle. `done` is called once if this is OK.
+  virtual absl::Status Receive(Offered offered, absl::Span<std::byte> head,
+                               absl::Span<std::byte> body, Handle handle,
+                               std::function<void(absl::Status)> done) = 0;
+  // Writes that a NIC made are seen by what is asked of the device from then on.
+  virtual absl::Status FlushWrites(int device) = 0;
+};
+
+inline constexpr int kGpuDirectRungs = 7;
+// "UCX knows CUDA", of rung 1 to kGpuDirectRungs.
+std::string_view GpuDirectRungName(int rung);
+
+// Below this share of the host's rate staging is faster: it has two rails.
+inline constexpr double kLeastGpuDirectShare = 0.7;
+
+struct GpuDirectVerdict {
+  bool on = false;
+  int stopped_at = 0;       // the rung; 0 if on
+  std::string reason;       // of that, and what to do; empty if on
+  Handle handle = nullptr;  // of the slots, if on; the caller deregisters it
+  bool flush = false;       // behind each receive
+  GpuDirectTrial trial;     // if it came so far
+  // "gpu_direct=off: stopped at rung 2 of 7 (the driver allows it): …"
+  std::string ToString() const;
+};
+
+// Climbs the rungs with the slots that a GPU's elements land in. What was registered on
+// the way is let loose again if it ends in staging.
+GpuDirectVerdict DecideGpuDirect(GpuDirectCalls& calls, int device, absl::Span<std::byte> slots);
+
+// The first two rungs alone, from what can be known without a link (penstock doctor).
+GpuDirectVerdict ForeseeGpuDirect(bool ucx_knows_cuda, const GpuDirectFacts& facts);
+
+// Receives an element straight into `slot`, a GPU's: no host slot is taken but for the
+// head. `hand_over` is called once if this is OK, behind the flush; an error in it says
+// that the slot holds nothing. FailedPrecondition if the verdict is staging.
+absl::Status ReceiveIntoGpu(GpuDirectCalls& calls, int device, const GpuDirectVerdict& verdict,
+                            Offered offered, absl::Span<std::byte> head, absl::Span<std::byte> slot,
+                            std::function<void(absl::Status)> hand_over);
+
+}  // namespace penstock::transfer::ucx

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+// The rungs to GPUDirect RDMA, each failing once, on calls that are recorded.
+#include "dataplane/transfer/ucx/gpu_direct.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+
+namespace penstock::transfer::ucx {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::StartsWith;
+
+// A machine on which all rungs hold, unless the test says otherwise.
+class RecordedCalls final : public GpuDirectCalls {
+ public:
+  bool ucx_knows_cuda = true;
+  absl::StatusOr<GpuDirectFacts> facts =
+      GpuDirectFacts{.rdma_supported = true,
+                     .dma_buf_supported = true,
+                     .ordering = GpuDirectFacts::Ordering::kOwner,
+                     .host_can_flush = true};
+  absl::StatusOr<MemoryKind> kind = MemoryKind::kDevice;
+  absl::Status registers;
+  absl::StatusOr<bool> says_cuda = true;
+  absl::StatusOr<GpuDirectTrial> trial = GpuDirectTrial{true, 40e9, 45e9};
+  absl::Status flushes;
+
+  std::vector<std::string> calls;
+  std::function<void(absl::Status)> done;  // of the last receive
+  const void* received_at = nullptr;
+  Handle received_with = nullptr;
+
+  Handle handle() { return &handle_; }
+
+  bool UcxKnowsCuda() override { return Note("ucp_context_query", ucx_knows_cuda); }
+  absl::StatusOr<GpuDirectFacts> AskDriver(int) override { return Note("driver", facts); }
+  absl::StatusOr<MemoryKind> KindOf(const void*) override { return Note("kind", kind); }
+  absl::StatusOr<Handle> RegisterAsCuda(absl::Span<std::byte>) override {
+    calls.push_back("ucp_mem_map");
+    if (!registers.ok()) return registers;
+    return handle();
+  }
+  absl::StatusOr<bool> SaysCuda(Handle) override { return Note("ucp_mem_query", says_cuda); }
+  void Deregister(Handle) override { calls.push_back("ucp_mem_unmap"); }
+  absl::StatusOr<GpuDirectTrial> Try(absl::Span<std::byte>, Handle) override {
+    return Note("try", trial);
+  }
+  absl::Status Receive(Offered, absl::Span<std::byte>, absl::Span<std::byte> body, Handle with,
+                       std::function<void(absl::Status)> then) override {
+    calls.push_back("receive");
+    received_at = body.data();
+    received_with = with;
+    done = std::move(then);
+    return absl::OkStatus();
+  }
+  absl::Status FlushWrites(int) override { return Note("flush", flushes); }
+
+ private:
+  template <class T>
+  T Note(const char* call, const T& answer) {
+    calls.emplace_back(call);
+    return answer;
+  }
+  int handle_ = 0;
+};
+
+class GpuDirect : public testing::Test {
+ protected:
+  // Nothing stays registered, elements are staged, and it is said why.
+  void ExpectStaged(int rung, const std::string& reason) {
+    const GpuDirectVerdict verdict = DecideGpuDirect(calls_, 0, absl::MakeSpan(slots_));
+    EXPECT_FALSE(verdict.on);
+    EXPECT_EQ(verdict.stopped_at, rung);
+    EXPECT_THAT(verdict.ToString(),
+                StartsWith(absl::StrCat("gpu_direct=off: stopped at rung ", rung, " of 7 (",
+                                        std::string(GpuDirectRungName(rung)), "): ")));
+    EXPECT_THAT(verdict.ToString(), HasSubstr(reason));
+    EXPECT_THAT(verdict.ToString(), HasSubstr("staged in host memory"));
+    EXPECT_EQ(verdict.handle, nullptr);
+    const auto count = [&](std::string_view call) {
+      return std::count(calls_.calls.begin(), calls_.calls.end(), call);
+    };
+    EXPECT_EQ(count("ucp_mem_unmap"), calls_.registers.ok() ? count("ucp_mem_map") : 0);
+    EXPECT_EQ(ReceiveIntoGpu(calls_, 0, verdict, nullptr, {}, absl::MakeSpan(slots_),
+                             [](const absl::Status&) {})
+                  .code(),
+              absl::StatusCode::kFailedPrecondition);
+    EXPECT_EQ(count("receive"), 0);
+  }
+
+  RecordedCalls calls_;
+  std::array<std::byte, 256> slots_;
+};
+
+TEST_F(GpuDirect, WithoutCudaInUcxNothingMoreIsAsked) {
+  calls_.ucx_knows_cuda = false;
+  ExpectStaged(1, "without CUDA");
+  EXPECT_THAT(calls_.calls, ElementsAre("ucp_context_query"));
+}
+
+TEST_F(GpuDirect, TheDriverMustHaveItAndAWayToIt) {
+  calls_.facts->rdma_supported = false;
+  ExpectStaged(2, "no GPUDirect RDMA");
+  calls_.facts->rdma_supported = true;
+  calls_.facts->dma_buf_supported = false;
+  ExpectStaged(2, "nvidia_peermem");
+  calls_.facts = absl::NotFoundError("no GPU: no driver");
+  ExpectStaged(2, "no driver");
+}
+
+TEST_F(GpuDirect, SlotsMustBeOfPlainMemory) {
+  for (const MemoryKind kind : {MemoryKind::kManaged, MemoryKind::kPooled, MemoryKind::kMapped,
+                                MemoryKind::kPageLocked, MemoryKind::kHost}) {
+    calls_.kind = kind;
+    ExpectStaged(3, std::string(MemoryKindName(kind)));
+  }
+}
+
+TEST_F(GpuDirect, UcxMustRegisterThemAndSayCuda) {
+  calls_.registers = absl::ResourceExhaustedError("BAR1 is full");
+  ExpectStaged(4, "BAR1 is full");
+  calls_.registers = absl::OkStatus();
+  calls_.calls.clear();
+  calls_.says_cuda = false;
+  ExpectStaged(4, "not CUDA's");
+}
+
+TEST_F(GpuDirect, WritesMustBeSeenInOrder) {
+  calls_.facts->ordering = GpuDirectFacts::Ordering::kNone;
+  calls_.facts->host_can_flush = false;
+  ExpectStaged(5, "cannot flush");
+  calls_.facts->several_paths = true;
+  calls_.facts->ordering = GpuDirectFacts::Ordering::kAllDevices;
+  ExpectStaged(5, "several paths");
+}
+
+TEST_F(GpuDirect, TheFirstElementMustBeRightAndFast) {
+  calls_.trial->contents_equal = false;
+  ExpectStaged(6, "not what was sent");
+  calls_.trial = GpuDirectTrial{true, 20e9, 40e9};
+  ExpectStaged(6, "20.0 GB/s into the GPU, 40.0 GB/s into the host");
+  calls_.trial = absl::UnavailableError("the peer is gone");
+  ExpectStaged(6, "the peer is gone");
+}
+
+TEST_F(GpuDirect, AllHoldingItIsReportedWithBothRates) {
+  const GpuDirectVerdict verdict = DecideGpuDirect(calls_, 0, absl::MakeSpan(slots_));
+  EXPECT_TRUE(verdict.on);
+  EXPECT_EQ(verdict.ToString(), "gpu_direct=on; 40.0 GB/s into the GPU, 45.0 GB/s into the host");
+  EXPECT_THAT(calls_.calls, ElementsAre("ucp_context_query", "driver", "kind", "ucp_mem_map",
+                                        "ucp_mem_query", "try"));
+}
+
+TEST_F(GpuDirect, AReceiveGoesToTheSlotAndIsFlushedBeforeItIsHandedOver) {
+  const GpuDirectVerdict verdict = DecideGpuDirect(calls_, 0, absl::MakeSpan(slots_));
+  calls_.calls.clear();
+  std::array<std::byte, 64> head;
+  const absl::Span<std::byte> slot = absl::MakeSpan(slots_).subspan(64, 128);
+  ASSERT_TRUE(ReceiveIntoGpu(calls_, 0, verdict, nullptr, absl::MakeSpan(head), slot,
+                             [&](const absl::Status& status) {
+                               calls_.calls.push_back(status.ok() ? "hand over" : "failed");
+                             })
+                  .ok());
+  EXPECT_EQ(calls_.received_at, slot.data());
+  EXPECT_EQ(calls_.received_with, calls_.handle());
+  EXPECT_THAT(calls_.calls, ElementsAre("receive"));
+  calls_.done(absl::OkStatus());
+  EXPECT_THAT(calls_.calls, ElementsAre("receive", "flush", "hand over"));
+
+  calls_.flushes = absl::InternalError("the device is gone");
+  calls_.done(absl::OkStatus());
+  EXPECT_EQ(calls_.calls.back(), "failed");
+  calls_.calls.clear();
+  calls_.done(absl::UnavailableError("the peer is gone"));
+  EXPECT_THAT(calls_.calls, ElementsAre("failed"));  // there is nothing to flush
+}
+
+}  // namespace
+}  // namespace penstock::transfer::ucx
