@@ -187,6 +187,10 @@ absl::StatusOr<Index> PartitionRunner::Produce(NodeIterator& iterator, const Dat
       if (passed < unwanted) return index;
     } else {
       PENSTOCK_RETURN_IF_ERROR(AwaitRoom());
+      if (permit_.ShouldYield()) {
+        outlet_->Flush();
+        if (!permit_.Yield()) break;
+      }
       lane_->Produces(index);
       absl::StatusOr<std::optional<Element>> next = iterator.Next();
       if (cancelled_) break;

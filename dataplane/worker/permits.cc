@@ -7,7 +7,8 @@
 
 namespace penstock::worker {
 
-Permits::Permits(int count) : count_(count), free_(count) {
+Permits::Permits(int count, std::chrono::nanoseconds slice)
+    : count_(count), slice_(slice), free_(count) {
   PENSTOCK_CHECK(count >= 1);
 }
 
@@ -16,6 +17,7 @@ void Permits::GrantLocked() {
   while (free_ > 0 && !waiting_.empty()) {
     Permit* next = waiting_.front();
     waiting_.pop_front();
+    --queued_;
     next->queued_ = false;
     next->held_ = true;
     next->held_since_ = Permit::Clock::now();
@@ -47,6 +49,18 @@ bool Permit::Resume() {
   return WaitLocked(lock);
 }
 
+bool Permit::ShouldYield() const {
+  if (permits_.queued_.load(std::memory_order_relaxed) == 0) return false;
+  std::lock_guard lock(permits_.mu_);
+  return held_ && Clock::now() - held_since_ >= permits_.slice_;
+}
+
+bool Permit::Yield() {
+  std::unique_lock lock(permits_.mu_);
+  if (held_) GiveUpLocked();
+  return WaitLocked(lock);
+}
+
 void Permit::Cancel() {
   std::lock_guard lock(permits_.mu_);
   cancelled_ = true;
@@ -63,6 +77,7 @@ bool Permit::WaitLocked(std::unique_lock<std::mutex>& lock) {
   if (!held_ && !queued_) {
     queued_ = true;
     permits_.waiting_.push_back(this);
+    ++permits_.queued_;
     permits_.GrantLocked();
   }
   permits_.granted_.wait(lock, [&] { return held_ || cancelled_ || pauses_ > 0; });
@@ -79,6 +94,7 @@ void Permit::GiveUpLocked() {
   if (queued_) {
     queued_ = false;
     permits_.waiting_.erase(std::find(permits_.waiting_.begin(), permits_.waiting_.end(), this));
+    --permits_.queued_;
   }
   permits_.granted_.notify_all();  // this partition's own waits look again
 }

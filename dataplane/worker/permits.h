@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // How many partitions compute at once on a worker. All partitions of an
 // iteration are open; one that waits for a credit or a split gives its permit
-// to another.
+// to another, and one that never waits does so every kPermitSlice if others wait.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <deque>
@@ -13,11 +14,14 @@ namespace penstock::worker {
 
 class Permit;
 
+// Between elements; long beside what a change of threads costs.
+inline constexpr std::chrono::milliseconds kPermitSlice{10};
+
 // A worker's permits. Thread-safe; outlives every Permit made on it.
 class Permits {
  public:
   // REQUIRES: count ≥ 1.
-  explicit Permits(int count);
+  explicit Permits(int count, std::chrono::nanoseconds slice = kPermitSlice);
 
   int count() const { return count_; }
 
@@ -27,6 +31,8 @@ class Permits {
   void GrantLocked();  // hands free permits to who has waited longest
 
   const int count_;
+  const std::chrono::nanoseconds slice_;
+  std::atomic<int> queued_ = 0;  // size of waiting_, for a look without the lock
   std::mutex mu_;
   std::condition_variable granted_;
   int free_;                     // guarded by mu_
@@ -50,6 +56,11 @@ class Permit {
   // Waits for the permit again, unless another thread of this partition is in a
   // pause. False once cancelled.
   bool Resume();
+  // To be asked between elements: whether others wait, and it was held for a slice.
+  bool ShouldYield() const;
+  // Leaves it to who waits, and waits for the next turn. False once cancelled. REQUIRES:
+  // called by the thread that took it.
+  bool Yield();
   // Ends all waits, now and later.
   void Cancel();
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Several readers of one named job: shares, what is held, repetitions, latecomers.
+#include <atomic>
 #include <future>
 #include <string>
 
@@ -176,6 +177,38 @@ TEST(SharedJobs, OneOverItsQuotaOfBytesReadsOnAndIsShownSo) {
     slowed_by = (*stub)->GetStatus({.timeout = absl::Minutes(1)})->jobs.at(0).slowed_by;
   }
   EXPECT_EQ(slowed_by, "max_bytes_in_flight 1024");
+}
+
+// On a worker that computes one partition at a time; the job that has it never waits.
+TEST(SharedJobs, AHungryJobLeavesItsNeighbourATurn) {
+  Cluster cluster(0);
+  cluster.AddWorker({.permits = 1});
+  Iterator hungry = Read(Dataset::Range(int64_t{1} << 40)
+                             .Distribute(cluster.Options(ShardingPolicy::kDynamic, "hungry")));
+  std::atomic<bool> stop = false;
+  auto reading = std::async(std::launch::async, [&] {
+    while (!stop && NextOf(hungry).has_value()) {
+    }
+  });
+  const std::vector<int64_t> all = ReadAll(
+      Dataset::Range(5000).Distribute(cluster.Options(ShardingPolicy::kDynamic, "neighbour")));
+  stop = true;
+  reading.get();
+  EXPECT_EQ(Sorted(all), Numbers(5000));
+}
+
+// On such a worker, too.
+TEST(SharedJobs, ANeighbourOfOneOverItsQuotaReadsToItsEnd) {
+  Cluster cluster(0);
+  cluster.AddWorker({.permits = 1});
+  DistributeOptions options = cluster.Options(ShardingPolicy::kDynamic, "bounded");
+  options.quota.max_bytes_in_flight = 1024;
+  Iterator bounded = Read(Dataset::Range(int64_t{1} << 40).Distribute(options));
+  ASSERT_TRUE(NextOf(bounded).has_value());  // and then it stands still
+  const std::vector<int64_t> all = ReadAll(
+      Dataset::Range(5000).Distribute(cluster.Options(ShardingPolicy::kDynamic, "neighbour")));
+  EXPECT_EQ(Sorted(all), Numbers(5000));
+  for (int i = 0; i < 100; ++i) ASSERT_TRUE(NextOf(bounded).has_value());
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dataplane/worker/permits.h"
 
+#include <atomic>
 #include <future>
 
 #include "gtest/gtest.h"
@@ -20,6 +21,35 @@ TEST(Permits, APauseLetsTheNextPartitionCompute) {
   EXPECT_TRUE(first_again.get());
   first.Pause();  // balances nothing else: the destructor gives up what is left
   EXPECT_TRUE(second.Resume());
+}
+
+TEST(Permits, OneThatNeverPausesGivesOthersATurn) {
+  Permits permits(1, /*slice=*/std::chrono::nanoseconds(0));
+  Permit first(permits), second(permits);
+  ASSERT_TRUE(first.Take());
+  EXPECT_FALSE(first.ShouldYield());  // nobody waits
+  std::atomic<bool> took = false;
+  auto turn = std::async(std::launch::async, [&] {
+    took = second.Take();
+    second.Pause();
+  });
+  while (!took) {
+    if (first.ShouldYield()) {
+      ASSERT_TRUE(first.Yield());
+    }
+  }
+  turn.get();
+  EXPECT_FALSE(first.ShouldYield());
+}
+
+TEST(Permits, OneIsHeldForASliceAtLeast) {
+  Permits permits(1, /*slice=*/std::chrono::hours(1));
+  Permit first(permits), second(permits);
+  ASSERT_TRUE(first.Take());
+  auto waits = std::async(std::launch::async, [&] { return second.Take(); });
+  EXPECT_FALSE(first.ShouldYield());
+  first.Pause();
+  EXPECT_TRUE(waits.get());
 }
 
 TEST(Permits, PausesNest) {
