@@ -53,10 +53,15 @@ class Collective {
   virtual void Abort(const absl::Status& why) = 0;
 };
 
-// Over the NCCL communicator `communicator` (an ncclComm_t), which must outlive it
-// and all splits: nothing else may use it during a call of this one. The linker
-// chooses what stands behind this (cuda/): Unimplemented without CUDA,
+// A communicator of all ranks of an NCCL communicator, and the CUDA device that it
+// uses in this process.
+struct NcclRanks {
+  std::unique_ptr<Collective> own;
+  int device = 0;
+};
+// Splits it off `communicator` (an ncclComm_t), which must outlive it; all ranks call
+// this. The linker chooses what stands behind it (cuda/): Unimplemented without CUDA,
 // FailedPrecondition where libnccl.so.2 cannot be opened or is too old.
-absl::StatusOr<std::unique_ptr<Collective>> CollectiveOfNccl(void* communicator);
+absl::StatusOr<NcclRanks> CollectiveOfNccl(void* communicator);
 
 }  // namespace penstock::replica

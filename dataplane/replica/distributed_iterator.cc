@@ -107,6 +107,7 @@ absl::StatusOr<std::optional<DistributedValues>> StepIterator::Next(std::optiona
     return absl::OutOfRangeError(
         absl::StrCat("step ", *step, " was asked for, but step ", step_, " is next"));
   }
+  RETURN_IF_ERROR(Meet());
   if (over_ || (plan_->limited && step_ == plan_->steps)) return std::nullopt;
   absl::StatusOr<std::optional<DistributedValues>> values = Step();
   // An error takes a step as well: it stands at a step's place.
@@ -116,12 +117,61 @@ absl::StatusOr<std::optional<DistributedValues>> StepIterator::Next(std::optiona
   return values;
 }
 
+absl::Status StepIterator::Meet() {
+  if (met_) return absl::OkStatus();
+  if (plan_->aligned) {
+    ASSIGN_OR_RETURN(aligner_, StepAligner::Make(plan_->group,
+                                                 {.partial_batches = plan_->options.partial_batches,
+                                                  .first_step = step_,
+                                                  .alike = plan_->alike}));
+  } else {
+    std::vector<std::pair<std::string, std::string>> alike = plan_->alike;
+    alike.emplace_back("partial_batches",
+                       absl::StrCat(static_cast<int>(plan_->options.partial_batches)));
+    alike.emplace_back("the next step", absl::StrCat(step_));
+    RETURN_IF_ERROR(replica_internal::CheckAlike(plan_->group, alike));
+  }
+  met_ = true;
+  return absl::OkStatus();
+}
+
+absl::StatusOr<bool> StepIterator::GoesOn(bool any, bool all) {
+  const PartialBatches policy = plan_->options.partial_batches;
+  const bool needs_all = policy == PartialBatches::kDrop || policy == PartialBatches::kError;
+  if (aligner_.has_value()) {
+    const bool has = needs_all ? all : any;
+    over_ = true;  // unless all goes well
+    RETURN_IF_ERROR(aligner_->Start(has));
+    ++unanswered_;
+    // A step that this process has data for is made whatever the others have, if it need not
+    // be left out: their answer can come later.
+    for (; unanswered_ > (has && !needs_all ? 1 : 0); --unanswered_) {
+      ASSIGN_OR_RETURN(const bool goes_on, aligner_->Finish());
+      if (!goes_on) return false;
+    }
+    over_ = false;
+    return true;
+  }
+  if (all) return true;
+  if (!needs_all) return any || plan_->limited;
+  if (policy == PartialBatches::kDrop && !plan_->limited) return false;
+  if (!any && !plan_->limited) return false;
+  over_ = true;
+  return absl::OutOfRangeError(
+      plan_->limited ? absl::StrCat("the data of this process ended at step ", step_, " of ",
+                                    plan_->steps, " that all replicas make")
+                     : absl::StrCat("some replicas have no data for step ", step_,
+                                    " while others have; partial_batches kError makes that an "
+                                    "error"));
+}
+
 absl::StatusOr<std::optional<DistributedValues>> StepIterator::Step() {
   std::vector<std::vector<Portion>> portions(pipelines_.size());
-  RETURN_IF_ERROR(Each([&](size_t n) -> absl::Status {
+  const absl::Status read = Each([&](size_t n) -> absl::Status {
     ASSIGN_OR_RETURN(portions[n], pipelines_[n]->Next());
     return absl::OkStatus();
-  }));
+  });
+  if (absl::IsCancelled(read)) return read;
   bool any = false;
   bool all = true;
   for (const std::vector<Portion>& of_pipeline : portions) {
@@ -130,13 +180,16 @@ absl::StatusOr<std::optional<DistributedValues>> StepIterator::Step() {
       all = all && portion.whole();
     }
   }
-  const bool drop = plan_->options.partial_batches == PartialBatches::kDrop;
-  if (!all && drop && plan_->limited) {
-    over_ = true;
-    return absl::OutOfRangeError(absl::StrCat("the data of this process ended at step ", step_,
-                                              " of ", plan_->steps, " that all replicas make"));
+  // An error stands at a step's place, which the others make.
+  if (!read.ok()) {
+    if (aligner_.has_value()) {
+      ASSIGN_OR_RETURN(const bool goes_on, GoesOn(true, true));
+      over_ = over_ || !goes_on;
+    }
+    return read;
   }
-  if (!any ? !plan_->limited : !all && drop) return std::nullopt;
+  ASSIGN_OR_RETURN(const bool goes_on, GoesOn(any, all));
+  if (!goes_on) return std::nullopt;
   if (!all) RETURN_IF_ERROR(Each([&](size_t n) { return pipelines_[n]->Fill(portions[n]); }));
 
   std::vector<Element> elements;

@@ -14,6 +14,7 @@
 #include "dataplane/replica/landing_progress.h"
 #include "dataplane/replica/pipeline.h"
 #include "penstock/distributed_dataset.h"
+#include "penstock/step_aligner.h"
 
 namespace penstock::replica {
 
@@ -43,7 +44,11 @@ class StepIterator final : public DistributedIteratorImpl {
 
   // `fn` of each pipeline, at once.
   absl::Status Each(const std::function<absl::Status(size_t)>& fn) const;
+  // Before the first step: checks that all processes read alike.
+  absl::Status Meet();
   absl::StatusOr<std::optional<DistributedValues>> Step();
+  // Whether the step is made, which has data for some or all local replicas.
+  absl::StatusOr<bool> GoesOn(bool any, bool all);
   absl::Status Map(std::vector<Element>& elements) const;
   // On their way to the devices, of those replicas that have one.
   absl::StatusOr<std::vector<DeviceElement>> Land(std::vector<Element>& elements) const;
@@ -54,6 +59,9 @@ class StepIterator final : public DistributedIteratorImpl {
   std::shared_ptr<const DeviceQueues> queues_;        // nullptr: no values land
   std::unique_ptr<LandingProgress> progress_;         // of them
   std::vector<std::unique_ptr<Pipeline>> pipelines_;  // constant after Start()
+  std::optional<StepAligner> aligner_;                // if the plan says so, from the first step on
+  int64_t unanswered_ = 0;                            // steps started there and not finished
+  bool met_ = false;
   std::atomic<bool> stopped_ = false;
   int64_t step_ = 0;
   bool over_ = false;

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "dataplane/dataset/graph.h"
 #include "dataplane/dataset/static_shard.h"
 #include "dataplane/dataset/transforms/batch_rows.h"
@@ -74,9 +75,33 @@ absl::Status NeedsBatchSize(std::string_view what) {
 
 absl::Status NeedsSteps() {
   return absl::FailedPreconditionError(
-      "the other processes' number of steps cannot be known here, and all must make as many: give "
-      "InputOptions::steps, or read with kData, through a coordinated job (consumer_index, "
+      "the other processes' number of steps cannot be known here, and all must make as many: "
+      "connect "
+      "the group (ReplicaGroup::Connect), give InputOptions::steps, or read with kData, through a "
+      "coordinated job (consumer_index, "
       "num_consumers), or a dataset without end (Repeat)");
+}
+
+absl::Status NeedsConnection() {
+  return absl::FailedPreconditionError(
+      "partial_batches kError is an error of all replicas, of which other processes must hear: "
+      "connect the group (ReplicaGroup::Connect)");
+}
+
+// What the processes of a connected group compare before they read.
+std::vector<std::pair<std::string, std::string>> AlikeIn(const Plan& plan, const Dataset& dataset,
+                                                         const Job& job) {
+  std::vector<std::pair<std::string, std::string>> alike = {
+      {"the dataset's fingerprint",
+       absl::StrCat(
+           absl::Hex(AsConsumer(dataset, 0, std::nullopt).fingerprint(), absl::kZeroPad16))},
+      {"the replicas of the processes", absl::StrJoin(plan.group.replicas_of_process(), ", ")},
+      {"the number of steps",
+       plan.steps < 0 ? "not known" : absl::StrCat(static_cast<int64_t>(plan.steps))}};
+  if (job.kind == Job::Kind::kCoordinated)
+    alike.emplace_back("num_consumers", absl::StrCat(job.num_consumers));
+  if (job.kind != Job::Kind::kNone) alike.emplace_back("the job", job.name);
+  return alike;
 }
 
 // How a dataset of this process's own is divided among several pipelines.
@@ -220,7 +245,12 @@ absl::Status Finish(Plan& plan, const Layout& layout, uint64_t fingerprint, bool
   }
   if (options.steps.has_value()) plan.steps = *options.steps;
   plan.limited = options.steps.has_value() || (!layout.all_here() && plan.steps >= 0);
-  if (!layout.all_here() && plan.steps == kUnknown && !end_alike) return NeedsSteps();
+  const bool errs = options.partial_batches == PartialBatches::kError && !plan.coordinated;
+  const bool unknown = plan.steps == kUnknown && !end_alike;
+  if (!layout.all_here() && plan.steps != kInfinite && (unknown || errs)) {
+    if (!plan.group.connected()) return errs ? NeedsConnection() : NeedsSteps();
+    plan.aligned = true;
+  }
   const bool fills = options.partial_batches == PartialBatches::kPad ||
                      options.partial_batches == PartialBatches::kRepeat;
   if (fills && !plan.coordinated && plan.cardinality != kInfinite) {
@@ -245,11 +275,13 @@ absl::Status AddConsumers(Plan& plan, const Layout& layout, const Dataset& datas
         absl::StrCat(job.node, " has num_consumers = ", job.num_consumers, ", but the group has ",
                      layout.size(), " replicas; each is to be one consumer"));
   }
-  const bool drop = plan.options.partial_batches == PartialBatches::kDrop;
+  std::optional<Rests> rests;
+  if (plan.options.partial_batches == PartialBatches::kDrop) rests = Rests::kDrop;
+  if (plan.options.partial_batches == PartialBatches::kError) rests = Rests::kError;
   const int64_t rows = BatchSizeOf(dataset);
   for (int n = layout.first; n < layout.first + layout.count; ++n) {
     PipelineInput& input = plan.pipelines.emplace_back();
-    input.dataset = AsConsumer(dataset, n, drop);
+    input.dataset = AsConsumer(dataset, n, rests);
     if (rows > 0) input.sizes = {rows};
   }
   plan.coordinated = true;
@@ -272,6 +304,7 @@ absl::StatusOr<Plan> PlanInput(const ReplicaGroup& group, const Dataset& dataset
   if (coordinated) {
     RETURN_IF_ERROR(AddConsumers(plan, layout, dataset, job));
     RETURN_IF_ERROR(Finish(plan, layout, fingerprint, /*end_alike=*/true, /*job=*/true));
+    plan.alike = AlikeIn(plan, dataset, job);
     return plan;
   }
   if (group.num_replicas_in_sync() == 1) {
@@ -303,12 +336,14 @@ absl::StatusOr<Plan> PlanInput(const ReplicaGroup& group, const Dataset& dataset
   }
   for (int n = layout.first; n < layout.first + layout.count; ++n)
     plan.pipelines.push_back(division.Pipeline(n));
-  for (PipelineInput& input : plan.pipelines) input.front = dataset;
+  const Dataset whole = ShardOf(dataset, policy, 1, 0);
+  for (PipelineInput& input : plan.pipelines) input.front = whole;
   // Of a shared job only reading tells how much of it comes here.
   plan.steps = job.kind == Job::Kind::kNone || dataset.cardinality() == kInfinite ? division.Steps()
                                                                                   : kUnknown;
   RETURN_IF_ERROR(
       Finish(plan, layout, fingerprint, division.by_data(), job.kind != Job::Kind::kNone));
+  plan.alike = AlikeIn(plan, dataset, job);
   return plan;
 }
 
@@ -347,6 +382,7 @@ absl::StatusOr<Plan> PlanInputFromFunction(const ReplicaGroup& group,
   else if (plan.pipelines.size() == 1)
     plan.cardinality = plan.pipelines[0].dataset.cardinality();
   RETURN_IF_ERROR(Finish(plan, layout, /*fingerprint=*/0, plan.coordinated, job));
+  plan.alike = {{"the element_spec", plan.pipelines[0].dataset.element_spec().ToString()}};
   return plan;
 }
 

@@ -7,6 +7,8 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -39,7 +41,10 @@ struct DistributedDataset::Plan {
   bool coordinated = false;
   Cardinality steps = kUnknown;
   bool limited = false;  // a pass has exactly `steps`, whatever the data has
-  uint64_t seed = 0;     // the first pass's; drawn if the group has other pipelines elsewhere
+  bool aligned = false;  // the processes agree on every step, by a StepAligner
+  // What all processes must have alike, as (name, value).
+  std::vector<std::pair<std::string, std::string>> alike;
+  uint64_t seed = 0;  // the first pass's; drawn if the group has other pipelines elsewhere
   bool seeded = false;
   std::vector<replica::TracedFunction> maps;
   std::optional<int> device_depth;  // PrefetchToDevice

@@ -13,17 +13,17 @@ namespace {
 
 using Kind = JobOfReplicas::Kind;
 
-NodePtr Changed(const NodePtr& node, int64_t consumer, bool drop_rests) {
+NodePtr Changed(const NodePtr& node, int64_t consumer, std::optional<Rests> of_rests) {
   if (node->op == "Distribute") {
     Attrs attrs = node->attrs;
     attrs["consumer_index"] = consumer;
     auto& rests = std::get<int64_t>(attrs.at("rests"));
-    if (drop_rests && rests == static_cast<int64_t>(Rests::kPad))
-      rests = static_cast<int64_t>(Rests::kDrop);
+    if (of_rests.has_value() && rests == static_cast<int64_t>(Rests::kPad))
+      rests = static_cast<int64_t>(*of_rests);
     return MakeNode(node->op, std::move(attrs), node->inputs, node->open);
   }
   std::vector<NodePtr> inputs;
-  for (const NodePtr& input : node->inputs) inputs.push_back(Changed(input, consumer, drop_rests));
+  for (const NodePtr& input : node->inputs) inputs.push_back(Changed(input, consumer, of_rests));
   if (inputs == node->inputs) return node;
   return MakeNode(node->op, node->attrs, std::move(inputs), node->open);
 }
@@ -47,14 +47,14 @@ absl::StatusOr<JobOfReplicas> JobOf(const Dataset& dataset) {
           " must both be coordinated by as many consumers, both have a job_name, or neither, to be "
           "read by one group of replicas")));
     }
-    job = {kind, consumers, name};
+    job = {kind, consumers, name, options.job_name};
   });
   if (!status.ok()) return status;
   return job;
 }
 
-Dataset AsConsumer(const Dataset& dataset, int64_t consumer, bool drop_rests) {
-  return Dataset(Changed(dataset.node(), consumer, drop_rests));
+Dataset AsConsumer(const Dataset& dataset, int64_t consumer, std::optional<Rests> rests) {
+  return Dataset(Changed(dataset.node(), consumer, rests));
 }
 
 }  // namespace penstock::replica

@@ -3,10 +3,12 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "absl/status/statusor.h"
 #include "penstock/dataset.h"
+#include "penstock/distribute.h"
 
 namespace penstock::replica {
 
@@ -20,13 +22,14 @@ struct JobOfReplicas {
   Kind kind = Kind::kNone;
   int64_t num_consumers = 0;
   std::string node;  // "Distribute#3"
+  std::string name;  // of the job
 };
 
 // By the Distribute nodes of `dataset`. InvalidArgument if they are of several kinds.
 absl::StatusOr<JobOfReplicas> JobOf(const Dataset& dataset);
 
-// The same dataset as consumer number `consumer`. `drop_rests`: where it says
-// Rests::kPad it becomes Rests::kDrop.
-Dataset AsConsumer(const Dataset& dataset, int64_t consumer, bool drop_rests);
+// The same dataset as consumer number `consumer`. `rests`, if given, stands where it
+// says Rests::kPad.
+Dataset AsConsumer(const Dataset& dataset, int64_t consumer, std::optional<Rests> rests);
 
 }  // namespace penstock::replica

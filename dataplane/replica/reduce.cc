@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tensors of all replicas as one.
+#include <cstring>
 #include <memory>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "dataplane/dataset/state_bytes.h"
 #include "dataplane/dataset/transforms/join_rows.h"
+#include "dataplane/element/block.h"
 #include "dataplane/memory/pool.h"
 #include "penstock/distributed_dataset.h"
 #include "penstock/status.h"
@@ -108,13 +111,65 @@ absl::Status AddUp(DType dtype, const Parts& parts, absl::Span<std::byte> to) {
   }
 }
 
+// Between processes: the block, and the bytes of the weights.
+void Write(const DistributedValues& values, size_t replica, StateWriter& writer) {
+  const absl::Span<const std::byte> block = values[replica].block();
+  const absl::Span<const float> weights = values.weights(replica);
+  writer.WriteString({reinterpret_cast<const char*>(block.data()), block.size()});
+  writer.WriteString(
+      {reinterpret_cast<const char*>(weights.data()), weights.size() * sizeof(float)});
+}
+
+// Appends what Write() wrote. InvalidArgument for an element that `spec`, of this
+// process's, does not admit.
+absl::Status Read(StateReader& reader, const Spec& spec, std::vector<Element>& elements,
+                  std::vector<std::vector<float>>& weights) {
+  ASSIGN_OR_RETURN(const std::string_view block, reader.ReadString());
+  ASSIGN_OR_RETURN(Loan loan, DefaultPool().Lend(block.size()));
+  std::memcpy(loan.bytes().data(), block.data(), block.size());
+  const absl::Status fits = CheckBlock(loan.bytes().first(block.size()), spec).status();
+  if (!fits.ok()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "does not fit the spec of this process's values, ", spec.ToString(), ": ", fits.message()));
+  }
+  std::byte* const at = loan.bytes().data();
+  elements.emplace_back(std::move(loan), at, spec);
+  ASSIGN_OR_RETURN(const std::string_view bytes, reader.ReadString());
+  std::vector<float>& own = weights.emplace_back(bytes.size() / sizeof(float));
+  std::memcpy(own.data(), bytes.data(), own.size() * sizeof(float));
+  return absl::OkStatus();
+}
+
 }  // namespace
 
-absl::StatusOr<Element> ReplicaGroup::Reduce(ReduceOp op, const DistributedValues& values,
+absl::StatusOr<DistributedValues> ReplicaGroup::OfAllReplicas(
+    std::string_view what, const DistributedValues& local) const {
+  RETURN_IF_ERROR(CheckLocal(local.size()));
+  RETURN_IF_ERROR(local.CheckLanded(false, what));
+  StateWriter writer;
+  for (size_t i = 0; num_processes() > 1 && i < local.size(); ++i) Write(local, i, writer);
+  ASSIGN_OR_RETURN(const std::vector<std::string> all, Exchange(what, writer.bytes()));
+  std::vector<Element> elements;
+  std::vector<std::vector<float>> weights;
+  for (int n = 0; n < num_processes(); ++n) {
+    StateReader reader(all[static_cast<size_t>(n)]);
+    for (int i = 0; i < options_.replicas_of_process[n]; ++i) {
+      if (n == process()) {
+        const auto replica = static_cast<size_t>(i);
+        elements.push_back(local[replica].Share());
+        weights.emplace_back(local.weights(replica).begin(), local.weights(replica).end());
+        continue;
+      }
+      RETURN_IF_ERROR(Annotate(Read(reader, local[0].spec(), elements, weights), "in ",
+                               std::string(what), ", replica ", elements.size()));
+    }
+  }
+  return DistributedValues(std::move(elements), std::move(weights));
+}
+
+absl::StatusOr<Element> ReplicaGroup::Reduce(ReduceOp op, const DistributedValues& local,
                                              std::optional<int> axis) const {
-  RETURN_IF_ERROR(CheckAlone("Reduce"));
-  RETURN_IF_ERROR(CheckLocal(values.size()));
-  RETURN_IF_ERROR(values.CheckLanded(false, "Reduce"));
+  ASSIGN_OR_RETURN(const DistributedValues values, OfAllReplicas("Reduce", local));
   if (axis.has_value() && *axis != 0) {
     return absl::InvalidArgumentError(absl::StrCat("axis must be 0 or not given, not ", *axis));
   }
@@ -146,10 +201,8 @@ absl::StatusOr<Element> ReplicaGroup::Reduce(ReduceOp op, const DistributedValue
   return std::move(block).Seal(reduced);
 }
 
-absl::StatusOr<Element> ReplicaGroup::Gather(const DistributedValues& values) const {
-  RETURN_IF_ERROR(CheckAlone("Gather"));
-  RETURN_IF_ERROR(CheckLocal(values.size()));
-  RETURN_IF_ERROR(values.CheckLanded(false, "Gather"));
+absl::StatusOr<Element> ReplicaGroup::Gather(const DistributedValues& local) const {
+  ASSIGN_OR_RETURN(const DistributedValues values, OfAllReplicas("Gather", local));
   PerReplicaSpec spec = values.spec();
   Spec all = spec[0];
   std::vector<TensorSpec> leaves(all.leaves().begin(), all.leaves().end());

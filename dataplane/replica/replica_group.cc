@@ -7,8 +7,11 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_join.h"
 #include "dataplane/memory/device.h"
+#include "dataplane/replica/collective.h"
+#include "dataplane/replica/rank_processes.h"
 #include "dataplane/replica/side_by_side.h"
 #include "penstock/replica.h"
+#include "penstock/status.h"
 
 namespace penstock {
 namespace {
@@ -110,6 +113,38 @@ absl::StatusOr<ReplicaGroup> ReplicaGroup::FromEnvironment(std::vector<std::stri
                    "; for one process with all replicas use Mirrored, and Of by hand"));
 }
 
+absl::StatusOr<ReplicaGroup> ReplicaGroup::FromNccl(void* communicator) {
+  ASSIGN_OR_RETURN(replica::NcclRanks ranks, replica::CollectiveOfNccl(communicator));
+  ASSIGN_OR_RETURN(
+      ReplicaGroup group,
+      Of({.devices = {absl::StrCat("GPU:", ranks.device)},
+          .replicas_of_process = std::vector<int>(static_cast<size_t>(ranks.own->size()), 1),
+          .process = ranks.own->rank()}));
+  group.collective_ = std::move(ranks.own);
+  return group;
+}
+
+absl::StatusOr<ReplicaGroup> ReplicaGroup::Connect(ConnectOptions options) const {
+  if (options.address.empty() && num_processes() > 1) {
+    const char* host = std::getenv("MASTER_ADDR");
+    const char* port = std::getenv("MASTER_PORT");
+    if (host == nullptr || port == nullptr) {
+      return absl::InvalidArgumentError(
+          "where process 0 is to listen was not said: give ConnectOptions::address, or set "
+          "MASTER_ADDR and MASTER_PORT");
+    }
+    options.address = absl::StrCat(host, ":", port);
+  }
+  ReplicaGroup group = *this;
+  ASSIGN_OR_RETURN(group.collective_, replica::ConnectRanks({.address = options.address,
+                                                             .launch = launch(),
+                                                             .rank = process(),
+                                                             .ranks = num_processes(),
+                                                             .connect_timeout = options.timeout,
+                                                             .silence = options.silence}));
+  return group;
+}
+
 std::string ReplicaGroup::ToString() const {
   std::vector<std::string> here;
   for (size_t i = 0; i < devices_.size(); ++i) {
@@ -137,12 +172,19 @@ bool InReplicaFunction() {
   return in_replica_function;
 }
 
-absl::Status ReplicaGroup::CheckAlone(std::string_view what) const {
-  if (num_processes() == 1) return absl::OkStatus();
-  return absl::UnimplementedError(absl::StrCat(
+absl::StatusOr<std::vector<std::string>> ReplicaGroup::Exchange(std::string_view what,
+                                                                std::string_view bytes) const {
+  if (num_processes() == 1) return std::vector<std::string>{std::string(bytes)};
+  if (collective_ != nullptr) return collective_->AllGather(bytes);
+  return absl::FailedPreconditionError(absl::StrCat(
       std::string(what), " over ", num_processes(),
-      " processes needs a collective, which is not built yet; take LocalResults and reduce them "
-      "with the communicator that the trainer has"));
+      " processes needs a group that Connect() or FromNccl() has connected; or take LocalResults "
+      "and reduce them with the communicator that the trainer has"));
+}
+
+absl::Status replica_internal::DifferentLengths() {
+  return absl::InvalidArgumentError(
+      "Reduce needs vectors of one length and type from all replicas of all processes");
 }
 
 absl::Status ReplicaGroup::CheckLocal(size_t values) const {

@@ -8,8 +8,9 @@
 //   for (absl::StatusOr<ps::DistributedValues>& values : batches.Elements()) …
 //
 // All replicas make the same number of steps. Where a process cannot know by itself
-// how many the others make, that is refused when the dataset is distributed, in
-// words that say what helps (aligning steps by a collective is not built yet).
+// how many the others make, they agree step by step if the group is connected
+// (ReplicaGroup::Connect, FromNccl); else that is refused when the dataset is
+// distributed, in words that say what helps.
 #pragma once
 
 #include <cstddef>
@@ -54,6 +55,7 @@ enum class PartialBatches : uint8_t {
   kDrop = 1,    // the step is left out, for all replicas
   kPad = 2,     // rows from the front of the data fill up each batch, with weight 0
   kRepeat = 3,  // the same, and they count
+  kError = 4,   // the step is an OutOfRange of all replicas instead, and the last one
 };
 
 enum class ReplicationMode : uint8_t {
@@ -170,6 +172,13 @@ class DistributedIteratorImpl {
 
 // Next(), Save() and Restore() are for one thread at a time and outside of Run();
 // Stop() is for any. Destroying it stops it.
+//
+// In a connected group the first Next() checks that all processes read alike: the
+// dataset, its job, the policy and the step. FailedPrecondition says who differs, and
+// how. Where steps are agreed on one by one, destroying it before its end ends the
+// others' with Unavailable, as a process that dies does, naming it; under kDrop and
+// kError each Next() waits until all processes have theirs, under the other policies
+// only one without data does.
 class DistributedIterator {
  public:
   explicit DistributedIterator(std::unique_ptr<DistributedIteratorImpl> impl)

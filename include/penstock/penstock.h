@@ -21,4 +21,5 @@
 #include "penstock/sharding.h"             // IWYU pragma: export
 #include "penstock/sources.h"              // IWYU pragma: export
 #include "penstock/status.h"               // IWYU pragma: export
+#include "penstock/step_aligner.h"         // IWYU pragma: export
 #include "penstock/step_token.h"           // IWYU pragma: export

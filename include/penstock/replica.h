@@ -2,15 +2,13 @@
 // Who steps together: the replicas of a synchronous trainer, in one process or
 // in several, and what they do with values of which each has its own. What they
 // read: penstock/distributed_dataset.h. The guide: docs/replicas.md.
-//
-// Not built yet: nothing is exchanged between processes but by
-// what their datasets say, so that Reduce() and Gather() are for groups of one
-// process, and a group cannot be made of an NCCL communicator.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -20,6 +18,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "penstock/element.h"
 #include "penstock/map.h"
@@ -28,6 +27,9 @@
 namespace penstock {
 
 class DistributedValues;  // penstock/distributed_dataset.h
+namespace replica {
+class Collective;  // dataplane/replica/collective.h
+}
 
 // Where a replica computes.
 struct Device {
@@ -99,7 +101,19 @@ struct ReplicaGroupOptions {
   std::string launch;
 };
 
-// A value; copying is cheap enough. Any thread.
+struct ConnectOptions {
+  // "host:port" where process 0 listens for the others; empty: MASTER_ADDR and
+  // MASTER_PORT. Under torchrun that port is often torch's own: give another one.
+  std::string address;
+  absl::Duration timeout = absl::Seconds(60);  // until all processes are there
+  // A process that was killed is known to be gone at once; one whose machine or
+  // network is, after so much silence.
+  absl::Duration silence = absl::Seconds(10);
+};
+
+// A value; copying is cheap enough. Any thread, but for what needs other processes
+// (Reduce(), Gather(), iterators, StepAligner): that is matched by order as NCCL's
+// calls are, so all processes do the same in the same order, on one thread at a time.
 class ReplicaGroup {
  public:
   // One process per replica, as the variables of torchrun (RANK, WORLD_SIZE,
@@ -111,8 +125,23 @@ class ReplicaGroup {
   // All replicas in this process, one per device; {}: every GPU here, or the CPU
   // if there is none.
   static absl::StatusOr<ReplicaGroup> Mirrored(std::vector<std::string> devices = {});
+  // One process per rank of an NCCL communicator (an ncclComm_t), with one replica,
+  // on its device. It must outlive the group and all that is made of it, and is used
+  // only here, to make a communicator of Penstock's own by ncclCommSplit; all ranks
+  // call this. Unimplemented in a Penstock without CUDA; FailedPrecondition where
+  // libnccl.so.2 (2.18 or later) cannot be opened.
+  static absl::StatusOr<ReplicaGroup> FromNccl(void* communicator);
   // By hand. Processes may have different numbers of replicas.
   static absl::StatusOr<ReplicaGroup> Of(ReplicaGroupOptions options);
+
+  // This group with its processes connected over TCP, so that they can step, reduce
+  // and gather together. All processes call it. DeadlineExceeded naming those that did
+  // not, InvalidArgument without an address, FailedPrecondition for another launch.
+  absl::StatusOr<ReplicaGroup> Connect(ConnectOptions options = {}) const;
+  // Whether values can go between all its processes.
+  bool connected() const { return num_processes() == 1 || collective_ != nullptr; }
+  // What carries them; nullptr where Connect() or FromNccl() was not called.
+  replica::Collective* collective() const { return collective_.get(); }
 
   int num_replicas_in_sync() const { return replicas_; }
   int num_processes() const { return static_cast<int>(options_.replicas_of_process.size()); }
@@ -140,12 +169,20 @@ class ReplicaGroup {
                                               const DistributedValues& values) const;
 
   // --- Values of all replicas ----------------------------------------------------
-  // Unimplemented where the group has other processes.
+  // All processes get the same bits, since each puts all values together in the order
+  // of replicas; so this is for losses, counts and small models. FailedPrecondition
+  // where the group has other processes and is not connected; what ended the
+  // connection once a process is gone.
   //
   // The sum or mean over replicas.
   template <class T>
   requires std::is_arithmetic_v<T> absl::StatusOr<T> Reduce(ReduceOp op,
                                                             const PerReplica<T>& values)
+  const;
+  // The same at each place of vectors of one length: InvalidArgument otherwise.
+  template <class T>
+  requires std::is_arithmetic_v<T> absl::StatusOr<std::vector<T>> Reduce(
+      ReduceOp op, const PerReplica<std::vector<T>>& values)
   const;
   // The same of each tensor, value by value; all have one shape. With axis 0, over
   // the rows of all replicas, whose numbers may differ: the mean weighs each row
@@ -161,13 +198,19 @@ class ReplicaGroup {
 
  private:
   ReplicaGroup(ReplicaGroupOptions options, std::vector<Device> devices);
-  absl::Status CheckAlone(std::string_view what) const;
   absl::Status CheckLocal(size_t values) const;
+  // `bytes` of every process, by process; `what` names the caller.
+  absl::StatusOr<std::vector<std::string>> Exchange(std::string_view what,
+                                                    std::string_view bytes) const;
+  // `values` of all replicas.
+  absl::StatusOr<DistributedValues> OfAllReplicas(std::string_view what,
+                                                  const DistributedValues& values) const;
 
   ReplicaGroupOptions options_;
   std::vector<Device> devices_;
   int first_replica_ = 0;
   int replicas_ = 0;
+  std::shared_ptr<replica::Collective> collective_;
 };
 
 // The values of this process's replicas.
@@ -199,6 +242,8 @@ template <class R>
 struct ResultOf<absl::StatusOr<R>> {
   using Value = R;
 };
+
+absl::Status DifferentLengths();
 
 // fn(i) for each local replica, with `size` values at hand.
 template <class F>
@@ -245,11 +290,41 @@ template <class T>
 requires std::is_arithmetic_v<T> absl::StatusOr<T> ReplicaGroup::Reduce(ReduceOp op,
                                                                         const PerReplica<T>& values)
 const {
-  PENSTOCK_RETURN_IF_ERROR(CheckAlone("Reduce"));
+  std::vector<std::vector<T>> vectors;
+  for (const T value : values) vectors.push_back({value});
+  absl::StatusOr<std::vector<T>> reduced = Reduce(op, PerReplica(std::move(vectors)));
+  if (!reduced.ok()) return reduced.status();
+  return reduced->front();
+}
+
+template <class T>
+requires std::is_arithmetic_v<T> absl::StatusOr<std::vector<T>> ReplicaGroup::Reduce(
+    ReduceOp op, const PerReplica<std::vector<T>>& values)
+const {
   PENSTOCK_RETURN_IF_ERROR(CheckLocal(values.size()));
-  T sum{};
-  for (const T& value : values) sum = static_cast<T>(sum + value);
-  return op == ReduceOp::kSum ? sum : static_cast<T>(sum / static_cast<T>(values.size()));
+  const size_t length = values[0].size();
+  std::string own;
+  for (const std::vector<T>& of_replica : values) {
+    if (of_replica.size() != length) return replica_internal::DifferentLengths();
+    for (const T value : of_replica)
+      own.append(reinterpret_cast<const char*>(&value), sizeof(value));
+  }
+  absl::StatusOr<std::vector<std::string>> all = Exchange("Reduce", own);
+  if (!all.ok()) return all.status();
+  std::vector<T> sums(length);
+  for (size_t process = 0; process < all->size(); ++process) {
+    const std::string& bytes = (*all)[process];
+    const auto replicas = static_cast<size_t>(options_.replicas_of_process[process]);
+    if (bytes.size() != replicas * length * sizeof(T)) return replica_internal::DifferentLengths();
+    for (size_t i = 0; i < replicas * length; ++i) {
+      T value;
+      std::memcpy(&value, bytes.data() + i * sizeof(T), sizeof(T));
+      sums[i % length] = static_cast<T>(sums[i % length] + value);
+    }
+  }
+  for (size_t i = 0; op == ReduceOp::kMean && i < length; ++i)
+    sums[i] = static_cast<T>(sums[i] / static_cast<T>(replicas_));
+  return sums;
 }
 
 }  // namespace penstock

@@ -188,11 +188,11 @@ TEST(ReduceTest, SumAndMeanOverReplicas) {
   EXPECT_FLOAT_EQ(*Two().Reduce(ReduceOp::kMean, losses), 0.2f);
 }
 
-TEST(ReduceTest, OverProcessesIsRefusedInWords) {
+TEST(ReduceTest, OverProcessesNeedsAConnectedGroup) {
   absl::StatusOr<ReplicaGroup> group = ReplicaGroup::Of({.replicas_of_process = {1, 1}});
   const absl::Status status = group->Reduce(ReduceOp::kSum, PerReplica<int>({1})).status();
-  EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented);
-  EXPECT_THAT(std::string(status.message()), HasSubstr("LocalResults"));
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("Connect()"));
 }
 
 TEST(ValuesFromFunction, AreToldWhichReplicaTheyAreOf) {

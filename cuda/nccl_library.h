@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// NCCL's library, opened at run time, and what we use of its ABI: as of nccl.h 2.18 (where
+// ncclCommSplit came), unchanged in 2.28. Private to this folder.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstddef>
+#include <string_view>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+namespace penstock::cuda {
+
+using NcclComm = void*;  // ncclComm_t
+
+// ncclResult_t, ncclRedOp_t, ncclDataType_t.
+inline constexpr int kNcclSuccess = 0;
+inline constexpr int kNcclInProgress = 7;
+enum NcclOp : int { kNcclSum = 0, kNcclMax = 2, kNcclMin = 3 };
+enum NcclType : int { kNcclUint8 = 1, kNcclInt64 = 4 };
+
+struct NcclLibrary {
+  int (*GetVersion)(int* version);
+  const char* (*GetErrorString)(int result);
+  int (*CommCount)(NcclComm comm, int* count);
+  int (*CommUserRank)(NcclComm comm, int* rank);
+  int (*CommCuDevice)(NcclComm comm, int* device);
+  // `config` nullptr: as the parent's.
+  int (*CommSplit)(NcclComm comm, int color, int key, NcclComm* made, void* config);
+  int (*CommGetAsyncError)(NcclComm comm, int* error);
+  int (*CommDestroy)(NcclComm comm);
+  int (*CommAbort)(NcclComm comm);
+  int (*AllReduce)(const void* from, void* to, size_t count, int type, int op, NcclComm comm,
+                   cudaStream_t stream);
+  int (*AllGather)(const void* from, void* to, size_t count_each, int type, NcclComm comm,
+                   cudaStream_t stream);
+
+  // libnccl.so.2, opened once. FailedPrecondition with what the linker says, or naming the
+  // function that it lacks.
+  static absl::StatusOr<const NcclLibrary*> Get();
+
+  // OK for success. Unavailable with what `call` says went wrong.
+  absl::Status ToStatus(int result, std::string_view call) const;
+};
+
+}  // namespace penstock::cuda
