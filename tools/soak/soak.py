@@ -29,10 +29,8 @@ from jobs import KINDS, Job, Seat
 SIZES = [(3000, 1), (3000, 300), (2500, 2000), (1000, 20000)]
 STUCK = 90  # seconds in which nobody reads anything: only a broken program takes so long
 ASLEEP = 5  # seconds between two looks: this program itself was stopped, and the others with it
-WARM_UP = 3  # laps; a worker's first jobs make what it keeps
-# MiB by which the second half of a long life may exceed its first: a worker's pools keep what its busiest moment took,
-# and that comes when others die.
-SPARE = 24
+WARM_UP = 3  # laps behind the first of the largest elements: a heap keeps what they took
+SPARE = 8  # MiB by which the second half of a long life may exceed its first
 LONG_LIFE = 8  # laps
 
 
@@ -98,7 +96,7 @@ class Soak:
         if lost or doubled:
             raise Failed("; ".join(f"{job.name}: lost={verdict[1]} doubled={verdict[2]}"
                                    for job, verdict in zip(jobs, verdicts) if any(verdict[1:])))
-        self.await_quiet()
+        self.await_quiet(words)
         for path in [path for job in jobs for path in self.fleet.folder.glob(f"{job.name}-*")]:
             path.unlink()
 
@@ -141,8 +139,8 @@ class Soak:
     def processes(self):
         return [self.fleet.dispatcher, *self.strikes.workers, *(seat.process for seats in self.seats.values() for seat in seats)]
 
-    def await_quiet(self):
-        """Until nobody maps a segment and none is named; then notes what each process holds."""
+    def await_quiet(self, words):
+        """Until nobody maps a segment and none is named; then notes what each process holds behind a lap of `words`."""
         deadline = time.monotonic() + 30
         while left := ([f"{name} is left in /dev/shm" for name in shared_memory() - self.names_in_shm] +
                        [f"{process.name} maps segments" for process in self.processes() if process.holds()["segments"]]):
@@ -150,11 +148,17 @@ class Soak:
                 raise Failed("; ".join(left))
             time.sleep(0.05)
         for process in self.processes():
-            self.memory.setdefault(process.name, []).append(process.memory()["MiB of its own"])
+            self.memory.setdefault(process.name, []).append((words, process.memory()["MiB of its own"]))
+
+    def warm(self, name):
+        """Its memory behind each lap, from when it had read the largest elements a few laps ago."""
+        largest = max(words for _, words in SIZES)
+        first = next((i for i, (words, _) in enumerate(self.memory[name]) if words == largest), len(self.memory[name]))
+        return [held for _, held in self.memory[name][first + WARM_UP:]]
 
     def growth(self, name):
         """What is to be said against the memory of a process that lived long; empty if it stayed flat."""
-        samples = self.memory[name][WARM_UP:]
+        samples = self.warm(name)
         if len(samples) < LONG_LIFE:
             return ""
         first, second = samples[:len(samples) // 2], samples[len(samples) // 2:]
@@ -164,13 +168,13 @@ class Soak:
     def memory_line(self):
         """First and last of those that lived longest, by role."""
         longest = {}
-        for name, samples in self.memory.items():
-            role = name.split("-")[0]
-            if len(samples) > len(longest.get(role, (None, []))[1]):
-                longest[role] = (name, samples)
-        return "  memory behind each lap, of the longest lives: " + ", ".join(
-            f"{name} {samples[min(WARM_UP, len(samples) - 1)]:.1f} → {samples[-1]:.1f} MiB in {len(samples)} laps"
-            for name, samples in longest.values())
+        for name in self.memory:
+            role, held = name.split("-")[0], self.warm(name)
+            if len(held) > len(longest.get(role, (None, []))[1]):
+                longest[role] = (name, held)
+        return "  memory behind each lap, of the longest lives: " + (", ".join(
+            f"{name} {held[0]:.1f} → {held[-1]:.1f} MiB in {len(held)} laps"
+            for name, held in longest.values()) or "too short")
 
 
 def faults_of(text):
