@@ -9,6 +9,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "control/protocol/trainer_token.h"
+#include "dataplane/element/block.h"
+#include "dataplane/element/frame.h"
+#include "dataplane/memory/copied.h"
 #include "dataplane/worker/counters.h"
 #include "penstock/status.h"
 
@@ -17,6 +20,17 @@ namespace {
 
 // Nothing is missed: all that is waited for wakes who waits.
 constexpr std::chrono::seconds kLongestWait(1);
+
+// What one trainer may have of the worker's own slots, in its queue and lent; beyond, it gets
+// copies.
+constexpr int64_t kMaxLoanBytes = int64_t{256} << 20;
+// Trainers that the pool has room for if each has that much; what finds none lies elsewhere.
+constexpr int64_t kTrainersWithLoans = 8;
+
+SharedPool::Options PoolFor(int64_t window_bytes) {
+  const int64_t loans = kTrainersWithLoans * std::min(kMaxLoanBytes, window_bytes);
+  return {.max_bytes = static_cast<size_t>(window_bytes + loans), .max_loan_bytes = kMaxLoanBytes};
+}
 
 bool Has(const transfer::Hello& hello, const Identity& identity) {
   return std::any_of(hello.holdings.begin(), hello.holdings.end(), [&](const auto& holding) {
@@ -42,7 +56,7 @@ class SharedWindow::Producer final : public PartitionExit {
   }
   Index elements() const override { return 0; }  // it does not end
   void Linger() override {}
-  std::shared_ptr<Pool> NextSlots() override { return nullptr; }
+  std::shared_ptr<Pool> NextSlots() override { return window_->BestPool(); }
   void Produces(Index) override {}
   void AddReader(const control::Reader&) override {}  // the token lets trainers in
   void Allow(int64_t, const std::optional<protocol::RestOf>&) override {}
@@ -70,6 +84,7 @@ class SharedWindow::Link final : public transfer::SendEvents,
       : send(std::move(send)),
         trainer(std::move(trainer)),
         reader{this->send->hello().client, this->send->hello().incarnation},
+        on_this_host(this->send->pool() != nullptr),
         window_(std::move(window)) {}
 
   void OnCredits(transfer::Credits) override {
@@ -85,6 +100,7 @@ class SharedWindow::Link final : public transfer::SendEvents,
   const std::shared_ptr<transfer::SendLink> send;
   const std::string trainer;
   const control::Reader reader;
+  const bool on_this_host;  // its client maps segments
 
   // Guarded by the window's mu_.
   bool closing = false;       // sends nothing more
@@ -108,7 +124,10 @@ std::shared_ptr<SharedWindow> SharedWindow::Start(IterationId iteration, std::st
 }
 
 SharedWindow::SharedWindow(IterationId iteration, std::string token, int64_t max_bytes)
-    : iteration_(iteration), token_(std::move(token)), max_bytes_(max_bytes) {}
+    : iteration_(iteration),
+      token_(std::move(token)),
+      max_bytes_(max_bytes),
+      pool_(SharedPool::Create(PoolFor(max_bytes))) {}
 
 // --- Producing -------------------------------------------------------------------
 
@@ -130,7 +149,29 @@ void SharedWindow::Close(PartitionExit& exit) {
   producers_.erase(found);
 }
 
+std::shared_ptr<Pool> SharedWindow::BestPool() const {
+  std::lock_guard lock(mu_);
+  const bool read = std::any_of(up_.begin(), up_.end(), [](const LinkPtr& link) {
+    return link->on_this_host && !link->closing;
+  });
+  return read ? pool_ : nullptr;
+}
+
+Element SharedWindow::Placed(Element element) const {
+  const absl::Span<const std::byte> block = element.block();
+  if (block.size() < kFrameBelow || SharedPool::Find(block).has_value()) return element;
+  const std::shared_ptr<Pool> pool = BestPool();
+  if (pool == nullptr) return element;
+  const HeadPrefix& prefix = PrefixOf(block.data());
+  absl::StatusOr<Loan> loan = pool->LendBlock(prefix.head_bytes, prefix.body_bytes);
+  if (!loan.ok()) return element;
+  std::byte* const copy = loan->bytes().data();
+  CopyCounted(copy, block.data(), block.size());
+  return Element(*std::move(loan), copy, element.spec());
+}
+
 absl::Status SharedWindow::Add(Producer& producer, transfer::Sent sent) {
+  if (sent.element) sent.element = Placed(std::move(sent.element));
   // None of these is let go of, nor waited for, under the lock.
   std::vector<Entry> fallen;
   std::optional<PermitPause> pause;

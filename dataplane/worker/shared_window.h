@@ -3,7 +3,8 @@
 // iteration produce here, and that every trainer reads in order, at its own pace.
 //
 // An element is prepared when a trainer asks for more than the window holds, and
-// lies in it once, read-only, for all of them; the oldest fall out when their
+// lies in it once, read-only, for all of them: in a segment of this worker's while a
+// trainer is there that reads it where it lies (shm). The oldest fall out when their
 // bytes are more than the window's. A trainer that is slower than that goes on
 // with the oldest that is left, and what it missed is counted; a new one begins
 // there. Nobody waits for another, and nothing is delivered again but what a
@@ -24,6 +25,7 @@
 #include <string>
 #include <vector>
 
+#include "dataplane/memory/shared_pool.h"
 #include "dataplane/transfer/polling.h"
 #include "dataplane/worker/exit.h"
 
@@ -79,6 +81,11 @@ class SharedWindow final : public IterationExit, public std::enable_shared_from_
 
   SharedWindow(IterationId iteration, std::string token, int64_t max_bytes);
 
+  // Where elements are best made for the trainers there are; nullptr: anywhere.
+  std::shared_ptr<Pool> BestPool() const;
+  // `element`, or the same copied to where trainers read it in place: once, for all of them.
+  Element Placed(Element element) const;
+
   // For the producers. Waits until a trainer asks.
   absl::Status Add(Producer& producer, transfer::Sent sent);
   void Insert(transfer::Sent sent, std::vector<Entry>& fallen);
@@ -108,6 +115,7 @@ class SharedWindow final : public IterationExit, public std::enable_shared_from_
   const IterationId iteration_;
   const std::string token_;
   const int64_t max_bytes_;
+  const std::shared_ptr<SharedPool> pool_;
 
   mutable std::mutex mu_;
   transfer::PollingCondition changed_;

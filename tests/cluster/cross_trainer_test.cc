@@ -3,6 +3,7 @@
 #include <atomic>
 #include <string>
 
+#include "dataplane/memory/copied.h"
 #include "penstock/expr.h"
 #include "penstock/register.h"
 #include "tests/cluster/cluster.h"
@@ -80,6 +81,129 @@ TEST_P(CrossTrainer, EachReadsAllAndItIsPreparedOnce) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Over, CrossTrainer, testing::Values("local", "shm", "tcp", "grpc"));
+
+// --- Over shared memory ----------------------------------------------------------------
+
+constexpr int64_t kValues = 40'000;  // of an element, above what travels in frames
+
+// Element i is kValues times i, made by the last node.
+Dataset Large() {
+  return Dataset::Range(kEndless).Repeat().Map([](Expr x) { return Call("fill_large", x); },
+                                               {.num_parallel_calls = 1});
+}
+absl::Status FillLarge(CallContext& call) {
+  ++Prepared();
+  const int64_t dims[] = {kValues};
+  absl::StatusOr<absl::Span<int64_t>> out = call.OutputAs<int64_t>(0, dims);
+  if (!out.ok()) return out.status();
+  std::fill(out->begin(), out->end(), call.inputs()[0].scalar<int64_t>());
+  return absl::OkStatus();
+}
+PENSTOCK_REGISTER_MAP("fill_large", 1, Dense(kInt64, {kValues}), FillLarge);
+
+DistributeOptions OverShm(const Cluster& cluster, const std::string& trainer) {
+  DistributeOptions options = As(cluster, trainer);
+  options.data_transfer_protocol = "shm";
+  return options;
+}
+
+Element TakeOne(Iterator& it) {
+  absl::StatusOr<std::optional<Element>> element = it.Next();
+  EXPECT_TRUE(element.ok()) << element.status();
+  return element.ok() && element->has_value() ? **std::move(element) : Element();
+}
+
+bool IsLarge(const Element& element, int64_t value) {
+  const absl::Span<const int64_t> values = element.tensor(0).data<int64_t>();
+  return values.size() == size_t{kValues} &&
+         std::all_of(values.begin(), values.end(), [=](int64_t its) { return its == value; });
+}
+
+TEST(CrossTrainerOverShm, AllReadOneElementWhereItWasMade) {
+  Cluster cluster(1);
+  std::vector<Iterator> trainers;
+  for (const char* id : {"a", "b", "c"}) trainers.push_back(Read(Large(), OverShm(cluster, id)));
+  std::vector<Element> first;
+  for (Iterator& it : trainers) first.push_back(TakeOne(it));
+  const int64_t copied = BytesCopied(), prepared = Prepared();
+  for (int64_t i = 1; i < 100; ++i) {
+    for (Iterator& it : trainers) {
+      const Element element = TakeOne(it);
+      ASSERT_TRUE(IsLarge(element, i));
+    }
+  }
+  EXPECT_EQ(BytesCopied(), copied);
+  EXPECT_LE(Prepared() - prepared, 100 + 4 + 1);
+  for (const Element& element : first) EXPECT_TRUE(IsLarge(element, 0));  // lent all the while
+}
+
+TEST(CrossTrainerOverShm, WhatWasMadeElsewhereIsCopiedOnceForAll) {
+  Cluster cluster(1);
+  const Dataset repeated = Large().Repeat();  // not the last node's own
+  std::vector<Iterator> trainers;
+  for (const char* id : {"a", "b", "c"}) trainers.push_back(Read(repeated, OverShm(cluster, id)));
+  for (Iterator& it : trainers) TakeOne(it);
+  const int64_t copied = BytesCopied();
+  for (int64_t i = 1; i < 50; ++i) {
+    for (Iterator& it : trainers) ASSERT_TRUE(IsLarge(TakeOne(it), i));
+  }
+  EXPECT_LT(BytesCopied() - copied, 60 * (kValues * int64_t{sizeof(int64_t)} + 4096));
+}
+
+TEST(CrossTrainerOverShm, OneThatKeepsWhatItGetsStallsNobodyAndReadsWhatItWasLent) {
+  Cluster cluster(0);
+  cluster.AddWorker({.cross_trainer_cache_size_bytes = 8 << 20});
+  Iterator keeps = Read(Large(), OverShm(cluster, "keeps"));
+  Iterator reads = Read(Large(), OverShm(cluster, "reads"));
+  std::vector<Element> kept;
+  for (int64_t i = 0; i < 10; ++i) kept.push_back(TakeOne(keeps));
+  int64_t before = -1;
+  for (int i = 0; i < 500; ++i) {
+    const Element element = TakeOne(reads);
+    const int64_t value = element.tensor(0).data<int64_t>()[0];
+    EXPECT_GT(value, before);
+    ASSERT_TRUE(IsLarge(element, value));
+    before = value;
+  }
+  for (int64_t i = 0; i < 10; ++i) EXPECT_TRUE(IsLarge(kept[i], i));
+}
+
+TEST(CrossTrainerOverShm, OneThatComesBackReadsOnWithWhatItHadLent) {
+  Cluster cluster(1);
+  Iterator stays = Read(Large(), OverShm(cluster, "stays"));
+  Element kept;
+  {
+    Iterator leaves = Read(Large(), OverShm(cluster, "leaves"));
+    kept = TakeOne(leaves);
+  }
+  for (int64_t i = 0; i < 200; ++i) ASSERT_TRUE(IsLarge(TakeOne(stays), i));
+  Iterator again = Read(Large(), OverShm(cluster, "leaves"));
+  const Element next = TakeOne(again);
+  EXPECT_TRUE(IsLarge(next, next.tensor(0).data<int64_t>()[0]));
+  EXPECT_TRUE(IsLarge(kept, 0));
+}
+
+TEST(CrossTrainerOverShm, WhatAWorkerLentOutlivesIt) {
+  std::vector<Element> kept;
+  {
+    Cluster cluster(1);
+    Iterator it = Read(Large(), OverShm(cluster, "a"));
+    for (int64_t i = 0; i < 3; ++i) kept.push_back(TakeOne(it));
+  }
+  for (int64_t i = 0; i < 3; ++i) EXPECT_TRUE(IsLarge(kept[i], i));
+}
+
+TEST(CrossTrainerOverShm, ATrainerOverTcpReadsTheSame) {
+  Cluster cluster(1);
+  Iterator here = Read(Large(), OverShm(cluster, "here"));
+  DistributeOptions options = As(cluster, "there");
+  options.data_transfer_protocol = "tcp";
+  Iterator there = Read(Large(), options);
+  for (int64_t i = 0; i < 50; ++i) {
+    ASSERT_TRUE(IsLarge(TakeOne(here), i));
+    ASSERT_TRUE(IsLarge(TakeOne(there), i));
+  }
+}
 
 TEST(CrossTrainerJobs, ReadersOfOneTrainerHaveEachElementOnce) {
   Cluster cluster(1);
