@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Kills workers -9 under coordinated reads of 2 and 4 trainers.
+"""Kills a trainer, which comes back alone, and workers -9 under coordinated reads of 2 and 4 trainers.
 
 All trainers see the same turn of the same partition in each round, end at the same
 round, and have every element once. The last line says how it went.
@@ -20,8 +20,12 @@ COUNT = 6001  # leaves a rest for 2 and for 4
 def run(fleet, consumers, words, workers, rng):
     trainers = [fleet.start_trainer("--consumer", i, "--consumers", consumers, commit_every=50) for i in range(consumers)]
     logs = [fleet.folder / f"{consumers}-{words}-{i}.log" for i in range(consumers)]
-    for trainer, log in zip(trainers, logs):
-        if (answer := trainer.ask(f"open rounds-{consumers}-{words} {COUNT} {words} {log} {log}.checkpoint")) != "open":
+
+    def opening(i):
+        return f"open rounds-{consumers}-{words} {COUNT} {words} {logs[i]} {logs[i]}.checkpoint"
+
+    for i, trainer in enumerate(trainers):
+        if (answer := trainer.ask(opening(i))) != "open":
             raise Failed(f"{trainer.name}: {answer}")
     first = rng.randrange(100, 800)
     for trainer in trainers:
@@ -29,6 +33,18 @@ def run(fleet, consumers, words, workers, rng):
     for trainer in trainers:
         if (answer := trainer.hear(120)) != "read":
             raise Failed(f"{trainer.name}: {answer}")
+    # One dies where the others wait, and goes on from its committed state alone.
+    for trainer in trainers:
+        if (answer := trainer.ask("commit")) != "committed":
+            raise Failed(f"{trainer.name}: {answer}")
+    alone = rng.randrange(consumers)
+    trainers[alone].kill()
+    trainers[alone] = fleet.start_trainer("--consumer", alone, "--consumers", consumers, commit_every=50)
+    if (answer := trainers[alone].ask(opening(alone))) != "resumed":
+        raise Failed(f"{trainers[alone].name}: {answer}")
+    if not (answer := trainers[alone].ask("next")).startswith("element"):  # while the others wait
+        raise Failed(f"{trainers[alone].name}: {answer}")
+    trainers[alone].ask("drop")
     for trainer in trainers:
         trainer.say("all")
     victim = rng.randrange(len(workers))

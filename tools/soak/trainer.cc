@@ -117,7 +117,7 @@ class Trainer {
     if (options_.consumers > 0) {
       options.consumer_index = options_.consumer;
       options.num_consumers = options_.consumers;
-      rounds_.open(log + ".rounds");
+      rounds_.open(log + ".rounds", std::ios::app);
     }
     Dataset data = Passes(job, count).Distribute(options);
     ASSIGN_OR_RETURN(iterator_, data.MakeIterator());
