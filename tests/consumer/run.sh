@@ -22,6 +22,10 @@ export PKG_CONFIG_PATH=$libraries/pkgconfig
 c++ -std=c++20 "$here/main.cc" $(pkg-config --cflags --libs penstock) -o "$folder/with_pkg_config"
 LD_LIBRARY_PATH=$libraries "$folder/with_pkg_config"
 "$folder/prefix/bin/penstock" version
+cmake -S "$here/../../examples/replicas" -B "$folder/replicas" -G Ninja -DCMAKE_PREFIX_PATH="$folder/prefix" >/dev/null
+cmake --build "$folder/replicas"
+python3 "$here/../../examples/replicas/check.py" "$folder/replicas/replicas_trainer" \
+  "$folder/prefix/bin/digits_make_shards" "$here/../../examples/digits/digits.csv"
 "$folder/prefix/bin/penstock" demo --kill none --epochs 2 --step-ms 0 --accuracy 0.5
 "$folder/prefix/bin/penstock" soak --laps 1 --faults kill-worker
 
