@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+// On a machine with a GPU: landing of elements beside raw copies from page-locked memory,
+// and the stage's steps beside a kernel that only copies. One JSON object a line; without
+// a GPU one line that says why nothing was measured. The host's clock, over so many
+// repetitions that what it costs to ask does not count.
+#include <algorithm>
+#include <cstdint>
+#include <cstdio>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "dataplane/memory/device.h"
+#include "dataplane/memory/device_lander.h"
+#include "dataplane/memory/pool.h"
+#include "penstock/device_stage.h"
+#include "penstock/status.h"
+
+namespace penstock {
+namespace {
+
+constexpr int kRounds = 5;        // of each measurement; the median is told
+constexpr int kRepetitions = 50;  // in a round
+constexpr int kPlaces = 4;
+
+// Work that is put on a stream `kRepetitions` times, and waited for once.
+class Meter {
+ public:
+  static absl::StatusOr<Meter> Create(DeviceBackend& gpu) {
+    Meter meter;
+    ASSIGN_OR_RETURN(meter.stream, gpu.MakeStream(0));
+    ASSIGN_OR_RETURN(meter.done, gpu.MakeEvent(0));
+    return meter;
+  }
+
+  // Prints the median of bytes per second, where each repetition moves `bytes`.
+  absl::Status Measure(const std::string& what, double bytes,
+                       const std::function<absl::Status()>& repetition) {
+    std::vector<double> rates;
+    for (int round = 0; round <= kRounds; ++round) {
+      const absl::Time begun = absl::Now();
+      for (int i = 0; i < kRepetitions; ++i) RETURN_IF_ERROR(repetition());
+      RETURN_IF_ERROR(stream->Record(*done));
+      RETURN_IF_ERROR(done->Wait());
+      const double seconds = absl::ToDoubleSeconds(absl::Now() - begun);
+      if (round > 0) rates.push_back(bytes * kRepetitions / seconds);  // the first warms up
+    }
+    std::sort(rates.begin(), rates.end());
+    std::printf("{\"what\": \"%s\", \"gb_per_second\": %.2f, \"least\": %.2f, \"most\": %.2f}\n",
+                what.c_str(), rates[kRounds / 2] / 1e9, rates.front() / 1e9, rates.back() / 1e9);
+    return absl::OkStatus();
+  }
+
+  std::unique_ptr<DeviceStream> stream;
+  std::unique_ptr<DeviceEvent> done;
+};
+
+absl::Status MeasureLanding(DeviceBackend& gpu, Meter& meter, int64_t bytes) {
+  const std::vector<uint8_t> values(static_cast<size_t>(bytes), 7);
+  const int64_t dims[] = {bytes};
+  ASSIGN_OR_RETURN(const Element element,
+                   MakeElement(DefaultPool(), {Tensor(kUInt8, dims, values.data())},
+                               Spec(Dense(kUInt8, {bytes}))));
+  ASSIGN_OR_RETURN(const std::unique_ptr<Registration> locked,
+                   gpu.page_lock().Register(element.block()));
+  ASSIGN_OR_RETURN(const std::unique_ptr<DeviceMemory> memory,
+                   gpu.Allocate(0, static_cast<size_t>(bytes)));
+  const std::string size = std::to_string(bytes >> 10) + " KiB";
+  RETURN_IF_ERROR(meter.Measure("raw copy of " + size, static_cast<double>(bytes), [&] {
+    return meter.stream->CopyToDevice(memory->address(), element.tensor(0).raw(),
+                                      static_cast<size_t>(bytes));
+  }));
+  ASSIGN_OR_RETURN(
+      const std::unique_ptr<DeviceLander> lander,
+      DeviceLander::Create(gpu, {.places = kPlaces, .place_bytes = static_cast<size_t>(bytes)}));
+  return meter.Measure("landing of " + size, static_cast<double>(bytes), [&]() -> absl::Status {
+    while (lander->counters().places_in_use == kPlaces) lander->Progress();
+    ASSIGN_OR_RETURN(const DeviceElement landed, lander->CopyToDevice(element.Share()));
+    return landed.ReadyOn(*meter.stream);
+  });
+}
+
+absl::Status MeasureStage(DeviceBackend& gpu, Meter& meter) {
+  constexpr int64_t kBatch = 256, kSide = 224, kChannels = 3;
+  constexpr int64_t kValues = kBatch * kSide * kSide * kChannels;
+  ASSIGN_OR_RETURN(const std::unique_ptr<DeviceMemory> in, gpu.Allocate(0, kValues * 4));
+  ASSIGN_OR_RETURN(const std::unique_ptr<DeviceMemory> out, gpu.Allocate(0, kValues * 4));
+  std::vector<int64_t> indices(kBatch);
+  for (int64_t i = 0; i < kBatch; ++i) indices[static_cast<size_t>(i)] = i;
+  ASSIGN_OR_RETURN(const std::unique_ptr<DeviceMemory> numbers,
+                   gpu.Allocate(0, indices.size() * sizeof(int64_t)));
+  RETURN_IF_ERROR(meter.stream->CopyToDevice(numbers->address(), indices.data(),
+                                             indices.size() * sizeof(int64_t)));
+  const auto launch = [&](const StageStep& step) {
+    return LaunchStage(0, meter.stream->native(), step);
+  };
+  const GatherRows copy{.rows = in->address(),
+                        .num_rows = kBatch,
+                        .row_bytes = kValues / kBatch * 4,
+                        .indices = static_cast<const int64_t*>(numbers->address()),
+                        .count = kBatch,
+                        .out = out->address()};
+  RETURN_IF_ERROR(meter.Measure("a kernel that copies (gather of all rows)", 8.0 * kValues,
+                                [&] { return launch(copy); }));
+  for (const DType dtype : {kFloat16, kBFloat16, kFloat32}) {
+    const ImagesToPlanes images{.images = in->address(),
+                                .batch = kBatch,
+                                .height = kSide,
+                                .width = kSide,
+                                .channels = kChannels,
+                                .dtype = dtype,
+                                .planes = out->address()};
+    RETURN_IF_ERROR(meter.Measure("images to planes of " + Name(dtype),
+                                  static_cast<double>(kValues) * (1 + SizeOf(dtype)),
+                                  [&] { return launch(images); }));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status MeasureAll() {
+  DeviceBackend& gpu = LinkedDeviceBackend();
+  RETURN_IF_ERROR(gpu.Count().status());
+  ASSIGN_OR_RETURN(Meter meter, Meter::Create(gpu));
+  for (const int64_t bytes : {int64_t{64} << 10, int64_t{1} << 20, int64_t{16} << 20})
+    RETURN_IF_ERROR(MeasureLanding(gpu, meter, bytes));
+  return MeasureStage(gpu, meter);
+}
+
+}  // namespace
+}  // namespace penstock
+
+int main() {
+  const absl::Status status = penstock::MeasureAll();
+  if (status.ok()) return 0;
+  std::printf("{\"not_measured\": \"%s\"}\n", std::string(status.message()).c_str());
+  return absl::IsNotFound(status) ? 0 : 1;
+}
