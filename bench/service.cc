@@ -66,6 +66,11 @@ class Service final : public Side {
       PENSTOCK_ASSIGN_OR_RETURN(const Done done, DoneOf(answer));
       Add(done, sum);
     }
+    PENSTOCK_ASSIGN_OR_RETURN(const Workload* workload, FindWorkload(setup_.workload));
+    if (workload->cached()) {
+      sum.elements /= setup_.consumers;
+      sum.bytes /= setup_.consumers;
+    }
     return sum;
   }
 

@@ -100,15 +100,19 @@ class Trainer {
   }
 
   absl::Status StartPass() {
-    const Dataset dataset = workload_.MakeDataset(setup_).Distribute(
-        {.processing_mode = workload_.mode(),
-         .service = setup_.service,
-         .job_name = setup_.consumers > 1 ? "bench" : "",
-         .max_outstanding_requests = workload_.max_outstanding_requests(),
-         .data_transfer_protocol = setup_.protocol,
-         .consumer_index = In(setup_.coordinated, setup_.consumer),
-         .num_consumers = In(setup_.coordinated, setup_.consumers),
-         .compression = setup_.compress ? LinkCompression::kAuto : LinkCompression::kNone});
+    DistributeOptions options{
+        .processing_mode = workload_.mode(),
+        .service = setup_.service,
+        .job_name = setup_.consumers > 1 || workload_.cached() ? "bench" : "",
+        .max_outstanding_requests = workload_.max_outstanding_requests(),
+        .data_transfer_protocol = setup_.protocol,
+        .consumer_index = In(setup_.coordinated, setup_.consumer),
+        .num_consumers = In(setup_.coordinated, setup_.consumers),
+        .compression = setup_.compress ? LinkCompression::kAuto : LinkCompression::kNone};
+    if (workload_.cached()) {
+      options.cross_trainer_cache = CrossTrainerCache{std::to_string(setup_.consumer)};
+    }
+    const Dataset dataset = workload_.MakeDataset(setup_).Distribute(options);
     PENSTOCK_ASSIGN_OR_RETURN(Iterator it, dataset.MakeIterator());
     it_.emplace(std::move(it));
     return absl::OkStatus();

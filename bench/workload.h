@@ -75,6 +75,9 @@ class Workload {
   // Whether trainers wait for each other behind each step, as those that train one model.
   virtual bool in_step() const { return false; }
   virtual bool coordinated() const { return false; }  // what a case's setup says
+  // Whether all trainers read the same elements, through a cache that they share. Then
+  // the rate is that of one of them: an element counts once however many read it.
+  virtual bool cached() const { return false; }
   virtual ShardingPolicy mode() const { return ShardingPolicy::kOff; }
   virtual int64_t max_outstanding_requests() const { return 8; }
 
@@ -112,5 +115,6 @@ const Workload& S1();
 const Workload& L2();
 const Workload& M1();
 const Workload& Coordinated();
+const Workload& S1Cached();
 
 }  // namespace penstock::bench

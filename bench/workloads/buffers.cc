@@ -75,6 +75,7 @@ Load Buffers::LoadOf(const Setup& setup) const {
 Dataset Buffers::MakeDataset(const Setup& setup) const {
   const Load load = LoadOf(setup);
   return Dataset::Range(int64_t{1} << 40)
+      .Repeat()
       .Map(
           [load, words = static_cast<int64_t>(words_)](const Expr& number) {
             return Call(

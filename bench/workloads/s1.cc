@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // S1: one named job shared by several trainers, and one trainer fed by several
 // workers, beside a single pair of them on a job of its own. Says what sharing
-// costs in all and how evenly it shares.
+// costs in all and how evenly it shares. S1-cached: what one more trainer of a shared
+// cache costs the worker.
 #include "bench/service.h"
 #include "bench/workloads/buffers.h"
 
@@ -25,11 +26,37 @@ class Sharing final : public Buffers {
   }
 };
 
+// Trainers that step together, so that none misses what another one reads.
+class Cached final : public Buffers {
+ public:
+  Cached()
+      : Buffers("S1-cached", "T1 prepared once for k trainers that share a cache; worker's CPU",
+                Touch::kEveryByte, /*cold=*/true) {}
+
+  std::vector<int64_t> sizes() const override { return {1 << 20}; }
+  std::vector<Shape> shapes() const override {
+    return {{.consumers = 1}, {.consumers = 2}, {.consumers = 4}, {.consumers = 8}};
+  }
+  bool cached() const override { return true; }
+  double step_s() const override { return 0.01; }
+  Basis basis() const override { return Basis::kElementsPerWorkerCpuSecond; }
+  absl::StatusOr<std::unique_ptr<Side>> MakeLimit(const Setup& setup) const override {
+    Setup one = setup;
+    one.consumers = 1;
+    return StartService(one, "one trainer");
+  }
+};
+
 }  // namespace
 
 const Workload& S1() {
   static const Sharing& s1 = *new Sharing;
   return s1;
+}
+
+const Workload& S1Cached() {
+  static const Cached& cached = *new Cached;
+  return cached;
 }
 
 }  // namespace penstock::bench

@@ -101,7 +101,7 @@ class Bench(unittest.TestCase):
 
     def test_runs_every_workload(self):
         code, out, err = run("T1-z", "T2", "I1", "I1-dct", "I1-shuffle", "I2", "H1", "V1", "C1", "L1", "L1-0", "R1",
-                             "S1", "L2", "M1", "CR", "--size", "1048576", "--protocol", "shm", *SHORT, "--json", "-")
+                             "S1", "S1-cached", "L2", "M1", "CR", "--size", "1048576", "--protocol", "shm", *SHORT, "--json", "-")
         self.assertEqual(code, 0, err)
         _, windows, summaries = records(out)
         for record in summaries:
@@ -112,9 +112,10 @@ class Bench(unittest.TestCase):
                           "I1-shuffle": "I1",
                           "I2": "libjpeg loop, paced", "H1": "mean cost", "V1": "libzip loop, paced", "C1": "widening loop, paced",
                           "L1": "computes 15.6 ms", "L1-0": "copy loop", "R1": "gather loop", "S1": "single pair",
+                          "S1-cached": "one trainer",
                           "L2": "uncoordinated", "M1": "uncoordinated", "CR": "4 x tf.data service"})
         self.assertEqual({record["workload"] for record in summaries if "utilization" in record},
-                         {"I2", "V1", "C1", "L1"})
+                         {"I2", "V1", "C1", "L1", "S1-cached"})
         fed = [record["consumers"] for record in summaries if record["workload"] == "I2"]
         self.assertEqual(fed, [1, 2, 4, 8, 16])
         shared = [record for record in windows if record["workload"] == "S1"]

@@ -75,7 +75,7 @@ class Wire(unittest.TestCase):
         self.assertTrue(answer["data_loss"])
 
     def test_a_setup_that_no_peer_has_is_refused_in_words(self):
-        for change, words in (({"workload": "H1"}, "the workloads T1, T1-0, I1, L1-0, C1, not H1"), ({"consumers": 2}, "not 2"),
+        for change, words in (({"workload": "H1"}, "the workloads T1, T1-0, I1, I1-dct, L1-0, C1, not H1"), ({"consumers": 2}, "not 2"),
                               ({"element_bytes": 20}, "multiple of 8")):
             (answer,), code = say(command("counting"), SETUP | change)
             self.assertEqual(code, 1)
