@@ -84,9 +84,9 @@ class HostsTest(unittest.TestCase):
         """A trainer of the bench reads buffers of 1 MiB for so long that links have measured themselves, and looks
         at all bytes."""
         trainer = cluster.start("trainer", *prefix, BIN / "penstock", "bench-trainer")
-        setup = {"workload": workload, "protocol": protocol, "element_bytes": 1 << 20, "workers": 2, "consumers": 1,
-                 "window_s": 3, "source_bytes": 64 << 20, "compress": True, "service": cluster.service,
-                 "scratch": str(self.folder)}
+        setup = {"workload": workload, "protocol": protocol, "element_bytes": 1 << 20, "workers": 2, "consumer": 0,
+                 "consumers": 1, "coordinated": False, "window_s": 3, "source_bytes": 64 << 20, "compress": True,
+                 "service": cluster.service, "scratch": str(self.folder)}
         self.assertIn("pids", trainer.ask(json.dumps(setup), 60))
         self.assertIn("elements", trainer.ask(json.dumps({"seconds": 3}), 60))
 
