@@ -136,7 +136,7 @@ absl::Status Read(StateReader& reader, const Spec& spec, std::vector<Element>& e
   elements.emplace_back(std::move(loan), at, spec);
   ASSIGN_OR_RETURN(const std::string_view bytes, reader.ReadString());
   std::vector<float>& own = weights.emplace_back(bytes.size() / sizeof(float));
-  std::memcpy(own.data(), bytes.data(), own.size() * sizeof(float));
+  if (!own.empty()) std::memcpy(own.data(), bytes.data(), own.size() * sizeof(float));
   return absl::OkStatus();
 }
 
