@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Slots for elements with several readers, in segments of this process that other
-// processes map for reading only.
+// Slots for elements with several readers, in segments of this process. Other processes
+// map them; what those write into their mapping stays their own.
 //
 // An element made here lies once for all who read it. Whoever tells another process
 // of a slot keeps a loan on it until that process has given it back or is dead, so

@@ -29,8 +29,10 @@ from jobs import KINDS, Job, Seat
 SIZES = [(3000, 1), (3000, 300), (2500, 2000), (1000, 20000)]
 STUCK = 90  # seconds in which nobody reads anything: only a broken program takes so long
 ASLEEP = 5  # seconds between two looks: this program itself was stopped, and the others with it
-WARM_UP = 3  # laps behind the first of the largest elements: a heap keeps what they took
-SPARE = 8  # MiB by which the second half of a long life may exceed its first
+WARM_UP = 3  # laps, of a life and behind the first of the largest elements: a heap keeps what they took
+# MiB by which the second half of a long life may exceed its first: of a whole one, which may read the largest elements
+# late, and of what lies behind those.
+SPARE, SPARE_WARM = 24, 8
 LONG_LIFE = 8  # laps
 
 
@@ -158,12 +160,14 @@ class Soak:
 
     def growth(self, name):
         """What is to be said against the memory of a process that lived long; empty if it stayed flat."""
-        samples = self.warm(name)
-        if len(samples) < LONG_LIFE:
-            return ""
-        first, second = samples[:len(samples) // 2], samples[len(samples) // 2:]
-        more = statistics.median(second) - max(first)
-        return f"{name} holds {more:.1f} MiB more in the second half of its laps" if more > SPARE else ""
+        whole = [held for _, held in self.memory[name][WARM_UP:]]
+        for samples, spare in (whole, SPARE), (self.warm(name), SPARE_WARM):
+            if len(samples) < LONG_LIFE:
+                continue
+            first, second = samples[:len(samples) // 2], samples[len(samples) // 2:]
+            if (more := statistics.median(second) - max(first)) > spare:
+                return f"{name} holds {more:.1f} MiB more in the second half of its laps"
+        return ""
 
     def memory_line(self):
         """First and last of those that lived longest, by role."""
