@@ -8,15 +8,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
-#include <functional>
 #include <string>
-#include <thread>
 
 #include "gtest/gtest.h"
 
@@ -107,17 +104,6 @@ inline std::string HearFromParent() {
   char line[4096];
   if (std::fgets(line, sizeof(line), stdin) == nullptr) ::_exit(0);
   return std::string(line, std::strcspn(line, "\n"));
-}
-
-// A transport lets go of a link a moment after its end. False after a bound that
-// only a broken program reaches.
-inline bool BecomesTrue(const std::function<bool()>& condition) {
-  const auto bound = std::chrono::steady_clock::now() + std::chrono::seconds(30);
-  while (!condition()) {
-    if (std::chrono::steady_clock::now() > bound) return false;
-    std::this_thread::yield();
-  }
-  return true;
 }
 
 }  // namespace penstock::transfer

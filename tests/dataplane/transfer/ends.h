@@ -2,6 +2,7 @@
 // Two ends of links that write down what happens to them, for tests.
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <functional>
@@ -10,6 +11,7 @@
 #include <numeric>
 #include <optional>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -17,6 +19,17 @@
 #include "dataplane/transfer/transport.h"
 
 namespace penstock::transfer {
+
+// A transport may let go of elements and links a moment after their end, on
+// threads of its own. False after a bound that only a broken program reaches.
+inline bool BecomesTrue(const std::function<bool()>& condition) {
+  const auto bound = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+  while (!condition()) {
+    if (std::chrono::steady_clock::now() > bound) return false;
+    std::this_thread::yield();
+  }
+  return true;
+}
 
 // Something whose state several threads change and a test waits for.
 class Watched {

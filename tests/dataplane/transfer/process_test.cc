@@ -254,7 +254,7 @@ class ClientDies : public testing::TestWithParam<std::string> {
     end_->LetGo();
     slots_.reset();
     worker_.Stop();
-    EXPECT_EQ(pool_->counters().bytes_lent, 0);
+    EXPECT_TRUE(BecomesTrue([this] { return pool_->counters().bytes_lent == 0; }));
     EXPECT_TRUE(BecomesTrue([] { return SharedMappings() == 0; }));
   }
 
