@@ -46,6 +46,7 @@ struct SharedPool::SharedSlot : Slot {
   std::byte* body = nullptr;
   Owned* of = nullptr;
   SharedSlot* next_free = nullptr;
+  size_t present = 0;  // of its body, in bytes; whoever has been lent the slot may raise it
 };
 
 struct SharedPool::Owned {
@@ -106,16 +107,29 @@ absl::StatusOr<Loan> SharedPool::LendBlock(size_t head_bytes, size_t body_bytes)
 }
 
 Loan SharedPool::LendFree(size_t head_bytes, size_t body_bytes) {
-  std::lock_guard lock(mu_);
-  SharedSlot* slot = TakeFree(body_bytes);
-  if (slot == nullptr) return Loan();
+  SharedSlot* slot;
+  {
+    std::lock_guard lock(mu_);
+    slot = TakeFree(body_bytes);
+    if (slot == nullptr) return Loan();
+    ++counters_.slots_lent;
+    counters_.bytes_lent += static_cast<int64_t>(slot->of->segment->layout.slot_bytes());
+    ++lent_;
+  }
+  MakePresent(*slot, body_bytes);
   slot->data = slot->body - head_bytes;
   slot->bytes = head_bytes + slot->of->segment->layout.body_bytes;
   slot->holders.store(1, std::memory_order_relaxed);
-  ++counters_.slots_lent;
-  counters_.bytes_lent += static_cast<int64_t>(slot->of->segment->layout.slot_bytes());
-  ++lent_;
   return Loan(slot);
+}
+
+void SharedPool::MakePresent(SharedSlot& slot, size_t body_bytes) {
+  if (body_bytes <= slot.present) return;
+  const size_t present = AlignUp(body_bytes, kPageBytes);
+  const size_t before = slot.present == 0 ? kHeadRoom : 0;
+  SharedSegment::MakePresent(
+      absl::MakeSpan(slot.body + slot.present - before, before + present - slot.present));
+  slot.present = present;
 }
 
 SharedPool::SharedSlot* SharedPool::TakeFree(size_t body_bytes) {

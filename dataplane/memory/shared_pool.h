@@ -44,7 +44,8 @@ class SharedPool final : public Pool, public SlotOwner {
 
   // What finds no room, below max_bytes or in the process's bound for shared memory, is
   // lent by DefaultPool() instead, as are blocks below kFrameBelow (they travel in frames)
-  // and with heads above kHeadRoom. A new segment takes the lender some milliseconds.
+  // and with heads above kHeadRoom. Whoever is lent a slot for the first time waits for its
+  // pages, as far as the block goes, and for nobody else's.
   static std::shared_ptr<SharedPool> Create(const Options& options);
 
   // Where a block lies that such a pool of this process lent the room for.
@@ -71,6 +72,8 @@ class SharedPool final : public Pool, public SlotOwner {
   void Close();  // it ends when the last slot is back
 
   Loan LendFree(size_t head_bytes, size_t body_bytes);  // none if no slot is free
+  // Of a slot that is being lent.
+  static void MakePresent(SharedSlot& slot, size_t body_bytes);
   // A segment with slots for bodies of `body_bytes`; whether there is one now.
   bool Grow(size_t body_bytes);
 

@@ -47,20 +47,6 @@ absl::Status Reserve(int64_t bytes) {
   return absl::OkStatus();
 }
 
-// Every page in the page table now, so that no element pays for it.
-void Populate(absl::Span<std::byte> memory, bool writable) {
-  ::madvise(memory.data(), memory.size(), MADV_HUGEPAGE);  // where the machine allows it
-#ifdef MADV_POPULATE_WRITE
-  const int advice = writable ? MADV_POPULATE_WRITE : MADV_POPULATE_READ;
-  if (::madvise(memory.data(), memory.size(), advice) == 0) return;
-#endif
-  for (size_t at = 0; at < memory.size(); at += kPageBytes) {
-    // Read only: another process may be writing. Reading maps the page too.
-    (void)*static_cast<volatile std::byte*>(memory.data() + at);
-  }
-  (void)writable;
-}
-
 }  // namespace
 
 SharedSegment::SharedSegment(SharedSegment&& other) noexcept
@@ -102,8 +88,18 @@ absl::Status SharedSegment::Map(int fd, size_t bytes, bool writable) {
   }
   memory_ = absl::MakeSpan(static_cast<std::byte*>(memory), bytes);
   ::madvise(memory, bytes, MADV_DONTFORK);
-  Populate(memory_, writable);
+  ::madvise(memory, bytes, MADV_HUGEPAGE);  // where the machine allows it
   return absl::OkStatus();
+}
+
+void SharedSegment::MakePresent(absl::Span<std::byte> pages) {
+#ifdef MADV_POPULATE_WRITE
+  if (::madvise(pages.data(), pages.size(), MADV_POPULATE_WRITE) == 0) return;
+#endif
+  for (size_t at = 0; at < pages.size(); at += kPageBytes) {
+    // Read only: another process may be writing. Reading maps the page too.
+    (void)*static_cast<volatile std::byte*>(pages.data() + at);
+  }
 }
 
 absl::StatusOr<SharedSegment> SharedSegment::Create(size_t bytes, Writers writers) {
@@ -117,6 +113,7 @@ absl::StatusOr<SharedSegment> SharedSegment::Create(size_t bytes, Writers writer
         absl::StrCat("the system gave no shared segment of ", bytes, " bytes: errno ", errno));
   }
   RETURN_IF_ERROR(segment.Map(segment.fd(), bytes, /*writable=*/true));
+  if (writers == Writers::kAll) MakePresent(segment.memory_);
   int seals = kSizeSeals | F_SEAL_SEAL;
   if (writers == Writers::kOwner) seals |= F_SEAL_FUTURE_WRITE;  // what is mapped stays writable
   if (::fcntl(segment.fd(), F_ADD_SEALS, seals) != 0) {
@@ -126,7 +123,8 @@ absl::StatusOr<SharedSegment> SharedSegment::Create(size_t bytes, Writers writer
   return segment;
 }
 
-absl::StatusOr<SharedSegment> SharedSegment::Open(const Descriptor& fd, size_t bytes, Writers writers) {
+absl::StatusOr<SharedSegment> SharedSegment::Open(const Descriptor& fd, size_t bytes,
+                                                  Writers writers) {
   const int seals = ::fcntl(fd.get(), F_GET_SEALS);
   if (seals < 0 || (seals & kSizeSeals) != kSizeSeals) {
     return absl::InvalidArgumentError("a descriptor is no shared segment with a sealed size");
@@ -142,6 +140,7 @@ absl::StatusOr<SharedSegment> SharedSegment::Open(const Descriptor& fd, size_t b
   }
   SharedSegment segment;
   RETURN_IF_ERROR(segment.Map(fd.get(), bytes, writers == Writers::kAll));
+  if (writers == Writers::kAll) MakePresent(segment.memory_);
   TheAccount().opened.fetch_add(1, std::memory_order_relaxed);
   return segment;
 }

@@ -123,9 +123,6 @@ absl::StatusOr<ReaderView> ReaderView::MapPrivate(const Descriptor& segment,
         absl::StrCat("cannot map ", layout.slots, " slots of another process: errno ", errno));
   }
   ::madvise(memory, layout.bytes(), MADV_DONTFORK);
-#ifdef MADV_POPULATE_READ
-  ::madvise(memory, layout.bytes(), MADV_POPULATE_READ);  // else each page when it is first read
-#endif
   ReaderView view;
   view.layout_ = layout;
   view.memory_ = absl::MakeSpan(static_cast<std::byte*>(memory), layout.bytes());

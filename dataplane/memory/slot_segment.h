@@ -47,8 +47,8 @@ class ReaderView {
   // process's mappings per slot. ResourceExhausted if it has too many (vm.max_map_count).
   static absl::StatusOr<ReaderView> Map(const SharedSegment& segment, const SlotLayout& layout);
   // Of another process's, whose size was checked (SharedSegment::Open), for reading: pages that
-  // are written to become this process's own, until DropWritten(). ResourceExhausted if there is
-  // no room to map it.
+  // are written to become this process's own, until DropWritten(). A page is mapped when it is
+  // first read, with its neighbours. ResourceExhausted if there is no room to map it.
   static absl::StatusOr<ReaderView> MapPrivate(const Descriptor& segment, const SlotLayout& layout);
   bool is_private() const { return private_; }
 

@@ -2,10 +2,12 @@
 #include "dataplane/memory/shared_pool.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <map>
 #include <utility>
 #include <vector>
 
@@ -13,6 +15,8 @@ namespace penstock {
 namespace {
 
 constexpr size_t kMiB = 1 << 20;
+// What pages may be more than a block, also where the machine gives huge ones.
+constexpr size_t kRounding = 4 * kMiB;
 
 Spec BlobSpec() {
   return Dense(kUInt8, {kUnknownDim});
@@ -21,6 +25,12 @@ Spec BlobSpec() {
 Element Blob(Pool& pool, int64_t bytes, uint8_t value = 1) {
   const std::vector<uint8_t> values(static_cast<size_t>(bytes), value);
   return *MakeElement(pool, {Tensor(kUInt8, {&bytes, 1}, values.data())}, BlobSpec());
+}
+
+size_t PresentBytes(const SharedPool::Segment& segment) {
+  struct stat status {};
+  EXPECT_EQ(::fstat(segment.memory.fd(), &status), 0);
+  return static_cast<size_t>(status.st_blocks) * 512;
 }
 
 std::optional<SharedPool::Place> PlaceOf(const Element& element) {
@@ -61,6 +71,40 @@ TEST(SharedPool, ASteadyStateMakesNoSegment) {
     for (int k = 0; k < 3; ++k) held.push_back(Blob(*pool, kMiB));
   }
   EXPECT_EQ(pool->counters().segments_allocated, 1);
+}
+
+TEST(SharedPool, ALenderWaitsForThePagesOfItsOwnSlotAlone) {
+  const std::shared_ptr<SharedPool> pool = SharedPool::Create({.max_bytes = 256 * kMiB});
+  std::vector<Element> held;
+  for (int i = 0; i < 5; ++i) {
+    held.push_back(Blob(*pool, 9 * kMiB));
+    std::map<const SharedPool::Segment*, size_t> blocks;
+    for (const Element& element : held) {
+      const std::optional<SharedPool::Place> place = PlaceOf(element);
+      ASSERT_TRUE(place.has_value());
+      blocks[place->segment.get()] += element.block().size() + kRounding;
+    }
+    for (const auto& [segment, bytes] : blocks) {
+      EXPECT_GE(PresentBytes(*segment), 9 * kMiB);
+      EXPECT_LE(PresentBytes(*segment), bytes);
+    }
+  }
+  EXPECT_EQ(pool->counters().segments_allocated, 2);
+}
+
+TEST(SharedPool, PagesThatAreThereAreNotMadeAgain) {
+  const std::shared_ptr<SharedPool> pool = SharedPool::Create({.max_bytes = 256 * kMiB});
+  std::shared_ptr<const SharedPool::Segment> segment;
+  std::vector<size_t> present;
+  for (const size_t mib : {9, 11, 9, 12}) {
+    const Element element = Blob(*pool, static_cast<int64_t>(mib * kMiB - kPageBytes));
+    ASSERT_TRUE(PlaceOf(element).has_value());
+    segment = PlaceOf(element)->segment;
+    present.push_back(PresentBytes(*segment));
+  }
+  EXPECT_GE(present[1], 11 * kMiB);
+  EXPECT_EQ(present[2], present[1]);
+  EXPECT_LE(present[3], 12 * kMiB + kRounding);
 }
 
 TEST(SharedPool, WhatFindsNoRoomLiesElsewhere) {
