@@ -217,6 +217,35 @@ class CommandTest(unittest.TestCase):
             code, err = server.end(sig)
             self.assertEqual(code, 0, err)
 
+    def test_top_shows_tables_and_writes_them_anew(self):
+        dispatcher = self.dispatcher()
+        workers = [self.worker(dispatcher) for _ in range(2)]
+        top = self.start("top", "--interval-ms", 20, "--dispatcher-address", f"localhost:{dispatcher.port}")
+        anew = "\033[H\033[J"
+        text = top.line + "\n"
+        while text.count(anew) < 3:
+            line = top.process.stdout.readline()
+            self.assertTrue(line, "top ended by itself")
+            text += line
+        for screen in text.split(anew)[1:3]:
+            overview, *tables = screen.strip().split("\n\n")
+            self.assertRegex(overview, r"^release \S+, term 1, journal ")
+            lines = [table.splitlines() for table in tables]
+            heads = [re.split(r" {2,}", table[0].strip()) for table in lines]
+            self.assertEqual(heads[0], ["WORKER", "ID", "PERMITS", "PARTITIONS", "STATE", "SILENT"])
+            self.assertEqual([(head[0], head[1]) for head in heads[1:]],
+                             [("JOB", "NAME"), ("JOB", "TRAINERS BUSY"), ("JOB", "CLIENT"), ("JOB", "CLIENT")])
+            self.assertEqual(heads[4][2:4], ["WORKER", "PROTOCOL"])
+            self.assertEqual([len(table) for table in lines], [3, 1, 1, 1, 1])
+            starts = [lines[0][0].index(word) for word in heads[0]]
+            for row in lines[0][1:]:  # each cell stands under its head
+                cells = [row[a:b].strip() for a, b in zip(starts, [*starts[1:], None])]
+                self.assertRegex(cells[0], r"^localhost:\d+$")
+                self.assertRegex(cells[1], r"^[0-9a-f]{16}$")
+                self.assertEqual(cells[3:5], ["0", "ready"])
+            self.assertEqual({row.split()[0] for row in lines[0][1:]}, {f"localhost:{w.port}" for w in workers})
+        top.end(signal.SIGINT)
+
     def test_servers_show_their_metrics(self):
         dispatcher = self.dispatcher("--metrics-port", 0)
         self.worker(dispatcher)
