@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "python/core/iterators.h"
+
+#include <mutex>
+#include <string>
+#include <utility>
+
+#include "absl/time/clock.h"
+#include "dataplane/dataset/graph.h"
+#include "dataplane/memory/forked.h"
+#include "penstock/explain.h"
+#include "penstock/iterator.h"
+#include "penstock/states_of_ranks.h"
+#include "python/core/casters.h"
+#include "python/core/errors.h"
+#include "python/core/tensors.h"
+#include "python/core/without_gil.h"
+
+namespace penstock::python {
+
+namespace py = pybind11;
+
+namespace {
+
+// Whether what comes may lie where other trainers read it too: behind a cross-trainer
+// cache, whose segments are mapped for reading only.
+bool ReadsWhatOthersRead(const NodePtr& node) {
+  if (node->attrs.contains("trainer_id")) return true;
+  for (const NodePtr& input : node->inputs) {
+    if (ReadsWhatOthersRead(input)) return true;
+  }
+  return false;
+}
+
+absl::Time DeadlineIn(std::optional<double> seconds) {
+  return seconds.has_value() ? absl::Now() + absl::Seconds(*seconds) : absl::InfiniteFuture();
+}
+
+// An iterator whose calls wait without the GIL.
+class HeldIterator {
+ public:
+  HeldIterator(Dataset dataset, Iterator iterator)
+      : dataset_(std::move(dataset)),
+        iterator_(new Iterator(std::move(iterator))),
+        exclusive_(!ReadsWhatOthersRead(dataset_.node())) {}
+  ~HeldIterator() {
+    if (!made_here_) return;  // its threads are the parent's
+    WithoutGil without_gil;
+    delete iterator_;
+  }
+  HeldIterator(const HeldIterator&) = delete;
+
+  // The leaves of the next element, or None at the end.
+  py::object Next(std::optional<int64_t> step, std::optional<double> timeout) {
+    CheckUsable();
+    absl::StatusOr<std::optional<Element>> next;
+    {
+      WithoutGil without_gil;
+      std::lock_guard lock(next_mu_);
+      next = step.has_value() ? iterator_->Next(*step) : iterator_->Next(DeadlineIn(timeout));
+    }
+    std::optional<Element> element = ValueOrRaise(std::move(next));
+    if (!element.has_value()) return py::none();
+    const bool writable = exclusive_ && !element->IsShared();
+    return LeavesOf(*std::move(element), writable);
+  }
+
+  py::bytes Save() {
+    CheckUsable();
+    absl::StatusOr<State> state;
+    {
+      WithoutGil without_gil;
+      state = iterator_->Save();
+    }
+    return py::bytes(ValueOrRaise(std::move(state)).bytes);
+  }
+
+  void Restore(const std::string& state) {
+    CheckUsable();
+    absl::Status status;
+    {
+      WithoutGil without_gil;
+      std::lock_guard lock(next_mu_);
+      status = iterator_->Restore(State{state});
+    }
+    RaiseIfError(status);
+  }
+
+  void Commit(const std::string& state) {
+    CheckUsable();
+    absl::Status status;
+    {
+      WithoutGil without_gil;
+      status = iterator_->Commit(State{state});
+    }
+    RaiseIfError(status);
+  }
+
+  void Stop(double timeout) {
+    if (!made_here_) return;
+    absl::Status status;
+    {
+      WithoutGil without_gil;
+      status = iterator_->Stop(absl::Seconds(timeout));
+    }
+    RaiseIfError(status);
+  }
+
+  std::string Explain() const {
+    CheckUsable();
+    return penstock::Explain(dataset_, iterator_->Stats());
+  }
+
+ private:
+  void CheckUsable() const {
+    StayAwayIfLeaving();
+    if (made_here_) return;
+    Raise(absl::FailedPreconditionError(
+        "this iterator belongs to the process that this one was forked from; make one here"));
+  }
+
+  const Dataset dataset_;
+  Iterator* const iterator_;
+  const bool exclusive_;
+  const MadeHere made_here_;
+  std::mutex next_mu_;  // of threads that call Next() at once; taken without the GIL
+};
+
+}  // namespace
+
+py::object MakeIterator(const Dataset& dataset, std::optional<uint64_t> seed) {
+  StayAwayIfLeaving();
+  absl::StatusOr<Iterator> iterator;
+  {
+    WithoutGil without_gil;
+    iterator = dataset.MakeIterator({.seed = seed});
+  }
+  return py::cast(std::make_unique<HeldIterator>(dataset, ValueOrRaise(std::move(iterator))));
+}
+
+void BindIterators(py::module_& module) {
+  py::class_<HeldIterator>(module, "Iterator")
+      .def("next", &HeldIterator::Next, py::arg("step") = py::none(),
+           py::arg("timeout") = py::none())
+      .def("save", &HeldIterator::Save)
+      .def("restore", &HeldIterator::Restore)
+      .def("commit", &HeldIterator::Commit)
+      .def("stop", &HeldIterator::Stop, py::arg("timeout"))
+      .def("explain", &HeldIterator::Explain);
+  module.def(
+      "of_all_ranks",
+      [](const std::vector<std::string>& states, std::string run_id, std::vector<std::string> allow,
+         int64_t skip_steps) {
+        std::vector<State> all;
+        for (const std::string& bytes : states) all.push_back(State{bytes});
+        return py::bytes(OfAllRanks(all, {.run_id = std::move(run_id),
+                                          .allow = std::move(allow),
+                                          .skip_steps = skip_steps})
+                             .bytes);
+      },
+      py::arg("states"), py::arg("run_id") = "", py::arg("allow") = std::vector<std::string>(),
+      py::arg("skip_steps") = 0);
+}
+
+}  // namespace penstock::python

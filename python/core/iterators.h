@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <pybind11/pybind11.h>
+
+#include <cstdint>
+#include <optional>
+
+#include "penstock/dataset.h"
+
+namespace penstock::python {
+
+// _core.Iterator; `seed` as in IteratorOptions.
+void BindIterators(pybind11::module_& module);
+pybind11::object MakeIterator(const Dataset& dataset, std::optional<uint64_t> seed);
+
+}  // namespace penstock::python

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// The extension module penstock._core. What Python's users see of it is in
+// python/penstock; here is only what needs C++.
+#include <pybind11/pybind11.h>
+
+#include "python/core/casters.h"
+#include "python/core/datasets.h"
+#include "python/core/expressions.h"
+#include "python/core/iterators.h"
+#include "python/core/service.h"
+#include "python/core/tensors.h"
+#include "python/core/without_gil.h"
+
+PYBIND11_MODULE(_core, module) {
+  namespace python = penstock::python;
+  python::BindSpecs(module);
+  python::BindTensors(module);
+  python::BindExpressions(module);
+  python::BindIterators(module);
+  python::BindService(module);
+  python::BindDatasets(module);
+  module.def("begin_to_leave", &python::BeginToLeave);
+  module.def("await_others", &python::AwaitOthers);
+  module.attr("__version__") = PENSTOCK_VERSION;
+}

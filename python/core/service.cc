@@ -1,0 +1,337 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "python/core/service.h"
+
+#include <functional>
+#include <future>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "dataplane/memory/forked.h"
+#include "penstock/dataset.h"
+#include "penstock/server.h"
+#include "penstock/sharding.h"
+#include "python/core/casters.h"
+#include "python/core/errors.h"
+#include "python/core/without_gil.h"
+
+namespace penstock::python {
+
+namespace py = pybind11;
+
+namespace {
+
+// --- Keyword arguments into fields of a struct ------------------------------------
+
+template <class T>
+T Convert(py::handle value) {
+  return py::cast<T>(value);
+}
+template <>
+absl::Duration Convert(py::handle value) {
+  return absl::Seconds(value.cast<double>());
+}
+
+template <class S>
+using Fields = std::map<std::string, std::function<void(S&, py::handle)>>;
+
+template <class S, class T>
+std::function<void(S&, py::handle)> Field(T S::*field) {
+  return [field](S& options, py::handle value) { options.*field = Convert<T>(value); };
+}
+template <class S>
+std::function<void(S&, py::handle)> Milliseconds(absl::Duration S::*field) {
+  return [field](S& options, py::handle value) {
+    options.*field = absl::Milliseconds(py::cast<int64_t>(value));
+  };
+}
+
+template <class S>
+S From(const py::dict& arguments, const Fields<S>& fields, const char* what) {
+  S options;
+  for (const auto& [key, value] : arguments) {
+    const auto name = py::cast<std::string>(key);
+    const auto field = fields.find(name);
+    if (field == fields.end()) {
+      throw py::value_error(absl::StrCat(
+          what, " has no '", name, "'; there is ",
+          absl::StrJoin(fields, ", ",
+                        [](std::string* out, const auto& known) { out->append(known.first); })));
+    }
+    try {
+      field->second(options, value);
+    } catch (const py::cast_error&) {
+      throw py::type_error(
+          absl::StrCat(what, ": ", name, " cannot be ",
+                       std::string(py::repr(py::reinterpret_borrow<py::object>(value)))));
+    }
+  }
+  return options;
+}
+
+const Fields<TlsConfig>& TlsFields() {
+  using T = TlsConfig;
+  static const auto* const fields = new Fields<T>{{"ca", Field(&T::ca)},
+                                                  {"certificate", Field(&T::certificate)},
+                                                  {"key", Field(&T::key)},
+                                                  {"mutual", Field(&T::mutual)}};
+  return *fields;
+}
+template <class S>
+std::function<void(S&, py::handle)> Tls(TlsConfig S::*field) {
+  return [field](S& config, py::handle value) {
+    config.*field = From(py::reinterpret_borrow<py::dict>(value), TlsFields(), "tls");
+  };
+}
+
+const Fields<DistributeOptions>& DistributeFields() {
+  using O = DistributeOptions;
+  static const auto* const fields = new Fields<O>{
+      {"processing_mode", Field(&O::processing_mode)},
+      {"service", Field(&O::service)},
+      {"job_name", Field(&O::job_name)},
+      {"run_id", Field(&O::run_id)},
+      {"max_outstanding_requests", Field(&O::max_outstanding_requests)},
+      {"max_outstanding_bytes", Field(&O::max_outstanding_bytes)},
+      {"data_transfer_protocol", Field(&O::data_transfer_protocol)},
+      {"fallback", Field(&O::fallback)},
+      {"keep", Field(&O::keep)},
+      {"order", Field(&O::order)},
+      {"partitions", Field(&O::partitions)},
+      {"visitation", Field(&O::visitation)},
+      {"consumer_index", Field(&O::consumer_index)},
+      {"num_consumers", Field(&O::num_consumers)},
+      {"rests", Field(&O::rests)},
+      {"on_error", Field(&O::on_error)},
+      {"trainer_id",
+       [](O& options, py::handle value) {
+         options.cross_trainer_cache = CrossTrainerCache{value.cast<std::string>()};
+       }},
+      {"target_workers", Field(&O::target_workers)},
+      {"compression", Field(&O::compression)},
+      {"namespace", Field(&O::name_space)},
+      {"task_refresh_interval_hint_ms", Milliseconds(&O::task_refresh_interval_hint)},
+      {"timeout", Field(&O::timeout)},
+      {"seed", Field(&O::seed)},
+  };
+  return *fields;
+}
+
+const Fields<DispatcherConfig>& DispatcherFields() {
+  using C = DispatcherConfig;
+  static const auto* const fields = new Fields<C>{
+      {"host", Field(&C::host)},
+      {"port", Field(&C::port)},
+      {"work_dir", Field(&C::work_dir)},
+      {"fault_tolerant_mode", Field(&C::fault_tolerant_mode)},
+      {"client_timeout_ms", Milliseconds(&C::client_timeout)},
+      {"worker_timeout_ms", Milliseconds(&C::worker_timeout)},
+      {"heartbeat_interval_ms", Milliseconds(&C::heartbeat_interval)},
+      {"job_gc_timeout_ms", Milliseconds(&C::job_gc_timeout)},
+      {"gc_dynamic_sharding_jobs", Field(&C::gc_dynamic_sharding_jobs)},
+      {"protocol", Field(&C::protocol)},
+      {"worker_addresses", Field(&C::worker_addresses)},
+      {"deployment_mode",
+       [](C& config, py::handle value) {
+         config.deployment_mode = ValueOrRaise(DeploymentModeFromName(value.cast<std::string>()));
+       }},
+      {"metrics_port", Field(&C::metrics_port)},
+      {"metrics_token", Field(&C::metrics_token)},
+      {"tls", Tls(&C::tls)},
+  };
+  return *fields;
+}
+
+const Fields<WorkerConfig>& WorkerFields() {
+  using C = WorkerConfig;
+  static const auto* const fields = new Fields<C>{
+      {"dispatcher_address", Field(&C::dispatcher_address)},
+      {"host", Field(&C::host)},
+      {"port", Field(&C::port)},
+      {"worker_address", Field(&C::worker_address)},
+      {"protocol", Field(&C::protocol)},
+      {"heartbeat_interval_ms", Milliseconds(&C::heartbeat_interval)},
+      {"dispatcher_timeout_ms", Milliseconds(&C::dispatcher_timeout)},
+      {"shutdown_quiet_period_ms", Milliseconds(&C::shutdown_quiet_period)},
+      {"data_transfer_protocol", Field(&C::data_transfer_protocol)},
+      {"fallback", Field(&C::fallback)},
+      {"ucx_lanes", Field(&C::ucx_lanes)},
+      {"transports", Field(&C::transports)},
+      {"plugins", Field(&C::plugins)},
+      {"allowed_plugins", Field(&C::allowed_plugins)},
+      {"data_transfer_port", Field(&C::data_transfer_port)},
+      {"data_transfer_address", Field(&C::data_transfer_address)},
+      {"worker_tags", Field(&C::worker_tags)},
+      {"permits", Field(&C::permits)},
+      {"threads", Field(&C::threads)},
+      {"memory_budget_bytes", Field(&C::memory_budget_bytes)},
+      {"ram_budget_bytes", Field(&C::ram_budget_bytes)},
+      {"cross_trainer_cache_size_bytes", Field(&C::cross_trainer_cache_size_bytes)},
+      {"metrics_port", Field(&C::metrics_port)},
+      {"metrics_token", Field(&C::metrics_token)},
+      {"tls", Tls(&C::tls)},
+  };
+  return *fields;
+}
+
+// --- Servers -----------------------------------------------------------------------
+
+// A server that is left or joined without the GIL.
+template <class Server, class Config>
+class HeldServer {
+ public:
+  explicit HeldServer(Config config) {
+    WithoutGil without_gil;
+    absl::StatusOr<std::unique_ptr<Server>> server = Server::Start(std::move(config));
+    if (server.ok()) server_ = *std::move(server);
+    started_ = server.status();
+  }
+  ~HeldServer() {
+    if (!made_here_) {
+      static_cast<void>(server_.release());  // its threads are the parent's
+      return;
+    }
+    WithoutGil without_gil;
+    server_.reset();
+  }
+  HeldServer(const HeldServer&) = delete;
+
+  const absl::Status& started() const { return started_; }
+  Server& operator*() { return *server_; }
+  void Stop() {
+    WithoutGil without_gil;
+    server_->Stop();
+  }
+  // Until stopped, or ended by itself; Python's signal handlers run meanwhile.
+  void Join() {
+    StayAwayIfLeaving();
+    std::future<void> joined = std::async(std::launch::async, [this] { server_->Join(); });
+    while (true) {
+      {
+        WithoutGil without_gil;
+        if (joined.wait_for(std::chrono::milliseconds(100)) == std::future_status::ready) return;
+      }
+      if (PyErr_CheckSignals() != 0) {
+        Stop();  // else the future's end would wait for ever
+        throw py::error_already_set();
+      }
+    }
+  }
+  void RaiseWhyItEnded() { RaiseIfError(server_->status()); }
+
+ private:
+  std::unique_ptr<Server> server_;
+  absl::Status started_;
+  const MadeHere made_here_;
+};
+
+using HeldDispatcher = HeldServer<DispatchServer, DispatcherConfig>;
+using HeldWorker = HeldServer<WorkerServer, WorkerConfig>;
+
+template <class Held, class Config>
+py::class_<Held> BindServer(py::module_& module, const char* name, const char* what,
+                            const Fields<Config>& (*fields)()) {
+  return py::class_<Held>(module, name)
+      .def(py::init([what, fields](const py::dict& config) {
+        auto server = std::make_unique<Held>(From(config, fields(), what));
+        RaiseIfError(server->started());
+        return server;
+      }))
+      .def("stop", &Held::Stop)
+      .def("join",
+           [](Held& self) {
+             self.Join();
+             self.RaiseWhyItEnded();
+           })
+      .def_property_readonly("port", [](Held& self) { return (*self).port(); })
+      .def_property_readonly("metrics_port", [](Held& self) { return (*self).metrics_port(); });
+}
+
+void BindEnumerations(py::module_& module) {
+  py::enum_<ShardingPolicy>(module, "ShardingPolicy")
+      .value("OFF", ShardingPolicy::kOff)
+      .value("DYNAMIC", ShardingPolicy::kDynamic)
+      .value("FILE", ShardingPolicy::kFile)
+      .value("DATA", ShardingPolicy::kData)
+      .value("FILE_OR_DATA", ShardingPolicy::kFileOrData)
+      .value("HINT", ShardingPolicy::kHint);
+  py::enum_<Keep>(module, "Keep").value("TAKEN", Keep::kTaken).value("COMMITTED", Keep::kCommitted);
+  py::enum_<MergeOrder>(module, "MergeOrder")
+      .value("ANY", MergeOrder::kAny)
+      .value("FAIR", MergeOrder::kFair)
+      .value("DETERMINISTIC", MergeOrder::kDeterministic);
+  py::enum_<Visitation>(module, "Visitation")
+      .value("EXACTLY_ONCE", Visitation::kExactlyOnce)
+      .value("AT_LEAST_ONCE", Visitation::kAtLeastOnce);
+  py::enum_<Rests>(module, "Rests")
+      .value("PAD", Rests::kPad)
+      .value("DROP", Rests::kDrop)
+      .value("ERROR", Rests::kError);
+  py::enum_<RoundErrors>(module, "RoundErrors")
+      .value("SKIP_ROUND", RoundErrors::kSkipRound)
+      .value("STOP", RoundErrors::kStop);
+  py::enum_<TargetWorkers>(module, "TargetWorkers");
+  py::enum_<LinkCompression>(module, "Compression")
+      .value("NONE", LinkCompression::kNone)
+      .value("AUTO", LinkCompression::kAuto)
+      .value("SNAPPY", LinkCompression::kSnappy)
+      .value("LZ4", LinkCompression::kLz4);
+}
+
+}  // namespace
+
+DistributeOptions DistributeOptionsFrom(const py::dict& arguments) {
+  return From(arguments, DistributeFields(), "distribute");
+}
+
+void BindService(py::module_& module) {
+  BindEnumerations(module);
+  module.def("processing_mode",
+             [](const std::string& name) { return ValueOrRaise(ProcessingModeFromName(name)); });
+  module.def("target_workers",
+             [](const std::string& name) { return ValueOrRaise(TargetWorkersFromName(name)); });
+  module.def("register_dataset", [](const std::string& service, const Dataset& dataset,
+                                    const std::string& dataset_id, bool replace, double timeout) {
+    absl::StatusOr<std::string> id;
+    {
+      WithoutGil without_gil;
+      id = RegisterDataset(
+          service, dataset,
+          {.dataset_id = dataset_id, .replace = replace, .timeout = absl::Seconds(timeout)});
+    }
+    return ValueOrRaise(std::move(id));
+  });
+  module.def("from_dataset_id",
+             [](const std::string& id, const py::dict& arguments, std::optional<Spec> spec) {
+               DistributeOptions options = DistributeOptionsFrom(arguments);
+               absl::StatusOr<Dataset> dataset;
+               {
+                 WithoutGil without_gil;
+                 dataset = FromDatasetId(id, std::move(options), std::move(spec));
+               }
+               Dataset found = ValueOrRaise(std::move(dataset));
+               RaiseIfError(found.status());
+               return found;
+             });
+  BindServer<HeldDispatcher>(module, "DispatchServer", "DispatcherConfig", DispatcherFields)
+      .def_property_readonly("target", [](HeldDispatcher& self) { return (*self).target(); })
+      .def_property_readonly("num_workers",
+                             [](HeldDispatcher& self) { return (*self).NumWorkers(); });
+  BindServer<HeldWorker>(module, "WorkerServer", "WorkerConfig", WorkerFields)
+      .def_property_readonly("address", [](HeldWorker& self) { return (*self).address(); })
+      .def_property_readonly("num_tasks", [](HeldWorker& self) { return (*self).NumTasks(); })
+      .def("drain", [](HeldWorker& self, double timeout) {
+        absl::Status status;
+        {
+          WithoutGil without_gil;
+          status = (*self).Drain(absl::Seconds(timeout));
+        }
+        RaiseIfError(status);
+      });
+}
+
+}  // namespace penstock::python

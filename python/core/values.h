@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// Values that Python gives (penstock/values.py prepares them) as a Tensor.
+#pragma once
+
+#include <pybind11/pybind11.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "penstock/tensor.h"
+
+namespace penstock::python {
+
+// Keeps what its tensor() looks at.
+class Values {
+ public:
+  // `data`: a contiguous buffer of that dtype and shape, or for strings a list of
+  // bytes in row-major order.
+  Values(DType dtype, std::vector<int64_t> dims, pybind11::object data);
+  Tensor tensor() const;
+
+ private:
+  DType dtype_;
+  std::vector<int64_t> dims_;
+  pybind11::object data_;
+  pybind11::buffer_info buffer_;
+  std::vector<uint64_t> offsets_;  // of strings
+  std::string bytes_;
+};
+
+}  // namespace penstock::python

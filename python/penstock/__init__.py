@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Penstock: training data by the names of tf.data and its service, without TensorFlow.
+
+    import penstock as ps
+
+    ds = ps.Dataset.range(10).map(lambda x: x * 2).batch(4)
+    for batch in ds:
+        print(batch.numpy())
+"""
+
+# isort: skip_file
+from . import dtypes, errors
+from . import _core
+from . import ops
+from .dtypes import DType, as_dtype
+from .dtypes import (  # noqa: F401 (made by name)
+    bfloat16,
+    complex64,
+    complex128,
+    float16,
+    float32,
+    float64,
+    int8,
+    int16,
+    int32,
+    int64,
+    string,
+    uint8,
+    uint16,
+    uint32,
+    uint64,
+)
+from .dtypes import bool  # noqa: A004, F401 (as tf.bool)
+from .spec import OptionalSpec, RaggedTensorSpec, SparseTensorSpec, TensorSpec
+from .expr import Expr
+from .tensor import RaggedTensor, SparseTensor, Tensor
+from .iterator import Iterator
+from .dataset import (
+    AUTOTUNE,
+    INFINITE_CARDINALITY,
+    SHARD_HINT,
+    UNKNOWN_CARDINALITY,
+    Dataset,
+    FixedLengthRecordDataset,
+    ImageDirectory,
+    NpyDataset,
+    Options,
+    ParquetDataset,
+    TarShards,
+    TextLineDataset,
+    TFRecordDataset,
+    TokenShards,
+    WindowedDataset,
+)
+from . import data
+
+__version__ = _core.__version__
+of_all_ranks = _core.of_all_ranks

@@ -1,0 +1,296 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The data service, with the names and arguments of tf.data.experimental.service.
+
+    dispatcher = DispatchServer()
+    worker = WorkerServer(WorkerConfig(dispatcher_address=dispatcher.target.split("://")[1]))
+    ds = ds.apply(distribute("distributed_epoch", dispatcher.target))
+"""
+
+import dataclasses
+
+from .. import _core, dataset as datasets, leaving
+from .._core import Keep, MergeOrder, Rests, RoundErrors, ShardingPolicy, Visitation  # noqa: F401
+
+
+@dataclasses.dataclass(frozen=True)
+class CrossTrainerCache:
+    """Trainers with ids of their own read the same elements of one sliding window. Needs a job_name."""
+
+    trainer_id: str
+
+    def __post_init__(self):
+        if not self.trainer_id:
+            raise ValueError("trainer_id must not be empty")
+
+
+def distribute(
+    processing_mode,
+    service,
+    job_name=None,
+    consumer_index=None,
+    num_consumers=None,
+    max_outstanding_requests=None,
+    data_transfer_protocol=None,
+    compression="AUTO",
+    cross_trainer_cache=None,
+    target_workers="AUTO",
+):
+    """For `Dataset.apply`: what stands before runs on the workers of `service`, what stands after in this process.
+
+    processing_mode: a ShardingPolicy, or "parallel_epochs" (every worker reads everything) or "distributed_epoch"
+    (each element once). service: "grpc://host:port". job_name: readers of one name share one pass. consumer_index
+    and num_consumers: coordinated reads. compression: "AUTO", "SNAPPY", "LZ4" or None.
+    """
+    options = _options(
+        processing_mode,
+        service,
+        job_name=job_name,
+        consumer_index=consumer_index,
+        num_consumers=num_consumers,
+        max_outstanding_requests=max_outstanding_requests,
+        data_transfer_protocol=data_transfer_protocol,
+        compression=_compression(compression),
+        cross_trainer_cache=cross_trainer_cache,
+        target_workers=target_workers,
+    )
+
+    def apply(dataset):
+        return dataset._alike(dataset._core.distribute(options))
+
+    return apply
+
+
+def register_dataset(service, dataset, compression="AUTO", dataset_id=None):
+    """Registers `dataset` and returns its id. An equal definition gets the id that it has already."""
+    _compression(compression)  # how a link compresses is for who reads to say
+    return _core.register_dataset(
+        _target(service), dataset._core, "" if dataset_id is None else _id(dataset_id), False, 60.0
+    )
+
+
+def from_dataset_id(
+    processing_mode,
+    service,
+    dataset_id,
+    element_spec=None,
+    job_name=None,
+    consumer_index=None,
+    num_consumers=None,
+    max_outstanding_requests=None,
+    data_transfer_protocol=None,
+    cross_trainer_cache=None,
+    target_workers="AUTO",
+):
+    """Reads a dataset that was registered, by this or another process; `element_spec` is asked for if left out."""
+    options = _options(
+        processing_mode,
+        service,
+        job_name=job_name,
+        consumer_index=consumer_index,
+        num_consumers=num_consumers,
+        max_outstanding_requests=max_outstanding_requests,
+        data_transfer_protocol=data_transfer_protocol,
+        cross_trainer_cache=cross_trainer_cache,
+        target_workers=target_workers,
+    )
+    spec = None if element_spec is None else datasets._core_spec(element_spec)
+    return datasets.Dataset(_core.from_dataset_id(_id(dataset_id), options, spec), element_spec)
+
+
+@dataclasses.dataclass(frozen=True)
+class DispatcherConfig:
+    """tf.data service's fields first, then Penstock's own (include/penstock/server.h). None: the default."""
+
+    port: int = 0
+    protocol: str = None
+    work_dir: str = None
+    fault_tolerant_mode: bool = False
+    worker_addresses: list = None
+    job_gc_check_interval_ms: int = None  # taken and not needed: nothing is polled
+    job_gc_timeout_ms: int = None
+    worker_timeout_ms: int = None
+    worker_max_concurrent_snapshots: int = 0  # there are no snapshots
+    host: str = None
+    client_timeout_ms: int = None
+    heartbeat_interval_ms: int = None
+    gc_dynamic_sharding_jobs: bool = None
+    deployment_mode: str = None
+    metrics_port: int = None
+    metrics_token: str = None
+    tls: dict = None
+
+
+@dataclasses.dataclass(frozen=True)
+class WorkerConfig:
+    """tf.data service's fields first, then Penstock's own (include/penstock/server.h). None: the default."""
+
+    dispatcher_address: str
+    worker_address: str = None
+    port: int = 0
+    protocol: str = None
+    heartbeat_interval_ms: int = None
+    dispatcher_timeout_ms: int = None
+    data_transfer_protocol: str = None
+    data_transfer_address: str = None
+    host: str = None
+    shutdown_quiet_period_ms: int = None
+    fallback: list = None
+    ucx_lanes: str = None
+    transports: list = None
+    plugins: list = None
+    allowed_plugins: list = None
+    data_transfer_port: int = None
+    worker_tags: list = None
+    permits: int = None
+    threads: int = None
+    memory_budget_bytes: int = None
+    ram_budget_bytes: int = None
+    cross_trainer_cache_size_bytes: int = None
+    metrics_port: int = None
+    metrics_token: str = None
+    tls: dict = None
+
+
+class _Server:
+    """A server in this process; `start()` makes the C++ one of it."""
+
+    def __init__(self, config, start):
+        self._config = config
+        self._core = None
+        if start:
+            self.start()
+
+    def start(self):
+        """Starts it, if it is not running."""
+        if self._core is None:
+            self._core = self._make(_given(self._config))
+            leaving.stop_at_exit(self._kind, self)
+
+    def join(self):
+        """Waits until it is stopped, or has ended by itself (and raises why)."""
+        self._started().join()
+
+    def stop(self):
+        """Stops it."""
+        if self._core is not None:
+            self._core.stop()
+
+    _stop = stop  # tf.data service's tests call it so
+
+    @property
+    def port(self):
+        """The port it bound."""
+        return self._started().port
+
+    def _started(self):
+        if self._core is None:
+            raise RuntimeError(f"this {type(self).__name__} is not started; call start()")
+        return self._core
+
+    def __enter__(self):
+        self.start()
+        return self
+
+    def __exit__(self, *_):
+        self.stop()
+
+
+class DispatchServer(_Server):
+    """A dispatcher in this process, on a free port unless the config says which."""
+
+    _make = staticmethod(_core.DispatchServer)
+    _kind = leaving.DISPATCHERS
+
+    def __init__(self, config=None, start=True):
+        super().__init__(config or DispatcherConfig(), start)
+
+    @property
+    def target(self):
+        """What to give as `service`: "grpc://localhost:5050"."""
+        return self._started().target
+
+    @property
+    def _address(self):
+        return self.target.split("://")[1]
+
+    def _num_workers(self):
+        return self._started().num_workers
+
+
+class WorkerServer(_Server):
+    """A worker in this process; starting returns when the dispatcher has welcomed it."""
+
+    _make = staticmethod(_core.WorkerServer)
+    _kind = leaving.WORKERS
+
+    def __init__(self, config, start=True):
+        if config is None or not config.dispatcher_address:
+            raise ValueError("a WorkerConfig needs a dispatcher_address")
+        super().__init__(config, start)
+
+    @property
+    def _address(self):
+        return self._started().address
+
+    def drain(self, timeout=60.0):
+        """Hands all that it works on to other workers, then stops."""
+        self._started().drain(timeout)
+
+
+# --- Inside ------------------------------------------------------------------------------------
+
+_NOT_OURS = {"job_gc_check_interval_ms", "worker_max_concurrent_snapshots"}
+
+
+def _given(config):
+    fields = {field.name: getattr(config, field.name) for field in dataclasses.fields(config)}
+    return {name: value for name, value in fields.items() if value is not None and name not in _NOT_OURS}
+
+
+def _options(processing_mode, service, cross_trainer_cache=None, target_workers="AUTO", **others):
+    """What _core takes as DistributeOptions; None is left out."""
+    options = {name: value for name, value in others.items() if value is not None}
+    options["processing_mode"] = _mode(processing_mode)
+    options["service"] = _target(service)
+    for name in ("consumer_index", "num_consumers", "max_outstanding_requests"):
+        if name in options and (isinstance(options[name], bool) or not hasattr(options[name], "__index__")):
+            raise ValueError(f"{name} must be an integer, not {options[name]!r}")
+    if cross_trainer_cache is not None:
+        if not isinstance(cross_trainer_cache, CrossTrainerCache):
+            raise ValueError(f"cross_trainer_cache must be a CrossTrainerCache, not {cross_trainer_cache!r}")
+        options["trainer_id"] = cross_trainer_cache.trainer_id
+    options["target_workers"] = _core.target_workers(target_workers)
+    return options
+
+
+def _mode(processing_mode):
+    if isinstance(processing_mode, ShardingPolicy):
+        return processing_mode
+    if isinstance(processing_mode, str):
+        return _core.processing_mode(processing_mode)
+    raise ValueError(
+        f"processing_mode must be a ShardingPolicy, 'parallel_epochs' or 'distributed_epoch', not {processing_mode!r}"
+    )
+
+
+def _target(service):
+    """A pair (protocol, address), or both in one string."""
+    if isinstance(service, tuple):
+        protocol, address = service
+        return f"{protocol}://{address}"
+    if not isinstance(service, str) or not service:
+        raise ValueError(f"service must be a string like 'grpc://localhost:5050', not {service!r}")
+    return service
+
+
+def _compression(name):
+    known = {"AUTO": "AUTO", None: "NONE", "NONE": "NONE", "SNAPPY": "SNAPPY", "LZ4": "LZ4"}
+    if name not in known:
+        raise ValueError(f"compression must be 'AUTO', 'SNAPPY', 'LZ4' or None, not {name!r}")
+    return getattr(_core.Compression, known[name])
+
+
+def _id(dataset_id):
+    if isinstance(dataset_id, bytes):
+        return dataset_id.decode()
+    return dataset_id if isinstance(dataset_id, str) else str(int(dataset_id))

@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reading a dataset, one element after the other, with a position that can be saved."""
+
+from . import errors, leaving, nest, spec, tensor
+
+
+class Iterator:
+    """Gives the elements of a dataset: nests of Tensor on the element's own memory.
+
+    Waiting does not hold the interpreter. An error belongs to the element at its place, and the next `next()` goes on
+    behind it, unless it says otherwise.
+    """
+
+    def __init__(self, dataset, seed=None):
+        self.element_spec = dataset.element_spec
+        self._core = dataset._core.make_iterator(seed)
+        self._pack = element_packer(self.element_spec)
+        leaving.stop_at_exit(leaving.READERS, self)
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        leaves = self._core.next()
+        if leaves is None:
+            raise StopIteration
+        return self._pack(leaves)
+
+    def next(self, step=None, timeout=None):
+        """The next element; StopIteration at the end.
+
+        `step`: checks that this is the trainer's step of that number, counted from 0 or the restored state
+        (errors.OutOfRangeError). `timeout`: seconds to wait; errors.DeadlineExceededError loses nothing.
+        """
+        leaves = self._core.next(step, timeout)
+        if leaves is None:
+            raise StopIteration
+        return self._pack(leaves)
+
+    def get_next(self):
+        """As `next`, and errors.OutOfRangeError at the end."""
+        try:
+            return next(self)
+        except StopIteration:
+            raise errors.OutOfRangeError("End of sequence") from None
+
+    def save(self):
+        """The position behind the last element that was given, as bytes to be stored beside the model. An iterator
+        of an equal dataset that restores it goes on with the next one."""
+        return self._core.save()
+
+    def restore(self, state):
+        """Takes up a saved position; errors.InvalidArgumentError if it is of another dataset."""
+        self._core.restore(state)
+
+    def commit(self, state):
+        """Declares a saved state durable: what it contains is never given again, to anyone."""
+        self._core.commit(state)
+
+    def stop(self, timeout=10.0):
+        """Ends reading, from any thread; a `next()` that waits raises errors.CancelledError. Elements stay valid."""
+        self._core.stop(timeout)
+
+    def explain(self):
+        """The tree of the dataset with what each node did so far."""
+        return self._core.explain()
+
+
+class NumpyIterator:
+    """The same as NumPy arrays on the elements' memory, and scalars."""
+
+    def __init__(self, iterator):
+        self._iterator = iterator
+        self._single = not nest.is_nest(iterator.element_spec)
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        element = next(self._iterator)
+        return _numpy(element) if self._single else nest.map_leaves(_numpy, element)
+
+
+def _numpy(leaf):
+    return leaf if leaf is None else tensor.numpy(leaf) if isinstance(leaf, tensor.Tensor) else leaf.numpy()
+
+
+def element_packer(element_spec):
+    """A function from an element's leaves, as _core gives them, to the nest of `element_spec`."""
+    pack = nest.packer(element_spec)
+    leaf_specs = nest.leaves(element_spec)
+    if not any(isinstance(leaf, (spec.RaggedTensorSpec, spec.SparseTensorSpec)) for leaf in leaf_specs):
+        return pack
+    return lambda leaves: pack([_of_parts(leaf, of) for leaf, of in zip(leaves, leaf_specs)])
+
+
+def _of_parts(leaf, of):
+    if leaf is None or isinstance(leaf, tensor.Tensor):
+        return leaf
+    if isinstance(of, spec.RaggedTensorSpec):
+        return tensor.RaggedTensor(leaf[0], leaf[1:])
+    values, indices, dense_shape = leaf
+    rank = len(tensor.array(dense_shape))
+    return tensor.SparseTensor(tensor.array(indices).reshape(-1, rank), values, dense_shape)

@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Nests: tuples, dicts and named tuples of leaves, as tf.data has them.
+
+The engine knows tuples and dicts with keys in order. A `like` is a nest whose leaves do not matter: it says which
+Python types an element of the engine's nest comes back as.
+"""
+
+
+def is_namedtuple(value):
+    return isinstance(value, tuple) and hasattr(value, "_fields")
+
+
+def is_nest(value):
+    return isinstance(value, (tuple, dict))
+
+
+def map_leaves(function, value):
+    """The same nest, with function(leaf) for each leaf. Depth first, dicts in the order of their keys' names."""
+    if isinstance(value, dict):
+        done = {key: map_leaves(function, value[key]) for key in sorted(value)}
+        return _dict_like(value, done)
+    if isinstance(value, tuple):
+        return _tuple_like(value, [map_leaves(function, member) for member in value])
+    return function(value)
+
+
+def leaves(value):
+    """All leaves: depth first, dicts in the order of their keys' names, as the engine numbers them."""
+    found = []
+    map_leaves(found.append, value)
+    return found
+
+
+def plain(value):
+    """The nest as the engine has it: tuples, and dicts; named tuples are tuples."""
+    if isinstance(value, dict):
+        for key in value:
+            if not isinstance(key, str):
+                raise TypeError(f"keys of dicts in elements are strings, not {key!r}")
+        return {key: plain(member) for key, member in value.items()}
+    if isinstance(value, tuple):
+        return tuple(plain(member) for member in value)
+    return value
+
+
+def as_like(like, value):
+    """The engine's nest `value` with the Python types of `like`, as far as that is the same nest."""
+    if isinstance(value, dict):
+        if not isinstance(like, dict) or like.keys() != value.keys():
+            like = dict.fromkeys(value)
+        return _dict_like(like, {key: as_like(like[key], value[key]) for key in like})
+    if isinstance(value, tuple):
+        if not isinstance(like, tuple) or len(like) != len(value):
+            like = (None,) * len(value)
+        return _tuple_like(like, [as_like(a, b) for a, b in zip(like, value)])
+    return value
+
+
+def packer(like):
+    """A function from the list of an element's leaves, as `leaves` orders them, to the nest."""
+    if not is_nest(like):
+        return lambda values: values[0]
+    if type(like) is tuple and not any(map(is_nest, like)):
+        return tuple
+    if type(like) is dict and not any(map(is_nest, like.values())):
+        places = {key: i for i, key in enumerate(sorted(like))}
+        items = [(key, places[key]) for key in like]
+        return lambda values: {key: values[i] for key, i in items}
+
+    def pack(values):
+        rest = iter(values)
+        return map_leaves(lambda _: next(rest), like)
+
+    return pack
+
+
+def assert_same(one, other, what):
+    """ValueError unless both nests have the same members."""
+    if isinstance(one, dict) and isinstance(other, dict) and one.keys() == other.keys():
+        for key in one:
+            assert_same(one[key], other[key], what)
+    elif isinstance(one, tuple) and isinstance(other, tuple) and len(one) == len(other):
+        for a, b in zip(one, other):
+            assert_same(a, b, what)
+    elif is_nest(one) or is_nest(other):
+        raise ValueError(f"{what}: {one!r} and {other!r} are not nested alike")
+
+
+def _tuple_like(like, members):
+    return type(like)(*members) if is_namedtuple(like) else tuple(members)
+
+
+def _dict_like(like, members):
+    ordered = {key: members[key] for key in like}
+    return ordered if type(like) is dict else type(like)(ordered)

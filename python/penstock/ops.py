@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Operations for functions that are traced, beside Python's operators and NumPy's functions: docs/expressions.md of
+the repository has what each takes and gives. All take traced tensors, arrays and Python's numbers."""
+
+from . import _core
+from ._core.ops import *  # noqa: F401,F403
+from ._core.ops import Interpolation, PadMode  # noqa: F401
+
+
+def _axes(axis):
+    return [] if axis is None else [axis] if isinstance(axis, int) else list(axis)
+
+
+def _reduction(name):
+    function = getattr(_core.ops, name)
+
+    def reduce(x, axis=None, keepdims=False):
+        return function(x, _axes(axis), keepdims)
+
+    reduce.__name__ = reduce.__qualname__ = name
+    reduce.__doc__ = f"{name} over `axis`: one, several, or all if None."
+    return reduce
+
+
+reduce_sum = _reduction("reduce_sum")
+reduce_mean = _reduction("reduce_mean")
+reduce_prod = _reduction("reduce_prod")
+reduce_max = _reduction("reduce_max")
+reduce_min = _reduction("reduce_min")
+reduce_any = _reduction("reduce_any")
+reduce_all = _reduction("reduce_all")
+
+
+def squeeze(x, axis=None):
+    """Without these dimensions of 1; all that are known to be 1 if None."""
+    return _core.ops.squeeze(x, _axes(axis))
+
+
+def transpose(x, perm=None):
+    """The axes in the order of `perm`; reversed if None."""
+    return _core.ops.transpose(x, [] if perm is None else list(perm))
+
+
+def reverse(x, axis):
+    """Backwards along `axis`, one or several."""
+    return _core.ops.reverse(x, _axes(axis))
+
+
+def range(start, limit=None, delta=1):  # noqa: A001 (as tf.range)
+    """start, start + delta, … below limit; range(limit) begins at 0."""
+    return _core.ops.range(0, start, delta) if limit is None else _core.ops.range(start, limit, delta)
+
+
+def pad(x, paddings, mode="CONSTANT", constant_values=None):
+    """(before, after) for each axis; mode "CONSTANT", "REFLECT" or "SYMMETRIC"."""
+    return _core.ops.pad(x, paddings, getattr(PadMode, mode.upper()), constant_values)

@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the elements of a dataset look like: nests of tuples and dicts whose leaves are specs."""
+
+from . import _core
+from .dtypes import as_dtype
+
+
+class TypeSpec:
+    """The spec of one leaf."""
+
+    __slots__ = ("_leaf",)
+
+    def __init__(self, leaf):
+        self._leaf = leaf
+
+    @property
+    def dtype(self):
+        return self._leaf.dtype
+
+    @property
+    def shape(self):
+        """A tuple with None for unknown dimensions; None for an unknown rank."""
+        return self._leaf.shape
+
+    def _key(self):
+        leaf = self._leaf
+        return type(self), leaf.dtype, leaf.shape, leaf.ragged_rank, leaf.optional
+
+    def __eq__(self, other):
+        return isinstance(other, TypeSpec) and self._key() == other._key()
+
+    def __hash__(self):
+        return hash(self._key())
+
+    def __repr__(self):
+        return f"{type(self).__name__}(shape={_show(self.shape)}, dtype={self.dtype!r})"
+
+
+class TensorSpec(TypeSpec):
+    """A dense tensor. `shape`: a sequence with None for unknown dimensions, or None for an unknown rank."""
+
+    __slots__ = ()
+
+    def __init__(self, shape, dtype="float32", name=None):
+        super().__init__(_core.LeafSpec(shape, as_dtype(dtype)))
+
+    @classmethod
+    def from_tensor(cls, tensor, name=None):
+        return cls(tensor.shape, tensor.dtype)
+
+
+class RaggedTensorSpec(TypeSpec):
+    """Rows of different lengths, `ragged_rank` levels deep."""
+
+    __slots__ = ()
+
+    def __init__(self, shape=None, dtype="float32", ragged_rank=1):
+        super().__init__(_core.LeafSpec(shape, as_dtype(dtype), _core.Kind.RAGGED, ragged_rank))
+
+    @property
+    def ragged_rank(self):
+        return self._leaf.ragged_rank
+
+
+class SparseTensorSpec(TypeSpec):
+    """Values at the indices that are given, of a tensor of `shape`."""
+
+    __slots__ = ()
+
+    def __init__(self, shape=None, dtype="float32"):
+        super().__init__(_core.LeafSpec(shape, as_dtype(dtype), _core.Kind.SPARSE))
+
+
+class OptionalSpec(TypeSpec):
+    """A tensor that an element may leave out (None)."""
+
+    __slots__ = ()
+
+    def __init__(self, shape, dtype="float32"):
+        super().__init__(_core.LeafSpec(shape, as_dtype(dtype), optional=True))
+
+
+def _show(shape):
+    return "<unknown>" if shape is None else "(" + ", ".join(map(str, shape)) + ("," if len(shape) == 1 else "") + ")"
+
+
+def of_leaf(leaf):
+    """The TypeSpec of a _core.LeafSpec."""
+    if leaf.kind == _core.Kind.RAGGED:
+        kind = RaggedTensorSpec
+    elif leaf.kind == _core.Kind.SPARSE:
+        kind = SparseTensorSpec
+    else:
+        kind = OptionalSpec if leaf.optional else TensorSpec
+    spec = kind.__new__(kind)
+    spec._leaf = leaf
+    return spec

@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tensors of elements: NumPy arrays on the element's own memory, without a copy.
+
+Holding one holds its element, and gives the slot back when the last is gone. Also by the buffer protocol
+(`memoryview(tensor)`), `__array__` and DLPack (`torch.from_dlpack(tensor)`).
+"""
+
+import numpy as np
+
+from . import _core
+
+Tensor = _core.Tensor
+
+
+def array(tensor):
+    """The values as a NumPy array of the tensor's shape, on the tensor's memory. Strings are an array of bytes
+    objects, which is a copy. Read-only where others read the same element."""
+    if tensor.dtype.name == "string":
+        values = np.empty(tensor.shape, dtype=object)
+        values.ravel()[:] = tensor._strings()
+        return values
+    values = np.asarray(memoryview(tensor))
+    return values.view(tensor.dtype.as_numpy_dtype) if tensor.dtype.name == "bfloat16" else values
+
+
+def numpy(tensor):
+    """As `array`, and a NumPy scalar (bytes for a string) for a tensor without dimensions."""
+    return array(tensor)[()]
+
+
+def _array(tensor, dtype=None, copy=None):
+    values = array(tensor)
+    if dtype is not None and values.dtype != dtype:
+        return values.astype(dtype)
+    return values.copy() if copy else values
+
+
+def _repr(tensor):
+    return f"<penstock.Tensor: shape={tensor.shape}, dtype={tensor.dtype}, numpy={numpy(tensor)!r}>"
+
+
+def _binary(name):
+    def apply(self, other):
+        return getattr(array(self), name)(np.asarray(other))
+
+    apply.__name__ = name
+    return apply
+
+
+def _unary(name):
+    def apply(self, *arguments):
+        return getattr(array(self), name)(*arguments)
+
+    apply.__name__ = name
+    return apply
+
+
+def _dress():
+    Tensor.numpy = numpy
+    Tensor.__array__ = _array
+    Tensor.__repr__ = _repr
+    Tensor.__hash__ = None
+    Tensor.ndim = property(lambda self: len(self.shape))
+    Tensor.size = property(lambda self: array(self).size)
+    for name in "add sub mul truediv floordiv mod pow matmul and or xor lshift rshift".split():
+        setattr(Tensor, f"__{name}__", _binary(f"__{name}__"))
+        setattr(Tensor, f"__r{name}__", _binary(f"__r{name}__"))
+    for name in "eq ne lt le gt ge".split():
+        setattr(Tensor, f"__{name}__", _binary(f"__{name}__"))
+    for name in "neg pos abs invert bool int float complex index len iter getitem".split():
+        setattr(Tensor, f"__{name}__", _unary(f"__{name}__"))
+    Tensor.__hash__ = None
+
+
+_dress()
+
+
+class RaggedTensor:
+    """Rows of different lengths: `flat_values`, and `nested_row_splits` from the outermost level."""
+
+    def __init__(self, flat_values, nested_row_splits):
+        self.flat_values = flat_values
+        self.nested_row_splits = tuple(nested_row_splits)
+
+    def to_list(self):
+        """The rows as nested lists."""
+        rows = array(self.flat_values).tolist()
+        for splits in reversed(self.nested_row_splits):
+            ends = array(splits).tolist()
+            rows = [rows[begin:end] for begin, end in zip(ends, ends[1:])]
+        return rows
+
+    def numpy(self):
+        """An array of as many rows (arrays of their own length; of lists, where there are more levels)."""
+        if len(self.nested_row_splits) == 1:
+            ends, values = array(self.nested_row_splits[0]), array(self.flat_values)
+            rows = [values[begin:end] for begin, end in zip(ends, ends[1:])]
+        else:
+            rows = self.to_list()
+        result = np.empty(len(rows), dtype=object)
+        for i, row in enumerate(rows):
+            result[i] = row
+        return result
+
+    @property
+    def dtype(self):
+        return self.flat_values.dtype
+
+    def __len__(self):
+        return len(array(self.nested_row_splits[0])) - 1
+
+    def __repr__(self):
+        return f"<penstock.RaggedTensor {self.to_list()}>"
+
+
+class SparseTensor:
+    """`values` at `indices` (int64 [n, rank]) of a tensor of `dense_shape`."""
+
+    def __init__(self, indices, values, dense_shape):
+        self.indices = indices
+        self.values = values
+        self.dense_shape = dense_shape
+
+    @property
+    def dtype(self):
+        return self.values.dtype
+
+    def numpy(self):
+        """The dense array."""
+        values = array(self.values)
+        dense = np.zeros(tuple(array(self.dense_shape)), dtype=values.dtype)
+        dense[tuple(array(self.indices).T)] = values
+        return dense
+
+    def __repr__(self):
+        return f"<penstock.SparseTensor shape={tuple(array(self.dense_shape))}, values={numpy(self.values)}>"

@@ -1,0 +1,242 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The examples of tf.data service's own documentation, written as for TensorFlow: only the import is another."""
+import threading
+import unittest
+
+import penstock.tf as tf
+
+
+class Cluster:
+    def __init__(self, workers):
+        self.dispatcher = tf.data.experimental.service.DispatchServer()
+        address = self.dispatcher.target.split("://")[1]
+        self.workers = [
+            tf.data.experimental.service.WorkerServer(
+                tf.data.experimental.service.WorkerConfig(dispatcher_address=address)
+            )
+            for _ in range(workers)
+        ]
+        self.target = self.dispatcher.target
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        for worker in self.workers:
+            worker.stop()
+        self.dispatcher.stop()
+
+
+def read(dataset):
+    return list(dataset.as_numpy_iterator())
+
+
+class DocExamples(unittest.TestCase):
+    def test_x1_parallel_epochs(self):
+        with Cluster(2) as cluster:
+            dataset = tf.data.Dataset.range(10)
+            dataset = dataset.apply(
+                tf.data.experimental.service.distribute(
+                    processing_mode=tf.data.experimental.service.ShardingPolicy.OFF, service=cluster.target
+                )
+            )
+            self.assertEqual(sorted(read(dataset)), sorted(list(range(10)) * 2))
+
+    def test_x2_distributed_epoch(self):
+        with Cluster(2) as cluster:
+            dataset = tf.data.Dataset.range(10)
+            dataset = dataset.apply(
+                tf.data.experimental.service.distribute(
+                    processing_mode=tf.data.experimental.service.ShardingPolicy.DYNAMIC, service=cluster.target
+                )
+            )
+            self.assertEqual(sorted(read(dataset)), list(range(10)))
+
+    def test_x3_before_and_after(self):
+        for workers, expected in ((2, [1, 1, 2, 2, 5, 5, 10, 10, 17, 17]), (1, [1, 2, 5, 10, 17])):
+            with Cluster(workers) as cluster:
+                dataset = tf.data.Dataset.range(5)
+                dataset = dataset.map(lambda x: x * x)
+                dataset = dataset.apply(
+                    tf.data.experimental.service.distribute(processing_mode="parallel_epochs", service=cluster.target)
+                )
+                dataset = dataset.map(lambda x: x + 1)
+                self.assertEqual(sorted(read(dataset)), expected)
+
+    def test_x4_shared_job(self):
+        with Cluster(1) as cluster:
+
+            def make():
+                return tf.data.Dataset.range(5).apply(
+                    tf.data.experimental.service.distribute(
+                        "parallel_epochs", cluster.target, job_name="my_job_name"
+                    )
+                )
+
+            theirs = []
+
+            def other():
+                dataset = make()
+                for _ in range(3):
+                    theirs.append(read(dataset))
+
+            reader = threading.Thread(target=other)
+            reader.start()
+            dataset = make()
+            mine = [read(dataset) for _ in range(3)]
+            reader.join()
+            for a, b in zip(mine, theirs):
+                self.assertEqual(sorted(a + b), [0, 1, 2, 3, 4])
+
+    def test_x5_repeat_after(self):
+        with Cluster(1) as cluster:
+            dataset = tf.data.Dataset.range(5).apply(
+                tf.data.experimental.service.distribute("parallel_epochs", cluster.target, job_name="my_job_name")
+            )
+            self.assertEqual(read(dataset.repeat(3)), list(range(5)) * 3)
+
+    def test_x6_a_name_used_again(self):
+        with Cluster(1) as cluster:
+
+            def make():
+                return tf.data.Dataset.range(5).apply(
+                    tf.data.experimental.service.distribute("parallel_epochs", cluster.target, job_name="job")
+                )
+
+            self.assertEqual(read(make()), [0, 1, 2, 3, 4])
+            self.assertEqual(read(make()), [])
+
+    def test_x7_register_then_read(self):
+        with Cluster(2) as cluster:
+            dataset = tf.data.Dataset.range(10)
+            dataset_id = tf.data.experimental.service.register_dataset(cluster.target, dataset)
+            for spec in (dataset.element_spec, None):
+                again = tf.data.experimental.service.from_dataset_id(
+                    processing_mode="parallel_epochs",
+                    service=cluster.target,
+                    dataset_id=dataset_id,
+                    element_spec=spec,
+                )
+                self.assertEqual(again.element_spec, tf.TensorSpec([], tf.int64))
+                self.assertEqual(sorted(read(again)), sorted(list(range(10)) * 2))
+
+    def test_x8_equal_definitions_have_one_id(self):
+        with Cluster(1) as cluster:
+
+            def register(stop):
+                return tf.data.experimental.service.register_dataset(
+                    cluster.target, tf.data.Dataset.range(stop).map(lambda x: x * 3)
+                )
+
+            self.assertEqual(register(10), register(10))
+            self.assertNotEqual(register(10), register(11))
+
+    def test_x9_coordinated_reads(self):
+        with Cluster(2) as cluster:
+            num_consumers = 2
+
+            def make(consumer_index):
+                # The lengths 1 to 8 over and over, in batches of 4 of one bucket, in windows of a batch per consumer.
+                dataset = tf.data.Dataset.range(1, 9).repeat()
+                dataset = dataset.map(lambda n: tf.range(0, n))
+                dataset = dataset.bucket_by_sequence_length(
+                    element_length_func=lambda x: tf.shape(x)[0],
+                    bucket_boundaries=[3, 5],
+                    bucket_batch_sizes=[4, 4, 4],
+                    pad_to_bucket_boundary=False,
+                )
+                dataset = dataset.group_by_window(
+                    key_func=lambda x: tf.where(tf.shape(x)[1] < 3, 0, tf.where(tf.shape(x)[1] < 5, 1, 2)),
+                    reduce_func=lambda key, window: window,
+                    window_size=num_consumers,
+                )
+                return dataset.apply(
+                    tf.data.experimental.service.distribute(
+                        "parallel_epochs",
+                        cluster.target,
+                        job_name="coordinated",
+                        consumer_index=consumer_index,
+                        num_consumers=num_consumers,
+                    )
+                )
+
+            steps = 12
+            widths = [None, None]
+
+            def consume(index):
+                iterator = iter(make(index))
+                # What comes out of a window is ragged where its batches are of different widths.
+                widths[index] = [max(map(len, next(iterator).to_list())) for _ in range(steps)]
+
+            other = threading.Thread(target=consume, args=(1,))
+            other.start()
+            consume(0)
+            other.join()
+
+            def bucket(width):
+                return (width >= 3) + (width >= 5)
+
+            self.assertEqual([bucket(w) for w in widths[0]], [bucket(w) for w in widths[1]])
+            self.assertEqual({bucket(w) for w in widths[0]}, {0, 1, 2})
+
+
+class Paths(unittest.TestCase):
+    def test_tensorflows_paths_are_penstocks_objects(self):
+        import penstock as ps
+
+        table = {
+            "data.Dataset": ps.Dataset,
+            "data.Options": ps.Options,
+            "data.TFRecordDataset": ps.TFRecordDataset,
+            "data.TextLineDataset": ps.TextLineDataset,
+            "data.FixedLengthRecordDataset": ps.FixedLengthRecordDataset,
+            "data.AUTOTUNE": ps.AUTOTUNE,
+            "data.INFINITE_CARDINALITY": ps.INFINITE_CARDINALITY,
+            "data.UNKNOWN_CARDINALITY": ps.UNKNOWN_CARDINALITY,
+            "data.experimental.AUTOTUNE": ps.AUTOTUNE,
+            "data.experimental.service": ps.data.service,
+            "data.experimental.service.distribute": ps.data.service.distribute,
+            "data.experimental.service.register_dataset": ps.data.service.register_dataset,
+            "data.experimental.service.from_dataset_id": ps.data.service.from_dataset_id,
+            "data.experimental.service.DispatchServer": ps.data.service.DispatchServer,
+            "data.experimental.service.WorkerServer": ps.data.service.WorkerServer,
+            "data.experimental.service.DispatcherConfig": ps.data.service.DispatcherConfig,
+            "data.experimental.service.WorkerConfig": ps.data.service.WorkerConfig,
+            "data.experimental.service.ShardingPolicy": ps.data.service.ShardingPolicy,
+            "data.experimental.service.CrossTrainerCache": ps.data.service.CrossTrainerCache,
+            "TensorSpec": ps.TensorSpec,
+            "RaggedTensorSpec": ps.RaggedTensorSpec,
+            "SparseTensorSpec": ps.SparseTensorSpec,
+            "Tensor": ps.Tensor,
+            "RaggedTensor": ps.RaggedTensor,
+            "errors": ps.errors,
+            "errors.InvalidArgumentError": ps.errors.InvalidArgumentError,
+            "errors.OutOfRangeError": ps.errors.OutOfRangeError,
+            "errors.OpError": ps.errors.Error,
+            "DType": ps.DType,
+            "int64": ps.int64,
+            "string": ps.string,
+            "as_dtype": ps.as_dtype,
+            "cast": ps.ops.cast,
+            "where": ps.ops.where,
+            "math.sqrt": ps.ops.sqrt,
+            "strings.length": ps.ops.string_length,
+            "io.read_file": ps.ops.read_file,
+        }
+        for path, expected in table.items():
+            found = tf
+            for name in path.split("."):
+                found = getattr(found, name)
+            self.assertIs(found, expected, path)
+        from penstock.tf.data.experimental import service
+
+        self.assertIs(service, ps.data.service)
+
+    def test_eager_tensors_say_numpy(self):
+        dataset = tf.data.Dataset.from_tensor_slices([1, 2, 3])
+        self.assertEqual([element.numpy() for element in dataset], [1, 2, 3])
+        self.assertEqual([element.dtype for element in dataset], [tf.int32] * 3)
+
+
+if __name__ == "__main__":
+    unittest.main()

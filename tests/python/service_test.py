@@ -1,0 +1,247 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The data service from Python: signatures, servers in this process and in others, and what is refused."""
+import inspect
+import os
+import subprocess
+import sys
+import unittest
+
+import numpy as np
+import penstock as ps
+
+service = ps.data.service
+
+
+class Cluster:
+    """A dispatcher and workers in this process."""
+
+    def __init__(self, workers=1):
+        self.dispatcher = service.DispatchServer()
+        config = service.WorkerConfig(self.dispatcher._address, heartbeat_interval_ms=100)
+        self.workers = [service.WorkerServer(config) for _ in range(workers)]
+
+    @property
+    def target(self):
+        return self.dispatcher.target
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        for worker in self.workers:
+            worker.stop()
+        self.dispatcher.stop()
+
+
+class Signatures(unittest.TestCase):
+    def test_they_are_tf_datas(self):
+        signatures = {
+            service.distribute: '(processing_mode, service, job_name=None, consumer_index=None, num_consumers=None, '
+            'max_outstanding_requests=None, data_transfer_protocol=None, compression="AUTO", '
+            'cross_trainer_cache=None, target_workers="AUTO")',
+            service.register_dataset: '(service, dataset, compression="AUTO", dataset_id=None)',
+            service.from_dataset_id: '(processing_mode, service, dataset_id, element_spec=None, job_name=None, '
+            'consumer_index=None, num_consumers=None, max_outstanding_requests=None, data_transfer_protocol=None, '
+            'cross_trainer_cache=None, target_workers="AUTO")',
+            service.DispatchServer: "(config=None, start=True)",
+            service.WorkerServer: "(config, start=True)",
+        }
+        for function, expected in signatures.items():
+            self.assertEqual(str(inspect.signature(function)).replace("'", '"'), expected)
+
+    def test_configs_begin_with_tf_datas_fields(self):
+        self.assertEqual(
+            list(inspect.signature(service.DispatcherConfig).parameters)[:9],
+            "port protocol work_dir fault_tolerant_mode worker_addresses job_gc_check_interval_ms job_gc_timeout_ms "
+            "worker_timeout_ms worker_max_concurrent_snapshots".split(),
+        )
+        self.assertEqual(
+            list(inspect.signature(service.WorkerConfig).parameters)[:8],
+            "dispatcher_address worker_address port protocol heartbeat_interval_ms dispatcher_timeout_ms "
+            "data_transfer_protocol data_transfer_address".split(),
+        )
+
+
+class Servers(unittest.TestCase):
+    def test_start_later(self):
+        dispatcher = service.DispatchServer(start=False)
+        with self.assertRaises(RuntimeError):
+            dispatcher.target
+        dispatcher.start()
+        with service.WorkerServer(service.WorkerConfig(dispatcher._address), start=False) as worker:
+            self.assertEqual(dispatcher._num_workers(), 1)
+            self.assertRegex(worker._address, r":\d+$")
+        dispatcher.stop()
+        dispatcher.join()
+
+    def test_bad_configs_say_what_is_wrong(self):
+        with self.assertRaises(ValueError):
+            service.WorkerServer(service.WorkerConfig(""))
+        with self.assertRaises(ValueError):
+            service.DispatchServer(service.DispatcherConfig(fault_tolerant_mode=True))
+        with self.assertRaises(TypeError):
+            service.DispatcherConfig(prot=1)
+        with self.assertRaisesRegex(TypeError, "port"):
+            service.DispatchServer(service.DispatcherConfig(port="x"))
+        with service.DispatchServer() as dispatcher:
+            with self.assertRaises(ps.errors.UnavailableError):
+                service.DispatchServer(service.DispatcherConfig(port=dispatcher.port))
+
+    def test_a_server_is_joined_until_it_is_stopped(self):
+        import threading
+
+        dispatcher = service.DispatchServer()
+        joined = threading.Thread(target=dispatcher.join)
+        joined.start()
+        dispatcher.stop()
+        joined.join()
+
+
+class Reading(unittest.TestCase):
+    def test_nests_of_arrays_through_workers(self):
+        with Cluster(2) as cluster:
+            rows = {"x": np.arange(20).reshape(10, 2), "s": [str(i) for i in range(10)]}
+            dataset = ps.Dataset.from_tensor_slices(rows)
+            dataset = dataset.apply(service.distribute("distributed_epoch", cluster.target))
+            seen = sorted((e["s"], e["x"].tolist()) for e in dataset.as_numpy_iterator())
+            self.assertEqual(seen, [(str(i).encode(), [2 * i, 2 * i + 1]) for i in range(10)])
+
+    def test_every_protocol_of_this_machine(self):
+        with Cluster() as cluster:
+            for protocol in ("local", "shm", "tcp", "grpc"):
+                dataset = ps.Dataset.range(30).batch(10).distribute(
+                    "parallel_epochs", cluster.target, data_transfer_protocol=protocol
+                )
+                total = 0
+                for batch in dataset:
+                    total += batch.numpy().sum()
+                self.assertEqual(total, 435, protocol)
+
+    def test_a_cross_trainer_cache_gives_read_only_elements(self):
+        with Cluster() as cluster:
+            read = []
+            for trainer in "ab":
+                dataset = ps.Dataset.range(1).repeat().map(lambda x: x + ps.ops.range(0, 20000)).apply(
+                    service.distribute(
+                        "parallel_epochs",
+                        cluster.target,
+                        job_name="shared",
+                        cross_trainer_cache=service.CrossTrainerCache(trainer_id=trainer),
+                    )
+                )
+                for element in dataset.take(3):
+                    self.assertFalse(element.writable)
+                    read.append(element.numpy())
+            for array in read:
+                np.testing.assert_array_equal(array, np.arange(20000))
+
+    def test_states_restore_behind_the_service(self):
+        with Cluster(2) as cluster:
+
+            def make():
+                return ps.Dataset.range(40).distribute(
+                    "distributed_epoch", cluster.target, job_name="kept", keep=service.Keep.COMMITTED
+                )
+
+            iterator = iter(make())
+            seen = [int(next(iterator)) for _ in range(15)]
+            state = iterator.save()
+            iterator.commit(state)
+            lost = [int(next(iterator)) for _ in range(5)]
+            self.assertEqual(len(set(seen + lost)), 20)
+            iterator.stop()
+            del iterator
+            again = iter(make())
+            again.restore(state)
+            seen += [int(x) for x in again]
+            self.assertEqual(sorted(seen), list(range(40)))
+
+    def test_a_fixed_order(self):
+        with Cluster(2) as cluster:
+
+            def order():
+                dataset = ps.Dataset.range(30).distribute(
+                    "distributed_epoch", cluster.target, order=service.MergeOrder.DETERMINISTIC, seed=1
+                )
+                return [int(x) for x in dataset]
+
+            self.assertEqual(order(), order())
+
+    def test_bad_arguments_are_value_errors(self):
+        for arguments in (
+            {"processing_mode": "every_epoch"},
+            {"processing_mode": 3},
+            {"service": ""},
+            {"service": 7},
+            {"service": "udp://x:1"},
+            {"consumer_index": 0},
+            {"consumer_index": "0", "num_consumers": 1},
+            {"consumer_index": 2, "num_consumers": 2, "job_name": "j"},
+            {"compression": "ZIP"},
+            {"target_workers": "SOME"},
+            {"cross_trainer_cache": "a"},
+        ):
+            given = {"processing_mode": "parallel_epochs", "service": "grpc://localhost:1", **arguments}
+            with self.assertRaises((ValueError, ps.errors.NotFoundError), msg=str(arguments)):
+                ps.Dataset.range(3).apply(service.distribute(**given))
+        with self.assertRaisesRegex(ValueError, "there is .*job_name"):
+            ps.Dataset.range(3).distribute("parallel_epochs", "grpc://localhost:1", jobname="x")
+        with self.assertRaises(ValueError):
+            service.CrossTrainerCache("")
+
+    def test_unknown_ids_are_not_found(self):
+        with Cluster(0) as cluster:
+            with self.assertRaises(ps.errors.NotFoundError):
+                service.from_dataset_id("parallel_epochs", cluster.target, "nothing")
+
+    def test_a_service_as_a_pair(self):
+        with Cluster() as cluster:
+            dataset = ps.Dataset.range(3).apply(
+                service.distribute("parallel_epochs", ("grpc", cluster.dispatcher._address))
+            )
+            self.assertEqual([int(x) for x in dataset], [0, 1, 2])
+
+
+class Processes(unittest.TestCase):
+    """The command's servers, and trainers of their own."""
+
+    def start(self, *arguments):
+        process = subprocess.Popen(
+            [os.environ["PENSTOCK_COMMAND"], *arguments], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+        )
+        self.addCleanup(self.end, process)
+        return process
+
+    @staticmethod
+    def end(process):
+        process.kill()
+        process.wait()
+        process.stdout.close()
+
+    def test_two_trainers_share_a_job_of_two_workers(self):
+        with service.DispatchServer() as dispatcher:
+            for _ in range(2):
+                worker = self.start("worker", "--dispatcher-address", dispatcher._address, "--port", "0")
+                self.assertTrue(worker.stdout.readline())
+            trainer = (
+                "import sys, penstock as ps\n"
+                "ds = ps.Dataset.range(200).map(lambda x: x * 2)\n"
+                "ds = ds.apply(ps.data.service.distribute('distributed_epoch', sys.argv[1], job_name='both'))\n"
+                "print(*[int(x) for x in ds])\n"
+            )
+            trainers = [
+                subprocess.Popen(
+                    [sys.executable, "-c", trainer, dispatcher.target],
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.DEVNULL,
+                    text=True,
+                )
+                for _ in range(2)
+            ]
+            taken = [int(x) for trainer in trainers for x in trainer.communicate()[0].split()]
+            self.assertEqual([trainer.returncode for trainer in trainers], [0, 0])
+            self.assertEqual(sorted(taken), list(range(0, 400, 2)))
+
+
+if __name__ == "__main__":
+    unittest.main()
