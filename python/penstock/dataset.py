@@ -63,7 +63,9 @@ class Dataset:
 
     @staticmethod
     def from_tensors(tensors, name=None):
-        """One element: this nest of arrays."""
+        """One element: this nest of arrays. A window, in `group_by_window`, is left to the `flat_map` behind it."""
+        if isinstance(tensors, Dataset):
+            return OneWindow(tensors)
         return _from(tensors, _core.Dataset.from_tensors, _core.Dataset.tensors_of)
 
     @staticmethod
@@ -251,8 +253,17 @@ class Dataset:
         None: a window's elements are at hand, its key is not."""
         if window_size is None:
             raise ValueError("group_by_window needs a window_size, one for all keys")
-        windows = self._core.group_by_window(expr.traced(key_func, self._spec, []), window_size, max_age)
-        return WindowedDataset(windows, self).flat_map(lambda window: reduce_func(None, window))
+        core = self._core.group_by_window(expr.traced(key_func, self._spec, []), window_size, max_age)
+        windows = WindowedDataset(core, self)
+        whole = []
+
+        def reduce(window):
+            inner = reduce_func(None, window)
+            whole.append(isinstance(inner, OneWindow))
+            return inner.window if whole[-1] else inner
+
+        flat = windows.flat_map(reduce)
+        return WindowsToFlatten(windows, reduce) if whole[0] else flat
 
     def rounds(self, num_consumers, bucket=None, cost=None, cost_spread=0.05, max_age=None):
         """The same elements in rounds of one bucket or of about one cost, for coordinated reads; stands last before
@@ -466,6 +477,25 @@ class WindowedDataset:
     def ragged_batch(self):
         """The same, as ragged tensors."""
         return self._of._alike(self._core.ragged_batch())
+
+
+class OneWindow:
+    """tf.data's dataset of one element which is a window: `lambda key, window: Dataset.from_tensors(window)`."""
+
+    def __init__(self, window):
+        self.window = window
+
+
+class WindowsToFlatten:
+    """What `group_by_window` gives then: `flat_map(lambda window: window)` stands behind it."""
+
+    def __init__(self, windows, reduce):
+        self._windows = windows
+        self._reduce = reduce
+
+    def flat_map(self, map_func, name=None):
+        """What map_func makes of each window, one after the other."""
+        return self._windows.flat_map(lambda window: map_func(self._reduce(window)))
 
 
 # --- Datasets of the contents of files -----------------------------------------------------

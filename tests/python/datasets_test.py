@@ -234,6 +234,8 @@ class Transforms(unittest.TestCase):
         self.assertEqual(read(numbers.window(4).flat_map(lambda w: w.filter(lambda x: x % 2 == 0))), [0, 2, 4])
         grouped = numbers.group_by_window(lambda x: x % 2, lambda key, w: w.batch(3), window_size=3)
         self.assertEqual(sorted(read(grouped)), [[0, 2, 4], [1, 3, 5]])
+        windows = numbers.group_by_window(lambda x: x % 2, lambda key, w: ps.Dataset.from_tensors(w), window_size=3)
+        self.assertEqual(sorted(read(windows.flat_map(lambda w: w.batch(3)))), [[0, 2, 4], [1, 3, 5]])
 
     def test_buckets_by_length(self):
         dataset = ps.Dataset.from_tensor_slices([1, 5, 2, 6]).map(lambda n: ps.ops.range(0, n))

@@ -147,9 +147,10 @@ class DocExamples(unittest.TestCase):
                 )
                 dataset = dataset.group_by_window(
                     key_func=lambda x: tf.where(tf.shape(x)[1] < 3, 0, tf.where(tf.shape(x)[1] < 5, 1, 2)),
-                    reduce_func=lambda key, window: window,
+                    reduce_func=lambda key, window: tf.data.Dataset.from_tensors(window),
                     window_size=num_consumers,
                 )
+                dataset = dataset.flat_map(lambda window: window)
                 return dataset.apply(
                     tf.data.experimental.service.distribute(
                         "parallel_epochs",

@@ -194,6 +194,14 @@ class Reading(unittest.TestCase):
             with self.assertRaises(ps.errors.NotFoundError):
                 service.from_dataset_id("parallel_epochs", cluster.target, "nothing")
 
+    def test_ids_are_strings_bytes_or_numbers(self):
+        with Cluster() as cluster:
+            given = service.register_dataset(cluster.target, ps.Dataset.range(3), dataset_id=1234)
+            self.assertEqual(given, "1234")
+            for dataset_id in ("1234", b"1234", 1234, np.int64(1234)):
+                dataset = service.from_dataset_id("parallel_epochs", cluster.target, dataset_id)
+                self.assertEqual([int(x) for x in dataset], [0, 1, 2])
+
     def test_a_service_as_a_pair(self):
         with Cluster() as cluster:
             dataset = ps.Dataset.range(3).apply(
