@@ -40,7 +40,8 @@ double RatioOf(const Row& row, const Pair& pair) {
 
 double UtilizationOf(const Row& row, const Window& window) {
   if (row.step_s <= 0) return -1;
-  return window.elements_per_s() * row.step_s / row.setup.consumers;
+  const int64_t trainers = row.cached ? 1 : row.setup.consumers;
+  return window.elements_per_s() * row.step_s / static_cast<double>(trainers);
 }
 
 double ShareOf(const Window& window) {

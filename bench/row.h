@@ -25,8 +25,9 @@ struct Row {
   std::string variant;   // tells two set-ups of one system apart
   std::string settings;  // of another system, a JSON object; empty: none
   Basis basis = Basis::kElementsPerSecond;
-  double step_s = 0;  // what each trainer computes on an element
-  std::string limit;  // its name; empty: it stands alone
+  double step_s = 0;    // what each trainer computes on an element
+  bool cached = false;  // Workload::cached(): the rate is that of one trainer
+  std::string limit;    // its name; empty: it stands alone
   std::vector<Pair> pairs;
   absl::Status status;  // why it did not run, or not to its end
 };

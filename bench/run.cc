@@ -28,6 +28,7 @@ class Guest {
                 .system = name,
                 .basis = ours.basis,
                 .step_s = ours.step_s,
+                .cached = ours.cached,
                 .limit = ours.limit},
         beside_(ours) {
     absl::StatusOr<std::unique_ptr<Peer>> peer =
@@ -170,6 +171,7 @@ std::vector<Row> RunCase(const Options& options, const Setup& setup) {
   }
   rows[0].basis = (*workload)->basis();
   rows[0].step_s = (*workload)->step_s();
+  rows[0].cached = (*workload)->cached();
   if (options.neighbours > 0) {
     rows.resize(3, rows[0]);
     rows[1].variant = rows[2].variant = absl::StrCat(options.neighbours, " neighbours");

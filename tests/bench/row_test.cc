@@ -61,6 +61,8 @@ TEST(Row, UtilizationIsTheShareOfTimeThatTrainersCompute) {
   row.setup.consumers = 3;
   EXPECT_DOUBLE_EQ(Summarize(row).utilization, 0.15);
   EXPECT_DOUBLE_EQ(Lines(RecordsOf(row)).back()["utilization"], 0.15);
+  row.cached = true;
+  EXPECT_DOUBLE_EQ(Summarize(row).utilization, 0.45);
 }
 
 TEST(Row, PairsOfABusyMachineDoNotCount) {
