@@ -113,6 +113,12 @@ const Fields<DistributeOptions>& DistributeFields() {
        }},
       {"target_workers", Field(&O::target_workers)},
       {"compression", Field(&O::compression)},
+      {"max_bytes_in_flight",
+       [](O& options, py::handle value) {
+         options.quota.max_bytes_in_flight = value.cast<int64_t>();
+       }},
+      {"max_permits",
+       [](O& options, py::handle value) { options.quota.max_permits = value.cast<int64_t>(); }},
       {"namespace", Field(&O::name_space)},
       {"task_refresh_interval_hint_ms", Milliseconds(&O::task_refresh_interval_hint)},
       {"timeout", Field(&O::timeout)},

@@ -61,6 +61,13 @@ class Signatures(unittest.TestCase):
             "data_transfer_protocol data_transfer_address".split(),
         )
 
+    def test_what_tf_data_has_no_argument_for_is_an_option(self):
+        tree = ps.Dataset.range(9).distribute(
+            "distributed_epoch", "grpc://localhost:5050", job_name="a", max_permits=2, max_bytes_in_flight=1 << 20
+        ).explain()
+        self.assertIn("max_permits=2", tree)
+        self.assertIn("max_bytes_in_flight=1048576", tree)
+
 
 class Servers(unittest.TestCase):
     def test_start_later(self):
