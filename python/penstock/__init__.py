@@ -41,16 +41,18 @@ from .dataset import (
     SHARD_HINT,
     UNKNOWN_CARDINALITY,
     Dataset,
+    Options,
+    WindowedDataset,
+)
+from .files import (
     FixedLengthRecordDataset,
     ImageDirectory,
     NpyDataset,
-    Options,
     ParquetDataset,
     TarShards,
     TextLineDataset,
     TFRecordDataset,
     TokenShards,
-    WindowedDataset,
 )
 from . import data
 

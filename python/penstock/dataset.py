@@ -77,7 +77,7 @@ class Dataset:
     def list_files(file_pattern, shuffle=None, seed=None, name=None):
         """File names that match a pattern or several; shuffled anew in each repetition unless `shuffle` is False.
         errors.NotFoundError, when reading starts, if nothing matches."""
-        return Dataset(_core.Dataset.list_files(_names(file_pattern), shuffle is None or bool(shuffle), seed))
+        return Dataset(_core.Dataset.list_files(file_names(file_pattern), shuffle is None or bool(shuffle), seed))
 
     @staticmethod
     def zip(*args, datasets=None, name=None):
@@ -498,96 +498,10 @@ class WindowsToFlatten:
         return self._windows.flat_map(lambda window: map_func(self._reduce(window)))
 
 
-# --- Datasets of the contents of files -----------------------------------------------------
-# `filenames`: a name, several, a dataset of them, or, in a function, an element that is one.
-
-
-def TFRecordDataset(filenames, compression_type=None, buffer_size=None, num_parallel_reads=None, name=None):
-    """Records of TFRecord files as scalar strings, their CRC checked."""
-    return _of_files(filenames, num_parallel_reads, lambda names: _core.Dataset.tfrecord(names, compression_type or ""))
-
-
-def TextLineDataset(filenames, compression_type=None, buffer_size=None, num_parallel_reads=None, name=None):
-    """Lines of text files without their ends, as scalar strings."""
-    return _of_files(
-        filenames, num_parallel_reads, lambda names: _core.Dataset.text_line(names, compression_type or "")
-    )
-
-
-def FixedLengthRecordDataset(
-    filenames,
-    record_bytes,
-    header_bytes=None,
-    footer_bytes=None,
-    buffer_size=None,
-    compression_type=None,
-    num_parallel_reads=None,
-    name=None,
-):
-    """Records of `record_bytes` each, as scalar strings."""
-    return _of_files(
-        filenames,
-        num_parallel_reads,
-        lambda names: _core.Dataset.fixed_length_record(
-            names, record_bytes, header_bytes or 0, footer_bytes or 0, compression_type or ""
-        ),
-    )
-
-
-def TarShards(filenames, fields, url=False, skip_incomplete=False):
-    """Samples of tar files as WebDataset writes them: dicts of "__key__" and a scalar string per field."""
-    return _of_files(
-        filenames, None, lambda names: _core.Dataset.tar_shards(names, list(fields), url, skip_incomplete)
-    )
-
-
-def TokenShards(
-    filenames, length, dtype="uint16", stride=None, with_next_token=False, drop_remainder=True, header_bytes=0
-):
-    """Windows of `length` tokens of files that hold nothing but tokens."""
-    return _of_files(
-        filenames,
-        None,
-        lambda names: _core.Dataset.token_shards(
-            names, length, dtype, stride, with_next_token, drop_remainder, header_bytes
-        ),
-    )
-
-
-def NpyDataset(filenames, element_spec, rows=True):
-    """Rows of arrays that NumPy saved (.npy; .npz with a dict as spec), or whole files."""
-    plain = _core_spec(element_spec)
-    return _of_files(filenames, None, lambda names: _core.Dataset.npy(names, plain, rows), element_spec)
-
-
-def ParquetDataset(filenames, columns):
-    """Rows of Parquet files as dicts of the columns named; needs a build with Arrow."""
-    plain = _core_spec(columns)
-    return _of_files(filenames, None, lambda names: _core.Dataset.parquet(names, plain), columns)
-
-
-def ImageDirectory(root, shuffle=False, seed=None):
-    """{"image": a file's contents, "label": int64, "path": its name} of the image files in sub-directories."""
-    return Dataset(_core.Dataset.image_directory(os.fspath(root), shuffle, seed))
-
-
 # --- Inside ------------------------------------------------------------------------------------
 
 
-def _of_files(filenames, parallel, make, like=None):
-    if isinstance(filenames, Dataset):
-        return filenames.interleave(
-            lambda name: Dataset(make(name), like), cycle_length=1 if parallel in (None, AUTOTUNE) else parallel
-        )
-    if isinstance(filenames, expr.Expr):
-        return Dataset(make(filenames), like)
-    if parallel not in (None, 1, AUTOTUNE):
-        names = Dataset.from_tensor_slices(_names(filenames))
-        return names.interleave(lambda name: Dataset(make(name), like), cycle_length=parallel)
-    return Dataset(make(_names(filenames)), like)
-
-
-def _names(given):
+def file_names(given):
     if isinstance(given, (str, bytes, os.PathLike)):
         given = [given]
     return [os.fsdecode(name) for name in given]
@@ -643,7 +557,3 @@ def _leaves_to(like, nested, what):
 
 def _specs(core_spec):
     return nest.map_leaves(spec.of_leaf, core_spec)
-
-
-def _core_spec(element_spec):
-    return nest.plain(nest.map_leaves(lambda leaf: leaf._leaf, element_spec))

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the elements of a dataset look like: nests of tuples and dicts whose leaves are specs."""
 
-from . import _core
+from . import _core, nest
 from .dtypes import as_dtype
 
 
@@ -95,3 +95,8 @@ def of_leaf(leaf):
     spec = kind.__new__(kind)
     spec._leaf = leaf
     return spec
+
+
+def plain(element_spec):
+    """A nest of specs as _core has it."""
+    return nest.plain(nest.map_leaves(lambda leaf: leaf._leaf, element_spec))

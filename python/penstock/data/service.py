@@ -8,7 +8,7 @@
 
 import dataclasses
 
-from .. import _core, dataset as datasets, leaving
+from .. import _core, dataset as datasets, leaving, spec
 from .._core import Keep, MergeOrder, Rests, RoundErrors, ShardingPolicy, Visitation  # noqa: F401
 
 
@@ -93,8 +93,8 @@ def from_dataset_id(
         cross_trainer_cache=cross_trainer_cache,
         target_workers=target_workers,
     )
-    spec = None if element_spec is None else datasets._core_spec(element_spec)
-    return datasets.Dataset(_core.from_dataset_id(_id(dataset_id), options, spec), element_spec)
+    plain = None if element_spec is None else spec.plain(element_spec)
+    return datasets.Dataset(_core.from_dataset_id(_id(dataset_id), options, plain), element_spec)
 
 
 @dataclasses.dataclass(frozen=True)
