@@ -89,8 +89,9 @@ std::string ReportJobs(const control::DispatcherStatus& status, const std::strin
     if (!name_space.empty() && control::NamespaceOf(job.name) != name_space) continue;
     int64_t taken = 0, kept = 0;
     size_t readers = 0;
-    std::string owed;
+    std::string owed, waits_for;
     for (const control::IterationStatus& iteration : job.iterations) {
+      if (!iteration.waits_for.empty()) waits_for = iteration.waits_for;
       readers = iteration.readers.size();
       if (!iteration.owed.empty()) owed = iteration.owed;
       for (const control::PartitionStatus& partition : iteration.partitions) {
@@ -101,10 +102,10 @@ std::string ReportJobs(const control::DispatcherStatus& status, const std::strin
     rows.push_back({absl::StrCat(job.job.value()), OrDash(job.name), NameOf(job.terms.mode),
                     NameOf(job.phase), job.dataset_id, absl::StrCat(job.iterations.size()),
                     absl::StrCat(readers), absl::StrCat(taken), absl::StrCat(kept), OrDash(owed),
-                    OrDash(job.slowed_by)});
+                    OrDash(job.slowed_by), OrDash(waits_for)});
   }
   return FormatTable({"JOB", "NAME", "MODE", "PHASE", "DATASET", "ITERATIONS", "READERS", "TAKEN",
-                      "KEPT", "OWED", "SLOWED BY"},
+                      "KEPT", "OWED", "SLOWED BY", "WAITS FOR"},
                      rows);
 }
 

@@ -24,6 +24,8 @@
 #include "absl/time/time.h"
 #include "control/dispatcher/links.h"
 #include "control/dispatcher/outlet.h"
+#include "control/dispatcher/step_audit.h"
+#include "control/dispatcher/suspicions.h"
 #include "control/journal/journal.h"
 #include "control/observe/event_log.h"
 #include "control/policy/leases.h"
@@ -70,6 +72,7 @@ struct ClientPeer {
   ClientId client;
   Incarnation incarnation;
   Incarnation process;
+  int64_t consumer = -1;  // its number in a coordinated read
   bool at_quota = false;  // as of its last heartbeat
 };
 struct WorkerPeer {
@@ -142,6 +145,19 @@ class Core {
   void ForgetLease(const SessionKey& key);
   void CloseSessions(Turn& turn, IterationId iteration, const absl::Status& reason);
 
+  // core_consumers.cc
+  // The consumer of that session is not heard: the others are told.
+  void Suspect(Turn& turn, const SessionKey& key, const std::string& why);
+  void SuspectSilent(Turn& turn, absl::Time now);
+  void DeclareConsumerDead(Turn& turn, const SessionKey& key, absl::Time heard);
+  void HearConsumer(Turn& turn, const ClientPeer& peer);
+  void TellLost(Turn& turn, IterationId iteration);
+  void CountLost();
+  // Whether consumers differ; then `torn` says how. With the lock held.
+  bool AuditSteps(const ClientPeer& peer, const std::vector<StepMark>& marks, std::string& torn);
+  // All consumers get the same error, for good.
+  void EndTornReading(Turn& turn, IterationId iteration, const std::string& torn);
+
   // core_division.cc
   absl::Status CheckLocalWorkers(const JobRecord& job, const ClientHello& hello) const;
   // Unavailable while there is no worker to count.
@@ -197,6 +213,8 @@ class Core {
   Leases<SessionKey> client_leases_;
   Leases<WorkerId> worker_leases_;
   Links links_;  // of whoever has a lease
+  Suspicions suspicions_;
+  StepAudit audit_;
   Scaling scaling_;
   absl::Time estimated_ = absl::InfinitePast();
   std::map<PartitionKey, std::vector<WorkerId>> failed_on_;  // why a partition avoids a worker

@@ -54,7 +54,9 @@ std::shared_ptr<ClientPeer> Core::OpenClient(std::shared_ptr<ClientOutlet> outle
 void Core::OnMessage(const std::shared_ptr<ClientPeer>& peer, ClientUp message) {
   if (auto* beat = std::get_if<ClientHeartbeat>(&message)) {
     bool slowed = false;
-    std::string job;
+    bool back = false;
+    IterationId torn_in;
+    std::string job, torn;
     {
       std::lock_guard lock(mu_);
       if (!peer->iteration) return;
@@ -64,12 +66,19 @@ void Core::OnMessage(const std::shared_ptr<ClientPeer>& peer, ClientUp message) 
       links_.Heard(key, peer->incarnation, std::move(beat->links), now);
       scaling_.ClientSays(state_.iterations.at(peer->iteration).job, peer->client,
                           peer->incarnation, beat->steps, now);
+      back = suspicions_.Knows(peer->iteration, peer->consumer);
+      if (!beat->marks.empty() && AuditSteps(*peer, beat->marks, torn)) torn_in = peer->iteration;
       slowed = beat->at_quota && !peer->at_quota;
       peer->at_quota = beat->at_quota;
       if (slowed) job = state_.jobs.at(state_.iterations.at(peer->iteration).job).name;
     }
     if (slowed) {
       options_.events->Write({"quota_reached", {{"job", job}, {"bound", "max_bytes_in_flight"}}});
+    }
+    if (back || torn_in) {
+      Turn turn(*this);
+      if (peer->iteration) HearConsumer(turn, *peer);
+      if (torn_in) EndTornReading(turn, torn_in, torn);
     }
     CountHeartbeat();
     peer->outlet->Send(ClientHeartbeatAnswer{beat->counter});
@@ -80,6 +89,7 @@ void Core::OnMessage(const std::shared_ptr<ClientPeer>& peer, ClientUp message) 
   if (!peer->iteration) return;  // it was told why; this was on its way
   if (!GoesOn(state_.iterations.at(peer->iteration))) return;
   client_leases_.Heard({peer->iteration, peer->client}, options_.now());
+  HearConsumer(turn, *peer);
   if (const auto* answer = std::get_if<FenceAnswer>(&message)) {
     OnReport(turn, *peer, answer->report);
   } else if (const auto* report = std::get_if<Report>(&message)) {
@@ -110,6 +120,7 @@ void Core::OnClosed(const std::shared_ptr<ClientPeer>& peer) {
   auto found = sessions_.find({peer->iteration, peer->client});
   if (found == sessions_.end() || found->second != peer) return;
   sessions_.erase(found);
+  Suspect(turn, {peer->iteration, peer->client}, "its connection to the dispatcher ended");
   const IterationState& iteration = state_.iterations.at(peer->iteration);
   protocol::OnDisconnects(iteration.record, turn.DeskOf(iteration.id), peer->client);
   if (!iteration.record.FindReader(peer->client)) {
@@ -208,6 +219,7 @@ void Core::OnHello(Turn& turn, const std::shared_ptr<ClientPeer>& peer, const Cl
   peer->client = hello.client;
   peer->incarnation = hello.incarnation;
   peer->process = hello.process;
+  peer->consumer = hello.consumer;
   sessions_[key] = peer;
   client_leases_.Heard(key, options_.now());
   idle_since_.erase(job->id);
@@ -221,6 +233,11 @@ void Core::OnHello(Turn& turn, const std::shared_ptr<ClientPeer>& peer, const Cl
     turn.To(peer, ReportAtOnce{});
   }
   turn.Balance(iteration->id);  // may have waited for it
+  if (peer->consumer < 0) return;
+  audit_.Forget(iteration->id);
+  HearConsumer(turn, *peer);
+  const ConsumersLost lost = suspicions_.Of(iteration->id, options_.now());
+  if (!lost.consumers.empty()) turn.To(peer, lost);
 }
 
 void Core::OnReport(Turn& turn, const ClientPeer& peer, const PartitionReport& report) {

@@ -35,6 +35,19 @@ PartitionStatus StatusOf(const IterationState& iteration, size_t p, const protoc
   return status;
 }
 
+// Of a coordinated read, in words.
+std::string WaitsFor(const ConsumersLost& lost, const protocol::Desk* desk) {
+  std::vector<std::string> parts;
+  for (const ConsumersLost::Consumer& consumer : lost.consumers) {
+    parts.push_back(absl::StrCat(
+        "consumer ", consumer.consumer, consumer.dead ? ", dead, silent for " : ", silent for ",
+        absl::FormatDuration(absl::Trunc(consumer.silent, absl::Milliseconds(100))), " (",
+        consumer.why, ")"));
+  }
+  if (parts.empty() && desk != nullptr) return desk->rounds.waits_for;
+  return absl::StrJoin(parts, ", ");
+}
+
 IterationStatus StatusOf(const IterationState& iteration, const protocol::Desk* desk) {
   IterationStatus status{.iteration = iteration.id,
                          .repetition = iteration.repetition,
@@ -109,8 +122,9 @@ void Core::GetStatus(Done<DispatcherStatus> done) {
     if (const auto feed = feeds.find(id); feed != feeds.end()) to.feed = feed->second;
     for (IterationId of : state_.IterationsOf(id)) {
       auto desk = desks_.find(of);
-      to.iterations.push_back(
-          StatusOf(state_.iterations.at(of), desk == desks_.end() ? nullptr : &desk->second));
+      const protocol::Desk* known = desk == desks_.end() ? nullptr : &desk->second;
+      to.iterations.push_back(StatusOf(state_.iterations.at(of), known));
+      to.iterations.back().waits_for = WaitsFor(suspicions_.Of(of, now), known);
     }
   }
   const std::unordered_map<uint64_t, int32_t> on = state_.PartitionsByWorker();

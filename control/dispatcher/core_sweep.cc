@@ -23,6 +23,7 @@ void Core::Sweep() {
     worker_leases_.HolderStalled(now);
   }
   last_sweep_ = now;
+  SuspectSilent(turn, now);
   ExpireLeases(turn, now);
   CollectJobs(turn, now);
   EstimateWorkers(turn, now);
@@ -57,11 +58,13 @@ void Core::ExpireLeases(Turn& turn, absl::Time now) {
     }
   }
   for (const SessionKey& key : client_leases_.Expired(now, options_.client_timeout)) {
+    const absl::Time heard = now - client_leases_.SilentFor(key, now);
     ForgetLease(key);
     const IterationState* iteration = state_.FindIteration(key.first);
     if (iteration == nullptr || !GoesOn(*iteration)) continue;
     turn.Log("client_dead", {{"client", absl::StrCat(absl::Hex(key.second.value()))},
                              {"iteration", absl::StrCat(key.first.value())}});
+    DeclareConsumerDead(turn, key, heard);
     turn.Settle(key.first,
                 protocol::OnReaderDead(iteration->record, turn.DeskOf(key.first), key.second));
   }

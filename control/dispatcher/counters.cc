@@ -59,6 +59,25 @@ void SetWantedWorkers(int64_t workers) {
   wanted.Set(workers);
 }
 
+void SetLostConsumers(int64_t suspected, int64_t dead) {
+  const auto set = [](const char* state, int64_t consumers) {
+    ProcessMetrics()
+        .GetGauge("penstock_dispatcher_lost_consumers",
+                  "Consumers of coordinated reads that others wait for and that are not heard.",
+                  {{"state", state}})
+        .Set(consumers);
+  };
+  set("suspected", suspected);
+  set("dead", dead);
+}
+
+void CountStepsCompared(int64_t steps) {
+  static Counter& compared = ProcessMetrics().GetCounter(
+      "penstock_dispatcher_steps_compared_total",
+      "Steps of coordinated reads of which two consumers said that they returned the same turn.");
+  compared.Add(steps);
+}
+
 void CountEvent(const std::string& name) {
   ProcessMetrics()
       .GetCounter("penstock_dispatcher_events_total", "What happened, by name of the event.",

@@ -20,6 +20,10 @@ void CountJob(const JobTerms& terms);
 void CountIterator(const JobTerms& terms);
 // So many workers would keep all trainers fed; 0: no estimate.
 void SetWantedWorkers(int64_t workers);
+// Of all coordinated reads: consumers that are not heard, and that were declared dead.
+void SetLostConsumers(int64_t suspected, int64_t dead);
+// Steps of which two consumers said that they returned the same.
+void CountStepsCompared(int64_t steps);
 // An event of that name was logged: deaths, moves, commits, …
 void CountEvent(const std::string& name);
 

@@ -210,7 +210,8 @@ struct IterationStatus {
   bool finished = false;  // all is kept
   std::vector<Reader> readers;
   std::vector<PartitionStatus> partitions;
-  std::string owed;  // what is left to nobody; empty if nothing
+  std::string owed;       // what is left to nobody; empty if nothing
+  std::string waits_for;  // of a coordinated read: whom its rounds wait for; empty: nobody
 };
 
 // What keeps the trainers of a job fed, in elements of the job.
@@ -343,6 +344,13 @@ struct ClientHello {
   friend bool operator==(const ClientHello&, const ClientHello&) = default;
 };
 
+// What a consumer of a coordinated read returned in one of its steps.
+struct StepMark {
+  int64_t step = 0;
+  protocol::TurnOf turn;
+  friend bool operator==(const StepMark&, const StepMark&) = default;
+};
+
 // At the interval Welcome names, and answered: the session's lease runs from
 // the moment the last answered one was *sent*.
 struct ClientHeartbeat {
@@ -350,6 +358,7 @@ struct ClientHeartbeat {
   std::vector<LinkCounts> links;  // to all workers so far
   bool at_quota = false;          // the job's bound of bytes held it back since the last
   StepCounts steps;
+  std::vector<StepMark> marks = {};  // of some steps, to be compared with other consumers'
   friend bool operator==(const ClientHeartbeat&, const ClientHeartbeat&) = default;
 };
 
@@ -489,6 +498,20 @@ struct Agreed {
   friend bool operator==(const Agreed&, const Agreed&) = default;
 };
 
+// Consumers of the same coordinated read that are heard no more: all of them, to all others,
+// at each change.
+struct ConsumersLost {
+  struct Consumer {
+    int64_t consumer = 0;
+    absl::Duration silent;  // since it was last heard
+    bool dead = false;      // declared dead; else suspected, and may only be late
+    std::string why;        // "its connection to the dispatcher ended"
+    friend bool operator==(const Consumer&, const Consumer&) = default;
+  };
+  std::vector<Consumer> consumers;
+  friend bool operator==(const ConsumersLost&, const ConsumersLost&) = default;
+};
+
 // Reading cannot go on: job cancelled, session declared dead, state refused,
 // pipeline broken. The stream closes behind it; do not reconnect.
 struct SessionError {
@@ -497,7 +520,7 @@ struct SessionError {
 };
 
 using ClientDown = std::variant<Welcome, ClientHeartbeatAnswer, Membership, Fence, ReportAtOnce,
-                                Committed, End, Left, SessionError, Agreed>;
+                                Committed, End, Left, SessionError, Agreed, ConsumersLost>;
 
 // --- Worker up ---------------------------------------------------------------------
 

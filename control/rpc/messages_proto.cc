@@ -103,6 +103,7 @@ static void ToWire(const IterationStatus& from, wire::IterationStatus* to) {
     ToWire(partition, to->add_partitions());
   }
   to->set_owed(from.owed);
+  to->set_waits_for(from.waits_for);
 }
 
 static IterationStatus FromWire(const wire::IterationStatus& from) {
@@ -110,7 +111,8 @@ static IterationStatus FromWire(const wire::IterationStatus& from) {
                      .repetition = from.repetition(),
                      .closed = from.closed(),
                      .finished = from.finished(),
-                     .owed = from.owed()};
+                     .owed = from.owed(),
+                     .waits_for = from.waits_for()};
   for (const wire::Reader& reader : from.readers()) to.readers.push_back(FromWire(reader));
   for (const wire::PartitionStatus& partition : from.partitions()) {
     to.partitions.push_back(FromWire(partition));

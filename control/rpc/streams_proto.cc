@@ -113,6 +113,37 @@ static protocol::RestOf FromWire(const wire::RestOf& from) {
   return {.before = from.before(), .pads = from.pads()};
 }
 
+static void ToWire(const StepMark& from, wire::StepMark* to) {
+  to->set_step(from.step);
+  ToWire(from.turn, to->mutable_turn());
+}
+
+static absl::StatusOr<StepMark> FromWire(const wire::StepMark& from) {
+  StepMark to{.step = from.step(), .turn = {}};
+  if (to.step < 0) return absl::InvalidArgumentError("a mark of a negative step");
+  ASSIGN_OR_RETURN(to.turn, FromWire(from.turn()));
+  return to;
+}
+
+static void ToWire(const ConsumersLost& from, wire::ConsumersLost* to) {
+  for (const ConsumersLost::Consumer& consumer : from.consumers) {
+    wire::ConsumersLost::Consumer* wire = to->add_consumers();
+    wire->set_consumer(consumer.consumer);
+    wire->set_silent_ns(absl::ToInt64Nanoseconds(consumer.silent));
+    wire->set_dead(consumer.dead);
+    wire->set_why(consumer.why);
+  }
+}
+
+static ConsumersLost FromWire(const wire::ConsumersLost& from) {
+  ConsumersLost to;
+  for (const wire::ConsumersLost::Consumer& wire : from.consumers()) {
+    to.consumers.push_back(
+        {wire.consumer(), absl::Nanoseconds(wire.silent_ns()), wire.dead(), wire.why()});
+  }
+  return to;
+}
+
 // --- Client up ---
 
 static void ToWire(const ClientHello& from, wire::ClientHello* to) {
@@ -363,6 +394,7 @@ void ToWire(const ClientUp& from, wire::ClientUp* to) {
                           ListToWire(beat.links, to->mutable_heartbeat()->mutable_links());
                           to->mutable_heartbeat()->set_at_quota(beat.at_quota);
                           ToWire(beat.steps, to->mutable_heartbeat()->mutable_steps());
+                          ListToWire(beat.marks, to->mutable_heartbeat()->mutable_marks());
                         },
                         [to](const FenceAnswer& answer) {
                           ToWire(answer.report, to->mutable_fence_answer());
@@ -385,9 +417,14 @@ absl::StatusOr<ClientUp> FromWire(const wire::ClientUp& from) {
   switch (from.message_case()) {
     case wire::ClientUp::kHello:
       return FromWire(from.hello());
-    case wire::ClientUp::kHeartbeat:
-      return ClientHeartbeat{from.heartbeat().counter(), ListFromWire(from.heartbeat().links()),
-                             from.heartbeat().at_quota(), FromWire(from.heartbeat().steps())};
+    case wire::ClientUp::kHeartbeat: {
+      ClientHeartbeat beat{from.heartbeat().counter(), ListFromWire(from.heartbeat().links()),
+                           from.heartbeat().at_quota(), FromWire(from.heartbeat().steps())};
+      for (const wire::StepMark& mark : from.heartbeat().marks()) {
+        ASSIGN_OR_RETURN(beat.marks.emplace_back(), FromWire(mark));
+      }
+      return beat;
+    }
     case wire::ClientUp::kFenceAnswer: {
       ASSIGN_OR_RETURN(PartitionReport report, FromWire(from.fence_answer()));
       return FenceAnswer{std::move(report)};
@@ -428,6 +465,7 @@ void ToWire(const ClientDown& from, wire::ClientDown* to) {
           [to](const Committed& done) { to->mutable_committed()->set_number(done.number); },
           [to](const End& end) { to->mutable_end()->set_rounds(end.rounds); },
           [to](const Agreed& agreed) { ToWire(agreed, to->mutable_agreed()); },
+          [to](const ConsumersLost& lost) { ToWire(lost, to->mutable_consumers_lost()); },
           [to](const Left&) { to->mutable_left(); },
           [to](const SessionError& error) { ToWire(error.status, to->mutable_error()); }},
       from);
@@ -455,6 +493,8 @@ absl::StatusOr<ClientDown> FromWire(const wire::ClientDown& from) {
       return SessionError{FromWire(from.error())};
     case wire::ClientDown::kAgreed:
       return FromWire(from.agreed());
+    case wire::ClientDown::kConsumersLost:
+      return FromWire(from.consumers_lost());
     case wire::ClientDown::MESSAGE_NOT_SET:
       break;
   }

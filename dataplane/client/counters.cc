@@ -18,6 +18,13 @@ void NoteHeld(int64_t elements) {
   if (before < elements) shown.Set(most.load(std::memory_order_relaxed));
 }
 
+void NoteLostConsumers(const std::string& job, int64_t consumers) {
+  ProcessMetrics()
+      .GetGauge("penstock_client_lost_consumers",
+                "Other consumers of a coordinated read that are suspected or dead.", {{"job", job}})
+      .Set(consumers);
+}
+
 void CountLinkError(const std::string& protocol, const absl::Status& error) {
   ProcessMetrics()
       .GetCounter("penstock_client_link_errors_total",

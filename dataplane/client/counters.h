@@ -12,6 +12,8 @@ namespace penstock::client {
 // A session holds so many elements that have landed and were not taken; the most of
 // any session so far is shown.
 void NoteHeld(int64_t elements);
+// Of the other consumers of a coordinated read so many are not heard by the dispatcher.
+void NoteLostConsumers(const std::string& job, int64_t consumers);
 // A link over that protocol broke, or could not be opened.
 void CountLinkError(const std::string& protocol, const absl::Status& error);
 

@@ -25,6 +25,7 @@
 #include "dataplane/client/merge.h"
 #include "dataplane/client/reader.h"
 #include "dataplane/client/state.h"
+#include "dataplane/client/step_marks.h"
 #include "dataplane/client/step_times.h"
 #include "dataplane/client/window.h"
 #include "dataplane/transfer/polling.h"
@@ -97,6 +98,7 @@ class Session final : private control::ReconnectingClientEvents, private ReaderE
   void Handle(const control::End& end);
   void Handle(const control::Left&);
   void Handle(const control::Agreed& agreed);
+  void Handle(const control::ConsumersLost& lost);
   void Handle(const control::SessionError& error);
 
   // Of session_rounds.cc, a coordinated read; with the lock held.
@@ -113,8 +115,10 @@ class Session final : private control::ReconnectingClientEvents, private ReaderE
   bool MustSay() const;
   int64_t Room() const;  // elements to be held, landed and not taken
   void CheckRounds(absl::Time now, absl::Time& wake);
-  bool HasSome() const;  // that Next() has not returned
-  bool IsOver() const;   // all that will ever come has been returned
+  void NoteWhatHinders();           // rounds from being agreed on
+  std::string WhatHinders() const;  // in words
+  bool HasSome() const;             // that Next() has not returned
+  bool IsOver() const;              // all that will ever come has been returned
 
   // Elements come in an order of their own: what was taken makes room for more.
   bool ordered() const { return options_.distribute.order == MergeOrder::kDeterministic; }
@@ -220,8 +224,15 @@ class Session final : private control::ReconnectingClientEvents, private ReaderE
   int64_t landed_unsaid_ = 0;  // since the last report
   int64_t taken_unsaid_ = 0;
   int64_t rounds_in_all_ = 0;  // told with the end
-  std::string waits_for_;      // why no round is agreed on, and since when
-  absl::Time waits_since_ = absl::InfiniteFuture();
+  std::string waits_for_;      // why no round is agreed on, as the dispatcher sees it
+  struct LostConsumer {
+    absl::Time heard;  // last, by the dispatcher
+    bool dead = false;
+    std::string why;
+  };
+  std::map<int64_t, LostConsumer> lost_;             // of the others, by number
+  absl::Time waits_since_ = absl::InfiniteFuture();  // for whatever hinders
+  StepMarks marks_;
   Window window_;
   Ahead ahead_;  // of an ordered merge
   std::map<WorkerId, std::shared_ptr<Reader>> readers_;

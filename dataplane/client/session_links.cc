@@ -165,8 +165,8 @@ void Session::TendStream(absl::Time now, absl::Time& wake) {
 void Session::Beat() {
   unanswered_[++heartbeats_] = BootTime();
   times_.Account();
-  stream_->Send(
-      control::ClientHeartbeat{heartbeats_, CountLinks(), window_.TakeWasBound(), times_.Steps()});
+  stream_->Send(control::ClientHeartbeat{heartbeats_, CountLinks(), window_.TakeWasBound(),
+                                         times_.Steps(), marks_.Marks()});
 }
 
 std::vector<control::LinkCounts> Session::CountLinks() const {

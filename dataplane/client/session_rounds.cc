@@ -4,6 +4,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/time/clock.h"
+#include "dataplane/client/counters.h"
 #include "dataplane/client/session.h"
 #include "dataplane/memory/pool.h"
 
@@ -51,13 +54,68 @@ void Session::Handle(const control::Agreed& agreed) {
                                                  rounds_.heard(), " is next")));
   }
   if (rounds_.Next() != nullptr) times_.Landed();  // at all consumers
-  if (agreed.waits_for.empty()) {
-    waits_since_ = absl::InfiniteFuture();
-  } else if (waits_since_ == absl::InfiniteFuture()) {
-    waits_since_ = absl::Now();
-  }
   waits_for_ = agreed.waits_for;
+  NoteWhatHinders();
   if (!waits_for_.empty()) SendLanded();  // it may be this consumer's place that is waited for
+}
+
+void Session::NoteWhatHinders() {
+  if (waits_for_.empty() && lost_.empty()) {
+    waits_since_ = absl::InfiniteFuture();
+  } else {
+    waits_since_ = std::min(waits_since_, absl::Now());
+  }
+}
+
+std::string Session::WhatHinders() const {
+  std::vector<std::string> parts;
+  for (const auto& [consumer, lost] : lost_) {
+    parts.push_back(absl::StrCat(
+        "consumer ", consumer, lost.dead ? " is dead: not heard since " : " is not heard since ",
+        absl::FormatTime("%Y-%m-%d %H:%M:%S", lost.heard, absl::LocalTimeZone()), " (", lost.why,
+        ")"));
+  }
+  if (!waits_for_.empty()) parts.push_back(waits_for_);
+  return absl::StrJoin(parts, "; ");
+}
+
+void Session::Handle(const control::ConsumersLost& lost) {
+  const absl::Time now = absl::Now();
+  std::map<int64_t, LostConsumer> before;
+  before.swap(lost_);
+  bool died = false;
+  const auto says = [this](const char* event, int64_t consumer, const LostConsumer& its) {
+    options_.events->Write(
+        {event,
+         {{"job", options_.job.name},
+          {"consumer", absl::StrCat(consumer)},
+          {"heard", absl::FormatTime("%Y-%m-%d %H:%M:%S", its.heard, absl::LocalTimeZone())},
+          {"why", its.why}}});
+  };
+  for (const control::ConsumersLost::Consumer& its : lost.consumers) {
+    if (its.consumer == options_.distribute.consumer_index) continue;  // it is here
+    const LostConsumer& to =
+        lost_.insert_or_assign(its.consumer, LostConsumer{now - its.silent, its.dead, its.why})
+            .first->second;
+    const auto was = before.find(its.consumer);
+    if (was == before.end() && !its.dead) says("consumer_suspected", its.consumer, to);
+    if (its.dead && (was == before.end() || !was->second.dead)) {
+      says("consumer_dead", its.consumer, to);
+      died = true;
+    }
+  }
+  for (const auto& [consumer, its] : before) {
+    if (!lost_.contains(consumer)) says("consumer_back", consumer, its);
+  }
+  NoteLostConsumers(options_.job.name, static_cast<int64_t>(lost_.size()));
+  NoteWhatHinders();
+  if (!died) return;
+  waits_since_ = now;  // the next call waits for it again
+  unreachable_ = absl::UnavailableError(
+      absl::StrCat("round ", rounds_.heard(), " cannot be given out: ", WhatHinders(),
+                   "; start it again from its state of this step, or all consumers from states of "
+                   "one step"));
+  WakeAgent();
 }
 
 absl::StatusOr<std::optional<Element>> Session::TakeRound(Lock& lock) {
@@ -75,6 +133,7 @@ absl::StatusOr<std::optional<Element>> Session::TakeRound(Lock& lock) {
     }
     landed = std::move(found->second);
     for_rounds_.erase(found);
+    marks_.Note(number, {landed.identity.partition, PositionOf(landed.identity)});
     ReceiverOf(round.turn->partition).OnTaken(round.turn->turn);
     window_.OnTaken(landed.from, static_cast<int64_t>(landed.bytes));
     if (times_.waiting()) times_.Goes(AddressOf(landed.from), ProtocolOf(landed.from));
@@ -168,7 +227,7 @@ void Session::CheckRounds(absl::Time now, absl::Time& wake) {
   waits_since_ = now;  // the next call waits as long again
   unreachable_ = absl::UnavailableError(
       absl::StrCat("round ", rounds_.heard(), " could not be given out for ",
-                   absl::FormatDuration(options_.distribute.timeout), ": ", waits_for_));
+                   absl::FormatDuration(options_.distribute.timeout), ": ", WhatHinders()));
   WakeWaiting();
 }
 

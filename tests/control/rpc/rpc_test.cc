@@ -71,7 +71,8 @@ TEST(Wire, EachClientMessageArrivesAsItWasSent) {
                              absl::Seconds(5), absl::Seconds(6)},
                             {}},
                            true,
-                           {7, absl::Seconds(8), absl::Seconds(9)}},
+                           {7, absl::Seconds(8), absl::Seconds(9)},
+                           {{10, {PartitionId(11), 12}}, {0, {PartitionId(1), 0}}}},
            FenceAnswer{report}, Report{{report, report}}, Commit{7, {{0, indices}, {1, {}}}},
            Leave{indices}, Ahead{{{PartitionId(1), 7}, {PartitionId(2), 0}}}}) {
     ExpectRoundTrip<wire::ClientUp>(up);
@@ -92,7 +93,8 @@ TEST(Wire, EachClientMessageArrivesAsItWasSent) {
                {{WorkerId(3), "host:1", {{"grpc", "host:2", "c"}}, {"tag"}, Incarnation(4)}}},
            Membership{4, {{PartitionId(1), Placement(2), {}}}, {}, true},
            Fence{PartitionId(1), Placement(2)}, ReportAtOnce{}, Committed{4}, End{}, Left{},
-           SessionError{absl::DataLossError("what")}}) {
+           SessionError{absl::DataLossError("what")}, ConsumersLost{},
+           ConsumersLost{{{3, absl::Milliseconds(4), true, "why"}, {5, absl::Seconds(6)}}}}) {
     ExpectRoundTrip<wire::ClientDown>(down);
   }
 }

@@ -49,6 +49,8 @@ class SessionTest : public testing::Test {
     SessionOptions options;
     options.distribute.max_outstanding_requests = 8;
     options.distribute.timeout = timeout;
+    if (consumers_.has_value()) options.distribute.consumer_index = 0;
+    options.distribute.num_consumers = consumers_;
     options.spec = Scalar(kInt64);
     options.job = {.job = JobId(5), .name = "j"};
     options.client = ClientId(3);
@@ -90,6 +92,7 @@ class SessionTest : public testing::Test {
   }
 
   Keep keep_ = Keep::kTaken;
+  std::optional<int64_t> consumers_;  // of which it is number 0
   transfer::Wish wish_;
   std::atomic<bool> cancelled_{false};
   const std::shared_ptr<CapturedEvents> events_ = CapturedEvents::Make();
@@ -477,6 +480,57 @@ TEST_F(SessionTest, WhatTheDispatcherRefusesWithIsForGood) {
   for (int again = 0; again < 2; ++again) {
     EXPECT_EQ(session_->Next().status(), absl::FailedPreconditionError("declared dead"));
   }
+}
+
+// --- A consumer of a coordinated read ----------------------------------------------
+
+control::ConsumersLost Lost(int64_t consumer, bool dead) {
+  return {{{consumer, absl::Seconds(100), dead, "its connection to the dispatcher ended"}}};
+}
+std::string AsOf(absl::Duration ago) {
+  return absl::FormatTime("%Y-%m-%d %H:%M", absl::Now() - ago, absl::LocalTimeZone());
+}
+
+TEST_F(SessionTest, AConsumerThatIsSuspectedIsNamedAndTheCallWaitsForIt) {
+  consumers_ = 8;
+  Begin({}, absl::Hours(1), /*timeout=*/absl::Milliseconds(200));
+  dispatcher_.Say(Lost(3, /*dead=*/false));
+  const std::string before = AsOf(absl::Seconds(100));
+  const absl::Status waited = session_->Next().status();
+  EXPECT_EQ(waited.code(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(std::string(waited.message()),
+              ::testing::AllOf(
+                  HasSubstr("round 0 could not be given out for 200ms: consumer 3 is not heard "
+                            "since "),
+                  ::testing::AnyOf(HasSubstr(before), HasSubstr(AsOf(absl::Seconds(100)))),
+                  HasSubstr("(its connection to the dispatcher ended)")));
+  EXPECT_EQ(events_->WaitFor("consumer_suspected", absl::Minutes(1)).field("consumer"), "3");
+  dispatcher_.Say(control::ConsumersLost());
+  EXPECT_EQ(events_->WaitFor("consumer_back", absl::Minutes(1)).field("consumer"), "3");
+}
+
+// Whatever the timeout.
+TEST_F(SessionTest, AConsumerThatIsDeclaredDeadEndsTheWaitAtOnce) {
+  consumers_ = 8;
+  Begin({}, absl::Hours(1), /*timeout=*/absl::Hours(1));
+  dispatcher_.Say(Lost(3, /*dead=*/false));
+  dispatcher_.Say(Lost(3, /*dead=*/true));
+  const absl::Status dead = session_->Next().status();
+  EXPECT_EQ(dead.code(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(std::string(dead.message()),
+              ::testing::AllOf(
+                  HasSubstr("round 0 cannot be given out: consumer 3 is dead: not heard since "),
+                  HasSubstr("states of one step")));
+  EXPECT_EQ(events_->WaitFor("consumer_dead", absl::Minutes(1)).field("job"), "j");
+  EXPECT_THAT(ProcessMetrics().Render(), HasSubstr("penstock_client_lost_consumers{job=\"j\"} 1"));
+}
+
+TEST_F(SessionTest, AConsumerIsNotSuspectedToItself) {
+  consumers_ = 8;
+  Begin();
+  dispatcher_.Say(Lost(0, /*dead=*/false));
+  dispatcher_.Say(Lost(2, /*dead=*/false));
+  EXPECT_EQ(events_->WaitFor("consumer_suspected", absl::Minutes(1)).field("consumer"), "2");
 }
 
 TEST_F(SessionTest, AProtocolThatAWorkerLacksIsAnErrorThatNamesBoth) {

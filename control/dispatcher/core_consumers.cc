@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+// Consumers of coordinated reads: who of them is heard no more, and whether all of them
+// return the same steps.
+#include <algorithm>
+#include <limits>
+
+#include "absl/strings/str_cat.h"
+#include "control/dispatcher/core.h"
+#include "control/dispatcher/counters.h"
+#include "control/dispatcher/turn.h"
+
+namespace penstock::control {
+namespace {
+
+// Less than two heartbeats, so that one which dies is known within two seconds; not less
+// than that of the default interval, since a busy machine is late by a while.
+absl::Duration SuspectAfter(absl::Duration heartbeat_interval) {
+  return std::max(absl::Milliseconds(1750), heartbeat_interval * 7 / 4);
+}
+
+// The others wait for it.
+bool IsWaitedFor(const IterationState& iteration, const protocol::ReaderRecord& reader) {
+  return reader.consumer >= 0 && reader.reads() && !iteration.record.closed;
+}
+
+}  // namespace
+
+void Core::Suspect(Turn& turn, const SessionKey& key, const std::string& why) {
+  const IterationState* iteration = state_.FindIteration(key.first);
+  if (iteration == nullptr || !GoesOn(*iteration)) return;
+  const auto found = iteration->record.FindReader(key.second);
+  if (!found || !IsWaitedFor(*iteration, iteration->record.readers[*found])) return;
+  const int64_t consumer = iteration->record.readers[*found].consumer;
+  const absl::Time now = options_.now();
+  const absl::Duration silent = client_leases_.SilentFor(key, now);
+  if (!suspicions_.Suspect(key.first, consumer, now - silent, why)) return;
+  turn.Log("consumer_suspected", {{"job", state_.jobs.at(iteration->job).name},
+                                  {"consumer", absl::StrCat(consumer)},
+                                  {"silent_for", absl::FormatDuration(silent)},
+                                  {"why", why}});
+  TellLost(turn, key.first);
+}
+
+void Core::SuspectSilent(Turn& turn, absl::Time now) {
+  const absl::Duration bound = SuspectAfter(options_.heartbeat_interval);
+  for (const SessionKey& key : client_leases_.Expired(now, bound)) {
+    Suspect(turn, key, absl::StrCat("silent for ", absl::FormatDuration(bound)));
+  }
+  for (IterationId id : suspicions_.Iterations()) {
+    const IterationState* iteration = state_.FindIteration(id);
+    if (iteration != nullptr && GoesOn(*iteration) && !iteration->record.closed) continue;
+    suspicions_.Forget(id);
+    audit_.Forget(id);
+    CountLost();
+  }
+}
+
+void Core::DeclareConsumerDead(Turn& turn, const SessionKey& key, absl::Time heard) {
+  const IterationState& iteration = state_.iterations.at(key.first);
+  const auto found = iteration.record.FindReader(key.second);
+  if (!found || !IsWaitedFor(iteration, iteration.record.readers[*found])) return;
+  const int64_t consumer = iteration.record.readers[*found].consumer;
+  if (!suspicions_.DeclareDead(key.first, consumer, heard)) return;
+  turn.Log("consumer_dead", {{"job", state_.jobs.at(iteration.job).name},
+                             {"consumer", absl::StrCat(consumer)},
+                             {"silent_for", absl::FormatDuration(options_.now() - heard)}});
+  TellLost(turn, key.first);
+}
+
+void Core::HearConsumer(Turn& turn, const ClientPeer& peer) {
+  if (!suspicions_.Returns(peer.iteration, peer.consumer)) return;
+  const IterationState& iteration = state_.iterations.at(peer.iteration);
+  turn.Log("consumer_back", {{"job", state_.jobs.at(iteration.job).name},
+                             {"consumer", absl::StrCat(peer.consumer)}});
+  TellLost(turn, peer.iteration);
+}
+
+void Core::TellLost(Turn& turn, IterationId iteration) {
+  turn.ToSessions(iteration, suspicions_.Of(iteration, options_.now()));
+  CountLost();
+}
+
+void Core::CountLost() {
+  SetLostConsumers(suspicions_.Count(/*dead=*/false), suspicions_.Count(/*dead=*/true));
+}
+
+bool Core::AuditSteps(const ClientPeer& peer, const std::vector<StepMark>& marks,
+                      std::string& torn) {
+  const protocol::IterationRecord& record = state_.iterations.at(peer.iteration).record;
+  const protocol::Ends& ends = record.rounds.ends;
+  const int64_t rests = ends.empty() ? std::numeric_limits<int64_t>::max()
+                                     : protocol::WholeRounds(ends, record.rounds.consumers);
+  const int64_t before = audit_.compared();
+  std::optional<std::string> found = audit_.Hear(peer.iteration, peer.consumer, marks, rests);
+  CountStepsCompared(audit_.compared() - before);
+  if (found) torn = *std::move(found);
+  return !torn.empty();
+}
+
+void Core::EndTornReading(Turn& turn, IterationId id, const std::string& torn) {
+  const IterationState* iteration = state_.FindIteration(id);
+  if (iteration == nullptr) return;
+  const std::string& job = state_.jobs.at(iteration->job).name;
+  turn.Log("step_torn", {{"job", job}, {"what", torn}});
+  const absl::Status reason = absl::DataLossError(
+      absl::StrCat("job ", job, ": ", torn,
+                   "; training on this is not what was asked for: restore all consumers from "
+                   "states of one step before it, and report it"));
+  std::vector<std::shared_ptr<ClientPeer>> peers;
+  for (auto i = sessions_.lower_bound({id, ClientId()});
+       i != sessions_.end() && i->first.first == id; ++i) {
+    peers.push_back(i->second);
+  }
+  for (const auto& peer : peers) turn.Close(peer, reason);
+  audit_.Forget(id);
+}
+
+}  // namespace penstock::control

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "control/dispatcher/step_audit.h"
+
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+
+namespace penstock::control {
+namespace {
+
+// Of an iteration. A consumer names about one step per power of two below its own
+// (StepMarks), and consumers are less than a few thousand steps apart.
+constexpr size_t kStepsKept = 256;
+
+std::string InWords(int64_t step, const std::map<int64_t, protocol::TurnOf>& by_consumer) {
+  std::map<std::pair<PartitionId, int64_t>, std::vector<int64_t>> by_turn;
+  for (const auto& [consumer, turn] : by_consumer) {
+    by_turn[{turn.partition, turn.turn}].push_back(consumer);
+  }
+  std::vector<std::string> parts;
+  for (const auto& [turn, consumers] : by_turn) {
+    parts.push_back(absl::StrCat("consumer(s) ", absl::StrJoin(consumers, ", "), " returned turn ",
+                                 turn.second, " of ", ToString(turn.first)));
+  }
+  return absl::StrCat("step ", step, " is torn: ", absl::StrJoin(parts, "; "));
+}
+
+}  // namespace
+
+std::optional<std::string> StepAudit::Hear(IterationId iteration, int64_t consumer,
+                                           absl::Span<const StepMark> marks, int64_t rests) {
+  if (marks.empty()) return std::nullopt;
+  std::map<int64_t, Step>& steps = of_[iteration];
+  std::optional<std::string> torn;
+  for (const StepMark& mark : marks) {
+    if (mark.step >= rests) continue;
+    Step& step = steps[mark.step];
+    const bool first = step.empty();
+    const bool differs = !first && step.begin()->second != mark.turn;
+    const bool news = step.insert_or_assign(consumer, mark.turn).second;
+    if (differs && !torn) torn = InWords(mark.step, step);
+    if (!first && !differs && news) ++compared_;
+  }
+  while (steps.size() > kStepsKept) steps.erase(steps.begin());
+  return torn;
+}
+
+}  // namespace penstock::control

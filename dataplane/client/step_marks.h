@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which turns a consumer of a coordinated read returned in some of its steps, for the
+// dispatcher to compare. Consumers say so at different times, so each keeps, of every
+// power of two, the two latest steps that it divides: two consumers that are d steps apart
+// have one in common among the last 2 d of the one behind.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstdint>
+#include <vector>
+
+#include "control/protocol/session_messages.h"
+
+namespace penstock::client {
+
+class StepMarks {
+ public:
+  // Steps are noted in order.
+  void Note(int64_t step, const protocol::TurnOf& turn) {
+    const int powers = std::countr_zero(static_cast<uint64_t>(step));
+    for (int power = 0; power <= std::min(powers, kPowers - 1); ++power) {
+      std::array<control::StepMark, 2>& latest = latest_[static_cast<size_t>(power)];
+      latest[1] = latest[0];
+      latest[0] = {step, turn};
+    }
+  }
+
+  // Each once, the latest first.
+  std::vector<control::StepMark> Marks() const {
+    std::vector<control::StepMark> marks;
+    for (const auto& latest : latest_) {
+      for (const control::StepMark& mark : latest) {
+        if (mark.turn.partition) marks.push_back(mark);
+      }
+    }
+    std::sort(marks.begin(), marks.end(),
+              [](const auto& a, const auto& b) { return a.step > b.step; });
+    marks.erase(std::unique(marks.begin(), marks.end()), marks.end());
+    return marks;
+  }
+
+ private:
+  static constexpr int kPowers = 24;  // no two consumers are further apart
+  std::array<std::array<control::StepMark, 2>, kPowers> latest_{};  // of no partition: none
+};
+
+}  // namespace penstock::client

@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+// Consumers of a coordinated read that the dispatcher hears no more, and what others are
+// told of them; steps that all of them must return alike. The core by a clock that the
+// test sets.
+#include <deque>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "control/dispatcher/core.h"
+#include "control/observe/metrics.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace penstock::control {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+// What a consumer's stream was told, in order.
+class Told final : public ClientOutlet {
+ public:
+  void Send(ClientDown message) override { messages_.push_back(std::move(message)); }
+  void Finish(const absl::Status& status) override { finished_ = status; }
+
+  // The latest list of lost consumers since the last call; "-" : none came. A dead one has a
+  // cross, and behind each stand the seconds of its silence.
+  std::string Lost() {
+    std::string text = "-";
+    for (const ClientDown& message : messages_) {
+      const auto* lost = std::get_if<ConsumersLost>(&message);
+      if (lost == nullptr) continue;
+      text.clear();
+      for (const ConsumersLost::Consumer& its : lost->consumers) {
+        absl::StrAppend(&text, its.consumer, its.dead ? "+" : "", " ",
+                        absl::ToDoubleSeconds(its.silent), " ");
+      }
+    }
+    messages_.clear();
+    return text;
+  }
+  const absl::Status& finished() const { return finished_; }
+
+ private:
+  std::deque<ClientDown> messages_;
+  absl::Status finished_;
+};
+
+struct Consumer {
+  std::shared_ptr<Told> told;
+  std::shared_ptr<ClientPeer> peer;
+};
+
+class ConsumersTest : public ::testing::Test {
+ protected:
+  static constexpr int64_t kConsumers = 3;
+
+  ConsumersTest() {
+    CoreOptions options;
+    options.client_timeout = absl::Seconds(10);
+    options.now = [this] { return now_; };
+    options.random = [this] { return ++random_; };
+    options.port_refuses = [](const std::string&) { return false; };
+    options.events = events_;
+    core_ = Core::Open(std::move(options), OpenMemoryJournal()).value();
+    DatasetSummary summary{.fingerprint = 11,
+                           .cardinality = kInfinite,
+                           .nodes = {{"Range#0", 1}},
+                           .plan = {{.node = "Range#0", .count = 100}}};
+    core_->RegisterDataset({.definition = "definition", .summary = summary},
+                           [this](const auto& answer) { dataset_ = answer->dataset_id; });
+    core_->GetOrCreateJob(
+        {.name = "job",
+         .dataset_id = dataset_,
+         .terms = {.mode = ShardingPolicy::kDynamic, .num_consumers = kConsumers}},
+        [this](const auto& answer) { job_ = answer->job; });
+    for (int64_t i = 0; i < kConsumers; ++i) consumers_.push_back(Join(i));
+  }
+
+  Consumer Join(int64_t number, uint64_t incarnation = 1) {
+    Consumer consumer{std::make_shared<Told>(), nullptr};
+    consumer.peer = core_->OpenClient(consumer.told);
+    core_->OnMessage(consumer.peer, ClientHello{.job = job_,
+                                                .client = ClientId(100 + number),
+                                                .incarnation = Incarnation(incarnation),
+                                                .state = std::nullopt,
+                                                .consumer = number});
+    return consumer;
+  }
+  void Beat(int64_t number, std::vector<StepMark> marks = {}) {
+    core_->OnMessage(consumers_[number].peer, ClientHeartbeat{.marks = std::move(marks)});
+  }
+  // Quarters of a second, as the sweeper takes them, in which only `living` are heard.
+  void Pass(absl::Duration time, const std::vector<int64_t>& living) {
+    for (const absl::Time until = now_ + time; now_ < until;) {
+      now_ += absl::Milliseconds(250);
+      for (int64_t number : living) Beat(number);
+      core_->Sweep();
+    }
+  }
+  std::string WaitsFor() {
+    std::string waits_for;
+    core_->GetStatus([&](const absl::StatusOr<DispatcherStatus>& status) {
+      waits_for = status->jobs.at(0).iterations.at(0).waits_for;
+    });
+    return waits_for;
+  }
+  int Events(std::string_view name) const {
+    int count = 0;
+    for (const Event& event : events_->All()) count += event.name == name ? 1 : 0;
+    return count;
+  }
+
+  absl::Time now_ = absl::UnixEpoch();
+  uint64_t random_ = 0;
+  const std::shared_ptr<CapturedEvents> events_ = CapturedEvents::Make();
+  std::unique_ptr<Core> core_;
+  std::string dataset_;
+  JobId job_;
+  std::vector<Consumer> consumers_;
+};
+
+TEST_F(ConsumersTest, OneWhoseConnectionEndsIsSuspectedToTheOthersAtOnce) {
+  Pass(absl::Seconds(1), {0, 1, 2});
+  EXPECT_EQ(consumers_[0].told->Lost(), "-");
+  now_ += absl::Milliseconds(500);
+  core_->OnClosed(consumers_[2].peer);
+  EXPECT_EQ(consumers_[0].told->Lost(), "2 0.5 ");
+  EXPECT_EQ(consumers_[1].told->Lost(), "2 0.5 ");
+  EXPECT_EQ(consumers_[2].told->Lost(), "-");
+  EXPECT_EQ(WaitsFor(), "consumer 2, silent for 500ms (its connection to the dispatcher ended)");
+  EXPECT_EQ(events_->WaitFor("consumer_suspected", absl::Seconds(1)).field("consumer"), "2");
+  EXPECT_THAT(ProcessMetrics().Render(),
+              HasSubstr("penstock_dispatcher_lost_consumers{state=\"suspected\"} 1"));
+}
+
+TEST_F(ConsumersTest, OneThatFallsSilentIsSuspectedWithinTwoSeconds) {
+  Pass(absl::Milliseconds(1500), {0, 1});
+  EXPECT_EQ(consumers_[0].told->Lost(), "-");
+  Pass(absl::Milliseconds(500), {0, 1});
+  EXPECT_EQ(consumers_[0].told->Lost(), "2 1.75 ");
+  Beat(2);
+  EXPECT_EQ(consumers_[0].told->Lost(), "");  // nobody is lost
+  EXPECT_THAT(WaitsFor(), Not(HasSubstr("silent")));
+  EXPECT_EQ(Events("consumer_back"), 1);
+  EXPECT_THAT(ProcessMetrics().Render(),
+              HasSubstr("penstock_dispatcher_lost_consumers{state=\"suspected\"} 0"));
+}
+
+TEST_F(ConsumersTest, OneThatStaysAwayIsDeadToTheOthersAfterTheTimeout) {
+  core_->OnClosed(consumers_[1].peer);
+  Pass(absl::Milliseconds(9750), {0, 2});
+  EXPECT_EQ(consumers_[0].told->Lost(), "1 0 ");  // said once
+  EXPECT_EQ(Events("consumer_dead"), 0);
+  Pass(absl::Milliseconds(250), {0, 2});
+  EXPECT_EQ(consumers_[0].told->Lost(), "1+ 10 ");
+  EXPECT_EQ(consumers_[2].told->Lost(), "1+ 10 ");
+  EXPECT_EQ(Events("consumer_dead"), 1);
+  EXPECT_THAT(WaitsFor(), HasSubstr("consumer 1, dead, silent for 10s"));
+  Pass(absl::Seconds(5), {0, 2});
+  EXPECT_EQ(consumers_[0].told->Lost(), "-");
+}
+
+TEST_F(ConsumersTest, OneThatComesLaterIsToldWhoIsLost) {
+  core_->OnClosed(consumers_[1].peer);
+  core_->OnClosed(consumers_[2].peer);
+  consumers_[2] = Join(2);
+  EXPECT_EQ(consumers_[2].told->Lost(), "1 0 ");
+  EXPECT_EQ(consumers_[0].told->Lost(), "1 0 ");
+}
+
+TEST_F(ConsumersTest, OneThatLeavesIsNotSuspected) {
+  core_->OnMessage(consumers_[1].peer, Leave{});
+  core_->OnClosed(consumers_[1].peer);
+  Pass(absl::Seconds(5), {0, 2});
+  EXPECT_EQ(consumers_[0].told->Lost(), "-");
+  EXPECT_EQ(Events("consumer_suspected"), 0);
+}
+
+StepMark Mark(int64_t step, int64_t turn, uint64_t partition = 1) {
+  return {step, {PartitionId(partition), turn}};
+}
+
+TEST_F(ConsumersTest, StepsThatAreAlikeAreCompared) {
+  const auto compared = [] {
+    return ProcessMetrics().GetCounter("penstock_dispatcher_steps_compared_total", "").value();
+  };
+  const int64_t before = compared();
+  for (int64_t number = 0; number < kConsumers; ++number) {
+    Beat(number, {Mark(6, 6), Mark(4, 4), Mark(0, 0)});
+  }
+  EXPECT_EQ(compared() - before, 6);  // two consumers beside the first, three steps
+  EXPECT_EQ(Events("step_torn"), 0);
+}
+
+TEST_F(ConsumersTest, WhoReturnsAnotherTurnInAStepIsNamedToAll) {
+  Beat(0, {Mark(4, 4)});
+  Beat(1, {Mark(8, 4, 2), Mark(4, 4)});
+  EXPECT_TRUE(consumers_[0].told->finished().ok());
+  Beat(2, {Mark(8, 5, 2), Mark(4, 4)});
+  for (const Consumer& consumer : consumers_) {
+    EXPECT_EQ(consumer.told->finished().code(), absl::StatusCode::kDataLoss);
+    EXPECT_THAT(std::string(consumer.told->finished().message()),
+                AllOf(HasSubstr("job job: step 8 is torn"),
+                      HasSubstr("consumer(s) 1 returned turn 4 of partition 2"),
+                      HasSubstr("consumer(s) 2 returned turn 5 of partition 2")));
+  }
+  EXPECT_EQ(Events("step_torn"), 1);
+}
+
+// A process that begins anew may see other turns in steps that it had not committed.
+TEST_F(ConsumersTest, WhatWasHeardBeforeOneCameBackIsNotHeldAgainstIt) {
+  Beat(0, {Mark(8, 8)});
+  consumers_[0] = Join(0, /*incarnation=*/1);
+  Beat(1, {Mark(8, 7)});
+  Beat(0, {Mark(8, 7)});
+  EXPECT_EQ(Events("step_torn"), 0);
+}
+
+TEST(StepAuditTest, RestsAreNotCompared) {
+  StepAudit audit;
+  const IterationId id(1);
+  EXPECT_FALSE(audit.Hear(id, 0, {{Mark(9, 1, 1)}}, /*rests=*/9));
+  EXPECT_FALSE(audit.Hear(id, 1, {{Mark(9, 1, 2)}}, /*rests=*/9));
+  EXPECT_TRUE(audit.Hear(id, 1, {{Mark(9, 1, 1)}}, /*rests=*/10) == std::nullopt);
+  EXPECT_TRUE(audit.Hear(id, 0, {{Mark(9, 1, 2)}}, /*rests=*/10).has_value());
+}
+
+}  // namespace
+}  // namespace penstock::control
