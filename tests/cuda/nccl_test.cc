@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// What we take NCCL's ABI to be (cuda/nccl_library.h) beside its header, where that was
+// there to build with, and beside its library, where that can be opened. No GPU is needed.
+#include <dlfcn.h>
+
+#include <string>
+#include <type_traits>
+
+#include "cuda/nccl_library.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#if __has_include(<nccl.h>)
+#include <nccl.h>
+#endif
+
+namespace penstock::cuda {
+namespace {
+
+TEST(NcclLibrary, IsDeclaredAsInItsHeader) {
+#ifdef NCCL_MAJOR
+  EXPECT_EQ(kNcclSuccess, ncclSuccess);
+  EXPECT_EQ(kNcclInProgress, ncclInProgress);
+  EXPECT_EQ(int{kNcclSum}, ncclSum);
+  EXPECT_EQ(int{kNcclMax}, ncclMax);
+  EXPECT_EQ(int{kNcclMin}, ncclMin);
+  EXPECT_EQ(int{kNcclUint8}, ncclUint8);
+  EXPECT_EQ(int{kNcclInt64}, ncclInt64);
+  static_assert(sizeof(ncclResult_t) == sizeof(int) && sizeof(ncclRedOp_t) == sizeof(int) &&
+                sizeof(ncclDataType_t) == sizeof(int) && std::is_pointer_v<ncclComm_t>);
+  using Reduce = int (*)(const void*, void*, size_t, int, int, NcclComm, cudaStream_t);
+  static_assert(std::is_same_v<decltype(NcclLibrary::AllReduce), Reduce>);
+  // What stands in the places of those.
+  static_assert(std::is_same_v<decltype(&ncclAllReduce),
+                               ncclResult_t (*)(const void*, void*, size_t, ncclDataType_t,
+                                                ncclRedOp_t, ncclComm_t, cudaStream_t)>);
+  static_assert(std::is_same_v<decltype(&ncclAllGather),
+                               ncclResult_t (*)(const void*, void*, size_t, ncclDataType_t,
+                                                ncclComm_t, cudaStream_t)>);
+  static_assert(std::is_same_v<decltype(&ncclCommSplit),
+                               ncclResult_t (*)(ncclComm_t, int, int, ncclComm_t*, ncclConfig_t*)>);
+  static_assert(std::is_same_v<decltype(&ncclCommGetAsyncError),
+                               ncclResult_t (*)(ncclComm_t, ncclResult_t*)>);
+  static_assert(
+      std::is_same_v<decltype(&ncclCommCuDevice), ncclResult_t (*)(const ncclComm_t, int*)>);
+#else
+  GTEST_SKIP() << "nccl.h was not there when this was built";
+#endif
+}
+
+TEST(NcclLibrary, HasTheFunctionsThatAreLookedUp) {
+  const absl::StatusOr<const NcclLibrary*> nccl = NcclLibrary::Get();
+  if (::dlopen("libnccl.so.2", RTLD_NOW | RTLD_LOCAL) == nullptr) {
+    EXPECT_EQ(nccl.status().code(), absl::StatusCode::kFailedPrecondition);
+    EXPECT_THAT(std::string(nccl.status().message()),
+                ::testing::AllOf(::testing::HasSubstr("NCCL cannot be opened: libnccl.so.2: "),
+                                 ::testing::HasSubstr("LD_LIBRARY_PATH")));
+    GTEST_SKIP() << "libnccl.so.2 is not installed, or not in LD_LIBRARY_PATH: what it would have "
+                    "to have was not looked up";
+  }
+  ASSERT_TRUE(nccl.ok()) << nccl.status();
+  int version = 0;
+  ASSERT_EQ((*nccl)->GetVersion(&version), kNcclSuccess);
+  EXPECT_GE(version, 21800);
+  EXPECT_THAT(std::string((*nccl)->ToStatus(5, "ncclCommCount").message()),
+              ::testing::StartsWith("ncclCommCount: "));
+}
+
+}  // namespace
+}  // namespace penstock::cuda
