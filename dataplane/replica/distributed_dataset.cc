@@ -38,7 +38,7 @@ absl::StatusOr<DistributedDataset> DistributeDatasetsFromFunction(
 }
 
 const ReplicaGroup& DistributedDataset::group() const {
-  return plan_->group;
+  return plan_->whole;
 }
 
 PerReplicaSpec DistributedDataset::element_spec() const {
@@ -46,7 +46,8 @@ PerReplicaSpec DistributedDataset::element_spec() const {
   for (const replica::PipelineInput& pipeline : plan_->pipelines) {
     const Spec& spec =
         plan_->maps.empty() ? pipeline.dataset.element_spec() : plan_->maps.back().output();
-    specs.insert(specs.end(), static_cast<size_t>(pipeline.replicas), spec);
+    const int replicas = pipeline.replicas * plan_->options.replicas_per_element;
+    specs.insert(specs.end(), static_cast<size_t>(replicas), spec);
   }
   return PerReplicaSpec(std::move(specs));
 }
@@ -62,7 +63,8 @@ Cardinality DistributedDataset::steps() const {
 std::string DistributedDataset::Explain() const {
   std::string text;
   for (const replica::PipelineInput& pipeline : plan_->pipelines)
-    absl::StrAppend(&text, pipeline.replicas, " replica(s) read\n",
+    absl::StrAppend(&text, pipeline.replicas * plan_->options.replicas_per_element,
+                    " replica(s) read\n",
                     replica::Buffered(pipeline.dataset, pipeline.buffer).Explain());
   return text;
 }

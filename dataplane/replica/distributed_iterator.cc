@@ -50,7 +50,7 @@ int DepthOf(const DistributedDataset::Plan& plan) {
 std::shared_ptr<const DeviceQueues> QueuesOf(const DistributedDataset::Plan& plan, int depth) {
   auto queues = std::make_shared<DeviceQueues>();
   bool any = false;
-  for (const Device& device : plan.group.devices()) {
+  for (const Device& device : plan.whole.devices()) {
     const bool lands = plan.options.fetch_to_device && device.kind == Device::Kind::kGpu;
     any = any || lands;
     queues->push_back(!lands ? nullptr
@@ -85,7 +85,8 @@ absl::StatusOr<std::unique_ptr<StepIterator>> StepIterator::Start(
     Dataset reading = input.dataset;
     int64_t buffer = input.buffer;
     if (iterator->queues_ != nullptr && depth > 0 && plan->maps.empty()) {
-      reading = LandAhead(reading, iterator->queues_, first, input.replicas);
+      reading = LandAhead(reading, iterator->queues_, first, input.replicas,
+                          plan->options.replicas_per_element);
       buffer = std::max<int64_t>(buffer, int64_t{depth} * input.replicas);
     }
     ASSIGN_OR_RETURN(iterator->pipelines_.emplace_back(),
@@ -201,9 +202,26 @@ absl::StatusOr<std::optional<DistributedValues>> StepIterator::Step() {
     }
   }
   RETURN_IF_ERROR(Map(elements));
+  ShareOut(elements, weights);
   if (queues_ == nullptr) return DistributedValues(std::move(elements), std::move(weights));
   ASSIGN_OR_RETURN(std::vector<DeviceElement> landed, Land(elements));
   return DistributedValues(std::move(elements), std::move(landed), std::move(weights));
+}
+
+void StepIterator::ShareOut(std::vector<Element>& elements,
+                            std::vector<std::vector<float>>& weights) const {
+  const auto sharing = static_cast<size_t>(plan_->options.replicas_per_element);
+  if (sharing == 1) return;
+  std::vector<Element> shared;
+  std::vector<std::vector<float>> their_weights;
+  for (size_t i = 0; i < elements.size(); ++i) {
+    for (size_t replica = 0; replica < sharing; ++replica) {
+      shared.push_back(elements[i].Share());
+      their_weights.push_back(weights[i]);
+    }
+  }
+  elements = std::move(shared);
+  weights = std::move(their_weights);
 }
 
 absl::StatusOr<std::vector<DeviceElement>> StepIterator::Land(
@@ -215,8 +233,8 @@ absl::StatusOr<std::vector<DeviceElement>> StepIterator::Land(
     for (size_t i = 0; i < elements.size(); ++i) {
       if ((*queues_)[i] == nullptr || landed[i]) continue;
       absl::StatusOr<std::optional<DeviceElement>> taken = (*queues_)[i]->TryTake(elements[i]);
-      RETURN_IF_ERROR(Annotate(taken.status(), "replica ", plan_->group.first_replica() + i, " on ",
-                               plan_->group.devices()[i].ToString(), ", step ", step_));
+      RETURN_IF_ERROR(Annotate(taken.status(), "replica ", plan_->whole.first_replica() + i, " on ",
+                               plan_->whole.devices()[i].ToString(), ", step ", step_));
       if (taken->has_value())
         landed[i] = **std::move(taken);
       else

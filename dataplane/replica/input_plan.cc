@@ -289,14 +289,22 @@ absl::Status AddConsumers(Plan& plan, const Layout& layout, const Dataset& datas
   return absl::OkStatus();
 }
 
+absl::StatusOr<ReplicaGroup> ReadersOf(const ReplicaGroup& whole, const InputOptions& options) {
+  RETURN_IF_ERROR(CheckOptions(whole, options));
+  absl::StatusOr<ReplicaGroup> readers = whole.EveryNth(options.replicas_per_element);
+  RETURN_IF_ERROR(Annotate(readers.status(), "replicas_per_element"));
+  return readers;
+}
+
 }  // namespace
 
-absl::StatusOr<Plan> PlanInput(const ReplicaGroup& group, const Dataset& dataset,
+absl::StatusOr<Plan> PlanInput(const ReplicaGroup& whole, const Dataset& dataset,
                                const InputOptions& options) {
   RETURN_IF_ERROR(dataset.status());
-  RETURN_IF_ERROR(CheckOptions(group, options));
+  ASSIGN_OR_RETURN(const ReplicaGroup group, ReadersOf(whole, options));
   ASSIGN_OR_RETURN(const Job job, JobOf(dataset));
-  Plan plan{.group = group, .options = options, .cardinality = dataset.cardinality()};
+  Plan plan{
+      .group = group, .whole = whole, .options = options, .cardinality = dataset.cardinality()};
   const uint64_t fingerprint = dataset.fingerprint();
   const bool coordinated = job.kind == Job::Kind::kCoordinated;
   const Layout layout =
@@ -311,8 +319,8 @@ absl::StatusOr<Plan> PlanInput(const ReplicaGroup& group, const Dataset& dataset
     PipelineInput& input = plan.pipelines.emplace_back();
     input.dataset = input.front = dataset;
     if (const int64_t rows = BatchSizeOf(dataset); rows > 0) input.sizes = {rows};
-    const bool whole = options.partial_batches != PartialBatches::kDrop;
-    plan.steps = whole || dataset.cardinality() < 0 ? dataset.cardinality() : kUnknown;
+    const bool counts_rest = options.partial_batches != PartialBatches::kDrop;
+    plan.steps = counts_rest || dataset.cardinality() < 0 ? dataset.cardinality() : kUnknown;
     RETURN_IF_ERROR(
         Finish(plan, layout, fingerprint, /*end_alike=*/true, job.kind != Job::Kind::kNone));
     return plan;
@@ -336,8 +344,8 @@ absl::StatusOr<Plan> PlanInput(const ReplicaGroup& group, const Dataset& dataset
   }
   for (int n = layout.first; n < layout.first + layout.count; ++n)
     plan.pipelines.push_back(division.Pipeline(n));
-  const Dataset whole = ShardOf(dataset, policy, 1, 0);
-  for (PipelineInput& input : plan.pipelines) input.front = whole;
+  const Dataset unsharded = ShardOf(dataset, policy, 1, 0);
+  for (PipelineInput& input : plan.pipelines) input.front = unsharded;
   // Of a shared job only reading tells how much of it comes here.
   plan.steps = job.kind == Job::Kind::kNone || dataset.cardinality() == kInfinite ? division.Steps()
                                                                                   : kUnknown;
@@ -347,12 +355,12 @@ absl::StatusOr<Plan> PlanInput(const ReplicaGroup& group, const Dataset& dataset
   return plan;
 }
 
-absl::StatusOr<Plan> PlanInputFromFunction(const ReplicaGroup& group,
+absl::StatusOr<Plan> PlanInputFromFunction(const ReplicaGroup& whole,
                                            const std::function<Dataset(const InputContext&)>& fn,
                                            const InputOptions& options) {
-  RETURN_IF_ERROR(CheckOptions(group, options));
+  ASSIGN_OR_RETURN(const ReplicaGroup group, ReadersOf(whole, options));
   const Layout layout = LayoutOf(group, options.replication_mode);
-  Plan plan{.group = group, .options = options};
+  Plan plan{.group = group, .whole = whole, .options = options};
   bool job = false;
   int coordinated = 0;
   for (int n = layout.first; n < layout.first + layout.count; ++n) {

@@ -32,7 +32,8 @@ struct PipelineInput {
 
 // Constant, but for the number of passes begun.
 struct DistributedDataset::Plan {
-  ReplicaGroup group;
+  ReplicaGroup group;  // a replica per element of a step
+  ReplicaGroup whole;  // each options.replicas_per_element of which share one
   InputOptions options;
   Cardinality cardinality = kUnknown;
   std::vector<replica::PipelineInput> pipelines;  // of this process
@@ -58,12 +59,12 @@ inline Dataset Buffered(const Dataset& dataset, int64_t elements) {
   return elements == 0 ? dataset : dataset.Prefetch(elements);
 }
 
-absl::StatusOr<DistributedDataset::Plan> PlanInput(const ReplicaGroup& group,
+absl::StatusOr<DistributedDataset::Plan> PlanInput(const ReplicaGroup& whole,
                                                    const Dataset& dataset,
                                                    const InputOptions& options);
 
 absl::StatusOr<DistributedDataset::Plan> PlanInputFromFunction(
-    const ReplicaGroup& group, const std::function<Dataset(const InputContext&)>& fn,
+    const ReplicaGroup& whole, const std::function<Dataset(const InputContext&)>& fn,
     const InputOptions& options);
 
 }  // namespace replica

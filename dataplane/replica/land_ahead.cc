@@ -47,15 +47,17 @@ class LandAheadIterator final : public NodeIterator {
       : input_(std::move(input)),
         queues_(Desk::OfProcess().Find(site.attr<int64_t>("queues"))),
         first_(site.attr<int64_t>("first")),
-        count_(site.attr<int64_t>("count")) {}
+        count_(site.attr<int64_t>("count")),
+        sharing_(site.attr<int64_t>("sharing")) {}
 
   absl::StatusOr<std::optional<Element>> Next() override {
     absl::StatusOr<std::optional<Element>> next = input_->Next();
     if (!next.ok() && EndsReading(next.status())) return next;
     if (next.ok() && !next->has_value()) return next;
-    const int64_t replica = first_ + given_++ % count_;
-    if (next.ok() && queues_ != nullptr && (*queues_)[replica] != nullptr)
-      (*queues_)[replica]->Ahead(**next);
+    const int64_t replica = (first_ + given_++ % count_) * sharing_;
+    if (!next.ok() || queues_ == nullptr) return next;
+    for (int64_t i = replica; i < replica + sharing_; ++i)
+      if ((*queues_)[i] != nullptr) (*queues_)[i]->Ahead(**next);
     return next;
   }
 
@@ -80,6 +82,7 @@ class LandAheadIterator final : public NodeIterator {
   const std::shared_ptr<const DeviceQueues> queues_;
   const int64_t first_;
   const int64_t count_;
+  const int64_t sharing_;
   int64_t given_ = 0;
 };
 
@@ -96,7 +99,8 @@ NodeKind LandAheadKind() {
   return {.op = "LandAhead",
           .attrs = {{"queues", AttrType::kInt, /*required=*/true, /*identifies=*/false},
                     {"first", AttrType::kInt},
-                    {"count", AttrType::kInt}},
+                    {"count", AttrType::kInt},
+                    {"sharing", AttrType::kInt}},
           .infer = InferLandAhead,
           .build = BuildLandAhead};
 }
@@ -104,13 +108,14 @@ NodeKind LandAheadKind() {
 }  // namespace
 
 Dataset LandAhead(const Dataset& dataset, const std::shared_ptr<const DeviceQueues>& queues,
-                  int first, int count) {
+                  int first, int count, int sharing) {
   static const bool registered = (RegisterNodeKind(LandAheadKind()), true);
   (void)registered;
   return Dataset(MakeNode("LandAhead",
                           {{"queues", Desk::OfProcess().Add(queues)},
                            {"first", int64_t{first}},
-                           {"count", int64_t{count}}},
+                           {"count", int64_t{count}},
+                           {"sharing", int64_t{sharing}}},
                           {dataset.node()}));
 }
 

@@ -13,11 +13,11 @@ namespace penstock::replica {
 // By local replica; nullptr for those whose values stay in host memory.
 using DeviceQueues = std::vector<std::unique_ptr<DeviceQueue>>;
 
-// Gives what `dataset` gives; its element number n is told to the queue of replica
-// `first` + n mod `count`. An error takes a place as well. It is built to stand before
-// a Prefetch, whose thread then begins the copies. Once the queues are gone it does
-// nothing.
+// Gives what `dataset` gives; its element number n is told to the queues of the `sharing`
+// replicas from (`first` + n mod `count`) × `sharing` on. An error takes a place as well. It is
+// built to stand before a Prefetch, whose thread then begins the copies. Once the queues are gone
+// it does nothing.
 Dataset LandAhead(const Dataset& dataset, const std::shared_ptr<const DeviceQueues>& queues,
-                  int first, int count);
+                  int first, int count, int sharing);
 
 }  // namespace penstock::replica

@@ -2,6 +2,7 @@
 #include <cstdlib>
 #include <memory>
 #include <numeric>
+#include <random>
 #include <utility>
 
 #include "absl/strings/numbers.h"
@@ -45,6 +46,14 @@ std::vector<std::string> AllDevices() {
   for (int i = 0; i < gpus; ++i) devices.push_back(absl::StrCat("GPU:", i));
   if (devices.empty()) devices.push_back("CPU:0");
   return devices;
+}
+
+// That of rank 0, so that ranks agree on it and two launches do not.
+absl::StatusOr<std::string> LaunchOf(replica::Collective& ranks) {
+  std::random_device random;
+  const std::string drawn = absl::StrCat(absl::Hex(random()), absl::Hex(random()));
+  ASSIGN_OR_RETURN(std::vector<std::string> of_all, ranks.AllGather(drawn));
+  return std::move(of_all.front());
 }
 
 }  // namespace
@@ -115,11 +124,13 @@ absl::StatusOr<ReplicaGroup> ReplicaGroup::FromEnvironment(std::vector<std::stri
 
 absl::StatusOr<ReplicaGroup> ReplicaGroup::FromNccl(void* communicator) {
   ASSIGN_OR_RETURN(replica::NcclRanks ranks, replica::CollectiveOfNccl(communicator));
+  ASSIGN_OR_RETURN(std::string launch, LaunchOf(*ranks.own));
   ASSIGN_OR_RETURN(
       ReplicaGroup group,
       Of({.devices = {absl::StrCat("GPU:", ranks.device)},
           .replicas_of_process = std::vector<int>(static_cast<size_t>(ranks.own->size()), 1),
-          .process = ranks.own->rank()}));
+          .process = ranks.own->rank(),
+          .launch = std::move(launch)}));
   group.collective_ = std::move(ranks.own);
   return group;
 }
@@ -142,6 +153,27 @@ absl::StatusOr<ReplicaGroup> ReplicaGroup::Connect(ConnectOptions options) const
                                                              .ranks = num_processes(),
                                                              .connect_timeout = options.timeout,
                                                              .silence = options.silence}));
+  return group;
+}
+
+absl::StatusOr<ReplicaGroup> ReplicaGroup::EveryNth(int n) const {
+  ReplicaGroupOptions of{.devices = {},
+                         .replicas_of_process = {},
+                         .process = options_.process,
+                         .launch = options_.launch};
+  for (size_t process = 0; process < options_.replicas_of_process.size(); ++process) {
+    const int replicas = options_.replicas_of_process[process];
+    if (n < 1 || replicas % n != 0) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("every ", n, " replicas cannot be put together: process ", process, " has ",
+                       replicas, ", which ", n, " does not divide"));
+    }
+    of.replicas_of_process.push_back(replicas / n);
+  }
+  for (size_t i = 0; i < devices_.size(); i += static_cast<size_t>(n))
+    of.devices.push_back(devices_[i].ToString());
+  ASSIGN_OR_RETURN(ReplicaGroup group, Of(std::move(of)));
+  group.collective_ = collective_;
   return group;
 }
 

@@ -74,6 +74,13 @@ struct InputOptions {
   // Values of replicas on GPUs land there (DistributedValues::on_device); false leaves
   // them in host memory. FailedPrecondition where this process has no such GPU.
   bool fetch_to_device = true;
+  // So many replicas of a process, one behind the other, get the same element (ranks of
+  // tensor or pipeline parallelism): it is read once for them, and each device copies it
+  // from the one slot in host memory, which goes back behind the last copy. Elements in
+  // host memory are then shared, for reading only. Batches are cut, jobs are coordinated
+  // and steps agreed on as in a group of one replica for each. InvalidArgument where it
+  // does not divide the replicas of every process.
+  int replicas_per_element = 1;
   // Of passes; not given: drawn anew for each, in groups of several processes
   // alike in all of them (from the launch, the dataset and the pass's number).
   std::optional<uint64_t> seed;

@@ -128,8 +128,9 @@ class ReplicaGroup {
   // One process per rank of an NCCL communicator (an ncclComm_t), with one replica,
   // on its device. It must outlive the group and all that is made of it, and is used
   // only here, to make a communicator of Penstock's own by ncclCommSplit; all ranks
-  // call this. Unimplemented in a Penstock without CUDA; FailedPrecondition where
-  // libnccl.so.2 (2.18 or later) cannot be opened.
+  // call this. The group's launch is drawn by rank 0 and told to the others over it. Unimplemented
+  // in a Penstock without CUDA; FailedPrecondition where libnccl.so.2 (2.18 or later) cannot be
+  // opened.
   static absl::StatusOr<ReplicaGroup> FromNccl(void* communicator);
   // By hand. Processes may have different numbers of replicas.
   static absl::StatusOr<ReplicaGroup> Of(ReplicaGroupOptions options);
@@ -138,6 +139,9 @@ class ReplicaGroup {
   // and gather together. All processes call it. DeadlineExceeded naming those that did
   // not, InvalidArgument without an address, FailedPrecondition for another launch.
   absl::StatusOr<ReplicaGroup> Connect(ConnectOptions options = {}) const;
+  // The first of every `n` replicas of each process, connected as this group is.
+  // InvalidArgument where n does not divide the replicas of every process.
+  absl::StatusOr<ReplicaGroup> EveryNth(int n) const;
   // Whether values can go between all its processes.
   bool connected() const { return num_processes() == 1 || collective_ != nullptr; }
   // What carries them; nullptr where Connect() or FromNccl() was not called.
@@ -152,7 +156,7 @@ class ReplicaGroup {
   int num_local_replicas() const { return static_cast<int>(devices_.size()); }
   absl::Span<const Device> devices() const { return devices_; }
   const std::string& launch() const { return options_.launch; }
-  std::string ToString() const;  // "4 replicas in 2 processes; here 2 and 3 on GPU:0 and GPU:1"
+  std::string ToString() const;  // "4 replica(s) in 2 process(es); here 2 and 3 on GPU:0 and GPU:1"
 
   // --- Functions per replica ---------------------------------------------------
   // `fn` of each local replica's value, each on a thread of its own (that of the

@@ -84,6 +84,59 @@ TEST_F(Landing, EachReplicaHasItsValuesOnItsDeviceAtEveryDepth) {
   }
 }
 
+// Each step's element once, and its values on each of the devices that share it.
+TEST_F(Landing, ReplicasThatShareAnElementCopyItEachForItself) {
+  InputOptions options;
+  options.replicas_per_element = 2;
+  const Dataset batches = Dataset::Range(1000).Batch(8);
+  const Steps expected = ReadSteps(DistributeDataset(Mirrored(2), batches));
+  for (const int depth : {0, 2}) {
+    DistributedIterator it = DistributeDataset(Gpus(4), batches, options)
+                                 ->PrefetchToDevice(depth)
+                                 ->MakeIterator()
+                                 .value();
+    Steps landed = ReadLanded(it);
+    ASSERT_EQ(landed.size(), expected.size()) << depth;
+    for (size_t step = 0; step < landed.size(); ++step) {
+      EXPECT_EQ(landed[step], (std::vector<Rows>{expected[step][0], expected[step][0],
+                                                 expected[step][1], expected[step][1]}));
+    }
+    for (const DeviceLandingStats& stats : it.LandingStats()) {
+      EXPECT_EQ(stats.elements, 125);
+      EXPECT_EQ(stats.ahead > 0, depth > 0);
+    }
+  }
+}
+
+TEST_F(Landing, ASharedSlotGoesBackBehindTheLastCopy) {
+  InputOptions options;
+  options.replicas_per_element = 4;
+  const Dataset batches = Dataset::Range(100'000).Batch(8);
+  const int64_t lent = DefaultPool().counters().bytes_lent;
+  {
+    DistributedIterator it =
+        DistributeDataset(Gpus(4), batches, options)->PrefetchToDevice(2)->MakeIterator().value();
+    for (int i = 0; i < 20; ++i) {
+      ReadLanded(it, 100);
+      // Of those ahead and under way, which are few; what was read is no more.
+      EXPECT_LT(DefaultPool().counters().bytes_lent - lent, 64 << 10);
+    }
+  }
+  while (DefaultPool().counters().bytes_lent > lent) std::this_thread::yield();
+}
+
+TEST_F(Landing, SharingDividesTheReplicasOfEveryProcess) {
+  InputOptions options;
+  options.replicas_per_element = 3;
+  const absl::Status status =
+      DistributeDataset(Gpus(4), Dataset::Range(8).Batch(2), options).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(
+      std::string(status.message()),
+      HasSubstr("every 3 replicas cannot be put together: process 0 has 4, which 3 does not "
+                "divide; replicas_per_element"));
+}
+
 TEST_F(Landing, EachReplicaMayHaveAPipelineOfItsOwn) {
   InputOptions options;
   options.replication_mode = ReplicationMode::kPerReplica;
