@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A convolutional network of LeNet's shape (LeCun et al., "Gradient-based learning applied to
 // document recognition", 1998) for images of 8 × 8: two convolutions of 3 × 3 with rectified
-// linear units, each pooled by 2, and three full layers. Forward and back, row by row.
+// linear units, each pooled by 2, and three full layers. Forward and back, row by row; on GPUs
+// by the same code, which nvcc compiles for both.
 #pragma once
 
 #include <algorithm>
@@ -11,6 +12,12 @@
 #include <cstdint>
 #include <random>
 #include <vector>
+
+#ifdef __CUDACC__
+#define LENET_ANYWHERE __host__ __device__
+#else
+#define LENET_ANYWHERE
+#endif
 
 namespace lenet {
 
@@ -29,7 +36,7 @@ struct Convolution {
 
   // Calls fn(weight, input, result) for each product.
   template <class F>
-  static void ForEach(F fn) {
+  LENET_ANYWHERE static void ForEach(F fn) {
     for (int o = 0; o < kOut; ++o)
       for (int c = 0; c < kChannels; ++c)
         for (int k = 0; k < 9; ++k)
@@ -38,7 +45,7 @@ struct Convolution {
               fn((o * kChannels + c) * 9 + k, (c * kSide + y + k / 3 - 1) * kSide + x + k % 3 - 1,
                  (o * kSide + y) * kSide + x);
   }
-  static int BiasOf(int result) { return kBias + result / (kSide * kSide); }
+  LENET_ANYWHERE static int BiasOf(int result) { return kBias + result / (kSide * kSide); }
 };
 
 // Weights [out][in], then a bias per output.
@@ -51,16 +58,16 @@ struct Full {
   static constexpr int kFanIn = kInputs;
 
   template <class F>
-  static void ForEach(F fn) {
+  LENET_ANYWHERE static void ForEach(F fn) {
     for (int o = 0; o < kOut; ++o)
       for (int i = 0; i < kInputs; ++i) fn(o * kInputs + i, i, o);
   }
-  static int BiasOf(int result) { return kBias + result; }
+  LENET_ANYWHERE static int BiasOf(int result) { return kBias + result; }
 };
 
 // The largest of each 2 × 2 of [channels][side][side]; `from` says which that was.
 template <int kChannels, int kSide>
-void Pool(const float* in, float* out, int* from) {
+LENET_ANYWHERE void Pool(const float* in, float* out, int* from) {
   for (int c = 0; c < kChannels; ++c)
     for (int y = 0; y < kSide / 2; ++y)
       for (int x = 0; x < kSide / 2; ++x) {
@@ -73,7 +80,8 @@ void Pool(const float* in, float* out, int* from) {
       }
 }
 
-class LeNet {
+// The network as it is computed, with weights that somebody else keeps.
+class Network {
   using C1 = Convolution<1, 6, 8>;
   using C2 = Convolution<6, 16, 4>;
   using F1 = Full<64, 120>;
@@ -88,18 +96,23 @@ class LeNet {
  public:
   static constexpr int kWeights = kF3 + F3::kWeights;
 
-  explicit LeNet(uint64_t seed) : weights_(kWeights), mean_(kWeights), square_(kWeights) {
-    std::mt19937_64 random(seed);
-    Draw<C1>(kC1, random);
-    Draw<C2>(kC2, random);
-    Draw<F1>(kF1, random);
-    Draw<F2>(kF2, random);
-    Draw<F3>(kF3, random);
+  // `weights`: kWeights of them, where this is computed.
+  LENET_ANYWHERE explicit Network(const float* weights) : weights_(weights) {}
+
+  // Calls fn(first weight, weights that are no bias, inputs to each result) for each layer.
+  template <class F>
+  static void ForEachLayer(F fn) {
+    fn(kC1, C1::kBias, C1::kFanIn);
+    fn(kC2, C2::kBias, C2::kFanIn);
+    fn(kF1, F1::kBias, F1::kFanIn);
+    fn(kF2, F2::kBias, F2::kFanIn);
+    fn(kF3, F3::kBias, F3::kFanIn);
   }
 
   // Adds the gradient of one image of kPixels in 0…1, times `weight`, to `gradient`, of
   // kWeights. Returns its cross entropy in nats.
-  double Learn(const float* image, int64_t label, double weight, double* gradient) const {
+  LENET_ANYWHERE double Learn(const float* image, int64_t label, double weight,
+                              double* gradient) const {
     Pass pass;
     Forward(image, pass);
     Pass back{};
@@ -120,21 +133,7 @@ class LeNet {
     return -std::log(std::max(pass.f3[static_cast<size_t>(label)], 1e-12f));
   }
 
-  // A step by Adam (Kingma and Ba, 2015) down the gradient of the mean over the batch.
-  void Step(const double* gradient, double rate) {
-    constexpr double kFirst = 0.9, kSecond = 0.999, kLeast = 1e-8;
-    ++steps_;
-    const double scale =
-        rate * std::sqrt(1 - std::pow(kSecond, steps_)) / (1 - std::pow(kFirst, steps_));
-    for (size_t i = 0; i < weights_.size(); ++i) {
-      mean_[i] += (1 - kFirst) * (gradient[i] - mean_[i]);
-      square_[i] += (1 - kSecond) * (gradient[i] * gradient[i] - square_[i]);
-      weights_[i] =
-          static_cast<float>(weights_[i] - scale * mean_[i] / (std::sqrt(square_[i]) + kLeast));
-    }
-  }
-
-  int Predict(const float* image) const {
+  LENET_ANYWHERE int Predict(const float* image) const {
     Pass pass;
     Forward(image, pass);
     return static_cast<int>(std::max_element(pass.f3.begin(), pass.f3.end()) - pass.f3.begin());
@@ -155,22 +154,16 @@ class LeNet {
   };
 
   // About mean 0 and deviation 1 over all digits.
-  static std::array<float, kPixels> Normalized(const float* image) {
+  LENET_ANYWHERE static std::array<float, kPixels> Normalized(const float* image) {
     std::array<float, kPixels> in;
     for (int i = 0; i < kPixels; ++i) in[i] = (image[i] - 0.3f) / 0.37f;
     return in;
   }
 
-  template <class Layer>
-  void Draw(int first, std::mt19937_64& random) {
-    std::normal_distribution<float> normal(0, std::sqrt(2.0f / Layer::kFanIn));
-    for (int i = 0; i < Layer::kBias; ++i) weights_[first + i] = normal(random);
-  }
-
   template <class Layer, size_t kIn, size_t kOut>
-  void Apply(int first, const std::array<float, kIn>& in, std::array<float, kOut>& out,
-             bool rectify) const {
-    const float* const weights = &weights_[first];
+  LENET_ANYWHERE void Apply(int first, const std::array<float, kIn>& in,
+                            std::array<float, kOut>& out, bool rectify) const {
+    const float* const weights = weights_ + first;
     for (int o = 0; o < Layer::kResults; ++o) out[o] = weights[Layer::BiasOf(o)];
     Layer::ForEach([&](int w, int i, int o) { out[o] += weights[w] * in[i]; });
     for (float& value : out)
@@ -178,9 +171,10 @@ class LeNet {
   }
 
   template <class Layer, size_t kIn, size_t kOut>
-  void Back(int first, const std::array<float, kIn>& in, const std::array<float, kOut>& back_out,
-            std::array<float, kIn>& back_in, double* gradient) const {
-    const float* const weights = &weights_[first];
+  LENET_ANYWHERE void Back(int first, const std::array<float, kIn>& in,
+                           const std::array<float, kOut>& back_out, std::array<float, kIn>& back_in,
+                           double* gradient) const {
+    const float* const weights = weights_ + first;
     double* const own = gradient + first;
     back_in.fill(0);
     for (int o = 0; o < Layer::kResults; ++o) own[Layer::BiasOf(o)] += back_out[o];
@@ -191,12 +185,13 @@ class LeNet {
   }
 
   template <size_t kCount>
-  static void Rectified(const std::array<float, kCount>& out, std::array<float, kCount>& back) {
+  LENET_ANYWHERE static void Rectified(const std::array<float, kCount>& out,
+                                       std::array<float, kCount>& back) {
     for (size_t i = 0; i < kCount; ++i)
       if (out[i] <= 0) back[i] = 0;
   }
 
-  void Forward(const float* image, Pass& pass) const {
+  LENET_ANYWHERE void Forward(const float* image, Pass& pass) const {
     Apply<C1>(kC1, Normalized(image), pass.c1, true);
     Pool<6, 8>(pass.c1.data(), pass.p1.data(), pass.from1.data());
     Apply<C2>(kC2, pass.p1, pass.c2, true);
@@ -210,6 +205,40 @@ class LeNet {
     for (float& value : pass.f3) value /= sum;
   }
 
+  const float* weights_;
+};
+
+// A network in host memory that learns.
+class LeNet {
+ public:
+  static constexpr int kWeights = Network::kWeights;
+
+  explicit LeNet(uint64_t seed) : weights_(kWeights), mean_(kWeights), square_(kWeights) {
+    std::mt19937_64 random(seed);
+    Network::ForEachLayer([&](int first, int weights, int fan_in) {
+      std::normal_distribution<float> normal(0, std::sqrt(2.0f / static_cast<float>(fan_in)));
+      for (int i = 0; i < weights; ++i) weights_[first + i] = normal(random);
+    });
+  }
+
+  const std::vector<float>& weights() const { return weights_; }
+  Network network() const { return Network(weights_.data()); }
+
+  // A step by Adam (Kingma and Ba, 2015) down the gradient of the mean over the batch.
+  void Step(const double* gradient, double rate) {
+    constexpr double kFirst = 0.9, kSecond = 0.999, kLeast = 1e-8;
+    ++steps_;
+    const double scale =
+        rate * std::sqrt(1 - std::pow(kSecond, steps_)) / (1 - std::pow(kFirst, steps_));
+    for (size_t i = 0; i < weights_.size(); ++i) {
+      mean_[i] += (1 - kFirst) * (gradient[i] - mean_[i]);
+      square_[i] += (1 - kSecond) * (gradient[i] * gradient[i] - square_[i]);
+      weights_[i] =
+          static_cast<float>(weights_[i] - scale * mean_[i] / (std::sqrt(square_[i]) + kLeast));
+    }
+  }
+
+ private:
   std::vector<float> weights_;
   std::vector<double> mean_;    // of the gradients of late
   std::vector<double> square_;  // of theirs

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A data-parallel trainer: each replica learns from its part of every global batch, and all
-// take the same step. Replicas are in this process (--replicas N), or one in each process of
-// a launch (torchrun's variables RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT).
+// take the same step. Replicas are in this process (REPLICAS), or one in each process of
+// a launch (torchrun's variables RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT; LOCAL_RANK says
+// which GPU is its own). On CPUs or GPUs, by the same code.
 #include <cstdio>
 #include <cstdlib>
 #include <iostream>
@@ -11,6 +12,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "lenet.h"
+#include "on_gpu.h"
 #include "penstock/penstock.h"
 #include "pipeline.h"
 
@@ -27,29 +29,44 @@ struct Options {
   int replicas = 1;
   int epochs = 5;
   int batch = 8;  // of all replicas
+  bool gpu = false;
 };
 
 absl::StatusOr<ps::ReplicaGroup> Group(const Options& options) {
+  const std::string kind = options.gpu ? "GPU:" : "CPU:";
   if (std::getenv("WORLD_SIZE") != nullptr) {
-    ASSIGN_OR_RETURN(const ps::ReplicaGroup group, ps::ReplicaGroup::FromEnvironment());
+    const char* local = std::getenv("LOCAL_RANK");
+    ASSIGN_OR_RETURN(
+        const ps::ReplicaGroup group,
+        ps::ReplicaGroup::FromEnvironment({absl::StrCat(kind, local == nullptr ? "0" : local)}));
     return group.Connect();
   }
   std::vector<std::string> devices;
-  for (int i = 0; i < options.replicas; ++i) devices.push_back(absl::StrCat("CPU:", i));
+  for (int i = 0; i < options.replicas; ++i) devices.push_back(absl::StrCat(kind, i));
   return ps::ReplicaGroup::Mirrored(devices);
 }
 
 // What a replica has of a step, to be added up: the gradient, then the loss and the rows.
-std::vector<double> Learn(const LeNet& model, const ps::Element& batch) {
+std::vector<double> LearnHere(const LeNet& model, const ps::Element& batch) {
   std::vector<double> sums(LeNet::kWeights + 2);
   const auto images = batch["image"].data<float>();
   const auto labels = batch["label"].data<int64_t>();
   for (size_t row = 0; row < labels.size(); ++row) {
     sums[LeNet::kWeights] +=
-        model.Learn(images.data() + row * lenet::kPixels, labels[row], 1, sums.data());
+        model.network().Learn(images.data() + row * lenet::kPixels, labels[row], 1, sums.data());
     sums[LeNet::kWeights + 1] += 1;
   }
   return sums;
+}
+
+absl::StatusOr<ps::PerReplica<std::vector<double>>> Learn(const ps::ReplicaGroup& group,
+                                                          const ps::DistributedValues& values,
+                                                          const LeNet& model) {
+  if (values.landed(0)) {
+    return group.Run([&](const ps::DeviceElement& batch) { return LearnOnGpu(model, batch); },
+                     values);
+  }
+  return group.Run([&](const ps::Element& batch) { return LearnHere(model, batch); }, values);
 }
 
 // The mean loss of one pass.
@@ -59,9 +76,7 @@ absl::StatusOr<double> Train(const ps::ReplicaGroup& group, const ps::Distribute
   double rows = 0;
   for (absl::StatusOr<ps::DistributedValues>& values : input.Elements()) {
     RETURN_IF_ERROR(values.status());
-    ASSIGN_OR_RETURN(
-        const ps::PerReplica<std::vector<double>> parts,
-        group.Run([&](const ps::Element& batch) { return Learn(model, batch); }, *values));
+    ASSIGN_OR_RETURN(const ps::PerReplica<std::vector<double>> parts, Learn(group, *values, model));
     ASSIGN_OR_RETURN(std::vector<double> sums, group.Reduce(ps::ReduceOp::kSum, parts));
     loss += sums[LeNet::kWeights];
     rows += sums[LeNet::kWeights + 1];
@@ -76,7 +91,7 @@ absl::StatusOr<double> Accuracy(const std::string& files, const LeNet& model) {
   int64_t rows = 0;
   for (absl::StatusOr<ps::Element>& row : digits::Rows(files, 0).Elements()) {
     RETURN_IF_ERROR(row.status());
-    const int said = model.Predict((*row)["image"].data<float>().data());
+    const int said = model.network().Predict((*row)["image"].data<float>().data());
     right += said == (*row)["label"].scalar<int64_t>() ? 1 : 0;
     ++rows;
   }
@@ -111,10 +126,14 @@ int main(int argc, char** argv) {
   const auto number = [&](int i, int& to) {
     return argc <= i || (absl::SimpleAtoi(argv[i], &to) && to > 0);
   };
-  if (argc < 3 || argc > 5 || !number(3, options.replicas) || !number(4, options.epochs)) {
-    std::cerr << "usage: replicas_trainer TRAIN_PATTERN HELD_OUT_PATTERN [REPLICAS [EPOCHS]]\n";
+  const std::string device = argc > 5 ? argv[5] : "cpu";
+  if (argc < 3 || argc > 6 || !number(3, options.replicas) || !number(4, options.epochs) ||
+      (device != "cpu" && device != "gpu")) {
+    std::cerr << "usage: replicas_trainer TRAIN_PATTERN HELD_OUT_PATTERN [REPLICAS [EPOCHS "
+                 "[cpu|gpu]]]\n";
     return 2;
   }
+  options.gpu = device == "gpu";
   options.files = argv[1];
   options.held_out = argv[2];
   if (absl::Status status = Main(options); !status.ok()) {
