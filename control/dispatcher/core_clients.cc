@@ -27,10 +27,21 @@ absl::StatusOr<protocol::Holdings> ToHoldings(const std::vector<PartitionIndices
   return holdings;
 }
 
-// What the elements of one order are read by.
+// By whom the elements of one order are read: one reader, or consumers that keep their numbers.
 absl::Status CheckAlone(const JobRecord& job, const IterationState& iteration,
                         const ClientHello& hello) {
   if (!job.terms.deterministic || iteration.record.closed) return absl::OkStatus();
+  if (iteration.record.dealt()) {
+    const auto known = iteration.record.FindReader(hello.client);
+    if (!known || iteration.record.readers[*known].consumer == hello.consumer) {
+      return absl::OkStatus();
+    }
+    return absl::FailedPreconditionError(
+        absl::StrCat("the state is of consumer ", iteration.record.readers[*known].consumer,
+                     " of job ", job.name, ", and consumer_index is ", hello.consumer,
+                     "; give it to that consumer, or restore the states of all ranks (OfAllRanks) "
+                     "in a new job"));
+  }
   const auto& readers = iteration.record.readers;
   const bool alone = std::all_of(readers.begin(), readers.end(), [&](const auto& reader) {
     return reader.client == hello.client || !reader.reads();
@@ -40,7 +51,7 @@ absl::Status CheckAlone(const JobRecord& job, const IterationState& iteration,
       absl::StrCat("job ", job.name,
                    " is read in order kDeterministic, which one reader has at a time, and another "
                    "one reads it; wait until that has left, or was silent for client_timeout, or "
-                   "Restore() its state"));
+                   "Restore() its state; for several readers give num_consumers"));
 }
 
 }  // namespace

@@ -20,7 +20,8 @@ absl::Duration SuspectAfter(absl::Duration heartbeat_interval) {
 
 // The others wait for it.
 bool IsWaitedFor(const IterationState& iteration, const protocol::ReaderRecord& reader) {
-  return reader.consumer >= 0 && reader.reads() && !iteration.record.closed;
+  return iteration.record.coordinated() && reader.consumer >= 0 && reader.reads() &&
+         !iteration.record.closed;
 }
 
 }  // namespace

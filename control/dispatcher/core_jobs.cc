@@ -50,15 +50,13 @@ absl::Status CheckQuota(const JobTerms& terms) {
 absl::Status CheckOrder(const JobTerms& terms) {
   const bool dealt = terms.mode == ShardingPolicy::kDynamic;
   if (!terms.deterministic && terms.partitions == 0) return absl::OkStatus();
-  if (terms.deterministic && terms.mode != ShardingPolicy::kOff && terms.num_consumers == 0 &&
+  if (terms.deterministic && terms.mode != ShardingPolicy::kOff &&
       terms.partitions <= kMostPartitions && (terms.partitions > 0 || !dealt)) {
     return absl::OkStatus();
   }
-  return absl::InvalidArgumentError(
-      absl::StrCat("a deterministic order is that of one reader, in mode DYNAMIC or a static one, "
-                   "of 1 to ",
-                   kMostPartitions, " partitions; asked for: mode ", ToText(terms.mode), ", ",
-                   terms.partitions, " partitions, ", terms.num_consumers, " consumers"));
+  return absl::InvalidArgumentError(absl::StrCat(
+      "a deterministic order is in mode DYNAMIC or a static one, of 1 to ", kMostPartitions,
+      " partitions; asked for: mode ", ToText(terms.mode), ", ", terms.partitions, " partitions"));
 }
 
 absl::Status CheckCache(const DatasetRecord& dataset, const GetOrCreateJobRequest& request) {

@@ -40,9 +40,12 @@ std::vector<SavedRepetition::Position> BookmarksOf(const protocol::PartitionReco
 Index TakenBelow(const protocol::IterationRecord& record, const protocol::Desk& desk, size_t p) {
   const auto& readers = desk.partitions[p].readers;
   if (!record.coordinated()) {
-    IndexSet taken = protocol::Kept(record, PartitionId(p + 1));
-    for (const protocol::Heard& heard : readers) taken.Add(heard.has);
-    return taken.FirstMissing();
+    protocol::Together taken(record, PartitionId(p + 1));
+    for (size_t r = 0; r < readers.size(); ++r) {
+      taken.Add(record.readers[r], protocol::Of(record.readers[r].kept, PartitionId(p + 1)));
+      taken.Add(record.readers[r], readers[r].has);
+    }
+    return std::move(taken).Indices().FirstMissing();
   }
   std::optional<int64_t> turns;
   for (size_t r = 0; r < readers.size(); ++r) {
@@ -54,13 +57,19 @@ Index TakenBelow(const protocol::IterationRecord& record, const protocol::Desk& 
 }
 
 SavedRepetition::Reader ReaderOf(const protocol::ReaderRecord& from,
-                                 const std::vector<SavedRepetition::Partition>& partitions) {
+                                 const std::vector<SavedRepetition::Partition>& partitions,
+                                 const std::optional<protocol::Positions>& dealt) {
   SavedRepetition::Reader reader{.client = from.client,
-                                 .gone = from.standing != protocol::Standing::kLiving};
+                                 .gone = from.standing != protocol::Standing::kLiving,
+                                 .consumer = from.consumer};
   for (size_t p = 0; p < partitions.size(); ++p) {
     IndexSet kept = protocol::Of(from.kept, PartitionId(p + 1));
     reader.kept_count += kept.size();
-    kept.Remove(IndexSet::Of(0, partitions[p].kept_below));
+    IndexSet known = IndexSet::Of(0, partitions[p].kept_below);
+    if (dealt && from.consumer >= 0) {
+      known = dealt->TurnsIn(known, PartitionId(p + 1), from.consumer);
+    }
+    kept.Remove(known);
     if (!kept.empty()) reader.kept.push_back({PartitionId(p + 1), std::move(kept)});
   }
   return reader;
@@ -121,7 +130,7 @@ absl::Status CheckRestoration(const Restoration& restoration, const DatasetSumma
     for (size_t p = 0; p < repetition.partitions.size(); ++p) {
       const Restoration::Partition& partition = repetition.partitions[p];
       if (partition.lead < 0) return Wrong(repetition, p, "a negative number of elements");
-      if (terms.num_consumers > 0 && !partition.kept.empty()) {
+      if (terms.coordinated() && !partition.kept.empty()) {
         return Wrong(repetition, p,
                      "elements of no round; they are of a job without num_consumers");
       }
@@ -179,6 +188,7 @@ void Core::GetReading(const GetReadingRequest& request, Done<SavedRepetition> do
     saved->finished = record.finished;
     saved->division = iteration->division;
     saved->num_consumers = record.rounds.consumers;
+    if (record.dealt()) saved->dealt = protocol::PositionsOf(record);
     saved->leads = iteration->leads;
     const protocol::Desk& desk = turn.DeskOf(iteration->id);
     for (size_t p = 0; p < record.partitions.size(); ++p) {
@@ -189,7 +199,7 @@ void Core::GetReading(const GetReadingRequest& request, Done<SavedRepetition> do
       for (const auto& [key, run] : iteration->splits[p].given) to.given.push_back(run);
     }
     for (const protocol::ReaderRecord& reader : iteration->record.readers) {
-      saved->readers.push_back(ReaderOf(reader, saved->partitions));
+      saved->readers.push_back(ReaderOf(reader, saved->partitions, saved->dealt));
     }
   }
   turn.Say([done = std::move(done), saved = std::move(saved)](const absl::Status& durable) {

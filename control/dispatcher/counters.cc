@@ -48,7 +48,7 @@ void CountIterator(const JobTerms& terms) {
                   "Clients that began to read an iteration, by what they read.",
                   {{"mode", ToText(terms.mode)},
                    {"target_workers", target},
-                   {"coordinated", terms.num_consumers > 0 ? "yes" : "no"}})
+                   {"coordinated", terms.coordinated() ? "yes" : "no"}})
       .Add();
 }
 

@@ -141,11 +141,16 @@ struct Turn::Speaker {
                     .terms = job.terms,
                     .heartbeat_interval = turn.core_.options_.heartbeat_interval,
                     .lease = turn.core_.options_.client_timeout};
+    const protocol::Positions positions = protocol::PositionsOf(iteration.record);
+    const auto reader = iteration.record.FindReader(m.client);
+    const int64_t consumer =
+        iteration.record.dealt() && reader ? iteration.record.readers[*reader].consumer : 0;
+    if (job.terms.deterministic) welcome.first = positions.first;
     for (const protocol::Placed& placed : m.placements) {
       welcome.placements.push_back({placed.partition, placed.placement});
-      if (job.terms.deterministic) {
-        welcome.starts.push_back(protocol::FirstNotKept(iteration.record, placed.partition, 0));
-      }
+      if (!job.terms.deterministic) continue;
+      welcome.passed.push_back(positions.TurnsIn(protocol::Kept(iteration.record, placed.partition),
+                                                 placed.partition, consumer));
     }
     ToClient(m.client, m.incarnation, std::move(welcome));
     turn.TellMembership(iteration.id, m.client);
@@ -197,7 +202,8 @@ Assign Turn::AssignOf(const IterationState& iteration, const protocol::Assign& a
             .skip = assign.skip,
             .turns = assign.turns,
             .rest = assign.rest,
-            .lead = iteration.LeadOf(assign.partition)};
+            .lead = iteration.LeadOf(assign.partition),
+            .dealt = assign.dealt};
   if (assign.bookmark.has_value()) {
     to.bookmark_index = assign.bookmark->index;
     to.bookmark = assign.bookmark->bytes;

@@ -120,6 +120,7 @@ void WriteIteration(const IterationState& from, wire::Iteration* to) {
     wire->set_splits(splits);
   }
   if (from.failure.has_value()) ToWire(*from.failure, to->mutable_failure());
+  to->set_dealt_to(from.record.dealt_to);
   if (from.record.coordinated()) WriteRounds(from.record.rounds, to->mutable_rounds());
 }
 
@@ -139,6 +140,8 @@ absl::StatusOr<IterationState> ReadIteration(const wire::Iteration& from) {
   to.record.keep = static_cast<protocol::KeepPolicy>(from.keep());
   to.record.at_least_once = from.at_least_once();
   to.leads.assign(from.leads().begin(), from.leads().end());
+  if (from.dealt_to() < 0) return absl::DataLossError("a negative number of consumers");
+  to.record.dealt_to = from.dealt_to();
   to.record.closed = from.closed();
   to.record.finished = from.finished();
   for (const wire::Iteration::Partition& partition : from.partitions()) {

@@ -60,6 +60,23 @@ absl::StatusOr<IndexSet> FromWire(const wire::IndexSet& from) {
   return set;
 }
 
+void ToWire(const protocol::Positions& from, wire::Positions* to) {
+  to->set_partitions(from.partitions);
+  to->set_consumers(from.consumers);
+  to->set_first(from.first);
+}
+
+absl::StatusOr<protocol::Positions> FromWire(const wire::Positions& from) {
+  constexpr int64_t kMost = 1 << 20;  // of either
+  if (from.partitions() < 1 || from.partitions() > kMost || from.consumers() < 1 ||
+      from.consumers() > kMost || from.first() < 0) {
+    return absl::InvalidArgumentError(absl::StrCat("positions of ", from.partitions(),
+                                                   " partitions and ", from.consumers(),
+                                                   " consumers, from ", from.first(), " on"));
+  }
+  return protocol::Positions{from.partitions(), from.consumers(), from.first()};
+}
+
 void ToWire(const VersionRange& from, wire::VersionRange* to) {
   to->set_min(from.min);
   to->set_max(from.max);

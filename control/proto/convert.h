@@ -24,6 +24,9 @@ absl::Status FromWire(const wire::Status& from);
 void ToWire(const IndexSet& from, wire::IndexSet* to);
 absl::StatusOr<IndexSet> FromWire(const wire::IndexSet& from);
 
+void ToWire(const protocol::Positions& from, wire::Positions* to);
+absl::StatusOr<protocol::Positions> FromWire(const wire::Positions& from);
+
 void ToWire(const VersionRange& from, wire::VersionRange* to);
 VersionRange FromWire(const wire::VersionRange& from);
 

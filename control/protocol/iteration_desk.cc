@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "control/protocol/rounds_room.h"
 #include "penstock/check.h"
 
@@ -77,7 +78,8 @@ class Deciding {
   // The reader at this position starts with nothing but what it kept, under the
   // placements it is welcomed with.
   void HearsAsNew(size_t reader, int64_t consumer) {
-    if (consumer >= 0) {
+    desk_.rounds.unheard = true;
+    if (record_.coordinated() && consumer >= 0) {
       RoundsDesk& rounds = desk_.rounds;
       rounds.consumers.resize(static_cast<size_t>(record_.rounds.consumers));
       // The others say anew where they are: one that comes back alone must not be let in
@@ -95,7 +97,6 @@ class Deciding {
       auto& readers = desk_.partitions[p].readers;
       readers.resize(std::max(readers.size(), reader + 1));
       readers[reader] = {.at = placement(p), .has = {}};
-      desk_.partitions[p].ahead = 0;  // that was another process's
     }
   }
 
@@ -215,13 +216,19 @@ int64_t RoundsOf(const IterationRecord& record) {
   return record.coordinated() ? AllRounds(record.rounds.ends, record.rounds.consumers) : 0;
 }
 
-// Of one that joins a coordinated read: consumers go back by their states, together.
+// Whether another client than this one reads under the consumer's number.
+bool IsTaken(const IterationRecord& record, int64_t consumer, ClientId client) {
+  return std::any_of(record.readers.begin(), record.readers.end(), [&](const ReaderRecord& its) {
+    return its.consumer == consumer && its.standing == Standing::kLiving && its.client != client;
+  });
+}
+
+// Of one that joins a coordinated read: consumers go back by their states, together. In order
+// kDeterministic one follows another, behind what that had kept.
 std::optional<Refusal> WhyNoConsumer(const IterationRecord& record, const Presents& presents) {
-  if (!record.coordinated()) return std::nullopt;
-  for (const ReaderRecord& reader : record.readers) {
-    if (reader.consumer == presents.consumer && reader.standing == Standing::kLiving)
-      return Refusal::kConsumerTaken;
-  }
+  if (!record.coordinated() && !record.dealt()) return std::nullopt;
+  if (IsTaken(record, presents.consumer, presents.client)) return Refusal::kConsumerTaken;
+  if (record.dealt()) return std::nullopt;
   const Schedule& schedule = record.rounds.schedule;
   if (record.closed || !schedule.joined.empty()) return Refusal::kRoundsBegan;
   return std::nullopt;
@@ -236,6 +243,8 @@ std::optional<Refusal> WhyRefused(const IterationRecord& record, const Desk& des
   if (!living && !Contains(reader.kept, *presents.state) &&
       desk.broken != Broken::kNewerStateAfterDeath)
     return Refusal::kStateIsNewer;
+  if (record.dealt() && IsTaken(record, reader.consumer, reader.client))
+    return Refusal::kConsumerTaken;
   return std::nullopt;
 }
 
@@ -279,7 +288,8 @@ Decision ComesBack(const IterationRecord& record, Desk& desk, size_t position) {
   const ReaderRecord& reader = record.readers[position];
   Deciding deciding(record, desk);
   desk.present[position] = true;
-  if (reader.consumer >= 0) {
+  desk.rounds.unheard = true;
+  if (record.coordinated() && reader.consumer >= 0) {
     desk.rounds.consumers.resize(static_cast<size_t>(record.rounds.consumers));
     desk.rounds.consumers[static_cast<size_t>(reader.consumer)].told.reset();
   }
@@ -518,17 +528,84 @@ Decision OnBookmark(const IterationRecord& record, Desk& desk, WorkerId worker,
 
 namespace {
 
+// So far, in indices, may a partition of an ordered merge send, in the room of all that read it.
+Index AheadOf(const IterationRecord& record, const Desk& desk, size_t partition,
+              const Positions& positions) {
+  std::optional<Index> ahead;
+  for (size_t r = 0; r < record.readers.size(); ++r) {
+    const ReaderRecord& reader = record.readers[r];
+    if (!reader.reads()) continue;
+    if (record.dealt() && !positions.OffsetOf(PartitionAt(partition), reader.consumer)) continue;
+    const Index its = desk.partitions[partition].readers[r].ahead;
+    ahead = std::min(ahead.value_or(its), its);
+  }
+  return ahead.value_or(0);
+}
+
 // Says what readers of an ordered merge have room for.
 Decision AllowAhead(const IterationRecord& record, Desk& desk) {
   Decision decision;
   if (record.coordinated() || record.closed) return decision;
+  const Positions positions = PositionsOf(record);
   for (size_t p = 0; p < record.partitions.size(); ++p) {
     const PartitionRecord& partition = record.partitions[p];
+    if (partition.collecting()) continue;
     PartitionDesk& on_desk = desk.partitions[p];
-    if (partition.collecting() || on_desk.ahead <= on_desk.turns_allowed) continue;
-    on_desk.turns_allowed = on_desk.ahead;
-    decision.messages.push_back(AllowTurns{partition.worker, PartitionAt(p), partition.placement,
-                                           on_desk.ahead, std::nullopt});
+    const Index ahead = AheadOf(record, desk, p, positions);
+    if (ahead <= on_desk.turns_allowed) continue;
+    on_desk.turns_allowed = ahead;
+    decision.messages.push_back(
+        AllowTurns{partition.worker, PartitionAt(p), partition.placement, ahead, std::nullopt});
+  }
+  return decision;
+}
+
+// Whether all that is the consumer's is kept; nobody knows before all partitions have ended.
+bool HasAll(const IterationRecord& record, int64_t consumer) {
+  const Positions positions = PositionsOf(record);
+  for (size_t p = 0; p < record.partitions.size(); ++p) {
+    const std::optional<Index> end = record.partitions[p].end;
+    if (!end) return false;
+    const PartitionId id = PartitionAt(p);
+    const IndexSet turns = positions.TurnsIn(IndexSet::Of(0, *end), id, consumer);
+    if (!positions.TurnsIn(Kept(record, id), id, consumer).Contains(turns)) return false;
+  }
+  return true;
+}
+
+// Of order kDeterministic: the first consumer that all wait for.
+std::string MissingConsumer(const IterationRecord& record) {
+  if (record.closed) return "";
+  enum class Its : uint8_t { kNever, kGone, kLiving };
+  absl::InlinedVector<Its, 16> consumers(static_cast<size_t>(record.dealt_to), Its::kNever);
+  for (const ReaderRecord& reader : record.readers) {
+    if (reader.consumer < 0) continue;
+    Its& its = consumers[static_cast<size_t>(reader.consumer)];
+    its = std::max(its, reader.standing == Standing::kLiving ? Its::kLiving : Its::kGone);
+  }
+  for (size_t c = 0; c < consumers.size(); ++c) {
+    if (consumers[c] == Its::kLiving) continue;
+    if (consumers[c] == Its::kNever) return absl::StrCat("consumer ", c, " has not joined");
+    if (HasAll(record, static_cast<int64_t>(c))) continue;
+    return absl::StrCat("consumer ", c, " is gone and has not come back");
+  }
+  return "";
+}
+
+Decision TellWhoIsMissing(const IterationRecord& record, Desk& desk) {
+  Decision decision;
+  if (!record.dealt()) return decision;
+  std::string missing = MissingConsumer(record);
+  const bool unheard = std::exchange(desk.rounds.unheard, false) && !missing.empty();
+  if (missing == desk.rounds.waits_for && !unheard) return decision;
+  desk.rounds.waits_for = std::move(missing);
+  for (size_t r = 0; r < record.readers.size(); ++r) {
+    const ReaderRecord& reader = record.readers[r];
+    if (!reader.reads() || !desk.present[r]) continue;
+    decision.messages.push_back(Agreed{.client = reader.client,
+                                       .incarnation = reader.incarnation,
+                                       .rounds = {},
+                                       .waits_for = desk.rounds.waits_for});
   }
   return decision;
 }
@@ -537,14 +614,16 @@ Decision AllowAhead(const IterationRecord& record, Desk& desk) {
 
 void OnAhead(const IterationRecord& record, Desk& desk, ClientId client, Incarnation incarnation,
              PartitionId partition, Index below) {
-  if (!Living(record, client, incarnation) || !record.Has(partition)) return;
-  Index& ahead = desk.partitions[partition.value() - 1].ahead;
+  const std::optional<size_t> found = Living(record, client, incarnation);
+  if (!found || !record.Has(partition)) return;
+  Index& ahead = desk.partitions[partition.value() - 1].readers[*found].ahead;
   ahead = std::max(ahead, below);
 }
 
 Decision Consequences(const IterationRecord& record, Desk& desk) {
   if (Decision rounds = AgreeOnRounds(record, desk); !rounds.empty()) return rounds;
   if (Decision ahead = AllowAhead(record, desk); !ahead.empty()) return ahead;
+  if (Decision missing = TellWhoIsMissing(record, desk); !missing.empty()) return missing;
   Deciding deciding(record, desk);
   if (record.finished) return std::move(deciding).Done();
   if (!record.closed) {
@@ -622,10 +701,13 @@ Decision AssignTo(const IterationRecord& record, Desk& desk, PartitionId partiti
                 .bookmark = std::nullopt,
                 .readers = {},
                 .turns = 0,
-                .rest = std::nullopt};
+                .rest = std::nullopt,
+                .dealt = std::nullopt};
   PartitionDesk& on_desk = desk.partitions[partition.value() - 1];
   if (!record.coordinated()) {
-    assign.turns = on_desk.turns_allowed = on_desk.ahead;
+    const Positions positions = PositionsOf(record);
+    assign.turns = on_desk.turns_allowed = AheadOf(record, desk, partition.value() - 1, positions);
+    if (record.dealt()) assign.dealt = positions;
   } else {
     // Before all consumers have said where they are, AllowTurns tells.
     if (desk.rounds.agreed || record.rounds.schedule.joined.empty())

@@ -35,6 +35,8 @@ struct Decision {
 struct Heard {
   Placement at;  // of the newest answer or report; none: nothing yet
   IndexSet has;  // taken or landed
+  // Of an ordered merge: so far, in indices, the partition may send for this reader's sake.
+  Index ahead = 0;
 };
 
 struct PartitionDesk {
@@ -49,8 +51,6 @@ struct PartitionDesk {
   int64_t turns_allowed = 0;
   int64_t turns_sent = 0;  // that may have landed or be on their way, under any placement
   bool rest_told = false;
-  // Of an ordered merge: so far may its elements be sent, as its reader last said.
-  Index ahead = 0;
 };
 
 // What is known of a consumer of a coordinated read.
@@ -67,7 +67,8 @@ struct RoundsDesk {
   std::optional<RoundCursor> floor;     // rounds before this place are taken by all
   // Of turns not below the floor: the error, and whose it is.
   std::map<std::pair<PartitionId, int64_t>, std::pair<int64_t, RoundError>> errors;
-  std::string waits_for;  // why nothing is agreed on
+  std::string waits_for;  // why nothing is agreed on; of order kDeterministic too
+  bool unheard = false;   // of that order: somebody may not have heard it
   int64_t skips = 0;      // since the dispatcher started
 };
 
@@ -102,7 +103,7 @@ void OnRoundErrors(const IterationRecord& record, Desk& desk, ClientId client,
 // Where a consumer is, behind its reports of what it has.
 Decision OnRoundsReport(const IterationRecord& record, Desk& desk, ClientId client,
                         Incarnation incarnation, const RoundsReport& report);
-// The reader of an ordered merge has room for elements below `below`.
+// A reader of an ordered merge has room for elements below `below`.
 void OnAhead(const IterationRecord& record, Desk& desk, ClientId client, Incarnation incarnation,
              PartitionId partition, Index below);
 // CommitDone when the state is journaled.

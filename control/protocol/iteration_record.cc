@@ -25,6 +25,19 @@ void Thin(absl::InlinedVector<Bookmark, 1>& bookmarks) {
   bookmarks.erase(bookmarks.begin() + static_cast<ptrdiff_t>(least));
 }
 
+// The lowest index ≥ from that none of the readers that `counts` has kept.
+template <class Counts>
+Index FirstMissingOf(const IterationRecord& record, PartitionId partition, Index from,
+                     const Counts& counts) {
+  Index before;
+  do {
+    before = from;
+    for (const ReaderRecord& reader : record.readers)
+      if (counts(reader)) from = Of(reader.kept, partition).FirstMissing(from);
+  } while (from != before);
+  return from;
+}
+
 const ReaderRecord* Reader(const IterationRecord& record, ClientId client) {
   auto found = record.FindReader(client);
   return found ? &record.readers[*found] : nullptr;
@@ -215,13 +228,35 @@ void Apply(IterationRecord& record, const IterationChange& change) {
   std::visit(Applying{record}, change);
 }
 
+Positions PositionsOf(const IterationRecord& record) {
+  Positions positions{
+      .partitions = std::max<int64_t>(1, static_cast<int64_t>(record.partitions.size())),
+      .consumers = std::max<int64_t>(1, record.dealt_to)};
+  if (!record.dealt()) return positions;
+  for (size_t p = 0; p < record.partitions.size(); ++p) {
+    const PartitionId partition(p + 1);
+    const Index missing = FirstMissingOf(
+        record, partition, 0, [](const ReaderRecord& reader) { return reader.consumer < 0; });
+    const Index lacks = positions.At(partition, missing);
+    positions.first = p == 0 ? lacks : std::min(positions.first, lacks);
+  }
+  return positions;
+}
+
+Together::Together(const IterationRecord& record, PartitionId partition)
+    : record_(record), partition_(partition) {
+  if (record.dealt()) dealt_.emplace(PositionsOf(record), partition);
+}
+
 void Together::Add(const ReaderRecord& reader, const IndexSet& has) {
+  if (record_.dealt() && reader.consumer >= 0) return dealt_->Add(reader.consumer, has);
   if (!record_.coordinated()) return indices_.Add(has);
   turns_.resize(static_cast<size_t>(record_.rounds.consumers));
   if (reader.consumer >= 0) turns_[static_cast<size_t>(reader.consumer)].Add(has);
 }
 
 IndexSet Together::Indices() && {
+  if (dealt_) indices_.Add(std::move(*dealt_).Indices());
   if (!record_.coordinated() || turns_.empty()) return std::move(indices_);
   const int64_t consumers = record_.rounds.consumers;
   const std::optional<Index> end = record_.EndOf(partition_);
@@ -257,14 +292,8 @@ IndexSet Kept(const IterationRecord& record, PartitionId partition) {
 }
 
 Index FirstNotKept(const IterationRecord& record, PartitionId partition, Index from) {
-  if (record.coordinated()) return Kept(record, partition).FirstMissing(from);
-  Index before;
-  do {
-    before = from;
-    for (const ReaderRecord& reader : record.readers)
-      from = Of(reader.kept, partition).FirstMissing(from);
-  } while (from != before);
-  return from;
+  if (record.coordinated() || record.dealt()) return Kept(record, partition).FirstMissing(from);
+  return FirstMissingOf(record, partition, from, [](const ReaderRecord&) { return true; });
 }
 
 IndexSet Owed(const IterationRecord& record, PartitionId partition) {

@@ -10,6 +10,7 @@
 
 #include "absl/container/inlined_vector.h"
 #include "control/protocol/index_set.h"
+#include "control/protocol/positions.h"
 #include "control/protocol/rounds.h"
 #include "penstock/ids.h"
 
@@ -25,7 +26,7 @@ enum class KeepPolicy : uint8_t {
 enum class Standing : uint8_t { kLiving, kLeft, kDead };
 
 // One set per partition; [0] is partition 1. Shorter than the partitions: the
-// rest is empty. Of indices; of turns (rounds.h) where reads are coordinated.
+// rest is empty. Of indices; of a consumer's, of turns (rounds.h, positions.h).
 using Holdings = absl::InlinedVector<IndexSet, 1>;
 
 // The set of `partition`, or an empty one.
@@ -59,7 +60,7 @@ struct ReaderRecord {
   bool told_end = false;  // `final` is all it will ever have; it is fenced no more
   Holdings kept;          // in its history whatever happens to it
   Holdings final;         // taken or landed when it was told the end
-  int64_t consumer = -1;  // its number in a coordinated read
+  int64_t consumer = -1;  // its number, where elements are some consumer's from the start
   int64_t start = 0;      // the round that its process began at
   bool fresh = false;     // its process has not been given a round yet
   bool reads() const { return standing == Standing::kLiving && !told_end; }
@@ -79,6 +80,7 @@ struct IterationRecord {
   KeepPolicy keep = KeepPolicy::kTaken;
   bool at_least_once = false;  // rule 3 waits for nobody
   RoundsRecord rounds;
+  int64_t dealt_to = 0;  // consumers of order kDeterministic (positions.h); 0: it has none
   absl::InlinedVector<PartitionRecord, 1> partitions;  // [0] is partition 1
   absl::InlinedVector<ReaderRecord, 2> readers;        // in the order they joined
   bool closed = false;                                 // the end may be told
@@ -88,6 +90,7 @@ struct IterationRecord {
   PartitionRecord& partition(PartitionId id) { return partitions[id.value() - 1]; }
   bool Has(PartitionId id) const { return id && id.value() <= partitions.size(); }
   bool coordinated() const { return rounds.consumers > 0; }
+  bool dealt() const { return dealt_to > 0; }
   // What a partition has behind its whole turns; nothing before that is known.
   std::optional<Index> EndOf(PartitionId id) const;
   RestOf RestsOf(PartitionId id) const;
@@ -178,19 +181,23 @@ bool Fits(const IterationRecord& record, const IterationChange& change);
 
 // --- What follows from a record --------------------------------------------------
 
+// Where elements stand in order kDeterministic. What readers without a number have was restored:
+// the order goes on with the first that they lack.
+Positions PositionsOf(const IterationRecord& record);
+
 // What several readers have of one partition together, in indices.
 class Together {
  public:
-  Together(const IterationRecord& record, PartitionId partition)
-      : record_(record), partition_(partition) {}
+  Together(const IterationRecord& record, PartitionId partition);
   void Add(const ReaderRecord& reader, const IndexSet& has);
   IndexSet Indices() &&;
 
  private:
   const IterationRecord& record_;
   const PartitionId partition_;
-  IndexSet indices_;                        // not coordinated
-  absl::InlinedVector<IndexSet, 4> turns_;  // by consumer
+  IndexSet indices_;                        // of readers that are no consumers
+  absl::InlinedVector<IndexSet, 4> turns_;  // by consumer, coordinated
+  std::optional<Dealt> dealt_;
 };
 
 // In somebody's history whatever happens.

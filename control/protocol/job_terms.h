@@ -15,12 +15,13 @@ struct JobTerms {
   bool deterministic = false;  // MergeOrder::kDeterministic
   int64_t partitions = 0;      // of that order: so many from the start; 0: as the mode says
   Visitation visitation = Visitation::kExactlyOnce;
-  int64_t num_consumers = 0;  // 0: no coordinated reads
+  int64_t num_consumers = 0;  // of rounds, or of order kDeterministic; 0: of neither
   Rests rests = Rests::kPad;
   RoundErrors on_error = RoundErrors::kSkipRound;
   bool cross_trainer_cache = false;
   TargetWorkers target_workers = TargetWorkers::kAuto;
   JobQuota quota;
+  bool coordinated() const { return num_consumers > 0 && !deterministic; }  // reads have rounds
   friend bool operator==(const JobTerms&, const JobTerms&) = default;
 };
 

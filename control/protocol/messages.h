@@ -24,7 +24,7 @@ struct Presents {
   ClientId client;
   Incarnation incarnation;
   std::optional<Holdings> state;
-  int64_t consumer = -1;  // its number in a coordinated read
+  int64_t consumer = -1;  // its number, where elements are some consumer's from the start
   int64_t round = 0;      // the first that `state` does not contain
 };
 
@@ -123,7 +123,9 @@ struct Agreed {
   Incarnation incarnation;
   int64_t first = 0;  // the number of rounds[0]
   std::vector<Round> rounds;
-  std::string waits_for;  // why no more are agreed on; empty: nothing hinders
+  // Why no more are agreed on; empty: nothing hinders. Consumers of order kDeterministic hear
+  // nothing else.
+  std::string waits_for;
 };
 struct CommitDone {
   ClientId client;
@@ -154,8 +156,9 @@ struct Assign {
   IndexSet skip;
   std::optional<Bookmark> bookmark;
   Readers readers;
-  int64_t turns = 0;           // that may be sent so far, in a coordinated read
-  std::optional<RestOf> rest;  // once it is known
+  int64_t turns = 0;               // that may be sent so far, in a coordinated read
+  std::optional<RestOf> rest;      // once it is known
+  std::optional<Positions> dealt;  // of order kDeterministic: whose an element is
 };
 struct AddReader {
   WorkerId worker;

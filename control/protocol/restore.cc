@@ -23,6 +23,7 @@ int64_t CountOf(const std::vector<PartitionIndices>& sets) {
 
 // What is known of one client's part in a repetition from others' states.
 struct Heard {
+  int64_t consumer = -1;
   uint64_t version = 0;
   int64_t kept_count = 0;  // at least
   bool gone = false;
@@ -56,8 +57,9 @@ class Uniting {
         if (heard.gone && heard.kept_count == 0) continue;  // as that before a restore is
         return Missing(client);
       }
-      for (const PartitionIndices& of : *heard.kept) At(of.partition).kept.Add(of.indices);
+      for (const PartitionIndices& of : *heard.kept) Keep(heard.consumer, of);
     }
+    for (auto& [partition, dealt] : dealt_) At(partition).kept.Add(std::move(dealt).Indices());
     if (coordinated()) {
       if (absl::Status formed = CountFromHere(); !formed.ok()) return formed;
     }
@@ -89,6 +91,7 @@ class Uniting {
         if (heard.kept != nullptr && saved.version < heard.version) continue;
         heard.version = saved.version;
         heard.gone = reader.gone;
+        heard.consumer = reader.consumer;
         heard.kept = &reader.kept;
       }
     }
@@ -176,9 +179,21 @@ class Uniting {
     return absl::OkStatus();
   }
 
+  // What readers of order kDeterministic have is in turns.
+  void Keep(int64_t consumer, const PartitionIndices& of) {
+    if (!newest_->dealt || consumer < 0) {
+      At(of.partition).kept.Add(of.indices);
+      return;
+    }
+    dealt_.try_emplace(of.partition, *newest_->dealt, of.partition)
+        .first->second.Add(consumer, of.indices);
+  }
+
   absl::Status Claim(ClientId client, const std::vector<PartitionIndices>& taken) {
+    const auto found = heard_.find(client);
+    const int64_t consumer = found == heard_.end() ? -1 : found->second.consumer;
     for (const PartitionIndices& of : taken) {
-      IndexSet& claimed = claimed_[of.partition];
+      IndexSet& claimed = claimed_[{of.partition, consumer}];
       if (claimed.Intersects(of.indices) && broken_ != BrokenUnion::kClaimedTwice) {
         return absl::InvalidArgumentError(
             absl::StrCat("two states contain the same elements of ", ToString(of.partition),
@@ -186,7 +201,7 @@ class Uniting {
                          "; give one state of each rank, of one step"));
       }
       claimed.Add(of.indices);
-      At(of.partition).kept.Add(of.indices);
+      Keep(consumer, of);
     }
     return absl::OkStatus();
   }
@@ -202,7 +217,8 @@ class Uniting {
   std::vector<Given> given_;
   const SavedRepetition* newest_ = nullptr;
   std::map<ClientId, Heard> heard_;
-  std::map<PartitionId, IndexSet> claimed_;
+  std::map<std::pair<PartitionId, int64_t>, IndexSet> claimed_;  // by consumer, -1: any
+  std::map<PartitionId, protocol::Dealt> dealt_;
 };
 
 // A replay must be able to begin at or below all that is owed.

@@ -5,10 +5,12 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "control/protocol/index_set.h"
+#include "control/protocol/positions.h"
 #include "control/protocol/session_messages.h"
 #include "control/protocol/shard.h"
 
@@ -32,13 +34,16 @@ struct SavedRepetition {
     bool gone = false;                   // it left or died: `kept` is all of its history
     int64_t kept_count = 0;              // elements
     std::vector<PartitionIndices> kept;  // of them those at or above kept_below
+    int64_t consumer = -1;               // under which number, where `dealt`
     friend bool operator==(const Reader&, const Reader&) = default;
   };
   int64_t repetition = 0;
-  uint64_t version = 0;               // of two of one job the higher one knows more
-  bool finished = false;              // all is kept: nothing of it is read again
-  Division division;                  // of a static mode
-  int64_t num_consumers = 0;          // of a coordinated read: then sets are of turns
+  uint64_t version = 0;       // of two of one job the higher one knows more
+  bool finished = false;      // all is kept: nothing of it is read again
+  Division division;          // of a static mode
+  int64_t num_consumers = 0;  // of a coordinated read: then sets are of turns
+  // Of order kDeterministic with several consumers: then their sets are of turns.
+  std::optional<protocol::Positions> dealt;
   std::vector<int64_t> leads;         // of partitions, where it was restored itself; shorter: 0
   std::vector<Partition> partitions;  // [0] is partition 1; none: it was not begun
   std::vector<Reader> readers;

@@ -339,7 +339,7 @@ struct ClientHello {
   // has more by then.
   std::optional<std::vector<PartitionIndices>> state;
   Incarnation process;    // that the client is in; tells which workers are in it too
-  int64_t consumer = -1;  // its number in a coordinated read
+  int64_t consumer = -1;  // its number, where elements are some consumer's from the start
   int64_t round = 0;      // the first that `state` does not contain
   friend bool operator==(const ClientHello&, const ClientHello&) = default;
 };
@@ -398,7 +398,8 @@ struct Leave {
   friend bool operator==(const Leave&, const Leave&) = default;
 };
 
-// Of order kDeterministic: of each partition no element at or behind `below` may be sent yet.
+// Of order kDeterministic: for this reader's sake no element of each partition at or behind `below`
+// may be sent yet.
 // Numbers only grow; all are said again behind each Welcome.
 struct Ahead {
   struct OfPartition {
@@ -433,8 +434,10 @@ struct Welcome {
   absl::Duration heartbeat_interval;
   absl::Duration lease;           // client_timeout
   std::vector<Fence> placements;  // all partitions: accept nothing below
-  // Of order kDeterministic, of the same partitions: the first index that is not kept.
-  std::vector<Index> starts;
+  // Of order kDeterministic: where it begins (protocol::Positions::first), and of the same
+  // partitions the indices that are in a history already; of a consumer's, its turns.
+  Index first = 0;
+  std::vector<IndexSet> passed;
   friend bool operator==(const Welcome&, const Welcome&) = default;
 };
 
@@ -490,7 +493,8 @@ struct Left {
   friend bool operator==(const Left&, const Left&) = default;
 };
 
-// Rounds that may be returned (protocol::Agreed), behind those before.
+// Rounds that may be returned (protocol::Agreed), behind those before. Under order kDeterministic
+// without any: who is waited for.
 struct Agreed {
   int64_t first = 0;
   std::vector<protocol::Agreed::Round> rounds;
@@ -642,6 +646,8 @@ struct Assign {
   std::optional<protocol::RestOf> rest;
   // Produced and passed over before index 0, or behind the bookmark there.
   int64_t lead = 0;
+  // Of order kDeterministic with several consumers: whose an element is.
+  std::optional<protocol::Positions> dealt;
   friend bool operator==(const Assign&, const Assign&) = default;
 };
 

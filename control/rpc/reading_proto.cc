@@ -2,6 +2,8 @@
 // What a state needs of its dispatcher, and what a restored job begins with.
 #include "control/rpc/reading_proto.h"
 
+#include <algorithm>
+
 namespace penstock::control {
 
 using Positions = google::protobuf::RepeatedPtrField<wire::SavedRepetition::Position>;
@@ -30,6 +32,7 @@ void ToWire(const SavedRepetition& from, wire::SavedRepetition* to) {
   if (from.division.count > 0) ToWire(from.division, to->mutable_division());
   to->set_num_consumers(from.num_consumers);
   for (const int64_t lead : from.leads) to->add_leads(lead);
+  if (from.dealt) ToWire(*from.dealt, to->mutable_dealt());
   for (const SavedRepetition::Partition& partition : from.partitions) {
     wire::SavedRepetition::Partition* wire = to->add_partitions();
     wire->set_kept_below(partition.kept_below);
@@ -41,6 +44,7 @@ void ToWire(const SavedRepetition& from, wire::SavedRepetition* to) {
     wire->set_client(reader.client.value());
     wire->set_gone(reader.gone);
     wire->set_kept_count(reader.kept_count);
+    wire->set_consumer(reader.consumer + 1);
     ListToWire(reader.kept, wire->mutable_kept());
   }
 }
@@ -50,7 +54,11 @@ absl::StatusOr<SavedRepetition> FromWire(const wire::SavedRepetition& from) {
                      .version = from.version(),
                      .finished = from.finished(),
                      .num_consumers = from.num_consumers(),
+                     .dealt = std::nullopt,
                      .leads = {from.leads().begin(), from.leads().end()}};
+  if (from.has_dealt()) {
+    ASSIGN_OR_RETURN(to.dealt, FromWire(from.dealt()));
+  }
   ASSIGN_OR_RETURN(to.division, FromWire(from.division()));
   for (const wire::SavedRepetition::Partition& wire : from.partitions()) {
     SavedRepetition::Partition& partition = to.partitions.emplace_back();
@@ -64,6 +72,7 @@ absl::StatusOr<SavedRepetition> FromWire(const wire::SavedRepetition& from) {
     reader.client = ClientId(wire.client());
     reader.gone = wire.gone();
     reader.kept_count = wire.kept_count();
+    reader.consumer = std::max<int64_t>(wire.consumer(), 0) - 1;
     ASSIGN_OR_RETURN(reader.kept, ListFromWire(wire.kept()));
   }
   return to;

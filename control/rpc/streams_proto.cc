@@ -220,7 +220,8 @@ static void ToWire(const Welcome& from, wire::Welcome* to) {
   to->set_heartbeat_interval_ns(absl::ToInt64Nanoseconds(from.heartbeat_interval));
   to->set_lease_ns(absl::ToInt64Nanoseconds(from.lease));
   for (const Fence& placement : from.placements) ToWire(placement, to->add_placements());
-  for (const Index start : from.starts) to->add_starts(start);
+  to->set_first(from.first);
+  for (const IndexSet& passed : from.passed) ToWire(passed, to->add_passed());
 }
 
 static absl::StatusOr<ClientDown> FromWire(const wire::Welcome& from) {
@@ -234,7 +235,11 @@ static absl::StatusOr<ClientDown> FromWire(const wire::Welcome& from) {
   for (const wire::Fence& placement : from.placements()) {
     to.placements.push_back(FromWire(placement));
   }
-  to.starts.assign(from.starts().begin(), from.starts().end());
+  if (from.first() < 0) return absl::InvalidArgumentError("an order that begins below 0");
+  to.first = from.first();
+  for (const wire::IndexSet& wire : from.passed()) {
+    ASSIGN_OR_RETURN(to.passed.emplace_back(), FromWire(wire));
+  }
   return to;
 }
 
@@ -355,6 +360,7 @@ static void ToWire(const Assign& from, wire::Assign* to) {
   to->set_turns(from.turns);
   if (from.rest) ToWire(*from.rest, to->mutable_rest());
   to->set_lead(from.lead);
+  if (from.dealt) ToWire(*from.dealt, to->mutable_dealt());
 }
 
 static absl::StatusOr<WorkerDown> FromWire(const wire::Assign& from) {
@@ -370,7 +376,11 @@ static absl::StatusOr<WorkerDown> FromWire(const wire::Assign& from) {
             .readers = ListFromWire(from.readers()),
             .turns = from.turns(),
             .rest = std::nullopt,
-            .lead = from.lead()};
+            .lead = from.lead(),
+            .dealt = std::nullopt};
+  if (from.has_dealt()) {
+    ASSIGN_OR_RETURN(to.dealt, FromWire(from.dealt()));
+  }
   if (from.has_rest()) to.rest = FromWire(from.rest());
   ASSIGN_OR_RETURN(to.terms, FromWire(from.terms()));
   if (from.has_shard()) {

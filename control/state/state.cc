@@ -108,8 +108,12 @@ struct Applying {
     created.leads = c.leads;
     const JobTerms& terms = state.jobs.at(c.job).terms;
     created.record.at_least_once = terms.visitation == Visitation::kAtLeastOnce;
-    created.record.rounds.consumers = terms.num_consumers;
-    created.record.rounds.rests = terms.rests;
+    if (terms.coordinated()) {
+      created.record.rounds.consumers = terms.num_consumers;
+      created.record.rounds.rests = terms.rests;
+    } else {
+      created.record.dealt_to = terms.num_consumers;
+    }
     created.record.keep = terms.cross_trainer_cache    ? protocol::KeepPolicy::kNothing
                           : terms.keep == Keep::kTaken ? protocol::KeepPolicy::kTaken
                                                        : protocol::KeepPolicy::kCommitted;

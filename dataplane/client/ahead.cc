@@ -11,16 +11,16 @@ void Ahead::OnLanded(int64_t bytes) {
 
 int64_t Ahead::room() const {
   const int64_t bytes = bound_bytes_ > 0 ? std::min(max_bytes_, bound_bytes_) : max_bytes_;
-  const auto partitions = static_cast<int64_t>(std::max<size_t>(told_.size(), 1));
-  return std::max<int64_t>(1, Window::Limit(max_elements_, bytes, mean_bytes_) / partitions);
+  return std::max<int64_t>(1, Window::Limit(max_elements_, bytes, mean_bytes_) / shares_);
 }
 
 std::optional<Index> Ahead::News(PartitionId partition, Index taken) {
   Index& told = told_[partition.value() - 1];
   const int64_t its = room();
   // Word of half of it is as good, and half as much to say.
-  if (taken + its - told < std::max<int64_t>(1, its / 2)) return std::nullopt;
-  told = taken + its;
+  const Index below = taken + its * stride_;
+  if (below - told < stride_ * std::max<int64_t>(1, its / 2)) return std::nullopt;
+  told = below;
   return told;
 }
 

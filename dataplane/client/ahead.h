@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -19,26 +20,33 @@ class Ahead {
   Ahead(int64_t max_elements, int64_t max_bytes)
       : max_elements_(max_elements), max_bytes_(max_bytes) {}
 
-  // The first call counts.
-  void Open(size_t partitions) { told_.resize(std::max(told_.size(), partitions), 0); }
+  // `shares` of the partitions have elements for this reader, one of `stride` indices in a row. The
+  // first call counts.
+  void Open(size_t partitions, int64_t shares, int64_t stride) {
+    told_.resize(std::max(told_.size(), partitions), 0);
+    shares_ = shares;
+    stride_ = stride;
+  }
   void OnLanded(int64_t bytes);
   // A bound of bytes beside max_bytes, from now on; 0: none.
   void BoundBytes(int64_t bytes) { bound_bytes_ = bytes; }
   // What was told may be lost.
   void Forget() { std::fill(told_.begin(), told_.end(), 0); }
 
-  // Below which index `partition` may send, now that `taken` is the first that is
-  // not taken, if that is news worth telling; counts as told.
+  // Below which index `partition` may send, now that `taken` is the first of this reader's that
+  // is not taken, if that is news worth telling; counts as told.
   std::optional<Index> News(PartitionId partition, Index taken);
 
-  // Elements of one partition; at least 1.
+  // Elements of one partition for this reader; at least 1.
   int64_t room() const;
 
  private:
   const int64_t max_elements_;
   const int64_t max_bytes_;
   int64_t bound_bytes_ = 0;
-  int64_t mean_bytes_ = 0;   // of an element, lately
+  int64_t mean_bytes_ = 0;  // of an element, lately
+  int64_t shares_ = 1;
+  int64_t stride_ = 1;
   std::vector<Index> told_;  // [0] is partition 1
 };
 

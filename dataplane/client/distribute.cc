@@ -61,6 +61,12 @@ absl::Status CheckRounds(const Dataset::Node& root, const Attrs& attrs) {
     return absl::InvalidArgumentError(absl::StrCat(
         "Rounds(", rounds, ") is for coordinated reads; set num_consumers and consumer_index"));
   }
+  if (Get<int64_t>(attrs, "order") == static_cast<int64_t>(MergeOrder::kDeterministic)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("Rounds(", rounds,
+                     ") is for coordinated reads, and order kDeterministic deals element by "
+                     "element; leave out either"));
+  }
   const int64_t given = std::get<int64_t>(consumers->second);
   if (rounds % given == 0) return absl::OkStatus();
   return absl::InvalidArgumentError(

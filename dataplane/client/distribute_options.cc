@@ -6,6 +6,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "control/protocol/positions.h"
 #include "control/rpc/target.h"
 #include "penstock/sharding.h"
 #include "penstock/status.h"
@@ -56,7 +57,7 @@ absl::Status CheckCompression(LinkCompression compression) {
                                                  " is none; there are NONE, AUTO, SNAPPY and LZ4"));
 }
 
-// Coordinated reads.
+// Of coordinated reads, or of order kDeterministic.
 absl::Status CheckConsumers(const DistributeOptions& options) {
   if (options.consumer_index.has_value() != options.num_consumers.has_value()) {
     return absl::InvalidArgumentError(
@@ -78,12 +79,13 @@ absl::Status CheckConsumers(const DistributeOptions& options) {
   }
   if (options.target_workers == TargetWorkers::kLocal) {
     return absl::InvalidArgumentError(
-        "coordinated reads need workers that all consumers read; target_workers is LOCAL");
+        "num_consumers needs workers that all consumers read; target_workers is LOCAL");
   }
-  if (options.order == MergeOrder::kDeterministic) {
+  if (options.order == MergeOrder::kDeterministic &&
+      (options.rests != Rests::kPad || options.on_error != RoundErrors::kSkipRound)) {
     return absl::InvalidArgumentError(
-        "order kDeterministic is that of one reader; coordinated reads have rounds instead, whose "
-        "elements are of one partition each: leave out num_consumers, or order");
+        "rests and on_error are of the rounds of a coordinated read, and order kDeterministic has "
+        "none: leave out either");
   }
   if (options.cross_trainer_cache) {
     return absl::InvalidArgumentError(
@@ -106,10 +108,13 @@ absl::Status CheckOrder(const DistributeOptions& options) {
         "order kDeterministic needs processing_mode DYNAMIC, or a static one: in mode OFF each "
         "worker reads the whole dataset, and what there is to read depends on their number");
   }
-  const int64_t partitions = PartitionsOf(options);
-  if (options.max_outstanding_requests > 0 && options.max_outstanding_requests < partitions) {
+  // Those that a reader has elements of.
+  const protocol::Positions positions{.partitions = PartitionsOf(options),
+                                      .consumers = options.num_consumers.value_or(1)};
+  const int64_t shares = positions.shares();
+  if (options.max_outstanding_requests > 0 && options.max_outstanding_requests < shares) {
     return absl::InvalidArgumentError(
-        absl::StrCat("order kDeterministic takes an element of each of ", partitions,
+        absl::StrCat("order kDeterministic takes an element of each of ", shares,
                      " partitions in turn: max_outstanding_requests must be at least that, not ",
                      options.max_outstanding_requests));
   }

@@ -28,8 +28,9 @@ class Merge {
   bool ready() const { return order_ == MergeOrder::kDeterministic ? ordered_.ready() : !empty(); }
   // REQUIRES: ready().
   Landed Pop();
-  // REQUIRES: of order kDeterministic.
+  // Of order kDeterministic.
   OrderedMerge& ordered() { return ordered_; }
+  const OrderedMerge& ordered() const { return ordered_; }
 
  private:
   const MergeOrder order_;

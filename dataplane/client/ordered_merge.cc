@@ -7,39 +7,37 @@
 
 namespace penstock::client {
 
-void OrderedMerge::Open(const std::vector<Index>& starts) {
-  if (!lanes_.empty()) return;
-  lanes_.resize(starts.size());
-  for (size_t p = 0; p < starts.size(); ++p) lanes_[p].next = starts[p];
-}
-
-void OrderedMerge::SetEnd(PartitionId partition, Index elements) {
-  if (partition && partition.value() <= lanes_.size()) lanes_[partition.value() - 1].end = elements;
+void OrderedMerge::Open(const protocol::Positions& positions, int64_t consumer,
+                        std::vector<IndexSet> passed) {
+  if (!landed_.empty()) return;
+  landed_.resize(passed.size());
+  queue_ = protocol::OrderQueue(positions, consumer, std::move(passed));
 }
 
 void OrderedMerge::SetAllEnded() {
-  all_ended_ = true;
+  for (size_t p = 0; p < landed_.size(); ++p) {
+    const std::map<int64_t, Landed>& lane = landed_[p];
+    SetEnd(PartitionId(p + 1), lane.empty() ? 0 : lane.rbegin()->second.identity.index + 1);
+  }
 }
 
 void OrderedMerge::Push(Landed landed) {
   const Identity identity = landed.identity;
   PENSTOCK_CHECK(Expects(identity.partition, identity.index));
-  lanes_[identity.partition.value() - 1].landed.emplace(identity.index, std::move(landed));
+  landed_[identity.partition.value() - 1].emplace(queue_.positions().TurnOf(identity.index),
+                                                  std::move(landed));
 }
 
-const OrderedMerge::Lane* OrderedMerge::Next() const {
-  const Lane* first = nullptr;
-  for (const Lane& lane : lanes_) {
-    if (lane.end.has_value() ? lane.next >= *lane.end : all_ended_ && lane.landed.empty()) continue;
-    if (first == nullptr || lane.next < first->next) first = &lane;
-  }
-  return first != nullptr && first->landed.contains(first->next) ? first : nullptr;
+bool OrderedMerge::ready() const {
+  const std::optional<protocol::TurnOf> next = queue_.Next();
+  return next && landed_[next->partition.value() - 1].contains(next->turn);
 }
 
 Landed OrderedMerge::Pop() {
-  Lane* lane = const_cast<Lane*>(Next());
-  PENSTOCK_CHECK(lane != nullptr);
-  return std::move(lane->landed.extract(lane->next++).mapped());
+  PENSTOCK_CHECK(ready());
+  const protocol::TurnOf next = *queue_.Next();
+  queue_.Take();
+  return std::move(landed_[next.partition.value() - 1].extract(next.turn).mapped());
 }
 
 }  // namespace penstock::client

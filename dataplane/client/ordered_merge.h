@@ -1,56 +1,45 @@
 // SPDX-License-Identifier: Apache-2.0
-// One element of each partition in turn, without those that have ended: the order
-// that does not depend on who sends when.
+// What has landed of order kDeterministic, in that order, which does not depend on
+// who sends when (control/protocol/order_queue.h).
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <map>
-#include <optional>
 #include <vector>
 
+#include "control/protocol/order_queue.h"
 #include "dataplane/client/landed.h"
 #include "penstock/ids.h"
 
 namespace penstock::client {
 
-// The next element is always that with the lowest (index, partition) of those that
-// are left, so that nothing but what was taken has to be remembered. Not thread-safe.
+// Not thread-safe.
 class OrderedMerge {
  public:
-  // Its partitions, each with the first index that is to be returned. The first call counts.
-  void Open(const std::vector<Index>& starts);
+  // As OrderQueue's. The first call counts.
+  void Open(const protocol::Positions& positions, int64_t consumer, std::vector<IndexSet> passed);
   // `partition` has so many elements.
-  void SetEnd(PartitionId partition, Index elements);
+  void SetEnd(PartitionId partition, Index elements) { queue_.SetEnd(partition, elements); }
   // Nothing will come that has not landed.
   void SetAllEnded();
 
-  // Whether that element is still to be returned.
+  // Whether that element is this consumer's, and still to be returned.
   bool Expects(PartitionId partition, Index index) const {
-    return partition && partition.value() <= lanes_.size() && index >= next(partition);
+    return queue_.Expects(partition, index);
   }
   // Kept until its turn. REQUIRES: it is expected, and not here yet.
   void Push(Landed landed);
   // Whether the next element is here.
-  bool ready() const { return Next() != nullptr; }
+  bool ready() const;
   // REQUIRES: ready().
   Landed Pop();
 
-  size_t partitions() const { return lanes_.size(); }
-  // The index that `partition` is to return next.
-  Index next(PartitionId partition) const { return lanes_[partition.value() - 1].next; }
+  const protocol::OrderQueue& queue() const { return queue_; }
 
  private:
-  struct Lane {
-    Index next = 0;
-    std::optional<Index> end;
-    std::map<Index, Landed> landed;
-  };
-  // The lane whose turn it is, if its element is here.
-  const Lane* Next() const;
-
-  std::vector<Lane> lanes_;  // [0] is partition 1
-  bool all_ended_ = false;
+  protocol::OrderQueue queue_;
+  std::vector<std::map<int64_t, Landed>> landed_;  // by turn; [0] is of partition 1
 };
 
 }  // namespace penstock::client

@@ -29,8 +29,8 @@ constexpr int64_t kOrderedWindow = 1 << 15;
 // Elements and bytes that credits are given for.
 Window WindowOf(const DistributeOptions& options) {
   constexpr int64_t kNoBound = std::numeric_limits<int64_t>::max();
-  if (options.num_consumers.has_value()) return Window(kRoundsWindow, kNoBound);
   if (options.order == MergeOrder::kDeterministic) return Window(kOrderedWindow, kNoBound);
+  if (options.num_consumers.has_value()) return Window(kRoundsWindow, kNoBound);
   return Window(options.max_outstanding_requests, options.max_outstanding_bytes);
 }
 
@@ -101,7 +101,9 @@ absl::StatusOr<std::optional<Element>> Session::Next() {
   Landed landed = merge_.Pop();
   if (times_.waiting()) times_.Goes(AddressOf(landed.from), ProtocolOf(landed.from));
   times_.Returns();
-  if (!reads_window()) ReceiverOf(landed.identity.partition).OnTaken(landed.identity.index);
+  if (!reads_window()) {
+    ReceiverOf(landed.identity.partition).OnTaken(PositionOf(landed.identity));
+  }
   if (ordered()) {
     SayAhead(landed.identity.partition);
   } else {
@@ -109,12 +111,17 @@ absl::StatusOr<std::optional<Element>> Session::Next() {
   }
   news_ = true;
   if (report_at_once_) WakeAgent();
+  const protocol::Positions positions = merge_.ordered().queue().positions();
   const ToGrants grants = TakeGrants();
   // These may have gone to a worker with nothing to send.
   if (!grants.empty() && !recalls_soon_ && window_.Starving()) WakeAgent();
   lock.unlock();
   Apply(grants);
   if (!landed.error.ok()) return landed.error;
+  if (options_.distribute.num_consumers.has_value()) {
+    const int64_t step = positions.StepOf(landed.identity.partition, landed.identity.index);
+    return AtStep(step, std::move(landed));
+  }
   return CopyOutOfFrame(DefaultPool(), std::move(landed.element));
 }
 
@@ -234,26 +241,31 @@ void Session::Handle(const control::Welcome& welcome) {
 }
 
 void Session::OpenOrdered(const control::Welcome& welcome) {
-  if (welcome.starts.size() != welcome.placements.size()) {
+  if (welcome.passed.empty() || welcome.passed.size() != welcome.placements.size()) {
     return Fail(absl::InternalError("the dispatcher does not say where the order begins"));
   }
+  const protocol::Positions positions{.partitions = static_cast<int64_t>(welcome.passed.size()),
+                                      .consumers = options_.distribute.num_consumers.value_or(1),
+                                      .first = welcome.first};
   const int64_t most = options_.distribute.max_outstanding_requests;
-  const auto partitions = static_cast<int64_t>(welcome.starts.size());
-  if (most > 0 && most < partitions) {
+  const int64_t shares = positions.shares();
+  if (most > 0 && most < shares) {
     return Fail(absl::InvalidArgumentError(absl::StrCat(
-        "order kDeterministic takes an element of each of ", partitions,
+        "order kDeterministic takes an element of each of ", shares,
         " partitions in turn: max_outstanding_requests must be at least that, not ", most)));
   }
-  merge_.ordered().Open(welcome.starts);
-  ahead_.Open(welcome.starts.size());
+  merge_.ordered().Open(positions, options_.distribute.consumer_index.value_or(0), welcome.passed);
+  ahead_.Open(welcome.passed.size(), shares, positions.stride());
   ahead_.Forget();
-  for (size_t p = 0; p < welcome.starts.size(); ++p) SayAhead(PartitionId(p + 1));
+  waits_since_ = absl::InfiniteFuture();  // who is missing is said anew
+  for (size_t p = 0; p < welcome.passed.size(); ++p) SayAhead(PartitionId(p + 1));
 }
 
 void Session::SayAhead(PartitionId partition) {
-  const Index taken = merge_.ordered().next(partition);
   if (!welcomed_) return;  // all is said again behind the next Welcome
-  if (const std::optional<Index> below = ahead_.News(partition, taken)) {
+  const std::optional<Index> next = merge_.ordered().queue().NextOf(partition);
+  if (!next) return;  // nothing of it is this consumer's
+  if (const std::optional<Index> below = ahead_.News(partition, *next)) {
     stream_->Send(control::Ahead{{{partition, *below}}});
   }
 }

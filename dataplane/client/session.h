@@ -102,8 +102,8 @@ class Session final : private control::ReconnectingClientEvents, private ReaderE
   void Handle(const control::SessionError& error);
 
   // Of session_rounds.cc, a coordinated read; with the lock held.
-  bool coordinated() const { return options_.distribute.num_consumers.has_value(); }
-  // The index as a Receiver counts: the turn, where reads are coordinated.
+  bool coordinated() const { return options_.distribute.num_consumers.has_value() && !ordered(); }
+  // The index as a Receiver counts: the turn, where an index is some consumer's.
   Index PositionOf(const Identity& identity) const;
   void KeepForRound(Landed landed);
   // The element of the next round, an error, or nullopt: one that is dropped.
@@ -114,8 +114,8 @@ class Session final : private control::ReconnectingClientEvents, private ReaderE
   // Whether what is new is to be said at once: others may wait for it, or it is much.
   bool MustSay() const;
   int64_t Room() const;  // elements to be held, landed and not taken
-  void CheckRounds(absl::Time now, absl::Time& wake);
-  void NoteWhatHinders();           // rounds from being agreed on
+  void CheckConsumers(absl::Time now, absl::Time& wake);
+  void NoteWhatHinders();           // rounds from being agreed on, or the order from going on
   std::string WhatHinders() const;  // in words
   bool HasSome() const;             // that Next() has not returned
   bool IsOver() const;              // all that will ever come has been returned
@@ -124,6 +124,8 @@ class Session final : private control::ReconnectingClientEvents, private ReaderE
   bool ordered() const { return options_.distribute.order == MergeOrder::kDeterministic; }
   void OpenOrdered(const control::Welcome& welcome);
   void SayAhead(PartitionId partition);
+  // What Next() returns at that step, or in that round, of a consumer.
+  absl::StatusOr<Element> AtStep(int64_t step, Landed landed) const;
 
   // Of session_links.cc; from the links' threads.
   void OnLinkOpen(WorkerId worker) override;
@@ -224,7 +226,7 @@ class Session final : private control::ReconnectingClientEvents, private ReaderE
   int64_t landed_unsaid_ = 0;  // since the last report
   int64_t taken_unsaid_ = 0;
   int64_t rounds_in_all_ = 0;  // told with the end
-  std::string waits_for_;      // why no round is agreed on, as the dispatcher sees it
+  std::string waits_for_;      // why nothing is given to any consumer, as the dispatcher sees it
   struct LostConsumer {
     absl::Time heard;  // last, by the dispatcher
     bool dead = false;

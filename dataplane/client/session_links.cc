@@ -333,7 +333,7 @@ void Session::TendCredits(Lock& lock, absl::Time now, absl::Time& wake) {
 
 void Session::CheckReach(absl::Time now, absl::Time& wake) {
   if (end_ || merge_.ready()) return;
-  CheckRounds(now, wake);
+  CheckConsumers(now, wake);
   CheckServed(now, wake);
   for (auto& [worker, reader] : readers_) {
     Reader::Progress& progress = reader->progress();

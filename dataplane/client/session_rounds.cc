@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The session as a consumer of a coordinated read (control/protocol/rounds.h).
+// The session as one of several consumers: of a coordinated read (control/protocol/rounds.h), and
+// what order kDeterministic has of that.
 #include <algorithm>
 #include <utility>
 
@@ -9,6 +10,7 @@
 #include "dataplane/client/counters.h"
 #include "dataplane/client/session.h"
 #include "dataplane/memory/pool.h"
+#include "penstock/status.h"
 
 namespace penstock::client {
 namespace {
@@ -22,6 +24,7 @@ constexpr int64_t kMostRoom = 256;
 }  // namespace
 
 Index Session::PositionOf(const Identity& identity) const {
+  if (ordered()) return merge_.ordered().queue().positions().TurnOf(identity.index);
   return coordinated() ? identity.index / *options_.distribute.num_consumers : identity.index;
 }
 
@@ -56,7 +59,8 @@ void Session::Handle(const control::Agreed& agreed) {
   if (rounds_.Next() != nullptr) times_.Landed();  // at all consumers
   waits_for_ = agreed.waits_for;
   NoteWhatHinders();
-  if (!waits_for_.empty()) SendLanded();  // it may be this consumer's place that is waited for
+  if (coordinated() && !waits_for_.empty())
+    SendLanded();  // it may be this consumer's place that is waited for
 }
 
 void Session::NoteWhatHinders() {
@@ -149,15 +153,22 @@ absl::StatusOr<std::optional<Element>> Session::TakeRound(Lock& lock) {
   Apply(grants);
   if (!error.ok()) return error;
   if (round.rest) return std::nullopt;
-  absl::StatusOr<Element> element = CopyOutOfFrame(DefaultPool(), std::move(landed.element));
+  absl::StatusOr<Element> element = AtStep(number, std::move(landed));
   if (!element.ok()) return element.status();
-  if (element->IsShared()) element = element->Copy();  // to be written into
-  if (!element.ok()) return element.status();
-  Identity identity = landed.identity;
-  identity.round = number;
-  identity.consumer = static_cast<int32_t>(*options_.distribute.consumer_index);
-  element->set_identity(identity);
   return std::optional<Element>(*std::move(element));
+}
+
+absl::StatusOr<Element> Session::AtStep(int64_t step, Landed landed) const {
+  PENSTOCK_ASSIGN_OR_RETURN(Element element,
+                            CopyOutOfFrame(DefaultPool(), std::move(landed.element)));
+  if (element.IsShared()) {  // to be written into
+    PENSTOCK_ASSIGN_OR_RETURN(element, element.Copy());
+  }
+  Identity identity = landed.identity;
+  identity.round = step;
+  identity.consumer = static_cast<int32_t>(*options_.distribute.consumer_index);
+  element.set_identity(identity);
+  return element;
 }
 
 absl::Status Session::ErrorOf(const protocol::Agreed::Round& round, int64_t number) const {
@@ -217,7 +228,7 @@ void Session::SendLanded() {
   stream_->Send(std::move(report));
 }
 
-void Session::CheckRounds(absl::Time now, absl::Time& wake) {
+void Session::CheckConsumers(absl::Time now, absl::Time& wake) {
   if (waits_since_ == absl::InfiniteFuture()) return;
   const absl::Time limit = waits_since_ + options_.distribute.timeout;
   if (now < limit) {
@@ -225,8 +236,10 @@ void Session::CheckRounds(absl::Time now, absl::Time& wake) {
     return;
   }
   waits_since_ = now;  // the next call waits as long again
+  const std::string what =
+      coordinated() ? absl::StrCat("round ", rounds_.heard()) : "the next element of the order";
   unreachable_ = absl::UnavailableError(
-      absl::StrCat("round ", rounds_.heard(), " could not be given out for ",
+      absl::StrCat(what, " could not be given out for ",
                    absl::FormatDuration(options_.distribute.timeout), ": ", WhatHinders()));
   WakeWaiting();
 }

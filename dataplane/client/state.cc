@@ -9,7 +9,7 @@
 namespace penstock::client {
 namespace {
 
-constexpr uint64_t kVersion = 3;
+constexpr uint64_t kVersion = 4;
 
 void Write(const Taken& taken, StateWriter& writer) {
   writer.WriteUnsigned(taken.size());
@@ -71,6 +71,7 @@ void Write(const control::SplitRun& run, StateWriter& writer) {
 }
 
 constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
+constexpr int64_t kMostDealt = 1 << 20;  // partitions, consumers of order kDeterministic
 
 absl::StatusOr<control::SplitRun> ReadRun(StateReader& reader) {
   control::SplitRun run;
@@ -115,6 +116,12 @@ void Write(const control::SavedRepetition& saved, StateWriter& writer) {
   WriteInts(saved.division.shards, writer);
   writer.WriteInt(saved.num_consumers);
   WriteInts(saved.leads, writer);
+  writer.WriteBool(saved.dealt.has_value());
+  if (saved.dealt.has_value()) {
+    writer.WriteInt(saved.dealt->partitions);
+    writer.WriteInt(saved.dealt->consumers);
+    writer.WriteInt(saved.dealt->first);
+  }
   writer.WriteUnsigned(saved.partitions.size());
   for (const control::SavedRepetition::Partition& partition : saved.partitions) {
     writer.WriteInt(partition.kept_below);
@@ -131,6 +138,7 @@ void Write(const control::SavedRepetition& saved, StateWriter& writer) {
     writer.WriteUnsigned(reader.client.value());
     writer.WriteBool(reader.gone);
     writer.WriteInt(reader.kept_count);
+    writer.WriteInt(reader.consumer);
     Taken kept;
     for (const control::PartitionIndices& of : reader.kept) kept[of.partition] = of.indices;
     Write(kept, writer);
@@ -149,6 +157,15 @@ absl::StatusOr<control::SavedRepetition> ReadSaved(StateReader& reader, int64_t 
   ASSIGN_OR_RETURN(saved.division.shards, ReadInts(reader, "a shard"));
   ASSIGN_OR_RETURN(saved.num_consumers, reader.ReadIntIn(0, kMost, "a number of consumers"));
   ASSIGN_OR_RETURN(saved.leads, ReadInts(reader, "a number of elements"));
+  ASSIGN_OR_RETURN(const bool dealt, reader.ReadBool());
+  if (dealt) {
+    saved.dealt.emplace();
+    ASSIGN_OR_RETURN(saved.dealt->partitions,
+                     reader.ReadIntIn(1, kMostDealt, "a number of partitions"));
+    ASSIGN_OR_RETURN(saved.dealt->consumers,
+                     reader.ReadIntIn(1, kMostDealt, "a number of consumers"));
+    ASSIGN_OR_RETURN(saved.dealt->first, reader.ReadIntIn(0, kMost, "a position"));
+  }
   ASSIGN_OR_RETURN(const uint64_t partitions, reader.ReadUnsigned());
   for (uint64_t p = 0; p < partitions; ++p) {
     control::SavedRepetition::Partition& partition = saved.partitions.emplace_back();
@@ -173,6 +190,7 @@ absl::StatusOr<control::SavedRepetition> ReadSaved(StateReader& reader, int64_t 
     of.client = ClientId(client);
     ASSIGN_OR_RETURN(of.gone, reader.ReadBool());
     ASSIGN_OR_RETURN(of.kept_count, reader.ReadIntIn(0, kMost, "a count"));
+    ASSIGN_OR_RETURN(of.consumer, reader.ReadIntIn(-1, kMostDealt, "a consumer's number"));
     ASSIGN_OR_RETURN(const Taken kept, ReadTaken(reader));
     of.kept = ToMessage(kept);
   }

@@ -36,6 +36,13 @@ absl::StatusOr<JobOfReplicas> JobOf(const Dataset& dataset) {
   VisitNodes(*dataset.node(), [&](const Dataset::Node& node, int number) {
     if (node.op != "Distribute") return;
     const DistributeOptions options = client::FromAttrs(node.attrs);
+    if (options.num_consumers.has_value() && options.order == MergeOrder::kDeterministic) {
+      status.Update(absl::InvalidArgumentError(absl::StrCat(
+          NodeName(node, number),
+          " has order kDeterministic and num_consumers: its consumers' numbers of elements may "
+          "differ, and replicas of a group make as many steps each; leave out order")));
+      return;
+    }
     const Kind kind = options.num_consumers.has_value() ? Kind::kCoordinated
                       : options.job_name.empty()        ? Kind::kAnonymous
                                                         : Kind::kNamed;

@@ -9,6 +9,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "control/protocol/positions.h"
 #include "control/protocol/rounds.h"
 #include "control/protocol/session_messages.h"
 #include "dataplane/transfer/transport.h"
@@ -26,7 +27,8 @@ struct LaneOptions {
   // (control/protocol/rounds.h).
   int64_t consumers = 0;  // 0: it is none
   bool ordered = false;   // readers say how far it may go, and an element is a turn
-  int64_t turns = 0;      // that may be sent
+  std::optional<protocol::Positions> dealt;  // ordered for several: an index is its consumer's
+  int64_t turns = 0;                         // that may be sent
   std::optional<protocol::RestOf> rest;
   Permit* permit = nullptr;  // given up in waits; used only inside Send(), End() and Linger()
 };

@@ -32,6 +32,7 @@ Lane::Lane(std::shared_ptr<Outlet> outlet, const LaneOptions& options)
       permit_(options.permit),
       consumers_(options.consumers),
       ordered_(options.ordered),
+      dealt_(options.dealt),
       skip_(options.skip),
       sender_(SenderOf(options.of, options.skip, options.first, options.readers)),
       readers_(options.readers),
@@ -78,8 +79,9 @@ absl::Status Lane::End(Index elements) {
 // --- Coordinated reads -----------------------------------------------------------
 
 bool Lane::IsFor(Index index, const control::Reader& reader) const {
-  if (consumers_ == 0) return true;
+  if (consumers_ == 0 && !dealt_) return true;
   const auto found = std::find(readers_.begin(), readers_.end(), reader);
+  if (dealt_) return found->consumer == dealt_->ConsumerOf(of_.partition, index);
   return found->consumer ==
          protocol::ConsumerOf(index, consumers_, end_, rest_.value_or(protocol::RestOf()));
 }

@@ -19,8 +19,8 @@ namespace penstock::worker {
 
 class Outlet;
 
-// Sends each element to one reader with a credit, or, in a coordinated read, to the
-// consumer whose it is; before it goes what must be sent again.
+// Sends each element to one reader with a credit, or, in a coordinated read and in the order of
+// several consumers, to the one whose it is; before it goes what must be sent again.
 class Lane final : public PartitionExit {
  public:
   // Use Outlet::Open.
@@ -58,6 +58,7 @@ class Lane final : public PartitionExit {
   Permit* const permit_;
   const int64_t consumers_;
   const bool ordered_;
+  const std::optional<protocol::Positions> dealt_;
   const IndexSet skip_;
   std::atomic<Index> producing_{0};
 

@@ -60,15 +60,17 @@ PartitionRunner::PartitionRunner(std::shared_ptr<Workshop> workshop,
             permit_.Pause();
           },
           workshop_->now),
-      lane_(outlet_->Open({.of = assign_.of,
-                           .skip = assign_.skip,
-                           .first = assign_.bookmark_index,
-                           .readers = assign_.readers,
-                           .consumers = assign_.terms.num_consumers,
-                           .ordered = assign_.terms.deterministic,
-                           .turns = assign_.turns,
-                           .rest = assign_.rest,
-                           .permit = &permit_})) {}
+      lane_(
+          outlet_->Open({.of = assign_.of,
+                         .skip = assign_.skip,
+                         .first = assign_.bookmark_index,
+                         .readers = assign_.readers,
+                         .consumers = assign_.terms.coordinated() ? assign_.terms.num_consumers : 0,
+                         .ordered = assign_.terms.deterministic,
+                         .dealt = assign_.dealt,
+                         .turns = assign_.turns,
+                         .rest = assign_.rest,
+                         .permit = &permit_})) {}
 
 PartitionRunner::~PartitionRunner() = default;
 
@@ -131,7 +133,7 @@ absl::Status PartitionRunner::Replay() {
     work_.partitions = 0;
   }
   if (!elements.ok()) return elements.status();
-  if (assign_.terms.num_consumers > 0) {
+  if (assign_.terms.coordinated()) {
     const control::AtEnd at_end{assign_.of, *elements};
     {
       std::lock_guard lock(mu_);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an element of a coordinated read says of the round it came in.
+// What an element says of the round of a coordinated read, or the step of order kDeterministic,
+// that it came in.
 #pragma once
 
 #include <cstdint>
@@ -9,9 +10,11 @@
 namespace penstock {
 
 // All consumers' elements of one round have the same round, and the same partition
-// but in the rounds that rests fill. To be logged beside a step, or compared.
+// but in the rounds that rests fill. To be logged beside a step, or compared. In order
+// kDeterministic with several consumers `round` is the step: elements in the order of (round,
+// consumer) are in the order of all; a consumer has at most one in each.
 struct StepToken {
-  int64_t round = -1;  // -1: the read is not coordinated
+  int64_t round = -1;  // -1: elements are of no consumer's
   int64_t consumer = -1;
   PartitionId partition;
   Index index = 0;

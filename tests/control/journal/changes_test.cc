@@ -42,6 +42,7 @@ std::vector<Change> OneOfEach() {
   second.name = "second";
   second.anonymous = true;
   second.dataset = other;
+  second.terms.deterministic = false;  // its consumers read rounds
   const IterationId it(1);
   const PartitionId one(1);
   const ClientId client(7);

@@ -132,9 +132,35 @@ INSTANTIATE_TEST_SUITE_P(
                .budget = {.moves = 2, .worker_joins = 1}}}),
     NameOf);
 
+// Consumers of order kDeterministic, with room for one element of each partition.
+INSTANTIATE_TEST_SUITE_P(
+    UnitOrder, Exploring,
+    testing::Values(
+        Named{"OrderNoFailure", {.elements = 4, .states = true, .dealt = true}},
+        Named{"OrderTwoPartitions",
+              {.elements = 2, .lacks = 1, .partitions = 2, .states = true, .dealt = true}},
+        Named{"OrderWorkerStops",
+              {.elements = 3, .states = true, .dealt = true, .budget = {.worker_stops = 1}}},
+        Named{"OrderConsumerDies",
+              {.elements = 2, .states = true, .dealt = true, .budget = {.client_deaths = 1}}},
+        Named{"OrderOfThreeInTwoPartitions",
+              {.elements = 2, .partitions = 2, .workers = 1, .clients = 3, .dealt = true}},
+        Named{"OrderDispatcherRestarts",
+              {.elements = 2, .dealt = true, .budget = {.dispatcher_restarts = 1}}},
+        Named{"OrderLinkBreaks", {.elements = 3, .dealt = true, .budget = {.broken_links = 1}}},
+        Named{"OrderConsumerLeaves", {.elements = 3, .dealt = true, .budget = {.leaves = 1}}}),
+    NameOf);
+
 INSTANTIATE_TEST_SUITE_P(
     Slow, Exploring,
     testing::Values(
+        Named{"OrderTwoPartitionsConsumerDies",
+              {.elements = 1,
+               .partitions = 2,
+               .workers = 1,
+               .states = true,
+               .dealt = true,
+               .budget = {.client_deaths = 1}}},
         Named{"ClientDiesDispatcherRestartsLinkBreaks",
               {.budget = {.client_deaths = 1, .dispatcher_restarts = 1, .broken_links = 1}}},
         Named{"WorkersStopClientDiesLinkBreaks",

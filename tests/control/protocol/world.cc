@@ -18,6 +18,7 @@ void EraseIf(Channel& channel, auto moot) {
 World::World(const Scene& scene) : scene_(&scene), left_(scene.budget) {
   record_.keep = scene.states ? KeepPolicy::kCommitted : KeepPolicy::kTaken;
   record_.at_least_once = scene.at_least_once;
+  record_.dealt_to = scene.dealt ? scene.clients : 0;
   desk_ = OpenDesk(record_, scene.broken);
   for (int p = 0; p < scene.partitions; ++p) Settle(OpenPartition(record_, desk_));
   for (int w = 0; w < scene.workers; ++w) workers_[w].joined = workers_[w].registered = true;
@@ -25,6 +26,7 @@ World::World(const Scene& scene) : scene_(&scene), left_(scene.budget) {
     Client& client = clients_[c];
     client.process = Process::kRunning;
     client.incarnation = 1;
+    if (scene.dealt) client.consumer = static_cast<int8_t>(c);
     for (int p = 0; p < scene.partitions; ++p)
       client.receivers.emplace_back(Partition(p), IndexSet{}, scene.broken);
     Present(c);
@@ -73,7 +75,7 @@ void World::SpeakUp() {
       Sender& sender = *worker.senders[p];
       auto say_bookmark = [&] {
         if (!scene_->bookmarks || sender.next() <= worker.said_bookmark[p] ||
-            sender.next() >= scene_->elements)
+            sender.next() >= ElementsOf(p))
           return;
         worker.said_bookmark[p] = Byte(sender.next());
         worker.out.push_back({.kind = Wire::kBookmark,
@@ -82,11 +84,11 @@ void World::SpeakUp() {
                               .a = Byte(sender.next())});
       };
       say_bookmark();
-      while (sender.next() < scene_->elements && !sender.Wants(sender.next())) {
+      while (sender.next() < ElementsOf(p) && !sender.Wants(sender.next())) {
         sender.OnPassed(sender.next());
         say_bookmark();
       }
-      if (sender.next() == scene_->elements && !sender.end()) sender.OnEnd(scene_->elements);
+      if (sender.next() == ElementsOf(p) && !sender.end()) sender.OnEnd(ElementsOf(p));
       if (sender.ended() && !worker.said_end[p]) {
         worker.said_end[p] = true;
         worker.out.push_back({.kind = Wire::kEnded, .p = Byte(p), .g = Byte(sender.placement())});
@@ -164,13 +166,17 @@ const ReaderRecord* World::ReaderOf(int c) const {
 World::Masks World::HistoryOf(int c) const {
   const ReaderRecord* reader = ReaderOf(c);
   const Client& client = clients_[c];
-  if (reader && (reader->standing != Standing::kLiving || client.process == Process::kGone))
-    return MasksOf<Masks>(reader->kept);
-  if (client.process == Process::kDown || client.process == Process::kLeaving)
-    return client.written;
-  Masks taken = {};
-  for (size_t p = 0; p < client.receivers.size(); ++p) taken[p] = Mask(client.receivers[p].taken());
-  return taken;
+  Masks history = {};
+  if (reader && (reader->standing != Standing::kLiving || client.process == Process::kGone)) {
+    history = MasksOf<Masks>(reader->kept);
+  } else if (client.process == Process::kDown || client.process == Process::kLeaving) {
+    history = client.written;
+  } else {
+    for (size_t p = 0; p < client.receivers.size(); ++p)
+      history[p] = Mask(client.receivers[p].taken());
+  }
+  for (int p = 0; p < scene_->partitions; ++p) history[p] = IndicesOf(c, p, history[p]);
+  return history;
 }
 
 std::string World::Fault() const {
@@ -193,13 +199,13 @@ std::string World::Fault() const {
                             Set(histories[p] & history[p]).ToString(), " in two histories");
       histories[p] |= history[p];
       if (living && client.process == Process::kRunning)
-        landed[p] |= Mask(client.receivers[p].landed());
+        landed[p] |= IndicesOf(c, p, Mask(client.receivers[p].landed()));
     }
   }
   if (!record_.closed || limbo) return "";
   for (int p = 0; p < scene_->partitions; ++p) {
     const unsigned missing =
-        ((1u << scene_->elements) - 1) & ~unsigned(histories[p] | landed[p] | excused_[p]);
+        ((1u << ElementsOf(p)) - 1) & ~unsigned(histories[p] | landed[p] | excused_[p]);
     if (missing)
       return absl::StrCat("lost: partition ", p + 1, " indices ", Set(Byte(missing)).ToString(),
                           " in no history at closing");

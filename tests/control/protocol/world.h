@@ -16,6 +16,7 @@
 
 #include "absl/container/inlined_vector.h"
 #include "control/protocol/iteration_desk.h"
+#include "control/protocol/order_queue.h"
 #include "control/protocol/receiver.h"
 #include "control/protocol/sender.h"
 
@@ -40,12 +41,16 @@ struct Budget {
 
 struct Scene {
   int elements = 2;  // of each partition
+  int lacks = 0;     // of them, in the last partition
   int partitions = 1;
   int workers = 2;  // from the start
   int clients = 2;
   bool states = false;         // keep = committed: clients write, commit and restart from states
   bool bookmarks = false;      // workers say where they are; replays start there
   bool at_least_once = false;  // elements may be in two histories
+  // Order kDeterministic: each client is a consumer with room for one element of each partition,
+  // and another follows one that is gone.
+  bool dealt = false;
   Budget budget;
   Broken broken = Broken::kNone;
 };
@@ -102,6 +107,7 @@ struct Step {
     kAssign,  // worker, partition: the policy chose
     kDeclareDead,
     kRestart,  // client
+    kFollow,   // client, index: as the consumer of that number
     // Not needed for the end to be reached:
     kLateRestart,
     kStopWorker,
@@ -147,6 +153,8 @@ class World {
   struct Client {
     Process process = Process::kAbsent;
     uint8_t incarnation = 0;
+    int8_t consumer = -1;
+    Masks passed = {};  // turns: told with its Welcome
     bool welcomed = false;
     bool end = false;
     bool commit_pending = false;
@@ -192,7 +200,17 @@ class World {
   void Clear();
   bool Running(int c) const { return clients_[c].process == Process::kRunning; }
   const ReaderRecord* ReaderOf(int c) const;
-  Masks HistoryOf(int c) const;
+  Masks HistoryOf(int c) const;  // indices
+  int ElementsOf(int p) const {
+    return p + 1 == scene_->partitions ? scene_->elements - scene_->lacks : scene_->elements;
+  }
+  // Turns of the client as indices; where nothing is dealt they are the same.
+  uint8_t IndicesOf(int c, int p, uint8_t turns) const;
+  uint8_t TurnOf(int index) const;
+  OrderQueue QueueOf(int c) const;
+  bool HasRoom(int p, int index) const;
+  void AddTakes(int c, Steps& steps) const;
+  void AddFollowers(Steps& steps) const;
   size_t PackClient(int c, uint8_t* bytes) const;
   size_t PackWorker(int w, const std::array<uint8_t, kMaxClients>& order, uint8_t* bytes) const;
 

@@ -38,8 +38,14 @@ void World::Post(const Message& message) {
         using M = std::decay_t<decltype(m)>;
         if constexpr (std::is_same_v<M, Welcome>) {
           Wire wire{.kind = Wire::kWelcome};
-          for (const Placed& placed : m.placements)
-            wire.m[static_cast<size_t>(At(placed.partition))] = Byte(placed.placement);
+          Client& client = clients_[At(m.client)];
+          for (const Placed& placed : m.placements) {
+            const auto p = static_cast<size_t>(At(placed.partition));
+            wire.m[p] = Byte(placed.placement);
+            if (!scene_->dealt || client.welcomed) continue;
+            client.passed[p] = Mask(PositionsOf(record_).TurnsIn(
+                Kept(record_, placed.partition), placed.partition, client.consumer));
+          }
           to_client(m.client, m.incarnation, wire);
         } else if constexpr (std::is_same_v<M, Refused>) {
           to_client(m.client, m.incarnation, {.kind = Wire::kRefused});
@@ -81,7 +87,7 @@ void World::ArrivesFromClient(int c, const Wire& wire) {
   const Incarnation incarnation(wire.a);
   switch (wire.kind) {
     case Wire::kPresents: {
-      Presents presents{id, incarnation, std::nullopt};
+      Presents presents{id, incarnation, std::nullopt, clients_[c].consumer};
       if (wire.b) presents.state = HoldingsOf(wire.m, scene_->partitions);
       return Settle(OnPresents(record_, desk_, presents));
     }
@@ -113,7 +119,7 @@ void World::ArrivesFromWorker(int w, const Wire& wire) {
     }
     case Wire::kEnded:
       return Settle(
-          OnEnded(record_, desk_, id, Partition(wire.p), Placement(wire.g), scene_->elements));
+          OnEnded(record_, desk_, id, Partition(wire.p), Placement(wire.g), ElementsOf(wire.p)));
     case Wire::kBookmark:
       return Settle(OnBookmark(record_, desk_, id, Partition(wire.p), Placement(wire.g),
                                {.index = wire.a, .bytes = {}}));
@@ -133,9 +139,12 @@ void World::NoteWhatNobodyCanRead() {
   for (const ReaderRecord& reader : record_.readers)
     if (reader.reads()) return;
   for (int p = 0; p < scene_->partitions; ++p) {
-    IndexSet had = Kept(record_, Partition(p));
-    for (const ReaderRecord& reader : record_.readers) had.Add(Of(reader.final, Partition(p)));
-    excused_[p] = Byte(((1u << scene_->elements) - 1) & ~unsigned{Mask(had)});
+    Together had(record_, Partition(p));
+    for (const ReaderRecord& reader : record_.readers) {
+      had.Add(reader, Of(reader.kept, Partition(p)));
+      had.Add(reader, Of(reader.final, Partition(p)));
+    }
+    excused_[p] = Byte(((1u << ElementsOf(p)) - 1) & ~unsigned{Mask(std::move(had).Indices())});
   }
 }
 

@@ -32,11 +32,13 @@ size_t World::PackClient(int c, uint8_t* bytes) const {
                client.commit_pending << 5 | client.from_state << 6);
   if (client.process == Process::kAbsent) return static_cast<size_t>(at - bytes);
   *at++ = client.incarnation;
+  if (scene_->dealt) *at++ = Byte(client.consumer);
   for (int p = 0; p < scene_->partitions; ++p) {
     if (scene_->states) {
       *at++ = client.written[p];
       *at++ = client.committed[p];
     }
+    if (scene_->dealt) *at++ = client.passed[p];
     if (client.receivers.empty()) continue;
     *at++ = Byte(client.receivers[p].lowest());
     *at++ = Mask(client.receivers[p].taken());

@@ -73,7 +73,7 @@ void World::ArrivesAtClient(int c, const Wire& wire) {
 void World::Lands(int c, const Wire& wire) {
   Client& client = clients_[c];
   if (client.process == Process::kRunning && client.incarnation == wire.b)
-    client.receivers[wire.p].OnElement(Placement(wire.g), wire.a);
+    client.receivers[wire.p].OnElement(Placement(wire.g), TurnOf(wire.a));
 }
 
 // --- Workers ---------------------------------------------------------------------

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What can happen next, and its happening.
+#include <utility>
+#include <vector>
+
 #include "tests/control/protocol/world.h"
 #include "tests/control/protocol/world_bytes.h"
 
@@ -59,7 +62,7 @@ void World::Take(const Step& step) {
       for (int q = 0; q < scene_->partitions; ++q)
         if (worker.senders[q])
           worker.senders[q]->OnLinkUp(ClientName(c), Incarnation(client.incarnation),
-                                      client.receivers[q].Has());
+                                      Set(IndicesOf(c, q, Mask(client.receivers[q].Has()))));
       break;
     case Step::kAssign:
       Settle(AssignTo(record_, desk_, Partition(p), WorkerName(w)));
@@ -103,8 +106,11 @@ void World::Take(const Step& step) {
       --left_.moves;
       Settle(OnRelieve(record_, desk_, Partition(p)));
       break;
+    case Step::kFollow:
+      client.consumer = static_cast<int8_t>(step.index);
+      [[fallthrough]];
     case Step::kJoinClient:
-      --left_.client_joins;
+      if (step.kind == Step::kJoinClient) --left_.client_joins;
       client.process = Process::kRunning;
       client.incarnation = 1;
       for (int q = 0; q < scene_->partitions; ++q)
@@ -154,10 +160,13 @@ void World::Next(Steps& steps) const {
         if (Running(c) && client.receivers[p].lowest() > sender->placement() &&
             scene_->broken != Broken::kAcceptOldPlacements)
           continue;  // it would be dropped
-        if (!sender->again().empty())
-          add(Step::kSend, w, c, p, static_cast<int>(sender->again().intervals()[0].begin));
-        else if (sender->next() < scene_->elements)
-          add(Step::kSend, w, c, p, static_cast<int>(sender->next()));
+        const bool again = !sender->again().empty();
+        const Index index = again ? sender->again().intervals()[0].begin : sender->next();
+        if (!again && (index >= ElementsOf(p) || !HasRoom(p, static_cast<int>(index)))) continue;
+        if (scene_->dealt &&
+            PositionsOf(record_).ConsumerOf(Partition(p), index) != client.consumer)
+          continue;
+        add(Step::kSend, w, c, p, static_cast<int>(index));
       }
       if (serves && left_.broken_links && Running(c)) add(Step::kBreakLink, w, c);
     }
@@ -178,12 +187,9 @@ void World::Next(Steps& steps) const {
     }
     if (!Running(c) || !client.welcomed) continue;
     bool write = false;
-    for (int p = 0; p < scene_->partitions; ++p) {
-      for (const IndexSet::Interval& i : client.receivers[p].landed().intervals())
-        for (Index index = i.begin; index < i.end; ++index)
-          add(Step::kTake, 0, c, p, static_cast<int>(index));
+    AddTakes(c, steps);
+    for (int p = 0; p < scene_->partitions; ++p)
       write |= client.written[p] != Mask(client.receivers[p].taken());
-    }
     if (scene_->states) {
       if (write) add(Step::kWrite, 0, c);
       if (client.written != client.committed && !client.commit_pending) add(Step::kCommit, 0, c);
@@ -194,6 +200,7 @@ void World::Next(Steps& steps) const {
     }
     if (left_.leaves && !client.end) add(Step::kLeave, 0, c);
   }
+  if (scene_->dealt) AddFollowers(steps);
   for (PartitionId partition : Assignable(record_, desk_))
     for (int w = 0; w < kMaxWorkers; ++w)
       if (workers_[w].registered && !workers_[w].lost) add(Step::kAssign, w, 0, At(partition));
@@ -207,6 +214,80 @@ void World::Next(Steps& steps) const {
         add(Step::kJoinWorker, w, 0);
         break;
       }
+}
+
+// What Next() may return: anything that landed, or the one whose turn it is.
+void World::AddTakes(int c, Steps& steps) const {
+  const Client& client = clients_[c];
+  const auto add = [&](int p, int64_t index) {
+    steps.push_back({Step::kTake, 0, Byte(c), Byte(p), Byte(index)});
+  };
+  if (scene_->dealt) {
+    const std::optional<protocol::TurnOf> next = QueueOf(c).Next();
+    if (next && client.receivers[At(next->partition)].landed().Contains(next->turn))
+      add(At(next->partition), next->turn);
+    return;
+  }
+  for (int p = 0; p < scene_->partitions; ++p)
+    for (const IndexSet::Interval& i : client.receivers[p].landed().intervals())
+      for (Index index = i.begin; index < i.end; ++index) add(p, index);
+}
+
+// --- Order kDeterministic ----------------------------------------------------------
+
+uint8_t World::IndicesOf(int c, int p, uint8_t turns) const {
+  if (!scene_->dealt) return turns;
+  Dealt dealt(PositionsOf(record_), Partition(p));
+  dealt.Add(clients_[c].consumer, Set(turns));
+  return Mask(std::move(dealt).Indices());
+}
+
+uint8_t World::TurnOf(int index) const {
+  return scene_->dealt ? Byte(PositionsOf(record_).TurnOf(index)) : Byte(index);
+}
+
+OrderQueue World::QueueOf(int c) const {
+  const Client& client = clients_[c];
+  std::vector<IndexSet> passed;
+  for (int p = 0; p < scene_->partitions; ++p) {
+    passed.push_back(Set(client.passed[p]));
+    passed.back().Add(client.receivers[p].taken());
+  }
+  OrderQueue queue(PositionsOf(record_), client.consumer, std::move(passed));
+  for (int p = 0; p < scene_->partitions; ++p)
+    if (record_.closed || desk_.partitions[p].ended) queue.SetEnd(Partition(p), ElementsOf(p));
+  return queue;
+}
+
+// Whether each that reads has taken all of its elements of the partition below the last turn.
+bool World::HasRoom(int p, int index) const {
+  if (!scene_->dealt) return true;
+  const Positions positions = PositionsOf(record_);
+  for (int c = 0; c < kMaxClients; ++c) {
+    const Client& client = clients_[c];
+    if (!Running(c) || client.end || !positions.OffsetOf(Partition(p), client.consumer)) continue;
+    if (!client.welcomed) return false;
+    if (index >= *QueueOf(c).NextOf(Partition(p)) + positions.stride()) return false;
+  }
+  return true;
+}
+
+// A new process under the number of a consumer that will not come back.
+void World::AddFollowers(Steps& steps) const {
+  if (record_.closed) return;
+  for (int number = 0; number < record_.dealt_to; ++number) {
+    int absent = -1;
+    bool there = false;
+    for (int c = 0; c < kMaxClients; ++c) {
+      const Process process = clients_[c].process;
+      if (process == Process::kAbsent) absent = absent < 0 ? c : absent;
+      if (process == Process::kAbsent || clients_[c].consumer != number) continue;
+      const ReaderRecord* reader = ReaderOf(c);
+      there |= process == Process::kDown ? reader && reader->standing == Standing::kLiving
+                                         : process != Process::kGone;
+    }
+    if (!there && absent >= 0) steps.push_back({Step::kFollow, 0, Byte(absent), 0, Byte(number)});
+  }
 }
 
 }  // namespace penstock::protocol

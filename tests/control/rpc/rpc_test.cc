@@ -85,7 +85,9 @@ TEST(Wire, EachClientMessageArrivesAsItWasSent) {
                    {.mode = ShardingPolicy::kDynamic, .keep = Keep::kCommitted},
                    absl::Seconds(1),
                    absl::Seconds(60),
-                   {{PartitionId(1), Placement(2)}}},
+                   {{PartitionId(1), Placement(2)}},
+                   17,
+                   {SomeIndices()}},
            ClientHeartbeatAnswer{5},
            Membership{
                3,
@@ -132,7 +134,11 @@ TEST(Wire, EachWorkerMessageArrivesAsItWasSent) {
                   4,
                   "position",
                   {{0, 1, 2, {3, 4}, true}},
-                  {{ClientId(5), Incarnation(6)}}},
+                  {{ClientId(5), Incarnation(6), 2}},
+                  6,
+                  std::nullopt,
+                  0,
+                  protocol::Positions{8, 3, 17}},
            AddReader{kOf, {ClientId(5), Incarnation(6)}}, Unassign{kOf},
            Splits{kOf, {0, 1, 2, {3}, false}}, Drained{},
            WorkerRefused{absl::FailedPreconditionError("why")}}) {
@@ -157,6 +163,13 @@ TEST(Wire, WrongNumbersFromOutsideAreRefused) {
   wire::ClientUp nobody;
   nobody.mutable_hello()->set_job(1);
   EXPECT_FALSE(FromWire(nobody).ok());
+  wire::Positions positions;
+  positions.set_partitions(8);
+  EXPECT_FALSE(FromWire(positions).ok());  // of no consumers
+  positions.set_consumers(3);
+  EXPECT_TRUE(FromWire(positions).ok());
+  positions.set_first(-1);
+  EXPECT_FALSE(FromWire(positions).ok());
   wire::JobTerms terms;
   terms.set_mode(77);
   EXPECT_EQ(FromWire(terms).status().code(), absl::StatusCode::kInternal);

@@ -68,7 +68,7 @@ using Order = std::vector<std::pair<uint64_t, Index>>;
 
 TEST(OrderedMergeTest, TakesOneOfEachPartitionHoweverTheyLand) {
   Merge merge(MergeOrder::kDeterministic);
-  merge.ordered().Open({0, 0, 0});
+  merge.ordered().Open({.partitions = 3}, 0, {{}, {}, {}});
   for (Index i : {1, 0}) merge.Push(At(3, i));
   merge.Push(At(2, 0));
   EXPECT_FALSE(merge.ready());
@@ -83,7 +83,7 @@ TEST(OrderedMergeTest, TakesOneOfEachPartitionHoweverTheyLand) {
 
 TEST(OrderedMergeTest, WaitsForTheEndOfAPartitionAndLeavesItOut) {
   Merge merge(MergeOrder::kDeterministic);
-  merge.ordered().Open({0, 0});
+  merge.ordered().Open({.partitions = 2}, 0, {{}, {}});
   merge.Push(At(1, 0));
   merge.Push(At(2, 0));
   merge.Push(At(2, 1));
@@ -96,7 +96,8 @@ TEST(OrderedMergeTest, WaitsForTheEndOfAPartitionAndLeavesItOut) {
 
 TEST(OrderedMergeTest, GoesOnInTheMiddleOfARow) {
   Merge merge(MergeOrder::kDeterministic);
-  merge.ordered().Open({5, 5, 4});
+  merge.ordered().Open({.partitions = 3}, 0,
+                       {IndexSet::Of(0, 5), IndexSet::Of(0, 5), IndexSet::Of(0, 4)});
   EXPECT_FALSE(merge.ordered().Expects(PartitionId(1), 4));
   EXPECT_FALSE(merge.ordered().Expects(PartitionId(4), 5));
   for (uint64_t partition : {1, 2, 3}) merge.Push(At(partition, 5));
@@ -107,7 +108,7 @@ TEST(OrderedMergeTest, GoesOnInTheMiddleOfARow) {
 
 TEST(OrderedMergeTest, WhatHasNotLandedAtTheEndIsNotThere) {
   Merge merge(MergeOrder::kDeterministic);
-  merge.ordered().Open({0, 0, 0});
+  merge.ordered().Open({.partitions = 3}, 0, {{}, {}, {}});
   merge.Push(At(2, 0));
   merge.Push(At(3, 0));
   merge.Push(At(3, 1));
@@ -116,20 +117,42 @@ TEST(OrderedMergeTest, WhatHasNotLandedAtTheEndIsNotThere) {
   EXPECT_EQ(DrainOrdered(merge), (Order{{2, 0}, {3, 0}, {3, 1}}));
 }
 
+TEST(OrderedMergeTest, OfOneConsumerHasItsElementsAlone) {
+  Merge merge(MergeOrder::kDeterministic);
+  // Positions 3, 4, 5 … are of consumers 0, 1, 0 …; 5, of partition 2, was taken before.
+  merge.ordered().Open({.partitions = 3, .consumers = 2, .first = 3}, 0,
+                       {{}, IndexSet::Of(0, 1), {}});
+  EXPECT_FALSE(merge.ordered().Expects(PartitionId(2), 1));
+  merge.Push(At(3, 1));
+  EXPECT_FALSE(merge.ready());
+  merge.Push(At(1, 1));
+  EXPECT_EQ(DrainOrdered(merge), (Order{{1, 1}, {3, 1}}));
+  EXPECT_TRUE(merge.ordered().Expects(PartitionId(2), 2));
+}
+
 // --- How far ahead -----------------------------------------------------------------
 
 TEST(AheadTest, DividesTheWindowBetweenPartitions) {
   Ahead ahead(64, 1 << 30);
-  ahead.Open(4);
+  ahead.Open(4, 4, 1);
   EXPECT_EQ(ahead.News(PartitionId(1), 0), 16);
   EXPECT_EQ(ahead.News(PartitionId(1), 7), std::nullopt);
   EXPECT_EQ(ahead.News(PartitionId(1), 8), 24);
   EXPECT_EQ(ahead.News(PartitionId(2), 0), 16);
 }
 
+TEST(AheadTest, CountsTheElementsOfThisReader) {
+  Ahead ahead(64, 1 << 30);
+  ahead.Open(4, 2, 3);  // each third of two partitions
+  EXPECT_EQ(ahead.room(), 32);
+  EXPECT_EQ(ahead.News(PartitionId(1), 1), 97);
+  EXPECT_EQ(ahead.News(PartitionId(1), 46), std::nullopt);
+  EXPECT_EQ(ahead.News(PartitionId(1), 49), 145);
+}
+
 TEST(AheadTest, AnElementOfEachFitsHoweverLargeTheyAre) {
   Ahead ahead(0, 1 << 20);
-  ahead.Open(8);
+  ahead.Open(8, 8, 1);
   EXPECT_EQ(ahead.room(), 2);
   ahead.OnLanded(1 << 20);
   EXPECT_EQ(ahead.room(), 1);
@@ -137,7 +160,7 @@ TEST(AheadTest, AnElementOfEachFitsHoweverLargeTheyAre) {
 
 TEST(AheadTest, SaysAllAgainWhenItMayBeLost) {
   Ahead ahead(8, 1 << 20);
-  ahead.Open(2);
+  ahead.Open(2, 2, 1);
   EXPECT_EQ(ahead.News(PartitionId(2), 10), 14);
   EXPECT_EQ(ahead.News(PartitionId(2), 10), std::nullopt);
   ahead.Forget();

@@ -235,8 +235,36 @@ TEST(DistributeOptionsTest, AFixedOrderSaysWhereItCannotHold) {
   EXPECT_THAT(refused([](auto& o) { o.partitions = -1; }), HasSubstr("partitions"));
   EXPECT_THAT(refused([](auto& o) { o.order = MergeOrder::kAny, o.partitions = 2; }),
               HasSubstr("is for order kDeterministic"));
-  EXPECT_THAT(refused([](auto& o) { o.num_consumers = 2, o.consumer_index = 0; }),
-              HasSubstr("leave out num_consumers"));
+}
+
+TEST(DistributeOptionsTest, AFixedOrderOfSeveralConsumersHasNoRounds) {
+  DistributeOptions good = Good();
+  good.processing_mode = ShardingPolicy::kDynamic;
+  good.order = MergeOrder::kDeterministic;
+  good.num_consumers = 4;
+  good.consumer_index = 3;
+  good.max_outstanding_requests = 2;  // partitions of the 8 that are this consumer's
+  EXPECT_TRUE(Dataset::Range(3).Distribute(good).status().ok());
+  const auto refused = [&](const std::function<void(DistributeOptions&)>& change) {
+    DistributeOptions options = good;
+    change(options);
+    const absl::Status status = Dataset::Range(3).Distribute(options).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
+    return std::string(status.message());
+  };
+  EXPECT_THAT(refused([](auto& o) { o.rests = Rests::kDrop; }), HasSubstr("rests and on_error"));
+  EXPECT_THAT(refused([](auto& o) { o.on_error = RoundErrors::kStop; }),
+              HasSubstr("rests and on_error"));
+  EXPECT_THAT(refused([](auto& o) { o.max_outstanding_requests = 1; }),
+              HasSubstr("each of 2 partitions"));
+  EXPECT_THAT(refused([](auto& o) { o.consumer_index = 4; }), HasSubstr("consumer_index"));
+  EXPECT_THAT(refused([](auto& o) { o.job_name = ""; }), HasSubstr("job_name"));
+  EXPECT_THAT(refused([](auto& o) { o.visitation = Visitation::kAtLeastOnce; }),
+              HasSubstr("kAtLeastOnce"));
+  const absl::Status rounds =
+      Dataset::Range(9).Rounds(4, {.bucket = [](auto x) { return x; }}).Distribute(good).status();
+  EXPECT_EQ(rounds.code(), absl::StatusCode::kInvalidArgument) << rounds;
+  EXPECT_THAT(std::string(rounds.message()), HasSubstr("deals element by element"));
 }
 
 TEST(DistributeOptionsTest, AtLeastOnceSaysWhatItDoesNotGoWith) {

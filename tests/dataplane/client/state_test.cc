@@ -85,7 +85,9 @@ JobState AJobState() {
     saved.readers.push_back({.client = ClientId(78),
                              .gone = true,
                              .kept_count = 12,
-                             .kept = {{PartitionId(1), IndexSet::Of(4, 8)}}});
+                             .kept = {{PartitionId(1), IndexSet::Of(4, 8)}},
+                             .consumer = 2});
+    if (repetition == 1) saved.dealt = protocol::Positions{8, 3, 17};
     state.saved.push_back(std::move(saved));
   }
   return state;

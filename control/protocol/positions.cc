@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "control/protocol/positions.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace penstock::protocol {
+namespace {
+
+// x in [0, modulus) with number * x = 1, modulo `modulus`. REQUIRES: they have no common divisor.
+int64_t InverseOf(int64_t number, int64_t modulus) {
+  int64_t rest = number % modulus, last = modulus;  // Euclid's, with `number`'s factor of each
+  int64_t factor = 1, before = 0;
+  while (rest > 1) {
+    const int64_t times = last / rest;
+    last = std::exchange(rest, last - times * rest);
+    before = std::exchange(factor, before - times * factor);
+  }
+  return (factor % modulus + modulus) % modulus;
+}
+
+}  // namespace
+
+// Reduced before they are multiplied: an index may come from outside.
+int64_t Positions::ConsumerOf(PartitionId partition, Index index) const {
+  const int64_t at = (index % consumers) * (partitions % consumers) +
+                     (static_cast<Index>(partition.value()) - 1) % consumers - first % consumers;
+  return (at % consumers + consumers) % consumers;
+}
+
+// index * K = consumer - ConsumerOf(partition, 0), modulo C.
+std::optional<Index> Positions::OffsetOf(PartitionId partition, int64_t consumer) const {
+  if (consumer < 0 || consumer >= consumers) return std::nullopt;
+  const int64_t ahead = (consumer - ConsumerOf(partition, 0) + consumers) % consumers;
+  const int64_t common = consumers / stride();
+  if (ahead % common != 0) return std::nullopt;
+  return ahead / common * InverseOf(partitions / common, stride()) % stride();
+}
+
+IndexSet Positions::TurnsIn(const IndexSet& indices, PartitionId partition,
+                            int64_t consumer) const {
+  IndexSet turns;
+  const std::optional<Index> offset = OffsetOf(partition, consumer);
+  if (!offset) return turns;
+  const int64_t its = stride();
+  // Turns whose index lies below `index`.
+  const auto below = [&](Index index) {
+    return std::max<int64_t>(0, (index - *offset + its - 1) / its);
+  };
+  for (const IndexSet::Interval& interval : indices.intervals()) {
+    if (below(interval.begin) < below(interval.end)) {
+      turns.Add(below(interval.begin), below(interval.end));
+    }
+  }
+  return turns;
+}
+
+void Dealt::Add(int64_t consumer, const IndexSet& turns) {
+  if (turns.empty()) return;
+  const std::optional<Index> offset = positions_.OffsetOf(partition_, consumer);
+  if (!offset) return;
+  turns_.resize(static_cast<size_t>(positions_.stride()));
+  turns_[static_cast<size_t>(*offset)].Add(turns);
+}
+
+IndexSet Dealt::Indices() && {
+  IndexSet indices;
+  if (turns_.empty()) return indices;
+  // Most turns are everybody's; the others go one by one.
+  IndexSet everybodys = turns_.front();
+  for (const IndexSet& turns : turns_) {
+    IndexSet lacking = everybodys;
+    lacking.Remove(turns);
+    everybodys.Remove(lacking);
+  }
+  const int64_t stride = positions_.stride();
+  for (const IndexSet::Interval& turns : everybodys.intervals()) {
+    indices.Add(turns.begin * stride, turns.end * stride);
+  }
+  for (size_t offset = 0; offset < turns_.size(); ++offset) {
+    IndexSet others = std::move(turns_[offset]);
+    others.Remove(everybodys);
+    for (const IndexSet::Interval& turns : others.intervals()) {
+      for (int64_t turn = turns.begin; turn < turns.end; ++turn) {
+        indices.Add(turn * stride + static_cast<Index>(offset));
+      }
+    }
+  }
+  return indices;
+}
+
+}  // namespace penstock::protocol
