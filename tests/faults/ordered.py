@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Kills workers and the trainer -9 under order kDeterministic.
+"""Kills workers and trainers -9 under order kDeterministic.
 
 What a trainer keeps is the same sequence as without any kill: with another number
 of workers, with a worker killed, and with the trainer killed and gone on from its
-last state. The last line says how it went, with a hash of the order.
+last state. So is what three consumers keep, by step and consumer, with workers and a
+consumer killed. The last line says how it went, with a hash of the order.
 """
 import argparse
 import hashlib
@@ -20,15 +21,16 @@ COUNT = 4000
 
 
 class Run:
-    """One job of one trainer from beginning to end."""
+    """What one trainer reads of a job, from beginning to end: all of it, or a consumer's part."""
 
-    def __init__(self, fleet, name, words):
+    def __init__(self, fleet, name, words, consumer=-1, consumers=0):
         self.fleet, self.words = fleet, words
-        self.job, self.log = name, fleet.folder / f"{name}.log"
+        self.job, self.log = name, fleet.folder / f"{name}-{consumer}.log"
+        self.options = ["--consumer", consumer, "--consumers", consumers] if consumers else []
         self.open()
 
     def open(self, answer="open"):
-        self.trainer = self.fleet.start_trainer("--ordered")
+        self.trainer = self.fleet.start_trainer("--ordered", *self.options)
         order = f"open {self.job} {COUNT} {self.words} {self.log} {self.log}.checkpoint"
         self.expect(self.trainer.ask(order), answer)
 
@@ -53,6 +55,31 @@ class Run:
         return [read.number for read in history(self.log)]
 
 
+def of_consumers(fleet, name, words, workers, rng):
+    """What three consumers keep, by step and consumer; a worker and one of them are killed meanwhile."""
+    runs = [Run(fleet, name, words, i, 3) for i in range(3)]
+    first = rng.randrange(50, 400)
+    for run in runs:
+        run.trainer.say(f"read {first}")
+    for run in runs:
+        run.expect(run.trainer.hear(120), "read")
+    for run in runs[1:]:
+        run.trainer.say("all")
+    runs[0].read(rng.randrange(1, 30))
+    workers[1].kill()
+    runs[0].kill_trainer()
+    workers[1] = fleet.start_worker()
+    runs[0].trainer.say("all")
+    for run in runs:
+        run.expect(run.trainer.hear(120), "end")
+    reads = sorted((read.round, consumer, read.number)
+                   for consumer, run in enumerate(runs) for read in history(run.log))
+    for run in runs:
+        run.trainer.ask("close")
+        run.trainer.kill()
+    return [number for _, _, number in reads]
+
+
 def orders(fleet, words, rng):
     """The order as it is, and behind each kind of trouble."""
     workers = [fleet.start_worker() for _ in range(2)]
@@ -74,6 +101,10 @@ def orders(fleet, words, rng):
     run.kill_trainer()
     workers[0].kill()
     yield f"trainer and worker killed, {words} words", undisturbed, run.end()
+    workers[0] = fleet.start_worker()
+    for round in range(2):
+        got = of_consumers(fleet, f"consumers-{words}-{round}", words, workers, rng)
+        yield f"consumer and worker killed, {words} words", undisturbed, got
     for worker in workers:
         worker.kill()
 

@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: Apache-2.0
+// order = kDeterministic with several consumers: their elements by step and consumer are in the
+// order that one reader has, on whatever workers, however many consumers go on from their states,
+// and whoever is killed in between.
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <random>
+#include <string>
+#include <thread>
+#include <tuple>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "penstock/states_of_ranks.h"
+#include "penstock/step_token.h"
+#include "tests/cluster/worker_elsewhere.h"
+
+namespace penstock {
+namespace {
+
+constexpr int64_t kCount = 4000;
+
+struct Pipeline {
+  const char* name;
+  Dataset (*make)();
+};
+void PrintTo(const Pipeline& pipeline, std::ostream* out) {
+  *out << pipeline.name;
+}
+
+Dataset Filtered() {
+  return Dataset::Range(kCount).Filter([](auto x) { return x % 3 != 0; });
+}
+Dataset Shuffled() {
+  return Dataset::Range(kCount).Shuffle(64, {.seed = 5}).Map([](auto x) { return x + 0; });
+}
+Dataset Mixed() {
+  return Dataset::SampleFromDatasets(
+      {Dataset::Range(0, 2000), Dataset::Range(2000, 3000), Dataset::Range(3000, kCount)},
+      {.weights = {0.5, 0.3, 0.2}, .seed = 3, .stop_on_empty_dataset = false});
+}
+
+// Of as many consumers as there are ranks; -1: of one reader.
+DistributeOptions Ordered(const Cluster& cluster, int64_t consumer = -1, int64_t consumers = 0) {
+  DistributeOptions options = cluster.Options(ShardingPolicy::kDynamic, "ordered");
+  options.order = MergeOrder::kDeterministic;
+  options.keep = Keep::kCommitted;
+  options.seed = 11;
+  options.timeout = absl::Seconds(60);
+  if (consumer < 0) return options;
+  options.consumer_index = consumer;
+  options.num_consumers = consumers;
+  return options;
+}
+
+struct Taken {
+  int64_t step;
+  int64_t consumer;
+  int64_t value;
+  auto operator<=>(const Taken&) const = default;
+};
+
+std::vector<int64_t> InOrder(std::vector<Taken> taken) {
+  std::sort(taken.begin(), taken.end());
+  std::vector<int64_t> values;
+  for (const Taken& its : taken) values.push_back(its.value);
+  return values;
+}
+
+// Takes one element; false at the end.
+bool TakeOne(Iterator& it, std::vector<Taken>& taken) {
+  absl::StatusOr<std::optional<Element>> element = it.Next();
+  EXPECT_TRUE(element.ok()) << element.status();
+  if (!element.ok() || !element->has_value()) return false;
+  const StepToken token = StepTokenOf(**element);
+  taken.push_back({token.round, token.consumer, (*element)->tensor(0).scalar<int64_t>()});
+  return true;
+}
+
+class OrderedConsumers : public testing::TestWithParam<Pipeline> {
+ protected:
+  static std::vector<int64_t> OfOneReader() {
+    Cluster cluster(2);
+    return ReadAll(GetParam().make().Distribute(Ordered(cluster)));
+  }
+};
+
+// Workers are processes, killed −9 when a launch is over.
+struct Launch {
+  explicit Launch(int count) {
+    for (int i = 0; i < count; ++i) workers.push_back(std::make_unique<WorkerElsewhere>(cluster));
+  }
+  Cluster cluster{0};
+  std::vector<std::unique_ptr<WorkerElsewhere>> workers;
+};
+
+TEST_P(OrderedConsumers, OfWhateverNumberGoOnInTheSameOrder) {
+  const std::vector<int64_t> order = OfOneReader();
+  std::mt19937 random(6);
+  std::vector<int64_t> read;
+  std::vector<State> states;
+  for (const auto& [ranks, workers, ends] :
+       std::vector<std::tuple<int, int, bool>>{{4, 2, false}, {2, 5, false}, {3, 2, true}}) {
+    Launch launch(workers);
+    const int64_t steps = ends ? kCount : 100 + static_cast<int64_t>(random() % 100);
+    const std::string run_id = absl::StrCat("launch of ", ranks);
+    std::vector<std::vector<Taken>> taken(static_cast<size_t>(ranks));
+    std::vector<std::optional<State>> saved(static_cast<size_t>(ranks));
+    // Kept until all are done: one that is gone without a word would be waited for.
+    std::vector<absl::StatusOr<Iterator>> iterators(static_cast<size_t>(ranks));
+    std::vector<std::thread> threads;
+    for (int r = 0; r < ranks; ++r) {
+      threads.emplace_back([&, r] {
+        DistributeOptions options = Ordered(launch.cluster, r, ranks);
+        options.data_transfer_protocol = "shm";
+        absl::StatusOr<Iterator>& it = iterators[static_cast<size_t>(r)];
+        it = GetParam().make().Distribute(options).MakeIterator();
+        ASSERT_TRUE(it.ok()) << it.status();
+        if (!states.empty()) {
+          const absl::Status restored = it->Restore(OfAllRanks(states, {.run_id = run_id}));
+          ASSERT_TRUE(restored.ok()) << restored;
+        }
+        const auto at = static_cast<size_t>(r);
+        for (int64_t i = 0; i < steps; ++i) {
+          if (!TakeOne(*it, taken[at])) return;
+          if (!ends) {
+            ASSERT_EQ(taken[at].back().step, i);
+            ASSERT_EQ(taken[at].back().consumer, r);
+          }
+        }
+        absl::StatusOr<State> state = it->Save();
+        ASSERT_TRUE(state.ok()) << state.status();
+        saved[at] = *std::move(state);
+        std::vector<Taken> struck_out;  // behind the state
+        for (int i = 0; i < 7 * r; ++i) TakeOne(*it, struck_out);
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    if (HasFatalFailure()) return;
+    std::vector<Taken> all;
+    for (const std::vector<Taken>& of : taken) all.insert(all.end(), of.begin(), of.end());
+    for (const int64_t value : InOrder(std::move(all))) read.push_back(value);
+    states.clear();
+    for (std::optional<State>& state : saved) {
+      if (state.has_value()) states.push_back(*std::move(state));
+    }
+    ASSERT_EQ(states.size(), ends ? 0u : static_cast<size_t>(ranks));
+  }
+  EXPECT_EQ(read, order);
+}
+
+TEST_P(OrderedConsumers, AreInThatOrderWhateverWorkersAreKilled) {
+  const std::vector<int64_t> order = OfOneReader();
+  Launch launch(3);
+  std::vector<std::vector<Taken>> taken(3);
+  std::vector<std::thread> threads;
+  for (int r = 0; r < 3; ++r) {
+    threads.emplace_back([&, r] {
+      DistributeOptions options = Ordered(launch.cluster, r, 3);
+      options.data_transfer_protocol = "shm";
+      options.max_outstanding_requests = 16;
+      absl::StatusOr<Iterator> it = GetParam().make().Distribute(options).MakeIterator();
+      ASSERT_TRUE(it.ok()) << it.status();
+      const auto at = static_cast<size_t>(r);
+      while (TakeOne(*it, taken[at])) {
+        if (r > 0) continue;
+        if (taken[at].size() == 150) launch.workers[1]->Kill();
+        if (taken[at].size() == 400) launch.workers[0]->Kill();
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  std::vector<Taken> all;
+  for (const std::vector<Taken>& of : taken) all.insert(all.end(), of.begin(), of.end());
+  EXPECT_EQ(InOrder(std::move(all)), order);
+}
+
+INSTANTIATE_TEST_SUITE_P(Pipelines, OrderedConsumers,
+                         testing::Values(Pipeline{"Filter", Filtered},
+                                         Pipeline{"Shuffle", Shuffled},
+                                         Pipeline{"ThreeWayMix", Mixed}),
+                         [](const auto& info) { return std::string(info.param.name); });
+
+// --- One consumer ------------------------------------------------------------------
+
+class OneOrderedConsumer : public testing::Test {
+ protected:
+  Iterator Consumer(int64_t consumer, int64_t of, absl::Duration timeout = absl::Seconds(60)) {
+    DistributeOptions options = Ordered(cluster_, consumer, of);
+    options.timeout = timeout;
+    absl::StatusOr<Iterator> it = Shuffled().Distribute(options).MakeIterator();
+    EXPECT_TRUE(it.ok()) << it.status();
+    return *std::move(it);
+  }
+
+  Cluster cluster_{2};
+};
+
+TEST_F(OneOrderedConsumer, ThatReturnsWithItsStateGetsTheSameAgain) {
+  std::vector<Taken> others;
+  std::thread other([&, it = Consumer(1, 2)]() mutable {
+    while (TakeOne(it, others)) {
+    }
+  });
+  std::vector<Taken> taken;
+  std::vector<Taken> lost;
+  std::optional<State> state;
+  {
+    Iterator first = Consumer(0, 2);
+    for (int i = 0; i < 300; ++i) ASSERT_TRUE(TakeOne(first, taken));
+    absl::StatusOr<State> saved = first.Save();
+    ASSERT_TRUE(saved.ok()) << saved.status();
+    ASSERT_TRUE(first.Commit(*saved).ok());
+    state = *std::move(saved);
+    for (int i = 0; i < 40; ++i) ASSERT_TRUE(TakeOne(first, lost));
+    Iterator again = Consumer(0, 2);  // another process, before the first is missed
+    ASSERT_TRUE(again.Restore(*state).ok());
+    while (TakeOne(again, taken)) {
+    }
+  }
+  other.join();
+  ASSERT_GE(taken.size(), 340u);
+  EXPECT_EQ(std::vector<Taken>(taken.begin() + 300, taken.begin() + 340), lost);
+  taken.insert(taken.end(), others.begin(), others.end());
+  Cluster elsewhere(1);
+  EXPECT_EQ(InOrder(std::move(taken)), ReadAll(Shuffled().Distribute(Ordered(elsewhere))));
+}
+
+TEST_F(OneOrderedConsumer, ThatIsMissingIsNamed) {
+  Iterator only = Consumer(1, 3, absl::Seconds(1));
+  absl::Status status;
+  std::vector<Taken> taken;
+  while (status.ok()) status = only.Next().status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable) << status;
+  EXPECT_THAT(std::string(status.message()), testing::HasSubstr("consumer 0 has not joined"));
+}
+
+TEST_F(OneOrderedConsumer, HasItsNumberAlone) {
+  Iterator first = Consumer(0, 2);
+  std::thread reading([&] { (void)first.Next(); });
+  Iterator other = Consumer(1, 2);
+  std::vector<Taken> taken;
+  ASSERT_TRUE(TakeOne(other, taken));
+  reading.join();
+  Iterator second = Consumer(1, 2);
+  const absl::Status status = second.Next().status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition) << status;
+  EXPECT_THAT(std::string(status.message()), testing::HasSubstr("consumer"));
+}
+
+TEST_F(OneOrderedConsumer, TakesUpNoOtherConsumersState) {
+  Iterator first = Consumer(0, 2);
+  Iterator other = Consumer(1, 2);
+  std::vector<Taken> taken;
+  std::thread reading([&] { (void)other.Next(); });
+  ASSERT_TRUE(TakeOne(first, taken));
+  reading.join();
+  absl::StatusOr<State> saved = first.Save();
+  ASSERT_TRUE(saved.ok()) << saved.status();
+  Iterator wrong = Consumer(1, 2);
+  ASSERT_TRUE(wrong.Restore(*saved).ok());
+  const absl::Status status = wrong.Next().status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition) << status;
+  EXPECT_THAT(std::string(status.message()),
+              testing::HasSubstr("the state is of consumer 0 of job ordered"));
+}
+
+}  // namespace
+}  // namespace penstock
