@@ -36,9 +36,8 @@ enum class MergeOrder : uint8_t {
   kAny = 0,   // as they arrive
   kFair = 1,  // as they arrive, partitions in turn where several have some
   // The same at every run, on any number of workers, and behind any failure: one element of each
-  // partition in turn, without those that have ended. For one reader at a time, or for
-  // num_consumers, whose elements by step and consumer (StepTokenOf) are in that order, however
-  // many they are. Not in mode OFF, where what there is to read depends on the number of workers.
+  // partition in turn, without those that have ended. For one reader at a time, or for several
+  // consumers (step_token.h). Not in mode OFF, where it would depend on the number of workers.
   kDeterministic = 2,
 };
 
@@ -118,16 +117,8 @@ struct DistributeOptions {
   int64_t partitions = 0;
   Visitation visitation = Visitation::kExactlyOnce;
 
-  // Coordinated reads: in each round every consumer gets an element of the same
-  // bucket. Both or neither; they need a job_name.
-  // With order kDeterministic, which has no rounds: consumer i of C gets, in step t, element tC + i
-  // of the order. Next() does not wait for other consumers' steps, but none gets further ahead of
-  // the slowest than what is outstanding, and all wait for one that is missing: Unavailable naming
-  // it after `timeout`. Where partitions have ended, a consumer whose element of a step was to be
-  // one of theirs has none in it: consumers' numbers of elements may differ by about what lengths
-  // of partitions do, and StepToken::round says which step one is of. Steps are counted from 0
-  // again behind Restore(OfAllRanks()). FailedPrecondition: another process has that
-  // consumer_index, or a state is of another one.
+  // Coordinated reads: in each round every consumer gets an element of the same bucket; or, with
+  // order kDeterministic, its part of that order (step_token.h). Both or neither, and a job_name.
   std::optional<int64_t> consumer_index;  // in [0, num_consumers)
   std::optional<int64_t> num_consumers;
   Rests rests = Rests::kPad;

@@ -10,9 +10,17 @@
 namespace penstock {
 
 // All consumers' elements of one round have the same round, and the same partition
-// but in the rounds that rests fill. To be logged beside a step, or compared. In order
-// kDeterministic with several consumers `round` is the step: elements in the order of (round,
-// consumer) are in the order of all; a consumer has at most one in each.
+// but in the rounds that rests fill. To be logged beside a step, or compared.
+//
+// Order kDeterministic with num_consumers has no rounds, and `round` is a step: consumer i of C
+// gets, in step t, element tC + i of the order, so elements in the order of (round, consumer) are
+// in that of all, however many consumers there are. Where partitions have ended, a consumer whose
+// element of a step was to be one of theirs has none in it: consumers' numbers of elements may
+// differ by about what lengths of partitions do. Next() does not wait for other consumers' steps,
+// but none gets further ahead of the slowest than what is outstanding, and all wait for one that
+// is missing: Unavailable naming it after `timeout`. FailedPrecondition: another process has that
+// consumer_index, or a state is of another one. Steps are counted from 0 again behind
+// Restore(OfAllRanks()).
 struct StepToken {
   int64_t round = -1;  // -1: elements are of no consumer's
   int64_t consumer = -1;

@@ -78,6 +78,17 @@ bool TakeOne(Iterator& it, std::vector<Taken>& taken) {
   return true;
 }
 
+Dataset AllOfThem() {
+  std::vector<Dataset> parts;
+  for (int64_t i = 0; i < 3; ++i) {
+    parts.push_back(Dataset::Range(1000 * i, 1000 * i + 1500)
+                        .Filter([](auto x) { return x % 3 != 0; })
+                        .Shuffle(64, {.seed = static_cast<uint64_t>(5 + i)}));
+  }
+  return Dataset::SampleFromDatasets(
+      parts, {.weights = {0.5, 0.3, 0.2}, .seed = 3, .stop_on_empty_dataset = false});
+}
+
 class OrderedConsumers : public testing::TestWithParam<Pipeline> {
  protected:
   static std::vector<int64_t> OfOneReader() {
@@ -91,7 +102,12 @@ struct Launch {
   explicit Launch(int count) {
     for (int i = 0; i < count; ++i) workers.push_back(std::make_unique<WorkerElsewhere>(cluster));
   }
-  Cluster cluster{0};
+  static DispatcherConfig Config() {
+    DispatcherConfig config;
+    config.client_timeout = absl::Minutes(10);  // nobody is declared dead
+    return config;
+  }
+  Cluster cluster{0, Config()};
   std::vector<std::unique_ptr<WorkerElsewhere>> workers;
 };
 
@@ -107,15 +123,12 @@ TEST_P(OrderedConsumers, OfWhateverNumberGoOnInTheSameOrder) {
     const std::string run_id = absl::StrCat("launch of ", ranks);
     std::vector<std::vector<Taken>> taken(static_cast<size_t>(ranks));
     std::vector<std::optional<State>> saved(static_cast<size_t>(ranks));
-    // Kept until all are done: one that is gone without a word would be waited for.
-    std::vector<absl::StatusOr<Iterator>> iterators(static_cast<size_t>(ranks));
     std::vector<std::thread> threads;
     for (int r = 0; r < ranks; ++r) {
       threads.emplace_back([&, r] {
         DistributeOptions options = Ordered(launch.cluster, r, ranks);
         options.data_transfer_protocol = "shm";
-        absl::StatusOr<Iterator>& it = iterators[static_cast<size_t>(r)];
-        it = GetParam().make().Distribute(options).MakeIterator();
+        absl::StatusOr<Iterator> it = GetParam().make().Distribute(options).MakeIterator();
         ASSERT_TRUE(it.ok()) << it.status();
         if (!states.empty()) {
           const absl::Status restored = it->Restore(OfAllRanks(states, {.run_id = run_id}));
@@ -179,7 +192,8 @@ TEST_P(OrderedConsumers, AreInThatOrderWhateverWorkersAreKilled) {
 INSTANTIATE_TEST_SUITE_P(Pipelines, OrderedConsumers,
                          testing::Values(Pipeline{"Filter", Filtered},
                                          Pipeline{"Shuffle", Shuffled},
-                                         Pipeline{"ThreeWayMix", Mixed}),
+                                         Pipeline{"ThreeWayMix", Mixed},
+                                         Pipeline{"AllOfThem", AllOfThem}),
                          [](const auto& info) { return std::string(info.param.name); });
 
 // --- One consumer ------------------------------------------------------------------
@@ -247,6 +261,38 @@ TEST_F(OneOrderedConsumer, HasItsNumberAlone) {
   const absl::Status status = second.Next().status();
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition) << status;
   EXPECT_THAT(std::string(status.message()), testing::HasSubstr("consumer"));
+}
+
+TEST_F(OneOrderedConsumer, MayBeFurtherThanTheOthersWhenAllAreRestored) {
+  std::vector<Taken> taken;
+  std::vector<Taken> others;
+  std::vector<State> states;
+  {
+    Iterator first = Consumer(0, 2);
+    Iterator other = Consumer(1, 2);
+    std::thread reading([&] {
+      for (int i = 0; i < 25; ++i) ASSERT_TRUE(TakeOne(other, others));
+    });
+    for (int i = 0; i < 40; ++i) EXPECT_TRUE(TakeOne(first, taken));
+    reading.join();
+    for (Iterator* it : {&first, &other}) {
+      absl::StatusOr<State> saved = it->Save();
+      ASSERT_TRUE(saved.ok()) << saved.status();
+      states.push_back(*std::move(saved));
+    }
+  }
+  taken.insert(taken.end(), others.begin(), others.end());
+  ASSERT_EQ(taken.size(), 65u);
+  Cluster elsewhere(1);
+  std::vector<int64_t> left = ReadAll(Shuffled().Distribute(Ordered(elsewhere)));
+  for (const Taken& its : taken) std::erase(left, its.value);
+  ASSERT_EQ(left.size(), static_cast<size_t>(kCount) - taken.size());
+  Cluster another(2);
+  absl::StatusOr<Iterator> one = Shuffled().Distribute(Ordered(another)).MakeIterator();
+  ASSERT_TRUE(one.ok()) << one.status();
+  const absl::Status restored = one->Restore(OfAllRanks(states));
+  ASSERT_TRUE(restored.ok()) << restored;
+  EXPECT_EQ(ReadAll(*one), left);
 }
 
 TEST_F(OneOrderedConsumer, TakesUpNoOtherConsumersState) {

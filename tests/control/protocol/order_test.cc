@@ -99,6 +99,11 @@ class Launches {
 
   // Each consumer takes its elements of steps below `steps`; all save there.
   void Run(int64_t consumers, int64_t steps) {
+    Run(std::vector<int64_t>(static_cast<size_t>(consumers), steps));
+  }
+  // Below those of each consumer.
+  void Run(const std::vector<int64_t>& steps) {
+    const auto consumers = static_cast<int64_t>(steps.size());
     const IterationRecord record = Begun(consumers);
     const Positions positions = PositionsOf(record);
     std::vector<std::tuple<int64_t, int64_t, Element>> taken;  // by step and consumer
@@ -115,7 +120,7 @@ class Launches {
       while (const auto next = queue.Next()) {
         const Index index = *queue.NextOf(next->partition);
         const int64_t step = positions.StepOf(next->partition, index);
-        if (step >= steps) break;
+        if (step >= steps[static_cast<size_t>(c)]) break;
         taken.emplace_back(step, c, Element(next->partition.value(), index));
         turns[next->partition.value() - 1].Add(next->turn);
         queue.Take();
@@ -149,6 +154,16 @@ class Launches {
   }
 
   const std::vector<Element>& order() const { return order_; }
+  // The order of one reader.
+  std::vector<Element> OfOne() const {
+    std::vector<Element> order;
+    for (Index index = 0; index < *std::max_element(lengths_.begin(), lengths_.end()); ++index) {
+      for (size_t p = 0; p < lengths_.size(); ++p) {
+        if (index < lengths_[p]) order.emplace_back(p + 1, index);
+      }
+    }
+    return order;
+  }
 
  private:
   // As a job begins behind states.
@@ -187,15 +202,33 @@ TEST(OrderOfLaunches, IsThatOfOneReaderHoweverManyGoOn) {
   for (int i = 0; i < 500; ++i) {
     std::vector<Index> lengths(1 + upto(4));
     for (Index& length : lengths) length = upto(30);
-    std::vector<Element> expected;
-    for (Index index = 0; index < 30; ++index) {
-      for (size_t p = 0; p < lengths.size(); ++p) {
-        if (index < lengths[p]) expected.emplace_back(p + 1, index);
-      }
-    }
     Launches launches(lengths);
     for (int launch = 0; launch < 3; ++launch) launches.Run(1 + upto(5), upto(12));
     launches.Run(1 + upto(5), 1000);
+    ASSERT_EQ(launches.order(), launches.OfOne()) << "case " << i;
+  }
+}
+
+TEST(OrderOfLaunches, BehindStatesOfUnequalStepsIsThatOfWhatNobodyHas) {
+  std::mt19937 random(12);
+  const auto upto = [&](int64_t most) { return static_cast<int64_t>(random() % (most + 1)); };
+  for (int i = 0; i < 500; ++i) {
+    std::vector<Index> lengths(1 + upto(4));
+    for (Index& length : lengths) length = upto(30);
+    Launches launches(lengths);
+    for (int launch = 0; launch < 2; ++launch) {
+      std::vector<int64_t> steps(1 + upto(5));
+      for (int64_t& its : steps) its = upto(12);
+      launches.Run(steps);
+    }
+    const std::vector<Element> before = launches.order();
+    launches.Run(1 + upto(5), 1000);
+    std::vector<Element> left = launches.OfOne();
+    std::erase_if(left, [&](const Element& element) {
+      return std::find(before.begin(), before.end(), element) != before.end();
+    });
+    std::vector<Element> expected = before;
+    expected.insert(expected.end(), left.begin(), left.end());
     ASSERT_EQ(launches.order(), expected) << "case " << i;
   }
 }
