@@ -44,7 +44,7 @@ absl::Status CheckAlone(const JobRecord& job, const IterationState& iteration,
   }
   const auto& readers = iteration.record.readers;
   const bool alone = std::all_of(readers.begin(), readers.end(), [&](const auto& reader) {
-    return reader.client == hello.client || !reader.reads();
+    return reader.client == hello.client || reader.standing != protocol::Standing::kLiving;
   });
   if (alone) return absl::OkStatus();
   return absl::FailedPreconditionError(
@@ -317,11 +317,16 @@ void Core::OnLeave(Turn& turn, const ClientPeer& peer, const Leave& leave) {
   const IterationState& iteration = state_.iterations.at(peer.iteration);
   absl::StatusOr<protocol::Holdings> taken = ToHoldings(leave.taken, iteration);
   if (!taken.ok()) taken = protocol::Holdings();  // what is not there cannot be kept
-  ForgetLease({peer.iteration, peer.client});
+  const SessionKey key{peer.iteration, peer.client};
+  ForgetLease(key);
   turn.Log("client_left", {{"client", absl::StrCat(absl::Hex(peer.client.value()))},
                            {"iteration", absl::StrCat(iteration.id.value())}});
   turn.Settle(iteration.id, protocol::OnLeave(iteration.record, turn.DeskOf(iteration.id),
                                               peer.client, peer.incarnation, {*std::move(taken)}));
+  const auto reader = iteration.record.FindReader(peer.client);
+  if (reader && iteration.record.readers[*reader].standing == protocol::Standing::kLiving) {
+    client_leases_.Heard(key, options_.now());  // so long may another process come with its state
+  }
 }
 
 void Core::ForgetLease(const SessionKey& key) {

@@ -174,9 +174,18 @@ bool AllHeard(const IterationRecord& record, const Desk& desk, size_t partition)
   return true;
 }
 
+// Whether somebody left before anybody was told the end, and what it had may yet be others'.
+bool SomebodyIsAway(const IterationRecord& record) {
+  return std::any_of(record.readers.begin(), record.readers.end(), [&](const ReaderRecord& reader) {
+    return reader.standing == Standing::kLiving && reader.told_end &&
+           !record.partitions.front().end && !Contains(reader.kept, reader.final);
+  });
+}
+
 // Rule 8.
 bool MayClose(const IterationRecord& record, const Desk& desk) {
   if (record.coordinated() && record.rounds.ends.empty()) return false;
+  if (record.partitions.empty() || SomebodyIsAway(record)) return false;
   for (size_t p = 0; p < record.partitions.size(); ++p) {
     const PartitionDesk& on_desk = desk.partitions[p];
     if (record.partitions[p].collecting() || !on_desk.ended || !AllHeard(record, desk, p))
@@ -186,7 +195,7 @@ bool MayClose(const IterationRecord& record, const Desk& desk) {
       for (const Heard& heard : on_desk.readers) covered.Add(heard.has);
     if (covered.FirstMissing() < *on_desk.ended) return false;
   }
-  return !record.partitions.empty();
+  return true;
 }
 
 // What a reader that is told the end has.
@@ -397,17 +406,35 @@ Decision OnCommit(const IterationRecord& record, Desk& desk, ClientId client,
   return std::move(deciding).Done();
 }
 
+namespace {
+
+// Of a process that is gone and whose state may hold what it took: what it has is frozen, as behind
+// the end, and nothing waits for its answer any more.
+void MayComeBack(Deciding& deciding, const IterationRecord& record, const ReaderRecord& reader,
+                 const Holdings& taken) {
+  // All consumers of a coordinated read wait for it anyway.
+  if (!reader.reads() || record.coordinated()) return;
+  deciding.Changes(ReaderEnded{reader.client, taken});
+  deciding.RaiseAssigned();
+}
+
+}  // namespace
+
 Decision OnLeave(const IterationRecord& record, Desk& desk, ClientId client,
                  Incarnation incarnation, const Leave& leave) {
   Deciding deciding(record, desk);
   auto found = Living(record, client, incarnation);
   if (found && !record.finished) {
     const ReaderRecord& reader = record.readers[*found];
-    const bool keeps = record.keep == KeepPolicy::kTaken;
-    if (keeps) Keeps(deciding, record, reader, leave.taken);
-    deciding.Changes(ReaderGone{client, Standing::kLeft});
-    Goes(deciding, record, desk, *found, keeps ? leave.taken : reader.kept);
     desk.present[*found] = false;
+    if (record.keep == KeepPolicy::kCommitted && !Contains(reader.kept, leave.taken)) {
+      MayComeBack(deciding, record, reader, leave.taken);
+    } else {
+      const bool keeps = record.keep == KeepPolicy::kTaken;
+      if (keeps) Keeps(deciding, record, reader, leave.taken);
+      deciding.Changes(ReaderGone{client, Standing::kLeft});
+      Goes(deciding, record, desk, *found, keeps ? leave.taken : reader.kept);
+    }
   }
   deciding.Says(LeaveDone{client, incarnation});
   return std::move(deciding).Done();
@@ -560,7 +587,8 @@ Decision AllowAhead(const IterationRecord& record, Desk& desk) {
   return decision;
 }
 
-// Whether all that is the consumer's is kept; nobody knows before all partitions have ended.
+// Whether all that is the consumer's is kept, or at one that was told the end; nobody knows before
+// all partitions have ended.
 bool HasAll(const IterationRecord& record, int64_t consumer) {
   const Positions positions = PositionsOf(record);
   for (size_t p = 0; p < record.partitions.size(); ++p) {
@@ -568,7 +596,12 @@ bool HasAll(const IterationRecord& record, int64_t consumer) {
     if (!end) return false;
     const PartitionId id = PartitionAt(p);
     const IndexSet turns = positions.TurnsIn(IndexSet::Of(0, *end), id, consumer);
-    if (!positions.TurnsIn(Kept(record, id), id, consumer).Contains(turns)) return false;
+    Together had(record, id);
+    for (const ReaderRecord& reader : record.readers) {
+      had.Add(reader, Of(reader.kept, id));
+      had.Add(reader, Of(reader.final, id));
+    }
+    if (!positions.TurnsIn(std::move(had).Indices(), id, consumer).Contains(turns)) return false;
   }
   return true;
 }
@@ -581,7 +614,7 @@ std::string MissingConsumer(const IterationRecord& record) {
   for (const ReaderRecord& reader : record.readers) {
     if (reader.consumer < 0) continue;
     Its& its = consumers[static_cast<size_t>(reader.consumer)];
-    its = std::max(its, reader.standing == Standing::kLiving ? Its::kLiving : Its::kGone);
+    its = std::max(its, reader.reads() ? Its::kLiving : Its::kGone);
   }
   for (size_t c = 0; c < consumers.size(); ++c) {
     if (consumers[c] == Its::kLiving) continue;

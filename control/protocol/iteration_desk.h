@@ -109,8 +109,8 @@ void OnAhead(const IterationRecord& record, Desk& desk, ClientId client, Incarna
 // CommitDone when the state is journaled.
 Decision OnCommit(const IterationRecord& record, Desk& desk, ClientId client,
                   Incarnation incarnation, const Commit& commit);
-// A clean stop: what it took is kept under KeepPolicy::kTaken, its last
-// committed state otherwise; the rest goes to others. LeaveDone when journaled.
+// A clean stop: what it took is kept under KeepPolicy::kTaken, its last committed state otherwise;
+// the rest goes to others, now or when no state of it can come any more. LeaveDone when journaled.
 Decision OnLeave(const IterationRecord& record, Desk& desk, ClientId client,
                  Incarnation incarnation, const Leave& leave);
 // Declared dead: its lease has run out (it returns no elements any more by its

@@ -60,7 +60,7 @@ struct Commit {
 };
 
 struct Leave {
-  Holdings taken;  // final
+  Holdings taken;  // final; may come back in a state, where it contains what is not kept
 };
 
 // --- Dispatcher → client ---------------------------------------------------------

@@ -391,8 +391,8 @@ struct Commit {
   friend bool operator==(const Commit&, const Commit&) = default;
 };
 
-// The session ends on purpose; what it took is kept. Answered by Left. Under
-// Keep::kCommitted only once all it took is committed, or to give up coming back.
+// The process ends on purpose; what it took is kept. Answered by Left. Under Keep::kCommitted what
+// is committed is; another process may come with a state of more until client_timeout has passed.
 struct Leave {
   std::vector<PartitionIndices> taken;
   friend bool operator==(const Leave&, const Leave&) = default;

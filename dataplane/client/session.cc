@@ -65,9 +65,10 @@ Session::Session(SessionOptions options, control::DispatcherStub& stub)
 }
 
 Session::~Session() {
-  Leave(kGoodbyeTimeout);
   {
-    std::lock_guard lock(mu_);
+    Lock lock(mu_);
+    for_good_ = true;
+    if (MayLeave()) SayGoodbye(lock, kGoodbyeTimeout);
     stopping_ = true;
     WakeAgent();
   }
@@ -184,7 +185,10 @@ absl::Status Session::Commit(const control::Commit& commit) {
 
 void Session::Leave(absl::Duration bound) {
   Lock lock(mu_);
-  if (!MayLeave()) return;
+  if (MayLeave()) SayGoodbye(lock, bound);
+}
+
+void Session::SayGoodbye(Lock& lock, absl::Duration bound) {
   leaving_ = true;
   WakeAgent();  // without a stream it is said on the next
   changed_.wait_for(lock, absl::ToChronoMilliseconds(std::min(bound, absl::Minutes(10))),
@@ -393,7 +397,7 @@ void Session::SendReport() {
 
 bool Session::MayLeave() const {
   if (left_ || over_ || abandoned_ || !error_.ok() || !welcome_.has_value()) return false;
-  return welcome_->terms.keep == Keep::kTaken || TakenLocked() == committed_taken_;
+  return for_good_ || welcome_->terms.keep == Keep::kTaken || TakenLocked() == committed_taken_;
 }
 
 void Session::SendLeave() {

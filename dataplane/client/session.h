@@ -56,7 +56,9 @@ class Session final : private control::ReconnectingClientEvents, private ReaderE
  public:
   // Begins; nothing is waited for. `stub` outlives it.
   Session(SessionOptions options, control::DispatcherStub& stub);
-  // Says goodbye if it may (Leave) and waits for the answer a little.
+  // Says goodbye, so that nobody waits for it, and waits for the answer a little. What is not
+  // committed under keep = committed stays its own until its lease runs out: another process may
+  // come with its state.
   ~Session();
 
   int64_t repetition() const { return options_.repetition; }
@@ -161,6 +163,7 @@ class Session final : private control::ReconnectingClientEvents, private ReaderE
   void SendReport();
   void Beat();
   std::vector<control::LinkCounts> CountLinks() const;
+  void SayGoodbye(Lock& lock, absl::Duration bound);
   void SendLeave();
   bool MayLeave() const;
   // Elements come from windows that trainers share: with gaps, and perhaps again.
@@ -206,6 +209,7 @@ class Session final : private control::ReconnectingClientEvents, private ReaderE
   bool end_ = false;   // said by the dispatcher
   bool end_seen_ = false;
   bool leaving_ = false;
+  bool for_good_ = false;    // the destructor runs: nobody will call Commit()
   bool leave_sent_ = false;  // on the present stream
   bool last_beat_sent_ = false;
   bool left_ = false;

@@ -69,6 +69,36 @@ TEST_P(ClientHistories, ReadersThatStopLeaveTheRestToOthers) {
   ExpectEachOnce();
 }
 
+TEST_P(ClientHistories, AReaderThatGoesWithAStateHoldsUpNoMove) {
+  DispatcherConfig config;
+  config.client_timeout = absl::Minutes(10);  // nobody is declared dead here
+  Cluster cluster(1, config);
+  absl::StatusOr<Iterator> stays = Job(cluster, Keep::kCommitted).MakeIterator();
+  ASSERT_TRUE(stays.ok()) << stays.status();
+  Read(*stays, 10);
+  State state;
+  {
+    absl::StatusOr<Iterator> goes = Job(cluster, Keep::kCommitted).MakeIterator();
+    ASSERT_TRUE(goes.ok()) << goes.status();
+    Read(*goes, 200);
+    absl::StatusOr<State> saved = goes->Save();
+    ASSERT_TRUE(saved.ok()) << saved.status();
+    state = *std::move(saved);
+    for (int i = 0; i < 20; ++i) ASSERT_TRUE(goes->Next().ok());  // not its history
+  }
+  cluster.AddWorker();
+  cluster.RemoveWorker(0);
+  Read(*stays, 1000);  // far more than had landed
+  absl::StatusOr<Iterator> comes_back = Job(cluster, Keep::kCommitted).MakeIterator();
+  ASSERT_TRUE(comes_back.ok()) << comes_back.status();
+  const absl::Status restored = comes_back->Restore(state);
+  ASSERT_TRUE(restored.ok()) << restored;
+  Read(*comes_back, 10);
+  Read(*stays);
+  Read(*comes_back);
+  ExpectEachOnce();
+}
+
 TEST_P(ClientHistories, ReadersAtOnceShareTheJob) {
   Cluster cluster(2);
   std::vector<std::thread> readers;

@@ -185,6 +185,49 @@ TEST(Desk, KeepsWhatAReaderTookThatLeaves) {
   EXPECT_EQ(office.record.partition(kPartition).placement, Placement(2));
 }
 
+TEST(Desk, WaitsForNoAnswerOfOneThatLeftWithMoreThanIsKept) {
+  Office office(KeepPolicy::kCommitted);
+  office.Joins(kAnna);
+  office.Joins(kBert);
+  office.Assign();
+  office.Reports(kAnna, Placement(1), Range(0, 2), Range(2, 3));
+  office.Commits(kAnna, {Range(0, 1)});
+  office.Do(OnLeave(office.record, office.desk, kAnna, kFirst, {{Range(0, 2)}}));
+  EXPECT_EQ(office.Said<LeaveDone>().size(), 1u);
+  EXPECT_EQ(Kept(office.record, kPartition), Range(0, 1));
+  office.Reports(kBert, Placement(2), {});
+  office.Said<struct Assign>();
+  office.Assign();
+  const auto assigned = office.Said<struct Assign>();
+  EXPECT_EQ(assigned[0].skip, Range(0, 2)) << "what it took, not what it landed";
+  EXPECT_THAT(assigned[0].readers, testing::ElementsAre(Reader{kBert, kFirst}));
+  office.Ends(3);
+  office.Reports(kBert, Placement(2), Range(2, 3));
+  EXPECT_FALSE(office.record.closed) << "what it took may yet be Bert's";
+  office.Do(OnReaderDead(office.record, office.desk, kAnna));
+  office.Reports(kBert, Placement(3), {});
+  office.Assign();
+  IndexSet left = Range(0, 1);
+  left.Add(2);
+  EXPECT_EQ(office.Said<struct Assign>()[0].skip, left);
+}
+
+TEST(Desk, TakesUpTheStateOfOneThatLeft) {
+  Office office(KeepPolicy::kCommitted);
+  office.Joins(kAnna);
+  office.Joins(kBert);
+  office.Assign();
+  office.Do(OnLeave(office.record, office.desk, kAnna, kFirst, {{Range(0, 3)}}));
+  office.Restarts(kAnna, {Range(0, 2)});
+  EXPECT_TRUE(office.Said<Refused>().empty());
+  office.Reports(kBert, Placement(2), {});
+  office.Assign();
+  const auto assigned = office.Said<struct Assign>();
+  EXPECT_EQ(assigned.back().skip, Range(0, 2));
+  EXPECT_THAT(assigned.back().readers,
+              testing::ElementsAre(Reader{kAnna, kSecond}, Reader{kBert, kFirst}));
+}
+
 TEST(Desk, AnswersACommitThatIsRepeatedWithoutJournalingItTwice) {
   Office office(KeepPolicy::kCommitted);
   office.Joins(kAnna);

@@ -123,6 +123,9 @@ INSTANTIATE_TEST_SUITE_P(
         Named{"StatesBookmarksMoved", {.states = true, .bookmarks = true, .budget = {.moves = 1}}},
         Named{"StatesMovedDispatcherRestarts",
               {.elements = 1, .states = true, .budget = {.dispatcher_restarts = 1, .moves = 1}}},
+        Named{"StatesClientLeaves", {.states = true, .budget = {.leaves = 1}}},
+        Named{"StatesMovedClientLeaves",
+              {.elements = 1, .states = true, .budget = {.moves = 1, .leaves = 1}}},
         Named{"MovedClientJoinsClientLeaves",
               {.clients = 1, .budget = {.moves = 1, .client_joins = 1, .leaves = 1}}},
         Named{"TwoPartitionsMovedWorkerJoins",
@@ -148,7 +151,9 @@ INSTANTIATE_TEST_SUITE_P(
         Named{"OrderDispatcherRestarts",
               {.elements = 2, .dealt = true, .budget = {.dispatcher_restarts = 1}}},
         Named{"OrderLinkBreaks", {.elements = 3, .dealt = true, .budget = {.broken_links = 1}}},
-        Named{"OrderConsumerLeaves", {.elements = 3, .dealt = true, .budget = {.leaves = 1}}}),
+        Named{"OrderConsumerLeaves", {.elements = 3, .dealt = true, .budget = {.leaves = 1}}},
+        Named{"OrderConsumerLeavesWithAState",
+              {.elements = 2, .states = true, .dealt = true, .budget = {.leaves = 1}}}),
     NameOf);
 
 INSTANTIATE_TEST_SUITE_P(
@@ -161,6 +166,8 @@ INSTANTIATE_TEST_SUITE_P(
                .states = true,
                .dealt = true,
                .budget = {.client_deaths = 1}}},
+        Named{"StatesClientLeavesDispatcherRestarts",
+              {.elements = 1, .states = true, .budget = {.dispatcher_restarts = 1, .leaves = 1}}},
         Named{"ClientDiesDispatcherRestartsLinkBreaks",
               {.budget = {.client_deaths = 1, .dispatcher_restarts = 1, .broken_links = 1}}},
         Named{"WorkersStopClientDiesLinkBreaks",

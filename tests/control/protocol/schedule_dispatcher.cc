@@ -72,9 +72,12 @@ void Run::Deliver(const Message& message) {
       if (client.pending && client.pending->number == number) client.pending.reset();
     });
   } else if (const auto* m = std::get_if<LeaveDone>(&message)) {
-    Says(m->client, m->incarnation, [](Client& client) {
-      client.running = false;
-      client.over = true;
+    Says(m->client, m->incarnation, [this](Client& client) {
+      KillClient(client);
+      const auto reader = durable_.record.FindReader(client.id);
+      client.over = !reader || durable_.record.readers[*reader].standing != Standing::kLiving;
+      if (!client.over && clock_.OneIn(2))  // with what it wrote
+        clock_.After(clock_.Draw(1, 3 * kLease), [this, id = client.id] { Restart(id); });
     });
   } else if (const auto* m = std::get_if<Assign>(&message)) {
     if ((m->bookmark ? m->bookmark->index : 0) < durable_.retired[m->partition.value() - 1] &&

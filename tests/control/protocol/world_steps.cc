@@ -121,13 +121,19 @@ void World::Take(const Step& step) {
       --left_.worker_joins;
       worker.joined = worker.registered = true;
       break;
-    case Step::kLeave:
+    case Step::kLeave: {
       --left_.leaves;
-      client.process = Process::kLeaving;
-      for (int q = 0; q < scene_->partitions; ++q)
-        client.written[q] = Mask(client.receivers[q].taken());
-      client.out.push_back({.kind = Wire::kLeave, .a = client.incarnation, .m = client.written});
+      Masks taken = {};
+      for (int q = 0; q < scene_->partitions; ++q) taken[q] = Mask(client.receivers[q].taken());
+      client.out.push_back({.kind = Wire::kLeave, .a = client.incarnation, .m = taken});
+      if (scene_->states) {  // what it wrote may come back
+        client.process = Process::kDown;
+      } else {
+        client.process = Process::kLeaving;
+        client.written = taken;
+      }
       break;
+    }
   }
   Tidy();
 }

@@ -354,15 +354,30 @@ TEST_F(SessionTest, StoppingTellsWhatWasTakenAndNoMore) {
               ElementsAre(control::PartitionIndices{kPartition, IndexSet::Of(0, 2)}));
 }
 
-// What it has not committed keeps it from leaving, so the links are there to its end.
-TEST_F(SessionTest, OneThatIsDestroyedHearsOfNoMoreWorkersWhenItClosesItsLinks) {
+TEST_F(SessionTest, OneThatIsDestroyedSaysWhatItTookAndHasNotCommitted) {
   keep_ = Keep::kCommitted;
+  Begin();
+  auto link = Link();
+  for (Index i = 0; i < 3; ++i) ASSERT_TRUE(Send(link->link(), i).ok());
+  EXPECT_EQ(NextValue(), 0);
+  session_->Leave(absl::Minutes(1));  // not yet: it may still commit
+  EXPECT_EQ(NextValue(), 1);
+  auto destroyed = std::async(std::launch::async, [&] { session_.reset(); });
+  EXPECT_THAT(dispatcher_.Heard<control::Leave>().taken,
+              ElementsAre(control::PartitionIndices{kPartition, IndexSet::Of(0, 2)}));
+  dispatcher_.Say(control::Left{});
+  destroyed.get();
+}
+
+// One whose place another takes does not leave, so the links are there to its end.
+TEST_F(SessionTest, OneThatIsDestroyedHearsOfNoMoreWorkersWhenItClosesItsLinks) {
   Begin();
   auto link = Link();
   bool listens = true;
   link->on_closed = [&] { listens = dispatcher_.has_stream(); };
   ASSERT_TRUE(Send(link->link(), 0).ok());
   EXPECT_EQ(NextValue(), 0);
+  session_->Abandon();
   session_.reset();
   EXPECT_TRUE(link->AwaitClosed().ok());
   EXPECT_FALSE(listens);
