@@ -124,7 +124,8 @@ void Core::GetStatus(Done<DispatcherStatus> done) {
       auto desk = desks_.find(of);
       const protocol::Desk* known = desk == desks_.end() ? nullptr : &desk->second;
       to.iterations.push_back(StatusOf(state_.iterations.at(of), known));
-      to.iterations.back().waits_for = WaitsFor(suspicions_.Of(of, now), known);
+      if (!to.iterations.back().closed)
+        to.iterations.back().waits_for = WaitsFor(suspicions_.Of(of, now), known);
     }
   }
   const std::unordered_map<uint64_t, int32_t> on = state_.PartitionsByWorker();

@@ -5,6 +5,7 @@
 #include <memory>
 #include <sstream>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "absl/strings/match.h"
@@ -166,6 +167,22 @@ TEST(RoundsOfProcesses, EndAtOneStepByEachPolicy) {
     EXPECT_TRUE(!fills || weight == kRows) << weight;
     EXPECT_TRUE(policy == PartialBatches::kRepeat ? rows >= kRows : fills || rows <= kRows) << rows;
   }
+}
+
+// Its connection stays, and says nothing.
+TEST(RoundsOfProcesses, OneThatIsStoppedIsSuspectedUntilItGoesOn) {
+  const auto suspected = [] {
+    return Metric("penstock_dispatcher_lost_consumers{state=\"suspected\"}");
+  };
+  Cluster cluster(1);
+  Trainers trainers;
+  trainers.Say(absl::StrCat("hold ", cluster.service(), " endless 100"));
+  EXPECT_THAT(trainers.Hear(), Each("reads"));
+  trainers[5].Stop();
+  while (suspected() < 1) std::this_thread::yield();
+  trainers[5].Continue();
+  while (suspected() > 0) std::this_thread::yield();
+  EXPECT_EQ(Metric("penstock_dispatcher_events_total{event=\"step_torn\"}"), -1);
 }
 
 TEST(RoundsOfProcesses, OneThatIsKilledIsSuspectedAndThenDeadToTheOthers) {
