@@ -78,6 +78,22 @@ class OnABareMachine(unittest.TestCase):
         self.assertEqual(code, 0, out + err)
         self.assertRegex(out, r"\[  PASSED  \] [1-9]")
 
+    def test_its_gpu_part_writes_one_report_that_says_what_was_not_measured(self):
+        script = bare / "penstock-bundle/gpu-tests"  # of a shell, which a bare root lacks
+        if not script.exists():
+            self.skipTest("this bundle has no GPU part; ./run bundle --gpu")
+        done = subprocess.run([script], capture_output=True, text=True, timeout=200,
+                              env={**os.environ, "PENSTOCK_REPORT": str(bare / "tmp"),
+                                   "PENSTOCK_BENCH": "--pairs 1 --window 0.05 --size 65536"})
+        lines = [json.loads(line) for line in (bare / "tmp/gpu-report.json").read_text().splitlines()]
+        page = (bare / "tmp/gpu-report.html").read_text()
+        self.assertIn("</html>", page)
+        measured = [line for line in lines if (line.get("gb_per_s") or 0) > 0]
+        self.assertGreater(len(measured), 3, done.stdout + done.stderr)
+        if done.returncode != 0:  # no GPU here
+            self.assertRegex(lines[-1]["not_measured"], "no GPU|driver")
+            self.assertIn("no GPU", page)
+
     def test_a_trainer_reads_a_job_over_each_protocol(self):
         code, out, err = run("/penstock-bundle/bin/digits_make_shards",
                              "/penstock-bundle/share/penstock/examples/digits/digits.csv", "/tmp", "3")
