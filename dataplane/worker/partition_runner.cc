@@ -45,7 +45,7 @@ PartitionRunner::PartitionRunner(std::shared_ptr<Workshop> workshop,
     : workshop_(std::move(workshop)),
       outlet_(std::move(outlet)),
       assign_(std::move(assign)),
-      permit_(workshop_->permits),
+      permit_(workshop_->permits, assign_.job),
       splits_(
           assign_.splits,
           [this](int provider, int64_t repetition, int64_t first_ordinal, int32_t wanted) {

@@ -15,9 +15,7 @@ Permits::Permits(int count, std::chrono::nanoseconds slice)
 void Permits::GrantLocked() {
   bool any = false;
   while (free_ > 0 && !waiting_.empty()) {
-    Permit* next = waiting_.front();
-    waiting_.pop_front();
-    --queued_;
+    Permit* next = TakeNextLocked();
     next->queued_ = false;
     next->held_ = true;
     next->held_since_ = Permit::Clock::now();
@@ -27,9 +25,28 @@ void Permits::GrantLocked() {
   if (any) granted_.notify_all();
 }
 
+Permit* Permits::TakeNextLocked() {
+  const auto next = std::min_element(
+      waiting_.begin(), waiting_.end(), [this](const Permit* first, const Permit* second) {
+        return jobs_.at(first->job_).turn < jobs_.at(second->job_).turn;
+      });
+  Permit* permit = *next;
+  waiting_.erase(next);
+  --queued_;
+  jobs_.at(permit->job_).turn = ++turns_;
+  return permit;
+}
+
+Permit::Permit(Permits& permits, JobId job) : permits_(permits), job_(job) {
+  std::lock_guard lock(permits_.mu_);
+  ++permits_.jobs_[job_].partitions;
+}
+
 Permit::~Permit() {
   std::lock_guard lock(permits_.mu_);
   GiveUpLocked();
+  const auto job = permits_.jobs_.find(job_);
+  if (--job->second.partitions == 0) permits_.jobs_.erase(job);
 }
 
 bool Permit::Take() {

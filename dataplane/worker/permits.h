@@ -1,14 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // How many partitions compute at once on a worker. All partitions of an
 // iteration are open; one that waits for a credit or a split gives its permit
-// to another, and one that never waits does so every kPermitSlice if others wait.
+// to another, and one that never waits does so every kPermitSlice if others wait. Jobs that wait
+// take turns, however many partitions each has here.
 #pragma once
 
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <cstdint>
 #include <deque>
+#include <map>
 #include <mutex>
+
+#include "penstock/ids.h"
 
 namespace penstock::worker {
 
@@ -24,11 +29,20 @@ class Permits {
   explicit Permits(int count, std::chrono::nanoseconds slice = kPermitSlice);
 
   int count() const { return count_; }
+  int waiting() const { return queued_; }
 
  private:
   friend class Permit;
 
-  void GrantLocked();  // hands free permits to who has waited longest
+  struct Job {
+    int partitions = 0;
+    uint64_t turn = 0;  // its last
+  };
+
+  void GrantLocked();  // hands out free permits
+  // Of the job whose last turn was the earliest, the one that has waited longest. REQUIRES: one
+  // waits.
+  Permit* TakeNextLocked();
 
   const int count_;
   const std::chrono::nanoseconds slice_;
@@ -36,7 +50,9 @@ class Permits {
   std::mutex mu_;
   std::condition_variable granted_;
   int free_;                     // guarded by mu_
-  std::deque<Permit*> waiting_;  // guarded by mu_; first come, first served
+  std::deque<Permit*> waiting_;  // guarded by mu_, as the rest; in the order they came
+  std::map<JobId, Job> jobs_;    // that have partitions here
+  uint64_t turns_ = 0;
 };
 
 // One partition's claim on a permit. Take() once, then Pause() and Resume()
@@ -44,7 +60,7 @@ class Permits {
 // partition that reads ahead waits for splits on a thread of its own.
 class Permit {
  public:
-  explicit Permit(Permits& permits) : permits_(permits) {}
+  Permit(Permits& permits, JobId job);
   ~Permit();
   Permit(const Permit&) = delete;
   Permit& operator=(const Permit&) = delete;
@@ -73,6 +89,7 @@ class Permit {
 
   using Clock = std::chrono::steady_clock;
   Permits& permits_;
+  const JobId job_;
   // Guarded by permits_.mu_.
   bool held_ = false;
   bool queued_ = false;

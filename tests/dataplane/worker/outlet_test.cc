@@ -72,7 +72,7 @@ class OutletTest : public ::testing::Test {
   std::shared_ptr<Outlet> outlet_ = std::make_shared<Outlet>(kIteration, "token", budget_);
   std::vector<std::shared_ptr<PartitionExit>> lanes_;
   Permits permits_{1};
-  Permit permit_{permits_};
+  Permit permit_{permits_, JobId(1)};
 };
 
 TEST_F(OutletTest, SendsToReadersWithCreditsInTurn) {
@@ -90,7 +90,7 @@ TEST_F(OutletTest, WaitsForACreditWithThePermitGivenUp) {
   auto lane = OpenLane({ReaderOf(1)});
   auto sent = InBackground([&] { return lane->Send(ElementAt(0)); });
   {
-    Permit other(permits_);
+    Permit other(permits_, JobId(1));
     EXPECT_TRUE(other.Take());  // returns only when the lane waits
   }
   EXPECT_EQ(link->flushes(), 0);  // nothing was waiting in it
@@ -107,7 +107,7 @@ TEST_F(OutletTest, FlushesALinkBeforeItWaits) {
   EXPECT_EQ(link->flushes(), 0);
   auto sent = InBackground([&] { return lane->Send(ElementAt(1)); });
   {
-    Permit other(permits_);
+    Permit other(permits_, JobId(1));
     ASSERT_TRUE(other.Take());
   }
   lane->Cancel();
@@ -146,7 +146,7 @@ TEST_F(OutletTest, WhatIsInDoubtWaitsForTheClientsWord) {
   ASSERT_TRUE(lane->Send(ElementAt(4)).ok());
   auto ended = InBackground([&] { return lane->End(5); });
   {
-    Permit other(permits_);
+    Permit other(permits_, JobId(1));
     ASSERT_TRUE(other.Take());  // the lane waits: 1, 2 and 3 are in doubt
   }
   EXPECT_THAT(b->SentIndices(), ElementsAre(4));
@@ -193,7 +193,7 @@ TEST_F(OutletTest, ANewLinkOfASessionWaitsForTheEndOfTheOld) {
   link->Grant(5);
   auto sent = InBackground([&] { return lane->Send(ElementAt(1)); });
   {
-    Permit other(permits_);
+    Permit other(permits_, JobId(1));
     ASSERT_TRUE(other.Take());
   }
   EXPECT_THAT(link->SentIndices(), IsEmpty());
@@ -240,7 +240,7 @@ TEST_F(OutletTest, WhatLandsIsBookedOnThePartitionThatSentIt) {
   for (size_t round = 0; round < 64; ++round) {
     auto link = Open(ReaderOf(1));
     Permits permits(2);
-    Permit permit[] = {Permit(permits), Permit(permits)};
+    Permit permit[] = {Permit(permits, JobId(1)), Permit(permits, JobId(1))};
     control::PlacedPartition placed[] = {kPlaced, kPlaced};
     placed[1].partition = PartitionId(2);
     std::shared_ptr<PartitionExit> lanes[2];

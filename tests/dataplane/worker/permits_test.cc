@@ -3,15 +3,20 @@
 
 #include <atomic>
 #include <future>
+#include <thread>
+#include <vector>
 
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
 namespace penstock::worker {
 namespace {
 
+constexpr JobId kJob(1);
+
 TEST(Permits, APauseLetsTheNextPartitionCompute) {
   Permits permits(1);
-  Permit first(permits), second(permits);
+  Permit first(permits, kJob), second(permits, kJob);
   ASSERT_TRUE(first.Take());
   auto second_computes = std::async(std::launch::async, [&] { return second.Take(); });
   first.Pause();
@@ -25,7 +30,7 @@ TEST(Permits, APauseLetsTheNextPartitionCompute) {
 
 TEST(Permits, OneThatNeverPausesGivesOthersATurn) {
   Permits permits(1, /*slice=*/std::chrono::nanoseconds(0));
-  Permit first(permits), second(permits);
+  Permit first(permits, kJob), second(permits, kJob);
   ASSERT_TRUE(first.Take());
   EXPECT_FALSE(first.ShouldYield());  // nobody waits
   std::atomic<bool> took = false;
@@ -44,7 +49,7 @@ TEST(Permits, OneThatNeverPausesGivesOthersATurn) {
 
 TEST(Permits, OneIsHeldForASliceAtLeast) {
   Permits permits(1, /*slice=*/std::chrono::hours(1));
-  Permit first(permits), second(permits);
+  Permit first(permits, kJob), second(permits, kJob);
   ASSERT_TRUE(first.Take());
   auto waits = std::async(std::launch::async, [&] { return second.Take(); });
   EXPECT_FALSE(first.ShouldYield());
@@ -54,7 +59,7 @@ TEST(Permits, OneIsHeldForASliceAtLeast) {
 
 TEST(Permits, PausesNest) {
   Permits permits(1);
-  Permit first(permits), second(permits);
+  Permit first(permits, kJob), second(permits, kJob);
   ASSERT_TRUE(first.Take());
   first.Pause();
   first.Pause();
@@ -66,7 +71,7 @@ TEST(Permits, PausesNest) {
 
 TEST(Permits, CancelEndsTheWait) {
   Permits permits(1);
-  Permit first(permits), second(permits);
+  Permit first(permits, kJob), second(permits, kJob);
   ASSERT_TRUE(first.Take());
   auto waits = std::async(std::launch::async, [&] { return second.Take(); });
   second.Cancel();
@@ -74,11 +79,31 @@ TEST(Permits, CancelEndsTheWait) {
   EXPECT_FALSE(second.Take());
 }
 
+TEST(Permits, JobsTakeTurnsHoweverManyPartitionsEachHas) {
+  Permits permits(1);
+  Permit held(permits, kJob);
+  ASSERT_TRUE(held.Take());
+  std::vector<uint64_t> turns;  // written by who holds the permit
+  std::vector<std::future<bool>> waits;
+  for (const uint64_t job : {1, 1, 1, 2, 2, 3}) {
+    waits.push_back(std::async(std::launch::async, [&permits, &turns, job] {
+      Permit permit(permits, JobId(job));
+      const bool took = permit.Take();
+      turns.push_back(job);
+      return took;
+    }));
+    while (permits.waiting() < static_cast<int>(waits.size())) std::this_thread::yield();
+  }
+  held.Pause();
+  for (auto& wait : waits) EXPECT_TRUE(wait.get());
+  EXPECT_THAT(turns, testing::ElementsAre(2, 3, 1, 2, 1, 1));
+}
+
 TEST(Permits, AClaimThatGoesAwayGivesItsPermitBack) {
   Permits permits(1);
-  Permit second(permits);
+  Permit second(permits, kJob);
   {
-    Permit first(permits);
+    Permit first(permits, kJob);
     ASSERT_TRUE(first.Take());
   }
   EXPECT_TRUE(second.Take());
@@ -86,7 +111,7 @@ TEST(Permits, AClaimThatGoesAwayGivesItsPermitBack) {
 
 TEST(Permits, WhatIsHeldGrowsButInPausesAndInTheQueue) {
   Permits permits(1);
-  Permit first(permits), second(permits);
+  Permit first(permits, kJob), second(permits, kJob);
   EXPECT_EQ(second.held().count(), 0);
   ASSERT_TRUE(first.Take());
   const auto begun = first.held();

@@ -84,7 +84,7 @@ class SharedWindowTest : public ::testing::Test {
   std::shared_ptr<SharedWindow> window_ =
       SharedWindow::Start(kIteration, "token", 4 * BytesOfOne());
   Permits permits_{1};
-  Permit permit_{permits_};
+  Permit permit_{permits_, JobId(1)};
   std::shared_ptr<PartitionExit> way_;
   std::thread producing_;
   std::atomic<int> produced_{0};
@@ -143,7 +143,7 @@ TEST_F(SharedWindowTest, PreparesNothingThatNobodyAsksFor) {
   Produce();
   auto link = Open("a", 1);
   {
-    Permit other(permits_);
+    Permit other(permits_, JobId(1));
     EXPECT_TRUE(other.Take());  // the producer waits, with its permit given up
   }
   EXPECT_THAT(link->SentIndices(), IsEmpty());
