@@ -95,6 +95,7 @@ std::string Differences(const JobRecord& job, const GetOrCreateJobRequest& reque
   numbers_differ("partitions", had.partitions, got.partitions);
   differ("visitation", ToText(had.visitation), ToText(got.visitation));
   numbers_differ("num_consumers", had.num_consumers, got.num_consumers);
+  numbers_differ("consumer_group's size", had.group_size, got.group_size);
   differ("rests", ToText(had.rests), ToText(got.rests));
   differ("on_error", ToText(had.on_error), ToText(got.on_error));
   differ("cross-trainer cache", yes_or_no(had.cross_trainer_cache),

@@ -384,12 +384,14 @@ void ToWire(const JobTerms& from, wire::JobTerms* to) {
   to->set_max_bytes_in_flight(from.quota.max_bytes_in_flight);
   to->set_max_permits(from.quota.max_permits);
   to->set_partitions(from.partitions);
+  if (from.group_size > 1) to->set_group_size(from.group_size);
 }
 
 absl::StatusOr<JobTerms> FromWire(const wire::JobTerms& from) {
   JobTerms to{.deterministic = from.deterministic(),
               .partitions = from.partitions(),
               .num_consumers = from.num_consumers(),
+              .group_size = from.group_size() == 0 ? 1 : from.group_size(),
               .cross_trainer_cache = from.cross_trainer_cache(),
               .quota = {from.max_bytes_in_flight(), from.max_permits()}};
   ASSIGN_OR_RETURN(to.mode, ShardingPolicyFromWire(from.mode()));
@@ -403,6 +405,11 @@ absl::StatusOr<JobTerms> FromWire(const wire::JobTerms& from) {
   if (to.num_consumers < 0 || to.quota.max_bytes_in_flight < 0 || to.quota.max_permits < 0 ||
       to.partitions < 0) {
     return absl::InvalidArgumentError("a number in the terms of a job is negative");
+  }
+  if (to.group_size < 1 || to.num_consumers % to.group_size != 0 ||
+      (to.group_size > 1 && !to.coordinated())) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(to.num_consumers, " consumers are no groups of ", to.group_size));
   }
   return to;
 }

@@ -16,6 +16,9 @@ struct JobTerms {
   int64_t partitions = 0;      // of that order: so many from the start; 0: as the mode says
   Visitation visitation = Visitation::kExactlyOnce;
   int64_t num_consumers = 0;  // of rounds, or of order kDeterministic; 0: of neither
+  // Consumers in a row that get the same elements; num_consumers counts each. A partition of n
+  // elements has so many times n indices: element i those from i * group_size on.
+  int64_t group_size = 1;
   Rests rests = Rests::kPad;
   RoundErrors on_error = RoundErrors::kSkipRound;
   bool cross_trainer_cache = false;

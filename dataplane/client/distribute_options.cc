@@ -94,6 +94,30 @@ absl::Status CheckConsumers(const DistributeOptions& options) {
   return absl::OkStatus();
 }
 
+absl::Status CheckGroup(const DistributeOptions& options) {
+  if (!options.consumer_group) return absl::OkStatus();
+  const auto [size, member] = *options.consumer_group;
+  if (!options.num_consumers) {
+    return absl::InvalidArgumentError(
+        "consumer_group is of a coordinated read; set num_consumers, the number of groups, and "
+        "consumer_index");
+  }
+  if (size < 1 || size > kMostConsumers / *options.num_consumers) {
+    return absl::InvalidArgumentError(absl::StrCat("consumer_group's size must be from 1 to ",
+                                                   kMostConsumers / *options.num_consumers,
+                                                   ", not ", size));
+  }
+  if (member < 0 || member >= size) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("consumer_group's member must be from 0 to ", size - 1, ", not ", member));
+  }
+  if (options.order == MergeOrder::kDeterministic) {
+    return absl::InvalidArgumentError(
+        "consumer_group is for rounds, which order kDeterministic has none of: leave out one");
+  }
+  return absl::OkStatus();
+}
+
 absl::Status CheckOrder(const DistributeOptions& options) {
   const bool deterministic = options.order == MergeOrder::kDeterministic;
   if (options.partitions < 0 || options.partitions > kMostPartitions ||
@@ -208,8 +232,17 @@ absl::Status Check(const DistributeOptions& options) {
   }
   RETURN_IF_ERROR(CheckCache(options));
   RETURN_IF_ERROR(CheckConsumers(options));
+  RETURN_IF_ERROR(CheckGroup(options));
   RETURN_IF_ERROR(CheckOrder(options));
   return CheckVisitation(options);
+}
+
+DistributeOptions OfMember(DistributeOptions options) {
+  if (!options.consumer_group) return options;
+  const auto [size, member] = *options.consumer_group;
+  *options.num_consumers *= size;
+  options.consumer_index = *options.consumer_index * size + member;
+  return options;
 }
 
 control::JobTerms TermsOf(const DistributeOptions& options) {
@@ -219,6 +252,7 @@ control::JobTerms TermsOf(const DistributeOptions& options) {
           .partitions = PartitionsOf(options),
           .visitation = options.visitation,
           .num_consumers = options.num_consumers.value_or(0),
+          .group_size = options.consumer_group.value_or(ConsumerGroup()).size,
           .rests = options.rests,
           .on_error = options.on_error,
           .cross_trainer_cache = options.cross_trainer_cache.has_value(),
@@ -253,6 +287,10 @@ Attrs ToAttrs(const DistributeOptions& options) {
   };
   if (options.consumer_index) attrs["consumer_index"] = *options.consumer_index;
   if (options.num_consumers) attrs["num_consumers"] = *options.num_consumers;
+  if (options.consumer_group) {
+    attrs["group_size"] = options.consumer_group->size;
+    attrs["group_member"] = options.consumer_group->member;
+  }
   if (options.cross_trainer_cache) attrs["trainer_id"] = options.cross_trainer_cache->trainer_id;
   if (options.keep.has_value()) attrs["keep"] = static_cast<int64_t>(*options.keep);
   if (options.seed.has_value()) attrs["job_seed"] = static_cast<int64_t>(*options.seed);
@@ -286,6 +324,10 @@ DistributeOptions FromAttrs(const Attrs& attrs) {
   }
   if (attrs.contains("num_consumers")) {
     options.num_consumers = Get<int64_t>(attrs, "num_consumers");
+  }
+  if (attrs.contains("group_size")) {
+    options.consumer_group = {Get<int64_t>(attrs, "group_size"),
+                              Get<int64_t>(attrs, "group_member")};
   }
   if (attrs.contains("trainer_id")) {
     options.cross_trainer_cache = CrossTrainerCache{Get<std::string>(attrs, "trainer_id")};
@@ -321,6 +363,8 @@ std::vector<AttrRule> DistributeRules() {
       {"task_refresh_interval_hint_ns", AttrType::kInt, true, false},
       {"consumer_index", AttrType::kInt, false, false},
       {"num_consumers", AttrType::kInt, false, false},
+      {"group_size", AttrType::kInt, false, false},
+      {"group_member", AttrType::kInt, false, false},
       {"trainer_id", AttrType::kString, false, false},
       {"keep", AttrType::kInt, false},
       {"job_seed", AttrType::kInt, false},

@@ -16,7 +16,10 @@ namespace penstock::client {
 // InvalidArgument names the option and what it may be.
 absl::Status Check(const DistributeOptions& options);
 
-// What its readers agree on.
+// As the protocol counts: where consumers are groups, each member is one.
+DistributeOptions OfMember(DistributeOptions options);
+
+// What its readers agree on. REQUIRES: options OfMember().
 control::JobTerms TermsOf(const DistributeOptions& options);
 
 Attrs ToAttrs(const DistributeOptions& options);

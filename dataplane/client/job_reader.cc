@@ -102,7 +102,7 @@ std::shared_ptr<JobReader> JobReader::Of(const BuildSite& site) {
 JobReader::JobReader(const BuildSite& site)
     : node_(site.node_ptr()),
       number_(site.number()),
-      options_(FromAttrs(site.node().attrs)),
+      options_(OfMember(FromAttrs(site.node().attrs))),
       states_(site.in_body() ? nullptr : site.run().states),
       cancelled_(site.run().cancelled),
       first_repetition_(RepetitionsRead(node_)),
@@ -406,11 +406,11 @@ absl::Status JobReader::TakeUpAll(int64_t pass, const StateExchange::TakenUp& ta
     if (!state.reader.job) continue;  // it had not begun
     if (state.terms.mode != terms.mode || state.terms.keep != terms.keep ||
         state.terms.deterministic != terms.deterministic ||
-        state.terms.partitions != terms.partitions) {
+        state.terms.partitions != terms.partitions || state.terms.group_size != terms.group_size) {
       return absl::InvalidArgumentError(
           absl::StrCat("the states are of job '", state.reader.job_name,
-                       "', which was read with another processing_mode, keep, order or number of "
-                       "partitions than this Distribute"));
+                       "', which was read with another processing_mode, keep, order, number of "
+                       "partitions or size of a consumer_group than this Distribute"));
     }
     united.job_name = state.reader.job_name;
     united.seed = state.seed;

@@ -107,6 +107,9 @@ class Session final : private control::ReconnectingClientEvents, private ReaderE
   bool coordinated() const { return options_.distribute.num_consumers.has_value() && !ordered(); }
   // The index as a Receiver counts: the turn, where an index is some consumer's.
   Index PositionOf(const Identity& identity) const;
+  // Of an element, or an error, that a worker sent: to the members of a group it says the same
+  // index, and each has one of its own.
+  Identity ToThisMember(Identity identity) const;
   void KeepForRound(Landed landed);
   // The element of the next round, an error, or nullopt: one that is dropped.
   absl::StatusOr<std::optional<Element>> TakeRound(std::unique_lock<std::mutex>& lock);

@@ -52,7 +52,9 @@ void Session::OnElements(WorkerId worker, absl::Span<Element> elements) {
   std::lock_guard lock(mu_);
   const bool waited_for = BeginLanding(worker);
   for (Element& element : elements) {
-    Landed landed{.identity = element.identity(), .from = worker, .bytes = element.block().size()};
+    Landed landed{.identity = ToThisMember(element.identity()),
+                  .from = worker,
+                  .bytes = element.block().size()};
     landed.element = std::move(element);
     Land(std::move(landed));
   }
@@ -62,7 +64,7 @@ void Session::OnElements(WorkerId worker, absl::Span<Element> elements) {
 void Session::OnElementError(WorkerId worker, const Identity& identity, const absl::Status& error) {
   std::lock_guard lock(mu_);
   const bool waited_for = BeginLanding(worker);
-  Land({.identity = identity, .error = error, .from = worker});
+  Land({.identity = ToThisMember(identity), .error = error, .from = worker});
   EndLanding(waited_for);
 }
 

@@ -28,6 +28,13 @@ Index Session::PositionOf(const Identity& identity) const {
   return coordinated() ? identity.index / *options_.distribute.num_consumers : identity.index;
 }
 
+Identity Session::ToThisMember(Identity identity) const {
+  if (const auto& group = options_.distribute.consumer_group) {
+    identity.index += group->member - identity.index % group->size;
+  }
+  return identity;
+}
+
 bool Session::HasSome() const {
   return !merge_.empty() || (coordinated() && rounds_.taken() < rounds_in_all_);
 }

@@ -258,6 +258,7 @@ void Write(const JobState& state, StateWriter& writer) {
   writer.WriteBool(state.terms.deterministic);
   if (state.terms.deterministic) writer.WriteInt(state.terms.partitions);
   writer.WriteBool(state.terms.visitation == Visitation::kAtLeastOnce);
+  writer.WriteInt(state.terms.group_size);
   for (const control::SavedRepetition& saved : state.saved) Write(saved, writer);
 }
 
@@ -276,6 +277,7 @@ absl::StatusOr<JobState> ReadJobState(StateReader& reader) {
   }
   ASSIGN_OR_RETURN(const bool at_least_once, reader.ReadBool());
   if (at_least_once) state.terms.visitation = Visitation::kAtLeastOnce;
+  ASSIGN_OR_RETURN(state.terms.group_size, reader.ReadIntIn(1, kMost, "a group's size"));
   if (mode > static_cast<uint64_t>(ShardingPolicy::kHint) ||
       keep > static_cast<uint64_t>(Keep::kCommitted)) {
     return absl::DataLossError("the state of Distribute has terms that no job can have");

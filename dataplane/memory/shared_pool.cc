@@ -7,6 +7,7 @@
 
 #include "dataplane/element/block.h"
 #include "dataplane/element/frame.h"
+#include "dataplane/memory/copied.h"
 
 namespace penstock {
 namespace {
@@ -249,6 +250,17 @@ void SharedPool::Close() {
 PoolCounters SharedPool::counters() const {
   std::lock_guard lock(mu_);
   return counters_;
+}
+
+Element InSharedSlot(Pool& pool, Element element) {
+  const absl::Span<const std::byte> block = element.block();
+  if (block.size() < kFrameBelow || SharedPool::Find(block).has_value()) return element;
+  const HeadPrefix& prefix = PrefixOf(block.data());
+  absl::StatusOr<Loan> loan = pool.LendBlock(prefix.head_bytes, prefix.body_bytes);
+  if (!loan.ok()) return element;
+  std::byte* const copy = loan->bytes().data();
+  CopyCounted(copy, block.data(), block.size());
+  return Element(*std::move(loan), copy, element.spec());
 }
 
 }  // namespace penstock

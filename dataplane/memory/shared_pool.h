@@ -18,6 +18,7 @@
 
 #include "dataplane/memory/pool.h"
 #include "dataplane/memory/slot_segment.h"
+#include "penstock/element.h"
 #include "penstock/loan.h"
 
 namespace penstock {
@@ -95,5 +96,9 @@ class SharedPool final : public Pool, public SlotOwner {
   int64_t lent_ = 0;
   PoolCounters counters_;
 };
+
+// `element`, or, unless it lies in such a pool's slot already or travels in a frame, one counted
+// copy in a block of `pool`; the same element if there is no room for it.
+Element InSharedSlot(Pool& pool, Element element);
 
 }  // namespace penstock

@@ -25,8 +25,9 @@ struct LaneOptions {
   std::vector<control::Reader> readers;
   // Of a coordinated read: an index is its consumer's, and turns go out whole
   // (control/protocol/rounds.h).
-  int64_t consumers = 0;  // 0: it is none
-  bool ordered = false;   // readers say how far it may go, and an element is a turn
+  int64_t consumers = 0;   // 0: it is none
+  int64_t group_size = 1;  // consumers that get the same elements
+  bool ordered = false;    // readers say how far it may go, and an element is a turn
   std::optional<protocol::Positions> dealt;  // ordered for several: an index is its consumer's
   int64_t turns = 0;                         // that may be sent
   std::optional<protocol::RestOf> rest;

@@ -31,6 +31,7 @@ Lane::Lane(std::shared_ptr<Outlet> outlet, const LaneOptions& options)
       of_(options.of),
       permit_(options.permit),
       consumers_(options.consumers),
+      group_size_(options.group_size),
       ordered_(options.ordered),
       dealt_(options.dealt),
       skip_(options.skip),

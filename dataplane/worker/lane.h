@@ -57,6 +57,7 @@ class Lane final : public PartitionExit {
   const control::PlacedPartition of_;
   Permit* const permit_;
   const int64_t consumers_;
+  const int64_t group_size_;
   const bool ordered_;
   const std::optional<protocol::Positions> dealt_;
   const IndexSet skip_;

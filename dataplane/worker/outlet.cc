@@ -93,8 +93,12 @@ class Outlet::Link final : public transfer::SendEvents,
 
 // --- Sending -------------------------------------------------------------------
 
-Outlet::Outlet(IterationId iteration, std::string token, std::shared_ptr<Budget> budget)
-    : iteration_(iteration), token_(std::move(token)), budget_(std::move(budget)) {}
+Outlet::Outlet(IterationId iteration, std::string token, std::shared_ptr<Budget> budget,
+               const SharedSlots& slots)
+    : iteration_(iteration),
+      token_(std::move(token)),
+      budget_(std::move(budget)),
+      for_groups_(SharedPool::Create(slots.PoolFor(/*kept_bytes=*/0))) {}
 
 Outlet::~Outlet() = default;
 
@@ -218,7 +222,10 @@ std::shared_ptr<Pool> Outlet::NextSlots(const Lane& lane) {
   std::lock_guard lock(mu_);
   for (size_t i = 0; i < up_.size(); ++i) {
     const LinkPtr& link = up_[(turn_ + i) % up_.size()];
-    if (!link->closing && lane.Serves(link->reader) && lane.IsFor(lane.producing_, link->reader)) {
+    if (link->closing || !lane.Serves(link->reader)) continue;
+    if (lane.group_size_ > 1) {
+      if (link->slots != nullptr) return for_groups_;
+    } else if (lane.IsFor(lane.producing_, link->reader)) {
       return link->slots;
     }
   }

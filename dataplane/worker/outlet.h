@@ -29,13 +29,15 @@
 #include "dataplane/worker/budget.h"
 #include "dataplane/worker/exit.h"
 #include "dataplane/worker/lane.h"
+#include "dataplane/worker/shared_slots.h"
 
 namespace penstock::worker {
 
 class Outlet final : public IterationExit, public std::enable_shared_from_this<Outlet> {
  public:
   // `token`: what a client must say to get a link.
-  Outlet(IterationId iteration, std::string token, std::shared_ptr<Budget> budget);
+  Outlet(IterationId iteration, std::string token, std::shared_ptr<Budget> budget,
+         const SharedSlots& slots = {});
   ~Outlet() override;
 
   absl::StatusOr<std::shared_ptr<transfer::SendEvents>> Accept(
@@ -87,6 +89,8 @@ class Outlet final : public IterationExit, public std::enable_shared_from_this<O
   const IterationId iteration_;
   const std::string token_;
   const std::shared_ptr<Budget> budget_;
+  // Of elements for groups, which all members on this host read where they lie.
+  const std::shared_ptr<SharedPool> for_groups_;
 
   mutable std::mutex mu_;
   transfer::PollingCondition changed_;

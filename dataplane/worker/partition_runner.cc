@@ -6,8 +6,11 @@
 #include <thread>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "control/observe/fail_point.h"
 #include "dataplane/dataset/static_shard.h"
+#include "dataplane/memory/shared_pool.h"
+#include "dataplane/worker/group_output.h"
 #include "dataplane/worker/output_pool.h"
 #include "penstock/status.h"
 
@@ -66,6 +69,7 @@ PartitionRunner::PartitionRunner(std::shared_ptr<Workshop> workshop,
                          .first = assign_.bookmark_index,
                          .readers = assign_.readers,
                          .consumers = assign_.terms.coordinated() ? assign_.terms.num_consumers : 0,
+                         .group_size = assign_.terms.group_size,
                          .ordered = assign_.terms.deterministic,
                          .dealt = assign_.dealt,
                          .turns = assign_.turns,
@@ -165,17 +169,26 @@ absl::StatusOr<std::shared_ptr<const Definition>> PartitionRunner::Define() {
 
 absl::StatusOr<Index> PartitionRunner::Produce(NodeIterator& iterator, const Dataset& dataset) {
   Index index = assign_.bookmark_index;
+  if (index % assign_.terms.group_size != 0) {
+    return absl::DataLossError(absl::StrCat("the bookmark of ", ToString(assign_.of.partition),
+                                            " at index ", index, " is inside a consumer group's ",
+                                            assign_.terms.group_size, " indices of an element"));
+  }
   if (!assign_.bookmark.empty()) {
     PENSTOCK_RETURN_IF_ERROR(Annotate(RestoreIterator(iterator, dataset, assign_.bookmark),
                                       "in the bookmark of ", ToString(assign_.of.partition),
                                       " at index ", index));
   }
-  for (int64_t lead = index == 0 ? assign_.lead : 0; lead > 0 && !cancelled_;) {
+  for (int64_t lead = index == 0 ? assign_.lead / assign_.terms.group_size : 0;
+       lead > 0 && !cancelled_;) {
     const int64_t piece = std::min<int64_t>(lead, kOutputsPerBookmark);
     PENSTOCK_ASSIGN_OR_RETURN(const int64_t passed, iterator.Skip(piece));
     if (passed < piece) return index;
     lead -= passed;
   }
+  GroupOutput output(
+      iterator, assign_.terms.group_size, index,
+      [this](Element element, Index first) { return Finished(std::move(element), first); });
   BookmarkClock clock{index, workshop_->now()};
   int64_t made = 0;
   while (!cancelled_) {
@@ -183,7 +196,7 @@ absl::StatusOr<Index> PartitionRunner::Produce(NodeIterator& iterator, const Dat
     const int64_t unwanted =
         std::min(assign_.skip.FirstMissing(index) - index, int64_t{kOutputsPerBookmark});
     if (unwanted > 0) {
-      PENSTOCK_ASSIGN_OR_RETURN(const int64_t passed, iterator.Skip(unwanted));
+      PENSTOCK_ASSIGN_OR_RETURN(const int64_t passed, output.Skip(unwanted));
       index += passed;
       if (passed > 0) PENSTOCK_RETURN_IF_ERROR(lane_->Pass(index - 1));
       if (passed < unwanted) return index;
@@ -194,7 +207,7 @@ absl::StatusOr<Index> PartitionRunner::Produce(NodeIterator& iterator, const Dat
         if (!permit_.Yield()) break;
       }
       lane_->Produces(index);
-      absl::StatusOr<std::optional<Element>> next = iterator.Next();
+      absl::StatusOr<std::optional<Element>> next = output.Next();
       if (cancelled_) break;
       if (next.ok() && !next->has_value()) return index;
       PENSTOCK_RETURN_IF_ERROR(SendNext(std::move(next), index));
@@ -202,7 +215,7 @@ absl::StatusOr<Index> PartitionRunner::Produce(NodeIterator& iterator, const Dat
       ++made;
       if (count_work_.load(std::memory_order_relaxed)) CountWork(made);
     }
-    MarkIfDue(iterator, dataset, index, clock);
+    if (output.whole()) MarkIfDue(iterator, dataset, index, clock);
   }
   return absl::CancelledError("stopped");
 }
@@ -221,6 +234,18 @@ control::IterationWork PartitionRunner::Work() {
   return work_;
 }
 
+absl::StatusOr<Element> PartitionRunner::Finished(Element element, Index index) const {
+  const bool for_group = assign_.terms.group_size > 1;
+  if (const std::shared_ptr<Pool> slots = for_group ? lane_->NextSlots() : nullptr) {
+    element = InSharedSlot(*slots, std::move(element));
+  }
+  if (element.IsShared()) {  // by a source that yields one block many times
+    PENSTOCK_ASSIGN_OR_RETURN(element, element.Copy());
+  }
+  element.set_identity(IdentityOf(index));
+  return element;
+}
+
 absl::Status PartitionRunner::SendNext(absl::StatusOr<std::optional<Element>> next, Index index) {
   transfer::Sent sent;
   sent.identity = IdentityOf(index);
@@ -229,10 +254,6 @@ absl::Status PartitionRunner::SendNext(absl::StatusOr<std::optional<Element>> ne
     return lane_->Send(std::move(sent));
   }
   sent.element = **std::move(next);
-  if (sent.element.IsShared()) {  // by a source that yields one block many times
-    PENSTOCK_ASSIGN_OR_RETURN(sent.element, sent.element.Copy());
-  }
-  sent.element.set_identity(sent.identity);
   FailPoint("seal_before_announce");
   return lane_->Send(std::move(sent));
 }

@@ -66,6 +66,8 @@ class PartitionRunner : public std::enable_shared_from_this<PartitionRunner> {
   // Sends everything from the bookmark on; returns the number of elements.
   absl::StatusOr<Index> Produce(NodeIterator& iterator, const Dataset& dataset);
   void CountWork(int64_t made);
+  // The element as it is sent, with that index.
+  absl::StatusOr<Element> Finished(Element element, Index index) const;
   absl::Status SendNext(absl::StatusOr<std::optional<Element>> next, Index index);
   Identity IdentityOf(Index index) const;
   void MarkIfDue(NodeIterator& iterator, const Dataset& dataset, Index index, BookmarkClock& clock);

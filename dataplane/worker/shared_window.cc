@@ -9,9 +9,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "control/protocol/trainer_token.h"
-#include "dataplane/element/block.h"
-#include "dataplane/element/frame.h"
-#include "dataplane/memory/copied.h"
 #include "dataplane/worker/counters.h"
 #include "penstock/status.h"
 
@@ -20,17 +17,6 @@ namespace {
 
 // Nothing is missed: all that is waited for wakes who waits.
 constexpr std::chrono::seconds kLongestWait(1);
-
-// What one trainer may have of the worker's own slots, in its queue and lent; beyond, it gets
-// copies.
-constexpr int64_t kMaxLoanBytes = int64_t{256} << 20;
-// Trainers that the pool has room for if each has that much; what finds none lies elsewhere.
-constexpr int64_t kTrainersWithLoans = 8;
-
-SharedPool::Options PoolFor(int64_t window_bytes) {
-  const int64_t loans = kTrainersWithLoans * std::min(kMaxLoanBytes, window_bytes);
-  return {.max_bytes = static_cast<size_t>(window_bytes + loans), .max_loan_bytes = kMaxLoanBytes};
-}
 
 bool Has(const transfer::Hello& hello, const Identity& identity) {
   return std::any_of(hello.holdings.begin(), hello.holdings.end(), [&](const auto& holding) {
@@ -117,17 +103,19 @@ class SharedWindow::Link final : public transfer::SendEvents,
 };
 
 std::shared_ptr<SharedWindow> SharedWindow::Start(IterationId iteration, std::string token,
-                                                  int64_t max_bytes) {
-  std::shared_ptr<SharedWindow> window(new SharedWindow(iteration, std::move(token), max_bytes));
+                                                  int64_t max_bytes, const SharedSlots& slots) {
+  std::shared_ptr<SharedWindow> window(
+      new SharedWindow(iteration, std::move(token), max_bytes, slots));
   std::thread([window] { window->Serve(); }).detach();  // CloseLinks() waits for its end
   return window;
 }
 
-SharedWindow::SharedWindow(IterationId iteration, std::string token, int64_t max_bytes)
+SharedWindow::SharedWindow(IterationId iteration, std::string token, int64_t max_bytes,
+                           const SharedSlots& slots)
     : iteration_(iteration),
       token_(std::move(token)),
       max_bytes_(max_bytes),
-      pool_(SharedPool::Create(PoolFor(max_bytes))) {}
+      pool_(SharedPool::Create(slots.PoolFor(max_bytes))) {}
 
 // --- Producing -------------------------------------------------------------------
 
@@ -158,16 +146,9 @@ std::shared_ptr<Pool> SharedWindow::BestPool() const {
 }
 
 Element SharedWindow::Placed(Element element) const {
-  const absl::Span<const std::byte> block = element.block();
-  if (block.size() < kFrameBelow || SharedPool::Find(block).has_value()) return element;
   const std::shared_ptr<Pool> pool = BestPool();
   if (pool == nullptr) return element;
-  const HeadPrefix& prefix = PrefixOf(block.data());
-  absl::StatusOr<Loan> loan = pool->LendBlock(prefix.head_bytes, prefix.body_bytes);
-  if (!loan.ok()) return element;
-  std::byte* const copy = loan->bytes().data();
-  CopyCounted(copy, block.data(), block.size());
-  return Element(*std::move(loan), copy, element.spec());
+  return InSharedSlot(*pool, std::move(element));
 }
 
 absl::Status SharedWindow::Add(Producer& producer, transfer::Sent sent) {

@@ -28,6 +28,7 @@
 #include "dataplane/memory/shared_pool.h"
 #include "dataplane/transfer/polling.h"
 #include "dataplane/worker/exit.h"
+#include "dataplane/worker/shared_slots.h"
 
 namespace penstock::worker {
 
@@ -36,7 +37,7 @@ class SharedWindow final : public IterationExit, public std::enable_shared_from_
   // Its thread ends when it is retired or its links are closed; one of the two has
   // to come. `max_bytes`: of the elements in the window together.
   static std::shared_ptr<SharedWindow> Start(IterationId iteration, std::string token,
-                                             int64_t max_bytes);
+                                             int64_t max_bytes, const SharedSlots& slots = {});
 
   // As of every exit; InvalidArgument for a token that names no trainer
   // (trainer_token.h). Links of the same one share its place in the window.
@@ -79,7 +80,8 @@ class SharedWindow final : public IterationExit, public std::enable_shared_from_
     transfer::Sent sent;
   };
 
-  SharedWindow(IterationId iteration, std::string token, int64_t max_bytes);
+  SharedWindow(IterationId iteration, std::string token, int64_t max_bytes,
+               const SharedSlots& slots);
 
   // Where elements are best made for the trainers there are; nullptr: anywhere.
   std::shared_ptr<Pool> BestPool() const;

@@ -13,8 +13,10 @@ namespace {
 
 std::shared_ptr<IterationExit> OpenExit(const control::Assign& assign, const Workshop& workshop) {
   if (assign.terms.cross_trainer_cache)
-    return SharedWindow::Start(assign.of.iteration, assign.token, workshop.window_bytes);
-  return std::make_shared<Outlet>(assign.of.iteration, assign.token, workshop.budget);
+    return SharedWindow::Start(assign.of.iteration, assign.token, workshop.window_bytes,
+                               workshop.shared_slots);
+  return std::make_shared<Outlet>(assign.of.iteration, assign.token, workshop.budget,
+                                  workshop.shared_slots);
 }
 
 }  // namespace

@@ -15,6 +15,7 @@
 #include "dataplane/worker/budget.h"
 #include "dataplane/worker/dataset_cache.h"
 #include "dataplane/worker/permits.h"
+#include "dataplane/worker/shared_slots.h"
 
 namespace penstock::worker {
 
@@ -24,6 +25,7 @@ struct WorkshopOptions {
   int64_t budget_bytes = 256 << 20;  // of elements on their way to clients
   int64_t ram_budget_bytes = 0;      // of read-ahead (read_ahead.h); 0: within the process's
   int64_t window_bytes = 256 << 20;  // of each window that trainers share
+  SharedSlots shared_slots;
   DatasetCache::Fetch fetch;
   std::function<absl::Time()> now;  // for bookmarks
 };
@@ -40,6 +42,7 @@ class Workshop {
         definitions(std::move(options.fetch)),
         threads(options.threads),
         window_bytes(options.window_bytes),
+        shared_slots(options.shared_slots),
         now(std::move(options.now)),
         pool(Pool::Create()),
         budget(std::make_shared<Budget>(options.budget_bytes)) {
@@ -50,6 +53,7 @@ class Workshop {
   DatasetCache definitions;
   const int threads;
   const int64_t window_bytes;
+  const SharedSlots shared_slots;
   const std::function<absl::Time()> now;
   const std::shared_ptr<Pool> pool;
   const std::shared_ptr<Budget> budget;

@@ -81,6 +81,12 @@ struct CrossTrainerCache {
   std::string trainer_id;  // readers of one id share its elements
 };
 
+// Readers that need the same elements, as the ranks of a tensor- or pipeline-parallel model do.
+struct ConsumerGroup {
+  int64_t size = 1;
+  int64_t member = 0;  // in [0, size): which of them this one is
+};
+
 // What one job may use; 0: no bound.
 struct JobQuota {
   int64_t max_bytes_in_flight = 0;  // of elements between workers and clients, over all of them
@@ -123,6 +129,13 @@ struct DistributeOptions {
   std::optional<int64_t> num_consumers;
   Rests rests = Rests::kPad;
   RoundErrors on_error = RoundErrors::kSkipRound;
+
+  // Of a coordinated read: `size` readers have this consumer_index, and each gets all its elements.
+  // A worker prepares an element once for all of them and, over shm, sends it once: they read it
+  // where it lies (64 KiB or more). Elsewhere, where a step or an element names its consumer, each
+  // member counts as one: consumer_index * size + member of num_consumers * size. Not with order
+  // kDeterministic.
+  std::optional<ConsumerGroup> consumer_group;
 
   // Needs a job_name and an infinite dataset.
   std::optional<CrossTrainerCache> cross_trainer_cache;

@@ -138,6 +138,26 @@ TEST(DistributeOptionsTest, ConsumersOfACoordinatedReadAreChecked) {
   ExpectRefused(options, kInvalid, "LOCAL");
 }
 
+TEST(DistributeOptionsTest, GroupsOfConsumersAreChecked) {
+  const auto member = [](int64_t size, int64_t number) {
+    DistributeOptions options = Good();
+    options.job_name = "rounds";
+    options.consumer_index = 1;
+    options.num_consumers = 2;
+    options.consumer_group = {size, number};
+    return options;
+  };
+  constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
+  EXPECT_TRUE(Dataset::Range(3).Distribute(member(2, 1)).status().ok());
+  ExpectRefused(member(0, 0), kInvalid, "size must be from 1");
+  ExpectRefused(member(1 << 20, 0), kInvalid, "size must be from 1");
+  ExpectRefused(member(2, 2), kInvalid, "member must be from 0 to 1");
+  ExpectRefused(member(2, -1), kInvalid, "member must be from 0 to 1");
+  DistributeOptions options = member(2, 0);
+  options.consumer_index = options.num_consumers = std::nullopt;
+  ExpectRefused(options, kInvalid, "set num_consumers");
+}
+
 TEST(DistributeOptionsTest, RoundsAreForAsManyConsumersAsThereAre) {
   const Dataset rounds =
       Dataset::Range(9).Rounds(4, {.bucket = [](auto x) { return x; }}).Prefetch(2);
