@@ -23,6 +23,15 @@ absl::Status ToStatus(cudaError_t error, const char* call) {
   return absl::InternalError(absl::StrCat(call, ": ", cudaGetErrorString(error)));
 }
 
+// So many values on the device that is set.
+template <class T>
+absl::Status Allocate(size_t values, T*& to) {
+  void* address = nullptr;
+  RETURN_IF_ERROR(ToStatus(cudaMalloc(&address, values * sizeof(T)), "cudaMalloc"));
+  to = static_cast<T*>(address);
+  return absl::OkStatus();
+}
+
 // A CUDA stream of one GPU, and the memory that learning takes there. For the life of the
 // process: replicas ask for it at every step.
 class Gpu {
@@ -68,16 +77,15 @@ class Gpu {
   absl::Status Open() {
     RETURN_IF_ERROR(ToStatus(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking),
                              "cudaStreamCreateWithFlags"));
-    RETURN_IF_ERROR(ToStatus(cudaMalloc(&weights_, LeNet::kWeights * sizeof(float)), "cudaMalloc"));
-    return ToStatus(cudaMalloc(&sums_, kSums * sizeof(double)), "cudaMalloc");
+    RETURN_IF_ERROR(Allocate(LeNet::kWeights, weights_));
+    return Allocate(kSums, sums_);
   }
   absl::Status MakeRoom(int64_t rows) {
     if (rows <= room_) return absl::OkStatus();
     if (of_rows_ != nullptr) RETURN_IF_ERROR(ToStatus(cudaFree(of_rows_), "cudaFree"));
     of_rows_ = nullptr;
     room_ = 0;
-    RETURN_IF_ERROR(ToStatus(
-        cudaMalloc(&of_rows_, static_cast<size_t>(rows) * kSums * sizeof(double)), "cudaMalloc"));
+    RETURN_IF_ERROR(Allocate(static_cast<size_t>(rows) * kSums, of_rows_));
     room_ = rows;
     return absl::OkStatus();
   }
