@@ -6,16 +6,12 @@
 //   dispatcher_bench recovery      # from a journal of 10⁶ changes without a snapshot
 //
 // Workers' heartbeats tell of a dataset of five nodes, clients' of links to ten workers.
-#include <sys/prctl.h>
-#include <sys/wait.h>
 #include <time.h>
-#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <atomic>
 #include <cmath>
-#include <csignal>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
@@ -28,6 +24,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "bench/serving_self.h"
 #include "control/dispatcher/core.h"
 #include "control/journal/changes_proto.h"
 #include "control/rpc/dispatcher_stub.h"
@@ -208,39 +205,6 @@ class InProcess {
 
 // --- Streams -----------------------------------------------------------------------------
 
-// A dispatcher in a process of its own, for as long as this object lives.
-class Dispatcher {
- public:
-  Dispatcher() {
-    int out[2];
-    if (::pipe(out) != 0) Fail(absl::ErrnoToStatus(errno, "pipe"));
-    child_ = ::fork();
-    if (child_ == 0) {
-      ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-      ::dup2(out[1], STDOUT_FILENO);
-      ::execl("/proc/self/exe", "dispatcher_bench", "serve", nullptr);
-      ::_exit(127);
-    }
-    ::close(out[1]);
-    for (char c; ::read(out[0], &c, 1) == 1 && c != '\n';) target_ += c;
-    ::close(out[0]);
-  }
-  ~Dispatcher() {
-    ::kill(child_, SIGKILL);
-    ::waitpid(child_, nullptr, 0);
-  }
-  const std::string& target() const { return target_; }
-  double CpuSeconds() const {
-    clockid_t clock;
-    if (::clock_getcpuclockid(child_, &clock) != 0) Fail(absl::InternalError("its CPU's clock"));
-    return SecondsOf(clock);
-  }
-
- private:
-  pid_t child_ = 0;
-  std::string target_;
-};
-
 int Serve() {
   auto dispatcher = DispatchServer::Start();
   if (!dispatcher.ok()) Fail(dispatcher.status());
@@ -285,12 +249,15 @@ class StreamedWorker final : public SessionEvents<WorkerDown> {
 };
 
 void RunStreams(int count, double per_s, double seconds) {
-  const Dispatcher dispatcher;
+  const auto dispatcher = ServingSelf::Start();
+  if (!dispatcher.ok()) Fail(dispatcher.status());
+  const auto clock = (*dispatcher)->CpuClock();
+  if (!clock.ok()) Fail(clock.status());
   std::vector<std::unique_ptr<DispatcherStub>> stubs;
   std::vector<std::unique_ptr<StreamedWorker>> workers;
   for (int i = 0; i < count; ++i) {
     if (i % 100 == 0) {
-      auto stub = DispatcherStub::Make(dispatcher.target());
+      auto stub = DispatcherStub::Make((*dispatcher)->target());
       if (!stub.ok()) Fail(stub.status());
       stubs.push_back(*std::move(stub));
     }
@@ -301,14 +268,14 @@ void RunStreams(int count, double per_s, double seconds) {
     while (!worker->welcome()) SleepUntil(Now() + 0.01);
   }
   SleepUntil(Now() + 1);
-  const double cpu = dispatcher.CpuSeconds(), begin = Now();
+  const double cpu = SecondsOf(*clock), begin = Now();
   const auto beats = static_cast<int64_t>(count * per_s * seconds);
   for (int64_t i = 0; i < beats; ++i) {
     SleepUntil(begin + static_cast<double>(i) / (count * per_s));
     workers[static_cast<size_t>(i % count)]->Beat();
   }
   SleepUntil(Now() + 0.2);
-  const double used = dispatcher.CpuSeconds() - cpu;
+  const double used = SecondsOf(*clock) - cpu;
   std::vector<double> latency;
   for (const auto& worker : workers) {
     const std::vector<double> its = worker->TakeLatency();

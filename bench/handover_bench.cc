@@ -6,15 +6,11 @@
 //   handover_bench --protocol shm --bytes 100000 --pause-us 10    # both awake
 //   handover_bench --protocol shm --pause-us 2000 --sleep         # both asleep
 //   handover_bench --protocol shm --bytes 9633792 --fill          # CPU of a large one
-#include <sys/prctl.h>
 #include <sys/resource.h>
-#include <sys/wait.h>
 #include <time.h>
-#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <csignal>
 #include <cstdio>
 #include <cstring>
 #include <memory>
@@ -22,6 +18,7 @@
 #include <string>
 #include <vector>
 
+#include "bench/serving_self.h"
 #include "penstock/penstock.h"
 
 namespace penstock::bench {
@@ -80,34 +77,6 @@ int Serve() {
   return 0;
 }
 
-// This program again, as `serve`, for as long as this object lives.
-class Servers {
- public:
-  Servers() {
-    int out[2];
-    if (::pipe(out) != 0) Fail(absl::ErrnoToStatus(errno, "pipe"));
-    child_ = ::fork();
-    if (child_ == 0) {
-      ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-      ::dup2(out[1], STDOUT_FILENO);
-      ::execl("/proc/self/exe", "handover_bench", "serve", nullptr);
-      ::_exit(127);
-    }
-    ::close(out[1]);
-    for (char c; ::read(out[0], &c, 1) == 1 && c != '\n';) target_ += c;
-    ::close(out[0]);
-  }
-  ~Servers() {
-    ::kill(child_, SIGKILL);
-    ::waitpid(child_, nullptr, 0);
-  }
-  const std::string& target() const { return target_; }
-
- private:
-  pid_t child_ = 0;
-  std::string target_;
-};
-
 struct Options {
   std::string protocol = "shm";
   int64_t bytes = 100'000;
@@ -119,7 +88,8 @@ struct Options {
 };
 
 void Run(const Options& options) {
-  const Servers servers;
+  const auto servers = ServingSelf::Start();
+  if (!servers.ok()) Fail(servers.status());
   const int64_t bytes = options.bytes, pause = options.pause_us;
   const int64_t sleep = options.sleep ? 1 : 0, fill = options.fill ? 1 : 0;
   const Dataset data =
@@ -130,7 +100,7 @@ void Run(const Options& options) {
                             Tuple({Expr(bytes), Expr(pause), Expr(sleep), Expr(fill)}));
               },
               {.num_parallel_calls = 1})
-          .Distribute({.service = servers.target(),
+          .Distribute({.service = (*servers)->target(),
                        .max_outstanding_requests = options.window,
                        .data_transfer_protocol = options.protocol});
   auto it = data.MakeIterator();

@@ -5,8 +5,6 @@
 // half of what it has alone.
 //
 //   quota_bench --permits 2 --element-ms 2 --seconds 5
-#include <time.h>
-
 #include <CLI/CLI.hpp>
 #include <atomic>
 #include <cstdio>
@@ -14,6 +12,7 @@
 #include <string>
 #include <thread>
 
+#include "bench/held_elements.h"
 #include "control/rpc/dispatcher_stub.h"
 #include "penstock/penstock.h"
 
@@ -35,29 +34,13 @@ struct Options {
   std::exit(1);
 }
 
-void Sleep(double seconds) {
-  const auto whole = static_cast<time_t>(seconds);
-  const timespec left{whole, static_cast<long>((seconds - static_cast<double>(whole)) * 1e9)};
-  ::nanosleep(&left, nullptr);
-}
-
-// An element, x[0] ns after it was asked for.
-absl::Status Held(CallContext& call) {
-  Sleep(static_cast<double>(call.inputs()[0].scalar<int64_t>()) / 1e9);
-  return call.Output(0, {kElementBytes}).status();
-}
-PENSTOCK_REGISTER_MAP("bench.held_by_quota", 1, Dense(kUInt8, {kElementBytes}), Held);
-
 // A job and its trainer, until it is destroyed.
 class Job {
  public:
   Job(const Options& options, const std::string& service, const std::string& name, JobQuota quota,
       double step_s)
       : step_s_(step_s) {
-    const auto ns = static_cast<int64_t>(options.element_ms * 1e6);
-    data_ = Dataset::Range(int64_t{1} << 40)
-                .Map([=](auto) { return Call("bench.held_by_quota", Tuple({Expr(ns)})); },
-                     {.num_parallel_calls = 1})
+    data_ = HeldElements(kElementBytes, options.element_ms / 1e3)
                 .Distribute({.processing_mode = ShardingPolicy::kDynamic,
                              .service = service,
                              .job_name = name,

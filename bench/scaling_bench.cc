@@ -6,8 +6,6 @@
 //
 //   scaling_bench --trainers 2 --rate 3 --workers 1,2,3,4
 //   scaling_bench --trainers 2 --rate 3 --workers 2 --seconds 330   # is it steady?
-#include <time.h>
-
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <atomic>
@@ -18,6 +16,7 @@
 #include <thread>
 #include <vector>
 
+#include "bench/held_elements.h"
 #include "control/rpc/dispatcher_stub.h"
 #include "penstock/penstock.h"
 
@@ -43,19 +42,6 @@ struct Options {
   std::fprintf(stderr, "scaling_bench: %s\n", status.ToString().c_str());
   std::exit(1);
 }
-
-void Sleep(double seconds) {
-  const auto whole = static_cast<time_t>(seconds);
-  const timespec left{whole, static_cast<long>((seconds - static_cast<double>(whole)) * 1e9)};
-  ::nanosleep(&left, nullptr);
-}
-
-// An element, x[0] ns after it was asked for.
-absl::Status Held(CallContext& call) {
-  Sleep(static_cast<double>(call.inputs()[0].scalar<int64_t>()) / 1e9);
-  return call.Output(0, {kElementBytes}).status();
-}
-PENSTOCK_REGISTER_MAP("bench.held", 1, Dense(kUInt8, {kElementBytes}), Held);
 
 // A trainer until `stop`; the share of its time in steps, once `count` is set.
 double Train(const Dataset& data, double step_s, const std::atomic<bool>& count,
@@ -94,10 +80,7 @@ Found RunWith(const Options& options, int workers) {
     if (!worker.ok()) Fail(worker.status());
     servers.push_back(*std::move(worker));
   }
-  const auto ns = static_cast<int64_t>(1e9 / options.rate);
-  Dataset data = Dataset::Range(int64_t{1} << 40)
-                     .Map([=](auto) { return Call("bench.held", Tuple({Expr(ns)})); },
-                          {.num_parallel_calls = 1});
+  Dataset data = HeldElements(kElementBytes, 1 / options.rate);
   if (options.ahead) data = data.Prefetch(4);
   data = data.Distribute(
       {.processing_mode = options.mode == "off" ? ShardingPolicy::kOff : ShardingPolicy::kDynamic,
