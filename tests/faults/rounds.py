@@ -3,7 +3,8 @@
 """Kills a trainer, which comes back alone, and workers -9 under coordinated reads of 2 and 4 trainers.
 
 All trainers see the same turn of the same partition in each round, end at the same
-round, and have every element once. The last line says how it went.
+round, and have every element once; two of a group have each what the other has. The
+last line says how it went.
 """
 import argparse
 import pathlib
@@ -12,17 +13,24 @@ import sys
 import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tools" / "soak"))
-from fleet import Failed, Fleet, differences  # noqa: E402
+from fleet import Failed, Fleet, differences, history  # noqa: E402
 
 COUNT = 6001  # leaves a rest for 2 and for 4
 
 
-def run(fleet, consumers, words, workers, rng):
-    trainers = [fleet.start_trainer("--consumer", i, "--consumers", consumers, commit_every=50) for i in range(consumers)]
-    logs = [fleet.folder / f"{consumers}-{words}-{i}.log" for i in range(consumers)]
+def run(fleet, consumers, words, workers, rng, group=1):
+    name = f"{consumers}-{group}-{words}"
+    count = consumers * group
+
+    def start(i):
+        return fleet.start_trainer("--consumer", i // group, "--consumers", consumers, "--group-size", group,
+                                   "--group-member", i % group, commit_every=50)
+
+    trainers = [start(i) for i in range(count)]
+    logs = [fleet.folder / f"{name}-{i}.log" for i in range(count)]
 
     def opening(i):
-        return f"open rounds-{consumers}-{words} {COUNT} {words} {logs[i]} {logs[i]}.checkpoint"
+        return f"open rounds-{name} {COUNT} {words} {logs[i]} {logs[i]}.checkpoint"
 
     for i, trainer in enumerate(trainers):
         if (answer := trainer.ask(opening(i))) != "open":
@@ -37,9 +45,9 @@ def run(fleet, consumers, words, workers, rng):
     for trainer in trainers:
         if (answer := trainer.ask("commit")) != "committed":
             raise Failed(f"{trainer.name}: {answer}")
-    alone = rng.randrange(consumers)
+    alone = rng.randrange(count)
     trainers[alone].kill()
-    trainers[alone] = fleet.start_trainer("--consumer", alone, "--consumers", consumers, commit_every=50)
+    trainers[alone] = start(alone)
     if (answer := trainers[alone].ask(opening(alone))) != "resumed":
         raise Failed(f"{trainers[alone].name}: {answer}")
     if not (answer := trainers[alone].ask("next")).startswith("element"):  # while the others wait
@@ -60,9 +68,13 @@ def run(fleet, consumers, words, workers, rng):
         whole = number < (COUNT // consumers) - 2 * consumers * len(workers)  # rests come from several partitions
         if any(int(of.split()[0]) != number for of in of_all) or (whole and len(set(of_all)) != 1):
             raise Failed(f"round {number} is torn: {of_all}")
-    lost, doubled = differences(logs, COUNT)
-    if lost or doubled:
-        raise Failed(f"lost={lost} doubled={doubled}")
+    for member in range(group):
+        lost, doubled = differences(logs[member::group], COUNT)
+        if lost or doubled:
+            raise Failed(f"member {member}: lost={lost} doubled={doubled}")
+    for i, log in enumerate(logs):
+        if [read.number for read in history(log)] != [read.number for read in history(logs[i // group * group])]:
+            raise Failed(f"two of group {i // group} have read different elements")
     for trainer in trainers:
         trainer.ask("close")
     return len(rounds[0])
@@ -83,6 +95,8 @@ def main():
                 for consumers in (2, 4):
                     for words in (1, 2000, 20000):
                         rounds += run(fleet, consumers, words, workers, rng)
+                for words in (1, 20000):
+                    rounds += run(fleet, 1, words, workers, rng, group=2)
         except Failed as failure:
             why = f" {failure}"
     print(f"rounds: {'failed' if why else 'ok'} protocol={args.protocol} seed={args.seed} rounds={rounds}{why}")

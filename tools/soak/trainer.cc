@@ -49,6 +49,8 @@ struct Options {
   int64_t compression = static_cast<int64_t>(LinkCompression::kAuto);
   int64_t consumer = -1;  // of a coordinated read of so many
   int64_t consumers = 0;
+  int64_t group_size = 1;  // of each consumer, and which of them this one is
+  int64_t group_member = 0;
   std::string plugin;  // with the source "numbers" and the map "spread"
   std::string cache;   // "memory", or a folder of files; empty: nothing is cached
   int64_t passes = 1;
@@ -117,6 +119,9 @@ class Trainer {
     if (options_.consumers > 0) {
       options.consumer_index = options_.consumer;
       options.num_consumers = options_.consumers;
+      if (options_.group_size > 1) {
+        options.consumer_group = {options_.group_size, options_.group_member};
+      }
       rounds_.open(log + ".rounds", std::ios::app);
     }
     Dataset data = Passes(job, count).Distribute(options);
@@ -162,7 +167,7 @@ class Trainer {
     }
     if (const StepToken token = StepTokenOf(*element); options_.consumers > 0) {
       rounds_ << token.round << ' ' << token.partition.value() << ' '
-              << token.index / options_.consumers << std::endl;
+              << token.index / (options_.consumers * options_.group_size) << std::endl;
       if (token.pad) return *std::move(element);
     }
     if (options_.step_us > 0) absl::SleepFor(absl::Microseconds(options_.step_us));
@@ -291,6 +296,8 @@ int main(int argc, char** argv) {
   app.add_option("--compression", options.compression, "0 none, 1 AUTO, 2 Snappy, 3 LZ4");
   app.add_option("--consumer", options.consumer, "consumer_index");
   app.add_option("--consumers", options.consumers, "num_consumers; 0: not coordinated");
+  app.add_option("--group-size", options.group_size, "of consumer_group");
+  app.add_option("--group-member", options.group_member, "of consumer_group");
   app.add_option("--plugin", options.plugin, "a plug-in that makes the same elements");
   app.add_option("--cache", options.cache, "\"memory\", or where workers put their files");
   app.add_option("--passes", options.passes, "over the numbers, on the workers");

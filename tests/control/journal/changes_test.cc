@@ -43,6 +43,8 @@ std::vector<Change> OneOfEach() {
   second.anonymous = true;
   second.dataset = other;
   second.terms.deterministic = false;  // its consumers read rounds
+  second.terms.num_consumers = 6;
+  second.terms.group_size = 3;
   const IterationId it(1);
   const PartitionId one(1);
   const ClientId client(7);
