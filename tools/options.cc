@@ -138,6 +138,10 @@ std::vector<Setting> SettingsOf(WorkerConfig& config) {
        "of what pipelines keep ready beyond their least; 0: a quarter of the machine's memory"},
       {"cross-trainer-cache-size-bytes", &config.cross_trainer_cache_size_bytes,
        "of each window that trainers share; 0: an eighth of the machine's memory, 10 GiB at most"},
+      {"max-loan-bytes", &config.max_loan_bytes,
+       "of elements in the worker's own segments that one reader may have; 0: 256 MiB"},
+      {"shared-pool-bytes", &config.shared_pool_bytes,
+       "of such segments of a job; 0: the window and the loans of eight readers"},
       {"metrics-port", &config.metrics_port, kMetricsHelp},
       {"metrics-token", &config.metrics_token, kTokenHelp},
   };

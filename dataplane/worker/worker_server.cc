@@ -89,6 +89,8 @@ absl::Status Check(const WorkerConfig& config) {
   }
   if (config.cross_trainer_cache_size_bytes < 0)
     return absl::InvalidArgumentError("cross_trainer_cache_size_bytes is 0 or more");
+  if (config.max_loan_bytes < 0 || config.shared_pool_bytes < 0)
+    return absl::InvalidArgumentError("max_loan_bytes and shared_pool_bytes are 0 or more");
   if (config.dispatcher_address.starts_with(kGrpcs) && config.tls.certificate.empty()) {
     return absl::InvalidArgumentError(
         "a worker of a dispatcher at grpcs:// needs tls_certificate and tls_key: its grpc links "
@@ -183,6 +185,9 @@ absl::Status Server::Open() {
       .window_bytes = config_.cross_trainer_cache_size_bytes > 0
                           ? config_.cross_trainer_cache_size_bytes
                           : DefaultWindow(),
+      .shared_slots = {.max_loan_bytes = config_.max_loan_bytes > 0 ? config_.max_loan_bytes
+                                                                    : SharedSlots().max_loan_bytes,
+                       .pool_bytes = config_.shared_pool_bytes},
       .fetch = [stub = stub_.get()](
                    std::string_view id) { return stub->GetDataset(id, control::CallOptions()); },
       .now = absl::Now});

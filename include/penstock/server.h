@@ -108,6 +108,12 @@ struct WorkerConfig {
   // Of the elements in each window that trainers share (DistributeOptions::cross_trainer_cache); 0:
   // an eighth of the machine's memory, 10 GiB at most.
   int64_t cross_trainer_cache_size_bytes = 0;
+  // Elements that several readers on this host read in one place, those of such windows and of
+  // consumer groups, lie in segments of the worker's. Of these: what one reader may have at a time,
+  // in its queue and lent, before it gets copies (0: 256 MiB); and what one job's may take, before
+  // all get copies (0: the window and such loans of eight readers).
+  int64_t max_loan_bytes = 0;
+  int64_t shared_pool_bytes = 0;
   int metrics_port = -1;      // as a dispatcher's
   std::string metrics_token;  // as a dispatcher's
   // Of its connection to the dispatcher and of its grpc links. With a certificate, what is not

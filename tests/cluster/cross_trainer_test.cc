@@ -168,6 +168,29 @@ TEST(CrossTrainerOverShm, OneThatKeepsWhatItGetsStallsNobodyAndReadsWhatItWasLen
   for (int64_t i = 0; i < 10; ++i) EXPECT_TRUE(IsLarge(kept[i], i));
 }
 
+TEST(CrossTrainerOverShm, WhatAReaderMayBeLentIsASettingAndTheRestAreCopies) {
+  Cluster cluster(0);
+  cluster.AddWorker({.max_loan_bytes = 1});  // one at a time
+  Iterator it = Read(Large(), OverShm(cluster, "keeps"));
+  const int64_t copied = BytesCopied();
+  std::vector<Element> kept;
+  for (int64_t i = 0; i < 5; ++i) kept.push_back(TakeOne(it));
+  for (int64_t i = 0; i < 5; ++i) EXPECT_TRUE(IsLarge(kept[i], i));
+  EXPECT_GE(BytesCopied() - copied, 4 * kValues * int64_t{sizeof(int64_t)});
+}
+
+TEST(CrossTrainerOverShm, WhatAWorkerMaySpendOnThemIsASetting) {
+  Cluster cluster(0);
+  cluster.AddWorker({.shared_pool_bytes = 1});  // no room for any
+  std::vector<Iterator> trainers;
+  for (const char* id : {"a", "b"}) trainers.push_back(Read(Large(), OverShm(cluster, id)));
+  const int64_t copied = BytesCopied();
+  for (int64_t i = 0; i < 10; ++i) {
+    for (Iterator& it : trainers) ASSERT_TRUE(IsLarge(TakeOne(it), i));
+  }
+  EXPECT_GE(BytesCopied() - copied, 20 * kValues * int64_t{sizeof(int64_t)});
+}
+
 TEST(CrossTrainerOverShm, OneThatComesBackReadsOnWithWhatItHadLent) {
   Cluster cluster(1);
   Iterator stays = Read(Large(), OverShm(cluster, "stays"));
