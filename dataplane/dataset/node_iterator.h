@@ -96,17 +96,18 @@ class StateExchange;  // state_sections.h
 
 // What all nodes of one running dataset share.
 struct RunContext {
-  uint64_t seed = 0;                       // fills in seeds that the definition leaves open
-  int64_t repetition = 0;                  // of the iteration, for Repeat behind Distribute
-  uint64_t partition = 0;                  // 0: the whole dataset
-  int64_t hint_shards = 0;                 // in the place of kShardHint; 0: no hint may stand there
-  int64_t hint_index = 0;                  // in [0, hint_shards)
-  SplitFeed* splits = nullptr;             // nullptr: the sources read everything themselves
-  const SplitPlan* plan = nullptr;         // given with `splits`: resolved file lists
-  Pool* pool = nullptr;                    // elements are written here; nullptr: DefaultPool()
-  Pool* output = nullptr;                  // those of the last node; nullptr: as `pool`
-  Files* files = nullptr;                  // nullptr: DefaultFiles()
-  int threads = 0;                         // for parallel nodes; 0: one per core
+  uint64_t seed = 0;                // fills in seeds that the definition leaves open
+  int64_t repetition = 0;           // of the iteration, for Repeat behind Distribute
+  uint64_t partition = 0;           // 0: the whole dataset
+  bool same_elsewhere = false;      // others divide with this one what all of them make alike
+  int64_t hint_shards = 0;          // in the place of kShardHint; 0: no hint may stand there
+  int64_t hint_index = 0;           // in [0, hint_shards)
+  SplitFeed* splits = nullptr;      // nullptr: the sources read everything themselves
+  const SplitPlan* plan = nullptr;  // given with `splits`: resolved file lists
+  Pool* pool = nullptr;             // elements are written here; nullptr: DefaultPool()
+  Pool* output = nullptr;           // those of the last node; nullptr: as `pool`
+  Files* files = nullptr;           // nullptr: DefaultFiles()
+  int threads = 0;                  // for parallel nodes; 0: one per core
   std::atomic<bool>* cancelled = nullptr;  // set from any thread; long waits end with Cancelled
   CommitListeners* commits = nullptr;      // nullptr: nobody commits
   std::shared_ptr<StateExchange> states;   // nullptr: states are positions and nothing else

@@ -116,6 +116,7 @@ absl::Status PartitionRunner::Replay() {
       .repetition = assign_.repetition,
       // Cut behind the last node, it is the same everywhere.
       .partition = by_element ? 0 : assign_.of.partition.value(),
+      .same_elsewhere = by_element,
       .hint_shards = by_hint ? shard.count : 0,
       .hint_index = shard.index,
       .splits = divided ? &splits_ : nullptr,

@@ -199,7 +199,9 @@ class Dataset {
   // that one. Partition n has a file of its own, `path`.partition-n, and
   // uses it only if it was written by the same partition with the same seed and
   // splits, so that elements stay exactly once: splits dealt by demand hardly
-  // are, those of fixed shards or of deterministic order always.
+  // are, those of fixed shards or of deterministic order always. In mode DATA,
+  // which divides the order that all shards draw alike, each shard uses `path`
+  // itself, and only if it was written with the same seed.
   // FailedPrecondition for a file of another dataset, or damaged, naming it:
   // remove it, and it is made again.
   Dataset Cache(std::string path) const;

@@ -99,7 +99,7 @@ class DiskStore final : public CacheStore {
   explicit DiskStore(const BuildSite& site)
       : site_(site),
         name_(site.attr<std::string>("path")),
-        in_partition_(site.run().partition != 0),
+        of_a_job_(site.run().partition != 0 || site.run().same_elsewhere),
         own_{.fingerprint = site.node().inputs[0]->fingerprint} {
     const uint64_t partition = site.partition();
     if (partition != 0) absl::StrAppend(&name_, ".partition-", partition);
@@ -162,11 +162,11 @@ class DiskStore final : public CacheStore {
   }
 
  private:
-  // In process a cache stands for itself, whatever drew it; a partition must
-  // give the same wherever it is placed, so there it is this run's or none.
+  // In process a cache stands for itself, whatever drew it; on a worker the same must come
+  // wherever a partition is placed, so there it is this run's or none.
   bool Accepts(uint64_t key) const {
     if (demanded_.has_value()) return key == *demanded_;
-    return !in_partition_ || key == own_.key;
+    return !of_a_job_ || key == own_.key;
   }
 
   // What can be made again is: false. What cannot is an error.
@@ -193,7 +193,7 @@ class DiskStore final : public CacheStore {
 
   BuildSite site_;
   std::string name_;
-  const bool in_partition_;
+  const bool of_a_job_;
   CacheFileHead own_;                 // of what filling writes
   std::optional<uint64_t> demanded_;  // key that was read from or written before
   std::optional<CacheFile> cache_;    // whole; open, whatever becomes of its name

@@ -117,6 +117,7 @@ Reading::Reading(const Dataset& dataset, const Options& options) : dataset_(data
   context_.threads = options.threads;
   context_.files = &TestFiles();
   context_.cancelled = &cancelled_;
+  context_.same_elsewhere = options.same_elsewhere;
   if (options.plan != nullptr) {
     feed_ = DealtSplits(*options.plan, options.deal, options.partitions, options.partition);
     context_.plan = options.plan;

@@ -72,7 +72,8 @@ class Reading {
     const SplitPlan* plan = nullptr;  // with `partition` of `partitions`
     int partitions = 0;
     int partition = 0;
-    uint64_t deal = 0;  // seed of the dealing
+    uint64_t deal = 0;            // seed of the dealing
+    bool same_elsewhere = false;  // RunContext's
   };
   Reading(const Dataset& dataset, const Options& options);
   ~Reading();

@@ -326,6 +326,22 @@ TEST_F(CacheOnDisk, OfAPartitionIsForTheSameSplitsAlone) {
   EXPECT_EQ(read(2, 8, other_seed), 60);
 }
 
+// Another shard may have no such file, and draws the order by the seed.
+TEST_F(CacheOnDisk, OfAnOrderThatShardsDivideIsForItsSeedAlone) {
+  const auto read = [&](uint64_t seed, Strings& all) {
+    return CallsOf([&] {
+      all = Reading(Random(), {.seed = seed, .threads = 1, .same_elsewhere = true}).Rest(100);
+    });
+  };
+  Strings first, same, other_seed;
+  EXPECT_EQ(read(1, first), 40);
+  EXPECT_EQ(read(1, same), 0);
+  EXPECT_EQ(same, first);
+  EXPECT_EQ(read(2, other_seed), 40);
+  EXPECT_NE(other_seed, first);
+  EXPECT_THAT(other_seed, testing::UnorderedElementsAreArray(first));
+}
+
 TEST_F(CacheOnDisk, InAFunctionIsRefused) {
   const std::string path = Path();
   const Strings all =
