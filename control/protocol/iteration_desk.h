@@ -146,9 +146,6 @@ Decision OnBookmark(const IterationRecord& record, Desk& desk, WorkerId worker,
 // decided nothing, and again after applying, until this decides nothing.
 Decision Consequences(const IterationRecord& record, Desk& desk);
 
-// The part of it that is about rounds (rounds_desk.cc).
-Decision AgreeOnRounds(const IterationRecord& record, Desk& desk);
-
 // --- Placing -------------------------------------------------------------------
 
 // One more partition (its number is the next one). Nothing once closed.

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "control/protocol/iteration_desk.h"
+#include "control/protocol/deciding.h"
 #include "control/protocol/rounds_room.h"
 
 namespace penstock::protocol {
