@@ -22,12 +22,10 @@ namespace py = pybind11;
 
 namespace {
 
-// Whether what comes may lie where other trainers read it too: behind a cross-trainer
-// cache, whose segments are mapped for reading only.
-bool ReadsWhatOthersRead(const NodePtr& node) {
+bool HasTrainerId(const NodePtr& node) {
   if (node->attrs.contains("trainer_id")) return true;
   for (const NodePtr& input : node->inputs) {
-    if (ReadsWhatOthersRead(input)) return true;
+    if (HasTrainerId(input)) return true;
   }
   return false;
 }
@@ -42,7 +40,7 @@ class HeldIterator {
   HeldIterator(Dataset dataset, Iterator iterator)
       : dataset_(std::move(dataset)),
         iterator_(new Iterator(std::move(iterator))),
-        exclusive_(!ReadsWhatOthersRead(dataset_.node())) {}
+        exclusive_(!ReadsWhatOthersRead(dataset_)) {}
   ~HeldIterator() {
     if (!made_here_) return;  // its threads are the parent's
     WithoutGil without_gil;
@@ -127,6 +125,10 @@ class HeldIterator {
 };
 
 }  // namespace
+
+bool ReadsWhatOthersRead(const Dataset& dataset) {
+  return HasTrainerId(dataset.node());
+}
 
 py::object MakeIterator(const Dataset& dataset, std::optional<uint64_t> seed) {
   StayAwayIfLeaving();

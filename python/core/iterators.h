@@ -14,4 +14,8 @@ namespace penstock::python {
 void BindIterators(pybind11::module_& module);
 pybind11::object MakeIterator(const Dataset& dataset, std::optional<uint64_t> seed);
 
+// Whether elements may lie where other trainers read them too: behind a cross-trainer
+// cache, whose segments are mapped for reading only.
+bool ReadsWhatOthersRead(const Dataset& dataset);
+
 }  // namespace penstock::python

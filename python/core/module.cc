@@ -7,6 +7,7 @@
 #include "python/core/datasets.h"
 #include "python/core/expressions.h"
 #include "python/core/iterators.h"
+#include "python/core/replicas.h"
 #include "python/core/service.h"
 #include "python/core/tensors.h"
 #include "python/core/without_gil.h"
@@ -19,6 +20,7 @@ PYBIND11_MODULE(_core, module) {
   python::BindIterators(module);
   python::BindService(module);
   python::BindDatasets(module);
+  python::BindReplicas(module);
   module.def("begin_to_leave", &python::BeginToLeave);
   module.def("await_others", &python::AwaitOthers);
   module.attr("__version__") = PENSTOCK_VERSION;

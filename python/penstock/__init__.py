@@ -54,7 +54,7 @@ from .files import (
     TFRecordDataset,
     TokenShards,
 )
-from . import data
+from . import data, distribute
 
 __version__ = _core.__version__
 of_all_ranks = _core.of_all_ranks

@@ -22,6 +22,18 @@ class TypeSpec:
         """A tuple with None for unknown dimensions; None for an unknown rank."""
         return self._leaf.shape
 
+    def is_compatible_with(self, spec_or_value):
+        """Whether another spec, or a tensor or array, has this kind and dtype, and a shape that may be this one."""
+        other = spec_or_value if isinstance(spec_or_value, TypeSpec) else _spec_of(spec_or_value)
+        if other is None:
+            return False
+        mine, theirs = self._leaf, other._leaf
+        return (
+            (mine.kind, mine.dtype, mine.ragged_rank) == (theirs.kind, theirs.dtype, theirs.ragged_rank)
+            and (mine.optional or not theirs.optional)
+            and _shapes_fit(mine.shape, theirs.shape)
+        )
+
     def _key(self):
         leaf = self._leaf
         return type(self), leaf.dtype, leaf.shape, leaf.ragged_rank, leaf.optional
@@ -78,6 +90,19 @@ class OptionalSpec(TypeSpec):
 
     def __init__(self, shape, dtype="float32"):
         super().__init__(_core.LeafSpec(shape, as_dtype(dtype), optional=True))
+
+
+def _spec_of(value):
+    """The spec of a dense tensor or array; None for what is neither."""
+    if not hasattr(value, "shape") or not hasattr(value, "dtype"):
+        return None
+    return TensorSpec(value.shape, value.dtype)
+
+
+def _shapes_fit(one, other):
+    if one is None or other is None:
+        return True
+    return len(one) == len(other) and all(a is None or b is None or a == b for a, b in zip(one, other))
 
 
 def _show(shape):

@@ -59,6 +59,7 @@ def _dress():
     Tensor.numpy = numpy
     Tensor.__array__ = _array
     Tensor.__repr__ = _repr
+    Tensor.__format__ = lambda self, how: format(numpy(self), how) if how else repr(self)
     Tensor.ndim = property(lambda self: len(self.shape))
     Tensor.size = property(lambda self: array(self).size)
     for name in "add sub mul truediv floordiv mod pow matmul and or xor lshift rshift".split():

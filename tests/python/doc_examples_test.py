@@ -181,6 +181,105 @@ class DocExamples(unittest.TestCase):
             self.assertEqual({bucket(w) for w in widths[0]}, {0, 1, 2})
 
 
+TWO = ["GPU:0", "GPU:1"]
+ON_HOST = tf.distribute.InputOptions(experimental_fetch_to_device=False)  # no test machine has two GPUs
+
+
+class Distributed(unittest.TestCase):
+    """The examples of tf.distribute's documentation."""
+
+    def x10(self):
+        strategy = tf.distribute.MirroredStrategy(TWO)
+        dataset = tf.data.Dataset.from_tensors(([1.0], [1.0])).repeat(4).batch(4)
+        dist_dataset = strategy.experimental_distribute_dataset(dataset, ON_HOST)
+
+        @tf.function
+        def train_step(inputs):
+            features, labels = inputs
+            return labels - 0.3 * features
+
+        return [strategy.run(train_step, args=(x,)) for x in dist_dataset]
+
+    def test_x10_two_replicas_loop(self):
+        (loss,) = self.x10()
+        self.assertEqual(len(loss.values), 2)
+        for value in loss.values:
+            self.assertEqual((value.shape, value.dtype.name), ((2, 1), "float32"))
+            self.assertTrue((abs(value - 0.7) < 1e-6).all())
+
+    def test_x11_epochs_and_steps(self):
+        for devices, expected in ((TWO, "0.2000"), (["CPU:0"], "0.1000")):
+            strategy = tf.distribute.MirroredStrategy(devices)
+            dataset = tf.data.Dataset.from_tensors(([1.0], [1.0])).repeat(50).batch(4)
+            dist_dataset = strategy.experimental_distribute_dataset(dataset, ON_HOST)
+
+            @tf.function
+            def distributed_train_step(strategy, dataset_inputs):
+                losses = strategy.run(lambda inputs: 0.1, args=(dataset_inputs,))
+                return strategy.reduce(tf.distribute.ReduceOp.SUM, losses, axis=None)
+
+            printed = []
+            for epoch in range(2):
+                total_loss, num_batches = 0.0, 0
+                dist_iterator = iter(dist_dataset)
+                for _ in range(3):
+                    total_loss += distributed_train_step(strategy, next(dist_iterator))
+                    num_batches += 1
+                printed.append("Epoch {}, Loss: {:.4f}".format(epoch + 1, total_loss / num_batches))
+            self.assertEqual(printed, [f"Epoch {epoch}, Loss: {expected}" for epoch in (1, 2)])
+
+    def test_x12_element_spec_as_a_check(self):
+        strategy = tf.distribute.MirroredStrategy(TWO)
+        dataset = tf.data.Dataset.from_tensors(([2.0])).repeat(100).batch(4)
+        dist_dataset = strategy.experimental_distribute_dataset(dataset, ON_HOST)
+
+        @tf.function(input_signature=[dist_dataset.element_spec])
+        def train_step(per_replica_inputs):
+            return strategy.run(lambda inputs: inputs * inputs, args=(per_replica_inputs,))
+
+        squares = train_step(next(iter(dist_dataset)))
+        self.assertEqual([value.tolist() for value in squares.values], [[[4.0], [4.0]]] * 2)
+        with self.assertRaisesRegex(TypeError, "argument 0 of train_step"):
+            train_step(strategy.experimental_distribute_values_from_function(lambda _: tf.data))
+        with self.assertRaisesRegex(TypeError, "1 argument"):
+            train_step()
+
+    def test_x13_next(self):
+        dataset = tf.data.Dataset.from_tensor_slices([1, 2, 3, 4]).repeat().batch(4)
+
+        def first(devices):
+            strategy = tf.distribute.MirroredStrategy(devices)
+            return next(iter(strategy.experimental_distribute_dataset(dataset, ON_HOST)))
+
+        both = first(TWO)
+        self.assertEqual([value.numpy().tolist() for value in both.values], [[1, 2], [3, 4]])
+        self.assertEqual({(value.shape, value.dtype) for value in both.values}, {((2,), tf.int32)})
+        self.assertEqual(first(["CPU:0"]).numpy().tolist(), [1, 2, 3, 4])
+
+    def element_spec(self, devices):
+        strategy = tf.distribute.MirroredStrategy(devices)
+        dataset = tf.data.Dataset.from_tensors(([1.0], [2])).repeat(100).batch(16)
+        return strategy.experimental_distribute_dataset(dataset, ON_HOST).element_spec
+
+    def test_x14_element_spec_of_one_replica(self):
+        self.assertEqual(
+            self.element_spec(["CPU:0"]),
+            (tf.TensorSpec((None, 1), tf.float32), tf.TensorSpec((None, 1), tf.int32)),
+        )
+
+    def test_x15_element_spec_of_two_replicas(self):
+        floats, ints = self.element_spec(TWO)
+        self.assertEqual(floats.value_specs, (tf.TensorSpec((None, 1), tf.float32),) * 2)
+        self.assertEqual(ints.value_specs, (tf.TensorSpec((None, 1), tf.int32),) * 2)
+        spec = repr(tf.TensorSpec((None, 1), tf.int32))
+        self.assertEqual(repr(ints), f"PerReplicaSpec({spec}, {spec})")
+
+    def test_x16_printed_form(self):
+        (loss,) = self.x10()
+        value = repr(loss.values[0])
+        self.assertEqual(str(loss), f"PerReplica:{{\n  0: {value},\n  1: {value}\n}}")
+
+
 class Paths(unittest.TestCase):
     def test_tensorflows_paths_are_penstocks_objects(self):
         import penstock as ps
@@ -205,6 +304,19 @@ class Paths(unittest.TestCase):
             "data.experimental.service.WorkerConfig": ps.data.service.WorkerConfig,
             "data.experimental.service.ShardingPolicy": ps.data.service.ShardingPolicy,
             "data.experimental.service.CrossTrainerCache": ps.data.service.CrossTrainerCache,
+            "data.experimental.AutoShardPolicy": ps.distribute.AutoShardPolicy,
+            "distribute.MirroredStrategy": ps.distribute.MirroredStrategy,
+            "distribute.MultiWorkerMirroredStrategy": ps.distribute.MultiWorkerMirroredStrategy,
+            "distribute.Strategy": ps.distribute.Strategy,
+            "distribute.InputContext": ps.distribute.InputContext,
+            "distribute.InputOptions": ps.distribute.InputOptions,
+            "distribute.InputReplicationMode": ps.distribute.InputReplicationMode,
+            "distribute.DistributedValues": ps.distribute.DistributedValues,
+            "distribute.DistributedDataset": ps.distribute.DistributedDataset,
+            "distribute.DistributedIterator": ps.distribute.DistributedIterator,
+            "distribute.ReduceOp": ps.distribute.ReduceOp,
+            "distribute.get_replica_context": ps.distribute.get_replica_context,
+            "distribute.experimental.ValueContext": ps.distribute.ValueContext,
             "TensorSpec": ps.TensorSpec,
             "RaggedTensorSpec": ps.RaggedTensorSpec,
             "SparseTensorSpec": ps.SparseTensorSpec,

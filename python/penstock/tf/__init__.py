@@ -4,6 +4,7 @@
     import penstock.tf as tf
 """
 
+import functools
 import types
 
 from .. import (  # noqa: F401
@@ -34,6 +35,7 @@ from .. import (  # noqa: F401
     uint64,
 )
 from .. import bool  # noqa: A004, F401
+from .. import nest as _nest
 from ..expr import as_expr as constant  # noqa: F401
 from ..ops import (  # noqa: F401
     abs,
@@ -73,7 +75,30 @@ from ..ops import (  # noqa: F401
 )
 from ..ops import broadcast_to, matmul  # noqa: F401
 from ..ops import shape_of as shape  # noqa: F401
-from . import data  # noqa: F401
+from . import data, distribute  # noqa: F401
+
+
+def function(func=None, input_signature=None, **_):
+    """`func` as it is: nothing is compiled. With `input_signature`, one nest of specs for each argument, a call whose
+    arguments do not fit it is a TypeError."""
+    if func is None:
+        return functools.partial(function, input_signature=input_signature)
+    if input_signature is None:
+        return func
+
+    @functools.wraps(func)
+    def checked(*args):
+        if len(args) != len(input_signature):
+            wanted = len(input_signature)
+            raise TypeError(f"{func.__name__} takes {wanted} argument(s) by its signature, not {len(args)}")
+        for i, (spec, given) in enumerate(zip(input_signature, args)):
+            _nest.assert_same(spec, given, f"argument {i} of {func.__name__} and its signature")
+            for of_leaf, leaf in zip(_nest.leaves(spec), _nest.leaves(given)):
+                if not of_leaf.is_compatible_with(leaf):
+                    raise TypeError(f"argument {i} of {func.__name__} is {leaf!r} where its signature says {of_leaf!r}")
+        return func(*args)
+
+    return checked
 
 
 def _namespace(**names):

@@ -3,3 +3,4 @@
 
 from .... import AUTOTUNE, INFINITE_CARDINALITY, SHARD_HINT, UNKNOWN_CARDINALITY  # noqa: F401
 from ....data import service  # noqa: F401
+from ....distribute import AutoShardPolicy  # noqa: F401

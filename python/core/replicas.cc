@@ -1,0 +1,358 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "python/core/replicas.h"
+
+#include <algorithm>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "dataplane/memory/forked.h"
+#include "dataplane/memory/pool.h"
+#include "penstock/distributed_dataset.h"
+#include "penstock/replica.h"
+#include "python/core/casters.h"
+#include "python/core/errors.h"
+#include "python/core/iterators.h"
+#include "python/core/tensors.h"
+#include "python/core/values.h"
+#include "python/core/without_gil.h"
+
+namespace penstock::python {
+
+namespace py = pybind11;
+using py::arg;
+
+namespace {
+
+// Calls `function` without the GIL.
+template <class F>
+auto Waiting(F function) {
+  StayAwayIfLeaving();
+  WithoutGil without_gil;
+  return function();
+}
+
+// --- Values that replicas made ------------------------------------------------------
+
+// The leaves that one replica gives, as Dataset's sources take them.
+using GivenLeaves = std::vector<std::tuple<DType, std::vector<int64_t>, py::object>>;
+
+// `of_replicas` as elements in memory of ours. `spec` admits all of them.
+DistributedValues ValuesFrom(const std::vector<GivenLeaves>& of_replicas, const Spec& spec,
+                             std::vector<std::vector<float>> weights) {
+  std::vector<Element> elements;
+  for (const GivenLeaves& leaves : of_replicas) {
+    std::vector<std::unique_ptr<Values>> values;
+    std::vector<Tensor> tensors;
+    for (const auto& [dtype, dims, data] : leaves) {
+      values.push_back(std::make_unique<Values>(dtype, dims, data));
+      tensors.push_back(values.back()->tensor());
+    }
+    elements.push_back(ValueOrRaise(MakeElement(DefaultPool(), tensors, spec)));
+  }
+  return DistributedValues(std::move(elements), std::move(weights));
+}
+
+py::tuple LeavesOfOwn(absl::StatusOr<Element> made) {
+  return LeavesOf(ValueOrRaise(std::move(made)), /*writable=*/true);
+}
+
+py::tuple Reduce(const ReplicaGroup& group, ReduceOp op,
+                 const std::vector<GivenLeaves>& of_replicas, const Spec& spec,
+                 std::optional<int> axis, std::vector<std::vector<float>> weights) {
+  const DistributedValues values = ValuesFrom(of_replicas, spec, std::move(weights));
+  return LeavesOfOwn(Waiting([&] { return group.Reduce(op, values, axis); }));
+}
+
+py::tuple Gather(const ReplicaGroup& group, const std::vector<GivenLeaves>& of_replicas,
+                 const Spec& spec) {
+  const DistributedValues values = ValuesFrom(of_replicas, spec, {});
+  return LeavesOfOwn(Waiting([&] { return group.Gather(values); }));
+}
+
+// --- Groups -------------------------------------------------------------------------
+
+void BindGroups(py::module_& module) {
+  py::enum_<ReduceOp>(module, "ReduceOp")
+      .value("SUM", ReduceOp::kSum)
+      .value("MEAN", ReduceOp::kMean);
+  py::class_<ReplicaGroup>(module, "ReplicaGroup")
+      .def_static(
+          "mirrored",
+          [](std::vector<std::string> devices) {
+            return ValueOrRaise(ReplicaGroup::Mirrored(std::move(devices)));
+          },
+          arg("devices") = std::vector<std::string>())
+      .def_static(
+          "from_environment",
+          [](std::vector<std::string> devices) {
+            return ValueOrRaise(ReplicaGroup::FromEnvironment(std::move(devices)));
+          },
+          arg("devices") = std::vector<std::string>{"CPU:0"})
+      .def_static(
+          "from_nccl",
+          [](uintptr_t communicator) {
+            return ValueOrRaise(Waiting([&] {
+              return ReplicaGroup::FromNccl(
+                  reinterpret_cast<void*>(communicator));  // NOLINT(performance-no-int-to-ptr)
+            }));
+          },
+          arg("communicator"))
+      .def_static(
+          "of",
+          [](std::vector<std::string> devices, std::vector<int> replicas_of_process, int process,
+             std::string launch) {
+            return ValueOrRaise(
+                ReplicaGroup::Of({.devices = std::move(devices),
+                                  .replicas_of_process = std::move(replicas_of_process),
+                                  .process = process,
+                                  .launch = std::move(launch)}));
+          },
+          arg("devices") = std::vector<std::string>{"CPU:0"},
+          arg("replicas_of_process") = std::vector<int>(), arg("process") = 0, arg("launch") = "")
+      .def(
+          "connect",
+          [](const ReplicaGroup& self, std::string address, double timeout, double silence) {
+            return ValueOrRaise(Waiting([&] {
+              return self.Connect({.address = std::move(address),
+                                   .timeout = absl::Seconds(timeout),
+                                   .silence = absl::Seconds(silence)});
+            }));
+          },
+          arg("address") = "", arg("timeout") = 60.0, arg("silence") = 10.0)
+      .def_property_readonly("connected", &ReplicaGroup::connected)
+      .def_property_readonly("num_replicas_in_sync", &ReplicaGroup::num_replicas_in_sync)
+      .def_property_readonly("num_processes", &ReplicaGroup::num_processes)
+      .def_property_readonly("process", &ReplicaGroup::process)
+      .def_property_readonly("first_replica", &ReplicaGroup::first_replica)
+      .def_property_readonly("num_local_replicas", &ReplicaGroup::num_local_replicas)
+      .def_property_readonly("launch", &ReplicaGroup::launch)
+      .def_property_readonly("devices",
+                             [](const ReplicaGroup& self) {
+                               std::vector<std::string> names;
+                               for (const Device& device : self.devices())
+                                 names.push_back(device.ToString());
+                               return names;
+                             })
+      .def("__repr__", &ReplicaGroup::ToString)
+      .def("_reduce", &Reduce)
+      .def("_gather", &Gather);
+}
+
+// --- Reading ------------------------------------------------------------------------
+
+// A distributed iterator whose calls wait without the GIL.
+class HeldSteps {
+ public:
+  HeldSteps(DistributedIterator iterator, bool exclusive)
+      : iterator_(new DistributedIterator(std::move(iterator))), exclusive_(exclusive) {}
+  ~HeldSteps() {
+    if (!made_here_) return;  // its threads are the parent's
+    WithoutGil without_gil;
+    delete iterator_;
+  }
+  HeldSteps(const HeldSteps&) = delete;
+
+  // (leaves of each replica, weights of its rows or an empty list), or None at the end.
+  py::object Next(std::optional<int64_t> step) {
+    CheckUsable();
+    absl::StatusOr<std::optional<DistributedValues>> next = Waiting([&] {
+      std::lock_guard lock(mu_);
+      return step.has_value() ? iterator_->Next(*step) : iterator_->Next();
+    });
+    std::optional<DistributedValues> values = ValueOrRaise(std::move(next));
+    if (!values.has_value()) return py::none();
+    py::list leaves;
+    py::list weights;
+    for (size_t i = 0; i < values->size(); ++i) {
+      const absl::Span<const float> of_rows = values->weights(i);
+      weights.append(py::cast(std::vector<float>(of_rows.begin(), of_rows.end())));
+      Element element = std::move((*values)[i]);
+      const bool writable = exclusive_ && !element.IsShared();
+      leaves.append(LeavesOf(std::move(element), writable));
+    }
+    return py::make_tuple(leaves, weights);
+  }
+
+  py::bytes Save() {
+    CheckUsable();
+    return py::bytes(ValueOrRaise(Waiting([&] {
+                       std::lock_guard lock(mu_);
+                       return iterator_->Save();
+                     })).bytes);
+  }
+  void Restore(const std::string& state) {
+    CheckUsable();
+    RaiseIfError(Waiting([&] {
+      std::lock_guard lock(mu_);
+      return iterator_->Restore(State{state});
+    }));
+  }
+  void Commit(const std::string& state) {
+    CheckUsable();
+    RaiseIfError(Waiting([&] { return iterator_->Commit(State{state}); }));
+  }
+  void Stop(double timeout) {
+    if (!made_here_) return;
+    RaiseIfError(Waiting([&] { return iterator_->Stop(absl::Seconds(timeout)); }));
+  }
+
+ private:
+  void CheckUsable() const {
+    if (made_here_) return;
+    Raise(absl::FailedPreconditionError(
+        "this iterator belongs to the process that this one was forked from; make one here"));
+  }
+
+  DistributedIterator* const iterator_;
+  const bool exclusive_;
+  const MadeHere made_here_;
+  std::mutex mu_;  // taken without the GIL
+};
+
+// --- Datasets -----------------------------------------------------------------------
+
+// A distributed dataset, and whether its elements are each one reader's.
+struct HeldDistributed {
+  DistributedDataset dataset;
+  bool exclusive;
+};
+
+// Python has no tensors on devices yet.
+void CheckLeftOnHost(const ReplicaGroup& group, const InputOptions& options) {
+  const bool gpus = std::any_of(group.devices().begin(), group.devices().end(),
+                                [](const Device& d) { return d.kind == Device::Kind::kGpu; });
+  if (gpus && options.fetch_to_device) {
+    Raise(absl::UnimplementedError(
+        "values that land on GPUs are not given to Python yet; "
+        "InputOptions(experimental_fetch_to_device=False) leaves them in host memory, for the "
+        "framework to copy"));
+  }
+}
+
+void BindOptions(py::module_& module) {
+  py::enum_<AutoShardPolicy>(module, "AutoShardPolicy")
+      .value("OFF", AutoShardPolicy::kOff)
+      .value("AUTO", AutoShardPolicy::kAuto)
+      .value("FILE", AutoShardPolicy::kFile)
+      .value("DATA", AutoShardPolicy::kData)
+      .value("HINT", AutoShardPolicy::kHint);
+  py::enum_<PartialBatches>(module, "PartialBatches")
+      .value("EMPTY", PartialBatches::kEmpty)
+      .value("DROP", PartialBatches::kDrop)
+      .value("PAD", PartialBatches::kPad)
+      .value("REPEAT", PartialBatches::kRepeat)
+      .value("ERROR", PartialBatches::kError);
+  py::enum_<ReplicationMode>(module, "InputReplicationMode")
+      .value("PER_WORKER", ReplicationMode::kPerWorker)
+      .value("PER_REPLICA", ReplicationMode::kPerReplica);
+  py::class_<InputOptions>(module, "InputOptions")
+      .def(py::init([](AutoShardPolicy auto_shard, PartialBatches partial_batches,
+                       ReplicationMode replication_mode, std::optional<int64_t> steps,
+                       int64_t buffer_size, bool fetch_to_device, int replicas_per_element,
+                       std::optional<uint64_t> seed) {
+        return InputOptions{.auto_shard = auto_shard,
+                            .partial_batches = partial_batches,
+                            .replication_mode = replication_mode,
+                            .steps = steps,
+                            .per_replica_buffer_size = buffer_size,
+                            .fetch_to_device = fetch_to_device,
+                            .replicas_per_element = replicas_per_element,
+                            .seed = seed};
+      }));
+  py::class_<InputContext>(module, "InputContext")
+      .def(py::init([](int pipelines, int id, int replicas) {
+             return InputContext{.num_input_pipelines = pipelines,
+                                 .input_pipeline_id = id,
+                                 .num_replicas_in_sync = replicas};
+           }),
+           arg("num_input_pipelines") = 1, arg("input_pipeline_id") = 0,
+           arg("num_replicas_in_sync") = 1)
+      .def_readonly("num_input_pipelines", &InputContext::num_input_pipelines)
+      .def_readonly("input_pipeline_id", &InputContext::input_pipeline_id)
+      .def_readonly("num_replicas_in_sync", &InputContext::num_replicas_in_sync)
+      .def(
+          "get_per_replica_batch_size",
+          [](const InputContext& self, int64_t global_batch_size) {
+            return ValueOrRaise(self.GetPerReplicaBatchSize(global_batch_size));
+          },
+          arg("global_batch_size"))
+      .def("__repr__", &InputContext::ToString);
+}
+
+HeldDistributed FromFunction(const ReplicaGroup& group, const py::function& function,
+                             const InputOptions& options) {
+  CheckLeftOnHost(group, options);
+  bool exclusive = options.replicas_per_element == 1;
+  // Called by this call, on this thread.
+  const auto with_gil = [&](const InputContext& context) {
+    py::gil_scoped_acquire gil;
+    auto dataset = function(context).cast<Dataset>();
+    exclusive = exclusive && !ReadsWhatOthersRead(dataset);
+    return dataset;
+  };
+  absl::StatusOr<DistributedDataset> dataset =
+      Waiting([&] { return DistributeDatasetsFromFunction(group, with_gil, options); });
+  return {ValueOrRaise(std::move(dataset)), exclusive};
+}
+
+void BindDistributed(py::module_& module) {
+  py::class_<HeldSteps>(module, "DistributedIterator")
+      .def("next", &HeldSteps::Next, arg("step") = py::none())
+      .def("save", &HeldSteps::Save)
+      .def("restore", &HeldSteps::Restore)
+      .def("commit", &HeldSteps::Commit)
+      .def("stop", &HeldSteps::Stop, arg("timeout"));
+  py::class_<HeldDistributed>(module, "DistributedDataset")
+      .def_property_readonly("specs",
+                             [](const HeldDistributed& self) {
+                               py::list specs;
+                               const PerReplicaSpec spec = self.dataset.element_spec();
+                               for (size_t i = 0; i < spec.size(); ++i)
+                                 specs.append(py::cast(spec[i]));
+                               return specs;
+                             })
+      .def_property_readonly("cardinality",
+                             [](const HeldDistributed& self) { return self.dataset.cardinality(); })
+      .def_property_readonly("steps",
+                             [](const HeldDistributed& self) { return self.dataset.steps(); })
+      .def("explain", [](const HeldDistributed& self) { return self.dataset.Explain(); })
+      .def("map",
+           [](const HeldDistributed& self, const py::function& function) {
+             return HeldDistributed{ValueOrRaise(self.dataset.Map([function](const Expr& x) {
+                                      return function(x).cast<Expr>();
+                                    })),
+                                    self.exclusive};
+           })
+      .def("prefetch_to_device",
+           [](const HeldDistributed& self, int depth) {
+             return HeldDistributed{ValueOrRaise(self.dataset.PrefetchToDevice(depth)),
+                                    self.exclusive};
+           })
+      .def("make_iterator", [](const HeldDistributed& self) {
+        return std::make_unique<HeldSteps>(
+            ValueOrRaise(Waiting([&] { return self.dataset.MakeIterator(); })), self.exclusive);
+      });
+  module.def("distribute_dataset", [](const ReplicaGroup& group, const Dataset& dataset,
+                                      const InputOptions& options) {
+    CheckLeftOnHost(group, options);
+    return HeldDistributed{
+        ValueOrRaise(Waiting([&] { return DistributeDataset(group, dataset, options); })),
+        !ReadsWhatOthersRead(dataset) && options.replicas_per_element == 1};
+  });
+  module.def("distribute_datasets_from_function", &FromFunction);
+}
+
+}  // namespace
+
+void BindReplicas(py::module_& module) {
+  BindOptions(module);
+  BindGroups(module);
+  BindDistributed(module);
+}
+
+}  // namespace penstock::python

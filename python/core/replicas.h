@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <pybind11/pybind11.h>
+
+namespace penstock::python {
+
+// _core.ReplicaGroup, DistributedDataset and DistributedIterator: penstock/replica.h and
+// distributed_dataset.h, with what penstock/distribute.py of the package makes of them.
+void BindReplicas(pybind11::module_& module);
+
+}  // namespace penstock::python

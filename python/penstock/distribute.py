@@ -1,0 +1,479 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One dataset read by the replicas of a synchronous trainer, by the names of tf.distribute.
+
+    strategy = MirroredStrategy(["CPU:0", "CPU:1"])
+    for batch in strategy.experimental_distribute_dataset(ds.batch(256)):
+        losses = strategy.run(train_step, args=(batch,))          # a PerReplica
+        loss = strategy.reduce("MEAN", losses, axis=None)
+
+Who steps together may be in several processes: a ReplicaGroup says so. docs/replicas.md has the rules.
+"""
+
+import concurrent.futures
+import contextlib
+import dataclasses
+import os
+import threading
+import typing
+import warnings
+
+from . import _core, dataset as datasets, errors, expr, iterator, leaving, nest, spec, tensor, values
+from ._core import (  # noqa: F401
+    AutoShardPolicy,
+    InputContext,
+    InputReplicationMode,
+    PartialBatches,
+    ReduceOp,
+    ReplicaGroup,
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class InputOptions:
+    """How a dataset becomes the replicas' input; tf.distribute's fields, then Penstock's own.
+
+    experimental_fetch_to_device: values of replicas on GPUs land there, which Python cannot take yet: say False then.
+    experimental_per_replica_buffer_size: batches made ahead. auto_shard_policy: how a dataset of the process's own is
+    divided among the pipelines. partial_batches: what becomes of a step for which data is missing. steps: of one pass.
+    replicas_per_element: so many replicas, one behind the other, get the same element. seed: of passes.
+    """
+
+    experimental_fetch_to_device: bool = True
+    experimental_replication_mode: InputReplicationMode = InputReplicationMode.PER_WORKER
+    experimental_place_dataset_on_device: bool = False
+    experimental_per_replica_buffer_size: int = 1
+    auto_shard_policy: AutoShardPolicy = AutoShardPolicy.AUTO
+    partial_batches: PartialBatches = PartialBatches.EMPTY
+    steps: typing.Optional[int] = None
+    replicas_per_element: int = 1
+    seed: typing.Optional[int] = None
+
+    def __post_init__(self):
+        if self.experimental_place_dataset_on_device:
+            raise ValueError("datasets run on CPUs: experimental_place_dataset_on_device must be False")
+
+
+@dataclasses.dataclass(frozen=True)
+class ValueContext:
+    """What a function of `experimental_distribute_values_from_function` is told."""
+
+    replica_id_in_sync_group: int = 0
+    num_replicas_in_sync: int = 1
+
+
+@dataclasses.dataclass(frozen=True)
+class ReplicaContext:
+    """Inside a function of `Strategy.run`: which replica it runs for."""
+
+    strategy: "Strategy"
+    replica_id_in_sync_group: int
+
+    @property
+    def num_replicas_in_sync(self):
+        return self.strategy.num_replicas_in_sync
+
+
+_here = threading.local()
+
+
+def get_replica_context():
+    """The ReplicaContext inside a function of `Strategy.run`, None elsewhere."""
+    return getattr(_here, "context", None)
+
+
+def in_cross_replica_context():
+    """Whether this is outside of all functions of `Strategy.run`."""
+    return get_replica_context() is None
+
+
+# --- Values and specs of which each replica has its own ---------------------------------
+
+
+class DistributedValues:
+    """A value of each replica of this process, in their order: `values`, and by index."""
+
+    def __init__(self, values):
+        self.values = tuple(values)
+
+    def __len__(self):
+        return len(self.values)
+
+    def __getitem__(self, replica):
+        return self.values[replica]
+
+    def __repr__(self):
+        lines = ",\n".join(f"  {i}: {value!r}" for i, value in enumerate(self.values))
+        return f"{type(self).__name__}:{{\n{lines}\n}}"
+
+
+class PerReplica(DistributedValues):
+    """The leaves of what `DistributedIterator` and `Strategy.run` give, where there are several replicas."""
+
+
+class PerReplicaSpec:
+    """What each replica's value at this leaf looks like: one TypeSpec per replica."""
+
+    def __init__(self, *value_specs):
+        self.value_specs = tuple(value_specs)
+
+    def is_compatible_with(self, spec_or_value):
+        """Whether another PerReplicaSpec, or a PerReplica, may be given to who expects this."""
+        if isinstance(spec_or_value, PerReplicaSpec):
+            others = spec_or_value.value_specs
+        elif isinstance(spec_or_value, DistributedValues):
+            others = spec_or_value.values
+        else:
+            return False
+        return len(others) == len(self.value_specs) and all(
+            own.is_compatible_with(other) for own, other in zip(self.value_specs, others)
+        )
+
+    def __eq__(self, other):
+        return isinstance(other, PerReplicaSpec) and self.value_specs == other.value_specs
+
+    def __hash__(self):
+        return hash(self.value_specs)
+
+    def __repr__(self):
+        return f"PerReplicaSpec({', '.join(map(repr, self.value_specs))})"
+
+
+class Optional:
+    """What `get_next_as_optional` gives: a value, or none at the end."""
+
+    def __init__(self, *value):
+        self._value = value
+
+    def has_value(self):
+        return bool(self._value)
+
+    def get_value(self):
+        """errors.InvalidArgumentError if there is none."""
+        if not self._value:
+            raise errors.InvalidArgumentError("the data has ended: this optional has no value")
+        return self._value[0]
+
+
+# --- Reading ----------------------------------------------------------------------------
+
+
+class DistributedDataset:
+    """A dataset as the replicas read it; made by a Strategy. `for values in dataset` reads it, from the front."""
+
+    def __init__(self, core, like):
+        self._core = core
+        specs = [nest.as_like(like, datasets._specs(of_replica)) for of_replica in core.specs]
+        self._spec = specs[0]  # of each replica's element
+        self.element_spec = _per_replica(specs, lambda of_leaf: PerReplicaSpec(*of_leaf))
+
+    def __iter__(self):
+        return DistributedIterator(self)
+
+    def map(self, map_func):
+        """map_func of each replica's element, behind the distribution: traced, as Dataset.map."""
+        result = []
+        core = self._core.map(expr.traced(map_func, self._spec, result))
+        return DistributedDataset(core, result[0])
+
+    def prefetch_to_device(self, depth):
+        """So many steps are on their way to each replica's device ahead of the one at hand."""
+        return DistributedDataset(self._core.prefetch_to_device(depth), self._spec)
+
+    def reduce(self, initial_state, reduce_func):
+        """The last state: reduce_func(state, values) gives the next one, for each step. It is called, not traced."""
+        state = initial_state
+        for of_step in self:
+            state = reduce_func(state, of_step)
+        return state
+
+    def cardinality(self):
+        """Of the dataset that was distributed, in its own elements."""
+        return self._core.cardinality
+
+    @property
+    def steps(self):
+        """Of one pass; UNKNOWN_CARDINALITY where only reading tells."""
+        return self._core.steps
+
+    def explain(self):
+        """The tree of nodes of each pipeline of this process."""
+        return self._core.explain()
+
+
+class DistributedIterator:
+    """Gives each step's values: nests with PerReplica at the leaves, the plain element of a lone replica.
+
+    Not inside of a function of `Strategy.run`, where each replica would step by itself: ValueError.
+    """
+
+    def __init__(self, dataset):
+        self.element_spec = dataset.element_spec
+        self.row_weights = None
+        self._pack = iterator.element_packer(dataset._spec)
+        self._core = dataset._core.make_iterator()
+        leaving.stop_at_exit(leaving.READERS, self)
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        return self.next()
+
+    def next(self, step=None):
+        """The next step's values; StopIteration at the end, which comes at the same step for all replicas.
+
+        `step`: checks that this is the trainer's step of that number (errors.OutOfRangeError). Afterwards `row_weights`
+        is None, or a PerReplica of what each row counts (PartialBatches.PAD), for `Strategy.reduce`.
+        """
+        if not in_cross_replica_context():
+            raise ValueError(
+                "next(iterator) was called inside of a function of Strategy.run, where each replica would step by "
+                "itself; call it outside and hand the values in"
+            )
+        given = self._core.next(step)
+        if given is None:
+            raise StopIteration
+        leaves, weights = given
+        self.row_weights = PerReplica(weights) if any(weights) else None
+        return _per_replica([self._pack(of_replica) for of_replica in leaves])
+
+    def get_next(self):
+        """As `next`, and errors.OutOfRangeError at the end."""
+        try:
+            return self.next()
+        except StopIteration:
+            raise errors.OutOfRangeError("End of sequence") from None
+
+    def get_next_as_optional(self):
+        """The next step's values as an Optional, without one at the end."""
+        try:
+            return Optional(self.next())
+        except StopIteration:
+            return Optional()
+
+    def save(self):
+        """The position of this process's replicas behind the last step, as bytes."""
+        return self._core.save()
+
+    def restore(self, state):
+        """Takes up a saved position; errors.InvalidArgumentError if it is of another dataset or group."""
+        self._core.restore(state)
+
+    def commit(self, state):
+        """Declares a saved state durable, as Iterator.commit."""
+        self._core.commit(state)
+
+    def stop(self, timeout=10.0):
+        """Ends reading, from any thread; a `next()` that waits raises errors.CancelledError. Values stay valid."""
+        self._core.stop(timeout)
+
+
+# --- Strategies -------------------------------------------------------------------------
+
+
+class Strategy:
+    """The replicas of a ReplicaGroup, and what they do together. Where the group has several processes, all of them
+    call the same in the same order, and `reduce` and `gather` need it connected (ReplicaGroup.connect)."""
+
+    def __init__(self, group):
+        self.group = group
+        self._threads = None
+        self._threads_of = None
+
+    @property
+    def num_replicas_in_sync(self):
+        """In all processes."""
+        return self.group.num_replicas_in_sync
+
+    @contextlib.contextmanager
+    def scope(self):
+        """For scripts written for TensorFlow; nothing is different inside."""
+        yield self
+
+    # --- What they read
+
+    def experimental_distribute_dataset(self, dataset, options=None):
+        """A DistributedDataset: each of `dataset`'s batches, which are global ones, is divided among the replicas."""
+        return DistributedDataset(
+            _core.distribute_dataset(self.group, dataset._core, _input_options(options)), dataset.element_spec
+        )
+
+    def distribute_datasets_from_function(self, dataset_fn, options=None):
+        """A DistributedDataset of what dataset_fn(InputContext) gives for each pipeline: a dataset of batches for one
+        replica each, which are neither cut nor sharded."""
+        likes = []
+
+        def call(context):
+            dataset = dataset_fn(context)
+            if not isinstance(dataset, datasets.Dataset):
+                raise TypeError(f"the function of a pipeline gives a Dataset, not {type(dataset).__name__}")
+            likes.append(dataset.element_spec)
+            return dataset._core
+
+        core = _core.distribute_datasets_from_function(self.group, call, _input_options(options))
+        return DistributedDataset(core, likes[0])
+
+    def experimental_distribute_datasets_from_function(self, dataset_fn, options=None):
+        """The older name of `distribute_datasets_from_function`."""
+        warnings.warn(
+            "experimental_distribute_datasets_from_function is the older name of distribute_datasets_from_function",
+            DeprecationWarning,
+            stacklevel=2,
+        )
+        return self.distribute_datasets_from_function(dataset_fn, options)
+
+    def experimental_distribute_values_from_function(self, value_fn):
+        """A PerReplica of value_fn(ValueContext) for each replica of this process."""
+        group = self.group
+        return PerReplica(
+            value_fn(ValueContext(group.first_replica + i, group.num_replicas_in_sync))
+            for i in range(group.num_local_replicas)
+        )
+
+    # --- What they do
+
+    def run(self, fn, args=(), kwargs=None):
+        """fn(*args, **kwargs) for each replica of this process, where a PerReplica stands for the replica's value.
+
+        Each is called on a thread of its own, the first one's on the caller's, and all have returned when this does.
+        Results are nests with PerReplica at the leaves; the plain one of a lone replica. The exception is that of the
+        first replica with one.
+        """
+        if not in_cross_replica_context():
+            raise RuntimeError("Strategy.run inside of a function of Strategy.run; call it outside, on the results")
+        kwargs = {} if kwargs is None else kwargs
+        count = self.group.num_local_replicas
+
+        def of_replica(i):
+            own = _of_replica((args, kwargs), i, count)
+            _here.context = ReplicaContext(self, self.group.first_replica + i)
+            try:
+                return fn(*own[0], **own[1])
+            finally:
+                _here.context = None
+
+        others = [self._pool().submit(of_replica, i) for i in range(1, count)]
+        results = []
+        try:
+            results.append(of_replica(0))
+        finally:
+            concurrent.futures.wait(others)
+        results.extend(other.result() for other in others)
+        return _per_replica(results)
+
+    def reduce(self, reduce_op, value, axis=None, weights=None):
+        """The sum ("SUM", ReduceOp.SUM) or mean over all replicas, as a Tensor at each leaf of `value`.
+
+        axis None: value by value, of one shape in all replicas. 0: over the rows of all replicas, whose numbers may
+        differ, and of which each counts alike, or as `weights` says (DistributedIterator.row_weights). A value that is
+        no PerReplica is each replica's. All processes get the same bits.
+        """
+        op = getattr(ReduceOp, reduce_op.upper()) if isinstance(reduce_op, str) else reduce_op
+        given, of_all, like = self._given(value)
+        rows = [] if weights is None else [[float(w) for w in of_replica] for of_replica in weights]
+        return nest.packer(like)(self.group._reduce(op, given, of_all, axis, rows))
+
+    def gather(self, value, axis=0):
+        """The rows of all replicas behind one another, as a Tensor at each leaf of `value`."""
+        if axis != 0:
+            raise ValueError(f"rows are gathered along axis 0, not {axis}; transpose before and behind")
+        given, of_all, like = self._given(value)
+        return nest.packer(like)(self.group._gather(given, of_all))
+
+    def experimental_local_results(self, value):
+        """A tuple with the value of each replica of this process; of a nest, one nest for each."""
+        count = self.group.num_local_replicas
+        return tuple(_of_replica(value, i, count) for i in range(count))
+
+    # --- Inside
+
+    def _pool(self):
+        if self._threads_of != os.getpid():  # a forked child has none of the parent's threads
+            self._threads = concurrent.futures.ThreadPoolExecutor(
+                max(1, self.group.num_local_replicas - 1), thread_name_prefix="replica"
+            )
+            self._threads_of = os.getpid()
+        return self._threads
+
+    def _given(self, value):
+        """`value` for _core: each replica's leaves, the spec that admits all of them, a nest like it."""
+        of_replicas = self.experimental_local_results(value)
+        given = [[_given_leaf(leaf) for leaf in nest.leaves(one)] for one in of_replicas]
+        first = iter(given[0])
+
+        def open_spec(_):
+            dtype, shape, _ = next(first)
+            return _core.LeafSpec([None] * len(shape), dtype)
+
+        return given, nest.plain(nest.map_leaves(open_spec, of_replicas[0])), of_replicas[0]
+
+
+class MirroredStrategy(Strategy):
+    """All replicas in this process, one per device: "GPU:0", "/gpu:0", "/device:GPU:0", or the same with CPU. None
+    named: every GPU here, or the CPU if there is none."""
+
+    def __init__(self, devices=None):
+        super().__init__(ReplicaGroup.mirrored([] if devices is None else list(devices)))
+
+
+class MultiWorkerMirroredStrategy(Strategy):
+    """One process per replica (or per so many `devices`), as torchrun, Slurm or Open MPI say, connected over TCP:
+    process 0 listens at `address`, or else at MASTER_ADDR:MASTER_PORT."""
+
+    def __init__(self, devices=("CPU:0",), address=""):
+        super().__init__(ReplicaGroup.from_environment(list(devices)).connect(address))
+
+
+# --- Inside -----------------------------------------------------------------------------
+
+
+def _input_options(options):
+    options = InputOptions() if options is None else options
+    return _core.InputOptions(
+        options.auto_shard_policy,
+        options.partial_batches,
+        options.experimental_replication_mode,
+        options.steps,
+        options.experimental_per_replica_buffer_size,
+        options.experimental_fetch_to_device,
+        options.replicas_per_element,
+        options.seed,
+    )
+
+
+def _of_replica(value, i, count):
+    """`value` with replica i's in place of each PerReplica."""
+    if isinstance(value, DistributedValues):
+        if len(value) != count:
+            raise ValueError(f"there are values of {len(value)} replica(s), and this process has {count}")
+        return value[i]
+    if isinstance(value, list):
+        return [_of_replica(member, i, count) for member in value]
+    if isinstance(value, dict):
+        return nest._dict_like(value, {key: _of_replica(member, i, count) for key, member in value.items()})
+    if isinstance(value, tuple):
+        return nest._tuple_like(value, [_of_replica(member, i, count) for member in value])
+    return value
+
+
+def _per_replica(results, wrap=PerReplica):
+    """What each replica gave as one: their nest, if it is the same, with a PerReplica at the leaves."""
+    first = results[0]
+    if len(results) == 1:
+        return first
+    if all(isinstance(one, type(first)) for one in results):
+        if isinstance(first, dict) and all(one.keys() == first.keys() for one in results):
+            members = {key: _per_replica([one[key] for one in results], wrap) for key in first}
+            return nest._dict_like(first, members)
+        if isinstance(first, (tuple, list)) and all(len(one) == len(first) for one in results):
+            members = [_per_replica(members, wrap) for members in zip(*results)]
+            return members if isinstance(first, list) else nest._tuple_like(first, members)
+        if first is None:
+            return None
+    return wrap(results)
+
+
+def _given_leaf(leaf):
+    if isinstance(leaf, (tensor.RaggedTensor, tensor.SparseTensor)):
+        raise TypeError("ragged and sparse values of replicas are not put together yet; take their parts")
+    return values.given(leaf)

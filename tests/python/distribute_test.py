@@ -1,0 +1,261 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What replicas read and do together: penstock.distribute."""
+import os
+import socket
+import subprocess
+import sys
+import threading
+import unittest
+import warnings
+
+import numpy as np
+
+import penstock as ps
+from penstock import distribute
+
+
+def mirrored(replicas):
+    return distribute.MirroredStrategy([f"CPU:{i}" for i in range(replicas)])
+
+
+def plain(value):
+    """Values of replicas as lists of lists."""
+    return [np.asarray(one).tolist() for one in value.values]
+
+
+class ReplicasReading(unittest.TestCase):
+    def test_batches_are_divided_in_parts_of_one_more_or_less(self):
+        dataset = mirrored(2).experimental_distribute_dataset(ps.Dataset.range(10).batch(5))
+        self.assertEqual([plain(step) for step in dataset], [[[0, 1, 2], [3, 4]], [[5, 6, 7], [8, 9]]])
+        self.assertEqual((dataset.cardinality(), dataset.steps), (2, 2))
+
+    def test_nests_have_a_per_replica_at_each_leaf(self):
+        elements = ps.Dataset.from_tensor_slices({"b": ([1, 2], [3.0, 4.0]), "a": ["x", "y"]}).batch(2)
+        step = next(iter(mirrored(2).experimental_distribute_dataset(elements)))
+        self.assertEqual(list(step), ["b", "a"])
+        self.assertEqual([plain(step["b"][0]), plain(step["b"][1])], [[[1], [2]], [[3.0], [4.0]]])
+        self.assertEqual(plain(step["a"]), [[b"x"], [b"y"]])
+
+    def test_a_lone_replica_has_plain_elements(self):
+        step = next(iter(mirrored(1).experimental_distribute_dataset(ps.Dataset.range(4).batch(4))))
+        self.assertIsInstance(step, ps.Tensor)
+
+    def test_each_pipelines_dataset_is_made_by_the_function(self):
+        told = []
+
+        def make(context):
+            told.append(str(context))
+            self.assertEqual(context.get_per_replica_batch_size(8), 4)
+            with self.assertRaises(ValueError):
+                context.get_per_replica_batch_size(7)
+            return ps.Dataset.range(8).shard(context.num_input_pipelines, context.input_pipeline_id).batch(2)
+
+        options = distribute.InputOptions(
+            experimental_replication_mode=distribute.InputReplicationMode.PER_REPLICA, steps=2
+        )
+        dataset = mirrored(2).distribute_datasets_from_function(make, options)
+        self.assertEqual([plain(step) for step in dataset], [[[0, 2], [1, 3]], [[4, 6], [5, 7]]])
+        self.assertEqual(told, [f"InputContext(input pipeline id {i}, total: 2)" for i in range(2)])
+
+    def test_the_older_name_warns(self):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            dataset = mirrored(1).experimental_distribute_datasets_from_function(lambda _: ps.Dataset.range(2).batch(2))
+        self.assertEqual([(w.category, w.filename) for w in caught], [(DeprecationWarning, __file__)])
+        self.assertEqual([step.numpy().tolist() for step in dataset], [[0, 1]])
+
+    def test_what_the_function_raises_comes_out(self):
+        def fail(_):
+            raise KeyError("mine")
+
+        with self.assertRaisesRegex(KeyError, "mine"):
+            mirrored(2).distribute_datasets_from_function(fail)
+        with self.assertRaisesRegex(TypeError, "gives a Dataset, not int"):
+            mirrored(2).distribute_datasets_from_function(lambda _: 5)
+
+    def test_maps_and_folds_behind_the_distribution(self):
+        dataset = mirrored(2).experimental_distribute_dataset(ps.Dataset.range(4).batch(2)).map(lambda x: x * 10)
+        total = dataset.reduce(0, lambda state, step: state + sum(int(one.numpy().sum()) for one in step.values))
+        self.assertEqual(total, 60)
+
+    def test_the_end(self):
+        steps = iter(mirrored(2).experimental_distribute_dataset(ps.Dataset.range(2).batch(2)))
+        self.assertEqual(plain(steps.get_next_as_optional().get_value()), [[0], [1]])
+        with self.assertRaises(StopIteration):
+            next(steps)
+        with self.assertRaises(ps.errors.OutOfRangeError):
+            steps.get_next()
+        end = steps.get_next_as_optional()
+        self.assertFalse(end.has_value())
+        with self.assertRaises(ps.errors.InvalidArgumentError):
+            end.get_value()
+
+    def test_a_restored_iterator_goes_on(self):
+        dataset = mirrored(2).experimental_distribute_dataset(ps.Dataset.range(30).shuffle(10, seed=5).batch(6))
+        whole = [plain(step) for step in dataset]
+        steps = iter(dataset)
+        next(steps)
+        again = iter(dataset)
+        again.restore(steps.save())
+        self.assertEqual([plain(step) for step in again], whole[1:])
+        with self.assertRaises(ps.errors.OutOfRangeError):
+            iter(dataset).next(step=3)
+
+    def test_stop_ends_it(self):
+        steps = iter(mirrored(2).experimental_distribute_dataset(ps.Dataset.range(4).batch(2)))
+        first = next(steps)
+        steps.stop()
+        with self.assertRaises(ps.errors.CancelledError):
+            next(steps)
+        self.assertEqual(plain(first), [[0], [1]])
+
+    def test_values_on_gpus_are_refused_in_words(self):
+        strategy = distribute.MirroredStrategy(["GPU:0", "/device:gpu:1"])
+        self.assertEqual(strategy.group.devices, ["GPU:0", "GPU:1"])
+        with self.assertRaisesRegex(NotImplementedError, "experimental_fetch_to_device=False"):
+            strategy.experimental_distribute_dataset(ps.Dataset.range(4).batch(2))
+        with self.assertRaisesRegex(NotImplementedError, "experimental_fetch_to_device=False"):
+            strategy.distribute_datasets_from_function(lambda _: ps.Dataset.range(4).batch(2))
+        with self.assertRaisesRegex(ValueError, "TPU"):
+            distribute.MirroredStrategy(["TPU:0"])
+
+    def test_elements_that_replicas_share_are_read_only(self):
+        options = distribute.InputOptions(replicas_per_element=2)
+        step = next(iter(mirrored(2).experimental_distribute_dataset(ps.Dataset.range(4).batch(2), options)))
+        self.assertEqual(plain(step), [[0, 1], [0, 1]])
+        self.assertFalse(step[0].numpy().flags.writeable)
+
+
+class ReplicasFunctions(unittest.TestCase):
+    def test_run_takes_each_replicas_values_and_gives_theirs(self):
+        strategy = mirrored(3)
+        value = strategy.experimental_distribute_values_from_function(
+            lambda context: (context.replica_id_in_sync_group, context.num_replicas_in_sync)
+        )
+
+        def step(given, factor, *, add):
+            replica, replicas = given["value"][0]
+            context = distribute.get_replica_context()
+            self.assertEqual((context.replica_id_in_sync_group, context.num_replicas_in_sync), (replica, replicas))
+            return {"sum": replica * factor + add, "none": None, "list": [replica]}
+
+        results = strategy.run(step, args=({"value": [value]}, 10), kwargs={"add": 1})
+        self.assertEqual(results["sum"].values, (1, 11, 21))
+        self.assertIsNone(results["none"])
+        self.assertEqual(results["list"][0].values, (0, 1, 2))
+        self.assertEqual(strategy.experimental_local_results(results["sum"]), (1, 11, 21))
+        self.assertEqual(strategy.experimental_local_results({"a": results["sum"], "b": 5})[2], {"a": 21, "b": 5})
+        self.assertIsNone(distribute.get_replica_context())
+
+    def test_replicas_run_side_by_side(self):
+        strategy = mirrored(3)
+        together = threading.Barrier(3)
+        strategy.run(lambda: together.wait(timeout=60))
+
+    def test_the_first_replicas_exception_comes_out_behind_all(self):
+        strategy = mirrored(3)
+        done = []
+
+        def fail(i):
+            done.append(i)
+            raise KeyError(i)
+
+        ids = strategy.experimental_distribute_values_from_function(lambda context: context.replica_id_in_sync_group)
+        with self.assertRaises(KeyError) as caught:
+            strategy.run(fail, args=(ids,))
+        self.assertEqual((caught.exception.args, sorted(done)), ((0,), [0, 1, 2]))
+
+    def test_inside_nothing_is_read_or_run(self):
+        strategy = mirrored(2)
+        steps = iter(strategy.experimental_distribute_dataset(ps.Dataset.range(4).batch(2)))
+        with self.assertRaisesRegex(ValueError, "outside"):
+            strategy.run(lambda: next(steps))
+        with self.assertRaisesRegex(RuntimeError, "outside"):
+            strategy.run(lambda: strategy.run(lambda: 1))
+        self.assertEqual(plain(next(steps)), [[0], [1]])
+
+    def test_values_of_another_number_of_replicas_are_refused(self):
+        with self.assertRaisesRegex(ValueError, "3 replica"):
+            mirrored(2).run(lambda x: x, args=(distribute.PerReplica([1, 2, 3]),))
+
+
+class ReplicasReductions(unittest.TestCase):
+    def test_sums_and_means(self):
+        strategy = mirrored(2)
+        value = distribute.PerReplica([np.float32([1, 2]), np.float32([3, 6])])
+        self.assertEqual(strategy.reduce("SUM", value).numpy().tolist(), [4, 8])
+        self.assertEqual(strategy.reduce(distribute.ReduceOp.MEAN, value, axis=None).numpy().tolist(), [2, 4])
+        self.assertEqual(strategy.reduce("MEAN", value, axis=0).numpy(), 3.0)
+        both = strategy.reduce("SUM", {"b": value, "a": distribute.PerReplica([1, 2])})
+        self.assertEqual((both["b"].numpy().tolist(), both["a"].numpy()), ([4, 8], 3))
+        self.assertEqual(f"{strategy.reduce('SUM', 0.25):.2f}", "0.50")  # each replica's
+        with self.assertRaisesRegex(ValueError, "different shapes"):
+            strategy.reduce("SUM", distribute.PerReplica([np.zeros(2), np.zeros(3)]))
+
+    def test_rows_of_replicas_weigh_alike_or_by_their_weights(self):
+        strategy = mirrored(2)
+        uneven = distribute.PerReplica([np.float32([1, 2, 3]), np.float32([6])])
+        self.assertEqual(strategy.reduce("MEAN", uneven, axis=0).numpy(), 3.0)
+        options = distribute.InputOptions(partial_batches=distribute.PartialBatches.PAD)
+        steps = iter(strategy.experimental_distribute_dataset(ps.Dataset.range(1, 6).batch(4), options))
+        next(steps)
+        self.assertIsNone(steps.row_weights)
+        last = next(steps)
+        self.assertEqual(steps.row_weights.values, ([1.0, 0.0], [0.0, 0.0]))
+        rows = strategy.run(lambda x: x.numpy().astype(np.float32), args=(last,))
+        self.assertEqual(strategy.reduce("MEAN", rows, axis=0, weights=steps.row_weights).numpy(), 5.0)
+
+    def test_gather_puts_rows_together(self):
+        strategy = mirrored(2)
+        step = next(iter(strategy.experimental_distribute_dataset(ps.Dataset.range(5).batch(5))))
+        self.assertEqual(strategy.gather(step).numpy().tolist(), [0, 1, 2, 3, 4])
+        names = distribute.PerReplica([np.array([b"a"], object), np.array([b"bc", b""], object)])
+        self.assertEqual(strategy.gather(names).numpy().tolist(), [b"a", b"bc", b""])
+        with self.assertRaisesRegex(ValueError, "axis 0"):
+            strategy.gather(step, axis=1)
+
+    def test_processes_of_a_connected_group_reduce_to_the_same(self):
+        # Held, so that nobody else gets the port meanwhile; process 0 may listen there.
+        held = socket.socket()
+        self.addCleanup(held.close)
+        held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        held.bind(("127.0.0.1", 0))
+        port = held.getsockname()[1]
+        program = (
+            "import penstock as ps, penstock.distribute as d\n"
+            "s = d.MultiWorkerMirroredStrategy(['CPU:0', 'CPU:1'])\n"
+            "steps = s.experimental_distribute_dataset(ps.Dataset.range(8).batch(4))\n"
+            "sums = [int(s.reduce('SUM', s.run(lambda x: x.numpy().sum(), args=(x,)))) for x in steps]\n"
+            "print(sums, s.group.first_replica, s.gather(s.experimental_distribute_values_from_function(\n"
+            "    lambda c: [c.replica_id_in_sync_group])).numpy().tolist())\n"
+        )
+        processes = [
+            subprocess.Popen(
+                [sys.executable, "-c", program],
+                env=dict(os.environ, RANK=str(rank), WORLD_SIZE="2", MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port)),
+                stdout=subprocess.PIPE,
+                text=True,
+            )
+            for rank in range(2)
+        ]
+        said = [process.communicate(timeout=90)[0].splitlines()[-1] for process in processes]
+        self.assertEqual(said, [f"[6, 22] {2 * rank} [0, 1, 2, 3]" for rank in range(2)])
+
+
+class ReplicasSpecs(unittest.TestCase):
+    def test_a_spec_admits_what_the_dataset_gives(self):
+        dataset = mirrored(2).experimental_distribute_dataset(ps.Dataset.range(8).batch(4, drop_remainder=True))
+        spec = dataset.element_spec
+        self.assertEqual(spec, distribute.PerReplicaSpec(*[ps.TensorSpec((2,), "int64")] * 2))
+        self.assertTrue(all(spec.is_compatible_with(step) for step in dataset))
+        for other in (
+            distribute.PerReplica([np.zeros(2, np.int64)]),
+            distribute.PerReplica([np.zeros(2, np.int32)] * 2),
+            distribute.PerReplica([np.zeros(3, np.int64)] * 2),
+            np.zeros(2, np.int64),
+        ):
+            self.assertFalse(spec.is_compatible_with(other), other)
+
+
+if __name__ == "__main__":
+    unittest.main()
