@@ -8,6 +8,7 @@
 #include "dataplane/client/distribute_options.h"
 #include "dataplane/client/job_reader.h"
 #include "dataplane/dataset/graph.h"
+#include "dataplane/dataset/interruptible.h"
 #include "dataplane/dataset/state_bytes.h"
 #include "dataplane/dataset/static_shard.h"
 #include "penstock/status.h"
@@ -17,12 +18,13 @@ namespace client {
 namespace {
 
 // One pass: a repetition of the job.
-class DistributeIterator final : public NodeIterator {
+class DistributeIterator final : public NodeIterator, public KnowsWhatIsReady {
  public:
   DistributeIterator(std::shared_ptr<JobReader> reader, int64_t repetition)
       : reader_(std::move(reader)), repetition_(repetition) {}
 
   absl::StatusOr<std::optional<Element>> Next() override { return reader_->Next(repetition_); }
+  bool Ready() override { return reader_->Ready(repetition_); }
   absl::Status Save(StateWriter& writer) override { return reader_->Save(repetition_, writer); }
   absl::Status Restore(StateReader& reader) override {
     return reader_->Restore(repetition_, reader);

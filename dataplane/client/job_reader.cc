@@ -135,6 +135,16 @@ absl::StatusOr<std::optional<Element>> JobReader::Next(int64_t pass) {
   return next;
 }
 
+bool JobReader::Ready(int64_t pass) {
+  std::shared_ptr<Session> session;
+  {
+    std::lock_guard lock(mu_);
+    const auto found = sessions_.find(first_repetition_ + pass);
+    if (found != sessions_.end()) session = found->second;
+  }
+  return session != nullptr && session->Ready();
+}
+
 absl::Status JobReader::EnsureJoined() {
   std::lock_guard joining_lock(joining_mu_);  // Next() and Commit() may both want it
   {

@@ -34,6 +34,8 @@ class JobReader {
   // reads a later repetition of a named job if earlier iterators of the same
   // Dataset have read some to their end.
   absl::StatusOr<std::optional<Element>> Next(int64_t pass);
+  // Whether Next() has what it gives. False before the first Next() of `pass`.
+  bool Ready(int64_t pass);
   // FailedPrecondition for a job whose takes are kept without states. What a
   // state that may be committed contains goes to the run's StateExchange.
   absl::Status Save(int64_t pass, StateWriter& writer);

@@ -77,6 +77,13 @@ Session::~Session() {
   for (auto& [worker, reader] : readers_) reader->Close();
 }
 
+bool Session::Ready() {
+  Lock lock(mu_);
+  if (end_seen_ || !error_.ok()) return true;
+  const protocol::Agreed::Round* round = rounds_.Next();
+  return (round != nullptr ? !round->rest : merge_.ready()) && LeaseHolds();
+}
+
 absl::StatusOr<std::optional<Element>> Session::Next() {
   Lock lock(mu_);
   times_.Called();

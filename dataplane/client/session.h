@@ -68,6 +68,8 @@ class Session final : private control::ReconnectingClientEvents, private ReaderE
   // options.timeout (Unavailable; the next call waits again); FailedPrecondition
   // and what the dispatcher refuses with are for good. One thread at a time.
   absl::StatusOr<std::optional<Element>> Next();
+  // Whether Next() has what it gives now.
+  bool Ready();
 
   Taken taken() const;
   bool ended() const;  // Next() has returned nullopt

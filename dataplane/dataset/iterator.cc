@@ -4,7 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
-#include <future>
+#include <chrono>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -14,10 +14,13 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "dataplane/dataset/aside.h"
 #include "dataplane/dataset/graph.h"
+#include "dataplane/dataset/interruptible.h"
 #include "dataplane/dataset/node_iterator.h"
 #include "dataplane/dataset/profile.h"
 #include "dataplane/dataset/random_number.h"
+#include "dataplane/dataset/registry.h"
 #include "dataplane/dataset/state_bytes.h"
 #include "dataplane/dataset/state_sections.h"
 #include "dataplane/dataset/states_of_ranks.h"
@@ -63,10 +66,27 @@ std::string_view BehindMagic(const State& state) {
   return bytes.substr(std::min(bytes.size(), kStateMagic.size()));
 }
 
-class LocalIterator final : public IteratorImpl {
+// Behind so many elements in a row that took so little, the next is made by the thread that
+// asked: to hand it over would take as long as some of them. Not where others are waited
+// for (a service), who may fail to come at any element.
+constexpr int kManyQuick = 64;
+constexpr auto kQuick = std::chrono::microseconds(20);
+
+bool WaitsForOthers(const Dataset::Node& root) {
+  bool waits = false;
+  VisitNodes(root, [&](const Dataset::Node& node, int) {
+    const NodeKind* kind = FindNodeKind(node.op);
+    waits |= kind != nullptr && kind->elsewhere;
+  });
+  return waits;
+}
+
+class LocalIterator final : public InterruptibleIterator {
  public:
   LocalIterator(Dataset dataset, uint64_t seed)
-      : dataset_(std::move(dataset)), profile_(dataset_.node()) {
+      : dataset_(std::move(dataset)),
+        profile_(dataset_.node()),
+        waits_for_others_(WaitsForOthers(*dataset_.node())) {
     context_.profile = &profile_;
     context_.seed = seed;
     context_.cancelled = &cancelled_;
@@ -74,41 +94,28 @@ class LocalIterator final : public IteratorImpl {
     context_.states = states_;
   }
 
-  ~LocalIterator() override {
-    cancelled_ = true;
-    if (pending_.valid()) pending_.wait();
-  }
+  ~LocalIterator() override { cancelled_ = true; }
 
-  absl::Status Start() {
-    ASSIGN_OR_RETURN(nodes_, BuildIterator(dataset_, context_));
-    return absl::OkStatus();
-  }
+  absl::Status Start() { return Build(); }
 
   NextResult Next(std::optional<int64_t> step, absl::Time deadline) override {
     if (step.has_value()) RETURN_IF_ERROR(CheckStep(*step));
-    if (deadline == absl::InfiniteFuture() && !pending_.valid()) {
+    if (deadline == absl::InfiniteFuture() && !aside_.under_way()) {
       std::lock_guard lock(mu_);
       return Deliver(Produce());
     }
-    // Elements are made on another thread, so that the deadline holds; one that
-    // comes late is the next call's.
-    if (!pending_.valid()) {
-      pending_ = std::async(std::launch::async, [this] {
-        KeepPosition();
-        std::lock_guard lock(mu_);
-        return Produce();
-      });
+    std::optional<NextResult> next = NextAside(deadline);
+    if (!next.has_value()) return absl::DeadlineExceededError("the next element is not ready yet");
+    return *std::move(next);
+  }
+
+  std::optional<NextResult> NextBy(std::optional<int64_t> step, absl::Time until) override {
+    if (step.has_value()) {
+      if (absl::Status its = CheckStep(*step); !its.ok()) return its;
     }
-    if (deadline != absl::InfiniteFuture() &&
-        pending_.wait_until(absl::ToChronoTime(deadline)) == std::future_status::timeout)
-      return absl::DeadlineExceededError("the next element is not ready yet");
-    NextResult next = pending_.get();
-    std::scoped_lock lock(kept_mu_, mu_);
-    // What nobody asked for leaves its number to the next, so that it takes no
-    // place among the states that can be committed.
-    if (!kept_given_) --saves_;
-    kept_state_.reset();
-    return Deliver(std::move(next));
+    if (aside_.under_way() || !IsSoonMade()) return NextAside(until);
+    std::lock_guard lock(mu_);
+    return Deliver(ProduceTimed());
   }
 
   // Waits only while another thread is in Next() without a deadline: what is made
@@ -199,11 +206,46 @@ class LocalIterator final : public IteratorImpl {
 
   static absl::Status Stopped() { return absl::CancelledError("the iterator was stopped"); }
 
-  absl::Status CheckStep(int64_t step) {
-    std::lock_guard lock(mu_);
-    if (step == step_) return absl::OkStatus();
+  absl::Status CheckStep(int64_t step) const {
+    const int64_t next = step_;
+    if (step == next) return absl::OkStatus();
     return absl::OutOfRangeError(
-        absl::StrCat("step ", step, " was asked for, but step ", step_, " is next"));
+        absl::StrCat("step ", step, " was asked for, but step ", next, " is next"));
+  }
+
+  absl::Status Build() {  // REQUIRES: mu_ held, or nobody else is there
+    ready_ = nullptr;
+    ASSIGN_OR_RETURN(nodes_, BuildIterator(dataset_, context_));
+    ready_ = dynamic_cast<KnowsWhatIsReady*>(nodes_.get());
+    return absl::OkStatus();
+  }
+
+  bool IsSoonMade() {  // REQUIRES: aside_ is not under way
+    if (quick_ >= kManyQuick) return true;
+    std::lock_guard lock(mu_);
+    return ready_ != nullptr && ready_->Ready();
+  }
+
+  NextResult ProduceTimed() {  // REQUIRES: mu_ held
+    const auto begin = std::chrono::steady_clock::now();
+    NextResult next = Produce();
+    const bool quick = !waits_for_others_ && std::chrono::steady_clock::now() - begin < kQuick;
+    quick_ = quick ? quick_ + 1 : 0;
+    return next;
+  }
+
+  // Made by aside_; nullopt, if it is not by then: it is the next call's. On another thread,
+  // so that the deadline holds.
+  std::optional<NextResult> NextAside(absl::Time deadline) {
+    if (!aside_.under_way()) aside_.Begin();
+    if (!aside_.Await(deadline)) return std::nullopt;
+    NextResult next = std::move(made_aside_);
+    std::scoped_lock lock(kept_mu_, mu_);
+    // What nobody asked for leaves its number to the next, so that it takes no
+    // place among the states that can be committed.
+    if (!kept_given_) --saves_;
+    kept_state_.reset();
+    return Deliver(std::move(next));
   }
 
   NextResult Produce() {  // REQUIRES: mu_ held
@@ -223,7 +265,7 @@ class LocalIterator final : public IteratorImpl {
 
   absl::Status TakeUp(const StateHead& head, std::string_view position,
                       StateExchange::TakenUp taken_up, const RestoreOptions& options) {
-    if (pending_.valid()) pending_.get().IgnoreError();
+    aside_.Await(absl::InfiniteFuture());
     std::scoped_lock lock(kept_mu_, mu_);
     if (cancelled_) return Stopped();
     const bool all_ranks = taken_up.all_ranks;
@@ -231,7 +273,7 @@ class LocalIterator final : public IteratorImpl {
     kept_state_.reset();
     nodes_.reset();
     context_.seed = head.seed;
-    ASSIGN_OR_RETURN(nodes_, BuildIterator(dataset_, context_));
+    RETURN_IF_ERROR(Build());
     step_ = head.step;
     skip_steps_ = options.skip_steps;
     saves_ = std::max(saves_, head.save);
@@ -250,11 +292,15 @@ class LocalIterator final : public IteratorImpl {
     return next;
   }
 
-  // What Save() gives while an element is being made that nobody took yet.
-  void KeepPosition() {
-    std::scoped_lock lock(kept_mu_, mu_);
-    kept_state_ = SaveLocked();
-    kept_given_ = false;
+  // An element that Next() may stop waiting for. What Save() gives meanwhile is kept.
+  void MakeAside() {
+    {
+      std::scoped_lock lock(kept_mu_, mu_);
+      kept_state_ = SaveLocked();
+      kept_given_ = false;
+    }
+    std::lock_guard lock(mu_);
+    made_aside_ = ProduceTimed();
   }
 
   // A state but for its sections, whose nodes may have to ask others.
@@ -309,18 +355,28 @@ class LocalIterator final : public IteratorImpl {
   std::timed_mutex mu_;                                   // held while an element is made
   RunContext context_;                                    // guarded by mu_, as all below
   std::unique_ptr<NodeIterator> nodes_;                   // reads context_
-  int64_t step_ = 0;
+  std::atomic<int64_t> step_ = 0;                         // written while mu_ is held
   int64_t skip_steps_ = 0;
   uint64_t saves_ = 0;
-  std::future<NextResult> pending_;  // of the thread that calls Next()
+  KnowsWhatIsReady* ready_ = nullptr;  // nodes_, if it does; guarded by mu_
+  const bool waits_for_others_;
+  int64_t quick_ = 0;      // elements in a row; guarded by mu_, or aside_ is not under way
+  NextResult made_aside_;  // by aside_, which is of the thread that calls Next()
+  Aside aside_{[this] { MakeAside(); }};  // the last: it uses the others
 };
 
 }  // namespace
 
+absl::StatusOr<std::unique_ptr<InterruptibleIterator>> MakeInterruptible(const Dataset& dataset,
+                                                                         IteratorOptions options) {
+  auto made = std::make_unique<LocalIterator>(dataset, options.seed.value_or(RandomNumber()));
+  RETURN_IF_ERROR(made->Start());
+  return made;
+}
+
 absl::StatusOr<Iterator> Dataset::MakeIterator(IteratorOptions options) const {
-  auto impl = std::make_unique<LocalIterator>(*this, options.seed.value_or(RandomNumber()));
-  RETURN_IF_ERROR(impl->Start());
-  return Iterator(std::move(impl));
+  ASSIGN_OR_RETURN(std::unique_ptr<IteratorImpl> made, MakeInterruptible(*this, options));
+  return Iterator(std::move(made));
 }
 
 ElementRange Dataset::Elements(IteratorOptions options) const {

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "dataplane/dataset/element_views.h"
+#include "dataplane/dataset/interruptible.h"
 #include "penstock/status.h"
 
 namespace penstock {
@@ -38,10 +39,12 @@ void Count(std::atomic<int64_t>& counter, int64_t by) {
   counter.fetch_add(by, std::memory_order_relaxed);
 }
 
-class ProfiledIterator final : public NodeIterator {
+class ProfiledIterator final : public NodeIterator, public KnowsWhatIsReady {
  public:
   ProfiledIterator(std::unique_ptr<NodeIterator> iterator, NodeProfile& node)
-      : iterator_(std::move(iterator)), node_(node) {}
+      : iterator_(std::move(iterator)),
+        ready_(dynamic_cast<KnowsWhatIsReady*>(iterator_.get())),
+        node_(node) {}
   ~ProfiledIterator() override { Flush(); }
 
   absl::StatusOr<std::optional<Element>> Next() override {
@@ -85,6 +88,7 @@ class ProfiledIterator final : public NodeIterator {
   }
   absl::Status Save(StateWriter& writer) override { return iterator_->Save(writer); }
   absl::Status Restore(StateReader& reader) override { return iterator_->Restore(reader); }
+  bool Ready() override { return ready_ != nullptr && ready_->Ready(); }
 
  private:
   template <class Call>
@@ -125,6 +129,7 @@ class ProfiledIterator final : public NodeIterator {
   }
 
   const std::unique_ptr<NodeIterator> iterator_;
+  KnowsWhatIsReady* const ready_;  // the same, if it does
   NodeProfile& node_;
   int64_t every_ = 1;  // calls of which one is timed
   int64_t until_timed_ = 1;

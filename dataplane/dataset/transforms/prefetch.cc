@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "dataplane/dataset/interruptible.h"
 #include "dataplane/dataset/profile.h"
 #include "dataplane/dataset/read_ahead.h"
 #include "dataplane/dataset/state_bytes.h"
@@ -25,7 +26,7 @@ constexpr int64_t kLeastRemember = 16;  // elements between two remembered posit
 // Who cancels a run only sets a flag: a wait looks at it this often.
 constexpr std::chrono::milliseconds kLookForCancel{20};
 
-class PrefetchIterator final : public NodeIterator {
+class PrefetchIterator final : public NodeIterator, public KnowsWhatIsReady {
  public:
   PrefetchIterator(const BuildSite& site, std::unique_ptr<NodeIterator> input, int64_t least,
                    int64_t most)
@@ -62,6 +63,11 @@ class PrefetchIterator final : public NodeIterator {
     input_.Release(++given_);
     RETURN_IF_ERROR(next.status());
     return *std::move(next);
+  }
+
+  bool Ready() override {
+    std::lock_guard lock(mu_);
+    return !queue_.empty() || ended_;
   }
 
   absl::StatusOr<int64_t> Skip(int64_t count) override {

@@ -5,12 +5,14 @@
 #include <gtest/gtest.h>
 
 #include <condition_variable>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "dataplane/dataset/graph.h"
+#include "dataplane/dataset/interruptible.h"
 #include "dataplane/dataset/node_iterator.h"
 #include "dataplane/dataset/registry.h"
 #include "dataplane/dataset/state_bytes.h"
@@ -230,6 +232,32 @@ TEST_F(GatedTest, AStateDoesNotHoldAnElementThatCameTooLate) {
   Iterator restored = dataset_.MakeIterator().value();
   ASSERT_TRUE(restored.Restore(state).ok());
   EXPECT_EQ((**restored.Next(0)).tensor(0).scalar<int64_t>(), 0);
+}
+
+TEST_F(GatedTest, WhatIsNotThereInTimeIsTheNextCalls) {
+  std::unique_ptr<InterruptibleIterator> iterator = MakeInterruptible(dataset_, {}).value();
+  EXPECT_FALSE(iterator->NextBy(0, absl::InfinitePast()).has_value());
+  EXPECT_FALSE(iterator->NextBy(0, absl::InfinitePast()).has_value());
+  EXPECT_TRUE(absl::IsOutOfRange(iterator->NextBy(1, absl::InfinitePast())->status()));
+  gate_.Open(1);
+  const auto next = *iterator->NextBy(0, absl::InfiniteFuture());
+  EXPECT_EQ((*next)->tensor(0).scalar<int64_t>(), 0);
+}
+
+TEST(Interruptible, QuickElementsAreGivenInOrder) {
+  std::unique_ptr<InterruptibleIterator> iterator =
+      MakeInterruptible(Dataset::Range(1000), {}).value();
+  int64_t expected = 0;
+  while (true) {
+    const auto next = *iterator->NextBy(std::nullopt, absl::InfiniteFuture());
+    ASSERT_TRUE(next.ok());
+    if (!next->has_value()) break;
+    EXPECT_EQ((*next)->tensor(0).scalar<int64_t>(), expected++);
+    const State state = iterator->Save().value();
+    if (expected % 300 != 0) continue;
+    ASSERT_TRUE(iterator->Restore(state).ok());
+  }
+  EXPECT_EQ(expected, 1000);
 }
 
 TEST_F(GatedTest, StopEndsAWait) {

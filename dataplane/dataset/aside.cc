@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dataplane/dataset/aside.h"
+
+#include <utility>
+
+namespace penstock {
+
+Aside::~Aside() {
+  {
+    std::lock_guard lock(mu_);
+    leaving_ = true;
+  }
+  changed_.notify_all();
+  if (thread_.joinable()) thread_.join();
+}
+
+void Aside::Begin() {
+  if (!thread_.joinable()) thread_ = std::thread([this] { Live(); });
+  {
+    std::lock_guard lock(mu_);
+    wanted_ = true;
+    over_ = false;
+  }
+  begun_ = true;
+  changed_.notify_all();
+}
+
+bool Aside::Await(absl::Time deadline) {
+  if (!begun_) return true;
+  std::unique_lock lock(mu_);
+  const auto is_over = [this] { return over_; };
+  if (deadline == absl::InfiniteFuture()) {
+    changed_.wait(lock, is_over);
+  } else if (!changed_.wait_until(lock, absl::ToChronoTime(deadline), is_over)) {
+    return false;
+  }
+  begun_ = false;
+  return true;
+}
+
+void Aside::Live() {
+  std::unique_lock lock(mu_);
+  while (true) {
+    changed_.wait(lock, [this] { return wanted_ || leaving_; });
+    if (!wanted_) return;
+    wanted_ = false;
+    lock.unlock();
+    run_();
+    lock.lock();
+    over_ = true;
+    changed_.notify_all();
+  }
+}
+
+}  // namespace penstock

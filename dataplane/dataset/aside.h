@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// Work on a thread of its own for another that may stop waiting for it.
+#pragma once
+
+#include <condition_variable>
+#include <functional>
+#include <mutex>
+#include <thread>
+
+#include "absl/time/time.h"
+
+namespace penstock {
+
+// Runs one function whenever it is asked to, on a thread that lasts from the first
+// time on. Begin() and Await() are for one thread at a time.
+class Aside {
+ public:
+  explicit Aside(std::function<void()> run) : run_(std::move(run)) {}
+  ~Aside();  // waits for what runs
+  Aside(const Aside&) = delete;
+
+  // Begins a run. REQUIRES: none is under way.
+  void Begin();
+  // Between Begin() and the Await() that returned true.
+  bool under_way() const { return begun_; }
+  // Whether the run was over before `deadline`. True without one.
+  bool Await(absl::Time deadline);
+
+ private:
+  void Live();
+
+  const std::function<void()> run_;
+  bool begun_ = false;  // of who calls
+  std::mutex mu_;
+  std::condition_variable changed_;
+  bool wanted_ = false;  // guarded by mu_, as the next two
+  bool over_ = false;
+  bool leaving_ = false;
+  std::thread thread_;  // begun by the first Begin()
+};
+
+}  // namespace penstock
