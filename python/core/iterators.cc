@@ -1,18 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "python/core/iterators.h"
 
+#include <algorithm>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <utility>
 
 #include "absl/time/clock.h"
 #include "dataplane/dataset/graph.h"
+#include "dataplane/dataset/interruptible.h"
 #include "dataplane/memory/forked.h"
 #include "penstock/explain.h"
 #include "penstock/iterator.h"
 #include "penstock/states_of_ranks.h"
 #include "python/core/casters.h"
 #include "python/core/errors.h"
+#include "python/core/signals.h"
 #include "python/core/tensors.h"
 #include "python/core/without_gil.h"
 
@@ -34,12 +38,15 @@ absl::Time DeadlineIn(std::optional<double> seconds) {
   return seconds.has_value() ? absl::Now() + absl::Seconds(*seconds) : absl::InfiniteFuture();
 }
 
+// How soon a signal is heard. A reader that waits wakes as often.
+constexpr absl::Duration kLookForSignals = absl::Milliseconds(50);
+
 // An iterator whose calls wait without the GIL.
 class HeldIterator {
  public:
-  HeldIterator(Dataset dataset, Iterator iterator)
+  HeldIterator(Dataset dataset, std::unique_ptr<InterruptibleIterator> iterator)
       : dataset_(std::move(dataset)),
-        iterator_(new Iterator(std::move(iterator))),
+        iterator_(iterator.release()),
         exclusive_(!ReadsWhatOthersRead(dataset_)) {}
   ~HeldIterator() {
     if (!made_here_) return;  // its threads are the parent's
@@ -48,16 +55,19 @@ class HeldIterator {
   }
   HeldIterator(const HeldIterator&) = delete;
 
-  // The leaves of the next element, or None at the end.
+  // The leaves of the next element, or None at the end. What a signal's handler raises
+  // leaves the element that is waited for to the next call.
   py::object Next(std::optional<int64_t> step, std::optional<double> timeout) {
     CheckUsable();
-    absl::StatusOr<std::optional<Element>> next;
-    {
-      WithoutGil without_gil;
-      std::lock_guard lock(next_mu_);
-      next = step.has_value() ? iterator_->Next(*step) : iterator_->Next(DeadlineIn(timeout));
+    const absl::Time deadline = DeadlineIn(timeout);
+    std::optional<NextResult> next;
+    while (!(next = HearsSignals() ? NextBy(step, std::min(deadline, absl::Now() + kLookForSignals))
+                                   : NextAtLeisure(step, deadline))) {
+      HearSignals();
+      if (absl::Now() >= deadline)
+        Raise(absl::DeadlineExceededError("the next element is not ready yet"));
     }
-    std::optional<Element> element = ValueOrRaise(std::move(next));
+    std::optional<Element> element = ValueOrRaise(*std::move(next));
     if (!element.has_value()) return py::none();
     const bool writable = exclusive_ && !element->IsShared();
     return LeavesOf(*std::move(element), writable);
@@ -110,6 +120,21 @@ class HeldIterator {
   }
 
  private:
+  using NextResult = absl::StatusOr<std::optional<Element>>;
+
+  // nullopt: not there by then, as InterruptibleIterator has it.
+  std::optional<NextResult> NextBy(std::optional<int64_t> step, absl::Time until) {
+    WithoutGil without_gil;
+    std::unique_lock lock(next_mu_, absl::ToChronoTime(until));
+    if (!lock.owns_lock()) return std::nullopt;  // another thread waits for its own
+    return iterator_->NextBy(step, until);
+  }
+  NextResult NextAtLeisure(std::optional<int64_t> step, absl::Time deadline) {
+    WithoutGil without_gil;
+    std::lock_guard lock(next_mu_);
+    return iterator_->Next(step, deadline);
+  }
+
   void CheckUsable() const {
     StayAwayIfLeaving();
     if (made_here_) return;
@@ -118,10 +143,10 @@ class HeldIterator {
   }
 
   const Dataset dataset_;
-  Iterator* const iterator_;
+  InterruptibleIterator* const iterator_;
   const bool exclusive_;
   const MadeHere made_here_;
-  std::mutex next_mu_;  // of threads that call Next() at once; taken without the GIL
+  std::timed_mutex next_mu_;  // of threads that call Next() at once; taken without the GIL
 };
 
 }  // namespace
@@ -132,10 +157,10 @@ bool ReadsWhatOthersRead(const Dataset& dataset) {
 
 py::object MakeIterator(const Dataset& dataset, std::optional<uint64_t> seed) {
   StayAwayIfLeaving();
-  absl::StatusOr<Iterator> iterator;
+  absl::StatusOr<std::unique_ptr<InterruptibleIterator>> iterator;
   {
     WithoutGil without_gil;
-    iterator = dataset.MakeIterator({.seed = seed});
+    iterator = MakeInterruptible(dataset, {.seed = seed});
   }
   return py::cast(std::make_unique<HeldIterator>(dataset, ValueOrRaise(std::move(iterator))));
 }

@@ -9,6 +9,7 @@
 #include "python/core/iterators.h"
 #include "python/core/replicas.h"
 #include "python/core/service.h"
+#include "python/core/signals.h"
 #include "python/core/tensors.h"
 #include "python/core/without_gil.h"
 
@@ -18,6 +19,7 @@ PYBIND11_MODULE(_core, module) {
   python::BindTensors(module);
   python::BindExpressions(module);
   python::BindIterators(module);
+  python::LearnWhoHearsSignals();
   python::BindService(module);
   python::BindDatasets(module);
   python::BindReplicas(module);

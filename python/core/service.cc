@@ -17,6 +17,7 @@
 #include "penstock/sharding.h"
 #include "python/core/casters.h"
 #include "python/core/errors.h"
+#include "python/core/signals.h"
 #include "python/core/without_gil.h"
 
 namespace penstock::python {
@@ -221,9 +222,11 @@ class HeldServer {
         WithoutGil without_gil;
         if (joined.wait_for(std::chrono::milliseconds(100)) == std::future_status::ready) return;
       }
-      if (PyErr_CheckSignals() != 0) {
+      try {
+        HearSignals();
+      } catch (const py::error_already_set&) {
         Stop();  // else the future's end would wait for ever
-        throw py::error_already_set();
+        throw;
       }
     }
   }

@@ -4,6 +4,7 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 import threading
 import unittest
 
@@ -108,6 +109,65 @@ class Waiting(unittest.TestCase):
         for thread in threads:
             thread.join()
         self.assertEqual(sorted(taken), list(range(400)))
+
+
+# What the programs below begin with: Ctrl-C as soon as the main thread stands in next().
+INTERRUPT = """
+import os, signal, sys, threading
+import penstock as ps
+
+def interrupt_when_reading(main=threading.main_thread().ident):
+    while "__next__" not in sys._current_frames()[main].f_code.co_name: pass
+    os.kill(os.getpid(), signal.SIGINT)
+
+def next_interrupted(it):
+    threading.Thread(target=interrupt_when_reading).start()
+    try:
+        print("came", next(it))
+    except KeyboardInterrupt:
+        print("interrupted", flush=True)
+"""
+
+
+class Interrupting(unittest.TestCase):
+    def say(self, program):
+        """What a program says that is interrupted while it waits."""
+        done = subprocess.run(
+            [sys.executable, "-c", INTERRUPT + program],
+            env=dict(os.environ),
+            stdout=subprocess.PIPE,
+            text=True,
+            timeout=100,
+        )
+        self.assertEqual(done.returncode, 0)
+        return done.stdout.split()
+
+    def test_a_service_without_workers(self):
+        said = self.say(
+            "service = ps.data.service\n"
+            "dispatcher = service.DispatchServer()\n"
+            "ds = ps.Dataset.range(5).distribute('distributed_epoch', dispatcher.target)\n"
+            "it = iter(ds)\n"
+            "next_interrupted(it)\n"
+            "next_interrupted(it)\n"
+            "worker = service.WorkerServer(service.WorkerConfig(dispatcher._address))\n"
+            "print(*sorted(int(x) for x in it))\n"
+        )
+        self.assertEqual(said, ["interrupted", "interrupted", "0", "1", "2", "3", "4"])
+
+    def test_a_slow_map(self):
+        with tempfile.TemporaryDirectory() as folder:
+            gate = os.path.join(folder, "gate")  # opening it to read waits for who writes
+            os.mkfifo(gate)
+            said = self.say(
+                f"gate = {gate!r}\n"
+                "it = iter(ps.Dataset.from_tensor_slices([gate, '/dev/null']).map(ps.ops.read_file))\n"
+                "next_interrupted(it)\n"
+                "state = it.save()\n"
+                "threading.Thread(target=lambda: open(gate, 'w').close()).start()\n"
+                "print(len(list(it)))\n"
+            )
+            self.assertEqual(said, ["interrupted", "2"])
 
 
 class Leaving(unittest.TestCase):
