@@ -380,6 +380,9 @@ void Outlet::RaiseLocked(const LinkPtr& link) {
 void Outlet::BreakLocked(const LinkPtr& link) {
   std::vector<transfer::Sent> unconfirmed = *std::exchange(link->closed, std::nullopt);
   for (const Link::Note& note : link->sent) budget_->Subtract(note.bytes);
+  // Members of a group share an element, whose head has the first member's index.
+  for (size_t i = 0; i < std::min(unconfirmed.size(), link->sent.size()); ++i)
+    unconfirmed[i].identity.index = link->sent[i].index;
   link->sent.clear();
   auto found = sessions_.find(link->reader);
   if (found == sessions_.end()) return;

@@ -168,6 +168,35 @@ TEST_F(OutletTest, SendsWhatDidNotLandBeforeWhatIsNew) {
   EXPECT_THAT(again->SentIndices(), ElementsAre(0, 1, 2));
 }
 
+// Whose elements have the index of the first in their heads.
+TEST_F(OutletTest, WhatDidNotLandAtAMemberOfAGroupIsSentAgain) {
+  control::Reader first = ReaderOf(1), second = ReaderOf(2);
+  first.consumer = 0;
+  second.consumer = 1;
+  auto a = Open(first), b = Open(second);
+  auto lane = OpenLane({.of = kPlaced,
+                        .readers = {first, second},
+                        .consumers = 2,
+                        .group_size = 2,
+                        .turns = 2,
+                        .permit = &permit_});
+  a->Grant(2);
+  b->Grant(2);
+  for (Index i = 0; i < 4; ++i) {
+    transfer::Sent sent = ElementAt(i / 2 * 2);
+    sent.identity.index = i;
+    ASSERT_TRUE(lane->Send(std::move(sent)).ok());
+  }
+  b->Land(1);
+  b->Break();
+  auto again = Open(second, {{PartitionId(1), Placement(3), IndexSet::Of(1, 2)}});
+  again->Grant(1);
+  auto lingers = std::async(std::launch::async, [&] { lane->Linger(); });
+  EXPECT_THAT(again->AwaitSent(1), ElementsAre(2));  // the second one, as its head says
+  lane->Cancel();
+  lingers.get();
+}
+
 TEST_F(OutletTest, APartitionThatEndedGoesOnSendingWhatDoesNotLand) {
   auto link = Open(ReaderOf(1));
   auto lane = OpenLane({ReaderOf(1)});
