@@ -30,7 +30,7 @@ absl::StatusOr<protocol::Holdings> ToHoldings(const std::vector<PartitionIndices
 // By whom the elements of one order are read: one reader, or consumers that keep their numbers.
 absl::Status CheckAlone(const JobRecord& job, const IterationState& iteration,
                         const ClientHello& hello) {
-  if (!job.terms.deterministic || iteration.record.closed) return absl::OkStatus();
+  if (!job.terms.deterministic) return absl::OkStatus();
   if (iteration.record.dealt()) {
     const auto known = iteration.record.FindReader(hello.client);
     if (!known || iteration.record.readers[*known].consumer == hello.consumer) {
@@ -42,6 +42,7 @@ absl::Status CheckAlone(const JobRecord& job, const IterationState& iteration,
                      "; give it to that consumer, or restore the states of all ranks (OfAllRanks) "
                      "in a new job"));
   }
+  if (iteration.record.closed) return absl::OkStatus();
   const auto& readers = iteration.record.readers;
   const bool alone = std::all_of(readers.begin(), readers.end(), [&](const auto& reader) {
     return reader.client == hello.client || reader.standing != protocol::Standing::kLiving;
@@ -247,8 +248,8 @@ void Core::OnHello(Turn& turn, const std::shared_ptr<ClientPeer>& peer, const Cl
   if (peer->consumer < 0) return;
   audit_.Forget(iteration->id);
   HearConsumer(turn, *peer);
-  const ConsumersLost lost = suspicions_.Of(iteration->id, options_.now());
-  if (!lost.consumers.empty()) turn.To(peer, lost);
+  // Also that nobody is, which it may not have heard.
+  turn.To(peer, suspicions_.Of(iteration->id, options_.now()));
 }
 
 void Core::OnReport(Turn& turn, const ClientPeer& peer, const PartitionReport& report) {

@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "control/observe/fail_point.h"
 #include "control/rpc/this_process.h"
+#include "dataplane/client/counters.h"
 #include "dataplane/memory/pool.h"
 #include "penstock/status.h"
 
@@ -74,6 +75,7 @@ Session::~Session() {
   }
   thread_.join();
   stream_->Stop();  // a membership may still add readers until then
+  if (!lost_.empty()) NoteLostConsumers(options_.job.name, 0);
   for (auto& [worker, reader] : readers_) reader->Close();
 }
 

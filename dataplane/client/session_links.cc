@@ -334,7 +334,7 @@ void Session::TendCredits(Lock& lock, absl::Time now, absl::Time& wake) {
 }
 
 void Session::CheckReach(absl::Time now, absl::Time& wake) {
-  if (end_ || merge_.ready()) return;
+  if (end_ || merge_.ready() || rounds_.Next() != nullptr) return;
   CheckConsumers(now, wake);
   CheckServed(now, wake);
   for (auto& [worker, reader] : readers_) {

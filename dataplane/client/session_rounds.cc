@@ -73,6 +73,7 @@ void Session::Handle(const control::Agreed& agreed) {
 void Session::NoteWhatHinders() {
   if (waits_for_.empty() && lost_.empty()) {
     waits_since_ = absl::InfiniteFuture();
+    unreachable_ = absl::OkStatus();
   } else {
     waits_since_ = std::min(waits_since_, absl::Now());
   }
@@ -115,8 +116,14 @@ void Session::Handle(const control::ConsumersLost& lost) {
       died = true;
     }
   }
+  const auto is_dead = [](const auto& lost_one) { return lost_one.second.dead; };
   for (const auto& [consumer, its] : before) {
     if (!lost_.contains(consumer)) says("consumer_back", consumer, its);
+  }
+  // Nobody waited while one was dead.
+  if (std::any_of(before.begin(), before.end(), is_dead) &&
+      std::none_of(lost_.begin(), lost_.end(), is_dead)) {
+    unreachable_ = absl::OkStatus();
   }
   NoteLostConsumers(options_.job.name, static_cast<int64_t>(lost_.size()));
   NoteWhatHinders();
@@ -237,7 +244,8 @@ void Session::SendLanded() {
 
 void Session::CheckConsumers(absl::Time now, absl::Time& wake) {
   if (waits_since_ == absl::InfiniteFuture()) return;
-  const absl::Time limit = waits_since_ + options_.distribute.timeout;
+  const absl::Time waits_since = std::max(waits_since_, now - absl::FromChrono(times_.Waiting()));
+  const absl::Time limit = waits_since + options_.distribute.timeout;
   if (now < limit) {
     wake = std::min(wake, limit);
     return;

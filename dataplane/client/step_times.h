@@ -36,6 +36,10 @@ class StepTimes {
   // Next() has nothing to return; again and again while that is so.
   void Waits();
   bool waiting() const { return waits_since_.has_value(); }
+  // For how long, so far.
+  Clock::duration Waiting() const {
+    return waiting() ? now_() - *waits_since_ : Clock::duration::zero();
+  }
   // Something has landed that Next() may return.
   void Landed();
   // Next() returns an element of the worker, which came over that protocol.

@@ -540,6 +540,18 @@ TEST_F(SessionTest, AConsumerThatIsDeclaredDeadEndsTheWaitAtOnce) {
   EXPECT_THAT(ProcessMetrics().Render(), HasSubstr("penstock_client_lost_consumers{job=\"j\"} 1"));
 }
 
+// As an evaluation between two steps would see it.
+TEST_F(SessionTest, ADeathThatIsOverBeforeTheNextCallIsNotReturned) {
+  consumers_ = 8;
+  Begin({}, absl::Hours(1), /*timeout=*/absl::Hours(1));
+  dispatcher_.Say(Lost(3, /*dead=*/true));
+  dispatcher_.Say(control::ConsumersLost());
+  EXPECT_EQ(events_->WaitFor("consumer_back", absl::Minutes(1)).field("consumer"), "3");
+  auto next = std::async(std::launch::async, [this] { return session_->Next().status(); });
+  dispatcher_.Say(Lost(4, /*dead=*/true));
+  EXPECT_THAT(std::string(next.get().message()), HasSubstr("consumer 4 is dead"));
+}
+
 TEST_F(SessionTest, AConsumerIsNotSuspectedToItself) {
   consumers_ = 8;
   Begin();
