@@ -47,11 +47,16 @@ void Core::SuspectSilent(Turn& turn, absl::Time now) {
   for (const SessionKey& key : client_leases_.Expired(now, bound)) {
     Suspect(turn, key, absl::StrCat("silent for ", absl::FormatDuration(bound)));
   }
-  for (IterationId id : suspicions_.Iterations()) {
+  const auto is_over = [this](IterationId id) {
     const IterationState* iteration = state_.FindIteration(id);
-    if (iteration != nullptr && GoesOn(*iteration) && !iteration->record.closed) continue;
+    return iteration == nullptr || !GoesOn(*iteration) || iteration->record.closed;
+  };
+  for (IterationId id : audit_.Iterations()) {
+    if (is_over(id)) audit_.Forget(id);
+  }
+  for (IterationId id : suspicions_.Iterations()) {
+    if (!is_over(id)) continue;
     suspicions_.Forget(id);
-    audit_.Forget(id);
     CountLost();
   }
 }

@@ -2,7 +2,6 @@
 #include "control/dispatcher/step_audit.h"
 
 #include <utility>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -45,6 +44,12 @@ std::optional<std::string> StepAudit::Hear(IterationId iteration, int64_t consum
   }
   while (steps.size() > kStepsKept) steps.erase(steps.begin());
   return torn;
+}
+
+std::vector<IterationId> StepAudit::Iterations() const {
+  std::vector<IterationId> iterations;
+  for (const auto& [iteration, steps] : of_) iterations.push_back(iteration);
+  return iterations;
 }
 
 }  // namespace penstock::control

@@ -7,6 +7,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/types/span.h"
 #include "control/protocol/session_messages.h"
@@ -23,6 +24,9 @@ class StepAudit {
                                   absl::Span<const StepMark> marks, int64_t rests);
   // What was heard: a process has begun anew, perhaps at an earlier step; or it is over.
   void Forget(IterationId iteration) { of_.erase(iteration); }
+
+  // Those of which something was heard.
+  std::vector<IterationId> Iterations() const;
 
   // Marks that were found equal to another consumer's, ever.
   int64_t compared() const { return compared_; }

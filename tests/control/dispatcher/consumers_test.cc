@@ -79,6 +79,7 @@ class ConsumersTest : public ::testing::Test {
          .terms = {.mode = ShardingPolicy::kDynamic, .num_consumers = kConsumers}},
         [this](const auto& answer) { job_ = answer->job; });
     for (int64_t i = 0; i < kConsumers; ++i) consumers_.push_back(Join(i));
+    for (const Consumer& consumer : consumers_) EXPECT_EQ(consumer.told->Lost(), "");
   }
 
   Consumer Join(int64_t number, uint64_t incarnation = 1) {
@@ -173,6 +174,16 @@ TEST_F(ConsumersTest, OneThatComesLaterIsToldWhoIsLost) {
   EXPECT_EQ(consumers_[0].told->Lost(), "1 0 ");
 }
 
+// It may have heard of some before its connection ended.
+TEST_F(ConsumersTest, OneThatComesAgainIsToldThatNobodyIsLost) {
+  core_->OnClosed(consumers_[1].peer);
+  EXPECT_EQ(consumers_[2].told->Lost(), "1 0 ");
+  core_->OnClosed(consumers_[2].peer);
+  consumers_[1] = Join(1);
+  consumers_[2] = Join(2);
+  EXPECT_EQ(consumers_[2].told->Lost(), "");
+}
+
 TEST_F(ConsumersTest, OneThatLeavesIsNotSuspected) {
   core_->OnMessage(consumers_[1].peer, Leave{});
   core_->OnClosed(consumers_[1].peer);
@@ -228,6 +239,16 @@ TEST(StepAuditTest, RestsAreNotCompared) {
   EXPECT_FALSE(audit.Hear(id, 1, {{Mark(9, 1, 2)}}, /*rests=*/9));
   EXPECT_TRUE(audit.Hear(id, 1, {{Mark(9, 1, 1)}}, /*rests=*/10) == std::nullopt);
   EXPECT_TRUE(audit.Hear(id, 0, {{Mark(9, 1, 2)}}, /*rests=*/10).has_value());
+}
+
+TEST(StepAuditTest, NamesWhatItHeardOfUntilThatIsForgotten) {
+  StepAudit audit;
+  EXPECT_THAT(audit.Iterations(), IsEmpty());
+  audit.Hear(IterationId(1), 0, {{Mark(8, 8)}}, /*rests=*/9);
+  audit.Hear(IterationId(2), 0, {{Mark(8, 8)}}, /*rests=*/9);
+  EXPECT_THAT(audit.Iterations(), ElementsAre(IterationId(1), IterationId(2)));
+  audit.Forget(IterationId(1));
+  EXPECT_THAT(audit.Iterations(), ElementsAre(IterationId(2)));
 }
 
 }  // namespace
