@@ -26,6 +26,11 @@ class ServingSelf {
     int out[2];
     if (::pipe(out) != 0) return absl::ErrnoToStatus(errno, "pipe");
     const pid_t child = ::fork();
+    if (child < 0) {
+      const absl::Status error = absl::ErrnoToStatus(errno, "fork");
+      for (const int end : out) ::close(end);
+      return error;
+    }
     if (child == 0) {
       ::prctl(PR_SET_PDEATHSIG, SIGKILL);
       ::dup2(out[1], STDOUT_FILENO);
