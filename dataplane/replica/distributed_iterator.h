@@ -50,9 +50,9 @@ class StepIterator final : public DistributedIteratorImpl {
   // Whether the step is made, which has data for some or all local replicas.
   absl::StatusOr<bool> GoesOn(bool any, bool all);
   absl::Status Map(std::vector<Element>& elements) const;
-  // On their way to the devices, of those replicas that have one.
   // A handle on each element for every replica that shares it.
   void ShareOut(std::vector<Element>& elements, std::vector<std::vector<float>>& weights) const;
+  // On their way to the devices, of those replicas that have one.
   absl::StatusOr<std::vector<DeviceElement>> Land(std::vector<Element>& elements) const;
   absl::StatusOr<Head> ReadHead(StateReader& reader) const;
 

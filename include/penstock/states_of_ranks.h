@@ -38,9 +38,9 @@ struct RestoreOptions {
 // What stands behind Distribute goes on from the positions of the rank that was
 // least far. Shards of a static mode stay as many as they were. States of a
 // coordinated read must be of one step, before the last rounds; rounds are counted
-// from 0 again. So are steps of order kDeterministic, in which what no state contains is dealt out
-// anew: as if nothing had happened where the states are of one step (StepToken::round); else what
-// some of them lack of the steps before comes first, and nothing twice.
+// from 0 again. Steps of order kDeterministic, too (StepToken), where what no state has is dealt
+// out anew: as if nothing had happened where the states are of one step (StepToken::round); else
+// what some of them lack of the steps before comes first, and nothing twice.
 State OfAllRanks(absl::Span<const State> states, const RestoreOptions& options = {});
 
 }  // namespace penstock

@@ -16,11 +16,11 @@ namespace penstock {
 // gets, in step t, element tC + i of the order, so elements in the order of (round, consumer) are
 // in that of all, however many consumers there are. Where partitions have ended, a consumer whose
 // element of a step was to be one of theirs has none in it: consumers' numbers of elements may
-// differ by about what lengths of partitions do. Next() does not wait for other consumers' steps,
-// but none gets further ahead of the slowest than what is outstanding, and all wait for one that
-// is missing: Unavailable naming it after `timeout`. FailedPrecondition: another process has that
-// consumer_index, or a state is of another one. Steps are counted from 0 again behind
-// Restore(OfAllRanks()).
+// differ by about what lengths of partitions do. Unless C divides the number of partitions none
+// gets further ahead of the slowest than what is outstanding; all wait for one that is missing,
+// then or at the end: Unavailable naming it after `timeout`. FailedPrecondition: another process
+// has that consumer_index, or a state is of another one. Behind Restore(OfAllRanks()) steps are
+// counted anew, from 0 unless a partition had ended.
 struct StepToken {
   int64_t round = -1;  // -1: elements are of no consumer's
   int64_t consumer = -1;
