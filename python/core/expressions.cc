@@ -141,7 +141,7 @@ void BindShapes(py::module_& ops) {
         return parts;
       },
       arg("x"), arg("axis") = 0);
-  py::enum_<PadMode>(ops, "PadMode")
+  py::enum_<PadMode>(ops, "PadMode", "What stands in the padding.")
       .value("CONSTANT", PadMode::kConstant)
       .value("REFLECT", PadMode::kReflect)
       .value("SYMMETRIC", PadMode::kSymmetric);
@@ -227,7 +227,7 @@ void BindImages(py::module_& ops) {
   decode("decode_jpeg", DecodeJpegImage);
   decode("decode_png", DecodePngImage);
   decode("decode_image", penstock::DecodeImage);
-  py::enum_<Interpolation>(ops, "Interpolation")
+  py::enum_<Interpolation>(ops, "Interpolation", "How pixels of another size are made.")
       .value("NEAREST", Interpolation::kNearest)
       .value("BILINEAR", Interpolation::kBilinear)
       .value("BICUBIC", Interpolation::kBicubic)
@@ -267,9 +267,13 @@ Expr ExprFrom(const py::object& value) {
 }
 
 void BindExpressions(py::module_& module) {
-  py::class_<Expr>(module, "Expr")
+  py::class_<Expr>(
+      module, "Expr",
+      "A traced tensor, or nest of them: what functions of a dataset are called with. What is done "
+      "with it is recorded; it has no value.")
       .def(py::init([](const py::object& value) { return ExprFrom(value); }), arg("value"))
-      .def_property_readonly("spec", [](const Expr& x) { return x.spec(); })
+      .def_property_readonly(
+          "spec", [](const Expr& x) { return x.spec(); }, "Its TensorSpec, or nest of them.")
       .def("member", [](const Expr& x, const std::string& key) { return Checked(x[key]); })
       .def("member", [](const Expr& x, int64_t i) { return Checked(x[i]); })
       .def("at", [](const Expr& x, const Expr& i) { return Checked(x[i]); });

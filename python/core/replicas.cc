@@ -77,22 +77,25 @@ py::tuple Gather(const ReplicaGroup& group, const std::vector<GivenLeaves>& of_r
 // --- Groups -------------------------------------------------------------------------
 
 void BindGroups(py::module_& module) {
-  py::enum_<ReduceOp>(module, "ReduceOp")
+  py::enum_<ReduceOp>(module, "ReduceOp", "How values of replicas become one.")
       .value("SUM", ReduceOp::kSum)
       .value("MEAN", ReduceOp::kMean);
-  py::class_<ReplicaGroup>(module, "ReplicaGroup")
+  py::class_<ReplicaGroup>(module, "ReplicaGroup",
+                           "The replicas of a synchronous trainer, in one process or several, and "
+                           "which are this process's.")
       .def_static(
           "mirrored",
           [](std::vector<std::string> devices) {
             return ValueOrRaise(ReplicaGroup::Mirrored(std::move(devices)));
           },
-          arg("devices") = std::vector<std::string>())
+          arg("devices") = std::vector<std::string>(), "All in this process; one for each device.")
       .def_static(
           "from_environment",
           [](std::vector<std::string> devices) {
             return ValueOrRaise(ReplicaGroup::FromEnvironment(std::move(devices)));
           },
-          arg("devices") = std::vector<std::string>{"CPU:0"})
+          arg("devices") = std::vector<std::string>{"CPU:0"},
+          "A process for each, as torchrun, Slurm or Open MPI say in the environment.")
       .def_static(
           "from_nccl",
           [](uintptr_t communicator) {
@@ -101,7 +104,7 @@ void BindGroups(py::module_& module) {
                   reinterpret_cast<void*>(communicator));  // NOLINT(performance-no-int-to-ptr)
             }));
           },
-          arg("communicator"))
+          arg("communicator"), "The ranks of an ncclComm_t, given as its address; connected.")
       .def_static(
           "of",
           [](std::vector<std::string> devices, std::vector<int> replicas_of_process, int process,
@@ -113,7 +116,8 @@ void BindGroups(py::module_& module) {
                                   .launch = std::move(launch)}));
           },
           arg("devices") = std::vector<std::string>{"CPU:0"},
-          arg("replicas_of_process") = std::vector<int>(), arg("process") = 0, arg("launch") = "")
+          arg("replicas_of_process") = std::vector<int>(), arg("process") = 0, arg("launch") = "",
+          "As said: how many replicas each process has, and which process this is.")
       .def(
           "connect",
           [](const ReplicaGroup& self, std::string address, double timeout, double silence) {
@@ -123,21 +127,31 @@ void BindGroups(py::module_& module) {
                                    .silence = absl::Seconds(silence)});
             }));
           },
-          arg("address") = "", arg("timeout") = 60.0, arg("silence") = 10.0)
-      .def_property_readonly("connected", &ReplicaGroup::connected)
-      .def_property_readonly("num_replicas_in_sync", &ReplicaGroup::num_replicas_in_sync)
-      .def_property_readonly("num_processes", &ReplicaGroup::num_processes)
-      .def_property_readonly("process", &ReplicaGroup::process)
-      .def_property_readonly("first_replica", &ReplicaGroup::first_replica)
-      .def_property_readonly("num_local_replicas", &ReplicaGroup::num_local_replicas)
-      .def_property_readonly("launch", &ReplicaGroup::launch)
-      .def_property_readonly("devices",
-                             [](const ReplicaGroup& self) {
-                               std::vector<std::string> names;
-                               for (const Device& device : self.devices())
-                                 names.push_back(device.ToString());
-                               return names;
-                             })
+          arg("address") = "", arg("timeout") = 60.0, arg("silence") = 10.0,
+          "The same group, connected over TCP, so that it can reduce and gather. `address`: where "
+          "process 0 "
+          "listens. `timeout`: seconds for all to come. `silence`: seconds until a process is "
+          "given up.")
+      .def_property_readonly("connected", &ReplicaGroup::connected,
+                             "Whether its processes can reduce and gather.")
+      .def_property_readonly("num_replicas_in_sync", &ReplicaGroup::num_replicas_in_sync,
+                             "In all processes.")
+      .def_property_readonly("num_processes", &ReplicaGroup::num_processes, "How many there are.")
+      .def_property_readonly("process", &ReplicaGroup::process, "Which of them this is, from 0.")
+      .def_property_readonly("first_replica", &ReplicaGroup::first_replica,
+                             "Number of this process's first replica.")
+      .def_property_readonly("num_local_replicas", &ReplicaGroup::num_local_replicas,
+                             "In this process.")
+      .def_property_readonly("launch", &ReplicaGroup::launch,
+                             "Names this start of the program, the same in all processes.")
+      .def_property_readonly(
+          "devices",
+          [](const ReplicaGroup& self) {
+            std::vector<std::string> names;
+            for (const Device& device : self.devices()) names.push_back(device.ToString());
+            return names;
+          },
+          "Names of the devices of this process's replicas.")
       .def("__repr__", &ReplicaGroup::ToString)
       .def("_reduce", &Reduce)
       .def("_gather", &Gather);
@@ -235,19 +249,22 @@ void CheckLeftOnHost(const ReplicaGroup& group, const InputOptions& options) {
 }
 
 void BindOptions(py::module_& module) {
-  py::enum_<AutoShardPolicy>(module, "AutoShardPolicy")
+  py::enum_<AutoShardPolicy>(module, "AutoShardPolicy",
+                             "How the pipelines of several processes divide a dataset.")
       .value("OFF", AutoShardPolicy::kOff)
       .value("AUTO", AutoShardPolicy::kAuto)
       .value("FILE", AutoShardPolicy::kFile)
       .value("DATA", AutoShardPolicy::kData)
       .value("HINT", AutoShardPolicy::kHint);
-  py::enum_<PartialBatches>(module, "PartialBatches")
+  py::enum_<PartialBatches>(module, "PartialBatches",
+                            "What becomes of a last batch that has not a part for each replica.")
       .value("EMPTY", PartialBatches::kEmpty)
       .value("DROP", PartialBatches::kDrop)
       .value("PAD", PartialBatches::kPad)
       .value("REPEAT", PartialBatches::kRepeat)
       .value("ERROR", PartialBatches::kError);
-  py::enum_<ReplicationMode>(module, "InputReplicationMode")
+  py::enum_<ReplicationMode>(module, "InputReplicationMode",
+                             "How many pipelines there are: one per process, or one per replica.")
       .value("PER_WORKER", ReplicationMode::kPerWorker)
       .value("PER_REPLICA", ReplicationMode::kPerReplica);
   py::class_<InputOptions>(module, "InputOptions")
@@ -264,7 +281,9 @@ void BindOptions(py::module_& module) {
                             .replicas_per_element = replicas_per_element,
                             .seed = seed};
       }));
-  py::class_<InputContext>(module, "InputContext")
+  py::class_<InputContext>(
+      module, "InputContext",
+      "For which pipeline a function of `distribute_datasets_from_function` is called.")
       .def(py::init([](int pipelines, int id, int replicas) {
              return InputContext{.num_input_pipelines = pipelines,
                                  .input_pipeline_id = id,
@@ -272,15 +291,18 @@ void BindOptions(py::module_& module) {
            }),
            arg("num_input_pipelines") = 1, arg("input_pipeline_id") = 0,
            arg("num_replicas_in_sync") = 1)
-      .def_readonly("num_input_pipelines", &InputContext::num_input_pipelines)
-      .def_readonly("input_pipeline_id", &InputContext::input_pipeline_id)
-      .def_readonly("num_replicas_in_sync", &InputContext::num_replicas_in_sync)
+      .def_readonly("num_input_pipelines", &InputContext::num_input_pipelines, "In all processes.")
+      .def_readonly("input_pipeline_id", &InputContext::input_pipeline_id,
+                    "This one's number, from 0.")
+      .def_readonly("num_replicas_in_sync", &InputContext::num_replicas_in_sync,
+                    "In all processes.")
       .def(
           "get_per_replica_batch_size",
           [](const InputContext& self, int64_t global_batch_size) {
             return ValueOrRaise(self.GetPerReplicaBatchSize(global_batch_size));
           },
-          arg("global_batch_size"))
+          arg("global_batch_size"),
+          "The global size divided by the replicas; ValueError if it does not divide.")
       .def("__repr__", &InputContext::ToString);
 }
 

@@ -261,26 +261,35 @@ py::class_<Held> BindServer(py::module_& module, const char* name, const char* w
 }
 
 void BindEnumerations(py::module_& module) {
-  py::enum_<ShardingPolicy>(module, "ShardingPolicy")
+  py::enum_<ShardingPolicy>(module, "ShardingPolicy",
+                            "How elements are divided among workers: docs/choosing_a_mode.md.")
       .value("OFF", ShardingPolicy::kOff)
       .value("DYNAMIC", ShardingPolicy::kDynamic)
       .value("FILE", ShardingPolicy::kFile)
       .value("DATA", ShardingPolicy::kData)
       .value("FILE_OR_DATA", ShardingPolicy::kFileOrData)
       .value("HINT", ShardingPolicy::kHint);
-  py::enum_<Keep>(module, "Keep").value("TAKEN", Keep::kTaken).value("COMMITTED", Keep::kCommitted);
-  py::enum_<MergeOrder>(module, "MergeOrder")
+  py::enum_<Keep>(module, "Keep",
+                  "What counts as given to a trainer: all that it took, or what a state that it "
+                  "committed contains.")
+      .value("TAKEN", Keep::kTaken)
+      .value("COMMITTED", Keep::kCommitted);
+  py::enum_<MergeOrder>(module, "MergeOrder",
+                        "How the elements of all partitions come together at a reader: as they "
+                        "arrive, in turn, or alike at every run.")
       .value("ANY", MergeOrder::kAny)
       .value("FAIR", MergeOrder::kFair)
       .value("DETERMINISTIC", MergeOrder::kDeterministic);
-  py::enum_<Visitation>(module, "Visitation")
+  py::enum_<Visitation>(module, "Visitation", "Whether elements may come again after a failure.")
       .value("EXACTLY_ONCE", Visitation::kExactlyOnce)
       .value("AT_LEAST_ONCE", Visitation::kAtLeastOnce);
-  py::enum_<Rests>(module, "Rests")
+  py::enum_<Rests>(module, "Rests",
+                   "What becomes of elements that fill no last round of a coordinated read.")
       .value("PAD", Rests::kPad)
       .value("DROP", Rests::kDrop)
       .value("ERROR", Rests::kError);
-  py::enum_<RoundErrors>(module, "RoundErrors")
+  py::enum_<RoundErrors>(module, "RoundErrors",
+                         "What all consumers do at a round that holds an error.")
       .value("SKIP_ROUND", RoundErrors::kSkipRound)
       .value("STOP", RoundErrors::kStop);
   py::enum_<TargetWorkers>(module, "TargetWorkers");

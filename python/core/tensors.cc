@@ -281,21 +281,29 @@ py::tuple LeavesOf(Element element, bool writable) {
 }
 
 void BindTensors(py::module_& module) {
-  py::class_<Leaf>(module, "Tensor", py::custom_type_setup([](PyHeapTypeObject* type) {
-                     type->ht_type.tp_as_buffer = &type->as_buffer;
-                     type->as_buffer.bf_getbuffer = FillBuffer;
-                     type->as_buffer.bf_releasebuffer = ReleaseBuffer;
-                   }))
-      .def_property_readonly("shape",
-                             [](const Leaf& leaf) {
-                               py::tuple dims(leaf.dims().size());
-                               for (size_t i = 0; i < leaf.dims().size(); ++i)
-                                 dims[i] = py::int_(leaf.dims()[i]);
-                               return dims;
-                             })
-      .def_property_readonly("dtype", &Leaf::dtype)
-      .def_property_readonly("nbytes", &Leaf::bytes)
-      .def_property_readonly("writable", &Leaf::writable)
+  py::class_<Leaf>(
+      module, "Tensor",
+      "A tensor of an element, on the element's own memory; only iterators make them. Holding one "
+      "holds its slot. NumPy's operators work on it, and NumPy, the buffer protocol and DLPack "
+      "read "
+      "it without a copy.",
+      py::custom_type_setup([](PyHeapTypeObject* type) {
+        type->ht_type.tp_as_buffer = &type->as_buffer;
+        type->as_buffer.bf_getbuffer = FillBuffer;
+        type->as_buffer.bf_releasebuffer = ReleaseBuffer;
+      }))
+      .def_property_readonly(
+          "shape",
+          [](const Leaf& leaf) {
+            py::tuple dims(leaf.dims().size());
+            for (size_t i = 0; i < leaf.dims().size(); ++i) dims[i] = py::int_(leaf.dims()[i]);
+            return dims;
+          },
+          "A tuple of integers.")
+      .def_property_readonly("dtype", &Leaf::dtype, "The DType of the values.")
+      .def_property_readonly("nbytes", &Leaf::bytes, "Bytes that the values take.")
+      .def_property_readonly("writable", &Leaf::writable,
+                             "False where others read the same element.")
       .def("_strings", &Strings)
       .def("__dlpack__", &ToDlpack, py::kw_only(), py::arg("stream") = py::none(),
            py::arg("max_version") = py::none(), py::arg("dl_device") = py::none(),

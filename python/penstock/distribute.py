@@ -70,6 +70,7 @@ class ReplicaContext:
 
     @property
     def num_replicas_in_sync(self):
+        """In all processes."""
         return self.strategy.num_replicas_in_sync
 
 
@@ -145,6 +146,7 @@ class Optional:
         self._value = value
 
     def has_value(self):
+        """Whether there is one."""
         return bool(self._value)
 
     def get_value(self):

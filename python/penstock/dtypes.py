@@ -26,14 +26,17 @@ class DType:
 
     @property
     def is_integer(self):
+        """Signed or not; a bool is none."""
         return self.name.startswith(("int", "uint"))
 
     @property
     def is_floating(self):
+        """Of any width; a complex number is none."""
         return "float" in self.name
 
     @property
     def is_bool(self):
+        """Whether it is bool."""
         return self.name == "bool"
 
     def __eq__(self, other):

@@ -58,6 +58,7 @@ class TensorSpec(TypeSpec):
 
     @classmethod
     def from_tensor(cls, tensor, name=None):
+        """The spec of a tensor or array."""
         return cls(tensor.shape, tensor.dtype)
 
 
@@ -71,6 +72,7 @@ class RaggedTensorSpec(TypeSpec):
 
     @property
     def ragged_rank(self):
+        """How many levels of rows there are."""
         return self._leaf.ragged_rank
 
 

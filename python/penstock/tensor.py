@@ -104,6 +104,7 @@ class RaggedTensor:
 
     @property
     def dtype(self):
+        """The DType of the values."""
         return self.flat_values.dtype
 
     def __len__(self):
@@ -123,6 +124,7 @@ class SparseTensor:
 
     @property
     def dtype(self):
+        """The DType of the values."""
         return self.values.dtype
 
     def numpy(self):
