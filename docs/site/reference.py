@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Pages of the Python package from its docstrings and signatures: Markdown, a class or function under each heading."""
+import dataclasses
+import importlib
+import inspect
+import re
+import types
+
+
+@dataclasses.dataclass(frozen=True)
+class Page:
+    """`names`: what of `module` stands there; None: all that no other page has."""
+
+    name: str
+    title: str
+    module: str
+    names: str = None
+
+    def members(self):
+        """(name, object), in the order of `names`, or of the alphabet."""
+        module = importlib.import_module(self.module)
+        if self.names is not None:
+            return [(name, getattr(module, name)) for name in self.names.split()]
+        taken = {name for page in PAGES if page.module == self.module for name in (page.names or "").split()}
+        return [
+            (name, value)
+            for name, value in sorted(vars(module).items())
+            if (inspect.isclass(value) or inspect.isroutine(value))
+            and not name.startswith("_")
+            and name not in taken
+            and (getattr(value, "__module__", None) or "penstock").startswith("penstock")
+        ]
+
+    def markdown(self):
+        """(the page, names of classes and Python functions without a docstring). Members without one are left out."""
+        prefix = "ps" + self.module.removeprefix("penstock")
+        lines, undocumented = [f"# {self.title}", ""], []
+        if self.names is None and self.module != "penstock":
+            lines += [_prose((importlib.import_module(self.module).__doc__ or "").strip()), ""]
+        for name, value in self.members():
+            of_operation = inspect.isbuiltin(value)  # pages have what they do: docs/expressions.md
+            if not _doc(value) and not of_operation:
+                undocumented.append(f"{prefix}.{name}")
+            lines += _class(prefix, name, value) if inspect.isclass(value) else _function(2, f"{prefix}.{name}", value)
+        return "\n".join(lines), undocumented
+
+
+PAGES = (
+    Page("dataset", "Datasets", "penstock"),
+    Page("reading", "Reading", "penstock", "Iterator Tensor RaggedTensor SparseTensor of_all_ranks"),
+    Page("spec", "Specs and dtypes", "penstock",
+         "TensorSpec RaggedTensorSpec SparseTensorSpec OptionalSpec DType as_dtype"),
+    Page("expr", "Traced tensors", "penstock", "Expr"),
+    Page("ops", "Operations", "penstock.ops"),
+    Page("service", "The data service", "penstock.data.service"),
+    Page("distribute", "Replicas", "penstock.distribute"),
+    Page("errors", "Errors", "penstock.errors"),
+)
+
+
+def _class(prefix, name, value):
+    lines = [f"## {prefix}.{name}", ""]
+    if _is_enum(value):
+        lines += [_prose(_doc(value)), "", "One of " + ", ".join(f"`{member}`" for member in value.__members__) + ".", ""]
+        return lines
+    bases = [base.__name__ for base in value.__bases__ if not base.__name__.startswith("_") and base.__name__ not in ("object", "pybind11_object")]
+    initialiser = _signature(name, value)
+    if initialiser:
+        lines += ["```python", f"{prefix}.{initialiser}", "```", ""]
+    if bases:
+        lines += ["Of " + ", ".join(f"`{base}`" for base in bases) + ".", ""]
+    lines += [_prose(_doc(value)), ""]
+    for member, what in _own(value):
+        if not _doc(what):
+            continue
+        if isinstance(what, property):
+            lines += [f"### {name}.{member}", "", _prose(_doc(what)), ""]
+        else:
+            lines += _function(3, f"{name}.{member}", what)
+    return lines
+
+
+def _own(value):
+    """Public members of a class, and of those of its bases that are no page's, in the order in which they are written."""
+    found = {}
+    for of in reversed(value.__mro__):
+        if of.__module__.startswith("penstock") and (of is value or of.__name__.startswith("_")):
+            found.update({name: getattr(of, name) if not isinstance(what, property) else what
+                          for name, what in vars(of).items() if not name.startswith("_")})
+    return [(name, what) for name, what in found.items() if isinstance(what, property) or inspect.isroutine(what)]
+
+
+def _function(level, name, value):
+    signature = _signature(name.rsplit(".", 1)[-1], value)
+    lines = [f"{'#' * level} {name}", ""]
+    if signature:
+        lines += ["```python", signature, "```", ""]
+    return [*lines, _prose(_doc(value)), ""]
+
+
+def _signature(name, value):
+    """What a call looks like; "" for what is not made by a call."""
+    overloads = re.findall(rf"^\d+\. ({name}\(.*)", inspect.getdoc(value) or "", re.M)
+    if overloads:
+        return "\n".join(map(_as_python, overloads))
+    of_core = re.match(rf"{name}\((?:self: [\w.]+(?:, )?)?(.*)", inspect.getdoc(value) or "")
+    if of_core and not isinstance(value, types.FunctionType) and not inspect.isclass(value):
+        return _as_python(f"{name}({of_core[1]}")
+    if inspect.isclass(value) and value.__init__ is object.__init__:
+        return ""
+    try:
+        signature = inspect.signature(value)
+    except (ValueError, TypeError):
+        return ""
+    if "core" in signature.parameters:  # made by functions of the package, not by users
+        return ""
+    parameters = [p.replace(annotation=p.empty) for p in signature.parameters.values()
+                  if p.name != "self" and not p.name.startswith("_")]
+    whole = f"{name}{signature.replace(parameters=parameters, return_annotation=signature.empty)}"
+    return whole if len(whole) <= 100 else f"{name}(\n" + "".join(f"    {p},\n" for p in parameters) + ")"
+
+
+def _as_python(signature):
+    """What pybind11 wrote, in the names that users see."""
+    return re.sub(r"penstock\._core\.(?:ops\.)?|typing\.", "", signature)
+
+
+def _doc(value):
+    """The docstring without the signature that pybind11 puts first; "" where it is inherited or made by itself."""
+    text = inspect.getdoc(value) or "" if not inspect.isclass(value) else inspect.cleandoc(value.__doc__ or "")
+    if dataclasses.is_dataclass(value) and text.startswith(f"{value.__name__}("):
+        return ""
+    if _is_enum(value):
+        return text.split("Members:")[0].strip()
+    name = getattr(value, "__name__", None)
+    if name and not isinstance(value, types.FunctionType) and not inspect.isclass(value):
+        text = re.sub(rf"\A{name}\(.*\n*", "", text)
+        text = "" if text.startswith("Overloaded function.") else text
+    return text.strip()
+
+
+def _is_enum(value):
+    return inspect.isclass(value) and isinstance(getattr(value, "__members__", None), dict)
+
+
+def _prose(text):
+    """A docstring as Markdown: what is neither code nor between backticks is taken as it stands."""
+    def line(words):
+        if words.startswith("    "):
+            return words
+        parts = re.split(r"(`[^`]*`)", words)
+        return "".join(part if part.startswith("`") else re.sub(r"([*_<\[\]])", r"\\\1", part) for part in parts)
+
+    return "\n".join(map(line, text.splitlines()))
