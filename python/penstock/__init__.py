@@ -54,6 +54,8 @@ from .files import (
     TFRecordDataset,
     TokenShards,
 )
+from .bars import progress
+from .picture import Picture, show
 from . import data, distribute
 
 __version__ = _core.__version__
