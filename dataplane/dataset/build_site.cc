@@ -2,8 +2,10 @@
 #include "dataplane/dataset/build_site.h"
 
 #include <mutex>
+#include <string_view>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "control/env/files_until.h"
@@ -17,9 +19,31 @@
 
 namespace penstock {
 
+namespace {
+
+// Nodes that give their input's elements as they are.
+constexpr std::string_view kHandOn[] = {"LandAhead", "Options", "Prefetch",
+                                        "Repeat",    "Skip",    "Take"};
+
+// The node whose elements are made in RunContext::output: the last one. Before a LandAhead
+// (dataplane/replica), which has a device copy what it gets, it is the one that makes that.
+// On workers it is the last alone, since what is read ahead would hold clients' slots.
+const Dataset::Node* MakerOfOutput(const NodePtr& root) {
+  const Dataset::Node* node = root.get();
+  bool lands = false;
+  while (absl::c_linear_search(kHandOn, node->op)) {
+    lands = lands || node->op == "LandAhead";
+    node = node->inputs[0].get();
+  }
+  return lands ? node : root.get();
+}
+
+}  // namespace
+
 struct BuildSite::Shared {
-  NodePtr root;                  // keeps all nodes and functions alive
-  std::shared_ptr<Files> files;  // of functions; their waits end with the run
+  NodePtr root;                          // keeps all nodes and functions alive
+  const Dataset::Node* maker = nullptr;  // of what the last node gives
+  std::shared_ptr<Files> files;          // of functions; their waits end with the run
   std::mutex mu;
   absl::flat_hash_map<const FunctionDef*, std::shared_ptr<const BoundFunction>> bound;
 };
@@ -28,6 +52,7 @@ BuildSite BuildSite::Root(NodePtr root, const RunContext& run) {
   BuildSite site;
   site.shared_ = std::make_shared<Shared>();
   site.shared_->root = root;
+  site.shared_->maker = MakerOfOutput(root);
   site.number_ = root->size - 1;
   site.node_ = std::move(root);
   site.run_ = &run;
@@ -36,7 +61,7 @@ BuildSite BuildSite::Root(NodePtr root, const RunContext& run) {
 }
 
 Pool& BuildSite::pool() const {
-  if (run_->output != nullptr && node_ == shared_->root && !in_body_) return *run_->output;
+  if (run_->output != nullptr && node_.get() == shared_->maker && !in_body_) return *run_->output;
   return run_->pool == nullptr ? DefaultPool() : *run_->pool;
 }
 

@@ -17,6 +17,7 @@
 #include "dataplane/dataset/aside.h"
 #include "dataplane/dataset/graph.h"
 #include "dataplane/dataset/interruptible.h"
+#include "dataplane/dataset/iterator_output.h"
 #include "dataplane/dataset/node_iterator.h"
 #include "dataplane/dataset/profile.h"
 #include "dataplane/dataset/random_number.h"
@@ -83,12 +84,13 @@ bool WaitsForOthers(const Dataset::Node& root) {
 
 class LocalIterator final : public InterruptibleIterator {
  public:
-  LocalIterator(Dataset dataset, uint64_t seed)
+  LocalIterator(Dataset dataset, uint64_t seed, Pool* output)
       : dataset_(std::move(dataset)),
         profile_(dataset_.node()),
         waits_for_others_(WaitsForOthers(*dataset_.node())) {
     context_.profile = &profile_;
     context_.seed = seed;
+    context_.output = output;
     context_.cancelled = &cancelled_;
     context_.commits = &commits_;
     context_.states = states_;
@@ -365,17 +367,29 @@ class LocalIterator final : public InterruptibleIterator {
   Aside aside_{[this] { MakeAside(); }};  // the last: it uses the others
 };
 
-}  // namespace
-
-absl::StatusOr<std::unique_ptr<InterruptibleIterator>> MakeInterruptible(const Dataset& dataset,
-                                                                         IteratorOptions options) {
-  auto made = std::make_unique<LocalIterator>(dataset, options.seed.value_or(RandomNumber()));
+absl::StatusOr<std::unique_ptr<LocalIterator>> Started(const Dataset& dataset,
+                                                       IteratorOptions options, Pool* output) {
+  auto made =
+      std::make_unique<LocalIterator>(dataset, options.seed.value_or(RandomNumber()), output);
   RETURN_IF_ERROR(made->Start());
   return made;
 }
 
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<InterruptibleIterator>> MakeInterruptible(const Dataset& dataset,
+                                                                         IteratorOptions options) {
+  return Started(dataset, options, /*output=*/nullptr);
+}
+
+absl::StatusOr<Iterator> MakeIteratorInto(Pool& output, const Dataset& dataset,
+                                          IteratorOptions options) {
+  ASSIGN_OR_RETURN(std::unique_ptr<IteratorImpl> made, Started(dataset, options, &output));
+  return Iterator(std::move(made));
+}
+
 absl::StatusOr<Iterator> Dataset::MakeIterator(IteratorOptions options) const {
-  ASSIGN_OR_RETURN(std::unique_ptr<IteratorImpl> made, MakeInterruptible(*this, options));
+  ASSIGN_OR_RETURN(std::unique_ptr<IteratorImpl> made, Started(*this, options, nullptr));
   return Iterator(std::move(made));
 }
 

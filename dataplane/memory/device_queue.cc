@@ -70,6 +70,7 @@ void DeviceQueue::LandAhead() {
 }
 
 void DeviceQueue::Ahead(const Element& element) {
+  if (options_.depth == 0) return;
   std::lock_guard lock(mu_);
   waiting_.push_back({element.Share(), DeviceElement()});
   LandAhead();

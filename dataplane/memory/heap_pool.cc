@@ -177,7 +177,7 @@ absl::StatusOr<std::unique_ptr<HeapPool::Segment>> HeapPool::NewSegment(size_t c
       return registration.status();
     }
     segment->registration = *std::move(registration);
-    registrations_.fetch_add(1, std::memory_order_relaxed);
+    if (segment->registration != nullptr) registrations_.fetch_add(1, std::memory_order_relaxed);
   }
   segment->slot_count = count;
   segment->slots = std::make_unique<HeapSlot[]>(count);

@@ -66,7 +66,8 @@ class HeapPool final : public Pool, public SlotOwner {
   std::atomic<int64_t> remaining_{0};  // once closed: slots still lent, and Close() itself
 };
 
-// A pool all of whose slots lie in memory that `registrar` knows. Lend() has its errors too.
+// A pool all of whose slots lie in memory that `registrar` knows. Lend() has its errors too;
+// a segment for which it gives nullptr is used unregistered.
 std::shared_ptr<Pool> RegisteredPool(PoolOptions options, std::shared_ptr<Registrar> registrar);
 
 }  // namespace penstock

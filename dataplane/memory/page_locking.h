@@ -40,6 +40,7 @@ class PageLocking {
   // penstock_page_locks_total and penstock_page_locks_refused_total.
   std::unique_ptr<Registration> Lock(absl::Span<std::byte> memory);
 
+  bool on() const { return off_.ok(); }
   // "on", or "off: " and the reason.
   std::string state() const;
 

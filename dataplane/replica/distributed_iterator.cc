@@ -9,6 +9,7 @@
 #include "absl/time/clock.h"
 #include "dataplane/dataset/random_number.h"
 #include "dataplane/dataset/state_bytes.h"
+#include "dataplane/memory/page_locked_pool.h"
 #include "dataplane/replica/side_by_side.h"
 #include "penstock/fingerprint.h"
 #include "penstock/status.h"
@@ -78,19 +79,22 @@ absl::StatusOr<std::unique_ptr<StepIterator>> StepIterator::Start(
   std::unique_ptr<StepIterator> iterator(new StepIterator(plan, seed));
   const int depth = DepthOf(*plan);
   iterator->queues_ = QueuesOf(*plan, depth);
-  if (iterator->queues_ != nullptr)
+  if (iterator->queues_ != nullptr) {
     iterator->progress_ = std::make_unique<LandingProgress>(iterator->queues_);
+    iterator->landing_pool_ = &PageLockedPool();
+  }
+  Pool& read_into = plan->maps.empty() ? *iterator->landing_pool_ : DefaultPool();
   int first = 0;
   for (const PipelineInput& input : plan->pipelines) {
     Dataset reading = input.dataset;
     int64_t buffer = input.buffer;
-    if (iterator->queues_ != nullptr && depth > 0 && plan->maps.empty()) {
+    if (iterator->queues_ != nullptr && plan->maps.empty()) {
       reading = LandAhead(reading, iterator->queues_, first, input.replicas,
                           plan->options.replicas_per_element);
       buffer = std::max<int64_t>(buffer, int64_t{depth} * input.replicas);
     }
     ASSIGN_OR_RETURN(iterator->pipelines_.emplace_back(),
-                     Pipeline::Start(input, Buffered(reading, buffer), *plan, seed));
+                     Pipeline::Start(input, Buffered(reading, buffer), *plan, seed, read_into));
     first += input.replicas;
   }
   return iterator;
@@ -266,7 +270,8 @@ absl::Status StepIterator::Map(std::vector<Element>& elements) const {
                      .element = static_cast<uint64_t>(replica)};
     for (const TracedFunction& map : plan_->maps) {
       Element& element = elements[static_cast<size_t>(local)];
-      absl::StatusOr<Element> mapped = map(element, random);
+      absl::StatusOr<Element> mapped =
+          map(element, random, &map == &plan_->maps.back() ? *landing_pool_ : DefaultPool());
       RETURN_IF_ERROR(Annotate(mapped.status(), "in map ", random.node,
                                " behind the distribution, ", "replica ", replica, ", step ",
                                step_));

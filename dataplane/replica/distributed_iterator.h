@@ -60,6 +60,7 @@ class StepIterator final : public DistributedIteratorImpl {
   uint64_t seed_;
   std::shared_ptr<const DeviceQueues> queues_;        // nullptr: no values land
   std::unique_ptr<LandingProgress> progress_;         // of them
+  Pool* landing_pool_ = &DefaultPool();               // where what lands is made
   std::vector<std::unique_ptr<Pipeline>> pipelines_;  // constant after Start()
   std::optional<StepAligner> aligner_;                // if the plan says so, from the first step on
   int64_t unanswered_ = 0;                            // steps started there and not finished

@@ -5,8 +5,8 @@
 #include <string>
 #include <utility>
 
+#include "dataplane/dataset/iterator_output.h"
 #include "dataplane/dataset/transforms/batch_rows.h"
-#include "dataplane/memory/pool.h"
 #include "penstock/status.h"
 #include "penstock/step_token.h"
 
@@ -29,9 +29,9 @@ absl::StatusOr<Element> EmptyBatch(const Spec& spec) {
 absl::StatusOr<std::unique_ptr<Pipeline>> Pipeline::Start(const PipelineInput& input,
                                                           const Dataset& reading,
                                                           const DistributedDataset::Plan& plan,
-                                                          uint64_t seed) {
-  ASSIGN_OR_RETURN(Iterator iterator, reading.MakeIterator({.seed = seed}));
-  return std::unique_ptr<Pipeline>(new Pipeline(input, plan, seed, std::move(iterator)));
+                                                          uint64_t seed, Pool& pool) {
+  ASSIGN_OR_RETURN(Iterator iterator, MakeIteratorInto(pool, reading, {.seed = seed}));
+  return std::unique_ptr<Pipeline>(new Pipeline(input, plan, seed, pool, std::move(iterator)));
 }
 
 absl::StatusOr<std::vector<Portion>> Pipeline::Next() {
@@ -106,7 +106,7 @@ absl::Status Pipeline::FillRows(Portion& portion) {
   }
   ASSIGN_OR_RETURN(const std::vector<RowRange> more, front_.Take(portion.missing));
   ranges.insert(ranges.end(), more.begin(), more.end());
-  ASSIGN_OR_RETURN(portion.element, BatchOf(DefaultPool(), ranges, input_.dataset.element_spec()));
+  ASSIGN_OR_RETURN(portion.element, BatchOf(pool_, ranges, input_.dataset.element_spec()));
   if (policy_ == PartialBatches::kPad) {
     portion.weights.assign(static_cast<size_t>(rows), 1);
     portion.weights.resize(static_cast<size_t>(rows + portion.missing), 0);

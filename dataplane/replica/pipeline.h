@@ -11,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "dataplane/dataset/state_bytes.h"
+#include "dataplane/memory/pool.h"
 #include "dataplane/replica/front_rows.h"
 #include "dataplane/replica/input_plan.h"
 #include "penstock/iterator.h"
@@ -28,11 +29,12 @@ struct Portion {
 // One thread at a time, but for Stop().
 class Pipeline {
  public:
-  // `reading` gives what input.dataset does.
+  // `reading` gives what input.dataset does, made in slots of `pool` as far as it can be
+  // (dataplane/dataset/iterator_output.h), which outlives the pipeline.
   static absl::StatusOr<std::unique_ptr<Pipeline>> Start(const PipelineInput& input,
                                                          const Dataset& reading,
                                                          const DistributedDataset::Plan& plan,
-                                                         uint64_t seed);
+                                                         uint64_t seed, Pool& pool);
 
   // The next step of its replicas. An error in one's place is all's; the next call
   // goes on with the step behind it.
@@ -55,10 +57,11 @@ class Pipeline {
   static absl::StatusOr<Position> ReadPosition(StateReader& reader);
 
   Pipeline(const PipelineInput& input, const DistributedDataset::Plan& plan, uint64_t seed,
-           Iterator iterator)
+           Pool& pool, Iterator iterator)
       : input_(input),
         policy_(plan.options.partial_batches),
         coordinated_(plan.coordinated),
+        pool_(pool),
         iterator_(std::move(iterator)),
         front_(input.front, seed) {}
   absl::Status Measure(int64_t wanted, Portion& portion) const;
@@ -67,6 +70,7 @@ class Pipeline {
   const PipelineInput input_;
   const PartialBatches policy_;
   const bool coordinated_;
+  Pool& pool_;
   Iterator iterator_;
   FrontRows front_;
   int64_t turn_ = 0;  // of the sizes

@@ -15,9 +15,9 @@ absl::StatusOr<TracedFunction> TracedFunction::Of(const MapFunction& fn, const S
   return TracedFunction(std::move(bound));
 }
 
-absl::StatusOr<Element> TracedFunction::operator()(const Element& element,
-                                                   const RandomKey& random) const {
-  ElementSink sink(DefaultPool(), output());
+absl::StatusOr<Element> TracedFunction::operator()(const Element& element, const RandomKey& random,
+                                                   Pool& pool) const {
+  ElementSink sink(pool, output());
   RETURN_IF_ERROR(bound_->Run(ElementTensors(element), random, sink));
   return std::move(sink).Finish();
 }

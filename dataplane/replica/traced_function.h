@@ -7,6 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "dataplane/dataset/function.h"
+#include "dataplane/memory/pool.h"
 #include "penstock/element.h"
 #include "penstock/map.h"
 
@@ -19,7 +20,9 @@ class TracedFunction {
   static absl::StatusOr<TracedFunction> Of(const MapFunction& fn, const Spec& input);
 
   const Spec& output() const { return bound_->def().output; }
-  absl::StatusOr<Element> operator()(const Element& element, const RandomKey& random) const;
+  // The result is made in a slot of `pool`.
+  absl::StatusOr<Element> operator()(const Element& element, const RandomKey& random,
+                                     Pool& pool = DefaultPool()) const;
 
  private:
   explicit TracedFunction(std::shared_ptr<const BoundFunction> bound) : bound_(std::move(bound)) {}

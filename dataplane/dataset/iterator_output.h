@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reading in this process, with a say in where elements are made.
+#pragma once
+
+#include "absl/status/statusor.h"
+#include "dataplane/memory/pool.h"
+#include "penstock/dataset.h"
+#include "penstock/iterator.h"
+
+namespace penstock {
+
+// As Dataset::MakeIterator(), with RunContext::output: where what is read is made, as far as
+// the last node makes it itself. `output` outlives the iterator.
+absl::StatusOr<Iterator> MakeIteratorInto(Pool& output, const Dataset& dataset,
+                                          IteratorOptions options);
+
+}  // namespace penstock
