@@ -25,6 +25,7 @@ struct Driver {
   decltype(&cuCtxPushCurrent_v2) push = nullptr;
   decltype(&cuCtxPopCurrent_v2) pop = nullptr;
   decltype(&cuPointerGetAttribute) pointer_attribute = nullptr;
+  decltype(&cuDeviceGetAttribute) device_attribute = nullptr;
 
   bool whole() const { return device_get && retain && state && push && pop; }
 };
@@ -44,6 +45,7 @@ Driver OpenDriver() {
   Find(library, "cuCtxPushCurrent_v2", driver.push);
   Find(library, "cuCtxPopCurrent_v2", driver.pop);
   Find(library, "cuPointerGetAttribute", driver.pointer_attribute);
+  Find(library, "cuDeviceGetAttribute", driver.device_attribute);
   return driver;
 }
 
@@ -127,6 +129,19 @@ MemoryKind KindOfDeviceMemory(const void* address) {
     return MemoryKind::kMapped;
   }
   return MemoryKind::kDevice;
+}
+
+int DriverAttribute(int device, int attribute) {
+  const Driver& driver = TheDriver();
+  CUdevice handle;
+  int value = 0;
+  if (driver.device_attribute == nullptr || driver.device_get == nullptr ||
+      driver.device_get(&handle, device) != CUDA_SUCCESS ||
+      driver.device_attribute(&value, static_cast<CUdevice_attribute>(attribute), handle) !=
+          CUDA_SUCCESS) {
+    return 0;
+  }
+  return value;
 }
 
 absl::StatusOr<OnDevice> OnDevice::Enter(int device) {

@@ -20,6 +20,9 @@ absl::StatusOr<int> DeviceInUse();
 // How memory that is a device's was made. kDevice if the driver cannot say.
 MemoryKind KindOfDeviceMemory(const void* address);
 
+// A device's attribute, one of CUdevice_attribute; 0 if the driver does not know it.
+int DriverAttribute(int device, int attribute);
+
 // While it lives, CUDA calls of this thread are for that device.
 class OnDevice {
  public:

@@ -162,7 +162,7 @@ void Engine::Fetch(Link& link, Incoming& incoming) {
   ++under_way_;
   const absl::Span<std::byte> into = fetching.loan.bytes().first(incoming.bytes);
   const absl::StatusOr<bool> done =
-      worker_->Receive(offered, into, resources_.memory->Find(into), fetching);
+      worker_->Receive(offered, into, MemoryType::kHost, resources_.memory->Find(into), fetching);
   if (!done.ok() || *done) fetching.OnDone(done.status());
 }
 

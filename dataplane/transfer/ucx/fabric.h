@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -36,6 +37,8 @@ class Work {
 
 // Memory that UCX has registered; nullptr: none.
 using Handle = void*;
+// Whose memory it is: UCX does not guess.
+enum class MemoryType { kHost, kCuda };
 // A message that was announced and whose data is still at its sender.
 using Offered = void*;
 
@@ -94,8 +97,8 @@ class Worker {
     bool announce = false;    // the receiver fetches the data, into where it wants
   };
   virtual absl::StatusOr<bool> Send(Peer peer, const Message& message, Work& work) = 0;
-  virtual absl::StatusOr<bool> Receive(Offered offered, absl::Span<std::byte> into, Handle handle,
-                                       Work& work) = 0;
+  virtual absl::StatusOr<bool> Receive(Offered offered, absl::Span<std::byte> into, MemoryType type,
+                                       Handle handle, Work& work) = 0;
   virtual void Release(Offered offered) = 0;
 };
 
@@ -109,17 +112,21 @@ class Fabric {
   // before 1.14 aborts then (openucx/ucx#8175); so it does when it gives up by itself,
   // and never does here.
   virtual bool closes_unanswered() const = 0;
+  // Whether it was built with CUDA, and found its driver.
+  virtual bool knows_cuda() const = 0;
   // `events` outlives the worker.
   virtual absl::StatusOr<std::unique_ptr<Worker>> MakeWorker(Worker::Events& events) = 0;
   // Any thread. ResourceExhausted if the process may lock no more memory.
-  virtual absl::StatusOr<Handle> Register(absl::Span<std::byte> memory) = 0;
+  virtual absl::StatusOr<Handle> Register(absl::Span<std::byte> memory, MemoryType type) = 0;
+  // What it takes registered memory for; nullopt: for neither.
+  virtual absl::StatusOr<std::optional<MemoryType>> TypeOf(Handle handle) = 0;
   virtual void Unregister(Handle handle) = 0;
 };
 
 // What the library exports under kOpenFabric. The first argument is the caller's
 // kFabricVersion: nullptr and FailedPrecondition if the library has another one.
 // NotFound: UCX finds no such lanes on this machine.
-inline constexpr uint32_t kFabricVersion = 3;
+inline constexpr uint32_t kFabricVersion = 4;
 inline constexpr char kOpenFabric[] = "penstock_open_ucx";
 using OpenFabric = Fabric*(uint32_t version, Lanes lanes, absl::Status* status);
 

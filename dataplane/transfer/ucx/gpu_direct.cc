@@ -37,7 +37,7 @@ std::string WhyNotOrdered(const GpuDirectFacts& facts) {
 }
 
 // Rungs 3 to 6, once the driver allows it.
-GpuDirectVerdict Climb(GpuDirectCalls& calls, absl::Span<std::byte> slots,
+GpuDirectVerdict Climb(GpuDirectCalls& calls, int device, absl::Span<std::byte> slots,
                        const GpuDirectFacts& facts, Handle& handle) {
   const absl::StatusOr<MemoryKind> kind = calls.KindOf(slots.data());
   if (!kind.ok()) return StopAt(3, kind.status());
@@ -53,7 +53,8 @@ GpuDirectVerdict Climb(GpuDirectCalls& calls, absl::Span<std::byte> slots,
   if (!*cuda) return StopAt(4, "UCX took the slots for memory that is not CUDA's");
   if (const std::string why = WhyNotOrdered(facts); !why.empty()) return StopAt(5, why);
 
-  const absl::StatusOr<GpuDirectTrial> trial = calls.Try(slots, handle);
+  const absl::StatusOr<GpuDirectTrial> trial =
+      calls.Try(device, slots, handle, facts.host_can_flush);
   if (!trial.ok()) return StopAt(6, trial.status());
   GpuDirectVerdict verdict;
   if (!trial->contents_equal) {
@@ -114,21 +115,30 @@ GpuDirectVerdict DecideGpuDirect(GpuDirectCalls& calls, int device, absl::Span<s
   if (const GpuDirectVerdict foreseen = ForeseeGpuDirect(true, *facts); !foreseen.on)
     return foreseen;
   Handle handle = nullptr;
-  const GpuDirectVerdict verdict = Climb(calls, slots, *facts, handle);
+  const GpuDirectVerdict verdict = Climb(calls, device, slots, *facts, handle);
   if (!verdict.on && handle != nullptr) calls.Deregister(handle);
   return verdict;
 }
 
 absl::Status ReceiveIntoGpu(GpuDirectCalls& calls, int device, const GpuDirectVerdict& verdict,
-                            Offered offered, absl::Span<std::byte> head, absl::Span<std::byte> slot,
+                            const OfferedBlock& block, absl::Span<std::byte> head,
+                            absl::Span<std::byte> slot,
                             std::function<void(absl::Status)> hand_over) {
   if (!verdict.on) return absl::FailedPreconditionError(verdict.ToString());
+  if (block.head.size() > head.size() || block.body_bytes > slot.size()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("a block of ", block.head.size(), " and ", block.body_bytes,
+                     " bytes does not fit places of ", head.size(), " and ", slot.size()));
+  }
+  std::copy_n(reinterpret_cast<const std::byte*>(block.head.data()), block.head.size(),
+              head.begin());
   auto done = [&calls, device, flush = verdict.flush,
                hand_over = std::move(hand_over)](absl::Status received) {
     if (received.ok() && flush) received = calls.FlushWrites(device);
     hand_over(std::move(received));
   };
-  return calls.Receive(offered, head, slot, verdict.handle, std::move(done));
+  return calls.Receive(block.offered, slot.first(block.body_bytes), verdict.handle,
+                       std::move(done));
 }
 
 }  // namespace penstock::transfer::ucx

@@ -4,8 +4,9 @@
 // the first that does not hold, bodies are staged: received in a page-locked host slot and copied
 // by the device (dataplane/memory/device_lander.h). Nothing fails for it.
 //
-// The calls stand behind an interface. No implementation of it on UCX is built yet:
-// decisions and their order are held by a recording fake.
+// The calls stand behind an interface, which gpu_direct_calls.h has on UCX and CUDA's
+// driver. An announced message brings the block's head behind its own, so that it is on the
+// host before anything is received; its data is the body alone.
 #pragma once
 
 #include <cstddef>
@@ -17,21 +18,10 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "dataplane/memory/device.h"
+#include "dataplane/memory/gpu_direct_driver.h"
 #include "dataplane/transfer/ucx/fabric.h"
 
 namespace penstock::transfer::ucx {
-
-// What CUDA's driver and the kernel say of a GPU.
-struct GpuDirectFacts {
-  bool rdma_supported = false;     // CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_SUPPORTED
-  bool dma_buf_supported = false;  // CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED, and the kernel's
-  bool peer_module = false;        // nvidia_peermem, or nv_peer_mem before it
-  // Writes of a NIC are seen in order: by nobody, by this GPU, by all of them.
-  enum class Ordering { kNone = 0, kOwner = 100, kAllDevices = 200 };
-  Ordering ordering = Ordering::kNone;
-  bool host_can_flush = false;  // cudaDeviceFlushGPUDirectRDMAWrites() works
-  bool several_paths = false;   // from NIC to GPU: none orders those of the others
-};
 
 // What the sixth rung measures: the same element into a GPU's slot and into the host's.
 struct GpuDirectTrial {
@@ -52,11 +42,12 @@ class GpuDirectCalls {
   virtual absl::StatusOr<bool> SaysCuda(Handle handle) = 0;  // ucp_mem_query()
   virtual void Deregister(Handle handle) = 0;
   // A pattern into the first slot and into a host slot, read back and compared.
-  virtual absl::StatusOr<GpuDirectTrial> Try(absl::Span<std::byte> slots, Handle handle) = 0;
-  // Posts the receive of a message's head on the host and of its body at `body`, memory of
-  // type CUDA with its handle. `done` is called once if this is OK.
-  virtual absl::Status Receive(Offered offered, absl::Span<std::byte> head,
-                               absl::Span<std::byte> body, Handle handle,
+  // `flush`: FlushWrites() behind what the NIC wrote.
+  virtual absl::StatusOr<GpuDirectTrial> Try(int device, absl::Span<std::byte> slots, Handle handle,
+                                             bool flush) = 0;
+  // Posts the receive of a message's data at `body`, memory of type CUDA with its handle.
+  // `done` is called once if this is OK, perhaps before it returns.
+  virtual absl::Status Receive(Offered offered, absl::Span<std::byte> body, Handle handle,
                                std::function<void(absl::Status)> done) = 0;
   // Writes that a NIC made are seen by what is asked of the device from then on.
   virtual absl::Status FlushWrites(int device) = 0;
@@ -87,11 +78,20 @@ GpuDirectVerdict DecideGpuDirect(GpuDirectCalls& calls, int device, absl::Span<s
 // The first two rungs alone, from what can be known without a link (penstock doctor).
 GpuDirectVerdict ForeseeGpuDirect(bool ucx_knows_cuda, const GpuDirectFacts& facts);
 
-// Receives an element straight into `slot`, a GPU's: no host slot is taken but for the
-// head. `hand_over` is called once if this is OK, behind the flush; an error in it says
-// that the slot holds nothing. FailedPrecondition if the verdict is staging.
+// A block that was announced.
+struct OfferedBlock {
+  std::string_view head;  // the block's, as it came to Worker::Events::OnOffered()
+  size_t body_bytes = 0;
+  Offered offered = nullptr;
+};
+
+// Receives a block: its head is copied to `head`, in host memory, its body goes straight
+// into `slot`, a GPU's; no host slot is taken. `hand_over` is called once if this is OK,
+// behind the flush; an error in it says that the slot holds nothing. FailedPrecondition if
+// the verdict is staging, InvalidArgument if head or body are larger than their places.
 absl::Status ReceiveIntoGpu(GpuDirectCalls& calls, int device, const GpuDirectVerdict& verdict,
-                            Offered offered, absl::Span<std::byte> head, absl::Span<std::byte> slot,
+                            const OfferedBlock& block, absl::Span<std::byte> head,
+                            absl::Span<std::byte> slot,
                             std::function<void(absl::Status)> hand_over);
 
 }  // namespace penstock::transfer::ucx

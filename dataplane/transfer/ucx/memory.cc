@@ -29,7 +29,7 @@ class Memory::Registered final : public Registration {
 };
 
 absl::StatusOr<std::unique_ptr<Registration>> Memory::Register(absl::Span<std::byte> memory) {
-  PENSTOCK_ASSIGN_OR_RETURN(const Handle handle, fabric_.Register(memory));
+  PENSTOCK_ASSIGN_OR_RETURN(const Handle handle, fabric_.Register(memory, MemoryType::kHost));
   auto registered = std::make_unique<Registered>(memory, shared_from_this(), handle);
   std::lock_guard lock(mu_);
   pieces_.emplace(memory.data(), Piece{memory.size(), handle});

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <string>
 #include <utility>
 #include <vector>
@@ -19,6 +20,8 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::StartsWith;
+
+constexpr char kLong[65] = {};
 
 // A machine on which all rungs hold, unless the test says otherwise.
 class RecordedCalls final : public GpuDirectCalls {
@@ -52,10 +55,10 @@ class RecordedCalls final : public GpuDirectCalls {
   }
   absl::StatusOr<bool> SaysCuda(Handle) override { return Note("ucp_mem_query", says_cuda); }
   void Deregister(Handle) override { calls.push_back("ucp_mem_unmap"); }
-  absl::StatusOr<GpuDirectTrial> Try(absl::Span<std::byte>, Handle) override {
+  absl::StatusOr<GpuDirectTrial> Try(int, absl::Span<std::byte>, Handle, bool) override {
     return Note("try", trial);
   }
-  absl::Status Receive(Offered, absl::Span<std::byte>, absl::Span<std::byte> body, Handle with,
+  absl::Status Receive(Offered, absl::Span<std::byte> body, Handle with,
                        std::function<void(absl::Status)> then) override {
     calls.push_back("receive");
     received_at = body.data();
@@ -91,7 +94,7 @@ class GpuDirect : public testing::Test {
       return std::count(calls_.calls.begin(), calls_.calls.end(), call);
     };
     EXPECT_EQ(count("ucp_mem_unmap"), calls_.registers.ok() ? count("ucp_mem_map") : 0);
-    EXPECT_EQ(ReceiveIntoGpu(calls_, 0, verdict, nullptr, {}, absl::MakeSpan(slots_),
+    EXPECT_EQ(ReceiveIntoGpu(calls_, 0, verdict, {}, {}, absl::MakeSpan(slots_),
                              [](const absl::Status&) {})
                   .code(),
               absl::StatusCode::kFailedPrecondition);
@@ -166,11 +169,14 @@ TEST_F(GpuDirect, AReceiveGoesToTheSlotAndIsFlushedBeforeItIsHandedOver) {
   calls_.calls.clear();
   std::array<std::byte, 64> head;
   const absl::Span<std::byte> slot = absl::MakeSpan(slots_).subspan(64, 128);
-  ASSERT_TRUE(ReceiveIntoGpu(calls_, 0, verdict, nullptr, absl::MakeSpan(head), slot,
-                             [&](const absl::Status& status) {
-                               calls_.calls.push_back(status.ok() ? "hand over" : "failed");
-                             })
-                  .ok());
+  const auto receive = [&](const OfferedBlock& block) {
+    return ReceiveIntoGpu(calls_, 0, verdict, block, absl::MakeSpan(head), slot,
+                          [&](const absl::Status& status) {
+                            calls_.calls.push_back(status.ok() ? "hand over" : "failed");
+                          });
+  };
+  ASSERT_TRUE(receive({.head = "its head", .body_bytes = 128}).ok());
+  EXPECT_EQ(std::memcmp(head.data(), "its head", 8), 0);
   EXPECT_EQ(calls_.received_at, slot.data());
   EXPECT_EQ(calls_.received_with, calls_.handle());
   EXPECT_THAT(calls_.calls, ElementsAre("receive"));
@@ -183,6 +189,13 @@ TEST_F(GpuDirect, AReceiveGoesToTheSlotAndIsFlushedBeforeItIsHandedOver) {
   calls_.calls.clear();
   calls_.done(absl::UnavailableError("the peer is gone"));
   EXPECT_THAT(calls_.calls, ElementsAre("failed"));  // there is nothing to flush
+
+  calls_.calls.clear();
+  for (const OfferedBlock& block : {OfferedBlock{.head = "", .body_bytes = 129},
+                                    OfferedBlock{.head = std::string_view(kLong, 65)}}) {
+    EXPECT_EQ(receive(block).code(), absl::StatusCode::kInvalidArgument);
+  }
+  EXPECT_THAT(calls_.calls, testing::IsEmpty());
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <initializer_list>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -97,9 +98,29 @@ class UcxFabric final : public Fabric {
     return MakeUcxWorker(context_, events);
   }
 
-  absl::StatusOr<Handle> Register(absl::Span<std::byte> memory) override {
+  bool knows_cuda() const override {
+    ucp_context_attr_t attributes{};
+    attributes.field_mask = UCP_ATTR_FIELD_MEMORY_TYPES;
+    return ucp_context_query(context_, &attributes) == UCS_OK &&
+           (attributes.memory_types & (uint64_t{1} << UCS_MEMORY_TYPE_CUDA)) != 0;
+  }
+
+  absl::StatusOr<std::optional<MemoryType>> TypeOf(Handle handle) override {
+    ucp_mem_attr_t attributes{};
+    attributes.field_mask = UCP_MEM_ATTR_FIELD_MEM_TYPE;
+    PENSTOCK_RETURN_IF_ERROR(ToStatus(ucp_mem_query(static_cast<ucp_mem_h>(handle), &attributes),
+                                      "UCX does not say what memory it has registered"));
+    for (const MemoryType type : {MemoryType::kHost, MemoryType::kCuda}) {
+      if (attributes.mem_type == ToUcx(type)) return type;
+    }
+    return std::nullopt;
+  }
+
+  absl::StatusOr<Handle> Register(absl::Span<std::byte> memory, MemoryType type) override {
     ucp_mem_map_params_t params{};
-    params.field_mask = UCP_MEM_MAP_PARAM_FIELD_ADDRESS | UCP_MEM_MAP_PARAM_FIELD_LENGTH;
+    params.field_mask = UCP_MEM_MAP_PARAM_FIELD_ADDRESS | UCP_MEM_MAP_PARAM_FIELD_LENGTH |
+                        UCP_MEM_MAP_PARAM_FIELD_MEMORY_TYPE;
+    params.memory_type = ToUcx(type);
     params.address = memory.data();
     params.length = memory.size();
     ucp_mem_h handle = nullptr;
@@ -108,7 +129,8 @@ class UcxFabric final : public Fabric {
     rlimit limit{};
     ::getrlimit(RLIMIT_MEMLOCK, &limit);
     return absl::ResourceExhaustedError(absl::StrCat(
-        "UCX cannot register ", memory.size(), " bytes (", ucs_status_string(status),
+        "UCX cannot register ", memory.size(), " bytes",
+        type == MemoryType::kCuda ? " of a GPU's memory (" : " (", ucs_status_string(status),
         limit.rlim_cur == RLIM_INFINITY
             ? absl::StrCat(")")
             : absl::StrCat("); this process may lock ", limit.rlim_cur,

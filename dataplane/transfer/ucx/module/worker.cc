@@ -41,8 +41,8 @@ class UcxWorker final : public Worker {
   bool Close(Peer peer, Work& work) override;
   bool Flush(Work& work) override;
   absl::StatusOr<bool> Send(Peer peer, const Message& message, Work& work) override;
-  absl::StatusOr<bool> Receive(Offered offered, absl::Span<std::byte> into, Handle handle,
-                               Work& work) override;
+  absl::StatusOr<bool> Receive(Offered offered, absl::Span<std::byte> into, MemoryType type,
+                               Handle handle, Work& work) override;
   void Release(Offered offered) override { ucp_am_data_release(worker_, offered); }
 
  private:
@@ -195,14 +195,14 @@ absl::StatusOr<bool> UcxWorker::Send(Peer peer, const Message& message, Work& wo
       "UCX does not send");
 }
 
-absl::StatusOr<bool> UcxWorker::Receive(Offered offered, absl::Span<std::byte> into, Handle handle,
-                                        Work& work) {
+absl::StatusOr<bool> UcxWorker::Receive(Offered offered, absl::Span<std::byte> into,
+                                        MemoryType type, Handle handle, Work& work) {
   ucp_request_param_t param{};
   param.op_attr_mask =
       UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA | UCP_OP_ATTR_FIELD_MEMORY_TYPE;
   param.cb.recv_am = &UcxWorker::OnReceived;
   param.user_data = &work;
-  param.memory_type = UCS_MEMORY_TYPE_HOST;
+  param.memory_type = ToUcx(type);
   if (handle != nullptr) {
     param.op_attr_mask |= UCP_OP_ATTR_FIELD_MEMH;
     param.memh = static_cast<ucp_mem_h>(handle);

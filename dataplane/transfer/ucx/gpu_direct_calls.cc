@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dataplane/transfer/ucx/gpu_direct_calls.h"
+
+#include <algorithm>
+#include <cstring>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "dataplane/memory/pool.h"
+#include "penstock/status.h"
+
+namespace penstock::transfer::ucx {
+namespace {
+
+using Now = std::function<absl::Time()>;
+
+constexpr absl::Duration kTrialTimeout = absl::Seconds(10);
+constexpr absl::Duration kCloseTimeout = absl::Seconds(2);
+constexpr size_t kMostTried = size_t{8} << 20;  // bytes: long enough for a rate
+constexpr int kRounds = 4;                      // the first one warms up
+
+// One send, receive or close, until it is done.
+class Awaited final : public Work {
+ public:
+  void OnDone(const absl::Status& status) override { done_ = status; }
+  const std::optional<absl::Status>& done() const { return done_; }
+
+ private:
+  std::optional<absl::Status> done_;
+};
+
+// Two worker objects of this process, and messages from one to the other.
+class Loopback final : private Worker::Events {
+ public:
+  static absl::StatusOr<std::unique_ptr<Loopback>> Open(Fabric& fabric, const Now& now) {
+    std::unique_ptr<Loopback> loopback(new Loopback(fabric, now));
+    PENSTOCK_ASSIGN_OR_RETURN(loopback->from_, fabric.MakeWorker(*loopback));
+    PENSTOCK_ASSIGN_OR_RETURN(loopback->to_, fabric.MakeWorker(*loopback));
+    PENSTOCK_ASSIGN_OR_RETURN(loopback->peer_, loopback->from_->Connect(loopback->to_->address()));
+    loopback->connected_ = true;
+    return loopback;
+  }
+
+  // What does not come to its end is left behind: UCX may still use it, or abort.
+  ~Loopback() override {
+    if (!Ended()) {
+      LeaveBehind();
+      return;
+    }
+    from_.reset();
+    to_.reset();
+    for (const std::unique_ptr<Buffer>& buffer : buffers_) fabric_.Unregister(buffer->handle);
+  }
+
+  // Host memory that UCX has registered, as long as this lives.
+  struct Buffer {
+    Loan loan;
+    absl::Span<std::byte> bytes;
+    Handle handle = nullptr;
+  };
+  absl::StatusOr<const Buffer*> Lend(size_t bytes) {
+    Buffer buffer;
+    PENSTOCK_ASSIGN_OR_RETURN(buffer.loan, DefaultPool().Lend(bytes));
+    buffer.bytes = buffer.loan.bytes().first(bytes);
+    PENSTOCK_ASSIGN_OR_RETURN(buffer.handle, fabric_.Register(buffer.bytes, MemoryType::kHost));
+    return buffers_.emplace_back(std::make_unique<Buffer>(std::move(buffer))).get();
+  }
+
+  // Sends `data` and receives it at `into`; how long that took from its announcement on.
+  absl::StatusOr<absl::Duration> Send(const Buffer& data, absl::Span<std::byte> into,
+                                      MemoryType type, Handle handle) {
+    // Both stay until UCX is done with them.
+    Awaited& sent = NewWork();
+    Awaited& received = NewWork();
+    offered_ = nullptr;
+    PENSTOCK_ASSIGN_OR_RETURN(
+        const bool sent_already,
+        from_->Send(peer_,
+                    {.head = "trial", .data = data.bytes, .handle = data.handle, .announce = true},
+                    sent));
+    PENSTOCK_RETURN_IF_ERROR(Await([this] { return offered_ != nullptr; }));
+    const absl::Time begin = now_();
+    PENSTOCK_ASSIGN_OR_RETURN(const bool received_already,
+                              to_->Receive(offered_, into, type, handle, received));
+    if (!received_already) {
+      PENSTOCK_RETURN_IF_ERROR(Await([&] { return received.done().has_value(); }));
+      PENSTOCK_RETURN_IF_ERROR(*received.done());
+    }
+    const absl::Duration took = now_() - begin;
+    if (!sent_already) PENSTOCK_RETURN_IF_ERROR(Await([&] { return sent.done().has_value(); }));
+    return took;
+  }
+
+ private:
+  Loopback(Fabric& fabric, const Now& now) : fabric_(fabric), now_(now) {}
+
+  void OnMessage(std::string_view, absl::Span<const std::byte>) override {}
+  bool OnOffered(std::string_view, size_t, Offered offered) override {
+    offered_ = offered;
+    return true;
+  }
+  void OnFailed(Worker::Peer, const absl::Status& status) override { failed_ = status; }
+
+  template <class Condition>
+  bool ProgressUntil(Condition condition, absl::Duration timeout) {
+    const absl::Time deadline = now_() + timeout;
+    while (!condition()) {
+      if (!failed_.ok() || now_() > deadline) return condition();
+      from_->Progress();
+      if (to_ != nullptr) to_->Progress();
+    }
+    return true;
+  }
+
+  template <class Condition>
+  absl::Status Await(Condition condition) {
+    if (ProgressUntil(condition, kTrialTimeout)) return absl::OkStatus();
+    PENSTOCK_RETURN_IF_ERROR(failed_);
+    return absl::DeadlineExceededError("a message to this process itself did not come within 10 s");
+  }
+
+  // Whether all that was begun is done.
+  bool Ended() {
+    const auto done = [this](Awaited& work) {
+      return ProgressUntil([&work] { return work.done().has_value(); }, kCloseTimeout);
+    };
+    if (connected_) {
+      Awaited& closed = NewWork();
+      if (!from_->Close(peer_, closed) && !done(closed)) return false;
+    }
+    for (Worker* const worker : {from_.get(), to_.get()}) {
+      if (worker == nullptr) continue;
+      Awaited& flushed = NewWork();
+      if (!worker->Flush(flushed) && !done(flushed)) return false;
+    }
+    return true;
+  }
+
+  Awaited& NewWork() { return *works_.emplace_back(std::make_unique<Awaited>()); }
+
+  void LeaveBehind() {
+    static_cast<void>(from_.release());
+    static_cast<void>(to_.release());
+    for (std::unique_ptr<Awaited>& work : works_) static_cast<void>(work.release());
+    for (std::unique_ptr<Buffer>& buffer : buffers_) static_cast<void>(buffer.release());
+  }
+
+  Fabric& fabric_;
+  const Now& now_;
+  std::vector<std::unique_ptr<Buffer>> buffers_;
+  std::unique_ptr<Worker> from_;
+  std::unique_ptr<Worker> to_;
+  Worker::Peer peer_ = 0;
+  bool connected_ = false;
+  Offered offered_ = nullptr;
+  absl::Status failed_;
+  std::vector<std::unique_ptr<Awaited>> works_;
+};
+
+// Whether device memory at `from` has what `expected` has.
+absl::StatusOr<bool> Equal(DeviceBackend& backend, int device, const void* from,
+                           absl::Span<const std::byte> expected) {
+  PENSTOCK_ASSIGN_OR_RETURN(const std::unique_ptr<DeviceStream> stream, backend.MakeStream(device));
+  PENSTOCK_ASSIGN_OR_RETURN(const std::unique_ptr<DeviceEvent> copied, backend.MakeEvent(device));
+  PENSTOCK_ASSIGN_OR_RETURN(Loan host, DefaultPool().Lend(expected.size()));
+  PENSTOCK_RETURN_IF_ERROR(stream->CopyToHost(host.bytes().data(), from, expected.size()));
+  PENSTOCK_RETURN_IF_ERROR(stream->Record(*copied));
+  PENSTOCK_RETURN_IF_ERROR(copied->Wait());
+  return std::memcmp(host.bytes().data(), expected.data(), expected.size()) == 0;
+}
+
+// Others in each round, so that what an earlier one left is told from what came.
+void FillPattern(absl::Span<std::byte> data, int round) {
+  for (size_t i = 0; i < data.size(); ++i) {
+    data[i] = static_cast<std::byte>((i * 131 + i / 251 + static_cast<size_t>(round) * 7) & 0xff);
+  }
+}
+
+}  // namespace
+
+struct UcxGpuDirect::Receiving final : public Work {
+  explicit Receiving(UcxGpuDirect& of) : of(of) {}
+  void OnDone(const absl::Status& status) override {
+    const std::function<void(absl::Status)> call = std::exchange(done, nullptr);
+    of.idle_.push_back(this);
+    call(status);
+  }
+  UcxGpuDirect& of;
+  std::function<void(absl::Status)> done;
+};
+
+UcxGpuDirect::UcxGpuDirect(Fabric& fabric, Worker* worker, DeviceBackend& backend,
+                           GpuDirectDriver& driver, Now now)
+    : fabric_(fabric), worker_(worker), backend_(backend), driver_(driver), now_(std::move(now)) {}
+UcxGpuDirect::~UcxGpuDirect() = default;
+
+absl::StatusOr<bool> UcxGpuDirect::SaysCuda(Handle handle) {
+  PENSTOCK_ASSIGN_OR_RETURN(const std::optional<MemoryType> type, fabric_.TypeOf(handle));
+  return type == MemoryType::kCuda;
+}
+
+absl::StatusOr<GpuDirectTrial> UcxGpuDirect::Try(int device, absl::Span<std::byte> slots,
+                                                 Handle handle, bool flush) {
+  const absl::Span<std::byte> slot = slots.first(std::min(slots.size(), kMostTried));
+  PENSTOCK_ASSIGN_OR_RETURN(const std::unique_ptr<Loopback> loopback,
+                            Loopback::Open(fabric_, now_));
+  PENSTOCK_ASSIGN_OR_RETURN(const Loopback::Buffer* pattern, loopback->Lend(slot.size()));
+  PENSTOCK_ASSIGN_OR_RETURN(const Loopback::Buffer* host, loopback->Lend(slot.size()));
+
+  GpuDirectTrial trial{.contents_equal = true};
+  for (int round = 0; round < kRounds; ++round) {
+    FillPattern(pattern->bytes, round);
+    PENSTOCK_ASSIGN_OR_RETURN(const absl::Duration to_gpu,
+                              loopback->Send(*pattern, slot, MemoryType::kCuda, handle));
+    if (flush) PENSTOCK_RETURN_IF_ERROR(FlushWrites(device));
+    PENSTOCK_ASSIGN_OR_RETURN(const bool equal,
+                              Equal(backend_, device, slot.data(), pattern->bytes));
+    trial.contents_equal = trial.contents_equal && equal;
+    PENSTOCK_ASSIGN_OR_RETURN(
+        const absl::Duration to_host,
+        loopback->Send(*pattern, host->bytes, MemoryType::kHost, host->handle));
+    if (round == 0) continue;
+    const auto bytes = static_cast<double>(slot.size());
+    trial.gpu_bytes_per_second =
+        std::max(trial.gpu_bytes_per_second, bytes / absl::ToDoubleSeconds(to_gpu));
+    trial.host_bytes_per_second =
+        std::max(trial.host_bytes_per_second, bytes / absl::ToDoubleSeconds(to_host));
+  }
+  return trial;
+}
+
+absl::Status UcxGpuDirect::Receive(Offered offered, absl::Span<std::byte> body, Handle handle,
+                                   std::function<void(absl::Status)> done) {
+  if (idle_.empty()) {
+    receivings_.push_back(std::make_unique<Receiving>(*this));
+    idle_.push_back(receivings_.back().get());
+  }
+  Receiving& receiving = *idle_.back();
+  idle_.pop_back();
+  receiving.done = std::move(done);
+  const absl::StatusOr<bool> received =
+      worker_->Receive(offered, body, MemoryType::kCuda, handle, receiving);
+  if (!received.ok()) {
+    receiving.done = nullptr;
+    idle_.push_back(&receiving);
+    return received.status();
+  }
+  if (*received) receiving.OnDone(absl::OkStatus());
+  return absl::OkStatus();
+}
+
+}  // namespace penstock::transfer::ucx
