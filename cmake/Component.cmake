@@ -49,7 +49,7 @@ function(penstock_loads_libraries target)
 endfunction()
 
 # penstock_test(name LABEL SOURCES … DEPS … [LIBS …] [TIMEOUT seconds] [ARGS …] [PROPERTIES k v …])
-# A GoogleTest program under one label (unit conformance fault fuzz slow rdma gpu python soak).
+# A GoogleTest program under one label (unit conformance fault fuzz slow rdma gpu frameworks soak).
 function(penstock_test name label)
   cmake_parse_arguments(ARG "" "TIMEOUT" "SOURCES;DEPS;LIBS;ARGS" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})

@@ -60,3 +60,12 @@ from . import data, distribute
 
 __version__ = _core.__version__
 of_all_ranks = _core.of_all_ranks
+
+
+def __getattr__(name):
+    """What imports a framework is imported when it is named."""
+    if name == "torch":
+        import importlib
+
+        return importlib.import_module(f"{__name__}.{name}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
