@@ -2,9 +2,41 @@
 """Pages of the Python package from its docstrings and signatures: Markdown, a class or function under each heading."""
 import dataclasses
 import importlib
+import importlib.machinery
+import importlib.util
 import inspect
 import re
+import sys
 import types
+
+
+FRAMEWORKS = ("torch", "jax", "keras")
+
+
+class Absent(types.ModuleType):
+    """Stands for a framework's module where the framework is not installed; what is taken from it is an empty class."""
+
+    def __getattr__(self, name):
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return type(name, (), {})
+
+
+class AbsentFrameworks:
+    """Finds their modules, behind all other finders."""
+
+    def find_spec(self, name, path=None, target=None):
+        ours = name.split(".")[0] in FRAMEWORKS
+        return importlib.machinery.ModuleSpec(name, self, is_package=True) if ours else None
+
+    def create_module(self, spec):
+        return Absent(spec.name)
+
+    def exec_module(self, module):
+        pass
+
+
+sys.meta_path.append(AbsentFrameworks())
 
 
 @dataclasses.dataclass(frozen=True)
@@ -56,6 +88,11 @@ PAGES = (
     Page("service", "The data service", "penstock.data.service"),
     Page("distribute", "Replicas", "penstock.distribute"),
     Page("errors", "Errors", "penstock.errors"),
+    *(
+        Page(name, f"With {name}", f"penstock.{name}")
+        for name in FRAMEWORKS
+        if importlib.util.find_spec(f"penstock.{name}")
+    ),
 )
 
 

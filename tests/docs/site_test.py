@@ -10,13 +10,13 @@ import sys
 import tempfile
 import unittest
 
-ROOT, BUILD = map(pathlib.Path, (sys.argv.pop(1), sys.argv.pop(1)))
-TOOLS = ROOT / "build/docs-tools/bin/python"
+ROOT, BUILD = (pathlib.Path(sys.argv.pop(1)).resolve() for _ in range(2))
+TOOLS = ROOT / "build/docs-tools/bin/python"  # not resolved: a link to the system's
 
 
-def build(folder, **environment):
+def build(folder, *options, **environment):
     return subprocess.run(
-        [TOOLS, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", folder],
+        [TOOLS, "-m", "mkdocs", "build", "--strict", "--site-dir", folder, *options],
         cwd=ROOT, capture_output=True, text=True,
         env=os.environ | {"PYTHONPATH": str(BUILD / "python"), "NO_MKDOCS_2_WARNING": "1", **environment},
     )
@@ -35,7 +35,17 @@ class Site(unittest.TestCase):
         cls.built = build(folder.name)
 
     def test_no_warning(self):
-        self.assertEqual((self.built.returncode, self.built.stdout + self.built.stderr), (0, ""))
+        said = self.built.stdout + self.built.stderr
+        self.assertEqual((self.built.returncode, [line for line in said.splitlines() if "WARNING" in line]), (0, []), said)
+
+    def test_a_page_that_is_in_no_nav_fails_it(self):
+        with tempfile.TemporaryDirectory() as folder:
+            config = pathlib.Path(folder, "mkdocs.yml")
+            hooks = ROOT / "docs/site/hooks.py"
+            config.write_text(f"INHERIT: {ROOT}/mkdocs.yml\ndocs_dir: {ROOT}/docs\nhooks: [{hooks}]\nnav: [README.md]\n")
+            built = build(f"{folder}/site", "--config-file", str(config))
+        self.assertNotEqual(built.returncode, 0)
+        self.assertRegex(built.stderr, r'not included in the "nav"[^W]*quick_start\.md')
 
     def test_a_page_for_each_and_nothing_from_elsewhere(self):
         pages = [page.relative_to(ROOT / "docs") for page in (ROOT / "docs").rglob("*.md")]
