@@ -252,6 +252,35 @@ void BindImages(py::module_& ops) {
       },
       arg("image"), arg("height"), arg("width"), arg("min_area") = 0.08, arg("max_area") = 1.0);
   ops.def("random_flip", Raising(RandomFlip), arg("image"), arg("probability") = 0.5);
+  ops.def("random_flip_up_down", Raising(RandomFlipUpDown), arg("image"), arg("probability") = 0.5);
+  py::enum_<PadSide>(ops, "PadSide", "Where a padded image lies.")
+      .value("AROUND", PadSide::kAround)
+      .value("AFTER", PadSide::kAfter);
+  ops.def(
+      "pad_to",
+      [](const Expr& image, int64_t height, int64_t width, double value, PadSide side) {
+        return Checked(PadTo(image, height, width, {.value = value, .side = side}));
+      },
+      arg("image"), arg("height"), arg("width"), arg("value") = 0.0,
+      arg("side") = PadSide::kAround);
+}
+
+void BindColours(py::module_& ops) {
+  ops.def("adjust_brightness", Raising(AdjustBrightness), arg("image"), arg("factor"));
+  ops.def("adjust_contrast", Raising(AdjustContrast), arg("image"), arg("factor"));
+  ops.def("adjust_saturation", Raising(AdjustSaturation), arg("image"), arg("factor"));
+  ops.def("adjust_hue", Raising(AdjustHue), arg("image"), arg("delta"));
+  ops.def(
+      "color_jitter",
+      [](const Expr& image, double brightness, double contrast, double saturation, double hue) {
+        return Checked(ColorJitter(image, {.brightness = brightness,
+                                           .contrast = contrast,
+                                           .saturation = saturation,
+                                           .hue = hue}));
+      },
+      arg("image"), arg("brightness") = 0.0, arg("contrast") = 0.0, arg("saturation") = 0.0,
+      arg("hue") = 0.0);
+  ops.def("random_grayscale", Raising(RandomGrayscale), arg("image"), arg("probability") = 0.1);
   ops.def(
       "normalize",
       [](const Expr& image, std::vector<float> mean, std::vector<float> std) {
@@ -296,6 +325,7 @@ void BindExpressions(py::module_& module) {
   BindStrings(ops);
   BindDraws(ops);
   BindImages(ops);
+  BindColours(ops);
 }
 
 }  // namespace penstock::python

@@ -4,7 +4,7 @@ the repository has what each takes and gives. All take traced tensors, arrays an
 
 from . import _core
 from ._core.ops import *  # noqa: F401,F403
-from ._core.ops import Interpolation, PadMode  # noqa: F401
+from ._core.ops import Interpolation, PadMode, PadSide  # noqa: F401
 
 
 def _axes(axis):
