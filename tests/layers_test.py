@@ -31,6 +31,7 @@ ALLOWED = {
     "dataplane/element": {"include"},
     "dataplane/memory": {"include", "dataplane/element"},
     "dataplane/dataset": {"dataplane/element", "dataplane/memory", "control/proto"},
+    "dataplane/python": {"dataplane/dataset"},
     "dataplane/transfer": {"dataplane/element", "dataplane/memory", "control/rpc", "control/protocol"},
     "dataplane/worker": {"dataplane/dataset", "dataplane/transfer"},
     "dataplane/client": {"dataplane/dataset", "dataplane/transfer", "control/settings"},

@@ -17,8 +17,10 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "dataplane/dataset/expr/image_chain.h"
+#include "dataplane/dataset/expr/ops_python.h"
 #include "dataplane/dataset/function.h"
 #include "dataplane/dataset/graph.h"
+#include "dataplane/dataset/python_host.h"
 #include "dataplane/dataset/registry.h"
 #include "dataplane/dataset/transforms/map_batch.h"
 #include "dataplane/dataset/transforms/map_over_rows.h"
@@ -61,6 +63,12 @@ std::string TextOf(const std::string& name, const Attr& value) {
   const auto* number = std::get_if<int64_t>(&value);
   if (open && number != nullptr && *number == kAutotune) return "auto";
   return std::visit(AttrText{}, value);
+}
+
+// What is for a program to read; a remark says what there is to know of it.
+bool IsCode(const Dataset::Node& node, const std::string& attr) {
+  return node.attrs.contains("pickle") &&
+         (attr == "pickle" || attr == "call" || attr == "version" || attr == "splits");
 }
 
 std::string CardinalityText(Cardinality cardinality) {
@@ -111,14 +119,19 @@ std::string WhereTo(const Dataset::Node& node, const Dataset::Node* user, int us
                       NodeName(*user, user_number));
 }
 
+absl::string_view DeterminismOf(const OpDef& call) {
+  return Get<bool>(call.attrs, "deterministic") ? "" : " (not deterministic)";
+}
+
 std::string WayOf(const FunctionDef& function) {
   std::vector<std::string> ways;
   for (const OpDef& op : function.ops) {
+    if (op.op == kPythonCall)
+      ways.push_back(absl::StrCat(WayOf(PythonFunctionOf(op.attrs)), DeterminismOf(op)));
     if (op.op != "Call") continue;
-    ways.push_back(
-        absl::StrCat("registered '", Get<std::string>(op.attrs, "function"), "' version ",
-                     Get<int64_t>(op.attrs, "version"),
-                     Get<bool>(op.attrs, "deterministic") ? "" : " (not deterministic)"));
+    ways.push_back(absl::StrCat("registered '", Get<std::string>(op.attrs, "function"),
+                                "' version ", Get<int64_t>(op.attrs, "version"),
+                                DeterminismOf(op)));
   }
   if (ways.size() < function.ops.size() || ways.empty()) ways.insert(ways.begin(), "traced");
   std::string way = absl::StrJoin(ways, " and ");
@@ -152,7 +165,7 @@ class Tree {
     const std::string name = NodeName(node, number);
     absl::StrAppend(&out_, std::string(2 * depth, ' '), name);
     for (const auto& [attr, value] : node.attrs)
-      absl::StrAppend(&out_, " ", attr, "=", TextOf(attr, value));
+      if (!IsCode(node, attr)) absl::StrAppend(&out_, " ", attr, "=", TextOf(attr, value));
     if (!node.status.ok()) {
       absl::StrAppend(&out_, " -> ", node.status.ToString(), "\n");
     } else {

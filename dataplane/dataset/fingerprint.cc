@@ -83,9 +83,19 @@ struct AppendValue {
   }
 };
 
+// A function of Python that says its version: how it was pickled does not matter then, since that
+// may differ from one process to the next.
+bool HasVersionForPickle(const Attrs& attrs) {
+  const auto version = attrs.find("version");
+  return attrs.contains("pickle") && version != attrs.end() &&
+         !std::get<std::string>(version->second).empty();
+}
+
 void AppendAttrs(const Attrs& attrs, StateWriter& out) {
+  const bool version_for_pickle = HasVersionForPickle(attrs);
   out.WriteUnsigned(attrs.size());
   for (const auto& [name, value] : attrs) {
+    if (version_for_pickle && name == "pickle") continue;
     out.WriteString(name);
     out.WriteUnsigned(value.index());
     std::visit(AppendValue{out}, value);

@@ -3,6 +3,8 @@
 
 #include <map>
 
+#include "dataplane/dataset/expr/ops_python.h"
+
 namespace penstock {
 namespace {
 
@@ -11,10 +13,11 @@ using Table = std::map<absl::string_view, OpRow>;
 const Table& Rows() {
   static const Table* const table = [] {
     auto* rows = new Table;
-    for (auto* group : {ConstantOps, ArithmeticOps, MathOps,  BitOps,    CompareOps, CastOps,
-                        ShapeOps,    LayoutOps,     JoinOps,  SelectOps, ReduceOps,  OrderOps,
-                        MatMulOps,   StringOps,     TextOps,  RegexOps,  RaggedOps,  RandomOps,
-                        FileOps,     DecodeOps,     ImageOps, ColorOps,  ExampleOps, CallOps})
+    for (auto* group :
+         {ConstantOps, ArithmeticOps, MathOps,   BitOps,    CompareOps, CastOps,   ShapeOps,
+          LayoutOps,   JoinOps,       SelectOps, ReduceOps, OrderOps,   MatMulOps, StringOps,
+          TextOps,     RegexOps,      RaggedOps, RandomOps, FileOps,    DecodeOps, ImageOps,
+          ColorOps,    ExampleOps,    CallOps,   PythonOps})
       for (OpRow& row : group()) rows->emplace(row.name, row);
     return rows;
   }();

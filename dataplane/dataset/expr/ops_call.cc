@@ -6,7 +6,7 @@
 #include "dataplane/dataset/expr/node.h"
 #include "dataplane/dataset/expr/op_registry.h"
 #include "dataplane/dataset/expr/random.h"
-#include "dataplane/dataset/output_checks.h"
+#include "dataplane/dataset/expr/run_outputs.h"
 #include "dataplane/dataset/registered.h"
 #include "penstock/register.h"
 #include "penstock/status.h"
@@ -22,29 +22,26 @@ Registered<RegisteredMap>& Maps() {
 class Context final : public CallContext {
  public:
   Context(OpRun& run, absl::Span<const TensorSpec> outputs, int64_t number)
-      : run_(run), checks_(outputs), key_(KeyOfOp(run.random(), number)) {
+      : outputs_(run, outputs), key_(KeyOfOp(run.random(), number)) {
     for (size_t i = 0; i < run.input_count(); ++i) inputs_.push_back(run.input(i));
   }
 
   absl::Span<const Tensor> inputs() const override { return inputs_; }
 
   absl::StatusOr<absl::Span<std::byte>> Output(size_t i, absl::Span<const int64_t> dims) override {
-    RETURN_IF_ERROR(checks_.Give(i, dims, /*strings=*/false));
-    return run_.Place(i, dims);
+    return outputs_.Output(i, dims);
   }
 
   absl::Status OutputStrings(size_t i, absl::Span<const int64_t> dims,
                              absl::Span<const std::string> values) override {
-    RETURN_IF_ERROR(checks_.GiveStrings(i, dims, values.size()));
-    return run_.Strings(i, dims, [&](int64_t n) -> std::string_view { return values[n]; });
+    return outputs_.OutputStrings(i, dims, values);
   }
 
-  const OutputChecks& checks() const { return checks_; }
+  const OutputChecks& checks() const { return outputs_.checks(); }
   uint64_t Random(uint32_t draw) const override { return RandomBits(key_, draw); }
 
  private:
-  OpRun& run_;
-  OutputChecks checks_;
+  RunOutputs outputs_;
   RandomKey key_;
   std::vector<Tensor> inputs_;
 };

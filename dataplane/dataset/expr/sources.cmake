@@ -38,6 +38,7 @@ set(PENSTOCK_DATASET_EXPR
   expr/ops_matmul.cc
   expr/ops_order.cc
   expr/ops_ragged.cc
+  expr/ops_python.cc
   expr/ops_random.cc
   expr/ops_reduce.cc
   expr/ops_regex.cc

@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "dataplane/dataset/expr/node.h"
 #include "dataplane/dataset/expr/op_registry.h"
+#include "dataplane/dataset/expr/ops_python.h"
 #include "dataplane/dataset/function.h"
 #include "penstock/status.h"
 
@@ -58,9 +59,10 @@ std::string KeyOf(const OpDef& def) {
   return key;
 }
 
-// What a registered function says of itself.
+// What functions that are registered or of Python say of themselves.
 bool IsDeterministic(const OpDef& def) {
-  return def.op != "Call" || Get<bool>(def.attrs, "deterministic");
+  const bool says = def.op == "Call" || def.op == kPythonCall;
+  return !says || Get<bool>(def.attrs, "deterministic");
 }
 
 class Tracer {

@@ -7,6 +7,7 @@
 #include "dataplane/dataset/sources/list_files.h"
 #include "dataplane/dataset/sources/npy_dataset.h"
 #include "dataplane/dataset/sources/parquet.h"
+#include "dataplane/dataset/sources/python_generator.h"
 #include "dataplane/dataset/sources/range.h"
 #include "dataplane/dataset/sources/record_datasets.h"
 #include "dataplane/dataset/sources/registered_source.h"
@@ -39,6 +40,7 @@ std::vector<NodeKind> SourceKinds() {
       NpyOfKind(),
       ImageDirectoryKind(),
       RegisteredSourceKind(),
+      PythonGeneratorKind(),
   };
   for (NodeKind& kind : ParquetKinds()) kinds.push_back(std::move(kind));
   return kinds;

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "dataplane/dataset/output_checks.h"
 #include "dataplane/dataset/registered_node.h"
+#include "dataplane/dataset/sources/read_splits.h"
 #include "dataplane/dataset/sources/split_cursor.h"
 #include "dataplane/dataset/state_bytes.h"
 #include "penstock/status.h"
@@ -25,8 +26,9 @@ Registered<RegisteredSource>& Sources() {
 // The splits that the feed gives, one after the other.
 class RegisteredSourceIterator final : public RegisteredIterator {
  public:
-  RegisteredSourceIterator(const BuildSite& site, std::unique_ptr<SourceReader> reader)
-      : RegisteredIterator(site, Sources().what()),
+  RegisteredSourceIterator(const BuildSite& site, std::string_view what,
+                           std::unique_ptr<SourceReader> reader)
+      : RegisteredIterator(site, what),
         cursor_(site, site.attr<int64_t>("splits"), site.attr<int64_t>("splits")),
         reader_(std::move(reader)) {}
 
@@ -106,7 +108,7 @@ absl::StatusOr<std::unique_ptr<NodeIterator>> BuildSource(const BuildSite& site)
       OpenRegistered(Sources(), site, [](const RegisteredSource& found, const Params& params) {
         return found.open(params);
       }));
-  return std::make_unique<RegisteredSourceIterator>(site, std::move(reader));
+  return ReadSplits(site, Sources().what(), std::move(reader));
 }
 
 absl::StatusOr<SplitProviderPlan> PlanSource(const Dataset::Node& node, Files&) {
@@ -126,6 +128,11 @@ NodeKind RegisteredSourceKind() {
           .infer = InferSource,
           .build = BuildSource,
           .plan = PlanSource};
+}
+
+std::unique_ptr<NodeIterator> ReadSplits(const BuildSite& site, std::string_view what,
+                                         std::unique_ptr<SourceReader> reader) {
+  return std::make_unique<RegisteredSourceIterator>(site, what, std::move(reader));
 }
 
 absl::Status RegisterSource(std::string name, RegisteredSource source) {

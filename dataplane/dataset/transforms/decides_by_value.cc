@@ -18,7 +18,8 @@ absl::Status CheckDeterministic(const Dataset::Node& input) {
   absl::Status first;
   VisitNodes(input, [&](const Dataset::Node& node, int number) {
     const NodeKind* kind = FindNodeKind(node.op);
-    if (kind != nullptr && kind->takes_params && !Get<bool>(node.attrs, "deterministic")) {
+    const bool says = kind != nullptr && (kind->takes_params || node.attrs.contains("pickle"));
+    if (says && !Get<bool>(node.attrs, "deterministic")) {
       first.Update(absl::InvalidArgumentError(absl::StrCat(
           NodeName(node, number), " is '", Get<std::string>(node.attrs, "name"),
           "', which is registered as not deterministic, and its elements decide which ones ",

@@ -6,6 +6,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "dataplane/dataset/python_host.h"
+#include "dataplane/python/process_host.h"
 #include "penstock/check.h"
 #include "penstock/plugin.h"
 #include "tests/dataplane/dataset/suite.h"
@@ -65,6 +67,23 @@ Dataset NumbersTo(int64_t count) {
   return FromSource("numbers", {{"count", count}});
 }
 
+// Generators of generated.py beside this file, run by a Python process.
+Dataset GeneratedBy(std::string name) {
+  static const bool begun = [] {
+    PythonHost::SetOfProcess(pythons::ProcessHost::Create(
+        {.command = {.interpreter = PYTHON, .path = {GENERATORS}}, .allowed = {}}));
+    return true;
+  }();
+  PENSTOCK_CHECK(begun);
+  return FromPythonGenerator(
+      {.name = std::move(name),
+       .pickle = "",
+       .version = "",
+       .call = R"({"kind": "generator", "input": ["t", []], "output": ["t", [0, 1]],)"
+               R"( "dtypes": ["int64", "string"], "shapes": [[], [null]]})"},
+      Spec::Tuple({Scalar(kInt64), Dense(kString, {kUnknownDim})}), /*deterministic=*/true);
+}
+
 }  // namespace
 
 std::vector<Case> PluginCases() {
@@ -75,6 +94,12 @@ std::vector<Case> PluginCases() {
       {.name = "RegisteredSourceOfNothing",
        .kinds = {"RegisteredSource"},
        .make = [] { return NumbersTo(0); }},
+      {.name = "FromGenerator",
+       .kinds = {"FromGenerator"},
+       .make = [] { return GeneratedBy("generated:numbers"); }},
+      {.name = "FromGeneratorOfNothing",
+       .kinds = {"FromGenerator"},
+       .make = [] { return GeneratedBy("generated:nothing"); }},
       {.name = "RegisteredSourceInsideABatch",
        .kinds = {"Batch"},
        .make = [] { return NumbersTo(70).Batch(1); }},

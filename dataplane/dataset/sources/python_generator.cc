@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dataplane/dataset/sources/python_generator.h"
+
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "dataplane/dataset/output_checks.h"
+#include "dataplane/dataset/python_host.h"
+#include "dataplane/dataset/sources/read_splits.h"
+#include "penstock/status.h"
+
+namespace penstock {
+namespace {
+
+constexpr char kOp[] = "FromGenerator";
+
+absl::StatusOr<Inferred> InferGenerator(const Attrs& attrs, absl::Span<const NodePtr>) {
+  const int64_t splits = Get<int64_t>(attrs, "splits");
+  if (splits != 1)
+    return absl::InvalidArgumentError(absl::StrCat("a generator is one split, not ", splits));
+  const Spec& spec = Get<Spec>(attrs, "spec");
+  RETURN_IF_ERROR(CheckRegisteredSpec(spec.leaves()));
+  return Inferred{spec, kUnknown};
+}
+
+absl::StatusOr<std::unique_ptr<NodeIterator>> BuildGenerator(const BuildSite& site) {
+  auto generator = std::make_shared<const PythonFunction>(PythonFunctionOf(site.node().attrs));
+  auto reader = PythonHost::OfProcess()->Open(generator, site.spec());
+  RETURN_IF_ERROR(Annotate(reader.status(), site.name(), ": generator '", generator->name, "'"));
+  return ReadSplits(site, "generator", *std::move(reader));
+}
+
+absl::StatusOr<SplitProviderPlan> PlanGenerator(const Dataset::Node&, Files&) {
+  return SplitProviderPlan{.count = 1};
+}
+
+}  // namespace
+
+NodeKind PythonGeneratorKind() {
+  return {.op = kOp,
+          .attrs = {{"name", AttrType::kString},
+                    {"pickle", AttrType::kString},
+                    {"version", AttrType::kString},
+                    {"call", AttrType::kString},
+                    {"spec", AttrType::kSpec},
+                    {"deterministic", AttrType::kBool},
+                    {"splits", AttrType::kInt}},
+          .min_inputs = 0,
+          .max_inputs = 0,
+          .infer = InferGenerator,
+          .build = BuildGenerator,
+          .plan = PlanGenerator,
+          .remark = [](const Dataset::Node& node) {
+            return absl::StrCat("one split: ", WayOf(PythonFunctionOf(node.attrs)),
+                                "; goes back to a position by passing over what comes before");
+          }};
+}
+
+Dataset FromPythonGenerator(PythonFunction generator, const Spec& spec, bool deterministic) {
+  Attrs attrs = {{"spec", spec}, {"deterministic", deterministic}, {"splits", int64_t{1}}};
+  AddTo(attrs, std::move(generator));
+  return Dataset(MakeNode(kOp, std::move(attrs), {}));
+}
+
+}  // namespace penstock

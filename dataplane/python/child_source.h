@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+// The program of a Python process.
+#pragma once
+
+#include <string_view>
+
+namespace penstock::pythons {
+
+extern const std::string_view kChildSource;  // child.py
+
+}  // namespace penstock::pythons

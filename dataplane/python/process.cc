@@ -1,0 +1,302 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dataplane/python/process.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "dataplane/python/child_source.h"
+#include "dataplane/python/leaves.h"
+#include "penstock/status.h"
+
+namespace penstock::pythons {
+namespace {
+
+// What child.py calls them.
+constexpr uint64_t kArguments = 1, kResults = 2, kDefine = 3, kCall = 4, kOpen = 5, kNext = 6,
+                   kClose = 7;
+constexpr uint64_t kLeaves = 0, kEnd = 100, kNeedRoom = 101, kReady = 102;
+constexpr uint64_t kKept = 1;
+
+constexpr size_t kFirstRoom = 64 << 10;  // an error's text fits, too
+constexpr int kSocketOfChild = 3;
+constexpr int kSourceOfChild = 4;
+constexpr int kReadyWithinMs = 120'000;  // NumPy from a cold disk
+
+// What `-c` is given: the program itself is in a file without a name.
+constexpr char kBegin[] =
+    "import os; exec(compile(os.fdopen(4).read(), 'penstock child', 'exec'), "
+    "{'__name__': 'penstock child', '__file__': 'penstock child'})";
+
+absl::Status Failed(const char* what) {
+  return absl::InternalError(absl::StrCat(what, ": ", strerror(errno)));
+}
+
+absl::StatusOr<Descriptor> FileOf(std::string_view text) {
+  Descriptor file(memfd_create("penstock-child", MFD_CLOEXEC));
+  if (!file) return Failed("memfd_create");
+  while (!text.empty()) {
+    const ssize_t written = write(file.get(), text.data(), text.size());
+    if (written < 0) return Failed("writing a memfd");
+    text.remove_prefix(written);
+  }
+  if (lseek(file.get(), 0, SEEK_SET) != 0) return Failed("lseek");
+  return file;
+}
+
+// The same file under a number that no child's file has.
+absl::StatusOr<Descriptor> OutOfTheWay(int fd) {
+  Descriptor high(fcntl(fd, F_DUPFD_CLOEXEC, 10));
+  if (!high) return Failed("fcntl");
+  return high;
+}
+
+// What a process starts with.
+class SpawnOptions {
+ public:
+  // REQUIRES: both are out of the way.
+  SpawnOptions(int socket, int source) {
+    posix_spawn_file_actions_init(&actions_);
+    posix_spawn_file_actions_addopen(&actions_, 0, "/dev/null", O_RDONLY, 0);
+    posix_spawn_file_actions_adddup2(&actions_, 2, 1);  // what it prints goes where errors go
+    posix_spawn_file_actions_adddup2(&actions_, socket, kSocketOfChild);
+    posix_spawn_file_actions_adddup2(&actions_, source, kSourceOfChild);
+    posix_spawnattr_init(&attributes_);
+    // Until it ignores Ctrl-C itself.
+    sigset_t mask;
+    sigemptyset(&mask);
+    sigaddset(&mask, SIGINT);
+    posix_spawnattr_setsigmask(&attributes_, &mask);
+    posix_spawnattr_setflags(&attributes_, POSIX_SPAWN_SETSIGMASK);
+  }
+  ~SpawnOptions() {
+    posix_spawn_file_actions_destroy(&actions_);
+    posix_spawnattr_destroy(&attributes_);
+  }
+  SpawnOptions(const SpawnOptions&) = delete;
+
+  const posix_spawn_file_actions_t* actions() const { return &actions_; }
+  const posix_spawnattr_t* attributes() const { return &attributes_; }
+
+ private:
+  posix_spawn_file_actions_t actions_;
+  posix_spawnattr_t attributes_;
+};
+
+// So that elements which grow do not renew a segment each time.
+size_t WithSpare(size_t bytes) {
+  return bytes + bytes / 4;
+}
+
+void AppendText(std::string& to, const std::string& text) {
+  const uint64_t size = text.size();
+  to.append(reinterpret_cast<const char*>(&size), sizeof size);
+  to.append(text);
+  to.resize((to.size() + sizeof size - 1) / sizeof size * sizeof size);
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Process>> Process::Start(const Command& command) {
+  int ends[2];
+  if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) return Failed("socketpair");
+  Descriptor ours(ends[0]);
+  const Descriptor end(ends[1]);
+  ASSIGN_OR_RETURN(const Descriptor theirs, OutOfTheWay(end.get()));
+  ASSIGN_OR_RETURN(const Descriptor file, FileOf(kChildSource));
+  ASSIGN_OR_RETURN(const Descriptor source, OutOfTheWay(file.get()));
+  std::vector<std::string> words = {command.interpreter, "-c", kBegin};
+  words.insert(words.end(), command.path.begin(), command.path.end());
+  std::vector<char*> argv;
+  for (std::string& word : words) argv.push_back(word.data());
+  argv.push_back(nullptr);
+  const SpawnOptions options(theirs.get(), source.get());
+  pid_t pid = 0;
+  const int error = posix_spawnp(&pid, command.interpreter.c_str(), options.actions(),
+                                 options.attributes(), argv.data(), environ);
+  if (error != 0) {
+    return absl::NotFoundError(absl::StrCat(
+        "the Python interpreter '", command.interpreter, "' cannot be started: ", strerror(error),
+        "; name another one (penstock worker --python-command PATH)"));
+  }
+  return std::unique_ptr<Process>(new Process(pid, std::move(ours)));
+}
+
+Process::~Process() {
+  Reap();
+}
+
+std::optional<int> Process::Reap() {
+  if (std::exchange(reaped_, true)) return std::nullopt;
+  int status = 0;
+  pid_t found = waitpid(pid_, &status, WNOHANG);
+  if (found == 0) {
+    // It may have closed its end and live on.
+    kill(pid_, SIGKILL);
+    while ((found = waitpid(pid_, &status, 0)) < 0 && errno == EINTR) {
+    }
+  }
+  return found == pid_ ? std::optional(status) : std::nullopt;
+}
+
+absl::Status Process::AwaitReady() {
+  absl::Status sent = Renew(arguments_, kArguments, kFirstRoom);
+  sent.Update(Renew(results_, kResults, kFirstRoom));
+  if (!sent.ok() && !ended_) return sent;
+  pollfd ready{.fd = socket_.get(), .events = POLLIN, .revents = 0};
+  int found;
+  while ((found = poll(&ready, 1, kReadyWithinMs)) < 0 && errno == EINTR) {
+  }
+  if (found == 0)
+    return absl::DeadlineExceededError("a Python process was not ready within two minutes");
+  const absl::StatusOr<Reply> reply = Receive();
+  if (reply.ok() && reply->status == kReady) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      "a Python process ended before it was ready; what it said is on stderr. It needs NumPy");
+}
+
+absl::Status Process::Call(const PythonFunction& function, absl::Span<const Tensor> inputs,
+                           absl::Span<const TensorSpec> outputs, ElementOutputs& out) {
+  RETURN_IF_ERROR(Define(function));
+  const size_t bytes = BytesOfLeaves(inputs);
+  RETURN_IF_ERROR(MakeRoom(bytes));
+  WriteLeaves(inputs, arguments_.memory());
+  ASSIGN_OR_RETURN(const Reply reply, Ask(kCall, function.key));
+  return Take(reply, function, outputs, out);
+}
+
+absl::Status Process::Open(uint64_t session, const PythonFunction& generator) {
+  RETURN_IF_ERROR(Define(generator));
+  ASSIGN_OR_RETURN(const Reply reply, Ask(kOpen, session, generator.key));
+  return reply.status == kLeaves ? absl::OkStatus() : ErrorOf(reply, generator);
+}
+
+absl::StatusOr<bool> Process::Next(uint64_t session, uint64_t passed_over,
+                                   const PythonFunction& generator,
+                                   absl::Span<const TensorSpec> outputs, ElementOutputs& out) {
+  ASSIGN_OR_RETURN(const Reply reply, Ask(kNext, session, passed_over));
+  if (reply.status == kEnd) return false;
+  RETURN_IF_ERROR(Take(reply, generator, outputs, out));
+  return true;
+}
+
+void Process::Close(uint64_t session) {
+  Ask(kClose, session).IgnoreError();
+}
+
+void Process::Interrupt() {
+  shutdown(socket_.get(), SHUT_RDWR);
+}
+
+std::string Process::HowItEnded() {
+  const std::optional<int> status = Reap();
+  if (!status.has_value()) return "ended";
+  if (!WIFSIGNALED(*status)) return absl::StrCat("exited with code ", WEXITSTATUS(*status));
+  return absl::StrCat("was killed by signal ", WTERMSIG(*status), " (",
+                      strsignal(WTERMSIG(*status)), ")");
+}
+
+absl::Status Process::Define(const PythonFunction& function) {
+  if (defined_.contains(function.key)) return absl::OkStatus();
+  std::string texts;
+  for (const std::string* text : {&function.name, &function.pickle, &function.call})
+    AppendText(texts, *text);
+  RETURN_IF_ERROR(MakeRoom(texts.size()));
+  std::memcpy(arguments_.memory().data(), texts.data(), texts.size());
+  ASSIGN_OR_RETURN(const Reply reply, Ask(kDefine, function.key));
+  if (reply.status != kLeaves) return ErrorOf(reply, function);
+  defined_.insert(function.key);
+  return absl::OkStatus();
+}
+
+absl::Status Process::MakeRoom(size_t bytes) {
+  const size_t room = arguments_.memory().size();
+  if (!kept_ && bytes <= room) return absl::OkStatus();
+  RETURN_IF_ERROR(Renew(arguments_, kArguments, bytes <= room ? room : WithSpare(bytes)));
+  kept_ = false;
+  return absl::OkStatus();
+}
+
+absl::Status Process::Renew(SharedSegment& segment, uint64_t op, size_t bytes) {
+  ASSIGN_OR_RETURN(SharedSegment made, SharedSegment::Create(bytes));
+  RETURN_IF_ERROR(Send(op, made.memory().size(), 0, made.fd()));
+  segment = std::move(made);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Process::Reply> Process::Ask(uint64_t op, uint64_t a, uint64_t b) {
+  RETURN_IF_ERROR(Send(op, a, b));
+  ASSIGN_OR_RETURN(Reply reply, Receive());
+  if (reply.status == kNeedRoom) {
+    RETURN_IF_ERROR(Renew(results_, kResults, WithSpare(reply.bytes)));
+    ASSIGN_OR_RETURN(reply, Receive());
+  }
+  if (reply.bytes > results_.memory().size())
+    return absl::InternalError("a Python process says more than there is room for");
+  kept_ = (reply.flags & kKept) != 0;
+  return reply;
+}
+
+absl::Status Process::Send(uint64_t op, uint64_t a, uint64_t b, int descriptor) {
+  uint64_t words[4] = {op, a, b, 0};
+  iovec part{.iov_base = words, .iov_len = sizeof words};
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  if (descriptor >= 0) {
+    message.msg_control = control;
+    message.msg_controllen = sizeof control;
+    cmsghdr* const head = CMSG_FIRSTHDR(&message);
+    head->cmsg_level = SOL_SOCKET;
+    head->cmsg_type = SCM_RIGHTS;
+    head->cmsg_len = CMSG_LEN(sizeof(int));
+    std::memcpy(CMSG_DATA(head), &descriptor, sizeof descriptor);
+  }
+  ssize_t sent;
+  while ((sent = sendmsg(socket_.get(), &message, MSG_NOSIGNAL)) < 0 && errno == EINTR) {
+  }
+  return sent == sizeof words ? absl::OkStatus() : Ended();
+}
+
+absl::StatusOr<Process::Reply> Process::Receive() {
+  Reply reply;
+  ssize_t got;
+  while ((got = recv(socket_.get(), &reply, sizeof reply, 0)) < 0 && errno == EINTR) {
+  }
+  if (got != sizeof reply) return Ended();
+  return reply;
+}
+
+absl::Status Process::Ended() {
+  ended_ = true;
+  return absl::AbortedError("a Python process has ended");
+}
+
+absl::Status Process::Take(const Reply& reply, const PythonFunction& function,
+                           absl::Span<const TensorSpec> outputs, ElementOutputs& out) const {
+  if (reply.status != kLeaves) return ErrorOf(reply, function);
+  return Annotate(ReadLeaves(results_.memory().first(reply.bytes), outputs, out), "in function '",
+                  function.name, "'");
+}
+
+absl::Status Process::ErrorOf(const Reply& reply, const PythonFunction& function) const {
+  const std::string_view text(reinterpret_cast<const char*>(results_.memory().data()), reply.bytes);
+  const bool known = reply.status > 0 && reply.status <= 16;
+  return absl::Status(
+      known ? static_cast<absl::StatusCode>(reply.status) : absl::StatusCode::kInternal,
+      absl::StrCat("function '", function.name, "' ", std::string(text)));
+}
+
+}  // namespace penstock::pythons

@@ -1,0 +1,291 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dataplane/python/process_host.h"
+
+#include <algorithm>
+#include <atomic>
+#include <condition_variable>
+#include <mutex>
+#include <utility>
+
+#include "absl/functional/function_ref.h"
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "control/observe/event_log.h"
+#include "penstock/status.h"
+
+namespace penstock::pythons {
+namespace {
+
+constexpr int kTries = 2;
+
+// A process's place: the process may end and another one take it.
+struct Place {
+  // Used by who has taken the place; put there and removed under the host's lock.
+  std::unique_ptr<Process> process;
+  uint64_t life = 0;   // of the process; 0: there was none yet
+  bool taken = false;  // guarded by the host's lock, as all below
+  int sessions = 0;
+  std::vector<uint64_t> to_close;  // sessions whose readers have gone
+};
+
+class Host final : public PythonHost, public std::enable_shared_from_this<Host> {
+ public:
+  explicit Host(HostOptions options)
+      : options_(std::move(options)), places_(std::max(1, options_.processes)) {}
+
+  absl::Status StartAll();
+
+  absl::Status Admit(const PythonFunction& function) const override;
+  absl::Status Call(const std::shared_ptr<const PythonFunction>& function,
+                    absl::Span<const Tensor> inputs, absl::Span<const TensorSpec> outputs,
+                    ElementOutputs& out) override;
+  absl::StatusOr<std::unique_ptr<SourceReader>> Open(std::shared_ptr<const PythonFunction> function,
+                                                     Spec spec) override;
+  void Stop() override;
+
+  // What is done with a process that runs, `life` telling whether it is the one of the last time.
+  using Use = absl::FunctionRef<absl::Status(Process& process, uint64_t life)>;
+  // Does it in `place` (nullptr: whichever is free), in another process if that ended.
+  absl::Status Do(const PythonFunction& function, Place* place, Use use);
+  // A place for a generator, and when that is done with.
+  Place* TakeSession();
+  void LeaveSession(Place* place, uint64_t life, uint64_t session);
+
+ private:
+  absl::StatusOr<Place*> Take(Place* wanted);
+  Place* FreePlace(Place* wanted);
+  void Give(Place* place);
+  // Has a process there, and does what was left for it.
+  absl::Status Ready(Place& place);
+  std::unique_ptr<Process> Remove(Place& place);
+
+  const HostOptions options_;
+  std::mutex mu_;
+  std::condition_variable freed_;
+  std::vector<Place> places_;
+  uint64_t lives_ = 0;
+  bool stopped_ = false;
+};
+
+// --- Generators ----------------------------------------------------------------------
+
+class GeneratorReader final : public SourceReader {
+ public:
+  GeneratorReader(std::shared_ptr<Host> host, std::shared_ptr<const PythonFunction> generator,
+                  Spec spec)
+      : host_(std::move(host)),
+        generator_(std::move(generator)),
+        spec_(std::move(spec)),
+        place_(host_->TakeSession()) {}
+  ~GeneratorReader() override { host_->LeaveSession(place_, life_, session_); }
+
+  absl::Status Open(int64_t) override {
+    given_ = 0;
+    return host_->Do(*generator_, place_,
+                     [this](Process& process, uint64_t life) { return Begin(process, life); });
+  }
+
+  absl::StatusOr<bool> Next(ElementOutputs& out) override {
+    absl::StatusOr<bool> more = false;
+    RETURN_IF_ERROR(host_->Do(*generator_, place_, [&](Process& process, uint64_t life) {
+      if (life != life_) RETURN_IF_ERROR(Begin(process, life));
+      more = process.Next(session_, stands_ ? 0 : given_, *generator_, spec_.leaves(), out);
+      stands_ = true;
+      return absl::OkStatus();
+    }));
+    if (!more.ok() || *more) ++given_;
+    return more;
+  }
+
+  absl::StatusOr<std::string> Save() override { return absl::StrCat(given_); }
+  absl::Status Restore(std::string_view position) override {
+    stands_ = false;
+    if (absl::SimpleAtoi(absl::string_view(position.data(), position.size()), &given_))
+      return absl::OkStatus();
+    return absl::DataLossError("a saved position in a generator is no number");
+  }
+
+ private:
+  absl::Status Begin(Process& process, uint64_t life) {
+    static std::atomic<uint64_t> last{0};
+    if (life == life_) process.Close(session_);
+    session_ = ++last;
+    stands_ = false;
+    life_ = life;
+    return process.Open(session_, *generator_);
+  }
+
+  const std::shared_ptr<Host> host_;
+  const std::shared_ptr<const PythonFunction> generator_;
+  const Spec spec_;
+  Place* const place_;
+  uint64_t session_ = 0;
+  uint64_t life_ = 0;    // the process that has the session; 0: none yet
+  uint64_t given_ = 0;   // elements, and errors in the place of one
+  bool stands_ = false;  // the session stands behind them
+};
+
+// --- The host --------------------------------------------------------------------------
+
+absl::Status Host::StartAll() {
+  for (Place& place : places_) {
+    ASSIGN_OR_RETURN(place.process, Process::Start(options_.command));
+    place.life = ++lives_;
+  }
+  for (Place& place : places_) RETURN_IF_ERROR(place.process->AwaitReady());
+  return absl::OkStatus();
+}
+
+absl::Status Host::Admit(const PythonFunction& function) const {
+  if (options_.allowed.empty()) return absl::OkStatus();
+  const std::string module = function.name.substr(0, function.name.find(':'));
+  const bool allowed =
+      function.pickle.empty() &&
+      std::any_of(options_.allowed.begin(), options_.allowed.end(), [&](const std::string& may) {
+        return module == may || absl::StartsWith(module, absl::StrCat(may, "."));
+      });
+  if (allowed) return absl::OkStatus();
+  return absl::PermissionDeniedError(
+      absl::StrCat(function.pickle.empty() ? "it comes" : "it comes by value",
+                   ", and the worker's setting python-allow admits functions by import path from ",
+                   absl::StrJoin(options_.allowed, ", "), " alone"));
+}
+
+absl::Status Host::Call(const std::shared_ptr<const PythonFunction>& function,
+                        absl::Span<const Tensor> inputs, absl::Span<const TensorSpec> outputs,
+                        ElementOutputs& out) {
+  return Do(*function, nullptr, [&](Process& process, uint64_t) {
+    return process.Call(*function, inputs, outputs, out);
+  });
+}
+
+absl::StatusOr<std::unique_ptr<SourceReader>> Host::Open(
+    std::shared_ptr<const PythonFunction> function, Spec spec) {
+  RETURN_IF_ERROR(Admit(*function));
+  return std::make_unique<GeneratorReader>(shared_from_this(), std::move(function),
+                                           std::move(spec));
+}
+
+absl::Status Host::Do(const PythonFunction& function, Place* wanted, Use use) {
+  std::string how;
+  for (int i = 0; i < kTries; ++i) {
+    ASSIGN_OR_RETURN(Place* const place, Take(wanted));
+    absl::Status status = Ready(*place);
+    if (status.ok()) status = use(*place->process, place->life);
+    std::unique_ptr<Process> ended;
+    if (place->process != nullptr && place->process->ended()) ended = Remove(*place);
+    Give(place);
+    if (ended == nullptr) return status;
+    how = ended->HowItEnded();
+    wanted = place;  // where the next one is new: others may have died with this one
+    StderrEventLog()->Write({"python_ended", {{"function", function.name}, {"how", how}}});
+  }
+  return absl::InternalError(absl::StrCat(
+      "function '", function.name, "': its Python process ended, and the next one too: it ", how));
+}
+
+absl::StatusOr<Place*> Host::Take(Place* wanted) {
+  std::unique_lock lock(mu_);
+  Place* place = nullptr;
+  freed_.wait(lock, [&] { return stopped_ || (place = FreePlace(wanted)) != nullptr; });
+  if (stopped_) return absl::CancelledError("the Python processes were stopped");
+  place->taken = true;
+  return place;
+}
+
+Place* Host::FreePlace(Place* wanted) {
+  if (wanted != nullptr) return wanted->taken ? nullptr : wanted;
+  Place* found = nullptr;
+  for (Place& place : places_) {
+    if (place.taken) continue;
+    if (place.process != nullptr) return &place;
+    if (found == nullptr) found = &place;
+  }
+  return found;
+}
+
+void Host::Give(Place* place) {
+  {
+    std::lock_guard lock(mu_);
+    place->taken = false;
+  }
+  freed_.notify_all();
+}
+
+absl::Status Host::Ready(Place& place) {
+  if (place.process == nullptr) {
+    ASSIGN_OR_RETURN(std::unique_ptr<Process> process, Process::Start(options_.command));
+    {
+      std::lock_guard lock(mu_);
+      if (stopped_) return absl::CancelledError("the Python processes were stopped");
+      place.process = std::move(process);
+      place.life = ++lives_;
+      place.to_close.clear();
+    }
+    absl::Status ready = place.process->AwaitReady();
+    if (!ready.ok()) Remove(place);
+    return ready;
+  }
+  std::vector<uint64_t> to_close;
+  {
+    std::lock_guard lock(mu_);
+    to_close.swap(place.to_close);
+  }
+  for (const uint64_t session : to_close) place.process->Close(session);
+  return absl::OkStatus();
+}
+
+std::unique_ptr<Process> Host::Remove(Place& place) {
+  std::lock_guard lock(mu_);  // Stop() looks at it
+  return std::move(place.process);
+}
+
+Place* Host::TakeSession() {
+  std::lock_guard lock(mu_);
+  auto place = std::min_element(places_.begin(), places_.end(), [](const Place& a, const Place& b) {
+    return a.sessions < b.sessions;
+  });
+  ++place->sessions;
+  return &*place;
+}
+
+void Host::LeaveSession(Place* place, uint64_t life, uint64_t session) {
+  {
+    std::lock_guard lock(mu_);
+    --place->sessions;
+    if (place->process == nullptr || place->life != life) return;
+    if (place->taken || stopped_) {
+      place->to_close.push_back(session);
+      return;
+    }
+    place->taken = true;
+  }
+  place->process->Close(session);
+  Give(place);
+}
+
+void Host::Stop() {
+  {
+    std::lock_guard lock(mu_);
+    stopped_ = true;
+    for (Place& place : places_)
+      if (place.process != nullptr) place.process->Interrupt();
+  }
+  freed_.notify_all();
+}
+
+}  // namespace
+
+std::shared_ptr<PythonHost> ProcessHost::Create(HostOptions options) {
+  return std::make_shared<Host>(std::move(options));
+}
+
+absl::StatusOr<std::shared_ptr<PythonHost>> ProcessHost::Start(HostOptions options) {
+  auto host = std::make_shared<Host>(std::move(options));
+  RETURN_IF_ERROR(host->StartAll());
+  return host;
+}
+
+}  // namespace penstock::pythons
