@@ -6,6 +6,7 @@
 #include "python/core/casters.h"
 #include "python/core/datasets.h"
 #include "python/core/expressions.h"
+#include "python/core/functions.h"
 #include "python/core/iterators.h"
 #include "python/core/replicas.h"
 #include "python/core/service.h"
@@ -22,6 +23,7 @@ PYBIND11_MODULE(_core, module) {
   python::LearnWhoHearsSignals();
   python::BindService(module);
   python::BindDatasets(module);
+  python::BindFunctions(module);
   python::BindReplicas(module);
   module.def("begin_to_leave", &python::BeginToLeave);
   module.def("await_others", &python::AwaitOthers);

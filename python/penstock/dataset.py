@@ -7,7 +7,7 @@ where it is made, naming node and argument. Functions are traced (docs/python.md
 
 import os
 
-from . import _core, expr, nest, spec, values
+from . import _core, expr, functions, nest, spec, values
 from .iterator import Iterator, NumpyIterator, element_packer
 
 AUTOTUNE = -1
@@ -74,6 +74,32 @@ class Dataset:
         return _from(tensors, _core.Dataset.from_tensor_slices, _core.Dataset.tensor_slices_of)
 
     @staticmethod
+    def from_generator(
+        generator,
+        output_types=None,
+        output_shapes=None,
+        args=None,
+        output_signature=None,
+        name=None,
+        deterministic=True,
+        version=None,
+        by_value=False,
+    ):
+        """What generator(*args) yields, in a Python process. It is called anew for each pass, and to go back to a
+        position, where as many elements are passed over: so it must yield the same each time, or say
+        deterministic=False. One split: of the workers that share a pass one has it."""
+        if not callable(generator):
+            raise TypeError("from_generator takes a function that gives an iterator, as a generator function does")
+        if output_signature is None:
+            if output_types is None:
+                raise ValueError("from_generator needs an output_signature, or output_types")
+            output_signature = _signature(output_types, output_shapes)
+        if args:
+            generator = functions.applied(generator, args)
+        sent = functions.PyFunction(generator, output_signature, deterministic, version, by_value)
+        return Dataset(sent.generator(), output_signature)
+
+    @staticmethod
     def list_files(file_pattern, shuffle=None, seed=None, name=None):
         """File names that match a pattern or several; shuffled anew in each repetition unless `shuffle` is False.
         errors.NotFoundError, when reading starts, if nothing matches."""
@@ -132,19 +158,25 @@ class Dataset:
         synchronous=None,
         use_unbounded_threadpool=False,
         name=None,
+        output_signature=None,
     ):
-        """map_func(element) for each. Elements that are tuples are its arguments, one by one."""
-        result = []
-        core = self._core.map(expr.traced(map_func, self._spec, result), _calls(num_parallel_calls))
-        return Dataset(core, result[0])
+        """map_func(element) for each. Elements that are tuples are its arguments, one by one. With an output_signature
+        (a nest of TensorSpec) a function that cannot be traced is run in Python processes, as `ps.py_function` is."""
+
+        def build(function):
+            result = []
+            core = self._core.map(expr.traced(function, self._spec, result), _calls(num_parallel_calls))
+            return Dataset(core, result[0])
+
+        return functions.traced_or_sent(build, map_func, output_signature)
 
     def filter(self, predicate, name=None):
-        """The elements for which the scalar bool is true."""
-        return self._alike(self._core.filter(expr.traced(predicate, self._spec, [])))
+        """The elements for which the scalar bool is true. What cannot be traced is run in Python processes."""
+        return self._chosen(self._core.filter, predicate)
 
     def take_while(self, predicate, name=None):
         """The elements before the first for which the scalar bool is false."""
-        return self._alike(self._core.take_while(expr.traced(predicate, self._spec, [])))
+        return self._chosen(self._core.take_while, predicate)
 
     def scan(self, initial_state, scan_func, name=None):
         """Outputs of scan_func(state, element) -> (new state, output)."""
@@ -159,10 +191,18 @@ class Dataset:
 
         return Dataset(self._core.scan(_state(initial_state), step), result[-1] if result else None)
 
-    def flat_map(self, map_func, name=None):
-        """The elements of the dataset that map_func gives for each element, one dataset after the other."""
-        result = []
-        return Dataset(self._core.flat_map(self._traced_dataset(map_func, result)), result[0])
+    def flat_map(self, map_func, name=None, output_signature=None):
+        """The elements of the dataset that map_func gives for each element, one dataset after the other. A function
+        that is run in Python (`ps.py_function`, or with an output_signature what cannot be traced) gives an iterable
+        of elements, of one shape for each input."""
+
+        def build(function):
+            if isinstance(function, functions.PyFunction):
+                return self.map(function.rows).unbatch()
+            result = []
+            return Dataset(self._core.flat_map(self._traced_dataset(function, result)), result[0])
+
+        return functions.traced_or_sent(build, map_func, output_signature)
 
     def interleave(
         self, map_func, cycle_length=None, block_length=None, num_parallel_calls=None, deterministic=None, name=None
@@ -403,6 +443,18 @@ class Dataset:
 
     # --- Inside ---------------------------------------------------------------------------------
 
+    def _chosen(self, choose, predicate):
+        def build(function):
+            return self._alike(choose(expr.traced(function, self._spec, [])))
+
+        holds = spec.TensorSpec((), "bool")
+        if isinstance(predicate, functions.PyFunction):
+            return build(predicate.with_signature(holds))
+        try:
+            return build(predicate)
+        except expr.Untraceable:
+            return build(functions.PyFunction(predicate, holds))
+
     def _alike(self, core):
         return Dataset(core, self._spec)
 
@@ -505,6 +557,13 @@ def file_names(given):
     if isinstance(given, (str, bytes, os.PathLike)):
         given = [given]
     return [os.fsdecode(name) for name in given]
+
+
+def _signature(output_types, output_shapes):
+    if output_shapes is None:
+        return nest.map_leaves(lambda dtype: spec.TensorSpec(None, dtype), output_types)
+    shapes = iter(_leaves_to(output_types, output_shapes, "output_shapes"))
+    return nest.map_leaves(lambda dtype: spec.TensorSpec(next(shapes), dtype), output_types)
 
 
 def _calls(num_parallel_calls):

@@ -11,6 +11,10 @@ Expr = _core.Expr
 _ops = _core.ops
 
 
+class Untraceable(TypeError):
+    """The function needs values, or what cannot be recorded: it can only be run by Python."""
+
+
 def as_expr(value):
     """A nest of Exprs, Python's values, arrays and tensors as one Expr. Python's numbers take the dtype of what they
     meet."""
@@ -167,8 +171,9 @@ def _getitem(expr, key):
 
 
 def _no_value(expr, *_):
-    raise TypeError(
-        "a traced function has no values to look at: use ps.ops.where for a choice, & | ~ for and, or, not"
+    raise Untraceable(
+        "a traced function has no values to look at: use ps.ops.where for a choice, & | ~ for and, or, not; or say its "
+        "output_signature, and it is run in Python"
     )
 
 
@@ -279,15 +284,18 @@ NUMPY = {
 }
 
 
+_WAYS = "docs/python.md lists what can; or say its output_signature, and it is run in Python"
+
+
 def _array_ufunc(self, ufunc, method, *inputs, **keywords):
     if method != "__call__" or keywords or ufunc not in NUMPY:
-        raise TypeError(f"np.{ufunc.__name__} ({method}) cannot be traced; docs/python.md lists what can")
+        raise Untraceable(f"np.{ufunc.__name__} ({method}) cannot be traced; {_WAYS}")
     return NUMPY[ufunc](*inputs)
 
 
 def _array_function(self, function, types, arguments, keywords):
     if function not in NUMPY:
-        raise TypeError(f"np.{function.__name__} cannot be traced; docs/python.md lists what can")
+        raise Untraceable(f"np.{function.__name__} cannot be traced; {_WAYS}")
     return NUMPY[function](*arguments, **keywords)
 
 

@@ -18,6 +18,7 @@ def stop_at_exit(kind, running):
 @atexit.register
 def _stop_all():
     _core.begin_to_leave()
+    _core.stop_python()  # so that no reader waits for a function
     for kind in _running:
         for running in list(kind):
             try:

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "python/core/functions.h"
+
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "dataplane/dataset/python_host.h"
+#include "dataplane/memory/forked.h"
+#include "dataplane/python/process_host.h"
+#include "python/core/casters.h"
+#include "python/core/errors.h"
+#include "python/core/expressions.h"
+#include "python/core/without_gil.h"
+
+namespace penstock::python {
+
+namespace py = pybind11;
+
+namespace {
+
+PythonFunction FunctionFrom(std::string name, std::string pickle, std::string version,
+                            std::string call) {
+  return {.name = std::move(name),
+          .pickle = std::move(pickle),
+          .version = std::move(version),
+          .call = std::move(call)};
+}
+
+// What the processes of this program were last asked to be.
+struct Asked {
+  std::string interpreter;
+  std::vector<std::string> path;
+  int processes = 0;
+  friend bool operator==(const Asked&, const Asked&) = default;
+};
+
+// Iterators that run keep the processes that they began with.
+void UsePython(std::string interpreter, std::vector<std::string> path, int processes) {
+  static auto* const last = new Asked;  // guarded by the GIL, as the other
+  static auto* const made_here = new MadeHere;
+  Asked asked{std::move(interpreter), std::move(path), processes};
+  if (*made_here && asked == *last) return;
+  *last = asked;
+  *made_here = MadeHere();
+  WithoutGil without_gil;  // those before may be ended
+  PythonHost::SetOfProcess(pythons::ProcessHost::Create(
+      {.processes = asked.processes,
+       .command = {.interpreter = std::move(asked.interpreter), .path = std::move(asked.path)},
+       .allowed = {}}));
+}
+
+}  // namespace
+
+void BindFunctions(py::module_& module) {
+  module.def(
+      "call_python", [](std::string name, const py::bytes& pickle, std::string version,
+                        std::string call, const Spec& output, bool deterministic, const Expr& x) {
+        Expr result =
+            CallPython(FunctionFrom(std::move(name), pickle, std::move(version), std::move(call)),
+                       output, deterministic, x);
+        RaiseIfError(result.status());
+        return result;
+      });
+  module.def("from_generator", [](std::string name, const py::bytes& pickle, std::string version,
+                                  std::string call, const Spec& spec, bool deterministic) {
+    Dataset dataset = FromPythonGenerator(
+        FunctionFrom(std::move(name), pickle, std::move(version), std::move(call)), spec,
+        deterministic);
+    RaiseIfError(dataset.status());
+    return dataset;
+  });
+  module.def("use_python", &UsePython);
+  module.def("stop_python", [] {
+    WithoutGil without_gil;
+    PythonHost::OfProcess()->Stop();
+  });
+}
+
+}  // namespace penstock::python

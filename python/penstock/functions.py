@@ -1,0 +1,231 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Functions that stay Python: they are sent with the dataset, by import path or by value, and run in Python processes
+beside the workers, or beside this program where it reads the dataset itself. docs/python.md says what they may be.
+"""
+
+import functools
+import itertools
+import json
+import os
+import sys
+
+import numpy as np
+
+from . import _core, expr, nest, spec
+from .dtypes import as_dtype
+
+MOST_BYTES = 16 << 20
+
+
+class PyFunction:
+    """What py_function makes. Called with traced tensors it is recorded; with others it calls the function."""
+
+    def __init__(self, function, output_signature=None, deterministic=True, version=None, by_value=False):
+        if not callable(function):
+            raise TypeError(f"py_function takes a function, not {function!r}")
+        self.__penstock_function__ = function
+        self.output_signature = output_signature
+        self._options = deterministic, version, by_value
+        functools.update_wrapper(self, function, updated=())
+
+    def __call__(self, *args):
+        if not any(isinstance(leaf, expr.Expr) for leaf in nest.leaves(args)):
+            return self.__penstock_function__(*args)
+        if self.output_signature is None:
+            raise TypeError(f"{self!r} has no output_signature: py_function(function, output_signature=…)")
+        return self._recorded("map", self.output_signature, args)
+
+    def rows(self, *args):
+        """All elements that it gives for these, as one with a dimension more."""
+        return self._recorded("rows", nest.map_leaves(_row, self.output_signature), args)
+
+    def with_signature(self, output_signature):
+        """Itself, or with this one where it has none."""
+        if self.output_signature is not None:
+            return self
+        return PyFunction(self.__penstock_function__, output_signature, *self._options)
+
+    def generator(self):
+        """The dataset of what it gives when it is called without arguments."""
+        call = _call("generator", (), self.output_signature)
+        _use()
+        name, pickle, version, deterministic = self._shipped()
+        return _core.from_generator(name, pickle, version, call, spec.plain(self.output_signature), deterministic)
+
+    def __repr__(self):
+        return f"<penstock.py_function {_name(self.__penstock_function__)}>"
+
+    def _recorded(self, kind, output, args):
+        call = _call(kind, args, self.output_signature)
+        _use()
+        name, pickle, version, deterministic = self._shipped()
+        result = _core.call_python(
+            name, pickle, version, call, spec.plain(output), deterministic, expr.as_expr(tuple(args))
+        )
+        return expr.nest_of(result, output)
+
+    def _shipped(self):
+        deterministic, version, by_value = self._options
+        name, pickle = _ship(self.__penstock_function__, by_value)
+        return name, pickle, "" if version is None else str(version), deterministic
+
+
+def py_function(function=None, output_signature=None, *, deterministic=True, version=None, by_value=False):
+    """`function` as it is, for `map`, `filter`, `flat_map` and inside functions that are traced: it is not traced, but
+    run in a Python process, with NumPy's arrays and scalars, strings as bytes.
+
+    output_signature: a nest of TensorSpec, of what it gives. deterministic: False if equal arguments may give other
+    results; refused then where elements are chosen by value. version: stands for what the function does when datasets
+    are compared, in place of its pickled bytes. by_value: sent whole even if it could be imported. Also a decorator:
+    `@ps.py_function(output_signature=…)`.
+    """
+    if function is None:
+        return lambda f: PyFunction(f, output_signature, deterministic, version, by_value)
+    return PyFunction(function, output_signature, deterministic, version, by_value)
+
+
+def traced_or_sent(build, function, output_signature):
+    """build(function), which traces it; with an `output_signature` also build(py_function(function)), where tracing
+    fails or gives something else."""
+    if isinstance(function, PyFunction):
+        return build(function)
+    try:
+        built = build(function)
+    except Exception:
+        if output_signature is None:
+            raise
+    else:
+        if output_signature is None or _fits(output_signature, built.element_spec):
+            return built
+    return build(PyFunction(function, output_signature))
+
+
+def applied(function, args):
+    """The function of no arguments that calls `function` with `args`, as NumPy's arrays."""
+    return functools.partial(function, *[np.asarray(arg) if isinstance(arg, (list, tuple)) else arg for arg in args])
+
+
+def set_python_processes(count):
+    """How many Python processes run functions of datasets that this program reads itself: as many as there are cores,
+    unless this says otherwise. For iterators of datasets that are built from now on."""
+    if count < 1:
+        raise ValueError(f"count is {count}, not 1 or more")
+    global _processes
+    _processes = int(count)
+
+
+# --- Inside ------------------------------------------------------------------------------------
+
+_processes = None
+
+
+def _use():
+    """The processes of this program run what is sent from now on."""
+    path = [os.path.abspath(folder) for folder in sys.path]
+    _core.use_python(sys.executable or "python3", path, _processes or len(os.sched_getaffinity(0)))
+
+
+def _row(leaf):
+    if leaf.shape is None:
+        raise ValueError("flat_map needs output_signature's shapes to have a rank")
+    return spec.TensorSpec((None, *leaf.shape), leaf.dtype)
+
+
+def _call(kind, args, output_signature):
+    """How leaves become arguments, and results leaves, for dataplane/python/child.py."""
+    leaves = nest.leaves(output_signature)
+    for leaf in leaves:
+        if type(leaf) is not spec.TensorSpec:
+            raise ValueError(f"output_signature is made of TensorSpec, not {leaf!r}")
+    return json.dumps(
+        {
+            "kind": kind,
+            "input": _numbered(tuple(args)),
+            "output": _numbered(output_signature),
+            "dtypes": [as_dtype(leaf.dtype).name for leaf in leaves],
+            "shapes": [leaf.shape for leaf in leaves],
+        }
+    )
+
+
+def _numbered(value):
+    count = itertools.count()
+    return _described(nest.map_leaves(lambda _: next(count), value))
+
+
+def _described(value):
+    if isinstance(value, dict):
+        return ["d", [[key, _described(member)] for key, member in value.items()]]
+    if nest.is_namedtuple(value):
+        return ["n", type(value).__name__, value._fields, [_described(member) for member in value]]
+    if isinstance(value, tuple):
+        return ["t", [_described(member) for member in value]]
+    return value
+
+
+def _fits(signature, found):
+    """Whether elements of the spec `found` are what `signature` promises."""
+    try:
+        nest.assert_same(signature, found, "output_signature")
+    except ValueError:
+        return False
+    return all(_leaf_fits(a, b) for a, b in zip(nest.leaves(signature), nest.leaves(found)))
+
+
+def _leaf_fits(signature, found):
+    if type(found) is not spec.TensorSpec or signature.dtype != found.dtype:
+        return False
+    if signature.shape is None:
+        return True
+    return (
+        found.shape is not None
+        and len(found.shape) == len(signature.shape)
+        and all(a is None or a == b for a, b in zip(signature.shape, found.shape))
+    )
+
+
+def _name(function):
+    kind = type(function)
+    module = getattr(function, "__module__", None) or kind.__module__
+    return f"{module}:{getattr(function, '__qualname__', kind.__qualname__)}"
+
+
+def _ship(function, by_value):
+    """(name, pickled bytes, or none for a function that can be imported by its name)."""
+    if not by_value and _is_importable(function):
+        return _name(function), b""
+    try:
+        import cloudpickle
+    except ImportError:
+        raise TypeError(
+            f"{_name(function)} can be sent by value only, which needs the package cloudpickle; or make it a function "
+            "of a module that the workers can import"
+        ) from None
+    module = sys.modules.get(getattr(function, "__module__", None)) if by_value else None
+    if module is not None and module.__name__ != "__main__":
+        cloudpickle.register_pickle_by_value(module)
+    else:
+        module = None
+    try:
+        pickle = cloudpickle.dumps(function)
+    except Exception as error:
+        raise TypeError(f"{_name(function)} cannot be sent by value: {error}") from error
+    finally:
+        if module is not None:
+            cloudpickle.unregister_pickle_by_value(module)
+    if len(pickle) > MOST_BYTES:
+        raise ValueError(
+            f"{_name(function)} takes {len(pickle) >> 20} MiB with all that it refers to, more than "
+            f"{MOST_BYTES >> 20}; let it read such data where it runs"
+        )
+    return _name(function), pickle
+
+
+def _is_importable(function):
+    module, qualname = getattr(function, "__module__", None), getattr(function, "__qualname__", None)
+    if module in (None, "__main__") or qualname is None:
+        return False
+    found = sys.modules.get(module)
+    for part in qualname.split("."):
+        found = getattr(found, part, None)
+    return function in (found, getattr(found, "__penstock_function__", None))
