@@ -45,13 +45,16 @@ def read(dataset):
     return list(dataset.as_numpy_iterator())
 
 
-def children():
-    """The Python processes that this one has started."""
+def kill_children():
+    """Kills the Python processes that this one has started; one may be reaped just now."""
     found = []
     for task in glob.glob(f"/proc/{os.getpid()}/task/*/children"):
         with contextlib.suppress(OSError):
             found += map(int, pathlib.Path(task).read_text().split())
-    return [pid for pid in found if b"penstock child" in pathlib.Path(f"/proc/{pid}/cmdline").read_bytes()]
+    for pid in found:
+        with contextlib.suppress(OSError):
+            if b"penstock child" in pathlib.Path(f"/proc/{pid}/cmdline").read_bytes():
+                os.kill(pid, signal.SIGKILL)
 
 
 class Tracing(unittest.TestCase):
@@ -218,8 +221,7 @@ class Local(unittest.TestCase):
         got = []
         for i in range(400):
             if i % 100 == 50:
-                for pid in children():
-                    os.kill(pid, signal.SIGKILL)
+                kill_children()
             got.append(next(iterator).numpy())
         self.assertEqual(got, [collatz(x) for x in range(400)])
 
@@ -266,8 +268,7 @@ class Generators(unittest.TestCase):
         for _ in range(20):
             next(iterator)
         state = iterator.save()
-        for pid in children():
-            os.kill(pid, signal.SIGKILL)
+        kill_children()
         self.assertEqual([x.numpy() for x in iterator], list(range(20, 50)))
         again = iter(ds)
         again.restore(state)
