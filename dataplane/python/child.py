@@ -23,7 +23,7 @@ import numpy as np
 REQUEST, REPLY = struct.Struct("<QQQQ"), struct.Struct("<QQQ")
 ARGUMENTS, RESULTS, DEFINE, CALL, OPEN, NEXT, CLOSE = range(1, 8)
 LEAVES, END, NEED_ROOM, READY = 0, 100, 101, 102
-NOT_FOUND, FAILED_PRECONDITION = 5, 9
+PERMISSION_DENIED, FAILED_PRECONDITION = 7, 9
 KEPT = 1
 MOST_TEXT = 16 << 10
 DTYPES = (
@@ -195,6 +195,12 @@ class Function:
     def __init__(self, name, pickle, call):
         self.name = name
         call = json.loads(call)
+        if pickle and call["python"] != list(sys.version_info[:2]):
+            raise Unusable(
+                FAILED_PRECONDITION,
+                f"comes by value from Python {'.'.join(map(str, call['python']))}, and {sys.executable} is "
+                f"{sys.version.split()[0]}; run one minor version everywhere, or send it by import path",
+            )
         self._kind, self._input, self._output, self._dtypes = (
             call[key] for key in ("kind", "input", "output", "dtypes")
         )
@@ -244,12 +250,16 @@ def imported(name):
             found = getattr(found, part)
     except (ImportError, AttributeError) as error:
         raise Unusable(
-            NOT_FOUND,
+            FAILED_PRECONDITION,
             f"cannot be imported by {sys.executable} ({error}); install its module where the workers run, put its "
             "folder into their PYTHONPATH, or send it by value: ps.py_function(…, by_value=True)",
         ) from None
     # What was wrapped by `@ps.py_function` in its module is what it wraps.
-    return getattr(found, "__penstock_function__", found)
+    found = getattr(found, "__penstock_function__", found)
+    # Who allows a module does not allow what that has imported.
+    if getattr(found, "__module__", None) != module:
+        raise Unusable(PERMISSION_DENIED, f"is not a function of the module {module}, but one that it refers to")
+    return found
 
 
 def unpickled(name, pickle):
@@ -338,7 +348,9 @@ class Child:
             del frame
             self._reply(*reply)
 
-    def _define(self, function, *_):
+    def _define(self, function, forget, _):
+        if forget:  # sessions keep theirs
+            self._functions.clear()
         texts, at = [], 0
         for _ in range(3):
             size = int(self._arguments[at : at + 8].view(np.uint64)[0])
@@ -412,6 +424,7 @@ def main():
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     sock = socket.socket(fileno=3)
     os.set_inheritable(3, False)
+    os.register_at_fork(after_in_child=sock.close)  # else nobody sees the end of this process while such a child lives
     sys.path.extend(path for path in sys.argv[1:] if path not in sys.path)
     threading.Thread(target=leave_with, args=(3,), daemon=True).start()
     Child(sock).run()

@@ -30,6 +30,7 @@ constexpr uint64_t kLeaves = 0, kEnd = 100, kNeedRoom = 101, kReady = 102;
 constexpr uint64_t kKept = 1;
 
 constexpr size_t kFirstRoom = 64 << 10;  // an error's text fits, too
+constexpr size_t kMostFunctions = 256;   // that a process keeps
 constexpr int kSocketOfChild = 3;
 constexpr int kSourceOfChild = 4;
 constexpr int kReadyWithinMs = 120'000;  // NumPy from a cold disk
@@ -214,7 +215,9 @@ absl::Status Process::Define(const PythonFunction& function) {
     AppendText(texts, *text);
   RETURN_IF_ERROR(MakeRoom(texts.size()));
   std::memcpy(arguments_.memory().data(), texts.data(), texts.size());
-  ASSIGN_OR_RETURN(const Reply reply, Ask(kDefine, function.key));
+  const bool forgets = defined_.size() >= kMostFunctions;
+  if (forgets) defined_.clear();
+  ASSIGN_OR_RETURN(const Reply reply, Ask(kDefine, function.key, forgets ? 1 : 0));
   if (reply.status != kLeaves) return ErrorOf(reply, function);
   defined_.insert(function.key);
   return absl::OkStatus();
@@ -223,7 +226,9 @@ absl::Status Process::Define(const PythonFunction& function) {
 absl::Status Process::MakeRoom(size_t bytes) {
   const size_t room = arguments_.memory().size();
   if (!kept_ && bytes <= room) return absl::OkStatus();
-  RETURN_IF_ERROR(Renew(arguments_, kArguments, bytes <= room ? room : WithSpare(bytes)));
+  // What is kept pins its segment: the next has what these arguments need, not what the largest
+  // did.
+  RETURN_IF_ERROR(Renew(arguments_, kArguments, std::max(kFirstRoom, WithSpare(bytes))));
   kept_ = false;
   return absl::OkStatus();
 }

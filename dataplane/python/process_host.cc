@@ -20,6 +20,10 @@ namespace {
 
 constexpr int kTries = 2;
 
+absl::Status Stopped() {
+  return absl::CancelledError("the Python processes were stopped");
+}
+
 // A process's place: the process may end and another one take it.
 struct Place {
   // Used by who has taken the place; put there and removed under the host's lock.
@@ -54,6 +58,7 @@ class Host final : public PythonHost, public std::enable_shared_from_this<Host> 
   void LeaveSession(Place* place, uint64_t life, uint64_t session);
 
  private:
+  absl::Status CheckRuns();  // Cancelled after Stop()
   absl::StatusOr<Place*> Take(Place* wanted);
   Place* FreePlace(Place* wanted);
   void Give(Place* place);
@@ -83,25 +88,32 @@ class GeneratorReader final : public SourceReader {
 
   absl::Status Open(int64_t) override {
     given_ = 0;
+    broken_ = false;
     return host_->Do(*generator_, place_,
                      [this](Process& process, uint64_t life) { return Begin(process, life); });
   }
 
   absl::StatusOr<bool> Next(ElementOutputs& out) override {
+    if (broken_) return false;
     absl::StatusOr<bool> more = false;
-    RETURN_IF_ERROR(host_->Do(*generator_, place_, [&](Process& process, uint64_t life) {
+    const absl::Status done = host_->Do(*generator_, place_, [&](Process& process, uint64_t life) {
       if (life != life_) RETURN_IF_ERROR(Begin(process, life));
       more = process.Next(session_, stands_ ? 0 : given_, *generator_, spec_.leaves(), out);
       stands_ = true;
       return absl::OkStatus();
-    }));
+    });
+    if (absl::IsCancelled(done)) return done;
+    if (!done.ok()) {  // to come behind this again would take what has just failed twice
+      broken_ = true;
+      more = done;
+    }
     if (!more.ok() || *more) ++given_;
     return more;
   }
 
   absl::StatusOr<std::string> Save() override { return absl::StrCat(given_); }
   absl::Status Restore(std::string_view position) override {
-    stands_ = false;
+    stands_ = broken_ = false;
     if (absl::SimpleAtoi(absl::string_view(position.data(), position.size()), &given_))
       return absl::OkStatus();
     return absl::DataLossError("a saved position in a generator is no number");
@@ -125,6 +137,7 @@ class GeneratorReader final : public SourceReader {
   uint64_t life_ = 0;    // the process that has the session; 0: none yet
   uint64_t given_ = 0;   // elements, and errors in the place of one
   bool stands_ = false;  // the session stands behind them
+  bool broken_ = false;  // it ended with an error, the last of them
 };
 
 // --- The host --------------------------------------------------------------------------
@@ -170,27 +183,35 @@ absl::StatusOr<std::unique_ptr<SourceReader>> Host::Open(
 
 absl::Status Host::Do(const PythonFunction& function, Place* wanted, Use use) {
   std::string how;
+  absl::Status ready;
   for (int i = 0; i < kTries; ++i) {
     ASSIGN_OR_RETURN(Place* const place, Take(wanted));
-    absl::Status status = Ready(*place);
-    if (status.ok()) status = use(*place->process, place->life);
+    ready = Ready(*place);
+    const absl::Status status = ready.ok() ? use(*place->process, place->life) : ready;
     std::unique_ptr<Process> ended;
     if (place->process != nullptr && place->process->ended()) ended = Remove(*place);
     Give(place);
     if (ended == nullptr) return status;
+    RETURN_IF_ERROR(CheckRuns());  // it may have ended by that
     how = ended->HowItEnded();
     wanted = place;  // where the next one is new: others may have died with this one
     StderrEventLog()->Write({"python_ended", {{"function", function.name}, {"how", how}}});
   }
+  RETURN_IF_ERROR(ready);
   return absl::InternalError(absl::StrCat(
       "function '", function.name, "': its Python process ended, and the next one too: it ", how));
+}
+
+absl::Status Host::CheckRuns() {
+  std::lock_guard lock(mu_);
+  return stopped_ ? Stopped() : absl::OkStatus();
 }
 
 absl::StatusOr<Place*> Host::Take(Place* wanted) {
   std::unique_lock lock(mu_);
   Place* place = nullptr;
   freed_.wait(lock, [&] { return stopped_ || (place = FreePlace(wanted)) != nullptr; });
-  if (stopped_) return absl::CancelledError("the Python processes were stopped");
+  if (stopped_) return Stopped();
   place->taken = true;
   return place;
 }
@@ -216,16 +237,19 @@ void Host::Give(Place* place) {
 
 absl::Status Host::Ready(Place& place) {
   if (place.process == nullptr) {
-    ASSIGN_OR_RETURN(std::unique_ptr<Process> process, Process::Start(options_.command));
+    absl::StatusOr<std::unique_ptr<Process>> started = Process::Start(options_.command);
+    // Of this machine, whatever the code: never an error of the element's.
+    if (!started.ok()) return absl::FailedPreconditionError(started.status().message());
+    std::unique_ptr<Process> process = *std::move(started);
     {
       std::lock_guard lock(mu_);
-      if (stopped_) return absl::CancelledError("the Python processes were stopped");
+      if (stopped_) return Stopped();
       place.process = std::move(process);
       place.life = ++lives_;
       place.to_close.clear();
     }
     absl::Status ready = place.process->AwaitReady();
-    if (!ready.ok()) Remove(place);
+    if (!ready.ok() && !place.process->ended()) Remove(place);
     return ready;
   }
   std::vector<uint64_t> to_close;

@@ -106,12 +106,14 @@ def applied(function, args):
 
 
 def set_python_processes(count):
-    """How many Python processes run functions of datasets that this program reads itself: as many as there are cores,
-    unless this says otherwise. For iterators of datasets that are built from now on."""
+    """How many Python processes run functions of datasets that this program reads itself, and of the WorkerServers in
+    it, which run them from this call on: as many as there are cores, unless this says otherwise. For iterators of
+    datasets that are built from now on."""
     if count < 1:
         raise ValueError(f"count is {count}, not 1 or more")
     global _processes
     _processes = int(count)
+    _use()
 
 
 # --- Inside ------------------------------------------------------------------------------------
@@ -144,6 +146,7 @@ def _call(kind, args, output_signature):
             "output": _numbered(output_signature),
             "dtypes": [as_dtype(leaf.dtype).name for leaf in leaves],
             "shapes": [leaf.shape for leaf in leaves],
+            "python": sys.version_info[:2],
         }
     )
 
@@ -184,7 +187,15 @@ def _leaf_fits(signature, found):
     )
 
 
+def _inner(function):
+    """What functools.partial, of any depth, calls."""
+    while isinstance(function, functools.partial):
+        function = function.func
+    return function
+
+
 def _name(function):
+    function = _inner(function)
     kind = type(function)
     module = getattr(function, "__module__", None) or kind.__module__
     return f"{module}:{getattr(function, '__qualname__', kind.__qualname__)}"
@@ -201,8 +212,9 @@ def _ship(function, by_value):
             f"{_name(function)} can be sent by value only, which needs the package cloudpickle; or make it a function "
             "of a module that the workers can import"
         ) from None
-    module = sys.modules.get(getattr(function, "__module__", None)) if by_value else None
-    if module is not None and module.__name__ != "__main__":
+    module = sys.modules.get(getattr(_inner(function), "__module__", None)) if by_value else None
+    its_own = module is not None and module.__name__ in cloudpickle.list_registry_pickle_by_value()
+    if module is not None and module.__name__ != "__main__" and not its_own:
         cloudpickle.register_pickle_by_value(module)
     else:
         module = None

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is stopped when the interpreter goes, since it has threads: readers first, then workers, then dispatchers."""
+"""What is stopped when the interpreter goes, since it has threads: workers first, so that nobody else is given what
+ends with the functions that they run; then those, readers, and dispatchers."""
 
 import atexit
 import weakref
 
 from . import _core
 
-READERS, WORKERS, DISPATCHERS = range(3)
+WORKERS, READERS, DISPATCHERS = range(3)
 _running = [weakref.WeakSet(), weakref.WeakSet(), weakref.WeakSet()]
 
 
@@ -18,11 +19,16 @@ def stop_at_exit(kind, running):
 @atexit.register
 def _stop_all():
     _core.begin_to_leave()
+    _stop(WORKERS)
     _core.stop_python()  # so that no reader waits for a function
-    for kind in _running:
-        for running in list(kind):
-            try:
-                running.stop()
-            except Exception:  # noqa: BLE001 (nobody is left to hear of it)
-                pass
+    _stop(READERS)
+    _stop(DISPATCHERS)
     _core.await_others()
+
+
+def _stop(kind):
+    for running in list(_running[kind]):
+        try:
+            running.stop()
+        except Exception:  # noqa: BLE001 (nobody is left to hear of it)
+            pass

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 import unittest
+import unittest.mock
 
 import numpy as np
 import penstock as ps
@@ -216,6 +217,15 @@ class Local(unittest.TestCase):
         self.assertRegex(str(errors[0]), r"(?s)raised SystemExit: enough.*element 2$")
         self.assertRegex(str(errors[1]), r"ended, and the next one too: it was killed by signal 11.*element 4$")
 
+    def test_many_functions_one_after_another(self):
+        # More than a process keeps (kMostFunctions in process.cc); the first comes again.
+        first = ps.Dataset.range(2).map(ps.py_function(lambda x: x + 1000, INT))
+        self.assertEqual(read(first), [1000, 1001])
+        for i in range(300):
+            ds = ps.Dataset.range(1).map(ps.py_function(lambda x, i=i: x + i, INT))
+            self.assertEqual(read(ds), [i])
+        self.assertEqual(read(first), [1000, 1001])
+
     def test_a_process_that_is_killed_costs_nothing(self):
         iterator = iter(ps.Dataset.range(400).map(ps.py_function(collatz, INT), num_parallel_calls=2))
         got = []
@@ -261,6 +271,27 @@ class Generators(unittest.TestCase):
             ps.Dataset.from_generator(range)
         with self.assertRaises(TypeError):
             ps.Dataset.from_generator(iter([1]), output_signature=INT)
+
+    def test_one_that_ends_its_process_ends_with_an_error(self):
+        def numbers():
+            yield from range(3)
+            os.kill(os.getpid(), signal.SIGKILL)
+
+        iterator = iter(ps.Dataset.from_generator(numbers, output_signature=INT))
+        self.assertEqual([int(next(iterator)) for _ in range(3)], [0, 1, 2])
+        with self.assertRaisesRegex(ps.errors.InternalError, "killed by signal 9"):
+            next(iterator)
+        self.assertEqual(list(iterator), [])
+
+    def test_arguments_go_by_value_with_the_module_of_what_takes_them(self):
+        with unittest.mock.patch.dict(sys.modules):
+            with tempfile.TemporaryDirectory() as folder:
+                pathlib.Path(folder, "here_alone.py").write_text("def numbers(n):\n    yield from range(n)\n")
+                with unittest.mock.patch.object(sys, "path", [*sys.path, folder]):
+                    import here_alone
+            ds = ps.Dataset.from_generator(here_alone.numbers, output_signature=INT, args=(3,), by_value=True)
+            self.assertIn("here_alone:numbers", ds.explain())
+            self.assertEqual(read(ds), [0, 1, 2])
 
     def test_a_position_is_a_count(self):
         ds = ps.Dataset.from_generator(lambda: range(50), output_signature=INT)
@@ -387,7 +418,7 @@ class OnWorkers(unittest.TestCase):
     def test_a_module_that_is_not_there_is_named(self):
         with Cluster(workers=1) as cluster:
             ds = cluster.distribute(ps.Dataset.range(1).map(ps.py_function(self.ours.collatz, INT)))
-            with self.assertRaisesRegex(ps.errors.NotFoundError, "'ours:collatz' cannot be imported.*by_value=True"):
+            with self.assertRaisesRegex(ps.errors.FailedPreconditionError, "'ours:collatz' cannot be imported.*by_value=True"):
                 read(ds)
             whole = ps.Dataset.range(4).map(ps.py_function(self.ours.collatz, INT, by_value=True))
             self.assertEqual(read(cluster.distribute(whole)), [collatz(x) for x in range(4)])
@@ -405,6 +436,11 @@ class OnWorkers(unittest.TestCase):
                 read(cluster.distribute(ds))
             with self.assertRaisesRegex(ps.errors.PermissionDeniedError, "python-allow.*ours"):
                 read(cluster.distribute(ps.Dataset.range(1).map(ps.py_function(os.path.getsize, INT))))
+            # What the module has imported is not the module's.
+            with unittest.mock.patch("penstock.functions._ship", return_value=("ours:np.save", b"")):
+                imported = ps.Dataset.range(1).map(ps.py_function(self.ours.collatz, INT))
+            with self.assertRaisesRegex(ps.errors.PermissionDeniedError, "'ours:np.save' is not a function of"):
+                read(cluster.distribute(imported))
             allowed = ps.Dataset.range(4).map(ps.py_function(self.ours.collatz, INT))
             self.assertEqual(read(cluster.distribute(allowed)), [collatz(x) for x in range(4)])
 
