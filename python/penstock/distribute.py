@@ -370,7 +370,9 @@ class Strategy:
         differ, and of which each counts alike, or as `weights` says (DistributedIterator.row_weights). A value that is
         no PerReplica is each replica's. All processes get the same bits.
         """
-        op = getattr(ReduceOp, reduce_op.upper()) if isinstance(reduce_op, str) else reduce_op
+        op = getattr(ReduceOp, reduce_op.upper(), None) if isinstance(reduce_op, str) else reduce_op
+        if op is None:
+            raise ValueError(f"reduce_op is 'SUM', 'MEAN' or a ReduceOp, not {reduce_op!r}")
         given, of_all, like = self._given(value)
         rows = [] if weights is None else [[float(w) for w in of_replica] for of_replica in weights]
         return nest.packer(like)(self.group._reduce(op, given, of_all, axis, rows))

@@ -92,7 +92,7 @@ def install(folder):
     made = subprocess.run([ROOT / "run", "wheel"], capture_output=True, text=True, cwd=ROOT)
     if made.returncode != 0:
         said = made.stdout + made.stderr
-        if re.search(r"No matching distribution|Could not fetch|Temporary failure|connection", said, re.I):
+        if re.search(r"No matching distribution|Could not fetch|Temporary failure in name|NewConnectionError", said):
             print(f"skipped: the tools for wheels cannot be had: {said[-500:]}")
             sys.exit(SKIPPED)
         sys.exit(f"./run wheel failed: {said[-4000:]}")
