@@ -89,6 +89,13 @@ std::function<void(S&, py::handle)> Tls(TlsConfig S::*field) {
   };
 }
 
+std::function<void(DistributeOptions&, py::handle)> OfGroup(int64_t ConsumerGroup::*field) {
+  return [field](DistributeOptions& options, py::handle value) {
+    if (!options.consumer_group.has_value()) options.consumer_group.emplace();
+    (*options.consumer_group).*field = value.cast<int64_t>();
+  };
+}
+
 const Fields<DistributeOptions>& DistributeFields() {
   using O = DistributeOptions;
   static const auto* const fields = new Fields<O>{
@@ -108,6 +115,8 @@ const Fields<DistributeOptions>& DistributeFields() {
       {"num_consumers", Field(&O::num_consumers)},
       {"rests", Field(&O::rests)},
       {"on_error", Field(&O::on_error)},
+      {"group_size", OfGroup(&ConsumerGroup::size)},
+      {"group_member", OfGroup(&ConsumerGroup::member)},
       {"trainer_id",
        [](O& options, py::handle value) {
          options.cross_trainer_cache = CrossTrainerCache{value.cast<std::string>()};
@@ -178,6 +187,8 @@ const Fields<WorkerConfig>& WorkerFields() {
       {"memory_budget_bytes", Field(&C::memory_budget_bytes)},
       {"ram_budget_bytes", Field(&C::ram_budget_bytes)},
       {"cross_trainer_cache_size_bytes", Field(&C::cross_trainer_cache_size_bytes)},
+      {"max_loan_bytes", Field(&C::max_loan_bytes)},
+      {"shared_pool_bytes", Field(&C::shared_pool_bytes)},
       {"metrics_port", Field(&C::metrics_port)},
       {"metrics_token", Field(&C::metrics_token)},
       {"tls", Tls(&C::tls)},

@@ -4,6 +4,7 @@ import inspect
 import os
 import subprocess
 import sys
+import threading
 import unittest
 
 import numpy as np
@@ -141,6 +142,29 @@ class Reading(unittest.TestCase):
                     read.append(element.numpy())
             for array in read:
                 np.testing.assert_array_equal(array, np.arange(20000))
+
+    def test_members_of_a_consumer_group_get_the_same_elements(self):
+        with Cluster() as cluster:
+
+            def member(number, got):
+                dataset = ps.Dataset.range(40).distribute(
+                    "distributed_epoch",
+                    cluster.target,
+                    job_name="groups",
+                    consumer_index=0,
+                    num_consumers=1,
+                    group_size=2,
+                    group_member=number,
+                )
+                got.extend(int(x) for x in dataset)
+
+            got = [], []
+            other = threading.Thread(target=member, args=(1, got[1]))
+            other.start()
+            member(0, got[0])
+            other.join()
+            self.assertEqual(sorted(got[0]), list(range(40)))
+            self.assertEqual(got[0], got[1])
 
     def test_states_restore_behind_the_service(self):
         with Cluster(2) as cluster:

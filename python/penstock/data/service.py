@@ -146,6 +146,8 @@ class WorkerConfig:
     memory_budget_bytes: int = None
     ram_budget_bytes: int = None
     cross_trainer_cache_size_bytes: int = None
+    max_loan_bytes: int = None
+    shared_pool_bytes: int = None
     metrics_port: int = None
     metrics_token: str = None
     tls: dict = None
