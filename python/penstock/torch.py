@@ -80,7 +80,7 @@ class DataLoader(torch.utils.data.IterableDataset):
     def state_dict(self):
         """The position behind the last element given, to be stored beside the model: a dict of one bytes object."""
         state = {_KEY: self._position()}
-        if self._commits_previous:
+        if self._commits_previous and self._iterator is not None:
             self._taken.append(state)
             if len(self._taken) > 2:
                 self.commit(self._taken.popleft())
