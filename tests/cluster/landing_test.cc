@@ -5,7 +5,7 @@
 
 #include "control/observe/metrics.h"
 #include "tests/cluster/cluster.h"
-#include "tests/dataplane/replica/fake_gpus.h"
+#include "tests/dataplane/replica/landed.h"
 #include "tests/dataplane/replica/replicas.h"
 
 namespace penstock {
@@ -13,29 +13,6 @@ namespace {
 
 using ::testing::Each;
 using ::testing::IsEmpty;
-
-// Before anything asks whether memory is page-locked.
-const bool kNoPageLocks = ::setenv("PENSTOCK_PAGE_LOCK", "off", 1) == 0;
-
-ReplicaGroup Gpus(int count) {
-  std::vector<std::string> devices;
-  for (int i = 0; i < count; ++i) devices.push_back(absl::StrCat("GPU:", i));
-  return *ReplicaGroup::Mirrored(devices);
-}
-
-Rows RowsOnDevice(const DeviceElement& element) {
-  const auto stream = FakeGpus().MakeStream(element.device()).value();
-  const auto read = FakeGpus().MakeEvent(element.device()).value();
-  Rows rows(static_cast<size_t>(element.tensor(0).element_count()));
-  EXPECT_TRUE(element.ReadyOn(stream->native()).ok());
-  EXPECT_TRUE(
-      stream->CopyToHost(rows.data(), element.tensor(0).raw(), element.tensor(0).byte_count())
-          .ok());
-  EXPECT_TRUE(element.ReadBy(stream->native()).ok());
-  EXPECT_TRUE(stream->Record(*read).ok());
-  EXPECT_TRUE(read->Wait().ok());
-  return rows;
-}
 
 // By replica, all rows in the order they came. `between` is called before each step.
 std::vector<Rows> ReadLanded(const ReplicaGroup& group, const Dataset& dataset,

@@ -10,32 +10,11 @@
 #include "absl/strings/str_cat.h"
 #include "penstock/states_of_ranks.h"
 #include "tests/cluster/cluster.h"
+#include "tests/cluster/ordered_pipelines.h"
 #include "tests/cluster/temporary_folder.h"
 
 namespace penstock {
 namespace {
-
-constexpr int64_t kCount = 4000;
-
-struct Pipeline {
-  const char* name;
-  Dataset (*make)();
-};
-void PrintTo(const Pipeline& pipeline, std::ostream* out) {
-  *out << pipeline.name;
-}
-
-Dataset Filtered() {
-  return Dataset::Range(kCount).Filter([](auto x) { return x % 3 != 0; });
-}
-Dataset Shuffled() {
-  return Dataset::Range(kCount).Shuffle(64, {.seed = 5}).Map([](auto x) { return x + 0; });
-}
-Dataset Mixed() {
-  return Dataset::SampleFromDatasets(
-      {Dataset::Range(0, 2000), Dataset::Range(2000, 3000), Dataset::Range(3000, kCount)},
-      {.weights = {0.5, 0.3, 0.2}, .seed = 3, .stop_on_empty_dataset = false});
-}
 
 DistributeOptions Ordered(const Cluster& cluster, ShardingPolicy mode = ShardingPolicy::kDynamic) {
   DistributeOptions options = cluster.Options(mode, "ordered");

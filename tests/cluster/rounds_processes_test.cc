@@ -43,27 +43,6 @@ Dataset Uneven(const std::string& service, const std::string& job) {
                    .timeout = absl::Minutes(5)});
 }
 
-// "STEPS ROWS WEIGHT STATUS" of a whole pass.
-std::string ReadToTheEnd(const ReplicaGroup& group, const Dataset& dataset, PartialBatches policy) {
-  InputOptions options;
-  options.partial_batches = policy;
-  absl::StatusOr<DistributedDataset> distributed = DistributeDataset(group, dataset, options);
-  if (!distributed.ok()) return absl::StrCat("- - - ", distributed.status().ToString());
-  int64_t steps = 0, rows = 0;
-  double weight = 0;
-  absl::Status status;
-  for (absl::StatusOr<DistributedValues>& values : distributed->Elements()) {
-    status = values.status();
-    if (!status.ok()) break;
-    ++steps;
-    const int64_t here = (*values)[0].tensor(0).dim(0);
-    rows += here;
-    for (int64_t row = 0; row < here; ++row)
-      weight += values->weights(0).empty() ? 1 : values->weights(0)[row];
-  }
-  return absl::StrCat(steps, " ", rows, " ", weight, " ", status.ToString());
-}
-
 // Says so after `steps`, then steps until an error and says that.
 void ReadUntilAnError(const ReplicaGroup& group, const Dataset& dataset, int64_t steps) {
   absl::StatusOr<DistributedDataset> distributed = DistributeDataset(group, dataset);
@@ -91,8 +70,8 @@ TEST(ChildProcess, DoesWhatItIsTold) {
     int64_t number = 0;
     words >> what >> service >> job >> number;
     if (what == "read") {
-      transfer::SayToParent(
-          ReadToTheEnd(*group, Uneven(service, job), static_cast<PartialBatches>(number)));
+      transfer::SayToParent(CountsOfPass(*group, Uneven(service, job),
+                                         {.partial_batches = static_cast<PartialBatches>(number)}));
     } else {
       const Dataset endless = Dataset::Range(1000).Repeat().Batch(2).Distribute(
           {.processing_mode = ShardingPolicy::kOff,

@@ -4,7 +4,7 @@
 #include <set>
 
 #include "dataplane/memory/pool.h"
-#include "tests/dataplane/replica/fake_gpus.h"
+#include "tests/dataplane/replica/landed.h"
 #include "tests/dataplane/replica/replicas.h"
 
 namespace penstock {
@@ -16,30 +16,6 @@ using ::testing::IsEmpty;
 using ::testing::StrEq;
 
 using Steps = std::vector<std::vector<Rows>>;
-
-// Before anything asks whether memory is page-locked.
-const bool kNoPageLocks = ::setenv("PENSTOCK_PAGE_LOCK", "off", 1) == 0;
-
-ReplicaGroup Gpus(int count) {
-  std::vector<std::string> devices;
-  for (int i = 0; i < count; ++i) devices.push_back(absl::StrCat("GPU:", i));
-  return *ReplicaGroup::Mirrored(devices);
-}
-
-// The int64 rows of an element on a device, as a stream of that device reads them.
-Rows RowsOnDevice(const DeviceElement& element) {
-  const auto stream = FakeGpus().MakeStream(element.device()).value();
-  const auto read = FakeGpus().MakeEvent(element.device()).value();
-  Rows rows(static_cast<size_t>(element.tensor(0).element_count()));
-  EXPECT_TRUE(element.ReadyOn(stream->native()).ok());
-  EXPECT_TRUE(
-      stream->CopyToHost(rows.data(), element.tensor(0).raw(), element.tensor(0).byte_count())
-          .ok());
-  EXPECT_TRUE(element.ReadBy(stream->native()).ok());
-  EXPECT_TRUE(stream->Record(*read).ok());
-  EXPECT_TRUE(read->Wait().ok());
-  return rows;
-}
 
 Steps ReadLanded(DistributedIterator& it, int64_t most = INT64_MAX) {
   Steps steps;

@@ -45,22 +45,7 @@ std::string ReadUneven(const ReplicaGroup& group, PartialBatches policy, int64_t
                               .Shard(kShardHint, kShardHint)
                               .Filter([](auto x) { return x < 20 * (x % 8 + 1); })
                               .Batch(batch);
-  absl::StatusOr<DistributedDataset> distributed = DistributeDataset(group, dataset, options);
-  if (!distributed.ok()) return absl::StrCat("- - - ", distributed.status().ToString());
-  int64_t steps = 0;
-  int64_t rows = 0;
-  double weight = 0;
-  absl::Status status;
-  for (absl::StatusOr<DistributedValues>& values : distributed->Elements()) {
-    status = values.status();
-    if (!status.ok()) break;
-    ++steps;
-    const int64_t here = (*values)[0].tensor(0).dim(0);
-    rows += here;
-    for (int64_t row = 0; row < here; ++row)
-      weight += values->weights(0).empty() ? 1 : values->weights(0)[row];
-  }
-  return absl::StrCat(steps, " ", rows, " ", weight, " ", status.ToString());
+  return CountsOfPass(group, dataset, options);
 }
 
 // What Reduce() and Gather() make of values that are told by the rank.

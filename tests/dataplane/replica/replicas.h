@@ -57,4 +57,24 @@ inline std::vector<std::vector<Rows>> ReadSteps(const absl::StatusOr<Distributed
   return it.ok() ? ReadSteps(*it, most) : std::vector<std::vector<Rows>>();
 }
 
+// "STEPS ROWS WEIGHT STATUS" of a whole pass of this process's first replica.
+inline std::string CountsOfPass(const ReplicaGroup& group, const Dataset& dataset,
+                                const InputOptions& options) {
+  absl::StatusOr<DistributedDataset> distributed = DistributeDataset(group, dataset, options);
+  if (!distributed.ok()) return absl::StrCat("- - - ", distributed.status().ToString());
+  int64_t steps = 0, rows = 0;
+  double weight = 0;
+  absl::Status status;
+  for (absl::StatusOr<DistributedValues>& values : distributed->Elements()) {
+    status = values.status();
+    if (!status.ok()) break;
+    ++steps;
+    const int64_t here = (*values)[0].tensor(0).dim(0);
+    rows += here;
+    for (int64_t row = 0; row < here; ++row)
+      weight += values->weights(0).empty() ? 1 : values->weights(0)[row];
+  }
+  return absl::StrCat(steps, " ", rows, " ", weight, " ", status.ToString());
+}
+
 }  // namespace penstock
