@@ -363,7 +363,7 @@ void RunRecovery(int64_t count, const std::string& folder) {
     }
     if (absl::Status durable = (*journal)->WaitDurable(sequence); !durable.ok()) Fail(durable);
   }
-  const std::string expected = EncodeState(state);
+  const std::vector<std::string> expected = EncodeState(state).value();
   const double begin = Now();
   auto journal = OpenSqliteJournal(folder);
   if (!journal.ok()) Fail(journal.status());
@@ -380,7 +380,8 @@ void RunRecovery(int64_t count, const std::string& folder) {
   std::printf(
       "recovery of %lld changes, %.0f MB, state %.1f MB: %.2f s (read %.2f, applied %.2f)\n",
       static_cast<long long>(changes), static_cast<double>(bytes) / 1e6,
-      static_cast<double>(expected.size()) / 1e6, end - begin, opened - begin, end - opened);
+      static_cast<double>(SnapshotBytes(expected)) / 1e6, end - begin, opened - begin,
+      end - opened);
   core->reset();
   std::filesystem::remove_all(folder);
 }

@@ -37,8 +37,9 @@ class Meter {
     return meter;
   }
 
-  // Prints the median of bytes per second, where each repetition moves `bytes`.
-  absl::Status Measure(const std::string& what, double bytes,
+  // Prints the median of bytes per second, where each repetition moves `bytes`. `beside`: what was
+  // measured before, and this is held to.
+  absl::Status Measure(const std::string& what, const std::string& beside, double bytes,
                        const std::function<absl::Status()>& repetition) {
     std::vector<double> rates;
     for (int round = 0; round <= kRounds; ++round) {
@@ -50,8 +51,11 @@ class Meter {
       if (round > 0) rates.push_back(bytes * kRepetitions / seconds);  // the first warms up
     }
     std::sort(rates.begin(), rates.end());
-    std::printf("{\"what\": \"%s\", \"gb_per_second\": %.2f, \"least\": %.2f, \"most\": %.2f}\n",
-                what.c_str(), rates[kRounds / 2] / 1e9, rates.front() / 1e9, rates.back() / 1e9);
+    std::printf(
+        "{\"what\": \"%s\", \"beside\": \"%s\", \"gb_per_second\": %.2f, \"least\": %.2f, "
+        "\"most\": %.2f}\n",
+        what.c_str(), beside.c_str(), rates[kRounds / 2] / 1e9, rates.front() / 1e9,
+        rates.back() / 1e9);
     return absl::OkStatus();
   }
 
@@ -70,21 +74,24 @@ absl::Status MeasureLanding(DeviceBackend& gpu, Meter& meter, int64_t bytes) {
   ASSIGN_OR_RETURN(const std::unique_ptr<DeviceMemory> memory,
                    gpu.Allocate(0, static_cast<size_t>(bytes)));
   const std::string size = std::to_string(bytes >> 10) + " KiB";
-  RETURN_IF_ERROR(meter.Measure("raw copy of " + size, static_cast<double>(bytes), [&] {
+  const std::string raw = "raw copy of " + size;
+  RETURN_IF_ERROR(meter.Measure(raw, "", static_cast<double>(bytes), [&] {
     return meter.stream->CopyToDevice(memory->address(), element.tensor(0).raw(),
                                       static_cast<size_t>(bytes));
   }));
   ASSIGN_OR_RETURN(
       const std::unique_ptr<DeviceLander> lander,
       DeviceLander::Create(gpu, {.places = kPlaces, .place_bytes = static_cast<size_t>(bytes)}));
-  return meter.Measure("landing of " + size, static_cast<double>(bytes), [&]() -> absl::Status {
-    while (lander->counters().places_in_use == kPlaces) lander->Progress();
-    ASSIGN_OR_RETURN(const DeviceElement landed, lander->CopyToDevice(element.Share()));
-    return landed.ReadyOn(*meter.stream);
-  });
+  return meter.Measure(
+      "landing of " + size, raw, static_cast<double>(bytes), [&]() -> absl::Status {
+        while (lander->counters().places_in_use == kPlaces) lander->Progress();
+        ASSIGN_OR_RETURN(const DeviceElement landed, lander->CopyToDevice(element.Share()));
+        return landed.ReadyOn(*meter.stream);
+      });
 }
 
 absl::Status MeasureStage(DeviceBackend& gpu, Meter& meter) {
+  constexpr char kCopies[] = "a kernel that copies (gather of all rows)";
   constexpr int64_t kBatch = 256, kSide = 224, kChannels = 3;
   constexpr int64_t kValues = kBatch * kSide * kSide * kChannels;
   ASSIGN_OR_RETURN(const std::unique_ptr<DeviceMemory> in, gpu.Allocate(0, kValues * 4));
@@ -104,8 +111,7 @@ absl::Status MeasureStage(DeviceBackend& gpu, Meter& meter) {
                         .indices = static_cast<const int64_t*>(numbers->address()),
                         .count = kBatch,
                         .out = out->address()};
-  RETURN_IF_ERROR(meter.Measure("a kernel that copies (gather of all rows)", 8.0 * kValues,
-                                [&] { return launch(copy); }));
+  RETURN_IF_ERROR(meter.Measure(kCopies, "", 8.0 * kValues, [&] { return launch(copy); }));
   for (const DType dtype : {kFloat16, kBFloat16, kFloat32}) {
     const ImagesToPlanes images{.images = in->address(),
                                 .batch = kBatch,
@@ -114,7 +120,7 @@ absl::Status MeasureStage(DeviceBackend& gpu, Meter& meter) {
                                 .channels = kChannels,
                                 .dtype = dtype,
                                 .planes = out->address()};
-    RETURN_IF_ERROR(meter.Measure("images to planes of " + Name(dtype),
+    RETURN_IF_ERROR(meter.Measure("images to planes of " + Name(dtype), kCopies,
                                   static_cast<double>(kValues) * (1 + SizeOf(dtype)),
                                   [&] { return launch(images); }));
   }

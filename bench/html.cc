@@ -170,7 +170,8 @@ std::string Table(const std::vector<Row>& rows) {
 
 }  // namespace
 
-std::string HtmlPage(const std::vector<std::string>& machines, const std::vector<Row>& rows) {
+std::string HtmlPage(const std::vector<std::string>& machines, const std::vector<Row>& rows,
+                     const std::optional<GpuFigures>& gpu) {
   std::string html = absl::StrCat(kHead, "<h1>penstock bench</h1>\n");
   for (const std::string& machine : machines) {
     absl::StrAppend(&html, "<p>", Escaped(machine), "; penstock ", Escaped(Version()), "</p>\n");
@@ -186,6 +187,7 @@ std::string HtmlPage(const std::vector<std::string>& machines, const std::vector
         workload.ok() ? absl::StrCat(": ", std::string((*workload)->question())) : "";
     absl::StrAppend(&html, "<h2>", Escaped(absl::StrCat(name, question)), "</h2>\n", Plots(own));
   }
+  if (gpu.has_value()) html += GpuSection(*gpu);
   return absl::StrCat(html, "<h2>All rows</h2>\n", Table(rows), "</body></html>\n");
 }
 

@@ -73,7 +73,7 @@ endif()
 # Optional: the Python package, for the first python3 that has NumPy: the one in PATH, else the system's. It is
 # built and tested with that one.
 set(PENSTOCK_PYTHON_READY FALSE)
-if(PENSTOCK_PYTHON AND PENSTOCK_RPC AND NOT PENSTOCK_SANITIZE)
+if(PENSTOCK_PYTHON AND PENSTOCK_RPC)
   if(NOT Python3_EXECUTABLE)
     foreach(candidate python3 /usr/bin/python3)
       execute_process(COMMAND "${candidate}" -c "import sys, numpy; print(sys.executable)" RESULT_VARIABLE failed

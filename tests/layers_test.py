@@ -33,7 +33,7 @@ ALLOWED = {
     "dataplane/dataset": {"dataplane/element", "dataplane/memory", "control/proto"},
     "dataplane/python": {"dataplane/dataset"},
     "dataplane/transfer": {"dataplane/element", "dataplane/memory", "control/rpc", "control/protocol"},
-    "dataplane/worker": {"dataplane/dataset", "dataplane/transfer"},
+    "dataplane/worker": {"dataplane/dataset", "dataplane/python", "dataplane/transfer"},
     "dataplane/client": {"dataplane/dataset", "dataplane/transfer", "control/settings"},
     "dataplane/replica": {"dataplane/client"},
     "cuda": {"dataplane/memory", "dataplane/replica"},

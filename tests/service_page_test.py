@@ -26,6 +26,13 @@ def rows(text):
     return found
 
 
+def examples(text):
+    """(name, tests) of each row of the documentation's own examples."""
+    section = text.split("## The documentation's own examples")[1].split("\n## ")[0]
+    return [(name, re.findall(r"`(\w+\.\w+)`", tests))
+            for name, tests in re.findall(r"^\| (X\d+) \|.*\| (.*) \|$", section, re.M)]
+
+
 def tests_in(tree):
     """Suite.Test and Class.test_name of all sources below it, and its scripts."""
     names = set()
@@ -58,6 +65,15 @@ class ServicePage(unittest.TestCase):
                 self.assertTrue(state.startswith(STATES), state)
                 if state.startswith(NEED_A_TEST):
                     self.assertTrue(tests, "names no test")
+
+    def test_each_example_has_a_test_in_c_and_in_python(self):
+        found = examples((ROOT / "docs" / "tfdata-service.md").read_text())
+        self.assertEqual([name for name, _ in found], [f"X{i}" for i in range(1, 17)])
+        known = tests_in(ROOT / "tests")
+        for name, tests in found:
+            self.assertEqual(["test_" in test for test in tests], [False, True], name)
+            for test in tests:
+                self.assertIn(test, known, name)
 
     def test_names_tests_that_exist(self):
         known = tests_in(ROOT / "tests")

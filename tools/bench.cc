@@ -100,7 +100,7 @@ void AddBench(CLI::App& app, Chosen& chosen) {
   command
       ->add_option("--peers", given->options.peers,
                    "other systems that take turns with ours (tfdata, tfdata-tuned, torch, "
-                   "webdataset, grain, ray)")
+                   "webdataset, grain, ray), or ours from Python (penstock-python)")
       ->delimiter(',');
   command
       ->add_option("--peer-launcher", given->options.peer_launcher,

@@ -4,6 +4,9 @@
 #include <CLI/CLI.hpp>
 #include <cerrno>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
 #include <system_error>
 #include <utility>
 
@@ -38,6 +41,8 @@ void AddBenchFlags(CLI::App& command, BenchFlags& flags) {
       ->capture_default_str();
   command.add_option("--json", flags.json, "write a JSON object a line here; -: standard output");
   command.add_option("--html", flags.html, "write a page with plots here");
+  command.add_option("--gpu-figures", flags.gpu_figures,
+                     "a file with what gpu_bench printed, for that page");
   command
       .add_option("--hosts", flags.hosts,
                   "HERE,THERE: run the workers on another host; addresses that reach each other")
@@ -73,8 +78,17 @@ absl::StatusOr<BenchOutput::File> BenchOutput::OpenFile(const std::string& name)
 absl::StatusOr<BenchOutput> BenchOutput::Open(const BenchFlags& flags) {
   PENSTOCK_ASSIGN_OR_RETURN(File json, OpenFile(flags.json));
   PENSTOCK_ASSIGN_OR_RETURN(File html, OpenFile(flags.html));
+  std::optional<bench::GpuFigures> gpu;
+  if (!flags.gpu_figures.empty()) {
+    std::ifstream file(flags.gpu_figures);
+    const std::string lines((std::istreambuf_iterator<char>(file)), {});
+    if (!file) return absl::NotFoundError(absl::StrCat("cannot read ", flags.gpu_figures));
+    absl::StatusOr<bench::GpuFigures> figures = bench::ReadGpuFigures(lines);
+    PENSTOCK_RETURN_IF_ERROR(Annotate(figures.status(), "in ", flags.gpu_figures));
+    gpu = *std::move(figures);
+  }
   return BenchOutput(std::move(json), std::move(html),
-                     flags.json == "-" || flags.html == "-" ? stderr : stdout);
+                     flags.json == "-" || flags.html == "-" ? stderr : stdout, std::move(gpu));
 }
 
 void BenchOutput::Add(const bench::Machine& machine, const std::string& host) {
@@ -93,7 +107,7 @@ absl::Status BenchOutput::Finish() {
   const bench::Report report = bench::ReportOn(rows_);
   std::fprintf(people_, "\n%s",
                FormatTable(report.head, report.lines, bench::kWordColumns).c_str());
-  Write(html_.get(), bench::HtmlPage(machines_, rows_));
+  Write(html_.get(), bench::HtmlPage(machines_, rows_, gpu_));
   for (const bench::Row& row : rows_) {
     if (absl::IsDataLoss(row.status)) return row.status;
   }

@@ -4,11 +4,13 @@
 
 #include <cstdio>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "bench/gpu_figures.h"
 #include "bench/hosts.h"
 #include "bench/machine.h"
 #include "bench/row.h"
@@ -26,6 +28,7 @@ struct BenchFlags {
   std::vector<std::string> protocols;  // none: all
   std::vector<int64_t> sizes;          // none: each bench's own
   std::string json, html;              // files, "-" for standard output; empty: none
+  std::string gpu_figures;             // a file with gpu_bench's output; empty: none
   std::vector<std::string> hosts;      // none, or this one and others
   std::string remote_shell = "ssh", remote_program;
 };
@@ -37,7 +40,8 @@ absl::StatusOr<bench::Hosts> PairOf(const BenchFlags& flags, const std::string& 
 
 class BenchOutput {
  public:
-  // Unavailable, or the system's code, for a file that cannot be written.
+  // Unavailable, or the system's code, for a file that cannot be written or read; InvalidArgument
+  // for figures that are none.
   static absl::StatusOr<BenchOutput> Open(const BenchFlags& flags);
 
   // All machines come before the first row. The host's name where there are several.
@@ -50,11 +54,12 @@ class BenchOutput {
  private:
   using File = std::unique_ptr<std::FILE, void (*)(std::FILE*)>;
   static absl::StatusOr<File> OpenFile(const std::string& name);
-  BenchOutput(File json, File html, std::FILE* people)
-      : json_(std::move(json)), html_(std::move(html)), people_(people) {}
+  BenchOutput(File json, File html, std::FILE* people, std::optional<bench::GpuFigures> gpu)
+      : json_(std::move(json)), html_(std::move(html)), people_(people), gpu_(std::move(gpu)) {}
 
   File json_, html_;
   std::FILE* people_;
+  std::optional<bench::GpuFigures> gpu_;
   std::vector<std::string> machines_;
   std::vector<bench::Row> rows_;
 };

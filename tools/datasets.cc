@@ -30,9 +30,9 @@ absl::Status List(const Given& given) {
 absl::Status Explain(const Given& given) {
   PENSTOCK_ASSIGN_OR_RETURN(auto stub,
                             control::DispatcherStub::Make(given.call.address, given.call.tls));
-  PENSTOCK_ASSIGN_OR_RETURN(
-      const control::GetDatasetAnswer found,
-      stub->GetDataset(given.dataset_id, {.timeout = given.call.timeout, .stop = {}}));
+  PENSTOCK_ASSIGN_OR_RETURN(const control::GetDatasetAnswer found,
+                            stub->GetDataset(given.dataset_id, /*edition=*/0,
+                                             {.timeout = given.call.timeout, .stop = {}}));
   PENSTOCK_ASSIGN_OR_RETURN(const Dataset dataset, ParseDataset(found.definition));
   std::fputs(dataset.Explain().c_str(), stdout);
   return absl::OkStatus();

@@ -83,7 +83,7 @@ absl::Status Print(const std::string& work_dir) {
   if (recovered.snapshot_sequence > 0) {
     std::printf("%llu snapshot of %zu bytes\n",
                 static_cast<unsigned long long>(recovered.snapshot_sequence),
-                recovered.snapshot.size());
+                control::SnapshotBytes(recovered.snapshot));
   }
   for (const auto& record : recovered.records) {
     std::printf("%llu %s\n", static_cast<unsigned long long>(record.sequence),

@@ -127,6 +127,13 @@ std::vector<Setting> SettingsOf(WorkerConfig& config) {
        "shared libraries with sources, transforms and maps, with commas (docs/plugins.md)"},
       {"plugin-allow", &config.allowed_plugins,
        "libraries and folders, with commas: no other plug-in is loaded; empty: all named ones"},
+      {"python", &config.python,
+       "processes that run functions written in Python, of whoever registers a dataset; 0: they "
+       "are refused"},
+      {"python-command", &config.python_command, "the interpreter of these; it needs NumPy"},
+      {"python-path", &config.python_path, "folders where these look for modules too, with commas"},
+      {"python-allow", &config.python_allow,
+       "modules, with commas, that alone such functions may come from; empty: any, and by value"},
       {"worker-tags", &config.worker_tags, "words that clients choose workers by, with commas"},
       {"shutdown-quiet-period-ms", &config.shutdown_quiet_period,
        "how long a worker that is stopped goes on serving"},

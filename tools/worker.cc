@@ -10,8 +10,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "dataplane/dataset/python_host.h"
-#include "dataplane/python/process_host.h"
 #include "penstock/server.h"
 #include "penstock/status.h"
 #include "tools/commands.h"
@@ -27,23 +25,7 @@ struct Given {
   WorkerConfig config;
   absl::Duration drain_timeout = absl::Seconds(30);
   std::string port_file;
-  int python = 0;
-  pythons::HostOptions functions;
 };
-
-// Functions of datasets that are written in Python (docs/python.md) run where the operator says so.
-absl::StatusOr<std::shared_ptr<PythonHost>> PythonOf(const Given& given) {
-  if (given.python < 0)
-    return absl::InvalidArgumentError(absl::StrCat("python is ", given.python, ", not 0 or more"));
-  if (given.python == 0) {
-    return PythonHost::Refusing(
-        "this worker runs no functions written in Python; its operator allows them by starting it "
-        "with --python N (setting python)");
-  }
-  pythons::HostOptions options = given.functions;
-  options.processes = given.python;
-  return pythons::ProcessHost::Start(std::move(options));
-}
 
 // Starts it, and says so if the dispatcher keeps it waiting.
 absl::StatusOr<std::unique_ptr<WorkerServer>> Start(const WorkerConfig& config) {
@@ -62,8 +44,6 @@ absl::StatusOr<std::unique_ptr<WorkerServer>> Start(const WorkerConfig& config) 
 }
 
 absl::Status Run(const Given& given) {
-  PENSTOCK_ASSIGN_OR_RETURN(std::shared_ptr<PythonHost> python, PythonOf(given));
-  PythonHost::SetOfProcess(python);
   PENSTOCK_ASSIGN_OR_RETURN(std::unique_ptr<WorkerServer> server, Start(given.config));
   PENSTOCK_RETURN_IF_ERROR(CatchStopSignals());
   PENSTOCK_RETURN_IF_ERROR(SayReady(
@@ -75,7 +55,6 @@ absl::Status Run(const Given& given) {
                    .stop = [&] { server->Stop(); },
                    .finish = [&] { drained = server->Drain(given.drain_timeout); }});
   server->Stop();
-  python->Stop();
   if (!server->status().ok()) return server->status();
   // A second signal while draining is the operator's own choice.
   return absl::IsCancelled(drained) ? absl::OkStatus() : drained;
@@ -94,16 +73,6 @@ void AddWorker(CLI::App& app, Chosen& chosen) {
   std::vector<Setting> settings = SettingsOf(given->config);
   settings.push_back({"drain-timeout-ms", &given->drain_timeout,
                       "how long SIGTERM may take to hand partitions over"});
-  settings.push_back({"python", &given->python,
-                      "processes that run functions written in Python, of whoever registers a "
-                      "dataset; 0: they are refused"});
-  settings.push_back({"python-command", &given->functions.command.interpreter,
-                      "the interpreter of these; it needs NumPy"});
-  settings.push_back({"python-path", &given->functions.command.path,
-                      "folders where these look for modules too, with commas"});
-  settings.push_back(
-      {"python-allow", &given->functions.allowed,
-       "modules, with commas, that alone such functions may come from; empty: any, and by value"});
   AddServerOptions(*command, std::move(settings));
   command->add_option("--port-file", given->port_file, "write the bound port to this file");
   command->callback([given, &chosen] {

@@ -11,8 +11,10 @@ import argparse
 import contextlib
 import json
 import math
+import os
 import pathlib
 import shlex
+import signal
 import statistics
 import subprocess
 import sys
@@ -42,6 +44,16 @@ class Side:
         self.about = self._ask(setup)
         self.roles: measure.Roles = self.about.pop("pids", {})
 
+    def rest(self, signal_number: int = signal.SIGSTOP) -> None:
+        """None of its processes runs until it is woken: what it would prepare in others' windows would be theirs to
+        pay for, and its own to be counted."""
+        for pid in [*measure.children(self._process.pid), self._process.pid]:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal_number)
+
+    def wake(self) -> None:
+        self.rest(signal.SIGCONT)
+
     def _ask(self, line: Record) -> Record:
         """Its answer; empty, and `error` says why, if it has none."""
         with contextlib.suppress(BrokenPipeError):  # if it has ended, what it said last tells why
@@ -61,6 +73,11 @@ class Side:
 
     def window(self, seconds: float) -> None:
         """One more in `windows`, but if there is an error. What lay ready is read before, unmeasured."""
+        self.wake()
+        self._measure(seconds)
+        self.rest()
+
+    def _measure(self, seconds: float) -> None:
         self._ask({"seconds": seconds * LEAD})
         if self.error:
             return
@@ -83,6 +100,7 @@ class Side:
             "foreign_cores": max(0.0, (busy - total) / took)})
 
     def stop(self) -> None:
+        self.wake()
         with contextlib.suppress(BrokenPipeError):
             self._process.stdin.close()
         try:
@@ -148,6 +166,8 @@ def run_case(names: list[str], setup: Record, pairs: int, seconds: float) -> lis
     try:
         for name in names:
             sides.append(Side(name, setup))
+        for side in sides:  # not before: a rest of minutes, while others start, is an outage of a service
+            side.rest()
         for _ in range(pairs):
             for side in sides:
                 if not side.error:

@@ -4,6 +4,9 @@
 
     start.py NAME        speaks wire.py
     start.py --list      the names
+
+"penstock-python" is ours, in no such environment: PENSTOCK_PEER_PYTHON is an interpreter that imports it (default:
+python3), with build/release/python on its path where that was built.
 """
 from __future__ import annotations
 
@@ -11,9 +14,12 @@ import dataclasses
 import json
 import os
 import pathlib
+import shutil
+import subprocess
 import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
+OUR_MODULE = HERE.parent.parent / "build" / "release" / "python"
 ENVIRONMENTS = pathlib.Path(os.environ.get("PENSTOCK_PEERS", HERE.parent.parent / "build" / "peers"))
 
 # glibc gives blocks of 32 MiB and more back to the kernel when they are freed, so that each such element is
@@ -24,13 +30,15 @@ KEEP_LARGE_BLOCKS = {"MALLOC_MMAP_THRESHOLD_": str(1 << 30), "MALLOC_TRIM_THRESH
 
 @dataclasses.dataclass(frozen=True)
 class Launch:
-    environment: str
+    environment: str  # "": our own build
     program: str
     arguments: tuple[str, ...] = ()
     variables: dict[str, str] = dataclasses.field(default_factory=dict)
 
 
 PEERS = {
+    "penstock-python": Launch("", "penstock_service.py"),
+    "penstock-python-tcp": Launch("", "penstock_service.py", ("--protocol", "tcp")),
     "tfdata": Launch("tfdata", "tfdata_service.py"),
     "tfdata-tuned": Launch("tfdata", "tfdata_service.py", ("--variant", "malloc tuned"), KEEP_LARGE_BLOCKS),
     "torch": Launch("torch", "torch_dataloader.py"),
@@ -38,6 +46,17 @@ PEERS = {
     "grain": Launch("grain", "grain_loader.py"),
     "ray": Launch("ray", "ray_data.py"),
 }
+
+
+def with_our_module() -> dict[str, str]:
+    """The environment's variables, in which `import penstock` finds the one that was built here, unless there is one."""
+    paths = [os.environ.get("PYTHONPATH", ""), str(OUR_MODULE)]
+    return {"PYTHONPATH": os.pathsep.join(filter(None, paths))}
+
+
+def imports_ours(python: str, variables: dict[str, str]) -> bool:
+    done = subprocess.run([python, "-c", "import penstock"], env={**os.environ, **variables}, capture_output=True)
+    return done.returncode == 0
 
 
 def main() -> int:
@@ -49,13 +68,20 @@ def main() -> int:
         print(json.dumps({"error": f"there is no peer '{name}'; there are {', '.join(PEERS)}"}))
         return 2
     peer = PEERS[name]
-    python = ENVIRONMENTS / peer.environment / "bin" / "python"
-    if not python.exists():
-        print(json.dumps({"error": f"{name} is not installed; ./run deps peers {peer.environment}"}))
+    variables = {"CUDA_VISIBLE_DEVICES": "", "TF_CPP_MIN_LOG_LEVEL": "2", "PYTHONDONTWRITEBYTECODE": "1",
+                 **peer.variables}
+    python = str(ENVIRONMENTS / peer.environment / "bin" / "python")
+    installed = os.path.exists(python)
+    how = f"./run deps peers {peer.environment}"
+    if not peer.environment:
+        python = shutil.which(os.environ.get("PENSTOCK_PEER_PYTHON", "python3")) or ""
+        variables |= with_our_module()
+        installed = bool(python) and imports_ours(python, variables)
+        how = "./run build release penstock_python, and PENSTOCK_PEER_PYTHON, an interpreter that has NumPy"
+    if not installed:
+        print(json.dumps({"error": f"{name} is not installed; {how}"}))
         return 1
-    quiet = {"CUDA_VISIBLE_DEVICES": "", "TF_CPP_MIN_LOG_LEVEL": "2", "PYTHONDONTWRITEBYTECODE": "1"}
-    os.execve(python, [str(python), str(HERE / peer.program), *peer.arguments],
-              {**os.environ, **quiet, **peer.variables})
+    os.execve(python, [python, str(HERE / peer.program), *peer.arguments], {**os.environ, **variables})
 
 
 if __name__ == "__main__":

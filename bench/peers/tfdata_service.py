@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import subprocess
 import sys
 from typing import Any
 
@@ -16,6 +15,7 @@ import tensorflow as tf
 import elements
 import prepared
 import wire
+from server import Server
 
 service = tf.data.experimental.service
 
@@ -71,7 +71,7 @@ def buffers(setup: wire.Setup) -> tf.data.Dataset:
 
 
 def run_server(role: str, dispatcher: str) -> None:
-    """Says where it listens, and ends with its input: so also when the consumer is killed."""
+    """As server.Server runs it."""
     if role == "dispatcher":
         server = service.DispatchServer(service.DispatcherConfig(port=0))
         print(server.target.split("://")[1], flush=True)
@@ -82,23 +82,9 @@ def run_server(role: str, dispatcher: str) -> None:
     os._exit(0)  # its orderly stop waits for readers that are gone
 
 
-class Server:
-    def __init__(self, role: str, dispatcher: str = ""):
-        self._process = subprocess.Popen([sys.executable, __file__, "--role", role, "--dispatcher", dispatcher],
-                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        self.pid = self._process.pid
-        self.said = self._process.stdout.readline().strip()
-        if not self.said:
-            raise RuntimeError(f"the {role} ended before it was ready")
-
-    def stop(self) -> None:
-        self._process.stdin.close()
-        self._process.wait()
-
-
 def start(setup: wire.Setup, variant: str) -> wire.Peer:
-    dispatcher = Server("dispatcher")
-    workers = [Server("worker", dispatcher.said) for _ in range(setup.workers)]
+    dispatcher = Server(__file__, "dispatcher")
+    workers = [Server(__file__, "worker", dispatcher.said) for _ in range(setup.workers)]
     dataset, reader = make_dataset(setup)
     dataset = dataset.apply(
         service.distribute(service.ShardingPolicy.OFF, "grpc://" + dispatcher.said, compression=None))

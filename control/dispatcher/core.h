@@ -99,7 +99,7 @@ class Core {
 
   // --- Requests ---
   void RegisterDataset(const RegisterDatasetRequest& request, Done<RegisterDatasetAnswer> done);
-  void GetDataset(const std::string& id, Done<GetDatasetAnswer> done);
+  void GetDataset(const std::string& id, uint64_t edition, Done<GetDatasetAnswer> done);
   void UnregisterDataset(const std::string& id, DoneEmpty done);
   void GetOrCreateJob(const GetOrCreateJobRequest& request, Done<JobAnswer> done);
   void RestoreJob(const RestoreJobRequest& request, Done<JobAnswer> done);
@@ -130,6 +130,11 @@ class Core {
  private:
   friend class Turn;
   using SessionKey = std::pair<IterationId, ClientId>;
+  // Of a partition since it last got further: how often it failed, and whom it avoids for that.
+  struct Failures {
+    int count = 0;
+    std::vector<WorkerId> on;  // each once
+  };
 
   Core(CoreOptions options, std::unique_ptr<Journal> journal);
   absl::Status Recover();
@@ -138,7 +143,8 @@ class Core {
 
   // core_clients.cc. REQUIRES below: in a turn.
   void OnHello(Turn& turn, const std::shared_ptr<ClientPeer>& peer, const ClientHello& hello);
-  void OnReport(Turn& turn, const ClientPeer& peer, const PartitionReport& report);
+  // Of all partitions that a message tells of at once: what follows is as much work as for one.
+  void OnReports(Turn& turn, const ClientPeer& peer, absl::Span<const PartitionReport> reports);
   void OnCommit(Turn& turn, const std::shared_ptr<ClientPeer>& peer, const Commit& commit);
   void OnLeave(Turn& turn, const ClientPeer& peer, const Leave& leave);
   void OnAhead(Turn& turn, const ClientPeer& peer, const Ahead& ahead);
@@ -184,6 +190,9 @@ class Core {
   void OnEnded(Turn& turn, const WorkerPeer& peer, const Ended& ended);
   void OnAtEnd(Turn& turn, const WorkerPeer& peer, const AtEnd& at_end);
   void OnFailed(Turn& turn, const WorkerPeer& peer, const PartitionFailed& failed);
+  // Whether a worker is left that may run what failed so often, or none at all: one may come.
+  bool SomebodyMayRun(const IterationState& iteration, const protocol::Desk& desk,
+                      PartitionId partition, const Failures& failures) const;
   void OnDrain(Turn& turn, const WorkerPeer& peer);
   void LoseWorker(Turn& turn, WorkerId worker, const std::string& reason);
 
@@ -217,7 +226,7 @@ class Core {
   StepAudit audit_;
   Scaling scaling_;
   absl::Time estimated_ = absl::InfinitePast();
-  std::map<PartitionKey, std::vector<WorkerId>> failed_on_;  // why a partition avoids a worker
+  std::map<PartitionKey, Failures> failures_;
   std::map<JobId, absl::Time> idle_since_;
   absl::Time last_sweep_ = absl::InfinitePast();
   uint64_t membership_version_ = 0;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Client sessions: who reads, and what they say.
 #include <algorithm>
+#include <iterator>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "control/dispatcher/core.h"
@@ -27,11 +29,11 @@ absl::StatusOr<protocol::Holdings> ToHoldings(const std::vector<PartitionIndices
   return holdings;
 }
 
-// By whom the elements of one order are read: one reader, or consumers that keep their numbers.
+// By whom the elements of rounds or of one order are read: consumers that keep their numbers, or
+// one reader.
 absl::Status CheckAlone(const JobRecord& job, const IterationState& iteration,
                         const ClientHello& hello) {
-  if (!job.terms.deterministic) return absl::OkStatus();
-  if (iteration.record.dealt()) {
+  if (iteration.record.dealt() || iteration.record.coordinated()) {
     const auto known = iteration.record.FindReader(hello.client);
     if (!known || iteration.record.readers[*known].consumer == hello.consumer) {
       return absl::OkStatus();
@@ -42,6 +44,7 @@ absl::Status CheckAlone(const JobRecord& job, const IterationState& iteration,
                      "; give it to that consumer, or restore the states of all ranks (OfAllRanks) "
                      "in a new job"));
   }
+  if (!job.terms.deterministic) return absl::OkStatus();
   if (iteration.record.closed) return absl::OkStatus();
   const auto& readers = iteration.record.readers;
   const bool alone = std::all_of(readers.begin(), readers.end(), [&](const auto& reader) {
@@ -103,7 +106,7 @@ void Core::OnMessage(const std::shared_ptr<ClientPeer>& peer, ClientUp message) 
   client_leases_.Heard({peer->iteration, peer->client}, options_.now());
   HearConsumer(turn, *peer);
   if (const auto* answer = std::get_if<FenceAnswer>(&message)) {
-    OnReport(turn, *peer, answer->report);
+    OnReports(turn, *peer, {&answer->report, 1});
   } else if (const auto* report = std::get_if<Report>(&message)) {
     // Errors first: a turn that landed with one is agreed on with it.
     if (report->rounds) {
@@ -111,7 +114,7 @@ void Core::OnMessage(const std::shared_ptr<ClientPeer>& peer, ClientUp message) 
       protocol::OnRoundErrors(iteration.record, turn.DeskOf(iteration.id), peer->client,
                               peer->incarnation, report->rounds->errors);
     }
-    for (const PartitionReport& of : report->partitions) OnReport(turn, *peer, of);
+    OnReports(turn, *peer, report->partitions);
     if (report->rounds) {
       const IterationState& iteration = state_.iterations.at(peer->iteration);
       turn.Settle(iteration.id,
@@ -142,6 +145,11 @@ void Core::OnClosed(const std::shared_ptr<ClientPeer>& peer) {
 }
 
 void Core::OnHello(Turn& turn, const std::shared_ptr<ClientPeer>& peer, const ClientHello& hello) {
+  if (peer->iteration) {
+    return turn.Close(peer, absl::InvalidArgumentError(absl::StrCat(
+                                "a second hello on the stream of client ",
+                                absl::Hex(peer->client.value()), "; open one for each session")));
+  }
   const JobRecord* job = state_.FindJob(hello.job);
   if (job == nullptr) {
     return turn.Close(peer, absl::NotFoundError(absl::StrCat(
@@ -215,8 +223,8 @@ void Core::OnHello(Turn& turn, const std::shared_ptr<ClientPeer>& peer, const Cl
   }
 
   const SessionKey key{iteration->id, hello.client};
-  if (auto other = sessions_.find(key); other != sessions_.end()) {
-    const std::shared_ptr<ClientPeer> old = other->second;
+  // From here on its own: that the one before it is closed disconnects nobody.
+  if (const std::shared_ptr<ClientPeer> old = std::exchange(sessions_[key], peer); old != nullptr) {
     if (old->incarnation != hello.incarnation) {
       turn.Close(old, ToStatus({hello.client, old->incarnation, protocol::Refusal::kReplaced}));
     } else {
@@ -232,13 +240,15 @@ void Core::OnHello(Turn& turn, const std::shared_ptr<ClientPeer>& peer, const Cl
   peer->incarnation = hello.incarnation;
   peer->process = hello.process;
   peer->consumer = hello.consumer;
-  sessions_[key] = peer;
   client_leases_.Heard(key, options_.now());
   idle_since_.erase(job->id);
   turn.Log("client_joined", {{"client", absl::StrCat(absl::Hex(hello.client.value()))},
                              {"iteration", absl::StrCat(iteration->id.value())},
                              {"restored", hello.state.has_value() ? "yes" : "no"}});
   turn.Settle(iteration->id, std::move(decision));
+  if (welcomed && iteration->record.readers[*before].standing == protocol::Standing::kLeft) {
+    return ForgetLease(key);  // it was told that it has left
+  }
   const protocol::Desk& desk = turn.DeskOf(iteration->id);
   if (std::any_of(desk.partitions.begin(), desk.partitions.end(),
                   [](const auto& partition) { return partition.ended; })) {
@@ -252,12 +262,19 @@ void Core::OnHello(Turn& turn, const std::shared_ptr<ClientPeer>& peer, const Cl
   turn.To(peer, suspicions_.Of(iteration->id, options_.now()));
 }
 
-void Core::OnReport(Turn& turn, const ClientPeer& peer, const PartitionReport& report) {
+void Core::OnReports(Turn& turn, const ClientPeer& peer,
+                     absl::Span<const PartitionReport> reports) {
+  if (reports.empty()) return;
   const IterationState& iteration = state_.iterations.at(peer.iteration);
-  turn.Settle(
-      iteration.id,
-      protocol::OnReport(iteration.record, turn.DeskOf(iteration.id), peer.client, peer.incarnation,
-                         {report.partition, report.placement, report.taken, report.landed}));
+  protocol::Decision decision;
+  for (const PartitionReport& of : reports) {
+    protocol::Decision one =
+        protocol::OnReport(iteration.record, turn.DeskOf(iteration.id), peer.client,
+                           peer.incarnation, {of.partition, of.placement, of.taken, of.landed});
+    std::move(one.changes.begin(), one.changes.end(), std::back_inserter(decision.changes));
+    std::move(one.messages.begin(), one.messages.end(), std::back_inserter(decision.messages));
+  }
+  turn.Settle(iteration.id, std::move(decision));
 }
 
 void Core::OnAhead(Turn& turn, const ClientPeer& peer, const Ahead& ahead) {

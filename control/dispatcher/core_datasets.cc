@@ -13,8 +13,8 @@
 namespace penstock::control {
 namespace {
 
-// Protobuf's bound is 2 GiB for the whole message.
-constexpr size_t kMaxDefinitionBytes = size_t{1} << 30;
+// A piece of a snapshot holds one.
+constexpr size_t kMaxDefinitionBytes = size_t{512} << 20;
 
 bool Equal(const DatasetRecord& dataset, const DatasetSummary& summary) {
   return dataset.summary.fingerprint == summary.fingerprint && dataset.summary.plan == summary.plan;
@@ -46,8 +46,10 @@ absl::StatusOr<std::string> FindExisting(const State& state,
   }
   const auto there = state.FindDataset(request.dataset_id);
   if (there == nullptr) return std::string();
-  if (there->summary.fingerprint == request.summary.fingerprint) return request.dataset_id;
+  if (Equal(*there, request.summary)) return request.dataset_id;
   if (request.replace) return std::string();
+  // Files are listed once: who comes later reads those that the first one saw.
+  if (there->summary.fingerprint == request.summary.fingerprint) return request.dataset_id;
   return absl::InvalidArgumentError(
       absl::StrCat("dataset id ", request.dataset_id, " has another definition: they differ in ",
                    FirstDifference(there->summary.nodes, request.summary.nodes),
@@ -74,17 +76,17 @@ void Core::RegisterDataset(const RegisterDatasetRequest& request,
   if (!registered.existed) {
     registered.dataset_id =
         request.dataset_id.empty() ? NewId(state_, request.name_space) : request.dataset_id;
-    turn.Do(DatasetRegistered{std::make_shared<const DatasetRecord>(
-        DatasetRecord{registered.dataset_id, request.definition, request.summary})});
+    turn.Do(DatasetRegistered{std::make_shared<const DatasetRecord>(DatasetRecord{
+        registered.dataset_id, request.definition, request.summary, options_.random()})});
     turn.Log("registered", {{"dataset", registered.dataset_id}});
   }
   if (request.request.incarnation) turn.Do(Answered{{request.request, registered}});
   answer(registered);
 }
 
-void Core::GetDataset(const std::string& id, Done<GetDatasetAnswer> done) {
+void Core::GetDataset(const std::string& id, uint64_t edition, Done<GetDatasetAnswer> done) {
   Turn turn(*this);
-  auto dataset = state_.FindDataset(id);
+  auto dataset = state_.FindDataset(id, edition);
   turn.Say([done = std::move(done), dataset, id](const absl::Status& durable) {
     if (!durable.ok()) return done(durable);
     if (dataset == nullptr) {

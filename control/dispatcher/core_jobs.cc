@@ -267,7 +267,7 @@ void Core::ForgetJob(Turn& turn, JobId job) {
   for (IterationId id : state_.IterationsOf(job)) {
     CloseSessions(turn, id, absl::CancelledError("the job was removed"));
     desks_.erase(id);
-    std::erase_if(failed_on_, [&](const auto& entry) { return entry.first.iteration == id; });
+    std::erase_if(failures_, [&](const auto& entry) { return entry.first.iteration == id; });
   }
   idle_since_.erase(job);
   turn.Do(JobRemoved{job});

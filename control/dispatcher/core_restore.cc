@@ -96,7 +96,7 @@ absl::Status CheckDivision(const Restoration::Repetition& repetition, const JobT
       division.mode == terms.mode ||
       (terms.mode == ShardingPolicy::kFileOrData &&
        (division.mode == ShardingPolicy::kFile || division.mode == ShardingPolicy::kData));
-  if (!IsStatic(terms.mode) ? division.count == 0
+  if (!IsStatic(terms.mode) ? division.count == 0 && division.shards.empty()
                             : repetition.partitions.empty() ||
                                   (of_the_mode && shards_are_there &&
                                    division.shards.size() == repetition.partitions.size())) {

@@ -13,8 +13,8 @@
 namespace penstock::control {
 namespace {
 
-// A partition that so many workers could not run is wrong in itself.
-constexpr size_t kTries = 3;
+// At least so often a partition is tried, also where there are fewer workers.
+constexpr int kTries = 3;
 
 std::string NameOf(WorkerId worker) {
   return absl::StrCat(absl::Hex(worker.value()));
@@ -31,6 +31,8 @@ bool MayHelpElsewhere(const absl::Status& status) {
     case absl::StatusCode::kFailedPrecondition:  // other files, other plug-ins
     case absl::StatusCode::kNotFound:
     case absl::StatusCode::kUnimplemented:
+    case absl::StatusCode::kPermissionDenied:  // other mounts, other credentials
+    case absl::StatusCode::kUnauthenticated:
       return true;
     default:
       return false;
@@ -95,6 +97,11 @@ void Core::OnClosed(const std::shared_ptr<WorkerPeer>& peer) {
 }
 
 void Core::OnHello(Turn& turn, const std::shared_ptr<WorkerPeer>& peer, const WorkerHello& hello) {
+  if (peer->worker) {
+    return turn.Close(peer, absl::InvalidArgumentError(
+                                absl::StrCat("a second hello on the stream of worker ",
+                                             NameOf(peer->worker), "; open one for each worker")));
+  }
   const VersionRange ours;
   if (hello.version.max < ours.min || ours.max < hello.version.min) {
     return turn.Close(
@@ -171,11 +178,12 @@ void Core::OnSplitRequest(Turn& turn, const WorkerPeer& peer, const SplitRequest
 void Core::OnBookmark(Turn& turn, const WorkerPeer& peer, const Bookmark& bookmark) {
   const IterationState* iteration = state_.FindIteration(bookmark.of.iteration);
   if (iteration == nullptr || !GoesOn(*iteration)) return;
-  turn.Settle(iteration->id,
-              protocol::OnBookmark(iteration->record, turn.DeskOf(iteration->id), peer.worker,
-                                   bookmark.of.partition, bookmark.of.placement,
-                                   {bookmark.index, bookmark.position}),
-              MarkedBookmark{bookmark.index, bookmark.splits});
+  protocol::Decision decision = protocol::OnBookmark(
+      iteration->record, turn.DeskOf(iteration->id), peer.worker, bookmark.of.partition,
+      bookmark.of.placement, {bookmark.index, bookmark.position});
+  // A new one: the partition got further than where it failed, or it did not fail there.
+  if (!decision.changes.empty()) failures_.erase({iteration->id, bookmark.of.partition});
+  turn.Settle(iteration->id, std::move(decision), MarkedBookmark{bookmark.index, bookmark.splits});
 }
 
 void Core::OnEnded(Turn& turn, const WorkerPeer& peer, const Ended& ended) {
@@ -214,9 +222,13 @@ void Core::OnFailed(Turn& turn, const WorkerPeer& peer, const PartitionFailed& f
   turn.Log("partition_failed", {{"iteration", absl::StrCat(iteration->id.value())},
                                 {"partition", absl::StrCat(failed.of.partition.value())},
                                 {"why", std::string(reason.message())}});
-  std::vector<WorkerId>& failed_on = failed_on_[{failed.of.iteration, failed.of.partition}];
-  failed_on.push_back(peer.worker);
-  if (MayHelpElsewhere(failed.status) && failed_on.size() < kTries) {
+  Failures& failures = failures_[{failed.of.iteration, failed.of.partition}];
+  ++failures.count;
+  if (std::find(failures.on.begin(), failures.on.end(), peer.worker) == failures.on.end()) {
+    failures.on.push_back(peer.worker);
+  }
+  if (MayHelpElsewhere(failed.status) &&
+      SomebodyMayRun(*iteration, turn.DeskOf(iteration->id), failed.of.partition, failures)) {
     turn.Settle(iteration->id, protocol::OnRelieve(iteration->record, turn.DeskOf(iteration->id),
                                                    failed.of.partition));
     return;
@@ -229,6 +241,14 @@ void Core::OnFailed(Turn& turn, const WorkerPeer& peer, const PartitionFailed& f
   }
   turn.Do(IterationFailed{iteration->id, reason});
   CloseSessions(turn, iteration->id, reason);
+}
+
+bool Core::SomebodyMayRun(const IterationState& iteration, const protocol::Desk& desk,
+                          PartitionId partition, const Failures& failures) const {
+  if (failures.count < kTries) return true;
+  const WorkerId next = ChooseWorker(state_, iteration, PartitionCounts(state_, iteration, desk),
+                                     partition, UsableWorkers(iteration), failures.on);
+  return std::find(failures.on.begin(), failures.on.end(), next) == failures.on.end();
 }
 
 void Core::OnDrain(Turn& turn, const WorkerPeer& peer) {

@@ -9,11 +9,10 @@
 namespace penstock::control {
 namespace {
 
-// Of the link to that worker; nothing has come if it was not there.
+// Of the link to that worker; nothing has come if it was not there. `counts` are sorted.
 LinkCounts CountsOf(const std::vector<LinkCounts>& counts, WorkerId worker) {
-  const auto found = std::find_if(counts.begin(), counts.end(),
-                                  [&](const LinkCounts& link) { return link.worker == worker; });
-  return found == counts.end() ? LinkCounts{} : *found;
+  const auto found = std::ranges::lower_bound(counts, worker, {}, &LinkCounts::worker);
+  return found == counts.end() || found->worker != worker ? LinkCounts{} : *found;
 }
 
 }  // namespace
@@ -22,6 +21,7 @@ void Links::Heard(const Key& key, Incarnation incarnation, std::vector<LinkCount
                   absl::Time now) {
   Session& session = sessions_[key];
   if (session.incarnation != incarnation) session = {.incarnation = incarnation};
+  std::ranges::sort(counts, {}, &LinkCounts::worker);
   for (const LinkCounts& link : counts) {
     if (link.protocol.empty()) continue;  // it was never open
     const LinkCounts before = CountsOf(session.last.counts, link.worker);

@@ -31,7 +31,7 @@ class Links {
  private:
   struct Word {
     absl::Time at = absl::InfinitePast();  // never
-    std::vector<LinkCounts> counts;
+    std::vector<LinkCounts> counts;        // by worker
   };
   struct Session {
     Incarnation incarnation;

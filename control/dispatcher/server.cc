@@ -226,6 +226,14 @@ class Server final : public DispatchServer {
 
   const DispatcherConfig config_;
   const protocol::Broken broken_;
+
+  // What the core's last journaling may still report to.
+  mutable std::mutex mu_;
+  std::condition_variable changed_;
+  absl::Status status_;    // guarded by mu_; why it ended by itself
+  bool stopping_ = false;  // guarded by mu_
+  bool stopped_ = false;   // guarded by mu_
+
   std::unique_ptr<Core> core_;
   std::unique_ptr<control::DispatcherService> service_;
   std::unique_ptr<grpc::Server> grpc_;
@@ -233,12 +241,6 @@ class Server final : public DispatchServer {
   std::unique_ptr<TextServer> pages_;
   std::thread sweeper_;
   std::thread prober_;
-
-  mutable std::mutex mu_;
-  std::condition_variable changed_;
-  absl::Status status_;    // guarded by mu_; why it ended by itself
-  bool stopping_ = false;  // guarded by mu_
-  bool stopped_ = false;   // guarded by mu_
 };
 
 }  // namespace

@@ -48,7 +48,8 @@ grpc::ServerUnaryReactor* DispatcherService::GetDataset(grpc::CallbackServerCont
                                                         const wire::DatasetRequest* request,
                                                         wire::GetDatasetAnswer* answer) {
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  core_->GetDataset(request->dataset_id(), AnswerTo<GetDatasetAnswer>(reactor, answer));
+  core_->GetDataset(request->dataset_id(), request->edition(),
+                    AnswerTo<GetDatasetAnswer>(reactor, answer));
   return reactor;
 }
 

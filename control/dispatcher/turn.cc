@@ -43,7 +43,11 @@ void Turn::Append() {
   FailPoint("append_before_answer");
   if (core_.sequence_ - core_.snapshot_sequence_ >= core_.options_.records_per_snapshot) {
     core_.snapshot_sequence_ = core_.sequence_;
-    core_.journal_->Snapshot(core_.sequence_, EncodeState(core_.state_));
+    if (auto pieces = EncodeState(core_.state_); pieces.ok()) {
+      core_.journal_->Snapshot(core_.sequence_, *std::move(pieces));
+    } else {  // the log goes on, from where it is
+      Log("snapshot_refused", {{"reason", std::string(pieces.status().message())}});
+    }
   }
 }
 
@@ -98,7 +102,12 @@ void Turn::Close(const std::shared_ptr<ClientPeer>& peer, const absl::Status& re
   To(peer, SessionError{reason});
   Say([outlet = peer->outlet, reason](const absl::Status&) { outlet->Finish(reason); });
   auto found = core_.sessions_.find({peer->iteration, peer->client});
-  if (found != core_.sessions_.end() && found->second == peer) core_.sessions_.erase(found);
+  if (found != core_.sessions_.end() && found->second == peer) {
+    core_.sessions_.erase(found);
+    if (const IterationState* iteration = core_.state_.FindIteration(peer->iteration)) {
+      protocol::OnDisconnects(iteration->record, DeskOf(iteration->id), peer->client);
+    }
+  }
   peer->iteration = IterationId();
 }
 
@@ -194,7 +203,7 @@ Assign Turn::AssignOf(const IterationState& iteration, const protocol::Assign& a
             .job = job.id,
             .token = job.token,
             .dataset_id = job.dataset->id,
-            .dataset_fingerprint = job.dataset->summary.fingerprint,
+            .dataset_edition = job.dataset->edition,
             .terms = job.terms,
             .shard = iteration.ShardOfPartition(assign.partition),
             .repetition = iteration.repetition,
@@ -301,13 +310,16 @@ void Turn::OpenAndPlace(IterationId id) {
   for (int64_t n = PartitionsToOpen(core_.state_, iteration, usable); n > 0; --n) {
     Apply(id, protocol::OpenPartition(iteration.record, desk), nullptr);
   }
-  bool placed = false;
-  for (PartitionId partition : protocol::Assignable(iteration.record, desk)) {
-    const auto failed = core_.failed_on_.find({id, partition});
+  const std::vector<PartitionId> assignable = protocol::Assignable(iteration.record, desk);
+  if (assignable.empty()) return;
+  bool some = false;
+  PartitionCounts counts(core_.state_, iteration, desk);
+  for (PartitionId partition : assignable) {
+    const auto failed = core_.failures_.find({id, partition});
     const WorkerId worker =
-        ChooseWorker(core_.state_, iteration, desk, partition, usable,
-                     failed == core_.failed_on_.end() ? absl::Span<const WorkerId>()
-                                                      : absl::MakeConstSpan(failed->second));
+        ChooseWorker(core_.state_, iteration, counts, partition, usable,
+                     failed == core_.failures_.end() ? absl::Span<const WorkerId>()
+                                                     : absl::MakeConstSpan(failed->second.on));
     if (!worker) continue;
     Log("assigned",
         {{"iteration", absl::StrCat(id.value())},
@@ -315,9 +327,10 @@ void Turn::OpenAndPlace(IterationId id) {
          {"placement", absl::StrCat(iteration.record.partition(partition).placement.value())},
          {"worker", absl::StrCat(absl::Hex(worker.value()))}});
     Apply(id, protocol::AssignTo(iteration.record, desk, partition, worker), nullptr);
-    placed = true;
+    counts.Add(worker);
+    some = true;
   }
-  if (placed) Balance(id);  // what was left as it was while one waited
+  if (some) Balance(id);  // what was left as it was while one waited
 }
 
 void Turn::Balance(IterationId id) {
@@ -326,7 +339,7 @@ void Turn::Balance(IterationId id) {
   bool moves = false;
   for (PartitionId partition :
        PartitionsToRelieve(core_.state_, iteration, DeskOf(id), core_.UsableWorkers(iteration))) {
-    if (core_.failed_on_.count({id, partition}) > 0) continue;  // its place was chosen with care
+    if (core_.failures_.count({id, partition}) > 0) continue;  // its place was chosen with care
     Log("relieved",
         {{"iteration", absl::StrCat(id.value())}, {"partition", absl::StrCat(partition.value())}});
     Apply(id, protocol::OnRelieve(iteration.record, DeskOf(id), partition), nullptr);

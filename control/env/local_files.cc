@@ -8,6 +8,8 @@
 #include <algorithm>
 #include <cerrno>
 #include <mutex>
+#include <string>
+#include <system_error>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -16,6 +18,14 @@
 
 namespace penstock {
 namespace {
+
+// An error of a disk or of a file server is of the moment, not of the data.
+absl::Status FileError(int error, const std::string& what) {
+  if (error == EIO || error == ESTALE) {
+    return absl::UnavailableError(absl::StrCat(what, ": ", std::generic_category().message(error)));
+  }
+  return absl::ErrnoToStatus(error, what);
+}
 
 class LocalFile final : public File {
  public:
@@ -36,8 +46,7 @@ class LocalFile final : public File {
       if (got == 0) break;
       if (got < 0 && errno == EINTR) continue;
       if (got < 0)
-        return absl::ErrnoToStatus(errno,
-                                   absl::StrCat("cannot read ", name_, " at ", offset + done));
+        return FileError(errno, absl::StrCat("cannot read ", name_, " at ", offset + done));
       done += got;
     }
     return done;
@@ -66,12 +75,12 @@ class LocalFilesImpl final : public Files {
  public:
   absl::StatusOr<std::unique_ptr<File>> Open(const std::string& name, CancelFlag) override {
     const int fd = open(name.c_str(), O_RDONLY | O_CLOEXEC);
-    if (fd < 0) return absl::ErrnoToStatus(errno, absl::StrCat("cannot open ", name));
+    if (fd < 0) return FileError(errno, absl::StrCat("cannot open ", name));
     struct stat about;
     if (fstat(fd, &about) != 0) {
       const int error = errno;
       close(fd);
-      return absl::ErrnoToStatus(error, absl::StrCat("cannot examine ", name));
+      return FileError(error, absl::StrCat("cannot examine ", name));
     }
     if (S_ISDIR(about.st_mode)) {
       close(fd);

@@ -8,6 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "control/journal/journal.h"
 #include "control/state/state.h"
 
 namespace penstock::control {
@@ -23,7 +24,11 @@ absl::Status ApplyRecord(std::string_view record, State& state);
 // One line for people: "iteration_altered { … }"; for `penstock journal`.
 std::string DescribeRecord(std::string_view record);
 
-std::string EncodeState(const State& state);
-absl::StatusOr<State> DecodeState(std::string_view snapshot);
+// A state in pieces, each a wire::Snapshot; Protobuf's merge of all is the whole. A piece is
+// closed when it has 16 MiB; what cannot be cut (a dataset, a job, an iteration) may make one
+// larger. ResourceExhausted where one would be larger than `most_piece_bytes`.
+absl::StatusOr<std::vector<std::string>> EncodeState(
+    const State& state, size_t most_piece_bytes = kMostSnapshotPieceBytes);
+absl::StatusOr<State> DecodeState(absl::Span<const std::string> pieces);
 
 }  // namespace penstock::control

@@ -20,16 +20,25 @@
 
 namespace penstock::control {
 
+// SQLite keeps rows of up to 10^9 bytes.
+inline constexpr size_t kMostSnapshotPieceBytes = 900'000'000;
+
+inline size_t SnapshotBytes(const std::vector<std::string>& pieces) {
+  size_t bytes = 0;
+  for (const std::string& piece : pieces) bytes += piece.size();
+  return bytes;
+}
+
 // What a journal holds when it is opened.
 struct Recovered {
   struct Record {
     uint64_t sequence;
     std::string bytes;
   };
-  std::string snapshot;            // empty: none; then the records start at 1
-  uint64_t snapshot_sequence = 0;  // contains the records up to this one
-  std::vector<Record> records;     // those behind it, without gaps
-  std::string cut;                 // what was cut from a torn end, in words; empty: nothing
+  std::vector<std::string> snapshot;  // its pieces; empty: none; then the records start at 1
+  uint64_t snapshot_sequence = 0;     // contains the records up to this one
+  std::vector<Record> records;        // those behind it, without gaps
+  std::string cut;                    // what was cut from a torn end, in words; empty: nothing
   uint64_t last_sequence() const {
     return records.empty() ? snapshot_sequence : records.back().sequence;
   }
@@ -51,8 +60,9 @@ class Journal {
   // `sequence` is the last one plus 1. Never waits.
   virtual void Append(uint64_t sequence, std::string record) = 0;
   // Stands for all records up to `sequence`, which were appended; they are
-  // dropped once it is durable. Never waits.
-  virtual void Snapshot(uint64_t sequence, std::string snapshot) = 0;
+  // dropped once it is durable. Comes back in the same pieces, each of
+  // kMostSnapshotPieceBytes at most. Never waits.
+  virtual void Snapshot(uint64_t sequence, std::vector<std::string> pieces) = 0;
   // Until `sequence` is durable, or the error that prevents it.
   virtual absl::Status WaitDurable(uint64_t sequence) = 0;
   virtual absl::Status status() const = 0;

@@ -39,11 +39,13 @@ void WriteDataset(const DatasetRecord& from, wire::Dataset* to) {
   to->set_id(from.id);
   to->set_definition(from.definition);
   ToWire(from.summary, to->mutable_summary());
+  to->set_edition(from.edition);
 }
 
 absl::StatusOr<DatasetRecord> ReadDataset(const wire::Dataset& from) {
   ASSIGN_OR_RETURN(DatasetSummary summary, FromWire(from.summary()));
-  return DatasetRecord{from.id(), from.definition(), std::move(summary)};
+  const uint64_t edition = from.edition() != 0 ? from.edition() : summary.fingerprint;
+  return DatasetRecord{from.id(), from.definition(), std::move(summary), edition};
 }
 
 void WriteJob(const JobRecord& from, const State& state, wire::Job* to) {
@@ -54,7 +56,7 @@ void WriteJob(const JobRecord& from, const State& state, wire::Job* to) {
   to->set_dataset_id(from.dataset->id);
   to->set_dataset_fingerprint(from.dataset->summary.fingerprint);
   const std::shared_ptr<const DatasetRecord> known = state.FindDataset(from.dataset->id);
-  if (known == nullptr || known->summary.fingerprint != from.dataset->summary.fingerprint) {
+  if (known != from.dataset && (known == nullptr || *known != *from.dataset)) {
     WriteDataset(*from.dataset, to->mutable_dataset());
   }
   ToWire(from.terms, to->mutable_terms());

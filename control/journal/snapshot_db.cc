@@ -81,57 +81,72 @@ absl::StatusOr<SnapshotDb> SnapshotDb::Open(const std::string& path) {
         absl::StrCat("journal ", path, " has version ", version, ", this release reads up to ",
                      kJournalVersion, "; start the newer release that wrote it"));
   }
+  static_assert(kJournalVersion == 2, "the number below");
   if (version == kJournalVersion) return db;
-  static_assert(kJournalVersion == 1, "the number below");
+  RETURN_IF_ERROR(db.Run("BEGIN EXCLUSIVE;"));
+  if (version == 1) RETURN_IF_ERROR(db.Run("ALTER TABLE snapshot RENAME TO whole;"));
   RETURN_IF_ERROR(
-      db.Run("BEGIN EXCLUSIVE;"
-             "CREATE TABLE snapshot (sequence INTEGER PRIMARY KEY, checksum INTEGER NOT NULL,"
-             " bytes BLOB NOT NULL);"
-             "PRAGMA user_version = 1;"
-             "COMMIT;"));
+      db.Run("CREATE TABLE snapshot (sequence INTEGER NOT NULL, piece INTEGER NOT NULL,"
+             " checksum INTEGER NOT NULL, bytes BLOB NOT NULL, PRIMARY KEY (sequence, piece));"));
+  if (version == 1) {
+    RETURN_IF_ERROR(
+        db.Run("INSERT INTO snapshot SELECT sequence, 0, checksum, bytes FROM whole;"
+               "DROP TABLE whole;"));
+  }
+  RETURN_IF_ERROR(db.Run("PRAGMA user_version = 2; COMMIT;"));
   return db;
 }
 
 absl::StatusOr<SnapshotDb::Snapshot> SnapshotDb::Read() {
   sqlite3_stmt* raw = nullptr;
   int code = sqlite3_prepare_v2(
-      db_.get(), "SELECT sequence, checksum, bytes FROM snapshot ORDER BY sequence DESC LIMIT 1",
+      db_.get(), "SELECT sequence, piece, checksum, bytes FROM snapshot ORDER BY sequence, piece",
       -1, &raw, nullptr);
   Statement statement(raw);
-  if (code == SQLITE_OK) code = sqlite3_step(raw);
-  if (code == SQLITE_DONE) return Snapshot{};
-  if (code != SQLITE_ROW) return Error(code);
-  Snapshot snapshot{.sequence = static_cast<uint64_t>(sqlite3_column_int64(raw, 0)), .bytes = {}};
-  const void* blob = sqlite3_column_blob(raw, 2);
-  const auto size = static_cast<size_t>(sqlite3_column_bytes(raw, 2));
-  if (blob != nullptr) snapshot.bytes.assign(static_cast<const char*>(blob), size);
-  if (sqlite3_column_int64(raw, 1) != Checksum(snapshot.bytes.data(), snapshot.bytes.size())) {
-    return absl::DataLossError(absl::StrCat("journal ", path_, ": the snapshot of record ",
-                                            snapshot.sequence,
-                                            " is damaged; restore the file from a copy"));
+  Snapshot snapshot;
+  while (code == SQLITE_OK || code == SQLITE_ROW) {
+    code = sqlite3_step(raw);
+    if (code == SQLITE_DONE) return snapshot;
+    if (code != SQLITE_ROW) break;
+    snapshot.sequence = static_cast<uint64_t>(sqlite3_column_int64(raw, 0));
+    const auto piece = static_cast<size_t>(sqlite3_column_int64(raw, 1));
+    const void* blob = sqlite3_column_blob(raw, 3);
+    const auto size = static_cast<size_t>(sqlite3_column_bytes(raw, 3));
+    if (piece != snapshot.pieces.size() || sqlite3_column_int64(raw, 2) != Checksum(blob, size)) {
+      return absl::DataLossError(absl::StrCat("journal ", path_, ": piece ", snapshot.pieces.size(),
+                                              " of the snapshot of record ", snapshot.sequence,
+                                              " is damaged; restore the file from a copy"));
+    }
+    snapshot.pieces.emplace_back(static_cast<const char*>(blob), size);
   }
-  return snapshot;
+  return Error(code);
 }
 
-absl::Status SnapshotDb::Write(uint64_t sequence, const std::string& bytes) {
-  RETURN_IF_ERROR(Run("BEGIN EXCLUSIVE; DELETE FROM snapshot;"));
+absl::Status SnapshotDb::Insert(uint64_t sequence, absl::Span<const std::string> pieces) {
   sqlite3_stmt* raw = nullptr;
   int code =
-      sqlite3_prepare_v2(db_.get(), "INSERT INTO snapshot VALUES (?, ?, ?)", -1, &raw, nullptr);
+      sqlite3_prepare_v2(db_.get(), "INSERT INTO snapshot VALUES (?, ?, ?, ?)", -1, &raw, nullptr);
   Statement statement(raw);
-  if (code == SQLITE_OK) code = sqlite3_bind_int64(raw, 1, static_cast<int64_t>(sequence));
-  if (code == SQLITE_OK) code = sqlite3_bind_int64(raw, 2, Checksum(bytes.data(), bytes.size()));
-  if (code == SQLITE_OK) {
-    code = sqlite3_bind_blob64(raw, 3, bytes.data(), bytes.size(), SQLITE_STATIC);
+  for (size_t i = 0; i < pieces.size() && code == SQLITE_OK; ++i) {
+    const std::string& bytes = pieces[i];
+    code = sqlite3_bind_int64(raw, 1, static_cast<int64_t>(sequence));
+    if (code == SQLITE_OK) code = sqlite3_bind_int64(raw, 2, static_cast<int64_t>(i));
+    if (code == SQLITE_OK) code = sqlite3_bind_int64(raw, 3, Checksum(bytes.data(), bytes.size()));
+    if (code == SQLITE_OK) {
+      code = sqlite3_bind_blob64(raw, 4, bytes.data(), bytes.size(), SQLITE_STATIC);
+    }
+    if (code == SQLITE_OK) code = sqlite3_step(raw);
+    if (code == SQLITE_DONE) code = sqlite3_reset(raw);
   }
-  if (code == SQLITE_OK) code = sqlite3_step(raw);
-  if (code != SQLITE_DONE) {
-    absl::Status failed = Error(code);
-    statement.reset();
+  return code == SQLITE_OK ? absl::OkStatus() : Error(code);
+}
+
+absl::Status SnapshotDb::Write(uint64_t sequence, absl::Span<const std::string> pieces) {
+  RETURN_IF_ERROR(Run("BEGIN EXCLUSIVE; DELETE FROM snapshot;"));
+  if (absl::Status inserted = Insert(sequence, pieces); !inserted.ok()) {
     Run("ROLLBACK").IgnoreError();  // the first reason is the one to tell
-    return failed;
+    return inserted;
   }
-  statement.reset();
   return Run("COMMIT");
 }
 

@@ -6,29 +6,31 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
 
 struct sqlite3;
 
 namespace penstock::control {
 
-inline constexpr int kJournalVersion = 1;
+inline constexpr int kJournalVersion = 2;
 
 class SnapshotDb {
  public:
-  // Makes it if it is not there; holds its lock until destroyed. Errors as
-  // OpenSqliteJournal.
+  // Makes it if it is not there, brings one of an older release to this version;
+  // holds its lock until destroyed. Errors as OpenSqliteJournal.
   static absl::StatusOr<SnapshotDb> Open(const std::string& path);
 
   struct Snapshot {
     uint64_t sequence = 0;  // 0: none
-    std::string bytes;
+    std::vector<std::string> pieces;
   };
   absl::StatusOr<Snapshot> Read();
   // Replaces the snapshot, durably and at once or not at all.
-  absl::Status Write(uint64_t sequence, const std::string& bytes);
+  absl::Status Write(uint64_t sequence, absl::Span<const std::string> pieces);
 
  private:
   struct Close {
@@ -36,6 +38,7 @@ class SnapshotDb {
   };
   SnapshotDb(std::string path, sqlite3* db) : path_(std::move(path)), db_(db) {}
   absl::Status Run(const char* sql);
+  absl::Status Insert(uint64_t sequence, absl::Span<const std::string> pieces);
   absl::StatusOr<int64_t> Number(const char* sql);
   absl::Status Error(int code) const;
 

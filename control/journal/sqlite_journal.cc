@@ -82,14 +82,14 @@ class SqliteJournal final : public Journal {
     std::lock_guard lock(mu_);
     PENSTOCK_CHECK(sequence == appended_ + 1);
     appended_ = sequence;
-    queue_.push_back({.is_snapshot = false, .sequence = sequence, .bytes = std::move(record)});
+    queue_.push_back({.sequence = sequence, .record = std::move(record)});
     changed_.notify_all();
   }
 
-  void Snapshot(uint64_t sequence, std::string snapshot) override {
+  void Snapshot(uint64_t sequence, std::vector<std::string> pieces) override {
     std::lock_guard lock(mu_);
     PENSTOCK_CHECK(sequence == appended_);
-    queue_.push_back({.is_snapshot = true, .sequence = sequence, .bytes = std::move(snapshot)});
+    queue_.push_back({.sequence = sequence, .snapshot = std::move(pieces)});
     changed_.notify_all();
   }
 
@@ -108,9 +108,9 @@ class SqliteJournal final : public Journal {
 
  private:
   struct Item {
-    bool is_snapshot;
     uint64_t sequence;
-    std::string bytes;
+    std::string record = {};
+    std::optional<std::vector<std::string>> snapshot = {};  // in the place of a record
   };
 
   // The writer's thread.
@@ -118,7 +118,7 @@ class SqliteJournal final : public Journal {
     while (true) {
       std::vector<Item> group = TakeGroup();
       if (group.empty()) return;
-      const bool is_snapshot = group.front().is_snapshot;
+      const bool is_snapshot = group.front().snapshot.has_value();
       const uint64_t last = group.back().sequence;
       absl::Status written = is_snapshot ? WriteSnapshot(group.front()) : WriteRecords(group);
       if (!written.ok()) return Fail(written);
@@ -150,7 +150,7 @@ class SqliteJournal final : public Journal {
     std::unique_lock lock(mu_);
     changed_.wait(lock, [this] { return stopping_ || !queue_.empty(); });
     auto end = std::find_if(queue_.begin(), queue_.end(),
-                            [](const Item& item) { return item.is_snapshot; });
+                            [](const Item& item) { return item.snapshot.has_value(); });
     if (end == queue_.begin() && end != queue_.end()) ++end;
     std::vector<Item> group(std::make_move_iterator(queue_.begin()), std::make_move_iterator(end));
     queue_.erase(queue_.begin(), end);
@@ -160,7 +160,7 @@ class SqliteJournal final : public Journal {
   absl::Status WriteRecords(const std::vector<Item>& group) {
     std::string bytes;
     for (const Item& item : group) {
-      AppendRecord(item.sequence, group.front().sequence, item.bytes, bytes);
+      AppendRecord(item.sequence, group.front().sequence, item.record, bytes);
     }
     return Annotate(log_.Append(bytes), "at record ", group.front().sequence,
                     "; what is not written was told to nobody; free space and start again");
@@ -179,7 +179,7 @@ class SqliteJournal final : public Journal {
     ASSIGN_OR_RETURN(std::vector<uint64_t> old, ListLogs(work_dir_));
     if (!old.empty() && old.back() == item.sequence + 1) old.pop_back();  // nothing since the last
     ASSIGN_OR_RETURN(log_, NextLog(item.sequence + 1));
-    RETURN_IF_ERROR(Annotate(db_.Write(item.sequence, item.bytes), "at a snapshot"));
+    RETURN_IF_ERROR(Annotate(db_.Write(item.sequence, *item.snapshot), "at a snapshot"));
     for (uint64_t first : old) fs::remove(LogPath(work_dir_, first));
     return SyncDirectory(work_dir_);
   }
@@ -251,7 +251,7 @@ absl::StatusOr<std::unique_ptr<Journal>> OpenSqliteJournal(const std::string& wo
   ASSIGN_OR_RETURN(SnapshotDb db, SnapshotDb::Open(work_dir + "/journal.db"));
   ASSIGN_OR_RETURN(SnapshotDb::Snapshot snapshot, db.Read());
   Recovered recovered;
-  recovered.snapshot = std::move(snapshot.bytes);
+  recovered.snapshot = std::move(snapshot.pieces);
   recovered.snapshot_sequence = snapshot.sequence;
   ASSIGN_OR_RETURN(LastLog last, ReadLogs(work_dir, recovered));
   ASSIGN_OR_RETURN(LogFile log, LogFile::Open(LogPath(work_dir, last.first), last.valid_bytes));

@@ -194,33 +194,96 @@ absl::Status ReadSnapshot(const wire::Snapshot& from, State& to) {
   return absl::OkStatus();
 }
 
+constexpr size_t kPieceBytes = size_t{16} << 20;
+
+// Cuts a snapshot into pieces.
+class Pieces {
+ public:
+  explicit Pieces(size_t most_bytes) : most_bytes_(most_bytes) {}
+
+  // What comes next is written here.
+  wire::Snapshot& now() { return now_; }
+
+  // `written` is in now() now; `words` name it.
+  template <typename... Words>
+  absl::Status Wrote(const google::protobuf::Message& written, const Words&... words) {
+    const size_t bytes = written.ByteSizeLong();
+    if (bytes + kPieceBytes > most_bytes_) {
+      return absl::ResourceExhaustedError(absl::StrCat(words..., " takes ", bytes,
+                                                       " bytes of a snapshot; the most is ",
+                                                       most_bytes_ - kPieceBytes));
+    }
+    gathered_ += bytes;
+    if (gathered_ >= kPieceBytes) Close();
+    return absl::OkStatus();
+  }
+
+  std::vector<std::string> Take() && {
+    Close();
+    return std::move(pieces_);
+  }
+
+ private:
+  void Close() {
+    pieces_.push_back(now_.SerializeAsString());
+    now_.Clear();
+    gathered_ = 0;
+  }
+
+  const size_t most_bytes_;
+  wire::Snapshot now_;
+  size_t gathered_ = 0;
+  std::vector<std::string> pieces_;
+};
+
 }  // namespace
 
-std::string EncodeState(const State& state) {
-  wire::Snapshot to;
-  to.set_term(state.term.value());
-  to.set_next_dataset(state.next_dataset);
-  to.set_next_job(state.next_job);
-  to.set_next_iteration(state.next_iteration);
-  for (const auto& [id, dataset] : state.datasets) WriteDataset(*dataset, to.add_datasets());
-  for (const auto& [id, job] : state.jobs) WriteJob(job, state, to.add_jobs());
+absl::StatusOr<std::vector<std::string>> EncodeState(const State& state, size_t most_piece_bytes) {
+  Pieces pieces(most_piece_bytes);
+  pieces.now().set_term(state.term.value());
+  pieces.now().set_next_dataset(state.next_dataset);
+  pieces.now().set_next_job(state.next_job);
+  pieces.now().set_next_iteration(state.next_iteration);
+  for (const auto& [id, dataset] : state.datasets) {
+    wire::Dataset* wire = pieces.now().add_datasets();
+    WriteDataset(*dataset, wire);
+    RETURN_IF_ERROR(pieces.Wrote(*wire, "dataset ", id));
+  }
+  for (const auto& [id, job] : state.jobs) {
+    wire::Job* wire = pieces.now().add_jobs();
+    WriteJob(job, state, wire);
+    RETURN_IF_ERROR(pieces.Wrote(*wire, ToString(id)));
+  }
   for (const auto& [name, job] : state.job_names) {
-    wire::Snapshot::JobName* wire = to.add_names();
+    wire::Snapshot::JobName* wire = pieces.now().add_names();
     wire->set_name(name);
     wire->set_job(job.value());
+    RETURN_IF_ERROR(pieces.Wrote(*wire, name));
   }
   for (const auto& [id, iteration] : state.iterations) {
-    WriteIteration(iteration, to.add_iterations());
+    wire::Iteration* wire = pieces.now().add_iterations();
+    WriteIteration(iteration, wire);
+    RETURN_IF_ERROR(pieces.Wrote(*wire, ToString(id)));
   }
-  for (const auto& [id, worker] : state.workers) WriteWorker(worker, to.add_workers());
-  for (const AnswerRecord& answer : state.answers) WriteAnswer(answer, to.add_answers());
-  return to.SerializeAsString();
+  for (const auto& [id, worker] : state.workers) {
+    wire::Worker* wire = pieces.now().add_workers();
+    WriteWorker(worker, wire);
+    RETURN_IF_ERROR(pieces.Wrote(*wire, ToString(id)));
+  }
+  for (const AnswerRecord& answer : state.answers) {
+    wire::Answered* wire = pieces.now().add_answers();
+    WriteAnswer(answer, wire);
+    RETURN_IF_ERROR(pieces.Wrote(*wire, "an answer"));
+  }
+  return std::move(pieces).Take();
 }
 
-absl::StatusOr<State> DecodeState(std::string_view snapshot) {
+absl::StatusOr<State> DecodeState(absl::Span<const std::string> pieces) {
   wire::Snapshot wire;
-  if (!wire.ParseFromArray(snapshot.data(), static_cast<int>(snapshot.size()))) {
-    return absl::DataLossError("the snapshot's bytes are no state");
+  for (const std::string& piece : pieces) {
+    if (!wire.MergeFromString(piece)) {
+      return absl::DataLossError("the snapshot's bytes are no state");
+    }
   }
   State state;
   if (absl::Status read = ReadSnapshot(wire, state); !read.ok()) {

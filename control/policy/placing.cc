@@ -9,13 +9,21 @@
 namespace penstock::control {
 namespace {
 
-// Those at work: it has them, and they have not ended.
-int64_t PartitionsOf(const IterationState& iteration, const protocol::Desk& desk, WorkerId worker) {
-  int64_t at_work = 0;
+using Counts = std::unordered_map<uint64_t, int32_t>;
+
+// Of those at work: it has them, and they have not ended.
+Counts CountAtWork(const IterationState& iteration, const protocol::Desk& desk) {
+  Counts counts;
   for (size_t p = 0; p < iteration.record.partitions.size(); ++p) {
-    at_work += iteration.record.partitions[p].worker == worker && !desk.partitions[p].ended;
+    const WorkerId worker = iteration.record.partitions[p].worker;
+    if (worker && !desk.partitions[p].ended) ++counts[worker.value()];
   }
-  return at_work;
+  return counts;
+}
+
+int64_t CountOf(const Counts& counts, WorkerId worker) {
+  const auto found = counts.find(worker.value());
+  return found == counts.end() ? 0 : found->second;
 }
 
 int64_t Permits(const State& state, WorkerId worker) {
@@ -92,8 +100,25 @@ int64_t PartitionsToOpen(const State& state, const IterationState& iteration,
   return std::max(at_least, std::min(within(permits) - there, SplitsLeft(*job, iteration)));
 }
 
+PartitionCounts::PartitionCounts(const State& state, const IterationState& iteration,
+                                 const protocol::Desk& desk)
+    : of_iteration_(CountAtWork(iteration, desk)), of_all_(state.PartitionsByWorker()) {}
+
+int64_t PartitionCounts::OfIteration(WorkerId worker) const {
+  return CountOf(of_iteration_, worker);
+}
+
+int64_t PartitionCounts::OfAll(WorkerId worker) const {
+  return CountOf(of_all_, worker);
+}
+
+void PartitionCounts::Add(WorkerId worker) {
+  ++of_iteration_[worker.value()];
+  ++of_all_[worker.value()];
+}
+
 WorkerId ChooseWorker(const State& state, const IterationState& iteration,
-                      const protocol::Desk& desk, PartitionId partition,
+                      const PartitionCounts& counts, PartitionId partition,
                       absl::Span<const WorkerId> usable, absl::Span<const WorkerId> avoid) {
   const WorkerId home = HomeOf(state, iteration, partition, usable);
   const bool at_home_only =
@@ -106,11 +131,9 @@ WorkerId ChooseWorker(const State& state, const IterationState& iteration,
   using Cost = std::tuple<bool, double, double>;
   Cost least{true, std::numeric_limits<double>::infinity(), 0};
   WorkerId chosen;
-  const std::unordered_map<uint64_t, int32_t> on = state.PartitionsByWorker();
   for (WorkerId worker : usable) {
-    const auto there = on.find(worker.value());
-    const Load load{worker, PartitionsOf(iteration, desk, worker), Permits(state, worker)};
-    const Load of_all{worker, there == on.end() ? 0 : there->second, load.permits};
+    const Load load{worker, counts.OfIteration(worker), Permits(state, worker)};
+    const Load of_all{worker, counts.OfAll(worker), load.permits};
     const Cost cost{std::find(avoid.begin(), avoid.end(), worker) != avoid.end(),
                     load.WithOneMore(), of_all.PerPermit()};
     if (!chosen || cost < least) {
@@ -140,16 +163,20 @@ std::vector<PartitionId> PartitionsToRelieve(const State& state, const Iteration
     }
   }
   if (placed_by_list) return away;
+  const Counts at_work = CountAtWork(iteration, desk);
   std::vector<Load> loads;
+  std::unordered_map<uint64_t, size_t> places;  // in `loads`, by worker
   for (WorkerId worker : usable) {
-    loads.push_back({worker, PartitionsOf(iteration, desk, worker), Permits(state, worker)});
+    places[worker.value()] = loads.size();
+    loads.push_back({worker, CountOf(at_work, worker), Permits(state, worker)});
   }
   std::vector<PartitionId> relieved;
   for (size_t p = 0; p < partitions.size(); ++p) {
     if (desk.partitions[p].ended) continue;
-    auto from = std::find_if(loads.begin(), loads.end(),
-                             [&](const Load& load) { return load.worker == partitions[p].worker; });
-    if (from == loads.end() || from->partitions <= from->permits) continue;
+    const auto place = places.find(partitions[p].worker.value());
+    if (place == places.end()) continue;
+    Load* from = &loads[place->second];
+    if (from->partitions <= from->permits) continue;
     auto to = std::min_element(loads.begin(), loads.end(), [](const Load& a, const Load& b) {
       return a.WithOneMore() < b.WithOneMore();
     });

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <unordered_map>
 #include <vector>
 
 #include "absl/types/span.h"
@@ -21,12 +22,26 @@ namespace penstock::control {
 int64_t PartitionsToOpen(const State& state, const IterationState& iteration,
                          absl::Span<const WorkerId> usable);
 
+// How many partitions each worker has: counted once, and kept in step by who places several, since
+// there may be as many as there are cores in a cluster.
+class PartitionCounts {
+ public:
+  PartitionCounts(const State& state, const IterationState& iteration, const protocol::Desk& desk);
+  int64_t OfIteration(WorkerId worker) const;  // those that have not ended
+  int64_t OfAll(WorkerId worker) const;
+  void Add(WorkerId worker);  // it has one more of the iteration
+
+ private:
+  std::unordered_map<uint64_t, int32_t> of_iteration_;  // by worker
+  std::unordered_map<uint64_t, int32_t> of_all_;
+};
+
 // Who gets `partition` of `iteration`: a shard the worker whose place in the list
 // it is, and under target LOCAL no other; then the one that has with it the fewest
 // of the iteration's partitions per permit, not counting those that have ended; then
 // the fewest of all. `avoid` only if there is no other. None if nobody is usable.
 WorkerId ChooseWorker(const State& state, const IterationState& iteration,
-                      const protocol::Desk& desk, PartitionId partition,
+                      const PartitionCounts& counts, PartitionId partition,
                       absl::Span<const WorkerId> usable, absl::Span<const WorkerId> avoid = {});
 
 // Partitions to take from workers, since ChooseWorker has a better place for them:

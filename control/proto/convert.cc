@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "control/proto/convert.h"
 
-#include <limits>
-
 namespace penstock::control {
 namespace {
 
@@ -45,7 +43,7 @@ absl::StatusOr<IndexSet> FromWire(const wire::IndexSet& from) {
   }
   IndexSet set;
   uint64_t end = 0;
-  constexpr uint64_t kMost = std::numeric_limits<Index>::max();
+  constexpr auto kMost = static_cast<uint64_t>(kMostIndices);
   for (int i = 0; i < from.gaps_and_lengths_size(); i += 2) {
     const uint64_t gap = from.gaps_and_lengths(i);
     const uint64_t length = from.gaps_and_lengths(i + 1);
@@ -402,6 +400,11 @@ absl::StatusOr<JobTerms> FromWire(const wire::JobTerms& from) {
   RETURN_IF_ERROR(ChoiceFromWire("on_error", from.on_error(), RoundErrors::kStop, to.on_error));
   RETURN_IF_ERROR(ChoiceFromWire("target_workers", from.target_workers(), TargetWorkers::kLocal,
                                  to.target_workers));
+  constexpr int64_t kMostConsumers = 1 << 16;  // what a wrong number costs
+  if (to.num_consumers > kMostConsumers) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("num_consumers is ", to.num_consumers, "; ", kMostConsumers, " are the most"));
+  }
   if (to.num_consumers < 0 || to.quota.max_bytes_in_flight < 0 || to.quota.max_permits < 0 ||
       to.partitions < 0) {
     return absl::InvalidArgumentError("a number in the terms of a job is negative");

@@ -78,6 +78,7 @@ struct Desk {
   absl::InlinedVector<PartitionDesk, 1> partitions;
   absl::InlinedVector<bool, 2> present;  // parallel to the record's readers: has a stream
   RoundsDesk rounds;
+  bool ordered = false;  // a reader said what it has room for, as those of ordered merges do
   Broken broken = Broken::kNone;
 };
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "control/protocol/loose_turns.h"
 #include "penstock/check.h"
 
 namespace penstock::protocol {
@@ -276,11 +277,8 @@ IndexSet Together::Indices() && {
   for (int64_t consumer = 0; consumer < consumers; ++consumer) {
     IndexSet others = turns_[static_cast<size_t>(consumer)];
     others.Remove(everybodys);
-    for (const IndexSet::Interval& turns : others.intervals()) {
-      for (int64_t turn = turns.begin; turn < turns.end; ++turn) {
-        indices.Add(IndexOf(turn, consumer, consumers, end, rest));
-      }
-    }
+    ForEachLooseTurn(
+        others, [&](int64_t turn) { indices.Add(IndexOf(turn, consumer, consumers, end, rest)); });
   }
   return indices;
 }

@@ -28,7 +28,7 @@ namespace {
 // Says what readers of an ordered merge have room for.
 Decision AllowAhead(const IterationRecord& record, Desk& desk) {
   Decision decision;
-  if (record.coordinated() || record.closed) return decision;
+  if (!desk.ordered || record.coordinated() || record.closed) return decision;
   const Positions positions = PositionsOf(record);
   for (size_t p = 0; p < record.partitions.size(); ++p) {
     const PartitionRecord& partition = record.partitions[p];
@@ -110,6 +110,7 @@ void OnAhead(const IterationRecord& record, Desk& desk, ClientId client, Incarna
              PartitionId partition, Index below) {
   const std::optional<size_t> found = Living(record, client, incarnation);
   if (!found || !record.Has(partition)) return;
+  desk.ordered = true;
   Index& ahead = desk.partitions[partition.value() - 1].readers[*found].ahead;
   ahead = std::max(ahead, below);
 }

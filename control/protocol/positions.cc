@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "control/protocol/loose_turns.h"
+
 namespace penstock::protocol {
 namespace {
 
@@ -80,11 +82,8 @@ IndexSet Dealt::Indices() && {
   for (size_t offset = 0; offset < turns_.size(); ++offset) {
     IndexSet others = std::move(turns_[offset]);
     others.Remove(everybodys);
-    for (const IndexSet::Interval& turns : others.intervals()) {
-      for (int64_t turn = turns.begin; turn < turns.end; ++turn) {
-        indices.Add(turn * stride + static_cast<Index>(offset));
-      }
-    }
+    ForEachLooseTurn(
+        others, [&](int64_t turn) { indices.Add(turn * stride + static_cast<Index>(offset)); });
   }
   return indices;
 }

@@ -116,6 +116,14 @@ Decision ComesBack(const IterationRecord& record, Desk& desk, size_t position) {
   return std::move(deciding).Done();
 }
 
+// It left, and what told it so was lost.
+Decision HasLeft(const IterationRecord& record, Desk& desk, const ReaderRecord& reader) {
+  Deciding deciding(record, desk);
+  deciding.SaysWelcome(reader.client, reader.incarnation);
+  deciding.Says(LeaveDone{reader.client, reader.incarnation});
+  return std::move(deciding).Done();
+}
+
 // Rule 11.
 Decision TakesUp(const IterationRecord& record, Desk& desk, size_t position,
                  const Presents& presents) {
@@ -156,6 +164,11 @@ Decision OnPresents(const IterationRecord& record, Desk& desk, const Presents& p
   auto found = record.FindReader(presents.client);
   if (!found) return Joins(record, desk, presents);
   if (Living(record, presents.client, presents.incarnation)) return ComesBack(record, desk, *found);
+  const ReaderRecord& reader = record.readers[*found];
+  if (reader.standing == Standing::kLeft && reader.incarnation == presents.incarnation &&
+      !presents.state) {
+    return HasLeft(record, desk, reader);
+  }
   return TakesUp(record, desk, *found, presents);
 }
 

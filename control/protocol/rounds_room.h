@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // How far the partitions of a coordinated read may go, so that no consumer comes to
-// hold more than it has room for. docs/exactly_once.md, rule 21.
+// hold more than it has room for. docs/exactly_once.md, rule 24.
 #pragma once
 
 #include <cstdint>

@@ -22,10 +22,10 @@ enum class Broken : uint8_t {
   kSendToTheDead,         // rule 12: the worker serves every client      → stuck
   kNewestBookmark,        // rule 3: a bookmark above what must be sent   → stuck
   kRetireBelowTaken,      // bookmarks: retired below taken, not kept     → stuck
-  kAgreeOnSome,           // rule 16: a round that some have landed       → torn
-  kAgreeUnheard,          // rule 17: agreed before all have spoken       → torn
-  kReschedulePast,        // rule 17: rounds altered that somebody knows  → torn
-  kRejoinAnywhere,        // rule 18: a consumer comes back at any round  → torn
+  kAgreeOnSome,           // rule 19: a round that some have landed       → torn
+  kAgreeUnheard,          // rule 20: agreed before all have spoken       → torn
+  kReschedulePast,        // rule 20: rounds altered that somebody knows  → torn
+  kRejoinAnywhere,        // rule 21: a consumer comes back at any round  → torn
 };
 
 }  // namespace penstock::protocol

@@ -210,8 +210,10 @@ struct IterationStatus {
   bool finished = false;  // all is kept
   std::vector<Reader> readers;
   std::vector<PartitionStatus> partitions;
-  std::string owed;       // what is left to nobody; empty if nothing
-  std::string waits_for;  // of a coordinated read: whom its rounds wait for; empty: nobody
+  std::string owed;  // what is left to nobody; empty if nothing
+  // Whom the rounds of a coordinated read, or readers of order kDeterministic, wait for; empty:
+  // nobody.
+  std::string waits_for;
 };
 
 // What keeps the trainers of a job fed, in elements of the job.
@@ -630,7 +632,7 @@ struct Assign {
   JobId job;
   std::string token;
   std::string dataset_id;
-  uint64_t dataset_fingerprint = 0;  // key of the worker's cache of definitions
+  uint64_t dataset_edition = 0;  // which of those that have had this id
   JobTerms terms;
   ShardOf shard;  // FILE, DATA, HINT
   int64_t repetition = 0;

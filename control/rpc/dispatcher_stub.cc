@@ -83,10 +83,11 @@ class GrpcDispatcherStub final : public DispatcherStub {
     return FromWire(answer);
   }
 
-  absl::StatusOr<GetDatasetAnswer> GetDataset(std::string_view dataset_id,
+  absl::StatusOr<GetDatasetAnswer> GetDataset(std::string_view dataset_id, uint64_t edition,
                                               CallOptions options) override {
     wire::DatasetRequest wire;
     wire.set_dataset_id(std::string(dataset_id));
+    wire.set_edition(edition);
     ASSIGN_OR_RETURN(
         wire::GetDatasetAnswer answer,
         Call<wire::GetDatasetAnswer>(wire, &wire::Dispatcher::Stub::GetDataset, options));

@@ -57,8 +57,9 @@ class DispatcherStub {
   // node that differs if `dataset_id` has another definition, unless `replace`.
   virtual absl::StatusOr<RegisterDatasetAnswer> GetOrRegisterDataset(
       const RegisterDatasetRequest& request, CallOptions options) = 0;
-  // By id. NotFound "Dataset id X not found".
-  virtual absl::StatusOr<GetDatasetAnswer> GetDataset(std::string_view dataset_id,
+  // By id, and edition where a job reads it; 0: what the id has now. NotFound "Dataset id X not
+  // found".
+  virtual absl::StatusOr<GetDatasetAnswer> GetDataset(std::string_view dataset_id, uint64_t edition,
                                                       CallOptions options) = 0;
   // FailedPrecondition while a job that is not finished reads it.
   virtual absl::Status UnregisterDataset(std::string_view dataset_id, CallOptions options) = 0;

@@ -19,6 +19,12 @@ static absl::Status UnknownMessage(const char* stream) {
       "a message on the ", stream, " stream that this release does not know; use one release"));
 }
 
+static absl::Status CheckIndex(const char* what, Index index) {
+  if (index >= 0 && index < kMostIndices) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(what, " at index ", index, "; they are from 0 to below ", kMostIndices));
+}
+
 static void ToWire(const Fence& from, wire::Fence* to) {
   to->set_partition(from.partition.value());
   to->set_placement(from.placement.value());
@@ -332,7 +338,7 @@ static void ToWire(const Bookmark& from, wire::Bookmark* to) {
 }
 
 static absl::StatusOr<WorkerUp> FromWire(const wire::Bookmark& from) {
-  if (from.index() < 0) return absl::InvalidArgumentError("a bookmark at a negative index");
+  RETURN_IF_ERROR(CheckIndex("a bookmark", from.index()));
   return Bookmark{FromWire(from.of()), from.index(), from.position(), ListFromWire(from.splits())};
 }
 
@@ -343,7 +349,7 @@ static void ToWire(const Assign& from, wire::Assign* to) {
   to->set_job(from.job.value());
   to->set_token(from.token);
   to->set_dataset_id(from.dataset_id);
-  to->set_dataset_fingerprint(from.dataset_fingerprint);
+  to->set_dataset_edition(from.dataset_edition);
   ToWire(from.terms, to->mutable_terms());
   if (from.shard.count > 0) {
     to->mutable_shard()->set_mode(static_cast<uint32_t>(from.shard.mode));
@@ -368,7 +374,7 @@ static absl::StatusOr<WorkerDown> FromWire(const wire::Assign& from) {
             .job = JobId(from.job()),
             .token = from.token(),
             .dataset_id = from.dataset_id(),
-            .dataset_fingerprint = from.dataset_fingerprint(),
+            .dataset_edition = from.dataset_edition(),
             .repetition = from.repetition(),
             .seed = from.seed(),
             .bookmark_index = from.bookmark_index(),
@@ -551,14 +557,10 @@ absl::StatusOr<WorkerUp> FromWire(const wire::WorkerUp& from) {
     case wire::WorkerUp::kBookmark:
       return FromWire(from.bookmark());
     case wire::WorkerUp::kEnded:
-      if (from.ended().elements() < 0) {
-        return absl::InvalidArgumentError("an end of a partition at a negative index");
-      }
+      RETURN_IF_ERROR(CheckIndex("an end of a partition", from.ended().elements()));
       return Ended{FromWire(from.ended().of()), from.ended().elements()};
     case wire::WorkerUp::kAtEnd:
-      if (from.at_end().elements() < 0) {
-        return absl::InvalidArgumentError("an end of a partition at a negative index");
-      }
+      RETURN_IF_ERROR(CheckIndex("an end of a partition", from.at_end().elements()));
       return AtEnd{FromWire(from.at_end().of()), from.at_end().elements()};
     case wire::WorkerUp::kFailed:
       return PartitionFailed{FromWire(from.failed().of()), FromWire(from.failed().status())};

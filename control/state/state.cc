@@ -296,9 +296,12 @@ std::shared_ptr<const DatasetRecord> State::FindDataset(const std::string& id) c
   return found == datasets.end() ? nullptr : found->second;
 }
 
-std::shared_ptr<const DatasetRecord> State::FindDatasetByFingerprint(uint64_t fingerprint) const {
-  for (const auto& [id, dataset] : datasets) {
-    if (dataset->summary.fingerprint == fingerprint) return dataset;
+std::shared_ptr<const DatasetRecord> State::FindDataset(const std::string& id,
+                                                        uint64_t edition) const {
+  std::shared_ptr<const DatasetRecord> now = FindDataset(id);
+  if (edition == 0 || (now != nullptr && now->edition == edition)) return now;
+  for (const auto& [job_id, job] : jobs) {
+    if (job.dataset->id == id && job.dataset->edition == edition) return job.dataset;
   }
   return nullptr;
 }

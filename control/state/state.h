@@ -34,6 +34,9 @@ struct DatasetRecord {
   std::string id;
   std::string definition;
   DatasetSummary summary;
+  // Drawn when it was registered; the fingerprint in journals of older releases. Tells apart what
+  // one id was given to, also where only the files differ, which no fingerprint covers.
+  uint64_t edition = 0;
   friend bool operator==(const DatasetRecord&, const DatasetRecord&) = default;
 };
 
@@ -195,7 +198,8 @@ struct State {
 
   // --- Questions; null where there is none ---
   std::shared_ptr<const DatasetRecord> FindDataset(const std::string& id) const;
-  std::shared_ptr<const DatasetRecord> FindDatasetByFingerprint(uint64_t fingerprint) const;
+  // Also one that a job reads and the id no longer has. Edition 0: the one that it has.
+  std::shared_ptr<const DatasetRecord> FindDataset(const std::string& id, uint64_t edition) const;
   const JobRecord* FindJob(JobId id) const;
   const JobRecord* FindJobByName(const std::string& name) const;
   const IterationState* FindIteration(IterationId id) const;

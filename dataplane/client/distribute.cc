@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "dataplane/client/distribute_options.h"
+#include "dataplane/client/distribute_remark.h"
 #include "dataplane/client/job_reader.h"
 #include "dataplane/dataset/graph.h"
 #include "dataplane/dataset/interruptible.h"
@@ -125,7 +126,8 @@ NodeKind DistributeKind() {
           .max_inputs = 1,
           .elsewhere = true,
           .infer = InferDistribute,
-          .build = BuildDistribute};
+          .build = BuildDistribute,
+          .remark = RemarkOfDistribute};
 }
 
 Dataset DistributeFromId(std::string dataset_id, const Spec& spec, Cardinality cardinality,

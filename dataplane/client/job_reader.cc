@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "control/protocol/restore.h"
 #include "control/protocol/scoped_name.h"
 #include "dataplane/client/client_settings.h"
@@ -105,6 +104,7 @@ JobReader::JobReader(const BuildSite& site)
       options_(OfMember(FromAttrs(site.node().attrs))),
       states_(site.in_body() ? nullptr : site.run().states),
       cancelled_(site.run().cancelled),
+      pool_(site.pool()),
       first_repetition_(RepetitionsRead(node_)),
       client_(RandomId()),
       incarnation_(RandomId()) {}
@@ -242,6 +242,7 @@ std::shared_ptr<Session> JobReader::SessionOf(int64_t repetition) {
                          .client = client_,
                          .incarnation = incarnation_,
                          .state = took_up_ ? std::optional<Taken>(Taken()) : std::nullopt,
+                         .pool = &pool_,
                          .cancelled = cancelled_};
   if (restored_.has_value()) {
     const std::vector<ReaderState::Repetition>& repetitions = restored_->reader.repetitions;
@@ -314,7 +315,9 @@ absl::Status JobReader::Put(JobState state, StateWriter& writer) {
         return absl::FailedPreconditionError(absl::StrCat(
             "a node behind Distribute of job '", state.reader.job_name,
             "' has read ahead of what it gave, and what it read would come again in another "
-            "order: ask for order kDeterministic, or put that node before Distribute"));
+            "order: ask for order kDeterministic, or put that node before Distribute. Where "
+            "DistributeDataset() put it there: save behind a step with which a batch of the job "
+            "ends, give PrefetchToDevice(0), or read a coordinated job (num_consumers)"));
       }
       return Put(state, whole);
     });
@@ -445,13 +448,13 @@ absl::Status JobReader::TakeUpAll(int64_t pass, const StateExchange::TakenUp& ta
 }
 
 void JobReader::Stop(absl::Duration bound) {
-  const absl::Time deadline = absl::Now() + bound;
+  const absl::Time deadline = BootTime() + bound;
   std::map<int64_t, std::shared_ptr<Session>> sessions;
   {
     std::lock_guard lock(mu_);
     sessions = sessions_;
   }
-  for (auto& [repetition, session] : sessions) session->Leave(deadline - absl::Now());
+  for (auto& [repetition, session] : sessions) session->Leave(deadline - BootTime());
 }
 
 absl::StatusOr<std::optional<control::Commit>> JobReader::CommitOf(uint64_t save) {
@@ -493,12 +496,19 @@ absl::Status JobReader::Commit(uint64_t save) {
   if (!commit.has_value()) return absl::OkStatus();
   RETURN_IF_ERROR(EnsureJoined());  // not yet, if it was only restored
   const int64_t last = commit->repetitions.back().repetition;
-  std::shared_ptr<Session> present;
+  // The latest; one that has left has nothing of its own to be committed.
+  std::vector<std::shared_ptr<Session>> sessions;
   {
     std::lock_guard lock(mu_);
-    present = SessionOf(last);
+    SessionOf(last);
+    for (const control::Commit::OfRepetition& its : commit->repetitions) {
+      const auto found = sessions_.find(its.repetition);
+      if (found != sessions_.end()) sessions.push_back(found->second);
+    }
   }
-  RETURN_IF_ERROR(present->Commit(*commit));
+  for (bool said = false; !said && !sessions.empty(); sessions.pop_back()) {
+    ASSIGN_OR_RETURN(said, sessions.back()->Commit(*commit));
+  }
   std::vector<std::shared_ptr<Session>> kept;  // ended outside the lock
   std::lock_guard lock(mu_);
   saves_.erase(saves_.begin(), saves_.upper_bound(save));

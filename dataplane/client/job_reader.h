@@ -83,6 +83,7 @@ class JobReader {
   const DistributeOptions options_;
   const std::shared_ptr<StateExchange> states_;  // nullptr: states are positions and nothing else
   const std::atomic<bool>* const cancelled_;
+  Pool& pool_;                                     // where elements land
   TlsConfig tls_;                                  // as wish_
   transfer::Wish wish_;                            // set before the first session begins
   std::unique_ptr<control::DispatcherStub> stub_;  // set with it

@@ -18,6 +18,14 @@ void Merge::Push(Landed landed) {
   ++size_;
 }
 
+bool Merge::Forget(WorkerId worker) {
+  const auto lane = lanes_.find(worker);
+  if (lane == lanes_.end()) return true;
+  if (!lane->second.empty()) return false;
+  lanes_.erase(lane);
+  return true;
+}
+
 Landed Merge::Pop() {
   PENSTOCK_CHECK(size_ > 0);
   --size_;

@@ -28,6 +28,8 @@ class Merge {
   bool ready() const { return order_ == MergeOrder::kDeterministic ? ordered_.ready() : !empty(); }
   // REQUIRES: ready().
   Landed Pop();
+  // No more comes from that worker. False as long as there is some of its: ask again.
+  bool Forget(WorkerId worker);
   // Of order kDeterministic.
   OrderedMerge& ordered() { return ordered_; }
   const OrderedMerge& ordered() const { return ordered_; }

@@ -46,6 +46,7 @@ class Reader {
     bool dialled = false;  // Dial() has returned
     bool opened = false;   // the worker has answered
     bool wanted = true;    // it has a partition
+    bool placed = true;    // a partition is placed there, though it may not be there to be read
     absl::Time unwanted_since;
     absl::Time retry_at = absl::InfinitePast();
     absl::Duration backoff;
@@ -60,6 +61,13 @@ class Reader {
     Landings landings;
     int64_t elements = 0;  // that came over all its links
     int64_t bytes = 0;
+
+    // It was down while nobody asked for it.
+    void ForgetFailures() {
+      down_since = absl::InfiniteFuture();
+      retry_at = absl::InfinitePast();
+      backoff = absl::ZeroDuration();
+    }
   };
 
   // `events` outlives it.

@@ -98,7 +98,7 @@ absl::StatusOr<Dataset> FromDatasetId(std::string_view dataset_id, DistributeOpt
     options.name_space = std::string(control::NamespaceOf(dataset_id));
   }
   ASSIGN_OR_RETURN(control::GetDatasetAnswer found,
-                   stub->GetDataset(scoped, {.timeout = options.timeout}));
+                   stub->GetDataset(scoped, /*edition=*/0, {.timeout = options.timeout}));
   absl::StatusOr<Dataset> registered = ParseDataset(found.definition);
   if (!registered.ok() && !element_spec.has_value()) return registered.status();
   Spec spec = element_spec.has_value() ? *element_spec : registered->element_spec();

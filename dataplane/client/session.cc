@@ -6,8 +6,10 @@
 
 #include <algorithm>
 #include <limits>
+#include <set>
 #include <utility>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "control/observe/fail_point.h"
 #include "control/rpc/this_process.h"
@@ -89,6 +91,7 @@ bool Session::Ready() {
 absl::StatusOr<std::optional<Element>> Session::Next() {
   Lock lock(mu_);
   times_.Called();
+  unreachable_ = absl::OkStatus();  // that of an earlier call
   while (true) {
     if (end_seen_) return std::nullopt;
     if (IsCancelled()) return absl::CancelledError("the iterator was stopped");
@@ -104,6 +107,7 @@ absl::StatusOr<std::optional<Element>> Session::Next() {
       if (!std::exchange(end_seen_, true)) WakeAgent();
       return std::nullopt;
     }
+    if (!hindered_.ok()) return std::exchange(hindered_, absl::OkStatus());
     if (!unreachable_.ok()) return std::exchange(unreachable_, absl::OkStatus());
     times_.Waits();
     landed_.WaitFor(lock, absl::ToChronoNanoseconds(kLookForCancelled));
@@ -163,33 +167,39 @@ bool Session::ended() const {
   return end_seen_ || options_.claims_only;
 }
 
-absl::Status Session::Commit(const control::Commit& commit) {
+absl::StatusOr<bool> Session::Commit(const control::Commit& commit) {
   FailPoint("save_before_commit");
+  std::lock_guard one_at_a_time(committing_mu_);
   Lock lock(mu_);
-  if (commit.number <= committed_) return absl::OkStatus();  // a later state was kept
+  if (commit.number <= committed_) return true;  // a later state was kept
+  if (left_ || leave_sent_ || (over_ && error_.ok() && !Owes())) return false;
   committing_ = commit;
+  absl::Cleanup not_committing = [this] { committing_.reset(); };
   if (welcomed_) stream_->Send(commit);
-  const absl::Time deadline = absl::Now() + options_.distribute.timeout;
+  const absl::Time deadline = BootTime() + options_.distribute.timeout;
   while (committed_ < commit.number) {
     if (!error_.ok()) return error_;
     if (IsCancelled()) return absl::CancelledError("the iterator was stopped");
-    if (left_) return absl::OkStatus();  // all it took is kept
-    if (over_) return absl::FailedPreconditionError("the session is over");
-    if (absl::Now() > deadline) {
+    if (over_) {
+      return absl::FailedPreconditionError(
+          absl::StrCat("the session with the dispatcher at ", stub_.address(), " is over (",
+                       given_up_.ok() ? "it was ended there" : given_up_.message(),
+                       "); Restore() this state in a new iterator and commit it there"));
+    }
+    if (BootTime() > deadline) {
       return absl::DeadlineExceededError(
           absl::StrCat("the dispatcher at ", stub_.address(), " did not confirm a commit within ",
                        absl::FormatDuration(options_.distribute.timeout)));
     }
     changed_.wait_for(lock, absl::ToChronoMilliseconds(kLookForCancelled));
   }
-  committing_.reset();
   for (const control::Commit::OfRepetition& repetition : commit.repetitions) {
     if (repetition.repetition != options_.repetition) continue;
     for (const control::PartitionIndices& kept : repetition.kept) {
       committed_taken_[kept.partition] = kept.indices;
     }
   }
-  return absl::OkStatus();
+  return true;
 }
 
 void Session::Leave(absl::Duration bound) {
@@ -291,21 +301,25 @@ void Session::Handle(const control::ClientHeartbeatAnswer& answer) {
 }
 
 void Session::Handle(const control::Membership& membership) {
+  std::set<WorkerId> named;  // by partitions
+  for (const control::Membership::Partition& partition : membership.partitions) {
+    named.insert(partition.worker);
+  }
   std::map<WorkerId, const control::Membership::Worker*> placed;
   const TargetWorkers target =
       welcome_.has_value() ? welcome_->terms.target_workers : TargetWorkers::kAuto;
   for (const control::Membership::Worker& worker : membership.workers) {
     const bool local = worker.process == control::ThisProcess();
     if (!control::Reads(target, local, worker.tags)) continue;
-    for (const control::Membership::Partition& partition : membership.partitions) {
-      if (partition.worker == worker.worker) placed[worker.worker] = &worker;
-    }
+    if (named.contains(worker.worker)) placed[worker.worker] = &worker;
   }
   for (auto& [id, reader] : readers_) {
     Reader::Progress& progress = reader->progress();
     const bool wanted = placed.contains(id);
-    if (progress.wanted && !wanted) progress.unwanted_since = absl::Now();
+    if (progress.wanted && !wanted) progress.unwanted_since = BootTime();
+    if (!progress.wanted && wanted) progress.ForgetFailures();
     progress.wanted = wanted;
+    progress.placed = named.contains(id);
   }
   NoteWhetherServed(membership);
   window_.BoundBytes(membership.max_bytes_in_flight);
@@ -328,7 +342,7 @@ void Session::NoteWhetherServed(const control::Membership& membership) {
       membership.closed ||
       std::any_of(membership.partitions.begin(), membership.partitions.end(),
                   [](const control::Membership::Partition& its) { return bool{its.worker}; });
-  no_worker_since_ = served ? absl::InfiniteFuture() : std::min(no_worker_since_, absl::Now());
+  no_worker_since_ = served ? absl::InfiniteFuture() : std::min(no_worker_since_, BootTime());
 }
 
 void Session::Handle(const control::Fence& fence) {
@@ -372,8 +386,16 @@ void Session::OnLost(const absl::Status&) {
 
 void Session::OnGivenUp(const absl::Status& status) {
   std::lock_guard lock(mu_);
-  over_ = true;
   welcomed_ = false;
+  // Behind the end nothing is lost by waiting for a dispatcher that is away, but what is not
+  // committed without it.
+  if (absl::IsUnavailable(status) && IsOver() && !left_ && !for_good_ && Owes()) {
+    reopens_ = true;
+    WakeAgent();
+    return WakeWaiting();
+  }
+  over_ = true;
+  given_up_ = status;
   // Without a lease, what is here and unread cannot be returned any more.
   if (!left_ && !IsOver()) {
     Fail(status.ok() ? absl::UnavailableError(absl::StrCat("the dispatcher at ", stub_.address(),
@@ -406,7 +428,13 @@ void Session::SendReport() {
 
 bool Session::MayLeave() const {
   if (left_ || over_ || abandoned_ || !error_.ok() || !welcome_.has_value()) return false;
-  return for_good_ || welcome_->terms.keep == Keep::kTaken || TakenLocked() == committed_taken_;
+  if (committing_.has_value()) return false;  // it says so of other repetitions too
+  return for_good_ || !Owes();
+}
+
+bool Session::Owes() const {
+  return welcome_.has_value() && welcome_->terms.keep == Keep::kCommitted &&
+         TakenLocked() != committed_taken_;
 }
 
 void Session::SendLeave() {

@@ -47,6 +47,9 @@ struct SessionOptions {
   std::optional<Taken> state;  // what a restored reader had taken
   // Says what `state` holds and leaves: nobody will call Next().
   bool claims_only = false;
+  // Where elements land, as far as the protocol lets them; outlives the session. nullptr:
+  // DefaultPool().
+  Pool* pool = nullptr;
   // Set from any thread: reading ends, and what was taken is told. May be null.
   const std::atomic<bool>* cancelled = nullptr;
   std::shared_ptr<EventLog> events = StderrEventLog();  // of links
@@ -64,8 +67,9 @@ class Session final : private control::ReconnectingClientEvents, private ReaderE
   int64_t repetition() const { return options_.repetition; }
 
   // The next element; nullopt at the end and ever after. Waits. An error stands
-  // at its element's place, or says that no worker has been within reach for
-  // options.timeout (Unavailable; the next call waits again); FailedPrecondition
+  // at its element's place, or says that a worker with a part of the data, or every
+  // one, was out of reach for options.timeout and still is (Unavailable; the next
+  // call waits again); FailedPrecondition
   // and what the dispatcher refuses with are for good. One thread at a time.
   absl::StatusOr<std::optional<Element>> Next();
   // Whether Next() has what it gives now.
@@ -74,9 +78,11 @@ class Session final : private control::ReconnectingClientEvents, private ReaderE
   Taken taken() const;
   bool ended() const;  // Next() has returned nullopt
 
-  // `commit` is durable at the dispatcher when this returns OK. Cancelled when
-  // the reading is, DeadlineExceeded after options.timeout.
-  absl::Status Commit(const control::Commit& commit);
+  // `commit` is durable at the dispatcher when this returns true. False: nothing was said, since
+  // this one has left, or could no more; what it took is kept, and what `commit` names of other
+  // repetitions is for their sessions to commit. Cancelled when the reading is, DeadlineExceeded
+  // after options.timeout. Any thread; one call waits for another.
+  absl::StatusOr<bool> Commit(const control::Commit& commit);
 
   // Ends reading: Next() is Cancelled, and what was taken is kept, if it may be
   // (not under keep = committed, unless all of it is committed). Waits for the
@@ -151,6 +157,7 @@ class Session final : private control::ReconnectingClientEvents, private ReaderE
   // The parts of a turn, with the lock held; links are dialled and closed
   // without it. Each moves `wake` to when it must run again.
   using Lock = std::unique_lock<std::mutex>;
+  void ReopenStream(Lock& lock);
   void TendStream(absl::Time now, absl::Time& wake);
   void TendLinks(Lock& lock, absl::Time now, absl::Time& wake);
   bool CloseOneLink(Lock& lock, absl::Time now, absl::Time& wake);
@@ -167,10 +174,13 @@ class Session final : private control::ReconnectingClientEvents, private ReaderE
   protocol::Receiver& ReceiverOf(PartitionId partition);
   void SendReport();
   void Beat();
+  // Workers without a partition or a link, whose counts have just been told.
+  void ForgetGone();
   std::vector<control::LinkCounts> CountLinks() const;
   void SayGoodbye(Lock& lock, absl::Duration bound);
   void SendLeave();
   bool MayLeave() const;
+  bool Owes() const;  // something taken, to be kept by a Commit()
   // Elements come from windows that trainers share: with gaps, and perhaps again.
   bool reads_window() const { return options_.distribute.cross_trainer_cache.has_value(); }
   bool LeaseHolds() const;
@@ -195,6 +205,7 @@ class Session final : private control::ReconnectingClientEvents, private ReaderE
   const SessionOptions options_;
   control::DispatcherStub& stub_;
 
+  std::mutex committing_mu_;  // held by Commit(); taken before mu_
   mutable std::mutex mu_;
   transfer::PollingCondition landed_;  // for Next()
   std::condition_variable changed_;    // for Commit() and the destructor
@@ -205,7 +216,7 @@ class Session final : private control::ReconnectingClientEvents, private ReaderE
   bool welcomed_ = false;                    // on the present stream
   std::optional<control::Welcome> welcome_;  // the latest
   uint64_t heartbeats_ = 0;
-  std::map<uint64_t, absl::Time> unanswered_;  // when each was sent, by AgentClock
+  std::map<uint64_t, absl::Time> unanswered_;  // when each was sent
   absl::Time hello_sent_;
   absl::Time renewed_;  // the lease
   absl::Time next_heartbeat_;
@@ -218,12 +229,14 @@ class Session final : private control::ReconnectingClientEvents, private ReaderE
   bool leave_sent_ = false;  // on the present stream
   bool last_beat_sent_ = false;
   bool left_ = false;
-  bool over_ = false;  // no stream any more
+  bool over_ = false;      // no stream any more
+  absl::Status given_up_;  // with which it ended
+  bool reopens_ = false;   // the agent is about to: the dispatcher was away, and something is owed
   bool abandoned_ = false;
-  absl::Status error_;  // for good
-  std::optional<control::Commit> committing_;
-  int64_t committed_ = 0;  // number
-  Taken committed_taken_;  // of this repetition
+  absl::Status error_;                         // for good
+  std::optional<control::Commit> committing_;  // while Commit() waits
+  int64_t committed_ = 0;                      // number
+  Taken committed_taken_;                      // of this repetition
 
   // The elements.
   std::map<PartitionId, protocol::Receiver> receivers_;
@@ -247,18 +260,22 @@ class Session final : private control::ReconnectingClientEvents, private ReaderE
   Window window_;
   Ahead ahead_;  // of an ordered merge
   std::map<WorkerId, std::shared_ptr<Reader>> readers_;
-  absl::Status unreachable_;  // to be returned once
+  // To be returned once: what of the workers kept the present call of Next() waiting, and what of
+  // the other consumers.
+  absl::Status unreachable_;
+  absl::Status hindered_;
   absl::Time no_worker_since_ = absl::InfiniteFuture();
   absl::Time last_recall_;
   StepTimes times_;
   bool recalls_soon_ = false;  // the agent is about to look who has credits to spare
 
   bool stopping_ = false;
-  std::unique_ptr<control::ReconnectingClientSession> stream_;  // constant after construction
+  std::unique_ptr<control::ReconnectingClientSession> stream_;  // replaced by the agent alone
   std::thread thread_;
 };
 
-// Time that also passes while the machine sleeps, for leases.
+// Time that also passes while the machine sleeps, and that nobody sets: whatever a session waits
+// for goes by it.
 absl::Time BootTime();
 
 }  // namespace penstock::client

@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "control/observe/fail_point.h"
 #include "control/protocol/trainer_token.h"
 #include "dataplane/client/counters.h"
@@ -131,17 +130,26 @@ void Session::OnLinkClosed(WorkerId worker, const absl::Status& reason) {
 void Session::Run() {
   Lock lock(mu_);
   while (!stopping_) {
-    const absl::Time now = absl::Now();
+    const absl::Time now = BootTime();
     absl::Time wake = now + kLongestSleep;
     if (IsCancelled() && MayLeave()) leaving_ = true;
+    if (std::exchange(reopens_, false)) ReopenStream(lock);
     TendStream(now, wake);
     TendLinks(lock, now, wake);
     TendCredits(lock, now, wake);
     CheckReach(now, wake);
     if (stopping_) break;
     agent_.wait_for(
-        lock, absl::ToChronoMicroseconds(std::max(wake - absl::Now(), absl::Microseconds(100))));
+        lock, absl::ToChronoMicroseconds(std::max(wake - BootTime(), absl::Microseconds(100))));
   }
+}
+
+void Session::ReopenStream(Lock& lock) {
+  auto over = std::exchange(
+      stream_, stub_.KeepClientSession(this, {.timeout = options_.distribute.timeout}));
+  lock.unlock();
+  over.reset();
+  lock.lock();
 }
 
 void Session::TendStream(absl::Time now, absl::Time& wake) {
@@ -169,6 +177,15 @@ void Session::Beat() {
   times_.Account();
   stream_->Send(control::ClientHeartbeat{heartbeats_, CountLinks(), window_.TakeWasBound(),
                                          times_.Steps(), marks_.Marks()});
+  ForgetGone();
+}
+
+// What landed from it needs no telling any more: partitions come to it under new placements only.
+void Session::ForgetGone() {
+  std::erase_if(readers_, [this](const auto& entry) {
+    const Reader::Progress& progress = entry.second->progress();
+    return !progress.placed && progress.phase == Reader::Phase::kDown && merge_.Forget(entry.first);
+  });
 }
 
 std::vector<control::LinkCounts> Session::CountLinks() const {
@@ -260,6 +277,7 @@ transfer::DialOptions Session::DialOptionsFor(const Reader::Progress& progress) 
   dial.hello.iteration = welcome_->iteration;
   dial.hello.holdings = progress.landings.Untold();
   dial.spec = options_.spec;
+  dial.pool = options_.pool;
   dial.hello.compression = options_.distribute.compression;
   dial.tls = options_.tls;
   dial.timeout = std::min(options_.distribute.timeout, absl::Seconds(10));
@@ -280,8 +298,8 @@ void Session::LinkFailed(Reader& reader, const absl::Status& reason) {
   CountLinkError(progress.choice.offer.protocol, reason);
   if (progress.fruitful) progress.backoff = absl::ZeroDuration();
   progress.backoff = std::clamp(progress.backoff * 2, kFirstBackoff, kMaxBackoff);
-  progress.retry_at = absl::Now() + progress.backoff;
-  if (progress.down_since == absl::InfiniteFuture()) progress.down_since = absl::Now();
+  progress.retry_at = BootTime() + progress.backoff;
+  if (progress.down_since == absl::InfiniteFuture()) progress.down_since = BootTime();
   progress.reason = reason;
   progress.phase = Reader::Phase::kBroken;
   WakeAgent();
@@ -336,6 +354,7 @@ void Session::TendCredits(Lock& lock, absl::Time now, absl::Time& wake) {
 void Session::CheckReach(absl::Time now, absl::Time& wake) {
   if (end_ || merge_.ready() || rounds_.Next() != nullptr) return;
   CheckConsumers(now, wake);
+  if (!times_.waiting()) return;  // it may be over before anybody does
   CheckServed(now, wake);
   for (auto& [worker, reader] : readers_) {
     Reader::Progress& progress = reader->progress();

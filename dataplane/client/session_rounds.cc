@@ -73,9 +73,9 @@ void Session::Handle(const control::Agreed& agreed) {
 void Session::NoteWhatHinders() {
   if (waits_for_.empty() && lost_.empty()) {
     waits_since_ = absl::InfiniteFuture();
-    unreachable_ = absl::OkStatus();
+    hindered_ = absl::OkStatus();
   } else {
-    waits_since_ = std::min(waits_since_, absl::Now());
+    waits_since_ = std::min(waits_since_, BootTime());
   }
 }
 
@@ -92,7 +92,7 @@ std::string Session::WhatHinders() const {
 }
 
 void Session::Handle(const control::ConsumersLost& lost) {
-  const absl::Time now = absl::Now();
+  const absl::Time now = absl::Now();  // for people
   std::map<int64_t, LostConsumer> before;
   before.swap(lost_);
   bool died = false;
@@ -123,13 +123,13 @@ void Session::Handle(const control::ConsumersLost& lost) {
   // Nobody waited while one was dead.
   if (std::any_of(before.begin(), before.end(), is_dead) &&
       std::none_of(lost_.begin(), lost_.end(), is_dead)) {
-    unreachable_ = absl::OkStatus();
+    hindered_ = absl::OkStatus();
   }
   NoteLostConsumers(options_.job.name, static_cast<int64_t>(lost_.size()));
   NoteWhatHinders();
   if (!died) return;
-  waits_since_ = now;  // the next call waits for it again
-  unreachable_ = absl::UnavailableError(
+  waits_since_ = BootTime();  // the next call waits for it again
+  hindered_ = absl::UnavailableError(
       absl::StrCat("round ", rounds_.heard(), " cannot be given out: ", WhatHinders(),
                    "; start it again from its state of this step, or all consumers from states of "
                    "one step"));
@@ -253,9 +253,9 @@ void Session::CheckConsumers(absl::Time now, absl::Time& wake) {
   waits_since_ = now;  // the next call waits as long again
   const std::string what =
       coordinated() ? absl::StrCat("round ", rounds_.heard()) : "the next element of the order";
-  unreachable_ = absl::UnavailableError(
-      absl::StrCat(what, " could not be given out for ",
-                   absl::FormatDuration(options_.distribute.timeout), ": ", WhatHinders()));
+  hindered_ = absl::UnavailableError(absl::StrCat(what, " could not be given out for ",
+                                                  absl::FormatDuration(options_.distribute.timeout),
+                                                  ": ", WhatHinders()));
   WakeWaiting();
 }
 

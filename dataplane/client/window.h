@@ -42,8 +42,9 @@ class Window {
   };
   // No worker is asked for more at a time, however large the window: what may
   // have landed unknown to it has to go into a Hello (landings.h), at up to 40
-  // bytes each, and that into transfer/grpc's kMaxControlBytes.
-  static constexpr int64_t kMostAskedOfOne = 1 << 18;
+  // bytes each, and that into what every transport takes of a stranger (tcp and
+  // ucx: 1 MiB).
+  static constexpr int64_t kMostAskedOfOne = 1 << 14;
   using Grants = absl::InlinedVector<Grant, 4>;
   // What is to be asked for now; counts as asked for. In portions, unless a
   // worker has nothing left to send against.

@@ -2,15 +2,14 @@
 #include "dataplane/dataset/build_site.h"
 
 #include <mutex>
-#include <string_view>
 #include <utility>
 
-#include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "control/env/files_until.h"
-#include "dataplane/dataset/expr/ops_file.h"
+#include "dataplane/dataset/expr/bind_with.h"
 #include "dataplane/dataset/profile.h"
+#include "dataplane/dataset/python_host.h"
 #include "dataplane/dataset/read_ahead.h"
 #include "dataplane/dataset/registry.h"
 #include "dataplane/dataset/static_shard.h"
@@ -21,21 +20,19 @@ namespace penstock {
 
 namespace {
 
-// Nodes that give their input's elements as they are.
-constexpr std::string_view kHandOn[] = {"LandAhead", "Options", "Prefetch",
-                                        "Repeat",    "Skip",    "Take"};
+// Holds elements that it was not asked for yet.
+bool ReadsAhead(const Dataset::Node& node) {
+  return node.op == "Prefetch";
+}
 
-// The node whose elements are made in RunContext::output: the last one. Before a LandAhead
-// (dataplane/replica), which has a device copy what it gets, it is the one that makes that.
-// On workers it is the last alone, since what is read ahead would hold clients' slots.
-const Dataset::Node* MakerOfOutput(const NodePtr& root) {
+// The node whose elements are made in RunContext::output: the last, or the one whose elements
+// the last hands on (a Repeat of batches); from behind what reads ahead only if `run` says so.
+const Dataset::Node* MakerOfOutput(const NodePtr& root, const RunContext& run) {
   const Dataset::Node* node = root.get();
-  bool lands = false;
-  while (absl::c_linear_search(kHandOn, node->op)) {
-    lands = lands || node->op == "LandAhead";
+  while (FindNodeKind(node->op)->hands_on && (run.output_ahead || !ReadsAhead(*node))) {
     node = node->inputs[0].get();
   }
-  return lands ? node : root.get();
+  return node;
 }
 
 }  // namespace
@@ -52,7 +49,7 @@ BuildSite BuildSite::Root(NodePtr root, const RunContext& run) {
   BuildSite site;
   site.shared_ = std::make_shared<Shared>();
   site.shared_->root = root;
-  site.shared_->maker = MakerOfOutput(root);
+  site.shared_->maker = MakerOfOutput(root, run);
   site.number_ = root->size - 1;
   site.node_ = std::move(root);
   site.run_ = &run;
@@ -78,6 +75,13 @@ absl::StatusOr<std::unique_ptr<File>> BuildSite::OpenFile(const std::string& fil
 
 NodeProfile* BuildSite::profile() const {
   return run_->profile == nullptr ? nullptr : &run_->profile->node(number_);
+}
+
+std::shared_ptr<PythonHost> BuildSite::python() const {
+  std::shared_ptr<PythonHost> host =
+      run_->python == nullptr ? PythonHost::OfProcess() : run_->python;
+  std::shared_ptr<PythonHost> until = host->Until(run_->cancelled);
+  return until == nullptr ? host : until;
 }
 
 ReadAheadBudget& BuildSite::read_ahead() const {
@@ -157,7 +161,7 @@ absl::StatusOr<std::shared_ptr<const BoundFunction>> BuildSite::Bind(
   std::shared_ptr<const BoundFunction>& bound = shared_->bound[function.get()];
   if (bound == nullptr) {
     absl::StatusOr<std::shared_ptr<const BoundFunction>> made =
-        BindWithFiles(function, shared_->files);
+        BindWith(function, OpMeans{.files = shared_->files, .python = python()});
     if (!made.ok()) {
       shared_->bound.erase(function.get());
       return absl::Status(made.status().code(),

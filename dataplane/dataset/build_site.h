@@ -47,6 +47,7 @@ class BuildSite {
   // What this node did; nullptr if nobody asks.
   NodeProfile* profile() const;
   ReadAheadBudget& read_ahead() const;
+  std::shared_ptr<PythonHost> python() const;  // runs its functions and generators in Python
   // Cancelled once the running dataset was cancelled; for loops that may take long.
   absl::Status CheckCancelled() const;
 

@@ -65,8 +65,11 @@ std::string TextOf(const std::string& name, const Attr& value) {
   return std::visit(AttrText{}, value);
 }
 
-// What is for a program to read; a remark says what there is to know of it.
-bool IsCode(const Dataset::Node& node, const std::string& attr) {
+// What is for a program to read, or has many attributes that are mostly as usual: a remark says
+// what there is to know of it.
+bool IsInRemark(const Dataset::Node& node, const std::string& attr) {
+  const NodeKind* kind = FindNodeKind(node.op);
+  if (kind != nullptr && kind->elsewhere && kind->remark != nullptr) return true;
   return node.attrs.contains("pickle") &&
          (attr == "pickle" || attr == "call" || attr == "version" || attr == "splits");
 }
@@ -165,7 +168,7 @@ class Tree {
     const std::string name = NodeName(node, number);
     absl::StrAppend(&out_, std::string(2 * depth, ' '), name);
     for (const auto& [attr, value] : node.attrs)
-      if (!IsCode(node, attr)) absl::StrAppend(&out_, " ", attr, "=", TextOf(attr, value));
+      if (!IsInRemark(node, attr)) absl::StrAppend(&out_, " ", attr, "=", TextOf(attr, value));
     if (!node.status.ok()) {
       absl::StrAppend(&out_, " -> ", node.status.ToString(), "\n");
     } else {

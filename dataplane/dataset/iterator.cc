@@ -91,6 +91,7 @@ class LocalIterator final : public InterruptibleIterator {
     context_.profile = &profile_;
     context_.seed = seed;
     context_.output = output;
+    context_.output_ahead = true;
     context_.cancelled = &cancelled_;
     context_.commits = &commits_;
     context_.states = states_;
@@ -123,19 +124,8 @@ class LocalIterator final : public InterruptibleIterator {
   // Waits only while another thread is in Next() without a deadline: what is made
   // behind a deadline is made after its position was kept.
   absl::StatusOr<State> Save() override {
-    std::lock_guard kept_lock(kept_mu_);
-    if (cancelled_) return Stopped();
-    if (kept_state_.has_value()) {
-      kept_given_ = true;
-      RETURN_IF_ERROR(kept_state_->status());
-      return Finish(**kept_state_);
-    }
-    Unfinished unfinished;
-    {
-      std::lock_guard lock(mu_);
-      if (cancelled_) return Stopped();
-      ASSIGN_OR_RETURN(unfinished, SaveLocked());
-    }
+    std::lock_guard finish_lock(finish_mu_);
+    ASSIGN_OR_RETURN(const Unfinished unfinished, SaveUnfinished());
     return Finish(unfinished);
   }
 
@@ -252,12 +242,14 @@ class LocalIterator final : public InterruptibleIterator {
 
   NextResult Produce() {  // REQUIRES: mu_ held
     if (cancelled_) return Stopped();
-    RETURN_IF_ERROR(PassSkipped());
+    RETURN_IF_ERROR(BeWhereRestored());
     return nodes_->Next();
   }
 
-  // RestoreOptions::skip_steps, before anything else is read or saved.
-  absl::Status PassSkipped() {  // REQUIRES: mu_ held
+  // Before anything else is read or saved: the error of a Restore() that failed, or
+  // RestoreOptions::skip_steps.
+  absl::Status BeWhereRestored() {  // REQUIRES: mu_ held
+    RETURN_IF_ERROR(restore_failed_);
     if (skip_steps_ == 0) return absl::OkStatus();
     ASSIGN_OR_RETURN(const int64_t passed, nodes_->Skip(skip_steps_));
     step_ += passed;
@@ -268,29 +260,50 @@ class LocalIterator final : public InterruptibleIterator {
   absl::Status TakeUp(const StateHead& head, std::string_view position,
                       StateExchange::TakenUp taken_up, const RestoreOptions& options) {
     aside_.Await(absl::InfiniteFuture());
+    std::lock_guard finish_lock(finish_mu_);  // whose nodes go
     std::scoped_lock lock(kept_mu_, mu_);
     if (cancelled_) return Stopped();
     const bool all_ranks = taken_up.all_ranks;
+    GiveUp();
     states_->TakeUp(std::move(taken_up));
-    kept_state_.reset();
-    nodes_.reset();
-    context_.seed = head.seed;
-    RETURN_IF_ERROR(Build());
+    if (absl::Status status = RestoreNodes(head, position, options); !status.ok()) {
+      GiveUp();  // some of them may stand where the state says
+      restore_failed_ = absl::FailedPreconditionError(
+          absl::StrCat("the last Restore() failed, so that there is no place to read from; restore "
+                       "again, or make another iterator. It failed with ",
+                       status.ToString()));
+      return status;
+    }
+    restore_failed_ = absl::OkStatus();
     step_ = head.step;
     skip_steps_ = options.skip_steps;
     saves_ = std::max(saves_, head.save);
-    RETURN_IF_ERROR(RestoreEdited(*nodes_, dataset_, position, options.allow));
     std::lock_guard origin_lock(origin_mu_);
-    origin_ = RandomNumber();  // what was saved before is of what was given up
-    restored_.reset();
     if (!all_ranks) restored_ = {head.origin, head.save};
     return absl::OkStatus();
+  }
+
+  // What was made and what was saved of it.
+  void GiveUp() {  // REQUIRES: kept_mu_ and mu_ held
+    kept_state_.reset();
+    ready_ = nullptr;
+    nodes_.reset();
+    std::lock_guard origin_lock(origin_mu_);
+    origin_ = RandomNumber();
+    restored_.reset();
+  }
+
+  absl::Status RestoreNodes(const StateHead& head, std::string_view position,
+                            const RestoreOptions& options) {  // REQUIRES: mu_ held
+    context_.seed = head.seed;
+    RETURN_IF_ERROR(Build());
+    return RestoreEdited(*nodes_, dataset_, position, options.allow);
   }
 
   NextResult Deliver(NextResult next) {  // REQUIRES: mu_ held
     // An error takes a step as well: it stands at an element's place.
     const bool end = next.ok() && !next->has_value();
-    if (!end && !absl::IsCancelled(next.status())) ++step_;
+    if (!end && !absl::IsCancelled(next.status()) && restore_failed_.ok()) ++step_;
     return next;
   }
 
@@ -312,8 +325,20 @@ class LocalIterator final : public InterruptibleIterator {
     std::string position;
   };
 
+  absl::StatusOr<Unfinished> SaveUnfinished() {  // REQUIRES: finish_mu_ held
+    std::lock_guard kept_lock(kept_mu_);
+    if (cancelled_) return Stopped();
+    if (kept_state_.has_value()) {
+      kept_given_ = true;
+      return *kept_state_;
+    }
+    std::lock_guard lock(mu_);
+    if (cancelled_) return Stopped();
+    return SaveLocked();
+  }
+
   absl::StatusOr<Unfinished> SaveLocked() {  // REQUIRES: mu_ held
-    RETURN_IF_ERROR(PassSkipped());
+    RETURN_IF_ERROR(BeWhereRestored());
     const uint64_t save = ++saves_;
     StateWriter head;
     head.WriteUnsigned(kStateVersion);
@@ -351,12 +376,15 @@ class LocalIterator final : public InterruptibleIterator {
   uint64_t origin_ = RandomNumber();  // guarded by origin_mu_
   // Origin and number of the state taken up; guarded by origin_mu_.
   std::optional<std::pair<uint64_t, uint64_t>> restored_;
+  // Held while a state's sections are asked for, which Next() need not wait for; taken first.
+  std::mutex finish_mu_;
   std::mutex kept_mu_;                                    // taken before mu_
   std::optional<absl::StatusOr<Unfinished>> kept_state_;  // guarded by kept_mu_, as the next
   bool kept_given_ = false;                               // by Save()
   std::timed_mutex mu_;                                   // held while an element is made
   RunContext context_;                                    // guarded by mu_, as all below
   std::unique_ptr<NodeIterator> nodes_;                   // reads context_
+  absl::Status restore_failed_;                           // then there are no nodes_
   std::atomic<int64_t> step_ = 0;                         // written while mu_ is held
   int64_t skip_steps_ = 0;
   uint64_t saves_ = 0;

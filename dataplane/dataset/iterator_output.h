@@ -9,8 +9,8 @@
 
 namespace penstock {
 
-// As Dataset::MakeIterator(), with RunContext::output: where what is read is made, as far as
-// the last node makes it itself. `output` outlives the iterator.
+// As Dataset::MakeIterator(), with RunContext::output and output_ahead: where what is read is made,
+// as far as the last node that does not hand it on makes it itself. `output` outlives the iterator.
 absl::StatusOr<Iterator> MakeIteratorInto(Pool& output, const Dataset& dataset,
                                           IteratorOptions options);
 

@@ -26,6 +26,7 @@ namespace penstock {
 class ElementViews;     // dataplane/dataset/element_views.h
 class Files;            // control/env/files.h
 class Profile;          // dataplane/dataset/profile.h
+class PythonHost;       // dataplane/dataset/python_host.h
 class ReadAheadBudget;  // dataplane/dataset/read_ahead.h
 class ResultSink;       // dataplane/dataset/function.h
 
@@ -105,14 +106,19 @@ struct RunContext {
   SplitFeed* splits = nullptr;      // nullptr: the sources read everything themselves
   const SplitPlan* plan = nullptr;  // given with `splits`: resolved file lists
   Pool* pool = nullptr;             // elements are written here; nullptr: DefaultPool()
-  Pool* output = nullptr;           // those of the last node; nullptr: as `pool`
-  Files* files = nullptr;           // nullptr: DefaultFiles()
-  int threads = 0;                  // for parallel nodes; 0: one per core
+  // Those of the last node; nullptr: as `pool`. `output_ahead`: of the last that makes elements and
+  // does not hand them on (NodeKind::hands_on), so that what is read ahead holds memory of it too;
+  // on workers not, where it is clients' slots.
+  Pool* output = nullptr;
+  bool output_ahead = false;
+  Files* files = nullptr;                  // nullptr: DefaultFiles()
+  int threads = 0;                         // for parallel nodes; 0: one per core
   std::atomic<bool>* cancelled = nullptr;  // set from any thread; long waits end with Cancelled
   CommitListeners* commits = nullptr;      // nullptr: nobody commits
   std::shared_ptr<StateExchange> states;   // nullptr: states are positions and nothing else
   Profile* profile = nullptr;              // nullptr: nothing is counted
   ReadAheadBudget* read_ahead = nullptr;   // nullptr: ReadAheadBudget::OfProcess()
+  std::shared_ptr<PythonHost> python;      // nullptr: PythonHost::OfProcess()
 };
 
 // The iterator of `dataset` (with all its inputs). The context outlives it.

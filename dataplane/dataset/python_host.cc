@@ -28,6 +28,7 @@ class RefusingHost final : public PythonHost {
                                                      Spec) override {
     return Admit(*function);
   }
+  int CallsAtOnce() const override { return 1; }
   void Stop() override {}
 
  private:

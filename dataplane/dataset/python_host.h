@@ -9,6 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "control/env/files.h"
 #include "dataplane/dataset/attr.h"
 #include "penstock/dataset.h"
 #include "penstock/expr.h"
@@ -52,6 +53,11 @@ class PythonHost {
   // The generator that it makes, as a source of one split.
   virtual absl::StatusOr<std::unique_ptr<SourceReader>> Open(
       std::shared_ptr<const PythonFunction> function, Spec spec) = 0;
+  // How many calls run at a time; others wait. At least 1.
+  virtual int CallsAtOnce() const = 0;
+  // The same, for one run of a dataset: its calls, and those that wait for their turn, end with
+  // Cancelled soon after `cancelled` was set, which outlives them. nullptr: this one does.
+  virtual std::shared_ptr<PythonHost> Until(CancelFlag) { return nullptr; }
   // Ends the calls under way, and refuses others. Idempotent, bounded.
   virtual void Stop() = 0;
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dataplane/dataset/read_ahead.h"
 
-#include <unistd.h>
-
 #include <algorithm>
+
+#include "dataplane/memory/usable_memory.h"
 
 namespace penstock {
 namespace {
@@ -15,8 +15,7 @@ constexpr int kOften = 3;
 }  // namespace
 
 ReadAheadBudget& ReadAheadBudget::OfProcess() {
-  static ReadAheadBudget& budget = *new ReadAheadBudget(
-      static_cast<int64_t>(::sysconf(_SC_PHYS_PAGES)) / 4 * ::sysconf(_SC_PAGESIZE));
+  static ReadAheadBudget& budget = *new ReadAheadBudget(UsableMemory() / 4);
   return budget;  // outlives every static that may use it
 }
 

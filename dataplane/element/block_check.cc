@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cstring>
+#include <optional>
 
+#include "absl/algorithm/container.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "dataplane/element/block.h"
+#include "dataplane/element/block_head.h"
 #include "dataplane/element/extension.h"
 #include "penstock/status.h"
 
@@ -22,7 +25,8 @@ absl::Status BadLeaf(const Spec& spec, size_t i, const char* field) {
 // Checks leaf by leaf. REQUIRES: the prefix and the size of the table are right.
 class Checker {
  public:
-  Checker(const std::byte* block, const Spec& spec) : block_(block), spec_(spec) {}
+  Checker(const std::byte* block, const Spec& spec, bool with_body)
+      : block_(block), spec_(spec), with_body_(with_body) {}
 
   absl::Status CheckLeaf(size_t i) {
     const LeafEntry& entry = TableOf(block_)[i];
@@ -92,6 +96,10 @@ class Checker {
     if (entry.data_bytes != count * SizeOf(static_cast<DType>(entry.dtype)))
       return BadLeaf(spec_, i, "data_bytes");
     if (entry.dtype != static_cast<uint8_t>(kBool)) return absl::OkStatus();
+    if (!with_body_) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "an element's leaf ", i, " ('", spec_.LeafName(i), "') has bools on a device"));
+    }
     // A bool of any other value is undefined behaviour in its reader.
     const uint8_t* values = At<uint8_t>(prefix.head_bytes + entry.data_offset);
     uint8_t all = 0;
@@ -184,12 +192,13 @@ class Checker {
 
   const std::byte* block_;
   const Spec& spec_;
+  const bool with_body_;            // it lies behind the head
   absl::Span<const int64_t> dims_;  // of the leaf in work
 };
 
-}  // namespace
-
-absl::StatusOr<size_t> CheckBlock(absl::Span<const std::byte> memory, const Spec& spec) {
+// `memory` has head and body, or the head alone, of a body of so many bytes `elsewhere`.
+absl::StatusOr<size_t> Check(absl::Span<const std::byte> memory, const Spec& spec,
+                             std::optional<size_t> elsewhere) {
   if (memory.size() < sizeof(HeadPrefix)) return Bad("it ends within its prefix");
   if (reinterpret_cast<uintptr_t>(memory.data()) % kBlockAlignment != 0)
     return Bad("it does not start at a multiple of 64");
@@ -203,7 +212,7 @@ absl::StatusOr<size_t> CheckBlock(absl::Span<const std::byte> memory, const Spec
       prefix.head_bytes > memory.size())
     return Bad("head_bytes");
   if (prefix.body_bytes % kBlockAlignment != 0 ||
-      prefix.body_bytes > memory.size() - prefix.head_bytes)
+      prefix.body_bytes > elsewhere.value_or(memory.size() - prefix.head_bytes))
     return Bad("body_bytes");
   const size_t room = prefix.head_bytes - sizeof(HeadPrefix);
   if (prefix.leaf_count > room / sizeof(LeafEntry)) return Bad("leaf_count");
@@ -221,11 +230,28 @@ absl::StatusOr<size_t> CheckBlock(absl::Span<const std::byte> memory, const Spec
         "an element is not of the expected structure ", spec.ToString(), ": it has ",
         prefix.leaf_count, " leaves and the fingerprint ", absl::Hex(prefix.structure)));
   }
-  Checker checker(memory.data(), spec);
+  Checker checker(memory.data(), spec, !elsewhere.has_value());
   for (size_t i = 0; i < prefix.leaf_count; ++i) {
     RETURN_IF_ERROR(checker.CheckLeaf(i));
   }
   return BlockBytes(memory.data());
+}
+
+}  // namespace
+
+absl::StatusOr<size_t> CheckBlock(absl::Span<const std::byte> memory, const Spec& spec) {
+  return Check(memory, spec, std::nullopt);
+}
+
+absl::Status CheckBlockHead(absl::Span<const std::byte> head, size_t body_bytes, const Spec& spec) {
+  PENSTOCK_ASSIGN_OR_RETURN(const size_t bytes, Check(head, spec, body_bytes));
+  return bytes == head.size() + body_bytes
+             ? absl::OkStatus()
+             : Bad("head_bytes or body_bytes are not those that came");
+}
+
+bool HeadTellsAll(const Spec& spec) {
+  return absl::c_none_of(spec.leaves(), [](const TensorSpec& leaf) { return leaf.dtype == kBool; });
 }
 
 }  // namespace penstock

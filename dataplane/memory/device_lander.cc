@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 #include <mutex>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -37,6 +38,9 @@ class Places {
   absl::Status ReadyOn(int place, void* stream);
   absl::Status ReadBy(int place, void* stream);
   void LetGo(int place);
+  std::optional<int> Reserve();
+  void Hold(int place) { places_[place].held = true; }
+  void Free(int place) { places_[place].reserved = false; }
 
   void Progress();
   int slots_held() const;
@@ -46,6 +50,8 @@ class Places {
   std::byte* address(int place) const {
     return static_cast<std::byte*>(memory_->address()) + place * place_bytes_;
   }
+  size_t place_bytes() const { return place_bytes_; }
+  size_t bytes() const { return memory_->bytes(); }
   DeviceLanderCounters counters() const;
   const absl::Status& device_status() const { return device_status_; }
 
@@ -54,16 +60,21 @@ class Places {
     Event copied;                // recorded behind the copy
     bool unrecorded = false;     // not yet, since the device refused
     Element source;              // until `copied` is done
+    bool reserved = false;       // for something else that writes to it
     bool held = false;           // by a DeviceElement
     bool spoilt = false;         // a reader could not be noted, and may read for ever
     std::vector<Event> readers;  // recorded behind them, on their streams
     std::vector<void*> streams;  // of readers that are still to be noted
 
-    bool free() const { return !source && !held && !spoilt && readers.empty(); }
+    bool free() const { return !source && !reserved && !held && !spoilt && readers.empty(); }
   };
 
   explicit Places(DeviceBackend& backend, const DeviceLanderOptions& options)
       : backend_(backend), options_(options) {}
+  std::vector<Place>::iterator FindFree() {
+    return std::find_if(places_.begin(), places_.end(),
+                        [](const Place& place) { return place.free(); });
+  }
   absl::StatusOr<Event> SpareEvent();
   bool Done(DeviceEvent& event);
   absl::StatusOr<DeviceStream*> Wrapped(void* stream);
@@ -128,8 +139,7 @@ absl::StatusOr<int> Places::Land(Element&& element) {
                                                    " bytes does not fit a place of ", place_bytes_,
                                                    " on the device; raise place_bytes"));
   }
-  const auto found =
-      std::find_if(places_.begin(), places_.end(), [](const Place& place) { return place.free(); });
+  const auto found = FindFree();
   if (found == places_.end()) {
     return absl::ResourceExhaustedError(
         absl::StrCat("all ", places_.size(),
@@ -147,6 +157,13 @@ absl::StatusOr<int> Places::Land(Element&& element) {
   ++counters_.elements;
   counters_.bytes += static_cast<int64_t>(bytes);
   return place;
+}
+
+std::optional<int> Places::Reserve() {
+  const auto found = FindFree();
+  if (found == places_.end()) return std::nullopt;
+  found->reserved = true;
+  return static_cast<int>(found - places_.begin());
 }
 
 absl::Status Places::ReadyOn(int place, DeviceStream& stream) {
@@ -296,6 +313,8 @@ class DeviceLanes {
     WaitUntil([&] { return With([](Places& places) { return places.slots_held() == 0; }); });
   }
 
+  // Constant, as all that it asks for: without the lock.
+  const Places& places() const { return *places_; }
   std::byte* address(int place) const { return places_->address(place); }
   int device() const { return device_; }
 
@@ -409,6 +428,27 @@ absl::StatusOr<DeviceElement> DeviceLander::CopyToDevice(Element element) {
   ASSIGN_OR_RETURN(const int place,
                    lanes_->With([&](Places& places) { return places.Land(std::move(element)); }));
   return DeviceElement(lanes_, place, Element(std::move(loan), head, spec));
+}
+
+std::optional<int> DeviceLander::ReservePlace() {
+  return lanes_->With([](Places& places) { return places.Reserve(); });
+}
+
+absl::Span<std::byte> DeviceLander::place(int place) const {
+  return {lanes_->address(place), lanes_->places().place_bytes()};
+}
+
+absl::Span<std::byte> DeviceLander::places() const {
+  return {lanes_->address(0), lanes_->places().bytes()};
+}
+
+DeviceElement DeviceLander::Adopt(int place, Element head) {
+  lanes_->With([&](Places& places) { places.Hold(place); });
+  return DeviceElement(lanes_, place, std::move(head));
+}
+
+void DeviceLander::FreePlace(int place) {
+  lanes_->With([&](Places& places) { places.Free(place); });
 }
 
 int DeviceLander::Progress() {

@@ -17,10 +17,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "absl/types/span.h"
 #include "dataplane/memory/device.h"
 #include "penstock/device_element.h"
 #include "penstock/element.h"
@@ -60,6 +62,15 @@ class DeviceLander {
   // are in use, InvalidArgument if the body is larger than a place, and what the
   // device says when it has failed.
   absl::StatusOr<DeviceElement> CopyToDevice(Element element);
+
+  // A place that something else writes to, by no stream of the device; nullopt: none is free.
+  // It stays until FreePlace(), and behind that until readers of what Adopt() gave are done.
+  std::optional<int> ReservePlace();
+  absl::Span<std::byte> place(int place) const;  // on the device
+  absl::Span<std::byte> places() const;          // all of them, one behind the other
+  // What was written to a reserved place, whose head is `head`'s. REQUIRES: the device sees it.
+  DeviceElement Adopt(int place, Element head);
+  void FreePlace(int place);
 
   // Gives back the slots and places that the device is done with. CopyToDevice()
   // does so too; call it also while nothing new comes. Returns how many slots are

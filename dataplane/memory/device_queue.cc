@@ -44,6 +44,12 @@ absl::Status DeviceQueue::MakeRoom(const Element& element) {
   return absl::OkStatus();
 }
 
+DeviceElement DeviceQueue::TakeLanded(const Element& element) {
+  DeviceElement landed = landing_ == nullptr ? DeviceElement() : landing_->Take(element);
+  if (landed) ++stats_.direct;
+  return landed;
+}
+
 absl::StatusOr<DeviceElement> DeviceQueue::Land(const Element& element) {
   ASSIGN_OR_RETURN(DeviceElement landed, lander_->CopyToDevice(element.Share()));
   ++stats_.elements;
@@ -61,6 +67,8 @@ void DeviceQueue::LandAhead() {
   for (size_t i = 0; i < most; ++i) {
     Waiting& next = waiting_[i];
     if (next.landed || next.refused) continue;
+    next.landed = TakeLanded(next.element);
+    if (next.landed) continue;
     const absl::Status room = MakeRoom(next.element);
     if (room.ok() && lander_->counters().places_in_use == places()) return;
     absl::StatusOr<DeviceElement> landed = room.ok() ? Land(next.element) : room;
@@ -89,7 +97,7 @@ absl::StatusOr<std::optional<DeviceElement>> DeviceQueue::TryTake(const Element&
   }
   if (taken) {
     ++stats_.ahead;
-  } else {
+  } else if (taken = TakeLanded(element); !taken) {
     RETURN_IF_ERROR(MakeRoom(element));
     const DeviceLanderCounters counters = lander_->counters();
     if (counters.places_held == places()) {
@@ -133,6 +141,7 @@ DeviceLandingStats DeviceQueue::stats() const {
   stats.places = places();
   stats.place_bytes = static_cast<int64_t>(place_bytes_);
   if (lander_ != nullptr) stats.events += lander_->counters().events;
+  stats.gpu_direct = landing_ == nullptr ? "not asked for" : landing_->state();
   stats.page_locking = PageLocking::ForProcess().state();
   return stats;
 }

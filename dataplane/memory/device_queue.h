@@ -10,12 +10,14 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "dataplane/memory/device.h"
 #include "dataplane/memory/device_lander.h"
+#include "dataplane/memory/device_landing.h"
 #include "penstock/device_element.h"
 #include "penstock/element.h"
 
@@ -35,6 +37,12 @@ class DeviceQueue {
   // Memory on the device is taken when the first element is there.
   DeviceQueue(DeviceBackend& backend, const DeviceQueueOptions& options)
       : backend_(backend), options_(options) {}
+  const DeviceQueueOptions& options() const { return options_; }
+
+  // Elements that are in places of `landing` are on the device already, and not copied. To be
+  // called before the first of them.
+  void LandThrough(std::unique_ptr<DeviceLanding> landing) { landing_ = std::move(landing); }
+  DeviceLanding* landing() const { return landing_.get(); }  // nullptr: there is none
 
   // `element` will be taken, behind those that this was told of before. A handle on it
   // is kept until then.
@@ -62,12 +70,15 @@ class DeviceQueue {
   };
 
   int places() const { return options_.depth + options_.held; }
+  // As DeviceLanding::Take().
+  DeviceElement TakeLanded(const Element& element);
   absl::Status MakeRoom(const Element& element);
   absl::StatusOr<DeviceElement> Land(const Element& element);
   void LandAhead();
 
   DeviceBackend& backend_;
   const DeviceQueueOptions options_;
+  std::unique_ptr<DeviceLanding> landing_;  // constant once elements come
 
   mutable std::mutex mu_;  // guards all below
   std::unique_ptr<DeviceLander> lander_;

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstdlib>
+#include <iterator>
 #include <new>
 
 #include "absl/status/status.h"
@@ -21,6 +22,8 @@ constexpr size_t kUsualSegment = size_t{256} << 10;  // bytes; a larger slot has
 constexpr size_t kMaxSlotsPerSegment = 256;
 // Each registration costs a call to the device, and entries in its tables.
 constexpr size_t kRegisteredSegment = size_t{8} << 20;  // bytes
+// A pool may hold as much again as it lends, and so much more, before it gives back what lies idle.
+constexpr int64_t kMayLieIdle = int64_t{256} << 20;  // bytes
 constexpr size_t kBeyondAnyMachine = size_t{1}
                                      << 40;  // bytes; a size from outside may say anything
 
@@ -198,7 +201,7 @@ absl::Status HeapPool::Reserve(size_t bytes) {
     return options_.max_bytes == 0 ||
            bytes <= options_.max_bytes - std::min<size_t>(options_.max_bytes, reserved_.load());
   };
-  if (!fits()) ReleaseFreeSegments();
+  if (!fits() || TooMuchLiesIdle()) ReleaseFreeSegments();
   if (!fits()) {
     return absl::ResourceExhaustedError(absl::StrCat(
         "a slot of ", bytes, " bytes does not fit: ", reserved_.load(), " of the pool's ",
@@ -208,10 +211,16 @@ absl::Status HeapPool::Reserve(size_t bytes) {
   return absl::OkStatus();
 }
 
+bool HeapPool::TooMuchLiesIdle() const {
+  const int64_t reserved = reserved_.load();
+  return reserved > kMayLieIdle && reserved > 2 * counters().bytes_lent + kMayLieIdle;
+}
+
 void HeapPool::ReleaseFreeSegments() {
   const auto idle = [](const Segment& segment) { return segment.free_count == segment.slot_count; };
   for (int c = 0; c < kClasses; ++c) {
     SizeClass& its = (*classes_)[c];
+    std::vector<std::unique_ptr<Segment>> freed;  // outside the lock
     std::lock_guard lock(its.mu);
     for (HeapSlot** link = &its.free; *link != nullptr;) {
       if (idle(*(*link)->segment)) {
@@ -220,11 +229,14 @@ void HeapPool::ReleaseFreeSegments() {
         link = &(*link)->next_free;
       }
     }
-    std::erase_if(its.segments, [&](const std::unique_ptr<Segment>& segment) {
-      if (!idle(*segment)) return false;
+    const auto first =
+        std::partition(its.segments.begin(), its.segments.end(),
+                       [&](const std::unique_ptr<Segment>& segment) { return !idle(*segment); });
+    freed.assign(std::make_move_iterator(first), std::make_move_iterator(its.segments.end()));
+    its.segments.erase(first, its.segments.end());
+    for (const std::unique_ptr<Segment>& segment : freed) {
       reserved_.fetch_sub(static_cast<int64_t>(segment->bytes));
-      return true;
-    });
+    }
   }
 }
 

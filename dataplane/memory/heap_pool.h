@@ -18,7 +18,9 @@ namespace penstock {
 // Size classes are 256 B, 384 B, 512 B, 768 B, … 256 MiB: at most a third of a
 // slot lies idle. A class has its own lock, held for some nanoseconds, and a
 // list of free slots, last back first out. A larger slot is a segment of its
-// own, which goes back to the system when it returns.
+// own, which goes back to the system when it returns. When a class needs a new
+// segment and more than twice what is lent lies here, and 256 MiB, segments
+// of which nothing is lent go back first.
 class HeapPool final : public Pool, public SlotOwner {
  public:
   // With a registrar every segment is registered when it is made, and segments of
@@ -51,6 +53,7 @@ class HeapPool final : public Pool, public SlotOwner {
   // Counts `bytes` of new segments; ResourceExhausted if they do not fit even
   // after free segments were given back. REQUIRES: grow_mu_ is held.
   absl::Status Reserve(size_t bytes);
+  bool TooMuchLiesIdle() const;
   void ReleaseFreeSegments();
 
   const PoolOptions options_;

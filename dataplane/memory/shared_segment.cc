@@ -14,6 +14,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "dataplane/element/block.h"
+#include "dataplane/memory/usable_memory.h"
 #include "penstock/status.h"
 
 namespace penstock {
@@ -22,8 +23,7 @@ namespace {
 constexpr int kSizeSeals = F_SEAL_SHRINK | F_SEAL_GROW;
 
 struct Account {
-  std::atomic<int64_t> max{static_cast<int64_t>(::sysconf(_SC_PHYS_PAGES)) / 2 *
-                           ::sysconf(_SC_PAGESIZE)};
+  std::atomic<int64_t> max{UsableMemory() / 2};
   std::atomic<int64_t> reserved{0};
   std::atomic<int64_t> created{0};
   std::atomic<int64_t> opened{0};

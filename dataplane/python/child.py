@@ -5,6 +5,7 @@ It is part of the program (child_source.cc.in) and needs NumPy alone; cloudpickl
 Requests and replies are as process.h describes them, leaves as leaves.h does.
 """
 import collections
+import contextlib
 import importlib
 import json
 import mmap
@@ -427,7 +428,8 @@ def main():
     os.register_at_fork(after_in_child=sock.close)  # else nobody sees the end of this process while such a child lives
     sys.path.extend(path for path in sys.argv[1:] if path not in sys.path)
     threading.Thread(target=leave_with, args=(3,), daemon=True).start()
-    Child(sock).run()
+    with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # the other side has gone
+        Child(sock).run()
 
 
 main()

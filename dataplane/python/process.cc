@@ -7,15 +7,18 @@
 #include <spawn.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
 #include "dataplane/python/child_source.h"
 #include "dataplane/python/leaves.h"
 #include "penstock/status.h"
@@ -33,6 +36,8 @@ constexpr size_t kFirstRoom = 64 << 10;  // an error's text fits, too
 constexpr size_t kMostFunctions = 256;   // that a process keeps
 constexpr int kSocketOfChild = 3;
 constexpr int kSourceOfChild = 4;
+constexpr absl::Duration kLookForCancelled = absl::Milliseconds(100);
+constexpr int kLooksOnceCancelled = 20;  // and it has not answered: a fresh process costs less
 constexpr int kReadyWithinMs = 120'000;  // NumPy from a cold disk
 
 // What `-c` is given: the program itself is in a file without a name.
@@ -132,6 +137,11 @@ absl::StatusOr<std::unique_ptr<Process>> Process::Start(const Command& command) 
         "; name another one (penstock worker --python-command PATH)"));
   }
   return std::unique_ptr<Process>(new Process(pid, std::move(ours)));
+}
+
+Process::Process(pid_t pid, Descriptor socket) : pid_(pid), socket_(std::move(socket)) {
+  const timeval time = absl::ToTimeval(kLookForCancelled);
+  setsockopt(socket_.get(), SOL_SOCKET, SO_RCVTIMEO, &time, sizeof time);
 }
 
 Process::~Process() {
@@ -278,10 +288,23 @@ absl::Status Process::Send(uint64_t op, uint64_t a, uint64_t b, int descriptor) 
 absl::StatusOr<Process::Reply> Process::Receive() {
   Reply reply;
   ssize_t got;
-  while ((got = recv(socket_.get(), &reply, sizeof reply, 0)) < 0 && errno == EINTR) {
+  int looks = 0;  // since it was cancelled
+  while ((got = recv(socket_.get(), &reply, sizeof reply, 0)) < 0) {
+    if (errno == EINTR) continue;
+    if (errno != EAGAIN && errno != EWOULDBLOCK) break;  // else kLookForCancelled has passed
+    if (IsCancelled() && ++looks == kLooksOnceCancelled) break;
   }
   if (got != sizeof reply) return Ended();
   return reply;
+}
+
+bool Process::IsCancelled() const {
+  return cancelled_ != nullptr && cancelled_->load(std::memory_order_relaxed);
+}
+
+bool Process::HasGone() const {
+  char first;
+  return recv(socket_.get(), &first, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
 }
 
 absl::Status Process::Ended() {

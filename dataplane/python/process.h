@@ -22,6 +22,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "control/env/files.h"
 #include "dataplane/dataset/python_host.h"
 #include "dataplane/memory/descriptor.h"
 #include "dataplane/memory/shared_segment.h"
@@ -43,6 +44,12 @@ class Process {
   // Starts it without waiting for it. NotFound if there is no such interpreter.
   static absl::StatusOr<std::unique_ptr<Process>> Start(const Command& command);
   ~Process();  // ends it
+
+  // From here on a call ends with Cancelled, and the process with it, if it does not answer within
+  // two seconds of `cancelled` being set. nullptr: never.
+  void Until(CancelFlag cancelled) { cancelled_ = cancelled; }
+  // Whether it has died while nobody called.
+  bool HasGone() const;
 
   // Waits until it can be used; FailedPrecondition if it ended before, as one without NumPy.
   absl::Status AwaitReady();
@@ -69,7 +76,7 @@ class Process {
     uint64_t bytes = 0;
   };
 
-  Process(pid_t pid, Descriptor socket) : pid_(pid), socket_(std::move(socket)) {}
+  Process(pid_t pid, Descriptor socket);
   absl::Status Define(const PythonFunction& function);
   // Has room for so many bytes of arguments, in memory that nobody keeps.
   absl::Status MakeRoom(size_t bytes);
@@ -78,6 +85,7 @@ class Process {
   absl::StatusOr<Reply> Ask(uint64_t op, uint64_t a = 0, uint64_t b = 0);
   absl::Status Send(uint64_t op, uint64_t a, uint64_t b, int descriptor = -1);
   absl::StatusOr<Reply> Receive();
+  bool IsCancelled() const;
   absl::Status Ended();
   // Kills and reaps it; the status that waitpid gives, or nothing if another has reaped it.
   std::optional<int> Reap();
@@ -92,6 +100,7 @@ class Process {
   SharedSegment results_;
   std::set<uint64_t> defined_;  // keys of functions
   bool kept_ = false;           // something keeps arrays in arguments_
+  CancelFlag cancelled_ = nullptr;
   bool ended_ = false;
   bool reaped_ = false;
 };

@@ -19,6 +19,7 @@ namespace penstock::pythons {
 namespace {
 
 constexpr int kTries = 2;
+constexpr absl::Duration kLookForCancelled = absl::Milliseconds(100);
 
 absl::Status Stopped() {
   return absl::CancelledError("the Python processes were stopped");
@@ -44,22 +45,34 @@ class Host final : public PythonHost, public std::enable_shared_from_this<Host> 
   absl::Status Admit(const PythonFunction& function) const override;
   absl::Status Call(const std::shared_ptr<const PythonFunction>& function,
                     absl::Span<const Tensor> inputs, absl::Span<const TensorSpec> outputs,
-                    ElementOutputs& out) override;
+                    ElementOutputs& out) override {
+    return CallUntil(nullptr, *function, inputs, outputs, out);
+  }
   absl::StatusOr<std::unique_ptr<SourceReader>> Open(std::shared_ptr<const PythonFunction> function,
-                                                     Spec spec) override;
+                                                     Spec spec) override {
+    return OpenUntil(nullptr, std::move(function), std::move(spec));
+  }
+  std::shared_ptr<PythonHost> Until(CancelFlag cancelled) override;
+  int CallsAtOnce() const override { return static_cast<int>(places_.size()); }
   void Stop() override;
 
+  absl::Status CallUntil(CancelFlag cancelled, const PythonFunction& function,
+                         absl::Span<const Tensor> inputs, absl::Span<const TensorSpec> outputs,
+                         ElementOutputs& out);
+  absl::StatusOr<std::unique_ptr<SourceReader>> OpenUntil(
+      CancelFlag cancelled, std::shared_ptr<const PythonFunction> function, Spec spec);
   // What is done with a process that runs, `life` telling whether it is the one of the last time.
   using Use = absl::FunctionRef<absl::Status(Process& process, uint64_t life)>;
-  // Does it in `place` (nullptr: whichever is free), in another process if that ended.
-  absl::Status Do(const PythonFunction& function, Place* place, Use use);
+  // Does it in `place` (nullptr: whichever is free), in another process if that ended; Cancelled
+  // once `cancelled` is set.
+  absl::Status Do(const PythonFunction& function, Place* place, CancelFlag cancelled, Use use);
   // A place for a generator, and when that is done with.
   Place* TakeSession();
   void LeaveSession(Place* place, uint64_t life, uint64_t session);
 
  private:
-  absl::Status CheckRuns();  // Cancelled after Stop()
-  absl::StatusOr<Place*> Take(Place* wanted);
+  absl::Status CheckRuns(CancelFlag cancelled);  // Cancelled by it, or after Stop()
+  absl::StatusOr<Place*> Take(Place* wanted, CancelFlag cancelled);
   Place* FreePlace(Place* wanted);
   void Give(Place* place);
   // Has a process there, and does what was left for it.
@@ -78,9 +91,10 @@ class Host final : public PythonHost, public std::enable_shared_from_this<Host> 
 
 class GeneratorReader final : public SourceReader {
  public:
-  GeneratorReader(std::shared_ptr<Host> host, std::shared_ptr<const PythonFunction> generator,
-                  Spec spec)
+  GeneratorReader(std::shared_ptr<Host> host, CancelFlag cancelled,
+                  std::shared_ptr<const PythonFunction> generator, Spec spec)
       : host_(std::move(host)),
+        cancelled_(cancelled),
         generator_(std::move(generator)),
         spec_(std::move(spec)),
         place_(host_->TakeSession()) {}
@@ -89,19 +103,20 @@ class GeneratorReader final : public SourceReader {
   absl::Status Open(int64_t) override {
     given_ = 0;
     broken_ = false;
-    return host_->Do(*generator_, place_,
+    return host_->Do(*generator_, place_, cancelled_,
                      [this](Process& process, uint64_t life) { return Begin(process, life); });
   }
 
   absl::StatusOr<bool> Next(ElementOutputs& out) override {
     if (broken_) return false;
     absl::StatusOr<bool> more = false;
-    const absl::Status done = host_->Do(*generator_, place_, [&](Process& process, uint64_t life) {
-      if (life != life_) RETURN_IF_ERROR(Begin(process, life));
-      more = process.Next(session_, stands_ ? 0 : given_, *generator_, spec_.leaves(), out);
-      stands_ = true;
-      return absl::OkStatus();
-    });
+    const absl::Status done =
+        host_->Do(*generator_, place_, cancelled_, [&](Process& process, uint64_t life) {
+          if (life != life_) RETURN_IF_ERROR(Begin(process, life));
+          more = process.Next(session_, stands_ ? 0 : given_, *generator_, spec_.leaves(), out);
+          stands_ = true;
+          return absl::OkStatus();
+        });
     if (absl::IsCancelled(done)) return done;
     if (!done.ok()) {  // to come behind this again would take what has just failed twice
       broken_ = true;
@@ -130,6 +145,7 @@ class GeneratorReader final : public SourceReader {
   }
 
   const std::shared_ptr<Host> host_;
+  const CancelFlag cancelled_;
   const std::shared_ptr<const PythonFunction> generator_;
   const Spec spec_;
   Place* const place_;
@@ -138,6 +154,33 @@ class GeneratorReader final : public SourceReader {
   uint64_t given_ = 0;   // elements, and errors in the place of one
   bool stands_ = false;  // the session stands behind them
   bool broken_ = false;  // it ended with an error, the last of them
+};
+
+// --- For one run -----------------------------------------------------------------------
+
+class HostUntil final : public PythonHost {
+ public:
+  HostUntil(std::shared_ptr<Host> host, CancelFlag cancelled)
+      : host_(std::move(host)), cancelled_(cancelled) {}
+
+  absl::Status Admit(const PythonFunction& function) const override {
+    return host_->Admit(function);
+  }
+  absl::Status Call(const std::shared_ptr<const PythonFunction>& function,
+                    absl::Span<const Tensor> inputs, absl::Span<const TensorSpec> outputs,
+                    ElementOutputs& out) override {
+    return host_->CallUntil(cancelled_, *function, inputs, outputs, out);
+  }
+  absl::StatusOr<std::unique_ptr<SourceReader>> Open(std::shared_ptr<const PythonFunction> function,
+                                                     Spec spec) override {
+    return host_->OpenUntil(cancelled_, std::move(function), std::move(spec));
+  }
+  int CallsAtOnce() const override { return host_->CallsAtOnce(); }
+  void Stop() override { host_->Stop(); }
+
+ private:
+  const std::shared_ptr<Host> host_;
+  const CancelFlag cancelled_;
 };
 
 // --- The host --------------------------------------------------------------------------
@@ -166,33 +209,44 @@ absl::Status Host::Admit(const PythonFunction& function) const {
                    absl::StrJoin(options_.allowed, ", "), " alone"));
 }
 
-absl::Status Host::Call(const std::shared_ptr<const PythonFunction>& function,
-                        absl::Span<const Tensor> inputs, absl::Span<const TensorSpec> outputs,
-                        ElementOutputs& out) {
-  return Do(*function, nullptr, [&](Process& process, uint64_t) {
-    return process.Call(*function, inputs, outputs, out);
+absl::Status Host::CallUntil(CancelFlag cancelled, const PythonFunction& function,
+                             absl::Span<const Tensor> inputs, absl::Span<const TensorSpec> outputs,
+                             ElementOutputs& out) {
+  return Do(function, nullptr, cancelled, [&](Process& process, uint64_t) {
+    return process.Call(function, inputs, outputs, out);
   });
 }
 
-absl::StatusOr<std::unique_ptr<SourceReader>> Host::Open(
-    std::shared_ptr<const PythonFunction> function, Spec spec) {
+absl::StatusOr<std::unique_ptr<SourceReader>> Host::OpenUntil(
+    CancelFlag cancelled, std::shared_ptr<const PythonFunction> function, Spec spec) {
   RETURN_IF_ERROR(Admit(*function));
-  return std::make_unique<GeneratorReader>(shared_from_this(), std::move(function),
+  return std::make_unique<GeneratorReader>(shared_from_this(), cancelled, std::move(function),
                                            std::move(spec));
 }
 
-absl::Status Host::Do(const PythonFunction& function, Place* wanted, Use use) {
+std::shared_ptr<PythonHost> Host::Until(CancelFlag cancelled) {
+  if (cancelled == nullptr) return nullptr;
+  return std::make_shared<HostUntil>(shared_from_this(), cancelled);
+}
+
+absl::Status Host::Do(const PythonFunction& function, Place* wanted, CancelFlag cancelled,
+                      Use use) {
   std::string how;
   absl::Status ready;
   for (int i = 0; i < kTries; ++i) {
-    ASSIGN_OR_RETURN(Place* const place, Take(wanted));
+    ASSIGN_OR_RETURN(Place* const place, Take(wanted, cancelled));
     ready = Ready(*place);
-    const absl::Status status = ready.ok() ? use(*place->process, place->life) : ready;
+    absl::Status status = ready;
+    if (ready.ok()) {
+      place->process->Until(cancelled);
+      status = use(*place->process, place->life);
+      place->process->Until(nullptr);
+    }
     std::unique_ptr<Process> ended;
     if (place->process != nullptr && place->process->ended()) ended = Remove(*place);
     Give(place);
     if (ended == nullptr) return status;
-    RETURN_IF_ERROR(CheckRuns());  // it may have ended by that
+    RETURN_IF_ERROR(CheckRuns(cancelled));  // it may have ended by that
     how = ended->HowItEnded();
     wanted = place;  // where the next one is new: others may have died with this one
     StderrEventLog()->Write({"python_ended", {{"function", function.name}, {"how", how}}});
@@ -202,15 +256,19 @@ absl::Status Host::Do(const PythonFunction& function, Place* wanted, Use use) {
       "function '", function.name, "': its Python process ended, and the next one too: it ", how));
 }
 
-absl::Status Host::CheckRuns() {
+absl::Status Host::CheckRuns(CancelFlag cancelled) {
   std::lock_guard lock(mu_);
+  if (cancelled != nullptr && *cancelled) return absl::CancelledError("reading was stopped");
   return stopped_ ? Stopped() : absl::OkStatus();
 }
 
-absl::StatusOr<Place*> Host::Take(Place* wanted) {
+absl::StatusOr<Place*> Host::Take(Place* wanted, CancelFlag cancelled) {
   std::unique_lock lock(mu_);
   Place* place = nullptr;
-  freed_.wait(lock, [&] { return stopped_ || (place = FreePlace(wanted)) != nullptr; });
+  const auto found = [&] { return stopped_ || (place = FreePlace(wanted)) != nullptr; };
+  while (!freed_.wait_for(lock, absl::ToChronoNanoseconds(kLookForCancelled), found)) {
+    if (cancelled != nullptr && *cancelled) return absl::CancelledError("reading was stopped");
+  }
   if (stopped_) return Stopped();
   place->taken = true;
   return place;
@@ -236,6 +294,10 @@ void Host::Give(Place* place) {
 }
 
 absl::Status Host::Ready(Place& place) {
+  if (place.process != nullptr && place.process->HasGone()) {  // no call's fault
+    const std::unique_ptr<Process> gone = Remove(place);
+    StderrEventLog()->Write({"python_ended", {{"function", "none"}, {"how", gone->HowItEnded()}}});
+  }
   if (place.process == nullptr) {
     absl::StatusOr<std::unique_ptr<Process>> started = Process::Start(options_.command);
     // Of this machine, whatever the code: never an error of the element's.

@@ -9,7 +9,10 @@
 #include "absl/time/clock.h"
 #include "dataplane/dataset/random_number.h"
 #include "dataplane/dataset/state_bytes.h"
+#include "dataplane/memory/device_landing.h"
+#include "dataplane/memory/gpu_direct_driver.h"
 #include "dataplane/memory/page_locked_pool.h"
+#include "dataplane/replica/collective.h"
 #include "dataplane/replica/side_by_side.h"
 #include "penstock/fingerprint.h"
 #include "penstock/status.h"
@@ -47,6 +50,17 @@ int DepthOf(const DistributedDataset::Plan& plan) {
       static_cast<int>(std::min(plan.options.per_replica_buffer_size, kMostByDefault)));
 }
 
+// What a client has under way of large elements, unless the job says otherwise.
+constexpr int kUnderWay = 16;
+
+// Whether nobody on the host needs the bodies of what that pipeline reads.
+bool BodiesMayStayAway(const DistributedDataset::Plan& plan, const PipelineInput& input) {
+  const PartialBatches policy = plan.options.partial_batches;
+  const bool fills_up = policy == PartialBatches::kPad || policy == PartialBatches::kRepeat;
+  return plan.maps.empty() && plan.options.replicas_per_element == 1 && input.replicas == 1 &&
+         (plan.coordinated || !fills_up);
+}
+
 // nullptr if all values stay in host memory.
 std::shared_ptr<const DeviceQueues> QueuesOf(const DistributedDataset::Plan& plan, int depth) {
   auto queues = std::make_shared<DeviceQueues>();
@@ -54,12 +68,29 @@ std::shared_ptr<const DeviceQueues> QueuesOf(const DistributedDataset::Plan& pla
   for (const Device& device : plan.whole.devices()) {
     const bool lands = plan.options.fetch_to_device && device.kind == Device::Kind::kGpu;
     any = any || lands;
-    queues->push_back(!lands ? nullptr
-                             : std::make_unique<DeviceQueue>(
-                                   LinkedDeviceBackend(),
-                                   DeviceQueueOptions{.device = device.index, .depth = depth}));
+    const DeviceQueueOptions options{.device = device.index, .depth = depth};
+    queues->push_back(lands ? std::make_unique<DeviceQueue>(LinkedDeviceBackend(), options)
+                            : nullptr);
   }
-  return any ? queues : nullptr;
+  if (!any) return nullptr;
+  size_t first = 0;
+  for (const PipelineInput& input : plan.pipelines) {
+    const std::unique_ptr<DeviceQueue>& queue =
+        (*queues)[first * static_cast<size_t>(plan.options.replicas_per_element)];
+    first += static_cast<size_t>(input.replicas);
+    if (queue == nullptr || !BodiesMayStayAway(plan, input)) continue;
+    const DeviceQueueOptions& options = queue->options();
+    queue->LandThrough(std::make_unique<DeviceLanding>(
+        LinkedDeviceBackend(), LinkedGpuDirectDriver(),
+        DeviceLandingOptions{.device = options.device,
+                             .places = options.depth + options.held + kUnderWay,
+                             .host = &PageLockedPool()}));
+  }
+  return queues;
+}
+
+absl::Status Stopped() {
+  return absl::CancelledError("the iterator was stopped");
 }
 
 absl::Status CheckOutside(std::string_view what) {
@@ -83,18 +114,21 @@ absl::StatusOr<std::unique_ptr<StepIterator>> StepIterator::Start(
     iterator->progress_ = std::make_unique<LandingProgress>(iterator->queues_);
     iterator->landing_pool_ = &PageLockedPool();
   }
-  Pool& read_into = plan->maps.empty() ? *iterator->landing_pool_ : DefaultPool();
   int first = 0;
   for (const PipelineInput& input : plan->pipelines) {
     Dataset reading = input.dataset;
     int64_t buffer = input.buffer;
+    Pool* read_into = plan->maps.empty() ? iterator->landing_pool_ : &DefaultPool();
     if (iterator->queues_ != nullptr && plan->maps.empty()) {
       reading = LandAhead(reading, iterator->queues_, first, input.replicas,
                           plan->options.replicas_per_element);
       buffer = std::max<int64_t>(buffer, int64_t{depth} * input.replicas);
+      const auto replica = static_cast<size_t>(first * plan->options.replicas_per_element);
+      const std::unique_ptr<DeviceQueue>& queue = (*iterator->queues_)[replica];
+      if (queue != nullptr && queue->landing() != nullptr) read_into = queue->landing();
     }
     ASSIGN_OR_RETURN(iterator->pipelines_.emplace_back(),
-                     Pipeline::Start(input, Buffered(reading, buffer), *plan, seed, read_into));
+                     Pipeline::Start(input, Buffered(reading, buffer), *plan, seed, *read_into));
     first += input.replicas;
   }
   return iterator;
@@ -107,7 +141,8 @@ absl::Status StepIterator::Each(const std::function<absl::Status(size_t)>& fn) c
 
 absl::StatusOr<std::optional<DistributedValues>> StepIterator::Next(std::optional<int64_t> step) {
   RETURN_IF_ERROR(CheckOutside("Next"));
-  if (stopped_) return absl::CancelledError("the iterator was stopped");
+  if (stopped_) return Stopped();
+  RETURN_IF_ERROR(restore_failed_);
   if (step.has_value() && *step != step_) {
     return absl::OutOfRangeError(
         absl::StrCat("step ", *step, " was asked for, but step ", step_, " is next"));
@@ -124,20 +159,39 @@ absl::StatusOr<std::optional<DistributedValues>> StepIterator::Next(std::optiona
 
 absl::Status StepIterator::Meet() {
   if (met_) return absl::OkStatus();
-  if (plan_->aligned) {
-    ASSIGN_OR_RETURN(aligner_, StepAligner::Make(plan_->group,
-                                                 {.partial_batches = plan_->options.partial_batches,
-                                                  .first_step = step_,
-                                                  .alike = plan_->alike}));
-  } else {
-    std::vector<std::pair<std::string, std::string>> alike = plan_->alike;
-    alike.emplace_back("partial_batches",
-                       absl::StrCat(static_cast<int>(plan_->options.partial_batches)));
-    alike.emplace_back("the next step", absl::StrCat(step_));
-    RETURN_IF_ERROR(replica_internal::CheckAlike(plan_->group, alike));
-  }
+  RETURN_IF_ERROR(AwaitOthers([this] { return MeetOthers(); }));
   met_ = true;
   return absl::OkStatus();
+}
+
+absl::Status StepIterator::AwaitOthers(absl::FunctionRef<absl::Status()> wait) {
+  {
+    std::lock_guard lock(wait_mu_);
+    if (stopped_) return Stopped();
+    waits_ = true;
+  }
+  absl::Status status = wait();
+  std::lock_guard lock(wait_mu_);
+  waits_ = false;
+  return stopped_ ? Stopped() : status;
+}
+
+absl::Status StepIterator::MeetOthers() {
+  if (plan_->aligned) {
+    ASSIGN_OR_RETURN(
+        StepAligner aligner,
+        StepAligner::Make(plan_->group, {.partial_batches = plan_->options.partial_batches,
+                                         .first_step = step_,
+                                         .alike = plan_->alike}));
+    std::lock_guard lock(wait_mu_);
+    aligner_ = std::move(aligner);
+    return absl::OkStatus();
+  }
+  std::vector<std::pair<std::string, std::string>> alike = plan_->alike;
+  alike.emplace_back("partial_batches",
+                     absl::StrCat(static_cast<int>(plan_->options.partial_batches)));
+  alike.emplace_back("the next step", absl::StrCat(step_));
+  return replica_internal::CheckAlike(plan_->group, alike);
 }
 
 absl::StatusOr<bool> StepIterator::GoesOn(bool any, bool all) {
@@ -151,8 +205,12 @@ absl::StatusOr<bool> StepIterator::GoesOn(bool any, bool all) {
     // A step that this process has data for is made whatever the others have, if it need not
     // be left out: their answer can come later.
     for (; unanswered_ > (has && !needs_all ? 1 : 0); --unanswered_) {
-      ASSIGN_OR_RETURN(const bool goes_on, aligner_->Finish());
-      if (!goes_on) return false;
+      absl::StatusOr<bool> goes_on = false;
+      RETURN_IF_ERROR(AwaitOthers([&] {
+        goes_on = aligner_->Finish();
+        return goes_on.status();
+      }));
+      if (!*goes_on) return false;
     }
     over_ = false;
     return true;
@@ -245,7 +303,7 @@ absl::StatusOr<std::vector<DeviceElement>> StepIterator::Land(
         all = false;
     }
     if (all) break;
-    if (stopped_) return absl::CancelledError("the iterator was stopped");
+    if (stopped_) return Stopped();
     absl::SleepFor(kPlacePolls);
   }
   for (size_t i = 0; i < elements.size(); ++i)
@@ -284,6 +342,7 @@ absl::Status StepIterator::Map(std::vector<Element>& elements) const {
 
 absl::StatusOr<State> StepIterator::Save() {
   RETURN_IF_ERROR(CheckOutside("Save"));
+  RETURN_IF_ERROR(restore_failed_);
   StateWriter writer;
   writer.WriteUnsigned(kStateVersion);
   writer.WriteString(LayoutText(*plan_));
@@ -320,15 +379,38 @@ absl::Status StepIterator::Restore(const State& state) {
     return absl::InvalidArgumentError("the bytes are no state of a distributed iterator");
   StateReader reader(BehindMagic(state));
   ASSIGN_OR_RETURN(const Head head, ReadHead(reader));
+  LeaveOthers();
+  if (absl::Status status = RestorePipelines(reader); !status.ok()) {
+    restore_failed_ = absl::FailedPreconditionError(
+        absl::StrCat("the last Restore() failed, so that there is no step to go on from; restore "
+                     "again, or make another iterator. It failed with ",
+                     status.ToString()));
+    return status;
+  }
+  restore_failed_ = absl::OkStatus();
+  seed_ = head.seed;
+  step_ = head.step;
+  over_ = head.over;
+  return absl::OkStatus();
+}
+
+void StepIterator::LeaveOthers() {
+  // What this process made ahead of them is still theirs to make.
+  while (unanswered_ > 0 && AwaitOthers([this] { return aligner_->Finish().status(); }).ok())
+    --unanswered_;
+  unanswered_ = 0;
+  met_ = false;
+  std::lock_guard lock(wait_mu_);
+  aligner_.reset();
+}
+
+absl::Status StepIterator::RestorePipelines(StateReader& reader) {
   for (const std::unique_ptr<Pipeline>& pipeline : pipelines_)
     RETURN_IF_ERROR(pipeline->Restore(reader));
   if (queues_ != nullptr) {
     for (const std::unique_ptr<DeviceQueue>& queue : *queues_)
       if (queue != nullptr) queue->Forget();
   }
-  seed_ = head.seed;
-  step_ = head.step;
-  over_ = head.over;
   return reader.ExpectEnd();
 }
 
@@ -342,8 +424,23 @@ absl::Status StepIterator::Commit(const State& state) {
   return absl::OkStatus();
 }
 
+void StepIterator::AbandonOthers() {
+  const absl::Status why = absl::UnavailableError(
+      absl::StrCat("process ", plan_->group.process(), " stopped its iterator"));
+  // While they meet, they do so on the group's own communicator: a call that is given up
+  // there leaves no order to go on in.
+  if (aligner_.has_value())
+    aligner_->Abort(why);
+  else if (plan_->group.collective() != nullptr)
+    plan_->group.collective()->Abort(why);
+}
+
 absl::Status StepIterator::Stop(absl::Duration bound) {
-  stopped_ = true;
+  {
+    std::lock_guard lock(wait_mu_);
+    stopped_ = true;
+    if (waits_) AbandonOthers();
+  }
   const absl::Time deadline = absl::Now() + bound;
   return Each([&](size_t n) {
     return pipelines_[n]->Stop(std::max(deadline - absl::Now(), absl::ZeroDuration()));

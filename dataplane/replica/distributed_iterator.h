@@ -5,10 +5,12 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "dataplane/replica/input_plan.h"
 #include "dataplane/replica/land_ahead.h"
 #include "dataplane/replica/landing_progress.h"
@@ -44,8 +46,16 @@ class StepIterator final : public DistributedIteratorImpl {
 
   // `fn` of each pipeline, at once.
   absl::Status Each(const std::function<absl::Status(size_t)>& fn) const;
-  // Before the first step: checks that all processes read alike.
+  // Before the first step, and the first after a Restore(): checks that all processes read
+  // alike.
   absl::Status Meet();
+  absl::Status MeetOthers();
+  // Gives up what was agreed on with them, which is of the steps before a Restore().
+  void LeaveOthers();
+  // What `wait` gives, which waits for the other processes; Cancelled once Stop() is called.
+  absl::Status AwaitOthers(absl::FunctionRef<absl::Status()> wait);
+  // Ends that wait, for all.
+  void AbandonOthers();  // REQUIRES: wait_mu_ held
   absl::StatusOr<std::optional<DistributedValues>> Step();
   // Whether the step is made, which has data for some or all local replicas.
   absl::StatusOr<bool> GoesOn(bool any, bool all);
@@ -55,6 +65,7 @@ class StepIterator final : public DistributedIteratorImpl {
   // On their way to the devices, of those replicas that have one.
   absl::StatusOr<std::vector<DeviceElement>> Land(std::vector<Element>& elements) const;
   absl::StatusOr<Head> ReadHead(StateReader& reader) const;
+  absl::Status RestorePipelines(StateReader& reader);
 
   const std::shared_ptr<const DistributedDataset::Plan> plan_;
   uint64_t seed_;
@@ -62,12 +73,16 @@ class StepIterator final : public DistributedIteratorImpl {
   std::unique_ptr<LandingProgress> progress_;         // of them
   Pool* landing_pool_ = &DefaultPool();               // where what lands is made
   std::vector<std::unique_ptr<Pipeline>> pipelines_;  // constant after Start()
-  std::optional<StepAligner> aligner_;                // if the plan says so, from the first step on
-  int64_t unanswered_ = 0;                            // steps started there and not finished
+  std::mutex wait_mu_;
+  std::optional<StepAligner>
+      aligner_;             // if the plan says so, from Meet() on; written under wait_mu_
+  bool waits_ = false;      // for other processes; guarded by wait_mu_
+  int64_t unanswered_ = 0;  // steps started there and not finished
   bool met_ = false;
   std::atomic<bool> stopped_ = false;
   int64_t step_ = 0;
   bool over_ = false;
+  absl::Status restore_failed_;  // of the last Restore(): pipelines may stand at different steps
 };
 
 }  // namespace penstock::replica

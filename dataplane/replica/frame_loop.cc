@@ -172,9 +172,10 @@ absl::Status FrameLoop::Receive(size_t number) {
   char bytes[64 << 10];
   while (status.ok()) {
     const ssize_t got = ::recv(peer.socket.fd(), bytes, sizeof(bytes), 0);
-    if (got > 0)
+    if (got > 0) {
+      peer.heard = Clock::now();  // a frame that takes long to come is no silence
       peer.in.append(bytes, static_cast<size_t>(got));
-    else if (got == 0)
+    } else if (got == 0)
       status = absl::UnavailableError("its connection was closed");
     else if (Later(errno))
       break;
@@ -187,7 +188,6 @@ absl::Status FrameLoop::Receive(size_t number) {
     const uint32_t length = LengthOf(peer.in.data() + at);
     if (length > kMostFrameBytes) return TooLong(length, kMostFrameBytes);
     if (peer.in.size() - at - kPrefixBytes < length) break;
-    peer.heard = Clock::now();
     if (length > 0)
       events_.on_frame(number, std::string_view(peer.in).substr(at + kPrefixBytes, length));
     at += kPrefixBytes + length;

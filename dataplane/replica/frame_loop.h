@@ -30,7 +30,7 @@ class FrameLoop {
     std::function<void(size_t peer, const absl::Status& why)> on_gone;
   };
 
-  // Peers are numbered by their place. One without a frame for `silence` is gone.
+  // Peers are numbered by their place. One of which no byte comes for `silence` is gone.
   static absl::StatusOr<std::unique_ptr<FrameLoop>> Start(std::vector<transfer::tcp::Socket> peers,
                                                           std::chrono::milliseconds silence,
                                                           Events events);

@@ -89,6 +89,11 @@ absl::StatusOr<std::vector<int64_t>> HostCollective::Finish() {
   return std::move(result.values);
 }
 
+void HostCollective::Abort(const absl::Status& why) {
+  inbox_->Hear({number_, why});  // whether or not the hub answers
+  line_->End(number_, why);
+}
+
 absl::StatusOr<RankResult> HostCollective::Ask(RankCall call) {
   if (started_ > 0) {
     return absl::FailedPreconditionError(

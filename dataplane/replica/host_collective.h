@@ -67,7 +67,7 @@ class HostCollective final : public Collective {
   absl::StatusOr<std::vector<std::string>> AllGather(std::string_view bytes) override;
   absl::StatusOr<std::unique_ptr<Collective>> Split(int color) override;
   absl::Status AsyncError() const override { return inbox_->EndOf(number_); }
-  void Abort(const absl::Status& why) override { line_->End(number_, why); }
+  void Abort(const absl::Status& why) override;
 
  private:
   absl::StatusOr<RankResult> Ask(RankCall call);

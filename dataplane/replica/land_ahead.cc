@@ -101,6 +101,7 @@ NodeKind LandAheadKind() {
                     {"first", AttrType::kInt},
                     {"count", AttrType::kInt},
                     {"sharing", AttrType::kInt}},
+          .hands_on = true,
           .infer = InferLandAhead,
           .build = BuildLandAhead};
 }

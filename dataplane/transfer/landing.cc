@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "dataplane/element/block.h"
+#include "dataplane/element/block_head.h"
 #include "dataplane/element/frame.h"
 #include "dataplane/transfer/codec.h"
 #include "penstock/status.h"
@@ -23,6 +24,19 @@ absl::Status Landing::Element(Loan loan, size_t bytes, ReceiveEvents& events, in
   }
   PENSTOCK_RETURN_IF_ERROR(Check(bytes));
   penstock::Element element(std::move(loan), block.data(), spec_);
+  events.OnElements(absl::MakeSpan(&element, 1));
+  landed = 1;
+  return absl::OkStatus();
+}
+
+absl::Status Landing::OnDevice(Loan loan, size_t body_bytes, ReceiveEvents& events,
+                               int64_t& landed) {
+  landed = 0;
+  const absl::Span<std::byte> head = loan.bytes();
+  if (absl::Status checked = CheckBlockHead(head, body_bytes, spec_); !checked.ok())
+    return absl::DataLossError(checked.message());
+  PENSTOCK_RETURN_IF_ERROR(Check(head.size() + body_bytes));
+  penstock::Element element(std::move(loan), head.data(), spec_);
   events.OnElements(absl::MakeSpan(&element, 1));
   landed = 1;
   return absl::OkStatus();

@@ -22,6 +22,9 @@ class Landing {
   // OnElements was given. DataLoss, behind what was good of a frame: no element of
   // the spec, above max_element_bytes, or not as long as the message.
   absl::Status Element(Loan loan, size_t bytes, ReceiveEvents& events, int64_t& landed);
+  // The block whose head is all of the loan and whose body, of so many bytes, is on a device:
+  // the loan is of a DevicePlace (dataplane/memory/device_landing.h).
+  absl::Status OnDevice(Loan loan, size_t body_bytes, ReceiveEvents& events, int64_t& landed);
   absl::Status Frame(Loan loan, size_t bytes, ReceiveEvents& events, int64_t& landed);
   // Either of them, compressed (codec.h); made whole in a slot of `pool`.
   absl::Status Compressed(const Loan& loan, size_t bytes, Pool& pool, ReceiveEvents& events,

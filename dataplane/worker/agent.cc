@@ -159,6 +159,7 @@ void Agent::Beat() {
   while (!stopping_) {
     const bool connected = connected_;
     lock.unlock();
+    tasks_->ForgetIdle();
     if (connected) {
       Send(control::WorkerHeartbeat{++counter, workshop_->definitions.Work(), tasks_->Work()});
     }

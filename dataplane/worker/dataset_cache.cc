@@ -25,31 +25,24 @@ SplitPlan PlanOf(const control::DatasetSummary& summary) {
   return plan;
 }
 
-absl::Status CheckFingerprint(const std::string& id, const char* whose, uint64_t asked,
-                              uint64_t found) {
-  if (asked == found) return absl::OkStatus();
-  return absl::FailedPreconditionError(
-      absl::StrCat("dataset ", id, " has fingerprint ", absl::Hex(found), " ", whose,
-                   ", but the job reads fingerprint ", absl::Hex(asked),
-                   "; register it again, and run the same release everywhere"));
-}
-
 }  // namespace
 
 absl::StatusOr<std::shared_ptr<const Definition>> DatasetCache::Get(std::string_view id,
-                                                                    uint64_t fingerprint) {
-  Key key(id, fingerprint);
+                                                                    uint64_t edition) {
+  Key key(id, edition);
   {
     std::lock_guard lock(mu_);
     if (auto found = known_.find(key); found != known_.end()) return found->second;
   }
-  PENSTOCK_ASSIGN_OR_RETURN(control::GetDatasetAnswer answer, fetch_(id));
-  PENSTOCK_RETURN_IF_ERROR(
-      CheckFingerprint(key.first, "at the dispatcher", fingerprint, answer.summary.fingerprint));
+  PENSTOCK_ASSIGN_OR_RETURN(control::GetDatasetAnswer answer, fetch_(id, edition));
   absl::StatusOr<Dataset> dataset = ParseDataset(answer.definition);
   if (!dataset.ok()) return Annotate(dataset.status(), "in the definition of dataset ", key.first);
-  PENSTOCK_RETURN_IF_ERROR(
-      CheckFingerprint(key.first, "on this worker", fingerprint, dataset->fingerprint()));
+  if (dataset->fingerprint() != answer.summary.fingerprint) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "dataset ", key.first, " has fingerprint ", absl::Hex(answer.summary.fingerprint),
+        " at the dispatcher, and ", absl::Hex(dataset->fingerprint()),
+        " on this worker; run the same release everywhere, and register it again"));
+  }
   auto profile = std::make_unique<Profile>(dataset->node());
   auto definition = std::make_shared<const Definition>(
       Definition{*std::move(dataset), PlanOf(answer.summary), std::move(profile)});

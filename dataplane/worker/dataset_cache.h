@@ -30,22 +30,22 @@ struct Definition {
 // Thread-safe. Definitions in use stay; of the others the cache keeps a few.
 class DatasetCache {
  public:
-  // Asks the dispatcher for a dataset by id; may wait.
-  using Fetch = std::function<absl::StatusOr<control::GetDatasetAnswer>(std::string_view id)>;
+  // Asks the dispatcher for a dataset by id and edition; may wait.
+  using Fetch = std::function<absl::StatusOr<control::GetDatasetAnswer>(std::string_view id,
+                                                                        uint64_t edition)>;
 
   explicit DatasetCache(Fetch fetch) : fetch_(std::move(fetch)) {}
 
-  // The dataset of that id and fingerprint. The dispatcher's error; what
-  // ParseDataset says of the definition; FailedPrecondition if the dispatcher
-  // has another fingerprint under this id, or this program computes another
-  // one, as another release may.
-  absl::StatusOr<std::shared_ptr<const Definition>> Get(std::string_view id, uint64_t fingerprint);
+  // The dataset of that id and edition. The dispatcher's error; what ParseDataset
+  // says of the definition; FailedPrecondition if this program computes another
+  // fingerprint of it, as another release may.
+  absl::StatusOr<std::shared_ptr<const Definition>> Get(std::string_view id, uint64_t edition);
 
   // What was done for each dataset that was run here and is still known.
   std::vector<control::DatasetWork> Work() const;
 
  private:
-  using Key = std::pair<std::string, uint64_t>;
+  using Key = std::pair<std::string, uint64_t>;  // id, edition
   void Evict();
 
   const Fetch fetch_;

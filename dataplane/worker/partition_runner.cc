@@ -24,6 +24,9 @@ constexpr Index kOutputsPerBookmark = 1024;
 constexpr absl::Duration kLongestWithoutBookmark = absl::Seconds(5);
 constexpr absl::Duration kShortestBetweenBookmarks = absl::Milliseconds(100);
 
+// After an error of the moment, before the dispatcher hears of it and has it tried again.
+constexpr std::chrono::milliseconds kOneMoment{500};
+
 // Where each partition is the whole dataset it has an order of its own.
 uint64_t SeedOf(const control::Assign& assign) {
   uint64_t mixed = assign.seed + 0x9e3779b97f4a7c15 * assign.of.partition.value();
@@ -48,6 +51,7 @@ PartitionRunner::PartitionRunner(std::shared_ptr<Workshop> workshop,
     : workshop_(std::move(workshop)),
       outlet_(std::move(outlet)),
       assign_(std::move(assign)),
+      files_(workshop_->files),
       permit_(workshop_->permits, assign_.job),
       splits_(
           assign_.splits,
@@ -82,6 +86,11 @@ PartitionRunner::~PartitionRunner() = default;
 
 void PartitionRunner::Run() {
   absl::Status status = Replay();
+  if (const absl::Status of_the_moment = files_.error(); !status.ok() && !of_the_moment.ok()) {
+    permit_.Cancel();
+    AwaitAnotherMoment();
+    status = of_the_moment;
+  }
   if (!status.ok() && !cancelled_) {
     control::PartitionFailed failed{assign_.of, status};
     {
@@ -96,6 +105,11 @@ void PartitionRunner::Run() {
   std::lock_guard lock(mu_);
   done_ = true;
   done_changed_.notify_all();
+}
+
+void PartitionRunner::AwaitAnotherMoment() {
+  std::unique_lock lock(mu_);
+  done_changed_.wait_for(lock, kOneMoment, [this] { return cancelled_.load(); });
 }
 
 absl::Status PartitionRunner::Replay() {
@@ -123,10 +137,12 @@ absl::Status PartitionRunner::Replay() {
       .plan = divided ? &definition->plan : nullptr,
       .pool = workshop_->pool.get(),
       .output = &output,
+      .files = &files_,
       .threads = workshop_->threads,
       .cancelled = &cancelled_,
       .profile = definition->profile.get(),
-      .read_ahead = workshop_->read_ahead.has_value() ? &*workshop_->read_ahead : nullptr};
+      .read_ahead = workshop_->read_ahead.has_value() ? &*workshop_->read_ahead : nullptr,
+      .python = workshop_->python};
   PENSTOCK_ASSIGN_OR_RETURN(std::unique_ptr<NodeIterator> iterator,
                             BuildIterator(dataset, context));
   if (by_element) iterator = ShardOfIterator(std::move(iterator), shard.count, shard.index);
@@ -160,7 +176,7 @@ absl::Status PartitionRunner::Replay() {
 absl::StatusOr<std::shared_ptr<const Definition>> PartitionRunner::Define() {
   while (true) {
     absl::StatusOr<std::shared_ptr<const Definition>> definition =
-        workshop_->definitions.Get(assign_.dataset_id, assign_.dataset_fingerprint);
+        workshop_->definitions.Get(assign_.dataset_id, assign_.dataset_edition);
     // Out of reach is for the session to settle; the fetch has waited already.
     const bool unreachable =
         absl::IsUnavailable(definition.status()) || absl::IsDeadlineExceeded(definition.status());
@@ -184,6 +200,7 @@ absl::StatusOr<Index> PartitionRunner::Produce(NodeIterator& iterator, const Dat
        lead > 0 && !cancelled_;) {
     const int64_t piece = std::min<int64_t>(lead, kOutputsPerBookmark);
     PENSTOCK_ASSIGN_OR_RETURN(const int64_t passed, iterator.Skip(piece));
+    PENSTOCK_RETURN_IF_ERROR(files_.error());
     if (passed < piece) return index;
     lead -= passed;
   }
@@ -198,6 +215,7 @@ absl::StatusOr<Index> PartitionRunner::Produce(NodeIterator& iterator, const Dat
         std::min(assign_.skip.FirstMissing(index) - index, int64_t{kOutputsPerBookmark});
     if (unwanted > 0) {
       PENSTOCK_ASSIGN_OR_RETURN(const int64_t passed, output.Skip(unwanted));
+      PENSTOCK_RETURN_IF_ERROR(files_.error());
       index += passed;
       if (passed > 0) PENSTOCK_RETURN_IF_ERROR(lane_->Pass(index - 1));
       if (passed < unwanted) return index;
@@ -210,6 +228,7 @@ absl::StatusOr<Index> PartitionRunner::Produce(NodeIterator& iterator, const Dat
       lane_->Produces(index);
       absl::StatusOr<std::optional<Element>> next = output.Next();
       if (cancelled_) break;
+      PENSTOCK_RETURN_IF_ERROR(files_.error());
       if (next.ok() && !next->has_value()) return index;
       PENSTOCK_RETURN_IF_ERROR(SendNext(std::move(next), index));
       ++index;
@@ -283,7 +302,8 @@ void PartitionRunner::MarkIfDue(NodeIterator& iterator, const Dataset& dataset, 
   if (!due) return;
   clock = {index, workshop_->now()};
   absl::StatusOr<std::string> position = SaveIterator(iterator, dataset);
-  if (!position.ok()) return;  // a bookmark only shortens a replay
+  // A bookmark only shortens a replay.
+  if (!position.ok() || !files_.error().ok()) return;
   control::Bookmark bookmark{assign_.of, index, *std::move(position), {}};
   {
     std::lock_guard lock(mu_);
@@ -330,7 +350,11 @@ void PartitionRunner::SayAgain() {
 }
 
 void PartitionRunner::Cancel() {
-  cancelled_ = true;
+  {
+    std::lock_guard lock(mu_);
+    cancelled_ = true;
+    done_changed_.notify_all();
+  }
   splits_.Cancel();
   permit_.Cancel();
   lane_->Cancel();

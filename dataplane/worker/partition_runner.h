@@ -16,6 +16,7 @@
 #include "dataplane/dataset/node_iterator.h"
 #include "dataplane/worker/exit.h"
 #include "dataplane/worker/split_feed.h"
+#include "dataplane/worker/watched_files.h"
 #include "dataplane/worker/workshop.h"
 
 namespace penstock::worker {
@@ -62,6 +63,8 @@ class PartitionRunner : public std::enable_shared_from_this<PartitionRunner> {
 
   void Run();
   absl::Status Replay();
+  // Leaves a disk or file server a moment before this is tried again; not once cancelled.
+  void AwaitAnotherMoment();
   absl::StatusOr<std::shared_ptr<const Definition>> Define();
   // Sends everything from the bookmark on; returns the number of elements.
   absl::StatusOr<Index> Produce(NodeIterator& iterator, const Dataset& dataset);
@@ -77,6 +80,7 @@ class PartitionRunner : public std::enable_shared_from_this<PartitionRunner> {
   const std::shared_ptr<Workshop> workshop_;
   const std::shared_ptr<IterationExit> outlet_;
   const control::Assign assign_;
+  WatchedFiles files_;
   Permit permit_;
   PartitionSplits splits_;
   const std::shared_ptr<PartitionExit> lane_;

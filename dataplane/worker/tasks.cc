@@ -27,12 +27,21 @@ Tasks::~Tasks() {
 
 void Tasks::Do(const control::Assign& assign) {
   std::shared_ptr<PartitionRunner> same;
+  std::shared_ptr<IterationExit> namesake;
   {
     std::lock_guard lock(mu_);
     if (stopped_) return;
     ForgetIdleLocked();
     Iteration& iteration = iterations_[assign.of.iteration];
-    if (iteration.exit == nullptr) iteration.exit = OpenExit(assign, *workshop_);
+    if (iteration.exit != nullptr && iteration.token != assign.token) {
+      for (auto& [partition, runner] : iteration.runners) RetireLocked(std::move(runner));
+      iteration.runners.clear();
+      namesake = std::move(iteration.exit);
+    }
+    if (iteration.exit == nullptr) {
+      iteration.token = assign.token;
+      iteration.exit = OpenExit(assign, *workshop_);
+    }
     std::shared_ptr<PartitionRunner>& runner = iteration.runners[assign.of.partition];
     if (runner != nullptr && runner->of().placement > assign.of.placement) return;
     if (runner != nullptr && runner->of().placement == assign.of.placement) {
@@ -41,6 +50,11 @@ void Tasks::Do(const control::Assign& assign) {
       if (runner != nullptr) RetireLocked(std::move(runner));
       runner = PartitionRunner::Start(workshop_, iteration.exit, assign);
     }
+  }
+  if (namesake != nullptr) {
+    namesake->CloseLinks(absl::UnavailableError(
+        absl::StrCat("the dispatcher that had ", ToString(assign.of.iteration),
+                     " placed here is gone; another one gave its number to another job")));
   }
   if (same == nullptr) return;
   for (const control::Reader& reader : assign.readers) same->AddReader(reader);
@@ -94,6 +108,12 @@ absl::StatusOr<std::shared_ptr<transfer::SendEvents>> Tasks::Accept(
                                                " is placed on this worker; try again"));
   }
   return exit->Accept(hello, std::move(link));
+}
+
+void Tasks::ForgetIdle() {
+  std::lock_guard lock(mu_);
+  ForgetDoneLocked();
+  ForgetIdleLocked();
 }
 
 std::vector<control::PlacedPartition> Tasks::held() const {
@@ -159,8 +179,12 @@ std::shared_ptr<PartitionRunner> Tasks::Find(const control::PlacedPartition& of)
 
 void Tasks::RetireLocked(std::shared_ptr<PartitionRunner> runner) {
   runner->Cancel();
-  std::erase_if(retired_, [](const auto& old) { return old->AwaitDone(absl::InfinitePast()); });
+  ForgetDoneLocked();
   retired_.push_back(std::move(runner));
+}
+
+void Tasks::ForgetDoneLocked() {
+  std::erase_if(retired_, [](const auto& old) { return old->AwaitDone(absl::InfinitePast()); });
 }
 
 void Tasks::ForgetIdleLocked() {

@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -26,7 +27,8 @@ class Tasks {
   ~Tasks();  // Stop() without waiting
 
   // --- Orders ---------------------------------------------------------------------
-  // Each may come twice. What is of a lower placement than the one here is ignored.
+  // Each may come twice. What is of a lower placement than the one here is ignored. An iteration
+  // whose token is another is another dispatcher's: what is here under its number ends.
 
   void Do(const control::Assign& assign);
   void Do(const control::AddReader& order);
@@ -43,6 +45,10 @@ class Tasks {
   absl::StatusOr<std::shared_ptr<transfer::SendEvents>> Accept(
       const transfer::Hello& hello, std::shared_ptr<transfer::SendLink> link);
 
+  // Lets go of what ended since the last order: an iteration is kept until its last partition's
+  // thread and its last link are gone. To be called now and then.
+  void ForgetIdle();
+
   std::vector<control::PlacedPartition> held() const;
   // What the partitions that are here did, by iteration.
   std::vector<control::IterationWork> Work() const;
@@ -54,6 +60,7 @@ class Tasks {
 
  private:
   struct Iteration {
+    std::string token;
     std::shared_ptr<IterationExit> exit;
     std::map<PartitionId, std::shared_ptr<PartitionRunner>> runners;
   };
@@ -61,6 +68,7 @@ class Tasks {
 
   std::shared_ptr<PartitionRunner> Find(const control::PlacedPartition& of) const;
   void RetireLocked(std::shared_ptr<PartitionRunner> runner);
+  void ForgetDoneLocked();
   void ForgetIdleLocked();
 
   const std::shared_ptr<Workshop> workshop_;

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <memory>
 #include <mutex>
 #include <random>
@@ -20,6 +21,9 @@
 #include "control/observe/text_server.h"
 #include "control/rpc/dispatcher_stub.h"
 #include "control/rpc/this_process.h"
+#include "dataplane/dataset/python_host.h"
+#include "dataplane/memory/usable_memory.h"
+#include "dataplane/python/process_host.h"
 #include "dataplane/transfer/library.h"
 #include "dataplane/transfer/transport.h"
 #include "dataplane/transfer/ucx/settings.h"
@@ -49,12 +53,8 @@ int DefaultPermits() {
   return std::max(1, static_cast<int>(std::thread::hardware_concurrency()) / 4);
 }
 
-int64_t MachineMemory() {
-  return int64_t{sysconf(_SC_PHYS_PAGES)} * sysconf(_SC_PAGE_SIZE);
-}
-
 int64_t DefaultWindow() {
-  return std::min(MachineMemory() / 8, int64_t{10} << 30);
+  return std::min(UsableMemory() / 8, int64_t{10} << 30);
 }
 
 absl::Status Check(const WorkerConfig& config) {
@@ -87,6 +87,10 @@ absl::Status Check(const WorkerConfig& config) {
     return absl::InvalidArgumentError(
         "permits, threads, memory_budget_bytes and ram_budget_bytes are 0 or more");
   }
+  if (config.python < 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("python is ", config.python, ", a number of processes; 0: none"));
+  }
   if (config.cross_trainer_cache_size_bytes < 0)
     return absl::InvalidArgumentError("cross_trainer_cache_size_bytes is 0 or more");
   if (config.max_loan_bytes < 0 || config.shared_pool_bytes < 0)
@@ -99,6 +103,18 @@ absl::Status Check(const WorkerConfig& config) {
   if (config.heartbeat_interval <= absl::ZeroDuration())
     return absl::InvalidArgumentError("heartbeat_interval must be more than 0");
   return absl::OkStatus();
+}
+
+absl::StatusOr<std::shared_ptr<PythonHost>> PythonFor(const WorkerConfig& config) {
+  if (config.python == 0) {
+    return PythonHost::Refusing(
+        "this worker runs no functions written in Python; its operator allows them by its setting "
+        "python, as penstock worker --python N or in WorkerConfig");
+  }
+  return pythons::ProcessHost::Start(
+      {.processes = config.python,
+       .command = {.interpreter = config.python_command, .path = config.python_path},
+       .allowed = config.python_allow});
 }
 
 absl::StatusOr<int> PortOf(const std::string& address) {
@@ -162,6 +178,7 @@ class Server final : public WorkerServer {
   int port_ = 0;
   std::string address_;
   std::unique_ptr<control::DispatcherStub> stub_;
+  std::shared_ptr<PythonHost> python_;
   std::shared_ptr<Workshop> workshop_;
   std::shared_ptr<Tasks> tasks_;
   std::vector<control::TransferOffer> offers_;
@@ -176,11 +193,12 @@ absl::Status Server::Open() {
   PENSTOCK_RETURN_IF_ERROR(Check(config_));
   PENSTOCK_ASSIGN_OR_RETURN(stub_,
                             control::DispatcherStub::Make(config_.dispatcher_address, config_.tls));
+  PENSTOCK_ASSIGN_OR_RETURN(python_, PythonFor(config_));
   workshop_ = std::make_shared<Workshop>(WorkshopOptions{
       .permits = config_.permits > 0 ? config_.permits : DefaultPermits(),
       .threads = config_.threads,
       .budget_bytes =
-          config_.memory_budget_bytes > 0 ? config_.memory_budget_bytes : MachineMemory() / 2,
+          config_.memory_budget_bytes > 0 ? config_.memory_budget_bytes : UsableMemory() / 2,
       .ram_budget_bytes = config_.ram_budget_bytes,
       .window_bytes = config_.cross_trainer_cache_size_bytes > 0
                           ? config_.cross_trainer_cache_size_bytes
@@ -188,9 +206,17 @@ absl::Status Server::Open() {
       .shared_slots = {.max_loan_bytes = config_.max_loan_bytes > 0 ? config_.max_loan_bytes
                                                                     : SharedSlots().max_loan_bytes,
                        .pool_bytes = config_.shared_pool_bytes},
-      .fetch = [stub = stub_.get()](
-                   std::string_view id) { return stub->GetDataset(id, control::CallOptions()); },
-      .now = absl::Now});
+      .python = python_,
+      .fetch =
+          [stub = stub_.get()](std::string_view id, uint64_t edition) {
+            return stub->GetDataset(id, edition, control::CallOptions());
+          },
+      // Bookmarks are due by it: one that nobody sets.
+      .now =
+          [] {
+            return absl::UnixEpoch() +
+                   absl::FromChrono(std::chrono::steady_clock::now().time_since_epoch());
+          }});
   tasks_ = std::make_shared<Tasks>(workshop_);
   PENSTOCK_RETURN_IF_ERROR(transfer::ucx::SetLanes(config_.ucx_lanes));
   PENSTOCK_RETURN_IF_ERROR(transfer::LoadTransports(config_.transports));
@@ -333,6 +359,7 @@ void Server::Stop() {
   if (agent_ != nullptr) agent_->Stop();
   if (stub_ != nullptr) stub_->Stop();
   if (tasks_ != nullptr) tasks_->Stop(absl::Now() + kStopBound).IgnoreError();
+  if (python_ != nullptr) python_->Stop();  // what its calls then give reaches nobody
   listeners_.clear();
 }
 

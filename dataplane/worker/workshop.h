@@ -9,7 +9,9 @@
 #include <utility>
 
 #include "absl/time/time.h"
+#include "control/env/files.h"
 #include "control/protocol/session_messages.h"
+#include "dataplane/dataset/python_host.h"
 #include "dataplane/dataset/read_ahead.h"
 #include "dataplane/memory/pool.h"
 #include "dataplane/worker/budget.h"
@@ -26,6 +28,8 @@ struct WorkshopOptions {
   int64_t ram_budget_bytes = 0;      // of read-ahead (read_ahead.h); 0: within the process's
   int64_t window_bytes = 256 << 20;  // of each window that trainers share
   SharedSlots shared_slots;
+  std::shared_ptr<PythonHost> python;  // nullptr: the process's
+  Files* files = nullptr;              // what datasets read; nullptr: DefaultFiles()
   DatasetCache::Fetch fetch;
   std::function<absl::Time()> now;  // for bookmarks
 };
@@ -43,6 +47,8 @@ class Workshop {
         threads(options.threads),
         window_bytes(options.window_bytes),
         shared_slots(options.shared_slots),
+        python(std::move(options.python)),
+        files(options.files == nullptr ? DefaultFiles() : *options.files),
         now(std::move(options.now)),
         pool(Pool::Create()),
         budget(std::make_shared<Budget>(options.budget_bytes)) {
@@ -54,6 +60,8 @@ class Workshop {
   const int threads;
   const int64_t window_bytes;
   const SharedSlots shared_slots;
+  const std::shared_ptr<PythonHost> python;  // runs what datasets bring along in Python
+  Files& files;
   const std::function<absl::Time()> now;
   const std::shared_ptr<Pool> pool;
   const std::shared_ptr<Budget> budget;

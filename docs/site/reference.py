@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Pages of the Python package from its docstrings and signatures: Markdown, a class or function under each heading."""
 import dataclasses
+import functools
 import importlib
 import importlib.machinery
 import importlib.util
@@ -101,14 +102,14 @@ def _class(prefix, name, value):
     if _is_enum(value):
         lines += [_prose(_doc(value)), "", "One of " + ", ".join(f"`{member}`" for member in value.__members__) + ".", ""]
         return lines
-    bases = [base.__name__ for base in value.__bases__ if not base.__name__.startswith("_") and base.__name__ not in ("object", "pybind11_object")]
+    bases = [base.__name__ for base in value.__bases__ if _has_a_place(base)]
     initialiser = _signature(name, value)
     if initialiser:
         lines += ["```python", f"{prefix}.{initialiser}", "```", ""]
     if bases:
         lines += ["Of " + ", ".join(f"`{base}`" for base in bases) + ".", ""]
     lines += [_prose(_doc(value)), ""]
-    for member, what in _own(value):
+    for member, what in _own(value).items():
         if not _doc(what):
             continue
         if isinstance(what, property):
@@ -119,13 +120,23 @@ def _class(prefix, name, value):
 
 
 def _own(value):
-    """Public members of a class, and of those of its bases that are no page's, in the order in which they are written."""
+    """Public members of a class and of its bases that have no place of their own: the bases' first, each as written."""
     found = {}
-    for of in reversed(value.__mro__):
-        if of.__module__.startswith("penstock") and (of is value or of.__name__.startswith("_")):
-            found.update({name: getattr(of, name) if not isinstance(what, property) else what
-                          for name, what in vars(of).items() if not name.startswith("_")})
-    return [(name, what) for name, what in found.items() if isinstance(what, property) or inspect.isroutine(what)]
+    for base in value.__bases__:
+        if base.__module__.startswith("penstock") and not _has_a_place(base):
+            found.update(_own(base))
+    for name, what in vars(value).items():
+        if not name.startswith("_"):
+            found[name] = what if isinstance(what, property) else getattr(value, name)
+    return {name: what for name, what in found.items() if isinstance(what, property) or inspect.isroutine(what)}
+
+
+@functools.cache
+def _has_a_place(of):
+    """Whether a class stands on one of the pages, or is Python's own that users know."""
+    if not of.__module__.startswith("penstock"):
+        return of.__name__ not in ("object", "pybind11_object")
+    return any(of is value for page in PAGES for _, value in page.members())
 
 
 def _function(level, name, value):

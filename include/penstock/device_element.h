@@ -75,13 +75,15 @@ class DeviceElement {
 // What became of one replica's values on the way to its device, since the iterator was made.
 struct DeviceLandingStats {
   int device = 0;
-  int64_t elements = 0;         // copied
+  int64_t elements = 0;         // copied from host memory
   int64_t bytes = 0;            // of their bodies
   int64_t ahead = 0;            // of those taken, on their way before they were asked for
   int64_t waits = 0;            // looks of Next() that found no place on the device free
   int64_t not_page_locked = 0;  // copied from memory that the device does not read by itself
   std::string page_locking;     // "on", or "off: " and the reason
-  int places = 0;               // elements on the device at a time
+  int64_t direct = 0;           // written to the device by a NIC itself, and not copied
+  std::string gpu_direct;       // whether a NIC does: "on", "off: " and the reason, …
+  int places = 0;               // elements on the device at a time, of those copied
   int64_t place_bytes = 0;      // grows with the elements
   int64_t grown = 0;            // times it did; a steady state adds none
   int64_t events = 0;           // made; a steady state adds none

@@ -92,6 +92,14 @@ struct WorkerConfig {
   // is empty, the libraries and folders that alone they may be or lie in.
   std::vector<std::string> plugins;
   std::vector<std::string> allowed_plugins;
+  // Processes that run functions and generators written in Python, of whoever registers a dataset,
+  // as this user (docs/security.md); 0: they are refused. Their interpreter, looked for as a shell
+  // does, which needs NumPy; folders of modules, besides the interpreter's own; and, unless it is
+  // empty, the modules that alone such functions may come from, and by import path only.
+  int python = 0;
+  std::string python_command = "python3";
+  std::vector<std::string> python_path;
+  std::vector<std::string> python_allow;
   // Of the protocol that has a port of its own ("tcp"): to bind (0: any free one), and told to
   // clients, where "%dts_port%" stands for the port bound. Empty: as worker_address.
   int data_transfer_port = 0;
@@ -99,14 +107,15 @@ struct WorkerConfig {
   // "COLOCATED" keeps the worker for trainers in its own process, unless their target_workers is
   // ANY. None may be empty.
   std::vector<std::string> worker_tags;
+  // Below, "the memory" is the machine's, or the container's where that has less.
   int permits = 0;                  // partitions computed at once; 0: one per 4 cores
   int threads = 0;                  // of the pipeline; 0: one per core
-  int64_t memory_budget_bytes = 0;  // of elements on their way to clients; 0: half the machine's
+  int64_t memory_budget_bytes = 0;  // of elements on their way to clients; 0: half the memory
   // Of what nodes left at kAutotune hold ready or in work beyond their least, in all partitions
-  // together; 0: a quarter of the machine's, shared with whatever else reads in this process.
+  // together; 0: a quarter of the memory, shared with whatever else reads in this process.
   int64_t ram_budget_bytes = 0;
   // Of the elements in each window that trainers share (DistributeOptions::cross_trainer_cache); 0:
-  // an eighth of the machine's memory, 10 GiB at most.
+  // an eighth of the memory, 10 GiB at most.
   int64_t cross_trainer_cache_size_bytes = 0;
   // Elements that several readers on this host read in one place, those of such windows and of
   // consumer groups, lie in segments of the worker's. Of these: what one reader may have at a time,
@@ -127,7 +136,7 @@ class WorkerServer {
   // a config that makes no sense, Unavailable if the port is in use or no
   // dispatcher answers within dispatcher_timeout, FailedPrecondition if it
   // speaks no common version, NotFound for a data_transfer_protocol that cannot run
-  // here unless one of `fallback` can.
+  // here unless one of `fallback` can, or for a python_command that is not there.
   static absl::StatusOr<std::unique_ptr<WorkerServer>> Start(WorkerConfig config);
   virtual ~WorkerServer() = default;  // stops it
 

@@ -7,7 +7,7 @@
 
 namespace penstock::python::dlpack {
 
-enum DeviceType : int32_t { kCpu = 1 };
+enum DeviceType : int32_t { kCpu = 1, kCuda = 2 };
 struct Device {
   int32_t type;
   int32_t id;

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "penstock/example.h"
 #include "penstock/image.h"
 #include "penstock/map.h"
 #include "python/core/casters.h"
@@ -192,14 +193,16 @@ void BindStrings(py::module_& ops) {
   ops.def("from_row_lengths", Raising(FromRowLengths), arg("values"), arg("lengths"));
   ops.def(
       "parse_example",
-      [](const Expr& serialized, const py::dict& features) {
-        std::vector<std::pair<std::string, TensorSpec>> specs;
+      [](const Expr& serialized, const py::dict& features, const py::dict& defaults) {
+        std::vector<ExampleFeature> wanted;
         for (const auto& [name, spec] : features) {
-          specs.emplace_back(name.cast<std::string>(), spec.cast<TensorSpec>());
+          ExampleFeature feature{.name = name.cast<std::string>(), .spec = spec.cast<TensorSpec>()};
+          if (defaults.contains(name)) feature.otherwise = ExprFrom(defaults[name]);
+          wanted.push_back(std::move(feature));
         }
-        return Checked(ParseExampleProto(serialized, std::move(specs)));
+        return Checked(ParseExampleOr(serialized, std::move(wanted)));
       },
-      arg("serialized"), arg("features"));
+      arg("serialized"), arg("features"), arg("defaults") = py::dict());
 }
 
 void BindDraws(py::module_& ops) {

@@ -38,9 +38,6 @@ absl::Time DeadlineIn(std::optional<double> seconds) {
   return seconds.has_value() ? absl::Now() + absl::Seconds(*seconds) : absl::InfiniteFuture();
 }
 
-// How soon a signal is heard. A reader that waits wakes as often.
-constexpr absl::Duration kLookForSignals = absl::Milliseconds(50);
-
 // An iterator whose calls wait without the GIL.
 class HeldIterator {
  public:
@@ -55,22 +52,19 @@ class HeldIterator {
   }
   HeldIterator(const HeldIterator&) = delete;
 
-  // The leaves of the next element, or None at the end. What a signal's handler raises
-  // leaves the element that is waited for to the next call.
+  // The leaves of the next element, or None at the end.
   py::object Next(std::optional<int64_t> step, std::optional<double> timeout) {
-    CheckUsable();
-    const absl::Time deadline = DeadlineIn(timeout);
-    std::optional<NextResult> next;
-    while (!(next = HearsSignals() ? NextBy(step, std::min(deadline, absl::Now() + kLookForSignals))
-                                   : NextAtLeisure(step, deadline))) {
-      HearSignals();
-      if (absl::Now() >= deadline)
-        Raise(absl::DeadlineExceededError("the next element is not ready yet"));
-    }
-    std::optional<Element> element = ValueOrRaise(*std::move(next));
+    std::optional<Element> element = Take(step, timeout);
     if (!element.has_value()) return py::none();
-    const bool writable = exclusive_ && !element->IsShared();
+    const bool writable = IsWritable(*element);
     return LeavesOf(*std::move(element), writable);
+  }
+  // The same as NumPy's arrays and scalars; of a spec of dense numbers alone.
+  py::object NextNumpy() {
+    std::optional<Element> element = Take(std::nullopt, std::nullopt);
+    if (!element.has_value()) return py::none();
+    const bool writable = IsWritable(*element);
+    return ArraysOf(*std::move(element), writable);
   }
 
   py::bytes Save() {
@@ -122,6 +116,21 @@ class HeldIterator {
  private:
   using NextResult = absl::StatusOr<std::optional<Element>>;
 
+  // What a signal's handler raises leaves the element that is waited for to the next call.
+  std::optional<Element> Take(std::optional<int64_t> step, std::optional<double> timeout) {
+    CheckUsable();
+    const absl::Time deadline = DeadlineIn(timeout);
+    std::optional<NextResult> next;
+    while (!(next = HearsSignals() ? NextBy(step, std::min(deadline, absl::Now() + kLookForSignals))
+                                   : NextAtLeisure(step, deadline))) {
+      HearSignals();
+      if (absl::Now() >= deadline)
+        Raise(absl::DeadlineExceededError("the next element is not ready yet"));
+    }
+    return ValueOrRaise(*std::move(next));
+  }
+  bool IsWritable(const Element& element) const { return exclusive_ && !element.IsShared(); }
+
   // nullopt: not there by then, as InterruptibleIterator has it.
   std::optional<NextResult> NextBy(std::optional<int64_t> step, absl::Time until) {
     WithoutGil without_gil;
@@ -169,6 +178,7 @@ void BindIterators(py::module_& module) {
   py::class_<HeldIterator>(module, "Iterator")
       .def("next", &HeldIterator::Next, py::arg("step") = py::none(),
            py::arg("timeout") = py::none())
+      .def("next_numpy", &HeldIterator::NextNumpy)
       .def("save", &HeldIterator::Save)
       .def("restore", &HeldIterator::Restore)
       .def("commit", &HeldIterator::Commit)

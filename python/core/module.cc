@@ -3,6 +3,9 @@
 // python/penstock; here is only what needs C++.
 #include <pybind11/pybind11.h>
 
+#include <string_view>
+
+#include "dataplane/dataset/sources/crc32c.h"
 #include "python/core/casters.h"
 #include "python/core/datasets.h"
 #include "python/core/expressions.h"
@@ -25,6 +28,9 @@ PYBIND11_MODULE(_core, module) {
   python::BindDatasets(module);
   python::BindFunctions(module);
   python::BindReplicas(module);
+  module.def("masked_crc32c", [](const pybind11::bytes& bytes) {
+    return penstock::MaskedCrc32c(std::string_view(bytes));
+  });
   module.def("begin_to_leave", &python::BeginToLeave);
   module.def("await_others", &python::AwaitOthers);
   module.attr("__version__") = PENSTOCK_VERSION;

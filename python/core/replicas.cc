@@ -6,10 +6,14 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "dataplane/dataset/aside.h"
 #include "dataplane/memory/forked.h"
 #include "dataplane/memory/pool.h"
 #include "penstock/distributed_dataset.h"
@@ -17,6 +21,7 @@
 #include "python/core/casters.h"
 #include "python/core/errors.h"
 #include "python/core/iterators.h"
+#include "python/core/signals.h"
 #include "python/core/tensors.h"
 #include "python/core/values.h"
 #include "python/core/without_gil.h"
@@ -159,32 +164,77 @@ void BindGroups(py::module_& module) {
 
 // --- Reading ------------------------------------------------------------------------
 
+using NextStep = absl::StatusOr<std::optional<DistributedValues>>;
+
+// An iterator, and the step that Next() may stop waiting for, made on a thread of its own.
+// One thread at a time, but for Commit() and Stop() of the iterator.
+class Steps {
+ public:
+  explicit Steps(DistributedIterator iterator) : iterator_(std::move(iterator)) {}
+  ~Steps() {
+    if (aside_.under_way()) iterator_.Stop(absl::ZeroDuration()).IgnoreError();
+  }
+
+  DistributedIterator& iterator() { return iterator_; }
+  // A step was asked for and not taken.
+  bool pending() const { return aside_.under_way(); }
+
+  NextStep Next(std::optional<int64_t> step) {
+    if (pending()) return *NextBy(step, absl::InfiniteFuture());
+    return step.has_value() ? iterator_.Next(*step) : iterator_.Next();
+  }
+  // nullopt: not made by then. It is the next call's.
+  std::optional<NextStep> NextBy(std::optional<int64_t> step, absl::Time until) {
+    if (!pending()) {
+      step_ = step;
+      aside_.Begin();
+    } else if (step.has_value() && step != step_) {
+      return absl::FailedPreconditionError(absl::StrCat(
+          "step ", *step, " was asked for while the one of an interrupted next(",
+          step_.has_value() ? absl::StrCat(*step_) : "", ") is being made; take that first"));
+    }
+    if (!aside_.Await(until)) return std::nullopt;
+    return std::move(made_);
+  }
+  // Waits for a step that was not taken, and lets it go.
+  bool LetGoBy(absl::Time until) { return !pending() || NextBy(std::nullopt, until).has_value(); }
+
+ private:
+  DistributedIterator iterator_;
+  std::optional<int64_t> step_;  // what was asked for
+  NextStep made_;                // by aside_
+  Aside aside_{[this] { made_ = step_.has_value() ? iterator_.Next(*step_) : iterator_.Next(); }};
+};
+
 // A distributed iterator whose calls wait without the GIL.
 class HeldSteps {
  public:
   HeldSteps(DistributedIterator iterator, bool exclusive)
-      : iterator_(new DistributedIterator(std::move(iterator))), exclusive_(exclusive) {}
+      : steps_(new Steps(std::move(iterator))), exclusive_(exclusive) {}
   ~HeldSteps() {
     if (!made_here_) return;  // its threads are the parent's
     WithoutGil without_gil;
-    delete iterator_;
+    delete steps_;
   }
   HeldSteps(const HeldSteps&) = delete;
 
-  // (leaves of each replica, weights of its rows or an empty list), or None at the end.
+  // (leaves of each replica, weights of its rows or an empty list), or None at the end. What a
+  // signal's handler raises leaves the step that is waited for to the next call.
   py::object Next(std::optional<int64_t> step) {
-    CheckUsable();
-    absl::StatusOr<std::optional<DistributedValues>> next = Waiting([&] {
-      std::lock_guard lock(mu_);
-      return step.has_value() ? iterator_->Next(*step) : iterator_->Next();
-    });
-    std::optional<DistributedValues> values = ValueOrRaise(std::move(next));
+    std::optional<DistributedValues> values =
+        ValueOrRaise(HearingSignals([&](absl::Time until) -> std::optional<NextStep> {
+          return until == absl::InfiniteFuture() ? steps_->Next(step) : steps_->NextBy(step, until);
+        }));
     if (!values.has_value()) return py::none();
     py::list leaves;
     py::list weights;
     for (size_t i = 0; i < values->size(); ++i) {
       const absl::Span<const float> of_rows = values->weights(i);
       weights.append(py::cast(std::vector<float>(of_rows.begin(), of_rows.end())));
+      if (values->landed(i)) {
+        leaves.append(LeavesOf(std::move(values->on_device(i))));
+        continue;
+      }
       Element element = std::move((*values)[i]);
       const bool writable = exclusive_ && !element.IsShared();
       leaves.append(LeavesOf(std::move(element), writable));
@@ -192,27 +242,48 @@ class HeldSteps {
     return py::make_tuple(leaves, weights);
   }
 
+  // A dict for each replica of this process whose values land on a device.
+  py::list LandingStats() {
+    CheckUsable();
+    py::list replicas;
+    // Waits for nothing, so that it may be asked while Next() waits.
+    for (const DeviceLandingStats& stats : steps_->iterator().LandingStats()) {
+      py::dict its;
+      its["device"] = absl::StrCat("GPU:", stats.device);
+      its["copied"] = stats.elements;
+      its["direct"] = stats.direct;
+      its["waits"] = stats.waits;
+      its["not_page_locked"] = stats.not_page_locked;
+      its["page_locking"] = stats.page_locking;
+      its["gpu_direct"] = stats.gpu_direct;
+      replicas.append(its);
+    }
+    return replicas;
+  }
+
   py::bytes Save() {
     CheckUsable();
-    return py::bytes(ValueOrRaise(Waiting([&] {
+    return py::bytes(ValueOrRaise(Waiting([&]() -> absl::StatusOr<State> {
                        std::lock_guard lock(mu_);
-                       return iterator_->Save();
+                       if (!steps_->pending()) return steps_->iterator().Save();
+                       return absl::FailedPreconditionError(
+                           "a next() was interrupted, and no position is before its step any more: "
+                           "take the step by another next(), then save");
                      })).bytes);
   }
   void Restore(const std::string& state) {
-    CheckUsable();
-    RaiseIfError(Waiting([&] {
-      std::lock_guard lock(mu_);
-      return iterator_->Restore(State{state});
+    RaiseIfError(HearingSignals([&](absl::Time until) -> std::optional<absl::Status> {
+      if (!steps_->LetGoBy(until)) return std::nullopt;
+      return steps_->iterator().Restore(State{state});
     }));
   }
   void Commit(const std::string& state) {
     CheckUsable();
-    RaiseIfError(Waiting([&] { return iterator_->Commit(State{state}); }));
+    RaiseIfError(Waiting([&] { return steps_->iterator().Commit(State{state}); }));
   }
   void Stop(double timeout) {
     if (!made_here_) return;
-    RaiseIfError(Waiting([&] { return iterator_->Stop(absl::Seconds(timeout)); }));
+    RaiseIfError(Waiting([&] { return steps_->iterator().Stop(absl::Seconds(timeout)); }));
   }
 
  private:
@@ -222,10 +293,28 @@ class HeldSteps {
         "this iterator belongs to the process that this one was forked from; make one here"));
   }
 
-  DistributedIterator* const iterator_;
+  // What `by` gives, which gives nothing if it did not come to its end by the time it is told. On
+  // the main thread that comes every now and then, and signals are heard; else never.
+  template <class By>
+  typename std::invoke_result_t<By, absl::Time>::value_type HearingSignals(By by) {
+    CheckUsable();
+    std::invoke_result_t<By, absl::Time> made;
+    while (true) {
+      const absl::Time until =
+          HearsSignals() ? absl::Now() + kLookForSignals : absl::InfiniteFuture();
+      Waiting([&] {
+        const std::unique_lock lock(mu_, absl::ToChronoTime(until));
+        if (lock.owns_lock()) made = by(until);
+      });
+      if (made.has_value()) return *std::move(made);
+      HearSignals();
+    }
+  }
+
+  Steps* const steps_;
   const bool exclusive_;
   const MadeHere made_here_;
-  std::mutex mu_;  // taken without the GIL
+  std::timed_mutex mu_;  // taken without the GIL
 };
 
 // --- Datasets -----------------------------------------------------------------------
@@ -235,18 +324,6 @@ struct HeldDistributed {
   DistributedDataset dataset;
   bool exclusive;
 };
-
-// Python has no tensors on devices yet.
-void CheckLeftOnHost(const ReplicaGroup& group, const InputOptions& options) {
-  const bool gpus = std::any_of(group.devices().begin(), group.devices().end(),
-                                [](const Device& d) { return d.kind == Device::Kind::kGpu; });
-  if (gpus && options.fetch_to_device) {
-    Raise(absl::UnimplementedError(
-        "values that land on GPUs are not given to Python yet; "
-        "InputOptions(experimental_fetch_to_device=False) leaves them in host memory, for the "
-        "framework to copy"));
-  }
-}
 
 void BindOptions(py::module_& module) {
   py::enum_<AutoShardPolicy>(module, "AutoShardPolicy",
@@ -308,7 +385,6 @@ void BindOptions(py::module_& module) {
 
 HeldDistributed FromFunction(const ReplicaGroup& group, const py::function& function,
                              const InputOptions& options) {
-  CheckLeftOnHost(group, options);
   bool exclusive = options.replicas_per_element == 1;
   // Called by this call, on this thread.
   const auto with_gil = [&](const InputContext& context) {
@@ -325,6 +401,7 @@ HeldDistributed FromFunction(const ReplicaGroup& group, const py::function& func
 void BindDistributed(py::module_& module) {
   py::class_<HeldSteps>(module, "DistributedIterator")
       .def("next", &HeldSteps::Next, arg("step") = py::none())
+      .def("landing_stats", &HeldSteps::LandingStats)
       .def("save", &HeldSteps::Save)
       .def("restore", &HeldSteps::Restore)
       .def("commit", &HeldSteps::Commit)
@@ -361,7 +438,6 @@ void BindDistributed(py::module_& module) {
       });
   module.def("distribute_dataset", [](const ReplicaGroup& group, const Dataset& dataset,
                                       const InputOptions& options) {
-    CheckLeftOnHost(group, options);
     return HeldDistributed{
         ValueOrRaise(Waiting([&] { return DistributeDataset(group, dataset, options); })),
         !ReadsWhatOthersRead(dataset) && options.replicas_per_element == 1};

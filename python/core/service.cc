@@ -179,6 +179,10 @@ const Fields<WorkerConfig>& WorkerFields() {
       {"transports", Field(&C::transports)},
       {"plugins", Field(&C::plugins)},
       {"allowed_plugins", Field(&C::allowed_plugins)},
+      {"python", Field(&C::python)},
+      {"python_command", Field(&C::python_command)},
+      {"python_path", Field(&C::python_path)},
+      {"python_allow", Field(&C::python_allow)},
       {"data_transfer_port", Field(&C::data_transfer_port)},
       {"data_transfer_address", Field(&C::data_transfer_address)},
       {"worker_tags", Field(&C::worker_tags)},
@@ -220,13 +224,19 @@ class HeldServer {
 
   const absl::Status& started() const { return started_; }
   Server& operator*() { return *server_; }
+  // Nothing in a forked child: the server is the parent's, and would leave it.
   void Stop() {
+    if (!made_here_) return;
     WithoutGil without_gil;
     server_->Stop();
   }
   // Until stopped, or ended by itself; Python's signal handlers run meanwhile.
   void Join() {
     StayAwayIfLeaving();
+    if (!made_here_) {
+      Raise(absl::FailedPreconditionError(
+          "this server belongs to the process that this one was forked from; join it there"));
+    }
     std::future<void> joined = std::async(std::launch::async, [this] { server_->Join(); });
     while (true) {
       {

@@ -3,7 +3,12 @@
 // thread alone, and only when that asks for them.
 #pragma once
 
+#include "absl/time/time.h"
+
 namespace penstock::python {
+
+// How soon a signal is heard. A reader that waits wakes as often.
+inline constexpr absl::Duration kLookForSignals = absl::Milliseconds(50);
 
 // When the module is made. REQUIRES: the GIL is held.
 void LearnWhoHearsSignals();

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <array>
+#include <cstdint>
 #include <string>
 #include <utility>
 #include <vector>
@@ -16,7 +18,13 @@ DType DTypeFrom(py::handle value) {
 }
 
 py::object ToPython(DType dtype) {
-  return py::module_::import("penstock.dtypes").attr("as_dtype")(Name(dtype));
+  // Kept for good: tensors are asked for theirs all the time. The GIL guards it.
+  static std::array<PyObject*, 256> known{};
+  PyObject*& object = known[static_cast<uint8_t>(dtype)];
+  if (object == nullptr) {
+    object = py::module_::import("penstock.dtypes").attr("as_dtype")(Name(dtype)).release().ptr();
+  }
+  return py::reinterpret_borrow<py::object>(object);
 }
 
 Shape ShapeFrom(py::handle value) {

@@ -5,9 +5,11 @@
 #include <array>
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "absl/strings/str_cat.h"
 #include "python/core/casters.h"
 #include "python/core/dlpack.h"
@@ -78,18 +80,27 @@ dlpack::DataType DlpackTypeOf(DType dtype) {
 // One dense part of an element.
 class Leaf {
  public:
-  Leaf(std::shared_ptr<Held> held, Tensor tensor)
-      : held_(std::move(held)), tensor_(tensor), dims_(tensor.dims().begin(), tensor.dims().end()) {
-    strides_.resize(dims_.size());
-    int64_t stride = 1;
-    for (size_t i = dims_.size(); i-- > 0; stride *= std::max<int64_t>(dims_[i], 1)) {
-      strides_[i] = stride;
-    }
+  using Dims = absl::InlinedVector<int64_t, 4>;
+
+  Leaf(std::shared_ptr<Held> held, Tensor tensor, bool on_device = false)
+      : held_(std::move(held)),
+        tensor_(tensor),
+        on_device_(on_device),
+        dims_(tensor.dims().begin(), tensor.dims().end()) {
     for (int64_t dim : dims_) count_ *= dim;
   }
 
   // The values, where they may be read; dims() are the tensor's.
   const Tensor& values() const {
+    if (on_device_) {
+      throw py::type_error(absl::StrCat("this tensor is on ", device(),
+                                        ", where NumPy and buffers cannot read it; "
+                                        "torch.from_dlpack(), cupy.from_dlpack() and the like do"));
+    }
+    return anywhere();
+  }
+  // Wherever they are.
+  const Tensor& anywhere() const {
     if (!held_->usable()) {
       Raise(absl::FailedPreconditionError(
           "this tensor was lent to the process that this one was forked from; copy what a child is "
@@ -97,9 +108,24 @@ class Leaf {
     }
     return tensor_;
   }
+  bool on_device() const { return on_device_; }
+  std::string device() const {
+    return on_device_ ? absl::StrCat("GPU:", held_->on_device().device()) : "CPU:0";
+  }
+  dlpack::Device dlpack_device() const {
+    if (!on_device_) return {dlpack::kCpu, 0};
+    return {dlpack::kCuda, held_->on_device().device()};
+  }
   DType dtype() const { return tensor_.dtype(); }
-  const std::vector<int64_t>& dims() const { return dims_; }
-  const std::vector<int64_t>& strides() const { return strides_; }  // in values
+  const Dims& dims() const { return dims_; }
+  Dims strides() const {  // in values
+    Dims strides(dims_.size());
+    int64_t stride = 1;
+    for (size_t i = dims_.size(); i-- > 0; stride *= std::max<int64_t>(dims_[i], 1)) {
+      strides[i] = stride;
+    }
+    return strides;
+  }
   bool writable() const { return held_->writable(); }
   int64_t count() const { return count_; }
   size_t bytes() const { return count_ * SizeOf(tensor_.dtype()); }  // 0 for strings
@@ -108,10 +134,16 @@ class Leaf {
  private:
   std::shared_ptr<Held> held_;
   Tensor tensor_;  // its own dims may be gone
-  std::vector<int64_t> dims_;
-  std::vector<int64_t> strides_;
+  bool on_device_;
+  Dims dims_;
   int64_t count_ = 1;
 };
+
+py::tuple ShapeOf(const Leaf& leaf) {
+  py::tuple dims(leaf.dims().size());
+  for (size_t i = 0; i < leaf.dims().size(); ++i) dims[i] = py::int_(leaf.dims()[i]);
+  return dims;
+}
 
 // --- Buffers -------------------------------------------------------------------
 
@@ -135,16 +167,19 @@ int FillBuffer(PyObject* self, Py_buffer* view, int flags) {
       return -1;
     }
     const auto item = static_cast<int64_t>(SizeOf(leaf.dtype()));
-    auto shape = std::make_unique<BufferShape>();
-    shape->dims.assign(leaf.dims().begin(), leaf.dims().end());
-    for (int64_t stride : leaf.strides()) shape->strides.push_back(stride * item);
+    std::unique_ptr<BufferShape> shape;  // where it is asked for
+    if ((flags & PyBUF_ND) != 0) {
+      shape = std::make_unique<BufferShape>();
+      shape->dims.assign(leaf.dims().begin(), leaf.dims().end());
+      for (int64_t stride : leaf.strides()) shape->strides.push_back(stride * item);
+    }
     view->buf = const_cast<void*>(values.raw());
     view->len = static_cast<Py_ssize_t>(leaf.bytes());
     view->readonly = leaf.writable() ? 0 : 1;
     view->itemsize = item;
     view->format = (flags & PyBUF_FORMAT) != 0 ? const_cast<char*>(format) : nullptr;
     view->ndim = static_cast<int>(leaf.dims().size());
-    view->shape = (flags & PyBUF_ND) != 0 ? shape->dims.data() : nullptr;
+    view->shape = shape != nullptr ? shape->dims.data() : nullptr;
     view->strides = (flags & PyBUF_STRIDES) == PyBUF_STRIDES ? shape->strides.data() : nullptr;
     view->suboffsets = nullptr;
     view->internal = shape.release();
@@ -169,6 +204,7 @@ void ReleaseBuffer(PyObject*, Py_buffer* view) {
 template <class M>
 struct Exported {
   Leaf leaf;
+  Leaf::Dims strides = leaf.strides();
   M managed{};
 };
 
@@ -176,12 +212,12 @@ template <class M>
 M* Export(const Leaf& leaf) {
   auto* exported = new Exported<M>{.leaf = leaf};
   exported->managed.array = {
-      .data = const_cast<void*>(leaf.values().raw()),
-      .device = {dlpack::kCpu, 0},
+      .data = const_cast<void*>(leaf.anywhere().raw()),
+      .device = leaf.dlpack_device(),
       .ndim = static_cast<int32_t>(leaf.dims().size()),
       .dtype = DlpackTypeOf(leaf.dtype()),
       .shape = const_cast<int64_t*>(exported->leaf.dims().data()),
-      .strides = const_cast<int64_t*>(exported->leaf.strides().data()),
+      .strides = exported->strides.data(),
       .byte_offset = 0,
   };
   exported->managed.context = exported;
@@ -200,17 +236,44 @@ py::capsule Capsule(M* managed, const char* name) {
   }));
 }
 
+// The streams that every CUDA program has, by the numbers that stand for them.
+constexpr int64_t kLegacyStream = 1;
+constexpr int64_t kNoStream = -1;  // the consumer sees to the order itself
+
+// Before a consumer on `stream`, as DLPack numbers them, reads the values.
+void MakeReady(const Leaf& leaf, const py::object& stream) {
+  if (!leaf.on_device()) {
+    if (!stream.is_none()) throw py::buffer_error("this tensor is in host memory: stream is None");
+    return;
+  }
+  const int64_t number = stream.is_none() ? kLegacyStream : stream.cast<int64_t>();
+  if (number == kNoStream) return leaf.held()->ReadyByOthers();
+  if (number <= 0) {
+    throw py::buffer_error(
+        absl::StrCat("stream ", number,
+                     " is none of CUDA's; 1 is the default stream, 2 that of the thread, -1 "
+                     "none, and others are handles"));
+  }
+  RaiseIfError(leaf.held()->ReadyOn(reinterpret_cast<void*>(
+      static_cast<uintptr_t>(number))));  // NOLINT(performance-no-int-to-ptr)
+}
+
 py::capsule ToDlpack(const Leaf& leaf, py::object stream,
                      std::optional<std::pair<uint32_t, uint32_t>> max_version,
                      std::optional<std::pair<int32_t, int32_t>> device, std::optional<bool> copy) {
   if (FormatOf(leaf.dtype()) == nullptr) {
     throw py::buffer_error("DLPack has no strings; see numpy()");
   }
-  if (!stream.is_none()) throw py::buffer_error("this tensor is in host memory: stream is None");
-  if (device.has_value() && *device != std::pair<int32_t, int32_t>(dlpack::kCpu, 0)) {
-    throw py::buffer_error("this tensor is in host memory, and goes to no other device by itself");
+  const dlpack::Device its = leaf.dlpack_device();
+  if (device.has_value() && *device != std::pair(its.type, its.id)) {
+    throw py::buffer_error(absl::StrCat("this tensor is on ", leaf.device(),
+                                        ", and goes to no other device by itself"));
   }
-  if (copy.value_or(false)) throw py::buffer_error("copy first, for instance by numpy().copy()");
+  if (copy.value_or(false)) {
+    throw py::buffer_error(leaf.on_device() ? "take it without a copy, and copy that"
+                                            : "copy first, for instance by numpy().copy()");
+  }
+  MakeReady(leaf, stream);
   if (max_version.has_value() && max_version->first >= 1) {
     auto* const managed = Export<dlpack::ManagedVersioned>(leaf);
     managed->version = {1, 0};
@@ -223,6 +286,137 @@ py::capsule ToDlpack(const Leaf& leaf, py::object stream,
         "it first, for instance by numpy().copy()");
   }
   return Capsule(Export<dlpack::Managed>(leaf), "dltensor");
+}
+
+// CUDA's array interface, version 3. AttributeError where there is none, so that it is not
+// found either.
+py::dict CudaArrayInterface(const Leaf& leaf) {
+  const char* const format = FormatOf(leaf.dtype());
+  if (!leaf.on_device() || format == nullptr || leaf.dtype() == kBFloat16) {
+    throw py::attribute_error(absl::StrCat(
+        leaf.on_device() ? "CUDA's array interface has no bfloat16; use DLPack"
+                         : "this tensor is in host memory, and has no __cuda_array_interface__"));
+  }
+  const dlpack::DataType type = DlpackTypeOf(leaf.dtype());
+  const char kind = type.code == dlpack::kBool      ? 'b'
+                    : type.code == dlpack::kInt     ? 'i'
+                    : type.code == dlpack::kUInt    ? 'u'
+                    : type.code == dlpack::kComplex ? 'c'
+                                                    : 'f';
+  MakeReady(leaf, py::int_(kLegacyStream));
+  py::dict interface;
+  interface["shape"] = ShapeOf(leaf);
+  interface["typestr"] =
+      absl::StrCat(type.bits == 8 ? "|" : "<", std::string(1, kind), type.bits / 8);
+  interface["data"] =
+      py::make_tuple(reinterpret_cast<uintptr_t>(leaf.anywhere().raw()), !leaf.writable());
+  interface["strides"] = py::none();
+  interface["version"] = 3;
+  interface["stream"] = kLegacyStream;  // on which the values are ready
+  return interface;
+}
+
+// For who never writes: also of an element that others read, which DLPack before 1.0 cannot say.
+py::capsule ToReader(const Leaf& leaf) {
+  if (FormatOf(leaf.dtype()) == nullptr) {
+    throw py::buffer_error("DLPack has no strings; see numpy()");
+  }
+  return Capsule(Export<dlpack::Managed>(leaf), "dltensor");
+}
+
+// The rows from `begin` to `end`, as a tensor of the same element.
+Leaf RowsOf(const Leaf& leaf, int64_t begin, int64_t end) {
+  const Tensor& values = leaf.values();
+  if (FormatOf(leaf.dtype()) == nullptr) throw py::type_error("rows of strings have no address");
+  if (leaf.dims().empty() || begin < 0 || begin > end || end > leaf.dims()[0]) {
+    throw py::index_error(absl::StrCat("rows ", begin, " to ", end, " of a tensor that has ",
+                                       leaf.dims().empty() ? 0 : leaf.dims()[0]));
+  }
+  Leaf::Dims dims = leaf.dims();
+  dims[0] = end - begin;
+  const auto row_bytes = leaf.strides()[0] * static_cast<int64_t>(SizeOf(leaf.dtype()));
+  const auto* const first = static_cast<const std::byte*>(values.raw()) + begin * row_bytes;
+  return {leaf.held(), Tensor(leaf.dtype(), dims, first)};
+}
+
+// --- NumPy ---------------------------------------------------------------------
+
+// What NumPy calls a dtype. Like the next kept for good: to be looked up costs more
+// than an array does.
+struct NumpyType {
+  PyObject* scalar = nullptr;  // numpy.int64
+  PyObject* dtype = nullptr;   // numpy.dtype(numpy.int64)
+};
+const NumpyType& NumpyTypeOf(DType dtype) {  // REQUIRES: the GIL is held
+  static std::array<NumpyType, 256> known;
+  NumpyType& type = known[static_cast<uint8_t>(dtype)];
+  if (type.dtype == nullptr) {
+    py::object scalar = ToPython(dtype).attr("as_numpy_dtype");
+    type.dtype = py::module_::import("numpy").attr("dtype")(scalar).release().ptr();
+    type.scalar = scalar.release().ptr();
+  }
+  return type;
+}
+PyObject* NumpyArray() {  // REQUIRES: the GIL is held
+  static PyObject* type = nullptr;
+  if (type == nullptr)
+    type = py::object(py::module_::import("numpy").attr("ndarray")).release().ptr();
+  return type;
+}
+
+// An array on the memory of `self`, a Leaf, which it keeps; None for strings.
+py::object ArrayOn(py::handle self, const Leaf& leaf) {
+  if (FormatOf(leaf.dtype()) == nullptr) return py::none();
+  const py::tuple shape = ShapeOf(leaf);
+  PyObject* const arguments[] = {shape.ptr(), NumpyTypeOf(leaf.dtype()).dtype, self.ptr()};
+  PyObject* const array = PyObject_Vectorcall(NumpyArray(), arguments, 3, nullptr);
+  if (array == nullptr) throw py::error_already_set();
+  return py::reinterpret_steal<py::object>(array);
+}
+
+// A tensor without dimensions as NumPy's scalar; null where only an array knows how.
+py::object ScalarOf(const Tensor& tensor) {
+  py::object value;
+  switch (tensor.dtype()) {
+    case kBool:
+      value = py::bool_(tensor.scalar<bool>());
+      break;
+    case kInt8:
+      value = py::int_(tensor.scalar<int8_t>());
+      break;
+    case kInt16:
+      value = py::int_(tensor.scalar<int16_t>());
+      break;
+    case kInt32:
+      value = py::int_(tensor.scalar<int32_t>());
+      break;
+    case kInt64:
+      value = py::int_(tensor.scalar<int64_t>());
+      break;
+    case kUInt8:
+      value = py::int_(tensor.scalar<uint8_t>());
+      break;
+    case kUInt16:
+      value = py::int_(tensor.scalar<uint16_t>());
+      break;
+    case kUInt32:
+      value = py::int_(tensor.scalar<uint32_t>());
+      break;
+    case kUInt64:
+      value = py::int_(tensor.scalar<uint64_t>());
+      break;
+    case kFloat32:
+      value = py::float_(tensor.scalar<float>());
+      break;
+    case kFloat64:
+      value = py::float_(tensor.scalar<double>());
+      break;
+    default:
+      return {};
+  }
+  PyObject* const scalar = PyObject_CallOneArg(NumpyTypeOf(tensor.dtype()).scalar, value.ptr());
+  if (scalar == nullptr) throw py::error_already_set();
+  return py::reinterpret_steal<py::object>(scalar);
 }
 
 // --- Strings -------------------------------------------------------------------
@@ -241,13 +435,33 @@ py::list Strings(const Leaf& leaf) {
 }  // namespace
 
 Held::~Held() {
-  // A child of a fork owns neither the slot nor the threads of its pool.
-  if (!made_here_) static_cast<void>(new Element(std::move(element_)));
+  // A child of a fork owns neither the slot nor the threads of its pool, nor the device.
+  if (!made_here_) {
+    static_cast<void>(new Element(std::move(element_)));
+    static_cast<void>(new DeviceElement(std::move(on_device_)));
+  } else if (unknown_readers_) {
+    // The default stream is behind all others that do not opt out. A place that even that
+    // cannot be told of is not used again.
+    on_device_.ReadBy(reinterpret_cast<void*>(kLegacyStream)).IgnoreError();
+  }
 }
 
-py::tuple LeavesOf(Element element, bool writable) {
-  const auto held = std::make_shared<Held>(std::move(element), writable);
-  const Element& of = held->element();
+absl::Status Held::ReadyOn(void* stream) {
+  std::lock_guard lock(mu_);
+  return on_device_.ReadyOn(stream);
+}
+
+void Held::ReadyByOthers() {
+  std::lock_guard lock(mu_);
+  unknown_readers_ = true;
+}
+
+namespace {
+
+// Of an Element or a DeviceElement that `held` has.
+template <class E>
+py::tuple LeavesIn(const std::shared_ptr<Held>& held, const E& of) {
+  constexpr bool kOnDevice = std::is_same_v<E, DeviceElement>;
   py::tuple leaves(of.size());
   for (size_t i = 0; i < of.size(); ++i) {
     const Tensor tensor = of.tensor(i);
@@ -260,24 +474,58 @@ py::tuple LeavesOf(Element element, bool writable) {
       const int64_t dims[] = {static_cast<int64_t>(values.size())};
       return py::cast(Leaf(held, Tensor(kInt64, dims, values.data())));
     };
+    const Leaf values(held, tensor, kOnDevice && tensor.dtype() != kString);
     switch (tensor.kind()) {
       case TensorSpec::Kind::kDense:
-        leaves[i] = py::cast(Leaf(held, tensor));
+        leaves[i] = py::cast(values);
         break;
       case TensorSpec::Kind::kRagged: {
         py::list parts;
-        parts.append(py::cast(Leaf(held, tensor)));
+        parts.append(py::cast(values));
         for (int p = 0; p < tensor.ragged_rank(); ++p) parts.append(part(tensor.row_splits(p)));
         leaves[i] = py::tuple(parts);
         break;
       }
       case TensorSpec::Kind::kSparse:
-        leaves[i] =
-            py::make_tuple(Leaf(held, tensor), part(tensor.indices()), part(tensor.dense_shape()));
+        leaves[i] = py::make_tuple(values, part(tensor.indices()), part(tensor.dense_shape()));
         break;
     }
   }
   return leaves;
+}
+
+}  // namespace
+
+py::tuple LeavesOf(Element element, bool writable) {
+  const auto held = std::make_shared<Held>(std::move(element), writable);
+  return LeavesIn(held, held->element());
+}
+
+py::tuple LeavesOf(DeviceElement element) {
+  const auto held = std::make_shared<Held>(std::move(element));
+  return LeavesIn(held, held->on_device());
+}
+
+py::tuple ArraysOf(Element element, bool writable) {
+  py::tuple arrays(element.size());
+  std::shared_ptr<Held> held;  // made for the first array; scalars are copies
+  for (size_t i = 0; i < arrays.size(); ++i) {
+    const Tensor tensor = held != nullptr ? held->element().tensor(i) : element.tensor(i);
+    if (!tensor.present()) {
+      arrays[i] = py::none();
+      continue;
+    }
+    const bool scalar = tensor.dims().empty();
+    if (py::object value = scalar ? ScalarOf(tensor) : py::object()) {
+      arrays[i] = std::move(value);
+      continue;
+    }
+    if (held == nullptr) held = std::make_shared<Held>(std::move(element), writable);
+    const py::object leaf = py::cast(Leaf(held, held->element().tensor(i)));
+    const py::object array = ArrayOn(leaf, leaf.cast<const Leaf&>());
+    arrays[i] = scalar ? py::object(array[py::tuple()]) : array;
+  }
+  return arrays;
 }
 
 void BindTensors(py::module_& module) {
@@ -292,24 +540,27 @@ void BindTensors(py::module_& module) {
         type->as_buffer.bf_getbuffer = FillBuffer;
         type->as_buffer.bf_releasebuffer = ReleaseBuffer;
       }))
-      .def_property_readonly(
-          "shape",
-          [](const Leaf& leaf) {
-            py::tuple dims(leaf.dims().size());
-            for (size_t i = 0; i < leaf.dims().size(); ++i) dims[i] = py::int_(leaf.dims()[i]);
-            return dims;
-          },
-          "A tuple of integers.")
+      .def_property_readonly("shape", &ShapeOf, "A tuple of integers.")
       .def_property_readonly("dtype", &Leaf::dtype, "The DType of the values.")
       .def_property_readonly("nbytes", &Leaf::bytes, "Bytes that the values take.")
+      .def_property_readonly("device", &Leaf::device, "\"CPU:0\" or \"GPU:i\".")
+      .def_property_readonly("__cuda_array_interface__", &CudaArrayInterface)
       .def_property_readonly("writable", &Leaf::writable,
                              "False where others read the same element.")
+      .def("_array", [](const py::object& self) { return ArrayOn(self, self.cast<const Leaf&>()); })
       .def("_strings", &Strings)
       .def("__dlpack__", &ToDlpack, py::kw_only(), py::arg("stream") = py::none(),
            py::arg("max_version") = py::none(), py::arg("dl_device") = py::none(),
            py::arg("copy") = py::none())
-      .def("__dlpack_device__",
-           [](const Leaf&) { return py::make_tuple(static_cast<int32_t>(dlpack::kCpu), 0); });
+      .def("_to_reader", &ToReader,
+           "As __dlpack__() before 1.0, also where others read the element: for a consumer that "
+           "never writes.")
+      .def("_rows", &RowsOf, py::arg("begin"), py::arg("end"),
+           "The rows from `begin` to `end`, as a tensor of the same element.")
+      .def("__dlpack_device__", [](const Leaf& leaf) {
+        const dlpack::Device device = leaf.dlpack_device();
+        return py::make_tuple(device.type, device.id);
+      });
 }
 
 }  // namespace penstock::python

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "python/core/without_gil.h"
 
+#include <pthread.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -11,8 +12,14 @@ namespace penstock::python {
 
 namespace {
 
-std::atomic<int> calls{0};               // under way without the GIL
+std::atomic<int> calls{0};               // under way without the GIL, or asking for it
 std::atomic<std::thread::id> leaving{};  // the thread that ends the process
+
+// In a forked child these would count threads that it does not have.
+[[maybe_unused]] const int forgotten_in_children = pthread_atfork(nullptr, nullptr, [] {
+  calls = 0;
+  leaving = std::thread::id();
+});
 
 bool MustStay() {
   const std::thread::id thread = leaving;
@@ -31,9 +38,12 @@ WithoutGil::WithoutGil() {
 }
 
 WithoutGil::~WithoutGil() {
-  --calls;
-  if (MustStay()) StayForEver();
+  if (MustStay()) {
+    --calls;
+    StayForEver();
+  }
   PyEval_RestoreThread(thread_);
+  --calls;  // only now: whoever ends the process waits, without the GIL, until it was had
 }
 
 void BeginToLeave() {

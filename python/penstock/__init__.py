@@ -42,8 +42,8 @@ from .dataset import (
     UNKNOWN_CARDINALITY,
     Dataset,
     Options,
-    WindowedDataset,
 )
+from .windows import WindowedDataset
 from .files import (
     FixedLengthRecordDataset,
     ImageDirectory,
@@ -65,7 +65,7 @@ of_all_ranks = _core.of_all_ranks
 
 def __getattr__(name):
     """What imports a framework is imported when it is named."""
-    if name == "torch":
+    if name in ("jax", "keras", "torch"):
         import importlib
 
         return importlib.import_module(f"{__name__}.{name}")

@@ -32,7 +32,7 @@ from ._core import (  # noqa: F401
 class InputOptions:
     """How a dataset becomes the replicas' input; tf.distribute's fields, then Penstock's own.
 
-    experimental_fetch_to_device: values of replicas on GPUs land there, which Python cannot take yet: say False then.
+    experimental_fetch_to_device: values of replicas on GPUs land there; False leaves them in host memory.
     experimental_per_replica_buffer_size: batches made ahead. auto_shard_policy: how a dataset of the process's own is
     divided among the pipelines. partial_batches: what becomes of a step for which data is missing. steps: of one pass.
     replicas_per_element: so many replicas, one behind the other, get the same element. seed: of passes.
@@ -253,6 +253,11 @@ class DistributedIterator:
         except StopIteration:
             return Optional()
 
+    def landing_stats(self):
+        """A dict for each replica whose values land on a device: how many elements were copied there, or written by a
+        NIC (`direct`), how often `next` found no place free (`waits`), whether memory is page-locked, and `gpu_direct`."""
+        return self._core.landing_stats()
+
     def save(self):
         """The position of this process's replicas behind the last step, as bytes."""
         return self._core.save()
@@ -297,7 +302,8 @@ class Strategy:
     def experimental_distribute_dataset(self, dataset, options=None):
         """A DistributedDataset: each of `dataset`'s batches, which are global ones, is divided among the replicas."""
         return DistributedDataset(
-            _core.distribute_dataset(self.group, dataset._core, _input_options(options)), dataset.element_spec
+            _core.distribute_dataset(self.group, dataset._core, _input_options(_with_policy(options, dataset))),
+            dataset.element_spec,
         )
 
     def distribute_datasets_from_function(self, dataset_fn, options=None):
@@ -429,6 +435,15 @@ class MultiWorkerMirroredStrategy(Strategy):
 
 
 # --- Inside -----------------------------------------------------------------------------
+
+
+def _with_policy(options, dataset):
+    """`options`, with the dataset's own policy of sharding where they have none."""
+    policy = dataset.options().experimental_distribute.auto_shard_policy
+    options = InputOptions() if options is None else options
+    if policy is None or options.auto_shard_policy != AutoShardPolicy.AUTO:
+        return options
+    return dataclasses.replace(options, auto_shard_policy=policy)
 
 
 def _input_options(options):

@@ -71,7 +71,22 @@ NAMES = (
     "string"
 ).split()
 _BY_NAME = {name: DType(name) for name in NAMES}
-globals().update(_BY_NAME)
+bool = _BY_NAME["bool"]
+int8 = _BY_NAME["int8"]
+int16 = _BY_NAME["int16"]
+int32 = _BY_NAME["int32"]
+int64 = _BY_NAME["int64"]
+uint8 = _BY_NAME["uint8"]
+uint16 = _BY_NAME["uint16"]
+uint32 = _BY_NAME["uint32"]
+uint64 = _BY_NAME["uint64"]
+float16 = _BY_NAME["float16"]
+bfloat16 = _BY_NAME["bfloat16"]
+float32 = _BY_NAME["float32"]
+float64 = _BY_NAME["float64"]
+complex64 = _BY_NAME["complex64"]
+complex128 = _BY_NAME["complex128"]
+string = _BY_NAME["string"]
 _STRINGS = (str, bytes, np.str_, np.bytes_, np.object_)
 
 

@@ -2,6 +2,9 @@
 """Functions that are traced: a lambda is called once, when the dataset is built, with Exprs; what it does with them
 is recorded, and runs on any worker without Python. docs/python.md says what may stand in one."""
 
+import contextlib
+import threading
+
 import numpy as np
 
 from . import _core, nest, values
@@ -13,6 +16,28 @@ _ops = _core.ops
 
 class Untraceable(TypeError):
     """The function needs values, or what cannot be recorded: it can only be run by Python."""
+
+
+class _Tracing(threading.local):
+    depth = 0
+
+
+_tracing = _Tracing()
+
+
+@contextlib.contextmanager
+def tracing():
+    """In here a function of a dataset is being traced by this thread."""
+    _tracing.depth += 1
+    try:
+        yield
+    finally:
+        _tracing.depth -= 1
+
+
+def is_tracing():
+    """Whether this thread is tracing a function of a dataset."""
+    return _tracing.depth > 0
 
 
 def as_expr(value):
@@ -55,7 +80,8 @@ def traced(function, like, result):
 
     def call(element):
         element = nest_of(element, like)
-        given = function(*element) if type(element) is tuple else function(element)
+        with tracing():
+            given = function(*element) if type(element) is tuple else function(element)
         if isinstance(given, list):
             given = as_expr(given)
         result.append(given)
@@ -208,7 +234,7 @@ def _ndim(expr):
     return len(shape)
 
 
-# What NumPy's functions become when they meet an Expr (docs/python.md lists them).
+# What NumPy's functions become when they meet an Expr (docs/tracing.md lists them).
 NUMPY = {
     np.add: _add,
     np.subtract: _ops.subtract,
@@ -284,7 +310,7 @@ NUMPY = {
 }
 
 
-_WAYS = "docs/python.md lists what can; or say its output_signature, and it is run in Python"
+_WAYS = "docs/tracing.md lists what can; or say its output_signature, and it is run in Python"
 
 
 def _array_ufunc(self, ufunc, method, *inputs, **keywords):
@@ -297,6 +323,25 @@ def _array_function(self, function, types, arguments, keywords):
     if function not in NUMPY:
         raise Untraceable(f"np.{function.__name__} cannot be traced; {_WAYS}")
     return NUMPY[function](*arguments, **keywords)
+
+
+def _astype(self, dtype):
+    """With values of this dtype."""
+    return _ops.cast(self, as_dtype(dtype))
+
+
+def _reshape(self, *shape):
+    """The same values in this shape; one dimension may be -1."""
+    return NUMPY[np.reshape](self, shape[0] if len(shape) == 1 else shape)
+
+
+def _method(name, function):
+    def reduce(self, axis=None, keepdims=False):
+        return function(self, axis, keepdims)
+
+    reduce.__name__ = name
+    reduce.__doc__ = f"NumPy's `{name}` over `axis`: one, several, or all if None."
+    return reduce
 
 
 def _dress():
@@ -318,10 +363,8 @@ def _dress():
     Expr.shape = property(_shape)
     Expr.ndim = property(_ndim)
     Expr.T = property(lambda self: _ops.transpose(self))
-    Expr.astype = lambda self, dtype: _ops.cast(self, as_dtype(dtype))
-    Expr.reshape = lambda self, *shape: NUMPY[np.reshape](
-        self, shape[0] if len(shape) == 1 else shape
-    )
+    Expr.astype = _astype
+    Expr.reshape = _reshape
     for name, function in {
         "sum": np.sum,
         "mean": np.mean,
@@ -331,7 +374,7 @@ def _dress():
         "any": np.any,
         "all": np.all,
     }.items():
-        setattr(Expr, name, NUMPY[function])
+        setattr(Expr, name, _method(name, NUMPY[function]))
     Expr.__repr__ = lambda self: f"<penstock.Expr {self.spec}>"
 
 

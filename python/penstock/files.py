@@ -7,7 +7,8 @@
 import os
 
 from . import _core, expr, spec
-from .dataset import AUTOTUNE, Dataset, file_names
+from .dataset import AUTOTUNE, Dataset
+from .sources import file_names
 
 
 def TFRecordDataset(filenames, compression_type=None, buffer_size=None, num_parallel_reads=None, name=None):

@@ -106,14 +106,18 @@ def applied(function, args):
 
 
 def set_python_processes(count):
-    """How many Python processes run functions of datasets that this program reads itself, and of the WorkerServers in
-    it, which run them from this call on: as many as there are cores, unless this says otherwise. For iterators of
-    datasets that are built from now on."""
+    """How many Python processes run functions of datasets that this program reads itself: as many as there are cores,
+    unless this says otherwise. For iterators of datasets that are built from now on."""
     if count < 1:
         raise ValueError(f"count is {count}, not 1 or more")
     global _processes
     _processes = int(count)
     _use()
+
+
+def interpreter_and_path():
+    """This program's interpreter, and the folders where it looks for modules."""
+    return sys.executable or "python3", [os.path.abspath(folder) for folder in sys.path]
 
 
 # --- Inside ------------------------------------------------------------------------------------
@@ -123,8 +127,7 @@ _processes = None
 
 def _use():
     """The processes of this program run what is sent from now on."""
-    path = [os.path.abspath(folder) for folder in sys.path]
-    _core.use_python(sys.executable or "python3", path, _processes or len(os.sched_getaffinity(0)))
+    _core.use_python(*interpreter_and_path(), _processes or len(os.sched_getaffinity(0)))
 
 
 def _row(leaf):

@@ -4,6 +4,9 @@
 from . import errors, leaving, nest, spec, tensor
 
 
+default_seed = None  # of iterators that are given none; None: drawn for each
+
+
 class Iterator:
     """Gives the elements of a dataset: nests of Tensor on the element's own memory.
 
@@ -13,7 +16,7 @@ class Iterator:
 
     def __init__(self, dataset, seed=None):
         self.element_spec = dataset.element_spec
-        self._core = dataset._core.make_iterator(seed)
+        self._core = dataset._core.make_iterator(default_seed if seed is None else seed)
         self._pack = element_packer(self.element_spec)
         leaving.stop_at_exit(leaving.READERS, self)
 
@@ -70,15 +73,24 @@ class NumpyIterator:
     """The same as NumPy arrays on the elements' memory, and scalars."""
 
     def __init__(self, iterator):
-        self._iterator = iterator
-        self._single = not nest.is_nest(iterator.element_spec)
+        if all(_is_of_numbers(leaf) for leaf in nest.leaves(iterator.element_spec)):
+            self._next, self._pack = iterator._core.next_numpy, iterator._pack
+        else:
+            self._next, self._pack = iterator._core.next, lambda leaves: nest.map_leaves(_numpy, iterator._pack(leaves))
+        self._iterator = iterator  # is stopped when it goes
 
     def __iter__(self):
         return self
 
     def __next__(self):
-        element = next(self._iterator)
-        return _numpy(element) if self._single else nest.map_leaves(_numpy, element)
+        leaves = self._next()
+        if leaves is None:
+            raise StopIteration
+        return self._pack(leaves)
+
+
+def _is_of_numbers(leaf):
+    return isinstance(leaf, spec.TensorSpec) and leaf.dtype.name != "string"
 
 
 def _numpy(leaf):

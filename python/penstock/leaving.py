@@ -3,12 +3,14 @@
 ends with the functions that they run; then those, readers, and dispatchers."""
 
 import atexit
+import os
+import typing
 import weakref
 
 from . import _core
 
 WORKERS, READERS, DISPATCHERS = range(3)
-_running = [weakref.WeakSet(), weakref.WeakSet(), weakref.WeakSet()]
+_running: typing.List[weakref.WeakSet] = [weakref.WeakSet(), weakref.WeakSet(), weakref.WeakSet()]
 
 
 def stop_at_exit(kind, running):
@@ -24,6 +26,15 @@ def _stop_all():
     _stop(READERS)
     _stop(DISPATCHERS)
     _core.await_others()
+
+
+def _forget():
+    """In a forked child nothing of it runs."""
+    for running in _running:
+        running.clear()
+
+
+os.register_at_fork(after_in_child=_forget)
 
 
 def _stop(kind):

@@ -31,6 +31,19 @@ def leaves(value):
     return found
 
 
+def named_leaves(value, name=""):
+    """(name, leaf) for each leaf, in the order of `leaves`: the name as one writes it behind the nest's, "['x'][0]"."""
+    if isinstance(value, dict):
+        members = [(f"[{key!r}]", value[key]) for key in sorted(value)]
+    elif is_namedtuple(value):
+        members = [(f".{field}", getattr(value, field)) for field in value._fields]
+    elif isinstance(value, tuple):
+        members = [(f"[{i}]", member) for i, member in enumerate(value)]
+    else:
+        return [(name, value)]
+    return [found for step, member in members for found in named_leaves(member, name + step)]
+
+
 def plain(value):
     """The nest as the engine has it: tuples, and dicts; named tuples are tuples."""
     if isinstance(value, dict):
@@ -84,6 +97,19 @@ def assert_same(one, other, what):
             assert_same(a, b, what)
     elif is_nest(one) or is_nest(other):
         raise ValueError(f"{what}: {one!r} and {other!r} are not nested alike")
+
+
+def leaves_to(like, nested, what):
+    """The values of `nested` at the leaves of `like`, in their order; what stands at a leaf may be a nest itself."""
+    if isinstance(like, dict):
+        if not isinstance(nested, dict) or nested.keys() != like.keys():
+            raise ValueError(f"{what} has not the keys of the elements, {sorted(like)}: {nested!r}")
+        return [value for key in sorted(like) for value in leaves_to(like[key], nested[key], what)]
+    if isinstance(like, tuple):
+        if not isinstance(nested, tuple) or len(nested) != len(like):
+            raise ValueError(f"{what} is not a tuple of {len(like)} as the elements are: {nested!r}")
+        return [value for a, b in zip(like, nested) for value in leaves_to(a, b, what)]
+    return [nested]
 
 
 def _tuple_like(like, members):

@@ -2,6 +2,10 @@
 """Operations for functions that are traced, beside Python's operators and NumPy's functions: docs/expressions.md of
 the repository has what each takes and gives. All take traced tensors, arrays and Python's numbers."""
 
+import builtins
+
+import numpy as np
+
 from . import _core
 from ._core.ops import *  # noqa: F401,F403
 from ._core.ops import Interpolation, PadMode, PadSide  # noqa: F401
@@ -31,26 +35,39 @@ reduce_any = _reduction("reduce_any")
 reduce_all = _reduction("reduce_all")
 
 
-def squeeze(x, axis=None):
+def squeeze(x, axis=None):  # type: ignore[no-redef]
     """Without these dimensions of 1; all that are known to be 1 if None."""
     return _core.ops.squeeze(x, _axes(axis))
 
 
-def transpose(x, perm=None):
+def transpose(x, perm=None):  # type: ignore[no-redef]
     """The axes in the order of `perm`; reversed if None."""
     return _core.ops.transpose(x, [] if perm is None else list(perm))
 
 
-def reverse(x, axis):
+def reverse(x, axis):  # type: ignore[no-redef]
     """Backwards along `axis`, one or several."""
     return _core.ops.reverse(x, _axes(axis))
 
 
-def range(start, limit=None, delta=1):  # noqa: A001 (as tf.range)
+def range(start, limit=None, delta=1):  # type: ignore[no-redef]  # noqa: A001 (as tf.range)
     """start, start + delta, … below limit; range(limit) begins at 0."""
     return _core.ops.range(0, start, delta) if limit is None else _core.ops.range(start, limit, delta)
 
 
-def pad(x, paddings, mode="CONSTANT", constant_values=None):
+def pad(x, paddings, mode="CONSTANT", constant_values=None):  # type: ignore[no-redef]
     """(before, after) for each axis; mode "CONSTANT", "REFLECT" or "SYMMETRIC"."""
     return _core.ops.pad(x, paddings, getattr(PadMode, mode.upper()), constant_values)
+
+
+def fill(shape, value):
+    """`value` everywhere in this shape, whose dimensions may be traced integers; or it is a traced vector of them."""
+    dims = _core.ops.unstack(shape) if isinstance(shape, _core.Expr) else list(shape)
+    if not any(isinstance(dim, _core.Expr) for dim in dims):
+        return _core.ops.broadcast_to(value, dims)
+    everywhere = True
+    for axis, dim in enumerate(dims):
+        row = _core.ops.range(0, dim) >= 0 if isinstance(dim, _core.Expr) else np.ones(dim, bool)
+        alone = [-1 if other == axis else 1 for other in builtins.range(len(dims))]
+        everywhere = _core.ops.logical_and(everywhere, _core.ops.reshape(row, alone))
+    return _core.ops.where(everywhere, value, value)

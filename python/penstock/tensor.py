@@ -5,6 +5,8 @@ Holding one holds its element, and gives the slot back when the last is gone. Al
 (`memoryview(tensor)`), `__array__` and DLPack (`torch.from_dlpack(tensor)`).
 """
 
+import math
+
 import numpy as np
 
 from . import _core
@@ -15,12 +17,11 @@ Tensor = _core.Tensor
 def array(tensor):
     """The values as a NumPy array of the tensor's shape, on the tensor's memory. Strings are an array of bytes
     objects, which is a copy. Read-only where others read the same element."""
-    if tensor.dtype.name == "string":
+    values = tensor._array()
+    if values is None:
         values = np.empty(tensor.shape, dtype=object)
         values.ravel()[:] = tensor._strings()
-        return values
-    values = np.asarray(memoryview(tensor))
-    return values.view(tensor.dtype.as_numpy_dtype) if tensor.dtype.name == "bfloat16" else values
+    return values
 
 
 def numpy(tensor):
@@ -36,20 +37,49 @@ def _array(tensor, dtype=None, copy=None):
 
 
 def _repr(tensor):
+    if tensor.device != "CPU:0":
+        return f"<penstock.Tensor: shape={tensor.shape}, dtype={tensor.dtype}, device={tensor.device}>"
     return f"<penstock.Tensor: shape={tensor.shape}, dtype={tensor.dtype}, numpy={numpy(tensor)!r}>"
+
+
+class Array(np.ndarray):
+    """What operators of tensors give: NumPy's array, with TensorFlow's `numpy()`."""
+
+    def numpy(self):
+        """As a plain array or scalar."""
+        return np.asarray(self)[()]
+
+
+def with_numpy(value):
+    """An array, or a value of Python, as an Array."""
+    return np.asarray(value, dtype=object if isinstance(value, bytes) else None).view(Array)
+
+
+def _result(values):
+    if values is NotImplemented or isinstance(values, bytes):
+        return values
+    return np.asarray(values).view(Array)
+
+
+def _other(value, dtype):
+    if isinstance(value, Tensor):
+        return array(value)
+    return value.encode() if isinstance(value, str) and dtype.name == "string" else value
 
 
 def _binary(name):
     def apply(self, other):
-        return getattr(array(self), name)(np.asarray(other))
+        if isinstance(other, _core.Expr):
+            return NotImplemented  # it records what it meets
+        return _result(getattr(array(self), name)(_other(other, self.dtype)))
 
     apply.__name__ = name
     return apply
 
 
-def _unary(name):
+def _unary(name, wrap):
     def apply(self, *arguments):
-        return getattr(array(self), name)(*arguments)
+        return wrap(getattr(array(self), name)(*arguments))
 
     apply.__name__ = name
     return apply
@@ -61,14 +91,16 @@ def _dress():
     Tensor.__repr__ = _repr
     Tensor.__format__ = lambda self, how: format(numpy(self), how) if how else repr(self)
     Tensor.ndim = property(lambda self: len(self.shape))
-    Tensor.size = property(lambda self: array(self).size)
+    Tensor.size = property(lambda self: math.prod(self.shape))
     for name in "add sub mul truediv floordiv mod pow matmul and or xor lshift rshift".split():
         setattr(Tensor, f"__{name}__", _binary(f"__{name}__"))
         setattr(Tensor, f"__r{name}__", _binary(f"__r{name}__"))
     for name in "eq ne lt le gt ge".split():
         setattr(Tensor, f"__{name}__", _binary(f"__{name}__"))
-    for name in "neg pos abs invert bool int float complex index len iter getitem".split():
-        setattr(Tensor, f"__{name}__", _unary(f"__{name}__"))
+    for name in "neg pos abs invert getitem".split():
+        setattr(Tensor, f"__{name}__", _unary(f"__{name}__", _result))
+    for name in "bool int float complex index len iter".split():
+        setattr(Tensor, f"__{name}__", _unary(f"__{name}__", lambda value: value))
     Tensor.__hash__ = None
 
 

@@ -10,7 +10,6 @@ torch is imported here and nowhere else: `ps.torch` imports this module when it 
 """
 
 import base64
-import collections
 import json
 import uuid
 
@@ -18,14 +17,10 @@ import torch
 import torch.distributed
 import torch.utils.data
 
-from . import dataset as datasets
-from . import iterator as iterators
-from . import nest, spec
-
-_KEY = "penstock"  # of a state_dict()
+from . import loader
 
 
-class DataLoader(torch.utils.data.IterableDataset):
+class DataLoader(loader.Loader, torch.utils.data.IterableDataset):
     """Gives the elements of `dataset`: the same nests with tensors for leaves, and lists of bytes for strings.
 
     A tensor in host memory lies in its element's slot, which is given back when the last tensor of it is gone.
@@ -40,27 +35,12 @@ class DataLoader(torch.utils.data.IterableDataset):
     """
 
     def __init__(self, dataset, *, device=None, read_only="clone", seed=None, commit=None):
-        super().__init__()
-        if not isinstance(dataset, datasets.Dataset):
-            raise TypeError(f"dataset must be a penstock.Dataset, not {type(dataset).__name__}")
+        super().__init__(dataset, seed=seed, commit=commit)
         if read_only not in ("clone", "refuse", "share"):
             raise ValueError(f"read_only must be 'clone', 'refuse' or 'share', not {read_only!r}")
-        if commit not in (None, "previous"):
-            raise ValueError(f"commit must be None or 'previous', not {commit!r}")
-        for leaf in nest.leaves(dataset.element_spec):
-            if isinstance(leaf, (spec.RaggedTensorSpec, spec.SparseTensorSpec)):
-                raise TypeError(
-                    f"{leaf} has no tensor in torch; make it dense before (padded_batch, or a map), or read the dataset "
-                    "itself, whose elements have the parts"
-                )
-        self.dataset = dataset
+        loader.refuse_parts(dataset, "torch")
         self._device = None if device is None or torch.device(device).type == "cpu" else torch.device(device)
         self._read_only = read_only
-        self._seed = seed
-        self._commits_previous = commit == "previous"
-        self._taken = collections.deque()  # states that wait to be committed
-        self._iterator = None
-        self._restored = None  # by the next iter()
 
     def __iter__(self):
         if torch.utils.data.get_worker_info() is not None:
@@ -68,75 +48,19 @@ class DataLoader(torch.utils.data.IterableDataset):
                 "this loader stands in a worker process of torch.utils.data.DataLoader: give that num_workers=0 "
                 "(elements are prepared by Penstock's workers and threads; a second process would only copy them)"
             )
-        self._begin()
-        return _Tensors(self._iterator, self._leaf)
-
-    def __len__(self):
-        elements = self.dataset.cardinality()
-        if elements < 0:
-            raise TypeError(f"{type(self).__name__}: how many elements the dataset has is not known before")
-        return int(elements)
-
-    def state_dict(self):
-        """The position behind the last element given, to be stored beside the model: a dict of one bytes object."""
-        state = {_KEY: self._position()}
-        if self._commits_previous and self._iterator is not None:
-            self._taken.append(state)
-            if len(self._taken) > 2:
-                self.commit(self._taken.popleft())
-        return state
-
-    def load_state_dict(self, state):
-        """The next iter() goes on behind `state`."""
-        try:
-            self._restored = bytes(state[_KEY])
-        except (KeyError, TypeError) as error:
-            raise ValueError("this is no state_dict() of a penstock.torch.DataLoader") from error
-        self._iterator = None
-        self._taken.clear()
-
-    def commit(self, state):
-        """Declares a state of this loader durable: what it contains is never given again, to anyone."""
-        if self._iterator is None:
-            raise RuntimeError("nothing was read yet: a state is committed by the loader that reads on behind it")
-        self._iterator.commit(state[_KEY])
-
-    def stop(self):
-        """Ends reading."""
-        if self._iterator is not None:
-            self._iterator.stop()
-
-    def _begin(self):
-        self._iterator = self.dataset.iterator(self._seed)
-        self._taken.clear()
-        if self._restored is not None:
-            self._iterator.restore(self._restored)
-            self._restored = None
-
-    def _position(self):
-        if self._restored is not None:
-            return self._restored
-        if self._iterator is None:
-            # The beginning is that of a pass which the next iter() takes up.
-            self._begin()
-            self._restored = self._iterator.save()
-            return self._restored
-        return self._iterator.save()
+        return super().__iter__()
 
     def _leaf(self, leaf):
-        if leaf is None:
-            return None
         if leaf.dtype.name == "string":
             return _strings(leaf._strings(), leaf.shape)
-        if leaf.writable or self._read_only == "share":
-            tensor = torch.from_dlpack(leaf)
-        elif self._read_only == "clone":
-            tensor = torch.from_dlpack(leaf).clone()
-        else:
+        if not leaf.writable and self._read_only == "refuse":
             raise RuntimeError(
                 "others read this element too, and a tensor could write into it; read_only='clone' copies it, "
                 "read_only='share' gives it as it is"
             )
+        tensor = torch.from_dlpack(leaf._to_reader())  # a capsule: torch before 2.9 asks for no DLPack 1.0
+        if not leaf.writable and self._read_only == "clone":
+            tensor = tensor.clone()
         return tensor if self._device is None else tensor.to(self._device)
 
 
@@ -155,7 +79,7 @@ class AllRanks:
     def state_dict(self):
         self._own = self.loader.state_dict()
         states = [None] * torch.distributed.get_world_size(self._group)
-        torch.distributed.all_gather_object(states, self._own[_KEY], group=self._group)
+        torch.distributed.all_gather_object(states, loader.position_of(self._own), group=self._group)
         # One object, since ranks that take it up may be more or fewer.
         return {"ranks": json.dumps([base64.b64encode(state).decode() for state in states]).encode()}
 
@@ -166,7 +90,7 @@ class AllRanks:
         first = 0 if self._group is None else torch.distributed.get_global_rank(self._group, 0)
         torch.distributed.broadcast_object_list(launch, src=first, group=self._group)
         states = [base64.b64decode(text) for text in json.loads(bytes(state["ranks"]))]
-        self.loader.load_state_dict({_KEY: of_all_ranks(states, run_id=launch[0])})
+        self.loader.load_state_dict(loader.state_of(of_all_ranks(states, run_id=launch[0])))
 
     def commit(self):
         """Declares this rank's part of the last state_dict() durable."""
@@ -184,23 +108,6 @@ def distribute(dataset, processing_mode, service, job_name, *, coordinated=False
         options["consumer_index"] = torch.distributed.get_rank(group)
         options["num_consumers"] = torch.distributed.get_world_size(group)
     return dataset.distribute(processing_mode, service, job_name=job_name, **options)
-
-
-class _Tensors:
-    def __init__(self, iterator, leaf):
-        self._iterator = iterator
-        self._core = iterator._core
-        self._leaf = leaf
-        self._pack = iterators.element_packer(iterator.element_spec)
-
-    def __iter__(self):
-        return self
-
-    def __next__(self):
-        leaves = self._core.next()
-        if leaves is None:
-            raise StopIteration
-        return self._pack([self._leaf(leaf) for leaf in leaves])
 
 
 def _strings(values, shape):

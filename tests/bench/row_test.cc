@@ -6,6 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 #include "bench/html.h"
@@ -148,6 +149,33 @@ TEST(Html, HasNoPlotOfWhatDidNotRun) {
   const std::string page = HtmlPage({Describe(ThisMachine())}, {refused});
   EXPECT_THAT(page, Not(HasSubstr("<svg")));
   EXPECT_THAT(page, HasSubstr("not here"));
+}
+
+TEST(Html, HasWhatWasMeasuredOnAGpuBesideItsLimits) {
+  const absl::StatusOr<GpuFigures> figures = ReadGpuFigures(
+      "{\"what\": \"raw copy of 1024 KiB\", \"beside\": \"\", \"gb_per_second\": 50.00, "
+      "\"least\": 49.00, \"most\": 51.00}\n"
+      "{\"what\": \"landing of 1024 KiB\", \"beside\": \"raw copy of 1024 KiB\", "
+      "\"gb_per_second\": 48.00, \"least\": 47.50, \"most\": 48.25}\n");
+  ASSERT_TRUE(figures.ok()) << figures.status();
+  ASSERT_EQ(figures->figures.size(), 2u);
+  const std::string page = HtmlPage({}, {}, *figures);
+  EXPECT_THAT(page, HasSubstr("<h2>On a GPU</h2>"));
+  EXPECT_THAT(page, HasSubstr("landing of 1024 KiB</td><td>48.00</td><td>47.50</td><td>48.25</td>"
+                              "<td>0.960</td><td class='word'>raw copy of 1024 KiB"));
+  EXPECT_THAT(page, HasSubstr("<td>51.00</td><td></td>"));  // the limit stands beside nothing
+  EXPECT_THAT(HtmlPage({}, {}), Not(HasSubstr("GPU")));
+  EXPECT_THAT(HtmlPage({}, {}, *ReadGpuFigures("{\"not_measured\": \"no <driver>\"}\n")),
+              HasSubstr("Not measured: no &lt;driver&gt;"));
+}
+
+TEST(Html, FiguresThatAreNoneAreRefusedByLine) {
+  for (const char* line : {"1", "{}", "{", "{\"what\": \"x\", \"gb_per_second\": -1}",
+                           "{\"what\": 3, \"gb_per_second\": 1, \"least\": 1, \"most\": 1}"}) {
+    const absl::Status status = ReadGpuFigures(absl::StrCat("\n", line)).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << line;
+    EXPECT_THAT(std::string(status.message()), HasSubstr("line 2 is no figure of gpu_bench"));
+  }
 }
 
 TEST(Report, SizesReadAsPeopleSayThem) {

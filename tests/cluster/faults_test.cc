@@ -180,6 +180,28 @@ TEST(Faults, ARestoredStateCanBeCommittedBeforeAnythingIsRead) {
   EXPECT_EQ(Differences(Together(std::move(history), ReadAll(*other))), "");
 }
 
+TEST(Faults, AStateIsCommittedWhereTheLastRepetitionGaveThisReaderNothing) {
+  Cluster cluster(2);
+  const auto job = [&] { return Job(cluster, "shared", Keep::kCommitted).Repeat(2); };
+  absl::StatusOr<Iterator> one = job().MakeIterator();
+  absl::StatusOr<Iterator> other = job().MakeIterator();
+  ASSERT_TRUE(one.ok() && other.ok()) << one.status() << other.status();
+  std::vector<int64_t> history = ReadSome(*one, 100);
+  const size_t others = ReadAll(*other).size();  // the rest, and all of the second
+  history = Together(std::move(history), ReadAll(*one));
+  EXPECT_EQ(history.size() + others, 2 * kCount);
+  absl::StatusOr<State> state = one->Save();
+  ASSERT_TRUE(state.ok()) << state.status();
+  const absl::Status committed = one->Commit(*state);
+  ASSERT_TRUE(committed.ok()) << committed;
+  one = absl::CancelledError();  // its process ends
+  absl::StatusOr<Iterator> again = job().MakeIterator();
+  ASSERT_TRUE(again.ok()) << again.status();
+  const absl::Status restored = again->Restore(*state);
+  ASSERT_TRUE(restored.ok()) << restored;
+  EXPECT_EQ(ReadAll(*again), std::vector<int64_t>());
+}
+
 TEST(Faults, AStateThatIsNotKeptAnyMoreIsNotCommitted) {
   Cluster cluster(1);
   absl::StatusOr<Iterator> it = Job(cluster, "resumed", Keep::kCommitted).MakeIterator();

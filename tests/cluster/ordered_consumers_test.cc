@@ -291,5 +291,31 @@ TEST_F(OneOrderedConsumer, TakesUpNoOtherConsumersState) {
               testing::HasSubstr("the state is of consumer 0 of job ordered"));
 }
 
+TEST_F(OneOrderedConsumer, TakesUpNoOtherConsumersStateBehindTheEndEither) {
+  Iterator first = Consumer(0, 2);
+  Iterator other = Consumer(1, 2);
+  const auto read = [](Iterator& it) {
+    std::vector<Taken> taken;
+    while (TakeOne(it, taken)) {
+    }
+  };
+  std::thread reading([&] { read(other); });
+  read(first);
+  reading.join();
+  absl::StatusOr<State> saved = first.Save();
+  ASSERT_TRUE(saved.ok()) << saved.status();
+  Iterator wrong = Consumer(1, 2);
+  ASSERT_TRUE(wrong.Restore(*saved).ok());
+  const absl::Status status = wrong.Next().status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition) << status;
+  EXPECT_THAT(std::string(status.message()),
+              testing::HasSubstr("the state is of consumer 0 of job ordered"));
+  Iterator right = Consumer(0, 2);
+  ASSERT_TRUE(right.Restore(*saved).ok());
+  absl::StatusOr<std::optional<Element>> end = right.Next();
+  ASSERT_TRUE(end.ok()) << end.status();
+  EXPECT_FALSE(end->has_value());
+}
+
 }  // namespace
 }  // namespace penstock

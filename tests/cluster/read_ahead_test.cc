@@ -39,6 +39,14 @@ Dataset Together(const Dataset& it) {
   return it.Shuffle(30, {.seed = 2}).Map([](auto x) { return x + 1; }, {.num_parallel_calls = 3});
 }
 
+// The job's end is the first that is seen, or the other input's.
+Dataset ZippedWithLonger(const Dataset& it) {
+  return Dataset::Zip({it, Dataset::Range(2 * kCount)}).Map([](Expr pair) { return pair[0]; });
+}
+Dataset ZippedBehind(const Dataset& it) {
+  return Dataset::Zip({Dataset::Range(kCount), it}).Map([](Expr pair) { return pair[1]; });
+}
+
 class ReadAhead : public testing::TestWithParam<Node> {
  protected:
   static Dataset Job(const Cluster& cluster, MergeOrder order = MergeOrder::kDeterministic) {
@@ -135,7 +143,9 @@ TEST_P(ReadAhead, BehindTheEndNothingIsOwed) {
 INSTANTIATE_TEST_SUITE_P(Nodes, ReadAhead,
                          testing::Values(Node{"Shuffle", Shuffled}, Node{"Prefetch", Prefetched},
                                          Node{"Interleave", Interleaved}, Node{"Batch", Batched},
-                                         Node{"ShuffleAndMap", Together}),
+                                         Node{"ShuffleAndMap", Together},
+                                         Node{"ZipWithLonger", ZippedWithLonger},
+                                         Node{"ZipBehind", ZippedBehind}),
                          [](const auto& info) { return std::string(info.param.name); });
 
 TEST(ReadAheadInNoOrder, IsRefusedWithTheWayOut) {

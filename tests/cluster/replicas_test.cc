@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <future>
 #include <map>
+#include <optional>
 #include <sstream>
 
 #include "absl/strings/str_join.h"
@@ -54,6 +55,43 @@ TEST(SharedJobOfReplicas, IsNotShardedAgain) {
   const Rows others = AllRows(theirs);
   all.insert(all.end(), others.begin(), others.end());
   EXPECT_EQ(Sorted(all), UpTo(240));
+}
+
+// Half a batch of the job is this process's step: the other half is read ahead.
+TEST(SharedJobOfReplicas, GivesStatesWhereABatchOfTheJobEnds) {
+  Cluster cluster(1);
+  DistributeOptions job = cluster.Options(ShardingPolicy::kDynamic, "saved");
+  job.keep = Keep::kCommitted;
+  InputOptions options;
+  options.steps = 20;
+  absl::StatusOr<DistributedDataset> dataset =
+      DistributeDataset(Process(0, {1, 1}), Dataset::Range(40).Batch(4).Distribute(job), options);
+  ASSERT_TRUE(dataset.ok()) << dataset.status();
+  Rows rows;
+  std::optional<State> state;
+  {
+    absl::StatusOr<DistributedIterator> it = dataset->MakeIterator();
+    ASSERT_TRUE(it.ok()) << it.status();
+    for (int step = 1; step <= 6; ++step) {
+      for (int64_t row : AllRows(ReadSteps(*it, 1))) rows.push_back(row);
+      absl::StatusOr<State> saved = it->Save();
+      if (step % 2 == 1) {
+        EXPECT_EQ(saved.status().code(), absl::StatusCode::kFailedPrecondition);
+        EXPECT_THAT(saved.status().ToString(), HasSubstr("with which a batch of the job ends"));
+        continue;
+      }
+      ASSERT_TRUE(saved.ok()) << saved.status();
+      ASSERT_TRUE(it->Commit(*saved).ok());
+      state = *std::move(saved);
+    }
+  }
+  absl::StatusOr<DistributedIterator> it = dataset->MakeIterator();
+  ASSERT_TRUE(it.ok()) << it.status();
+  const absl::Status restored = it->Restore(*state);
+  ASSERT_TRUE(restored.ok()) << restored;
+  const Rows rest = AllRows(ReadSteps(*it));
+  rows.insert(rows.end(), rest.begin(), rest.end());
+  EXPECT_EQ(Sorted(rows), UpTo(40));
 }
 
 TEST(SharedJobOfReplicas, IsDealtToAllReplicasOfOneProcess) {

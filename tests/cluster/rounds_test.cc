@@ -291,6 +291,26 @@ TEST(Rounds, StatesOfDifferentStepsAreNoPlaceToGoOnFrom) {
   }
 }
 
+// Under way, and when all have read to the end.
+TEST(Rounds, TheStateOfAnotherConsumerIsRefusedInWords) {
+  Cluster cluster(1);
+  auto its = Consumers(cluster, 2, Numbers(100), ShardingPolicy::kDynamic,
+                       [](DistributeOptions& options) { options.keep = Keep::kCommitted; });
+  for (int64_t most : {int64_t{10}, INT64_MAX}) {
+    ReadTogether(its, most);
+    const State of_first = *its[0].Save();
+    DistributeOptions options = Consumer(cluster, 1, 2, ShardingPolicy::kDynamic);
+    options.keep = Keep::kCommitted;
+    Iterator wrong = *Numbers(100).Distribute(options).MakeIterator();
+    ASSERT_TRUE(wrong.Restore(of_first).ok());
+    const absl::Status status = wrong.Next().status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition) << status;
+    EXPECT_THAT(std::string(status.message()),
+                AllOf(HasSubstr("the state is of consumer 0 of job rounds"),
+                      HasSubstr("consumer_index is 1"), HasSubstr("give it to that consumer")));
+  }
+}
+
 // What each consumer's step costs, by `cost` of its batch.
 std::vector<std::vector<double>> CostsOfSteps(std::vector<Iterator>& consumers, int64_t steps,
                                               double (*cost)(const Element&)) {

@@ -61,6 +61,10 @@ class Site(unittest.TestCase):
         datasets = words(self.site / "reference/dataset.html")
         self.assertIn("batch(batch_size, drop_remainder=False, num_parallel_calls=None", datasets)
         self.assertIn("File names that match a pattern or several", datasets)
+        headings = re.findall(r"^(Dataset\.\w+)", datasets, re.M)  # of the bases by subject and of the class itself
+        for name in ("range", "from_generator", "map", "interleave", "window", "shuffle", "as_numpy_iterator"):
+            self.assertEqual(headings.count(f"Dataset.{name}"), 1, headings)
+        self.assertNotIn("Sources", datasets)
         self.assertIn("matmul(a: Expr, b: Expr) -> Expr", words(self.site / "reference/ops.html"))
         self.assertIn("One of OFF, DYNAMIC, FILE, DATA, FILE_OR_DATA, HINT.", words(self.site / "reference/service.html"))
 

@@ -83,6 +83,35 @@ class Wire(unittest.TestCase):
             self.assertFalse(answer["data_loss"])
 
 
+@unittest.skipUnless("PENSTOCK_PEER_PYTHON" in os.environ, "the Python module is not built")
+class Ours(unittest.TestCase):
+    """The peer that is Penstock itself, read from Python: real servers."""
+
+    def peer(self, setup, *windows):
+        return say([sys.executable, str(PEERS / "start.py"), "penstock-python"], SETUP | setup, *windows)
+
+    def test_reads_t1_through_a_service_of_its_own(self):
+        (ready, window), code = self.peer({}, {"seconds": 0.05})
+        self.assertEqual(code, 0)
+        self.assertEqual((ready["system"], ready["protocol"]), ("penstock_python", "shm"))
+        self.assertEqual({role: len(pids) for role, pids in ready["pids"].items()},
+                         {"dispatcher": 1, "worker": 1, "consumer": 1})
+        self.assertEqual(window["bytes"], window["elements"] * SETUP["element_bytes"])
+        self.assertGreater(window["elements"], 0)
+        for pids in ready["pids"].values():
+            self.assertFalse(any(pathlib.Path(f"/proc/{pid}").exists() for pid in pids))
+
+    def test_more_workers_are_refused_in_words(self):
+        (answer,), code = self.peer({"workers": 2})
+        self.assertEqual(code, 1)
+        self.assertIn("one worker, not 2", answer["error"])
+
+    def test_images_need_the_files_of_the_bench(self):
+        (answer,), code = self.peer({"workload": "I1", "scratch": "/nowhere"})
+        self.assertEqual(code, 1)
+        self.assertIn("I1 reads files that `penstock bench` writes", answer["error"])
+
+
 class Run(unittest.TestCase):
     def test_writes_a_record_a_window_then_what_they_say_together(self):
         counting = " ".join(command("counting"))
@@ -109,6 +138,19 @@ class Run(unittest.TestCase):
 
 
 class Bench(unittest.TestCase):
+    @unittest.skipUnless("PENSTOCK_PEER_PYTHON" in os.environ, "the Python module is not built")
+    def test_ours_from_python_takes_turns_with_ours(self):
+        done = subprocess.run([PENSTOCK, "bench", "I1", "--protocol", "shm", *SHORT, "--json", "-", "--peers",
+             "penstock-python"],
+                              capture_output=True, text=True, timeout=BOUND, check=False, cwd=SOURCE_DIR)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        summaries = [line for line in map(json.loads, done.stdout.splitlines()) if "summary" in line]
+        self.assertEqual([(record["system"], record["limit"]) for record in summaries],
+                         [("penstock", "libjpeg loop"), ("penstock_python", "libjpeg loop"),
+                          ("penstock", "penstock-python")])
+        for record in summaries:
+            self.assertGreater(record["gb_per_s"], 0)
+
     def test_peers_take_turns_with_ours(self):
         with tempfile.TemporaryDirectory() as folder:
             launcher = pathlib.Path(folder, "launch")

@@ -237,6 +237,18 @@ class Transforms(unittest.TestCase):
         windows = numbers.group_by_window(lambda x: x % 2, lambda key, w: ps.Dataset.from_tensors(w), window_size=3)
         self.assertEqual(sorted(read(windows.flat_map(lambda w: w.batch(3)))), [[0, 2, 4], [1, 3, 5]])
 
+    def test_a_window_of_nests_is_a_nest_of_datasets(self):
+        rows = ps.Dataset.range(4).map(lambda x: {"b": (x, -x), "a": x * 10})
+        windows = rows.window(2)
+        self.assertEqual(
+            read(windows.flat_map(lambda w: ps.Dataset.zip((w["a"].batch(2), w["b"][1].batch(2))))),
+            [([0, 10], [0, -1]), ([20, 30], [-2, -3])],
+        )
+        pairs = ps.Dataset.zip(ps.Dataset.range(4), ps.Dataset.range(4, 8)).window(2)
+        self.assertEqual(read(pairs.flat_map(lambda a, b: b.map(lambda x: x * 2).concatenate(a))), [8, 10, 0, 1, 12, 14, 2, 3])
+        grouped = rows.group_by_window(lambda x: x["a"] % 20, lambda key, w: w.batch(2), window_size=2)
+        self.assertEqual(sorted(x["a"] for x in read(grouped)), [[0, 20], [10, 30]])
+
     def test_buckets_by_length(self):
         dataset = ps.Dataset.from_tensor_slices([1, 5, 2, 6]).map(lambda n: ps.ops.range(0, n))
         batches = read(dataset.bucket_by_sequence_length(ps.ops.size, [4], [2, 2]))
@@ -276,6 +288,22 @@ class Transforms(unittest.TestCase):
             cached = ps.Dataset.range(5).cache(f"{folder}/c")
             self.assertEqual([read(cached), read(cached)], [list(range(5))] * 2)
             self.assertTrue(os.listdir(folder))
+
+    def test_options_hold_for_what_is_built_on_them(self):
+        options = ps.Options()
+        options.threading.private_threadpool_size = 1
+        options.autotune.enabled = True
+        dataset = ps.Dataset.range(5).with_options(options).map(lambda x: x + 1)
+        others = ps.Options()
+        others.deterministic = False
+        said = dataset.with_options(others).batch(2).options()
+        self.assertEqual((said.threading.private_threadpool_size, said.deterministic), (1, False))
+        self.assertEqual(repr(others), "Options(deterministic=False)")
+        self.assertEqual(ps.Dataset.range(1).options(), ps.Options())
+        with self.assertRaisesRegex(AttributeError, "determinstic.*there are autotune"):
+            options.determinstic = False
+        with self.assertRaisesRegex(AttributeError, "private_threadpool_size"):
+            options.threading.private_thread_pool_size = 2
 
     def test_apply_and_single_elements(self):
         self.assertEqual(read(ps.Dataset.range(5).apply(lambda ds: ds.skip(3))), [3, 4])

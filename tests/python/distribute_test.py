@@ -109,21 +109,107 @@ class ReplicasReading(unittest.TestCase):
             next(steps)
         self.assertEqual(plain(first), [[0], [1]])
 
-    def test_values_on_gpus_are_refused_in_words(self):
-        strategy = distribute.MirroredStrategy(["GPU:0", "/device:gpu:1"])
-        self.assertEqual(strategy.group.devices, ["GPU:0", "GPU:1"])
-        with self.assertRaisesRegex(NotImplementedError, "experimental_fetch_to_device=False"):
+    def test_gpus_that_are_not_there_are_refused_in_words(self):
+        strategy = distribute.MirroredStrategy(["GPU:98", "/device:gpu:99"])
+        self.assertEqual(strategy.group.devices, ["GPU:98", "GPU:99"])
+        why = "cannot land on GPU:98: .*; with fetch_to_device = false they come in host memory"
+        with self.assertRaisesRegex(ps.errors.FailedPreconditionError, why):
             strategy.experimental_distribute_dataset(ps.Dataset.range(4).batch(2))
-        with self.assertRaisesRegex(NotImplementedError, "experimental_fetch_to_device=False"):
+        with self.assertRaisesRegex(ps.errors.FailedPreconditionError, why):
             strategy.distribute_datasets_from_function(lambda _: ps.Dataset.range(4).batch(2))
         with self.assertRaisesRegex(ValueError, "TPU"):
             distribute.MirroredStrategy(["TPU:0"])
+
+    def test_a_datasets_own_policy_of_sharding_holds_unless_input_options_have_one(self):
+        policies = distribute.AutoShardPolicy
+        options = ps.Options()
+        options.experimental_distribute.auto_shard_policy = policies.OFF
+        dataset = ps.Dataset.range(8).batch(4).with_options(options).map(lambda x: x + 1)
+        one_of_two = distribute.Strategy(distribute.ReplicaGroup.of(["CPU:0"], [1, 1], 0, "launch"))
+
+        def reads(input_options=None):
+            text = one_of_two.experimental_distribute_dataset(dataset, input_options).explain()
+            return "all parts" if "CutBatch#4 count=2 first=0 parts=2" in text else "its parts"
+
+        self.assertEqual(reads(), "all parts")
+        self.assertEqual(reads(distribute.InputOptions(auto_shard_policy=policies.DATA)), "its parts")
 
     def test_elements_that_replicas_share_are_read_only(self):
         options = distribute.InputOptions(replicas_per_element=2)
         step = next(iter(mirrored(2).experimental_distribute_dataset(ps.Dataset.range(4).batch(2), options)))
         self.assertEqual(plain(step), [[0, 1], [0, 1]])
         self.assertFalse(step[0].numpy().flags.writeable)
+
+
+# Reads through a service that has no workers yet, until Ctrl-C comes while the engine waits for the step.
+INTERRUPTED = """
+import os, signal, sys, threading
+import penstock as ps
+from penstock import distribute
+service = ps.data.service
+main = threading.main_thread().ident
+
+def interrupt_when_reading():
+    while sys._current_frames()[main].f_code.co_name != "next": pass
+    os.kill(os.getpid(), signal.SIGINT)
+
+def interrupted(it):
+    threading.Thread(target=interrupt_when_reading).start()
+    try:
+        print("came", next(it))
+    except KeyboardInterrupt:
+        pass
+
+dispatcher = service.DispatchServer()
+ds = ps.Dataset.range(8).batch(4).distribute("parallel_epochs", dispatcher.target, keep=service.Keep.COMMITTED)
+strategy = distribute.MirroredStrategy(["CPU:0", "CPU:1"])
+it = iter(strategy.experimental_distribute_dataset(ds))
+refused = None
+while refused is None:  # it may have come before the step was asked for
+    interrupted(it)
+    try:
+        it.save()
+    except ps.errors.FailedPreconditionError as error:
+        refused = str(error)
+"""
+
+
+class ReplicasInterrupted(unittest.TestCase):
+    def say(self, program):
+        done = subprocess.run(
+            [sys.executable, "-c", INTERRUPTED + program], stdout=subprocess.PIPE, text=True, timeout=250
+        )
+        self.assertEqual(done.returncode, 0)
+        return done.stdout.splitlines()
+
+    def test_the_step_that_was_waited_for_is_the_next_calls(self):
+        said = self.say(
+            "print(refused)\n"
+            "try: it.next(step=1)\n"
+            "except ps.errors.FailedPreconditionError as error: print(error)\n"
+            "worker = service.WorkerServer(service.WorkerConfig(dispatcher._address))\n"
+            "first = next(it)\n"
+            "state = it.save()\n"
+            "values = lambda step: [value.numpy().tolist() for value in step.values]\n"
+            "print(values(first), *map(values, it))\n"
+            "it.restore(state)\n"
+            "print(*map(values, it))\n"
+        )
+        self.assertRegex(said[0], "interrupted.*another next")
+        self.assertRegex(said[1], "step 1 .*interrupted")
+        self.assertEqual(said[2:], ["[[0, 1], [2, 3]] [[4, 5], [6, 7]]", "[[4, 5], [6, 7]]"])
+
+    def test_stop_and_letting_go_end_what_was_waited_for(self):
+        said = self.say(
+            "it.stop()\n"
+            "try: next(it)\n"
+            "except ps.errors.CancelledError: print('cancelled')\n"
+            "it = iter(strategy.experimental_distribute_dataset(ds))\n"
+            "interrupted(it)\n"
+            "del it\n"
+            "print('gone')\n"
+        )
+        self.assertEqual(said, ["cancelled", "gone"])
 
 
 class ReplicasFunctions(unittest.TestCase):

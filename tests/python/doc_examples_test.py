@@ -330,11 +330,6 @@ class Paths(unittest.TestCase):
             "int64": ps.int64,
             "string": ps.string,
             "as_dtype": ps.as_dtype,
-            "cast": ps.ops.cast,
-            "where": ps.ops.where,
-            "math.sqrt": ps.ops.sqrt,
-            "strings.length": ps.ops.string_length,
-            "io.read_file": ps.ops.read_file,
         }
         for path, expected in table.items():
             found = tf

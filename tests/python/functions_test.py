@@ -3,8 +3,10 @@
 import collections
 import contextlib
 import glob
+import inspect
 import os
 import pathlib
+import re
 import signal
 import subprocess
 import sys
@@ -14,6 +16,7 @@ import unittest.mock
 
 import numpy as np
 import penstock as ps
+import penstock.tf as tf
 
 service = ps.data.service
 INT = ps.TensorSpec((), "int64")
@@ -72,6 +75,36 @@ class Tracing(unittest.TestCase):
         by_path = ps.Dataset.range(3).map(ps.py_function(os.path.getsize, INT, version=2))
         self.assertIn("Python 'genericpath:getsize' by import path, version 2", by_path.explain())
 
+    def test_explain_names_all_three_ways_of_one_pipeline(self):
+        ds = (
+            ps.Dataset.range(3)
+            .map(lambda x: x * 2)
+            .map(ps.py_function(os.path.getsize, INT))
+            .map(collatz, output_signature=INT)
+        )
+        ways = re.findall(r"Map#(\d).*\n *\| function: (.*)", ds.explain())
+        self.assertEqual(ways[1:], [("2", "Python 'genericpath:getsize' by import path"), ("1", "traced")])
+        self.assertRegex(" ".join(ways[0]), r"^3 Python '__main__:collatz' by cloudpickle, \d+ bytes$")
+
+    def test_interleave_says_the_ways_out(self):
+        numbers = ps.Dataset.range(3)
+        looks = "interleave is traced, and never run in Python: let a map before it .* flat_map with an output_signature"
+        with self.assertRaisesRegex(TypeError, looks):
+            numbers.interleave(lambda x: ps.Dataset.range(x) if x > 1 else ps.Dataset.range(3))
+        gives = "gives a dataset .*, not {}; let a map before it .* flat_map with an output_signature"
+        with self.assertRaisesRegex(TypeError, gives.format("list")):
+            numbers.interleave(lambda x: [x, x])
+        for call in (numbers.interleave, numbers.flat_map):
+            with self.assertRaisesRegex(TypeError, gives.format("Expr")):
+                call(lambda x: x + 1)
+        with self.assertRaisesRegex(TypeError, gives.format("Expr")):
+            numbers.interleave(ps.py_function(collatz, INT))
+        # Both ways out are ways.
+        counts = numbers.map(lambda x: int(x) if x > 1 else 1, output_signature=INT)
+        self.assertEqual(read(counts.interleave(lambda n: ps.Dataset.range(n))), [0, 0, 0, 1])
+        yielded = numbers.flat_map(lambda x: range(x) if x > 1 else [7], output_signature=INT)
+        self.assertEqual(read(yielded), [7, 7, 0, 1])
+
     def test_without_a_signature_the_error_says_what_to_do(self):
         with self.assertRaisesRegex(TypeError, "output_signature"):
             ps.Dataset.range(3).map(collatz)
@@ -102,6 +135,27 @@ class Tracing(unittest.TestCase):
 
 
 class Local(unittest.TestCase):
+    def test_tensorflows_py_function_and_numpy_function(self):
+        def steps(x, name):
+            return len(name.numpy()) + (x.numpy() // 2 if x % 2 == 0 else 3 * x.numpy() + 1)
+
+        def both(x):
+            return [x + 1, np.float32(x) / 2]
+
+        names = tf.data.Dataset.from_tensor_slices([b"a", b"bc"])
+        ds = tf.data.Dataset.zip((tf.data.Dataset.range(2), names))
+        one = ds.map(lambda x, name: tf.py_function(steps, [x, name], tf.int64))
+        self.assertEqual(one.element_spec, tf.TensorSpec(None, tf.int64))
+        self.assertEqual(read(one), [1, 6])
+        self.assertIn(".steps' by cloudpickle", one.explain())
+        for function in (tf.py_function, tf.numpy_function):
+            two = tf.data.Dataset.range(2).map(lambda x: tuple(function(both, [x], [tf.int64, tf.float32])))
+            self.assertEqual(read(two), [(1, 0.0), (2, 0.5)])
+        self.assertEqual(list(inspect.signature(tf.py_function).parameters), ["func", "inp", "Tout", "name"])
+        self.assertEqual(
+            str(inspect.signature(tf.numpy_function)), "(func=None, inp=None, Tout=None, stateful=True, name=None)"
+        )
+
     def test_a_function_with_an_if(self):
         ds = ps.Dataset.range(1000).map(collatz, output_signature=INT)
         self.assertEqual(read(ds), [collatz(x) for x in range(1000)])
@@ -460,12 +514,31 @@ class OnWorkers(unittest.TestCase):
                     cluster.workers[0].kill()
             self.assertEqual(sorted(got), list(range(100)))
 
-    def test_a_worker_in_this_process(self):
-        with service.DispatchServer() as dispatcher:
-            with service.WorkerServer(service.WorkerConfig(dispatcher._address)):
-                ds = ps.Dataset.range(9).map(ps.py_function(self.ours.collatz, INT))
-                got = read(ds.distribute("distributed_epoch", dispatcher.target))
-        self.assertEqual(got, [collatz(x) for x in range(9)])
+    def test_workers_in_this_process_run_python_by_their_own_config(self):
+        by_path = ps.Dataset.range(9).map(ps.py_function(self.ours.collatz, INT))
+        by_value = ps.Dataset.range(9).map(collatz, output_signature=INT)
+
+        def read_by(ds, **config):
+            with service.DispatchServer() as dispatcher:
+                with service.WorkerServer(service.WorkerConfig(dispatcher._address, **config)):
+                    return read(ds.distribute("distributed_epoch", dispatcher.target))
+
+        wanted = [collatz(x) for x in range(9)]
+        self.assertEqual(read_by(by_path, python=1), wanted)
+        self.assertEqual(read_by(by_value, python=1), wanted)
+        # This program has processes of its own: they are not its workers'.
+        self.assertEqual(read(by_value), wanted)
+        with self.assertRaisesRegex(ps.errors.PermissionDeniedError, "setting python"):
+            read_by(by_value)
+        self.assertEqual(read_by(by_path, python=1, python_allow=["ours"]), wanted)
+        with self.assertRaisesRegex(ps.errors.PermissionDeniedError, "by value.*python-allow.*ours"):
+            read_by(by_value, python=1, python_allow=["ours"])
+        with self.assertRaisesRegex(ps.errors.FailedPreconditionError, "cannot be imported"):
+            read_by(by_path, python=1, python_path=[])
+        with self.assertRaisesRegex(ps.errors.NotFoundError, "/nowhere/python3"):
+            read_by(by_path, python=1, python_command="/nowhere/python3")
+        with self.assertRaisesRegex(ps.errors.InvalidArgumentError, "python is -1"):
+            read_by(by_path, python=-1)
 
 
 if __name__ == "__main__":

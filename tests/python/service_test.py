@@ -104,6 +104,25 @@ class Servers(unittest.TestCase):
         dispatcher.stop()
         joined.join()
 
+    def test_a_forked_child_ends_and_leaves_them_to_its_parent(self):
+        script = """
+import os, sys, threading
+import penstock as ps
+service = ps.data.service
+dispatcher = service.DispatchServer()
+worker = service.WorkerServer(service.WorkerConfig(dispatcher._address, heartbeat_interval_ms=100))
+threading.Thread(target=worker.join, daemon=True).start()
+child = os.fork()
+if child == 0:
+    worker.stop()
+    sys.exit(7)
+assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+job = ps.Dataset.range(10).apply(service.distribute("distributed_epoch", dispatcher.target))
+print(sorted(element.numpy().item() for element in job))
+"""
+        ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=100, check=False)
+        self.assertEqual((ran.returncode, ran.stdout), (0, f"{list(range(10))}\n"), ran.stderr)
+
 
 class Reading(unittest.TestCase):
     def test_nests_of_arrays_through_workers(self):

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
 """Elements as arrays on their own memory: who may write, what keeps a slot, and what other libraries are told."""
-import ctypes
 import gc
 import os
 import threading
@@ -8,33 +7,11 @@ import unittest
 
 import numpy as np
 import penstock as ps
+from dlpack import in_capsule
 
 
 def address(array):
     return np.asarray(array).__array_interface__["data"][0]
-
-
-class ArrayOfDlpack(ctypes.Structure):
-    """DLPack's own description of an array (dlpack.h), written down again here."""
-
-    _fields_ = [
-        ("data", ctypes.c_void_p),
-        ("device_type", ctypes.c_int32),
-        ("device_id", ctypes.c_int32),
-        ("ndim", ctypes.c_int32),
-        ("code", ctypes.c_uint8),
-        ("bits", ctypes.c_uint8),
-        ("lanes", ctypes.c_uint16),
-        ("shape", ctypes.POINTER(ctypes.c_int64)),
-        ("strides", ctypes.POINTER(ctypes.c_int64)),
-        ("byte_offset", ctypes.c_uint64),
-    ]
-
-
-def pointer_of(capsule, name):
-    get = ctypes.pythonapi.PyCapsule_GetPointer
-    get.restype, get.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
-    return get(capsule, name)
 
 
 class Memory(unittest.TestCase):
@@ -44,7 +21,7 @@ class Memory(unittest.TestCase):
     def test_all_views_of_a_tensor_are_one_memory(self):
         batch = self.batch()
         capsule = batch.__dlpack__()
-        array = ctypes.cast(pointer_of(capsule, b"dltensor"), ctypes.POINTER(ArrayOfDlpack)).contents
+        array = in_capsule(capsule)
         views = [batch.numpy(), np.asarray(batch), np.asarray(memoryview(batch)), np.from_dlpack(batch)]
         self.assertEqual({address(view) for view in views} | {array.data}, {address(batch)})
         self.assertEqual(address(batch) % 64, 0)
@@ -81,14 +58,15 @@ class Memory(unittest.TestCase):
         with self.assertRaises(BufferError):
             element.__dlpack__()
         capsule = element.__dlpack__(max_version=(1, 0))
-        self.assertTrue(pointer_of(capsule, b"dltensor_versioned"))
+        self.assertIn("dltensor_versioned", repr(capsule))
+        self.assertEqual(in_capsule(capsule).data, address(element))
 
     def test_dlpack_says_dtype_and_shape(self):
         codes = {"bool": 6, "int8": 0, "uint16": 1, "int64": 0, "float16": 2, "float32": 2, "complex64": 5}
         for name, code in codes.items():
             (tensor,) = ps.Dataset.from_tensor_slices(np.ones((1, 2, 3), dtype=name)).map(lambda x: x).batch(1)
             capsule = tensor.__dlpack__()
-            array = ctypes.cast(pointer_of(capsule, b"dltensor"), ctypes.POINTER(ArrayOfDlpack)).contents
+            array = in_capsule(capsule)
             self.assertEqual((array.device_type, array.device_id, array.lanes, array.byte_offset), (1, 0, 1, 0))
             self.assertEqual((array.code, array.bits), (code, np.dtype(name).itemsize * 8))
             self.assertEqual(array.shape[: array.ndim], [1, 2, 3])
@@ -151,6 +129,48 @@ class Memory(unittest.TestCase):
         self.assertEqual(elements, [])
 
 
+class AsNumpy(unittest.TestCase):
+    """as_numpy_iterator() makes its arrays without tensors where all is numbers."""
+
+    NUMBERS = "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64 complex64 complex128"
+
+    def test_scalars_are_numpys_of_their_dtype(self):
+        for name in self.NUMBERS.split():
+            values = np.array([0, 1, -1, 1.5, 100], dtype="float64").astype(name)
+            got = list(ps.Dataset.from_tensor_slices(values).as_numpy_iterator())
+            self.assertEqual({type(value) for value in got}, {np.dtype(name).type})
+            np.testing.assert_array_equal(got, values)
+        extremes = np.array([0, 2**63, 2**64 - 1], dtype="uint64")
+        self.assertEqual(list(ps.Dataset.from_tensor_slices(extremes).as_numpy_iterator()), extremes.tolist())
+
+    def test_arrays_have_dtype_and_shape_and_keep_their_element(self):
+        for name in self.NUMBERS.split():
+            for shape in ((5, 2, 3), (5, 0), (5, 1)):
+                values = np.arange(np.prod(shape)).reshape(shape).astype(name)
+                got = list(ps.Dataset.from_tensor_slices(values).map(lambda x: x).as_numpy_iterator())
+                gc.collect()
+                self.assertEqual({(array.dtype, array.shape) for array in got}, {(np.dtype(name), shape[1:])})
+                np.testing.assert_array_equal(got, values)
+
+    def test_nests_stay_nests(self):
+        ds = ps.Dataset.range(3).map(lambda x: {"b": (x, x + ps.ops.range(0, 2)), "a": x * 2})
+        element = list(ds.as_numpy_iterator())[1]
+        self.assertEqual(list(element), ["b", "a"])
+        self.assertEqual((element["b"][0], element["b"][1].tolist(), element["a"]), (1, [1, 2], 2))
+
+    def test_strings_among_numbers(self):
+        ds = ps.Dataset.from_tensor_slices((np.array(["x", "yz"]), np.arange(2)))
+        self.assertEqual(list(ds.as_numpy_iterator()), [(b"x", 0), (b"yz", 1)])
+
+    def test_what_others_read_is_read_only(self):
+        ds = ps.Dataset.from_tensors((np.arange(3), 7)).cache().repeat(2)
+        _, (array, scalar) = ds.as_numpy_iterator()
+        self.assertFalse(array.flags.writeable)
+        self.assertEqual(scalar, 7)
+        own, _ = next(ps.Dataset.from_tensors((np.arange(3), 7)).as_numpy_iterator())
+        self.assertTrue(own.flags.writeable)
+
+
 class AsValues(unittest.TestCase):
     def test_a_tensor_counts_as_its_values(self):
         (x,) = ps.Dataset.from_tensors(np.arange(3, dtype=np.float32))
@@ -160,9 +180,16 @@ class AsValues(unittest.TestCase):
         np.testing.assert_array_equal(x == [0, 5, 2], [True, False, True])
         self.assertEqual((x.shape, x.dtype, x.ndim, x.size, x.nbytes, len(x)), ((3,), ps.float32, 1, 3, 12, 3))
         self.assertEqual([float(value) for value in x], [0, 1, 2])
+        self.assertEqual(((x + 1).numpy().tolist(), (-x).numpy()[1], type(x[0].numpy())), ([1, 2, 3], -1, np.float32))
+        self.assertEqual((x * 0.1).dtype, np.float32)
         self.assertEqual(
             repr(x), "<penstock.Tensor: shape=(3,), dtype=float32, numpy=array([0., 1., 2.], dtype=float32)>"
         )
+
+    def test_it_may_stand_in_a_function_that_is_traced(self):
+        (ten,) = ps.Dataset.from_tensors(np.int64(10))
+        for function in (lambda x: x + ten, lambda x: ten + x):
+            self.assertEqual([int(x) for x in ps.Dataset.range(2).map(function)], [10, 11])
 
     def test_a_scalar_is_a_number(self):
         x = next(iter(ps.Dataset.range(3, 4)))

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Functions that are traced give what the same function gives NumPy's arrays."""
+import pathlib
+import re
 import unittest
 
 import numpy as np
@@ -19,6 +21,7 @@ def by_numpy(function, *arrays):
 FLOATS = np.array([[0.3, -1.5, 2.25], [4.0, 0.5, -0.75]], dtype=np.float64)
 POSITIVE = np.abs(FLOATS)
 INTEGERS = np.array([[3, -7, 12], [5, 1, -2]], dtype=np.int64)
+PAGE = pathlib.Path(__file__).resolve().parents[2] / "docs" / "tracing.md"
 BOOLS = np.array([[True, False, True], [False, False, True]])
 
 
@@ -66,58 +69,6 @@ class BesideNumpy(unittest.TestCase):
             self.same(function, INTEGERS)
         self.same(lambda x, y: x @ y, np.stack([FLOATS] * 2), np.stack([FLOATS.T] * 2))
 
-    def test_numpys_functions_of_one_array(self):
-        for function in (
-            np.negative, np.absolute, np.sign, np.floor, np.ceil, np.rint, np.exp, np.expm1, np.sin, np.cos, np.tan,
-            np.arctan, np.sinh, np.cosh, np.tanh, np.isnan, np.isinf, np.isfinite, np.sum, np.mean, np.prod, np.max,
-            np.min, np.sort, np.argsort, np.argmax, np.argmin, np.transpose,
-        ):  # fmt: skip
-            self.same(lambda x: function(x), FLOATS)
-        for function in (np.sqrt, np.log, np.log1p):
-            self.same(lambda x: function(x), POSITIVE)
-        for function in (np.arcsin, np.arccos):
-            self.same(lambda x: function(x), FLOATS / 5)
-        for function in (np.any, np.all, np.logical_not, np.invert):
-            self.same(lambda x: function(x), BOOLS)
-
-    def test_numpys_functions_of_two(self):
-        for function in (
-            np.add, np.subtract, np.multiply, np.true_divide, np.floor_divide, np.remainder, np.equal, np.not_equal,
-            np.less, np.less_equal, np.greater, np.greater_equal, np.minimum, np.maximum, np.arctan2,
-        ):  # fmt: skip
-            self.same(lambda x, y: function(x, y), FLOATS, FLOATS[::-1].copy())
-        self.same(lambda x, y: np.power(x, y), POSITIVE, FLOATS)
-        for function in (np.bitwise_and, np.bitwise_or, np.bitwise_xor):
-            self.same(lambda x, y: function(x, y), INTEGERS, INTEGERS[::-1].copy())
-        for function in (np.logical_and, np.logical_or):
-            self.same(lambda x, y: function(x, y), BOOLS, BOOLS[::-1].copy())
-        for function in (np.left_shift, np.right_shift):
-            self.same(lambda x: function(x, 2), INTEGERS)
-        self.same(lambda x, y: np.matmul(x, y), np.stack([FLOATS] * 2), np.stack([FLOATS.T] * 2))
-
-    def test_numpys_functions_of_shapes(self):
-        blocks = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
-        for function in (
-            lambda x: np.reshape(x, (4, 3)),
-            lambda x: np.reshape(x, -1),
-            lambda x: np.expand_dims(x, 1),
-            lambda x: np.squeeze(np.expand_dims(x, 0)),
-            lambda x: np.transpose(x, (1, 0)),
-            lambda x: np.concatenate([x, x + 1], axis=1),
-            lambda x: np.stack([x, x]),
-            lambda x: np.take(x, [2, 0], axis=0),
-            lambda x: np.take(x, 5),
-            lambda x: np.tile(x, (1, 2)),
-            lambda x: np.flip(x, 1),
-            lambda x: np.clip(x, 3, 9),
-            lambda x: np.where(x > 6, x, -x),
-            lambda x: np.sum(x, axis=1),
-            lambda x: np.max(x, axis=(0, 1), keepdims=True),
-            lambda x: np.argmax(x, axis=1),
-            lambda x: np.sort(-x, axis=0),
-        ):
-            self.same(function, blocks)
-
     def test_methods_and_places(self):
         blocks = np.arange(24, dtype=np.int64).reshape(2, 3, 4)
         for function in (
@@ -138,6 +89,13 @@ class BesideNumpy(unittest.TestCase):
             self.same(function, blocks)
         self.assertEqual(through(lambda x, i: x[i], blocks, np.array([2, 0]))[1].tolist(), blocks[1][0].tolist())
 
+    def test_filled(self):
+        fill = ps.ops.fill
+        self.assertEqual(through(lambda x: fill([2, 2], x), np.array([5.5]))[0].tolist(), [[5.5, 5.5]] * 2)
+        self.assertEqual([x.tolist() for x in through(lambda n: fill([n], n), np.array([2, 0]))], [[2, 2], []])
+        self.assertEqual(through(lambda n: fill((n, 2), "s"), np.array([1]))[0].tolist(), [[b"s", b"s"]])
+        self.assertEqual(through(lambda x: fill(ps.ops.shape_of(x), 0), np.ones((1, 2, 3)))[0].tolist(), [[0] * 3] * 2)
+
     def test_strings(self):
         words = np.array(["ab", "c"])
         self.assertEqual(through(lambda x: x + "!", words), [b"ab!", b"c!"])
@@ -145,6 +103,35 @@ class BesideNumpy(unittest.TestCase):
         self.assertEqual(through(lambda x: ps.ops.string_length(x), words), [2, 1])
         self.assertEqual(through(lambda x: x == "c", words), [False, True])
         self.assertEqual(through(lambda x: ps.ops.string_to_number(x, ps.int64), np.array(["7"])), [7])
+
+
+class NumpysFunctions(unittest.TestCase):
+    """The table of docs/tracing.md."""
+
+    def rows(self):
+        for line in PAGE.read_text().splitlines():
+            if line.startswith("| `np."):
+                name, examples = line.split("|")[1:3]
+                yield name.strip(" `")[len("np.") :], re.findall("`([^`]+)`", examples)
+
+    def test_the_table_has_what_can_be_traced(self):
+        self.assertEqual({getattr(np, name) for name, _ in self.rows()}, set(ps.expr.NUMPY))
+
+    def test_each_example_gives_what_numpy_gives(self):
+        blocks = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
+        values = {"x": FLOATS, "y": FLOATS[::-1], "i": INTEGERS, "j": INTEGERS[::-1], "b": BOOLS, "c": BOOLS[::-1]}
+        values["m"] = blocks
+        names, arrays = list(values), [np.ascontiguousarray(array) for array in values.values()]
+        for name, examples in self.rows():
+            self.assertTrue(any(f"np.{name}(" in example for example in examples), name)
+            for example in examples:
+                with self.subTest(example):
+                    function = eval(f"lambda {', '.join(names)}: {example}", {"np": np})
+                    traced, expected = through(function, *arrays), by_numpy(function, *arrays)
+                    self.assertEqual(len(traced), len(expected))
+                    for ours, theirs in zip(traced, expected):
+                        np.testing.assert_allclose(ours, theirs, rtol=1e-12)
+                        self.assertEqual((ours.dtype, ours.shape), (theirs.dtype, theirs.shape))
 
 
 class Tracing(unittest.TestCase):

@@ -160,7 +160,8 @@ class CommandTest(unittest.TestCase):
                            "job-gc-timeout-ms", "client-timeout-ms", "worker-timeout-ms"],
             "worker": ["dispatcher-address", "worker-address", "port", "protocol", "heartbeat-interval-ms",
                        "dispatcher-timeout-ms", "data-transfer-protocol", "data-transfer-port", "data-transfer-address",
-                       "worker-tags", "shutdown-quiet-period-ms"],
+                       "worker-tags", "shutdown-quiet-period-ms", "python", "python-command", "python-path",
+                       "python-allow"],
         }
         for command, names in fields.items():
             code, out, err = run(command, "--help")

@@ -12,6 +12,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "dataplane/dataset/expr/arena.h"
+#include "dataplane/dataset/expr/bind_with.h"
 #include "dataplane/dataset/expr/image_chain.h"
 #include "dataplane/dataset/expr/op_registry.h"
 #include "dataplane/dataset/expr/op_run.h"
@@ -58,9 +59,8 @@ bool Fits(const Tensor& value, const TensorSpec& spec) {
 
 class Interpreter final : public BoundFunction {
  public:
-  // `files` may be nullptr: DefaultFiles().
-  Interpreter(std::shared_ptr<const FunctionDef> def, std::shared_ptr<Files> files)
-      : def_(std::move(def)), files_(std::move(files)) {}
+  Interpreter(std::shared_ptr<const FunctionDef> def, OpMeans means)
+      : def_(std::move(def)), means_(std::move(means)) {}
 
   absl::Status Prepare() {
     const auto inputs = def_->input.leaves();
@@ -149,7 +149,7 @@ class Interpreter final : public BoundFunction {
     step.name = op.op;
     step.inputs = op.inputs;
     absl::StatusOr<Kernel> kernel =
-        op.op == kReadFile && files_ != nullptr ? ReadFileFrom(files_) : row->make(op, inputs);
+        row->make_with != nullptr ? row->make_with(op, means_) : row->make(op, inputs);
     if (!kernel.ok())
       return absl::Status(kernel.status().code(),
                           absl::StrCat(op.op, ": ", kernel.status().message()));
@@ -212,7 +212,7 @@ class Interpreter final : public BoundFunction {
   }
 
   std::shared_ptr<const FunctionDef> def_;
-  std::shared_ptr<Files> files_;
+  OpMeans means_;
   std::vector<TensorSpec> specs_;  // of all values
   std::vector<std::vector<uint32_t>> results_of_;
   std::vector<Handed> handed_;
@@ -222,16 +222,16 @@ class Interpreter final : public BoundFunction {
 
 }  // namespace
 
-absl::StatusOr<std::shared_ptr<const BoundFunction>> BindWithFiles(
-    std::shared_ptr<const FunctionDef> def, std::shared_ptr<Files> files) {
-  auto function = std::make_shared<Interpreter>(std::move(def), std::move(files));
+absl::StatusOr<std::shared_ptr<const BoundFunction>> BindWith(
+    std::shared_ptr<const FunctionDef> def, OpMeans means) {
+  auto function = std::make_shared<Interpreter>(std::move(def), std::move(means));
   RETURN_IF_ERROR(function->Prepare());
   return function;
 }
 
 absl::StatusOr<std::shared_ptr<const BoundFunction>> BoundFunction::Bind(
     std::shared_ptr<const FunctionDef> def) {
-  return BindWithFiles(std::move(def), nullptr);
+  return BindWith(std::move(def), OpMeans());
 }
 
 }  // namespace penstock

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <functional>
+#include <memory>
 #include <variant>
 #include <vector>
 
@@ -16,6 +17,16 @@
 #include "penstock/spec.h"
 
 namespace penstock {
+
+class Files;       // control/env/files.h
+class PythonHost;  // dataplane/dataset/python_host.h
+
+// What some operations use of the running dataset; nullptr: DefaultFiles(),
+// PythonHost::OfProcess().
+struct OpMeans {
+  std::shared_ptr<Files> files;
+  std::shared_ptr<PythonHost> python;
+};
 
 // Runs one operation on one element. Called from any thread, several at once.
 using Kernel = std::function<absl::Status(OpRun&)>;
@@ -67,6 +78,8 @@ struct OpRow {
   absl::StatusOr<std::vector<TensorSpec>> (*infer)(const Attrs& attrs, InputSpecs inputs) = nullptr;
   // REQUIRES: infer accepted the same attrs and inputs.
   absl::StatusOr<Kernel> (*make)(const OpDef& def, InputSpecs inputs) = nullptr;
+  // In the place of `make`, for an operation that uses `means`.
+  absl::StatusOr<Kernel> (*make_with)(const OpDef& def, const OpMeans& means) = nullptr;
   // Draws random bits: has the attribute "random", its number among such
   // operations of its function, and is never shared or moved.
   bool random = false;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // ParseExample: features of a tf.train.Example as tensors, in place.
+#include <algorithm>
 #include <cstring>
 #include <limits>
 #include <memory>
@@ -12,6 +13,7 @@
 #include "dataplane/dataset/expr/node.h"
 #include "dataplane/dataset/expr/numeric.h"
 #include "dataplane/dataset/expr/op_registry.h"
+#include "penstock/example.h"
 #include "penstock/map.h"
 #include "penstock/status.h"
 
@@ -42,6 +44,24 @@ const char* NameOf(Kind kind) {
   return "empty feature";
 }
 
+absl::Status CheckDefault(absl::string_view name, const TensorSpec& feature, InputSpecs inputs,
+                          size_t place) {
+  if (place >= inputs.size())
+    return absl::InvalidArgumentError(absl::StrCat("feature '", name, "' has no default"));
+  const TensorSpec& given = inputs[place];
+  bool fits = given.dtype == feature.dtype && given.shape.has_rank() &&
+              given.shape.rank() == feature.shape.rank();
+  for (int d = 0; fits && d < feature.shape.rank(); ++d) {
+    const int64_t wanted = feature.shape.dim(d);
+    fits = given.shape.dim(d) == wanted || (d == 0 && wanted == kUnknownDim);
+  }
+  if (fits) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("feature '", name, "' is ", feature.ToString(),
+                                                 " and its default ", given.ToString()));
+}
+
+// The features that are optional in the attribute have a default: the inputs
+// behind the first, in their order.
 absl::StatusOr<std::vector<TensorSpec>> Infer(const Attrs& attrs, InputSpecs inputs) {
   if (inputs[0].dtype != kString || inputs[0].shape != Shape())
     return absl::InvalidArgumentError(
@@ -50,13 +70,15 @@ absl::StatusOr<std::vector<TensorSpec>> Infer(const Attrs& attrs, InputSpecs inp
   if (features.kind() != Spec::Kind::kDict)
     return absl::InvalidArgumentError("features is not a dict");
   std::vector<TensorSpec> outputs;
+  size_t next_default = 1;
   for (size_t i = 0; i < features.size(); ++i) {
     const std::string name(features.key(i));
     if (features.member(i).kind() != Spec::Kind::kLeaf)
       return absl::InvalidArgumentError(absl::StrCat("feature '", name, "' is a nest"));
-    const TensorSpec& spec = features.member(i).leaf();
-    const bool fits = spec.kind == TensorSpec::Kind::kDense && !spec.optional &&
-                      spec.shape.has_rank() && KindOf(spec.dtype) != Kind::kNone;
+    TensorSpec spec = features.member(i).leaf();
+    const bool has_default = std::exchange(spec.optional, false);
+    const bool fits = spec.kind == TensorSpec::Kind::kDense && spec.shape.has_rank() &&
+                      KindOf(spec.dtype) != Kind::kNone;
     if (!fits) {
       return absl::InvalidArgumentError(absl::StrCat(
           "feature '", name, "' is ", spec.ToString(),
@@ -70,7 +92,12 @@ absl::StatusOr<std::vector<TensorSpec>> Infer(const Attrs& attrs, InputSpecs inp
       if (dims[d] == kUnknownDim) dims[d] = 1;
     }
     RETURN_IF_ERROR(CountOf(dims, spec.dtype == kString ? kUInt64 : spec.dtype).status());
-    outputs.push_back(spec);
+    if (has_default) RETURN_IF_ERROR(CheckDefault(name, spec, inputs, next_default++));
+    outputs.push_back(std::move(spec));
+  }
+  if (next_default != inputs.size()) {
+    return absl::InvalidArgumentError(absl::StrCat(inputs.size() - 1, " default(s) for ",
+                                                   next_default - 1, " feature(s) that have one"));
   }
   return outputs;
 }
@@ -79,6 +106,7 @@ absl::StatusOr<std::vector<TensorSpec>> Infer(const Attrs& attrs, InputSpecs inp
 struct Wanted {
   std::string name;
   TensorSpec spec;
+  size_t default_input = 0;  // 0: none, it must be there
 };
 struct Parser {
   std::vector<Wanted> wanted;
@@ -164,6 +192,10 @@ absl::Status Parse(const Parser& parser, OpRun& run) {
       }));
   for (size_t i = 0; i < parser.wanted.size(); ++i) {
     const Wanted& wanted = parser.wanted[i];
+    if (wanted.default_input > 0 && (!is_there[i] || found[i].empty())) {
+      RETURN_IF_ERROR(run.View(i, run.input(wanted.default_input)));
+      continue;
+    }
     if (!is_there[i])
       return absl::InvalidArgumentError(absl::StrCat("feature '", wanted.name, "' is missing"));
     const absl::Status placed = PlaceFeature(run, i, found[i], wanted.spec);
@@ -177,8 +209,13 @@ absl::Status Parse(const Parser& parser, OpRun& run) {
 absl::StatusOr<Kernel> Make(const OpDef& def, InputSpecs) {
   auto parser = std::make_shared<Parser>();
   const Spec& features = Get<Spec>(def.attrs, "features");
+  size_t next_default = 1;
   for (size_t i = 0; i < features.size(); ++i) {
-    parser->wanted.push_back({std::string(features.key(i)), features.member(i).leaf()});
+    TensorSpec spec = features.member(i).leaf();
+    const bool has_default = std::exchange(spec.optional, false);
+    parser->wanted.push_back({.name = std::string(features.key(i)),
+                              .spec = std::move(spec),
+                              .default_input = has_default ? next_default++ : 0});
     parser->place_of[parser->wanted[i].name] = i;
   }
   return Kernel([parser](OpRun& run) { return Parse(*parser, run); });
@@ -188,6 +225,7 @@ absl::StatusOr<Kernel> Make(const OpDef& def, InputSpecs) {
 
 std::vector<OpRow> ExampleOps() {
   return {{.name = "ParseExample",
+           .max_inputs = 1 << 16,
            .attrs = {{"features", kAttrIndex<Spec>}},
            .infer = Infer,
            .make = Make}};
@@ -195,12 +233,27 @@ std::vector<OpRow> ExampleOps() {
 
 Expr ParseExampleProto(const Expr& serialized,
                        std::vector<std::pair<std::string, TensorSpec>> features) {
-  std::vector<std::pair<std::string, Spec>> members;
-  for (auto& [name, spec] : features) members.emplace_back(std::move(name), std::move(spec));
-  const Spec spec = Spec::Dict(std::move(members));
-  std::vector<Expr> outputs = Apply("ParseExample", {{"features", spec}}, {serialized});
+  std::vector<ExampleFeature> without_defaults;
+  for (auto& [name, spec] : features)
+    without_defaults.push_back({.name = std::move(name), .spec = std::move(spec)});
+  return ParseExampleOr(serialized, std::move(without_defaults));
+}
+
+Expr ParseExampleOr(const Expr& serialized, std::vector<ExampleFeature> features) {
+  std::sort(features.begin(), features.end(),
+            [](const ExampleFeature& a, const ExampleFeature& b) { return a.name < b.name; });
+  std::vector<std::pair<std::string, Spec>> wanted, made;
+  std::vector<Expr> inputs = {serialized};
+  for (ExampleFeature& feature : features) {
+    made.emplace_back(feature.name, feature.spec);
+    feature.spec.optional = feature.otherwise.has_value();
+    if (feature.otherwise.has_value()) inputs.push_back(*std::move(feature.otherwise));
+    wanted.emplace_back(std::move(feature.name), std::move(feature.spec));
+  }
+  std::vector<Expr> outputs =
+      Apply("ParseExample", {{"features", Spec::Dict(std::move(wanted))}}, std::move(inputs));
   if (outputs.size() == 1 && !outputs[0].status().ok()) return outputs[0];
-  return NestOf(spec, std::move(outputs));
+  return NestOf(Spec::Dict(std::move(made)), std::move(outputs));
 }
 
 }  // namespace penstock

@@ -7,7 +7,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "control/env/files.h"
 #include "dataplane/dataset/expr/node.h"
+#include "dataplane/dataset/expr/op_registry.h"
 #include "penstock/map.h"
 #include "penstock/status.h"
 
@@ -38,18 +40,16 @@ absl::Status RunReadFile(OpRun& run, Files& files) {
   return run.View(0, Tensor(kString, {}, offsets, bytes));
 }
 
-absl::StatusOr<Kernel> MakeReadFile(const OpDef&, InputSpecs) {
-  return Kernel([](OpRun& run) { return RunReadFile(run, DefaultFiles()); });
+absl::StatusOr<Kernel> MakeReadFile(const OpDef&, const OpMeans& means) {
+  if (means.files == nullptr)
+    return Kernel([](OpRun& run) { return RunReadFile(run, DefaultFiles()); });
+  return Kernel([files = means.files](OpRun& run) { return RunReadFile(run, *files); });
 }
 
 }  // namespace
 
-Kernel ReadFileFrom(std::shared_ptr<Files> files) {
-  return [files = std::move(files)](OpRun& run) { return RunReadFile(run, *files); };
-}
-
 std::vector<OpRow> FileOps() {
-  return {{.name = kReadFile, .infer = InferReadFile, .make = MakeReadFile}};
+  return {{.name = kReadFile, .infer = InferReadFile, .make_with = MakeReadFile}};
 }
 
 Expr ReadFile(const Expr& name) {

@@ -22,8 +22,9 @@ absl::StatusOr<std::vector<TensorSpec>> Infer(const Attrs& attrs, InputSpecs) {
   return std::vector<TensorSpec>(leaves.begin(), leaves.end());
 }
 
-absl::StatusOr<Kernel> Make(const OpDef& def, InputSpecs) {
-  const std::shared_ptr<PythonHost> host = PythonHost::OfProcess();
+absl::StatusOr<Kernel> Make(const OpDef& def, const OpMeans& means) {
+  const std::shared_ptr<PythonHost> host =
+      means.python == nullptr ? PythonHost::OfProcess() : means.python;
   const auto function = std::make_shared<const PythonFunction>(PythonFunctionOf(def.attrs));
   RETURN_IF_ERROR(Annotate(host->Admit(*function), "function '", function->name, "'"));
   return Kernel([host, function, outputs = def.outputs](OpRun& run) -> absl::Status {
@@ -49,7 +50,7 @@ std::vector<OpRow> PythonOps() {
                      {"output", kAttrIndex<Spec>},
                      {"random", kAttrIndex<int64_t>}},
            .infer = Infer,
-           .make = Make,
+           .make_with = Make,
            .random = true}};  // it may draw: never shared or moved
 }
 

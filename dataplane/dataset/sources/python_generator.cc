@@ -27,7 +27,7 @@ absl::StatusOr<Inferred> InferGenerator(const Attrs& attrs, absl::Span<const Nod
 
 absl::StatusOr<std::unique_ptr<NodeIterator>> BuildGenerator(const BuildSite& site) {
   auto generator = std::make_shared<const PythonFunction>(PythonFunctionOf(site.node().attrs));
-  auto reader = PythonHost::OfProcess()->Open(generator, site.spec());
+  auto reader = site.python()->Open(generator, site.spec());
   RETURN_IF_ERROR(Annotate(reader.status(), site.name(), ": generator '", generator->name, "'"));
   return ReadSplits(site, "generator", *std::move(reader));
 }

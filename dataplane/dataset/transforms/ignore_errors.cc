@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "control/observe/event_log.h"
 #include "control/observe/metrics.h"
+#include "dataplane/dataset/error_origin.h"
 #include "dataplane/dataset/state_bytes.h"
 #include "dataplane/dataset/transforms/decides_by_value.h"
 #include "dataplane/dataset/transforms/kinds.h"
@@ -16,21 +17,6 @@
 
 namespace penstock {
 namespace {
-
-// Whether reading the same data again gives the same error.
-bool LiesInTheData(const absl::Status& error) {
-  switch (error.code()) {
-    case absl::StatusCode::kInvalidArgument:
-    case absl::StatusCode::kOutOfRange:
-    case absl::StatusCode::kNotFound:
-    case absl::StatusCode::kDataLoss:
-    case absl::StatusCode::kUnimplemented:
-    case absl::StatusCode::kUnknown:
-      return true;
-    default:
-      return false;
-  }
-}
 
 int64_t MaxOf(const Attrs& attrs) {
   return attrs.contains("max") ? Get<int64_t>(attrs, "max") : std::numeric_limits<int64_t>::max();

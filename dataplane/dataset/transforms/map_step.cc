@@ -8,7 +8,10 @@
 #include <cmath>
 #include <ctime>
 
+#include "absl/algorithm/container.h"
+#include "dataplane/dataset/expr/ops_python.h"
 #include "dataplane/dataset/profile.h"
+#include "dataplane/dataset/python_host.h"
 #include "dataplane/dataset/transforms/thread_pool.h"
 #include "penstock/status.h"
 
@@ -47,15 +50,22 @@ class Waiting {
   const int64_t cpu_ns_;
 };
 
+bool CallsPython(const FunctionDef& function) {
+  return absl::c_any_of(function.ops, [](const OpDef& op) { return op.op == kPythonCall; });
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<MapStep>> MapStep::Create(const BuildSite& site) {
   auto step = std::unique_ptr<MapStep>(new MapStep(site));
-  ASSIGN_OR_RETURN(step->function_,
-                   site.Bind(site.attr<std::shared_ptr<const FunctionDef>>("function")));
+  const auto& function = site.attr<std::shared_ptr<const FunctionDef>>("function");
+  ASSIGN_OR_RETURN(step->function_, site.Bind(function));
   const int64_t calls = site.attr<int64_t>("num_parallel_calls");
   step->cores_ = Parallelism(calls, site.threads());
   step->parallelism_ = step->cores_;
+  // Calls that wait for a Python process wait for no less where they are more.
+  step->most_ = CallsPython(*function) ? std::max(step->cores_, site.python()->CallsAtOnce())
+                                       : kMostTunedThreads;
   step->autotune_ = calls == kAutotune;
   step->grows_ = step->autotune_ && site.threads() == 0;
   if (step->profile_ != nullptr) step->profile_->parallelism = step->cores_;
@@ -88,7 +98,7 @@ void MapStep::MakeUpForWaiting(double share_waited) {
   const double before = share_waited_.load(std::memory_order_relaxed);
   const double now = before + (share_waited - before) / 8;
   share_waited_.store(now, std::memory_order_relaxed);
-  const double wanted = std::min<double>(cores_ / std::max(1 - now, 1e-3), kMostTunedThreads);
+  const double wanted = std::min<double>(cores_ / std::max(1 - now, 1e-3), most_);
   const int parallelism = std::max(cores_, static_cast<int>(std::lround(wanted)));
   // Small changes are noise, and would make threads for nothing.
   if (std::abs(parallelism - this->parallelism()) * 4 < this->parallelism()) return;

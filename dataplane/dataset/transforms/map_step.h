@@ -59,6 +59,7 @@ class MapStep {
   NodeProfile* const profile_;
   std::atomic<int> parallelism_{1};
   int cores_ = 1;  // parallelism of calls that never wait
+  int most_ = 1;   // of those that do
   bool autotune_ = false;
   bool grows_ = false;
   std::atomic<double> share_waited_{0};  // of a call's time, weighed towards the latest

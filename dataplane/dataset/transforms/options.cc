@@ -34,6 +34,7 @@ absl::StatusOr<std::unique_ptr<NodeIterator>> BuildOptions(const BuildSite& site
 NodeKind OptionsKind() {
   return {.op = "Options",
           .attrs = {{"deterministic", AttrType::kBool, false}, {"threads", AttrType::kInt, false}},
+          .hands_on = true,
           .infer = InferOptions,
           .build = BuildOptions};
 }

@@ -177,6 +177,7 @@ absl::StatusOr<std::unique_ptr<NodeIterator>> BuildPrefetch(const BuildSite& sit
 NodeKind PrefetchKind() {
   return {.op = "Prefetch",
           .attrs = {{"buffer_size", AttrType::kInt}},
+          .hands_on = true,
           .infer = InferPrefetch,
           .build = BuildPrefetch};
 }

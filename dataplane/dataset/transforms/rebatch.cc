@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Dataset::Rebatch: batches cut and joined to other sizes. A position is the
 // element and row of the first row not given out, and how many elements were
-// read from there.
+// read from there. An error stands at the place of a batch, so that it takes that
+// batch's turn of the sizes.
 #include <algorithm>
 #include <deque>
 #include <limits>
@@ -31,8 +32,12 @@ class RebatchIterator final : public NodeIterator {
         input_(std::move(input), kRemember) {}
 
   absl::StatusOr<std::optional<Element>> Next() override {
-    ASSIGN_OR_RETURN(const bool more, Gather());
-    if (!more) return std::nullopt;
+    absl::StatusOr<bool> more = Gather();
+    if (!more.ok()) {
+      if (!EndsReading(more.status())) Turn();
+      return more.status();
+    }
+    if (!*more) return std::nullopt;
     absl::StatusOr<Element> batch =
         BatchOf(site_.pool(), TakeRows(std::min(sizes_[turn_], held_rows_)), site_.spec());
     Turn();
@@ -45,6 +50,7 @@ class RebatchIterator final : public NodeIterator {
       absl::StatusOr<bool> more = Gather();
       if (!more.ok()) {
         if (EndsReading(more.status())) return more.status();
+        Turn();
         continue;  // an element that has no rows to give
       }
       if (!*more) return passed;

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Dataset::Repeat: its input built anew for each pass, so that each pass draws
-// its own random numbers and asks for the splits of its own repetition.
+// its own random numbers and asks for the splits of its own repetition. A pass that
+// cannot be built for the moment is an error, and the next call tries it again.
 #include <limits>
 #include <utility>
 
 #include "absl/functional/function_ref.h"
 #include "absl/strings/str_cat.h"
+#include "dataplane/dataset/error_origin.h"
 #include "dataplane/dataset/state_bytes.h"
 #include "dataplane/dataset/transforms/kinds.h"
 #include "dataplane/dataset/transforms/positioned_input.h"
@@ -97,8 +99,10 @@ class RepeatIterator final : public NodeIterator {
     if (pass_ == passes_) return false;
     RETURN_IF_ERROR(site_.CheckCancelled());
     absl::StatusOr<std::unique_ptr<NodeIterator>> input = site_.BuildPass(0, pass_, passes_);
-    failed_ = !input.ok();  // it would fail again, and again
-    if (!input.ok()) return input.status();
+    if (!input.ok()) {
+      failed_ = !IsOfTheMoment(input.status());  // else it would fail again, and again
+      return input.status();
+    }
     input_ = *std::move(input);
     return true;
   }
@@ -158,6 +162,7 @@ absl::StatusOr<std::unique_ptr<NodeIterator>> BuildRepeat(const BuildSite& site)
 NodeKind RepeatKind() {
   return {.op = "Repeat",
           .attrs = {{"count", AttrType::kInt}},
+          .hands_on = true,
           .infer = InferRepeat,
           .build = BuildRepeat};
 }

@@ -150,13 +150,19 @@ absl::StatusOr<std::unique_ptr<NodeIterator>> BuildSkip(const BuildSite& site) {
 }  // namespace
 
 NodeKind TakeKind() {
-  return {
-      .op = "Take", .attrs = {{"count", AttrType::kInt}}, .infer = InferTake, .build = BuildTake};
+  return {.op = "Take",
+          .attrs = {{"count", AttrType::kInt}},
+          .hands_on = true,
+          .infer = InferTake,
+          .build = BuildTake};
 }
 
 NodeKind SkipKind() {
-  return {
-      .op = "Skip", .attrs = {{"count", AttrType::kInt}}, .infer = InferSkip, .build = BuildSkip};
+  return {.op = "Skip",
+          .attrs = {{"count", AttrType::kInt}},
+          .hands_on = true,
+          .infer = InferSkip,
+          .build = BuildSkip};
 }
 
 Dataset Dataset::Take(int64_t count) const {

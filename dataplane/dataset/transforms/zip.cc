@@ -62,17 +62,18 @@ class ZipIterator final : public NodeIterator {
 
   absl::Status Save(StateWriter& writer) override {
     writer.WriteBool(ended_);
-    if (ended_) return absl::OkStatus();
-    for (auto& input : inputs_) RETURN_IF_ERROR(input->Save(writer, passed_));
+    // Behind the end where each stands, what found no partner included: nobody gets that any
+    // more, and Distribute may commit it.
+    for (auto& input : inputs_)
+      RETURN_IF_ERROR(input->Save(writer, ended_ ? input->pulled() : passed_));
     return absl::OkStatus();
   }
 
   absl::Status Restore(StateReader& reader) override {
     ASSIGN_OR_RETURN(ended_, reader.ReadBool());
-    if (ended_) return absl::OkStatus();
     for (auto& input : inputs_) {
       RETURN_IF_ERROR(input->Restore(reader));
-      if (input->pulled() != inputs_[0]->pulled())
+      if (!ended_ && input->pulled() != inputs_[0]->pulled())
         return absl::DataLossError("the positions of inputs zipped together are not the same");
     }
     passed_ = inputs_[0]->pulled();

@@ -42,11 +42,11 @@ absl::StatusOr<Loop*> Loop::Start() {
   return loop.release();
 }
 
-void Loop::Add(std::shared_ptr<Member> member, int socket, int pidfd) {
+void Loop::Add(std::shared_ptr<Member> member, int socket, int pidfd, Tells tells) {
   members_count_.fetch_add(1, std::memory_order_relaxed);
   {
     std::lock_guard lock(mu_);
-    new_.push_back({0, std::move(member), socket, pidfd});
+    new_.push_back({0, std::move(member), socket, pidfd, tells});
   }
   has_new_.store(true, std::memory_order_seq_cst);
   Wake();
@@ -72,6 +72,7 @@ void Loop::TakeOnNew() {
     served.number = ++last_number_;
     epoll_event event{};
     event.events = EPOLLIN | EPOLLRDHUP;
+    if (served.tells == Tells::kOnceEach) event.events |= EPOLLET;
     event.data.u64 = served.number << 1;
     ::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, served.socket, &event);
     if (served.pidfd >= 0) {

@@ -43,9 +43,15 @@ class Loop final : public ServedLoop {
   // Begins, and lasts as long as the process.
   static absl::StatusOr<Loop*> Start();
 
+  // How often a member is told that there is something at its socket.
+  enum class Tells : uint8_t {
+    kWhileThere,
+    kOnceEach,  // it takes all that is there, or comes back by its deadline
+  };
+
   // Any thread. The descriptors stay the member's, open until it was dropped.
   // `pidfd` may be below 0.
-  void Add(std::shared_ptr<Member> member, int socket, int pidfd);
+  void Add(std::shared_ptr<Member> member, int socket, int pidfd, Tells tells = Tells::kWhileThere);
   using ServedLoop::Wake;
   using ServedLoop::WakeAt;
 
@@ -59,6 +65,7 @@ class Loop final : public ServedLoop {
     std::shared_ptr<Member> member;
     int socket;
     int pidfd;
+    Tells tells;
   };
 
   Loop() = default;

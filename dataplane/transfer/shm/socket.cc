@@ -200,11 +200,19 @@ absl::StatusOr<Descriptor> ListenAt(std::string_view name) {
 }
 
 absl::StatusOr<PacketSocket> AcceptFrom(int listener) {
-  PacketSocket socket(
-      Descriptor(::accept4(listener, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK)));
-  if (socket.fd() < 0) return absl::NotFoundError("nobody has come");
-  RETURN_IF_ERROR(socket.CheckPeerUser());
-  return socket;
+  while (true) {
+    PacketSocket socket(
+        Descriptor(::accept4(listener, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK)));
+    if (socket.fd() >= 0) {
+      RETURN_IF_ERROR(socket.CheckPeerUser());
+      return socket;
+    }
+    if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
+      return absl::ResourceExhaustedError(
+          absl::StrCat("no room for one more connection: ", std::strerror(errno)));
+    }
+    if (errno != EINTR && errno != ECONNABORTED) return absl::NotFoundError("nobody has come");
+  }
 }
 
 }  // namespace penstock::transfer

@@ -92,7 +92,9 @@ bool IsDoorbell(int fd);
 
 // A socket that listens at that name.
 absl::StatusOr<Descriptor> ListenAt(std::string_view name);
-// The next connection, of a process of the same user; NotFound if there is none.
+// The next connection, of a process of the same user; NotFound if there is none, ResourceExhausted
+// if this process or machine has no room for it, which stays for later; PermissionDenied for
+// another user's, which is closed.
 absl::StatusOr<PacketSocket> AcceptFrom(int listener);
 
 }  // namespace penstock::transfer

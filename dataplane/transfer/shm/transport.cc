@@ -12,6 +12,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_format.h"
+#include "control/observe/event_log.h"
 #include "dataplane/transfer/shm/host.h"
 #include "dataplane/transfer/shm/loop.h"
 #include "dataplane/transfer/shm/receive_end.h"
@@ -25,6 +26,8 @@ namespace {
 constexpr char kScheme[] = "shm:";
 // How long clients may take to read what was sent before a listener stopped.
 constexpr std::chrono::seconds kStopTimeout(1);
+// Until it is tried again to let somebody in for whom there was no descriptor.
+constexpr Loop::Nanoseconds kAcceptPause = 100'000'000;
 
 // A listener's part that the loop serves.
 class Door : public Loop::Member, public std::enable_shared_from_this<Door> {
@@ -32,7 +35,7 @@ class Door : public Loop::Member, public std::enable_shared_from_this<Door> {
   Door(Loop& loop, Descriptor socket, Listener::Accept accept)
       : loop_(loop), socket_(std::move(socket)), accept_(std::move(accept)) {}
 
-  void Open() { loop_.Add(shared_from_this(), socket_.get(), -1); }
+  void Open() { loop_.Add(shared_from_this(), socket_.get(), -1, Loop::Tells::kOnceEach); }
 
   // Lets nobody in any more, and returns when all links have ended.
   void Close() {
@@ -54,17 +57,30 @@ class Door : public Loop::Member, public std::enable_shared_from_this<Door> {
     changed_.wait(lock, [&] { return ends_.empty(); });
   }
 
-  bool Poll(Loop::Nanoseconds) override { return false; }
+  bool Poll(Loop::Nanoseconds now) override {
+    if (now < try_again_) return false;
+    OnSocket();
+    return true;
+  }
   void OnSocket() override {
+    const bool told = std::exchange(try_again_, Loop::kNever) != Loop::kNever;
     while (!closing_) {
       absl::StatusOr<PacketSocket> socket = AcceptFrom(socket_.get());
       if (absl::IsNotFound(socket.status())) return;
+      if (absl::IsResourceExhausted(socket.status())) {
+        if (!told) {
+          StderrEventLog()->Write(
+              {"clients_wait", {{"reason", std::string(socket.status().message())}}});
+        }
+        try_again_ = Loop::Now() + kAcceptPause;
+        return;
+      }
       if (socket.ok()) LetIn(*std::move(socket));  // else it is of another user
     }
   }
   void OnPeerEnd() override {}
   void SetSleeps(bool) override {}
-  Loop::Nanoseconds deadline() const override { return Loop::kNever; }
+  Loop::Nanoseconds deadline() const override { return try_again_; }
   bool over() const override { return closing_; }
   void OnDropped() override {
     socket_.Reset();
@@ -97,6 +113,7 @@ class Door : public Loop::Member, public std::enable_shared_from_this<Door> {
   Descriptor socket_;
   const Listener::Accept accept_;
   std::atomic<bool> closing_{false};
+  Loop::Nanoseconds try_again_ = Loop::kNever;  // of whoever serves
 
   std::mutex mu_;
   std::condition_variable changed_;

@@ -14,6 +14,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -21,6 +22,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "dataplane/memory/device_landing.h"
 #include "dataplane/memory/forked.h"
 #include "dataplane/transfer/fifo.h"
 #include "dataplane/transfer/message.h"
@@ -42,9 +44,12 @@ class Engine final : private Worker::Events {
     Head head;
     uint32_t text_bytes = 0;
     std::array<char, kMaxInlineText> inline_text;
-    std::string long_text;
-    Loan loan;  // with the block in its first `bytes`
+    std::string long_text;  // or a block's head, until it is fetched
+    uint32_t wishes = 0;    // of a greeting
+    Loan loan;  // with the block in its first `bytes`; with `on_device` with its head alone
     size_t bytes = 0;
+    // Bytes of the body, which is on a device; nullopt: it is in the loan.
+    std::optional<size_t> on_device;
     absl::Status status;  // why the block is not there
     Offered offered = nullptr;
     enum { kMissing, kFetching, kReady } state = kMissing;
@@ -65,6 +70,10 @@ class Engine final : private Worker::Events {
     // inside Progress().
     virtual absl::Status Admit(uint32_t kind, size_t bytes) = 0;
     virtual absl::StatusOr<Loan> Room(size_t bytes) = 0;
+    // Where an announced body may go on a device; nullopt: into Room(), behind its head.
+    virtual std::optional<DevicePlace> RoomOnDevice(size_t /*head_bytes*/, size_t /*body_bytes*/) {
+      return std::nullopt;
+    }
     // In the order of sending.
     virtual void OnIncoming(Incoming incoming) = 0;
     virtual void OnCall() = 0;
@@ -78,6 +87,7 @@ class Engine final : private Worker::Events {
     uint64_t sent_ = 0;     // messages
     uint64_t arrived_ = 0;  // in order
     Fifo<Incoming> waiting_;
+    bool two_pieces_ = false;  // the other end wishes for elements in two pieces
     Clock::time_point deadline_ = Clock::time_point::max();
     bool called_ = false;  // guarded by the engine's mu_
   };
@@ -108,7 +118,7 @@ class Engine final : private Worker::Events {
   // On the thread, as the rest. Attaches the link to a worker object elsewhere, and
   // greets it.
   absl::Status Dial(const std::shared_ptr<Link>& link, std::string_view address,
-                    std::string_view hello);
+                    std::string_view hello, uint32_t wishes = 0);
   void Send(Link& link, std::string_view text);
   void Send(Link& link, MessageType type, absl::Span<const std::byte> block, Loan loan);
   // Tells the other end that this one is gone for no good reason.

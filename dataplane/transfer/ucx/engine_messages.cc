@@ -8,6 +8,7 @@
 #include "dataplane/memory/copied.h"
 #include "dataplane/transfer/ucx/address.h"
 #include "dataplane/transfer/ucx/engine_work.h"
+#include "dataplane/transfer/ucx/gpu_places.h"
 
 namespace penstock::transfer::ucx {
 namespace {
@@ -28,7 +29,18 @@ bool ReadHead(std::string_view bytes, Head& head) {
 
 bool HasBlock(uint32_t kind) {
   return kind == static_cast<uint32_t>(MessageType::kElement) ||
-         kind == static_cast<uint32_t>(MessageType::kFrame);
+         kind == static_cast<uint32_t>(MessageType::kFrame) || kind == Head::kTwoPieces;
+}
+
+// The head of a block that came behind that of its message; empty if the block is whole.
+std::string_view BlockHead(const Head& head, std::string_view behind) {
+  return head.kind == Head::kTwoPieces ? behind : std::string_view();
+}
+
+// To the loan's begin; gives where the rest of the block goes.
+std::byte* CopyHead(std::string_view block_head, const Loan& loan) {
+  const auto* bytes = reinterpret_cast<const std::byte*>(block_head.data());
+  return std::copy_n(bytes, block_head.size(), loan.bytes().begin());
 }
 
 }  // namespace
@@ -43,13 +55,16 @@ void Engine::OnMessage(std::string_view head, absl::Span<const std::byte> data) 
   if (HasBlock(incoming.head.kind)) {
     const std::shared_ptr<Link> link = Find(incoming.head);
     if (link == nullptr) return;
-    incoming.bytes = data.size();
-    incoming.status = link->Admit(incoming.head.kind, data.size());
+    const std::string_view block_head = BlockHead(incoming.head, head);
+    if (!block_head.empty()) incoming.head.kind = static_cast<uint32_t>(MessageType::kElement);
+    incoming.bytes = block_head.size() + data.size();
+    incoming.status = link->Admit(incoming.head.kind, incoming.bytes);
     if (incoming.status.ok()) {
-      absl::StatusOr<Loan> loan = link->Room(data.size());
+      absl::StatusOr<Loan> loan = link->Room(incoming.bytes);
       incoming.status = loan.status();
       if (loan.ok()) {
-        CopyCounted(loan->bytes().data(), data.data(), data.size());
+        std::byte* const body = CopyHead(block_head, *loan);
+        CopyCounted(body, data.data(), data.size());
         incoming.loan = *std::move(loan);
       }
     }
@@ -57,6 +72,8 @@ void Engine::OnMessage(std::string_view head, absl::Span<const std::byte> data) 
     const size_t most =
         incoming.head.kind == Head::kGreeting ? kMaxGreetingBytes : size_t{kMaxControlBytes};
     if (data.size() > most) return;
+    if (incoming.head.kind == Head::kGreeting && head.size() >= sizeof incoming.wishes)
+      std::memcpy(&incoming.wishes, head.data(), sizeof incoming.wishes);
     incoming.long_text.assign(reinterpret_cast<const char*>(data.data()), data.size());
   } else {
     if (head.size() > kMaxInlineText) return;
@@ -69,7 +86,9 @@ void Engine::OnMessage(std::string_view head, absl::Span<const std::byte> data) 
 bool Engine::OnOffered(std::string_view head, size_t bytes, Offered offered) {
   Incoming incoming;
   if (!ReadHead(head, incoming.head) || !HasBlock(incoming.head.kind)) return false;
-  incoming.bytes = bytes;
+  head.remove_prefix(sizeof(Head));
+  incoming.long_text = BlockHead(incoming.head, head);
+  incoming.bytes = incoming.long_text.size() + bytes;
   incoming.offered = offered;
   inbox_.Push(std::move(incoming));
   return true;
@@ -138,10 +157,17 @@ void Engine::Sort(Incoming incoming) {
 
 void Engine::Fetch(Link& link, Incoming& incoming) {
   const Offered offered = std::exchange(incoming.offered, nullptr);
+  const std::string block_head = std::exchange(incoming.long_text, {});
+  const size_t body_bytes = incoming.bytes - block_head.size();
+  if (!block_head.empty()) incoming.head.kind = static_cast<uint32_t>(MessageType::kElement);
   incoming.state = Incoming::kReady;
   incoming.status = link.Admit(incoming.head.kind, incoming.bytes);
-  absl::StatusOr<Loan> loan =
-      incoming.status.ok() ? link.Room(incoming.bytes) : absl::StatusOr<Loan>(incoming.status);
+  std::optional<DevicePlace> place;
+  if (incoming.status.ok() && !block_head.empty())
+    place = link.RoomOnDevice(block_head.size(), body_bytes);
+  absl::StatusOr<Loan> loan = place.has_value()      ? std::move(place->loan)
+                              : incoming.status.ok() ? link.Room(incoming.bytes)
+                                                     : absl::StatusOr<Loan>(incoming.status);
   if (!loan.ok()) {
     incoming.status = loan.status();
     return worker_->Release(offered);
@@ -155,14 +181,25 @@ void Engine::Fetch(Link& link, Incoming& incoming) {
   fetching.peer = link.peer_;
   fetching.head = incoming.head;
   fetching.loan = *std::move(loan);
+  fetching.place = std::move(place);
   fetching.active = true;
   fetching.deadline = Clock::now() + kFetchTimeout;
   next_deadline_ = std::min(next_deadline_, fetching.deadline);
   incoming.state = Incoming::kFetching;
   ++under_way_;
-  const absl::Span<std::byte> into = fetching.loan.bytes().first(incoming.bytes);
-  const absl::StatusOr<bool> done =
-      worker_->Receive(offered, into, MemoryType::kHost, resources_.memory->Find(into), fetching);
+  absl::Span<std::byte> into(CopyHead(block_head, fetching.loan), body_bytes);
+  MemoryType type = MemoryType::kHost;
+  Handle handle = nullptr;
+  if (fetching.place.has_value()) {
+    incoming.on_device = body_bytes;
+    incoming.bytes = block_head.size();
+    into = fetching.place->body;
+    type = MemoryType::kCuda;
+    handle = GpuPlacesOf(*fetching.place).handle();
+  } else {
+    handle = resources_.memory->Find(into);
+  }
+  const absl::StatusOr<bool> done = worker_->Receive(offered, into, type, handle, fetching);
   if (!done.ok() || *done) fetching.OnDone(done.status());
 }
 
@@ -170,9 +207,11 @@ void Engine::Fetched(Fetching& fetching) {
   --under_way_;
   fetching.active = false;
   Loan loan = std::move(fetching.loan);
+  std::optional<DevicePlace> place = std::exchange(fetching.place, std::nullopt);
   const Head head = fetching.head;
   const absl::Status status = fetching.status;
   idle_fetchings_.push_back(&fetching);
+  if (place.has_value()) place->OnReceived(status);
   if (!status.ok()) {
     const auto peer = peers_.find(fetching.peer);
     if (peer == peers_.end()) return;
@@ -182,6 +221,8 @@ void Engine::Fetched(Fetching& fetching) {
   const std::shared_ptr<Link> link = Find(head);
   if (link == nullptr) return;
   Incoming& incoming = link->waiting_[head.sequence - link->arrived_];
+  // Behind the receive's completion, and before anybody may ask the device to read.
+  if (place.has_value() && GpuPlacesOf(*place).flush()) incoming.status = place->FlushWrites();
   incoming.loan = std::move(loan);
   incoming.state = Incoming::kReady;
   Deliver(link);
@@ -220,6 +261,7 @@ void Engine::HandleGreeting(const Incoming& incoming) {
   if (link == nullptr) return;
   Attach(link, key, *peer);
   link->arrived_ = 1;
+  link->two_pieces_ = (incoming.wishes & kWishTwoPieces) != 0;
   Incoming hello;
   hello.state = Incoming::kReady;
   hello.long_text = std::string(greeting->hello);

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "control/observe/event_log.h"
+#include "dataplane/element/block.h"
 #include "dataplane/transfer/ucx/address.h"
 #include "dataplane/transfer/ucx/engine_work.h"
 #include "penstock/status.h"
@@ -143,13 +144,17 @@ void Engine::Attach(const std::shared_ptr<Link>& link, Key key, Worker::Peer pee
 }
 
 absl::Status Engine::Dial(const std::shared_ptr<Link>& link, std::string_view address,
-                          std::string_view hello) {
+                          std::string_view hello, uint32_t wishes) {
   PENSTOCK_ASSIGN_OR_RETURN(const std::string bytes, DecodeAddress(address));
   PENSTOCK_ASSIGN_OR_RETURN(const Worker::Peer peer, PeerAt(std::string(address), bytes));
   Attach(link, {number_, ++last_link_}, peer);
   Sending& sending = NewSending(*link, Head::kGreeting);
   sending.text = Encode(
       Greeting{.connection = peers_.at(peer)->connection, .address = address_, .hello = hello});
+  if (wishes != 0) {
+    std::memcpy(sending.head.data() + sizeof(Head), &wishes, sizeof wishes);
+    sending.head_bytes += sizeof wishes;
+  }
   Post(sending, {});
   return absl::OkStatus();
 }
@@ -204,12 +209,24 @@ void Engine::Send(Link& link, std::string_view text) {
 
 void Engine::Send(Link& link, MessageType type, absl::Span<const std::byte> block, Loan loan) {
   if (link.number_ == 0) return;
-  Sending& sending = NewSending(link, static_cast<uint32_t>(type));
-  sending.loan = std::move(loan);
   Worker::Message message;
   message.data = block;
+  size_t head_bytes = 0;
+  if (link.two_pieces_ && type == MessageType::kElement) {
+    head_bytes = PrefixOf(block.data()).head_bytes;
+    const bool fits = sizeof(Head) + head_bytes <= worker_->max_head_bytes();
+    if (!fits || block.size() - head_bytes < kAnnounceFrom) head_bytes = 0;
+  }
+  Sending& sending =
+      NewSending(link, head_bytes > 0 ? Head::kTwoPieces : static_cast<uint32_t>(type));
+  if (head_bytes > 0) {
+    sending.long_head.assign(sending.head.data(), sizeof(Head));
+    sending.long_head.append(reinterpret_cast<const char*>(block.data()), head_bytes);
+    message.data.remove_prefix(head_bytes);
+  }
+  sending.loan = std::move(loan);
   message.announce = block.size() >= kAnnounceFrom;
-  if (message.announce) message.handle = resources_.memory->Find(block);
+  if (message.announce) message.handle = resources_.memory->Find(message.data);
   Post(sending, message);
 }
 
@@ -218,7 +235,9 @@ void Engine::SendBroken(Link& link) {
 }
 
 void Engine::Post(Sending& sending, Worker::Message message) {
-  message.head = {sending.head.data(), sending.head_bytes};
+  message.head = sending.long_head.empty()
+                     ? std::string_view(sending.head.data(), sending.head_bytes)
+                     : std::string_view(sending.long_head);
   if (!sending.text.empty()) {
     message.data = {reinterpret_cast<const std::byte*>(sending.text.data()), sending.text.size()};
   }
@@ -243,6 +262,7 @@ void Engine::Sending::OnDone(const absl::Status& status) {
   }
   loan = Loan();
   text.clear();
+  long_head.clear();
   engine.idle_sendings_.push_back(this);
 }
 

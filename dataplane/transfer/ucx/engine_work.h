@@ -2,6 +2,7 @@
 // What an engine has under way with UCX. All is of the engine's thread.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,7 +18,8 @@ struct Engine::Sending final : Work {
   Worker::Peer peer = 0;
   std::array<char, sizeof(Head) + kMaxInlineText> head;
   size_t head_bytes = 0;
-  std::string text;  // that does not fit behind the head
+  std::string long_head;  // in place of `head`, with a block's behind it
+  std::string text;       // that does not fit behind the head
   Loan loan;
   bool announced = false;
 };
@@ -30,6 +32,7 @@ struct Engine::Fetching final : Work {
   Worker::Peer peer = 0;
   Head head;
   Loan loan;
+  std::optional<DevicePlace> place;  // on a device; `loan` is then of a head
   bool active = false;
   Clock::time_point deadline;
   absl::Status status;

@@ -55,8 +55,12 @@ GpuDirectVerdict Climb(GpuDirectCalls& calls, int device, absl::Span<std::byte> 
 
   const absl::StatusOr<GpuDirectTrial> trial =
       calls.Try(device, slots, handle, facts.host_can_flush);
-  if (!trial.ok()) return StopAt(6, trial.status());
   GpuDirectVerdict verdict;
+  if (!trial.ok()) {
+    verdict = StopAt(6, trial.status());
+    verdict.in_doubt = absl::IsDeadlineExceeded(trial.status());
+    return verdict;
+  }
   if (!trial->contents_equal) {
     verdict = StopAt(6, "what came into the GPU's slot was not what was sent");
   } else if (trial->gpu_bytes_per_second < kLeastGpuDirectShare * trial->host_bytes_per_second) {
@@ -116,29 +120,8 @@ GpuDirectVerdict DecideGpuDirect(GpuDirectCalls& calls, int device, absl::Span<s
     return foreseen;
   Handle handle = nullptr;
   const GpuDirectVerdict verdict = Climb(calls, device, slots, *facts, handle);
-  if (!verdict.on && handle != nullptr) calls.Deregister(handle);
+  if (!verdict.on && !verdict.in_doubt && handle != nullptr) calls.Deregister(handle);
   return verdict;
-}
-
-absl::Status ReceiveIntoGpu(GpuDirectCalls& calls, int device, const GpuDirectVerdict& verdict,
-                            const OfferedBlock& block, absl::Span<std::byte> head,
-                            absl::Span<std::byte> slot,
-                            std::function<void(absl::Status)> hand_over) {
-  if (!verdict.on) return absl::FailedPreconditionError(verdict.ToString());
-  if (block.head.size() > head.size() || block.body_bytes > slot.size()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("a block of ", block.head.size(), " and ", block.body_bytes,
-                     " bytes does not fit places of ", head.size(), " and ", slot.size()));
-  }
-  std::copy_n(reinterpret_cast<const std::byte*>(block.head.data()), block.head.size(),
-              head.begin());
-  auto done = [&calls, device, flush = verdict.flush,
-               hand_over = std::move(hand_over)](absl::Status received) {
-    if (received.ok() && flush) received = calls.FlushWrites(device);
-    hand_over(std::move(received));
-  };
-  return calls.Receive(block.offered, slot.first(block.body_bytes), verdict.handle,
-                       std::move(done));
 }
 
 }  // namespace penstock::transfer::ucx

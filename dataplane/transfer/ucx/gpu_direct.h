@@ -1,20 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether a NIC writes bodies of elements into a GPU's memory by itself, and how one is
-// received so. Seven rungs are climbed once per GPU and peer, of which the last is the report; at
-// the first that does not hold, bodies are staged: received in a page-locked host slot and copied
+// Whether a NIC writes bodies of elements into a GPU's memory by itself. Seven rungs are climbed
+// for the places that a replica's elements land in, of which the last is the report; at
+// the first that does not hold, bodies are staged: received in a host slot and copied
 // by the device (dataplane/memory/device_lander.h). Nothing fails for it.
 //
 // The calls stand behind an interface, which gpu_direct_calls.h has on UCX and CUDA's
-// driver. An announced message brings the block's head behind its own, so that it is on the
-// host before anything is received; its data is the body alone.
+// driver. How a body is then received: engine_messages.cc.
 #pragma once
 
 #include <cstddef>
-#include <functional>
 #include <string>
 #include <string_view>
 
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "dataplane/memory/device.h"
@@ -43,14 +40,9 @@ class GpuDirectCalls {
   virtual void Deregister(Handle handle) = 0;
   // A pattern into the first slot and into a host slot, read back and compared.
   // `flush`: FlushWrites() behind what the NIC wrote.
+  // DeadlineExceeded: what was begun did not end, and may still write to the slots.
   virtual absl::StatusOr<GpuDirectTrial> Try(int device, absl::Span<std::byte> slots, Handle handle,
                                              bool flush) = 0;
-  // Posts the receive of a message's data at `body`, memory of type CUDA with its handle.
-  // `done` is called once if this is OK, perhaps before it returns.
-  virtual absl::Status Receive(Offered offered, absl::Span<std::byte> body, Handle handle,
-                               std::function<void(absl::Status)> done) = 0;
-  // Writes that a NIC made are seen by what is asked of the device from then on.
-  virtual absl::Status FlushWrites(int device) = 0;
 };
 
 inline constexpr int kGpuDirectRungs = 7;
@@ -66,32 +58,18 @@ struct GpuDirectVerdict {
   std::string reason;       // of that, and what to do; empty if on
   Handle handle = nullptr;  // of the slots, if on; the caller deregisters it
   bool flush = false;       // behind each receive
-  GpuDirectTrial trial;     // if it came so far
+  // The slots may still be written to: they stay, and stay registered, as long as the process.
+  bool in_doubt = false;
+  GpuDirectTrial trial;  // if it came so far
   // "gpu_direct=off: stopped at rung 2 of 7 (the driver allows it): …"
   std::string ToString() const;
 };
 
 // Climbs the rungs with the slots that a GPU's elements land in. What was registered on
-// the way is let loose again if it ends in staging.
+// the way is let loose again if it ends in staging, unless that is in doubt.
 GpuDirectVerdict DecideGpuDirect(GpuDirectCalls& calls, int device, absl::Span<std::byte> slots);
 
 // The first two rungs alone, from what can be known without a link (penstock doctor).
 GpuDirectVerdict ForeseeGpuDirect(bool ucx_knows_cuda, const GpuDirectFacts& facts);
-
-// A block that was announced.
-struct OfferedBlock {
-  std::string_view head;  // the block's, as it came to Worker::Events::OnOffered()
-  size_t body_bytes = 0;
-  Offered offered = nullptr;
-};
-
-// Receives a block: its head is copied to `head`, in host memory, its body goes straight
-// into `slot`, a GPU's; no host slot is taken. `hand_over` is called once if this is OK,
-// behind the flush; an error in it says that the slot holds nothing. FailedPrecondition if
-// the verdict is staging, InvalidArgument if head or body are larger than their places.
-absl::Status ReceiveIntoGpu(GpuDirectCalls& calls, int device, const GpuDirectVerdict& verdict,
-                            const OfferedBlock& block, absl::Span<std::byte> head,
-                            absl::Span<std::byte> slot,
-                            std::function<void(absl::Status)> hand_over);
 
 }  // namespace penstock::transfer::ucx

@@ -121,21 +121,31 @@ class Loopback final : private Worker::Events {
     return absl::DeadlineExceededError("a message to this process itself did not come within 10 s");
   }
 
-  // Whether all that was begun is done.
+  // Whether all that was begun is done, and both may be destroyed.
   bool Ended() {
-    const auto done = [this](Awaited& work) {
-      return ProgressUntil([&work] { return work.done().has_value(); }, kCloseTimeout);
-    };
     if (connected_) {
       Awaited& closed = NewWork();
-      if (!from_->Close(peer_, closed) && !done(closed)) return false;
+      if (!from_->Close(peer_, closed) && !IsDone(closed)) return false;
     }
     for (Worker* const worker : {from_.get(), to_.get()}) {
       if (worker == nullptr) continue;
       Awaited& flushed = NewWork();
-      if (!worker->Flush(flushed) && !done(flushed)) return false;
+      if (!worker->Flush(flushed) && !IsDone(flushed)) return false;
+    }
+    // Both went on behind these. Of a flush that is the last of its worker object nobody else
+    // has anything to do.
+    for (Worker* const worker : {from_.get(), to_.get()}) {
+      if (worker == nullptr) continue;
+      Awaited& flushed = NewWork();
+      const absl::Time deadline = now_() + kCloseTimeout;
+      if (worker->Flush(flushed)) continue;
+      while (!flushed.done().has_value() && now_() < deadline) worker->Progress();
+      if (!flushed.done().has_value()) return false;
     }
     return true;
+  }
+  bool IsDone(const Awaited& work) {
+    return ProgressUntil([&work] { return work.done().has_value(); }, kCloseTimeout);
   }
 
   Awaited& NewWork() { return *works_.emplace_back(std::make_unique<Awaited>()); }
@@ -180,22 +190,6 @@ void FillPattern(absl::Span<std::byte> data, int round) {
 
 }  // namespace
 
-struct UcxGpuDirect::Receiving final : public Work {
-  explicit Receiving(UcxGpuDirect& of) : of(of) {}
-  void OnDone(const absl::Status& status) override {
-    const std::function<void(absl::Status)> call = std::exchange(done, nullptr);
-    of.idle_.push_back(this);
-    call(status);
-  }
-  UcxGpuDirect& of;
-  std::function<void(absl::Status)> done;
-};
-
-UcxGpuDirect::UcxGpuDirect(Fabric& fabric, Worker* worker, DeviceBackend& backend,
-                           GpuDirectDriver& driver, Now now)
-    : fabric_(fabric), worker_(worker), backend_(backend), driver_(driver), now_(std::move(now)) {}
-UcxGpuDirect::~UcxGpuDirect() = default;
-
 absl::StatusOr<bool> UcxGpuDirect::SaysCuda(Handle handle) {
   PENSTOCK_ASSIGN_OR_RETURN(const std::optional<MemoryType> type, fabric_.TypeOf(handle));
   return type == MemoryType::kCuda;
@@ -214,7 +208,7 @@ absl::StatusOr<GpuDirectTrial> UcxGpuDirect::Try(int device, absl::Span<std::byt
     FillPattern(pattern->bytes, round);
     PENSTOCK_ASSIGN_OR_RETURN(const absl::Duration to_gpu,
                               loopback->Send(*pattern, slot, MemoryType::kCuda, handle));
-    if (flush) PENSTOCK_RETURN_IF_ERROR(FlushWrites(device));
+    if (flush) PENSTOCK_RETURN_IF_ERROR(driver_.FlushWrites(device));
     PENSTOCK_ASSIGN_OR_RETURN(const bool equal,
                               Equal(backend_, device, slot.data(), pattern->bytes));
     trial.contents_equal = trial.contents_equal && equal;
@@ -229,26 +223,6 @@ absl::StatusOr<GpuDirectTrial> UcxGpuDirect::Try(int device, absl::Span<std::byt
         std::max(trial.host_bytes_per_second, bytes / absl::ToDoubleSeconds(to_host));
   }
   return trial;
-}
-
-absl::Status UcxGpuDirect::Receive(Offered offered, absl::Span<std::byte> body, Handle handle,
-                                   std::function<void(absl::Status)> done) {
-  if (idle_.empty()) {
-    receivings_.push_back(std::make_unique<Receiving>(*this));
-    idle_.push_back(receivings_.back().get());
-  }
-  Receiving& receiving = *idle_.back();
-  idle_.pop_back();
-  receiving.done = std::move(done);
-  const absl::StatusOr<bool> received =
-      worker_->Receive(offered, body, MemoryType::kCuda, handle, receiving);
-  if (!received.ok()) {
-    receiving.done = nullptr;
-    idle_.push_back(&receiving);
-    return received.status();
-  }
-  if (*received) receiving.OnDone(absl::OkStatus());
-  return absl::OkStatus();
 }
 
 }  // namespace penstock::transfer::ucx

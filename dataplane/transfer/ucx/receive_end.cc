@@ -6,7 +6,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
+#include "dataplane/element/block_head.h"
 #include "dataplane/transfer/message.h"
+#include "dataplane/transfer/ucx/gpu_places.h"
 #include "penstock/status.h"
 
 namespace penstock::transfer::ucx {
@@ -22,14 +24,14 @@ Engine::Clock::time_point After(absl::Duration timeout) {
 
 }  // namespace
 
-ReceiveEnd::ReceiveEnd(std::shared_ptr<Engine> engine, std::shared_ptr<Pool> slots,
-                       std::string target, DialOptions options,
-                       std::shared_ptr<ReceiveEvents> events)
+ReceiveEnd::ReceiveEnd(std::shared_ptr<Engine> engine, Resources& resources, std::string target,
+                       DialOptions options, std::shared_ptr<ReceiveEvents> events)
     : engine_(std::move(engine)),
-      slots_(std::move(slots)),
+      resources_(resources),
       target_(std::move(target)),
       options_(std::move(options)),
       pool_(options_.pool != nullptr ? *options_.pool : DefaultPool()),
+      device_(HeadTellsAll(options_.spec) ? DeviceLanding::In(options_.pool) : nullptr),
       events_(std::move(events)),
       landing_(options_.spec, options_.max_element_bytes) {}
 
@@ -79,7 +81,8 @@ void ReceiveEnd::OnCall() {
   if (closed()) return SeeOff();
   if (!std::exchange(dialled_, true) && gate_.Enter()) {
     engine_->SetDeadline(*this, After(options_.timeout));
-    absl::Status dialled = engine_->Dial(shared_from_this(), target_, Encode(options_.hello));
+    absl::Status dialled = engine_->Dial(shared_from_this(), target_, Encode(options_.hello),
+                                         device_ != nullptr ? kWishTwoPieces : 0);
     if (dialled.ok()) {
       engine_->SetDeadline(*this, After(options_.timeout));
     } else {
@@ -120,11 +123,19 @@ absl::Status ReceiveEnd::Admit(uint32_t kind, size_t bytes) {
 }
 
 absl::StatusOr<Loan> ReceiveEnd::Room(size_t bytes) {
-  if (bytes >= kAnnounceFrom) return slots_->Lend(bytes);
+  if (bytes >= kAnnounceFrom) return resources_.pool->Lend(bytes);
   if (!gate_.Enter()) return absl::CancelledError("the client has closed the link");
   absl::StatusOr<Loan> loan = pool_.Lend(bytes);
   gate_.Leave();
   return loan;
+}
+
+std::optional<DevicePlace> ReceiveEnd::RoomOnDevice(size_t head_bytes, size_t body_bytes) {
+  if (device_ == nullptr || !gate_.Enter()) return std::nullopt;
+  std::optional<DevicePlace> place =
+      device_->LendPlace(head_bytes, body_bytes, OpenGpuPlaces(resources_));
+  gate_.Leave();
+  return place;
 }
 
 void ReceiveEnd::OnIncoming(Engine::Incoming incoming) {
@@ -187,8 +198,10 @@ absl::Status ReceiveEnd::Land(Engine::Incoming& incoming) {
   int64_t count = 0;
   const bool frame = incoming.head.kind == static_cast<uint32_t>(MessageType::kFrame);
   absl::Status status =
-      frame ? landing_.Frame(std::move(incoming.loan), incoming.bytes, *events_, count)
-            : landing_.Element(std::move(incoming.loan), incoming.bytes, *events_, count);
+      incoming.on_device.has_value()
+          ? landing_.OnDevice(std::move(incoming.loan), *incoming.on_device, *events_, count)
+      : frame ? landing_.Frame(std::move(incoming.loan), incoming.bytes, *events_, count)
+              : landing_.Element(std::move(incoming.loan), incoming.bytes, *events_, count);
   {
     std::lock_guard lock(mu_);
     waiting_.landed += count;

@@ -20,8 +20,9 @@ namespace penstock::transfer::ucx {
 // Its events come on the engine's thread.
 class ReceiveEnd final : public Engine::Link {
  public:
-  // A link to the worker at `target`; elements that are announced land in `slots`.
-  ReceiveEnd(std::shared_ptr<Engine> engine, std::shared_ptr<Pool> slots, std::string target,
+  // A link to the worker at `target`; elements that are announced land in the pool of
+  // `resources`, or on a device, if options.pool has places there.
+  ReceiveEnd(std::shared_ptr<Engine> engine, Resources& resources, std::string target,
              DialOptions options, std::shared_ptr<ReceiveEvents> events);
   // Dials. To be called once.
   void Start();
@@ -37,6 +38,7 @@ class ReceiveEnd final : public Engine::Link {
  private:
   absl::Status Admit(uint32_t kind, size_t bytes) override;
   absl::StatusOr<Loan> Room(size_t bytes) override;
+  std::optional<DevicePlace> RoomOnDevice(size_t head_bytes, size_t body_bytes) override;
   void OnIncoming(Engine::Incoming incoming) override;
   void OnCall() override;
   void OnDeadline() override;
@@ -55,11 +57,12 @@ class ReceiveEnd final : public Engine::Link {
   bool closed();
 
   const std::shared_ptr<Engine> engine_;
-  const std::shared_ptr<Pool> slots_;
+  Resources& resources_;
   const std::string target_;
   const DialOptions options_;
-  Pool& pool_;  // for what is not announced
-  Gate gate_;   // around whatever touches the pools or is an event
+  Pool& pool_;                   // for what is not announced
+  DeviceLanding* const device_;  // nullptr: all land in host memory
+  Gate gate_;                    // around whatever touches the pools or is an event
 
   // Of the engine's thread.
   std::shared_ptr<ReceiveEvents> events_;  // until the last

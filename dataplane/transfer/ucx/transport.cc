@@ -42,13 +42,8 @@ absl::Status CheckDevices() {
       devices->empty() ? "the machine has none" : "none of them has a port that is up", "; ", kSo));
 }
 
-// What this process can do, and the settings it does it with. NotFound if it can do
-// nothing, whatever the cause. Ports that go down once it could are the links' affair: they
-// fail, and may be tried again.
-struct Ready {
-  Settings settings;
-  Resources* resources;
-};
+// NotFound if this process can do nothing, whatever the cause. Ports that go down once it
+// could are the links' affair: they fail, and may be tried again.
 absl::StatusOr<Ready> GetReady() {
   PENSTOCK_ASSIGN_OR_RETURN(const Settings settings, CurrentSettings());
   static std::atomic<bool> could{false};
@@ -78,10 +73,12 @@ class UcxReceiveLink final : public ReceiveLink {
 
 class UcxTransport final : public Transport {
  public:
+  UcxTransport(std::string name, std::function<absl::StatusOr<Ready>()> ready)
+      : name_(std::move(name)), ready_(std::move(ready)) {}
   ~UcxTransport() override {
     for (const std::shared_ptr<Engine>& engine : engines_) engine->Stop();
   }
-  std::string_view name() const override { return "ucx"; }
+  std::string_view name() const override { return name_; }
 
   // Before tcp with a NIC that moves the bytes; else "auto" is not to take it.
   int rank() const override {
@@ -91,12 +88,12 @@ class UcxTransport final : public Transport {
 
   absl::StatusOr<std::unique_ptr<Listener>> Listen(const ListenOptions&,
                                                    Listener::Accept accept) override {
-    PENSTOCK_ASSIGN_OR_RETURN(const Ready ready, GetReady());
+    PENSTOCK_ASSIGN_OR_RETURN(const Ready ready, ready_());
     return StartListener(*ready.resources, ready.settings, std::move(accept));
   }
 
   absl::Status Check(std::string_view, std::string_view compatibility) override {
-    PENSTOCK_ASSIGN_OR_RETURN(const Ready ready, GetReady());
+    PENSTOCK_ASSIGN_OR_RETURN(const Ready ready, ready_());
     return CheckCompatibility(compatibility, ready.resources->fabric.release(), ready.settings);
   }
 
@@ -104,10 +101,10 @@ class UcxTransport final : public Transport {
       std::string_view address, DialOptions options,
       std::shared_ptr<ReceiveEvents> events) override {
     PENSTOCK_RETURN_IF_ERROR(DecodeAddress(address).status());
-    PENSTOCK_ASSIGN_OR_RETURN(const Ready ready, GetReady());
+    PENSTOCK_ASSIGN_OR_RETURN(const Ready ready, ready_());
     PENSTOCK_ASSIGN_OR_RETURN(std::shared_ptr<Engine> engine, ClientEngine(ready));
     auto end =
-        std::make_shared<ReceiveEnd>(std::move(engine), ready.resources->pool, std::string(address),
+        std::make_shared<ReceiveEnd>(std::move(engine), *ready.resources, std::string(address),
                                      std::move(options), std::move(events));
     end->Start();
     return std::make_unique<UcxReceiveLink>(std::move(end));
@@ -131,15 +128,23 @@ class UcxTransport final : public Transport {
     return engines_.back();
   }
 
+  const std::string name_;
+  const std::function<absl::StatusOr<Ready>()> ready_;
   std::mutex mu_;
   std::vector<std::shared_ptr<Engine>> engines_;  // guarded by mu_; the last takes new links
 };
 
 }  // namespace
+
+std::unique_ptr<Transport> MakeTransport(std::string name,
+                                         std::function<absl::StatusOr<Ready>()> ready) {
+  return std::make_unique<UcxTransport>(std::move(name), std::move(ready));
+}
+
 }  // namespace ucx
 
 std::unique_ptr<Transport> MakeUcxTransport() {
-  return std::make_unique<ucx::UcxTransport>();
+  return ucx::MakeTransport("ucx", ucx::GetReady);
 }
 
 }  // namespace penstock::transfer

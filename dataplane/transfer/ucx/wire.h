@@ -11,10 +11,15 @@
 //   kind 0          a message of ../message.h follows: behind the head if it fits
 //                   there, else as the data
 //   kind 17, 18     an element, a frame: the data is its block
+//   kind 60         an element in two pieces: its block's head follows, the data is its body,
+//                   so that the head is on the host before the receiver says where the body
+//                   goes. Only to a client whose greeting asks for it; any element may come
+//                   in one piece all the same, as all do from workers that do not know this
 //   kind 2          the client ends the link and it is not on purpose; nothing follows
 //   kind 1          a greeting, the client's first message; the data is
 //                   u64 connection | u64 bytes | so many bytes of the client's
 //                   worker address | hello
+//                   u32 wishes may follow the head: bit 0, elements in two pieces
 //
 // `connection` counts the endpoints that the dialler has made to this worker object:
 // links of one connection live and die together.
@@ -33,6 +38,7 @@ struct Head {
   static constexpr uint32_t kText = 0;
   static constexpr uint32_t kGreeting = 1;
   static constexpr uint32_t kBroken = 2;
+  static constexpr uint32_t kTwoPieces = 60;
 
   uint32_t magic = kMagic;
   uint32_t kind = kText;
@@ -57,6 +63,7 @@ struct Greeting {
   std::string_view address;  // of the client's worker object
   std::string_view hello;    // message.h
 };
+inline constexpr uint32_t kWishTwoPieces = 1 << 0;
 
 inline std::string Encode(const Greeting& greeting) {
   const uint64_t numbers[] = {greeting.connection, greeting.address.size()};

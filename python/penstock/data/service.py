@@ -7,8 +7,9 @@
 """
 
 import dataclasses
+from typing import Optional
 
-from .. import _core, dataset as datasets, leaving, spec
+from .. import _core, dataset as datasets, functions, leaving, spec
 from .._core import Keep, MergeOrder, Rests, RoundErrors, ShardingPolicy, Visitation  # noqa: F401
 
 
@@ -102,55 +103,60 @@ class DispatcherConfig:
     """tf.data service's fields first, then Penstock's own (include/penstock/server.h). None: the default."""
 
     port: int = 0
-    protocol: str = None
-    work_dir: str = None
+    protocol: Optional[str] = None
+    work_dir: Optional[str] = None
     fault_tolerant_mode: bool = False
-    worker_addresses: list = None
-    job_gc_check_interval_ms: int = None  # taken and not needed: nothing is polled
-    job_gc_timeout_ms: int = None
-    worker_timeout_ms: int = None
+    worker_addresses: Optional[list] = None
+    job_gc_check_interval_ms: Optional[int] = None  # taken and not needed: nothing is polled
+    job_gc_timeout_ms: Optional[int] = None
+    worker_timeout_ms: Optional[int] = None
     worker_max_concurrent_snapshots: int = 0  # there are no snapshots
-    host: str = None
-    client_timeout_ms: int = None
-    heartbeat_interval_ms: int = None
-    gc_dynamic_sharding_jobs: bool = None
-    deployment_mode: str = None
-    metrics_port: int = None
-    metrics_token: str = None
-    tls: dict = None
+    host: Optional[str] = None
+    client_timeout_ms: Optional[int] = None
+    heartbeat_interval_ms: Optional[int] = None
+    gc_dynamic_sharding_jobs: Optional[bool] = None
+    deployment_mode: Optional[str] = None
+    metrics_port: Optional[int] = None
+    metrics_token: Optional[str] = None
+    tls: Optional[dict] = None
 
 
 @dataclasses.dataclass(frozen=True)
 class WorkerConfig:
-    """tf.data service's fields first, then Penstock's own (include/penstock/server.h). None: the default."""
+    """tf.data service's fields first, then Penstock's own (include/penstock/server.h). None: the default, which of
+    python_command and python_path are this program's interpreter and its sys.path."""
 
     dispatcher_address: str
-    worker_address: str = None
+    worker_address: Optional[str] = None
     port: int = 0
-    protocol: str = None
-    heartbeat_interval_ms: int = None
-    dispatcher_timeout_ms: int = None
-    data_transfer_protocol: str = None
-    data_transfer_address: str = None
-    host: str = None
-    shutdown_quiet_period_ms: int = None
-    fallback: list = None
-    ucx_lanes: str = None
-    transports: list = None
-    plugins: list = None
-    allowed_plugins: list = None
-    data_transfer_port: int = None
-    worker_tags: list = None
-    permits: int = None
-    threads: int = None
-    memory_budget_bytes: int = None
-    ram_budget_bytes: int = None
-    cross_trainer_cache_size_bytes: int = None
-    max_loan_bytes: int = None
-    shared_pool_bytes: int = None
-    metrics_port: int = None
-    metrics_token: str = None
-    tls: dict = None
+    protocol: Optional[str] = None
+    heartbeat_interval_ms: Optional[int] = None
+    dispatcher_timeout_ms: Optional[int] = None
+    data_transfer_protocol: Optional[str] = None
+    data_transfer_address: Optional[str] = None
+    host: Optional[str] = None
+    shutdown_quiet_period_ms: Optional[int] = None
+    fallback: Optional[list] = None
+    ucx_lanes: Optional[str] = None
+    transports: Optional[list] = None
+    plugins: Optional[list] = None
+    allowed_plugins: Optional[list] = None
+    python: Optional[int] = None
+    python_command: Optional[str] = None
+    python_path: Optional[list] = None
+    python_allow: Optional[list] = None
+    data_transfer_port: Optional[int] = None
+    worker_tags: Optional[list] = None
+    permits: Optional[int] = None
+    threads: Optional[int] = None
+    memory_budget_bytes: Optional[int] = None
+    ram_budget_bytes: Optional[int] = None
+    cross_trainer_cache_size_bytes: Optional[int] = None
+    max_loan_bytes: Optional[int] = None
+    shared_pool_bytes: Optional[int] = None
+    metrics_port: Optional[int] = None
+    metrics_token: Optional[str] = None
+    tls: Optional[dict] = None
 
 
 class _Server:
@@ -228,7 +234,15 @@ class WorkerServer(_Server):
     def __init__(self, config, start=True):
         if config is None or not config.dispatcher_address:
             raise ValueError("a WorkerConfig needs a dispatcher_address")
-        super().__init__(config, start)
+        interpreter, path = functions.interpreter_and_path()
+        super().__init__(
+            dataclasses.replace(
+                config,
+                python_command=config.python_command or interpreter,
+                python_path=path if config.python_path is None else config.python_path,
+            ),
+            start,
+        )
 
     @property
     def _address(self):

@@ -5,7 +5,7 @@
 """
 
 import functools
-import types
+import typing
 
 from .. import (  # noqa: F401
     DType,
@@ -15,6 +15,7 @@ from .. import (  # noqa: F401
     SparseTensorSpec,
     Tensor,
     TensorSpec,
+    __version__,
     as_dtype,
     bfloat16,
     complex64,
@@ -27,7 +28,6 @@ from .. import (  # noqa: F401
     int16,
     int32,
     int64,
-    ops,
     string,
     uint8,
     uint16,
@@ -36,46 +36,13 @@ from .. import (  # noqa: F401
 )
 from .. import bool  # noqa: A004, F401
 from .. import nest as _nest
-from ..expr import as_expr as constant  # noqa: F401
-from ..ops import (  # noqa: F401
-    abs,
-    argsort,
-    cast,
-    concat,
-    cumsum,
-    expand_dims,
-    gather,
-    maximum,
-    minimum,
-    one_hot,
-    pad,
-    range,
-    reduce_all,
-    reduce_any,
-    reduce_max,
-    reduce_mean,
-    reduce_min,
-    reduce_prod,
-    reduce_sum,
-    reshape,
-    reverse,
-    round,
-    sign,
-    size,
-    slice,
-    sort,
-    sqrt,
-    squeeze,
-    stack,
-    tanh,
-    tile,
-    transpose,
-    unstack,
-    where,
-)
-from ..ops import broadcast_to, matmul  # noqa: F401
-from ..ops import shape_of as shape  # noqa: F401
-from . import data, distribute  # noqa: F401
+from .. import tensor as _tensor
+from . import _arrays, data, distribute, image, io, math, random, strings, train  # noqa: F401
+from ..functions import py_function as _py_function
+
+if typing.TYPE_CHECKING:  # what is made by name below
+
+    def __getattr__(name: str) -> typing.Callable[..., typing.Any]: ...
 
 
 def function(func=None, input_signature=None, **_):
@@ -101,50 +68,30 @@ def function(func=None, input_signature=None, **_):
     return checked
 
 
-def _namespace(**names):
-    return types.SimpleNamespace(**names)
+def numpy_function(func=None, inp=None, Tout=None, stateful=True, name=None):
+    """func of NumPy's arrays, run in a Python process (penstock.py_function); `Tout`: a dtype, or a list of them."""
+    several = isinstance(Tout, (list, tuple))
+    dtypes_ = tuple(Tout) if several else (Tout,)
+    signature = tuple(TensorSpec(None, dtype) for dtype in dtypes_)
+    found = _py_function(func, signature if several else signature[0])(*inp)
+    return list(found) if several else found
 
 
-math = _namespace(
-    **{
-        name: getattr(ops, name)
-        for name in (
-            "abs acos add argmax argmin asin atan atan2 ceil cos cosh cumsum divide equal exp expm1 floor greater "
-            "greater_equal is_finite is_inf is_nan less less_equal log log1p logical_and logical_not logical_or "
-            "maximum minimum mod multiply negative not_equal reduce_all reduce_any reduce_max reduce_mean reduce_min "
-            "reduce_prod reduce_sum round sigmoid sign sin sinh sqrt subtract tan tanh top_k"
-        ).split()
-    },
-    pow=ops.power,
-)
-argmax, argmin, pow = ops.argmax, ops.argmin, ops.power
-strings = _namespace(
-    length=ops.string_length,
-    lower=ops.string_lower,
-    upper=ops.string_upper,
-    strip=ops.string_strip,
-    split=ops.string_split,
-    join=ops.string_join,
-    reduce_join=ops.reduce_join,
-    substr=ops.substr,
-    to_number=ops.string_to_number,
-    as_string=ops.as_string,
-    regex_full_match=ops.regex_full_match,
-    regex_replace=ops.regex_replace,
-    to_hash_bucket_fast=ops.string_to_hash_bucket,
-)
-io = _namespace(
-    read_file=ops.read_file,
-    decode_raw=ops.decode_raw,
-    decode_jpeg=ops.decode_jpeg,
-    decode_png=ops.decode_png,
-    decode_image=ops.decode_image,
-)
-image = _namespace(
-    decode_jpeg=ops.decode_jpeg,
-    decode_png=ops.decode_png,
-    decode_image=ops.decode_image,
-    flip_left_right=ops.flip_left_right,
-    flip_up_down=ops.flip_up_down,
-)
-random = _namespace(uniform=ops.random_uniform, normal=ops.random_normal)
+def py_function(func=None, inp=None, Tout=None, name=None):
+    """The same with what has TensorFlow's numpy() for arguments. The workers' Python needs this package for it."""
+
+    @functools.wraps(func)
+    def called(*args):
+        return func(*[_tensor.with_numpy(arg) for arg in args])
+
+    return numpy_function(called, inp, Tout)
+
+
+globals().update({name: getattr(_arrays, name) for name in _arrays.NAMES})
+for _name in (
+    "abs acos add argmax argmin asin atan atan2 cos cosh cumsum divide equal exp floor greater greater_equal less "
+    "less_equal logical_and logical_not logical_or maximum minimum multiply negative not_equal pow reduce_all "
+    "reduce_any reduce_max reduce_mean reduce_min reduce_prod reduce_sum round sigmoid sign sin sinh sqrt square "
+    "subtract tan tanh truediv"
+).split():
+    globals()[_name] = getattr(math, _name)

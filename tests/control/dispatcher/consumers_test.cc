@@ -2,10 +2,13 @@
 // Consumers of a coordinated read that the dispatcher hears no more, and what others are
 // told of them; steps that all of them must return alike. The core by a clock that the
 // test sets.
+#include <algorithm>
 #include <deque>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "control/dispatcher/core.h"
@@ -43,11 +46,27 @@ class Told final : public ClientOutlet {
     messages_.clear();
     return text;
   }
+  bool HasEnded() const {
+    return std::any_of(messages_.begin(), messages_.end(), [](const ClientDown& message) {
+      return std::holds_alternative<End>(message);
+    });
+  }
   const absl::Status& finished() const { return finished_; }
 
  private:
   std::deque<ClientDown> messages_;
   absl::Status finished_;
+};
+
+// What a worker was given to do.
+class Assigned final : public WorkerOutlet {
+ public:
+  void Send(WorkerDown message) override {
+    if (const auto* assign = std::get_if<Assign>(&message)) of = assign->of;
+  }
+  void Finish(const absl::Status&) override {}
+
+  std::optional<PlacedPartition> of;
 };
 
 struct Consumer {
@@ -184,6 +203,19 @@ TEST_F(ConsumersTest, OneThatComesAgainIsToldThatNobodyIsLost) {
   EXPECT_EQ(consumers_[2].told->Lost(), "");
 }
 
+// Whose elements it has is its record's, whatever number its process was given.
+TEST_F(ConsumersTest, AStateIsOfTheConsumerThatSavedIt) {
+  const auto told = std::make_shared<Told>();
+  core_->OnMessage(core_->OpenClient(told), ClientHello{.job = job_,
+                                                        .client = ClientId(101),
+                                                        .incarnation = Incarnation(2),
+                                                        .state = std::vector<PartitionIndices>(),
+                                                        .consumer = 2});
+  EXPECT_EQ(told->finished().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(told->finished().message()),
+              AllOf(HasSubstr("the state is of consumer 1"), HasSubstr("consumer_index is 2")));
+}
+
 TEST_F(ConsumersTest, OneThatLeavesIsNotSuspected) {
   core_->OnMessage(consumers_[1].peer, Leave{});
   core_->OnClosed(consumers_[1].peer);
@@ -196,15 +228,16 @@ StepMark Mark(int64_t step, int64_t turn, uint64_t partition = 1) {
   return {step, {PartitionId(partition), turn}};
 }
 
+int64_t StepsCompared() {
+  return ProcessMetrics().GetCounter("penstock_dispatcher_steps_compared_total", "").value();
+}
+
 TEST_F(ConsumersTest, StepsThatAreAlikeAreCompared) {
-  const auto compared = [] {
-    return ProcessMetrics().GetCounter("penstock_dispatcher_steps_compared_total", "").value();
-  };
-  const int64_t before = compared();
+  const int64_t before = StepsCompared();
   for (int64_t number = 0; number < kConsumers; ++number) {
     Beat(number, {Mark(6, 6), Mark(4, 4), Mark(0, 0)});
   }
-  EXPECT_EQ(compared() - before, 6);  // two consumers beside the first, three steps
+  EXPECT_EQ(StepsCompared() - before, 6);  // two consumers beside the first, three steps
   EXPECT_EQ(Events("step_torn"), 0);
 }
 
@@ -230,6 +263,38 @@ TEST_F(ConsumersTest, WhatWasHeardBeforeOneCameBackIsNotHeldAgainstIt) {
   Beat(1, {Mark(8, 7)});
   Beat(0, {Mark(8, 7)});
   EXPECT_EQ(Events("step_torn"), 0);
+}
+
+// One round of one partition, which is all there is.
+TEST_F(ConsumersTest, WhatWasHeardOfStepsGoesWithTheReading) {
+  const auto outlet = std::make_shared<Assigned>();
+  const auto worker = core_->OpenWorker(outlet);
+  core_->OnMessage(worker, WorkerHello{.worker = WorkerId(1), .address = "worker:1"});
+  ASSERT_TRUE(outlet->of.has_value());
+  core_->OnMessage(worker, AtEnd{*outlet->of, kConsumers});
+  core_->OnMessage(worker, Ended{*outlet->of, kConsumers});
+  const int64_t before = StepsCompared();
+  Beat(0, {Mark(0, 0)});
+  now_ += absl::Milliseconds(250);
+  core_->Sweep();  // it goes on
+  Beat(1, {Mark(0, 0)});
+  EXPECT_EQ(StepsCompared() - before, 1);
+
+  const PartitionReport all{.partition = outlet->of->partition,
+                            .placement = outlet->of->placement,
+                            .taken = IndexSet::Of(0, 1)};
+  for (int64_t heard :
+       {0, 1}) {  // what is agreed on when all have said what landed; that it was taken
+    for (const Consumer& consumer : consumers_) {
+      core_->OnMessage(consumer.peer,
+                       Report{{all}, protocol::RoundsReport{.taken = heard, .heard = heard}});
+    }
+  }
+  for (const Consumer& consumer : consumers_) ASSERT_TRUE(consumer.told->HasEnded()) << WaitsFor();
+  now_ += absl::Milliseconds(250);
+  core_->Sweep();
+  Beat(2, {Mark(0, 0)});
+  EXPECT_EQ(StepsCompared() - before, 1);  // there was nothing to compare it with
 }
 
 TEST(StepAuditTest, RestsAreNotCompared) {

@@ -1,157 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// A dispatcher in this process, driven over real streams by hand.
+// Sessions and workers of a dispatcher, and how it starts and ends.
 #include <sys/resource.h>
 
 #include <csignal>
-#include <filesystem>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "penstock/server.h"
-#include "tests/control/dispatcher/peers.h"
+#include "tests/control/dispatcher/dispatcher_fixture.h"
 
 namespace penstock::control {
 namespace {
 
 using ::testing::HasSubstr;
-
-DatasetSummary Summary(uint64_t fingerprint, int64_t splits = 10) {
-  return {.fingerprint = fingerprint,
-          .spec_text = "TensorSpec([], int64)",
-          .cardinality = splits,
-          .nodes = {{"Range#0", 1}, {"Batch#1", fingerprint}},
-          .plan = {{.node = "Range#0", .count = splits}}};
-}
-
-class DispatcherTest : public ::testing::Test {
- protected:
-  void Start(DispatcherConfig config = {}) {
-    auto server = DispatchServer::Start(config);
-    ASSERT_TRUE(server.ok()) << server.status();
-    server_ = *std::move(server);
-    auto stub = DispatcherStub::Make(server_->target());
-    ASSERT_TRUE(stub.ok()) << stub.status();
-    stub_ = *std::move(stub);
-  }
-  // The same address and journal, another life.
-  void Restart(DispatcherConfig config) {
-    config.port = server_->port();
-    stub_.reset();
-    server_.reset();
-    Start(config);
-  }
-
-  RequestId NewRequest() { return {Incarnation(77), ++requests_}; }
-
-  JobAnswer MakeJob(const std::string& name, ShardingPolicy mode = ShardingPolicy::kDynamic,
-                    Keep keep = Keep::kTaken, int64_t splits = 10) {
-    auto dataset = stub_->GetOrRegisterDataset(
-        {.request = NewRequest(), .definition = "definition", .summary = Summary(11, splits)}, {});
-    EXPECT_TRUE(dataset.ok()) << dataset.status();
-    auto job = stub_->GetOrCreateJob({.request = NewRequest(),
-                                      .name = name,
-                                      .dataset_id = dataset->dataset_id,
-                                      .terms = {.mode = mode, .keep = keep}},
-                                     {});
-    EXPECT_TRUE(job.ok()) << job.status();
-    return job.value_or(JobAnswer());
-  }
-
-  // A journal of this test's own; the same in each call.
-  DispatcherConfig Journaled() {
-    if (folder_.empty()) {
-      folder_ = ::testing::TempDir() + "/dispatcher_" +
-                ::testing::UnitTest::GetInstance()->current_test_info()->name();
-      std::filesystem::remove_all(folder_);
-    }
-    return {.work_dir = folder_, .fault_tolerant_mode = true};
-  }
-
-  std::string folder_;
-  std::unique_ptr<DispatchServer> server_;
-  std::unique_ptr<DispatcherStub> stub_;
-  uint64_t requests_ = 0;
-};
-
-const CallOptions kOnce = {.timeout = absl::Seconds(20)};
-
-// --- Datasets and jobs -------------------------------------------------------------
-
-TEST_F(DispatcherTest, EqualDefinitionsGetTheSameAutomaticId) {
-  Start();
-  auto first = stub_->GetOrRegisterDataset({.definition = "a", .summary = Summary(1)}, kOnce);
-  auto again = stub_->GetOrRegisterDataset({.definition = "a", .summary = Summary(1)}, kOnce);
-  auto other = stub_->GetOrRegisterDataset({.definition = "b", .summary = Summary(2)}, kOnce);
-  EXPECT_EQ(first->dataset_id, "1000");
-  EXPECT_EQ(again->dataset_id, "1000");
-  EXPECT_TRUE(again->existed);
-  EXPECT_EQ(other->dataset_id, "1001");
-}
-
-TEST_F(DispatcherTest, AnotherDefinitionUnderATakenIdNamesTheFirstNodeThatDiffers) {
-  Start();
-  RegisterDatasetRequest request{.dataset_id = "mine", .definition = "a", .summary = Summary(1)};
-  ASSERT_TRUE(stub_->GetOrRegisterDataset(request, kOnce).ok());
-  request.summary = Summary(2);
-  absl::Status refused = stub_->GetOrRegisterDataset(request, kOnce).status();
-  EXPECT_EQ(refused.code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_THAT(refused.message(), HasSubstr("Batch#1"));
-
-  request.replace = true;
-  ASSERT_TRUE(stub_->GetOrRegisterDataset(request, kOnce).ok());
-  EXPECT_EQ(stub_->GetDataset("mine", kOnce)->summary.fingerprint, 2u);
-}
-
-TEST_F(DispatcherTest, AnUnknownDatasetIsNotFound) {
-  Start();
-  absl::Status status = stub_->GetDataset("7", kOnce).status();
-  EXPECT_EQ(status.code(), absl::StatusCode::kNotFound);
-  EXPECT_EQ(status.message(), "Dataset id 7 not found");
-}
-
-TEST_F(DispatcherTest, ARepeatedRequestGetsTheSameAnswerAlsoAfterARestart) {
-  Start(Journaled());
-  MakeJob("named");
-  GetOrCreateJobRequest anonymous{.request = NewRequest(), .dataset_id = "1000"};
-  auto first = stub_->GetOrCreateJob(anonymous, kOnce);
-  auto again = stub_->GetOrCreateJob(anonymous, kOnce);
-  ASSERT_TRUE(first.ok() && again.ok());
-  EXPECT_EQ(*first, *again);
-
-  Restart(Journaled());
-  auto later = stub_->GetOrCreateJob(anonymous, kOnce);
-  ASSERT_TRUE(later.ok()) << later.status();
-  EXPECT_EQ(*first, *later);
-}
-
-TEST_F(DispatcherTest, AJobOfTheSameNameMustAgreeInEachField) {
-  Start();
-  MakeJob("shared", ShardingPolicy::kDynamic, Keep::kTaken);
-  absl::Status refused =
-      stub_
-          ->GetOrCreateJob({.request = NewRequest(),
-                            .name = "shared",
-                            .dataset_id = "1000",
-                            .terms = {.mode = ShardingPolicy::kOff, .keep = Keep::kCommitted}},
-                           kOnce)
-          .status();
-  EXPECT_EQ(refused.code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_THAT(refused.message(), HasSubstr("existing processing mode: <DYNAMIC>; got <OFF>"));
-  EXPECT_THAT(refused.message(), HasSubstr("existing keep: <taken>; got <committed>"));
-}
-
-TEST_F(DispatcherTest, AnActiveJobsDatasetStaysUntilTheJobIsCancelled) {
-  Start();
-  JobAnswer job = MakeJob("reads");
-  EXPECT_EQ(stub_->UnregisterDataset("1000", kOnce).code(), absl::StatusCode::kFailedPrecondition);
-  EXPECT_EQ(stub_->RemoveJob("reads", kOnce).code(), absl::StatusCode::kFailedPrecondition);
-  ASSERT_TRUE(stub_->CancelJob("reads", kOnce).ok());
-  EXPECT_TRUE(stub_->UnregisterDataset("1000", kOnce).ok());
-  EXPECT_TRUE(stub_->RemoveJob("reads", kOnce).ok());
-  EXPECT_TRUE(stub_->GetStatus(kOnce)->jobs.empty());
-  HandClient late(*stub_, job.job, 1);
-  EXPECT_EQ(late.Next<SessionError>().status.code(), absl::StatusCode::kNotFound);
-}
 
 // --- Reading -----------------------------------------------------------------------
 
@@ -387,6 +247,22 @@ TEST_F(DispatcherTest, AWelcomedProcessThatWasDeclaredDeadCannotPassForARestarte
   EXPECT_EQ(again.Next<SessionError>().status.code(), absl::StatusCode::kFailedPrecondition);
   HandClient restarted(*stub_, job.job, 5, /*incarnation=*/2, 0, std::vector<PartitionIndices>());
   restarted.Next<Welcome>();
+}
+
+TEST_F(DispatcherTest, ALeaveWhoseAnswerWasLostIsAnsweredOnTheNextStream) {
+  Start(Journaled());
+  const JobAnswer job = MakeJob("leaves");
+  auto worker = std::make_unique<HandWorker>(*stub_, 1);
+  auto client = std::make_unique<HandClient>(*stub_, job.job, 5);
+  const Assign assign = worker->Next<Assign>();
+  client->Send(Leave{{{assign.of.partition, IndexSet::Of(0, 2)}}});
+  client->Next<Left>();  // which the process did not get to see
+  worker.reset();
+  client.reset();
+  Restart(Journaled());
+  HandClient again(*stub_, job.job, 5);
+  again.Next<Welcome>();
+  again.Next<Left>();
 }
 
 TEST_F(DispatcherTest, OffGivesEveryWorkerAPartitionOfItsOwn) {

@@ -52,6 +52,22 @@ TEST_F(LinksTest, ShowTheLastWordOfASession) {
   EXPECT_THAT(links_.Of(kSession), IsEmpty());
 }
 
+TEST_F(LinksTest, WorkersAreFoundAgainInWhateverOrderTheyCome) {
+  const auto of = [](uint64_t worker, int64_t elements) {
+    LinkCounts counts = Counts(elements, 0);
+    counts.worker = WorkerId(worker);
+    return counts;
+  };
+  HearAfter(absl::Seconds(1), {of(9, 30), of(7, 10), of(8, 20)});
+  HearAfter(absl::Seconds(1), {of(8, 120), of(6, 5), of(9, 230), of(7, 10)});
+  std::vector<std::pair<uint64_t, double>> rates;
+  for (const LinkStatus& link : links_.Of(kSession)) {
+    rates.emplace_back(link.counts.worker.value(), link.elements_per_s);
+  }
+  EXPECT_THAT(rates, testing::UnorderedElementsAre(std::pair(6, 5), std::pair(7, 0),
+                                                   std::pair(8, 100), std::pair(9, 200)));
+}
+
 TEST_F(LinksTest, RatesAreSinceTheHeartbeatBefore) {
   HearAfter(absl::Seconds(1), {Counts(10, 1000)});
   EXPECT_EQ(TheLink().elements_per_s, 0);  // nothing to compare with

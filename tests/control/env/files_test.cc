@@ -104,6 +104,15 @@ TEST(LocalFiles, ADirectoryIsNoFile) {
   EXPECT_THAT(LocalFiles().Glob("/").value(), IsEmpty());
 }
 
+TEST(LocalFiles, AnErrorOfTheDiskIsNotTheDatas) {
+  // Where nothing is mapped, reading this one is EIO.
+  std::unique_ptr<File> file = LocalFiles().Open("/proc/self/mem").value();
+  char byte;
+  const absl::Status status = file->ReadAt(0, {&byte, 1}).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("cannot read /proc/self/mem at 0"));
+}
+
 TEST(FakeFiles, FailsFromTheOffsetItWasTold) {
   FakeFiles files;
   files.Put("a", "0123456789");

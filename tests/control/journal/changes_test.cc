@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is written is read again: each change, and the state they make.
+#include "absl/strings/str_cat.h"
 #include "control/journal/changes_proto.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -8,6 +9,7 @@ namespace penstock::control {
 namespace {
 
 namespace p = ::penstock::protocol;
+using ::testing::HasSubstr;
 
 // One change of each kind, in an order in which they fit.
 std::vector<Change> OneOfEach() {
@@ -18,8 +20,9 @@ std::vector<Change> OneOfEach() {
                      .spec_text = "spec",
                      .cardinality = kInfinite,
                      .nodes = {{"Range#0", 5}},
-                     .plan = {{.node = "Range#0", .count = 9, .seed = 3, .files = {"a", "b"}}}}});
-  auto other = std::make_shared<const DatasetRecord>(DatasetRecord{"other", "x", {}});
+                     .plan = {{.node = "Range#0", .count = 9, .seed = 3, .files = {"a", "b"}}}},
+                    7});
+  auto other = std::make_shared<const DatasetRecord>(DatasetRecord{"other", "x", {}, 8});
   const JobRecord job{.id = JobId(1),
                       .name = "job",
                       .run_id = "run",
@@ -115,7 +118,7 @@ TEST(Changes, ASnapshotIsTheStateItWasTakenOf) {
   State state;
   for (const Change& change : OneOfEach()) {
     state.Apply(change);
-    absl::StatusOr<State> decoded = DecodeState(EncodeState(state));
+    absl::StatusOr<State> decoded = DecodeState(*EncodeState(state));
     ASSERT_TRUE(decoded.ok()) << decoded.status();
     EXPECT_EQ(EncodeState(*decoded), EncodeState(state));
     EXPECT_EQ(decoded->iterations, state.iterations);
@@ -124,12 +127,38 @@ TEST(Changes, ASnapshotIsTheStateItWasTakenOf) {
   }
 }
 
+// SQLite and Protobuf bound what they take at once.
+TEST(Changes, ALargeSnapshotComesInPieces) {
+  State state;
+  for (int i = 0; i < 5; ++i) {
+    state.Apply(DatasetRegistered{std::make_shared<const DatasetRecord>(
+        DatasetRecord{absl::StrCat(i), std::string(10 << 20, static_cast<char>('a' + i)), {}})});
+  }
+  for (const Change& change : OneOfEach()) state.Apply(change);
+  const std::vector<std::string> pieces = EncodeState(state).value();
+  ASSERT_EQ(pieces.size(), 3u);
+  for (const std::string& piece : pieces) EXPECT_LT(piece.size(), 32u << 20);
+  absl::StatusOr<State> decoded = DecodeState(pieces);
+  ASSERT_TRUE(decoded.ok()) << decoded.status();
+  EXPECT_EQ(EncodeState(*decoded).value(), pieces);
+  EXPECT_EQ(decoded->FindDataset("4")->definition, state.FindDataset("4")->definition);
+}
+
+TEST(Changes, WhatIsTooLargeForAPieceIsNamed) {
+  State state;
+  state.Apply(DatasetRegistered{
+      std::make_shared<const DatasetRecord>(DatasetRecord{"big", std::string(5000, 'x'), {}})});
+  absl::Status refused = EncodeState(state, (16 << 20) + 4000).status();
+  EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(refused.message(), HasSubstr("dataset big takes 5"));
+}
+
 TEST(Changes, AFinishedIterationTakesFewBytesOfASnapshot) {
   State state;
   auto dataset = std::make_shared<const DatasetRecord>(DatasetRecord{"1000", "definition", {}});
   state.Apply(DatasetRegistered{dataset});
   state.Apply(JobCreated{{.id = JobId(1), .name = "job", .dataset = dataset}});
-  const size_t before = EncodeState(state).size();
+  const size_t before = SnapshotBytes(*EncodeState(state));
   const IterationId it(1);
   const PartitionId one(1);
   state.Apply(IterationCreated{it, JobId(1), 0});
@@ -138,14 +167,30 @@ TEST(Changes, AFinishedIterationTakesFewBytesOfASnapshot) {
   for (int64_t i = 1; i <= 8; ++i) {
     state.Apply(IterationAltered{it, p::BookmarkKept{one, {i, std::string(10'000, 'p')}}});
   }
-  EXPECT_GT(EncodeState(state).size(), 100'000u);
+  EXPECT_GT(SnapshotBytes(*EncodeState(state)), 100'000u);
   state.Apply(IterationAltered{it, p::IterationClosed{{8}}});
   state.Apply(IterationAltered{it, p::IterationFinished{}});
-  EXPECT_LT(EncodeState(state).size() - before, 100u);
+  EXPECT_LT(SnapshotBytes(*EncodeState(state)) - before, 100u);
 }
 
 // A job goes on with the definition it was made for.
 TEST(Changes, AJobKeepsADefinitionThatWasReplaced) {
+  State state;
+  auto first =
+      std::make_shared<const DatasetRecord>(DatasetRecord{"id", "first", {.fingerprint = 1}, 11});
+  auto second =
+      std::make_shared<const DatasetRecord>(DatasetRecord{"id", "second", {.fingerprint = 1}, 12});
+  state.Apply(DatasetRegistered{first});
+  state.Apply(JobCreated{{.id = JobId(1), .name = "job", .dataset = first}});
+  state.Apply(DatasetRegistered{second});
+  absl::StatusOr<State> decoded = DecodeState(*EncodeState(state));
+  ASSERT_TRUE(decoded.ok()) << decoded.status();
+  EXPECT_EQ(decoded->FindJob(JobId(1))->dataset->definition, "first");
+  EXPECT_EQ(decoded->FindDataset("id")->definition, "second");
+}
+
+// Older releases knew a dataset by its fingerprint alone.
+TEST(Changes, ADatasetWithoutEditionHasItsFingerprintForOne) {
   State state;
   auto first =
       std::make_shared<const DatasetRecord>(DatasetRecord{"id", "first", {.fingerprint = 1}});
@@ -154,10 +199,10 @@ TEST(Changes, AJobKeepsADefinitionThatWasReplaced) {
   state.Apply(DatasetRegistered{first});
   state.Apply(JobCreated{{.id = JobId(1), .name = "job", .dataset = first}});
   state.Apply(DatasetRegistered{second});
-  absl::StatusOr<State> decoded = DecodeState(EncodeState(state));
+  absl::StatusOr<State> decoded = DecodeState(*EncodeState(state));
   ASSERT_TRUE(decoded.ok()) << decoded.status();
-  EXPECT_EQ(decoded->FindJob(JobId(1))->dataset->definition, "first");
-  EXPECT_EQ(decoded->FindDataset("id")->definition, "second");
+  EXPECT_EQ(decoded->FindDataset("id", 1)->definition, "first");
+  EXPECT_EQ(decoded->FindDataset("id", 2)->definition, "second");
 }
 
 TEST(Changes, WhatDoesNotFitIsDataLoss) {
@@ -169,7 +214,7 @@ TEST(Changes, WhatDoesNotFitIsDataLoss) {
 
 TEST(Changes, DescriptionsAreForPeople) {
   EXPECT_THAT(DescribeRecord(EncodeChanges({TermRaised{Term(4)}}, State())),
-              ::testing::HasSubstr("term_raised: 4"));
+              HasSubstr("term_raised: 4"));
 }
 
 }  // namespace

@@ -22,8 +22,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   }
   State other;
   (void)ApplyRecord(bytes, other);
-  if (auto snapshot = DecodeState(bytes); snapshot.ok()) {
-    PENSTOCK_CHECK(DecodeState(EncodeState(*snapshot)).ok());
+  if (auto snapshot = DecodeState({std::string(bytes)}); snapshot.ok()) {
+    PENSTOCK_CHECK(DecodeState(EncodeState(*snapshot).value()).ok());
   }
   return 0;
 }

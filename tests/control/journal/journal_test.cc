@@ -2,7 +2,9 @@
 // One suite for all journals, then what only the one on disk promises.
 #include "control/journal/journal.h"
 
+#include <sqlite3.h>
 #include <sys/resource.h>
+#include <zlib.h>
 
 #include <csignal>
 #include <filesystem>
@@ -18,6 +20,7 @@ namespace penstock::control {
 namespace {
 
 namespace fs = std::filesystem;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 std::string NewFolder() {
@@ -79,7 +82,7 @@ TEST_P(AnyJournal, TakesASnapshotWithoutLosingWhatFollows) {
   auto journal = Open();
   journal->Start([](absl::StatusOr<uint64_t>) {});
   Fill(*journal, 1, 3);
-  journal->Snapshot(3, "all three");
+  journal->Snapshot(3, {"all three"});
   Fill(*journal, 4, 5);
   EXPECT_TRUE(journal->status().ok());
 }
@@ -131,12 +134,12 @@ TEST_F(SqliteJournalTest, GoesOnBehindASnapshot) {
     ASSERT_TRUE(journal.ok());
     (*journal)->Start([](absl::StatusOr<uint64_t>) {});
     Fill(**journal, 1, 3);
-    (*journal)->Snapshot(3, "all three");
+    (*journal)->Snapshot(3, {"all ", "three"});
     Fill(**journal, 4, 5);
   }
   EXPECT_FALSE(fs::exists(Log(1)));
   Recovered recovered = Reopen();
-  EXPECT_EQ(recovered.snapshot, "all three");
+  EXPECT_THAT(recovered.snapshot, ElementsAre("all ", "three"));
   EXPECT_EQ(recovered.snapshot_sequence, 3u);
   ASSERT_EQ(recovered.records.size(), 2u);
   EXPECT_EQ(recovered.records[0].sequence, 4u);
@@ -152,7 +155,7 @@ TEST_F(SqliteJournalTest, SkipsRecordsThatTheSnapshotContains) {
     auto journal = OpenSqliteJournal(folder_);
     ASSERT_TRUE(journal.ok());
     (*journal)->Start([](absl::StatusOr<uint64_t>) {});
-    (*journal)->Snapshot(3, "all three");
+    (*journal)->Snapshot(3, {"all ", "three"});
     Fill(**journal, 4, 4);
   }
   WriteFile(Log(1), old);
@@ -258,7 +261,7 @@ TEST_F(SqliteJournalTest, ADamagedSnapshotIsDataLoss) {
     ASSERT_TRUE(journal.ok());
     (*journal)->Start([](absl::StatusOr<uint64_t>) {});
     Fill(**journal, 1, 1);
-    (*journal)->Snapshot(1, "a snapshot with a text that is easily found");
+    (*journal)->Snapshot(1, {"one", "a snapshot with a text that is easily found"});
   }
   std::string db = ReadFile(folder_ + "/journal.db");
   const size_t at = db.find("easily found");
@@ -267,7 +270,28 @@ TEST_F(SqliteJournalTest, ADamagedSnapshotIsDataLoss) {
   WriteFile(folder_ + "/journal.db", db);
   absl::Status status = OpenSqliteJournal(folder_).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss);
-  EXPECT_THAT(status.message(), HasSubstr("snapshot of record 1"));
+  EXPECT_THAT(status.message(), HasSubstr("piece 1 of the snapshot of record 1"));
+}
+
+// Version 1 kept the snapshot in one row.
+TEST_F(SqliteJournalTest, OfTheReleaseBeforeIsBroughtUpToDate) {
+  fs::create_directories(folder_);
+  sqlite3* db = nullptr;
+  ASSERT_EQ(sqlite3_open((folder_ + "/journal.db").c_str(), &db), SQLITE_OK);
+  const std::string made = absl::StrCat(
+      "CREATE TABLE snapshot (sequence INTEGER PRIMARY KEY, checksum INTEGER NOT NULL,"
+      " bytes BLOB NOT NULL); INSERT INTO snapshot VALUES (3, ",
+      crc32(0, reinterpret_cast<const Bytef*>("all three"), 9),
+      ", CAST('all three' AS BLOB)); PRAGMA user_version = 1;");
+  ASSERT_EQ(sqlite3_exec(db, made.c_str(), nullptr, nullptr, nullptr), SQLITE_OK);
+  sqlite3_close(db);
+  Recovered recovered = Reopen();
+  EXPECT_EQ(recovered.snapshot_sequence, 3u);
+  EXPECT_THAT(recovered.snapshot, ElementsAre("all three"));
+  Write(4, 4);
+  recovered = Reopen();
+  EXPECT_THAT(recovered.snapshot, ElementsAre("all three"));
+  EXPECT_EQ(recovered.last_sequence(), 4u);
 }
 
 TEST_F(SqliteJournalTest, AMissingLogIsDataLossNamingItsRecords) {

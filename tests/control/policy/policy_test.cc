@@ -109,7 +109,8 @@ class Deciding : public ::testing::Test {
   }
 
   WorkerId Choose(std::vector<WorkerId> avoid = {}) {
-    return ChooseWorker(state_, iteration(), desk_, PartitionId(1), usable_, avoid);
+    return ChooseWorker(state_, iteration(), PartitionCounts(state_, iteration(), desk_),
+                        PartitionId(1), usable_, avoid);
   }
   std::vector<PartitionId> Relieved() {
     return PartitionsToRelieve(state_, iteration(), desk_, usable_);
@@ -283,10 +284,27 @@ TEST_F(Deciding, MovingWhatIsRelievedLeavesNothingToRelieve) {
       const std::vector<PartitionId> relieved = Relieved();
       for (PartitionId partition : relieved) Raise(partition);
       for (PartitionId partition : relieved) {
-        Assign(partition, ChooseWorker(state_, iteration(), desk_, partition, usable_));
+        Assign(partition,
+               ChooseWorker(state_, iteration(), PartitionCounts(state_, iteration(), desk_),
+                            partition, usable_));
       }
       EXPECT_THAT(Relieved(), ElementsAre());
     }
+  }
+}
+
+TEST_F(Deciding, SeveralArePlacedByCountsThatAreKeptInStep) {
+  Make(ShardingPolicy::kOff, 100);
+  for (uint64_t id : {1, 2, 3}) AddWorker(id, static_cast<int>(id));
+  Place(2);
+  PartitionCounts counts(state_, iteration(), desk_);
+  for (int i = 0; i < 12; ++i) {
+    const PartitionId partition = Open();
+    const WorkerId chosen = ChooseWorker(state_, iteration(), counts, partition, usable_);
+    EXPECT_EQ(chosen, ChooseWorker(state_, iteration(), PartitionCounts(state_, iteration(), desk_),
+                                   partition, usable_));
+    Assign(partition, chosen);
+    counts.Add(chosen);
   }
 }
 

@@ -134,7 +134,8 @@ class Sharded : public ::testing::Test {
   }
   const IterationState& iteration() const { return state_.iterations.at(kIteration); }
   WorkerId Choose(uint64_t partition) {
-    return ChooseWorker(state_, iteration(), p::OpenDesk(iteration().record),
+    return ChooseWorker(state_, iteration(),
+                        PartitionCounts(state_, iteration(), p::OpenDesk(iteration().record)),
                         PartitionId(partition), usable_);
   }
   // All splits of a partition, asked for by three.

@@ -185,6 +185,22 @@ TEST(Desk, KeepsWhatAReaderTookThatLeaves) {
   EXPECT_EQ(office.record.partition(kPartition).placement, Placement(2));
 }
 
+// What told it so was lost with its stream, or with the dispatcher's process.
+TEST(Desk, TellsWhoHasLeftSoAgain) {
+  Office office;
+  office.Joins(kAnna);
+  office.Assign();
+  office.Do(OnLeave(office.record, office.desk, kAnna, kFirst, {{Range(0, 3)}}));
+  ASSERT_EQ(office.Said<LeaveDone>().size(), 1u);
+  const IterationRecord left = office.record;
+
+  office.Joins(kAnna);
+  EXPECT_THAT(office.Said<Refused>(), ::testing::IsEmpty());
+  EXPECT_EQ(office.Said<Welcome>().size(), 2u);
+  EXPECT_EQ(office.Said<LeaveDone>().size(), 1u);
+  EXPECT_EQ(office.record, left);
+}
+
 TEST(Desk, WaitsForNoAnswerOfOneThatLeftWithMoreThanIsKept) {
   Office office(KeepPolicy::kCommitted);
   office.Joins(kAnna);

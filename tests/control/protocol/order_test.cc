@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "control/protocol/iteration_desk.h"
+#include "control/protocol/loose_turns.h"
 #include "control/protocol/order_queue.h"
 #include "control/protocol/restore.h"
 
@@ -72,6 +73,16 @@ TEST(DealtTest, IsTheIndicesOfAllConsumersTurns) {
                 positions.TurnsIn(indices, PartitionId(1), 2).size() +
                 positions.TurnsIn(indices, PartitionId(1), 4).size(),
             indices.size());
+}
+
+// What is said may be wrong: it costs neither time nor memory without bounds.
+TEST(DealtTest, OfOneThatSaysItIsFarAheadTheLowestCount) {
+  Dealt dealt({.partitions = 1, .consumers = 2}, PartitionId(1));
+  dealt.Add(0, IndexSet::Of(0, int64_t{1} << 45));
+  dealt.Add(1, IndexSet::Of(0, 3));
+  const IndexSet indices = std::move(dealt).Indices();
+  EXPECT_EQ(indices.FirstMissing(), 7);
+  EXPECT_EQ(indices.size(), 6 + kMostLooseTurns);
 }
 
 TEST(OrderQueueTest, WaitsForTheEndOfAPartitionWhoseTurnItIs) {

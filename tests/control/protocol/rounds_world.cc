@@ -259,7 +259,7 @@ void RoundsWorld::Take(const RoundsStep& step) {
       consumer.says = true;
       int64_t held = 0;
       for (const Receiver& its : consumer.receivers) held += its.landed().size();
-      // What failures bring on top: docs/exactly_once.md, rule 21.
+      // What failures bring on top: docs/exactly_once.md, rule 24.
       if (scene_->room > 0 && held > scene_->room && kills_ + restarts_ + deaths_ == 0)
         Fault(absl::StrCat(held, " elements are held at consumer ", step.a));
       return;

@@ -156,6 +156,11 @@ TEST(Wire, WrongNumbersFromOutsideAreRefused) {
   huge.add_gaps_and_lengths(UINT64_MAX);
   huge.add_gaps_and_lengths(2);
   EXPECT_FALSE(FromWire(huge).ok());
+  // Products with numbers of consumers or partitions are numbers yet.
+  wire::IndexSet far;
+  far.add_gaps_and_lengths(0);
+  far.add_gaps_and_lengths(uint64_t{1} << 62);
+  EXPECT_EQ(FromWire(far).status().code(), absl::StatusCode::kInvalidArgument);
   wire::IndexSet nothing;
   nothing.add_gaps_and_lengths(1);
   nothing.add_gaps_and_lengths(0);
@@ -176,6 +181,14 @@ TEST(Wire, WrongNumbersFromOutsideAreRefused) {
   terms.set_mode(0);
   terms.set_rests(3);
   EXPECT_EQ(FromWire(terms).status().code(), absl::StatusCode::kInvalidArgument);
+  terms.set_rests(0);
+  terms.set_num_consumers(1'000'000'000'000);
+  EXPECT_THAT(FromWire(terms).status().message(), ::testing::HasSubstr("65536 are the most"));
+  terms.set_num_consumers(1 << 16);
+  EXPECT_TRUE(FromWire(terms).ok());
+  wire::WorkerUp end;
+  end.mutable_ended()->set_elements(int64_t{1} << 62);
+  EXPECT_EQ(FromWire(end).status().code(), absl::StatusCode::kInvalidArgument);
 }
 
 // --- Streams that come back ----------------------------------------------------------

@@ -2,6 +2,7 @@
 // A dispatcher that says what a test tells it to, and writes down what it hears.
 #pragma once
 
+#include <algorithm>
 #include <condition_variable>
 #include <deque>
 #include <functional>
@@ -62,6 +63,14 @@ class FakeDispatcher final : public control::DispatcherStub {
     });
     return found == nullptr ? Message() : *found;
   }
+  // How many messages of that type were heard so far.
+  template <class Message>
+  size_t Count() {
+    std::lock_guard lock(mu_);
+    return static_cast<size_t>(std::count_if(
+        heard_.begin(), heard_.end(),
+        [](const control::ClientUp& up) { return std::holds_alternative<Message>(up); }));
+  }
   bool answer_heartbeats = true;  // set before a session begins
 
   // --- DispatcherStub ------------------------------------------------------------
@@ -75,7 +84,7 @@ class FakeDispatcher final : public control::DispatcherStub {
       const control::RegisterDatasetRequest&, control::CallOptions) override {
     return No();
   }
-  absl::StatusOr<control::GetDatasetAnswer> GetDataset(std::string_view,
+  absl::StatusOr<control::GetDatasetAnswer> GetDataset(std::string_view, uint64_t,
                                                        control::CallOptions) override {
     return No();
   }

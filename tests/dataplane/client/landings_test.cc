@@ -5,7 +5,10 @@
 #include <deque>
 #include <random>
 
+#include "dataplane/client/window.h"
 #include "dataplane/transfer/message.h"
+#include "dataplane/transfer/tcp/wire.h"
+#include "dataplane/transfer/ucx/wire.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -110,6 +113,19 @@ TEST(LandingsTest, AMillionElementsWithGapsMakeNoLongHello) {
     if (i % 10'000 == 9'999) longest = std::max(longest, HelloBytes(landings));
   }
   EXPECT_LE(longest, 16 * (kWindow + 100) + 200);
+}
+
+// A longer one is refused, each time that the link is dialled again.
+TEST(LandingsTest, AllThatOneWorkerMayBeAskedForFitsIntoAHello) {
+  Landings landings;
+  landings.OnDialled();
+  landings.OnGranted(Window::kMostAskedOfOne);
+  for (int64_t i = 0; i < Window::kMostAskedOfOne; ++i) {
+    landings.OnEvent();
+    landings.OnLanded(Of(2 * i, PartitionId(static_cast<uint64_t>(i) + 1)), true);
+  }
+  EXPECT_LE(HelloBytes(landings), transfer::tcp::kMaxHelloBytes);
+  EXPECT_LE(HelloBytes(landings), transfer::ucx::kMaxGreetingBytes);
 }
 
 // A worker and a client that talk in messages, and a link that breaks at any

@@ -39,6 +39,18 @@ TEST(MergeTest, FairTakesOneOfEachInTurn) {
   EXPECT_THAT(Drain(merge), ElementsAre(10, 20, 30, 11, 31, 12));
 }
 
+TEST(MergeTest, FairForgetsAWorkerOfWhomNothingIsLeft) {
+  Merge merge(MergeOrder::kFair);
+  EXPECT_TRUE(merge.Forget(WorkerId(1)));
+  merge.Push(From(1, 10));
+  merge.Push(From(2, 20));
+  EXPECT_FALSE(merge.Forget(WorkerId(1)));
+  EXPECT_EQ(merge.Pop().identity.index, 10);
+  EXPECT_TRUE(merge.Forget(WorkerId(1)));  // whose turn was
+  merge.Push(From(3, 30));
+  EXPECT_THAT(Drain(merge), ElementsAre(20, 30));
+}
+
 TEST(MergeTest, FairGoesOnBehindWhoseTurnWas) {
   Merge merge(MergeOrder::kFair);
   merge.Push(From(1, 10));

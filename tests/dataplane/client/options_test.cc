@@ -42,6 +42,26 @@ TEST(DistributeOptionsTest, NoCacheStandsBehindIt) {
               HasSubstr("Cache#3: stands behind Distribute#1"));
 }
 
+TEST(DistributeOptionsTest, ExplainNamesTheModeTheServiceAndWhatIsNotAsUsual) {
+  const Dataset numbers = Dataset::Range(9);
+  EXPECT_EQ(numbers.Distribute({.service = "grpc://localhost:5050"}).Explain(),
+            "Distribute#1 -> TensorSpec([], int64), unknown\n"
+            "  | processing_mode=OFF service=\"grpc://localhost:5050\"\n"
+            "  Range#0 start=0 step=1 stop=9 -> TensorSpec([], int64), 9\n");
+  DistributeOptions options = Good();
+  options.processing_mode = ShardingPolicy::kFileOrData;
+  options.order = MergeOrder::kFair;
+  options.keep = Keep::kCommitted;
+  options.timeout = absl::Seconds(90);
+  options.compression = LinkCompression::kLz4;
+  options.fallback = {"shm", "tcp"};
+  options.quota.max_permits = 2;
+  EXPECT_THAT(numbers.Distribute(options).Explain(),
+              HasSubstr("  | compression=LZ4 fallback=[\"shm\", \"tcp\"] job_name=\"j\" "
+                        "keep=COMMITTED max_permits=2 order=FAIR processing_mode=FILE_OR_DATA "
+                        "service=\"grpc://localhost:5050\" timeout=1m30s\n"));
+}
+
 TEST(DistributeOptionsTest, AreTheSameAsAttributes) {
   DistributeOptions options = Good();
   options.processing_mode = ShardingPolicy::kDynamic;

@@ -1,106 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dataplane/client/session.h"
 
-#include <future>
-
-#include "control/observe/metrics.h"
-#include "dataplane/memory/pool.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "tests/dataplane/client/fake_dispatcher.h"
-#include "tests/dataplane/transfer/ends.h"
+#include "tests/dataplane/client/session_fixture.h"
+#include "tests/dataplane/client/wall_clock.h"
 
 namespace penstock::client {
 namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-
-constexpr PartitionId kPartition(1);
-constexpr WorkerId kWorker(9);
-
-class SessionTest : public testing::Test {
- protected:
-  explicit SessionTest(std::string protocol = "local")
-      : protocol_(std::move(protocol)), worker_(**transfer::FindTransport(protocol_)) {}
-  ~SessionTest() override {
-    cancelled_ = true;
-    session_.reset();
-  }
-
-  control::Welcome Welcome(absl::Duration lease = absl::Hours(1)) const {
-    return {.iteration = IterationId(6),
-            .term = Term(1),
-            .token = "sesame",
-            .terms = {.mode = ShardingPolicy::kDynamic, .keep = keep_},
-            .heartbeat_interval = absl::Milliseconds(5),
-            .lease = lease,
-            .placements = {{kPartition, Placement(1)}}};
-  }
-  control::Membership Membership(Placement placement = Placement(1)) const {
-    const transfer::Offer offer = worker_.offer(protocol_);
-    return {.version = 1,
-            .partitions = {{kPartition, placement, kWorker}},
-            .workers = {{kWorker, "w:1", {{offer.protocol, offer.address, offer.compatibility}}}}};
-  }
-
-  void Begin(std::optional<Taken> state = std::nullopt, absl::Duration lease = absl::Hours(1),
-             absl::Duration timeout = absl::Minutes(1), bool served = true) {
-    SessionOptions options;
-    options.distribute.max_outstanding_requests = 8;
-    options.distribute.timeout = timeout;
-    if (consumers_.has_value()) options.distribute.consumer_index = 0;
-    options.distribute.num_consumers = consumers_;
-    options.spec = Scalar(kInt64);
-    options.job = {.job = JobId(5), .name = "j"};
-    options.client = ClientId(3);
-    options.incarnation = Incarnation(4);
-    options.state = std::move(state);
-    options.cancelled = &cancelled_;
-    options.events = events_;
-    options.wish = wish_;
-    session_ = std::make_unique<Session>(std::move(options), dispatcher_);
-    dispatcher_.Heard<control::ClientHello>();
-    dispatcher_.Say(Welcome(lease));
-    if (served) dispatcher_.Say(Membership());
-  }
-  // The worker's end of link number `i`, once it has credits.
-  std::shared_ptr<transfer::WorkerEnd> Link(size_t i = 0) {
-    std::shared_ptr<transfer::WorkerEnd> end = worker_.Link(i);
-    EXPECT_NE(end, nullptr);
-    EXPECT_TRUE(end->AwaitGranted(1));
-    return end;
-  }
-  static Identity IdentityOf(Index index, Placement placement = Placement(1)) {
-    return {.job = JobId(5),
-            .iteration = IterationId(6),
-            .partition = kPartition,
-            .placement = placement,
-            .index = index};
-  }
-  static absl::Status Send(transfer::SendLink& link, Index index,
-                           Placement placement = Placement(1)) {
-    Element element = *MakeElement(DefaultPool(), {Tensor(kInt64, {}, &index)}, Scalar(kInt64));
-    element.set_identity(IdentityOf(index, placement));
-    return link.Send(std::move(element));
-  }
-  int64_t NextValue() {
-    absl::StatusOr<std::optional<Element>> element = session_->Next();
-    EXPECT_TRUE(element.ok()) << element.status();
-    if (!element.ok() || !element->has_value()) return -1;
-    return (*element)->tensor(0).scalar<int64_t>();
-  }
-
-  Keep keep_ = Keep::kTaken;
-  std::optional<int64_t> consumers_;  // of which it is number 0
-  transfer::Wish wish_;
-  std::atomic<bool> cancelled_{false};
-  const std::shared_ptr<CapturedEvents> events_ = CapturedEvents::Make();
-  const std::string protocol_;
-  transfer::Worker worker_;
-  FakeDispatcher dispatcher_;
-  std::unique_ptr<Session> session_;
-};
 
 TEST_F(SessionTest, ReturnsWhatWorkersSendAndThenTheEnd) {
   Begin();
@@ -342,99 +252,45 @@ TEST_F(SessionTest, WithoutALeaseNothingIsReturned) {
   EXPECT_TRUE(session_->taken().empty());
 }
 
-TEST_F(SessionTest, StoppingTellsWhatWasTakenAndNoMore) {
+TEST_F(SessionTest, AWallClockThatIsSetBackDoesNotStopTheHeartbeats) {
   Begin();
   auto link = Link();
-  for (Index i = 0; i < 4; ++i) ASSERT_TRUE(Send(link->link(), i).ok());
+  ASSERT_TRUE(HeartbeatsGoOn());
+  const WallClockStep back(-absl::Hours(1));
+  ASSERT_TRUE(HeartbeatsGoOn());
+  link->link().Close(absl::UnavailableError("broken on purpose"));
+  auto next = Link(1);
+  ASSERT_TRUE(Send(next->link(), 0).ok());
   EXPECT_EQ(NextValue(), 0);
-  EXPECT_EQ(NextValue(), 1);
-  cancelled_ = true;
-  EXPECT_EQ(session_->Next().status().code(), absl::StatusCode::kCancelled);
-  EXPECT_THAT(dispatcher_.Heard<control::Leave>().taken,
-              ElementsAre(control::PartitionIndices{kPartition, IndexSet::Of(0, 2)}));
 }
 
-TEST_F(SessionTest, OneThatIsDestroyedSaysWhatItTookAndHasNotCommitted) {
-  keep_ = Keep::kCommitted;
-  Begin();
-  auto link = Link();
-  for (Index i = 0; i < 3; ++i) ASSERT_TRUE(Send(link->link(), i).ok());
-  EXPECT_EQ(NextValue(), 0);
-  session_->Leave(absl::Minutes(1));  // not yet: it may still commit
-  EXPECT_EQ(NextValue(), 1);
-  auto destroyed = std::async(std::launch::async, [&] { session_.reset(); });
-  EXPECT_THAT(dispatcher_.Heard<control::Leave>().taken,
-              ElementsAre(control::PartitionIndices{kPartition, IndexSet::Of(0, 2)}));
-  dispatcher_.Say(control::Left{});
-  destroyed.get();
-}
-
-// One whose place another takes does not leave, so the links are there to its end.
-TEST_F(SessionTest, OneThatIsDestroyedHearsOfNoMoreWorkersWhenItClosesItsLinks) {
-  Begin();
-  auto link = Link();
-  bool listens = true;
-  link->on_closed = [&] { listens = dispatcher_.has_stream(); };
-  ASSERT_TRUE(Send(link->link(), 0).ok());
-  EXPECT_EQ(NextValue(), 0);
-  session_->Abandon();
-  session_.reset();
-  EXPECT_TRUE(link->AwaitClosed().ok());
-  EXPECT_FALSE(listens);
-}
-
-TEST_F(SessionTest, ACommitIsSaidAgainOnANewStream) {
-  keep_ = Keep::kCommitted;
-  Begin();
-  auto link = Link();
-  ASSERT_TRUE(Send(link->link(), 0).ok());
-  EXPECT_EQ(NextValue(), 0);
-  const control::Commit commit{.number = 7,
-                               .repetitions = {{0, {{kPartition, IndexSet::Of(0, 1)}}}}};
-  auto committed = std::async(std::launch::async, [&] { return session_->Commit(commit); });
-  EXPECT_EQ(dispatcher_.Heard<control::Commit>(), commit);
-  dispatcher_.Break();
-  dispatcher_.Heard<control::ClientHello>(1);
-  dispatcher_.Say(Welcome());
-  EXPECT_EQ(dispatcher_.Heard<control::Commit>(1), commit);
-  dispatcher_.Say(control::Committed{7});
-  absl::Status status = committed.get();
-  EXPECT_TRUE(status.ok()) << status;
-}
-
-TEST_F(SessionTest, OneThatOnlyClaimsPresentsItsStateAndLeaves) {
-  keep_ = Keep::kCommitted;
-  SessionOptions options;
-  options.distribute.timeout = absl::Minutes(1);
-  options.spec = Scalar(kInt64);
-  options.client = ClientId(3);
-  options.incarnation = Incarnation(4);
-  options.state = Taken{{kPartition, IndexSet::Of(0, 4)}};
-  options.claims_only = true;
-  session_ = std::make_unique<Session>(std::move(options), dispatcher_);
-  EXPECT_TRUE(dispatcher_.Heard<control::ClientHello>().state.has_value());
-  dispatcher_.Say(Welcome());
+TEST_F(SessionTest, AWallClockThatIsSetForwardIsNoTimeThatWasWaited) {
+  Begin(std::nullopt, absl::Hours(1), absl::Minutes(1), /*served=*/false);
+  dispatcher_.Say(control::Membership{.version = 1});
+  ASSERT_TRUE(HeartbeatsGoOn());
+  const WallClockStep forward(absl::Hours(1));
+  ASSERT_TRUE(HeartbeatsGoOn());
   dispatcher_.Say(Membership());
-  EXPECT_THAT(dispatcher_.Heard<control::Leave>().taken,
-              ElementsAre(control::PartitionIndices{kPartition, IndexSet::Of(0, 4)}));
-  EXPECT_TRUE(session_->ended());
-  session_.reset();
+  ASSERT_TRUE(Send(Link()->link(), 0).ok());
+  EXPECT_EQ(NextValue(), 0);
 }
 
-TEST_F(SessionTest, WhoLeavesWithoutAStreamSaysSoOnTheNext) {
+// As when one worker is killed and started again and again.
+TEST_F(SessionTest, WorkersThatAreGoneAreForgotten) {
   Begin();
-  auto link = Link();
-  ASSERT_TRUE(Send(link->link(), 0).ok());
-  EXPECT_EQ(NextValue(), 0);
-  dispatcher_.Break();
-  dispatcher_.Heard<control::ClientHello>(1);
-  auto left = std::async(std::launch::async, [&] { session_->Leave(absl::Minutes(1)); });
-  while (session_->Next().status().code() != absl::StatusCode::kCancelled) {
-    ASSERT_TRUE(Send(link->link(), 1).ok());
+  Link();
+  for (uint64_t life = 100; life < 1100; ++life) {
+    control::Membership membership = Membership();
+    membership.partitions[0].worker = membership.workers[0].worker = WorkerId(life);
+    dispatcher_.Say(membership);
   }
-  dispatcher_.Say(Welcome());
-  EXPECT_FALSE(dispatcher_.Heard<control::Leave>().taken.empty());
-  left.get();
+  size_t links = 1000;
+  for (size_t i = 0; i < 100 && links > 2; ++i) {
+    ASSERT_TRUE(HeartbeatsGoOn(20));
+    const size_t last = dispatcher_.Count<control::ClientHeartbeat>() - 1;
+    links = dispatcher_.Heard<control::ClientHeartbeat>(last).links.size();
+  }
+  EXPECT_LE(links, 2u);
 }
 
 TEST_F(SessionTest, WithoutAnyWorkerTheCallSaysSoAfterTheTimeout) {
@@ -450,6 +306,41 @@ TEST_F(SessionTest, WithoutAnyWorkerTheCallSaysSoAfterTheTimeout) {
   ASSERT_TRUE(Send(link->link(), 0).ok());
   ASSERT_TRUE(link->AwaitLanded(1));
   EXPECT_EQ(NextValue(), 0);
+}
+
+// As an evaluation between two steps would see it.
+TEST_F(SessionTest, AWantOfWorkersThatIsOverBeforeTheNextCallIsNotReturned) {
+  const absl::Duration timeout = absl::Seconds(2);
+  Begin(std::nullopt, absl::Hours(1), timeout, /*served=*/false);
+  dispatcher_.Say(control::Membership{.version = 1});
+  ASSERT_TRUE(HeartbeatsGoOnFor(timeout));
+  dispatcher_.Say(Membership());
+  auto link = Link();
+  ASSERT_TRUE(Send(link->link(), 0).ok());
+  EXPECT_EQ(NextValue(), 0);
+  auto next = std::async(std::launch::async, [&] { return NextValue(); });
+  ASSERT_TRUE(HeartbeatsGoOn());
+  ASSERT_TRUE(Send(link->link(), 1).ok());
+  EXPECT_EQ(next.get(), 1);
+}
+
+TEST_F(SessionTest, AWorkerThatIsWantedAgainIsWaitedForAsLongAsANewOne) {
+  const absl::Duration timeout = absl::Seconds(2);
+  Begin(std::nullopt, absl::Hours(1), timeout, /*served=*/false);
+  control::Welcome refused = Welcome();
+  refused.token = "not known there";
+  dispatcher_.Say(refused);
+  dispatcher_.Say(Membership());
+  ASSERT_TRUE(HeartbeatsGoOn());
+  control::Membership without = Membership();
+  without.partitions[0].worker = WorkerId(10);  // of whom nothing else is known
+  dispatcher_.Say(without);
+  ASSERT_TRUE(HeartbeatsGoOnFor(timeout));
+  const absl::Time wanted = BootTime();
+  dispatcher_.Say(Membership());
+  const absl::Status status = session_->Next().status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable) << status;
+  EXPECT_GE(BootTime() - wanted, timeout);
 }
 
 TEST_F(SessionTest, OneThatJoinsWhenAllWorkersAreLostSaysSoAfterTheTimeout) {
@@ -469,21 +360,6 @@ TEST_F(SessionTest, AClosedIterationNeedsNoWorker) {
   dispatcher_.Heard<control::ClientHeartbeat>(300);  // longer than the timeout
   dispatcher_.Say(control::End());
   absl::StatusOr<std::optional<Element>> end = next.get();
-  ASSERT_TRUE(end.ok()) << end.status();
-  EXPECT_FALSE(end->has_value());
-}
-
-TEST_F(SessionTest, TheEndStaysTheEndWhateverTheDispatcherSaysThen) {
-  Begin();
-  Link();
-  dispatcher_.Say(control::End());
-  absl::StatusOr<std::optional<Element>> end = session_->Next();
-  ASSERT_TRUE(end.ok()) << end.status();
-  dispatcher_.Heard<control::Leave>();
-  dispatcher_.Say(control::SessionError{absl::FailedPreconditionError("not known")});
-  dispatcher_.Break();
-  dispatcher_.Heard<control::ClientHello>(1);  // the error was heard before
-  end = session_->Next();
   ASSERT_TRUE(end.ok()) << end.status();
   EXPECT_FALSE(end->has_value());
 }

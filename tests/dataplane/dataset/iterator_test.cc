@@ -5,18 +5,29 @@
 #include <gtest/gtest.h>
 
 #include <condition_variable>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <future>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
+#include "absl/time/clock.h"
 #include "dataplane/dataset/graph.h"
 #include "dataplane/dataset/interruptible.h"
 #include "dataplane/dataset/node_iterator.h"
 #include "dataplane/dataset/registry.h"
 #include "dataplane/dataset/state_bytes.h"
+#include "dataplane/dataset/state_sections.h"
+#include "dataplane/memory/pool.h"
 #include "penstock/dataset.h"
+#include "penstock/sources.h"
 
 namespace penstock {
 namespace {
@@ -104,6 +115,52 @@ TEST(Iterator, WhatIsNoStateIsRefused) {
   EXPECT_EQ(iterator.Restore(state).code(), absl::StatusCode::kDataLoss);
 }
 
+// Until a Restore() succeeds: nothing is read from where the last one left it.
+void ExpectNeedsRestore(Iterator& iterator, std::string_view why) {
+  for (int i = 0; i < 2; ++i) {
+    const absl::Status next = iterator.Next().status();
+    EXPECT_EQ(next.code(), absl::StatusCode::kFailedPrecondition) << next;
+    EXPECT_THAT(Text(next), AllOf(HasSubstr("the last Restore() failed"), HasSubstr(why)));
+    EXPECT_EQ(iterator.Save().status(), next);
+    EXPECT_EQ(iterator.Next(absl::Now() + absl::Hours(1)).status(), next);
+  }
+}
+
+TEST(Iterator, AStateThatIsRefusedLeavesNoPlaceToReadFrom) {
+  const Dataset dataset = Dataset::Zip({Dataset::Range(9), Dataset::Range(9).Skip(1)});
+  Iterator iterator = dataset.MakeIterator().value();
+  const State start = iterator.Save().value();
+  ASSERT_TRUE(iterator.Next().ok());
+  const State another =
+      Dataset::Zip({Dataset::Range(9), Dataset::Range(9).Skip(2)}).MakeIterator()->Save().value();
+  EXPECT_EQ(iterator.Restore(another).code(), absl::StatusCode::kInvalidArgument);
+  ExpectNeedsRestore(iterator, "Skip#");
+  EXPECT_EQ(iterator.Commit(start).code(), absl::StatusCode::kFailedPrecondition);
+  ASSERT_TRUE(iterator.Restore(start).ok());
+  EXPECT_THAT(Rest(iterator), ElementsAre(0, 1, 2, 3, 4, 5, 6, 7));
+}
+
+TEST(Iterator, ARestoreWithoutItsFilesFailsUntilTheyAreBack) {
+  std::string pattern = ::testing::TempDir() + "penstock_restored_XXXXXX";
+  const std::filesystem::path folder = mkdtemp(pattern.data());
+  const std::filesystem::path away = folder.string() + "-away";
+  std::ofstream(folder / "a.txt") << "1\n2\n3\n";
+  Iterator iterator = Dataset::ListFiles((folder / "*.txt").string())
+                          .Interleave([](auto name) { return TextLineDataset(name); })
+                          .Map([](auto line) { return StringToNumber(line, kInt64); })
+                          .MakeIterator()
+                          .value();
+  ASSERT_TRUE(iterator.Next().ok());
+  const State state = iterator.Save().value();
+  std::filesystem::rename(folder, away);
+  EXPECT_EQ(iterator.Restore(state).code(), absl::StatusCode::kNotFound);
+  ExpectNeedsRestore(iterator, "restored");
+  std::filesystem::rename(away, folder);
+  ASSERT_TRUE(iterator.Restore(state).ok());
+  EXPECT_THAT(Rest(iterator), ElementsAre(2, 3));
+  std::filesystem::remove_all(folder);
+}
+
 TEST(Iterator, StoppedItGivesCancelled) {
   Iterator iterator = Dataset::Range(9).MakeIterator().value();
   std::optional<Element> kept = *iterator.Next();
@@ -136,6 +193,9 @@ class Gate {
     std::lock_guard lock(mu_);
     committed_ = save;
   }
+  // What a state of it has to ask of others.
+  void Asks(std::function<void()> others) { others_ = std::move(others); }
+  const std::function<void()>& others() const { return others_; }
   uint64_t saved() {
     std::lock_guard lock(mu_);
     return saved_;
@@ -151,6 +211,7 @@ class Gate {
   int open_ = 0;
   uint64_t saved_ = 0;
   uint64_t committed_ = 0;
+  std::function<void()> others_;
 };
 Gate* gate = nullptr;  // of the running test
 
@@ -172,6 +233,12 @@ class GatedIterator final : public NodeIterator {
   }
   absl::Status Save(StateWriter& writer) override {
     gate->Saved(writer.save_number());
+    if (const std::function<void()> others = gate->others()) {
+      site_.run().states->Put(0, next_, [others]() -> absl::StatusOr<std::string> {
+        others();
+        return "";
+      });
+    }
     writer.WriteInt(next_);
     return absl::OkStatus();
   }
@@ -260,6 +327,24 @@ TEST(Interruptible, QuickElementsAreGivenInOrder) {
   EXPECT_EQ(expected, 1000);
 }
 
+TEST_F(GatedTest, AStateThatAsksOthersHoldsUpNoElement) {
+  std::promise<void> asked;
+  std::promise<void> answer;
+  gate_.Asks([&] {
+    asked.set_value();
+    answer.get_future().wait();
+  });
+  Iterator iterator = dataset_.MakeIterator().value();
+  absl::Status saved;
+  std::thread saves([&] { saved = iterator.Save().status(); });
+  asked.get_future().wait();
+  gate_.Open(1);
+  EXPECT_TRUE(iterator.Next(absl::Now() + absl::Hours(1)).ok());
+  answer.set_value();
+  saves.join();
+  EXPECT_TRUE(saved.ok()) << saved;
+}
+
 TEST_F(GatedTest, StopEndsAWait) {
   Iterator iterator = dataset_.MakeIterator().value();
   std::thread reader([&] { EXPECT_TRUE(absl::IsCancelled(iterator.Next().status())); });
@@ -295,6 +380,33 @@ TEST_F(GatedTest, ACommitReachesTheNodesByTheNumberOfTheSave) {
   EXPECT_NE(gate_.saved(), number);
   ASSERT_TRUE(iterator.Commit(first).ok());
   EXPECT_EQ(gate_.committed(), number);
+}
+
+// How many elements of `dataset` lie in RunContext::output.
+int64_t MadeInOutput(const Dataset& dataset, bool output_ahead) {
+  const std::shared_ptr<Pool> pool = Pool::Create();
+  const std::shared_ptr<Pool> output = Pool::Create();
+  RunContext context;
+  context.pool = pool.get();
+  context.output = output.get();
+  context.output_ahead = output_ahead;
+  std::vector<Element> elements;
+  {
+    std::unique_ptr<NodeIterator> iterator = BuildIterator(dataset, context).value();
+    while (std::optional<Element> element = iterator->Next().value())
+      elements.push_back(*std::move(element));
+  }
+  return output->counters().slots_lent - output->counters().slots_returned;
+}
+
+TEST(Output, HoldsWhatTheLastNodeHandsOnAndReadAheadOnlyIfToldSo) {
+  const Dataset batches = Dataset::Range(8).Batch(2);
+  for (const bool output_ahead : {false, true}) {
+    EXPECT_EQ(MadeInOutput(batches, output_ahead), 4);
+    EXPECT_EQ(MadeInOutput(batches.Repeat(2), output_ahead), 8);
+    EXPECT_EQ(MadeInOutput(batches.Repeat(2).Take(5).WithOptions({.threads = 1}), output_ahead), 5);
+    EXPECT_EQ(MadeInOutput(batches.Prefetch(1).Repeat(2), output_ahead), output_ahead ? 8 : 0);
+  }
 }
 
 }  // namespace

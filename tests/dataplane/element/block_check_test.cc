@@ -7,6 +7,7 @@
 #include <random>
 
 #include "dataplane/element/block.h"
+#include "dataplane/element/block_head.h"
 #include "dataplane/element/extension.h"
 #include "dataplane/memory/pool.h"
 #include "tests/dataplane/element/sample.h"
@@ -169,6 +170,36 @@ TEST(CheckBlock, RefusesExtensionsThatLeaveTheirRoom) {
     std::memcpy(room.data() + 4, &bytes, sizeof(bytes));
     EXPECT_EQ(CheckBlock(loan.bytes(), Spec()).status().code(), absl::StatusCode::kDataLoss);
   }
+}
+
+TEST(CheckBlockHead, TellsWhatABlockIsWithoutItsBody) {
+  const Spec spec =
+      Spec::Dict({{"values", TensorSpec{kInt64, {8}}}, {"word", TensorSpec{kString, {}}}});
+  const int64_t values[8] = {};
+  const int64_t dims[] = {8};
+  const uint64_t offsets[] = {0, 4};
+  const Tensor tensors[] = {
+      Tensor(kInt64, dims, reinterpret_cast<const std::byte*>(values)),
+      Tensor(kString, {}, reinterpret_cast<const std::byte*>(offsets), "word")};
+  const Element element = MakeElement(DefaultPool(), tensors, spec).value();
+  const size_t head_bytes = PrefixOf(element.block().data()).head_bytes;
+  const absl::Span<const std::byte> head = element.block().first(head_bytes);
+  EXPECT_TRUE(HeadTellsAll(spec));
+  EXPECT_EQ(CheckBlockHead(head, 64, spec), absl::OkStatus());
+  for (const size_t body_bytes : {size_t{0}, size_t{128}})
+    EXPECT_EQ(CheckBlockHead(head, body_bytes, spec).code(), absl::StatusCode::kDataLoss);
+  EXPECT_FALSE(CheckBlockHead(head.first(head_bytes - 64), 64, spec).ok());
+  EXPECT_FALSE(CheckBlockHead(element.block(), 64, spec).ok());  // longer than the head
+}
+
+TEST(CheckBlockHead, RefusesBoolsThatNobodyLookedAt) {
+  const Element element = SampleElement();
+  const HeadPrefix& prefix = PrefixOf(element.block().data());
+  EXPECT_FALSE(HeadTellsAll(SampleSpec()));
+  const absl::Status status =
+      CheckBlockHead(element.block().first(prefix.head_bytes), prefix.body_bytes, SampleSpec());
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("bools on a device"));
 }
 
 TEST(CheckBlock, NamesTheLeafThatIsNotAdmitted) {

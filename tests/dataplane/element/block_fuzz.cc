@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "dataplane/element/block.h"
+#include "dataplane/element/block_head.h"
 #include "dataplane/element/error_block.h"
 #include "dataplane/element/frame.h"
 #include "dataplane/memory/pool.h"
@@ -63,8 +64,12 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   slot.owner = &owner;
   slot.holders = 1;
   Loan loan(&slot);
-  if (CheckBlock(absl::MakeConstSpan(memory, size), spec).ok())
-    Read(Element(loan.Share(), memory, spec));
+  const bool whole = CheckBlock(absl::MakeConstSpan(memory, size), spec).ok();
+  if (whole) Read(Element(loan.Share(), memory, spec));
+  // The head alone, with a body of any size elsewhere.
+  static const Spec& flat = *new Spec(TensorSpec{kInt64, Shape()});
+  for (const size_t body_bytes : {size_t{0}, size_t{64}, size - size % 64})
+    CheckBlockHead(absl::MakeConstSpan(memory, size), body_bytes, flat).IgnoreError();
   absl::StatusOr<FrameReader> frame = FrameReader::Open(std::move(loan), size, spec);
   if (!frame.ok()) return 0;
   for (;;) {

@@ -37,8 +37,15 @@ struct Work {
 struct Queue {
   int64_t number = 0;
   int device = 0;
+  void* named = nullptr;  // its handle, if it is one of CUDA's names for default streams
   std::deque<Work> work = {};
 };
+
+// cudaStreamLegacy and cudaStreamPerThread.
+bool IsNamed(const void* native) {
+  const auto number = reinterpret_cast<uintptr_t>(native);
+  return number == 1 || number == 2;
+}
 
 bool Overlap(const void* a, size_t a_bytes, const void* b, size_t b_bytes) {
   const auto from = reinterpret_cast<uintptr_t>(a), other = reinterpret_cast<uintptr_t>(b);
@@ -223,7 +230,7 @@ class FakeStream final : public DeviceStream {
     return absl::OkStatus();
   }
 
-  void* native() const override { return queue_.get(); }
+  void* native() const override { return queue_->named != nullptr ? queue_->named : queue_.get(); }
 
  private:
   absl::Status Copy(void* to, const void* from, size_t bytes, const void* device, const void* host,
@@ -438,9 +445,16 @@ absl::StatusOr<std::unique_ptr<DeviceStream>> FakeDevice::WrapStream(int device,
   std::lock_guard lock(world_->mu);
   RETURN_IF_ERROR(world_->CheckDevice(device));
   for (const auto& queue : world_->queues) {
-    if (queue.get() == native) return std::make_unique<FakeStream>(world_, queue);
+    const bool named = IsNamed(native) && queue->named == native && queue->device == device;
+    if (queue.get() == native || named) return std::make_unique<FakeStream>(world_, queue);
   }
-  return absl::InvalidArgumentError("that is no stream of the fake device");
+  if (!IsNamed(native)) {
+    return absl::InvalidArgumentError("that is no stream of the fake device");
+  }
+  auto queue = std::make_shared<Queue>(
+      Queue{.number = ++world_->streams, .device = device, .named = native});
+  world_->queues.push_back(queue);
+  return std::make_unique<FakeStream>(world_, std::move(queue));
 }
 
 absl::StatusOr<std::unique_ptr<DeviceEvent>> FakeDevice::MakeEvent(int device) {

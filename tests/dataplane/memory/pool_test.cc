@@ -119,6 +119,20 @@ TEST(Pool, GivesUpFreeSlotsOfOtherSizesBeforeItRefuses) {
   EXPECT_FALSE(pool->Lend(4096).ok());  // now one of them is lent
 }
 
+// As with batches that grow from one length of their elements to the next.
+TEST(Pool, DoesNotKeepWhatEachSizeOnceNeeded) {
+  constexpr size_t kAtATime = size_t{64} << 20;  // bytes
+  const std::shared_ptr<Pool> pool = Pool::Create();
+  for (int size_class = 0; HeapPool::ClassBytes(size_class) <= kAtATime; ++size_class) {
+    const size_t bytes = HeapPool::ClassBytes(size_class);
+    std::vector<Loan> loans;
+    for (size_t lent = 0; lent + bytes <= kAtATime; lent += bytes) {
+      loans.push_back(pool->Lend(bytes).value());
+    }
+    EXPECT_LE(pool->counters().bytes_reserved, int64_t{512} << 20) << bytes;
+  }
+}
+
 TEST(Pool, GivesALargeElementASegmentOfItsOwnAndTakesItBack) {
   const std::shared_ptr<Pool> pool = Pool::Create();
   Loan loan = pool->Lend(kLargest + 1).value();

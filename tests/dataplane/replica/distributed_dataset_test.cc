@@ -270,6 +270,29 @@ TEST(Iterating, AnErrorOfOneReplicaIsTheSteps) {
   EXPECT_TRUE(it->Next().ok());
 }
 
+// Parts of 3, 3 and 2 rows: those behind an error are as large as its own would have been.
+TEST(Iterating, AnErrorTakesItsPlaceAmongPartsOfUnevenSizes) {
+  for (const PartialBatches policy :
+       {PartialBatches::kEmpty, PartialBatches::kDrop, PartialBatches::kPad,
+        PartialBatches::kRepeat, PartialBatches::kError}) {
+    std::vector<std::string> lines;
+    for (int i = 0; i < 32; ++i) lines.push_back(i == 9 ? "x" : absl::StrCat(i));
+    const Dataset numbers = Dataset::FromTensorSlices<std::string>(lines)
+                                .Map([](auto line) { return StringToNumber(line, kInt64); })
+                                .Batch(8);
+    InputOptions options;
+    options.partial_batches = policy;
+    absl::StatusOr<DistributedDataset> dataset = DistributeDataset(Mirrored(3), numbers, options);
+    ASSERT_TRUE(dataset.ok()) << dataset.status();
+    absl::StatusOr<DistributedIterator> it = dataset->MakeIterator();
+    EXPECT_EQ(ReadSteps(*it, 1), (Steps{{{0, 1, 2}, {3, 4, 5}, {6, 7}}}));
+    EXPECT_EQ(it->Next().status().code(), absl::StatusCode::kInvalidArgument);
+    // Of the replicas behind the first, whose rows are used in the step of the error.
+    EXPECT_EQ(ReadSteps(*it, 1), (Steps{{{21, 22, 23}, {24, 25, 26}, {27, 28}}}))
+        << static_cast<int>(policy);
+  }
+}
+
 TEST(Iterating, InsideAReplicaFunctionIsRefused) {
   const ReplicaGroup group = Mirrored(2);
   absl::StatusOr<DistributedDataset> dataset = DistributeDataset(group, Dataset::Range(8).Batch(4));

@@ -2,6 +2,17 @@
 #include "tests/dataplane/replica/fake_gpus.h"
 
 namespace penstock {
+namespace {
+
+class NoGpuDirect final : public GpuDirectDriver {
+ public:
+  absl::StatusOr<GpuDirectFacts> Ask(int) override { return GpuDirectFacts(); }
+  absl::Status FlushWrites(int) override { return absl::UnimplementedError("nothing is written"); }
+};
+
+std::atomic<GpuDirectDriver*> the_driver = nullptr;
+
+}  // namespace
 
 FakeDevice& FakeGpus() {
   static FakeDevice& gpus = *new FakeDevice(kFakeGpus);
@@ -10,6 +21,16 @@ FakeDevice& FakeGpus() {
 
 DeviceBackend& LinkedDeviceBackend() {
   return FakeGpus();
+}
+
+GpuDirectDriver& LinkedGpuDirectDriver() {
+  static NoGpuDirect& none = *new NoGpuDirect;
+  GpuDirectDriver* const driver = the_driver;
+  return driver != nullptr ? *driver : none;
+}
+
+void UseGpuDirectDriver(GpuDirectDriver* driver) {
+  the_driver = driver;
 }
 
 RunningGpus::RunningGpus()

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <thread>
 
+#include "dataplane/memory/gpu_direct_driver.h"
 #include "tests/dataplane/memory/fake_device.h"
 
 namespace penstock {
@@ -14,6 +15,10 @@ inline constexpr int kFakeGpus = 4;
 
 // What LinkedDeviceBackend() gives in such a program.
 FakeDevice& FakeGpus();
+
+// What LinkedGpuDirectDriver() gives from now on; nullptr: one that says no NIC may write to
+// such devices.
+void UseGpuDirectDriver(GpuDirectDriver* driver);
 
 // Does the devices' work on a thread of its own while it lives.
 class RunningGpus {

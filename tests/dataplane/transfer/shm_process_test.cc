@@ -3,6 +3,7 @@
 // whose they are when a peer dies or forks, and that nothing of it is left.
 #include <sys/resource.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -14,6 +15,7 @@
 
 #include "dataplane/element/block.h"
 #include "dataplane/memory/copied.h"
+#include "dataplane/memory/descriptor.h"
 #include "dataplane/memory/shared_pool.h"
 #include "dataplane/memory/shared_segment.h"
 #include "gmock/gmock.h"
@@ -50,8 +52,10 @@ bool IsBlob(const Element& element, Index index) {
 }
 
 std::unique_ptr<ReceiveLink> Dial(const std::string& address,
-                                  const std::shared_ptr<ClientEnd>& client) {
+                                  const std::shared_ptr<ClientEnd>& client,
+                                  absl::Duration timeout = absl::Seconds(10)) {
   DialOptions options;
+  options.timeout = timeout;
   options.hello.token = "sesame";
   options.spec = BlobSpec();
   return *Shm().Dial(address, std::move(options), client);
@@ -106,9 +110,67 @@ int Descriptors() {
   ::_exit(0);
 }
 
+// Dials a worker that is not to answer within a second, and again.
+[[noreturn]] void BeTurnedAway() {
+  const std::string address = HearFromParent();
+  auto refused = std::make_shared<ClientEnd>();
+  std::unique_ptr<ReceiveLink> link = Dial(address, refused, absl::Seconds(1));
+  SayToParent(refused->AwaitClosed().ToString());
+  HearFromParent();
+  auto let_in = std::make_shared<ClientEnd>();
+  link = Dial(address, let_in);
+  SayToParent(let_in->AwaitOpen() ? "open" : "not opened");
+  HearFromParent();
+  ::_exit(0);
+}
+
 TEST(ChildProcess, DoesWhatItIsTold) {
   if (std::getenv(kChildVariable) == nullptr) GTEST_SKIP() << "this is the parent";
-  std::getenv(kChildVariable) == std::string("worker") ? BeWorker() : BeClient(100);
+  const std::string role = std::getenv(kChildVariable);
+  if (role == "worker") BeWorker();
+  if (role == "turned away") BeTurnedAway();
+  BeClient(100);
+}
+
+// --- The worker has no descriptors left ----------------------------------------------
+
+// All that this process may have.
+class NoDescriptorsLeft {
+ public:
+  NoDescriptorsLeft() {
+    ::getrlimit(RLIMIT_NOFILE, &before_);
+    const rlimit fewer{std::min<rlim_t>(before_.rlim_cur, 256), before_.rlim_max};
+    ::setrlimit(RLIMIT_NOFILE, &fewer);
+    for (int fd = ::dup(0); fd >= 0; fd = ::dup(0)) taken_.emplace_back(fd);
+  }
+  ~NoDescriptorsLeft() { ::setrlimit(RLIMIT_NOFILE, &before_); }
+
+ private:
+  rlimit before_;
+  std::vector<Descriptor> taken_;
+};
+
+absl::Duration CpuTime() {
+  timespec used;
+  ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+  return absl::DurationFromTimespec(used);
+}
+
+TEST(ShmWorker, WithoutDescriptorsForAClientWaitsForThemAndSleeps) {
+#ifdef __SANITIZE_ADDRESS__
+  GTEST_SKIP() << "the sanitizer needs descriptors of its own, to look at what memory there is";
+#endif
+  Worker worker(Shm());
+  Child child("turned away");
+  {
+    const NoDescriptorsLeft none;
+    const absl::Duration before = CpuTime();
+    child.Say(worker.address());
+    EXPECT_THAT(child.Hear(), testing::HasSubstr("did not answer within 1s"));
+    EXPECT_LT(CpuTime() - before, absl::Milliseconds(300));
+  }
+  child.Say("again");
+  EXPECT_EQ(child.Hear(), "open");
 }
 
 // --- The client dies ---------------------------------------------------------------

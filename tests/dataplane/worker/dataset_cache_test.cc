@@ -26,12 +26,12 @@ control::GetDatasetAnswer AnswerFor(const Dataset& dataset) {
 TEST(DatasetCache, AsksOnceForADefinition) {
   const Dataset dataset = Dataset::Range(5);
   int asked = 0;
-  DatasetCache cache([&](std::string_view) {
+  DatasetCache cache([&](std::string_view, uint64_t) {
     ++asked;
     return AnswerFor(dataset);
   });
-  auto first = *cache.Get("numbers", dataset.fingerprint());
-  auto second = *cache.Get("numbers", dataset.fingerprint());
+  auto first = *cache.Get("numbers", 1);
+  auto second = *cache.Get("numbers", 1);
   EXPECT_EQ(first, second);
   EXPECT_EQ(asked, 1);
   EXPECT_EQ(first->dataset.fingerprint(), dataset.fingerprint());
@@ -40,20 +40,37 @@ TEST(DatasetCache, AsksOnceForADefinition) {
   EXPECT_EQ(first->plan.providers[0].seed, 9u);
 }
 
-TEST(DatasetCache, RefusesADefinitionThatTheJobDoesNotRead) {
-  DatasetCache cache([](std::string_view) { return AnswerFor(Dataset::Range(5)); });
-  const absl::Status status = cache.Get("numbers", 77).status();
+// As when files are added and the dataset is registered anew: its fingerprint is the same.
+TEST(DatasetCache, TellsEditionsOfOneIdApart) {
+  DatasetCache cache([](std::string_view, uint64_t edition) {
+    control::GetDatasetAnswer answer = AnswerFor(Dataset::Range(5));
+    answer.summary.plan[0].files.assign(edition, "file");
+    return answer;
+  });
+  auto of_two = *cache.Get("files", 2);
+  EXPECT_EQ((*cache.Get("files", 3))->plan.providers[0].files.size(), 3u);
+  EXPECT_EQ((*cache.Get("files", 2))->plan.providers[0].files.size(), 2u);
+  EXPECT_EQ(of_two, *cache.Get("files", 2));
+}
+
+TEST(DatasetCache, RefusesWhatThisProgramReadsOtherwise) {
+  DatasetCache cache([](std::string_view, uint64_t) {
+    control::GetDatasetAnswer answer = AnswerFor(Dataset::Range(5));
+    ++answer.summary.fingerprint;
+    return answer;
+  });
+  const absl::Status status = cache.Get("numbers", 1).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(std::string(status.message()), HasSubstr("dataset numbers has fingerprint"));
 }
 
 TEST(DatasetCache, NamesTheDatasetWhoseDefinitionIsDamaged) {
-  DatasetCache cache([](std::string_view) {
+  DatasetCache cache([](std::string_view, uint64_t) {
     control::GetDatasetAnswer answer = AnswerFor(Dataset::Range(5));
     answer.definition.resize(answer.definition.size() / 2);
     return answer;
   });
-  const absl::Status status = cache.Get("numbers", Dataset::Range(5).fingerprint()).status();
+  const absl::Status status = cache.Get("numbers", 1).status();
   EXPECT_FALSE(status.ok());
   EXPECT_THAT(std::string(status.message()), HasSubstr("numbers"));
 }
@@ -61,13 +78,12 @@ TEST(DatasetCache, NamesTheDatasetWhoseDefinitionIsDamaged) {
 TEST(DatasetCache, AFailureIsNotRemembered) {
   const Dataset dataset = Dataset::Range(5);
   bool fails = true;
-  DatasetCache cache([&](std::string_view) -> absl::StatusOr<control::GetDatasetAnswer> {
+  DatasetCache cache([&](std::string_view, uint64_t) -> absl::StatusOr<control::GetDatasetAnswer> {
     if (std::exchange(fails, false)) return absl::UnavailableError("out of reach");
     return AnswerFor(dataset);
   });
-  EXPECT_EQ(cache.Get("numbers", dataset.fingerprint()).status().code(),
-            absl::StatusCode::kUnavailable);
-  EXPECT_TRUE(cache.Get("numbers", dataset.fingerprint()).ok());
+  EXPECT_EQ(cache.Get("numbers", 1).status().code(), absl::StatusCode::kUnavailable);
+  EXPECT_TRUE(cache.Get("numbers", 1).ok());
 }
 
 }  // namespace

@@ -6,15 +6,22 @@
 #include <functional>
 #include <mutex>
 #include <optional>
+#include <thread>
 
+#include "control/env/fake_files.h"
+#include "control/observe/metrics.h"
+#include "control/protocol/trainer_token.h"
 #include "dataplane/dataset/definition.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "penstock/expr.h"
+#include "penstock/sources.h"
 
 namespace penstock::worker {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
 constexpr IterationId kIteration(4);
@@ -100,6 +107,12 @@ class Trainer final : public transfer::ReceiveEvents {
     changed_.wait(lock, [&] { return landed_.size() >= count; });
     return landed_;
   }
+  // The same, or all that came before the link was closed.
+  std::vector<Landed> AwaitOrClosed(size_t count) {
+    std::unique_lock lock(mu_);
+    changed_.wait(lock, [&] { return landed_.size() >= count || closed_.has_value(); });
+    return landed_;
+  }
   absl::Status AwaitClosed() {
     std::unique_lock lock(mu_);
     changed_.wait(lock, [&] { return closed_.has_value(); });
@@ -132,12 +145,13 @@ std::vector<Index> Indices(const std::vector<Trainer::Landed>& landed) {
 class TasksTest : public ::testing::Test {
  protected:
   TasksTest() {
-    workshop_ = std::make_shared<Workshop>(
-        WorkshopOptions{.permits = 1,
-                        .threads = 1,
-                        .budget_bytes = 64 << 20,
-                        .fetch = [this](std::string_view id) { return Fetch(std::string(id)); },
-                        .now = [this] { return Now(); }});
+    workshop_ = std::make_shared<Workshop>(WorkshopOptions{
+        .permits = 1,
+        .threads = 1,
+        .budget_bytes = 64 << 20,
+        .files = &files_,
+        .fetch = [this](std::string_view id, uint64_t) { return Fetch(std::string(id)); },
+        .now = [this] { return Now(); }});
     workshop_->SetTell([this](control::WorkerUp message) { heard_.Add(std::move(message)); });
     tasks_ = std::make_unique<Tasks>(workshop_);
     transport_ = *transfer::FindTransport("local");
@@ -154,13 +168,16 @@ class TasksTest : public ::testing::Test {
   // Registers the dataset and gives the order to run it.
   control::Assign Order(const Dataset& dataset, control::PlacedPartition of,
                         ShardingPolicy mode = ShardingPolicy::kOff) {
-    dataset_ = dataset;
+    {
+      std::lock_guard lock(mu_);
+      dataset_ = dataset;
+    }
     control::Assign assign;
     assign.of = of;
     assign.job = JobId(2);
     assign.token = "token";
     assign.dataset_id = "numbers";
-    assign.dataset_fingerprint = dataset.fingerprint();
+    assign.dataset_edition = dataset.fingerprint();
     assign.terms.mode = mode;
     assign.seed = 7;
     assign.readers = {kTrainer};
@@ -185,6 +202,7 @@ class TasksTest : public ::testing::Test {
 
   absl::StatusOr<control::GetDatasetAnswer> Fetch(const std::string& id) {
     if (id != "numbers") return absl::NotFoundError("Dataset id " + id + " not found");
+    std::lock_guard lock(mu_);
     control::GetDatasetAnswer answer;
     answer.dataset_id = id;
     answer.definition = *Serialize(dataset_);
@@ -197,6 +215,7 @@ class TasksTest : public ::testing::Test {
     return now_ += step_;
   }
 
+  FakeFiles files_;
   std::mutex mu_;
   absl::Time now_ = absl::UnixEpoch();           // guarded by mu_
   absl::Duration step_ = absl::Milliseconds(1);  // by which time passes at each look at it
@@ -272,6 +291,23 @@ TEST_F(TasksTest, IgnoresAnOlderPlacementAndGivesWayToANewer) {
   EXPECT_EQ(tasks_->size(), 0);
 }
 
+// A dispatcher without a journal gives its jobs the numbers that those before it had.
+TEST_F(TasksTest, AnIterationOfAnotherDispatcherTakesThePlaceOfItsNamesake) {
+  tasks_->Do(Order(Dataset::Range(1'000'000), Placed(5)));
+  tasks_->Do(Order(Dataset::Range(1'000'000), Placed(1, 2)));
+  Line before = Dial(1);
+  before.trainer->Await(1);  // and its link stays open
+  tasks_->Do(control::Unassign{Placed(5)});
+
+  control::Assign order = Order(Dataset::Range(5), Placed(1));
+  order.token = "another job's";
+  tasks_->Do(order);
+  Line line = Dial(100, kTrainer, {}, "another job's");
+  EXPECT_THAT(Values(line.trainer->AwaitOrClosed(5)), ElementsAre(0, 1, 2, 3, 4));
+  EXPECT_EQ(before.trainer->AwaitClosed().code(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(tasks_->held(), ElementsAre(Placed(1)));
+}
+
 TEST_F(TasksTest, AnErrorStandsAtItsIndexAndReadingGoesOn) {
   const Dataset dataset =
       Dataset::Range(4).Map([](Expr x) { return 12 / (x - 2); });  // divides by zero at 2
@@ -344,6 +380,69 @@ TEST_F(TasksTest, SaysWhyAPartitionCannotRun) {
   EXPECT_EQ(failed.of, Placed(1));
 }
 
+// Files of numbers, and one of them fails.
+class FailingFilesTest : public TasksTest {
+ protected:
+  FailingFilesTest() {
+    files_.Put("a", "0\n1\n2\n");
+    files_.Put("b", "3\n4\n");
+    files_.Put("c", "5\n6\n7\n");
+  }
+  static Dataset Numbers() {
+    return TextLineDataset({"a", "b", "c"}).Map([](Expr line) {
+      return StringToNumber(line, kInt64);
+    });
+  }
+};
+
+TEST_F(FailingFilesTest, AnErrorOfTheMomentIsNoElement) {
+  struct Case {
+    const char* name;
+    Dataset dataset;
+    std::vector<int64_t> sorted;
+  };
+  const std::vector<int64_t> all = {0, 1, 2, 3, 4, 5, 6, 7};
+  const Case cases[] = {
+      {"in order", Numbers(), all},
+      {"shuffled", Numbers().Shuffle(100, {.seed = 3}), all},
+      {"filtered", Numbers().Filter([](Expr x) { return x >= 0; }), all},
+      {"read ahead", Numbers().Prefetch(100), all},
+      {"batched", Numbers().Batch(2).Map([](Expr x) { return ReduceSum(x, {0}); }), {1, 5, 9, 13}},
+  };
+  uint64_t placement = 0;
+  for (const Case& of : cases) {
+    SCOPED_TRACE(of.name);
+    files_.FailFrom("b", 0, absl::UnavailableError("b is out of reach"));
+    tasks_->Do(Order(of.dataset, Placed(++placement)));
+    Line line = Dial(100);
+    const auto failed = heard_.Next<control::PartitionFailed>();
+    EXPECT_EQ(failed.status.code(), absl::StatusCode::kUnavailable) << failed.status;
+    EXPECT_THAT(std::string(failed.status.message()), HasSubstr("b is out of reach"));
+    EXPECT_FALSE(heard_.Any<control::Ended>());
+    tasks_->Do(control::Unassign{Placed(placement)});
+    for (const Trainer::Landed& landed : line.trainer->Await(0)) EXPECT_TRUE(landed.error.ok());
+    line.link.reset();  // what the next one is given comes over its own
+
+    files_.FailFrom("b", 0, absl::OkStatus());
+    tasks_->Do(Order(of.dataset, Placed(++placement)));
+    Line again = Dial(100);
+    EXPECT_THAT(Values(again.trainer->Await(of.sorted.size())),
+                ::testing::UnorderedElementsAreArray(of.sorted));
+    EXPECT_EQ(heard_.Next<control::Ended>().elements, static_cast<Index>(of.sorted.size()));
+    tasks_->Do(control::Unassign{Placed(placement)});
+  }
+}
+
+TEST_F(FailingFilesTest, AnErrorInTheDataIsOne) {
+  files_.FailFrom("b", 0, absl::DataLossError("b is damaged"));
+  tasks_->Do(Order(Numbers(), Placed(1)));
+  Line line = Dial(100);
+  const auto landed = line.trainer->Await(7);
+  EXPECT_THAT(Values(landed), ElementsAre(0, 1, 2, 0, 5, 6, 7));
+  EXPECT_EQ(landed[3].error.code(), absl::StatusCode::kDataLoss);
+  EXPECT_EQ(heard_.Next<control::Ended>().elements, 7);
+}
+
 TEST_F(TasksTest, RefusesLinksToWhatIsNotHereAndWithoutTheToken) {
   EXPECT_EQ(Dial(1).trainer->AwaitClosed().code(), absl::StatusCode::kUnavailable);
   tasks_->Do(Order(Dataset::Range(4), Placed(1)));
@@ -365,6 +464,26 @@ TEST_F(TasksTest, SaysWhatItMadeAndThatAPartitionIsAtItsEnd) {
   line.link->Grant({100});
   heard_.Next<control::Ended>();
   EXPECT_EQ(tasks_->Work()[0].partitions, 0);
+}
+
+// No order comes any more, and its last partition's thread ends when it does.
+TEST_F(TasksTest, LetsGoOfAWindowThatNobodyNeedsAnyMore) {
+  Gauge& cached = ProcessMetrics().GetGauge("penstock_worker_cross_trainer_cache_bytes", "");
+  control::Assign order = Order(Dataset::Range(1'000'000), Placed(1));
+  order.terms.cross_trainer_cache = true;
+  tasks_->Do(order);
+  {
+    Line line = Dial(10, kTrainer, {}, control::TrainerToken("token", "anna"));
+    line.trainer->Await(10);
+    EXPECT_GT(cached.value(), 0);
+    tasks_->Do(control::Unassign{Placed(1)});
+  }
+  const absl::Time patience = absl::Now() + absl::Minutes(1);
+  while (cached.value() > 0 && absl::Now() < patience) {
+    tasks_->ForgetIdle();
+    std::this_thread::yield();
+  }
+  EXPECT_EQ(cached.value(), 0);
 }
 
 TEST_F(TasksTest, StopClosesLinksAndEndsPartitionsThatWait) {

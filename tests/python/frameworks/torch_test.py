@@ -1,12 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ps.torch: tensors on the elements' memory, positions, and ranks of torch.distributed over gloo."""
+"""ps.torch: tensors on the elements' memory, and positions. Ranks: ranks_test.py."""
 import collections
 import gc
-import json
 import os
-import pathlib
-import subprocess
-import sys
+import signal
 import tempfile
 import unittest
 
@@ -86,6 +83,110 @@ class Tensors(unittest.TestCase):
             ps.torch.DataLoader(ragged)
 
 
+class Slots(unittest.TestCase):
+    """What is said of arrays in tensors_test.py, of torch's tensors: in slots of this process's memory, and in those of a
+    segment that a worker writes."""
+
+    @classmethod
+    def setUpClass(cls):
+        service = ps.data.service
+        dispatcher = service.DispatchServer()
+        cls.addClassCleanup(dispatcher.stop)
+        worker = service.WorkerServer(service.WorkerConfig(dispatcher.target.split("://")[1]))
+        cls.addClassCleanup(worker.stop)
+        numbers = ps.Dataset.range(100_000).map(lambda x: (x % 1000 + ps.ops.range(0, 1 << 16)).astype(ps.float32))
+        distribute = service.distribute("distributed_epoch", dispatcher.target, data_transfer_protocol="shm")
+        cls.datasets = {"own": numbers, "shm": numbers.apply(distribute)}
+
+    def each(self):
+        """(way, reader) for both kinds of memory."""
+        for way, dataset in self.datasets.items():
+            reader = iter(ps.torch.DataLoader(dataset))
+            for _ in range(100):
+                next(reader)
+            yield way, reader
+
+    def assert_in_use(self, reader, address):
+        seen = {next(reader).data_ptr() for _ in range(300)}
+        self.assertLess(len(seen), 200)  # others are used again
+        self.assertNotIn(address, seen)
+
+    def assert_used_again(self, reader, address):
+        self.assertTrue(any(next(reader).data_ptr() == address for _ in range(5000)))
+
+    def test_are_in_use_while_anything_of_the_tensor_lives(self):
+        parts = {
+            "written in place": lambda tensor: tensor.add_(0),
+            "NumPy's": lambda tensor: tensor.numpy(),
+            "a slice": lambda tensor: tensor[:7],
+            "another shape": lambda tensor: tensor.view(8, -1)[0],
+            "another dtype": lambda tensor: tensor.view(torch.int32),
+            "for autograd": lambda tensor: tensor.requires_grad_().detach(),
+        }
+        for _, reader in self.each():
+            for what, part in parts.items():
+                tensor = next(reader)
+                address, before = tensor.data_ptr(), tensor[:7].tolist()
+                kept = part(tensor)
+                del tensor
+                gc.collect()
+                self.assert_in_use(reader, address)
+                if what == "another dtype":
+                    kept = kept.view(torch.float32)
+                self.assertEqual(kept[:7].tolist(), before, what)
+                del kept
+                self.assert_used_again(reader, address)
+
+    def test_are_in_use_while_an_exception_holds_a_frame(self):
+        def step(batch):
+            raise RuntimeError("on the way")
+
+        for _, reader in self.each():
+            error = None
+            try:
+                step(next(reader))
+            except RuntimeError as caught:
+                error = caught
+            held = error.__traceback__.tb_next.tb_frame.f_locals["batch"]
+            address, before = held.data_ptr(), held.tolist()
+            del held
+            gc.collect()
+            self.assert_in_use(reader, address)
+            self.assertEqual(error.__traceback__.tb_next.tb_frame.f_locals["batch"].tolist(), before)
+            del error
+            gc.collect()
+            self.assert_used_again(reader, address)
+
+    def test_a_child_that_lets_go_and_exits_gives_none_back(self):
+        for _, reader in self.each():
+            tensor = next(reader)
+            before = tensor.tolist()
+            child = os.fork()
+            if child == 0:
+                del tensor
+                gc.collect()
+                os._exit(0)
+            self.assertEqual(os.waitpid(child, 0)[1], 0)
+            self.assert_in_use(reader, tensor.data_ptr())
+            self.assertEqual(tensor.tolist(), before)
+
+    def test_a_child_never_sees_what_is_written_into_its_parents_slot(self):
+        """It has a copy of this process's memory, and no segment."""
+        for way, reader in self.each():
+            tensor = next(reader)
+            before = tensor.tolist()
+            may_look, parent_is_done = os.pipe()
+            child = os.fork()
+            if child == 0:
+                os.close(parent_is_done)
+                os.read(may_look, 1)
+                os._exit(0 if tensor.tolist() == before else 1)
+            os.close(may_look)
+            tensor.fill_(-1)
+            os.close(parent_is_done)
+            self.assertEqual(os.waitpid(child, 0)[1], signal.SIGSEGV if way == "shm" else 0)
+
+
 class Loading(unittest.TestCase):
     def test_inside_torchs_data_loader(self):
         loader = ps.torch.DataLoader(ps.Dataset.range(20).batch(5))
@@ -138,92 +239,6 @@ class Loading(unittest.TestCase):
             next(reader)
             states.append(loader.state_dict())
         self.assertEqual(committed, states[:2])
-
-
-# A rank: reads steps of the job, saves with torch.distributed.checkpoint (or takes that up first), and says what it read.
-RANK = """
-import json, sys
-import penstock as ps
-import torch.distributed as dist
-import torch.distributed.checkpoint as dcp
-
-rank, world, store, service, folder, steps, restores, coordinated = json.loads(sys.argv[1])
-dist.init_process_group("gloo", init_method="file://" + store, rank=rank, world_size=world)
-dataset = ps.Dataset.range(960).map(lambda x: x * 1).batch(4)
-if coordinated:
-    dataset = dataset.repeat()
-options = {} if coordinated else {"keep": ps.data.service.Keep.COMMITTED}
-mode = "parallel_epochs" if coordinated else "distributed_epoch"
-loader = ps.torch.DataLoader(ps.torch.distribute(dataset, mode, service, "job", coordinated=coordinated, **options))
-state = ps.torch.AllRanks(loader)
-if restores:
-    dcp.load({"data": state}, checkpoint_id=folder)
-read = []
-for step, batch in enumerate(loader, 1):
-    read += batch.tolist()
-    if step == steps:
-        break
-if steps and not coordinated:
-    dcp.save({"data": state}, checkpoint_id=folder)
-    state.commit()
-dist.barrier()
-print(json.dumps(read), flush=True)
-dist.destroy_process_group()
-"""
-
-
-class Cluster:
-    def __init__(self, workers):
-        service = ps.data.service
-        self.dispatcher = service.DispatchServer()
-        address = self.dispatcher.target.split("://")[1]
-        self.workers = [service.WorkerServer(service.WorkerConfig(address)) for _ in range(workers)]
-
-    def __enter__(self):
-        return self.dispatcher.target
-
-    def __exit__(self, *_):
-        for worker in self.workers:
-            worker.stop()
-        self.dispatcher.stop()
-
-
-class Ranks(unittest.TestCase):
-    def read(self, world, service, folder, steps=0, restores=False, coordinated=False):
-        """What each of `world` ranks reads, each a process."""
-        with tempfile.TemporaryDirectory() as place:
-            ranks = []
-            for rank in range(world):
-                told = [rank, world, os.path.join(place, "store"), service, str(folder), steps, restores, coordinated]
-                ranks.append(
-                    subprocess.Popen(
-                        [sys.executable, "-c", RANK, json.dumps(told)], stdout=subprocess.PIPE, text=True
-                    )
-                )
-            read = []
-            for rank in ranks:
-                said, _ = rank.communicate(timeout=200)
-                self.assertEqual(rank.returncode, 0)
-                read.append(json.loads(said.splitlines()[-1]))
-            return read
-
-    def test_four_ranks_share_a_job_and_two_take_it_up(self):
-        with tempfile.TemporaryDirectory() as folder:
-            folder = pathlib.Path(folder, "checkpoint")
-            with Cluster(2) as service:
-                before = self.read(4, service, folder, steps=20)
-            # A rank may find the rest on its way to others.
-            self.assertLessEqual(max(map(len, before)), 80)
-            with Cluster(2) as service:
-                after = self.read(2, service, folder, restores=True)
-            everything = sorted(value for read in before + after for value in read)
-            self.assertEqual(everything, list(range(960)))
-            self.assertGreaterEqual(sum(map(len, after)), 960 - 320)
-
-    def test_coordinated_ranks_read_a_round_each(self):
-        with Cluster(2) as service:
-            read = self.read(3, service, "unused", steps=10, coordinated=True)
-        self.assertEqual([len(values) for values in read], [40] * 3)
 
 
 if __name__ == "__main__":

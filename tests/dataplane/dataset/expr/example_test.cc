@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // ParseExample on bytes made by a small writer of the same wire format.
+#include "penstock/example.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -51,6 +53,12 @@ std::string Example(const std::vector<std::pair<std::string, std::string>>& feat
 }
 
 using Features = std::vector<std::pair<std::string, TensorSpec>>;
+
+Expr ConstantStrings(std::vector<std::string> values) {
+  std::vector<Expr> parts;
+  for (const std::string& value : values) parts.emplace_back(value);
+  return Stack(std::move(parts));
+}
 
 absl::StatusOr<std::vector<Owned>> Parse(const std::string& bytes, const Features& features) {
   return RunOn([&](auto x) { return ParseExampleProto(x, features); }, {String(bytes)});
@@ -122,6 +130,51 @@ TEST(ParseExample, NamesTheFeatureThatDoesNotFit) {
   EXPECT_THAT(error("f", Dense(kFloat32, {kUnknownDim, 2})), HasSubstr("has 1 values"));
   EXPECT_THAT(error("f", Scalar(kFloat64)), HasSubstr("features are dense tensors of string"));
   EXPECT_THAT(error("f", Dense(kFloat32, {2, kUnknownDim})), HasSubstr("only the first dimension"));
+}
+
+TEST(ParseExample, PutsDefaultsWhereAFeatureIsMissingOrHasNoList) {
+  const auto parse = [](const std::string& bytes) {
+    return RunOn(
+        [](auto x) {
+          return ParseExampleOr(
+              x, {{"words", Dense(kString, {kUnknownDim}), ConstantStrings({"a", "b"})},
+                  {"label", Scalar(kInt64), Cast(Expr(-1), kInt64)},
+                  {"must", Scalar(kFloat32)}});
+        },
+        {String(bytes)});
+  };
+  const std::string must = FloatList({2});
+  for (const std::string& bytes :
+       {Example({{"must", must}}), Example({{"must", must}, {"label", ""}, {"words", ""}})}) {
+    const auto results = parse(bytes);
+    ASSERT_TRUE(results.ok()) << results.status();
+    EXPECT_THAT((*results)[0].values<int64_t>(), ElementsAre(-1));
+    EXPECT_THAT((*results)[1].values<float>(), ElementsAre(2));
+    EXPECT_THAT((*results)[2].strings(), ElementsAre("a", "b"));
+  }
+  const auto given =
+      parse(Example({{"must", must}, {"label", IntList({7})}, {"words", BytesList({"c"})}}));
+  ASSERT_TRUE(given.ok()) << given.status();
+  EXPECT_THAT((*given)[0].values<int64_t>(), ElementsAre(7));
+  EXPECT_THAT((*given)[2].strings(), ElementsAre("c"));
+  EXPECT_THAT(parse(Example({{"label", IntList({7})}})).status().message(),
+              HasSubstr("feature 'must' is missing"));
+}
+
+TEST(ParseExample, NamesTheDefaultThatDoesNotFit) {
+  const auto error = [](TensorSpec spec, Expr otherwise) {
+    return RunOn(
+               [&](auto x) {
+                 return ParseExampleOr(x, {{"n", spec, otherwise}});
+               },
+               {String("")})
+        .status();
+  };
+  EXPECT_THAT(
+      error(Scalar(kInt64), Cast(Expr(1), kInt32)).message(),
+      HasSubstr("feature 'n' is TensorSpec([], int64) and its default TensorSpec([], int32)"));
+  EXPECT_THAT(error(Dense(kInt64, {2}), Cast(Expr(1), kInt64)).code(),
+              absl::StatusCode::kInvalidArgument);
 }
 
 TEST(ParseExample, ReportsBrokenBytesAtEveryCut) {

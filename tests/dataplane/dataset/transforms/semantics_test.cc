@@ -4,7 +4,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/dataplane/dataset/transforms/text_of.h"
@@ -163,6 +165,38 @@ TEST(Repeat, ReadsAgain) {
 TEST(Repeat, BeforeBatchMixesPasses) {
   EXPECT_THAT(ReadAll(Dataset::Range(3).Repeat(2).Batch(4)), ElementsAre("[0, 1, 2, 0]", "[1, 2]"));
   EXPECT_THAT(ReadAll(Dataset::Range(3).Batch(4).Repeat(2)), ElementsAre("[0, 1, 2]", "[0, 1, 2]"));
+}
+
+// Lists one file; the second time, an error.
+class FilesThatFailOnce final : public Files {
+ public:
+  explicit FilesThatFailOnce(absl::Status error) : error_(std::move(error)) {}
+  absl::StatusOr<std::unique_ptr<File>> Open(const std::string& name, CancelFlag) override {
+    return absl::NotFoundError(name);
+  }
+  absl::StatusOr<std::vector<std::string>> Glob(const std::string&, CancelFlag) override {
+    if (++lists_ == 2) return error_;
+    return std::vector<std::string>{"a"};
+  }
+
+ private:
+  const absl::Status error_;
+  int lists_ = 0;
+};
+
+TEST(Repeat, APassThatCannotBeMadeAtTheMomentIsTriedAgain) {
+  const Dataset dataset = Dataset::ListFiles("*").Repeat(3);
+  for (const absl::Status& error :
+       {absl::UnavailableError("busy"), absl::ResourceExhaustedError("busy"),
+        absl::DeadlineExceededError("busy"), absl::AbortedError("busy")}) {
+    FilesThatFailOnce files(error);
+    EXPECT_THAT(ReadAll(dataset, {.files = &files}),
+                ElementsAre("a", ::testing::HasSubstr("busy"), "a", "a"))
+        << error;
+  }
+  // What would fail again for ever ends it.
+  FilesThatFailOnce gone(absl::NotFoundError("gone"));
+  EXPECT_THAT(ReadAll(dataset, {.files = &gone}), ElementsAre("a", ::testing::HasSubstr("gone")));
 }
 
 TEST(Repeat, WithoutEndOfNothingIsAnError) {

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// Errors that lie in the data, told from those of the moment and of the machine, by
+// their code.
+#pragma once
+
+#include "absl/status/status.h"
+
+namespace penstock {
+
+// Whether reading the same data again gives the same error, wherever it is read.
+inline bool LiesInTheData(const absl::Status& error) {
+  switch (error.code()) {
+    case absl::StatusCode::kInvalidArgument:
+    case absl::StatusCode::kOutOfRange:
+    case absl::StatusCode::kNotFound:
+    case absl::StatusCode::kDataLoss:
+    case absl::StatusCode::kUnimplemented:
+    case absl::StatusCode::kUnknown:
+      return true;
+    default:
+      return false;
+  }
+}
+
+// Whether the same may go well a moment later.
+inline bool IsOfTheMoment(const absl::Status& error) {
+  switch (error.code()) {
+    case absl::StatusCode::kUnavailable:
+    case absl::StatusCode::kDeadlineExceeded:
+    case absl::StatusCode::kAborted:
+    case absl::StatusCode::kResourceExhausted:
+      return true;
+    default:
+      return false;
+  }
+}
+
+}  // namespace penstock

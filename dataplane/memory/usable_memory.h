@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// How much memory there is for this process: what budgets that nobody sets are parts of.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace penstock {
+
+// Bytes: the machine's memory, or the least limit of the control groups (v1 and v2) that the
+// process is in, if that is less, as in a container. As it is at the first call. Any thread.
+int64_t UsableMemory();
+
+// The same of a machine with so many bytes, whose files lie below `root`: proc/self/cgroup, and the
+// limits in sys/fs/cgroup. What cannot be read there limits nothing.
+int64_t UsableMemoryOf(const std::string& root, int64_t machine_bytes);
+
+}  // namespace penstock

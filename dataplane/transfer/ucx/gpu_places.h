@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// Places on a GPU that UCX receives into: how a link opens them, and what it then knows of
+// one.
+#pragma once
+
+#include "dataplane/memory/device_landing.h"
+#include "dataplane/memory/registrar.h"
+#include "dataplane/transfer/ucx/fabric.h"
+#include "dataplane/transfer/ucx/memory.h"
+
+namespace penstock::transfer::ucx {
+
+// That places are registered with UCX as CUDA's memory.
+class GpuPlaces final : public Registration {
+ public:
+  GpuPlaces(absl::Span<std::byte> places, Fabric& fabric, Handle handle, bool flush)
+      : Registration(places), fabric_(fabric), handle_(handle), flush_(flush) {}
+  ~GpuPlaces() override { fabric_.Unregister(handle_); }
+
+  Handle handle() const { return handle_; }
+  bool flush() const { return flush_; }  // behind each receive
+
+ private:
+  Fabric& fabric_;
+  const Handle handle_;
+  const bool flush_;
+};
+
+// Climbs the rungs of gpu_direct.h; the error is the verdict. `resources` outlive all places.
+DeviceLanding::Open OpenGpuPlaces(const Resources& resources);
+
+// REQUIRES: its places were opened by OpenGpuPlaces().
+inline const GpuPlaces& GpuPlacesOf(const DevicePlace& place) {
+  return static_cast<const GpuPlaces&>(place.registration());
+}
+
+}  // namespace penstock::transfer::ucx

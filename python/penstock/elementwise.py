@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Transforms that take one element at a time, with a function of it."""
+
+from . import _core, expr, functions, nest, spec, values
+
+AUTOTUNE = -1
+
+
+class Elementwise:
+    """The part of Dataset that maps, chooses and flattens."""
+
+    def map(
+        self,
+        map_func,
+        num_parallel_calls=None,
+        deterministic=None,
+        synchronous=None,
+        use_unbounded_threadpool=False,
+        name=None,
+        output_signature=None,
+    ):
+        """map_func(element) for each. Elements that are tuples are its arguments, one by one. With an output_signature
+        (a nest of TensorSpec) a function that cannot be traced is run in Python processes, as `ps.py_function` is."""
+
+        def build(function):
+            result = []
+            core = self._core.map(expr.traced(function, self._spec, result), _calls(num_parallel_calls))
+            return self._made(core, result[0])
+
+        return functions.traced_or_sent(build, map_func, output_signature)
+
+    def filter(self, predicate, name=None):
+        """The elements for which the scalar bool is true. What cannot be traced is run in Python processes."""
+        return self._chosen(self._core.filter, predicate)
+
+    def take_while(self, predicate, name=None):
+        """The elements before the first for which the scalar bool is false."""
+        return self._chosen(self._core.take_while, predicate)
+
+    def scan(self, initial_state, scan_func, name=None):
+        """Outputs of scan_func(state, element) -> (new state, output)."""
+        result = []
+
+        def step(state, element):
+            with expr.tracing():
+                pair = scan_func(expr.nest_of(state, initial_state), expr.nest_of(element, self._spec))
+            result.append(pair[1])
+            return expr.as_expr(tuple(pair))
+
+        return self._made(self._core.scan(_state(initial_state), step), result[-1] if result else None)
+
+    def flat_map(self, map_func, name=None, output_signature=None):
+        """The elements of the dataset that map_func gives for each element, one dataset after the other. A function
+        that is run in Python (`ps.py_function`, or with an output_signature what cannot be traced) gives an iterable
+        of elements, of one shape for each input."""
+
+        def build(function):
+            if isinstance(function, functions.PyFunction):
+                return self.map(function.rows).unbatch()
+            result = []
+            return self._made(self._core.flat_map(self._traced_dataset(function, result)), result[0])
+
+        return functions.traced_or_sent(build, map_func, output_signature)
+
+    def interleave(
+        self, map_func, cycle_length=None, block_length=None, num_parallel_calls=None, deterministic=None, name=None
+    ):
+        """The same of `cycle_length` datasets at a time, `block_length` elements of each in turn."""
+        result = []
+        try:
+            core = self._core.interleave(
+                self._traced_dataset(map_func, result),
+                8 if cycle_length in (None, AUTOTUNE) else cycle_length,
+                1 if block_length is None else block_length,
+            )
+        except expr.Untraceable as error:
+            raise expr.Untraceable(f"the function of interleave is traced, and never run in Python: {_WAYS_OUT}") from error
+        return self._made(core, result[0])
+
+    def enumerate(self, start=0, name=None):
+        """(int64 number, element)."""
+        return self._made(self._core.enumerate(start), (None, self._spec))
+
+    def ignore_errors(self, log_warning=False, max=None, name=None):
+        """Passes over errors that lie in the data, each counted; at most `max` of them."""
+        return self._alike(self._core.ignore_errors(max, log_warning))
+
+    def parse_example(self, features):
+        """Dicts out of serialised tf.train.Examples; `features`: a TensorSpec for each."""
+        leaves = {key: feature._leaf for key, feature in features.items()}
+        return self.map(lambda x: _core.ops.parse_example(x, leaves))
+
+    def _chosen(self, choose, predicate):
+        def build(function):
+            return self._alike(choose(expr.traced(function, self._spec, [])))
+
+        holds = spec.TensorSpec((), "bool")
+        if isinstance(predicate, functions.PyFunction):
+            return build(predicate.with_signature(holds))
+        try:
+            return build(predicate)
+        except expr.Untraceable:
+            return build(functions.PyFunction(predicate, holds))
+
+    def _traced_dataset(self, function, result):
+        def call(element):
+            element = expr.nest_of(element, self._spec)
+            with expr.tracing():
+                inner = function(*element) if type(element) is tuple else function(element)
+            if not isinstance(inner, type(self)):
+                raise TypeError(
+                    "the function of flat_map and interleave gives a dataset (of tensors: Dataset.from_tensor_slices), "
+                    f"not {type(inner).__name__}; {_WAYS_OUT}"
+                )
+            result.append(inner.element_spec)
+            return inner._core
+
+        return call
+
+
+_WAYS_OUT = (
+    "let a map before it (output_signature=…) compute what Python must look at, or yield the elements in a flat_map with "
+    "an output_signature, which is run in Python; ps.ops.where is a choice that is traced"
+)
+
+# --- Inside ------------------------------------------------------------------------------------
+
+
+def _calls(num_parallel_calls):
+    return AUTOTUNE if num_parallel_calls is None else num_parallel_calls
+
+
+def _state(initial_state):
+    """The constants of a state, with the dtypes that tensors of them have."""
+    return expr.as_expr(nest.map_leaves(_constant, initial_state))
+
+
+def _constant(value):
+    dtype, shape, data = values.given(value)
+    return _core.constant(dtype, list(shape), data)

@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What Keras 3's `fit`, `evaluate` and `predict` read, of a dataset of batches.
+
+    data = ps.keras.dataset(ds)               # x, (x, y) or (x, y, sample_weight)
+    model.fit(data, epochs=10)
+
+Keras is imported here and nowhere else: `ps.keras` imports this module when it is first named, and with it the
+framework that Keras stands on.
+"""
+
+import keras
+
+from . import loader
+
+try:
+    from keras.src.trainers.data_adapters.data_adapter import DataAdapter
+except ImportError as error:
+    raise ImportError(f"ps.keras needs Keras 3, and was tested with 3.15; this is {keras.__version__}") from error
+
+# Keras looks at a batch to build a model, JAX's backend on an accelerator at the one behind it too; then it begins anew.
+_LOOKED_AT = 2
+
+
+def dataset(dataset, *, seed=None, commit=None):
+    """A data adapter of Keras over `dataset`, whose elements are batches: x, or a tuple of x, y and sample weights.
+
+    Each epoch is a pass. Batches are tensors of Keras's backend, torch or JAX, as ps.torch and ps.jax make them. Who
+    reads of a named job does not know before how many batches he gets, and an epoch ends where the pass does.
+    """
+    return _Adapter(dataset, seed, commit)
+
+
+class _Adapter(DataAdapter):
+    def __init__(self, dataset, seed, commit):
+        self._loader = _loader_of(keras.backend.backend())(dataset, seed=seed, commit=commit)
+        loader.refuse_strings(dataset, "Keras")
+        self._begun = None  # a pass whose first batches may be asked for again
+        self._gave_some = False
+
+    def state_dict(self):
+        """The position behind the last batch that Keras took, for a callback to store beside the model."""
+        return self._loader.state_dict()
+
+    def load_state_dict(self, state):
+        """The next epoch goes on behind `state`."""
+        self._loader.load_state_dict(state)
+        self._begun = None
+
+    def commit(self, state):
+        """Declares a state durable: what it contains is never given again, to anyone."""
+        self._loader.commit(state)
+
+    def stop(self):
+        """Ends reading."""
+        self._loader.stop()
+
+    def get_torch_dataloader(self):
+        return self._batches()
+
+    def get_jax_iterator(self):
+        return self._batches()
+
+    @property
+    def num_batches(self):
+        # 0 and not None where it is not known: Keras takes None for what the first epoch had, and would cut the others
+        # to that, whose rest is read by nobody then.
+        return max(self._loader.dataset.cardinality(), 0)
+
+    @property
+    def batch_size(self):
+        return None
+
+    def _batches(self):
+        """A pass, begun when its first batch is asked for. One of which Keras has only looked at the beginning is gone
+        through again, so that no batch of a job is lost to that."""
+        if self._begun is None:
+            self._begun = _Begun(iter(self._loader))
+        begun = self._begun
+        yield from tuple(begun.batches)
+        for batch in begun.rest:
+            self._gave_some = True
+            if begun is self._begun:
+                begun.batches.append(batch)
+                if len(begun.batches) > _LOOKED_AT or len(begun.batches) == self.num_batches:
+                    begun.batches.clear()
+                    self._begun = None
+            yield batch
+        if begun is self._begun:
+            self._begun = None
+        if not self._gave_some:
+            raise ValueError("there is no batch: the dataset is empty, or other readers of its job have read this pass")
+
+
+class _Begun:
+    def __init__(self, rest):
+        self.batches = []
+        self.rest = rest
+
+
+def _loader_of(backend):
+    if backend == "torch":
+        from . import torch
+
+        return torch.DataLoader
+    if backend == "jax":
+        from . import jax
+
+        return jax.DataLoader
+    raise NotImplementedError(
+        f"ps.keras reads for Keras on torch or JAX, and this is {backend}: set KERAS_BACKEND, or give Keras a generator "
+        "over as_numpy_iterator()"
+    )

@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What loaders of all frameworks share: passes over a dataset, and a position that is saved beside the model."""
+
+import collections
+
+from . import dataset as datasets
+from . import iterator as iterators
+from . import nest, spec
+
+_KEY = "penstock"  # of a state_dict()
+
+
+class Loader:
+    """Gives the elements of a dataset, with its leaves as `_leaf` makes them of Tensors.
+
+    Each iter() is a pass; the position is that of the last one begun.
+    """
+
+    def __init__(self, dataset, *, seed=None, commit=None):
+        super().__init__()
+        if not isinstance(dataset, datasets.Dataset):
+            raise TypeError(f"dataset must be a penstock.Dataset, not {type(dataset).__name__}")
+        if commit not in (None, "previous"):
+            raise ValueError(f"commit must be None or 'previous', not {commit!r}")
+        self.dataset = dataset
+        self._seed = seed
+        self._commits_previous = commit == "previous"
+        self._taken = collections.deque()  # states that wait to be committed
+        self._iterator = None
+        self._restored = None  # by the next iter()
+
+    def __iter__(self):
+        self._begin()
+        return _Elements(self._iterator, self._leaves)
+
+    def __len__(self):
+        elements = self.dataset.cardinality()
+        if elements < 0:
+            raise TypeError(f"{type(self).__name__}: how many elements the dataset has is not known before")
+        return int(elements)
+
+    def state_dict(self):
+        """The position behind the last element given, to be stored beside the model: a dict of one bytes object."""
+        state = state_of(self._position())
+        if self._commits_previous and self._iterator is not None:
+            self._taken.append(state)
+            if len(self._taken) > 2:
+                self.commit(self._taken.popleft())
+        return state
+
+    def load_state_dict(self, state):
+        """The next iter() goes on behind `state`."""
+        self._restored = position_of(state)
+        self._iterator = None
+        self._taken.clear()
+
+    def commit(self, state):
+        """Declares a state of this loader durable: what it contains is never given again, to anyone."""
+        if self._iterator is None:
+            raise RuntimeError("nothing was read yet: a state is committed by the loader that reads on behind it")
+        self._iterator.commit(position_of(state))
+
+    def stop(self):
+        """Ends reading."""
+        if self._iterator is not None:
+            self._iterator.stop()
+
+    def _leaves(self, leaves):
+        """All leaves of an element, converted in their order; None is a leaf that the element leaves out."""
+        return [None if leaf is None else self._leaf(leaf) for leaf in leaves]
+
+    def _leaf(self, leaf):
+        raise NotImplementedError
+
+    def _begin(self):
+        self._iterator = self.dataset.iterator(self._seed)
+        self._taken.clear()
+        if self._restored is not None:
+            self._iterator.restore(self._restored)
+            self._restored = None
+
+    def _position(self):
+        if self._restored is not None:
+            return self._restored
+        if self._iterator is None:
+            # The beginning is that of a pass which the next iter() takes up.
+            self._begin()
+            self._restored = self._iterator.save()
+            return self._restored
+        return self._iterator.save()
+
+
+def state_of(position):
+    """The state_dict() of a position, which is bytes."""
+    return {_KEY: position}
+
+
+def position_of(state):
+    """The other way; ValueError if it is no loader's state."""
+    try:
+        return bytes(state[_KEY])
+    except (KeyError, TypeError) as error:
+        raise ValueError("this is no state_dict() of a loader of Penstock's") from error
+
+
+def refuse_parts(dataset, framework):
+    """TypeError if a leaf of the dataset's elements has several parts, of which `framework` makes no array."""
+    for name, leaf in nest.named_leaves(dataset.element_spec):
+        if isinstance(leaf, (spec.RaggedTensorSpec, spec.SparseTensorSpec)):
+            raise TypeError(
+                f"element{name}: {leaf} is no array in {framework}; make it dense before (padded_batch, or a map), or "
+                "read the dataset itself, whose elements have the parts"
+            )
+
+
+def refuse_strings(dataset, framework):
+    """TypeError if a leaf of the dataset's elements has strings, which `framework` has not."""
+    for name, leaf in nest.named_leaves(dataset.element_spec):
+        if leaf.dtype.name == "string":
+            raise TypeError(
+                f"element{name}: {framework} has no strings; leave them out by a map, make numbers of them there "
+                "(ps.ops.string_to_number, string_to_hash_bucket), or read the dataset itself"
+            )
+
+
+class _Elements:
+    def __init__(self, iterator, convert):
+        self._iterator = iterator
+        self._core = iterator._core
+        self._convert = convert
+        self._pack = iterators.element_packer(iterator.element_spec)
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        leaves = self._core.next()
+        if leaves is None:
+            raise StopIteration
+        return self._pack(self._convert(leaves))

@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: Apache-2.0
+"""tf.image: TensorFlow's functions of these names, which are others than torchvision's in penstock.ops: brightness is
+added, and contrast is about each channel's mean. Images are [height, width, channels]."""
+
+import types
+
+import numpy as np
+
+from .. import ops
+from ..dtypes import as_dtype
+from ._operation import as_tensor, operation
+from .io import decode_image, decode_jpeg, decode_png  # noqa: F401
+
+ResizeMethod = types.SimpleNamespace(BILINEAR="bilinear", NEAREST_NEIGHBOR="nearest", BICUBIC="bicubic", AREA="area")
+
+
+@operation
+def resize(images, size, method="bilinear", preserve_aspect_ratio=False, antialias=False, name=None):
+    """Of this (height, width), as float32; of "nearest" with the dtype it had."""
+    if preserve_aspect_ratio:
+        raise NotImplementedError("resize: preserve_aspect_ratio; the size that comes out is written in the dataset")
+    if method not in vars(ResizeMethod).values():
+        raise ValueError(f"resize: method {method!r} is none of {', '.join(vars(ResizeMethod).values())}")
+    x = as_tensor(images)
+    if method != "nearest":
+        x = as_tensor(x, "float32")
+    height, width = (int(side) for side in size)
+    return ops.resize(x, height, width, getattr(ops.Interpolation, method.upper()), antialias)
+
+
+@operation
+def convert_image_dtype(image, dtype, saturate=False, name=None):
+    """Between integers of their full range and floats of 0 to 1."""
+    x, dtype = as_tensor(image), as_dtype(dtype)
+    if x.dtype == dtype:
+        return x
+    if x.dtype.is_integer and dtype.is_floating:
+        return ops.cast(x, dtype) * (1.0 / np.iinfo(x.dtype.name).max)
+    if x.dtype.is_floating and dtype.is_integer:
+        return ops.cast(x * (np.iinfo(dtype.name).max + 0.5), dtype)
+    if x.dtype.is_floating and dtype.is_floating:
+        return ops.cast(x, dtype)
+    raise NotImplementedError(f"convert_image_dtype from {x.dtype} to {dtype}")
+
+
+@operation
+def flip_left_right(image):
+    """Mirrored."""
+    return ops.flip_left_right(as_tensor(image))
+
+
+@operation
+def flip_up_down(image):
+    """Upside down."""
+    return ops.flip_up_down(as_tensor(image))
+
+
+@operation
+def random_flip_left_right(image, seed=None):
+    """Mirrored, or as it is."""
+    return ops.random_flip(as_tensor(image))
+
+
+@operation
+def random_flip_up_down(image, seed=None):
+    """Upside down, or as it is."""
+    return ops.random_flip_up_down(as_tensor(image))
+
+
+@operation
+def random_crop(value, size, seed=None, name=None):
+    """A part of this (height, width, channels)."""
+    height, width = (int(side) for side in size[:2])
+    return ops.random_crop(as_tensor(value), height, width)
+
+
+@operation
+def crop_to_bounding_box(image, offset_height, offset_width, target_height, target_width):
+    """The part that begins there and is so large."""
+    return ops.crop(as_tensor(image), offset_height, offset_width, target_height, target_width)
+
+
+@operation
+def resize_with_crop_or_pad(image, target_height, target_width):
+    """The middle, with zeros around it where the image is smaller. Its height and width must be known."""
+    x = as_tensor(image)
+    height, width = _sides(x, "resize_with_crop_or_pad")
+    top, left = max(0, (height - target_height) // 2), max(0, (width - target_width) // 2)
+    x = ops.crop(x, top, left, min(height, target_height), min(width, target_width))
+    above, before = max(0, (target_height - height) // 2), max(0, (target_width - width) // 2)
+    below, behind = max(0, target_height - height - above), max(0, target_width - width - before)
+    return ops.pad(x, [(above, below), (before, behind), (0, 0)])
+
+
+@operation
+def central_crop(image, central_fraction):
+    """The middle, of this part of height and width, which must be known."""
+    x = as_tensor(image)
+    height, width = _sides(x, "central_crop")
+    top, left = (int((side - side * central_fraction) / 2) for side in (height, width))
+    return ops.crop(x, top, left, height - 2 * top, width - 2 * left)
+
+
+@operation
+def adjust_brightness(image, delta):
+    """With delta, a part of the full range, added."""
+    return _in_floats(image, lambda x: x + as_tensor(delta, x.dtype))
+
+
+@operation
+def adjust_contrast(images, contrast_factor):
+    """Each channel's distance to its mean, times this."""
+
+    def stretched(x):
+        mean = ops.reduce_mean(x, (-3, -2), True)
+        return (x - mean) * as_tensor(contrast_factor, x.dtype) + mean
+
+    return _in_floats(images, stretched)
+
+
+@operation
+def random_brightness(image, max_delta, seed=None):
+    """adjust_brightness by -max_delta to max_delta."""
+    return adjust_brightness(image, _drawn(-max_delta, max_delta))
+
+
+@operation
+def random_contrast(image, lower, upper, seed=None):
+    """adjust_contrast by lower to upper."""
+    return adjust_contrast(image, _drawn(lower, upper))
+
+
+@operation
+def per_image_standardization(image):
+    """With mean 0 and deviation 1; a flat image is not blown up."""
+    x = as_tensor(image, "float32")
+    mean = ops.reduce_mean(x)
+    variance = ops.reduce_mean(x * x) - mean * mean
+    count = ops.cast(ops.size(x), as_dtype("float32"))
+    return (x - mean) / ops.maximum(ops.sqrt(ops.maximum(variance, 0.0)), 1.0 / ops.sqrt(count))
+
+
+@operation
+def rgb_to_grayscale(images, name=None):
+    """One channel: 0.2989 R + 0.5870 G + 0.1140 B."""
+    weights = np.array([[0.2989], [0.5870], [0.1140]], np.float32)
+    return _in_floats(images, lambda x: ops.matmul(x, weights))
+
+
+@operation
+def grayscale_to_rgb(images, name=None):
+    """The channel three times."""
+    return ops.concat([as_tensor(images)] * 3, -1)
+
+
+def _in_floats(image, function):
+    """function of the image as float32, and what it gives with the image's dtype."""
+    x = as_tensor(image)
+    if x.dtype.is_floating:
+        return function(x)
+    changed = function(convert_image_dtype(x, "float32"))
+    return convert_image_dtype(ops.clip(changed, 0.0, 1.0), x.dtype)
+
+
+def _drawn(low, high):
+    return ops.random_uniform([], as_tensor(low, "float32"), as_tensor(high, "float32"))
+
+
+def _sides(x, what):
+    if x.shape is None or None in x.shape[-3:-1]:
+        raise ValueError(f"{what}: height and width are not known here; resize first")
+    return x.shape[-3:-1]

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// Workers that run functions written in Python, each by its own config. PYTHON is an interpreter
+// with NumPy, FUNCTIONS the folder of doubling.py.
+#include "dataplane/dataset/python_host.h"
+#include "tests/cluster/cluster.h"
+
+namespace penstock {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+Dataset Doubled(int64_t count) {
+  return Dataset::Range(count).Map([](Expr x) {
+    return CallPython({.name = "doubling:doubled",
+                       .pickle = "",
+                       .version = "",
+                       .call = R"({"kind": "map", "input": ["t", [0]], "output": 0,)"
+                               R"( "dtypes": ["int64"], "shapes": [[]]})"},
+                      Scalar(kInt64), /*deterministic=*/true, x);
+  });
+}
+
+absl::Status FirstError(const Dataset& dataset) {
+  absl::StatusOr<Iterator> it = dataset.MakeIterator();
+  return it.ok() ? it->Next().status() : it.status();
+}
+
+WorkerConfig WithPython() {
+  WorkerConfig config;
+  config.python = 1;
+  config.python_command = PYTHON;
+  config.python_path = {FUNCTIONS};
+  return config;
+}
+
+TEST(PythonWorkers, DifferInOneProcess) {
+  Cluster with(0);
+  with.AddWorker(WithPython());
+  Cluster without(1);
+  const auto read = [](const Cluster& cluster) {
+    return Doubled(4).Distribute(cluster.Options(ShardingPolicy::kOff));
+  };
+  EXPECT_THAT(ReadAll(read(with)), ElementsAre(0, 2, 4, 6));
+  const absl::Status refused = FirstError(read(without));
+  EXPECT_EQ(refused.code(), absl::StatusCode::kPermissionDenied) << refused;
+  EXPECT_THAT(std::string(refused.message()), HasSubstr("setting python"));
+  EXPECT_THAT(std::string(refused.message()), HasSubstr("doubling:doubled"));
+  EXPECT_THAT(ReadAll(read(with)), ElementsAre(0, 2, 4, 6)) << "whoever was started last";
+}
+
+TEST(PythonWorkers, RunNothingForWhoReadsInTheSameProcess) {
+  Cluster cluster(0);
+  cluster.AddWorker(WithPython());
+  const absl::Status refused = FirstError(Doubled(4));
+  EXPECT_EQ(refused.code(), absl::StatusCode::kPermissionDenied) << refused;
+  EXPECT_THAT(std::string(refused.message()), HasSubstr("this process"));
+}
+
+TEST(PythonWorkers, AdmitTheModulesOfTheirConfigAlone) {
+  Cluster cluster(0);
+  WorkerConfig config = WithPython();
+  config.python_allow = {"elsewhere"};
+  cluster.AddWorker(config);
+  const absl::Status refused =
+      FirstError(Doubled(4).Distribute(cluster.Options(ShardingPolicy::kOff)));
+  EXPECT_EQ(refused.code(), absl::StatusCode::kPermissionDenied) << refused;
+  EXPECT_THAT(std::string(refused.message()), HasSubstr("python-allow"));
+}
+
+TEST(PythonWorkers, RefuseAConfigThatMakesNoSenseAndAnInterpreterThatIsNotThere) {
+  Cluster cluster(0);
+  WorkerConfig config = WithPython();
+  config.dispatcher_address = cluster.service();
+  config.python = -1;
+  absl::Status refused = WorkerServer::Start(config).status();
+  EXPECT_EQ(refused.code(), absl::StatusCode::kInvalidArgument) << refused;
+  EXPECT_THAT(std::string(refused.message()), HasSubstr("python is -1"));
+  config.python = 1;
+  config.python_command = "/nowhere/python3";
+  refused = WorkerServer::Start(config).status();
+  EXPECT_EQ(refused.code(), absl::StatusCode::kNotFound) << refused;
+  EXPECT_THAT(std::string(refused.message()), HasSubstr("/nowhere/python3"));
+}
+
+}  // namespace
+}  // namespace penstock

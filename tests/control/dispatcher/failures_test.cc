@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+// Partitions that workers cannot run: how long they go from one to another, and when the job ends.
+#include <algorithm>
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "control/dispatcher/core.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace penstock::control {
+namespace {
+
+using ::testing::HasSubstr;
+
+template <class Outlet, class Down>
+class Told final : public Outlet {
+ public:
+  void Send(Down message) override { messages.push_back(std::move(message)); }
+  void Finish(const absl::Status& status) override { finished = status; }
+  template <class M>
+  std::optional<M> Take() {
+    while (!messages.empty()) {
+      Down message = std::move(messages.front());
+      messages.pop_front();
+      if (auto* wanted = std::get_if<M>(&message)) return std::move(*wanted);
+    }
+    return std::nullopt;
+  }
+  std::deque<Down> messages;
+  std::optional<absl::Status> finished;
+};
+
+struct Worker {
+  std::shared_ptr<Told<WorkerOutlet, WorkerDown>> told;
+  std::shared_ptr<WorkerPeer> peer;
+  absl::Status fails;  // OK: it runs whatever it is given
+  std::vector<PartitionId> tried;
+  std::map<PartitionId, PlacedPartition> runs;
+};
+
+class FailuresTest : public ::testing::Test {
+ protected:
+  FailuresTest() {
+    CoreOptions options;
+    options.now = [] { return absl::UnixEpoch(); };
+    options.random = [this] { return ++random_; };
+    options.port_refuses = [](const std::string&) { return false; };
+    options.events = events_;
+    core_ = Core::Open(std::move(options), OpenMemoryJournal()).value();
+    std::string dataset;
+    core_->RegisterDataset({.definition = "definition",
+                            .summary = {.fingerprint = 11,
+                                        .cardinality = 100,
+                                        .nodes = {{"Range#0", 1}},
+                                        .plan = {{.node = "Range#0", .count = 100}}}},
+                           [&](const auto& answer) { dataset = answer->dataset_id; });
+    core_->GetOrCreateJob(
+        {.name = "job", .dataset_id = dataset, .terms = {.mode = ShardingPolicy::kDynamic}},
+        [this](const auto& answer) { job_ = answer->job; });
+    Connect();
+  }
+
+  void Connect() {
+    client_told_ = std::make_shared<Told<ClientOutlet, ClientDown>>();
+    client_ = core_->OpenClient(client_told_);
+    core_->OnMessage(client_, ClientHello{.job = job_,
+                                          .client = ClientId(5),
+                                          .incarnation = Incarnation(1),
+                                          .state = std::nullopt});
+  }
+
+  Worker& Join(uint64_t id, absl::Status fails = absl::OkStatus()) {
+    Worker& worker = workers_[id];
+    worker.told = std::make_shared<Told<WorkerOutlet, WorkerDown>>();
+    worker.peer = core_->OpenWorker(worker.told);
+    worker.fails = std::move(fails);
+    core_->OnMessage(
+        worker.peer,
+        WorkerHello{.worker = WorkerId(id), .address = absl::StrCat("worker", id), .permits = 1});
+    Run();
+    return worker;
+  }
+  void Fail(Worker& worker, PartitionId partition, absl::Status why) {
+    core_->OnMessage(worker.peer, PartitionFailed{worker.runs.at(partition), std::move(why)});
+    Run();
+  }
+  // Until nobody has anything to do.
+  void Run() {
+    for (bool busy = true; busy;) {
+      busy = false;
+      while (auto fence = client_told_->Take<Fence>()) {
+        core_->OnMessage(client_, FenceAnswer{{fence->partition, fence->placement, {}, {}}});
+        busy = true;
+      }
+      for (auto& [id, worker] : workers_) {
+        while (auto assign = worker.told->Take<Assign>()) {
+          busy = true;
+          worker.tried.push_back(assign->of.partition);
+          if (worker.fails.ok()) {
+            for (auto& [other, its] : workers_) its.runs.erase(assign->of.partition);
+            worker.runs[assign->of.partition] = assign->of;
+          } else {
+            core_->OnMessage(worker.peer, PartitionFailed{assign->of, worker.fails});
+          }
+        }
+      }
+    }
+  }
+  Worker& RunnerOf(PartitionId partition) {
+    return std::find_if(workers_.begin(), workers_.end(),
+                        [&](const auto& entry) { return entry.second.runs.contains(partition); })
+        ->second;
+  }
+  bool JobGoesOn() const { return !client_told_->finished.has_value(); }
+
+  int Events(std::string_view name) const {
+    const std::vector<Event> all = events_->All();
+    return static_cast<int>(std::count_if(all.begin(), all.end(),
+                                          [&](const Event& event) { return event.name == name; }));
+  }
+
+  uint64_t random_ = 0;
+  const std::shared_ptr<CapturedEvents> events_ = CapturedEvents::Make();
+  std::unique_ptr<Core> core_;
+  JobId job_;
+  std::shared_ptr<Told<ClientOutlet, ClientDown>> client_told_;
+  std::shared_ptr<ClientPeer> client_;
+  std::map<uint64_t, Worker> workers_;
+};
+
+TEST_F(FailuresTest, WorkersThatCannotRunADatasetDoNotEndItWhereOthersCan) {
+  const Worker& first = Join(1);
+  const Worker& second = Join(2);
+  for (uint64_t id : {11, 12, 13}) {
+    Join(id, absl::NotFoundError("function tokenize@1 is not registered"));
+    EXPECT_TRUE(JobGoesOn()) << *client_told_->finished;
+  }
+  std::set<PartitionId> running;
+  for (const Worker* good : {&first, &second}) {
+    for (const auto& [partition, of] : good->runs) running.insert(partition);
+  }
+  EXPECT_EQ(running.size(), 5u);  // as many as there are permits
+}
+
+TEST_F(FailuresTest, APartitionThatEveryWorkerFailsEndsTheJob) {
+  for (uint64_t id : {1, 2, 3, 4}) Join(id);
+  const absl::Status gone = absl::NotFoundError("/data/a is not there");
+  for (auto& [id, worker] : workers_) worker.fails = gone;
+  Fail(RunnerOf(PartitionId(1)), PartitionId(1), gone);
+  ASSERT_FALSE(JobGoesOn());
+  EXPECT_EQ(client_told_->finished->code(), absl::StatusCode::kNotFound);
+  EXPECT_THAT(std::string(client_told_->finished->message()), HasSubstr("/data/a is not there"));
+  for (const auto& [id, worker] : workers_) {
+    EXPECT_THAT(worker.tried, ::testing::Contains(PartitionId(1))) << "worker " << id;
+  }
+}
+
+TEST_F(FailuresTest, OneWorkerThatIsAloneTriesThreeTimes) {
+  Worker& worker = Join(1, absl::UnavailableError("the store does not answer"));
+  EXPECT_FALSE(JobGoesOn());
+  EXPECT_EQ(worker.tried.size(), 3u);
+}
+
+TEST_F(FailuresTest, WhatFailedBeforeAPartitionGotFurtherDoesNotCount) {
+  Worker& worker = Join(1);
+  const PartitionId partition(1);
+  for (Index index : {10, 20, 30}) {
+    Fail(worker, partition, absl::ResourceExhaustedError("no memory"));
+    Fail(worker, partition, absl::ResourceExhaustedError("no memory"));
+    ASSERT_TRUE(JobGoesOn()) << *client_told_->finished;
+    core_->OnMessage(worker.peer, Bookmark{worker.runs.at(partition), index, "position", {}});
+  }
+}
+
+// A planned move waits until all readers are there to answer.
+TEST_F(FailuresTest, NothingMovesWhileAReaderIsAwayWhoseMessageWasRefused) {
+  Join(1);
+  Join(2);
+  core_->OnMessage(workers_.at(2).peer, WorkerLeave{});
+  Run();
+  ASSERT_EQ(workers_.at(1).runs.size(), 2u);
+  core_->OnMessage(client_, Commit{1, {{/*repetition=*/7, {}}}});
+  ASSERT_FALSE(JobGoesOn()) << "repetition 7 was never begun";
+  Join(3);
+  EXPECT_EQ(Events("relieved"), 0);
+  Connect();
+  Run();
+  EXPECT_EQ(Events("relieved"), 1);
+  EXPECT_EQ(workers_.at(3).tried.size(), 1u);
+}
+
+// The host's mounts or credentials may be what is wrong.
+TEST_F(FailuresTest, AWorkerThatMayNotReadGivesWayToOneThatMay) {
+  for (const absl::Status& why :
+       {absl::PermissionDeniedError("/data/a"), absl::UnauthenticatedError("no credentials")}) {
+    Worker& good = workers_.contains(1) ? workers_.at(1) : Join(1);
+    Join(10 + static_cast<uint64_t>(why.code()), why);
+    EXPECT_TRUE(JobGoesOn()) << why;
+    EXPECT_FALSE(good.runs.empty());
+  }
+}
+
+}  // namespace
+}  // namespace penstock::control

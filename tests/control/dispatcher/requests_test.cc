@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+// Datasets are registered, and jobs made of them.
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/control/dispatcher/dispatcher_fixture.h"
+
+namespace penstock::control {
+namespace {
+
+using ::testing::HasSubstr;
+
+TEST_F(DispatcherTest, EqualDefinitionsGetTheSameAutomaticId) {
+  Start();
+  auto first = stub_->GetOrRegisterDataset({.definition = "a", .summary = Summary(1)}, kOnce);
+  auto again = stub_->GetOrRegisterDataset({.definition = "a", .summary = Summary(1)}, kOnce);
+  auto other = stub_->GetOrRegisterDataset({.definition = "b", .summary = Summary(2)}, kOnce);
+  EXPECT_EQ(first->dataset_id, "1000");
+  EXPECT_EQ(again->dataset_id, "1000");
+  EXPECT_TRUE(again->existed);
+  EXPECT_EQ(other->dataset_id, "1001");
+}
+
+TEST_F(DispatcherTest, AnotherDefinitionUnderATakenIdNamesTheFirstNodeThatDiffers) {
+  Start();
+  RegisterDatasetRequest request{.dataset_id = "mine", .definition = "a", .summary = Summary(1)};
+  ASSERT_TRUE(stub_->GetOrRegisterDataset(request, kOnce).ok());
+  request.summary = Summary(2);
+  absl::Status refused = stub_->GetOrRegisterDataset(request, kOnce).status();
+  EXPECT_EQ(refused.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(refused.message(), HasSubstr("Batch#1"));
+
+  request.replace = true;
+  ASSERT_TRUE(stub_->GetOrRegisterDataset(request, kOnce).ok());
+  EXPECT_EQ(stub_->GetDataset("mine", 0, kOnce)->summary.fingerprint, 2u);
+}
+
+// Its fingerprint has the pattern of its files, not their names.
+TEST_F(DispatcherTest, FilesAreListedAnewForReplaceAlone) {
+  Start();
+  RegisterDatasetRequest request{.dataset_id = "mine", .definition = "a", .summary = Summary(1)};
+  request.summary.plan[0].files = {"a", "b"};
+  ASSERT_TRUE(stub_->GetOrRegisterDataset(request, kOnce).ok());
+  request.summary.plan[0].files = {"a", "b", "c"};
+  EXPECT_TRUE(stub_->GetOrRegisterDataset(request, kOnce)->existed);
+  EXPECT_EQ(stub_->GetDataset("mine", 0, kOnce)->summary.plan[0].files.size(), 2u);
+  request.replace = true;
+  EXPECT_FALSE(stub_->GetOrRegisterDataset(request, kOnce)->existed);
+  EXPECT_EQ(stub_->GetDataset("mine", 0, kOnce)->summary.plan[0].files.size(), 3u);
+}
+
+TEST_F(DispatcherTest, AJobGoesOnWithTheDefinitionItWasMadeFor) {
+  Start(Journaled());
+  RegisterDatasetRequest request{.dataset_id = "mine", .definition = "a", .summary = Summary(1)};
+  ASSERT_TRUE(stub_->GetOrRegisterDataset(request, kOnce).ok());
+  const JobAnswer job = *stub_->GetOrCreateJob({.request = NewRequest(),
+                                                .name = "job",
+                                                .dataset_id = "mine",
+                                                .terms = {.mode = ShardingPolicy::kDynamic}},
+                                               kOnce);
+  uint64_t edition = 0;
+  {
+    HandWorker worker(*stub_, 1);
+    HandClient client(*stub_, job.job, 5);
+    edition = worker.Next<Assign>().dataset_edition;
+  }
+  request.summary.plan[0].count = 20;
+  request.replace = true;
+  ASSERT_TRUE(stub_->GetOrRegisterDataset(request, kOnce).ok());
+  Restart(Journaled());
+  EXPECT_EQ(stub_->GetDataset("mine", edition, kOnce)->summary.plan[0].count, 10);
+  EXPECT_EQ(stub_->GetDataset("mine", 0, kOnce)->summary.plan[0].count, 20);
+  EXPECT_EQ(stub_->GetDataset("mine", edition + 1, kOnce).status().code(),
+            absl::StatusCode::kNotFound);
+}
+
+TEST_F(DispatcherTest, AnUnknownDatasetIsNotFound) {
+  Start();
+  absl::Status status = stub_->GetDataset("7", 0, kOnce).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(status.message(), "Dataset id 7 not found");
+}
+
+TEST_F(DispatcherTest, ARepeatedRequestGetsTheSameAnswerAlsoAfterARestart) {
+  Start(Journaled());
+  MakeJob("named");
+  GetOrCreateJobRequest anonymous{.request = NewRequest(), .dataset_id = "1000"};
+  auto first = stub_->GetOrCreateJob(anonymous, kOnce);
+  auto again = stub_->GetOrCreateJob(anonymous, kOnce);
+  ASSERT_TRUE(first.ok() && again.ok());
+  EXPECT_EQ(*first, *again);
+
+  Restart(Journaled());
+  auto later = stub_->GetOrCreateJob(anonymous, kOnce);
+  ASSERT_TRUE(later.ok()) << later.status();
+  EXPECT_EQ(*first, *later);
+}
+
+TEST_F(DispatcherTest, AJobOfTheSameNameMustAgreeInEachField) {
+  Start();
+  MakeJob("shared", ShardingPolicy::kDynamic, Keep::kTaken);
+  absl::Status refused =
+      stub_
+          ->GetOrCreateJob({.request = NewRequest(),
+                            .name = "shared",
+                            .dataset_id = "1000",
+                            .terms = {.mode = ShardingPolicy::kOff, .keep = Keep::kCommitted}},
+                           kOnce)
+          .status();
+  EXPECT_EQ(refused.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(refused.message(), HasSubstr("existing processing mode: <DYNAMIC>; got <OFF>"));
+  EXPECT_THAT(refused.message(), HasSubstr("existing keep: <taken>; got <committed>"));
+}
+
+TEST_F(DispatcherTest, AnActiveJobsDatasetStaysUntilTheJobIsCancelled) {
+  Start();
+  JobAnswer job = MakeJob("reads");
+  EXPECT_EQ(stub_->UnregisterDataset("1000", kOnce).code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(stub_->RemoveJob("reads", kOnce).code(), absl::StatusCode::kFailedPrecondition);
+  ASSERT_TRUE(stub_->CancelJob("reads", kOnce).ok());
+  EXPECT_TRUE(stub_->UnregisterDataset("1000", kOnce).ok());
+  EXPECT_TRUE(stub_->RemoveJob("reads", kOnce).ok());
+  EXPECT_TRUE(stub_->GetStatus(kOnce)->jobs.empty());
+  HandClient late(*stub_, job.job, 1);
+  EXPECT_EQ(late.Next<SessionError>().status.code(), absl::StatusCode::kNotFound);
+}
+
+}  // namespace
+}  // namespace penstock::control

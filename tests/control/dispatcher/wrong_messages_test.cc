@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+// Messages that no program of ours sends: whoever sends one is refused, and nobody else notices.
+#include <memory>
+#include <utility>
+
+#include "control/dispatcher/core.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace penstock::control {
+namespace {
+
+using ::testing::HasSubstr;
+
+template <class Outlet, class Down>
+class Told final : public Outlet {
+ public:
+  void Send(Down) override {}
+  void Finish(const absl::Status& status) override { finished = status; }
+  std::optional<absl::Status> finished;
+};
+using ToldClient = Told<ClientOutlet, ClientDown>;
+using ToldWorker = Told<WorkerOutlet, WorkerDown>;
+
+class WrongMessagesTest : public ::testing::Test {
+ protected:
+  WrongMessagesTest() {
+    CoreOptions options;
+    options.now = [this] { return now_; };
+    options.random = [this] { return ++random_; };
+    options.port_refuses = [](const std::string&) { return false; };
+    options.gc_dynamic_sharding_jobs = true;
+    options.events = CapturedEvents::Make();
+    core_ = Core::Open(std::move(options), OpenMemoryJournal()).value();
+    core_->RegisterDataset({.definition = "definition",
+                            .summary = {.fingerprint = 11,
+                                        .cardinality = kInfinite,
+                                        .nodes = {{"Range#0", 1}},
+                                        .plan = {{.node = "Range#0", .count = 100}}}},
+                           [this](const auto& answer) { dataset_ = answer->dataset_id; });
+  }
+
+  GetOrCreateJobRequest JobRequest(int64_t consumers = 0) const {
+    return {.name = "job",
+            .dataset_id = dataset_,
+            .terms = {.mode = ShardingPolicy::kDynamic, .num_consumers = consumers}};
+  }
+  JobId MakeJob(int64_t consumers = 0) {
+    JobId job;
+    core_->GetOrCreateJob(JobRequest(consumers), [&](const auto& answer) { job = answer->job; });
+    return job;
+  }
+  static ClientHello HelloOf(JobId job, uint64_t client, int64_t consumer = -1) {
+    return {.job = job,
+            .client = ClientId(client),
+            .incarnation = Incarnation(1),
+            .state = std::nullopt,
+            .consumer = consumer};
+  }
+  void Pass(absl::Duration time) {
+    for (const absl::Time until = now_ + time; now_ < until; now_ += absl::Seconds(1)) {
+      core_->Sweep();
+    }
+  }
+  DispatcherStatus Status() const {
+    DispatcherStatus status;
+    core_->GetStatus([&](const absl::StatusOr<DispatcherStatus>& its) { status = *its; });
+    return status;
+  }
+
+  absl::Time now_ = absl::UnixEpoch();
+  uint64_t random_ = 0;
+  std::unique_ptr<Core> core_;
+  std::string dataset_;
+};
+
+TEST_F(WrongMessagesTest, StatesOfShardsThatTheModeDoesNotHaveAreRefused) {
+  RestoreJobRequest request{.job = JobRequest(), .restoration = {.name = 5}};
+  request.restoration.repetitions.push_back({.division = {.count = 0, .shards = {0}}});
+  request.restoration.repetitions[0].partitions.emplace_back();
+  absl::Status answered;
+  core_->RestoreJob(request, [&](const auto& answer) { answered = answer.status(); });
+  EXPECT_EQ(answered.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(answered.message()),
+              HasSubstr("they cannot begin a job in mode DYNAMIC"));
+}
+
+TEST_F(WrongMessagesTest, ASecondClientOnOneStreamEndsItAndLeavesNobodyBehind) {
+  const JobId job = MakeJob();
+  auto told = std::make_shared<ToldClient>();
+  auto peer = core_->OpenClient(told);
+  core_->OnMessage(peer, HelloOf(job, 5));
+  EXPECT_FALSE(told->finished.has_value());
+  core_->OnMessage(peer, HelloOf(job, 6));
+  ASSERT_TRUE(told->finished.has_value());
+  EXPECT_EQ(told->finished->code(), absl::StatusCode::kInvalidArgument);
+  core_->OnClosed(peer);
+  Pass(absl::Minutes(10));
+  EXPECT_TRUE(Status().jobs.empty()) << "a job that nobody reads is forgotten";
+}
+
+TEST_F(WrongMessagesTest, ASecondWorkerOnOneStreamEndsItAndNoneIsConnected) {
+  auto told = std::make_shared<ToldWorker>();
+  auto peer = core_->OpenWorker(told);
+  core_->OnMessage(peer, WorkerHello{.worker = WorkerId(1), .address = "a:1", .permits = 1});
+  core_->OnMessage(peer, WorkerHello{.worker = WorkerId(2), .address = "b:1", .permits = 1});
+  ASSERT_TRUE(told->finished.has_value());
+  EXPECT_EQ(told->finished->code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(core_->NumWorkers(), 0);
+}
+
+// Turn by turn that took for ever, with the dispatcher's lock held.
+TEST_F(WrongMessagesTest, AConsumerThatSaysItIsFarAheadHoldsNobodyUp) {
+  const JobId job = MakeJob(/*consumers=*/2);
+  auto worker = core_->OpenWorker(std::make_shared<ToldWorker>());
+  core_->OnMessage(worker, WorkerHello{.worker = WorkerId(1), .address = "a:1", .permits = 1});
+  auto first = core_->OpenClient(std::make_shared<ToldClient>());
+  auto second = core_->OpenClient(std::make_shared<ToldClient>());
+  core_->OnMessage(first, HelloOf(job, 5, 0));
+  core_->OnMessage(second, HelloOf(job, 6, 1));
+  const IndexSet far = IndexSet::Of(0, int64_t{1} << 45);
+  core_->OnMessage(first, Report{{{PartitionId(1), Placement(1), far, {}}}});
+  core_->OnMessage(worker,
+                   Bookmark{{IterationId(1), PartitionId(1), Placement(1)}, 4, "position", {}});
+  core_->OnMessage(worker, WorkerLeave{});
+  EXPECT_EQ(Status().jobs.size(), 1u);
+}
+
+}  // namespace
+}  // namespace penstock::control

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+// How sessions end: what they say of what they took, and commits, also behind the end.
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/dataplane/client/session_fixture.h"
+
+namespace penstock::client {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+TEST_F(SessionTest, StoppingTellsWhatWasTakenAndNoMore) {
+  Begin();
+  auto link = Link();
+  for (Index i = 0; i < 4; ++i) ASSERT_TRUE(Send(link->link(), i).ok());
+  EXPECT_EQ(NextValue(), 0);
+  EXPECT_EQ(NextValue(), 1);
+  cancelled_ = true;
+  EXPECT_EQ(session_->Next().status().code(), absl::StatusCode::kCancelled);
+  EXPECT_THAT(dispatcher_.Heard<control::Leave>().taken,
+              ElementsAre(control::PartitionIndices{kPartition, IndexSet::Of(0, 2)}));
+}
+
+TEST_F(SessionTest, OneThatIsDestroyedSaysWhatItTookAndHasNotCommitted) {
+  keep_ = Keep::kCommitted;
+  Begin();
+  auto link = Link();
+  for (Index i = 0; i < 3; ++i) ASSERT_TRUE(Send(link->link(), i).ok());
+  EXPECT_EQ(NextValue(), 0);
+  session_->Leave(absl::Minutes(1));  // not yet: it may still commit
+  EXPECT_EQ(NextValue(), 1);
+  auto destroyed = std::async(std::launch::async, [&] { session_.reset(); });
+  EXPECT_THAT(dispatcher_.Heard<control::Leave>().taken,
+              ElementsAre(control::PartitionIndices{kPartition, IndexSet::Of(0, 2)}));
+  dispatcher_.Say(control::Left{});
+  destroyed.get();
+}
+
+// One whose place another takes does not leave, so the links are there to its end.
+TEST_F(SessionTest, OneThatIsDestroyedHearsOfNoMoreWorkersWhenItClosesItsLinks) {
+  Begin();
+  auto link = Link();
+  bool listens = true;
+  link->on_closed = [&] { listens = dispatcher_.has_stream(); };
+  ASSERT_TRUE(Send(link->link(), 0).ok());
+  EXPECT_EQ(NextValue(), 0);
+  session_->Abandon();
+  session_.reset();
+  EXPECT_TRUE(link->AwaitClosed().ok());
+  EXPECT_FALSE(listens);
+}
+
+TEST_F(SessionTest, ACommitIsSaidAgainOnANewStream) {
+  keep_ = Keep::kCommitted;
+  Begin();
+  auto link = Link();
+  ASSERT_TRUE(Send(link->link(), 0).ok());
+  EXPECT_EQ(NextValue(), 0);
+  const control::Commit commit{.number = 7,
+                               .repetitions = {{0, {{kPartition, IndexSet::Of(0, 1)}}}}};
+  auto committed = std::async(std::launch::async, [&] { return session_->Commit(commit); });
+  EXPECT_EQ(dispatcher_.Heard<control::Commit>(), commit);
+  dispatcher_.Break();
+  dispatcher_.Heard<control::ClientHello>(1);
+  dispatcher_.Say(Welcome());
+  EXPECT_EQ(dispatcher_.Heard<control::Commit>(1), commit);
+  dispatcher_.Say(control::Committed{7});
+  const absl::StatusOr<bool> said = committed.get();
+  ASSERT_TRUE(said.ok()) << said.status();
+  EXPECT_TRUE(*said);
+}
+
+// The last repetition, of which it took nothing, has ended; what it took of the one before is only
+// kept when the dispatcher says so.
+TEST_F(SessionTest, OneThatHasLeftDoesNotSayThatAnotherRepetitionIsCommitted) {
+  keep_ = Keep::kCommitted;
+  Begin();
+  Link();
+  dispatcher_.Say(control::End());
+  absl::StatusOr<std::optional<Element>> end = session_->Next();
+  ASSERT_TRUE(end.ok()) << end.status();
+  dispatcher_.Heard<control::Leave>();
+  const control::Commit commit{.number = 7,
+                               .repetitions = {{0, {{kPartition, IndexSet::Of(0, 1)}}}, {1, {}}}};
+  absl::StatusOr<bool> committed = session_->Commit(commit);
+  ASSERT_TRUE(committed.ok()) << committed.status();
+  EXPECT_FALSE(*committed);
+  EXPECT_EQ(dispatcher_.Count<control::Commit>(), 0u);
+}
+
+TEST_F(SessionTest, BehindItsEndADispatcherMayBeAwayForLongerThanTheTimeout) {
+  keep_ = Keep::kCommitted;
+  Begin(std::nullopt, absl::Hours(1), /*timeout=*/absl::Seconds(2));
+  auto link = Link();
+  ASSERT_TRUE(Send(link->link(), 0).ok());
+  EXPECT_EQ(NextValue(), 0);
+  dispatcher_.Say(control::End());
+  absl::StatusOr<std::optional<Element>> end = session_->Next();
+  ASSERT_TRUE(end.ok()) << end.status();
+  dispatcher_.Break();
+  dispatcher_.Heard<control::ClientHello>(1);  // is not answered
+  ASSERT_EQ(dispatcher_.Heard<control::ClientHello>(2).client, ClientId(3));
+  dispatcher_.Say(Welcome());
+  const control::Commit commit{.number = 7,
+                               .repetitions = {{0, {{kPartition, IndexSet::Of(0, 1)}}}}};
+  auto committed = std::async(std::launch::async, [&] { return session_->Commit(commit); });
+  EXPECT_EQ(dispatcher_.Heard<control::Commit>(), commit);
+  dispatcher_.Say(control::Committed{7});
+  EXPECT_TRUE(committed.get().ok());
+}
+
+TEST_F(SessionTest, BehindItsEndARefusalOfTheCommitNamesItsReasonAndTheWayOut) {
+  keep_ = Keep::kCommitted;
+  Begin();
+  auto link = Link();
+  ASSERT_TRUE(Send(link->link(), 0).ok());
+  EXPECT_EQ(NextValue(), 0);
+  dispatcher_.Say(control::End());
+  absl::StatusOr<std::optional<Element>> end = session_->Next();
+  ASSERT_TRUE(end.ok()) << end.status();
+  dispatcher_.Break(absl::FailedPreconditionError("declared dead"));
+  const control::Commit commit{.number = 7,
+                               .repetitions = {{0, {{kPartition, IndexSet::Of(0, 1)}}}}};
+  const absl::Status status = session_->Commit(commit).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(status.message()),
+              ::testing::AllOf(HasSubstr("declared dead"), HasSubstr("Restore() this state")));
+}
+
+TEST_F(SessionTest, OneThatOnlyClaimsPresentsItsStateAndLeaves) {
+  keep_ = Keep::kCommitted;
+  SessionOptions options;
+  options.distribute.timeout = absl::Minutes(1);
+  options.spec = Scalar(kInt64);
+  options.client = ClientId(3);
+  options.incarnation = Incarnation(4);
+  options.state = Taken{{kPartition, IndexSet::Of(0, 4)}};
+  options.claims_only = true;
+  session_ = std::make_unique<Session>(std::move(options), dispatcher_);
+  EXPECT_TRUE(dispatcher_.Heard<control::ClientHello>().state.has_value());
+  dispatcher_.Say(Welcome());
+  dispatcher_.Say(Membership());
+  EXPECT_THAT(dispatcher_.Heard<control::Leave>().taken,
+              ElementsAre(control::PartitionIndices{kPartition, IndexSet::Of(0, 4)}));
+  EXPECT_TRUE(session_->ended());
+  session_.reset();
+}
+
+TEST_F(SessionTest, WhoLeavesWithoutAStreamSaysSoOnTheNext) {
+  Begin();
+  auto link = Link();
+  ASSERT_TRUE(Send(link->link(), 0).ok());
+  EXPECT_EQ(NextValue(), 0);
+  dispatcher_.Break();
+  dispatcher_.Heard<control::ClientHello>(1);
+  auto left = std::async(std::launch::async, [&] { session_->Leave(absl::Minutes(1)); });
+  while (session_->Next().status().code() != absl::StatusCode::kCancelled) {
+    ASSERT_TRUE(Send(link->link(), 1).ok());
+  }
+  dispatcher_.Say(Welcome());
+  EXPECT_FALSE(dispatcher_.Heard<control::Leave>().taken.empty());
+  left.get();
+}
+
+TEST_F(SessionTest, TheEndStaysTheEndWhateverTheDispatcherSaysThen) {
+  Begin();
+  Link();
+  dispatcher_.Say(control::End());
+  absl::StatusOr<std::optional<Element>> end = session_->Next();
+  ASSERT_TRUE(end.ok()) << end.status();
+  dispatcher_.Heard<control::Leave>();
+  dispatcher_.Say(control::SessionError{absl::FailedPreconditionError("not known")});
+  dispatcher_.Break();
+  dispatcher_.Heard<control::ClientHello>(1);  // the error was heard before
+  end = session_->Next();
+  ASSERT_TRUE(end.ok()) << end.status();
+  EXPECT_FALSE(end->has_value());
+}
+
+}  // namespace
+}  // namespace penstock::client

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+// A session between a dispatcher and a worker that the test plays.
+#pragma once
+
+#include <atomic>
+#include <future>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "control/observe/metrics.h"
+#include "dataplane/client/session.h"
+#include "dataplane/memory/pool.h"
+#include "gtest/gtest.h"
+#include "tests/dataplane/client/fake_dispatcher.h"
+#include "tests/dataplane/transfer/ends.h"
+
+namespace penstock::client {
+
+inline constexpr PartitionId kPartition(1);
+inline constexpr WorkerId kWorker(9);
+
+class SessionTest : public testing::Test {
+ protected:
+  explicit SessionTest(std::string protocol = "local")
+      : protocol_(std::move(protocol)), worker_(**transfer::FindTransport(protocol_)) {}
+  ~SessionTest() override {
+    cancelled_ = true;
+    session_.reset();
+  }
+
+  control::Welcome Welcome(absl::Duration lease = absl::Hours(1)) const {
+    return {.iteration = IterationId(6),
+            .term = Term(1),
+            .token = "sesame",
+            .terms = {.mode = ShardingPolicy::kDynamic, .keep = keep_},
+            .heartbeat_interval = absl::Milliseconds(5),
+            .lease = lease,
+            .placements = {{kPartition, Placement(1)}}};
+  }
+  control::Membership Membership(Placement placement = Placement(1)) const {
+    const transfer::Offer offer = worker_.offer(protocol_);
+    return {.version = 1,
+            .partitions = {{kPartition, placement, kWorker}},
+            .workers = {{kWorker, "w:1", {{offer.protocol, offer.address, offer.compatibility}}}}};
+  }
+
+  void Begin(std::optional<Taken> state = std::nullopt, absl::Duration lease = absl::Hours(1),
+             absl::Duration timeout = absl::Minutes(1), bool served = true) {
+    SessionOptions options;
+    options.distribute.max_outstanding_requests = 8;
+    options.distribute.timeout = timeout;
+    if (consumers_.has_value()) options.distribute.consumer_index = 0;
+    options.distribute.num_consumers = consumers_;
+    options.spec = Scalar(kInt64);
+    options.job = {.job = JobId(5), .name = "j"};
+    options.client = ClientId(3);
+    options.incarnation = Incarnation(4);
+    options.state = std::move(state);
+    options.cancelled = &cancelled_;
+    options.events = events_;
+    options.wish = wish_;
+    session_ = std::make_unique<Session>(std::move(options), dispatcher_);
+    dispatcher_.Heard<control::ClientHello>();
+    dispatcher_.Say(Welcome(lease));
+    if (served) dispatcher_.Say(Membership());
+  }
+  // The worker's end of link number `i`, once it has credits.
+  std::shared_ptr<transfer::WorkerEnd> Link(size_t i = 0) {
+    std::shared_ptr<transfer::WorkerEnd> end = worker_.Link(i);
+    EXPECT_NE(end, nullptr);
+    EXPECT_TRUE(end->AwaitGranted(1));
+    return end;
+  }
+  static Identity IdentityOf(Index index, Placement placement = Placement(1)) {
+    return {.job = JobId(5),
+            .iteration = IterationId(6),
+            .partition = kPartition,
+            .placement = placement,
+            .index = index};
+  }
+  static absl::Status Send(transfer::SendLink& link, Index index,
+                           Placement placement = Placement(1)) {
+    Element element = *MakeElement(DefaultPool(), {Tensor(kInt64, {}, &index)}, Scalar(kInt64));
+    element.set_identity(IdentityOf(index, placement));
+    return link.Send(std::move(element));
+  }
+  int64_t NextValue() {
+    absl::StatusOr<std::optional<Element>> element = session_->Next();
+    EXPECT_TRUE(element.ok()) << element.status();
+    if (!element.ok() || !element->has_value()) return -1;
+    return (*element)->tensor(0).scalar<int64_t>();
+  }
+
+  // Whether so many heartbeats more are heard: turns of the agent that began after this call.
+  bool HeartbeatsGoOn(size_t count = 3) {
+    const size_t next = dispatcher_.Count<control::ClientHeartbeat>() + count;
+    return dispatcher_.Heard<control::ClientHeartbeat>(next).counter != 0;
+  }
+  bool HeartbeatsGoOnFor(absl::Duration time) {
+    const absl::Time end = BootTime() + time;
+    while (BootTime() < end) {
+      if (!HeartbeatsGoOn()) return false;
+    }
+    return HeartbeatsGoOn();
+  }
+
+  Keep keep_ = Keep::kTaken;
+  std::optional<int64_t> consumers_;  // of which it is number 0
+  transfer::Wish wish_;
+  std::atomic<bool> cancelled_{false};
+  const std::shared_ptr<CapturedEvents> events_ = CapturedEvents::Make();
+  const std::string protocol_;
+  transfer::Worker worker_;
+  FakeDispatcher dispatcher_;
+  std::unique_ptr<Session> session_;
+};
+
+}  // namespace penstock::client

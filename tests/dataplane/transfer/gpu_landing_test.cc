@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: Apache-2.0
+// Bodies of elements that come over a link straight into a GPU's memory: UCX is real, over
+// tcp lanes, and pretends to know CUDA; the GPU is a fake device.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "dataplane/element/block.h"
+#include "dataplane/memory/device_landing.h"
+#include "dataplane/memory/heap_pool.h"
+#include "dataplane/transfer/ucx/loader.h"
+#include "dataplane/transfer/ucx/transport.h"
+#include "tests/dataplane/memory/fake_device.h"
+#include "tests/dataplane/transfer/ends.h"
+#include "tests/dataplane/transfer/pretended_cuda.h"
+
+namespace penstock::transfer::ucx {
+namespace {
+
+using testing::Contains;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::Not;
+
+constexpr int64_t kValues = 20'000;  // of an element: 160,000 bytes
+constexpr size_t kPlaces = 3;
+
+Spec ValuesSpec() {
+  return Spec::Dict({{"values", TensorSpec{kInt64, {kValues}}}, {"word", TensorSpec{kString, {}}}});
+}
+
+class GpuLanding : public testing::Test {
+ protected:
+  GpuLanding() {
+    here_memory_ = std::make_shared<Memory>(fabric_);
+    there_memory_ = std::make_shared<Memory>(real_);
+    here_ = std::make_unique<Resources>(
+        Resources{fabric_, here_memory_, RegisteredPool({}, here_memory_), &PretendedFabric::now});
+    there_ = std::make_unique<Resources>(
+        Resources{real_, there_memory_, RegisteredPool({}, there_memory_)});
+    client_ = MakeTransport("client", [this] { return Ready{kTcp, here_.get()}; });
+    server_ = MakeTransport("server", [this] { return Ready{kTcp, there_.get()}; });
+    worker_ = std::make_unique<penstock::transfer::Worker>(*server_);
+  }
+  ~GpuLanding() override {
+    Hang();
+    worker_.reset();
+    client_.reset();
+    server_.reset();
+    landing_.reset();
+    EXPECT_THAT(device_.Misuses(), testing::IsEmpty());
+  }
+
+  void Land() {
+    landing_ = std::make_unique<DeviceLanding>(
+        device_, driver_, DeviceLandingOptions{.device = 0, .places = static_cast<int>(kPlaces)});
+  }
+  // A new link; its end at the worker.
+  void Dial(Pool* pool) {
+    Hang();
+    events_ = std::make_shared<ClientEnd>();
+    DialOptions options{.spec = ValuesSpec(), .pool = pool};
+    options.hello.token = "sesame";
+    link_ = client_->Dial(worker_->address(), options, events_).value();
+    end_ = worker_->Link(links_++);
+    ASSERT_NE(end_, nullptr);
+    ASSERT_TRUE(events_->AwaitOpen());
+  }
+  void Hang() {
+    link_.reset();
+    end_.reset();
+    events_.reset();
+  }
+  // Element number `index`, which comes to the client.
+  void Send(int64_t index) {
+    link_->Grant({1});
+    ASSERT_TRUE(end_->AwaitGranted(++granted_));
+    Element element = NumbersFrom(index);
+    ASSERT_TRUE(end_->link().Send(std::move(element)).ok());
+    end_->link().Flush();
+  }
+  Element NumbersFrom(int64_t index) {
+    std::vector<int64_t> values(kValues);
+    for (int64_t i = 0; i < kValues; ++i) values[static_cast<size_t>(i)] = index * kValues + i;
+    const int64_t dims[] = {kValues};
+    const uint64_t offsets[] = {0, 4};
+    const Tensor tensors[] = {
+        Tensor(kInt64, dims, reinterpret_cast<const std::byte*>(values.data())),
+        Tensor(kString, {}, reinterpret_cast<const std::byte*>(offsets), "word")};
+    Element element = MakeElement(*there_->pool, tensors, ValuesSpec()).value();
+    element.set_identity({.partition = PartitionId(1), .placement = Placement(1), .index = index});
+    return element;
+  }
+  // Sends until elements go to the device, or never will.
+  void SendUntilDecided() {
+    for (int64_t index = 1000; landing_->state() == "not asked for"; ++index) {
+      Send(index);
+      ASSERT_TRUE(events_->AwaitCount(static_cast<size_t>(index) - 999));
+    }
+    ASSERT_TRUE(BecomesTrue([&] { return landing_->state() != "being tried"; }));
+    events_->TakeElements();
+  }
+  std::vector<int64_t> ValuesOn(const DeviceElement& element) {
+    std::vector<int64_t> values(kValues);
+    // As the fake device's memory is the host's.
+    std::memcpy(values.data(), element["values"].raw(), kValues * sizeof(int64_t));
+    return values;
+  }
+  std::vector<int64_t> ValuesOf(const Element& element) {
+    const absl::Span<const int64_t> values = element["values"].data<int64_t>();
+    return {values.begin(), values.end()};
+  }
+
+  static constexpr Settings kTcp{.lanes = Lanes::kTcp};
+  Calls calls_;
+  FakeDevice device_;
+  Fabric& real_ = **OpenTheFabric();
+  PretendedFabric fabric_{real_, calls_};
+  PretendedDriver driver_{calls_};
+  std::shared_ptr<Memory> here_memory_, there_memory_;
+  std::unique_ptr<Resources> here_, there_;
+  std::unique_ptr<Transport> client_, server_;
+  std::unique_ptr<DeviceLanding> landing_;
+  std::unique_ptr<penstock::transfer::Worker> worker_;
+  std::shared_ptr<ClientEnd> events_;
+  std::unique_ptr<ReceiveLink> link_;
+  std::shared_ptr<WorkerEnd> end_;
+  size_t links_ = 0;
+  int64_t granted_ = 0;
+};
+
+TEST_F(GpuLanding, BodiesGoToTheGpuAndAreFlushedBeforeTheyAreHandedOver) {
+  Land();
+  Dial(landing_.get());
+  SendUntilDecided();
+  ASSERT_EQ(landing_->state(), "on");
+  const int64_t lent = here_->pool->counters().slots_lent;
+  calls_.Clear();
+  events_->LookAtElements([&](const Element&) { calls_.Add("hand over"); });
+  const size_t before = events_->indices().size();
+  for (int64_t index = 0; index < 10; ++index) {
+    Send(index);
+    ASSERT_TRUE(events_->AwaitCount(before + static_cast<size_t>(index) + 1));
+    std::vector<Element> elements = events_->TakeElements();
+    ASSERT_EQ(elements.size(), 1u);
+    DeviceElement landed = landing_->Take(elements[0]);
+    ASSERT_TRUE(landed);
+    EXPECT_EQ(landed.identity().index, index);
+    EXPECT_EQ(landed["word"].ToString(), NumbersFrom(index)["word"].ToString());
+    EXPECT_EQ(ValuesOn(landed), ValuesOf(NumbersFrom(index)));
+    EXPECT_EQ(device_.KindOf(landed["values"].raw()).value(), MemoryKind::kDevice);
+  }
+  const std::vector<std::string> calls = calls_.all();
+  ASSERT_EQ(calls.size(), 40u) << testing::PrintToString(calls);
+  for (int i = 0; i < 10; ++i) {
+    EXPECT_THAT(
+        std::vector(calls.begin() + 4 * i, calls.begin() + 4 * i + 4),
+        ElementsAre("receive(cuda)", "received(cuda)", "cuFlushGPUDirectRDMAWrites", "hand over"));
+  }
+  EXPECT_THAT(calls_.all(), Not(Contains("receive(host)")));
+  EXPECT_EQ(here_->pool->counters().slots_lent, lent);  // none on the host
+}
+
+TEST_F(GpuLanding, WhatFindsNoPlaceIsStagedAndPlacesComeBack) {
+  Land();
+  Dial(landing_.get());
+  SendUntilDecided();
+  const size_t before = events_->indices().size();
+  for (int64_t index = 0; index < 5; ++index) Send(index);
+  ASSERT_TRUE(events_->AwaitCount(before + 5));
+  std::vector<Element> elements = events_->TakeElements();
+  for (size_t i = 0; i < 5; ++i) {
+    DeviceElement landed = landing_->Take(elements[i]);
+    EXPECT_EQ(static_cast<bool>(landed), i < kPlaces) << i;
+    const auto expected = ValuesOf(NumbersFrom(static_cast<int64_t>(i)));
+    EXPECT_EQ(landed ? ValuesOn(landed) : ValuesOf(elements[i]), expected);
+  }
+  elements.clear();
+  Send(5);
+  ASSERT_TRUE(events_->AwaitCount(before + 6));
+  EXPECT_TRUE(landing_->Take(events_->TakeElements()[0]));
+}
+
+TEST_F(GpuLanding, APlaceStaysUntilItsReadersAreDone) {
+  Land();
+  Dial(landing_.get());
+  SendUntilDecided();
+  const auto stream = device_.MakeStream(0).value();
+  std::vector<int64_t> read(kValues);
+  const size_t before = events_->indices().size();
+  for (size_t i = 0; i < kPlaces; ++i) {
+    Send(static_cast<int64_t>(i));
+    ASSERT_TRUE(events_->AwaitCount(before + i + 1));
+    const DeviceElement landed = landing_->Take(events_->TakeElements()[0]);
+    ASSERT_TRUE(landed);
+    ASSERT_TRUE(landed.ReadyOn(*stream).ok());
+    ASSERT_TRUE(
+        stream->CopyToHost(read.data(), landed["values"].raw(), kValues * sizeof(int64_t)).ok());
+    ASSERT_TRUE(landed.ReadBy(*stream).ok());
+  }
+  Send(100);  // all places are still read
+  ASSERT_TRUE(events_->AwaitCount(before + kPlaces + 1));
+  EXPECT_FALSE(landing_->Take(events_->TakeElements()[0]));
+  device_.Run();
+  EXPECT_EQ(read, ValuesOf(NumbersFrom(kPlaces - 1)));
+  Send(101);
+  ASSERT_TRUE(events_->AwaitCount(before + kPlaces + 2));
+  EXPECT_TRUE(landing_->Take(events_->TakeElements()[0]));
+}
+
+TEST_F(GpuLanding, ALinkThatIsNotAskedForTwoPiecesGetsOne) {
+  Dial(nullptr);
+  Send(7);
+  ASSERT_TRUE(events_->AwaitCount(1));
+  EXPECT_EQ(ValuesOf(events_->TakeElements()[0]), ValuesOf(NumbersFrom(7)));
+  EXPECT_THAT(calls_.all(), ElementsAre("receive(host)"));
+}
+
+TEST_F(GpuLanding, AFlushThatFailsHandsNothingOverAndTheNextLinkIsStaged) {
+  Land();
+  Dial(landing_.get());
+  SendUntilDecided();
+  ASSERT_EQ(landing_->state(), "on");
+  const size_t before = events_->indices().size();
+  driver_.fails_behind = 0;
+  Send(0);
+  EXPECT_THAT(std::string(events_->AwaitClosed().message()), HasSubstr("the device is gone"));
+  EXPECT_EQ(events_->indices().size(), before);
+  EXPECT_THAT(landing_->state(), HasSubstr("off: the device is gone; what a NIC wrote"));
+  granted_ = 0;
+  Dial(landing_.get());
+  Send(0);
+  ASSERT_TRUE(events_->AwaitCount(1));
+  const std::vector<Element> elements = events_->TakeElements();
+  EXPECT_FALSE(landing_->Take(elements[0]));
+  EXPECT_EQ(ValuesOf(elements[0]), ValuesOf(NumbersFrom(0)));
+}
+
+TEST_F(GpuLanding, ReceivesThatFailInARowEndIt) {
+  Land();
+  for (int failed = 0; failed < 3; ++failed) {
+    granted_ = 0;
+    Dial(landing_.get());
+    if (failed == 0) SendUntilDecided();
+    ASSERT_EQ(landing_->state(), "on");
+    fabric_.fails = 1;
+    Send(0);
+    EXPECT_FALSE(events_->AwaitClosed().ok());
+  }
+  EXPECT_THAT(landing_->state(), HasSubstr("off: 3 receives into the GPU failed in a row"));
+  EXPECT_THAT(landing_->state(), HasSubstr("local protection error"));
+  granted_ = 0;
+  Dial(landing_.get());
+  Send(0);
+  ASSERT_TRUE(events_->AwaitCount(1));
+  EXPECT_EQ(ValuesOf(events_->TakeElements()[0]), ValuesOf(NumbersFrom(0)));
+}
+
+TEST_F(GpuLanding, PlacesOutliveTheLandingAndAreThenGivenBack) {
+  Land();
+  Dial(landing_.get());
+  SendUntilDecided();
+  const size_t before = events_->indices().size();
+  Send(3);
+  ASSERT_TRUE(events_->AwaitCount(before + 1));
+  std::vector<Element> elements = events_->TakeElements();
+  DeviceElement landed = landing_->Take(elements[0]);
+  elements.clear();
+  Hang();
+  landing_.reset();
+  EXPECT_EQ(fabric_.cuda_memory().size(), 1u);
+  EXPECT_EQ(ValuesOn(landed), ValuesOf(NumbersFrom(3)));
+  landed = DeviceElement();
+  EXPECT_TRUE(BecomesTrue([&] { return fabric_.cuda_memory().empty(); }));
+}
+
+}  // namespace
+}  // namespace penstock::transfer::ucx

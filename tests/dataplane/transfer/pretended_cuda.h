@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+// A UCX that is real, and pretends to know CUDA; and a GPU's driver. Both say what they are
+// told to, and note what they are asked for.
+#pragma once
+
+#include <atomic>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "dataplane/memory/gpu_direct_driver.h"
+#include "dataplane/transfer/ucx/fabric.h"
+
+namespace penstock::transfer::ucx {
+
+// What was called, in its order. Any thread.
+class Calls {
+ public:
+  void Add(std::string call);
+  void Clear();
+  std::vector<std::string> all() const;
+  int Count(const std::string& call) const;
+
+ private:
+  mutable std::mutex mu_;
+  std::vector<std::string> calls_;  // guarded by mu_
+};
+
+// Notes "ucp_context_query", "ucp_mem_map(cuda)", "ucp_mem_query", "ucp_mem_unmap",
+// "receive(cuda)", "received(cuda)" and "receive(host)".
+class PretendedFabric final : public Fabric {
+ public:
+  PretendedFabric(Fabric& real, Calls& calls) : real_(real), calls_(calls) {}
+
+  // Set before anything is asked:
+  bool cuda = true;
+  absl::Status registers;  // CUDA's memory
+  std::optional<MemoryType> says = MemoryType::kCuda;
+  absl::Status makes_workers;  // from here on, those of a trial
+  // A clock of each thread's own, which goes on only here, with what it receives.
+  absl::Duration receive_takes = absl::Milliseconds(10);       // on the host
+  absl::Duration cuda_receive_takes = absl::Milliseconds(11);  // on the GPU
+  // Any time: so many receives into CUDA's memory fail, unless they are a trial's.
+  std::atomic<int> fails = 0;
+
+  static absl::Time now();
+  // CUDA's memory that is registered now.
+  std::map<Handle, absl::Span<std::byte>> cuda_memory() const;
+
+  const std::string& release() const override { return real_.release(); }
+  const std::string& path() const override { return real_.path(); }
+  bool closes_unanswered() const override { return real_.closes_unanswered(); }
+  bool knows_cuda() const override;
+  absl::StatusOr<Handle> Register(absl::Span<std::byte> memory, MemoryType type) override;
+  absl::StatusOr<std::optional<MemoryType>> TypeOf(Handle handle) override;
+  void Unregister(Handle handle) override;
+  absl::StatusOr<std::unique_ptr<Worker>> MakeWorker(Worker::Events& events) override;
+
+ private:
+  friend class PretendedWorker;
+  // A receive of memory that is CUDA's must say so, and give the handle of that memory.
+  void OnReceive(absl::Span<std::byte> into, MemoryType type, Handle handle);
+
+  Fabric& real_;
+  Calls& calls_;
+  mutable std::mutex mu_;
+  std::map<Handle, absl::Span<std::byte>> cuda_memory_;  // guarded by mu_
+};
+
+// Notes "cuDeviceGetAttribute" and "cuFlushGPUDirectRDMAWrites".
+class PretendedDriver final : public GpuDirectDriver {
+ public:
+  explicit PretendedDriver(Calls& calls) : calls_(calls) {}
+  absl::StatusOr<GpuDirectFacts> facts =
+      GpuDirectFacts{.rdma_supported = true,
+                     .peer_module = true,
+                     .ordering = GpuDirectFacts::Ordering::kOwner,
+                     .host_can_flush = true};
+  absl::Status flushes;
+  std::byte* torn = nullptr;           // a byte that is another behind a flush
+  std::atomic<int> fails_behind = -1;  // any time: flushes fail behind so many; below 0: none
+
+  absl::StatusOr<GpuDirectFacts> Ask(int device) override;
+  absl::Status FlushWrites(int device) override;
+
+ private:
+  Calls& calls_;
+};
+
+}  // namespace penstock::transfer::ucx
