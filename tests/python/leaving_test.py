@@ -10,6 +10,8 @@ import sys
 import time
 import unittest
 
+from sanitizer import MAY_FORK_BESIDE_THREADS
+
 EVENT = re.compile(r"\d{4}-\d\d-\d\dT[\d:.]+Z \w+ ")  # what servers and clients say, a line each
 BOUND = 100  # seconds; only a broken program comes near it
 
@@ -78,7 +80,9 @@ WAYS = {
         "for x in it: pass\n",
         5,
     ),
-    "children of fork that end as programs do": (
+}
+if MAY_FORK_BESIDE_THREADS:
+    WAYS["children of fork that end as programs do"] = (
         "it = iter(ds)\n"
         "kept = next(it)\n"
         "for way in (sys.exit, os._exit):\n"
@@ -90,8 +94,7 @@ WAYS = {
         "say_processes()\n"
         "sys.exit(5)\n",
         5,
-    ),
-}
+    )
 
 
 def ended(pid):

@@ -9,6 +9,7 @@ import unittest
 
 import numpy as np
 import penstock as ps
+from sanitizer import MAY_FORK_BESIDE_THREADS
 
 service = ps.data.service
 
@@ -104,6 +105,7 @@ class Servers(unittest.TestCase):
         dispatcher.stop()
         joined.join()
 
+    @unittest.skipUnless(MAY_FORK_BESIDE_THREADS, "the sanitizer's allocator does not stand it")
     def test_a_forked_child_ends_and_leaves_them_to_its_parent(self):
         script = """
 import os, sys, threading
