@@ -21,9 +21,13 @@ import penstock as ps
 service = ps.data.service
 
 def say_processes():
-    for thread in os.listdir("/proc/self/task"):
-        for child in pathlib.Path(f"/proc/self/task/{thread}/children").read_text().split():
-            print("child", child)
+    for process in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            parent = pathlib.Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()[1]
+        except (FileNotFoundError, ProcessLookupError):  # it has just ended
+            continue
+        if int(parent) == os.getpid():
+            print("child", process)
     sys.stdout.flush()
 """
 
