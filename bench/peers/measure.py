@@ -2,6 +2,7 @@
 """What processes used and what the machine did meanwhile, from /proc."""
 from __future__ import annotations
 
+import contextlib
 import os
 import pathlib
 
@@ -38,12 +39,11 @@ def busy_seconds() -> float:
 def children(pid: int) -> list[int]:
     """Of a process and its children, all the way down."""
     found: list[int] = []
-    try:
+    with contextlib.suppress(FileNotFoundError, ProcessLookupError):
         for thread in os.listdir(f"/proc/{pid}/task"):
-            for child in pathlib.Path(f"/proc/{pid}/task/{thread}/children").read_text().split():
-                found += [int(child), *children(int(child))]
-    except (FileNotFoundError, ProcessLookupError):
-        pass
+            with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # one thread may end meanwhile
+                for child in pathlib.Path(f"/proc/{pid}/task/{thread}/children").read_text().split():
+                    found += [int(child), *children(int(child))]
     return found
 
 
