@@ -187,6 +187,16 @@ class OneOrderedConsumer : public testing::Test {
     return *std::move(it);
   }
 
+  // Consumer 1 does not read on from it.
+  void ExpectOfConsumer0(const State& state) {
+    Iterator wrong = Consumer(1, 2);
+    ASSERT_TRUE(wrong.Restore(state).ok());
+    const absl::Status status = wrong.Next().status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition) << status;
+    EXPECT_THAT(std::string(status.message()),
+                testing::HasSubstr("the state is of consumer 0 of job ordered"));
+  }
+
   Cluster cluster_{2};
 };
 
@@ -283,12 +293,7 @@ TEST_F(OneOrderedConsumer, TakesUpNoOtherConsumersState) {
   reading.join();
   absl::StatusOr<State> saved = first.Save();
   ASSERT_TRUE(saved.ok()) << saved.status();
-  Iterator wrong = Consumer(1, 2);
-  ASSERT_TRUE(wrong.Restore(*saved).ok());
-  const absl::Status status = wrong.Next().status();
-  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition) << status;
-  EXPECT_THAT(std::string(status.message()),
-              testing::HasSubstr("the state is of consumer 0 of job ordered"));
+  ExpectOfConsumer0(*saved);
 }
 
 TEST_F(OneOrderedConsumer, TakesUpNoOtherConsumersStateBehindTheEndEither) {
@@ -304,12 +309,7 @@ TEST_F(OneOrderedConsumer, TakesUpNoOtherConsumersStateBehindTheEndEither) {
   reading.join();
   absl::StatusOr<State> saved = first.Save();
   ASSERT_TRUE(saved.ok()) << saved.status();
-  Iterator wrong = Consumer(1, 2);
-  ASSERT_TRUE(wrong.Restore(*saved).ok());
-  const absl::Status status = wrong.Next().status();
-  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition) << status;
-  EXPECT_THAT(std::string(status.message()),
-              testing::HasSubstr("the state is of consumer 0 of job ordered"));
+  ExpectOfConsumer0(*saved);
   Iterator right = Consumer(0, 2);
   ASSERT_TRUE(right.Restore(*saved).ok());
   absl::StatusOr<std::optional<Element>> end = right.Next();
