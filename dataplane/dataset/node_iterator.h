@@ -106,9 +106,9 @@ struct RunContext {
   SplitFeed* splits = nullptr;      // nullptr: the sources read everything themselves
   const SplitPlan* plan = nullptr;  // given with `splits`: resolved file lists
   Pool* pool = nullptr;             // elements are written here; nullptr: DefaultPool()
-  // Those of the last node; nullptr: as `pool`. `output_ahead`: of the last that makes elements and
-  // does not hand them on (NodeKind::hands_on), so that what is read ahead holds memory of it too;
-  // on workers not, where it is clients' slots.
+  // What the last node gives, made by it or by whose elements it hands on (NodeKind::hands_on);
+  // nullptr: as `pool`. `output_ahead`: also from behind a node that reads ahead, which then holds
+  // memory of it; on workers not, where it is clients' slots.
   Pool* output = nullptr;
   bool output_ahead = false;
   Files* files = nullptr;                  // nullptr: DefaultFiles()
