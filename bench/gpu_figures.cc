@@ -11,21 +11,19 @@
 namespace penstock::bench {
 namespace {
 
-using Json = nlohmann::json;
-
 // That key's number, not below 0; -1 if there is none.
-double NumberAt(const Json& object, const char* key) {
+double NumberAt(const nlohmann::json& object, const char* key) {
   const auto found = object.find(key);
   const bool is_one = found != object.end() && found->is_number() && found->get<double>() >= 0;
   return is_one ? found->get<double>() : -1;
 }
 
-std::string TextAt(const Json& object, const char* key) {
+std::string TextAt(const nlohmann::json& object, const char* key) {
   const auto found = object.find(key);
   return found != object.end() && found->is_string() ? found->get<std::string>() : "";
 }
 
-const GpuFigure* Find(const GpuFigures& all, const std::string& what) {
+const GpuFigure* FindFigure(const GpuFigures& all, const std::string& what) {
   for (const GpuFigure& figure : all.figures)
     if (figure.what == what) return &figure;
   return nullptr;
@@ -40,7 +38,8 @@ absl::StatusOr<GpuFigures> ReadGpuFigures(std::string_view lines) {
        absl::StrSplit(absl::string_view(lines.data(), lines.size()), '\n')) {
     ++number;
     if (line.empty()) continue;
-    const Json object = Json::parse(line.begin(), line.end(), nullptr, /*allow_exceptions=*/false);
+    const nlohmann::json object =
+        nlohmann::json::parse(line.begin(), line.end(), nullptr, /*allow_exceptions=*/false);
     if (object.is_object() && object.contains("not_measured")) {
       all.not_measured = TextAt(object, "not_measured");
       continue;
@@ -69,7 +68,7 @@ std::string GpuSection(const GpuFigures& figures) {
       "<div class='wide'><table>\n<tr><th class='word'>what</th><th>GB/s</th><th>least</th>"
       "<th>most</th><th>ratio</th><th class='word'>of</th></tr>\n";
   for (const GpuFigure& figure : figures.figures) {
-    const GpuFigure* const limit = Find(figures, figure.beside);
+    const GpuFigure* const limit = FindFigure(figures, figure.beside);
     const bool held = limit != nullptr && limit->gb_per_s > 0;
     absl::StrAppend(&html, "<tr><td class='word'>", Escaped(figure.what),
                     absl::StrFormat("</td><td>%.2f</td><td>%.2f</td><td>%.2f</td><td>",

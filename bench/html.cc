@@ -13,7 +13,7 @@
 namespace penstock::bench {
 namespace {
 
-constexpr char kHead[] = R"(<!DOCTYPE html>
+constexpr char kPageHead[] = R"(<!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8"><title>penstock bench</title>
 <style>
 body { font: 14px/1.45 system-ui, sans-serif; margin: 2em auto; max-width: 112em; padding: 0 1em; color: #222; }
@@ -172,7 +172,7 @@ std::string Table(const std::vector<Row>& rows) {
 
 std::string HtmlPage(const std::vector<std::string>& machines, const std::vector<Row>& rows,
                      const std::optional<GpuFigures>& gpu) {
-  std::string html = absl::StrCat(kHead, "<h1>penstock bench</h1>\n");
+  std::string html = absl::StrCat(kPageHead, "<h1>penstock bench</h1>\n");
   for (const std::string& machine : machines) {
     absl::StrAppend(&html, "<p>", Escaped(machine), "; penstock ", Escaped(Version()), "</p>\n");
   }

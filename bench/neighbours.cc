@@ -14,11 +14,11 @@
 namespace penstock::bench {
 namespace {
 
-constexpr absl::Duration kBound = absl::Minutes(2);  // far more than an answer takes
+constexpr absl::Duration kNeighbourBound = absl::Minutes(2);  // far more than an answer takes
 
-class Beside final : public Side {
+class NeighboursSide final : public Side {
  public:
-  explicit Beside(Side& alone) : alone_(alone) {}
+  explicit NeighboursSide(Side& alone) : alone_(alone) {}
 
   absl::Status Start(int neighbours, const std::string& scratch) {
     for (int i = 0; i < neighbours; ++i) {
@@ -44,7 +44,7 @@ class Beside final : public Side {
   absl::Status Tell(const std::string& order) {
     for (auto& neighbour : neighbours_) PENSTOCK_RETURN_IF_ERROR(neighbour->Write(order));
     for (auto& neighbour : neighbours_) {
-      PENSTOCK_RETURN_IF_ERROR(neighbour->ReadLine(kBound).status());
+      PENSTOCK_RETURN_IF_ERROR(neighbour->ReadLine(kNeighbourBound).status());
     }
     return absl::OkStatus();
   }
@@ -58,7 +58,7 @@ class Beside final : public Side {
 
 absl::StatusOr<std::unique_ptr<Side>> BesideNeighbours(Side& alone, int neighbours,
                                                        const std::string& scratch) {
-  auto beside = std::make_unique<Beside>(alone);
+  auto beside = std::make_unique<NeighboursSide>(alone);
   PENSTOCK_RETURN_IF_ERROR(beside->Start(neighbours, scratch));
   return beside;
 }

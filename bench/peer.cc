@@ -11,11 +11,11 @@ namespace penstock::bench {
 namespace {
 
 // Far more than the slowest of them takes to load and start on a busy machine.
-constexpr absl::Duration kBound = absl::Minutes(5);
+constexpr absl::Duration kPeerBound = absl::Minutes(5);
 
 absl::StatusOr<nlohmann::json> Ask(Process& process, const nlohmann::json& line) {
   process.Write(line.dump()).IgnoreError();  // if it has ended, what it said last tells why
-  PENSTOCK_ASSIGN_OR_RETURN(const std::string answer, process.ReadLine(kBound));
+  PENSTOCK_ASSIGN_OR_RETURN(const std::string answer, process.ReadLine(kPeerBound));
   return ParseAnswer(answer);
 }
 

@@ -59,7 +59,7 @@ std::vector<double> YTicks(const Axis& y) {
   return ticks;
 }
 
-std::string Line(double x1, double y1, double x2, double y2, const std::string& attributes) {
+std::string SvgLine(double x1, double y1, double x2, double y2, const std::string& attributes) {
   return absl::StrFormat("<line x1='%.1f' y1='%.1f' x2='%.1f' y2='%.1f' %s/>\n", x1, y1, x2, y2,
                          attributes);
 }
@@ -114,17 +114,17 @@ Axis YAxis(const Plot& plot) {
 std::string Frame(const Plot& plot, const Axis& x, const Axis& y) {
   std::string svg;
   for (double tick : YTicks(y)) {
-    svg += Line(x.first, y.At(tick), x.last, y.At(tick), "class='grid'");
+    svg += SvgLine(x.first, y.At(tick), x.last, y.At(tick), "class='grid'");
     svg += Text(x.first - 6, y.At(tick) + 4, "end", absl::StrFormat("%g", tick));
   }
   for (const auto& [at, name] : plot.x_ticks) {
-    svg += Line(x.At(at), y.first, x.At(at), y.first + 4, "class='axis'");
+    svg += SvgLine(x.At(at), y.first, x.At(at), y.first + 4, "class='axis'");
     svg += Text(x.At(at), y.first + 17, "middle", name);
   }
   if (plot.mark_y > 0) {
-    svg += Line(x.first, y.At(plot.mark_y), x.last, y.At(plot.mark_y), "class='mark'");
+    svg += SvgLine(x.first, y.At(plot.mark_y), x.last, y.At(plot.mark_y), "class='mark'");
   }
-  svg += Line(x.first, y.first, x.last, y.first, "class='axis'");
+  svg += SvgLine(x.first, y.first, x.last, y.first, "class='axis'");
   svg += Text((x.first + x.last) / 2, kHeight - 8, "middle", plot.x_title);
   svg += absl::StrFormat(
       "<text x='14' y='%.1f' text-anchor='middle' transform='rotate(-90 14 %.1f)'>"
@@ -144,8 +144,8 @@ std::string Curve(const Series& series, const Axis& x, const Axis& y) {
                         ColourOf(series), series.dashed ? " stroke-dasharray='5 4'" : "");
   for (const Point& point : series.points) {
     if (point.low < point.y) {
-      svg += Line(x.At(point.x), y.At(point.y), x.At(point.x), y.At(point.low),
-                  absl::StrCat("stroke='", ColourOf(series), "' stroke-width='1'"));
+      svg += SvgLine(x.At(point.x), y.At(point.y), x.At(point.x), y.At(point.low),
+                     absl::StrCat("stroke='", ColourOf(series), "' stroke-width='1'"));
     }
     absl::StrAppendFormat(&svg,
                           "<circle cx='%.1f' cy='%.1f' r='%s' fill='%s'><title>%s</title>"
@@ -176,9 +176,9 @@ std::string Svg(const Plot& plot) {
   for (const Series& series : plot.series) {
     if (series.points.empty()) continue;
     svg += Curve(series, x, y);
-    svg += Line(x.last + 12, legend, x.last + 32, legend,
-                absl::StrCat("stroke='", ColourOf(series), "' stroke-width='1.8'",
-                             series.dashed ? " stroke-dasharray='5 4'" : ""));
+    svg += SvgLine(x.last + 12, legend, x.last + 32, legend,
+                   absl::StrCat("stroke='", ColourOf(series), "' stroke-width='1.8'",
+                                series.dashed ? " stroke-dasharray='5 4'" : ""));
     svg += Text(x.last + 38, legend + 4, "start", series.name);
     legend += kLegendLine;
   }

@@ -102,7 +102,7 @@ Json SummaryRecord(const Row& row) {
 }
 
 // What is no UTF-8, such as a file's name in an error, is replaced, not refused.
-std::string Line(const Json& record) {
+std::string JsonLine(const Json& record) {
   return record.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
@@ -121,15 +121,15 @@ std::string MachineRecord(const Machine& machine, const std::string& host) {
                  {"load1", machine.load1},
                  {"when", machine.when}};
   if (!host.empty()) record["host"] = host;
-  return Line(record);
+  return JsonLine(record);
 }
 
 std::string RecordsOf(const Row& row) {
   std::string lines;
   for (size_t run = 0; run < row.pairs.size(); ++run) {
-    lines += Line(WindowRecord(row, row.pairs[run], run));
+    lines += JsonLine(WindowRecord(row, row.pairs[run], run));
   }
-  return lines + Line(SummaryRecord(row));
+  return lines + JsonLine(SummaryRecord(row));
 }
 
 }  // namespace penstock::bench

@@ -48,30 +48,30 @@ std::string SizeText(int64_t bytes) {
 
 namespace {
 
-constexpr const char* kHead[] = {"case",
-                                 "system",
-                                 "limit",
-                                 "element",
-                                 "from:to",
-                                 "elements/s",
-                                 "GB/s",
-                                 "limit GB/s",
-                                 "ratio",
-                                 "worst",
-                                 "AU",
-                                 "pairs",
-                                 "p50 us",
-                                 "p99 us",
-                                 "skew p99 us",
-                                 "spread p99",
-                                 "CPU s/GB",
-                                 "limit CPU",
-                                 "CPU ratio",
-                                 "trainer CPU",
-                                 "max/min share",
-                                 ""};
+constexpr const char* kReportHead[] = {"case",
+                                       "system",
+                                       "limit",
+                                       "element",
+                                       "from:to",
+                                       "elements/s",
+                                       "GB/s",
+                                       "limit GB/s",
+                                       "ratio",
+                                       "worst",
+                                       "AU",
+                                       "pairs",
+                                       "p50 us",
+                                       "p99 us",
+                                       "skew p99 us",
+                                       "spread p99",
+                                       "CPU s/GB",
+                                       "limit CPU",
+                                       "CPU ratio",
+                                       "trainer CPU",
+                                       "max/min share",
+                                       ""};
 
-// Cells in the order of kHead.
+// Cells in the order of kReportHead.
 std::vector<std::string> CellsOf(const Row& row) {
   const Summary summary = Summarize(row);
   const bool sized = row.setup.element_bytes > 0;  // else it was left out for all sizes
@@ -106,12 +106,12 @@ Report ReportOn(const std::vector<Row>& rows) {
   for (const Row& row : rows) all.push_back(CellsOf(row));
   Report report;
   report.lines.resize(all.size());
-  for (size_t column = 0; column < std::size(kHead); ++column) {
+  for (size_t column = 0; column < std::size(kReportHead); ++column) {
     const bool told = std::any_of(all.begin(), all.end(), [&](const auto& cells) {
       return cells[column] != "-" && !cells[column].empty();
     });
     if (!told) continue;
-    report.head.emplace_back(kHead[column]);
+    report.head.emplace_back(kReportHead[column]);
     for (size_t i = 0; i < all.size(); ++i) report.lines[i].push_back(all[i][column]);
   }
   return report;

@@ -17,11 +17,11 @@ namespace penstock::bench {
 namespace {
 
 // Far more than any start or window takes on a busy machine.
-constexpr absl::Duration kBound = absl::Minutes(2);
+constexpr absl::Duration kServiceBound = absl::Minutes(2);
 
 // "HOST:PORT" out of "dispatcher ready at HOST:PORT, metrics at …".
 absl::StatusOr<std::string> ReadyAt(Process& server) {
-  PENSTOCK_ASSIGN_OR_RETURN(const std::string line, server.ReadLine(kBound));
+  PENSTOCK_ASSIGN_OR_RETURN(const std::string line, server.ReadLine(kServiceBound));
   constexpr absl::string_view kReady = " ready at ";
   const size_t at = line.find(kReady.data(), 0, kReady.size());
   if (at == std::string::npos) {
@@ -108,7 +108,7 @@ class Service final : public Side {
   }
 
   static absl::StatusOr<nlohmann::json> Answer(Process& trainer) {
-    PENSTOCK_ASSIGN_OR_RETURN(const std::string line, trainer.ReadLine(kBound));
+    PENSTOCK_ASSIGN_OR_RETURN(const std::string line, trainer.ReadLine(kServiceBound));
     return ParseAnswer(line);
   }
 

@@ -20,7 +20,7 @@
 namespace penstock::bench {
 namespace {
 
-constexpr uint64_t kSlots = 4;
+constexpr uint64_t kSocketSlots = 4;
 constexpr int kConnectMs = 60'000;
 
 // Closed when it goes.
@@ -64,7 +64,7 @@ class SocketLimit final : public Side {
     double now = start;
     const uint64_t first = number_;
     while (!Interrupted() && now < start + seconds) {
-      std::vector<std::byte>& slot = slots_[number_ % kSlots];
+      std::vector<std::byte>& slot = slots_[number_ % kSocketSlots];
       for (size_t at = 0; at < slot.size();) {
         const ssize_t got = ::read(fd_.fd(), slot.data() + at, slot.size() - at);
         if (got <= 0) return absl::ErrnoToStatus(errno, "the socket limit cannot read");
@@ -91,7 +91,7 @@ class SocketLimit final : public Side {
   Roles roles_;
   uint64_t number_ = 0;
   uint64_t sum_ = 0;
-  std::vector<std::byte> slots_[kSlots];
+  std::vector<std::byte> slots_[kSocketSlots];
 };
 
 absl::StatusOr<sockaddr_in> AddressOf(const std::string& host, int port) {
@@ -134,9 +134,9 @@ absl::Status ProduceForSocket(const std::string& host, int port, const Load& loa
   }
   const auto bytes = static_cast<size_t>(load.element_bytes);
   Source source(load.source_bytes);
-  std::vector<std::vector<std::byte>> slots(kSlots, std::vector<std::byte>(bytes));
+  std::vector<std::vector<std::byte>> slots(kSocketSlots, std::vector<std::byte>(bytes));
   for (uint64_t number = 0;; ++number) {
-    std::vector<std::byte>& slot = slots[number % kSlots];
+    std::vector<std::byte>& slot = slots[number % kSocketSlots];
     source.Fill(slot, number);
     for (size_t at = 0; at < bytes;) {
       const ssize_t put = ::write(socket.fd(), slot.data() + at, bytes - at);

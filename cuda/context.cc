@@ -31,7 +31,7 @@ struct Driver {
 };
 
 template <class Function>
-void Find(void* library, const char* name, Function& function) {
+void FindDriverFunction(void* library, const char* name, Function& function) {
   function = reinterpret_cast<Function>(::dlsym(library, name));
 }
 
@@ -39,13 +39,13 @@ Driver OpenDriver() {
   Driver driver;
   void* library = ::dlopen("libcuda.so.1", RTLD_NOW);  // the runtime keeps it open as well
   if (library == nullptr) return driver;
-  Find(library, "cuDeviceGet", driver.device_get);
-  Find(library, "cuDevicePrimaryCtxRetain", driver.retain);
-  Find(library, "cuDevicePrimaryCtxGetState", driver.state);
-  Find(library, "cuCtxPushCurrent_v2", driver.push);
-  Find(library, "cuCtxPopCurrent_v2", driver.pop);
-  Find(library, "cuPointerGetAttribute", driver.pointer_attribute);
-  Find(library, "cuDeviceGetAttribute", driver.device_attribute);
+  FindDriverFunction(library, "cuDeviceGet", driver.device_get);
+  FindDriverFunction(library, "cuDevicePrimaryCtxRetain", driver.retain);
+  FindDriverFunction(library, "cuDevicePrimaryCtxGetState", driver.state);
+  FindDriverFunction(library, "cuCtxPushCurrent_v2", driver.push);
+  FindDriverFunction(library, "cuCtxPopCurrent_v2", driver.pop);
+  FindDriverFunction(library, "cuPointerGetAttribute", driver.pointer_attribute);
+  FindDriverFunction(library, "cuDeviceGetAttribute", driver.device_attribute);
   return driver;
 }
 

@@ -12,7 +12,7 @@ namespace penstock::cuda {
 namespace {
 
 template <class Function>
-absl::Status Find(void* library, const char* name, Function& function) {
+absl::Status FindNcclFunction(void* library, const char* name, Function& function) {
   function = reinterpret_cast<Function>(::dlsym(library, name));
   if (function != nullptr) return absl::OkStatus();
   return absl::FailedPreconditionError(
@@ -27,17 +27,17 @@ absl::StatusOr<NcclLibrary> Open() {
                      "; its folder must be in LD_LIBRARY_PATH, or the program linked with it"));
   }
   NcclLibrary nccl;
-  RETURN_IF_ERROR(Find(library, "ncclGetVersion", nccl.GetVersion));
-  RETURN_IF_ERROR(Find(library, "ncclGetErrorString", nccl.GetErrorString));
-  RETURN_IF_ERROR(Find(library, "ncclCommCount", nccl.CommCount));
-  RETURN_IF_ERROR(Find(library, "ncclCommUserRank", nccl.CommUserRank));
-  RETURN_IF_ERROR(Find(library, "ncclCommCuDevice", nccl.CommCuDevice));
-  RETURN_IF_ERROR(Find(library, "ncclCommSplit", nccl.CommSplit));
-  RETURN_IF_ERROR(Find(library, "ncclCommGetAsyncError", nccl.CommGetAsyncError));
-  RETURN_IF_ERROR(Find(library, "ncclCommDestroy", nccl.CommDestroy));
-  RETURN_IF_ERROR(Find(library, "ncclCommAbort", nccl.CommAbort));
-  RETURN_IF_ERROR(Find(library, "ncclAllReduce", nccl.AllReduce));
-  RETURN_IF_ERROR(Find(library, "ncclAllGather", nccl.AllGather));
+  RETURN_IF_ERROR(FindNcclFunction(library, "ncclGetVersion", nccl.GetVersion));
+  RETURN_IF_ERROR(FindNcclFunction(library, "ncclGetErrorString", nccl.GetErrorString));
+  RETURN_IF_ERROR(FindNcclFunction(library, "ncclCommCount", nccl.CommCount));
+  RETURN_IF_ERROR(FindNcclFunction(library, "ncclCommUserRank", nccl.CommUserRank));
+  RETURN_IF_ERROR(FindNcclFunction(library, "ncclCommCuDevice", nccl.CommCuDevice));
+  RETURN_IF_ERROR(FindNcclFunction(library, "ncclCommSplit", nccl.CommSplit));
+  RETURN_IF_ERROR(FindNcclFunction(library, "ncclCommGetAsyncError", nccl.CommGetAsyncError));
+  RETURN_IF_ERROR(FindNcclFunction(library, "ncclCommDestroy", nccl.CommDestroy));
+  RETURN_IF_ERROR(FindNcclFunction(library, "ncclCommAbort", nccl.CommAbort));
+  RETURN_IF_ERROR(FindNcclFunction(library, "ncclAllReduce", nccl.AllReduce));
+  RETURN_IF_ERROR(FindNcclFunction(library, "ncclAllGather", nccl.AllGather));
   return nccl;
 }
 

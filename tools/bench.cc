@@ -17,7 +17,7 @@
 namespace penstock::tools {
 namespace {
 
-struct Given {
+struct BenchArguments {
   bench::Options options;
   BenchFlags flags;
   int64_t source_mib = bench::kColdBytes >> 20;
@@ -30,7 +30,7 @@ struct Producer {
   bench::Load load;
 };
 
-absl::Status Run(Given given) {
+absl::Status RunBench(BenchArguments given) {
   bench::WatchForInterrupts();
   given.options.source_bytes = given.source_mib << 20;
   given.options.protocols = given.flags.protocols;
@@ -75,7 +75,7 @@ std::string Questions() {
 }  // namespace
 
 void AddBench(CLI::App& app, Chosen& chosen) {
-  auto given = std::make_shared<Given>();
+  auto given = std::make_shared<BenchArguments>();
   CLI::App* command = app.add_subcommand(
       "bench", "Measure the whole path in separate processes, each figure beside its limit.");
   command->footer(absl::StrCat(
@@ -109,7 +109,7 @@ void AddBench(CLI::App& app, Chosen& chosen) {
   AddBenchCluster(*command, chosen);
   command->callback([command, given, &chosen] {
     if (command->got_subcommand("cluster")) return;
-    chosen.run = [given] { return Run(*given); };
+    chosen.run = [given] { return RunBench(*given); };
   });
 
   auto socket = std::make_shared<Producer>();

@@ -29,7 +29,7 @@ namespace {
 
 const std::vector<int64_t> kSizes = {65'536, 1 << 20, 16 << 20};
 
-struct Given {
+struct BenchClusterArguments {
   BenchFlags flags;
   bench::GivenRank rank;
   std::vector<std::string> levels;  // systems or protocols; none: all
@@ -49,7 +49,7 @@ struct Others {
   std::optional<bench::Meeting> meeting;  // while it is there they serve
 };
 
-absl::StatusOr<Others> FindOthers(const Given& given, const bench::Rank& self) {
+absl::StatusOr<Others> FindOthers(const BenchClusterArguments& given, const bench::Rank& self) {
   Others others;
   if (!given.flags.hosts.empty()) {
     if (given.flags.hosts.size() < 2) {
@@ -76,7 +76,8 @@ absl::StatusOr<Others> FindOthers(const Given& given, const bench::Rank& self) {
 }
 
 // Those that --level names, or all.
-std::vector<bench::Level> Wanted(const Given& given, std::vector<bench::Level> levels) {
+std::vector<bench::Level> Wanted(const BenchClusterArguments& given,
+                                 std::vector<bench::Level> levels) {
   if (given.levels.empty()) return levels;
   const auto asked = [&](const std::string& name) {
     return std::find(given.levels.begin(), given.levels.end(), name) != given.levels.end();
@@ -87,8 +88,8 @@ std::vector<bench::Level> Wanted(const Given& given, std::vector<bench::Level> l
   return levels;
 }
 
-void Run(const Given& given, const bench::Hosts& hosts, std::vector<bench::Level> levels,
-         BenchOutput& output) {
+void MeasureLevels(const BenchClusterArguments& given, const bench::Hosts& hosts,
+                   std::vector<bench::Level> levels, BenchOutput& output) {
   const bench::LevelOptions options{
       .workload = hosts.two() ? bench::kLinkWorkload : bench::kHostWorkload,
       .hosts = hosts,
@@ -109,7 +110,7 @@ bench::Row LinkLeftOut(const bench::Hosts& hosts, absl::Status why) {
   return row;
 }
 
-absl::Status Lead(const Given& given, const bench::Rank& self) {
+absl::Status Lead(const BenchClusterArguments& given, const bench::Rank& self) {
   PENSTOCK_ASSIGN_OR_RETURN(const Others others, FindOthers(given, self));
   PENSTOCK_ASSIGN_OR_RETURN(BenchOutput output, BenchOutput::Open(given.flags));
   PENSTOCK_ASSIGN_OR_RETURN(const bench::Scratch scratch, bench::Scratch::Make());
@@ -124,17 +125,17 @@ absl::Status Lead(const Given& given, const bench::Rank& self) {
     const bench::Survey& there = *surveys.back();
     output.Add(there.machine, absl::StrCat(there.name, " (", hosts.there, ")"));
   }
-  Run(given, {}, bench::HostLevels(here, protocols), output);
+  MeasureLevels(given, {}, bench::HostLevels(here, protocols), output);
   for (size_t i = 0; i < others.pairs.size(); ++i) {
     const bench::Hosts& hosts = others.pairs[i];
     if (!surveys[i].ok()) {
       output.Add(LinkLeftOut(hosts, surveys[i].status()));
       continue;
     }
-    Run(given, hosts,
-        bench::LinkLevels(hosts, bench::SurveyHere(hosts.here, given.rdma_device), *surveys[i],
-                          protocols),
-        output);
+    MeasureLevels(given, hosts,
+                  bench::LinkLevels(hosts, bench::SurveyHere(hosts.here, given.rdma_device),
+                                    *surveys[i], protocols),
+                  output);
   }
   for (const std::string& why : others.missing) {
     output.Add(LinkLeftOut({}, absl::UnavailableError(why)));
@@ -150,7 +151,7 @@ absl::Status Lead(const Given& given, const bench::Rank& self) {
   return bench::CheckInterrupted();
 }
 
-absl::Status Run(const Given& given) {
+absl::Status RunCluster(const BenchClusterArguments& given) {
   for (const std::string& protocol : given.flags.protocols) {
     PENSTOCK_RETURN_IF_ERROR(transfer::FindTransport(protocol).status());
   }
@@ -166,7 +167,7 @@ absl::Status Run(const Given& given) {
 }  // namespace
 
 void AddBenchCluster(CLI::App& bench, Chosen& chosen) {
-  auto given = std::make_shared<Given>();
+  auto given = std::make_shared<BenchClusterArguments>();
   given->flags.pairs = 5;
   CLI::App* command = bench.add_subcommand(
       "cluster", "Measure what moves bytes between hosts, from the wire up to our protocols.");
@@ -191,7 +192,7 @@ void AddBenchCluster(CLI::App& bench, Chosen& chosen) {
   command->add_option("--wait", given->wait_s, "seconds in which all ranks must have come")
       ->check(CLI::Range(0.1, 86400.0))
       ->capture_default_str();
-  command->callback([given, &chosen] { chosen.run = [given] { return Run(*given); }; });
+  command->callback([given, &chosen] { chosen.run = [given] { return RunCluster(*given); }; });
 }
 
 void AddBenchRanks(CLI::App& app, Chosen& chosen) {

@@ -21,7 +21,7 @@
 namespace penstock::tools {
 namespace {
 
-void Write(std::FILE* file, const std::string& text) {
+void WriteText(std::FILE* file, const std::string& text) {
   if (file == nullptr) return;
   std::fputs(text.c_str(), file);
   std::fflush(file);  // what was measured is kept whatever comes
@@ -94,12 +94,12 @@ absl::StatusOr<BenchOutput> BenchOutput::Open(const BenchFlags& flags) {
 void BenchOutput::Add(const bench::Machine& machine, const std::string& host) {
   machines_.push_back(absl::StrCat(host, host.empty() ? "" : ": ", bench::Describe(machine)));
   std::fprintf(stderr, "%s\n", machines_.back().c_str());
-  Write(json_.get(), bench::MachineRecord(machine, host));
+  WriteText(json_.get(), bench::MachineRecord(machine, host));
 }
 
 void BenchOutput::Add(bench::Row row) {
   std::fprintf(stderr, "%s\n", bench::ReportLine(row).c_str());
-  Write(json_.get(), bench::RecordsOf(row));
+  WriteText(json_.get(), bench::RecordsOf(row));
   rows_.push_back(std::move(row));
 }
 
@@ -107,7 +107,7 @@ absl::Status BenchOutput::Finish() {
   const bench::Report report = bench::ReportOn(rows_);
   std::fprintf(people_, "\n%s",
                FormatTable(report.head, report.lines, bench::kWordColumns).c_str());
-  Write(html_.get(), bench::HtmlPage(machines_, rows_, gpu_));
+  WriteText(html_.get(), bench::HtmlPage(machines_, rows_, gpu_));
   for (const bench::Row& row : rows_) {
     if (absl::IsDataLoss(row.status)) return row.status;
   }

@@ -13,12 +13,12 @@
 namespace penstock::tools {
 namespace {
 
-struct Given {
+struct DatasetsArguments {
   DispatcherCall call;
   std::string dataset_id;
 };
 
-absl::Status List(const Given& given) {
+absl::Status ListDatasets(const DatasetsArguments& given) {
   PENSTOCK_ASSIGN_OR_RETURN(auto stub,
                             control::DispatcherStub::Make(given.call.address, given.call.tls));
   PENSTOCK_ASSIGN_OR_RETURN(const control::DispatcherStatus status,
@@ -27,7 +27,7 @@ absl::Status List(const Given& given) {
   return absl::OkStatus();
 }
 
-absl::Status Explain(const Given& given) {
+absl::Status Explain(const DatasetsArguments& given) {
   PENSTOCK_ASSIGN_OR_RETURN(auto stub,
                             control::DispatcherStub::Make(given.call.address, given.call.tls));
   PENSTOCK_ASSIGN_OR_RETURN(const control::GetDatasetAnswer found,
@@ -38,7 +38,7 @@ absl::Status Explain(const Given& given) {
   return absl::OkStatus();
 }
 
-absl::Status Unregister(const Given& given) {
+absl::Status Unregister(const DatasetsArguments& given) {
   PENSTOCK_ASSIGN_OR_RETURN(auto stub,
                             control::DispatcherStub::Make(given.call.address, given.call.tls));
   return stub->UnregisterDataset(given.dataset_id, {.timeout = given.call.timeout, .stop = {}});
@@ -53,12 +53,12 @@ void AddDatasets(CLI::App& app, Chosen& chosen) {
       "  penstock datasets list\n  penstock datasets explain train-v2\n  penstock datasets "
       "unregister train-v2");
 
-  auto listed = std::make_shared<Given>();
+  auto listed = std::make_shared<DatasetsArguments>();
   CLI::App* list = datasets->add_subcommand("list", "All registered datasets, one a line.");
   AddOptions(*list, SettingsOf(listed->call));
-  list->callback([listed, &chosen] { chosen.run = [listed] { return List(*listed); }; });
+  list->callback([listed, &chosen] { chosen.run = [listed] { return ListDatasets(*listed); }; });
 
-  auto explained = std::make_shared<Given>();
+  auto explained = std::make_shared<DatasetsArguments>();
   CLI::App* explain = datasets->add_subcommand(
       "explain", "One as a tree: nodes, specs, which way functions go, what works per partition.");
   AddOptions(*explain, SettingsOf(explained->call));
@@ -66,7 +66,7 @@ void AddDatasets(CLI::App& app, Chosen& chosen) {
   explain->callback(
       [explained, &chosen] { chosen.run = [explained] { return Explain(*explained); }; });
 
-  auto gone = std::make_shared<Given>();
+  auto gone = std::make_shared<DatasetsArguments>();
   CLI::App* unregister =
       datasets->add_subcommand("unregister", "Forget a dataset that no unfinished job reads.");
   AddOptions(*unregister, SettingsOf(gone->call));

@@ -14,15 +14,15 @@
 namespace penstock::tools {
 namespace {
 
-struct Given {
-  Given() { config.port = 5050; }  // a program is looked for at a known port
+struct DispatcherArguments {
+  DispatcherArguments() { config.port = 5050; }  // a program is looked for at a known port
 
   DispatcherConfig config;
   std::string deployment_mode;
   std::string port_file;
 };
 
-absl::Status Run(const Given& given) {
+absl::Status RunDispatcher(const DispatcherArguments& given) {
   DispatcherConfig config = given.config;
   PENSTOCK_ASSIGN_OR_RETURN(config.deployment_mode, DeploymentModeFromName(given.deployment_mode));
   PENSTOCK_ASSIGN_OR_RETURN(std::unique_ptr<DispatchServer> server,
@@ -40,7 +40,7 @@ absl::Status Run(const Given& given) {
 }  // namespace
 
 void AddDispatcher(CLI::App& app, Chosen& chosen) {
-  auto given = std::make_shared<Given>();
+  auto given = std::make_shared<DispatcherArguments>();
   CLI::App* command = app.add_subcommand("dispatcher", "Run the dispatcher of a cluster.");
   command->footer(
       "Prints \"dispatcher ready at HOST:PORT\" once it serves; SIGINT and SIGTERM stop it.\n\n"
@@ -52,7 +52,7 @@ void AddDispatcher(CLI::App& app, Chosen& chosen) {
                       "where workers run: COLOCATED (in trainers' processes), REMOTE or HYBRID"});
   AddServerOptions(*command, std::move(settings));
   command->add_option("--port-file", given->port_file, "write the bound port to this file");
-  command->callback([given, &chosen] { chosen.run = [given] { return Run(*given); }; });
+  command->callback([given, &chosen] { chosen.run = [given] { return RunDispatcher(*given); }; });
 }
 
 }  // namespace penstock::tools

@@ -14,12 +14,12 @@
 namespace penstock::tools {
 namespace {
 
-struct Given {
+struct DoctorArguments {
   std::string protocol;  // empty: all
   bool json = false;
 };
 
-int Run(const Given& given) {
+int RunDoctor(const DoctorArguments& given) {
   const std::unique_ptr<doctor::Probe> machine = doctor::MakeMachineProbe();
   std::vector<doctor::Finding> findings = doctor::Examine(*machine);
   if (!given.protocol.empty()) {
@@ -37,7 +37,7 @@ int Run(const Given& given) {
 }  // namespace
 
 void AddDoctor(CLI::App& app, Chosen& chosen) {
-  auto given = std::make_shared<Given>();
+  auto given = std::make_shared<DoctorArguments>();
   CLI::App* command = app.add_subcommand(
       "doctor",
       "Examine this machine: what keeps protocols from working, or slow, and what to do.");
@@ -52,7 +52,7 @@ void AddDoctor(CLI::App& app, Chosen& chosen) {
   command->get_option("--protocol")->check(CLI::IsMember(doctor::Protocols()));
   command->callback([given, &chosen] {
     chosen.run = [given, &chosen] {
-      chosen.exit_code = Run(*given);
+      chosen.exit_code = RunDoctor(*given);
       return absl::OkStatus();
     };
   });

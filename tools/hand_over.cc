@@ -24,8 +24,8 @@ absl::Status CheckThere(const std::string& name, const std::filesystem::path& pa
 }
 
 // Replaces this process; returns only if that fails.
-absl::Status Run(const std::string& name, const Program& program,
-                 const std::vector<std::string>& arguments) {
+absl::Status RunProgram(const std::string& name, const Program& program,
+                        const std::vector<std::string>& arguments) {
   std::error_code error;
   const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", error);
   if (error) {
@@ -56,7 +56,9 @@ void AddProgram(CLI::App& app, Chosen& chosen, const std::string& name,
   command->set_help_flag();  // --help, like everything behind the word, is for the program
   command->prefix_command();
   command->callback([command, &chosen, name, program = std::move(program)] {
-    chosen.run = [name, program, rest = command->remaining()] { return Run(name, program, rest); };
+    chosen.run = [name, program, rest = command->remaining()] {
+      return RunProgram(name, program, rest);
+    };
   });
 }
 

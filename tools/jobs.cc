@@ -14,20 +14,20 @@
 namespace penstock::tools {
 namespace {
 
-struct Given {
+struct JobsArguments {
   DispatcherCall call;
   std::string job;  // name, with its namespace unless that is "default", or id
   std::string name_space;
 };
 
-absl::Status List(control::DispatcherStub& stub, const Given& given) {
+absl::Status ListJobs(control::DispatcherStub& stub, const JobsArguments& given) {
   PENSTOCK_ASSIGN_OR_RETURN(const control::DispatcherStatus status,
                             stub.GetStatus({.timeout = given.call.timeout, .stop = {}}));
   std::fputs(ReportJobs(status, given.name_space).c_str(), stdout);
   return absl::OkStatus();
 }
 
-absl::Status Show(control::DispatcherStub& stub, const Given& given) {
+absl::Status Show(control::DispatcherStub& stub, const JobsArguments& given) {
   PENSTOCK_ASSIGN_OR_RETURN(const control::DispatcherStatus status,
                             stub.GetStatus({.timeout = given.call.timeout, .stop = {}}));
   for (const control::JobStatus& job : status.jobs) {
@@ -39,19 +39,19 @@ absl::Status Show(control::DispatcherStub& stub, const Given& given) {
       absl::StrCat("there is no job '", given.job, "'; `penstock jobs list` shows them"));
 }
 
-absl::Status Cancel(control::DispatcherStub& stub, const Given& given) {
+absl::Status Cancel(control::DispatcherStub& stub, const JobsArguments& given) {
   return stub.CancelJob(given.job, {.timeout = given.call.timeout, .stop = {}});
 }
 
-absl::Status Remove(control::DispatcherStub& stub, const Given& given) {
+absl::Status Remove(control::DispatcherStub& stub, const JobsArguments& given) {
   return stub.RemoveJob(given.job, {.timeout = given.call.timeout, .stop = {}});
 }
 
-using Action = absl::Status (*)(control::DispatcherStub&, const Given&);
+using JobAction = absl::Status (*)(control::DispatcherStub&, const JobsArguments&);
 
-CLI::App* AddAction(CLI::App& jobs, Chosen& chosen, const char* name, const char* help,
-                    Action action, bool names_a_job) {
-  auto given = std::make_shared<Given>();
+CLI::App* AddJobAction(CLI::App& jobs, Chosen& chosen, const char* name, const char* help,
+                       JobAction action, bool names_a_job) {
+  auto given = std::make_shared<JobsArguments>();
   CLI::App* command = jobs.add_subcommand(name, help);
   AddOptions(*command, SettingsOf(given->call));
   if (names_a_job) {
@@ -79,11 +79,11 @@ void AddJobs(CLI::App& app, Chosen& chosen) {
       "  penstock jobs list --namespace vision\n"
       "  penstock jobs show resnet\n"
       "  penstock jobs cancel resnet && penstock jobs remove resnet");
-  AddAction(*jobs, chosen, "list", "All jobs, one a line.", List, false);
-  AddAction(*jobs, chosen, "show", "The partitions of one job.", Show, true);
-  AddAction(*jobs, chosen, "cancel", "End a job; its readers get Cancelled.", Cancel, true);
-  AddAction(*jobs, chosen, "remove", "Forget a finished or cancelled job and its name.", Remove,
-            true);
+  AddJobAction(*jobs, chosen, "list", "All jobs, one a line.", ListJobs, false);
+  AddJobAction(*jobs, chosen, "show", "The partitions of one job.", Show, true);
+  AddJobAction(*jobs, chosen, "cancel", "End a job; its readers get Cancelled.", Cancel, true);
+  AddJobAction(*jobs, chosen, "remove", "Forget a finished or cancelled job and its name.", Remove,
+               true);
 }
 
 }  // namespace penstock::tools

@@ -132,10 +132,10 @@ absl::Status Repair(const std::string& work_dir) {
   return absl::OkStatus();
 }
 
-using Action = absl::Status (*)(const std::string&);
+using JournalAction = absl::Status (*)(const std::string&);
 
-void AddAction(CLI::App& journal, Chosen& chosen, const char* name, const char* help,
-               Action action) {
+void AddJournalAction(CLI::App& journal, Chosen& chosen, const char* name, const char* help,
+                      JournalAction action) {
   auto work_dir = std::make_shared<std::string>();
   CLI::App* command = journal.add_subcommand(name, help);
   command->add_option("work_dir", *work_dir, "the dispatcher's --work-dir")->required();
@@ -154,9 +154,9 @@ void AddJournal(CLI::App& app, Chosen& chosen) {
       "  penstock journal print /var/lib/penstock | tail\n\n"
       "print and verify change nothing and may run beside a dispatcher; repair cuts a torn end\n"
       "and needs it stopped. Damage elsewhere is named, not mended: it was promised to someone.");
-  AddAction(*journal, chosen, "print", "What was written, one change a line.", Print);
-  AddAction(*journal, chosen, "verify", "Whether a dispatcher could start from it.", Verify);
-  AddAction(*journal, chosen, "repair", "Cut a torn end now.", Repair);
+  AddJournalAction(*journal, chosen, "print", "What was written, one change a line.", Print);
+  AddJournalAction(*journal, chosen, "verify", "Whether a dispatcher could start from it.", Verify);
+  AddJournalAction(*journal, chosen, "repair", "Cut a torn end now.", Repair);
 }
 
 }  // namespace penstock::tools

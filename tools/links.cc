@@ -12,12 +12,12 @@
 namespace penstock::tools {
 namespace {
 
-struct Given {
+struct LinksArguments {
   DispatcherCall call;
   bool json = false;
 };
 
-absl::Status Run(const Given& given) {
+absl::Status PrintLinks(const LinksArguments& given) {
   PENSTOCK_ASSIGN_OR_RETURN(auto stub,
                             control::DispatcherStub::Make(given.call.address, given.call.tls));
   PENSTOCK_ASSIGN_OR_RETURN(const control::DispatcherStatus status,
@@ -29,7 +29,7 @@ absl::Status Run(const Given& given) {
 }  // namespace
 
 void AddLinks(CLI::App& app, Chosen& chosen) {
-  auto given = std::make_shared<Given>();
+  auto given = std::make_shared<LinksArguments>();
   CLI::App* command =
       app.add_subcommand("links", "Show over which protocol clients read, why, and how fast.");
   command->footer(
@@ -39,7 +39,7 @@ void AddLinks(CLI::App& app, Chosen& chosen) {
       "  penstock links --json | jq '.[] | select(.protocol != \"ucx\")'");
   AddOptions(*command, SettingsOf(given->call));
   command->add_flag("--json", given->json, "as one JSON array");
-  command->callback([given, &chosen] { chosen.run = [given] { return Run(*given); }; });
+  command->callback([given, &chosen] { chosen.run = [given] { return PrintLinks(*given); }; });
 }
 
 }  // namespace penstock::tools

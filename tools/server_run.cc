@@ -20,13 +20,13 @@ constexpr unsigned char kJoined = 0;  // on the pipe, where signals are: the ser
 
 int pipe_ends[2];  // written by the handler in whatever thread it runs
 
-void Write(unsigned char what) {
+void WriteToPipe(unsigned char what) {
   const int before = errno;
   [[maybe_unused]] const ssize_t written = ::write(pipe_ends[1], &what, 1);
   errno = before;
 }
 
-unsigned char Read() {
+unsigned char ReadFromPipe() {
   unsigned char what = kJoined;
   while (::read(pipe_ends[0], &what, 1) < 0 && errno == EINTR) {
   }
@@ -38,7 +38,7 @@ unsigned char Read() {
 absl::Status CatchStopSignals() {
   if (::pipe2(pipe_ends, O_CLOEXEC) != 0) return absl::ErrnoToStatus(errno, "pipe for signals");
   struct sigaction action = {};
-  action.sa_handler = [](int signal) { Write(static_cast<unsigned char>(signal)); };
+  action.sa_handler = [](int signal) { WriteToPipe(static_cast<unsigned char>(signal)); };
   action.sa_flags = SA_RESTART;
   for (int signal : {SIGINT, SIGTERM}) ::sigaction(signal, &action, nullptr);
   return absl::OkStatus();
@@ -47,10 +47,10 @@ absl::Status CatchStopSignals() {
 void RunUntilStopped(const Running& server) {
   std::thread joiner([&] {
     server.join();
-    Write(kJoined);
+    WriteToPipe(kJoined);
   });
   std::thread finisher;
-  while (const unsigned char signal = Read()) {
+  while (const unsigned char signal = ReadFromPipe()) {
     if (signal == SIGTERM && !finisher.joinable()) {
       finisher = std::thread(server.finish);
     } else {

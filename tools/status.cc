@@ -14,7 +14,7 @@
 namespace penstock::tools {
 namespace {
 
-absl::Status Run(const DispatcherCall& call) {
+absl::Status PrintStatus(const DispatcherCall& call) {
   PENSTOCK_ASSIGN_OR_RETURN(auto stub, control::DispatcherStub::Make(call.address, call.tls));
   PENSTOCK_ASSIGN_OR_RETURN(const control::DispatcherStatus status,
                             stub->GetStatus({.timeout = call.timeout, .stop = {}}));
@@ -33,7 +33,7 @@ void AddStatus(CLI::App& app, Chosen& chosen) {
       app.add_subcommand("status", "Show a dispatcher's workers, jobs and datasets.");
   command->footer("  penstock status --dispatcher-address head:5050");
   AddOptions(*command, SettingsOf(*call));
-  command->callback([call, &chosen] { chosen.run = [call] { return Run(*call); }; });
+  command->callback([call, &chosen] { chosen.run = [call] { return PrintStatus(*call); }; });
 }
 
 }  // namespace penstock::tools

@@ -19,7 +19,7 @@ namespace {
 // Home, and everything behind it away: what stood there is written over without flicker.
 constexpr char kFromTheTop[] = "\033[H\033[J";
 
-struct Given {
+struct TopArguments {
   DispatcherCall call;
   absl::Duration interval = absl::Seconds(1);
   bool once = false;
@@ -35,7 +35,7 @@ std::string Report(control::DispatcherStatus status, const control::DispatcherSt
                       ReportLinks(status));
 }
 
-absl::Status Run(const Given& given) {
+absl::Status RunTop(const TopArguments& given) {
   PENSTOCK_ASSIGN_OR_RETURN(auto stub,
                             control::DispatcherStub::Make(given.call.address, given.call.tls));
   const control::CallOptions call{.timeout = given.call.timeout, .stop = {}};
@@ -59,7 +59,7 @@ absl::Status Run(const Given& given) {
 }  // namespace
 
 void AddTop(CLI::App& app, Chosen& chosen) {
-  auto given = std::make_shared<Given>();
+  auto given = std::make_shared<TopArguments>();
   CLI::App* command = app.add_subcommand(
       "top", "Watch workers, jobs, links, and who makes steps wait, as they run.");
   command->footer(
@@ -70,7 +70,7 @@ void AddTop(CLI::App& app, Chosen& chosen) {
   settings.push_back({"interval-ms", &given->interval, "between two looks"});
   AddOptions(*command, std::move(settings));
   command->add_flag("--once", given->once, "one look, without clearing the screen");
-  command->callback([given, &chosen] { chosen.run = [given] { return Run(*given); }; });
+  command->callback([given, &chosen] { chosen.run = [given] { return RunTop(*given); }; });
 }
 
 }  // namespace penstock::tools

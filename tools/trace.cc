@@ -19,7 +19,7 @@
 namespace penstock::tools {
 namespace {
 
-struct Given {
+struct TraceArguments {
   DispatcherCall call;
   std::string dataset_id;
   bool json = false;
@@ -59,7 +59,7 @@ std::vector<Together> OfAllWorkers(const control::DispatcherStatus& status,
   return together;
 }
 
-std::string OrDash(int64_t number) {
+std::string NumberOrDash(int64_t number) {
   return number == 0 ? "-" : absl::StrCat(number);
 }
 
@@ -80,8 +80,8 @@ std::string ReportWork(const control::DispatcherStatus& status, const std::strin
          absl::StrFormat("%.0f%%", all > 0 ? 100 * seconds / all : 0),
          absl::StrFormat(
              "%.2f", node.elements > 0 ? 1e6 * seconds / static_cast<double>(node.elements) : 0),
-         absl::StrFormat("%.3f", absl::ToDoubleSeconds(node.waiting)), OrDash(node.parallelism),
-         OrDash(node.ahead)});
+         absl::StrFormat("%.3f", absl::ToDoubleSeconds(node.waiting)),
+         NumberOrDash(node.parallelism), NumberOrDash(node.ahead)});
   }
   return FormatTable({"DATASET", "NODE", "ELEMENTS", "GB", "BUSY S", "SHARE", "US/ELEMENT",
                       "WAITING S", "CALLS", "AHEAD"},
@@ -108,7 +108,7 @@ std::string WorkAsJson(const control::DispatcherStatus& status, const std::strin
   return nodes.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
 
-absl::Status Run(const Given& given) {
+absl::Status PrintTrace(const TraceArguments& given) {
   PENSTOCK_ASSIGN_OR_RETURN(auto stub,
                             control::DispatcherStub::Make(given.call.address, given.call.tls));
   PENSTOCK_ASSIGN_OR_RETURN(const control::DispatcherStatus status,
@@ -121,7 +121,7 @@ absl::Status Run(const Given& given) {
 }  // namespace
 
 void AddTrace(CLI::App& app, Chosen& chosen) {
-  auto given = std::make_shared<Given>();
+  auto given = std::make_shared<TraceArguments>();
   CLI::App* command =
       app.add_subcommand("trace", "Show what each node of a dataset did on the workers.");
   command->footer(
@@ -136,7 +136,7 @@ void AddTrace(CLI::App& app, Chosen& chosen) {
   command->add_option("dataset", given->dataset_id, "of this dataset alone (penstock datasets)");
   AddOptions(*command, SettingsOf(given->call));
   command->add_flag("--json", given->json, "as one JSON array");
-  command->callback([given, &chosen] { chosen.run = [given] { return Run(*given); }; });
+  command->callback([given, &chosen] { chosen.run = [given] { return PrintTrace(*given); }; });
 }
 
 }  // namespace penstock::tools

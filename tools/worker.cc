@@ -21,7 +21,7 @@ namespace {
 
 constexpr std::chrono::seconds kPatience{2};
 
-struct Given {
+struct WorkerArguments {
   WorkerConfig config;
   absl::Duration drain_timeout = absl::Seconds(30);
   std::string port_file;
@@ -43,7 +43,7 @@ absl::StatusOr<std::unique_ptr<WorkerServer>> Start(const WorkerConfig& config) 
   return WorkerServer::Start(config);
 }
 
-absl::Status Run(const Given& given) {
+absl::Status RunWorker(const WorkerArguments& given) {
   PENSTOCK_ASSIGN_OR_RETURN(std::unique_ptr<WorkerServer> server, Start(given.config));
   PENSTOCK_RETURN_IF_ERROR(CatchStopSignals());
   PENSTOCK_RETURN_IF_ERROR(SayReady(
@@ -63,7 +63,7 @@ absl::Status Run(const Given& given) {
 }  // namespace
 
 void AddWorker(CLI::App& app, Chosen& chosen) {
-  auto given = std::make_shared<Given>();
+  auto given = std::make_shared<WorkerArguments>();
   CLI::App* command = app.add_subcommand("worker", "Run a worker: it prepares elements.");
   command->footer(
       "Prints \"worker ready at HOST:PORT for DISPATCHER\" once the dispatcher has welcomed it.\n"
@@ -77,7 +77,7 @@ void AddWorker(CLI::App& app, Chosen& chosen) {
   command->add_option("--port-file", given->port_file, "write the bound port to this file");
   command->callback([given, &chosen] {
     if (given->config.dispatcher_address.empty()) throw CLI::RequiredError("--dispatcher-address");
-    chosen.run = [given] { return Run(*given); };
+    chosen.run = [given] { return RunWorker(*given); };
   });
 }
 

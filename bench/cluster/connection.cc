@@ -19,7 +19,7 @@ namespace {
 
 namespace tcp = transfer::tcp;
 
-constexpr absl::Duration kAgain = absl::Milliseconds(100);
+constexpr absl::Duration kDialAgain = absl::Milliseconds(100);
 
 // Whether `events`, or an interrupt, came before `end`.
 bool WaitFor(int fd, short events, absl::Time end) {
@@ -70,11 +70,11 @@ absl::StatusOr<Connection> Connection::Make(const std::string& address, absl::Du
     absl::StatusOr<tcp::Socket> socket = ConnectOnce(where, end);
     if (socket.ok()) return Connection(*std::move(socket));
     PENSTOCK_RETURN_IF_ERROR(CheckInterrupted());
-    if (absl::Now() + kAgain > end) {
+    if (absl::Now() + kDialAgain > end) {
       return Annotate(socket.status(), "nobody is at ", address, " within ",
                       absl::FormatDuration(bound));
     }
-    absl::SleepFor(kAgain);
+    absl::SleepFor(kDialAgain);
   }
 }
 

@@ -43,7 +43,7 @@ struct Driver {
 };
 
 template <class Function>
-bool Find(void* library, const char* name, Function& function) {
+bool FindFunction(void* library, const char* name, Function& function) {
   function = reinterpret_cast<Function>(::dlsym(library, name));
   return function != nullptr;
 }
@@ -54,21 +54,21 @@ absl::StatusOr<Driver> OpenDriver() {
     return absl::NotFoundError("no GPU: no NVIDIA driver is installed (libcuda.so.1)");
   }
   Driver driver;
-  const bool whole = Find(library, "cuInit", driver.init) &&
-                     Find(library, "cuGetErrorString", driver.error_text) &&
-                     Find(library, "cuDeviceGetCount", driver.count) &&
-                     Find(library, "cuDeviceGet", driver.device) &&
-                     Find(library, "cuDevicePrimaryCtxRetain", driver.retain) &&
-                     Find(library, "cuDevicePrimaryCtxRelease_v2", driver.release) &&
-                     Find(library, "cuCtxSetCurrent", driver.set_context) &&
-                     Find(library, "cuMemAlloc_v2", driver.allocate) &&
-                     Find(library, "cuMemFree_v2", driver.free) &&
-                     Find(library, "cuMemHostAlloc", driver.allocate_host) &&
-                     Find(library, "cuMemFreeHost", driver.free_host) &&
-                     Find(library, "cuMemcpyHtoDAsync_v2", driver.to_device) &&
-                     Find(library, "cuMemcpyDtoHAsync_v2", driver.to_host) &&
-                     Find(library, "cuMemcpyPeerAsync", driver.to_peer) &&
-                     Find(library, "cuCtxSynchronize", driver.synchronize);
+  const bool whole = FindFunction(library, "cuInit", driver.init) &&
+                     FindFunction(library, "cuGetErrorString", driver.error_text) &&
+                     FindFunction(library, "cuDeviceGetCount", driver.count) &&
+                     FindFunction(library, "cuDeviceGet", driver.device) &&
+                     FindFunction(library, "cuDevicePrimaryCtxRetain", driver.retain) &&
+                     FindFunction(library, "cuDevicePrimaryCtxRelease_v2", driver.release) &&
+                     FindFunction(library, "cuCtxSetCurrent", driver.set_context) &&
+                     FindFunction(library, "cuMemAlloc_v2", driver.allocate) &&
+                     FindFunction(library, "cuMemFree_v2", driver.free) &&
+                     FindFunction(library, "cuMemHostAlloc", driver.allocate_host) &&
+                     FindFunction(library, "cuMemFreeHost", driver.free_host) &&
+                     FindFunction(library, "cuMemcpyHtoDAsync_v2", driver.to_device) &&
+                     FindFunction(library, "cuMemcpyDtoHAsync_v2", driver.to_host) &&
+                     FindFunction(library, "cuMemcpyPeerAsync", driver.to_peer) &&
+                     FindFunction(library, "cuCtxSynchronize", driver.synchronize);
   if (!whole) return absl::NotFoundError("no GPU: libcuda.so.1 lacks functions of CUDA 11");
   return driver;
 }
@@ -78,7 +78,7 @@ const absl::StatusOr<Driver>& TheDriver() {
   return driver;
 }
 
-absl::Status Check(const Driver& driver, Result result, const char* call) {
+absl::Status CheckDriverCall(const Driver& driver, Result result, const char* call) {
   if (result == 0) return absl::OkStatus();
   const char* text = nullptr;
   driver.error_text(result, &text);
@@ -88,9 +88,11 @@ absl::Status Check(const Driver& driver, Result result, const char* call) {
 absl::StatusOr<int> CountGpus() {
   PENSTOCK_RETURN_IF_ERROR(TheDriver().status());
   const Driver& driver = *TheDriver();
-  PENSTOCK_RETURN_IF_ERROR(Annotate(Check(driver, driver.init(0), "no GPU: cuInit"), "driver"));
+  PENSTOCK_RETURN_IF_ERROR(
+      Annotate(CheckDriverCall(driver, driver.init(0), "no GPU: cuInit"), "driver"));
   int count = 0;
-  PENSTOCK_RETURN_IF_ERROR(Check(driver, driver.count(&count), "no GPU: cuDeviceGetCount"));
+  PENSTOCK_RETURN_IF_ERROR(
+      CheckDriverCall(driver, driver.count(&count), "no GPU: cuDeviceGetCount"));
   if (count == 0) return absl::NotFoundError("no GPU: the driver has none for this process");
   return count;
 }
@@ -120,16 +122,17 @@ class GpuCopy final : public Side {
     for (int ordinal = 0; ordinal < gpus; ++ordinal) {
       int device = 0;
       Context context = nullptr;
-      PENSTOCK_RETURN_IF_ERROR(Check(driver_, driver_.device(&device, ordinal), "cuDeviceGet"));
       PENSTOCK_RETURN_IF_ERROR(
-          Check(driver_, driver_.retain(&context, device), "cuDevicePrimaryCtxRetain"));
+          CheckDriverCall(driver_, driver_.device(&device, ordinal), "cuDeviceGet"));
+      PENSTOCK_RETURN_IF_ERROR(
+          CheckDriverCall(driver_, driver_.retain(&context, device), "cuDevicePrimaryCtxRetain"));
       contexts_.push_back(context);
       PENSTOCK_RETURN_IF_ERROR(Allocate(ordinal));
     }
     for (size_t i = 0; i < kBuffers && way_ != Way::kToPeer; ++i) {
       void* memory = nullptr;
       PENSTOCK_RETURN_IF_ERROR(
-          Check(driver_, driver_.allocate_host(&memory, bytes_, 0), "cuMemHostAlloc"));
+          CheckDriverCall(driver_, driver_.allocate_host(&memory, bytes_, 0), "cuMemHostAlloc"));
       host_memory_.push_back(memory);
     }
     return absl::OkStatus();
@@ -140,13 +143,13 @@ class GpuCopy final : public Side {
 
   absl::StatusOr<Done> Read(double seconds) override {
     PENSTOCK_RETURN_IF_ERROR(
-        Check(driver_, driver_.set_context(contexts_.front()), "cuCtxSetCurrent"));
+        CheckDriverCall(driver_, driver_.set_context(contexts_.front()), "cuCtxSetCurrent"));
     const double start = Now();
     double now = start;
     int64_t elements = 0;
     while (!Interrupted() && now < start + seconds) {
       for (size_t i = 0; i < kBuffers; ++i) PENSTOCK_RETURN_IF_ERROR(CopyOne(i));
-      PENSTOCK_RETURN_IF_ERROR(Check(driver_, driver_.synchronize(), "cuCtxSynchronize"));
+      PENSTOCK_RETURN_IF_ERROR(CheckDriverCall(driver_, driver_.synchronize(), "cuCtxSynchronize"));
       elements += kBuffers;
       now = Now();
     }
@@ -160,10 +163,11 @@ class GpuCopy final : public Side {
 
   absl::Status Allocate(size_t device) {
     PENSTOCK_RETURN_IF_ERROR(
-        Check(driver_, driver_.set_context(contexts_[device]), "cuCtxSetCurrent"));
+        CheckDriverCall(driver_, driver_.set_context(contexts_[device]), "cuCtxSetCurrent"));
     for (size_t i = 0; i < kBuffers; ++i) {
       Address address = 0;
-      PENSTOCK_RETURN_IF_ERROR(Check(driver_, driver_.allocate(&address, bytes_), "cuMemAlloc"));
+      PENSTOCK_RETURN_IF_ERROR(
+          CheckDriverCall(driver_, driver_.allocate(&address, bytes_), "cuMemAlloc"));
       device_memory_.emplace_back(device, address);
     }
     return absl::OkStatus();
@@ -173,16 +177,16 @@ class GpuCopy final : public Side {
     const Address first = device_memory_[i].second;
     switch (way_) {
       case Way::kToDevice:
-        return Check(driver_, driver_.to_device(first, host_memory_[i], bytes_, nullptr),
-                     "cuMemcpyHtoDAsync");
+        return CheckDriverCall(driver_, driver_.to_device(first, host_memory_[i], bytes_, nullptr),
+                               "cuMemcpyHtoDAsync");
       case Way::kToHost:
-        return Check(driver_, driver_.to_host(host_memory_[i], first, bytes_, nullptr),
-                     "cuMemcpyDtoHAsync");
+        return CheckDriverCall(driver_, driver_.to_host(host_memory_[i], first, bytes_, nullptr),
+                               "cuMemcpyDtoHAsync");
       case Way::kToPeer:
-        return Check(driver_,
-                     driver_.to_peer(device_memory_[kBuffers + i].second, contexts_[1], first,
-                                     contexts_[0], bytes_, nullptr),
-                     "cuMemcpyPeerAsync");
+        return CheckDriverCall(driver_,
+                               driver_.to_peer(device_memory_[kBuffers + i].second, contexts_[1],
+                                               first, contexts_[0], bytes_, nullptr),
+                               "cuMemcpyPeerAsync");
     }
     return absl::InternalError("no way to copy");
   }

@@ -18,9 +18,9 @@ namespace {
 constexpr double kUnknownRate = 1e8;  // bytes a second, until a first run has told
 constexpr int64_t kLeast = 20;        // elements of a run that is told how many
 
-using Words = std::vector<std::string>;
+using CommandWords = std::vector<std::string>;
 
-Words Joined(Words words, const Words& more) {
+CommandWords Joined(CommandWords words, const CommandWords& more) {
   words.insert(words.end(), more.begin(), more.end());
   return words;
 }
@@ -77,23 +77,23 @@ Tool Perftest(Tool tool, const std::string& program, const RdmaPath& path) {
   const auto words = [program, path, size = tool.element_bytes](const RdmaPort& port, int at,
                                                                 double seconds) {
     // What is measured leaves out the margin of a second at either end.
-    Words made = {program,
-                  "-F",
-                  "--report_gbits",
-                  "-q",
-                  "4",
-                  "-d",
-                  port.device,
-                  "-i",
-                  absl::StrCat(port.number),
-                  "-s",
-                  absl::StrCat(size),
-                  "-p",
-                  absl::StrCat(at),
-                  "-f",
-                  "1",
-                  "-D",
-                  WholeSeconds(seconds + 2)};
+    CommandWords made = {program,
+                         "-F",
+                         "--report_gbits",
+                         "-q",
+                         "4",
+                         "-d",
+                         port.device,
+                         "-i",
+                         absl::StrCat(port.number),
+                         "-s",
+                         absl::StrCat(size),
+                         "-p",
+                         absl::StrCat(at),
+                         "-f",
+                         "1",
+                         "-D",
+                         WholeSeconds(seconds + 2)};
     if (port.ethernet) {
       made = Joined(made, {"-x", absl::StrCat(port.gids.at(path.gid_kind))});
     }
@@ -121,8 +121,8 @@ Tool UcxPerftest(Tool tool, const std::string& test, const UcxEnds& ends) {
     const double rate = bytes_per_s > 0 ? bytes_per_s : kUnknownRate;
     const int64_t count =
         std::max<int64_t>(kLeast, std::llround(rate * seconds / static_cast<double>(size)));
-    const auto words = [&](const Words& variables, const Words& host) {
-      Words made = Joined(Joined(variables, {"ucx_perftest"}), host);
+    const auto words = [&](const CommandWords& variables, const CommandWords& host) {
+      CommandWords made = Joined(Joined(variables, {"ucx_perftest"}), host);
       made = Joined(made, {"-t", test, "-s", absl::StrCat(size), "-n", absl::StrCat(count), "-w",
                            "10", "-O", "8", "-f", "-p", absl::StrCat(port)});
       if (ends.error_handling) made.push_back("-e");

@@ -11,8 +11,8 @@ namespace penstock::bench {
 namespace {
 
 // Below the ports that systems give out by themselves, above those of services.
-constexpr int64_t kFirstPort = 20'000;
-constexpr int64_t kPorts = 10'000;
+constexpr int64_t kFirstLeaderPort = 20'000;
+constexpr int64_t kLeaderPorts = 10'000;
 
 // The variable's number; `otherwise` if it is not set.
 absl::StatusOr<int> NumberOf(const Environment& environment, const char* name, int otherwise) {
@@ -32,7 +32,7 @@ std::string SlurmLeader(const Environment& environment) {
     int64_t job = 0, step = 0;
     (void)absl::SimpleAtoi(environment("SLURM_JOB_ID").value_or(""), &job);
     (void)absl::SimpleAtoi(environment("SLURM_STEP_ID").value_or(""), &step);
-    return absl::StrCat(host, ":", kFirstPort + (job * 7 + step) % kPorts);
+    return absl::StrCat(host, ":", kFirstLeaderPort + (job * 7 + step) % kLeaderPorts);
   }
   return "";
 }

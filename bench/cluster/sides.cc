@@ -14,7 +14,7 @@
 namespace penstock::bench {
 namespace {
 
-constexpr uint64_t kSlots = 4;
+constexpr uint64_t kMemcpySlots = 4;
 
 class MemcpySide final : public Side {
  public:
@@ -30,7 +30,7 @@ class MemcpySide final : public Side {
     double now = start;
     uint64_t elements = 0;
     for (; !Interrupted() && now < start + seconds; ++elements) {
-      source_.Fill(slots_[elements % kSlots], elements);
+      source_.Fill(slots_[elements % kMemcpySlots], elements);
       now = Now();
     }
     return Done{.seconds = now - start,
@@ -41,7 +41,7 @@ class MemcpySide final : public Side {
  private:
   Source source_;
   const Roles roles_;
-  std::vector<std::byte> slots_[kSlots];
+  std::vector<std::byte> slots_[kMemcpySlots];
 };
 
 class Together final : public Side {

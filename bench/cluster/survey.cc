@@ -20,7 +20,7 @@ namespace {
 using nlohmann::json;
 namespace verbs = transfer::verbs;
 
-constexpr absl::Duration kBound = absl::Minutes(2);  // of a shell to another host
+constexpr absl::Duration kShellBound = absl::Minutes(2);  // of a shell to another host
 
 bool Installed(const std::string& program) {
   const char* const path = std::getenv("PATH");
@@ -133,7 +133,7 @@ absl::StatusOr<Survey> SurveyThere(const Hosts& hosts, const std::string& rdma_d
   PENSTOCK_ASSIGN_OR_RETURN(
       const std::unique_ptr<Process> process,
       Process::Start(words, Process::Ends::kBySignal, absl::StrCat(scratch, "/survey.log")));
-  PENSTOCK_ASSIGN_OR_RETURN(const std::string line, process->ReadLine(kBound));
+  PENSTOCK_ASSIGN_OR_RETURN(const std::string line, process->ReadLine(kShellBound));
   return SurveyOf(json::parse(line, nullptr, /*allow_exceptions=*/false));
 }
 

@@ -18,17 +18,17 @@ namespace {
 
 // Tools have no way to say that they listen: a client asks again for so long.
 constexpr absl::Duration kServerStart = absl::Seconds(20);
-constexpr absl::Duration kAgain = absl::Milliseconds(100);
+constexpr absl::Duration kToolAgain = absl::Milliseconds(100);
 // Of a client beyond its window; the last ones of a tool's are slow on a busy machine.
 constexpr double kSlackSeconds = 60;
-constexpr int kFirstPort = 18'515;
-constexpr int kPorts = 1000;
+constexpr int kFirstToolPort = 18'515;
+constexpr int kToolPorts = 1000;
 
 // Counts up from a place that differs between processes, since a port that was
 // in use cannot be had again at once.
 int NextPort() {
   static int next = static_cast<int>(::getpid());
-  return kFirstPort + next++ % kPorts;
+  return kFirstToolPort + next++ % kToolPorts;
 }
 
 // The last line of a tool's output that says anything.
@@ -99,7 +99,7 @@ class ToolSide final : public Side {
       before = std::string(rate.status().message());
       if (!absl::IsDeadlineExceeded(ended.status())) return ended.status();
       if (absl::Now() > end) return rate.status();
-      absl::SleepFor(kAgain);
+      absl::SleepFor(kToolAgain);
     }
   }
 

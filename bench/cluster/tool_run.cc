@@ -22,7 +22,7 @@ namespace {
 
 constexpr size_t kMost = size_t{1} << 20;  // bytes of output that are kept
 
-[[noreturn]] void Become(const std::vector<std::string>& words, int out) {
+[[noreturn]] void BecomeTool(const std::vector<std::string>& words, int out) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   const int nothing = ::open("/dev/null", O_RDONLY);
   ::dup2(nothing, STDIN_FILENO);
@@ -69,7 +69,7 @@ absl::Status RunTool(const std::vector<std::string>& words, absl::Duration bound
   if (::pipe2(out, O_CLOEXEC) != 0) return absl::ErrnoToStatus(errno, "pipe from a tool");
   const pid_t pid = ::fork();
   if (pid < 0) return absl::ErrnoToStatus(errno, "cannot start a tool");
-  if (pid == 0) Become(words, out[1]);
+  if (pid == 0) BecomeTool(words, out[1]);
   ::close(out[1]);
   const std::string output = OutputOf(out[0], absl::Now() + bound);
   ::close(out[0]);

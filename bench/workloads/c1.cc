@@ -25,15 +25,16 @@ namespace {
 constexpr int64_t kEdge = 128;
 constexpr int64_t kRedshifts = 4;
 constexpr int64_t kValues = kEdge * kEdge * kEdge * kRedshifts;
-constexpr double kStep = 0.0035;  // seconds
-constexpr int64_t kHead = 12;  // bytes before a TFRecord's data: its length and that one's checksum
+constexpr double kVolumeStep = 0.0035;  // seconds
+// Before a TFRecord's data: its length and that one's checksum.
+constexpr int64_t kRecordHeadBytes = 12;
 
 // Records together as large as a cold source.
-int64_t CountOf(const Setup& setup) {
+int64_t VolumeCount(const Setup& setup) {
   return std::max<int64_t>(2, setup.source_bytes / kValues);
 }
 
-std::string FileOf(const std::string& folder, int64_t number) {
+std::string VolumeFile(const std::string& folder, int64_t number) {
   return absl::StrFormat("%s/%05d.tfrecord", folder, number);
 }
 
@@ -46,7 +47,7 @@ bool IsWidened(const int16_t* values, uint64_t number) {
 }
 
 // That these are the values of record `number`, a byte of each page read.
-absl::Status Check(std::span<const int16_t> values, uint64_t number, uint64_t& sum) {
+absl::Status CheckVolume(std::span<const int16_t> values, uint64_t number, uint64_t& sum) {
   sum += SumOf(std::as_bytes(values), Touch::kEveryPage);
   if (static_cast<int64_t>(values.size()) == kValues && IsWidened(values.data(), number) &&
       IsWidened(values.data() + kValues - 8, number)) {
@@ -63,7 +64,7 @@ class VolumeReader final : public Reader {
     const absl::Span<const int16_t> values = element.tensor(0).data<int16_t>();
     int64_t& due = due_[element.identity().partition];
     PENSTOCK_RETURN_IF_ERROR(
-        Check({values.data(), values.size()}, static_cast<uint64_t>(due), sum_));
+        CheckVolume({values.data(), values.size()}, static_cast<uint64_t>(due), sum_));
     due = (due + 1) % count_;
     return static_cast<int64_t>(values.size() * sizeof(int16_t));
   }
@@ -79,11 +80,11 @@ class WideningWork {
   WideningWork(std::string folder, int64_t count) : folder_(std::move(folder)), count_(count) {}
 
   absl::Status Fill(std::span<std::byte> slot, uint64_t number) {
-    const std::string name = FileOf(folder_, static_cast<int64_t>(number) % count_);
+    const std::string name = VolumeFile(folder_, static_cast<int64_t>(number) % count_);
     PENSTOCK_RETURN_IF_ERROR(ReadWhole(name, record_));
-    const std::string_view data = std::string_view(record_).substr(kHead, kValues);
+    const std::string_view data = std::string_view(record_).substr(kRecordHeadBytes, kValues);
     uint32_t checksum = 0;
-    std::memcpy(&checksum, record_.data() + kHead + kValues, sizeof checksum);
+    std::memcpy(&checksum, record_.data() + kRecordHeadBytes + kValues, sizeof checksum);
     if (MaskedCrc32c(data) != checksum)
       return absl::DataLossError(absl::StrCat(name, " is damaged"));
     auto* out = reinterpret_cast<int16_t*>(slot.data());
@@ -91,8 +92,9 @@ class WideningWork {
     return absl::OkStatus();
   }
   absl::Status Take(std::span<const std::byte> slot, uint64_t number) {
-    return Check({reinterpret_cast<const int16_t*>(slot.data()), slot.size() / sizeof(int16_t)},
-                 number % count_, sum_);
+    return CheckVolume(
+        {reinterpret_cast<const int16_t*>(slot.data()), slot.size() / sizeof(int16_t)},
+        number % count_, sum_);
   }
 
  private:
@@ -111,15 +113,16 @@ class Volumes final : public Workload {
   }
   std::vector<int64_t> sizes() const override { return {kValues * 2}; }
   bool sized() const override { return false; }
-  double step_s() const override { return kStep; }
+  double step_s() const override { return kVolumeStep; }
 
   bool has_files() const override { return true; }
   absl::Status Prepare(const Setup& setup) const override {
     Source source(kColdBytes / 8);
     std::string record(kValues, '\0');
-    for (int64_t number = 0; number < CountOf(setup); ++number) {
+    for (int64_t number = 0; number < VolumeCount(setup); ++number) {
       source.Fill(std::as_writable_bytes(std::span(record)), static_cast<uint64_t>(number));
-      PENSTOCK_RETURN_IF_ERROR(WriteFile(FileOf(setup.scratch, number), {TFRecordBytes(record)}));
+      PENSTOCK_RETURN_IF_ERROR(
+          WriteFile(VolumeFile(setup.scratch, number), {TFRecordBytes(record)}));
     }
     return absl::OkStatus();
   }
@@ -132,13 +135,13 @@ class Volumes final : public Workload {
         });
   }
   std::unique_ptr<Reader> MakeReader(const Setup& setup) const override {
-    return std::make_unique<VolumeReader>(CountOf(setup));
+    return std::make_unique<VolumeReader>(VolumeCount(setup));
   }
   absl::StatusOr<std::unique_ptr<Side>> MakeLimit(const Setup& setup) const override {
     return MakePacedLimit(
         std::make_unique<SlotLimit<WideningWork>>("widening loop", setup.element_bytes,
-                                                  WideningWork(setup.scratch, CountOf(setup))),
-        1 / kStep);
+                                                  WideningWork(setup.scratch, VolumeCount(setup))),
+        1 / kVolumeStep);
   }
 };
 

@@ -20,8 +20,8 @@
 namespace penstock::bench {
 namespace {
 
-constexpr int64_t kBatch = 64;
-constexpr int64_t kBatchBytes = kBatch * kImageBytes;
+constexpr int64_t kUnevenBatch = 64;
+constexpr int64_t kUnevenBatchBytes = kUnevenBatch * kImageBytes;
 
 // One in a hundred, scattered.
 int RepetitionsOf(uint64_t number) {
@@ -72,7 +72,7 @@ class MeanCost final : public Side {
     for (std::thread& thread : threads) thread.join();
     const double images = images_per_s * seconds;
     return Done{.seconds = seconds,
-                .elements = images / kBatch,
+                .elements = images / kUnevenBatch,
                 .bytes = std::llround(images) * kImageBytes};
   }
 
@@ -88,18 +88,18 @@ class Uneven final : public Workload {
   std::string_view question() const override {
     return "batches of 64 images of which one in a hundred is 50 times as slow";
   }
-  std::vector<int64_t> sizes() const override { return {kBatchBytes}; }
+  std::vector<int64_t> sizes() const override { return {kUnevenBatchBytes}; }
   bool sized() const override { return false; }
 
   bool has_files() const override { return true; }
   absl::Status Prepare(const Setup& setup) const override { return WriteImages(setup.scratch); }
   Dataset MakeDataset(const Setup& setup) const override {
-    return ImageBatches(setup.scratch, kBatch, [](const Expr& x) {
+    return ImageBatches(setup.scratch, kUnevenBatch, [](const Expr& x) {
       return Call("bench.uneven_image", Tuple({x[0], ReadFile(x[1])}));
     });
   }
   std::unique_ptr<Reader> MakeReader(const Setup& /*setup*/) const override {
-    return MakeBatchReader(kBatch);
+    return MakeBatchReader(kUnevenBatch);
   }
   absl::StatusOr<std::unique_ptr<Side>> MakeLimit(const Setup& setup) const override {
     PENSTOCK_ASSIGN_OR_RETURN(std::vector<std::string> jpegs, ReadImages(setup.scratch));

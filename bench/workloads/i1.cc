@@ -20,11 +20,11 @@
 namespace penstock::bench {
 namespace {
 
-constexpr int64_t kBatch = 256;
-constexpr int64_t kBatchBytes = kBatch * kImageBytes;
+constexpr int64_t kImageBatch = 256;
+constexpr int64_t kImageBatchBytes = kImageBatch * kImageBytes;
 
 constexpr int64_t kFedBatch = 25;
-constexpr double kStep = 0.224;  // seconds
+constexpr double kFedStep = 0.224;  // seconds
 
 constexpr int64_t kShuffleBuffer = 1024;  // names
 
@@ -84,19 +84,19 @@ class Images : public Workload {
   std::string_view question() const override {
     return "JPEG files to batches of 256 images of 224 x 224, by CPU-second of the workers";
   }
-  std::vector<int64_t> sizes() const override { return {kBatchBytes}; }
+  std::vector<int64_t> sizes() const override { return {kImageBatchBytes}; }
   bool sized() const override { return false; }
   Basis basis() const override { return Basis::kElementsPerWorkerCpuSecond; }
   int64_t max_outstanding_requests() const override { return 2; }
 
   bool has_files() const override { return true; }
   absl::Status Prepare(const Setup& setup) const override { return WriteImages(setup.scratch); }
-  Dataset MakeDataset(const Setup& setup) const override { return Prepared(setup, kBatch); }
+  Dataset MakeDataset(const Setup& setup) const override { return Prepared(setup, kImageBatch); }
   std::unique_ptr<Reader> MakeReader(const Setup& /*setup*/) const override {
-    return MakeBatchReader(kBatch);
+    return MakeBatchReader(kImageBatch);
   }
   absl::StatusOr<std::unique_ptr<Side>> MakeLimit(const Setup& setup) const override {
-    return MakeBareLoopLimit(setup, kBatch);
+    return MakeBareLoopLimit(setup, kImageBatch);
   }
 };
 
@@ -110,7 +110,7 @@ class Scaled final : public Images {
     return WriteImages(setup.scratch, kPhotograph);
   }
   Dataset MakeDataset(const Setup& setup) const override {
-    return Prepared(setup, kBatch, 0, JpegScaling::kDct);
+    return Prepared(setup, kImageBatch, 0, JpegScaling::kDct);
   }
 };
 
@@ -123,10 +123,10 @@ class Shuffled final : public Images {
   Basis basis() const override { return Basis::kElementsPerSecond; }
 
   Dataset MakeDataset(const Setup& setup) const override {
-    return Prepared(setup, kBatch, kShuffleBuffer);
+    return Prepared(setup, kImageBatch, kShuffleBuffer);
   }
   std::unique_ptr<Reader> MakeReader(const Setup& /*setup*/) const override {
-    return MakeShuffledReader(kBatch, kShuffleBuffer);
+    return MakeShuffledReader(kImageBatch, kShuffleBuffer);
   }
   absl::StatusOr<std::unique_ptr<Side>> MakeLimit(const Setup& setup) const override {
     Setup plain = setup;
@@ -147,7 +147,7 @@ class Fed final : public Workload {
     return {
         {.consumers = 1}, {.consumers = 2}, {.consumers = 4}, {.consumers = 8}, {.consumers = 16}};
   }
-  double step_s() const override { return kStep; }
+  double step_s() const override { return kFedStep; }
   int64_t max_outstanding_requests() const override { return 2; }
 
   bool has_files() const override { return true; }
@@ -158,7 +158,7 @@ class Fed final : public Workload {
   }
   absl::StatusOr<std::unique_ptr<Side>> MakeLimit(const Setup& setup) const override {
     PENSTOCK_ASSIGN_OR_RETURN(std::unique_ptr<Side> loop, MakeBareLoopLimit(setup, kFedBatch));
-    return MakePacedLimit(std::move(loop), setup.consumers / kStep);
+    return MakePacedLimit(std::move(loop), setup.consumers / kFedStep);
   }
 };
 

@@ -23,9 +23,9 @@ namespace {
 
 constexpr int64_t kLength = 8192;  // tokens; each window has the next one too
 constexpr int64_t kWindow = kLength + 1;
-constexpr int64_t kBatch = 8;  // windows
-constexpr int64_t kBatchBytes = kBatch * kWindow * 4;
-constexpr double kStep = 0.25 / 16;  // seconds
+constexpr int64_t kWindowBatch = 8;  // windows
+constexpr int64_t kWindowBatchBytes = kWindowBatch * kWindow * 4;
+constexpr double kWindowStep = 0.25 / 16;  // seconds
 constexpr int64_t kShards = 8;
 
 // Files whose tokens are numbered through: what each window holds.
@@ -33,7 +33,7 @@ struct Shards {
   int64_t windows;  // of one file
 
   explicit Shards(const Setup& setup)
-      : windows(std::max<int64_t>(kBatch, setup.source_bytes / kShards / (kLength * 4))) {}
+      : windows(std::max<int64_t>(kWindowBatch, setup.source_bytes / kShards / (kLength * 4))) {}
 
   int64_t tokens() const { return windows * kLength + 1; }  // of one file
   int64_t all() const { return kShards * windows; }
@@ -42,16 +42,16 @@ struct Shards {
   }
 };
 
-std::string FileOf(const std::string& folder, int64_t shard) {
+std::string TokenFile(const std::string& folder, int64_t shard) {
   return absl::StrFormat("%s/%02d.bin", folder, shard);
 }
 
 // That these are the tokens of batch `number`, all of them looked at.
-absl::Status Check(const Shards& shards, std::span<const int32_t> tokens, uint64_t number) {
-  int32_t wrong = static_cast<int64_t>(tokens.size()) == kBatch * kWindow ? 0 : 1;
-  for (int64_t row = 0; row < kBatch && wrong == 0; ++row) {
+absl::Status CheckWindows(const Shards& shards, std::span<const int32_t> tokens, uint64_t number) {
+  int32_t wrong = static_cast<int64_t>(tokens.size()) == kWindowBatch * kWindow ? 0 : 1;
+  for (int64_t row = 0; row < kWindowBatch && wrong == 0; ++row) {
     const int32_t first =
-        shards.FirstTokenOf((static_cast<int64_t>(number) * kBatch + row) % shards.all());
+        shards.FirstTokenOf((static_cast<int64_t>(number) * kWindowBatch + row) % shards.all());
     const int32_t* window = tokens.data() + row * kWindow;
     for (int32_t i = 0; i < kWindow; ++i) wrong |= window[i] ^ (first + i);
   }
@@ -66,7 +66,7 @@ class TokenReader final : public Reader {
   absl::StatusOr<int64_t> Take(const Element& element) override {
     const absl::Span<const int32_t> tokens = element.tensor(0).data<int32_t>();
     uint64_t& due = due_[element.identity().partition];
-    PENSTOCK_RETURN_IF_ERROR(Check(shards_, {tokens.data(), tokens.size()}, due));
+    PENSTOCK_RETURN_IF_ERROR(CheckWindows(shards_, {tokens.data(), tokens.size()}, due));
     ++due;
     return static_cast<int64_t>(tokens.size() * sizeof(int32_t));
   }
@@ -82,8 +82,8 @@ class CopyWork {
       : shards_(shards), files_(std::move(files)) {}
 
   absl::Status Fill(std::span<std::byte> slot, uint64_t number) {
-    for (int64_t row = 0; row < kBatch; ++row) {
-      const int64_t window = (static_cast<int64_t>(number) * kBatch + row) % shards_.all();
+    for (int64_t row = 0; row < kWindowBatch; ++row) {
+      const int64_t window = (static_cast<int64_t>(number) * kWindowBatch + row) % shards_.all();
       const auto* tokens = files_[window / shards_.windows].as<int32_t>();
       std::memcpy(slot.data() + row * kWindow * 4, tokens + window % shards_.windows * kLength,
                   kWindow * 4);
@@ -91,7 +91,8 @@ class CopyWork {
     return absl::OkStatus();
   }
   absl::Status Take(std::span<const std::byte> slot, uint64_t number) {
-    return Check(shards_, {reinterpret_cast<const int32_t*>(slot.data()), slot.size() / 4}, number);
+    return CheckWindows(shards_, {reinterpret_cast<const int32_t*>(slot.data()), slot.size() / 4},
+                        number);
   }
 
  private:
@@ -108,9 +109,9 @@ class Tokens final : public Workload {
     return computes_ ? "8 windows of 8,193 tokens for a trainer that computes 15.6 ms on them"
                      : "L1 for a trainer that computes nothing";
   }
-  std::vector<int64_t> sizes() const override { return {kBatchBytes}; }
+  std::vector<int64_t> sizes() const override { return {kWindowBatchBytes}; }
   bool sized() const override { return false; }
-  double step_s() const override { return computes_ ? kStep : 0; }
+  double step_s() const override { return computes_ ? kWindowStep : 0; }
 
   bool has_files() const override { return true; }
   absl::Status Prepare(const Setup& setup) const override {
@@ -119,30 +120,30 @@ class Tokens final : public Workload {
     for (int64_t shard = 0; shard < kShards; ++shard) {
       std::iota(tokens.begin(), tokens.end(), shards.FirstTokenOf(shard * shards.windows));
       PENSTOCK_RETURN_IF_ERROR(
-          WriteFile(FileOf(setup.scratch, shard), {BytesOf(std::span<const int32_t>(tokens))}));
+          WriteFile(TokenFile(setup.scratch, shard), {BytesOf(std::span<const int32_t>(tokens))}));
     }
     return absl::OkStatus();
   }
   Dataset MakeDataset(const Setup& setup) const override {
     std::vector<std::string> files;
     for (int64_t shard = 0; shard < kShards; ++shard) {
-      files.push_back(FileOf(setup.scratch, shard));
+      files.push_back(TokenFile(setup.scratch, shard));
     }
     return TokenShards(files, kLength, {.dtype = kInt32, .with_next_token = true})
         .Repeat()
-        .Batch(kBatch, {.drop_remainder = true});
+        .Batch(kWindowBatch, {.drop_remainder = true});
   }
   std::unique_ptr<Reader> MakeReader(const Setup& setup) const override {
     return std::make_unique<TokenReader>(Shards(setup));
   }
   absl::StatusOr<std::unique_ptr<Side>> MakeLimit(const Setup& setup) const override {
-    if (computes_) return MakeBar("computes 15.6 ms", 1 / kStep, setup.element_bytes);
+    if (computes_) return MakeBar("computes 15.6 ms", 1 / kWindowStep, setup.element_bytes);
     std::vector<MappedFile> files;
     for (int64_t shard = 0; shard < kShards; ++shard) {
-      PENSTOCK_ASSIGN_OR_RETURN(MappedFile file, MappedFile::Open(FileOf(setup.scratch, shard)));
+      PENSTOCK_ASSIGN_OR_RETURN(MappedFile file, MappedFile::Open(TokenFile(setup.scratch, shard)));
       files.push_back(std::move(file));
     }
-    return std::make_unique<SlotLimit<CopyWork>>("copy loop", kBatchBytes,
+    return std::make_unique<SlotLimit<CopyWork>>("copy loop", kWindowBatchBytes,
                                                  CopyWork(Shards(setup), std::move(files)));
   }
 

@@ -12,7 +12,7 @@
 namespace penstock::bench {
 namespace {
 
-constexpr int64_t kBatch = 8;
+constexpr int64_t kSequenceBatch = 8;
 // A trainer computes kSecondsPerToken · L + kSecondsPerPair · L² on a batch of L tokens a row.
 constexpr double kSecondsPerToken = 1e-5;
 constexpr double kSecondsPerPair = 1e-8;
@@ -63,7 +63,9 @@ class Sequences final : public Workload {
   std::string_view question() const override {
     return "sequences of lognormal lengths in rounds of one cost for k trainers in step";
   }
-  std::vector<int64_t> sizes() const override { return {kBatch * 150 * 4}; }  // in the middle
+  std::vector<int64_t> sizes() const override {
+    return {kSequenceBatch * 150 * 4};
+  }  // in the middle
   bool sized() const override { return false; }
   std::vector<Shape> shapes() const override { return {{.consumers = 2}, {.consumers = 4}}; }
   double StepOf(const Element& batch) const override {
@@ -78,7 +80,7 @@ class Sequences final : public Workload {
         Dataset::Range(1, int64_t{1} << 30)
             .Map([](const Expr& number) { return Call("bench.sequence", number); })
             .BucketBySequenceLength(Length, boundaries,
-                                    std::vector<int64_t>(boundaries.size() + 1, kBatch));
+                                    std::vector<int64_t>(boundaries.size() + 1, kSequenceBatch));
     if (!setup.coordinated) return batches;
     return batches.Rounds(setup.consumers, {.cost = [](const Expr& batch) {
                             return SecondsOf(Cast(ShapeOf(batch)[1], kFloat64));

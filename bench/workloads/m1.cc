@@ -16,10 +16,10 @@
 namespace penstock::bench {
 namespace {
 
-constexpr int64_t kImageBytes = int64_t{224} * 224 * 3;
+constexpr int64_t kSampleImageBytes = int64_t{224} * 224 * 3;
 constexpr int64_t kTokensPerImage = 576;
 constexpr int64_t kBudget = 16'384;  // tokens of a batch
-constexpr double kSecondsPerToken = 3e-6;
+constexpr double kSecondsPerCost = 3e-6;
 
 int64_t ImagesOf(int64_t number) {
   return static_cast<int64_t>(Mix(~static_cast<uint64_t>(number)) % 9);
@@ -28,7 +28,7 @@ int64_t ImagesOf(int64_t number) {
 // number ≥ 1 → images, each byte that of the number; tokens, counted up from it.
 absl::Status Sample(CallContext& call) {
   const int64_t number = call.inputs()[0].scalar<int64_t>();
-  const int64_t of_images[] = {ImagesOf(number), kImageBytes};
+  const int64_t of_images[] = {ImagesOf(number), kSampleImageBytes};
   const int64_t of_tokens[] = {LengthOf(number)};
   PENSTOCK_ASSIGN_OR_RETURN(absl::Span<uint8_t> images, call.OutputAs<uint8_t>(0, of_images));
   PENSTOCK_ASSIGN_OR_RETURN(absl::Span<int32_t> tokens, call.OutputAs<int32_t>(1, of_tokens));
@@ -37,7 +37,7 @@ absl::Status Sample(CallContext& call) {
   return absl::OkStatus();
 }
 PENSTOCK_REGISTER_MAP("bench.sample", 1,
-                      Spec::Dict({{"images", Dense(kUInt8, {kUnknownDim, kImageBytes})},
+                      Spec::Dict({{"images", Dense(kUInt8, {kUnknownDim, kSampleImageBytes})},
                                   {"tokens", Dense(kInt32, {kUnknownDim})}}),
                       Sample);
 
@@ -56,9 +56,9 @@ class SampleReader final : public Reader {
         right = sequence[i] == (i < length ? number + i : 0);
       for (int64_t i = 0; right && i < most_images; ++i) {
         const uint8_t* image =
-            images.data<uint8_t>().data() + (row * most_images + i) * kImageBytes;
+            images.data<uint8_t>().data() + (row * most_images + i) * kSampleImageBytes;
         const auto due = static_cast<uint8_t>(i < count ? number : 0);
-        for (int64_t at = 0; right && at < kImageBytes; at += 4096) right = image[at] == due;
+        for (int64_t at = 0; right && at < kSampleImageBytes; at += 4096) right = image[at] == due;
       }
       if (!right) {
         return absl::DataLossError(
@@ -84,7 +84,7 @@ class Samples final : public Workload {
   double StepOf(const Element& batch) const override {
     int64_t cost = 0;
     for (const int64_t of_sample : batch["cost"].data<int64_t>()) cost += of_sample;
-    return static_cast<double>(cost) * kSecondsPerToken;
+    return static_cast<double>(cost) * kSecondsPerCost;
   }
   bool in_step() const override { return true; }
   bool coordinated() const override { return true; }

@@ -21,19 +21,19 @@
 namespace penstock::bench {
 namespace {
 
-constexpr int64_t kBatch = 8192;  // samples
+constexpr int64_t kSampleBatch = 8192;  // samples
 constexpr int64_t kDense = 13;
 constexpr int64_t kFloats = kDense + 1;  // the label behind them
 constexpr std::array<int64_t, 26> kLookups = {3, 2, 1, 2, 6, 1, 1,  1,   1,  7,  3, 8, 1,
                                               6, 9, 5, 1, 1, 1, 12, 100, 27, 10, 3, 1, 1};
 constexpr int64_t kInts = std::accumulate(kLookups.begin(), kLookups.end(), int64_t{0});
 constexpr int64_t kSampleBytes = (kFloats + kInts) * 4;
-constexpr int64_t kBatchBytes = kBatch * kSampleBytes;
+constexpr int64_t kSampleBatchBytes = kSampleBatch * kSampleBytes;
 static_assert(kSampleBytes == 912);
 
 // Batches together as large as a cold source.
-int64_t CountOf(const Setup& setup) {
-  return std::max<int64_t>(2, setup.source_bytes / kBatchBytes);
+int64_t SampleBatchCount(const Setup& setup) {
+  return std::max<int64_t>(2, setup.source_bytes / kSampleBatchBytes);
 }
 
 std::string FloatsFile(const std::string& folder) {
@@ -58,20 +58,20 @@ struct Columns {
 };
 
 // That these are the samples of batch `number`, every value looked at.
-absl::Status Check(const Columns& columns, int64_t number) {
-  const int64_t first = number * kBatch;
+absl::Status CheckColumns(const Columns& columns, int64_t number) {
+  const int64_t first = number * kSampleBatch;
   int32_t wrong = 0;
   int64_t column = 0;
   for (size_t feature = 0; feature < kLookups.size(); ++feature) {
     const int64_t lookups = kLookups[feature];
-    for (int64_t row = 0; row < kBatch; ++row) {
+    for (int64_t row = 0; row < kSampleBatch; ++row) {
       const int32_t* values = columns.features[feature] + row * lookups;
       const int32_t due = IntOf(first + row, column);
       for (int32_t i = 0; i < lookups; ++i) wrong |= values[i] ^ (due + i);
     }
     column += lookups;
   }
-  for (int64_t row = 0; row < kBatch; ++row) {
+  for (int64_t row = 0; row < kSampleBatch; ++row) {
     const float* values = columns.dense + row * kDense;
     for (int64_t i = 0; i < kDense; ++i) wrong |= values[i] != FloatOf(first + row, i) ? 1 : 0;
     wrong |= columns.label[row] != FloatOf(first + row, kDense) ? 1 : 0;
@@ -80,9 +80,9 @@ absl::Status Check(const Columns& columns, int64_t number) {
   return absl::DataLossError(absl::StrCat("what was due were the samples of batch ", number));
 }
 
-class SampleReader final : public Reader {
+class RecommenderReader final : public Reader {
  public:
-  explicit SampleReader(int64_t count) : count_(count) {}
+  explicit RecommenderReader(int64_t count) : count_(count) {}
 
   absl::StatusOr<int64_t> Take(const Element& element) override {
     Columns columns{.dense = element.tensor(0).data<float>().data(),
@@ -92,9 +92,9 @@ class SampleReader final : public Reader {
       columns.features[i] = element.tensor(i + 2).data<int32_t>().data();
     }
     int64_t& due = due_[element.identity().partition];
-    PENSTOCK_RETURN_IF_ERROR(Check(columns, due));
+    PENSTOCK_RETURN_IF_ERROR(CheckColumns(columns, due));
     due = (due + 1) % count_;
-    return kBatchBytes;
+    return kSampleBatchBytes;
   }
 
  private:
@@ -108,18 +108,18 @@ class GatherWork {
       : floats_(std::move(floats)), ints_(std::move(ints)), count_(count) {}
 
   absl::Status Fill(std::span<std::byte> slot, uint64_t number) {
-    const int64_t first = static_cast<int64_t>(number) % count_ * kBatch;
+    const int64_t first = static_cast<int64_t>(number) % count_ * kSampleBatch;
     const float* floats = floats_.as<float>() + kNpyHeaderBytes / 4 + first * kFloats;
     const int32_t* ints = ints_.as<int32_t>() + kNpyHeaderBytes / 4 + first * kInts;
     auto* dense = reinterpret_cast<float*>(slot.data());
-    float* label = dense + kBatch * kDense;
+    float* label = dense + kSampleBatch * kDense;
     std::array<int32_t*, kLookups.size()> features;
-    auto* at = reinterpret_cast<int32_t*>(label + kBatch);
+    auto* at = reinterpret_cast<int32_t*>(label + kSampleBatch);
     for (size_t i = 0; i < kLookups.size(); ++i) {
       features[i] = at;
-      at += kBatch * kLookups[i];
+      at += kSampleBatch * kLookups[i];
     }
-    for (int64_t row = 0; row < kBatch; ++row, floats += kFloats, ints += kInts) {
+    for (int64_t row = 0; row < kSampleBatch; ++row, floats += kFloats, ints += kInts) {
       std::memcpy(dense + row * kDense, floats, kDense * 4);
       label[row] = floats[kDense];
       const int32_t* values = ints;
@@ -132,13 +132,13 @@ class GatherWork {
   absl::Status Take(std::span<const std::byte> slot, uint64_t number) {
     Columns columns{
         .dense = reinterpret_cast<const float*>(slot.data()), .label = nullptr, .features = {}};
-    columns.label = columns.dense + kBatch * kDense;
-    auto* at = reinterpret_cast<const int32_t*>(columns.label + kBatch);
+    columns.label = columns.dense + kSampleBatch * kDense;
+    auto* at = reinterpret_cast<const int32_t*>(columns.label + kSampleBatch);
     for (size_t i = 0; i < kLookups.size(); ++i) {
       columns.features[i] = at;
-      at += kBatch * kLookups[i];
+      at += kSampleBatch * kLookups[i];
     }
-    return Check(columns, static_cast<int64_t>(number) % count_);
+    return CheckColumns(columns, static_cast<int64_t>(number) % count_);
   }
 
  private:
@@ -146,62 +146,63 @@ class GatherWork {
   int64_t count_;
 };
 
-class Samples final : public Workload {
+class RecommenderSamples final : public Workload {
  public:
   std::string_view name() const override { return "R1"; }
   std::string_view question() const override {
     return "8,192 samples of a recommender, from rows to a tensor for each of 28 features";
   }
-  std::vector<int64_t> sizes() const override { return {kBatchBytes}; }
+  std::vector<int64_t> sizes() const override { return {kSampleBatchBytes}; }
   bool sized() const override { return false; }
 
   bool has_files() const override { return true; }
   absl::Status Prepare(const Setup& setup) const override {
-    const int64_t batches = CountOf(setup);
+    const int64_t batches = SampleBatchCount(setup);
     std::vector<float> floats;
     std::vector<int32_t> ints;
-    for (int64_t sample = 0; sample < batches * kBatch; ++sample) {
+    for (int64_t sample = 0; sample < batches * kSampleBatch; ++sample) {
       for (int64_t i = 0; i < kFloats; ++i) floats.push_back(FloatOf(sample, i));
       for (int64_t i = 0; i < kInts; ++i) ints.push_back(IntOf(sample, i));
     }
-    PENSTOCK_RETURN_IF_ERROR(WriteFile(
-        FloatsFile(setup.scratch),
-        {NpyHeader("<f4", {batches, kBatch, kFloats}), BytesOf(std::span<const float>(floats))}));
-    return WriteFile(IntsFile(setup.scratch), {NpyHeader("<i4", {batches, kBatch, kInts}),
+    PENSTOCK_RETURN_IF_ERROR(
+        WriteFile(FloatsFile(setup.scratch), {NpyHeader("<f4", {batches, kSampleBatch, kFloats}),
+                                              BytesOf(std::span<const float>(floats))}));
+    return WriteFile(IntsFile(setup.scratch), {NpyHeader("<i4", {batches, kSampleBatch, kInts}),
                                                BytesOf(std::span<const int32_t>(ints))});
   }
   Dataset MakeDataset(const Setup& setup) const override {
     const Dataset floats =
-        NpyDataset(FloatsFile(setup.scratch), Dense(kFloat32, {kBatch, kFloats}));
-    const Dataset ints = NpyDataset(IntsFile(setup.scratch), Dense(kInt32, {kBatch, kInts}));
+        NpyDataset(FloatsFile(setup.scratch), Dense(kFloat32, {kSampleBatch, kFloats}));
+    const Dataset ints = NpyDataset(IntsFile(setup.scratch), Dense(kInt32, {kSampleBatch, kInts}));
     return Dataset::Zip({floats, ints}).Repeat().Map([](const Expr& rows) {
       std::vector<Expr> tensors = {
-          Slice(rows[0], {0, 0}, {kBatch, kDense}),
-          Reshape(Slice(rows[0], {0, kDense}, {kBatch, 1}), {kBatch}),
+          Slice(rows[0], {0, 0}, {kSampleBatch, kDense}),
+          Reshape(Slice(rows[0], {0, kDense}, {kSampleBatch, 1}), {kSampleBatch}),
       };
       int64_t column = 0;
       for (int64_t lookups : kLookups) {
-        tensors.push_back(Slice(rows[1], {0, column}, {kBatch, lookups}));
+        tensors.push_back(Slice(rows[1], {0, column}, {kSampleBatch, lookups}));
         column += lookups;
       }
       return Tuple(std::move(tensors));
     });
   }
   std::unique_ptr<Reader> MakeReader(const Setup& setup) const override {
-    return std::make_unique<SampleReader>(CountOf(setup));
+    return std::make_unique<RecommenderReader>(SampleBatchCount(setup));
   }
   absl::StatusOr<std::unique_ptr<Side>> MakeLimit(const Setup& setup) const override {
     PENSTOCK_ASSIGN_OR_RETURN(MappedFile floats, MappedFile::Open(FloatsFile(setup.scratch)));
     PENSTOCK_ASSIGN_OR_RETURN(MappedFile ints, MappedFile::Open(IntsFile(setup.scratch)));
     return std::make_unique<SlotLimit<GatherWork>>(
-        "gather loop", kBatchBytes, GatherWork(std::move(floats), std::move(ints), CountOf(setup)));
+        "gather loop", kSampleBatchBytes,
+        GatherWork(std::move(floats), std::move(ints), SampleBatchCount(setup)));
   }
 };
 
 }  // namespace
 
 const Workload& R1() {
-  static const Samples& r1 = *new Samples;
+  static const RecommenderSamples& r1 = *new RecommenderSamples;
   return r1;
 }
 

@@ -12,7 +12,7 @@
 namespace penstock::bench {
 namespace {
 
-int64_t CountOf(const Setup& setup) {
+int64_t ScalarCount(const Setup& setup) {
   return std::clamp<int64_t>(static_cast<int64_t>(setup.window_s * 5e6), 10'000, 10'000'000);
 }
 
@@ -55,9 +55,11 @@ class Scalars final : public Workload {
   ShardingPolicy mode() const override { return ShardingPolicy::kDynamic; }
   int64_t max_outstanding_requests() const override { return 0; }
 
-  Dataset MakeDataset(const Setup& setup) const override { return Dataset::Range(CountOf(setup)); }
+  Dataset MakeDataset(const Setup& setup) const override {
+    return Dataset::Range(ScalarCount(setup));
+  }
   std::unique_ptr<Reader> MakeReader(const Setup& setup) const override {
-    return std::make_unique<ScalarReader>(CountOf(setup));
+    return std::make_unique<ScalarReader>(ScalarCount(setup));
   }
   absl::StatusOr<std::unique_ptr<Side>> MakeLimit(const Setup& /*setup*/) const override {
     return MakeBar("bar 1e6/s", 1e6, sizeof(int64_t));

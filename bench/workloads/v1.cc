@@ -26,14 +26,14 @@
 namespace penstock::bench {
 namespace {
 
-constexpr int64_t kBatch = 7;
-constexpr double kStep = 0.323 / 16;  // seconds
+constexpr int64_t kCropBatch = 7;
+constexpr double kCropStep = 0.323 / 16;  // seconds
 constexpr int64_t kRows = 112, kColumns = 112;
 constexpr int64_t kPlane = kRows * kColumns;  // voxels
 constexpr std::array<int64_t, 3> kCrop = {32, 64, 64};
 constexpr int64_t kCropVoxels = kCrop[0] * kCrop[1] * kCrop[2];
 constexpr int64_t kVoxelBytes = 5;  // float32 and uint8
-constexpr int64_t kBatchBytes = kBatch * kCropVoxels * kVoxelBytes;
+constexpr int64_t kCropBatchBytes = kCropBatch * kCropVoxels * kVoxelBytes;
 
 constexpr double kMeanBytes = 9'162'539, kDeviation = 4'271'363;
 // Standard normal deviates in the middle of sixteen equal parts, in no order.
@@ -47,11 +47,11 @@ int64_t PlanesOf(int64_t number) {
 }
 
 // Records together as large as a cold source.
-int64_t CountOf(const Setup& setup) {
+int64_t ScanCount(const Setup& setup) {
   return std::max<int64_t>(2, setup.source_bytes / static_cast<int64_t>(kMeanBytes));
 }
 
-std::string FileOf(const std::string& folder, int64_t number) {
+std::string ScanFile(const std::string& folder, int64_t number) {
   return absl::StrFormat("%s/%05d.npz", folder, number);
 }
 
@@ -97,7 +97,7 @@ absl::Status RandomCrop(CallContext& call) {
 PENSTOCK_REGISTER_MAP("bench.random_crop", 1, CropSpec(), RandomCrop);
 
 // That this is a region of record `number`, every voxel looked at.
-absl::Status Check(const float* image, const uint8_t* mask, int64_t number) {
+absl::Status CheckCrop(const float* image, const uint8_t* mask, int64_t number) {
   const auto first = static_cast<int64_t>(image[0]);
   int wrong = 0;
   for (int64_t z = 0; z < kCrop[0]; ++z) {
@@ -121,15 +121,15 @@ class CropReader final : public Reader {
   absl::StatusOr<int64_t> Take(const Element& element) override {
     const absl::Span<const float> images = element.tensor(0).data<float>();
     const absl::Span<const uint8_t> masks = element.tensor(1).data<uint8_t>();
-    if (static_cast<int64_t>(masks.size()) != kBatch * kCropVoxels) {
+    if (static_cast<int64_t>(masks.size()) != kCropBatch * kCropVoxels) {
       return absl::DataLossError(absl::StrCat("a batch has ", masks.size(), " voxels"));
     }
     int64_t& due = due_[element.identity().partition];
-    for (int64_t i = 0; i < kBatch; ++i, due = (due + 1) % count_) {
+    for (int64_t i = 0; i < kCropBatch; ++i, due = (due + 1) % count_) {
       PENSTOCK_RETURN_IF_ERROR(
-          Check(images.data() + i * kCropVoxels, masks.data() + i * kCropVoxels, due));
+          CheckCrop(images.data() + i * kCropVoxels, masks.data() + i * kCropVoxels, due));
     }
-    return kBatchBytes;
+    return kCropBatchBytes;
   }
 
  private:
@@ -176,9 +176,9 @@ class CropWork {
 
   absl::Status Fill(std::span<std::byte> slot, uint64_t number) {
     auto* image = reinterpret_cast<float*>(slot.data());
-    auto* mask = reinterpret_cast<uint8_t*>(image + kBatch * kCropVoxels);
-    for (int64_t i = 0; i < kBatch; ++i, image += kCropVoxels, mask += kCropVoxels) {
-      const int64_t record = (static_cast<int64_t>(number) * kBatch + i) % count_;
+    auto* mask = reinterpret_cast<uint8_t*>(image + kCropBatch * kCropVoxels);
+    for (int64_t i = 0; i < kCropBatch; ++i, image += kCropVoxels, mask += kCropVoxels) {
+      const int64_t record = (static_cast<int64_t>(number) * kCropBatch + i) % count_;
       PENSTOCK_RETURN_IF_ERROR(ReadRecord(record));
       random_ = random_ * 6364136223846793005u + 1442695040888963407u;
       const Corner corner = CornerOf(PlanesOf(record), random_ >> 12);
@@ -189,17 +189,17 @@ class CropWork {
   }
   absl::Status Take(std::span<const std::byte> slot, uint64_t number) {
     const auto* image = reinterpret_cast<const float*>(slot.data());
-    const auto* mask = reinterpret_cast<const uint8_t*>(image + kBatch * kCropVoxels);
-    for (int64_t i = 0; i < kBatch; ++i) {
-      PENSTOCK_RETURN_IF_ERROR(Check(image + i * kCropVoxels, mask + i * kCropVoxels,
-                                     (static_cast<int64_t>(number) * kBatch + i) % count_));
+    const auto* mask = reinterpret_cast<const uint8_t*>(image + kCropBatch * kCropVoxels);
+    for (int64_t i = 0; i < kCropBatch; ++i) {
+      PENSTOCK_RETURN_IF_ERROR(CheckCrop(image + i * kCropVoxels, mask + i * kCropVoxels,
+                                         (static_cast<int64_t>(number) * kCropBatch + i) % count_));
     }
     return absl::OkStatus();
   }
 
  private:
   absl::Status ReadRecord(int64_t number) {
-    const std::string name = FileOf(folder_, number);
+    const std::string name = ScanFile(folder_, number);
     const std::unique_ptr<zip_t, DiscardZip> archive(zip_open(name.c_str(), ZIP_RDONLY, nullptr));
     const int64_t voxels = PlanesOf(number) * kPlane;
     if (archive != nullptr && ReadMember(*archive, "image.npy", voxels * 4, image_) &&
@@ -235,21 +235,21 @@ class Crops final : public Workload {
   std::string_view question() const override {
     return "regions of 7 volumes of 9.2 MB for a trainer that computes 20 ms on them";
   }
-  std::vector<int64_t> sizes() const override { return {kBatchBytes}; }
+  std::vector<int64_t> sizes() const override { return {kCropBatchBytes}; }
   bool sized() const override { return false; }
-  double step_s() const override { return kStep; }
+  double step_s() const override { return kCropStep; }
 
   bool has_files() const override { return true; }
   absl::Status Prepare(const Setup& setup) const override {
-    for (int64_t number = 0; number < CountOf(setup); ++number) {
-      PENSTOCK_RETURN_IF_ERROR(WriteRecord(FileOf(setup.scratch, number), number));
+    for (int64_t number = 0; number < ScanCount(setup); ++number) {
+      PENSTOCK_RETURN_IF_ERROR(WriteRecord(ScanFile(setup.scratch, number), number));
     }
     return absl::OkStatus();
   }
   Dataset MakeDataset(const Setup& setup) const override {
     std::vector<std::string> files;
-    for (int64_t number = 0; number < CountOf(setup); ++number) {
-      files.push_back(FileOf(setup.scratch, number));
+    for (int64_t number = 0; number < ScanCount(setup); ++number) {
+      files.push_back(ScanFile(setup.scratch, number));
     }
     const penstock::Shape shape({kUnknownDim, kRows, kColumns});
     const Spec spec =
@@ -259,15 +259,16 @@ class Crops final : public Workload {
         .Map([](const Expr& x) {
           return Call("bench.random_crop", Tuple({x["image"], x["mask"]}));
         })
-        .Batch(kBatch, {.drop_remainder = true});
+        .Batch(kCropBatch, {.drop_remainder = true});
   }
   std::unique_ptr<Reader> MakeReader(const Setup& setup) const override {
-    return std::make_unique<CropReader>(CountOf(setup));
+    return std::make_unique<CropReader>(ScanCount(setup));
   }
   absl::StatusOr<std::unique_ptr<Side>> MakeLimit(const Setup& setup) const override {
-    return MakePacedLimit(std::make_unique<SlotLimit<CropWork>>(
-                              "libzip loop", kBatchBytes, CropWork(setup.scratch, CountOf(setup))),
-                          1 / kStep);
+    return MakePacedLimit(
+        std::make_unique<SlotLimit<CropWork>>("libzip loop", kCropBatchBytes,
+                                              CropWork(setup.scratch, ScanCount(setup))),
+        1 / kCropStep);
   }
 };
 

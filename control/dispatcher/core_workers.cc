@@ -16,7 +16,7 @@ namespace {
 // At least so often a partition is tried, also where there are fewer workers.
 constexpr int kTries = 3;
 
-std::string NameOf(WorkerId worker) {
+std::string WorkerText(WorkerId worker) {
   return absl::StrCat(absl::Hex(worker.value()));
 }
 
@@ -98,9 +98,9 @@ void Core::OnClosed(const std::shared_ptr<WorkerPeer>& peer) {
 
 void Core::OnHello(Turn& turn, const std::shared_ptr<WorkerPeer>& peer, const WorkerHello& hello) {
   if (peer->worker) {
-    return turn.Close(peer, absl::InvalidArgumentError(
-                                absl::StrCat("a second hello on the stream of worker ",
-                                             NameOf(peer->worker), "; open one for each worker")));
+    return turn.Close(peer, absl::InvalidArgumentError(absl::StrCat(
+                                "a second hello on the stream of worker ", WorkerText(peer->worker),
+                                "; open one for each worker")));
   }
   const VersionRange ours;
   if (hello.version.max < ours.min || ours.max < hello.version.min) {
@@ -133,7 +133,7 @@ void Core::OnHello(Turn& turn, const std::shared_ptr<WorkerPeer>& peer, const Wo
                       .place = *place,
                       .process = hello.process};
   if (known == nullptr) {
-    turn.Log("joined", {{"worker", NameOf(hello.worker)},
+    turn.Log("joined", {{"worker", WorkerText(hello.worker)},
                         {"address", hello.address},
                         {"permits", absl::StrCat(record.permits)}});
   }
@@ -218,7 +218,7 @@ void Core::OnFailed(Turn& turn, const WorkerPeer& peer, const PartitionFailed& f
   const WorkerRecord* worker = state_.FindWorker(peer.worker);
   const absl::Status reason =
       Annotate(failed.status, "partition ", failed.of.partition.value(), " on worker ",
-               worker == nullptr ? NameOf(peer.worker) : worker->address);
+               worker == nullptr ? WorkerText(peer.worker) : worker->address);
   turn.Log("partition_failed", {{"iteration", absl::StrCat(iteration->id.value())},
                                 {"partition", absl::StrCat(failed.of.partition.value())},
                                 {"why", std::string(reason.message())}});
@@ -253,7 +253,7 @@ bool Core::SomebodyMayRun(const IterationState& iteration, const protocol::Desk&
 
 void Core::OnDrain(Turn& turn, const WorkerPeer& peer) {
   const WorkerId worker = peer.worker;
-  turn.Log("draining", {{"worker", NameOf(worker)}});
+  turn.Log("draining", {{"worker", WorkerText(worker)}});
   if (!state_.FindWorker(worker)->draining) turn.Do(WorkerDraining{worker});
   for (const auto& [id, iteration] : state_.iterations) {
     if (!GoesOn(iteration) || iteration.record.closed) continue;
@@ -263,7 +263,7 @@ void Core::OnDrain(Turn& turn, const WorkerPeer& peer) {
 }
 
 void Core::LoseWorker(Turn& turn, WorkerId worker, const std::string& reason) {
-  turn.Log("lost", {{"worker", NameOf(worker)},
+  turn.Log("lost", {{"worker", WorkerText(worker)},
                     {"address", state_.FindWorker(worker)->address},
                     {"partitions", absl::StrCat(state_.PartitionsOn(worker))},
                     {"why", reason}});

@@ -17,7 +17,7 @@ std::string Hex(uint64_t id) {
   return absl::StrFormat("%016x", id);
 }
 
-const char* NameOf(JobPhase phase) {
+const char* PhaseName(JobPhase phase) {
   return phase == JobPhase::kActive     ? "active"
          : phase == JobPhase::kFinished ? "finished"
                                         : "cancelled";
@@ -49,7 +49,7 @@ Rows JobsOf(const DispatcherStatus& status) {
         kept += partition.kept;
       }
     }
-    rows.push_back({job.name, NameOf(job.phase), job.dataset_id,
+    rows.push_back({job.name, PhaseName(job.phase), job.dataset_id,
                     absl::StrCat(job.iterations.size()), absl::StrCat(readers),
                     absl::StrCat(partitions), absl::StrCat(taken), absl::StrCat(kept)});
   }

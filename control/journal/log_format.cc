@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "control/journal/log_format.h"
 
-#include <zlib.h>
-
 #include <bit>
 #include <cstring>
 #include <optional>
 
 #include "absl/strings/str_cat.h"
+#include "control/journal/checksum.h"
 
 namespace penstock::control {
 namespace {
@@ -34,11 +33,6 @@ struct FileHeader {
   uint32_t checksum;  // of all before it
 };
 static_assert(sizeof(FileHeader) == kLogHeaderBytes, "fixed in docs/journal.md");
-
-uint32_t Checksum(const void* data, size_t size) {
-  return static_cast<uint32_t>(
-      crc32_z(crc32_z(0, nullptr, 0), static_cast<const Bytef*>(data), size));
-}
 
 struct Found {
   RecordHeader header;

@@ -2,9 +2,9 @@
 #include "control/journal/snapshot_db.h"
 
 #include <sqlite3.h>
-#include <zlib.h>
 
 #include "absl/strings/str_cat.h"
+#include "control/journal/checksum.h"
 #include "penstock/status.h"
 
 namespace penstock::control {
@@ -14,11 +14,6 @@ struct Finalize {
   void operator()(sqlite3_stmt* statement) const { sqlite3_finalize(statement); }
 };
 using Statement = std::unique_ptr<sqlite3_stmt, Finalize>;
-
-int64_t Checksum(const void* data, size_t size) {
-  return static_cast<int64_t>(
-      crc32_z(crc32_z(0, nullptr, 0), static_cast<const Bytef*>(data), size));
-}
 
 }  // namespace
 

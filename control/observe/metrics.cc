@@ -8,6 +8,14 @@
 #include "absl/strings/str_cat.h"
 
 namespace penstock {
+
+// All of one name; the key is the label text.
+template <class Metric>
+struct MetricFamily {
+  std::string help;
+  std::map<std::string, Metric> members;
+};
+
 namespace {
 
 // {a="b",c="d"}
@@ -19,13 +27,6 @@ std::string LabelText(const Labels& labels) {
   if (!text.empty()) text += '}';
   return text;
 }
-
-// All of one name; the key is the label text.
-template <class Metric>
-struct Family {
-  std::string help;
-  std::map<std::string, Metric> members;
-};
 
 template <class Metric>
 void RenderMember(const std::string& name, const std::string& labels, const Metric& metric,
@@ -48,7 +49,7 @@ void RenderMember(const std::string& name, const std::string& labels, const Hist
 }
 
 template <class Metric>
-void RenderFamilies(const std::map<std::string, Family<Metric>>& families, const char* type,
+void RenderFamilies(const std::map<std::string, MetricFamily<Metric>>& families, const char* type,
                     std::string& text) {
   for (const auto& [name, family] : families) {
     absl::StrAppend(&text, "# HELP ", name, " ", family.help, "\n# TYPE ", name, " ", type, "\n");
@@ -76,15 +77,15 @@ int64_t Histogram::count_up_to(size_t i) const {
 
 struct Metrics::Rep {
   mutable std::mutex mu;
-  std::map<std::string, Family<Counter>> counters;      // guarded by mu
-  std::map<std::string, Family<Gauge>> gauges;          // guarded by mu
-  std::map<std::string, Family<Histogram>> histograms;  // guarded by mu
+  std::map<std::string, MetricFamily<Counter>> counters;      // guarded by mu
+  std::map<std::string, MetricFamily<Gauge>> gauges;          // guarded by mu
+  std::map<std::string, MetricFamily<Histogram>> histograms;  // guarded by mu
 
   template <class Metric>
-  Metric& Find(std::map<std::string, Family<Metric>>& families, const std::string& name,
+  Metric& Find(std::map<std::string, MetricFamily<Metric>>& families, const std::string& name,
                const std::string& help, const Labels& labels) {
     std::lock_guard lock(mu);
-    Family<Metric>& family = families[name];
+    MetricFamily<Metric>& family = families[name];
     if (family.help.empty()) family.help = help;
     return family.members[LabelText(labels)];
   }

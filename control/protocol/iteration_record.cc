@@ -39,7 +39,8 @@ Index FirstMissingOf(const IterationRecord& record, PartitionId partition, Index
   return from;
 }
 
-const ReaderRecord* Reader(const IterationRecord& record, ClientId client) {
+// nullptr: there is none.
+const ReaderRecord* ReaderOrNull(const IterationRecord& record, ClientId client) {
   auto found = record.FindReader(client);
   return found ? &record.readers[*found] : nullptr;
 }
@@ -70,17 +71,21 @@ struct Fitting {
     const auto& bookmarks = record.partition(c.partition).bookmarks;
     return !bookmarks.empty() && bookmarks.back().index >= c.below;
   }
-  bool operator()(const ReaderJoined& c) const { return c.client && !Reader(record, c.client); }
-  bool operator()(const ReaderReplaced& c) const { return Reader(record, c.client) != nullptr; }
+  bool operator()(const ReaderJoined& c) const {
+    return c.client && !ReaderOrNull(record, c.client);
+  }
+  bool operator()(const ReaderReplaced& c) const {
+    return ReaderOrNull(record, c.client) != nullptr;
+  }
   bool operator()(const ReaderKept& c) const {
-    return record.Has(c.partition) && Reader(record, c.client) != nullptr;
+    return record.Has(c.partition) && ReaderOrNull(record, c.client) != nullptr;
   }
   bool operator()(const ReaderGone& c) const {
-    const ReaderRecord* reader = Reader(record, c.client);
+    const ReaderRecord* reader = ReaderOrNull(record, c.client);
     return reader && reader->standing == Standing::kLiving && c.standing != Standing::kLiving;
   }
   bool operator()(const ReaderEnded& c) const {
-    const ReaderRecord* reader = Reader(record, c.client);
+    const ReaderRecord* reader = ReaderOrNull(record, c.client);
     return reader && reader->reads();
   }
   bool operator()(const IterationClosed& c) const {

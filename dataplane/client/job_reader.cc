@@ -25,7 +25,7 @@ namespace {
 // States that were saved and neither committed nor overtaken; older ones can no
 // longer be committed.
 constexpr size_t kMostSaves = 1024;
-constexpr std::chrono::milliseconds kLookForCancelled(10);
+constexpr std::chrono::milliseconds kJoinPolls(10);  // how often a join looks for its cancellation
 
 // Stands for a ReaderState in a position: it is in the node's section.
 constexpr uint64_t kInSection = 3;
@@ -163,7 +163,7 @@ absl::Status JobReader::EnsureJoined() {
   std::stop_source stop;
   std::future<absl::StatusOr<control::JobAnswer>> joining =
       std::async(std::launch::async, [&] { return Join(stop.get_token()); });
-  while (joining.wait_for(kLookForCancelled) == std::future_status::timeout) {
+  while (joining.wait_for(kJoinPolls) == std::future_status::timeout) {
     if (cancelled_ != nullptr && cancelled_->load()) stop.request_stop();
   }
   ASSIGN_OR_RETURN(control::JobAnswer job, joining.get());

@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -28,8 +29,8 @@ using Attrs = std::map<std::string, Attr>;
 // The attribute of that name and type. REQUIRES: it is there; definitions from
 // outside are checked against the registry when they are parsed.
 template <class T>
-const T& Get(const Attrs& attrs, const std::string& name) {
-  return std::get<T>(attrs.at(name));
+const T& Get(const Attrs& attrs, std::string_view name) {
+  return std::get<T>(attrs.at(std::string(name)));
 }
 
 }  // namespace penstock

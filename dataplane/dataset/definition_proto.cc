@@ -37,7 +37,7 @@ absl::StatusOr<NodePtr> ReadNode(const dataset::wire::Node& from, std::vector<No
   return MakeNode(from.op(), std::move(attrs), std::move(inputs));
 }
 
-absl::Status AtNode(const dataset::wire::Node& node, int number, const absl::Status& status) {
+absl::Status AtWireNode(const dataset::wire::Node& node, int number, const absl::Status& status) {
   return absl::Status(status.code(), absl::StrCat(absl::CHexEscape(node.op()), "#", number, ": ",
                                                   status.message()));
 }
@@ -81,16 +81,17 @@ absl::StatusOr<Dataset> ParseDataset(std::string_view bytes) {
   for (int number = 0; number < definition.nodes_size(); ++number) {
     const dataset::wire::Node& message = definition.nodes(number);
     if (message.inputs() > trees.size())
-      return AtNode(message, number, absl::InvalidArgumentError("takes inputs that are not there"));
+      return AtWireNode(message, number,
+                        absl::InvalidArgumentError("takes inputs that are not there"));
     absl::StatusOr<NodePtr> node = ReadNode(message, trees);
-    if (!node.ok()) return AtNode(message, number, node.status());
+    if (!node.ok()) return AtWireNode(message, number, node.status());
     RETURN_IF_ERROR((*node)->status);
     if ((*node)->spec.fingerprint() != message.spec_fingerprint()) {
-      return AtNode(message, number,
-                    absl::InvalidArgumentError(absl::StrCat(
-                        "gives elements of ", (*node)->spec.ToString(),
-                        ", but was defined with others; the definition was altered, or comes "
-                        "from a program whose operations differ")));
+      return AtWireNode(message, number,
+                        absl::InvalidArgumentError(absl::StrCat(
+                            "gives elements of ", (*node)->spec.ToString(),
+                            ", but was defined with others; the definition was altered, or comes "
+                            "from a program whose operations differ")));
     }
     trees.push_back(*std::move(node));
   }

@@ -19,7 +19,7 @@ void AddPart(absl::Span<const int64_t> from, dataset::wire::Tensor& to) {
   for (int64_t value : from) part.add_values(value);
 }
 
-void ToProto(const penstock::Tensor& from, dataset::wire::Tensor& to) {
+void TensorToProto(const penstock::Tensor& from, dataset::wire::Tensor& to) {
   to.set_left_out(!from.present());
   if (!from.present()) return;
   for (int64_t dim : from.dims()) to.add_dims(dim);
@@ -90,7 +90,7 @@ absl::Status ReadValues(const dataset::wire::Tensor& from, DType dtype, uint64_t
   return absl::OkStatus();
 }
 
-absl::Status ReadParts(const dataset::wire::Tensor& from, const TensorSpec& spec, Read& to) {
+absl::Status ReadTensorParts(const dataset::wire::Tensor& from, const TensorSpec& spec, Read& to) {
   const int wanted = spec.kind == TensorSpec::Kind::kRagged   ? spec.ragged_rank
                      : spec.kind == TensorSpec::Kind::kSparse ? 2
                                                               : 0;
@@ -115,14 +115,14 @@ absl::Status ReadTensor(const dataset::wire::Tensor& from, const TensorSpec& spe
   ASSIGN_OR_RETURN(const uint64_t count, CountValues(to.dims));
   RETURN_IF_ERROR(spec.dtype == kString ? ReadStrings(from, count, to)
                                         : ReadValues(from, spec.dtype, count, to));
-  return ReadParts(from, spec, to);
+  return ReadTensorParts(from, spec, to);
 }
 
 }  // namespace
 
 void ToProto(const Element& from, dataset::wire::Element& to) {
   ToProto(from.spec(), *to.mutable_spec());
-  for (size_t i = 0; i < from.size(); ++i) ToProto(from.tensor(i), *to.add_tensors());
+  for (size_t i = 0; i < from.size(); ++i) TensorToProto(from.tensor(i), *to.add_tensors());
 }
 
 absl::StatusOr<Element> FromProto(const dataset::wire::Element& from) {

@@ -58,7 +58,7 @@ struct AttrText {
   }
 };
 
-std::string TextOf(const std::string& name, const Attr& value) {
+std::string NamedAttrText(const std::string& name, const Attr& value) {
   const bool open = name == "num_parallel_calls" || name == "buffer_size";
   const auto* number = std::get_if<int64_t>(&value);
   if (open && number != nullptr && *number == kAutotune) return "auto";
@@ -126,7 +126,7 @@ absl::string_view DeterminismOf(const OpDef& call) {
   return Get<bool>(call.attrs, "deterministic") ? "" : " (not deterministic)";
 }
 
-std::string WayOf(const FunctionDef& function) {
+std::string WayOfExpression(const FunctionDef& function) {
   std::vector<std::string> ways;
   for (const OpDef& op : function.ops) {
     if (op.op == kPythonCall)
@@ -168,7 +168,8 @@ class Tree {
     const std::string name = NodeName(node, number);
     absl::StrAppend(&out_, std::string(2 * depth, ' '), name);
     for (const auto& [attr, value] : node.attrs)
-      if (!IsInRemark(node, attr)) absl::StrAppend(&out_, " ", attr, "=", TextOf(attr, value));
+      if (!IsInRemark(node, attr))
+        absl::StrAppend(&out_, " ", attr, "=", NamedAttrText(attr, value));
     if (!node.status.ok()) {
       absl::StrAppend(&out_, " -> ", node.status.ToString(), "\n");
     } else {
@@ -187,7 +188,7 @@ class Tree {
                      const std::string& where_to, int depth) {
     for (const auto& [attr, value] : node.attrs)
       if (const auto* function = std::get_if<std::shared_ptr<const FunctionDef>>(&value))
-        Remark(absl::StrCat(attr, ": ", WayOf(**function), where_to), depth);
+        Remark(absl::StrCat(attr, ": ", WayOfExpression(**function), where_to), depth);
     const NodeKind* kind = FindNodeKind(node.op);
     if (kind != nullptr && kind->remark != nullptr) {
       const std::string remark = kind->remark(node);

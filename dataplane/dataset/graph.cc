@@ -21,7 +21,7 @@ bool IsParam(const Attr& value) {
 }
 
 // Every attribute the kind requires is there, has its type, and no other is.
-absl::Status CheckAttrs(const NodeKind& kind, const Attrs& attrs) {
+absl::Status CheckNodeAttrs(const NodeKind& kind, const Attrs& attrs) {
   size_t known = 0;
   for (const AttrRule& rule : kind.attrs) {
     auto it = attrs.find(rule.name);
@@ -56,7 +56,7 @@ absl::Status CheckInputCount(const NodeKind& kind, size_t count) {
 }
 
 // Size, providers and arguments, which depend on inputs and kind alone.
-void Count(const NodeKind* kind, Dataset::Node& node) {
+void CountParts(const NodeKind* kind, Dataset::Node& node) {
   const size_t bodies = kind == nullptr ? 0 : kind->bodies;
   const size_t undivided = kind == nullptr ? 0 : kind->undivided;
   const bool elsewhere = kind != nullptr && kind->elsewhere;
@@ -75,7 +75,7 @@ absl::Status CheckAndInfer(const NodeKind* kind, Dataset::Node& node) {
   if (kind == nullptr)
     return absl::InvalidArgumentError("this program knows no operation of that name");
   RETURN_IF_ERROR(CheckInputCount(*kind, node.inputs.size()));
-  RETURN_IF_ERROR(CheckAttrs(*kind, node.attrs));
+  RETURN_IF_ERROR(CheckNodeAttrs(*kind, node.attrs));
   ASSIGN_OR_RETURN(Inferred inferred, kind->infer(node.attrs, node.inputs));
   node.spec = std::move(inferred.spec);
   node.cardinality = inferred.cardinality;
@@ -90,7 +90,7 @@ absl::Status WithName(const Dataset::Node& node, const absl::Status& status) {
 
 // Lets go of a tree that is too large: a dataset joined with itself again and
 // again has more nodes than anyone could walk over.
-absl::Status CheckSize(Dataset::Node& node) {
+absl::Status CheckNodeCount(Dataset::Node& node) {
   if (node.size <= kMaxNodes) return absl::OkStatus();
   node.inputs.clear();
   node.size = 1;
@@ -116,8 +116,8 @@ NodePtr MakeNode(std::string op, Attrs attrs, std::vector<NodePtr> inputs, std::
   node->inputs = std::move(inputs);
   node->version = kind == nullptr ? 0 : kind->version;
   node->status = FirstMistake(node->inputs);
-  Count(kind, *node);
-  node->status.Update(CheckSize(*node));
+  CountParts(kind, *node);
+  node->status.Update(CheckNodeCount(*node));
   if (!node->status.ok()) return node;
   for (Expr& argument : open) {
     if (!argument.status().ok()) {
@@ -140,9 +140,9 @@ NodePtr FailedNode(std::string op, std::vector<NodePtr> inputs, absl::Status sta
   auto node = std::make_shared<Dataset::Node>();
   node->op = std::move(op);
   node->inputs = std::move(inputs);
-  Count(FindNodeKind(node->op), *node);
+  CountParts(FindNodeKind(node->op), *node);
   node->status = FirstMistake(node->inputs);
-  node->status.Update(CheckSize(*node));
+  node->status.Update(CheckNodeCount(*node));
   if (node->status.ok()) node->status = WithName(*node, status);
   return node;
 }

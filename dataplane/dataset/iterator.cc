@@ -46,7 +46,7 @@ struct StateHead {
   int64_t step = 0;  // elements taken
 };
 
-absl::StatusOr<StateHead> ReadHead(StateReader& reader, std::string_view bytes) {
+absl::StatusOr<StateHead> ReadStateHead(StateReader& reader, std::string_view bytes) {
   if (bytes.substr(0, kStateMagic.size()) != kStateMagic)
     return absl::InvalidArgumentError("the bytes are no state of an iterator");
   ASSIGN_OR_RETURN(const uint64_t version, reader.ReadUnsigned());
@@ -133,7 +133,7 @@ class LocalIterator final : public InterruptibleIterator {
   absl::Status Restore(const State& state) override {
     if (IsOfAllRanks(state)) return RestoreAll(state);
     StateReader reader(BehindMagic(state));
-    ASSIGN_OR_RETURN(const StateHead head, ReadHead(reader, state.bytes));
+    ASSIGN_OR_RETURN(const StateHead head, ReadStateHead(reader, state.bytes));
     ASSIGN_OR_RETURN(StateSections sections, ReadStateSections(reader));
     StateExchange::TakenUp taken_up;
     taken_up.of.push_back(std::move(sections));
@@ -142,7 +142,7 @@ class LocalIterator final : public InterruptibleIterator {
 
   absl::Status Commit(const State& state) override {
     StateReader reader(BehindMagic(state));
-    ASSIGN_OR_RETURN(const StateHead head, ReadHead(reader, state.bytes));
+    ASSIGN_OR_RETURN(const StateHead head, ReadStateHead(reader, state.bytes));
     {
       std::lock_guard lock(origin_mu_);
       if (head.origin != origin_ && restored_ != std::pair(head.origin, head.save)) {
@@ -177,7 +177,7 @@ class LocalIterator final : public InterruptibleIterator {
     std::string_view position;
     for (const State& state : ranks.states) {
       StateReader reader(BehindMagic(state));
-      ASSIGN_OR_RETURN(const StateHead of, ReadHead(reader, state.bytes));
+      ASSIGN_OR_RETURN(const StateHead of, ReadStateHead(reader, state.bytes));
       ASSIGN_OR_RETURN(StateSections sections, ReadStateSections(reader));
       if (sections.empty() && ranks.states.size() > 1) {
         return absl::InvalidArgumentError(

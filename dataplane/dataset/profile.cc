@@ -35,7 +35,7 @@ int64_t Since(Clock::time_point begin) {
   return std::chrono::nanoseconds(Clock::now() - begin).count();
 }
 
-void Count(std::atomic<int64_t>& counter, int64_t by) {
+void AddRelaxed(std::atomic<int64_t>& counter, int64_t by) {
   counter.fetch_add(by, std::memory_order_relaxed);
 }
 
@@ -123,8 +123,8 @@ class ProfiledIterator final : public NodeIterator, public KnowsWhatIsReady {
     if (++elements_ >= kFlush || every_ == 1) Flush();
   }
   void Flush() {
-    Count(node_.elements, elements_);
-    if (bytes_ > 0) Count(node_.bytes, bytes_);
+    AddRelaxed(node_.elements, elements_);
+    if (bytes_ > 0) AddRelaxed(node_.bytes, bytes_);
     elements_ = bytes_ = 0;
   }
 
@@ -169,7 +169,7 @@ ProfileScope::ProfileScope(NodeProfile* node, int64_t weight)
 ProfileScope::~ProfileScope() {
   if (node_ == nullptr) return;
   const int64_t whole = Since(begin_);
-  Count(node_->busy_ns, (whole - timing.inside_ns) * timing.weight);
+  AddRelaxed(node_->busy_ns, (whole - timing.inside_ns) * timing.weight);
   timing.inside_ns = outer_inside_ns_ + whole + kScopeNs / 2;
   if (outermost_) timing.weight = timing.inside_ns = 0;
 }
@@ -181,7 +181,7 @@ ProfileWait::ProfileWait(NodeProfile* node) : node_(node) {
 ProfileWait::~ProfileWait() {
   if (node_ == nullptr) return;
   const int64_t waited = Since(begin_);
-  Count(node_->waiting_ns, waited);
+  AddRelaxed(node_->waiting_ns, waited);
   timing.inside_ns += waited;
 }
 

@@ -35,7 +35,7 @@ class RefusingHost final : public PythonHost {
   const std::string reason_;
 };
 
-uint64_t KeyOf(const PythonFunction& function) {
+uint64_t FunctionKey(const PythonFunction& function) {
   std::string all;
   for (const std::string* part : {&function.name, &function.pickle, &function.call})
     absl::StrAppend(&all, part->size(), ":", *part);
@@ -67,7 +67,7 @@ PythonFunction PythonFunctionOf(const Attrs& attrs) {
                           .pickle = Get<std::string>(attrs, "pickle"),
                           .version = Get<std::string>(attrs, "version"),
                           .call = Get<std::string>(attrs, "call")};
-  function.key = KeyOf(function);
+  function.key = FunctionKey(function);
   return function;
 }
 

@@ -13,7 +13,7 @@ namespace penstock {
 namespace {
 
 // "PSAR", so that other bytes are told from states of all ranks.
-constexpr std::string_view kMagic = "PSAR";
+constexpr std::string_view kRanksMagic = "PSAR";
 
 // FNV-1a (Fowler, Noll, Vo): the same in all processes.
 uint64_t Mark(std::string_view bytes, uint64_t mark = 0xcbf29ce484222325) {
@@ -21,7 +21,7 @@ uint64_t Mark(std::string_view bytes, uint64_t mark = 0xcbf29ce484222325) {
   return mark;
 }
 
-uint64_t NameOf(const StatesOfRanks& ranks) {
+uint64_t NameOfRanks(const StatesOfRanks& ranks) {
   std::vector<uint64_t> marks;
   for (const State& state : ranks.states) marks.push_back(Mark(state.bytes));
   std::sort(marks.begin(), marks.end());
@@ -40,16 +40,16 @@ State OfAllRanks(absl::Span<const State> states, const RestoreOptions& options) 
   writer.WriteInt(options.skip_steps);
   writer.WriteUnsigned(states.size());
   for (const State& state : states) writer.WriteString(state.bytes);
-  return {std::string(kMagic) + writer.bytes()};
+  return {std::string(kRanksMagic) + writer.bytes()};
 }
 
 bool IsOfAllRanks(const State& state) {
-  return std::string_view(state.bytes).substr(0, kMagic.size()) == kMagic;
+  return std::string_view(state.bytes).substr(0, kRanksMagic.size()) == kRanksMagic;
 }
 
 absl::StatusOr<StatesOfRanks> ReadStatesOfRanks(const State& all) {
   StatesOfRanks ranks;
-  StateReader reader(std::string_view(all.bytes).substr(kMagic.size()));
+  StateReader reader(std::string_view(all.bytes).substr(kRanksMagic.size()));
   ASSIGN_OR_RETURN(const std::string_view run_id, reader.ReadString());
   ranks.options.run_id = run_id;
   ASSIGN_OR_RETURN(const uint64_t allowed, reader.ReadUnsigned());
@@ -69,7 +69,7 @@ absl::StatusOr<StatesOfRanks> ReadStatesOfRanks(const State& all) {
     return absl::InvalidArgumentError(
         absl::StrCat("skip_steps must not be negative, as ", ranks.options.skip_steps));
   }
-  ranks.name = NameOf(ranks);
+  ranks.name = NameOfRanks(ranks);
   return ranks;
 }
 

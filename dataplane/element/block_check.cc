@@ -13,7 +13,7 @@
 namespace penstock {
 namespace {
 
-absl::Status Bad(const char* field) {
+absl::Status BadBlock(const char* field) {
   return absl::DataLossError(absl::StrCat("an element's block is damaged: ", field));
 }
 
@@ -199,29 +199,30 @@ class Checker {
 // `memory` has head and body, or the head alone, of a body of so many bytes `elsewhere`.
 absl::StatusOr<size_t> Check(absl::Span<const std::byte> memory, const Spec& spec,
                              std::optional<size_t> elsewhere) {
-  if (memory.size() < sizeof(HeadPrefix)) return Bad("it ends within its prefix");
+  if (memory.size() < sizeof(HeadPrefix)) return BadBlock("it ends within its prefix");
   if (reinterpret_cast<uintptr_t>(memory.data()) % kBlockAlignment != 0)
-    return Bad("it does not start at a multiple of 64");
+    return BadBlock("it does not start at a multiple of 64");
   const HeadPrefix& prefix = PrefixOf(memory.data());
-  if (prefix.magic != kBlockMagic) return Bad("magic");
+  if (prefix.magic != kBlockMagic) return BadBlock("magic");
   if (prefix.version != kBlockVersion) {
     return absl::FailedPreconditionError(absl::StrCat(
         "an element's block has version ", prefix.version, "; this release reads ", kBlockVersion));
   }
   if (prefix.head_bytes % kBlockAlignment != 0 || prefix.head_bytes < sizeof(HeadPrefix) ||
       prefix.head_bytes > memory.size())
-    return Bad("head_bytes");
+    return BadBlock("head_bytes");
   if (prefix.body_bytes % kBlockAlignment != 0 ||
       prefix.body_bytes > elsewhere.value_or(memory.size() - prefix.head_bytes))
-    return Bad("body_bytes");
+    return BadBlock("body_bytes");
   const size_t room = prefix.head_bytes - sizeof(HeadPrefix);
-  if (prefix.leaf_count > room / sizeof(LeafEntry)) return Bad("leaf_count");
+  if (prefix.leaf_count > room / sizeof(LeafEntry)) return BadBlock("leaf_count");
   if (prefix.extension_bytes % 8 != 0 ||
       prefix.extension_bytes > room - prefix.leaf_count * sizeof(LeafEntry))
-    return Bad("extension_bytes");
+    return BadBlock("extension_bytes");
   RETURN_IF_ERROR(CheckExtensions(memory.data()));
   if ((prefix.flags & (kFlagEnd | kFlagError)) != 0) {
-    if (prefix.leaf_count != 0 || prefix.body_bytes != 0) return Bad("an end or error has leaves");
+    if (prefix.leaf_count != 0 || prefix.body_bytes != 0)
+      return BadBlock("an end or error has leaves");
     return prefix.head_bytes;
   }
   if (prefix.leaf_count != spec.leaves().size() ||
@@ -247,7 +248,7 @@ absl::Status CheckBlockHead(absl::Span<const std::byte> head, size_t body_bytes,
   PENSTOCK_ASSIGN_OR_RETURN(const size_t bytes, Check(head, spec, body_bytes));
   return bytes == head.size() + body_bytes
              ? absl::OkStatus()
-             : Bad("head_bytes or body_bytes are not those that came");
+             : BadBlock("head_bytes or body_bytes are not those that came");
 }
 
 bool HeadTellsAll(const Spec& spec) {

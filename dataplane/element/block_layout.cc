@@ -32,7 +32,7 @@ absl::Status TooLarge(size_t i, const char* what) {
 
 // Dimensions of 0 count only at the end: the product of the others must be a
 // number, since readers multiply them one by one.
-absl::StatusOr<size_t> CountOf(const LeafLayout& leaf, size_t i) {
+absl::StatusOr<size_t> LayoutCount(const LeafLayout& leaf, size_t i) {
   size_t count = 1;
   bool empty = false;
   for (int64_t dim : leaf.dims) {
@@ -67,7 +67,7 @@ absl::StatusOr<BlockLayout> BlockLayout::Of(absl::Span<const LeafLayout> leaves,
   for (size_t i = 0; i < leaves.size(); ++i) {
     const LeafLayout& leaf = leaves[i];
     if (leaf.dtype == DType::kInvalid) continue;  // left out: an entry of zeros
-    absl::StatusOr<size_t> count = CountOf(leaf, i);
+    absl::StatusOr<size_t> count = LayoutCount(leaf, i);
     if (!count.ok()) return count.status();
     if (leaf.dims.size() > 255) return TooLarge(i, "its rank is above 255");
     if (leaf.part_counts.size() > Tensor::kMaxRaggedRank)

@@ -21,7 +21,7 @@ int64_t* DimsOf(std::byte* block, const LeafEntry& entry) {
   return reinterpret_cast<int64_t*>(block + entry.shape_offset);
 }
 
-int64_t CountOf(std::byte* block, const LeafEntry& entry) {
+int64_t EntryCount(std::byte* block, const LeafEntry& entry) {
   int64_t count = 1;
   for (int d = 0; d < entry.rank; ++d) count *= DimsOf(block, entry)[d];
   return count;
@@ -33,7 +33,7 @@ uint64_t* StringOffsets(std::byte* block, const LeafEntry& entry) {
 
 // Where the strings' own bytes are laid out, and how many there are.
 absl::Span<char> StringBytes(std::byte* block, const LeafEntry& entry) {
-  const size_t offsets = (CountOf(block, entry) + 1) * sizeof(uint64_t);
+  const size_t offsets = (EntryCount(block, entry) + 1) * sizeof(uint64_t);
   return absl::Span<char>(reinterpret_cast<char*>(block) + entry.data_offset + offsets,
                           entry.data_bytes - offsets);
 }
@@ -67,7 +67,7 @@ BlockWriter::BlockWriter(const BlockLayout& layout, absl::Span<std::byte> memory
       continue;
     }
     ZeroPadding(block_ + entry.data_offset, entry.data_bytes, 8);
-    const int64_t count = CountOf(block_, entry);
+    const int64_t count = EntryCount(block_, entry);
     StringOffsets(block_, entry)[count] = ~uint64_t{0};  // until the last string is given
     StringOffsets(block_, entry)[0] = 0;
   }
@@ -89,7 +89,7 @@ absl::Span<int64_t> BlockWriter::part(size_t i, int p) {
 absl::Span<char> BlockWriter::OpenString(size_t i, int64_t s, size_t bytes) {
   const LeafEntry& entry = EntryOf(block_, i);
   PENSTOCK_CHECK(entry.dtype == static_cast<uint8_t>(kString));
-  PENSTOCK_CHECK(s < CountOf(block_, entry));
+  PENSTOCK_CHECK(s < EntryCount(block_, entry));
   uint64_t* offsets = StringOffsets(block_, entry);
   const absl::Span<char> all = StringBytes(block_, entry);
   PENSTOCK_CHECK(offsets[s] <= all.size() && bytes <= all.size() - offsets[s]);
@@ -104,7 +104,7 @@ void BlockWriter::SetString(size_t i, int64_t s, std::string_view value) {
 void BlockWriter::Copy(size_t i, const Tensor& value) {
   if (!value.present()) return;
   const LeafEntry& entry = EntryOf(block_, i);
-  const int64_t count = CountOf(block_, entry);
+  const int64_t count = EntryCount(block_, entry);
   PENSTOCK_CHECK(entry.dtype == static_cast<uint8_t>(value.dtype()));
   PENSTOCK_CHECK(count == value.element_count());
   if (value.dtype() == kString) {
@@ -134,7 +134,7 @@ absl::Span<std::byte> BlockWriter::extensions() {
 bool BlockWriter::StringsComplete() const {
   for (const LeafEntry& entry : TableOf(block_)) {
     if (entry.dtype != static_cast<uint8_t>(kString)) continue;
-    const int64_t count = CountOf(block_, entry);
+    const int64_t count = EntryCount(block_, entry);
     if (StringOffsets(block_, entry)[count] != StringBytes(block_, entry).size()) return false;
   }
   return true;

@@ -12,7 +12,7 @@
 namespace penstock {
 namespace {
 
-absl::Status Bad(const char* field) {
+absl::Status BadFrame(const char* field) {
   return absl::DataLossError(absl::StrCat("a frame of elements is damaged: ", field));
 }
 
@@ -51,10 +51,10 @@ absl::Span<std::byte> FrameWriter::Seal() {
 
 absl::StatusOr<FrameReader> FrameReader::Open(Loan loan, size_t bytes, Spec spec) {
   if (bytes > loan.bytes().size() || bytes < sizeof(FramePrefix))
-    return Bad("it ends within its prefix");
+    return BadFrame("it ends within its prefix");
   FramePrefix prefix;
   std::memcpy(&prefix, loan.bytes().data(), sizeof(prefix));
-  if (prefix.magic != kFrameMagic) return Bad("magic");
+  if (prefix.magic != kFrameMagic) return BadFrame("magic");
   if (prefix.version != kFrameVersion) {
     return absl::FailedPreconditionError(absl::StrCat("a frame of elements has version ",
                                                       prefix.version, "; this release reads ",
@@ -62,7 +62,7 @@ absl::StatusOr<FrameReader> FrameReader::Open(Loan loan, size_t bytes, Spec spec
   }
   if (prefix.frame_bytes % kBlockAlignment != 0 || prefix.frame_bytes > bytes ||
       prefix.frame_bytes < sizeof(FramePrefix))
-    return Bad("frame_bytes");
+    return BadFrame("frame_bytes");
   return FrameReader(std::move(loan), prefix.frame_bytes, prefix.block_count, std::move(spec));
 }
 
@@ -70,7 +70,7 @@ absl::StatusOr<std::optional<Element>> FrameReader::Next() {
   if (left_ == 0) {
     if (at_ == bytes_) return std::nullopt;
     at_ = bytes_;
-    return Bad("bytes behind its last block");
+    return BadFrame("bytes behind its last block");
   }
   std::byte* block = loan_.bytes().data() + at_;
   absl::StatusOr<size_t> size = CheckBlock(absl::MakeConstSpan(block, bytes_ - at_), spec_);

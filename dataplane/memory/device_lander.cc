@@ -22,13 +22,15 @@ constexpr size_t kPlaceAlignment = 256;                       // bytes; as cudaM
 constexpr size_t kMostWrapped = 64;                           // streams of the trainer's
 constexpr absl::Duration kEndPolls = absl::Microseconds(50);  // while an end waits
 
-using Event = std::unique_ptr<DeviceEvent>;
+using DeviceEventPtr = std::unique_ptr<DeviceEvent>;
+
+}  // namespace
 
 // What a device has of one lander, and what it holds on the host. Not thread-safe.
-class Places {
+class LanderPlaces {
  public:
-  static absl::StatusOr<std::unique_ptr<Places>> Create(DeviceBackend& backend,
-                                                        const DeviceLanderOptions& options);
+  static absl::StatusOr<std::unique_ptr<LanderPlaces>> Create(DeviceBackend& backend,
+                                                              const DeviceLanderOptions& options);
 
   // A place with `element`'s body on its way to it.
   absl::StatusOr<int> Land(Element&& element);
@@ -57,25 +59,25 @@ class Places {
 
  private:
   struct Place {
-    Event copied;                // recorded behind the copy
-    bool unrecorded = false;     // not yet, since the device refused
-    Element source;              // until `copied` is done
-    bool reserved = false;       // for something else that writes to it
-    bool held = false;           // by a DeviceElement
-    bool spoilt = false;         // a reader could not be noted, and may read for ever
-    std::vector<Event> readers;  // recorded behind them, on their streams
-    std::vector<void*> streams;  // of readers that are still to be noted
+    DeviceEventPtr copied;                // recorded behind the copy
+    bool unrecorded = false;              // not yet, since the device refused
+    Element source;                       // until `copied` is done
+    bool reserved = false;                // for something else that writes to it
+    bool held = false;                    // by a DeviceElement
+    bool spoilt = false;                  // a reader could not be noted, and may read for ever
+    std::vector<DeviceEventPtr> readers;  // recorded behind them, on their streams
+    std::vector<void*> streams;           // of readers that are still to be noted
 
     bool free() const { return !source && !reserved && !held && !spoilt && readers.empty(); }
   };
 
-  explicit Places(DeviceBackend& backend, const DeviceLanderOptions& options)
+  explicit LanderPlaces(DeviceBackend& backend, const DeviceLanderOptions& options)
       : backend_(backend), options_(options) {}
   std::vector<Place>::iterator FindFree() {
     return std::find_if(places_.begin(), places_.end(),
                         [](const Place& place) { return place.free(); });
   }
-  absl::StatusOr<Event> SpareEvent();
+  absl::StatusOr<DeviceEventPtr> SpareEvent();
   bool Done(DeviceEvent& event);
   absl::StatusOr<DeviceStream*> Wrapped(void* stream);
   void RecordCopy(Place& place);
@@ -88,21 +90,21 @@ class Places {
   std::unique_ptr<DeviceMemory> memory_;
   std::unique_ptr<DeviceStream> stream_;
   std::vector<Place> places_;
-  std::vector<Event> spare_;
+  std::vector<DeviceEventPtr> spare_;
   std::vector<std::unique_ptr<DeviceStream>> wrapped_;  // streams of the trainer's
   absl::Status failure_;                                // why the last event could not be recorded
   absl::Status device_status_;                          // of the last event that was asked
   DeviceLanderCounters counters_;
 };
 
-absl::StatusOr<std::unique_ptr<Places>> Places::Create(DeviceBackend& backend,
-                                                       const DeviceLanderOptions& options) {
+absl::StatusOr<std::unique_ptr<LanderPlaces>> LanderPlaces::Create(
+    DeviceBackend& backend, const DeviceLanderOptions& options) {
   if (options.places < 1 || options.place_bytes == 0) {
     return absl::InvalidArgumentError(
         absl::StrCat("a device lander needs at least one place of at least one byte, not ",
                      options.places, " of ", options.place_bytes));
   }
-  std::unique_ptr<Places> made(new Places(backend, options));
+  std::unique_ptr<LanderPlaces> made(new LanderPlaces(backend, options));
   made->place_bytes_ = AlignUp(options.place_bytes, kPlaceAlignment);
   ASSIGN_OR_RETURN(made->memory_,
                    backend.Allocate(options.device, made->place_bytes_ * options.places));
@@ -113,24 +115,24 @@ absl::StatusOr<std::unique_ptr<Places>> Places::Create(DeviceBackend& backend,
     ASSIGN_OR_RETURN(place.copied, made->SpareEvent());
     place.readers.reserve(2);
     place.streams.reserve(2);
-    ASSIGN_OR_RETURN(Event reader, made->SpareEvent());  // most have one
+    ASSIGN_OR_RETURN(DeviceEventPtr reader, made->SpareEvent());  // most have one
     made->spare_.push_back(std::move(reader));
   }
   return made;
 }
 
-absl::StatusOr<Event> Places::SpareEvent() {
+absl::StatusOr<DeviceEventPtr> LanderPlaces::SpareEvent() {
   if (!spare_.empty()) {
-    Event event = std::move(spare_.back());
+    DeviceEventPtr event = std::move(spare_.back());
     spare_.pop_back();
     return event;
   }
-  ASSIGN_OR_RETURN(Event event, backend_.MakeEvent(options_.device));
+  ASSIGN_OR_RETURN(DeviceEventPtr event, backend_.MakeEvent(options_.device));
   ++counters_.events;
   return event;
 }
 
-absl::StatusOr<int> Places::Land(Element&& element) {
+absl::StatusOr<int> LanderPlaces::Land(Element&& element) {
   RETURN_IF_ERROR(failure_);  // it would take this slot too
   const HeadPrefix& prefix = PrefixOf(element.block().data());
   const size_t bytes = prefix.body_bytes;
@@ -159,20 +161,20 @@ absl::StatusOr<int> Places::Land(Element&& element) {
   return place;
 }
 
-std::optional<int> Places::Reserve() {
+std::optional<int> LanderPlaces::Reserve() {
   const auto found = FindFree();
   if (found == places_.end()) return std::nullopt;
   found->reserved = true;
   return static_cast<int>(found - places_.begin());
 }
 
-absl::Status Places::ReadyOn(int place, DeviceStream& stream) {
+absl::Status LanderPlaces::ReadyOn(int place, DeviceStream& stream) {
   return stream.WaitFor(*places_[place].copied);
 }
 
-absl::Status Places::ReadBy(int place, DeviceStream& stream) {
+absl::Status LanderPlaces::ReadBy(int place, DeviceStream& stream) {
   Place& its = places_[place];
-  absl::StatusOr<Event> event = SpareEvent();
+  absl::StatusOr<DeviceEventPtr> event = SpareEvent();
   const absl::Status recorded = event.ok() ? stream.Record(**event) : event.status();
   if (recorded.ok()) {
     its.readers.push_back(*std::move(event));
@@ -183,7 +185,7 @@ absl::Status Places::ReadBy(int place, DeviceStream& stream) {
   return recorded;
 }
 
-absl::StatusOr<DeviceStream*> Places::Wrapped(void* stream) {
+absl::StatusOr<DeviceStream*> LanderPlaces::Wrapped(void* stream) {
   for (const std::unique_ptr<DeviceStream>& known : wrapped_) {
     if (known->native() == stream) return known.get();
   }
@@ -193,7 +195,7 @@ absl::StatusOr<DeviceStream*> Places::Wrapped(void* stream) {
   return wrapped_.emplace_back(std::move(made)).get();
 }
 
-absl::Status Places::ReadyOn(int place, void* stream) {
+absl::Status LanderPlaces::ReadyOn(int place, void* stream) {
   ASSIGN_OR_RETURN(DeviceStream * wrapped, Wrapped(stream));
   RETURN_IF_ERROR(ReadyOn(place, *wrapped));
   std::vector<void*>& streams = places_[place].streams;
@@ -201,7 +203,7 @@ absl::Status Places::ReadyOn(int place, void* stream) {
   return absl::OkStatus();
 }
 
-absl::Status Places::ReadBy(int place, void* stream) {
+absl::Status LanderPlaces::ReadBy(int place, void* stream) {
   std::erase(places_[place].streams, stream);
   absl::StatusOr<DeviceStream*> wrapped = Wrapped(stream);
   if (!wrapped.ok()) {
@@ -211,59 +213,59 @@ absl::Status Places::ReadBy(int place, void* stream) {
   return ReadBy(place, **wrapped);
 }
 
-void Places::LetGo(int place) {
+void LanderPlaces::LetGo(int place) {
   Place& its = places_[place];
   while (!its.streams.empty())
     ReadBy(place, its.streams.back()).IgnoreError();  // it is spoilt then
   its.held = false;
 }
 
-void Places::RecordCopy(Place& place) {
+void LanderPlaces::RecordCopy(Place& place) {
   failure_ = stream_->Record(*place.copied);
   place.unrecorded = !failure_.ok();
 }
 
-void Places::ReleaseSource(Place& place) {
+void LanderPlaces::ReleaseSource(Place& place) {
   if (!place.source) return;
   if (place.unrecorded) RecordCopy(place);  // the place in the stream is then behind the copy still
   // What a failed device still reads, nobody knows: the slot stays lent.
   if (!place.unrecorded && Done(*place.copied)) place.source = Element();
 }
 
-bool Places::Done(DeviceEvent& event) {
+bool LanderPlaces::Done(DeviceEvent& event) {
   const absl::StatusOr<bool> done = event.Done();
   device_status_ = done.status();
   return done.value_or(false);
 }
 
-void Places::ReleaseReaders(Place& place) {
+void LanderPlaces::ReleaseReaders(Place& place) {
   if (place.held) return;
-  std::erase_if(place.readers, [&](Event& event) {
+  std::erase_if(place.readers, [&](DeviceEventPtr& event) {
     if (!Done(*event)) return false;
     spare_.push_back(std::move(event));
     return true;
   });
 }
 
-void Places::Progress() {
+void LanderPlaces::Progress() {
   for (Place& place : places_) {
     ReleaseSource(place);
     ReleaseReaders(place);
   }
 }
 
-int Places::slots_held() const {
+int LanderPlaces::slots_held() const {
   return static_cast<int>(std::count_if(places_.begin(), places_.end(), [](const Place& place) {
     return static_cast<bool>(place.source);
   }));
 }
 
-bool Places::Idle() const {
+bool LanderPlaces::Idle() const {
   return std::all_of(places_.begin(), places_.end(),
                      [](const Place& place) { return place.free(); });
 }
 
-DeviceLanderCounters Places::counters() const {
+DeviceLanderCounters LanderPlaces::counters() const {
   DeviceLanderCounters counters = counters_;
   counters.slots_held = slots_held();
   counters.places_in_use = static_cast<int>(std::count_if(
@@ -273,10 +275,12 @@ DeviceLanderCounters Places::counters() const {
   return counters;
 }
 
+namespace {
+
 // Of landers that ended before their copies: kept until the device is done.
 struct LeftOver {
   std::mutex mu;
-  std::vector<std::unique_ptr<Places>> places;  // guarded by mu
+  std::vector<std::unique_ptr<LanderPlaces>> places;  // guarded by mu
 };
 
 LeftOver& TheLeftOver() {
@@ -288,7 +292,7 @@ LeftOver& TheLeftOver() {
 
 class DeviceLanes {
  public:
-  DeviceLanes(std::unique_ptr<Places> places, const DeviceLanderOptions& options)
+  DeviceLanes(std::unique_ptr<LanderPlaces> places, const DeviceLanderOptions& options)
       : stop_within_(options.stop_within), device_(options.device), places_(std::move(places)) {}
 
   // The last of the lander and its elements is gone.
@@ -310,11 +314,11 @@ class DeviceLanes {
 
   // The lander has ended; its elements may go on.
   void Stop() {
-    WaitUntil([&] { return With([](Places& places) { return places.slots_held() == 0; }); });
+    WaitUntil([&] { return With([](LanderPlaces& places) { return places.slots_held() == 0; }); });
   }
 
   // Constant, as all that it asks for: without the lock.
-  const Places& places() const { return *places_; }
+  const LanderPlaces& places() const { return *places_; }
   std::byte* address(int place) const { return places_->address(place); }
   int device() const { return device_; }
 
@@ -322,7 +326,8 @@ class DeviceLanes {
   template <class Condition>
   void WaitUntil(Condition condition) {
     const absl::Time until = absl::Now() + stop_within_;
-    for (With([](Places&) {}); !condition() && absl::Now() < until; With([](Places&) {})) {
+    for (With([](LanderPlaces&) {}); !condition() && absl::Now() < until;
+         With([](LanderPlaces&) {})) {
       absl::SleepFor(kEndPolls);
     }
   }
@@ -330,7 +335,7 @@ class DeviceLanes {
   const absl::Duration stop_within_;
   const int device_;
   std::mutex mu_;
-  std::unique_ptr<Places> places_;  // what it points to is guarded by mu_
+  std::unique_ptr<LanderPlaces> places_;  // what it points to is guarded by mu_
 };
 
 // --- The element -----------------------------------------------------------------------
@@ -355,7 +360,7 @@ DeviceElement::~DeviceElement() {
 void DeviceElement::LetGo() {
   const std::shared_ptr<DeviceLanes> lanes = std::exchange(lanes_, nullptr);
   if (lanes == nullptr) return;
-  lanes->With([&](Places& places) { places.LetGo(place_); });
+  lanes->With([&](LanderPlaces& places) { places.LetGo(place_); });
 }
 
 Tensor DeviceElement::tensor(size_t i) const {
@@ -386,29 +391,29 @@ int DeviceElement::device() const {
 
 absl::Status DeviceElement::ReadyOn(void* stream) const {
   PENSTOCK_CHECK(lanes_ != nullptr);
-  return lanes_->With([&](Places& places) { return places.ReadyOn(place_, stream); });
+  return lanes_->With([&](LanderPlaces& places) { return places.ReadyOn(place_, stream); });
 }
 
 absl::Status DeviceElement::ReadBy(void* stream) const {
   PENSTOCK_CHECK(lanes_ != nullptr);
-  return lanes_->With([&](Places& places) { return places.ReadBy(place_, stream); });
+  return lanes_->With([&](LanderPlaces& places) { return places.ReadBy(place_, stream); });
 }
 
 absl::Status DeviceElement::ReadyOn(DeviceStream& stream) const {
   PENSTOCK_CHECK(lanes_ != nullptr);
-  return lanes_->With([&](Places& places) { return places.ReadyOn(place_, stream); });
+  return lanes_->With([&](LanderPlaces& places) { return places.ReadyOn(place_, stream); });
 }
 
 absl::Status DeviceElement::ReadBy(DeviceStream& stream) const {
   PENSTOCK_CHECK(lanes_ != nullptr);
-  return lanes_->With([&](Places& places) { return places.ReadBy(place_, stream); });
+  return lanes_->With([&](LanderPlaces& places) { return places.ReadBy(place_, stream); });
 }
 
 // --- The lander --------------------------------------------------------------------------
 
 absl::StatusOr<std::unique_ptr<DeviceLander>> DeviceLander::Create(
     DeviceBackend& backend, const DeviceLanderOptions& options) {
-  ASSIGN_OR_RETURN(std::unique_ptr<Places> places, Places::Create(backend, options));
+  ASSIGN_OR_RETURN(std::unique_ptr<LanderPlaces> places, LanderPlaces::Create(backend, options));
   return std::unique_ptr<DeviceLander>(
       new DeviceLander(std::make_shared<DeviceLanes>(std::move(places), options)));
 }
@@ -425,13 +430,14 @@ absl::StatusOr<DeviceElement> DeviceLander::CopyToDevice(Element element) {
   std::byte* head = loan.bytes().data();
   std::memcpy(head, element.block().data(), head_bytes);
   const Spec spec = element.spec();
-  ASSIGN_OR_RETURN(const int place,
-                   lanes_->With([&](Places& places) { return places.Land(std::move(element)); }));
+  ASSIGN_OR_RETURN(const int place, lanes_->With([&](LanderPlaces& places) {
+    return places.Land(std::move(element));
+  }));
   return DeviceElement(lanes_, place, Element(std::move(loan), head, spec));
 }
 
 std::optional<int> DeviceLander::ReservePlace() {
-  return lanes_->With([](Places& places) { return places.Reserve(); });
+  return lanes_->With([](LanderPlaces& places) { return places.Reserve(); });
 }
 
 absl::Span<std::byte> DeviceLander::place(int place) const {
@@ -443,24 +449,24 @@ absl::Span<std::byte> DeviceLander::places() const {
 }
 
 DeviceElement DeviceLander::Adopt(int place, Element head) {
-  lanes_->With([&](Places& places) { places.Hold(place); });
+  lanes_->With([&](LanderPlaces& places) { places.Hold(place); });
   return DeviceElement(lanes_, place, std::move(head));
 }
 
 void DeviceLander::FreePlace(int place) {
-  lanes_->With([&](Places& places) { places.Free(place); });
+  lanes_->With([&](LanderPlaces& places) { places.Free(place); });
 }
 
 int DeviceLander::Progress() {
-  return lanes_->With([](Places& places) { return places.slots_held(); });
+  return lanes_->With([](LanderPlaces& places) { return places.slots_held(); });
 }
 
 int DeviceLander::ProgressLeftOver() {
   LeftOver& left_over = TheLeftOver();
-  std::vector<std::unique_ptr<Places>> done;  // given back outside the lock
+  std::vector<std::unique_ptr<LanderPlaces>> done;  // given back outside the lock
   std::lock_guard lock(left_over.mu);
   int held = 0;
-  std::erase_if(left_over.places, [&](std::unique_ptr<Places>& places) {
+  std::erase_if(left_over.places, [&](std::unique_ptr<LanderPlaces>& places) {
     places->Progress();
     held += places->slots_held();
     if (!places->Idle()) return false;
@@ -471,11 +477,11 @@ int DeviceLander::ProgressLeftOver() {
 }
 
 absl::Status DeviceLander::device_status() const {
-  return lanes_->With([](Places& places) { return places.device_status(); });
+  return lanes_->With([](LanderPlaces& places) { return places.device_status(); });
 }
 
 DeviceLanderCounters DeviceLander::counters() const {
-  return lanes_->With([](Places& places) { return places.counters(); });
+  return lanes_->With([](LanderPlaces& places) { return places.counters(); });
 }
 
 }  // namespace penstock

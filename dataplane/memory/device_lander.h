@@ -29,6 +29,9 @@
 
 namespace penstock {
 
+// Of places that grow: what a NIC and the driver register memory in.
+inline constexpr size_t kPlaceGranularity = 64 << 10;  // bytes
+
 struct DeviceLanderOptions {
   int device = 0;
   int places = 4;          // elements on the device at a time

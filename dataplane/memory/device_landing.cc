@@ -19,9 +19,6 @@ constexpr int kMostFailures = 3;
 // At most this part of a device's memory: a trainer needs the rest.
 constexpr size_t kMostShare = 16;
 
-// Of places: what a NIC and the driver register memory in.
-constexpr size_t kGranularity = 64 << 10;  // bytes
-
 // What something may still write to, as long as the process lives.
 void KeepForGood(std::unique_ptr<DeviceLander> lander) {
   static std::mutex& mu = *new std::mutex;
@@ -207,7 +204,7 @@ std::optional<DevicePlace> DeviceLanding::LendPlace(size_t head_bytes, size_t bo
       if (opener_.joinable()) opener_.join();  // it is done
       opening_ = true;
       const size_t wanted =
-          AlignUp(std::max(body_bytes, opened_bytes_ + opened_bytes_ / 4), kGranularity);
+          AlignUp(std::max(body_bytes, opened_bytes_ + opened_bytes_ / 4), kPlaceGranularity);
       if (opened_bytes_ > 0) ++grown_;
       opened_bytes_ = wanted;
       ways_->Try();

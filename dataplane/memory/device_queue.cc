@@ -12,9 +12,6 @@
 namespace penstock {
 namespace {
 
-// Of places: what a NIC and the driver register memory in.
-constexpr size_t kGranularity = 64 << 10;  // bytes
-
 size_t BodyBytes(const Element& element) {
   return PrefixOf(element.block().data()).body_bytes;
 }
@@ -26,7 +23,7 @@ size_t BodyBytes(const Element& element) {
 absl::Status DeviceQueue::MakeRoom(const Element& element) {
   const size_t bytes = std::max<size_t>(BodyBytes(element), 1);
   if (bytes <= place_bytes_) return absl::OkStatus();
-  const size_t grown = AlignUp(std::max(bytes, place_bytes_ + place_bytes_ / 4), kGranularity);
+  const size_t grown = AlignUp(std::max(bytes, place_bytes_ + place_bytes_ / 4), kPlaceGranularity);
   absl::StatusOr<std::unique_ptr<DeviceLander>> lander =
       DeviceLander::Create(backend_, {.device = options_.device,
                                       .places = places(),

@@ -36,7 +36,6 @@ constexpr size_t kFirstRoom = 64 << 10;  // an error's text fits, too
 constexpr size_t kMostFunctions = 256;   // that a process keeps
 constexpr int kSocketOfChild = 3;
 constexpr int kSourceOfChild = 4;
-constexpr absl::Duration kLookForCancelled = absl::Milliseconds(100);
 constexpr int kLooksOnceCancelled = 20;  // and it has not answered: a fresh process costs less
 constexpr int kReadyWithinMs = 120'000;  // NumPy from a cold disk
 

@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "control/env/files.h"
 #include "dataplane/dataset/python_host.h"
@@ -30,6 +31,9 @@
 #include "penstock/tensor.h"
 
 namespace penstock::pythons {
+
+// Who waits for a process looks this often whether the call is cancelled.
+inline constexpr absl::Duration kLookForCancelled = absl::Milliseconds(100);
 
 // How to start one.
 struct Command {

@@ -19,7 +19,6 @@ namespace penstock::pythons {
 namespace {
 
 constexpr int kTries = 2;
-constexpr absl::Duration kLookForCancelled = absl::Milliseconds(100);
 
 absl::Status Stopped() {
   return absl::CancelledError("the Python processes were stopped");

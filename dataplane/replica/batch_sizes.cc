@@ -41,7 +41,7 @@ int64_t LeadingDim(const Spec& spec) {
   return rows;
 }
 
-int64_t BatchSizeOf(const Dataset::Node& node) {
+int64_t BatchSizeOfNode(const Dataset::Node& node) {
   if (const int64_t rows = LeadingDim(node.spec); rows != kUnknownDim) return rows;
   if (Batches(node)) return Get<int64_t>(node.attrs, "batch_size");
   if (node.op == "Rebatch") {
@@ -50,19 +50,19 @@ int64_t BatchSizeOf(const Dataset::Node& node) {
         std::count(sizes.begin(), sizes.end(), sizes[0]) == static_cast<int64_t>(sizes.size());
     return one ? sizes[0] : kUnknownDim;
   }
-  return KeepsBatches(node) ? BatchSizeOf(*node.inputs[0]) : kUnknownDim;
+  return KeepsBatches(node) ? BatchSizeOfNode(*node.inputs[0]) : kUnknownDim;
 }
 
-Cardinality RowsOf(const Dataset::Node& node) {
+Cardinality RowsOfNode(const Dataset::Node& node) {
   if (node.cardinality == kInfinite) return kInfinite;
   if (Batches(node)) {
     const Cardinality rows = node.inputs[0]->cardinality;
     const auto size = Get<int64_t>(node.attrs, "batch_size");
     return rows >= 0 && Get<bool>(node.attrs, "drop_remainder") ? rows / size * size : rows;
   }
-  if (KeepsAll(node)) return RowsOf(*node.inputs[0]);
+  if (KeepsAll(node)) return RowsOfNode(*node.inputs[0]);
   if (node.op == "Repeat") {
-    const Cardinality once = RowsOf(*node.inputs[0]);
+    const Cardinality once = RowsOfNode(*node.inputs[0]);
     Cardinality all;
     const bool fits =
         once >= 0 && !__builtin_mul_overflow(once, Get<int64_t>(node.attrs, "count"), &all);
@@ -101,11 +101,11 @@ std::vector<std::vector<int64_t>> BatchSizes(int64_t batch_size,
 }
 
 int64_t BatchSizeOf(const Dataset& dataset) {
-  return BatchSizeOf(*dataset.node());
+  return BatchSizeOfNode(*dataset.node());
 }
 
 Cardinality RowsOf(const Dataset& dataset) {
-  return RowsOf(*dataset.node());
+  return RowsOfNode(*dataset.node());
 }
 
 int64_t StepsOf(int64_t rows, absl::Span<const int64_t> sizes, int replicas, bool whole) {

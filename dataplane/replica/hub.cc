@@ -10,7 +10,7 @@
 namespace penstock::replica {
 namespace {
 
-const char* Name(CollectiveOp op) {
+const char* CollectiveName(CollectiveOp op) {
   switch (op) {
     case CollectiveOp::kSum:
       return "sum";
@@ -44,7 +44,7 @@ int64_t Reduced(CollectiveOp op, int64_t a, int64_t b) {
 std::string RankCall::ToString() const {
   switch (kind) {
     case Kind::kReduce:
-      return absl::StrCat("all-reduce(", Name(op), ") of ", values.size(), " value(s)");
+      return absl::StrCat("all-reduce(", CollectiveName(op), ") of ", values.size(), " value(s)");
     case Kind::kGather:
       return "all-gather";
     case Kind::kSplit:

@@ -13,7 +13,7 @@
 namespace penstock::replica {
 namespace {
 
-absl::StatusOr<int64_t> RowsOf(const Element& element) {
+absl::StatusOr<int64_t> RowsOfElement(const Element& element) {
   ASSIGN_OR_RETURN(const BatchRows rows, BatchRows::Of(element.Share()));
   return rows.count();
 }
@@ -61,7 +61,7 @@ absl::Status Pipeline::Measure(int64_t wanted, Portion& portion) const {
   portion.missing = 0;
   if (!coordinated_) {
     if (wanted == kUnknown || policy_ == PartialBatches::kEmpty) return absl::OkStatus();
-    ASSIGN_OR_RETURN(const int64_t rows, RowsOf(portion.element));
+    ASSIGN_OR_RETURN(const int64_t rows, RowsOfElement(portion.element));
     portion.missing = std::max<int64_t>(wanted - rows, 0);
     return absl::OkStatus();
   }
@@ -73,7 +73,7 @@ absl::Status Pipeline::Measure(int64_t wanted, Portion& portion) const {
   } else if (policy_ != PartialBatches::kRepeat) {
     int64_t rows = 1;
     if (has_rows) {
-      ASSIGN_OR_RETURN(rows, RowsOf(portion.element));
+      ASSIGN_OR_RETURN(rows, RowsOfElement(portion.element));
     }
     portion.weights.assign(static_cast<size_t>(rows), 0);
   }

@@ -112,7 +112,7 @@ absl::Status AddUp(DType dtype, const Parts& parts, absl::Span<std::byte> to) {
 }
 
 // Between processes: the block, and the bytes of the weights.
-void Write(const DistributedValues& values, size_t replica, StateWriter& writer) {
+void WriteElements(const DistributedValues& values, size_t replica, StateWriter& writer) {
   const absl::Span<const std::byte> block = values[replica].block();
   const absl::Span<const float> weights = values.weights(replica);
   writer.WriteString({reinterpret_cast<const char*>(block.data()), block.size()});
@@ -120,10 +120,10 @@ void Write(const DistributedValues& values, size_t replica, StateWriter& writer)
       {reinterpret_cast<const char*>(weights.data()), weights.size() * sizeof(float)});
 }
 
-// Appends what Write() wrote. InvalidArgument for an element that `spec`, of this
+// Appends what WriteElements() wrote. InvalidArgument for an element that `spec`, of this
 // process's, does not admit.
-absl::Status Read(StateReader& reader, const Spec& spec, std::vector<Element>& elements,
-                  std::vector<std::vector<float>>& weights) {
+absl::Status ReadElements(StateReader& reader, const Spec& spec, std::vector<Element>& elements,
+                          std::vector<std::vector<float>>& weights) {
   ASSIGN_OR_RETURN(const std::string_view block, reader.ReadString());
   ASSIGN_OR_RETURN(Loan loan, DefaultPool().Lend(block.size()));
   std::memcpy(loan.bytes().data(), block.data(), block.size());
@@ -147,7 +147,7 @@ absl::StatusOr<DistributedValues> ReplicaGroup::OfAllReplicas(
   RETURN_IF_ERROR(CheckLocal(local.size()));
   RETURN_IF_ERROR(local.CheckLanded(false, what));
   StateWriter writer;
-  for (size_t i = 0; num_processes() > 1 && i < local.size(); ++i) Write(local, i, writer);
+  for (size_t i = 0; num_processes() > 1 && i < local.size(); ++i) WriteElements(local, i, writer);
   ASSIGN_OR_RETURN(const std::vector<std::string> all, Exchange(what, writer.bytes()));
   std::vector<Element> elements;
   std::vector<std::vector<float>> weights;
@@ -160,7 +160,7 @@ absl::StatusOr<DistributedValues> ReplicaGroup::OfAllReplicas(
         weights.emplace_back(local.weights(replica).begin(), local.weights(replica).end());
         continue;
       }
-      RETURN_IF_ERROR(Annotate(Read(reader, local[0].spec(), elements, weights), "in ",
+      RETURN_IF_ERROR(Annotate(ReadElements(reader, local[0].spec(), elements, weights), "in ",
                                std::string(what), ", replica ", elements.size()));
     }
   }

@@ -58,7 +58,7 @@ absl::Status CheckAlikeOver(Collective& collective, const Values& values) {
       "the processes of the group do not read alike: ", absl::StrJoin(differences, "; also ")));
 }
 
-const char* Name(PartialBatches policy) {
+const char* PolicyName(PartialBatches policy) {
   constexpr const char* kNames[] = {"kEmpty", "kDrop", "kPad", "kRepeat", "kError"};
   return kNames[static_cast<size_t>(policy)];
 }
@@ -83,7 +83,7 @@ absl::StatusOr<StepAligner> StepAligner::Make(const ReplicaGroup& group,
         "it by FromNccl"));
   }
   if (group.num_processes() == 1) return StepAligner(nullptr, options);
-  options.alike.emplace_back("partial_batches", Name(options.partial_batches));
+  options.alike.emplace_back("partial_batches", PolicyName(options.partial_batches));
   options.alike.emplace_back("the next step", absl::StrCat(options.first_step));
   RETURN_IF_ERROR(CheckAlikeOver(*group.collective(), options.alike));
   ASSIGN_OR_RETURN(std::unique_ptr<Collective> own, group.collective()->Split(0));

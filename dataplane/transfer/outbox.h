@@ -3,6 +3,7 @@
 // credits the client gave, and what is to be sent to it, in order.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -16,6 +17,9 @@
 #include "dataplane/transfer/transport.h"
 
 namespace penstock::transfer {
+
+// How long a frame waits for company.
+inline constexpr std::chrono::milliseconds kLongestFilling(1);
 
 // Not thread-safe.
 class Outbox {

@@ -14,6 +14,9 @@
 
 namespace penstock::transfer {
 
+// For waits whose end is always told of with NotifyAll(): nothing is missed.
+inline constexpr std::chrono::seconds kLongestWait(1);
+
 // A condition variable for what links' events change. Of all threads of the
 // process that wait at one, one at a time comes by the transports' loops, and runs
 // the events of any link; it spins a moment before it sleeps, unless that was in

@@ -18,14 +18,13 @@ namespace {
 
 using Nanoseconds = ServedLoop::Nanoseconds;
 
-constexpr Nanoseconds kMillisecond = 1'000'000;
 // How long the own thread trusts that whoever came by comes again. What waits for
 // nobody waits so long at most when nobody does.
-constexpr Nanoseconds kAside = 2 * kMillisecond;
+constexpr Nanoseconds kAside = 2 * ServedLoop::kMillisecond;
 // A bell that was not heard, for whatever reason, costs no more than this.
-constexpr Nanoseconds kLongestSleep = 1'000 * kMillisecond;
+constexpr Nanoseconds kLongestSleep = 1'000 * ServedLoop::kMillisecond;
 // While links are busy, descriptors are looked at that often.
-constexpr Nanoseconds kDescriptorsEvery = kMillisecond;
+constexpr Nanoseconds kDescriptorsEvery = ServedLoop::kMillisecond;
 
 // Signals are for the program's own threads.
 class SignalsBlocked {
@@ -132,7 +131,7 @@ void ServedLoop::Wake() {
 
 void ServedLoop::WakeAt(Nanoseconds moment) {
   // One that is awake, or wakes before, asks for deadlines before it sleeps.
-  if (looks_at_.load(std::memory_order_seq_cst) > moment + kMillisecond) Wake();
+  if (looks_at_.load(std::memory_order_seq_cst) > moment + ServedLoop::kMillisecond) Wake();
 }
 
 void ServedLoop::Ring() {

@@ -23,6 +23,7 @@ class ServedLoop {
  public:
   using Nanoseconds = int64_t;  // of the monotonic clock; as a moment or as a time
   static constexpr Nanoseconds kNever = INT64_MAX;
+  static constexpr Nanoseconds kMillisecond = 1'000'000;
   static Nanoseconds Now();
 
   virtual ~ServedLoop() = default;

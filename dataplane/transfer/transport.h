@@ -17,6 +17,7 @@
 // call any method, and may destroy the link they belong to.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -121,6 +122,9 @@ class Listener {
   // From several threads; must not block.
   using Accept = std::function<absl::StatusOr<std::shared_ptr<SendEvents>>(
       const Hello& hello, std::shared_ptr<SendLink> link)>;
+  // How long clients may take to read what was sent before a listener stopped.
+  static constexpr std::chrono::seconds kStopTimeout{1};
+
   virtual ~Listener() = default;  // closes all its links; no event after it returns
   virtual std::string address() const = 0;
   virtual std::string compatibility() const = 0;  // bytes for the client's check

@@ -4,12 +4,6 @@
 #include <chrono>
 
 namespace penstock::worker {
-namespace {
-
-// Nothing is missed: whatever is freed wakes who waits.
-constexpr std::chrono::seconds kLongestWait(1);
-
-}  // namespace
 
 void Budget::Subtract(int64_t bytes) {
   const int64_t before = used_.fetch_sub(bytes, std::memory_order_relaxed);
@@ -19,7 +13,7 @@ void Budget::Subtract(int64_t bytes) {
 void Budget::Wait(const std::function<bool()>& cancelled) {
   if (!exhausted()) return;
   std::unique_lock lock(mu_);
-  while (exhausted() && !cancelled()) freed_.WaitFor(lock, kLongestWait);
+  while (exhausted() && !cancelled()) freed_.WaitFor(lock, transfer::kLongestWait);
 }
 
 void Budget::Wake() {

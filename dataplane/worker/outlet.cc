@@ -15,9 +15,6 @@
 namespace penstock::worker {
 namespace {
 
-// Nothing is missed: all that is waited for wakes who waits.
-constexpr std::chrono::seconds kLongestWait(1);
-
 IndexSet HoldingOf(const std::vector<transfer::Holding>& holdings, PartitionId partition) {
   IndexSet all;
   for (const transfer::Holding& holding : holdings)
@@ -134,7 +131,7 @@ absl::Status Outlet::Await(Lane& lane, std::unique_lock<std::mutex>& lock, const
       lock.unlock();
       return absl::CancelledError("the partition was stopped");
     } else if (pause.has_value()) {
-      changed_.WaitFor(lock, kLongestWait);
+      changed_.WaitFor(lock, transfer::kLongestWait);
     } else {
       unlocked([&] {
         Flush();
@@ -162,7 +159,7 @@ absl::Status Outlet::SendOne(Lane& lane, transfer::Sent sent, std::unique_lock<s
     }
     link = PickLocked(lane, sent.identity.index);
     if (link == nullptr && pause.has_value()) {
-      changed_.WaitFor(lock, kLongestWait);
+      changed_.WaitFor(lock, transfer::kLongestWait);
       continue;
     }
     if (link == nullptr) {  // look once more when that is done
@@ -243,7 +240,7 @@ absl::Status Outlet::SendAgain(Lane& lane, bool until_ended) {
     } else if (until_ended && lane.sender_.ended()) {
       return absl::OkStatus();
     } else if (pause.has_value() && until_ended) {
-      changed_.WaitFor(lock, kLongestWait);
+      changed_.WaitFor(lock, transfer::kLongestWait);
     } else if (pause.has_value()) {
       changed_.WaitAside(lock);
     } else {

@@ -15,9 +15,6 @@
 namespace penstock::worker {
 namespace {
 
-// Nothing is missed: all that is waited for wakes who waits.
-constexpr std::chrono::seconds kLongestWait(1);
-
 bool Has(const transfer::Hello& hello, const Identity& identity) {
   return std::any_of(hello.holdings.begin(), hello.holdings.end(), [&](const auto& holding) {
     return holding.partition == identity.partition && holding.placement == identity.placement &&
@@ -159,7 +156,7 @@ absl::Status SharedWindow::Add(Producer& producer, transfer::Sent sent) {
   Lock lock(mu_);
   while (asking_.empty() && !producer.cancelled && !retired_) {
     if (pause.has_value()) {
-      changed_.WaitFor(lock, kLongestWait);
+      changed_.WaitFor(lock, transfer::kLongestWait);
     } else {
       lock.unlock();
       pause.emplace(producer.permit);
@@ -221,7 +218,7 @@ void SharedWindow::Serve() {
     if (LinkPtr link = Pick()) {
       SendOn(link, lock);
     } else if (!FlushOne(lock)) {
-      changed_.WaitFor(lock, kLongestWait);
+      changed_.WaitFor(lock, transfer::kLongestWait);
     }
   }
   std::deque<Entry> last;  // let go of outside the lock

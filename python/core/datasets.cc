@@ -26,7 +26,7 @@ using py::arg;
 
 namespace {
 
-Dataset Checked(Dataset dataset) {
+Dataset CheckedDataset(Dataset dataset) {
   RaiseIfError(dataset.status());
   return dataset;
 }
@@ -83,122 +83,125 @@ Dataset FromValues(Dataset (*make)(const std::vector<Tensor>&, const Spec&),
     values.push_back(std::make_unique<Values>(dtype, dims, data));
     tensors.push_back(values.back()->tensor());
   }
-  return Checked(make(tensors, spec));
+  return CheckedDataset(make(tensors, spec));
 }
 
 void BindSources(py::class_<Dataset>& dataset) {
   dataset.def_static("range", [](int64_t start, int64_t stop, int64_t step) {
-    return Checked(Dataset::Range(start, stop, step));
+    return CheckedDataset(Dataset::Range(start, stop, step));
   });
-  dataset.def_static("range_of", [](const Expr& stop) { return Checked(RangeOf(stop)); });
+  dataset.def_static("range_of", [](const Expr& stop) { return CheckedDataset(RangeOf(stop)); });
   dataset.def_static("from_tensors", [](const GivenLeaves& leaves, const Spec& spec) {
     return FromValues(Dataset::FromTensors, leaves, spec);
   });
   dataset.def_static("from_tensor_slices", [](const GivenLeaves& leaves, const Spec& spec) {
     return FromValues(Dataset::FromTensorSlices, leaves, spec);
   });
-  dataset.def_static("tensors_of", [](const Expr& x) { return Checked(TensorsOf(x)); });
-  dataset.def_static("tensor_slices_of", [](const Expr& x) { return Checked(TensorSlicesOf(x)); });
+  dataset.def_static("tensors_of", [](const Expr& x) { return CheckedDataset(TensorsOf(x)); });
+  dataset.def_static("tensor_slices_of",
+                     [](const Expr& x) { return CheckedDataset(TensorSlicesOf(x)); });
   dataset.def_static("list_files", [](std::vector<std::string> patterns, bool shuffle,
                                       std::optional<uint64_t> seed) {
-    return Checked(Dataset::ListFiles(std::move(patterns), {.shuffle = shuffle, .seed = seed}));
+    return CheckedDataset(
+        Dataset::ListFiles(std::move(patterns), {.shuffle = shuffle, .seed = seed}));
   });
   dataset.def_static("tfrecord", [](const py::object& names, const std::string& compression) {
-    return Checked(
+    return CheckedDataset(
         TFRecordDataset(FileNamesFrom(names), {.compression = CompressionFrom(compression)}));
   });
   dataset.def_static("text_line", [](const py::object& names, const std::string& compression) {
-    return Checked(
+    return CheckedDataset(
         TextLineDataset(FileNamesFrom(names), {.compression = CompressionFrom(compression)}));
   });
-  dataset.def_static(
-      "fixed_length_record", [](const py::object& names, int64_t record_bytes, int64_t header_bytes,
-                                int64_t footer_bytes, const std::string& compression) {
-        return Checked(FixedLengthRecordDataset(FileNamesFrom(names), record_bytes,
-                                                {.header_bytes = header_bytes,
-                                                 .footer_bytes = footer_bytes,
-                                                 .compression = CompressionFrom(compression)}));
-      });
+  dataset.def_static("fixed_length_record", [](const py::object& names, int64_t record_bytes,
+                                               int64_t header_bytes, int64_t footer_bytes,
+                                               const std::string& compression) {
+    return CheckedDataset(FixedLengthRecordDataset(FileNamesFrom(names), record_bytes,
+                                                   {.header_bytes = header_bytes,
+                                                    .footer_bytes = footer_bytes,
+                                                    .compression = CompressionFrom(compression)}));
+  });
   dataset.def_static("tar_shards", [](const py::object& names, std::vector<std::string> fields,
                                       bool url, bool skip_incomplete) {
-    return Checked(TarShards(FileNamesFrom(names), std::move(fields),
-                             {.url = url, .skip_incomplete = skip_incomplete}));
+    return CheckedDataset(TarShards(FileNamesFrom(names), std::move(fields),
+                                    {.url = url, .skip_incomplete = skip_incomplete}));
   });
   dataset.def_static("token_shards", [](const py::object& names, int64_t length, DType dtype,
                                         std::optional<int64_t> stride, bool with_next_token,
                                         bool drop_remainder, int64_t header_bytes) {
-    return Checked(TokenShards(FileNamesFrom(names), length,
-                               {.dtype = dtype,
-                                .stride = stride,
-                                .with_next_token = with_next_token,
-                                .drop_remainder = drop_remainder,
-                                .header_bytes = header_bytes}));
+    return CheckedDataset(TokenShards(FileNamesFrom(names), length,
+                                      {.dtype = dtype,
+                                       .stride = stride,
+                                       .with_next_token = with_next_token,
+                                       .drop_remainder = drop_remainder,
+                                       .header_bytes = header_bytes}));
   });
   dataset.def_static("npy", [](const py::object& names, const Spec& spec, bool rows) {
-    return Checked(NpyDataset(FileNamesFrom(names), spec, {.rows = rows}));
+    return CheckedDataset(NpyDataset(FileNamesFrom(names), spec, {.rows = rows}));
   });
   dataset.def_static("parquet", [](const py::object& names, const Spec& columns) {
-    return Checked(Parquet(FileNamesFrom(names), columns));
+    return CheckedDataset(Parquet(FileNamesFrom(names), columns));
   });
-  dataset.def_static("image_directory",
-                     [](const std::string& root, bool shuffle, std::optional<uint64_t> seed) {
-                       return Checked(ImageDirectory(root, {.shuffle = shuffle, .seed = seed}));
-                     });
+  dataset.def_static(
+      "image_directory", [](const std::string& root, bool shuffle, std::optional<uint64_t> seed) {
+        return CheckedDataset(ImageDirectory(root, {.shuffle = shuffle, .seed = seed}));
+      });
 }
 
 // --- Transforms ------------------------------------------------------------------
 
 void BindElementwise(py::class_<Dataset>& dataset) {
   dataset.def("map", [](const Dataset& self, py::function function, int64_t num_parallel_calls) {
-    return Checked(self.Map(Traced(function), {.num_parallel_calls = num_parallel_calls}));
+    return CheckedDataset(self.Map(Traced(function), {.num_parallel_calls = num_parallel_calls}));
   });
   dataset.def("filter", [](const Dataset& self, py::function predicate) {
-    return Checked(self.Filter(Traced(predicate)));
+    return CheckedDataset(self.Filter(Traced(predicate)));
   });
   dataset.def("take_while", [](const Dataset& self, py::function predicate) {
-    return Checked(self.TakeWhile(Traced(predicate)));
+    return CheckedDataset(self.TakeWhile(Traced(predicate)));
   });
   dataset.def("flat_map", [](const Dataset& self, py::function function) {
-    return Checked(self.FlatMap(TracedDataset(function)));
+    return CheckedDataset(self.FlatMap(TracedDataset(function)));
   });
   dataset.def("interleave", [](const Dataset& self, py::function function, int64_t cycle_length,
                                int64_t block_length) {
-    return Checked(self.Interleave(TracedDataset(function),
-                                   {.cycle_length = cycle_length, .block_length = block_length}));
+    return CheckedDataset(self.Interleave(
+        TracedDataset(function), {.cycle_length = cycle_length, .block_length = block_length}));
   });
   dataset.def("scan", [](const Dataset& self, const Expr& initial, py::function function) {
-    return Checked(self.Scan(initial, TracedState(function)));
+    return CheckedDataset(self.Scan(initial, TracedState(function)));
   });
-  dataset.def("enumerate",
-              [](const Dataset& self, int64_t start) { return Checked(self.Enumerate(start)); });
+  dataset.def("enumerate", [](const Dataset& self, int64_t start) {
+    return CheckedDataset(self.Enumerate(start));
+  });
   dataset.def("ignore_errors", [](const Dataset& self, std::optional<int64_t> max, bool log) {
-    return Checked(self.IgnoreErrors({.max = max, .log_warning = log}));
+    return CheckedDataset(self.IgnoreErrors({.max = max, .log_warning = log}));
   });
 }
 
 void BindBatching(py::class_<Dataset>& dataset) {
   dataset.def("batch", [](const Dataset& self, int64_t size, bool drop_remainder) {
-    return Checked(self.Batch(size, {.drop_remainder = drop_remainder}));
+    return CheckedDataset(self.Batch(size, {.drop_remainder = drop_remainder}));
   });
   dataset.def("ragged_batch", [](const Dataset& self, int64_t size, bool drop_remainder) {
-    return Checked(self.RaggedBatch(size, {.drop_remainder = drop_remainder}));
+    return CheckedDataset(self.RaggedBatch(size, {.drop_remainder = drop_remainder}));
   });
   dataset.def("padded_batch", [](const Dataset& self, int64_t size, NamedShapes shapes,
                                  const NamedValues& values, bool drop_remainder) {
-    return Checked(self.PaddedBatch(size, {.padded_shapes = std::move(shapes),
-                                           .padding_values = PaddingValuesFrom(values),
-                                           .drop_remainder = drop_remainder}));
+    return CheckedDataset(self.PaddedBatch(size, {.padded_shapes = std::move(shapes),
+                                                  .padding_values = PaddingValuesFrom(values),
+                                                  .drop_remainder = drop_remainder}));
   });
-  dataset.def("unbatch", [](const Dataset& self) { return Checked(self.Unbatch()); });
+  dataset.def("unbatch", [](const Dataset& self) { return CheckedDataset(self.Unbatch()); });
   dataset.def("rebatch", [](const Dataset& self, std::vector<int64_t> sizes, bool drop_remainder) {
-    return Checked(self.Rebatch(std::move(sizes), {.drop_remainder = drop_remainder}));
+    return CheckedDataset(self.Rebatch(std::move(sizes), {.drop_remainder = drop_remainder}));
   });
   dataset.def("bucket_by_sequence_length",
               [](const Dataset& self, py::function length, std::vector<int64_t> boundaries,
                  std::vector<int64_t> batch_sizes, NamedShapes shapes, const NamedValues& values,
                  bool pad_to_bucket_boundary, bool no_padding, bool drop_remainder,
                  std::optional<int64_t> max_age) {
-                return Checked(self.BucketBySequenceLength(
+                return CheckedDataset(self.BucketBySequenceLength(
                     Traced(length), std::move(boundaries), std::move(batch_sizes),
                     {.padded_shapes = std::move(shapes),
                      .padding_values = PaddingValuesFrom(values),
@@ -221,38 +224,41 @@ void BindBatching(py::class_<Dataset>& dataset) {
     RoundsOptions options{.cost_spread = cost_spread, .max_age = max_age};
     if (bucket.has_value()) options.bucket = Traced(*bucket);
     if (cost.has_value()) options.cost = Traced(*cost);
-    return Checked(self.Rounds(num_consumers, std::move(options)));
+    return CheckedDataset(self.Rounds(num_consumers, std::move(options)));
   });
 }
 
 void BindOrder(py::class_<Dataset>& dataset) {
   dataset.def("shuffle", [](const Dataset& self, int64_t buffer_size, std::optional<uint64_t> seed,
                             bool reshuffle) {
-    return Checked(
+    return CheckedDataset(
         self.Shuffle(buffer_size, {.seed = seed, .reshuffle_each_iteration = reshuffle}));
   });
-  dataset.def("repeat",
-              [](const Dataset& self, int64_t count) { return Checked(self.Repeat(count)); });
-  dataset.def("take", [](const Dataset& self, int64_t count) { return Checked(self.Take(count)); });
-  dataset.def("skip", [](const Dataset& self, int64_t count) { return Checked(self.Skip(count)); });
+  dataset.def("repeat", [](const Dataset& self, int64_t count) {
+    return CheckedDataset(self.Repeat(count));
+  });
+  dataset.def("take",
+              [](const Dataset& self, int64_t count) { return CheckedDataset(self.Take(count)); });
+  dataset.def("skip",
+              [](const Dataset& self, int64_t count) { return CheckedDataset(self.Skip(count)); });
   dataset.def("shard", [](const Dataset& self, int64_t num_shards, int64_t index) {
-    return Checked(self.Shard(num_shards, index));
+    return CheckedDataset(self.Shard(num_shards, index));
   });
   dataset.def("concatenate", [](const Dataset& self, const Dataset& other) {
-    return Checked(self.Concatenate(other));
+    return CheckedDataset(self.Concatenate(other));
   });
   dataset.def_static("zip", [](std::vector<Dataset> datasets) {
-    return Checked(Dataset::Zip(std::move(datasets)));
+    return CheckedDataset(Dataset::Zip(std::move(datasets)));
   });
   dataset.def_static("choose_from_datasets",
                      [](std::vector<Dataset> datasets, const Dataset& choice, bool stop_on_empty) {
-                       return Checked(Dataset::ChooseFromDatasets(
+                       return CheckedDataset(Dataset::ChooseFromDatasets(
                            std::move(datasets), choice, {.stop_on_empty_dataset = stop_on_empty}));
                      });
   dataset.def_static("sample_from_datasets",
                      [](std::vector<Dataset> datasets, std::vector<double> weights,
                         std::optional<uint64_t> seed, bool stop_on_empty, bool rerandomize) {
-                       return Checked(Dataset::SampleFromDatasets(
+                       return CheckedDataset(Dataset::SampleFromDatasets(
                            std::move(datasets), {.weights = std::move(weights),
                                                  .seed = seed,
                                                  .stop_on_empty_dataset = stop_on_empty,
@@ -262,17 +268,17 @@ void BindOrder(py::class_<Dataset>& dataset) {
 
 void BindRunning(py::class_<Dataset>& dataset) {
   dataset.def("prefetch", [](const Dataset& self, int64_t buffer_size) {
-    return Checked(self.Prefetch(buffer_size));
+    return CheckedDataset(self.Prefetch(buffer_size));
   });
   dataset.def("cache", [](const Dataset& self, const std::string& path) {
-    return Checked(path.empty() ? self.Cache() : self.Cache(path));
+    return CheckedDataset(path.empty() ? self.Cache() : self.Cache(path));
   });
   dataset.def("with_options", [](const Dataset& self, std::optional<bool> deterministic,
                                  std::optional<int64_t> threads) {
-    return Checked(self.WithOptions({.deterministic = deterministic, .threads = threads}));
+    return CheckedDataset(self.WithOptions({.deterministic = deterministic, .threads = threads}));
   });
   dataset.def("distribute", [](const Dataset& self, const py::dict& options) {
-    return Checked(self.Distribute(DistributeOptionsFrom(options)));
+    return CheckedDataset(self.Distribute(DistributeOptionsFrom(options)));
   });
   dataset.def("make_iterator", &MakeIterator, arg("seed") = py::none());
   dataset.def("reduce", [](const Dataset& self, const Expr& initial, py::function function) {
@@ -295,15 +301,16 @@ void BindRunning(py::class_<Dataset>& dataset) {
 
 void BindWindows(py::module_& module) {
   py::class_<WindowedDataset>(module, "WindowedDataset")
-      .def("batch", [](const WindowedDataset& self) { return Checked(self.Batch()); })
-      .def("ragged_batch", [](const WindowedDataset& self) { return Checked(self.RaggedBatch()); })
+      .def("batch", [](const WindowedDataset& self) { return CheckedDataset(self.Batch()); })
+      .def("ragged_batch",
+           [](const WindowedDataset& self) { return CheckedDataset(self.RaggedBatch()); })
       .def("padded_batch",
            [](const WindowedDataset& self, NamedShapes shapes, const NamedValues& values) {
-             return Checked(self.PaddedBatch({.padded_shapes = std::move(shapes),
-                                              .padding_values = PaddingValuesFrom(values)}));
+             return CheckedDataset(self.PaddedBatch({.padded_shapes = std::move(shapes),
+                                                     .padding_values = PaddingValuesFrom(values)}));
            })
       .def("flat_map", [](const WindowedDataset& self, py::function function) {
-        return Checked(self.FlatMap(
+        return CheckedDataset(self.FlatMap(
             [function](const Dataset& window) { return function(window).cast<Dataset>(); }));
       });
 }

@@ -20,7 +20,7 @@ using py::arg;
 namespace {
 
 // Mistakes are raised where they are made, not when the dataset is built.
-Expr Checked(Expr expr) {
+Expr CheckedExpr(Expr expr) {
   RaiseIfError(expr.status());
   return expr;
 }
@@ -28,7 +28,7 @@ Expr Checked(Expr expr) {
 // f, with the status of its result raised.
 template <class... Args>
 auto Raising(Expr (*function)(Args...)) {
-  return [function](Args... args) { return Checked(function(std::forward<Args>(args)...)); };
+  return [function](Args... args) { return CheckedExpr(function(std::forward<Args>(args)...)); };
 }
 
 using Unary = Expr (*)(const Expr&);
@@ -112,8 +112,8 @@ void BindArithmetic(py::module_& ops) {
 void BindShapes(py::module_& ops) {
   ops.def("reshape", Raising(Reshape), arg("x"), arg("shape"));
   ops.def(
-      "expand_dims", [](const Expr& x, int axis) { return Checked(ExpandDims(x, axis)); }, arg("x"),
-      arg("axis"));
+      "expand_dims", [](const Expr& x, int axis) { return CheckedExpr(ExpandDims(x, axis)); },
+      arg("x"), arg("axis"));
   ops.def("squeeze", Raising(Squeeze), arg("x"), arg("axes") = std::vector<int>());
   ops.def("transpose", Raising(Transpose), arg("x"), arg("perm") = std::vector<int>());
   ops.def("broadcast_to", Raising(BroadcastTo), arg("x"), arg("shape"));
@@ -128,7 +128,7 @@ void BindShapes(py::module_& ops) {
         for (const auto& [begin, end, step] : ranges) {
           slices.push_back({.begin = begin, .end = end, .step = step});
         }
-        return Checked(StridedSlice(x, std::move(slices)));
+        return CheckedExpr(StridedSlice(x, std::move(slices)));
       },
       arg("x"), arg("ranges"));
   ops.def("gather", Raising(Gather), arg("x"), arg("indices"), arg("axis") = 0);
@@ -186,7 +186,7 @@ void BindStrings(py::module_& ops) {
   ops.def(
       "decode_raw",
       [](const Expr& x, DType dtype, std::vector<int64_t> dims) {
-        return Checked(penstock::DecodeRaw(x, dtype, std::move(dims)));
+        return CheckedExpr(penstock::DecodeRaw(x, dtype, std::move(dims)));
       },
       arg("x"), arg("dtype"), arg("shape") = std::vector<int64_t>{-1});
   ops.def("to_tensor", Raising(ToTensor), arg("x"), arg("value") = py::none());
@@ -200,7 +200,7 @@ void BindStrings(py::module_& ops) {
           if (defaults.contains(name)) feature.otherwise = ExprFrom(defaults[name]);
           wanted.push_back(std::move(feature));
         }
-        return Checked(ParseExampleOr(serialized, std::move(wanted)));
+        return CheckedExpr(ParseExampleOr(serialized, std::move(wanted)));
       },
       arg("serialized"), arg("features"), arg("defaults") = py::dict());
 }
@@ -218,7 +218,7 @@ void BindImages(py::module_& ops) {
     ops.def(
         name,
         [function](const Expr& contents, int channels, bool upright, bool fast, DType dtype) {
-          return Checked(function(
+          return CheckedExpr(function(
               contents, {.channels = channels,
                          .orientation = upright ? Orientation::kUpright : Orientation::kAsStored,
                          .scaling = fast ? JpegScaling::kDct : JpegScaling::kExact,
@@ -239,7 +239,7 @@ void BindImages(py::module_& ops) {
       "resize",
       [](const Expr& image, int64_t height, int64_t width, Interpolation interpolation,
          bool antialias) {
-        return Checked(
+        return CheckedExpr(
             Resize(image, height, width, {.interpolation = interpolation, .antialias = antialias}));
       },
       arg("image"), arg("height"), arg("width"), arg("interpolation") = Interpolation::kBilinear,
@@ -251,7 +251,7 @@ void BindImages(py::module_& ops) {
   ops.def(
       "random_resized_crop",
       [](const Expr& image, int64_t height, int64_t width, double min_area, double max_area) {
-        return Checked(RandomResizedCrop(image, height, width, min_area, max_area));
+        return CheckedExpr(RandomResizedCrop(image, height, width, min_area, max_area));
       },
       arg("image"), arg("height"), arg("width"), arg("min_area") = 0.08, arg("max_area") = 1.0);
   ops.def("random_flip", Raising(RandomFlip), arg("image"), arg("probability") = 0.5);
@@ -262,7 +262,7 @@ void BindImages(py::module_& ops) {
   ops.def(
       "pad_to",
       [](const Expr& image, int64_t height, int64_t width, double value, PadSide side) {
-        return Checked(PadTo(image, height, width, {.value = value, .side = side}));
+        return CheckedExpr(PadTo(image, height, width, {.value = value, .side = side}));
       },
       arg("image"), arg("height"), arg("width"), arg("value") = 0.0,
       arg("side") = PadSide::kAround);
@@ -276,10 +276,10 @@ void BindColours(py::module_& ops) {
   ops.def(
       "color_jitter",
       [](const Expr& image, double brightness, double contrast, double saturation, double hue) {
-        return Checked(ColorJitter(image, {.brightness = brightness,
-                                           .contrast = contrast,
-                                           .saturation = saturation,
-                                           .hue = hue}));
+        return CheckedExpr(ColorJitter(image, {.brightness = brightness,
+                                               .contrast = contrast,
+                                               .saturation = saturation,
+                                               .hue = hue}));
       },
       arg("image"), arg("brightness") = 0.0, arg("contrast") = 0.0, arg("saturation") = 0.0,
       arg("hue") = 0.0);
@@ -287,7 +287,7 @@ void BindColours(py::module_& ops) {
   ops.def(
       "normalize",
       [](const Expr& image, std::vector<float> mean, std::vector<float> std) {
-        return Checked(penstock::Normalize(image, std::move(mean), std::move(std)));
+        return CheckedExpr(penstock::Normalize(image, std::move(mean), std::move(std)));
       },
       arg("image"), arg("mean"), arg("std"));
 }
@@ -306,20 +306,21 @@ void BindExpressions(py::module_& module) {
       .def(py::init([](const py::object& value) { return ExprFrom(value); }), arg("value"))
       .def_property_readonly(
           "spec", [](const Expr& x) { return x.spec(); }, "Its TensorSpec, or nest of them.")
-      .def("member", [](const Expr& x, const std::string& key) { return Checked(x[key]); })
-      .def("member", [](const Expr& x, int64_t i) { return Checked(x[i]); })
-      .def("at", [](const Expr& x, const Expr& i) { return Checked(x[i]); });
+      .def("member", [](const Expr& x, const std::string& key) { return CheckedExpr(x[key]); })
+      .def("member", [](const Expr& x, int64_t i) { return CheckedExpr(x[i]); })
+      .def("at", [](const Expr& x, const Expr& i) { return CheckedExpr(x[i]); });
   py::implicitly_convertible<py::object, Expr>();
   module.def("literal", [](bool value) { return Expr(value); });
   module.def("literal", [](int64_t value) { return Expr(value); });
   module.def("literal", [](double value) { return Expr(value); });
   module.def("constant", [](DType dtype, std::vector<int64_t> dims, py::object data) {
-    return Checked(Expr::Constant(Values(dtype, std::move(dims), std::move(data)).tensor()));
+    return CheckedExpr(Expr::Constant(Values(dtype, std::move(dims), std::move(data)).tensor()));
   });
   module.def("struct", [](std::vector<std::pair<std::string, Expr>> members) {
-    return Checked(Struct(std::move(members)));
+    return CheckedExpr(Struct(std::move(members)));
   });
-  module.def("tuple", [](std::vector<Expr> members) { return Checked(Tuple(std::move(members))); });
+  module.def("tuple",
+             [](std::vector<Expr> members) { return CheckedExpr(Tuple(std::move(members))); });
 
   py::module_ ops = module.def_submodule("ops");
   BindArithmetic(ops);

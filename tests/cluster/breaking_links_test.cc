@@ -17,8 +17,6 @@
 namespace penstock {
 namespace {
 
-constexpr int64_t kCount = 1500;
-
 // The client's end of a link of another transport, until it has let through as
 // many elements as it was given. It breaks inside the event of the last: what is on
 // its way behind them is lost, and so is most of what either end has just said.
@@ -151,6 +149,8 @@ class BreakingTransport final : public transfer::Transport {
 
 class BreakingLinks : public testing::TestWithParam<std::string> {
  protected:
+  static constexpr int64_t kCount = 1500;
+
   static void SetUpTestSuite() {
     if (!transports_.empty()) return;  // for the life of the program
     for (const std::string below : {"local", "shm", "tcp", "grpc"}) {

@@ -15,10 +15,10 @@
 namespace penstock {
 namespace {
 
-constexpr int64_t kCount = 3000;
-
 class ClientHistories : public testing::TestWithParam<std::string> {
  protected:
+  static constexpr int64_t kCount = 3000;
+
   Dataset Job(const Cluster& cluster, Keep keep = Keep::kTaken) const {
     DistributeOptions options = cluster.Options(ShardingPolicy::kDynamic, "shared");
     options.max_outstanding_requests = 32;

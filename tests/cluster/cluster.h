@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <memory>
+#include <numeric>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "control/dispatcher/server.h"
@@ -91,6 +93,26 @@ inline std::vector<int64_t> ReadAll(const Dataset& dataset) {
 inline std::vector<int64_t> Sorted(std::vector<int64_t> values) {
   std::sort(values.begin(), values.end());
   return values;
+}
+
+// 0 … count - 1.
+inline std::vector<int64_t> UpTo(int64_t count) {
+  std::vector<int64_t> values(static_cast<size_t>(count));
+  std::iota(values.begin(), values.end(), 0);
+  return values;
+}
+
+// An iterator over it; that there is none is a test failure.
+inline Iterator IteratorOf(const Dataset& dataset) {
+  absl::StatusOr<Iterator> it = dataset.MakeIterator();
+  EXPECT_TRUE(it.ok()) << it.status();
+  return *std::move(it);
+}
+
+// Of its iterator, or else of the first step.
+inline absl::Status FirstError(const Dataset& dataset) {
+  absl::StatusOr<Iterator> it = dataset.MakeIterator();
+  return it.ok() ? it->Next().status() : it.status();
 }
 
 }  // namespace penstock

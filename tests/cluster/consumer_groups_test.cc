@@ -12,22 +12,22 @@
 namespace penstock {
 namespace {
 
-constexpr int64_t kValues = 16 << 10;  // of a large element: 128 KiB
-constexpr int64_t kLargeBytes = kValues * int64_t{sizeof(int64_t)};
+constexpr int64_t kGroupsValues = 16 << 10;  // of a large element: 128 KiB
+constexpr int64_t kGroupsBytes = kGroupsValues * int64_t{sizeof(int64_t)};
 
-std::atomic<int64_t>& Prepared() {
+std::atomic<int64_t>& PreparedForGroups() {
   static std::atomic<int64_t> prepared{0};
   return prepared;
 }
 absl::Status MakeLarge(CallContext& call) {
-  ++Prepared();
-  PENSTOCK_ASSIGN_OR_RETURN(absl::Span<int64_t> out, call.OutputAs<int64_t>(0, {kValues}));
+  ++PreparedForGroups();
+  PENSTOCK_ASSIGN_OR_RETURN(absl::Span<int64_t> out, call.OutputAs<int64_t>(0, {kGroupsValues}));
   std::iota(out.begin(), out.end(), call.inputs()[0].scalar<int64_t>());
   return absl::OkStatus();
 }
-PENSTOCK_REGISTER_MAP("make_large_for_groups", 1, Dense(kInt64, {kValues}), MakeLarge);
+PENSTOCK_REGISTER_MAP("make_large_for_groups", 1, Dense(kInt64, {kGroupsValues}), MakeLarge);
 
-Dataset Large(int64_t count) {
+Dataset LargeForGroups(int64_t count) {
   return Dataset::Range(count).Map([](Expr x) { return Call("make_large_for_groups", x); },
                                    {.num_parallel_calls = 1});
 }
@@ -112,7 +112,7 @@ INSTANTIATE_TEST_SUITE_P(Sizes, ConsumerGroups,
 TEST(ConsumerGroupsOverShm, AnElementIsPreparedAndSentOnceAndReadByBothWhereItLies) {
   constexpr int64_t kCount = 200;
   Cluster cluster(1);
-  auto its = Members(cluster, 1, 2, Large(kCount),
+  auto its = Members(cluster, 1, 2, LargeForGroups(kCount),
                      [](DistributeOptions& options) { options.data_transfer_protocol = "shm"; });
   const auto take = [&](int64_t value) {
     for (Iterator& it : its) {
@@ -120,21 +120,21 @@ TEST(ConsumerGroupsOverShm, AnElementIsPreparedAndSentOnceAndReadByBothWhereItLi
       ASSERT_TRUE(element.ok() && element->has_value()) << element.status();
       const absl::Span<const int64_t> values = (*element)->tensor(0).data<int64_t>();
       ASSERT_EQ(values[0], value);
-      ASSERT_EQ(values[kValues - 1], value + kValues - 1);
+      ASSERT_EQ(values[kGroupsValues - 1], value + kGroupsValues - 1);
     }
   };
-  const int64_t before = Prepared();
+  const int64_t before = PreparedForGroups();
   ASSERT_TRUE(FirstOfAll(its)[1]);  // what was made before both had links may have been copied
   const int64_t copied = BytesCopied();
   for (int64_t value = 1; value < kCount; ++value) take(value);
   for (Iterator& it : its) EXPECT_FALSE(it.Next()->has_value());
-  EXPECT_EQ(Prepared() - before, kCount);
-  EXPECT_LT(BytesCopied() - copied, 4 * kLargeBytes);
+  EXPECT_EQ(PreparedForGroups() - before, kCount);
+  EXPECT_LT(BytesCopied() - copied, 4 * kGroupsBytes);
 }
 
 TEST(ConsumerGroupsOverShm, WhatAMemberWritesIntoItsElementIsItsOwn) {
   Cluster cluster(1);
-  auto its = Members(cluster, 1, 2, Large(50),
+  auto its = Members(cluster, 1, 2, LargeForGroups(50),
                      [](DistributeOptions& options) { options.data_transfer_protocol = "shm"; });
   ASSERT_TRUE(FirstOfAll(its)[1]);
   for (int64_t value = 1; value < 50; ++value) {

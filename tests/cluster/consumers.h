@@ -111,10 +111,4 @@ inline std::vector<int64_t> Values(const std::vector<Read>& reads, bool pads = f
   return Sorted(std::move(values));
 }
 
-inline std::vector<int64_t> UpTo(int64_t count) {
-  std::vector<int64_t> all(static_cast<size_t>(count));
-  for (int64_t i = 0; i < count; ++i) all[static_cast<size_t>(i)] = i;
-  return all;
-}
-
 }  // namespace penstock

@@ -17,8 +17,6 @@
 namespace penstock {
 namespace {
 
-constexpr int64_t kCount = 3000;
-
 // Streams break behind 2 to 40 messages; of other calls one in three loses its request or
 // its answer.
 std::function<int64_t(bool)> BreakAtRandom() {
@@ -40,6 +38,8 @@ struct Trouble {
 
 class ControlMessages : public testing::TestWithParam<Trouble> {
  protected:
+  static constexpr int64_t kCount = 3000;
+
   void SetUp() override {
     RelayOptions options{.double_messages = GetParam().doubled};
     if (GetParam().broken) options.breaks_after = BreakAtRandom();

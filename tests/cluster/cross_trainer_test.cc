@@ -28,7 +28,7 @@ absl::Status CountPrepared(CallContext& call) {
 }
 PENSTOCK_REGISTER_MAP("count_prepared", 1, Scalar(kInt64), CountPrepared);
 
-Dataset Numbers() {
+Dataset EndlessNumbers() {
   return Dataset::Range(kEndless)  // one call at a time: a Map that reads ahead prepares more
       .Map([](Expr x) { return Call("count_prepared", x); }, {.num_parallel_calls = 1})
       .Repeat();
@@ -41,10 +41,8 @@ DistributeOptions As(const Cluster& cluster, const std::string& trainer) {
   return options;
 }
 
-Iterator Read(const Dataset& dataset, const DistributeOptions& options) {
-  absl::StatusOr<Iterator> it = dataset.Distribute(options).MakeIterator();
-  EXPECT_TRUE(it.ok()) << it.status();
-  return *std::move(it);
+Iterator TrainerOf(const Dataset& dataset, const DistributeOptions& options) {
+  return IteratorOf(dataset.Distribute(options));
 }
 
 std::vector<int64_t> Take(Iterator& it, int count) {
@@ -73,7 +71,7 @@ TEST_P(CrossTrainer, EachReadsAllAndItIsPreparedOnce) {
   for (const char* id : {"a", "b", "c"}) {
     DistributeOptions options = As(cluster, id);
     options.data_transfer_protocol = GetParam();
-    trainers.push_back(Read(Numbers(), options));
+    trainers.push_back(TrainerOf(EndlessNumbers(), options));
     EXPECT_EQ(Take(trainers.back(), 200), From(0, 200)) << id;
   }
   // What the first may have asked for ahead, and one made to be sent.
@@ -84,22 +82,22 @@ INSTANTIATE_TEST_SUITE_P(Over, CrossTrainer, testing::Values("local", "shm", "tc
 
 // --- Over shared memory ----------------------------------------------------------------
 
-constexpr int64_t kValues = 40'000;  // of an element, above what travels in frames
+constexpr int64_t kLargeValues = 40'000;  // of an element, above what travels in frames
 
-// Element i is kValues times i, made by the last node.
-Dataset Large() {
+// Element i is kLargeValues times i, made by the last node.
+Dataset EndlessLarge() {
   return Dataset::Range(kEndless).Repeat().Map([](Expr x) { return Call("fill_large", x); },
                                                {.num_parallel_calls = 1});
 }
 absl::Status FillLarge(CallContext& call) {
   ++Prepared();
-  const int64_t dims[] = {kValues};
+  const int64_t dims[] = {kLargeValues};
   absl::StatusOr<absl::Span<int64_t>> out = call.OutputAs<int64_t>(0, dims);
   if (!out.ok()) return out.status();
   std::fill(out->begin(), out->end(), call.inputs()[0].scalar<int64_t>());
   return absl::OkStatus();
 }
-PENSTOCK_REGISTER_MAP("fill_large", 1, Dense(kInt64, {kValues}), FillLarge);
+PENSTOCK_REGISTER_MAP("fill_large", 1, Dense(kInt64, {kLargeValues}), FillLarge);
 
 DistributeOptions OverShm(const Cluster& cluster, const std::string& trainer) {
   DistributeOptions options = As(cluster, trainer);
@@ -115,14 +113,15 @@ Element TakeOne(Iterator& it) {
 
 bool IsLarge(const Element& element, int64_t value) {
   const absl::Span<const int64_t> values = element.tensor(0).data<int64_t>();
-  return values.size() == size_t{kValues} &&
+  return values.size() == size_t{kLargeValues} &&
          std::all_of(values.begin(), values.end(), [=](int64_t its) { return its == value; });
 }
 
 TEST(CrossTrainerOverShm, AllReadOneElementWhereItWasMade) {
   Cluster cluster(1);
   std::vector<Iterator> trainers;
-  for (const char* id : {"a", "b", "c"}) trainers.push_back(Read(Large(), OverShm(cluster, id)));
+  for (const char* id : {"a", "b", "c"})
+    trainers.push_back(TrainerOf(EndlessLarge(), OverShm(cluster, id)));
   std::vector<Element> first;
   for (Iterator& it : trainers) first.push_back(TakeOne(it));
   const int64_t copied = BytesCopied(), prepared = Prepared();
@@ -139,22 +138,23 @@ TEST(CrossTrainerOverShm, AllReadOneElementWhereItWasMade) {
 
 TEST(CrossTrainerOverShm, WhatWasMadeElsewhereIsCopiedOnceForAll) {
   Cluster cluster(1);
-  const Dataset repeated = Large().Repeat();  // not the last node's own
+  const Dataset repeated = EndlessLarge().Repeat();  // not the last node's own
   std::vector<Iterator> trainers;
-  for (const char* id : {"a", "b", "c"}) trainers.push_back(Read(repeated, OverShm(cluster, id)));
+  for (const char* id : {"a", "b", "c"})
+    trainers.push_back(TrainerOf(repeated, OverShm(cluster, id)));
   for (Iterator& it : trainers) TakeOne(it);
   const int64_t copied = BytesCopied();
   for (int64_t i = 1; i < 50; ++i) {
     for (Iterator& it : trainers) ASSERT_TRUE(IsLarge(TakeOne(it), i));
   }
-  EXPECT_LT(BytesCopied() - copied, 60 * (kValues * int64_t{sizeof(int64_t)} + 4096));
+  EXPECT_LT(BytesCopied() - copied, 60 * (kLargeValues * int64_t{sizeof(int64_t)} + 4096));
 }
 
 TEST(CrossTrainerOverShm, OneThatKeepsWhatItGetsStallsNobodyAndReadsWhatItWasLent) {
   Cluster cluster(0);
   cluster.AddWorker({.cross_trainer_cache_size_bytes = 8 << 20});
-  Iterator keeps = Read(Large(), OverShm(cluster, "keeps"));
-  Iterator reads = Read(Large(), OverShm(cluster, "reads"));
+  Iterator keeps = TrainerOf(EndlessLarge(), OverShm(cluster, "keeps"));
+  Iterator reads = TrainerOf(EndlessLarge(), OverShm(cluster, "reads"));
   std::vector<Element> kept;
   for (int64_t i = 0; i < 10; ++i) kept.push_back(TakeOne(keeps));
   int64_t before = -1;
@@ -171,36 +171,37 @@ TEST(CrossTrainerOverShm, OneThatKeepsWhatItGetsStallsNobodyAndReadsWhatItWasLen
 TEST(CrossTrainerOverShm, WhatAReaderMayBeLentIsASettingAndTheRestAreCopies) {
   Cluster cluster(0);
   cluster.AddWorker({.max_loan_bytes = 1});  // one at a time
-  Iterator it = Read(Large(), OverShm(cluster, "keeps"));
+  Iterator it = TrainerOf(EndlessLarge(), OverShm(cluster, "keeps"));
   const int64_t copied = BytesCopied();
   std::vector<Element> kept;
   for (int64_t i = 0; i < 5; ++i) kept.push_back(TakeOne(it));
   for (int64_t i = 0; i < 5; ++i) EXPECT_TRUE(IsLarge(kept[i], i));
-  EXPECT_GE(BytesCopied() - copied, 4 * kValues * int64_t{sizeof(int64_t)});
+  EXPECT_GE(BytesCopied() - copied, 4 * kLargeValues * int64_t{sizeof(int64_t)});
 }
 
 TEST(CrossTrainerOverShm, WhatAWorkerMaySpendOnThemIsASetting) {
   Cluster cluster(0);
   cluster.AddWorker({.shared_pool_bytes = 1});  // no room for any
   std::vector<Iterator> trainers;
-  for (const char* id : {"a", "b"}) trainers.push_back(Read(Large(), OverShm(cluster, id)));
+  for (const char* id : {"a", "b"})
+    trainers.push_back(TrainerOf(EndlessLarge(), OverShm(cluster, id)));
   const int64_t copied = BytesCopied();
   for (int64_t i = 0; i < 10; ++i) {
     for (Iterator& it : trainers) ASSERT_TRUE(IsLarge(TakeOne(it), i));
   }
-  EXPECT_GE(BytesCopied() - copied, 20 * kValues * int64_t{sizeof(int64_t)});
+  EXPECT_GE(BytesCopied() - copied, 20 * kLargeValues * int64_t{sizeof(int64_t)});
 }
 
 TEST(CrossTrainerOverShm, OneThatComesBackReadsOnWithWhatItHadLent) {
   Cluster cluster(1);
-  Iterator stays = Read(Large(), OverShm(cluster, "stays"));
+  Iterator stays = TrainerOf(EndlessLarge(), OverShm(cluster, "stays"));
   Element kept;
   {
-    Iterator leaves = Read(Large(), OverShm(cluster, "leaves"));
+    Iterator leaves = TrainerOf(EndlessLarge(), OverShm(cluster, "leaves"));
     kept = TakeOne(leaves);
   }
   for (int64_t i = 0; i < 200; ++i) ASSERT_TRUE(IsLarge(TakeOne(stays), i));
-  Iterator again = Read(Large(), OverShm(cluster, "leaves"));
+  Iterator again = TrainerOf(EndlessLarge(), OverShm(cluster, "leaves"));
   const Element next = TakeOne(again);
   EXPECT_TRUE(IsLarge(next, next.tensor(0).data<int64_t>()[0]));
   EXPECT_TRUE(IsLarge(kept, 0));
@@ -210,7 +211,7 @@ TEST(CrossTrainerOverShm, WhatAWorkerLentOutlivesIt) {
   std::vector<Element> kept;
   {
     Cluster cluster(1);
-    Iterator it = Read(Large(), OverShm(cluster, "a"));
+    Iterator it = TrainerOf(EndlessLarge(), OverShm(cluster, "a"));
     for (int64_t i = 0; i < 3; ++i) kept.push_back(TakeOne(it));
   }
   for (int64_t i = 0; i < 3; ++i) EXPECT_TRUE(IsLarge(kept[i], i));
@@ -218,10 +219,10 @@ TEST(CrossTrainerOverShm, WhatAWorkerLentOutlivesIt) {
 
 TEST(CrossTrainerOverShm, ATrainerOverTcpReadsTheSame) {
   Cluster cluster(1);
-  Iterator here = Read(Large(), OverShm(cluster, "here"));
+  Iterator here = TrainerOf(EndlessLarge(), OverShm(cluster, "here"));
   DistributeOptions options = As(cluster, "there");
   options.data_transfer_protocol = "tcp";
-  Iterator there = Read(Large(), options);
+  Iterator there = TrainerOf(EndlessLarge(), options);
   for (int64_t i = 0; i < 50; ++i) {
     ASSERT_TRUE(IsLarge(TakeOne(here), i));
     ASSERT_TRUE(IsLarge(TakeOne(there), i));
@@ -230,8 +231,8 @@ TEST(CrossTrainerOverShm, ATrainerOverTcpReadsTheSame) {
 
 TEST(CrossTrainerJobs, ReadersOfOneTrainerHaveEachElementOnce) {
   Cluster cluster(1);
-  Iterator a = Read(Numbers(), As(cluster, "same"));
-  Iterator b = Read(Numbers(), As(cluster, "same"));
+  Iterator a = TrainerOf(EndlessNumbers(), As(cluster, "same"));
+  Iterator b = TrainerOf(EndlessNumbers(), As(cluster, "same"));
   std::vector<int64_t> values;
   for (int i = 0; i < 100; ++i) {
     for (Iterator* it : {&a, &b}) {
@@ -246,7 +247,8 @@ TEST(CrossTrainerJobs, ReadersOfOneTrainerHaveEachElementOnce) {
 TEST(CrossTrainerJobs, ASlowOneSkipsAndTheFastOneIsNotHeldUp) {
   Cluster cluster(0);
   cluster.AddWorker({.cross_trainer_cache_size_bytes = 16 << 10});
-  Iterator slow = Read(Numbers(), As(cluster, "slow")), fast = Read(Numbers(), As(cluster, "fast"));
+  Iterator slow = TrainerOf(EndlessNumbers(), As(cluster, "slow")),
+           fast = TrainerOf(EndlessNumbers(), As(cluster, "fast"));
   EXPECT_EQ(Take(slow, 1), From(0, 1));
   const std::vector<int64_t> all = Take(fast, 2000);
   EXPECT_EQ(all, From(all[0], 2000));
@@ -257,9 +259,9 @@ TEST(CrossTrainerJobs, ASlowOneSkipsAndTheFastOneIsNotHeldUp) {
 
 TEST(CrossTrainerJobs, OneThatLeavesMovesNothing) {
   Cluster cluster(1);
-  Iterator stays = Read(Numbers(), As(cluster, "stays"));
+  Iterator stays = TrainerOf(EndlessNumbers(), As(cluster, "stays"));
   {
-    Iterator leaves = Read(Numbers(), As(cluster, "leaves"));
+    Iterator leaves = TrainerOf(EndlessNumbers(), As(cluster, "leaves"));
     EXPECT_EQ(Take(leaves, 10), From(0, 10));
     EXPECT_EQ(Take(stays, 100), From(0, 100));
   }
@@ -268,7 +270,8 @@ TEST(CrossTrainerJobs, OneThatLeavesMovesNothing) {
 
 TEST(CrossTrainerJobs, AWorkersDeathEndsNobodysReading) {
   Cluster cluster(2);
-  Iterator a = Read(Numbers(), As(cluster, "a")), b = Read(Numbers(), As(cluster, "b"));
+  Iterator a = TrainerOf(EndlessNumbers(), As(cluster, "a")),
+           b = TrainerOf(EndlessNumbers(), As(cluster, "b"));
   EXPECT_EQ(Take(a, 100).size(), 100u);
   EXPECT_EQ(Take(b, 10).size(), 10u);
   cluster.RemoveWorker(0);
@@ -276,8 +279,8 @@ TEST(CrossTrainerJobs, AWorkersDeathEndsNobodysReading) {
   EXPECT_EQ(Take(b, 500).size(), 500u);
 }
 
-absl::Status FirstError(const Dataset& dataset, const DistributeOptions& options) {
-  Iterator it = Read(dataset, options);
+absl::Status ErrorOfPass(const Dataset& dataset, const DistributeOptions& options) {
+  Iterator it = TrainerOf(dataset, options);
   while (true) {
     absl::StatusOr<std::optional<Element>> element = it.Next();
     if (!element.ok()) return element.status();
@@ -291,18 +294,18 @@ TEST(CrossTrainerJobs, AreRefusedForADatasetThatEnds) {
   EXPECT_TRUE(absl::IsInvalidArgument(known)) << known;
   EXPECT_THAT(std::string(known.message()), HasSubstr("cardinality 10"));
   const Dataset unknown = Dataset::Range(10).Filter([](Expr x) { return x < 5; });
-  const absl::Status found = FirstError(unknown, As(cluster, "a"));
+  const absl::Status found = ErrorOfPass(unknown, As(cluster, "a"));
   EXPECT_TRUE(absl::IsInvalidArgument(found)) << found;
   EXPECT_THAT(std::string(found.message()), HasSubstr("requires an infinite dataset"));
 }
 
 TEST(CrossTrainerJobs, WithAndWithoutACacheAreTwo) {
   Cluster cluster(1);
-  Iterator with = Read(Numbers(), As(cluster, "a"));
+  Iterator with = TrainerOf(EndlessNumbers(), As(cluster, "a"));
   EXPECT_EQ(Take(with, 1).size(), 1u);
   DistributeOptions without = As(cluster, "");
   without.cross_trainer_cache.reset();
-  const absl::Status refused = FirstError(Numbers(), without);
+  const absl::Status refused = ErrorOfPass(EndlessNumbers(), without);
   EXPECT_TRUE(absl::IsInvalidArgument(refused)) << refused;
   EXPECT_THAT(std::string(refused.message()), HasSubstr("cross-trainer cache"));
 }

@@ -14,7 +14,7 @@ namespace penstock {
 namespace {
 
 // How often each number comes.
-std::map<int64_t, int> Read(const Dataset& dataset, const DistributeOptions& options) {
+std::map<int64_t, int> TimesOfEach(const Dataset& dataset, const DistributeOptions& options) {
   std::map<int64_t, int> times;
   for (absl::StatusOr<Element>& element : dataset.Distribute(options).Elements()) {
     EXPECT_TRUE(element.ok()) << element.status();
@@ -33,20 +33,20 @@ TEST(Datasets, ChosenFromSeveralAreTogetherWhole) {
   const Dataset dataset =
       Dataset::ChooseFromDatasets({Dataset::Range(500), Dataset::Range(500, 1500)},
                                   Dataset::Range(2).Repeat(), {.stop_on_empty_dataset = false});
-  ExpectEach(Read(dataset, cluster.Options(ShardingPolicy::kDynamic)), 1500, 1);
+  ExpectEach(TimesOfEach(dataset, cluster.Options(ShardingPolicy::kDynamic)), 1500, 1);
 }
 
 TEST(Datasets, SampledFromSeveralAreTogetherWhole) {
   Cluster cluster(2);
   const Dataset dataset = Dataset::SampleFromDatasets(
       {Dataset::Range(500), Dataset::Range(500, 1500)}, {.weights = {0.9, 0.1}});
-  ExpectEach(Read(dataset.Repeat(2), cluster.Options(ShardingPolicy::kDynamic)), 1500, 2);
+  ExpectEach(TimesOfEach(dataset.Repeat(2), cluster.Options(ShardingPolicy::kDynamic)), 1500, 2);
 }
 
 TEST(Datasets, CachedByPartitionComeOnceInEachRepetition) {
   Cluster cluster(2);
   const Dataset dataset = Dataset::Range(1000).Shuffle(100).Cache().Shuffle(50).Repeat(3);
-  ExpectEach(Read(dataset, cluster.Options(ShardingPolicy::kDynamic)), 1000, 3);
+  ExpectEach(TimesOfEach(dataset, cluster.Options(ShardingPolicy::kDynamic)), 1000, 3);
 }
 
 TEST(Datasets, CachedOnDiskComeOnceWhateverTheFilesHold) {
@@ -57,7 +57,7 @@ TEST(Datasets, CachedOnDiskComeOnceWhateverTheFilesHold) {
   for (const uint64_t seed : {1, 1, 2}) {  // splits are dealt by demand: anew each time
     DistributeOptions options = cluster.Options(ShardingPolicy::kDynamic);
     options.seed = seed;
-    ExpectEach(Read(dataset, options), 1000, 2);
+    ExpectEach(TimesOfEach(dataset, options), 1000, 2);
   }
   std::filesystem::remove_all(folder);
 }

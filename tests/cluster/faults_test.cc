@@ -9,10 +9,10 @@
 namespace penstock {
 namespace {
 
-constexpr int64_t kCount = 5000;
+constexpr int64_t kJobElements = 5000;
 
 // "" if `values` are 0 … count - 1, each once; else which are lost and doubled.
-std::string Differences(const std::vector<int64_t>& values, int64_t count = kCount) {
+std::string Differences(const std::vector<int64_t>& values, int64_t count = kJobElements) {
   std::vector<int> seen(count, 0);
   for (int64_t value : values) ++seen.at(value);
   std::string text;
@@ -23,7 +23,7 @@ std::string Differences(const std::vector<int64_t>& values, int64_t count = kCou
 
 // A window small enough that the epoch cannot be over before anything happens.
 Dataset Job(const Cluster& cluster, std::string name = "", Keep keep = Keep::kTaken,
-            int64_t count = kCount) {
+            int64_t count = kJobElements) {
   DistributeOptions options = cluster.Options(ShardingPolicy::kDynamic, std::move(name));
   options.max_outstanding_requests = 64;
   options.keep = keep;
@@ -50,7 +50,7 @@ TEST(Faults, AWorkerThatStopsLosesAndDoublesNothing) {
   Cluster cluster(2);
   absl::StatusOr<Iterator> it = Job(cluster).MakeIterator();
   ASSERT_TRUE(it.ok()) << it.status();
-  std::vector<int64_t> first = ReadSome(*it, kCount / 3);
+  std::vector<int64_t> first = ReadSome(*it, kJobElements / 3);
   cluster.RemoveWorker(0);
   EXPECT_EQ(Differences(Together(std::move(first), ReadAll(*it))), "");
 }
@@ -59,7 +59,7 @@ TEST(Faults, TheOnlyWorkerMayBeReplacedByAnother) {
   Cluster cluster(1);
   absl::StatusOr<Iterator> it = Job(cluster).MakeIterator();
   ASSERT_TRUE(it.ok()) << it.status();
-  std::vector<int64_t> first = ReadSome(*it, kCount / 3);
+  std::vector<int64_t> first = ReadSome(*it, kJobElements / 3);
   cluster.RemoveWorker(0);
   cluster.AddWorker();
   EXPECT_EQ(Differences(Together(std::move(first), ReadAll(*it))), "");
@@ -69,7 +69,7 @@ TEST(Faults, AWorkerThatJoinsTakesPart) {
   Cluster cluster(1);
   absl::StatusOr<Iterator> it = Job(cluster).MakeIterator();
   ASSERT_TRUE(it.ok()) << it.status();
-  std::vector<int64_t> first = ReadSome(*it, kCount / 10);
+  std::vector<int64_t> first = ReadSome(*it, kJobElements / 10);
   cluster.AddWorker();
   EXPECT_EQ(Differences(Together(std::move(first), ReadAll(*it))), "");
   EXPECT_EQ(cluster.dispatcher().NumWorkers(), 2);
@@ -79,7 +79,7 @@ TEST(Faults, ADrainedWorkerHandsItsPartitionsOn) {
   Cluster cluster(2);
   absl::StatusOr<Iterator> it = Job(cluster).MakeIterator();
   ASSERT_TRUE(it.ok()) << it.status();
-  std::vector<int64_t> first = ReadSome(*it, kCount / 3);
+  std::vector<int64_t> first = ReadSome(*it, kJobElements / 3);
   absl::Status drained = cluster.worker(0).Drain(absl::Seconds(30));
   EXPECT_TRUE(drained.ok()) << drained;
   EXPECT_EQ(Differences(Together(std::move(first), ReadAll(*it))), "");
@@ -90,7 +90,7 @@ TEST(Faults, ARestartedDispatcherGoesOnFromItsJournal) {
   Cluster cluster(2, {.work_dir = folder.path(), .fault_tolerant_mode = true});
   absl::StatusOr<Iterator> it = Job(cluster).MakeIterator();
   ASSERT_TRUE(it.ok()) << it.status();
-  std::vector<int64_t> first = ReadSome(*it, kCount / 3);
+  std::vector<int64_t> first = ReadSome(*it, kJobElements / 3);
   cluster.RestartDispatcher();
   EXPECT_EQ(Differences(Together(std::move(first), ReadAll(*it))), "");
 }
@@ -189,7 +189,7 @@ TEST(Faults, AStateIsCommittedWhereTheLastRepetitionGaveThisReaderNothing) {
   std::vector<int64_t> history = ReadSome(*one, 100);
   const size_t others = ReadAll(*other).size();  // the rest, and all of the second
   history = Together(std::move(history), ReadAll(*one));
-  EXPECT_EQ(history.size() + others, 2 * kCount);
+  EXPECT_EQ(history.size() + others, 2 * kJobElements);
   absl::StatusOr<State> state = one->Save();
   ASSERT_TRUE(state.ok()) << state.status();
   const absl::Status committed = one->Commit(*state);

@@ -45,7 +45,7 @@ struct Pretended {
   std::unique_ptr<transfer::ucx::Resources> resources;
 };
 
-class GpuDirectJobs : public ::testing::Test {
+class GpuDirectJobs : public WithoutPageLocks {
  protected:
   GpuDirectJobs()
       : protocol_(
@@ -113,11 +113,6 @@ class GpuDirectJobs : public ::testing::Test {
     Rows all;
     for (const Rows& rows : read.rows) all.insert(all.end(), rows.begin(), rows.end());
     return Sorted(std::move(all));
-  }
-  static Rows UpTo(int64_t count) {
-    Rows all(static_cast<size_t>(count));
-    for (int64_t i = 0; i < count; ++i) all[static_cast<size_t>(i)] = i;
-    return all;
   }
 
   // That all comes once and is staged, and why; read by one replica.

@@ -43,18 +43,12 @@ Rows Together(const std::vector<Rows>& by_replica) {
   return Sorted(std::move(all));
 }
 
-Rows UpTo(int64_t count) {
-  Rows all(static_cast<size_t>(count));
-  for (int64_t i = 0; i < count; ++i) all[static_cast<size_t>(i)] = i;
-  return all;
-}
-
 // What workers of this process have sent.
 int64_t SentBytes() {
   return ProcessMetrics().GetCounter("penstock_worker_sent_bytes_total", "").value();
 }
 
-class LandingOfJobs : public ::testing::TestWithParam<std::string> {
+class LandingOfJobs : public WithoutPageLocks, public ::testing::WithParamInterface<std::string> {
  protected:
   ~LandingOfJobs() override { EXPECT_THAT(FakeGpus().Misuses(), IsEmpty()); }
 

@@ -20,11 +20,6 @@ Dataset Ten(const Cluster& cluster, TargetWorkers target,
   return Dataset::Range(10).Distribute(options);
 }
 
-absl::Status FirstError(const Dataset& dataset) {
-  absl::StatusOr<Iterator> it = dataset.MakeIterator();
-  return it.ok() ? it->Next().status() : it.status();
-}
-
 constexpr auto kOnce = [](const std::vector<int64_t>& values) {
   return Sorted(values) == std::vector<int64_t>{0, 1, 2, 3, 4, 5, 6, 7, 8, 9};
 };

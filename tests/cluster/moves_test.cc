@@ -3,7 +3,6 @@
 // prepare keeps coming meanwhile, however long a worker that joined takes to begin.
 #include <condition_variable>
 #include <mutex>
-#include <numeric>
 #include <set>
 #include <string>
 #include <thread>
@@ -76,15 +75,9 @@ absl::Status PassDoor(CallContext& call) {
 }
 PENSTOCK_REGISTER_MAP("moves.pass_door", 1, Scalar(kInt64), PassDoor);
 
-Dataset Numbers(int64_t count) {
+Dataset NumbersThroughDoor(int64_t count) {
   return Dataset::Range(count).Map([](auto n) { return Call("moves.pass_door", n); },
                                    {.num_parallel_calls = 1});
-}
-
-std::vector<int64_t> UpTo(int64_t count) {
-  std::vector<int64_t> numbers(count);
-  std::iota(numbers.begin(), numbers.end(), 0);
-  return numbers;
 }
 
 // The next number; none (and a failure) if it does not come.
@@ -126,7 +119,7 @@ TEST_P(Moves, AWorkerThatJoinsIsWaitedForByNoConsumer) {
   std::vector<std::vector<int64_t>> numbers(2);
   for (int i = 0; i < 2; ++i) {
     absl::StatusOr<Iterator> it =
-        Numbers(kCount)
+        NumbersThroughDoor(kCount)
             .Distribute(Options(cluster, ShardingPolicy::kDynamic, "shared"))
             .MakeIterator();
     ASSERT_TRUE(it.ok()) << it.status();
@@ -158,7 +151,7 @@ TEST_P(Moves, AShardThatMovesHoldsUpNoOther) {
   Cluster cluster(0);
   for (int i = 0; i < 2; ++i) cluster.AddWorker({.permits = 1});
   absl::StatusOr<Iterator> it =
-      Numbers(kCount).Distribute(Options(cluster, ShardingPolicy::kData)).MakeIterator();
+      NumbersThroughDoor(kCount).Distribute(Options(cluster, ShardingPolicy::kData)).MakeIterator();
   ASSERT_TRUE(it.ok()) << it.status();
   std::vector<int64_t> numbers;
   ReadSome(*it, 100, numbers);
@@ -190,7 +183,8 @@ TEST_P(Moves, WorkersDrainAtOnceWhileNobodyReads) {
   for (ShardingPolicy mode : {ShardingPolicy::kDynamic, ShardingPolicy::kData}) {
     Door door;
     Cluster cluster(3);
-    absl::StatusOr<Iterator> it = Numbers(kCount).Distribute(Options(cluster, mode)).MakeIterator();
+    absl::StatusOr<Iterator> it =
+        NumbersThroughDoor(kCount).Distribute(Options(cluster, mode)).MakeIterator();
     ASSERT_TRUE(it.ok()) << it.status();
     std::vector<int64_t> numbers;
     ReadSome(*it, 100, numbers);
@@ -210,7 +204,7 @@ TEST_P(Moves, AFleetIsReplacedBetweenCommits) {
   Cluster cluster(2);
   DistributeOptions options = Options(cluster, ShardingPolicy::kDynamic, "replaced");
   options.keep = Keep::kCommitted;
-  absl::StatusOr<Iterator> it = Numbers(kCount).Distribute(options).MakeIterator();
+  absl::StatusOr<Iterator> it = NumbersThroughDoor(kCount).Distribute(options).MakeIterator();
   ASSERT_TRUE(it.ok()) << it.status();
   std::vector<int64_t> history;
   State state;

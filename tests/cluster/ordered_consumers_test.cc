@@ -21,7 +21,7 @@ namespace penstock {
 namespace {
 
 // Of as many consumers as there are ranks; -1: of one reader.
-DistributeOptions Ordered(const Cluster& cluster, int64_t consumer = -1, int64_t consumers = 0) {
+DistributeOptions OrderedOf(const Cluster& cluster, int64_t consumer = -1, int64_t consumers = 0) {
   DistributeOptions options = cluster.Options(ShardingPolicy::kDynamic, "ordered");
   options.order = MergeOrder::kDeterministic;
   options.keep = Keep::kCommitted;
@@ -72,7 +72,7 @@ class OrderedConsumers : public testing::TestWithParam<Pipeline> {
  protected:
   static std::vector<int64_t> OfOneReader() {
     Cluster cluster(2);
-    return ReadAll(GetParam().make().Distribute(Ordered(cluster)));
+    return ReadAll(GetParam().make().Distribute(OrderedOf(cluster)));
   }
 };
 
@@ -98,14 +98,14 @@ TEST_P(OrderedConsumers, OfWhateverNumberGoOnInTheSameOrder) {
   for (const auto& [ranks, workers, ends] :
        std::vector<std::tuple<int, int, bool>>{{4, 2, false}, {2, 5, false}, {3, 2, true}}) {
     Launch launch(workers);
-    const int64_t steps = ends ? kCount : 100 + static_cast<int64_t>(random() % 100);
+    const int64_t steps = ends ? kOrderedCount : 100 + static_cast<int64_t>(random() % 100);
     const std::string run_id = absl::StrCat("launch of ", ranks);
     std::vector<std::vector<Taken>> taken(static_cast<size_t>(ranks));
     std::vector<std::optional<State>> saved(static_cast<size_t>(ranks));
     std::vector<std::thread> threads;
     for (int r = 0; r < ranks; ++r) {
       threads.emplace_back([&, r] {
-        DistributeOptions options = Ordered(launch.cluster, r, ranks);
+        DistributeOptions options = OrderedOf(launch.cluster, r, ranks);
         options.data_transfer_protocol = "shm";
         absl::StatusOr<Iterator> it = GetParam().make().Distribute(options).MakeIterator();
         ASSERT_TRUE(it.ok()) << it.status();
@@ -149,7 +149,7 @@ TEST_P(OrderedConsumers, AreInThatOrderWhateverWorkersAreKilled) {
   std::vector<std::thread> threads;
   for (int r = 0; r < 3; ++r) {
     threads.emplace_back([&, r] {
-      DistributeOptions options = Ordered(launch.cluster, r, 3);
+      DistributeOptions options = OrderedOf(launch.cluster, r, 3);
       options.data_transfer_protocol = "shm";
       options.max_outstanding_requests = 16;
       absl::StatusOr<Iterator> it = GetParam().make().Distribute(options).MakeIterator();
@@ -180,7 +180,7 @@ INSTANTIATE_TEST_SUITE_P(Pipelines, OrderedConsumers,
 class OneOrderedConsumer : public testing::Test {
  protected:
   Iterator Consumer(int64_t consumer, int64_t of, absl::Duration timeout = absl::Seconds(60)) {
-    DistributeOptions options = Ordered(cluster_, consumer, of);
+    DistributeOptions options = OrderedOf(cluster_, consumer, of);
     options.timeout = timeout;
     absl::StatusOr<Iterator> it = Shuffled().Distribute(options).MakeIterator();
     EXPECT_TRUE(it.ok()) << it.status();
@@ -227,7 +227,7 @@ TEST_F(OneOrderedConsumer, ThatReturnsWithItsStateGetsTheSameAgain) {
   EXPECT_EQ(std::vector<Taken>(taken.begin() + 300, taken.begin() + 340), lost);
   taken.insert(taken.end(), others.begin(), others.end());
   Cluster elsewhere(1);
-  EXPECT_EQ(InOrder(std::move(taken)), ReadAll(Shuffled().Distribute(Ordered(elsewhere))));
+  EXPECT_EQ(InOrder(std::move(taken)), ReadAll(Shuffled().Distribute(OrderedOf(elsewhere))));
 }
 
 TEST_F(OneOrderedConsumer, ThatIsMissingIsNamed) {
@@ -273,11 +273,11 @@ TEST_F(OneOrderedConsumer, MayBeFurtherThanTheOthersWhenAllAreRestored) {
   taken.insert(taken.end(), others.begin(), others.end());
   ASSERT_EQ(taken.size(), 65u);
   Cluster elsewhere(1);
-  std::vector<int64_t> left = ReadAll(Shuffled().Distribute(Ordered(elsewhere)));
+  std::vector<int64_t> left = ReadAll(Shuffled().Distribute(OrderedOf(elsewhere)));
   for (const Taken& its : taken) std::erase(left, its.value);
-  ASSERT_EQ(left.size(), static_cast<size_t>(kCount) - taken.size());
+  ASSERT_EQ(left.size(), static_cast<size_t>(kOrderedCount) - taken.size());
   Cluster another(2);
-  absl::StatusOr<Iterator> one = Shuffled().Distribute(Ordered(another)).MakeIterator();
+  absl::StatusOr<Iterator> one = Shuffled().Distribute(OrderedOf(another)).MakeIterator();
   ASSERT_TRUE(one.ok()) << one.status();
   const absl::Status restored = one->Restore(OfAllRanks(states));
   ASSERT_TRUE(restored.ok()) << restored;

@@ -9,7 +9,7 @@
 
 namespace penstock {
 
-inline constexpr int64_t kCount = 4000;
+inline constexpr int64_t kOrderedCount = 4000;
 
 struct Pipeline {
   const char* name;
@@ -20,14 +20,14 @@ inline void PrintTo(const Pipeline& pipeline, std::ostream* out) {
 }
 
 inline Dataset Filtered() {
-  return Dataset::Range(kCount).Filter([](auto x) { return x % 3 != 0; });
+  return Dataset::Range(kOrderedCount).Filter([](auto x) { return x % 3 != 0; });
 }
 inline Dataset Shuffled() {
-  return Dataset::Range(kCount).Shuffle(64, {.seed = 5}).Map([](auto x) { return x + 0; });
+  return Dataset::Range(kOrderedCount).Shuffle(64, {.seed = 5}).Map([](auto x) { return x + 0; });
 }
 inline Dataset Mixed() {
   return Dataset::SampleFromDatasets(
-      {Dataset::Range(0, 2000), Dataset::Range(2000, 3000), Dataset::Range(3000, kCount)},
+      {Dataset::Range(0, 2000), Dataset::Range(2000, 3000), Dataset::Range(3000, kOrderedCount)},
       {.weights = {0.5, 0.3, 0.2}, .seed = 3, .stop_on_empty_dataset = false});
 }
 

@@ -24,7 +24,7 @@ DistributeOptions Ordered(const Cluster& cluster, ShardingPolicy mode = Sharding
 }
 
 // Appends up to `count` elements; false at the end.
-bool Read(Iterator& it, int64_t count, std::vector<int64_t>& values) {
+bool ReadInto(Iterator& it, int64_t count, std::vector<int64_t>& values) {
   for (int64_t i = 0; i < count; ++i) {
     absl::StatusOr<std::optional<Element>> element = it.Next();
     EXPECT_TRUE(element.ok()) << element.status();
@@ -64,15 +64,15 @@ TEST_P(OrderedReading, IsTheSameWhoeverComesAndGoes) {
   absl::StatusOr<Iterator> it = Job(cluster).MakeIterator();
   ASSERT_TRUE(it.ok()) << it.status();
   std::vector<int64_t> values;
-  Read(*it, 300, values);
+  ReadInto(*it, 300, values);
   cluster.AddWorker();
-  Read(*it, 300, values);
+  ReadInto(*it, 300, values);
   cluster.RemoveWorker(0);
-  Read(*it, 300, values);
+  ReadInto(*it, 300, values);
   cluster.RestartDispatcher();
-  Read(*it, 300, values);
+  ReadInto(*it, 300, values);
   cluster.RemoveWorker(0);
-  Read(*it, kCount, values);
+  ReadInto(*it, kOrderedCount, values);
   EXPECT_EQ(values, order);
 }
 
@@ -90,15 +90,15 @@ TEST_P(OrderedReading, IsTheSameBehindARestoreOnOthers) {
       ASSERT_TRUE(restored.ok()) << restored;
     }
     if (workers == 1) {
-      Read(*it, kCount, values);
+      ReadInto(*it, kOrderedCount, values);
       break;
     }
-    Read(*it, 1 + static_cast<int64_t>(random() % 900), values);
+    ReadInto(*it, 1 + static_cast<int64_t>(random() % 900), values);
     absl::StatusOr<State> saved = it->Save();
     ASSERT_TRUE(saved.ok()) << saved.status();
     state = *std::move(saved);
     std::vector<int64_t> struck_out;
-    Read(*it, static_cast<int64_t>(random() % 100), struck_out);
+    ReadInto(*it, static_cast<int64_t>(random() % 100), struck_out);
   }
   EXPECT_EQ(values, order);
 }
@@ -121,7 +121,7 @@ TEST(OrderedReaders, FollowEachOtherAndAreNeverTwo) {
   absl::StatusOr<Iterator> first = dataset.MakeIterator();
   ASSERT_TRUE(first.ok()) << first.status();
   std::vector<int64_t> values;
-  Read(*first, 777, values);
+  ReadInto(*first, 777, values);
   absl::StatusOr<Iterator> second = dataset.MakeIterator();
   ASSERT_TRUE(second.ok()) << second.status();
   const absl::Status two = second->Next().status();
@@ -130,7 +130,7 @@ TEST(OrderedReaders, FollowEachOtherAndAreNeverTwo) {
   ASSERT_TRUE(first->Stop().ok());
   absl::StatusOr<Iterator> third = dataset.MakeIterator();
   ASSERT_TRUE(third.ok()) << third.status();
-  Read(*third, kMoreThanAWindow, values);
+  ReadInto(*third, kMoreThanAWindow, values);
   EXPECT_EQ(values, order);
 }
 

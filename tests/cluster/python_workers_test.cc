@@ -21,11 +21,6 @@ Dataset Doubled(int64_t count) {
   });
 }
 
-absl::Status FirstError(const Dataset& dataset) {
-  absl::StatusOr<Iterator> it = dataset.MakeIterator();
-  return it.ok() ? it->Next().status() : it.status();
-}
-
 WorkerConfig WithPython() {
   WorkerConfig config;
   config.python = 1;

@@ -12,7 +12,7 @@
 namespace penstock {
 namespace {
 
-constexpr int64_t kCount = 2400;
+constexpr int64_t kReadAheadCount = 2400;
 
 struct Node {
   const char* name;
@@ -22,7 +22,7 @@ void PrintTo(const Node& node, std::ostream* out) {
   *out << node.name;
 }
 
-Dataset Shuffled(const Dataset& it) {
+Dataset ShuffledBehind(const Dataset& it) {
   return it.Shuffle(50, {.seed = 9});
 }
 Dataset Prefetched(const Dataset& it) {
@@ -41,10 +41,12 @@ Dataset Together(const Dataset& it) {
 
 // The job's end is the first that is seen, or the other input's.
 Dataset ZippedWithLonger(const Dataset& it) {
-  return Dataset::Zip({it, Dataset::Range(2 * kCount)}).Map([](Expr pair) { return pair[0]; });
+  return Dataset::Zip({it, Dataset::Range(2 * kReadAheadCount)}).Map([](Expr pair) {
+    return pair[0];
+  });
 }
 Dataset ZippedBehind(const Dataset& it) {
-  return Dataset::Zip({Dataset::Range(kCount), it}).Map([](Expr pair) { return pair[1]; });
+  return Dataset::Zip({Dataset::Range(kReadAheadCount), it}).Map([](Expr pair) { return pair[1]; });
 }
 
 class ReadAhead : public testing::TestWithParam<Node> {
@@ -54,7 +56,7 @@ class ReadAhead : public testing::TestWithParam<Node> {
     options.order = order;
     options.keep = Keep::kCommitted;
     options.seed = 11;
-    return GetParam().behind(Dataset::Range(kCount).Distribute(options));
+    return GetParam().behind(Dataset::Range(kReadAheadCount).Distribute(options));
   }
   static std::vector<int64_t> Undisturbed() {
     Cluster cluster(2);
@@ -84,7 +86,7 @@ TEST_P(ReadAhead, AStateIsGoneOnFromElsewhere) {
       const absl::Status restored = it->Restore(OfAllRanks({*state}));
       ASSERT_TRUE(restored.ok()) << restored;
     }
-    Read(*it, workers == 1 ? 2 * kCount : static_cast<int64_t>(random_() % 200), kept);
+    Read(*it, workers == 1 ? 2 * kReadAheadCount : static_cast<int64_t>(random_() % 200), kept);
     if (workers == 1) break;
     absl::StatusOr<State> saved = it->Save();
     ASSERT_TRUE(saved.ok()) << saved.status();
@@ -108,7 +110,7 @@ TEST_P(ReadAhead, ACommittedStateIsGoneOnFromInItsJob) {
       ASSERT_TRUE(restored.ok()) << restored;
     }
     if (life == 3) {
-      Read(*it, 2 * kCount, kept);
+      Read(*it, 2 * kReadAheadCount, kept);
       break;
     }
     for (int saves = 0; saves < 3; ++saves) {
@@ -131,7 +133,7 @@ TEST_P(ReadAhead, BehindTheEndNothingIsOwed) {
     absl::StatusOr<Iterator> it = Job(cluster).MakeIterator();
     ASSERT_TRUE(it.ok()) << it.status();
     std::vector<int64_t> values;
-    Read(*it, 3 * kCount, values);
+    Read(*it, 3 * kReadAheadCount, values);
     absl::StatusOr<State> last = it->Save();
     ASSERT_TRUE(last.ok()) << last.status();
     const absl::Status committed = it->Commit(*last);
@@ -141,7 +143,8 @@ TEST_P(ReadAhead, BehindTheEndNothingIsOwed) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Nodes, ReadAhead,
-                         testing::Values(Node{"Shuffle", Shuffled}, Node{"Prefetch", Prefetched},
+                         testing::Values(Node{"Shuffle", ShuffledBehind},
+                                         Node{"Prefetch", Prefetched},
                                          Node{"Interleave", Interleaved}, Node{"Batch", Batched},
                                          Node{"ShuffleAndMap", Together},
                                          Node{"ZipWithLonger", ZippedWithLonger},

@@ -28,10 +28,10 @@ struct Counts {
 
 // One call: the caller's end, and the dispatcher's. Each way one message is read, written
 // once or twice, and only then the next one is read.
-class Call : public std::enable_shared_from_this<Call> {
+class RelayedCall : public std::enable_shared_from_this<RelayedCall> {
  public:
-  Call(std::shared_ptr<grpc::Channel> channel, std::string method, const RelayOptions& options,
-       Counts& counts, std::function<void(Call*)> over)
+  RelayedCall(std::shared_ptr<grpc::Channel> channel, std::string method,
+              const RelayOptions& options, Counts& counts, std::function<void(RelayedCall*)> over)
       : options_(options),
         counts_(counts),
         over_(std::move(over)),
@@ -64,7 +64,7 @@ class Call : public std::enable_shared_from_this<Call> {
     void OnCancel() override { call->Break(); }
     void OnDone() override { call->OnDone(call); }
     grpc::ByteBuffer read, written;
-    std::shared_ptr<Call> call;
+    std::shared_ptr<RelayedCall> call;
     bool first = true;
     bool again = false;  // what is being written is due once more
   };
@@ -80,7 +80,7 @@ class Call : public std::enable_shared_from_this<Call> {
     }
     grpc::ClientContext context;
     grpc::ByteBuffer read, written;
-    std::shared_ptr<Call> call;
+    std::shared_ptr<RelayedCall> call;
     bool first = true;
     bool again = false;
   };
@@ -151,14 +151,14 @@ class Call : public std::enable_shared_from_this<Call> {
   }
 
   // Of one end. `held` is that end's hold on this call.
-  void OnDone(std::shared_ptr<Call>& held) {
-    const std::shared_ptr<Call> self = std::move(held);
+  void OnDone(std::shared_ptr<RelayedCall>& held) {
+    const std::shared_ptr<RelayedCall> self = std::move(held);
     if (++done_ == 2) over_(this);
   }
 
   const RelayOptions& options_;
   Counts& counts_;
-  const std::function<void(Call*)> over_;
+  const std::function<void(RelayedCall*)> over_;
   const bool stream_;
   const std::shared_ptr<grpc::Channel> channel_;
   grpc::GenericStub stub_;
@@ -214,15 +214,15 @@ class RelayServer final : public Relay, private grpc::CallbackGenericService {
  private:
   grpc::ServerGenericBidiReactor* CreateReactor(
       grpc::GenericCallbackServerContext* context) override {
-    auto call = std::make_shared<Call>(channel_, context->method(), options_, counts_,
-                                       [this](Call* over) { Forget(over); });
+    auto call = std::make_shared<RelayedCall>(channel_, context->method(), options_, counts_,
+                                              [this](RelayedCall* over) { Forget(over); });
     std::lock_guard lock(mu_);
     calls_[call.get()] = call;
     grpc::ServerGenericBidiReactor* reactor = call->Start();
     if (stopped_) call->Break();
     return reactor;
   }
-  void Forget(Call* over) {
+  void Forget(RelayedCall* over) {
     std::lock_guard lock(mu_);
     calls_.erase(over);
     none_.notify_all();
@@ -235,8 +235,8 @@ class RelayServer final : public Relay, private grpc::CallbackGenericService {
   int port_ = 0;
   std::mutex mu_;
   std::condition_variable none_;
-  bool stopped_ = false;                          // guarded by mu_
-  std::map<Call*, std::shared_ptr<Call>> calls_;  // guarded by mu_
+  bool stopped_ = false;                                        // guarded by mu_
+  std::map<RelayedCall*, std::shared_ptr<RelayedCall>> calls_;  // guarded by mu_
   std::unique_ptr<grpc::Server> server_;
 };
 

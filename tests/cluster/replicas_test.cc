@@ -30,12 +30,6 @@ Rows AllRows(const Steps& steps) {
   return Sorted(std::move(all));
 }
 
-Rows UpTo(int64_t count) {
-  Rows all(static_cast<size_t>(count));
-  for (size_t i = 0; i < all.size(); ++i) all[i] = static_cast<int64_t>(i);
-  return all;
-}
-
 // Row B9: both processes read one job; sharded again, half of it would be lost.
 TEST(SharedJobOfReplicas, IsNotShardedAgain) {
   Cluster cluster(1);
@@ -266,7 +260,7 @@ std::string ReadAsTold(const ReplicaGroup& group, const std::string& source, int
   return absl::StrCat(steps, " ", rows, " ", weight);
 }
 
-TEST(ChildProcess, DoesWhatItIsTold) {
+TEST(ReplicaChild, DoesWhatItIsTold) {
   const char* role = std::getenv(transfer::kChildVariable);
   if (role == nullptr) GTEST_SKIP() << "for the children of the tests below";
   const std::vector<std::string> place = absl::StrSplit(role, ' ');
@@ -293,7 +287,8 @@ class Processes {
  public:
   explicit Processes(int count) {
     for (int i = 0; i < count; ++i)
-      children_.push_back(std::make_unique<transfer::Child>(absl::StrCat(i, " ", count)));
+      children_.push_back(std::make_unique<transfer::Child>(absl::StrCat(i, " ", count),
+                                                            "ReplicaChild.DoesWhatItIsTold"));
   }
   std::vector<Answer> Read(const std::string& source, PartialBatches policy,
                            const std::string& service = "-", const std::string& job = "-") {

@@ -15,7 +15,7 @@
 namespace penstock {
 namespace {
 
-constexpr int64_t kCount = 6000;
+constexpr int64_t kRestoredCount = 6000;
 
 // What was kept: by value, how often.
 using Histories = std::map<int64_t, int>;
@@ -54,37 +54,37 @@ std::string Differences(const std::vector<int64_t>& wanted, const Histories& his
 }
 
 // Deterministic by number of elements: what stands before Distribute.
-struct Pipeline {
+struct RestoredPipeline {
   const char* name;
   Dataset (*make)();
   ShardingPolicy mode = ShardingPolicy::kDynamic;
 };
-void PrintTo(const Pipeline& pipeline, std::ostream* out) {
+void PrintTo(const RestoredPipeline& pipeline, std::ostream* out) {
   *out << pipeline.name;
 }
 
-Dataset Filtered() {
-  return Dataset::Range(kCount).Filter([](auto x) { return x % 3 != 0; });
+Dataset RestoredFiltered() {
+  return Dataset::Range(kRestoredCount).Filter([](auto x) { return x % 3 != 0; });
 }
-Dataset Shuffled() {
-  return Dataset::Range(kCount).Shuffle(64, {.seed = 5}).Map([](auto x) { return x + 0; });
+Dataset RestoredShuffled() {
+  return Dataset::Range(kRestoredCount).Shuffle(64, {.seed = 5}).Map([](auto x) { return x + 0; });
 }
-Dataset Mixed() {
+Dataset RestoredMixed() {
   return Dataset::SampleFromDatasets(
-      {Dataset::Range(0, 2000), Dataset::Range(2000, 4000), Dataset::Range(4000, kCount)},
+      {Dataset::Range(0, 2000), Dataset::Range(2000, 4000), Dataset::Range(4000, kRestoredCount)},
       {.weights = {0.5, 0.3, 0.2}, .seed = 3, .stop_on_empty_dataset = false});
 }
 
-Dataset Numbers() {
-  return Dataset::Range(kCount).Map([](auto x) { return x + 0; });
+Dataset RestoredNumbers() {
+  return Dataset::Range(kRestoredCount).Map([](auto x) { return x + 0; });
 }
 Dataset Hinted() {
-  return Dataset::Range(kCount).Shard(kShardHint, 0).Map([](auto x) { return x + 0; });
+  return Dataset::Range(kRestoredCount).Shard(kShardHint, 0).Map([](auto x) { return x + 0; });
 }
 // Files of 500 numbers each.
-Dataset Files() {
+Dataset RestoredFiles() {
   static const TemporaryFolder folder;
-  for (int64_t f = 0; f < kCount / 500; ++f) {
+  for (int64_t f = 0; f < kRestoredCount / 500; ++f) {
     std::ofstream file(absl::StrCat(folder.path(), "/", f, ".txt"));
     for (int64_t i = f * 500; i < (f + 1) * 500; ++i) file << i << "\n";
   }
@@ -93,7 +93,7 @@ Dataset Files() {
       .Map([](Expr line) { return StringToNumber(line, kInt64); });
 }
 
-class RestoreOnOthers : public testing::TestWithParam<Pipeline> {
+class RestoreOnOthers : public testing::TestWithParam<RestoredPipeline> {
  protected:
   Dataset Job(const Cluster& cluster) const {
     DistributeOptions options = cluster.Options(GetParam().mode, "job");
@@ -117,7 +117,7 @@ class RestoreOnOthers : public testing::TestWithParam<Pipeline> {
     }
     std::vector<std::thread> threads;
     for (auto& rank : all) {
-      const int64_t count = to_end ? kCount : 1 + static_cast<int64_t>(random_() % 400);
+      const int64_t count = to_end ? kRestoredCount : 1 + static_cast<int64_t>(random_() % 400);
       threads.emplace_back([&rank = *rank, count] { rank.Read(count); });
     }
     for (std::thread& thread : threads) thread.join();
@@ -140,7 +140,7 @@ class RestoreOnOthers : public testing::TestWithParam<Pipeline> {
 
 TEST_P(RestoreOnOthers, EachElementIsInOneHistory) {
   const bool by_hint = GetParam().mode == ShardingPolicy::kHint;  // cannot be read as it is
-  const std::vector<int64_t> wanted = ReadAll(by_hint ? Numbers() : GetParam().make());
+  const std::vector<int64_t> wanted = ReadAll(by_hint ? RestoredNumbers() : GetParam().make());
   std::vector<State> states = Live(2, 4, {}, false);
   ASSERT_EQ(states.size(), 4u);
   states = Live(5, 2, std::move(states), false);
@@ -149,14 +149,15 @@ TEST_P(RestoreOnOthers, EachElementIsInOneHistory) {
   EXPECT_EQ(Differences(wanted, histories_), "");
 }
 
-INSTANTIATE_TEST_SUITE_P(Pipelines, RestoreOnOthers,
-                         testing::Values(Pipeline{"Filter", Filtered},
-                                         Pipeline{"Shuffle", Shuffled},
-                                         Pipeline{"ThreeWayMix", Mixed},
-                                         Pipeline{"Data", Numbers, ShardingPolicy::kData},
-                                         Pipeline{"Hint", Hinted, ShardingPolicy::kHint},
-                                         Pipeline{"File", Files, ShardingPolicy::kFile}),
-                         [](const auto& info) { return std::string(info.param.name); });
+INSTANTIATE_TEST_SUITE_P(
+    Pipelines, RestoreOnOthers,
+    testing::Values(RestoredPipeline{"Filter", RestoredFiltered},
+                    RestoredPipeline{"Shuffle", RestoredShuffled},
+                    RestoredPipeline{"ThreeWayMix", RestoredMixed},
+                    RestoredPipeline{"Data", RestoredNumbers, ShardingPolicy::kData},
+                    RestoredPipeline{"Hint", Hinted, ShardingPolicy::kHint},
+                    RestoredPipeline{"File", RestoredFiles, ShardingPolicy::kFile}),
+    [](const auto& info) { return std::string(info.param.name); });
 
 // --- Coordinated reads -----------------------------------------------------------
 
@@ -166,7 +167,7 @@ class RestoreRounds : public RestoreOnOthers {
   std::vector<State> LiveInRounds(int workers, int ranks, const std::vector<State>& states,
                                   bool to_end) {
     const std::string run_id = absl::StrCat("launch ", ++launches_);
-    const int64_t rounds = to_end ? kCount : 1 + static_cast<int64_t>(random_() % 300);
+    const int64_t rounds = to_end ? kRestoredCount : 1 + static_cast<int64_t>(random_() % 300);
     Cluster cluster(workers);
     std::vector<std::thread> threads;
     std::vector<std::optional<State>> saved(static_cast<size_t>(ranks));
@@ -216,9 +217,9 @@ TEST_P(RestoreRounds, EachElementIsInOneHistory) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Pipelines, RestoreRounds,
-                         testing::Values(Pipeline{"Filter", Filtered},
-                                         Pipeline{"Shuffle", Shuffled},
-                                         Pipeline{"ThreeWayMix", Mixed}),
+                         testing::Values(RestoredPipeline{"Filter", RestoredFiltered},
+                                         RestoredPipeline{"Shuffle", RestoredShuffled},
+                                         RestoredPipeline{"ThreeWayMix", RestoredMixed}),
                          [](const auto& info) { return std::string(info.param.name); });
 
 // --- Edits ----------------------------------------------------------------------
@@ -227,7 +228,9 @@ Dataset Adding(const Cluster& cluster, int64_t what) {
   DistributeOptions options = cluster.Options(ShardingPolicy::kDynamic, "edited");
   options.keep = Keep::kCommitted;
   options.max_outstanding_requests = 16;
-  return Dataset::Range(kCount).Map([what](auto x) { return x + what; }).Distribute(options);
+  return Dataset::Range(kRestoredCount)
+      .Map([what](auto x) { return x + what; })
+      .Distribute(options);
 }
 
 TEST(RestoreEdited, NamesTheNodesThatDifferAndGoesOnIfTheyMay) {
@@ -249,10 +252,10 @@ TEST(RestoreEdited, NamesTheNodesThatDifferAndGoesOnIfTheyMay) {
   EXPECT_THAT(std::string(refused.message()), testing::HasSubstr("nodes that differ are Map#1;"));
   const absl::Status restored = rank.it.Restore(OfAllRanks(states, {.allow = {"Map#1"}}));
   ASSERT_TRUE(restored.ok()) << restored;
-  rank.Read(kCount);
+  rank.Read(kRestoredCount);
   for (int64_t& value : rank.taken) value -= 10'000;
   Add(rank.taken, histories);
-  EXPECT_EQ(Differences(ReadAll(Dataset::Range(kCount)), histories), "");
+  EXPECT_EQ(Differences(ReadAll(Dataset::Range(kRestoredCount)), histories), "");
 }
 
 TEST(RestoreEdited, StepsMayBePassedOver) {
@@ -268,8 +271,8 @@ TEST(RestoreEdited, StepsMayBePassedOver) {
       after.it.Restore(OfAllRanks({*state}, {.run_id = "again", .skip_steps = 30}));
   ASSERT_TRUE(restored.ok()) << restored;
   EXPECT_TRUE(after.it.Next(int64_t{0}).status().code() == absl::StatusCode::kOutOfRange);
-  after.Read(kCount);
-  EXPECT_EQ(after.taken.size(), kCount - 100 - 30);
+  after.Read(kRestoredCount);
+  EXPECT_EQ(after.taken.size(), kRestoredCount - 100 - 30);
 }
 
 TEST(RestoreAtTheEnd, NothingComesAgain) {
@@ -277,8 +280,8 @@ TEST(RestoreAtTheEnd, NothingComesAgain) {
   {
     Cluster cluster(1);
     Rank rank(Adding(cluster, 0));
-    EXPECT_FALSE(rank.Read(kCount + 1));
-    EXPECT_EQ(rank.taken.size(), kCount);
+    EXPECT_FALSE(rank.Read(kRestoredCount + 1));
+    EXPECT_EQ(rank.taken.size(), kRestoredCount);
     absl::StatusOr<State> last = rank.it.Save();
     ASSERT_TRUE(last.ok()) << last.status();
     ASSERT_TRUE(rank.it.Commit(*last).ok());
@@ -300,7 +303,7 @@ Dataset Plain(const Cluster& cluster, std::string name = "job") {
   DistributeOptions options = cluster.Options(ShardingPolicy::kDynamic, std::move(name));
   options.keep = Keep::kCommitted;
   options.max_outstanding_requests = 16;
-  return Dataset::Range(kCount).Distribute(options);
+  return Dataset::Range(kRestoredCount).Distribute(options);
 }
 
 class RestoreRefuses : public testing::Test {

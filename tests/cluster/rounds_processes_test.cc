@@ -26,7 +26,7 @@ using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
 constexpr int kRanks = 8;
-constexpr int64_t kRows = 214;  // that pass the filter of Uneven()
+constexpr int64_t kUnevenRows = 214;  // that pass the filter of Uneven()
 
 // --- In a child ----------------------------------------------------------------------
 
@@ -57,7 +57,7 @@ void ReadUntilAnError(const ReplicaGroup& group, const Dataset& dataset, int64_t
   }
 }
 
-TEST(ChildProcess, DoesWhatItIsTold) {
+TEST(TrainerChild, DoesWhatItIsTold) {
   const char* role = std::getenv(transfer::kChildVariable);
   if (role == nullptr) GTEST_SKIP() << "for the children of the tests below";
   setenv("RANK", role, 1);
@@ -91,7 +91,8 @@ class Trainers {
  public:
   Trainers() {
     for (int rank = 0; rank < kRanks; ++rank)
-      children_.push_back(std::make_unique<transfer::Child>(std::to_string(rank)));
+      children_.push_back(
+          std::make_unique<transfer::Child>(std::to_string(rank), "TrainerChild.DoesWhatItIsTold"));
   }
   transfer::Child& operator[](size_t rank) { return *children_[rank]; }
   void Say(const std::string& line) {
@@ -143,8 +144,10 @@ TEST(RoundsOfProcesses, EndAtOneStepByEachPolicy) {
     }
     EXPECT_GE(std::atoll(first.c_str()), 13);
     const bool fills = policy == PartialBatches::kEmpty || policy == PartialBatches::kPad;
-    EXPECT_TRUE(!fills || weight == kRows) << weight;
-    EXPECT_TRUE(policy == PartialBatches::kRepeat ? rows >= kRows : fills || rows <= kRows) << rows;
+    EXPECT_TRUE(!fills || weight == kUnevenRows) << weight;
+    EXPECT_TRUE(policy == PartialBatches::kRepeat ? rows >= kUnevenRows
+                                                  : fills || rows <= kUnevenRows)
+        << rows;
   }
 }
 

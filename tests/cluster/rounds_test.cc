@@ -145,7 +145,7 @@ TEST(Rounds, SaysWhichConsumerIsMissing) {
 }
 
 // Calls of Next() that waited for a worker's element, of all sessions in this process.
-double Waits() {
+double CountWaits() {
   double waits = 0;
   const std::string page = ProcessMetrics().Render();
   for (absl::string_view line : absl::StrSplit(page, '\n')) {
@@ -159,10 +159,10 @@ double Waits() {
 
 TEST(Rounds, WhatAStepWaitedForIsCounted) {
   Cluster cluster(1);
-  const double before = Waits();
+  const double before = CountWaits();
   auto its = Consumers(cluster, 2, Numbers(100), ShardingPolicy::kDynamic);
   ReadTogether(its);
-  EXPECT_GE(Waits() - before, 2);  // each waits for its first element at least
+  EXPECT_GE(CountWaits() - before, 2);  // each waits for its first element at least
 }
 
 TEST(Rounds, AnErrorIsTheWholeRounds) {

@@ -12,9 +12,6 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-constexpr absl::Duration kShort = absl::Milliseconds(500);  // of calls that nobody answers
-constexpr absl::Duration kLong = absl::Seconds(30);         // of those that are answered
-
 class SecureCluster : public testing::Test {
  protected:
   void Start(TlsConfig tls) {
@@ -48,7 +45,7 @@ class SecureCluster : public testing::Test {
             .timeout = absl::Seconds(20)};
   }
   absl::Status AskDispatcher(const std::string& service, const TlsConfig& tls,
-                             absl::Duration timeout = kShort) const {
+                             absl::Duration timeout = kShortTimeout) const {
     auto stub = control::DispatcherStub::Make(service, tls);
     if (!stub.ok()) return stub.status();
     return (*stub)->GetVersion({.timeout = timeout, .stop = {}}).status();
@@ -56,8 +53,9 @@ class SecureCluster : public testing::Test {
   // What becomes of a link to the worker's grpc port.
   absl::Status DialWorker(const std::string& address, const TlsConfig& tls) const {
     auto client = std::make_shared<transfer::ClientEnd>();
-    auto link = (*transfer::FindTransport("grpc"))
-                    ->Dial(address, {.spec = Scalar(kInt64), .timeout = kLong, .tls = tls}, client);
+    auto link =
+        (*transfer::FindTransport("grpc"))
+            ->Dial(address, {.spec = Scalar(kInt64), .timeout = kLongTimeout, .tls = tls}, client);
     return link.ok() ? client->AwaitClosed() : link.status();
   }
   std::string WorkerAddress() const { return absl::StrCat("grpcs://", worker_->address()); }
@@ -92,7 +90,7 @@ TEST_F(SecureCluster, WhoTrustsAnotherAuthorityDoesNotTalkToIt) {
 
 TEST_F(SecureCluster, WithMutualTlsStrangersReachNeitherDispatcherNorWorker) {
   Start(Mutual());
-  EXPECT_TRUE(AskDispatcher(dispatcher_->target(), OurProcess(), kLong).ok());
+  EXPECT_TRUE(AskDispatcher(dispatcher_->target(), OurProcess(), kLongTimeout).ok());
   // Let in, it is refused in words: no such iteration.
   const absl::Status known = DialWorker(WorkerAddress(), OurProcess());
   EXPECT_THAT(std::string(known.message()), HasSubstr("is placed on this worker"));

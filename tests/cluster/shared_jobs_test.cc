@@ -13,18 +13,6 @@ namespace {
 
 using ::testing::IsEmpty;
 
-Iterator Read(const Dataset& dataset) {
-  absl::StatusOr<Iterator> it = dataset.MakeIterator();
-  EXPECT_TRUE(it.ok()) << it.status();
-  return *std::move(it);
-}
-
-std::vector<int64_t> Numbers(int64_t count) {
-  std::vector<int64_t> all;
-  for (int64_t i = 0; i < count; ++i) all.push_back(i);
-  return all;
-}
-
 // The next value; nullopt at the end.
 std::optional<int64_t> NextOf(Iterator& it) {
   absl::StatusOr<std::optional<Element>> element = it.Next();
@@ -39,8 +27,8 @@ TEST(SharedJobs, SharesFollowSpeedsAndAllEndTogether) {
   Cluster cluster(2);
   DistributeOptions options = cluster.Options(ShardingPolicy::kDynamic, "shared");
   options.max_outstanding_requests = 1;
-  Iterator slow = Read(Dataset::Range(kElements).Distribute(options));
-  Iterator fast = Read(Dataset::Range(kElements).Distribute(options));
+  Iterator slow = IteratorOf(Dataset::Range(kElements).Distribute(options));
+  Iterator fast = IteratorOf(Dataset::Range(kElements).Distribute(options));
   std::vector<int64_t> values;
   int of_slow = 0, of_fast = 0;
   bool ended = false;
@@ -63,7 +51,7 @@ TEST(SharedJobs, SharesFollowSpeedsAndAllEndTogether) {
   EXPECT_LE(rest, 1);
   EXPECT_NEAR(of_slow, kElements / 4, 2);
   EXPECT_NEAR(of_fast, kElements * 3 / 4, 2);
-  EXPECT_EQ(Sorted(values), Numbers(kElements));
+  EXPECT_EQ(Sorted(values), UpTo(kElements));
 }
 
 TEST(SharedJobs, NeverHoldMoreThanMayBeOutstanding) {
@@ -83,7 +71,7 @@ TEST(SharedJobs, IteratorsOfOneProcessHaveEachElementOnceTogether) {
   const Dataset shared =
       Dataset::Range(5000).Distribute(cluster.Options(ShardingPolicy::kDynamic, "inside"));
   std::vector<Iterator> iterators;
-  for (int i = 0; i < 3; ++i) iterators.push_back(Read(shared));
+  for (int i = 0; i < 3; ++i) iterators.push_back(IteratorOf(shared));
   std::vector<std::future<std::vector<int64_t>>> reading;
   for (Iterator& it : iterators) {
     reading.push_back(std::async(std::launch::async, [&it] { return ReadAll(it); }));
@@ -92,7 +80,7 @@ TEST(SharedJobs, IteratorsOfOneProcessHaveEachElementOnceTogether) {
   for (auto& part : reading) {
     for (int64_t value : part.get()) values.push_back(value);
   }
-  EXPECT_EQ(Sorted(values), Numbers(5000));
+  EXPECT_EQ(Sorted(values), UpTo(5000));
 }
 
 TEST(SharedJobs, EachRepetitionIsSharedByItself) {
@@ -100,14 +88,14 @@ TEST(SharedJobs, EachRepetitionIsSharedByItself) {
   const DistributeOptions options = cluster.Options(ShardingPolicy::kDynamic, "repeated");
   auto reads = [&] {
     return std::async(std::launch::async, [options] {
-      Iterator it = Read(Dataset::Range(300).Distribute(options).Repeat(2));
+      Iterator it = IteratorOf(Dataset::Range(300).Distribute(options).Repeat(2));
       return ReadAll(it);
     });
   };
   auto a = reads(), b = reads();
   std::vector<int64_t> values = a.get(), others = b.get();
   values.insert(values.end(), others.begin(), others.end());
-  std::vector<int64_t> twice = Numbers(300);
+  std::vector<int64_t> twice = UpTo(300);
   const std::vector<int64_t> once = twice;
   twice.insert(twice.end(), once.begin(), once.end());
   EXPECT_EQ(Sorted(values), Sorted(twice));
@@ -134,10 +122,10 @@ TEST(SharedJobs, ALateReaderSharesWhatIsLeft) {
   Cluster cluster(1);
   DistributeOptions options = cluster.Options(ShardingPolicy::kDynamic, "late");
   options.max_outstanding_requests = 1;
-  Iterator early = Read(Dataset::Range(200).Distribute(options));
+  Iterator early = IteratorOf(Dataset::Range(200).Distribute(options));
   std::vector<int64_t> values;
   for (int i = 0; i < 100; ++i) values.push_back(NextOf(early).value_or(-1));
-  Iterator late = Read(Dataset::Range(200).Distribute(options));
+  Iterator late = IteratorOf(Dataset::Range(200).Distribute(options));
   std::vector<int64_t> of_late;
   bool ended = false;
   while (!ended) {
@@ -152,7 +140,7 @@ TEST(SharedJobs, ALateReaderSharesWhatIsLeft) {
     while (std::optional<int64_t> value = NextOf(*it)) values.push_back(*value);
   }
   values.insert(values.end(), of_late.begin(), of_late.end());
-  EXPECT_EQ(Sorted(values), Numbers(200));
+  EXPECT_EQ(Sorted(values), UpTo(200));
 }
 
 TEST(SharedJobs, OneNameInTwoNamespacesIsTwoJobs) {
@@ -168,7 +156,7 @@ TEST(SharedJobs, OneOverItsQuotaOfBytesReadsOnAndIsShownSo) {
   Cluster cluster(2);
   DistributeOptions options = cluster.Options(ShardingPolicy::kOff, "bounded");
   options.quota.max_bytes_in_flight = 1024;  // a few elements
-  Iterator it = Read(Dataset::Range(int64_t{1} << 40).Distribute(options));
+  Iterator it = IteratorOf(Dataset::Range(int64_t{1} << 40).Distribute(options));
   auto stub = control::DispatcherStub::Make(cluster.service());
   ASSERT_TRUE(stub.ok()) << stub.status();
   std::string slowed_by;
@@ -183,8 +171,9 @@ TEST(SharedJobs, OneOverItsQuotaOfBytesReadsOnAndIsShownSo) {
 TEST(SharedJobs, AHungryJobLeavesItsNeighbourATurn) {
   Cluster cluster(0);
   cluster.AddWorker({.permits = 1});
-  Iterator hungry = Read(Dataset::Range(int64_t{1} << 40)
-                             .Distribute(cluster.Options(ShardingPolicy::kDynamic, "hungry")));
+  Iterator hungry =
+      IteratorOf(Dataset::Range(int64_t{1} << 40)
+                     .Distribute(cluster.Options(ShardingPolicy::kDynamic, "hungry")));
   std::atomic<bool> stop = false;
   auto reading = std::async(std::launch::async, [&] {
     while (!stop && NextOf(hungry).has_value()) {
@@ -194,7 +183,7 @@ TEST(SharedJobs, AHungryJobLeavesItsNeighbourATurn) {
       Dataset::Range(5000).Distribute(cluster.Options(ShardingPolicy::kDynamic, "neighbour")));
   stop = true;
   reading.get();
-  EXPECT_EQ(Sorted(all), Numbers(5000));
+  EXPECT_EQ(Sorted(all), UpTo(5000));
 }
 
 // On such a worker, too.
@@ -203,11 +192,11 @@ TEST(SharedJobs, ANeighbourOfOneOverItsQuotaReadsToItsEnd) {
   cluster.AddWorker({.permits = 1});
   DistributeOptions options = cluster.Options(ShardingPolicy::kDynamic, "bounded");
   options.quota.max_bytes_in_flight = 1024;
-  Iterator bounded = Read(Dataset::Range(int64_t{1} << 40).Distribute(options));
+  Iterator bounded = IteratorOf(Dataset::Range(int64_t{1} << 40).Distribute(options));
   ASSERT_TRUE(NextOf(bounded).has_value());  // and then it stands still
   const std::vector<int64_t> all = ReadAll(
       Dataset::Range(5000).Distribute(cluster.Options(ShardingPolicy::kDynamic, "neighbour")));
-  EXPECT_EQ(Sorted(all), Numbers(5000));
+  EXPECT_EQ(Sorted(all), UpTo(5000));
   for (int i = 0; i < 100; ++i) ASSERT_TRUE(NextOf(bounded).has_value());
 }
 

@@ -10,11 +10,11 @@
 namespace penstock {
 namespace {
 
-constexpr int64_t kFiles = 9;
-constexpr int64_t kPerFile = 200;
-
 class KilledShards : public ::testing::TestWithParam<ShardingPolicy> {
  protected:
+  static constexpr int64_t kFiles = 9;
+  static constexpr int64_t kPerFile = 200;
+
   KilledShards() {
     std::string pattern = (std::filesystem::temp_directory_path() / "penstock-XXXXXX").string();
     folder_ = ::mkdtemp(pattern.data());

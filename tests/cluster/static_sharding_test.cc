@@ -6,7 +6,6 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
-#include <numeric>
 
 #include "absl/strings/str_cat.h"
 #include "tests/cluster/cluster.h"
@@ -19,12 +18,6 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
 constexpr int64_t kPerFile = 40;
-
-std::vector<int64_t> UpTo(int64_t count) {
-  std::vector<int64_t> values(count);
-  std::iota(values.begin(), values.end(), 0);
-  return values;
-}
 
 // Files of kPerFile numbers each, that go on where the one before ended.
 class StaticSharding : public ::testing::Test {
@@ -68,12 +61,6 @@ std::map<uint64_t, std::vector<int64_t>> ByPartition(const Dataset& dataset) {
         (*element)->tensor(0).scalar<int64_t>());
   }
   return values;
-}
-
-absl::Status FirstError(const Dataset& dataset) {
-  absl::StatusOr<Iterator> it = dataset.MakeIterator();
-  if (!it.ok()) return it.status();
-  return it->Next().status();
 }
 
 TEST_F(StaticSharding, FileGivesEachWorkerItsFiles) {

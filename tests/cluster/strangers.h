@@ -9,12 +9,17 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "penstock/server.h"
 #include "tests/cluster/certificates.h"
 
 namespace penstock {
+
+inline constexpr absl::Duration kShortTimeout =
+    absl::Milliseconds(500);                                       // of calls that nobody answers
+inline constexpr absl::Duration kLongTimeout = absl::Seconds(30);  // of those that are answered
 
 inline const Authority& Ours() {
   static const Authority& authority = *new Authority("ours");

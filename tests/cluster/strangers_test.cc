@@ -25,9 +25,6 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-constexpr absl::Duration kShort = absl::Milliseconds(500);  // of calls that nobody answers
-constexpr absl::Duration kLong = absl::Seconds(30);         // of those that are answered
-
 absl::Status Ask(const std::string& service, const TlsConfig& tls, absl::Duration timeout) {
   auto stub = control::DispatcherStub::Make(service, tls);
   if (!stub.ok()) return stub.status();
@@ -39,18 +36,19 @@ TEST(DispatcherPort, WithMutualTlsIsForThoseWithACertificateOfTheAuthority) {
   ASSERT_TRUE(server.ok()) << server.status();
   const std::string service = (*server)->target();
   ASSERT_THAT(service, testing::StartsWith("grpcs://localhost:"));
-  EXPECT_TRUE(Ask(service, OurProcess(), kLong).ok());
-  EXPECT_TRUE(absl::IsUnavailable(Ask(service, {.ca = Ours().ca()}, kShort)));
-  EXPECT_TRUE(absl::IsUnavailable(Ask(service, Stranger(), kShort)));
-  EXPECT_TRUE(absl::IsUnavailable(Ask(absl::StrCat("localhost:", (*server)->port()), {}, kShort)));
+  EXPECT_TRUE(Ask(service, OurProcess(), kLongTimeout).ok());
+  EXPECT_TRUE(absl::IsUnavailable(Ask(service, {.ca = Ours().ca()}, kShortTimeout)));
+  EXPECT_TRUE(absl::IsUnavailable(Ask(service, Stranger(), kShortTimeout)));
+  EXPECT_TRUE(
+      absl::IsUnavailable(Ask(absl::StrCat("localhost:", (*server)->port()), {}, kShortTimeout)));
 }
 
 TEST(DispatcherPort, WithTlsProvesWhoItIs) {
   auto server = DispatchServer::Start({.tls = OurProcess()});
   ASSERT_TRUE(server.ok()) << server.status();
-  EXPECT_TRUE(Ask((*server)->target(), {.ca = Ours().ca()}, kLong).ok());
-  EXPECT_TRUE(
-      absl::IsUnavailable(Ask((*server)->target(), {.ca = Authority("other").ca()}, kShort)));
+  EXPECT_TRUE(Ask((*server)->target(), {.ca = Ours().ca()}, kLongTimeout).ok());
+  EXPECT_TRUE(absl::IsUnavailable(
+      Ask((*server)->target(), {.ca = Authority("other").ca()}, kShortTimeout)));
 }
 
 TEST(DispatcherPages, AreShownToWhoHasTheToken) {
@@ -70,7 +68,8 @@ TEST(GrpcLink, WithMutualTlsIsForThoseWithACertificateOfTheAuthority) {
   ASSERT_TRUE(listener.ok()) << listener.status();
   const auto dial = [&](const std::string& address, const TlsConfig& tls) {
     auto client = std::make_shared<transfer::ClientEnd>();
-    auto link = grpc.Dial(address, {.spec = Scalar(kInt64), .timeout = kLong, .tls = tls}, client);
+    auto link =
+        grpc.Dial(address, {.spec = Scalar(kInt64), .timeout = kLongTimeout, .tls = tls}, client);
     return link.ok() ? client->AwaitClosed() : link.status();
   };
   const std::string address = (*listener)->address();

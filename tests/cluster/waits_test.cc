@@ -3,7 +3,6 @@
 // be, over each transport, with windows as small as may be asked for.
 #include <condition_variable>
 #include <mutex>
-#include <numeric>
 #include <string>
 #include <thread>
 #include <vector>
@@ -62,17 +61,11 @@ absl::Status PassGate(CallContext& call) {
 PENSTOCK_REGISTER_MAP("waits.pass_gate", 1, Scalar(kInt64), PassGate);
 
 // As soak::Numbers(), through the gate.
-Dataset Numbers(int64_t count, int64_t words) {
+Dataset NumbersThroughGate(int64_t count, int64_t words) {
   return Dataset::Range(count).Map([words](auto n) {
     const Expr number = Call("waits.pass_gate", n);
     return Tuple({number, OneHot(number, words, kInt64) * int64_t{7} + number});
   });
-}
-
-std::vector<int64_t> UpTo(int64_t count) {
-  std::vector<int64_t> numbers(count);
-  std::iota(numbers.begin(), numbers.end(), 0);
-  return numbers;
 }
 
 class Waits : public testing::TestWithParam<std::string> {
@@ -115,7 +108,8 @@ TEST_P(Waits, OnePartitionThatStandsStillHoldsUpNoOther) {
         Gate gate(stands_at);
         DistributeOptions options = Options(cluster, ShardingPolicy::kOff, window);
         options.order = order;
-        absl::StatusOr<Iterator> it = Numbers(kCount, 10).Distribute(options).MakeIterator();
+        absl::StatusOr<Iterator> it =
+            NumbersThroughGate(kCount, 10).Distribute(options).MakeIterator();
         ASSERT_TRUE(it.ok()) << it.status();
         // All of the other partition, and what came before the gate.
         std::vector<int64_t> numbers = Read(*it, 10, kCount + stands_at);
@@ -133,8 +127,9 @@ TEST_P(Waits, OnePartitionThatStandsStillHoldsUpNoOther) {
 TEST_P(Waits, AHalfFullFrameComesToAReaderThatWaits) {
   Cluster cluster(1);
   Gate gate(3);
-  absl::StatusOr<Iterator> it =
-      Numbers(10, 1).Distribute(Options(cluster, ShardingPolicy::kOff, 1000)).MakeIterator();
+  absl::StatusOr<Iterator> it = NumbersThroughGate(10, 1)
+                                    .Distribute(Options(cluster, ShardingPolicy::kOff, 1000))
+                                    .MakeIterator();
   ASSERT_TRUE(it.ok()) << it.status();
   EXPECT_EQ(Read(*it, 1, 3), UpTo(3));
   Gate::Open();
@@ -147,7 +142,7 @@ TEST_P(Waits, FewerSlotsThanWorkersAreEnough) {
       SCOPED_TRACE(absl::StrCat("window ", window, " words ", words));
       Cluster cluster(4);
       absl::StatusOr<Iterator> it =
-          Numbers(200, words)
+          NumbersThroughGate(200, words)
               .Distribute(Options(cluster, ShardingPolicy::kDynamic, window))
               .MakeIterator();
       ASSERT_TRUE(it.ok()) << it.status();
@@ -160,7 +155,7 @@ TEST_P(Waits, AWindowSmallerThanAnElementLetsOneThrough) {
   Cluster cluster(3);
   DistributeOptions options = Options(cluster, ShardingPolicy::kDynamic, 0);
   options.max_outstanding_bytes = 1000;
-  absl::StatusOr<Iterator> it = Numbers(200, 20000).Distribute(options).MakeIterator();
+  absl::StatusOr<Iterator> it = NumbersThroughGate(200, 20000).Distribute(options).MakeIterator();
   ASSERT_TRUE(it.ok()) << it.status();
   EXPECT_EQ(Sorted(Read(*it, 20000)), UpTo(200));
 }
@@ -170,7 +165,7 @@ TEST_P(Waits, ElementsThatAreKeptHoldUpNoOthers) {
   for (const int64_t words : {1, 300, 2000, 20000}) {
     SCOPED_TRACE(absl::StrCat("words ", words));
     Cluster cluster(2);
-    absl::StatusOr<Iterator> it = Numbers(400, words)
+    absl::StatusOr<Iterator> it = NumbersThroughGate(400, words)
                                       .Distribute(Options(cluster, ShardingPolicy::kDynamic, 2))
                                       .MakeIterator();
     ASSERT_TRUE(it.ok()) << it.status();
@@ -190,7 +185,7 @@ TEST_P(Waits, ABufferBehindDistributeMayBeLargerThanTheWindow) {
     SCOPED_TRACE(absl::StrCat("words ", words));
     Cluster cluster(2);
     const Dataset job =
-        Numbers(300, words).Distribute(Options(cluster, ShardingPolicy::kDynamic, 2));
+        NumbersThroughGate(300, words).Distribute(Options(cluster, ShardingPolicy::kDynamic, 2));
     for (const Dataset& buffered : {job.Shuffle(200), job.Prefetch(50)}) {
       absl::StatusOr<Iterator> it = buffered.MakeIterator();
       ASSERT_TRUE(it.ok()) << it.status();
@@ -209,9 +204,9 @@ TEST_P(Waits, ABufferBehindDistributeMayBeLargerThanTheWindow) {
 TEST_P(Waits, TwoJobsAreReadInStepWithOneSlotEach) {
   Cluster cluster(2);
   const DistributeOptions options = Options(cluster, ShardingPolicy::kDynamic, 1);
-  absl::StatusOr<Iterator> it =
-      Dataset::Zip({Numbers(200, 1).Distribute(options), Numbers(200, 20000).Distribute(options)})
-          .MakeIterator();
+  absl::StatusOr<Iterator> it = Dataset::Zip({NumbersThroughGate(200, 1).Distribute(options),
+                                              NumbersThroughGate(200, 20000).Distribute(options)})
+                                    .MakeIterator();
   ASSERT_TRUE(it.ok()) << it.status();
   std::vector<int64_t> first;
   std::vector<int64_t> second;
@@ -231,7 +226,7 @@ TEST_P(Waits, AReaderThatReadsNothingHoldsUpNoMoreThanItsWindow) {
     Cluster cluster(2);
     DistributeOptions options = Options(cluster, ShardingPolicy::kDynamic, kWindow);
     options.job_name = "shared";
-    const Dataset job = Numbers(kCount, words).Distribute(options);
+    const Dataset job = NumbersThroughGate(kCount, words).Distribute(options);
     absl::StatusOr<Iterator> idle = job.MakeIterator();
     absl::StatusOr<Iterator> busy = job.MakeIterator();
     ASSERT_TRUE(idle.ok() && busy.ok()) << idle.status() << busy.status();

@@ -33,7 +33,6 @@ constexpr int kFiles = 8;
 constexpr int kRecords = 600;  // of each
 constexpr int kKills = 3;
 constexpr int kFailuresOfAnOutage = 5;
-constexpr int kBetweenLooksMs = 5;
 
 // Number of its file, number in the file, and filling whose length differs.
 std::string RecordOf(int file, int record) {

@@ -18,8 +18,6 @@
 namespace penstock {
 namespace {
 
-constexpr int kBetweenLooksMs = 5;
-
 // Ends with this thread.
 pid_t Spawn(const std::vector<std::string>& command, const std::string& log) {
   std::vector<char*> arguments;

@@ -9,6 +9,8 @@
 
 namespace penstock {
 
+inline constexpr int kBetweenLooksMs = 5;  // at a server or at what has been read
+
 class ServerProcess {
  public:
   // Starts `command`, which has to listen on that port of loopback. What it says

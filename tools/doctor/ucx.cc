@@ -56,7 +56,7 @@ Finding TooOld(const UcxLibrary& ucx, bool has_nic) {
           .blocks = true};
 }
 
-Finding WithoutVerbs(const UcxLibrary& ucx, bool has_nic) {
+Finding UcxWithoutVerbs(const UcxLibrary& ucx, bool has_nic) {
   return {
       .id = "ucx.without_verbs",
       .severity = has_nic ? Severity::kError : Severity::kNote,
@@ -113,7 +113,7 @@ std::vector<Finding> CheckUcx(const Probe& probe) {
                             " CUDA."),
        .protocols = {"ucx"}}};
   if (version < kOldest) findings.push_back(TooOld(*ucx, has_nic));
-  if (!verbs) findings.push_back(WithoutVerbs(*ucx, has_nic));
+  if (!verbs) findings.push_back(UcxWithoutVerbs(*ucx, has_nic));
   if (!cuda && gpus > 0 && has_nic) findings.push_back(WithoutCuda(*ucx));
   if (version < kForSeveralGpus && gpus > 1) findings.push_back(OldForSeveralGpus(*ucx, gpus));
   return findings;

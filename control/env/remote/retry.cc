@@ -41,7 +41,7 @@ std::string BodyWordsOf(const Refusal& refusal) {
   return words.empty() ? "" : absl::StrCat(": ", words);
 }
 
-absl::StatusCode CodeOf(int code) {
+absl::StatusCode CodeOfHttpStatus(int code) {
   switch (code) {
     case 400:
     case 405:
@@ -84,7 +84,7 @@ std::string WordsOf(const Refusal& refusal) {
 }
 
 absl::Status ErrorOf(const std::string& name, const Refusal& refusal) {
-  return absl::Status(CodeOf(refusal.code),
+  return absl::Status(CodeOfHttpStatus(refusal.code),
                       absl::StrCat("cannot read ", name, ": ", WordsOf(refusal)));
 }
 

@@ -47,7 +47,7 @@ bool IsForGood(CURLcode code) {
   }
 }
 
-absl::StatusCode CodeOf(CURLcode code) {
+absl::StatusCode CodeOfCurl(CURLcode code) {
   switch (code) {
     case CURLE_URL_MALFORMAT:
     case CURLE_UNSUPPORTED_PROTOCOL:
@@ -320,7 +320,7 @@ std::optional<absl::StatusOr<GetReply>> Transfer::End(CURLcode code) {
     words = absl::StrCat("no byte came for ", absl::FormatDuration(config_.stall_timeout));
   if (!IsForGood(code)) return TryAgain(words);
   return absl::Status(
-      CodeOf(code),
+      CodeOfCurl(code),
       absl::StrCat("cannot read ", request_.name, ": ", words,
                    code == CURLE_PEER_FAILED_VERIFICATION
                        ? "; ca_file of [files] names an authority that the system does not know"

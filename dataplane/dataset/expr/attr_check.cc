@@ -15,7 +15,7 @@ constexpr absl::string_view kTypeNames[] = {
     "list of numbers", "list of strings", "spec",    "function", "element"};
 static_assert(std::size(kTypeNames) == std::variant_size_v<Attr>);
 
-absl::Status CheckAttrs(const OpRow& row, const Attrs& attrs) {
+absl::Status CheckOpAttrs(const OpRow& row, const Attrs& attrs) {
   for (const AttrRow& wanted : row.attrs) {
     const auto found = attrs.find(std::string(wanted.name));
     if (found == attrs.end())
@@ -39,7 +39,7 @@ absl::Status CheckAttrs(const OpRow& row, const Attrs& attrs) {
 
 // Values so large that no element holds one are refused before sizes are
 // computed with.
-absl::Status CheckSize(const TensorSpec& spec) {
+absl::Status CheckValueSize(const TensorSpec& spec) {
   if (!spec.shape.has_rank()) return absl::OkStatus();
   Dims known;
   for (int64_t dim : spec.shape.dims())
@@ -63,7 +63,7 @@ absl::Status CheckInputs(const OpRow& row, InputSpecs inputs) {
           row.name, ": argument ", i, " is ", inputs[i].ToString(), "; it takes ",
           row.takes_ragged && i == 0 ? "tensors" : "dense tensors", " that are there"));
     }
-    if (absl::Status size = CheckSize(inputs[i]); !size.ok())
+    if (absl::Status size = CheckValueSize(inputs[i]); !size.ok())
       return absl::Status(size.code(),
                           absl::StrCat(row.name, ": argument ", i, ": ", size.message()));
   }
@@ -74,14 +74,14 @@ absl::Status CheckInputs(const OpRow& row, InputSpecs inputs) {
 
 absl::StatusOr<std::vector<TensorSpec>> InferOp(const OpRow& row, const Attrs& attrs,
                                                 InputSpecs inputs) {
-  RETURN_IF_ERROR(CheckAttrs(row, attrs));
+  RETURN_IF_ERROR(CheckOpAttrs(row, attrs));
   RETURN_IF_ERROR(CheckInputs(row, inputs));
   auto outputs = row.infer(attrs, inputs);
   if (!outputs.ok())
     return absl::Status(outputs.status().code(),
                         absl::StrCat(row.name, ": ", outputs.status().message()));
   for (const TensorSpec& output : *outputs)
-    if (absl::Status size = CheckSize(output); !size.ok())
+    if (absl::Status size = CheckValueSize(output); !size.ok())
       return absl::Status(size.code(), absl::StrCat(row.name, ": ", size.message()));
   return outputs;
 }

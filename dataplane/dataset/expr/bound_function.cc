@@ -39,7 +39,7 @@ struct Handed {
 };
 
 // Whether a value may be given where `spec` is promised.
-bool Fits(const Tensor& value, const TensorSpec& spec) {
+bool FitsSpec(const Tensor& value, const TensorSpec& spec) {
   if (!value.present()) return spec.optional;
   if (value.dtype() != spec.dtype || value.kind() != spec.kind) return false;
   if (spec.kind == TensorSpec::Kind::kDense) return spec.shape.Admits(value.dims());
@@ -202,7 +202,7 @@ class Interpreter final : public BoundFunction {
           absl::StrCat("a function of ", specs.size(), " leaves was given ", inputs.size()));
     }
     for (size_t i = 0; i < inputs.size(); ++i) {
-      if (!Fits(inputs[i], specs[i])) [[unlikely]] {
+      if (!FitsSpec(inputs[i], specs[i])) [[unlikely]] {
         return absl::InvalidArgumentError(
             absl::StrCat("leaf '", def_->input.LeafName(i), "' is ", inputs[i].ToString(0),
                          "; the function takes ", specs[i].ToString()));

@@ -12,7 +12,7 @@ namespace {
 enum WireType : uint32_t { kVarint = 0, kFixed64 = 1, kLength = 2, kFixed32 = 5 };
 
 // A field of a message. `bytes` is what a kLength field holds, or a fixed one.
-struct Field {
+struct WireField {
   uint32_t number = 0;
   uint32_t type = 0;
   uint64_t varint = 0;
@@ -20,15 +20,15 @@ struct Field {
 };
 
 // Reads fields one after the other.
-class Reader {
+class WireReader {
  public:
-  explicit Reader(std::string_view bytes) : bytes_(bytes) {}
+  explicit WireReader(std::string_view bytes) : bytes_(bytes) {}
 
   bool AtEnd() const { return at_ == bytes_.size(); }
 
-  absl::StatusOr<Field> Next() {
+  absl::StatusOr<WireField> Next() {
     uint64_t tag = 0;
-    Field field;
+    WireField field;
     if (!Varint(tag) || tag > UINT32_MAX) return Broken("a tag");
     field.number = static_cast<uint32_t>(tag >> 3);
     field.type = tag & 7;
@@ -81,9 +81,9 @@ class Reader {
 // other fields are passed over, as Protobuf does with unknown ones.
 template <class Message>
 absl::Status ForEachMessage(std::string_view bytes, uint32_t number, Message&& message) {
-  Reader reader(bytes);
+  WireReader reader(bytes);
   while (!reader.AtEnd()) {
-    ASSIGN_OR_RETURN(const Field field, reader.Next());
+    ASSIGN_OR_RETURN(const WireField field, reader.Next());
     if (field.number == number && field.type == kLength) RETURN_IF_ERROR(message(field.bytes));
   }
   return absl::OkStatus();
@@ -96,9 +96,9 @@ absl::Status ForEachFeature(std::string_view example,
   return ForEachMessage(example, 1, [&](std::string_view features) {
     return ForEachMessage(features, 1, [&](std::string_view entry) -> absl::Status {
       std::string_view name, value;
-      Reader reader(entry);
+      WireReader reader(entry);
       while (!reader.AtEnd()) {
-        ASSIGN_OR_RETURN(const Field field, reader.Next());
+        ASSIGN_OR_RETURN(const WireField field, reader.Next());
         if (field.type != kLength) continue;
         if (field.number == 1) name = field.bytes;
         if (field.number == 2) value = field.bytes;
@@ -111,9 +111,9 @@ absl::Status ForEachFeature(std::string_view example,
 
 absl::StatusOr<WireFeature> ReadFeature(std::string_view bytes) {
   WireFeature feature;
-  Reader reader(bytes);
+  WireReader reader(bytes);
   while (!reader.AtEnd()) {
-    ASSIGN_OR_RETURN(const Field field, reader.Next());
+    ASSIGN_OR_RETURN(const WireField field, reader.Next());
     if (field.type != kLength || field.number > 3) continue;
     const auto kind = static_cast<WireFeature::Kind>(field.number);
     if (kind != feature.kind) feature.lists.clear();
@@ -136,9 +136,9 @@ absl::Status ForEachBytes(const WireFeature& feature,
 
 absl::Status ForEachFloat(const WireFeature& feature, absl::FunctionRef<void(float)> value) {
   for (std::string_view list : feature.lists) {
-    Reader reader(list);
+    WireReader reader(list);
     while (!reader.AtEnd()) {
-      ASSIGN_OR_RETURN(const Field field, reader.Next());
+      ASSIGN_OR_RETURN(const WireField field, reader.Next());
       if (field.number != 1 || (field.type != kLength && field.type != kFixed32)) continue;
       if (field.bytes.size() % sizeof(float) != 0) return reader.Broken("a list of floats");
       for (size_t at = 0; at < field.bytes.size(); at += sizeof(float)) {
@@ -153,13 +153,13 @@ absl::Status ForEachFloat(const WireFeature& feature, absl::FunctionRef<void(flo
 
 absl::Status ForEachInt(const WireFeature& feature, absl::FunctionRef<void(int64_t)> value) {
   for (std::string_view list : feature.lists) {
-    Reader reader(list);
+    WireReader reader(list);
     while (!reader.AtEnd()) {
-      ASSIGN_OR_RETURN(const Field field, reader.Next());
+      ASSIGN_OR_RETURN(const WireField field, reader.Next());
       if (field.number != 1) continue;
       if (field.type == kVarint) value(static_cast<int64_t>(field.varint));
       if (field.type != kLength) continue;
-      Reader packed(field.bytes);
+      WireReader packed(field.bytes);
       while (!packed.AtEnd()) {
         uint64_t number = 0;
         if (!packed.Varint(number)) return packed.Broken("a varint");

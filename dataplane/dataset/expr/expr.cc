@@ -19,7 +19,7 @@ Expr FromNode(Expr::Node node) {
   return Expr(std::make_shared<const Expr::Node>(std::move(node)));
 }
 
-std::string BytesOf(const void* data, size_t bytes) {
+std::string CopiedBytes(const void* data, size_t bytes) {
   std::string result(bytes, '\0');
   if (bytes > 0) std::memcpy(result.data(), data, bytes);
   return result;
@@ -35,7 +35,7 @@ Attrs ConstantAttrs(DType dtype, std::vector<int64_t> dims, std::string data,
 
 template <class T>
 Expr ScalarConstant(T value) {
-  return Apply1("Constant", ConstantAttrs(DTypeOf<T>, {}, BytesOf(&value, sizeof value)), {});
+  return Apply1("Constant", ConstantAttrs(DTypeOf<T>, {}, CopiedBytes(&value, sizeof value)), {});
 }
 
 template <class T>
@@ -106,7 +106,8 @@ Expr Expr::Constant(const Tensor& value) {
   std::vector<int64_t> dims(value.dims().begin(), value.dims().end());
   if (value.dtype() != kString) {
     return Apply1("Constant",
-                  ConstantAttrs(value.dtype(), dims, BytesOf(value.raw(), value.byte_count())), {});
+                  ConstantAttrs(value.dtype(), dims, CopiedBytes(value.raw(), value.byte_count())),
+                  {});
   }
   std::vector<std::string> strings;
   for (int64_t i = 0; i < value.element_count(); ++i) strings.emplace_back(value.string(i));

@@ -19,13 +19,13 @@ namespace {
 
 // Whether an integer of `T` holds the literal.
 template <class T>
-bool Holds(const Literal& literal) {
+bool HoldsLiteral(const Literal& literal) {
   if (const auto* i = std::get_if<int64_t>(&literal)) return std::in_range<T>(*i);
   if (const auto* u = std::get_if<uint64_t>(&literal)) return std::in_range<T>(*u);
   return false;
 }
 
-std::string TextOf(const Literal& literal) {
+std::string LiteralText(const Literal& literal) {
   return std::visit([](auto value) { return absl::StrCat(value); }, literal);
 }
 
@@ -35,9 +35,9 @@ Expr Adapt(const Expr& x, DType dtype) {
   if (!Fits(Takes::kNumber, dtype)) return x;
   return ForNumber(dtype, [&]<class T>() -> Expr {
     if constexpr (kIsInteger<T>) {
-      if (!Holds<T>(literal)) {
+      if (!HoldsLiteral<T>(literal)) {
         return Mistake(absl::InvalidArgumentError(
-            absl::StrCat("the literal ", TextOf(literal), " is no ", Name(dtype),
+            absl::StrCat("the literal ", LiteralText(literal), " is no ", Name(dtype),
                          "; Cast the tensor to a dtype that has it")));
       }
     }
@@ -82,7 +82,7 @@ void AdaptLiterals(Expr& a, Expr& b) {
 
 namespace {
 
-Expr Binary(absl::string_view op, Expr a, Expr b) {
+Expr BinaryExpr(absl::string_view op, Expr a, Expr b) {
   AdaptLiterals(a, b);
   return Apply1(op, {}, {std::move(a), std::move(b)});
 }
@@ -90,83 +90,83 @@ Expr Binary(absl::string_view op, Expr a, Expr b) {
 }  // namespace
 
 Expr operator+(const Expr& a, const Expr& b) {
-  return Binary("Add", a, b);
+  return BinaryExpr("Add", a, b);
 }
 Expr operator-(const Expr& a, const Expr& b) {
-  return Binary("Subtract", a, b);
+  return BinaryExpr("Subtract", a, b);
 }
 Expr operator*(const Expr& a, const Expr& b) {
-  return Binary("Multiply", a, b);
+  return BinaryExpr("Multiply", a, b);
 }
 Expr operator/(const Expr& a, const Expr& b) {
-  return Binary("Divide", a, b);
+  return BinaryExpr("Divide", a, b);
 }
 Expr operator%(const Expr& a, const Expr& b) {
-  return Binary("Remainder", a, b);
+  return BinaryExpr("Remainder", a, b);
 }
 Expr operator-(const Expr& a) {
   return Apply1("Negate", {}, {a});
 }
 Expr operator==(const Expr& a, const Expr& b) {
-  return Binary("Equal", a, b);
+  return BinaryExpr("Equal", a, b);
 }
 Expr operator!=(const Expr& a, const Expr& b) {
-  return Binary("NotEqual", a, b);
+  return BinaryExpr("NotEqual", a, b);
 }
 Expr operator<(const Expr& a, const Expr& b) {
-  return Binary("Less", a, b);
+  return BinaryExpr("Less", a, b);
 }
 Expr operator<=(const Expr& a, const Expr& b) {
-  return Binary("LessEqual", a, b);
+  return BinaryExpr("LessEqual", a, b);
 }
 Expr operator>(const Expr& a, const Expr& b) {
-  return Binary("Greater", a, b);
+  return BinaryExpr("Greater", a, b);
 }
 Expr operator>=(const Expr& a, const Expr& b) {
-  return Binary("GreaterEqual", a, b);
+  return BinaryExpr("GreaterEqual", a, b);
 }
 Expr operator&&(const Expr& a, const Expr& b) {
-  return Binary("And", a, b);
+  return BinaryExpr("And", a, b);
 }
 Expr operator||(const Expr& a, const Expr& b) {
-  return Binary("Or", a, b);
+  return BinaryExpr("Or", a, b);
 }
 Expr operator!(const Expr& a) {
   return Apply1("Not", {}, {a});
 }
 Expr Minimum(const Expr& a, const Expr& b) {
-  return Binary("Minimum", a, b);
+  return BinaryExpr("Minimum", a, b);
 }
 Expr Maximum(const Expr& a, const Expr& b) {
-  return Binary("Maximum", a, b);
+  return BinaryExpr("Maximum", a, b);
 }
 
 Expr operator&(const Expr& a, const Expr& b) {
-  return Binary("BitAnd", a, b);
+  return BinaryExpr("BitAnd", a, b);
 }
 Expr operator|(const Expr& a, const Expr& b) {
-  return Binary("BitOr", a, b);
+  return BinaryExpr("BitOr", a, b);
 }
 Expr operator^(const Expr& a, const Expr& b) {
-  return Binary("BitXor", a, b);
+  return BinaryExpr("BitXor", a, b);
 }
 Expr operator~(const Expr& a) {
   return Apply1("BitNot", {}, {a});
 }
 Expr operator<<(const Expr& a, const Expr& b) {
-  return Binary("ShiftLeft", a, b);
+  return BinaryExpr("ShiftLeft", a, b);
 }
 Expr operator>>(const Expr& a, const Expr& b) {
-  return Binary("ShiftRight", a, b);
+  return BinaryExpr("ShiftRight", a, b);
 }
 Expr Clip(const Expr& x, const Expr& low, const Expr& high) {
   return Minimum(Maximum(x, low), high);
 }
 Expr Power(const Expr& a, const Expr& b) {
-  return Binary("Power", a, b);
+  return BinaryExpr("Power", a, b);
 }
 Expr Atan2(const Expr& y, const Expr& x) {
-  return Binary("Atan2", y, x);
+  return BinaryExpr("Atan2", y, x);
 }
 Expr Where(const Expr& condition, const Expr& a, const Expr& b) {
   Expr x = a, y = b;

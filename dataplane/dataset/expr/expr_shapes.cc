@@ -16,7 +16,7 @@ namespace {
 
 using Ints = std::vector<int64_t>;
 
-Ints Wide(const std::vector<int>& axes) {
+Ints Widened(const std::vector<int>& axes) {
   return {axes.begin(), axes.end()};
 }
 
@@ -41,14 +41,14 @@ Expr Reshape(const Expr& x, std::vector<int64_t> dims) {
   return Apply1("Reshape", {{"dims", std::move(dims)}}, {x});
 }
 Expr ExpandDims(const Expr& x, std::vector<int> axes) {
-  return Apply1("ExpandDims", {{"axes", Wide(axes)}}, {x});
+  return Apply1("ExpandDims", {{"axes", Widened(axes)}}, {x});
 }
 Expr ExpandDims(const Expr& x, int axis) {
   return ExpandDims(x, std::vector<int>{axis});
 }
 
 Expr Squeeze(const Expr& x, std::vector<int> axes) {
-  Ints dropped = Wide(axes);
+  Ints dropped = Widened(axes);
   if (axes.empty()) {
     const auto shape = KnownRank(x, "Squeeze");
     if (!shape.ok()) return Mistake(shape.status());
@@ -59,7 +59,7 @@ Expr Squeeze(const Expr& x, std::vector<int> axes) {
 }
 
 Expr Transpose(const Expr& x, std::vector<int> permutation) {
-  return Apply1("Transpose", {{"permutation", Wide(permutation)}}, {x});
+  return Apply1("Transpose", {{"permutation", Widened(permutation)}}, {x});
 }
 Expr BroadcastTo(const Expr& x, std::vector<int64_t> dims) {
   return Apply1("BroadcastTo", {{"dims", std::move(dims)}}, {x});
@@ -68,7 +68,7 @@ Expr Tile(const Expr& x, std::vector<int64_t> multiples) {
   return Apply1("Tile", {{"multiples", std::move(multiples)}}, {x});
 }
 Expr Reverse(const Expr& x, std::vector<int> axes) {
-  return Apply1("Reverse", {{"axes", Wide(axes)}}, {x});
+  return Apply1("Reverse", {{"axes", Widened(axes)}}, {x});
 }
 Expr Slice(const Expr& x, std::vector<int64_t> begin, std::vector<int64_t> size) {
   return Apply1("Slice", {{"begin", std::move(begin)}, {"size", std::move(size)}}, {x});
@@ -166,8 +166,8 @@ Expr CumSum(const Expr& x, int axis, bool exclusive, bool reverse) {
 
 namespace {
 
-Expr Reduce(absl::string_view op, const Expr& x, const std::vector<int>& axes, bool keep_dims) {
-  const Expr reduced = Apply1(op, {{"axes", Wide(axes)}}, {x});
+Expr ReduceExpr(absl::string_view op, const Expr& x, const std::vector<int>& axes, bool keep_dims) {
+  const Expr reduced = Apply1(op, {{"axes", Widened(axes)}}, {x});
   if (!keep_dims || !reduced.status().ok()) return reduced;
   if (!axes.empty()) return ExpandDims(reduced, axes);
   const auto shape = KnownRank(x, op);
@@ -180,25 +180,25 @@ Expr Reduce(absl::string_view op, const Expr& x, const std::vector<int>& axes, b
 }  // namespace
 
 Expr ReduceSum(const Expr& x, std::vector<int> axes, bool keep_dims) {
-  return Reduce("ReduceSum", x, axes, keep_dims);
+  return ReduceExpr("ReduceSum", x, axes, keep_dims);
 }
 Expr ReduceMean(const Expr& x, std::vector<int> axes, bool keep_dims) {
-  return Reduce("ReduceMean", x, axes, keep_dims);
+  return ReduceExpr("ReduceMean", x, axes, keep_dims);
 }
 Expr ReduceProd(const Expr& x, std::vector<int> axes, bool keep_dims) {
-  return Reduce("ReduceProd", x, axes, keep_dims);
+  return ReduceExpr("ReduceProd", x, axes, keep_dims);
 }
 Expr ReduceMax(const Expr& x, std::vector<int> axes, bool keep_dims) {
-  return Reduce("ReduceMax", x, axes, keep_dims);
+  return ReduceExpr("ReduceMax", x, axes, keep_dims);
 }
 Expr ReduceMin(const Expr& x, std::vector<int> axes, bool keep_dims) {
-  return Reduce("ReduceMin", x, axes, keep_dims);
+  return ReduceExpr("ReduceMin", x, axes, keep_dims);
 }
 Expr ReduceAny(const Expr& x, std::vector<int> axes, bool keep_dims) {
-  return Reduce("ReduceAny", x, axes, keep_dims);
+  return ReduceExpr("ReduceAny", x, axes, keep_dims);
 }
 Expr ReduceAll(const Expr& x, std::vector<int> axes, bool keep_dims) {
-  return Reduce("ReduceAll", x, axes, keep_dims);
+  return ReduceExpr("ReduceAll", x, axes, keep_dims);
 }
 Expr ArgMax(const Expr& x, int axis) {
   return Apply1("ArgMax", {{"axis", int64_t{axis}}}, {x});

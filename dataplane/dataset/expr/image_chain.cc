@@ -27,7 +27,7 @@ std::optional<Stage> StageOf(const OpDef& op) {
 }
 
 // A chain's operations as parameters.
-struct Plan {
+struct ImagePlan {
   DecodePlan decode;
   std::optional<CropPlan> crop;
   std::optional<ResizePlan> resize;
@@ -35,8 +35,8 @@ struct Plan {
   std::optional<Normalization> normalize;
 };
 
-Plan PlanOf(const FunctionDef& def, const ImageChain& chain) {
-  Plan plan;
+ImagePlan ImagePlanOf(const FunctionDef& def, const ImageChain& chain) {
+  ImagePlan plan;
   plan.decode = *DecodePlanOf(def.ops[chain.front()]);
   for (size_t i = 1; i < chain.size(); ++i) {
     const OpDef& op = def.ops[chain[i]];
@@ -52,7 +52,7 @@ struct Mirrors {
   bool left_right = false, up_down = false;
 };
 
-Mirrors MirrorsOf(const Plan& plan, const RandomKey& key) {
+Mirrors MirrorsOf(const ImagePlan& plan, const RandomKey& key) {
   Mirrors mirrors;
   for (const FlipPlan& flip : plan.flips) {
     bool& mirror = flip.up_down ? mirrors.up_down : mirrors.left_right;
@@ -73,7 +73,7 @@ void CopyRow(const uint8_t* in, int64_t width, int64_t pixel_bytes, bool mirror,
 // Gives `size` rows, made by make(y, memory), to the output: normalised or as
 // they are, upside down or not.
 template <class F>
-absl::Status WriteRows(const Plan& plan, const ImageSize& size, bool up_down, OpRun& run,
+absl::Status WriteRows(const ImagePlan& plan, const ImageSize& size, bool up_down, OpRun& run,
                        const F& make) {
   const DecodeOptions& options = plan.decode.options;
   const int64_t row_values = size.width * options.channels;
@@ -95,7 +95,7 @@ absl::Status WriteRows(const Plan& plan, const ImageSize& size, bool up_down, Op
   return absl::OkStatus();
 }
 
-absl::Status RunChain(const Plan& plan, OpRun& run) {
+absl::Status RunChain(const ImagePlan& plan, OpRun& run) {
   Arena& arena = run.arena();
   ASSIGN_OR_RETURN(ImageDecoder decoder,
                    ImageDecoder::Open(run.input(0).string(), plan.decode, arena));
@@ -162,7 +162,7 @@ std::vector<ImageChain> FindImageChains(const FunctionDef& def) {
 }
 
 Kernel MakeImageChain(const FunctionDef& def, const ImageChain& chain) {
-  return [plan = PlanOf(def, chain)](OpRun& run) { return RunChain(plan, run); };
+  return [plan = ImagePlanOf(def, chain)](OpRun& run) { return RunChain(plan, run); };
 }
 
 }  // namespace penstock

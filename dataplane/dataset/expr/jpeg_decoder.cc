@@ -19,6 +19,14 @@
 #include "penstock/status.h"
 
 namespace penstock {
+
+struct JpegErrorManager {
+  jpeg_error_mgr base;
+  jmp_buf jump;
+  char message[JMSG_LENGTH_MAX];
+  bool failed;
+};
+
 namespace {
 
 // Progressive images with more scans are attacks on the decoder's time.
@@ -40,19 +48,12 @@ bool MeansDamage(int code) {
   }
 }
 
-struct ErrorManager {
-  jpeg_error_mgr base;
-  jmp_buf jump;
-  char message[JMSG_LENGTH_MAX];
-  bool failed;
-};
-
-ErrorManager& ErrorsOf(j_common_ptr info) {
-  return *reinterpret_cast<ErrorManager*>(info->err);
+JpegErrorManager& ErrorsOf(j_common_ptr info) {
+  return *reinterpret_cast<JpegErrorManager*>(info->err);
 }
 
 [[noreturn]] void Exit(j_common_ptr info) {
-  ErrorManager& errors = ErrorsOf(info);
+  JpegErrorManager& errors = ErrorsOf(info);
   errors.base.format_message(info, errors.message);
   errors.failed = true;
   longjmp(errors.jump, 1);
@@ -67,7 +68,7 @@ void WatchProgress(j_common_ptr info) {
   if (!info->is_decompressor) return;
   const auto* decompress = reinterpret_cast<j_decompress_ptr>(info);
   if (decompress->input_scan_number > kMaxScans) {
-    ErrorManager& errors = ErrorsOf(info);
+    JpegErrorManager& errors = ErrorsOf(info);
     std::snprintf(errors.message, sizeof errors.message, "more than %d scans", kMaxScans);
     errors.failed = true;
     longjmp(errors.jump, 1);
@@ -114,7 +115,7 @@ void ConvertCmyk(const uint8_t* in, int64_t count, bool inverted, int channels, 
 
 struct JpegDecoder::Impl {
   jpeg_decompress_struct info;
-  ErrorManager errors;
+  JpegErrorManager errors;
   jpeg_progress_mgr progress;
   int channels = 3;
   bool is_cmyk = false;

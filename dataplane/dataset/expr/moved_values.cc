@@ -45,7 +45,7 @@ void WritePlaces(const AllPlaces& axes, int64_t* places) {
 }
 
 template <class Value>
-void CopyValues(const Value* in, const AllPlaces& axes, Value filling, Value* out) {
+void CopyMovedValues(const Value* in, const AllPlaces& axes, Value filling, Value* out) {
   const AxisPlaces& inner = axes.back();
   const bool side_by_side = inner.table == nullptr && inner.step == 1;
   ForEachRow(axes, [&](int64_t place, int64_t n) {
@@ -104,8 +104,8 @@ absl::Status MoveValues(OpRun& run, const Tensor& x, absl::Span<const int64_t> d
   ForWidth(x.dtype(), [&]<class Value>() {
     Value fill = {};
     if (filling != nullptr) std::memcpy(&fill, filling->raw(), sizeof(fill));
-    CopyValues(static_cast<const Value*>(x.raw()), places, fill,
-               reinterpret_cast<Value*>(out.data()));
+    CopyMovedValues(static_cast<const Value*>(x.raw()), places, fill,
+                    reinterpret_cast<Value*>(out.data()));
   });
   return absl::OkStatus();
 }

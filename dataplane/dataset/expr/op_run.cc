@@ -14,9 +14,9 @@ namespace {
 
 // Fuzzers ask for large values all the time, and would find nothing but memory used up.
 #ifdef PENSTOCK_FUZZING
-constexpr uint64_t kMostBytes = kMaxValueBytes >> 10;
+constexpr uint64_t kMostValueBytes = kMaxValueBytes >> 10;
 #else
-constexpr uint64_t kMostBytes = kMaxValueBytes;
+constexpr uint64_t kMostValueBytes = kMaxValueBytes;
 #endif
 
 }  // namespace
@@ -32,7 +32,7 @@ absl::StatusOr<int64_t> CountOf(absl::Span<const int64_t> dims, DType dtype) {
   // the dims, as strides are, can overflow either.
   uint64_t count = 1;
   bool empty = false;
-  const uint64_t most = kMostBytes / std::max<size_t>(SizeOf(dtype), 1);
+  const uint64_t most = kMostValueBytes / std::max<size_t>(SizeOf(dtype), 1);
   for (int64_t dim : dims) {
     if (dim < 0) return absl::InvalidArgumentError(absl::StrCat("a dimension is ", dim));
     if (dim == 0) {
@@ -98,7 +98,7 @@ absl::StatusOr<Tensor> OpRun::KeepStrings(absl::Span<const int64_t> dims,
   auto* offsets = arena_.AllocateArray<uint64_t>(count + 1);
   offsets[0] = 0;
   for (int64_t n = 0; n < count; ++n) offsets[n + 1] = offsets[n] + at(n).size();
-  if (offsets[count] > kMostBytes)
+  if (offsets[count] > kMostValueBytes)
     return absl::ResourceExhaustedError(absl::StrCat("strings of ", offsets[count], " bytes"));
   char* bytes = reinterpret_cast<char*>(arena_.Allocate(offsets[count] + 1));
   for (int64_t n = 0; n < count; ++n) {

@@ -161,7 +161,7 @@ absl::StatusOr<Kernel> MakeRemainder(const OpDef&, InputSpecs inputs) {
 }
 
 template <Takes kTakes>
-absl::StatusOr<std::vector<TensorSpec>> InferSame(const Attrs&, InputSpecs inputs) {
+absl::StatusOr<std::vector<TensorSpec>> InferSameNumber(const Attrs&, InputSpecs inputs) {
   return InferUnary(inputs, kTakes);
 }
 
@@ -203,7 +203,7 @@ absl::StatusOr<Kernel> MakeAbs(const OpDef&, InputSpecs inputs) {
 }
 
 template <class Op>
-OpRow Binary(absl::string_view name) {
+OpRow ArithmeticRow(absl::string_view name) {
   return {.name = name,
           .min_inputs = 2,
           .max_inputs = 2,
@@ -224,9 +224,9 @@ OpRow RealBinary(absl::string_view name) {
 
 std::vector<OpRow> ArithmeticOps() {
   return {
-      Binary<Add>("Add"),
-      Binary<Subtract>("Subtract"),
-      Binary<Multiply>("Multiply"),
+      ArithmeticRow<Add>("Add"),
+      ArithmeticRow<Subtract>("Subtract"),
+      ArithmeticRow<Multiply>("Multiply"),
       {.name = "Divide",
        .min_inputs = 2,
        .max_inputs = 2,
@@ -242,7 +242,7 @@ std::vector<OpRow> ArithmeticOps() {
       RealBinary<MinimumOf>("Minimum"),
       RealBinary<MaximumOf>("Maximum"),
       {.name = "Negate",
-       .infer = InferSame<Takes::kNumber>,
+       .infer = InferSameNumber<Takes::kNumber>,
        .make = MakeNegate,
        .over_rows = OverRows::kTrailing},
       {.name = "Abs", .infer = InferAbs, .make = MakeAbs, .over_rows = OverRows::kTrailing},

@@ -11,7 +11,7 @@ namespace {
 absl::StatusOr<std::vector<TensorSpec>> InferBits(const Attrs&, InputSpecs inputs) {
   return InferBinary(inputs, Takes::kInteger);
 }
-absl::StatusOr<std::vector<TensorSpec>> InferNot(const Attrs&, InputSpecs inputs) {
+absl::StatusOr<std::vector<TensorSpec>> InferBitNot(const Attrs&, InputSpecs inputs) {
   return InferUnary(inputs, Takes::kInteger);
 }
 
@@ -23,7 +23,7 @@ absl::StatusOr<Kernel> MakeBits(const OpDef&, InputSpecs inputs) {
     });
   });
 }
-absl::StatusOr<Kernel> MakeNot(const OpDef&, InputSpecs inputs) {
+absl::StatusOr<Kernel> MakeBitNot(const OpDef&, InputSpecs inputs) {
   return ForInteger(inputs[0].dtype, []<class T>() {
     return Kernel(
         [](OpRun& run) { return RunUnary<T, T>(run, [](T x) { return static_cast<T>(~x); }); });
@@ -52,7 +52,7 @@ struct Right {
 };
 
 template <class Op>
-OpRow Binary(absl::string_view name) {
+OpRow BitwiseRow(absl::string_view name) {
   return {.name = name,
           .min_inputs = 2,
           .max_inputs = 2,
@@ -65,12 +65,15 @@ OpRow Binary(absl::string_view name) {
 
 std::vector<OpRow> BitOps() {
   return {
-      Binary<std::bit_and<>>("BitAnd"),
-      Binary<std::bit_or<>>("BitOr"),
-      Binary<std::bit_xor<>>("BitXor"),
-      Binary<Left>("ShiftLeft"),
-      Binary<Right>("ShiftRight"),
-      {.name = "BitNot", .infer = InferNot, .make = MakeNot, .over_rows = OverRows::kTrailing},
+      BitwiseRow<std::bit_and<>>("BitAnd"),
+      BitwiseRow<std::bit_or<>>("BitOr"),
+      BitwiseRow<std::bit_xor<>>("BitXor"),
+      BitwiseRow<Left>("ShiftLeft"),
+      BitwiseRow<Right>("ShiftRight"),
+      {.name = "BitNot",
+       .infer = InferBitNot,
+       .make = MakeBitNot,
+       .over_rows = OverRows::kTrailing},
   };
 }
 

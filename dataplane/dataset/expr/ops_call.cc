@@ -48,13 +48,13 @@ class Context final : public CallContext {
 
 // What the function makes stands in the definition, so that a program that
 // lacks it can check the rest.
-absl::StatusOr<std::vector<TensorSpec>> Infer(const Attrs& attrs, InputSpecs) {
+absl::StatusOr<std::vector<TensorSpec>> InferCall(const Attrs& attrs, InputSpecs) {
   const auto leaves = Get<Spec>(attrs, "output").leaves();
   RETURN_IF_ERROR(CheckRegisteredSpec(leaves));
   return std::vector<TensorSpec>(leaves.begin(), leaves.end());
 }
 
-absl::StatusOr<Kernel> Make(const OpDef& def, InputSpecs) {
+absl::StatusOr<Kernel> MakeCall(const OpDef& def, InputSpecs) {
   const std::string& name = Get<std::string>(def.attrs, "function");
   ASSIGN_OR_RETURN(auto map, Maps().Find(name, Get<int64_t>(def.attrs, "version")));
   const int64_t number = Get<int64_t>(def.attrs, "random");
@@ -76,8 +76,8 @@ std::vector<OpRow> CallOps() {
                      {"deterministic", kAttrIndex<bool>},
                      {"output", kAttrIndex<Spec>},
                      {"random", kAttrIndex<int64_t>}},
-           .infer = Infer,
-           .make = Make,
+           .infer = InferCall,
+           .make = MakeCall,
            .random = true}};
 }
 

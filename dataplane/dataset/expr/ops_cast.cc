@@ -62,7 +62,7 @@ Kernel CastFrom(DType to) {
   }
 }
 
-absl::StatusOr<std::vector<TensorSpec>> Infer(const Attrs& attrs, InputSpecs inputs) {
+absl::StatusOr<std::vector<TensorSpec>> InferCast(const Attrs& attrs, InputSpecs inputs) {
   const DType to = Get<DType>(attrs, "dtype");
   const DType from = inputs[0].dtype;
   if (!IsKnown(to)) return absl::InvalidArgumentError("no such dtype");
@@ -78,7 +78,7 @@ absl::StatusOr<std::vector<TensorSpec>> Infer(const Attrs& attrs, InputSpecs inp
   return InferUnary(inputs, Takes::kAny, to);
 }
 
-absl::StatusOr<Kernel> Make(const OpDef& def, InputSpecs inputs) {
+absl::StatusOr<Kernel> MakeCast(const OpDef& def, InputSpecs inputs) {
   const DType from = inputs[0].dtype;
   const DType to = Get<DType>(def.attrs, "dtype");
   if (from == to) return Kernel([](OpRun& run) { return run.View(0, run.input(0)); });
@@ -91,8 +91,8 @@ absl::StatusOr<Kernel> Make(const OpDef& def, InputSpecs inputs) {
 std::vector<OpRow> CastOps() {
   return {{.name = "Cast",
            .attrs = {{"dtype", kAttrIndex<DType>}},
-           .infer = Infer,
-           .make = Make,
+           .infer = InferCast,
+           .make = MakeCast,
            .over_rows = OverRows::kTrailing}};
 }
 

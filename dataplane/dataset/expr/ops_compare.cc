@@ -56,7 +56,7 @@ absl::StatusOr<std::vector<TensorSpec>> InferEquality(const Attrs&, InputSpecs i
 absl::StatusOr<std::vector<TensorSpec>> InferLogic(const Attrs&, InputSpecs inputs) {
   return InferBinary(inputs, Takes::kBoolean, kBool);
 }
-absl::StatusOr<std::vector<TensorSpec>> InferNot(const Attrs&, InputSpecs inputs) {
+absl::StatusOr<std::vector<TensorSpec>> InferLogicalNot(const Attrs&, InputSpecs inputs) {
   return InferUnary(inputs, Takes::kBoolean);
 }
 
@@ -64,7 +64,7 @@ template <class Op>
 absl::StatusOr<Kernel> MakeLogic(const OpDef&, InputSpecs) {
   return CompareValues<BoolByte, Op>();
 }
-absl::StatusOr<Kernel> MakeNot(const OpDef&, InputSpecs) {
+absl::StatusOr<Kernel> MakeLogicalNot(const OpDef&, InputSpecs) {
   return Kernel(
       [](OpRun& run) { return RunUnary<BoolByte, uint8_t>(run, [](bool x) { return !x; }); });
 }
@@ -109,7 +109,10 @@ std::vector<OpRow> CompareOps() {
       Order<std::greater_equal<>>("GreaterEqual"),
       Logic<std::logical_and<>>("And"),
       Logic<std::logical_or<>>("Or"),
-      {.name = "Not", .infer = InferNot, .make = MakeNot, .over_rows = OverRows::kTrailing},
+      {.name = "Not",
+       .infer = InferLogicalNot,
+       .make = MakeLogicalNot,
+       .over_rows = OverRows::kTrailing},
   };
 }
 

@@ -9,7 +9,7 @@
 namespace penstock {
 namespace {
 
-absl::StatusOr<std::vector<TensorSpec>> Infer(const Attrs& attrs, InputSpecs) {
+absl::StatusOr<std::vector<TensorSpec>> InferConstant(const Attrs& attrs, InputSpecs) {
   const DType dtype = Get<DType>(attrs, "dtype");
   const auto& dims = Get<std::vector<int64_t>>(attrs, "dims");
   if (!IsKnown(dtype)) return absl::InvalidArgumentError("no dtype");
@@ -29,7 +29,7 @@ struct Held {
   std::string bytes;            // of strings
 };
 
-absl::StatusOr<Kernel> Make(const OpDef& def, InputSpecs) {
+absl::StatusOr<Kernel> MakeConstant(const OpDef& def, InputSpecs) {
   auto held = std::make_shared<Held>();
   held->dims = Get<std::vector<int64_t>>(def.attrs, "dims");
   const DType dtype = Get<DType>(def.attrs, "dtype");
@@ -58,8 +58,8 @@ std::vector<OpRow> ConstantOps() {
                      {"dims", kAttrIndex<std::vector<int64_t>>},
                      {"data", kAttrIndex<std::string>},
                      {"strings", kAttrIndex<std::vector<std::string>>}},
-           .infer = Infer,
-           .make = Make}};
+           .infer = InferConstant,
+           .make = MakeConstant}};
 }
 
 }  // namespace penstock

@@ -20,25 +20,25 @@
 namespace penstock {
 namespace {
 
-using Kind = WireFeature::Kind;
+using FeatureKind = WireFeature::Kind;
 
 // The kind of list that holds values of a dtype; kNone for those that none does.
-Kind KindOf(DType dtype) {
-  if (dtype == kString) return Kind::kBytes;
-  if (dtype == kFloat32) return Kind::kFloats;
-  if (dtype == kBool || IsInteger(dtype)) return Kind::kInts;
-  return Kind::kNone;
+FeatureKind FeatureKindOf(DType dtype) {
+  if (dtype == kString) return FeatureKind::kBytes;
+  if (dtype == kFloat32) return FeatureKind::kFloats;
+  if (dtype == kBool || IsInteger(dtype)) return FeatureKind::kInts;
+  return FeatureKind::kNone;
 }
 
-const char* NameOf(Kind kind) {
+const char* FeatureKindName(FeatureKind kind) {
   switch (kind) {
-    case Kind::kBytes:
+    case FeatureKind::kBytes:
       return "bytes_list";
-    case Kind::kFloats:
+    case FeatureKind::kFloats:
       return "float_list";
-    case Kind::kInts:
+    case FeatureKind::kInts:
       return "int64_list";
-    case Kind::kNone:
+    case FeatureKind::kNone:
       break;
   }
   return "empty feature";
@@ -62,7 +62,7 @@ absl::Status CheckDefault(absl::string_view name, const TensorSpec& feature, Inp
 
 // The features that are optional in the attribute have a default: the inputs
 // behind the first, in their order.
-absl::StatusOr<std::vector<TensorSpec>> Infer(const Attrs& attrs, InputSpecs inputs) {
+absl::StatusOr<std::vector<TensorSpec>> InferExamples(const Attrs& attrs, InputSpecs inputs) {
   if (inputs[0].dtype != kString || inputs[0].shape != Shape())
     return absl::InvalidArgumentError(
         absl::StrCat("argument 0 is ", inputs[0].ToString(), ", not a scalar string"));
@@ -78,7 +78,7 @@ absl::StatusOr<std::vector<TensorSpec>> Infer(const Attrs& attrs, InputSpecs inp
     TensorSpec spec = features.member(i).leaf();
     const bool has_default = std::exchange(spec.optional, false);
     const bool fits = spec.kind == TensorSpec::Kind::kDense && spec.shape.has_rank() &&
-                      KindOf(spec.dtype) != Kind::kNone;
+                      FeatureKindOf(spec.dtype) != FeatureKind::kNone;
     if (!fits) {
       return absl::InvalidArgumentError(absl::StrCat(
           "feature '", name, "' is ", spec.ToString(),
@@ -165,22 +165,22 @@ absl::Status PlaceInts(OpRun& run, size_t i, const WireFeature& feature, const T
 
 absl::Status PlaceFeature(OpRun& run, size_t i, std::string_view bytes, const TensorSpec& spec) {
   ASSIGN_OR_RETURN(const WireFeature feature, ReadFeature(bytes));
-  const Kind kind = KindOf(spec.dtype);
+  const FeatureKind kind = FeatureKindOf(spec.dtype);
   if (feature.kind != kind) {
     return absl::InvalidArgumentError(
-        absl::StrCat("is a ", NameOf(feature.kind), ", not a ", NameOf(kind)));
+        absl::StrCat("is a ", FeatureKindName(feature.kind), ", not a ", FeatureKindName(kind)));
   }
   switch (kind) {
-    case Kind::kBytes:
+    case FeatureKind::kBytes:
       return PlaceBytes(run, i, feature, spec);
-    case Kind::kFloats:
+    case FeatureKind::kFloats:
       return PlaceFloats(run, i, feature, spec);
     default:
       return PlaceInts(run, i, feature, spec);
   }
 }
 
-absl::Status Parse(const Parser& parser, OpRun& run) {
+absl::Status ParseExamples(const Parser& parser, OpRun& run) {
   absl::InlinedVector<std::string_view, 8> found(parser.wanted.size());
   absl::InlinedVector<bool, 8> is_there(parser.wanted.size(), false);
   RETURN_IF_ERROR(
@@ -206,7 +206,7 @@ absl::Status Parse(const Parser& parser, OpRun& run) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<Kernel> Make(const OpDef& def, InputSpecs) {
+absl::StatusOr<Kernel> MakeExamples(const OpDef& def, InputSpecs) {
   auto parser = std::make_shared<Parser>();
   const Spec& features = Get<Spec>(def.attrs, "features");
   size_t next_default = 1;
@@ -218,7 +218,7 @@ absl::StatusOr<Kernel> Make(const OpDef& def, InputSpecs) {
                               .default_input = has_default ? next_default++ : 0});
     parser->place_of[parser->wanted[i].name] = i;
   }
-  return Kernel([parser](OpRun& run) { return Parse(*parser, run); });
+  return Kernel([parser](OpRun& run) { return ParseExamples(*parser, run); });
 }
 
 }  // namespace
@@ -227,8 +227,8 @@ std::vector<OpRow> ExampleOps() {
   return {{.name = "ParseExample",
            .max_inputs = 1 << 16,
            .attrs = {{"features", kAttrIndex<Spec>}},
-           .infer = Infer,
-           .make = Make}};
+           .infer = InferExamples,
+           .make = MakeExamples}};
 }
 
 Expr ParseExampleProto(const Expr& serialized,

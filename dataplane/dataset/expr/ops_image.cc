@@ -124,7 +124,7 @@ absl::StatusOr<Kernel> MakeCrop(const OpDef& def, InputSpecs inputs) {
 // --- PadTo -------------------------------------------------------------------
 
 template <class T>
-bool Holds(double value) {
+bool HoldsExactly(double value) {
   if constexpr (kIsInteger<T>) {
     return value == std::trunc(value) &&
            value >= static_cast<double>(std::numeric_limits<T>::lowest()) &&
@@ -145,7 +145,7 @@ absl::StatusOr<Specs> InferPadTo(const Attrs& attrs, InputSpecs inputs) {
   const DType dtype = inputs[0].dtype;
   RETURN_IF_ERROR(CheckTakes(Takes::kReal, dtype, 0));
   const double value = Get<double>(attrs, "value");
-  if (!ForReal(dtype, [&]<class T>() { return Holds<T>(value); }))
+  if (!ForReal(dtype, [&]<class T>() { return HoldsExactly<T>(value); }))
     return absl::InvalidArgumentError(absl::StrCat("value is ", value, ", no ", Name(dtype)));
   const int64_t side = Get<int64_t>(attrs, "side");
   if (side < 0 || side > static_cast<int64_t>(PadSide::kAfter))

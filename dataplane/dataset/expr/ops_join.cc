@@ -38,7 +38,7 @@ absl::Status Append(absl::Span<const int64_t> part, size_t i, int axis, Dims& di
       " alone"));
 }
 
-absl::StatusOr<Specs> InferConcat(const Attrs& attrs, InputSpecs inputs) {
+absl::StatusOr<Specs> InferConcatTensors(const Attrs& attrs, InputSpecs inputs) {
   const DType dtype = inputs[0].dtype;
   for (size_t i = 1; i < inputs.size(); ++i) {
     if (inputs[i].dtype != dtype) {
@@ -64,7 +64,7 @@ int64_t Product(absl::Span<const int64_t> dims) {
 }
 
 // Rows of all parts in turn: of each, what lies behind one place of the axes before.
-absl::Status Concat(OpRun& run, int64_t named_axis) {
+absl::Status ConcatTensors(OpRun& run, int64_t named_axis) {
   const Tensor& first = run.input(0);
   ASSIGN_OR_RETURN(const int axis, PlaceOfAxis(named_axis, first.rank()));
   Dims dims(first.dims().begin(), first.dims().end());
@@ -100,12 +100,13 @@ absl::Status Concat(OpRun& run, int64_t named_axis) {
 }
 
 absl::StatusOr<Kernel> MakeConcat(const OpDef& def, InputSpecs) {
-  return Kernel([axis = Get<int64_t>(def.attrs, "axis")](OpRun& run) { return Concat(run, axis); });
+  return Kernel(
+      [axis = Get<int64_t>(def.attrs, "axis")](OpRun& run) { return ConcatTensors(run, axis); });
 }
 
 // --- Range -----------------------------------------------------------------------
 
-absl::StatusOr<Specs> InferRange(const Attrs&, InputSpecs inputs) {
+absl::StatusOr<Specs> InferRangeOp(const Attrs&, InputSpecs inputs) {
   RETURN_IF_ERROR(CheckTakes(Takes::kReal, inputs[0].dtype, 0));
   for (size_t i = 0; i < inputs.size(); ++i) {
     if (inputs[i] != Scalar(inputs[0].dtype)) {
@@ -165,9 +166,9 @@ std::vector<OpRow> JoinOps() {
       {.name = "Concat",
        .max_inputs = kMostParts,
        .attrs = {{"axis", kAttrIndex<int64_t>}},
-       .infer = InferConcat,
+       .infer = InferConcatTensors,
        .make = MakeConcat},
-      {.name = "Range", .min_inputs = 3, .max_inputs = 3, .infer = InferRange, .make = MakeRange},
+      {.name = "Range", .min_inputs = 3, .max_inputs = 3, .infer = InferRangeOp, .make = MakeRange},
   };
 }
 

@@ -319,7 +319,7 @@ absl::Status Pad(OpRun& run, const Attrs& attrs) {
 }
 
 template <absl::Status (*kRun)(OpRun&, const Attrs&)>
-absl::StatusOr<Kernel> Make(const OpDef& def, InputSpecs) {
+absl::StatusOr<Kernel> MakeLayout(const OpDef& def, InputSpecs) {
   return Kernel([attrs = def.attrs](OpRun& run) { return kRun(run, attrs); });
 }
 
@@ -341,28 +341,28 @@ std::vector<OpRow> LayoutOps() {
       {.name = "Transpose",
        .attrs = {{"permutation", kInts}},
        .infer = InferDims<TransposedDims>,
-       .make = Make<Transpose>},
+       .make = MakeLayout<Transpose>},
       {.name = "BroadcastTo",
        .attrs = {{"dims", kInts}},
        .infer = InferBroadcastTo,
-       .make = Make<BroadcastTo>},
+       .make = MakeLayout<BroadcastTo>},
       {.name = "Tile",
        .attrs = {{"multiples", kInts}},
        .infer = InferDims<TiledDims>,
-       .make = Make<Tile>},
+       .make = MakeLayout<Tile>},
       {.name = "Reverse",
        .attrs = {{"axes", kInts}},
        .infer = InferDims<ReversedDims>,
-       .make = Make<Reverse>},
+       .make = MakeLayout<Reverse>},
       {.name = "StridedSlice",
        .attrs = {{"begin", kInts}, {"end", kInts}, {"step", kInts}},
        .infer = InferDims<StridedDims>,
-       .make = Make<StridedSlice>},
+       .make = MakeLayout<StridedSlice>},
       {.name = "Pad",
        .max_inputs = 2,
        .attrs = {{"before", kInts}, {"after", kInts}, {"mode", kAttrIndex<int64_t>}},
        .infer = InferPad,
-       .make = Make<Pad>},
+       .make = MakeLayout<Pad>},
   };
 }
 

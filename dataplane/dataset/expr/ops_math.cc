@@ -19,7 +19,7 @@ absl::StatusOr<Specs> InferFloating(const Attrs&, InputSpecs inputs) {
 
 // f(x) for float and double; a lambda without captures.
 template <class F>
-OpRow Floating(absl::string_view name, F) {
+OpRow FloatingRow(absl::string_view name, F) {
   return {.name = name,
           .infer = InferFloating,
           .make = [](const OpDef&, InputSpecs inputs) -> absl::StatusOr<Kernel> {
@@ -42,7 +42,7 @@ absl::StatusOr<Specs> InferPredicate(const Attrs&, InputSpecs inputs) {
 }
 
 template <class F>
-OpRow Predicate(absl::string_view name, F) {
+OpRow PredicateRow(absl::string_view name, F) {
   return {.name = name,
           .infer = InferPredicate,
           .make = [](const OpDef&, InputSpecs inputs) -> absl::StatusOr<Kernel> {
@@ -130,28 +130,28 @@ absl::StatusOr<Kernel> MakeAtan2(const OpDef&, InputSpecs inputs) {
 
 std::vector<OpRow> MathOps() {
   return {
-      Floating("Floor", [](auto x) { return std::floor(x); }),
-      Floating("Ceil", [](auto x) { return std::ceil(x); }),
+      FloatingRow("Floor", [](auto x) { return std::floor(x); }),
+      FloatingRow("Ceil", [](auto x) { return std::ceil(x); }),
       // In the rounding mode that every program starts with: halves to even.
-      Floating("Round", [](auto x) { return std::nearbyint(x); }),
-      Floating("Sqrt", [](auto x) { return std::sqrt(x); }),
-      Floating("Exp", [](auto x) { return std::exp(x); }),
-      Floating("Expm1", [](auto x) { return std::expm1(x); }),
-      Floating("Log", [](auto x) { return std::log(x); }),
-      Floating("Log1p", [](auto x) { return std::log1p(x); }),
-      Floating("Sin", [](auto x) { return std::sin(x); }),
-      Floating("Cos", [](auto x) { return std::cos(x); }),
-      Floating("Tan", [](auto x) { return std::tan(x); }),
-      Floating("Asin", [](auto x) { return std::asin(x); }),
-      Floating("Acos", [](auto x) { return std::acos(x); }),
-      Floating("Atan", [](auto x) { return std::atan(x); }),
-      Floating("Sinh", [](auto x) { return std::sinh(x); }),
-      Floating("Cosh", [](auto x) { return std::cosh(x); }),
-      Floating("Tanh", [](auto x) { return std::tanh(x); }),
-      Floating("Sigmoid", [](auto x) { return SigmoidOf(x); }),
-      Predicate("IsNan", [](auto x) { return std::isnan(x); }),
-      Predicate("IsInf", [](auto x) { return std::isinf(x); }),
-      Predicate("IsFinite", [](auto x) { return std::isfinite(x); }),
+      FloatingRow("Round", [](auto x) { return std::nearbyint(x); }),
+      FloatingRow("Sqrt", [](auto x) { return std::sqrt(x); }),
+      FloatingRow("Exp", [](auto x) { return std::exp(x); }),
+      FloatingRow("Expm1", [](auto x) { return std::expm1(x); }),
+      FloatingRow("Log", [](auto x) { return std::log(x); }),
+      FloatingRow("Log1p", [](auto x) { return std::log1p(x); }),
+      FloatingRow("Sin", [](auto x) { return std::sin(x); }),
+      FloatingRow("Cos", [](auto x) { return std::cos(x); }),
+      FloatingRow("Tan", [](auto x) { return std::tan(x); }),
+      FloatingRow("Asin", [](auto x) { return std::asin(x); }),
+      FloatingRow("Acos", [](auto x) { return std::acos(x); }),
+      FloatingRow("Atan", [](auto x) { return std::atan(x); }),
+      FloatingRow("Sinh", [](auto x) { return std::sinh(x); }),
+      FloatingRow("Cosh", [](auto x) { return std::cosh(x); }),
+      FloatingRow("Tanh", [](auto x) { return std::tanh(x); }),
+      FloatingRow("Sigmoid", [](auto x) { return SigmoidOf(x); }),
+      PredicateRow("IsNan", [](auto x) { return std::isnan(x); }),
+      PredicateRow("IsInf", [](auto x) { return std::isinf(x); }),
+      PredicateRow("IsFinite", [](auto x) { return std::isfinite(x); }),
       {.name = "Sign", .infer = InferSign, .make = MakeSign, .over_rows = OverRows::kTrailing},
       {.name = "Power",
        .min_inputs = 2,

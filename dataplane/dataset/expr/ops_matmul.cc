@@ -27,7 +27,7 @@ absl::StatusOr<Dims> ProductDims(absl::Span<const int64_t> a, absl::Span<const i
   return dims;
 }
 
-absl::StatusOr<std::vector<TensorSpec>> Infer(const Attrs&, InputSpecs inputs) {
+absl::StatusOr<std::vector<TensorSpec>> InferMatMul(const Attrs&, InputSpecs inputs) {
   RETURN_IF_ERROR(CheckTakes(Takes::kNumber, inputs[0].dtype, 0));
   if (inputs[0].dtype != inputs[1].dtype) {
     return absl::InvalidArgumentError(absl::StrCat("argument 0 is ", Name(inputs[0].dtype),
@@ -44,7 +44,8 @@ absl::StatusOr<std::vector<TensorSpec>> Infer(const Attrs&, InputSpecs inputs) {
 
 // One matrix; `sums` has room for a row of the result.
 template <class T>
-void Multiply(const T* a, const T* b, int64_t m, int64_t k, int64_t n, SumOf<T>* sums, T* out) {
+void MultiplyMatrices(const T* a, const T* b, int64_t m, int64_t k, int64_t n, SumOf<T>* sums,
+                      T* out) {
   for (int64_t i = 0; i < m; ++i) {
     std::fill(sums, sums + n, SumOf<T>{});
     for (int64_t j = 0; j < k; ++j) {
@@ -68,22 +69,26 @@ absl::Status MatMul(OpRun& run) {
                            {a.dims().first(a.rank() - 2), b.dims().first(b.rank() - 2)});
   walk.ForEachRow([&](const int64_t* offsets, int64_t length, int64_t first) {
     for (int64_t i = 0; i < length; ++i) {
-      Multiply(static_cast<const T*>(a.raw()) + (offsets[0] + i * walk.step(0)) * m * k,
-               static_cast<const T*>(b.raw()) + (offsets[1] + i * walk.step(1)) * k * n, m, k, n,
-               sums, out + (first + i) * m * n);
+      MultiplyMatrices(static_cast<const T*>(a.raw()) + (offsets[0] + i * walk.step(0)) * m * k,
+                       static_cast<const T*>(b.raw()) + (offsets[1] + i * walk.step(1)) * k * n, m,
+                       k, n, sums, out + (first + i) * m * n);
     }
   });
   return absl::OkStatus();
 }
 
-absl::StatusOr<Kernel> Make(const OpDef&, InputSpecs inputs) {
+absl::StatusOr<Kernel> MakeMatMul(const OpDef&, InputSpecs inputs) {
   return ForNumber(inputs[0].dtype, []<class T>() { return Kernel(MatMul<T>); });
 }
 
 }  // namespace
 
 std::vector<OpRow> MatMulOps() {
-  return {{.name = "MatMul", .min_inputs = 2, .max_inputs = 2, .infer = Infer, .make = Make}};
+  return {{.name = "MatMul",
+           .min_inputs = 2,
+           .max_inputs = 2,
+           .infer = InferMatMul,
+           .make = MakeMatMul}};
 }
 
 }  // namespace penstock

@@ -16,13 +16,13 @@ namespace penstock {
 namespace {
 
 // What the function promises stands in the definition, as a registered one's does.
-absl::StatusOr<std::vector<TensorSpec>> Infer(const Attrs& attrs, InputSpecs) {
+absl::StatusOr<std::vector<TensorSpec>> InferPython(const Attrs& attrs, InputSpecs) {
   const auto leaves = Get<Spec>(attrs, "output").leaves();
   RETURN_IF_ERROR(CheckRegisteredSpec(leaves));
   return std::vector<TensorSpec>(leaves.begin(), leaves.end());
 }
 
-absl::StatusOr<Kernel> Make(const OpDef& def, const OpMeans& means) {
+absl::StatusOr<Kernel> MakePython(const OpDef& def, const OpMeans& means) {
   const std::shared_ptr<PythonHost> host =
       means.python == nullptr ? PythonHost::OfProcess() : means.python;
   const auto function = std::make_shared<const PythonFunction>(PythonFunctionOf(def.attrs));
@@ -49,8 +49,8 @@ std::vector<OpRow> PythonOps() {
                      {"deterministic", kAttrIndex<bool>},
                      {"output", kAttrIndex<Spec>},
                      {"random", kAttrIndex<int64_t>}},
-           .infer = Infer,
-           .make_with = Make,
+           .infer = InferPython,
+           .make_with = MakePython,
            .random = true}};  // it may draw: never shared or moved
 }
 

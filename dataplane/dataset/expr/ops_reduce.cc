@@ -94,8 +94,8 @@ absl::StatusOr<Walk> WalkOver(absl::Span<const int64_t> dims, absl::Span<const i
 
 // out[r] = finish(combine over its values, starting from `start`), in order.
 template <class In, class Out, class Sum, class Combine, class Finish>
-absl::Status Reduce(OpRun& run, absl::Span<const int64_t> axes, Sum start, Combine combine,
-                    Finish finish) {
+absl::Status ReduceAxes(OpRun& run, absl::Span<const int64_t> axes, Sum start, Combine combine,
+                        Finish finish) {
   const Tensor& x = run.input(0);
   ASSIGN_OR_RETURN(const Walk walk, WalkOver(x.dims(), axes));
   ASSIGN_OR_RETURN(Out* const out, run.PlaceAs<Out>(0, walk.dims));
@@ -130,8 +130,8 @@ struct AddUp {
 template <class In, class Out>
 Kernel SumKernel(std::vector<int64_t> axes) {
   return [axes](OpRun& run) {
-    return Reduce<In, Out>(run, axes, SumOf<In>{}, AddUp(),
-                           [](SumOf<In> sum, int64_t) { return Narrow<Out>(sum); });
+    return ReduceAxes<In, Out>(run, axes, SumOf<In>{}, AddUp(),
+                               [](SumOf<In> sum, int64_t) { return Narrow<Out>(sum); });
   };
 }
 
@@ -159,8 +159,8 @@ absl::StatusOr<Kernel> MakeProd(const OpDef& def, InputSpecs inputs) {
     using Out = std::conditional_t<kIsInteger<T>,
                                    std::conditional_t<std::is_signed_v<T>, int64_t, uint64_t>, T>;
     return Kernel([axes](OpRun& run) {
-      return Reduce<T, Out>(run, axes, SumOf<T>{1}, TimesUp(),
-                            [](SumOf<T> product, int64_t) { return Narrow<Out>(product); });
+      return ReduceAxes<T, Out>(run, axes, SumOf<T>{1}, TimesUp(),
+                                [](SumOf<T> product, int64_t) { return Narrow<Out>(product); });
     });
   });
 }
@@ -170,7 +170,7 @@ template <class In, class Out>
 Kernel MeanKernel(std::vector<int64_t> axes) {
   using Sum = std::conditional_t<kIsComplex<In>, std::complex<double>, double>;
   return [axes](OpRun& run) {
-    return Reduce<In, Out>(run, axes, Sum{}, AddUp(), [](Sum sum, int64_t count) {
+    return ReduceAxes<In, Out>(run, axes, Sum{}, AddUp(), [](Sum sum, int64_t count) {
       return Narrow<Out>(sum / static_cast<double>(count));
     });
   };
@@ -221,8 +221,8 @@ absl::StatusOr<Kernel> MakeExtreme(const OpDef& def, InputSpecs inputs) {
       ASSIGN_OR_RETURN(const Walk walk, WalkOver(run.input(0).dims(), axes));
       if (walk.values == 0 && walk.results > 0)
         return absl::InvalidArgumentError("no values to choose from");
-      return Reduce<T, T>(run, axes, Choose::template Start<C>(), Choose(),
-                          [](C chosen, int64_t) { return Narrow<T>(chosen); });
+      return ReduceAxes<T, T>(run, axes, Choose::template Start<C>(), Choose(),
+                              [](C chosen, int64_t) { return Narrow<T>(chosen); });
     });
   });
 }
@@ -232,13 +232,14 @@ template <bool kAny>
 absl::StatusOr<Kernel> MakeAnyOrAll(const OpDef& def, InputSpecs) {
   const auto& axes = Get<std::vector<int64_t>>(def.attrs, "axes");
   return Kernel([axes](OpRun& run) {
-    return Reduce<BoolByte, uint8_t>(
+    return ReduceAxes<BoolByte, uint8_t>(
         run, axes, !kAny, [](bool a, bool b) { return kAny ? a || b : a && b; },
         [](bool result, int64_t) { return static_cast<uint8_t>(result); });
   });
 }
 
-OpRow Row(absl::string_view name, decltype(OpRow::infer) infer, decltype(OpRow::make) make) {
+OpRow ReductionRow(absl::string_view name, decltype(OpRow::infer) infer,
+                   decltype(OpRow::make) make) {
   return {.name = name,
           .attrs = {{"axes", kAttrIndex<std::vector<int64_t>>}},
           .infer = infer,
@@ -248,13 +249,13 @@ OpRow Row(absl::string_view name, decltype(OpRow::infer) infer, decltype(OpRow::
 }  // namespace
 
 std::vector<OpRow> ReduceOps() {
-  return {Row("ReduceSum", InferSum, MakeSum),
-          Row("ReduceProd", InferProd, MakeProd),
-          Row("ReduceMean", InferMean, MakeMean),
-          Row("ReduceMax", InferExtreme, MakeExtreme<Larger>),
-          Row("ReduceMin", InferExtreme, MakeExtreme<Smaller>),
-          Row("ReduceAny", InferAnyOrAll, MakeAnyOrAll<true>),
-          Row("ReduceAll", InferAnyOrAll, MakeAnyOrAll<false>)};
+  return {ReductionRow("ReduceSum", InferSum, MakeSum),
+          ReductionRow("ReduceProd", InferProd, MakeProd),
+          ReductionRow("ReduceMean", InferMean, MakeMean),
+          ReductionRow("ReduceMax", InferExtreme, MakeExtreme<Larger>),
+          ReductionRow("ReduceMin", InferExtreme, MakeExtreme<Smaller>),
+          ReductionRow("ReduceAny", InferAnyOrAll, MakeAnyOrAll<true>),
+          ReductionRow("ReduceAll", InferAnyOrAll, MakeAnyOrAll<false>)};
 }
 
 }  // namespace penstock

@@ -17,7 +17,7 @@ namespace {
 
 using Specs = std::vector<TensorSpec>;
 
-std::string Text(absl::Span<const int64_t> dims) {
+std::string DimsText(absl::Span<const int64_t> dims) {
   return absl::StrCat("[", absl::StrJoin(dims, ","), "]");
 }
 
@@ -36,7 +36,7 @@ absl::StatusOr<Dims> FilledDims(absl::Span<const int64_t> dims, int64_t count) {
   const bool filled = std::find(result.begin(), result.end(), -1) == result.end();
   if (!filled || known != count) {
     return absl::InvalidArgumentError(
-        absl::StrCat(count, " values do not fill the shape ", Text(dims)));
+        absl::StrCat(count, " values do not fill the shape ", DimsText(dims)));
   }
   return result;
 }
@@ -102,8 +102,8 @@ absl::StatusOr<Kernel> MakeSize(const OpDef&, InputSpecs) {
 absl::StatusOr<Dims> SlicedDims(absl::Span<const int64_t> dims, absl::Span<const int64_t> begin,
                                 absl::Span<const int64_t> size) {
   if (dims.size() != begin.size()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("begin and size have ", begin.size(), " numbers for the shape ", Text(dims)));
+    return absl::InvalidArgumentError(absl::StrCat("begin and size have ", begin.size(),
+                                                   " numbers for the shape ", DimsText(dims)));
   }
   Dims result;
   for (size_t i = 0; i < dims.size(); ++i) {
@@ -112,8 +112,9 @@ absl::StatusOr<Dims> SlicedDims(absl::Span<const int64_t> dims, absl::Span<const
       continue;
     }
     if (begin[i] > dims[i] || (size[i] != -1 && size[i] > dims[i] - begin[i])) {
-      return absl::InvalidArgumentError(absl::StrCat("begin ", Text(begin), " and size ",
-                                                     Text(size), " reach outside of ", Text(dims)));
+      return absl::InvalidArgumentError(absl::StrCat("begin ", DimsText(begin), " and size ",
+                                                     DimsText(size), " reach outside of ",
+                                                     DimsText(dims)));
     }
     result.push_back(size[i] == -1 ? dims[i] - begin[i] : size[i]);
   }

@@ -29,12 +29,12 @@ absl::Status Length(OpRun& run) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<Specs> InferConcat(const Attrs&, InputSpecs inputs) {
+absl::StatusOr<Specs> InferConcatStrings(const Attrs&, InputSpecs inputs) {
   RETURN_IF_ERROR(CheckString(inputs[0], 0));
   RETURN_IF_ERROR(CheckString(inputs[1], 1));
   return InferBinary(inputs, Takes::kAny);
 }
-absl::Status Concat(OpRun& run) {
+absl::Status ConcatStrings(OpRun& run) {
   const Tensor& a = run.input(0);
   const Tensor& b = run.input(1);
   ASSIGN_OR_RETURN(const Dims dims, BroadcastDims(a.dims(), b.dims()));
@@ -58,7 +58,7 @@ absl::StatusOr<Specs> InferToNumber(const Attrs& attrs, InputSpecs inputs) {
   return Specs{Dense(dtype, inputs[0].shape)};
 }
 template <class T>
-bool Parse(absl::string_view text, T& value) {
+bool ParseNumber(absl::string_view text, T& value) {
   text = absl::StripAsciiWhitespace(text);
   if constexpr (kIsInteger<T>)
     return absl::SimpleAtoi(text, &value);
@@ -73,7 +73,7 @@ absl::Status ToNumber(OpRun& run) {
   ASSIGN_OR_RETURN(T* const out, run.PlaceAs<T>(0, x.dims()));
   for (int64_t n = 0; n < x.element_count(); ++n) {
     const std::string_view text = x.string(n);
-    if (!Parse(View(text), out[n])) {
+    if (!ParseNumber(View(text), out[n])) {
       return absl::InvalidArgumentError(absl::StrCat(Quoted(text), " is no ", Name(DTypeOf<T>)));
     }
   }
@@ -154,8 +154,8 @@ std::vector<OpRow> StringOps() {
       {.name = "StringConcat",
        .min_inputs = 2,
        .max_inputs = 2,
-       .infer = InferConcat,
-       .make = MakePlain<Concat>},
+       .infer = InferConcatStrings,
+       .make = MakePlain<ConcatStrings>},
       {.name = "StringToNumber",
        .attrs = {{"dtype", kAttrIndex<DType>}},
        .infer = InferToNumber,

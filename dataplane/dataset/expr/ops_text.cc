@@ -22,7 +22,7 @@ using Specs = std::vector<TensorSpec>;
 
 // --- Of each string another ----------------------------------------------------
 
-absl::StatusOr<Specs> InferSame(const Attrs&, InputSpecs inputs) {
+absl::StatusOr<Specs> InferSameString(const Attrs&, InputSpecs inputs) {
   RETURN_IF_ERROR(CheckString(inputs[0], 0));
   return Specs{Dense(kString, inputs[0].shape)};
 }
@@ -30,7 +30,7 @@ absl::StatusOr<Specs> InferSame(const Attrs&, InputSpecs inputs) {
 template <class F>
 OpRow EachString(absl::string_view name, F) {
   return {.name = name,
-          .infer = InferSame,
+          .infer = InferSameString,
           .make = [](const OpDef&, InputSpecs) -> absl::StatusOr<Kernel> {
             return Kernel([](OpRun& run) {
               const Tensor& x = run.input(0);
@@ -144,7 +144,7 @@ absl::StatusOr<Specs> InferAsString(const Attrs& attrs, InputSpecs inputs) {
 }
 
 template <class T>
-std::string TextOf(T value, int64_t precision) {
+std::string NumberText(T value, int64_t precision) {
   if constexpr (std::is_same_v<T, bool>) {
     return value ? "true" : "false";
   } else if constexpr (std::is_integral_v<T>) {
@@ -166,7 +166,8 @@ Kernel AsStringOf(int64_t precision) {
   return [precision](OpRun& run) {
     const Tensor& x = run.input(0);
     const T* from = static_cast<const T*>(x.raw());
-    return MakeStrings(run, x.dims(), [&](int64_t n) { return TextOf(Load(from[n]), precision); });
+    return MakeStrings(run, x.dims(),
+                       [&](int64_t n) { return NumberText(Load(from[n]), precision); });
   };
 }
 
@@ -178,7 +179,7 @@ absl::StatusOr<Kernel> MakeAsString(const OpDef& def, InputSpecs inputs) {
 
 // --- StringToHashBucket ----------------------------------------------------------------
 
-absl::StatusOr<Specs> InferBucket(const Attrs& attrs, InputSpecs inputs) {
+absl::StatusOr<Specs> InferHashBucket(const Attrs& attrs, InputSpecs inputs) {
   RETURN_IF_ERROR(CheckString(inputs[0], 0));
   if (Get<int64_t>(attrs, "buckets") < 1)
     return absl::InvalidArgumentError("buckets must be at least 1");
@@ -220,7 +221,7 @@ std::vector<OpRow> TextOps() {
        .make = MakeAsString},
       {.name = "StringToHashBucket",
        .attrs = {{"buckets", kAttrIndex<int64_t>}},
-       .infer = InferBucket,
+       .infer = InferHashBucket,
        .make = MakeBucket},
   };
 }

@@ -48,7 +48,7 @@ struct AppendAttr {
 };
 
 // Equal for operations that compute the same.
-std::string KeyOf(const OpDef& def) {
+std::string OpKey(const OpDef& def) {
   std::string key = def.op;
   for (uint32_t input : def.inputs) absl::StrAppend(&key, "|", input);
   for (const auto& [name, attr] : def.attrs) {
@@ -102,7 +102,7 @@ class Tracer {
     if (application->random) def.attrs["random"] = randoms_++;
     const bool shareable = !application->random;
     auto [place, is_new] =
-        by_key_.try_emplace(shareable ? KeyOf(def) : absl::StrCat("#", next_value_), next_value_);
+        by_key_.try_emplace(shareable ? OpKey(def) : absl::StrCat("#", next_value_), next_value_);
     if (is_new) {
       next_value_ += static_cast<uint32_t>(def.outputs.size());
       def_.deterministic = def_.deterministic && IsDeterministic(def);

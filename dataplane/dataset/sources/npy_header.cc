@@ -15,13 +15,13 @@
 namespace penstock {
 namespace {
 
-constexpr std::string_view kMagic("\x93NUMPY", 6);
+constexpr std::string_view kNpyMagic("\x93NUMPY", 6);
 constexpr int64_t kMaxBytes = int64_t{1} << 60;
 
 // The dict literal of a header: {'descr': '<f4', 'fortran_order': False, 'shape': (7, 2, 3), }
-class Literal {
+class HeaderLiteral {
  public:
-  explicit Literal(std::string_view text) : rest_(text) {}
+  explicit HeaderLiteral(std::string_view text) : rest_(text) {}
 
   bool Take(char c) {
     SkipSpace();
@@ -76,16 +76,16 @@ class Literal {
   std::string_view rest_;
 };
 
-struct Fields {
+struct NpyFields {
   std::optional<std::string_view> descr;
   std::optional<bool> fortran_order;
   std::optional<std::vector<int64_t>> shape;
 };
 
 // nullopt for a text that is no such literal, or whose dtype has fields.
-std::optional<Fields> ParseLiteral(std::string_view text) {
-  Literal literal(text);
-  Fields fields;
+std::optional<NpyFields> ParseLiteral(std::string_view text) {
+  HeaderLiteral literal(text);
+  NpyFields fields;
   if (!literal.Take('{')) return std::nullopt;
   while (!literal.Take('}')) {
     const std::optional<std::string_view> key = literal.Quoted();
@@ -126,7 +126,7 @@ absl::StatusOr<DType> DTypeOfDescr(std::string_view descr) {
 }
 
 // The bytes of all values; nullopt for more than kMaxBytes.
-std::optional<int64_t> BytesOf(DType dtype, const std::vector<int64_t>& dims) {
+std::optional<int64_t> ArrayBytes(DType dtype, const std::vector<int64_t>& dims) {
   auto bytes = static_cast<int64_t>(SizeOf(dtype));
   if (std::find(dims.begin(), dims.end(), 0) != dims.end()) return 0;
   for (int64_t dim : dims) {
@@ -147,7 +147,7 @@ absl::StatusOr<NpyHeader> ParseNpyHeader(std::string_view front, std::string_vie
   const auto damaged = [&](const char* what) {
     return absl::DataLossError(absl::StrCat(name, ": ", what));
   };
-  if (!front.starts_with(kMagic) || front.size() < 10)
+  if (!front.starts_with(kNpyMagic) || front.size() < 10)
     return damaged("no array that NumPy saved: it does not begin as one");
   const auto major = static_cast<uint8_t>(front[6]);
   if (major < 1 || major > 3) return damaged("of a version of NumPy's format that is not known");
@@ -159,7 +159,7 @@ absl::StatusOr<NpyHeader> ParseNpyHeader(std::string_view front, std::string_vie
   const size_t data_offset = 8 + length_bytes + length;
   if (data_offset > front.size()) return damaged("its header is cut off or larger than 64 KiB");
 
-  std::optional<Fields> fields = ParseLiteral(front.substr(8 + length_bytes, length));
+  std::optional<NpyFields> fields = ParseLiteral(front.substr(8 + length_bytes, length));
   if (!fields.has_value())
     return damaged("its header cannot be read: a dict of descr (one dtype), fortran_order, shape");
   absl::StatusOr<DType> dtype = DTypeOfDescr(*fields->descr);
@@ -172,7 +172,7 @@ absl::StatusOr<NpyHeader> ParseNpyHeader(std::string_view front, std::string_vie
     return absl::UnimplementedError(
         absl::StrCat(name, " holds values in Fortran order; save numpy.ascontiguousarray of it"));
   }
-  const std::optional<int64_t> bytes = BytesOf(header.dtype, header.dims);
+  const std::optional<int64_t> bytes = ArrayBytes(header.dtype, header.dims);
   if (!bytes.has_value()) return damaged("its header speaks of more values than there can be");
   header.data_bytes = *bytes;
   return header;

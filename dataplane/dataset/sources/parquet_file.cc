@@ -105,7 +105,7 @@ bool IsList(arrow::Type::type type) {
 }
 
 // Whether values of `type` are read as `leaf`.
-bool Fits(const arrow::DataType& type, const TensorSpec& leaf) {
+bool FitsArrowType(const arrow::DataType& type, const TensorSpec& leaf) {
   if (leaf.dtype == kString) return IsString(type.id());
   if (leaf.shape.rank() == 0) return type.id() == ArrowType(leaf.dtype);
   return IsList(type.id()) && type.field(0)->type()->id() == ArrowType(leaf.dtype);
@@ -209,7 +209,7 @@ absl::StatusOr<std::unique_ptr<ParquetFile>> ParquetFile::Open(std::unique_ptr<F
                        "', but: ", absl::StrJoin(schema->field_names(), " ")));
     }
     const arrow::DataType& type = *schema->field(field)->type();
-    if (!Fits(type, columns.leaves()[i])) {
+    if (!FitsArrowType(type, columns.leaves()[i])) {
       return absl::InvalidArgumentError(absl::StrCat(parquet->name_, ": column '", column, "' is ",
                                                      type.ToString(), ", not ",
                                                      columns.leaves()[i].ToString()));

@@ -15,7 +15,7 @@ namespace {
 
 // How many numbers start, start + step, … lie before stop. REQUIRES: step != 0.
 // Larger than int64 can say: nullopt.
-std::optional<int64_t> CountOf(int64_t start, int64_t stop, int64_t step) {
+std::optional<int64_t> RangeCount(int64_t start, int64_t stop, int64_t step) {
   if (step > 0 ? start >= stop : start <= stop) return 0;
   const uint64_t distance = step > 0 ? static_cast<uint64_t>(stop) - static_cast<uint64_t>(start)
                                      : static_cast<uint64_t>(start) - static_cast<uint64_t>(stop);
@@ -58,11 +58,11 @@ class RangeIterator final : public IndexedSource {
   BlockLayout layout_;
 };
 
-absl::StatusOr<Inferred> InferRange(const Attrs& attrs, absl::Span<const NodePtr>) {
+absl::StatusOr<Inferred> InferRangeDataset(const Attrs& attrs, absl::Span<const NodePtr>) {
   const int64_t step = Get<int64_t>(attrs, "step");
   if (step == 0) return absl::InvalidArgumentError("step must not be 0");
   const std::optional<int64_t> count =
-      CountOf(Get<int64_t>(attrs, "start"), Get<int64_t>(attrs, "stop"), step);
+      RangeCount(Get<int64_t>(attrs, "start"), Get<int64_t>(attrs, "stop"), step);
   if (!count.has_value())
     return absl::InvalidArgumentError("start and stop lie more than 2^63 - 1 steps apart");
   return Inferred{Scalar(kInt64), *count};
@@ -99,7 +99,7 @@ NodeKind RangeKind() {
           .attrs = {{"start", AttrType::kInt}, {"stop", AttrType::kInt}, {"step", AttrType::kInt}},
           .min_inputs = 0,
           .max_inputs = 0,
-          .infer = InferRange,
+          .infer = InferRangeDataset,
           .build = BuildRange,
           .plan = PlanRange};
 }

@@ -41,30 +41,30 @@ class RecordElements final : public ElementReader {
 
 // --- Compression as an attribute, under tf.data's names; none: left out --------
 
-const char* Name(Compression compression) {
+const char* CompressionName(Compression compression) {
   return compression == Compression::kGzip ? "GZIP" : "ZLIB";
 }
 
-absl::StatusOr<Compression> CompressionOf(const Attrs& attrs) {
+absl::StatusOr<Compression> CompressionOfAttrs(const Attrs& attrs) {
   auto it = attrs.find("compression");
   if (it == attrs.end()) return Compression::kNone;
   const std::string& name = std::get<std::string>(it->second);
   for (Compression compression : {Compression::kGzip, Compression::kZlib})
-    if (name == Name(compression)) return compression;
+    if (name == CompressionName(compression)) return compression;
   return absl::InvalidArgumentError(
       absl::StrCat("compression must be GZIP or ZLIB, not ", absl::CHexEscape(name)));
 }
 
 void AddCompression(Compression compression, Attrs& attrs) {
   if (compression != Compression::kNone)
-    attrs.emplace("compression", std::string(Name(compression)));
+    attrs.emplace("compression", std::string(CompressionName(compression)));
 }
 
 // --- Nodes ---------------------------------------------------------------------
 
 absl::StatusOr<Inferred> InferRecords(const Attrs& attrs, absl::Span<const NodePtr>) {
   RETURN_IF_ERROR(CheckFiles(attrs));
-  RETURN_IF_ERROR(CompressionOf(attrs).status());
+  RETURN_IF_ERROR(CompressionOfAttrs(attrs).status());
   const bool nothing = IsOverNames(attrs) && Get<std::vector<std::string>>(attrs, "files").empty();
   return Inferred{Bytes(), nothing ? 0 : kUnknown};
 }
@@ -88,7 +88,7 @@ absl::StatusOr<Inferred> InferFixedLength(const Attrs& attrs, absl::Span<const N
 
 absl::StatusOr<std::unique_ptr<NodeIterator>> BuildRecords(const BuildSite& site,
                                                            MakeRecordReader make_reader) {
-  ASSIGN_OR_RETURN(const Compression compression, CompressionOf(site.node().attrs));
+  ASSIGN_OR_RETURN(const Compression compression, CompressionOfAttrs(site.node().attrs));
   Pool& pool = site.pool();
   auto make_elements = [compression, make_reader = std::move(make_reader), &pool](
                            std::unique_ptr<File> file,

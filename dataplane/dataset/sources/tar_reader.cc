@@ -17,22 +17,22 @@ constexpr int64_t kMaxSize = std::numeric_limits<int64_t>::max() / 4;  // sums d
 constexpr int64_t kMaxExtensionBytes = 1 << 20;
 
 // A field of a header: where it begins and how long it is.
-struct Field {
+struct TarField {
   size_t offset, bytes;
 };
-constexpr Field kName = {0, 100};
-constexpr Field kSize = {124, 12};
-constexpr Field kChecksum = {148, 8};
+constexpr TarField kName = {0, 100};
+constexpr TarField kSize = {124, 12};
+constexpr TarField kChecksum = {148, 8};
 constexpr size_t kType = 156;
-constexpr Field kMagic = {257, 6};
-constexpr Field kPrefix = {345, 155};
+constexpr TarField kMagicField = {257, 6};
+constexpr TarField kPrefix = {345, 155};
 
-std::string_view Raw(std::string_view block, Field field) {
+std::string_view Raw(std::string_view block, TarField field) {
   return block.substr(field.offset, field.bytes);
 }
 
 // Up to a NUL, if there is one.
-std::string_view Text(std::string_view bytes) {
+std::string_view FieldText(std::string_view bytes) {
   return bytes.substr(0, bytes.find('\0'));
 }
 
@@ -46,7 +46,7 @@ std::optional<int64_t> Number(std::string_view field) {
       value = value << 8 | static_cast<uint8_t>(c);
     }
   } else {
-    field = Text(field);
+    field = FieldText(field);
     while (!field.empty() && field.front() == ' ') field.remove_prefix(1);
     while (!field.empty() && field.back() == ' ') field.remove_suffix(1);
     for (char c : field) {
@@ -98,11 +98,11 @@ absl::StatusOr<std::optional<TarReader::Header>> TarReader::ReadHeader() {
   if (!ChecksumFits(block)) return Damaged(position, "there is no tar header");
 
   Header header = {.position = position,
-                   .name = std::string(Text(Raw(block, kName))),
+                   .name = std::string(FieldText(Raw(block, kName))),
                    .size = 0,
                    .type = block[kType]};
-  const bool posix = Raw(block, kMagic) == std::string_view("ustar\0", 6);
-  if (const std::string_view prefix = Text(Raw(block, kPrefix)); posix && !prefix.empty())
+  const bool posix = Raw(block, kMagicField) == std::string_view("ustar\0", 6);
+  if (const std::string_view prefix = FieldText(Raw(block, kPrefix)); posix && !prefix.empty())
     header.name = absl::StrCat(std::string(prefix), "/", header.name);
   if (header.type == '\0') header.type = header.name.ends_with('/') ? '5' : '0';
   // Links, devices and directories have no contents, whatever their size says.
@@ -131,7 +131,7 @@ absl::Status TarReader::ReadExtension(const Header& header, Extended& extended) 
   if (static_cast<int64_t>(bytes.size()) < header.size) return damaged;
   bytes = bytes.substr(0, header.size);
   if (header.type == 'L') {
-    extended.name = std::string(Text(bytes));
+    extended.name = std::string(FieldText(bytes));
     return absl::OkStatus();
   }
   while (!bytes.empty()) {  // "LENGTH KEY=VALUE\n", the length of all of it

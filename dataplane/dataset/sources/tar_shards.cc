@@ -30,7 +30,7 @@ constexpr char kKey[] = "__key__";
 constexpr char kUrl[] = "__url__";
 
 // Which extensions a sample is made of.
-struct Fields {
+struct SampleFields {
   struct Place {
     size_t field;  // number in `names`
     size_t rank;   // among the field's alternatives: the lowest counts
@@ -40,8 +40,8 @@ struct Fields {
   std::map<std::string, Place, std::less<>> extensions;
 };
 
-absl::StatusOr<Fields> ParseFields(const Strings& declared) {
-  Fields fields;
+absl::StatusOr<SampleFields> ParseFields(const Strings& declared) {
+  SampleFields fields;
   for (const std::string& field : declared) {
     Strings alternatives = absl::StrSplit(field, ';');
     for (size_t rank = 0; rank < alternatives.size(); ++rank) {
@@ -81,7 +81,7 @@ std::optional<SampleName> SplitName(std::string_view name) {
 
 class SampleReader final : public ElementReader {
  public:
-  SampleReader(TarReader tar, const Fields& fields, const BuildSite& site)
+  SampleReader(TarReader tar, const SampleFields& fields, const BuildSite& site)
       : tar_(std::move(tar)), fields_(fields), site_(site), found_(fields.names.size()) {}
 
   absl::StatusOr<std::optional<Element>> Next() override {
@@ -205,7 +205,7 @@ class SampleReader final : public ElementReader {
   }
 
   TarReader tar_;
-  const Fields fields_;
+  const SampleFields fields_;
   const BuildSite site_;
   std::optional<TarEntry> ahead_;  // the next sample's first file, not read
   absl::Status failure_;           // in the place of what follows
@@ -217,7 +217,7 @@ class SampleReader final : public ElementReader {
 
 absl::StatusOr<Inferred> InferTarShards(const Attrs& attrs, absl::Span<const NodePtr>) {
   RETURN_IF_ERROR(CheckFiles(attrs));
-  ASSIGN_OR_RETURN(const Fields fields, ParseFields(Get<Strings>(attrs, "fields")));
+  ASSIGN_OR_RETURN(const SampleFields fields, ParseFields(Get<Strings>(attrs, "fields")));
   std::vector<std::pair<std::string, Spec>> members = {{kKey, Bytes()}};
   if (Get<bool>(attrs, "url")) members.emplace_back(kUrl, Bytes());
   for (const std::string& name : fields.names) members.emplace_back(name, Bytes());
@@ -226,7 +226,7 @@ absl::StatusOr<Inferred> InferTarShards(const Attrs& attrs, absl::Span<const Nod
 }
 
 // No tar header begins as gzip does: a name would have to.
-absl::StatusOr<Compression> CompressionOf(File& file) {
+absl::StatusOr<Compression> CompressionOfFile(File& file) {
   char magic[2] = {};
   ASSIGN_OR_RETURN(const size_t got, file.ReadAt(0, absl::MakeSpan(magic)));
   const bool gzip = got == 2 && magic[0] == '\x1f' && magic[1] == '\x8b';
@@ -234,11 +234,11 @@ absl::StatusOr<Compression> CompressionOf(File& file) {
 }
 
 absl::StatusOr<std::unique_ptr<NodeIterator>> BuildTarShards(const BuildSite& site) {
-  ASSIGN_OR_RETURN(Fields fields, ParseFields(site.attr<Strings>("fields")));
+  ASSIGN_OR_RETURN(SampleFields fields, ParseFields(site.attr<Strings>("fields")));
   auto make_samples = [site, fields = std::move(fields)](
                           std::unique_ptr<File> file,
                           int64_t position) -> absl::StatusOr<std::unique_ptr<ElementReader>> {
-    ASSIGN_OR_RETURN(const Compression compression, CompressionOf(*file));
+    ASSIGN_OR_RETURN(const Compression compression, CompressionOfFile(*file));
     return std::make_unique<SampleReader>(
         TarReader(BufferedFile(std::move(file), position, compression)), fields, site);
   };

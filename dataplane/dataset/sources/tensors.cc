@@ -74,7 +74,7 @@ absl::StatusOr<Spec> RowSpec(const Spec& spec) {
 }
 
 // The number of rows, which all tensors must share.
-absl::StatusOr<int64_t> RowCount(absl::Span<const Tensor> tensors, const Spec& spec) {
+absl::StatusOr<int64_t> RowCountOfAll(absl::Span<const Tensor> tensors, const Spec& spec) {
   const int64_t count = tensors[0].dim(0);
   for (size_t i = 1; i < tensors.size(); ++i) {
     if (tensors[i].dim(0) != count) {
@@ -127,7 +127,7 @@ absl::StatusOr<Inferred> InferSlices(const Attrs& attrs, absl::Span<const NodePt
   const std::vector<Tensor> tensors = TensorsOfElement(value);
   RETURN_IF_ERROR(CheckTensors(tensors, value.spec()));
   ASSIGN_OR_RETURN(Spec row, RowSpec(value.spec()));
-  ASSIGN_OR_RETURN(const int64_t count, RowCount(tensors, value.spec()));
+  ASSIGN_OR_RETURN(const int64_t count, RowCountOfAll(tensors, value.spec()));
   return Inferred{std::move(row), count};
 }
 
@@ -141,7 +141,7 @@ absl::StatusOr<std::unique_ptr<NodeIterator>> BuildSlices(const BuildSite& site)
       site, TensorsOfElement(*site.attr<ConstantElement>("value")), site.node().cardinality);
 }
 
-absl::StatusOr<SplitProviderPlan> Plan(const Dataset::Node& node, Files&) {
+absl::StatusOr<SplitProviderPlan> PlanTensors(const Dataset::Node& node, Files&) {
   return SplitProviderPlan{.count = SplitCountFor(node.cardinality)};
 }
 
@@ -162,7 +162,7 @@ absl::StatusOr<std::unique_ptr<NodeIterator>> BuildTensorsOf(const BuildSite& si
 
 absl::StatusOr<std::unique_ptr<NodeIterator>> BuildSlicesOf(const BuildSite& site) {
   std::vector<Tensor> tensors = site.argument();
-  absl::StatusOr<int64_t> count = RowCount(tensors, site.spec());
+  absl::StatusOr<int64_t> count = RowCountOfAll(tensors, site.spec());
   if (!count.ok()) {
     return absl::Status(count.status().code(),
                         absl::StrCat(site.name(), ": ", count.status().message()));
@@ -191,7 +191,7 @@ NodeKind FromTensorsKind() {
   kind.attrs = {{"value", AttrType::kElement}};
   kind.infer = InferTensors;
   kind.build = BuildTensors;
-  kind.plan = Plan;
+  kind.plan = PlanTensors;
   return kind;
 }
 
@@ -200,7 +200,7 @@ NodeKind FromTensorSlicesKind() {
   kind.attrs = {{"value", AttrType::kElement}};
   kind.infer = InferSlices;
   kind.build = BuildSlices;
-  kind.plan = Plan;
+  kind.plan = PlanTensors;
   return kind;
 }
 

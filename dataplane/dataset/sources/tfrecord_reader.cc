@@ -10,14 +10,14 @@
 namespace penstock {
 namespace {
 
-constexpr int64_t kHeadBytes = 12;  // length and its CRC
-constexpr int64_t kTailBytes = 4;   // CRC of the data
+constexpr int64_t kHeadBytes = 12;       // length and its CRC
+constexpr int64_t kRecordTailBytes = 4;  // CRC of the data
 // Of a record in a compressed file, whose size does not bound it: what an
 // element's string may hold.
 constexpr int64_t kMaxRecordBytes = int64_t{1} << 32;
 
 template <class T>
-T Load(std::string_view bytes, size_t offset) {
+T LoadAt(std::string_view bytes, size_t offset) {
   T value;
   std::memcpy(&value, bytes.data() + offset, sizeof(value));
   return value;
@@ -30,14 +30,14 @@ class TFRecordReader final : public RecordReader {
   absl::StatusOr<std::optional<std::string_view>> Next() override {
     ASSIGN_OR_RETURN(const std::optional<int64_t> length, NextLength());
     if (!length.has_value()) return std::nullopt;
-    const int64_t bytes = kHeadBytes + *length + kTailBytes;
+    const int64_t bytes = kHeadBytes + *length + kRecordTailBytes;
     absl::StatusOr<std::string_view> seen = file_.Peek(bytes);
     if (!seen.ok()) return file_.GiveUp(seen.status());
     if (static_cast<int64_t>(seen->size()) < bytes) return Truncated();
     const int64_t begin = file_.position();
     file_.Advance(bytes);
     const std::string_view data = seen->substr(kHeadBytes, *length);
-    if (Load<uint32_t>(*seen, kHeadBytes + *length) != MaskedCrc32c(data)) {
+    if (LoadAt<uint32_t>(*seen, kHeadBytes + *length) != MaskedCrc32c(data)) {
       return absl::DataLossError(
           absl::StrCat(file_.name(), ": the record at offset ", begin, " (", *length,
                        " bytes) is damaged: its data do not have the checksum stored behind them"));
@@ -48,7 +48,7 @@ class TFRecordReader final : public RecordReader {
   absl::StatusOr<bool> Skip() override {
     ASSIGN_OR_RETURN(const std::optional<int64_t> length, NextLength());
     if (!length.has_value()) return false;
-    const int64_t bytes = kHeadBytes + *length + kTailBytes;
+    const int64_t bytes = kHeadBytes + *length + kRecordTailBytes;
     if (!file_.left().has_value()) {  // whether it is all there shows in reading it
       const absl::StatusOr<std::string_view> seen = file_.Peek(bytes);
       if (!seen.ok()) return file_.GiveUp(seen.status());
@@ -67,15 +67,15 @@ class TFRecordReader final : public RecordReader {
     const absl::StatusOr<std::string_view> head = file_.Peek(kHeadBytes);
     if (!head.ok()) return file_.GiveUp(head.status());
     if (head->empty()) return std::nullopt;
-    const int64_t most = file_.left().value_or(kMaxRecordBytes) - kHeadBytes - kTailBytes;
+    const int64_t most = file_.left().value_or(kMaxRecordBytes) - kHeadBytes - kRecordTailBytes;
     if (static_cast<int64_t>(head->size()) < kHeadBytes || most < 0) return Truncated();
-    if (Load<uint32_t>(*head, 8) != MaskedCrc32c(head->substr(0, 8))) {
+    if (LoadAt<uint32_t>(*head, 8) != MaskedCrc32c(head->substr(0, 8))) {
       return file_.GiveUp(absl::DataLossError(absl::StrCat(
           file_.name(), ": the record at offset ", file_.position(),
           " is damaged: its length does not have the checksum stored behind it (or the file is "
           "compressed, or no TFRecord file)")));
     }
-    const auto length = Load<uint64_t>(*head, 0);
+    const auto length = LoadAt<uint64_t>(*head, 0);
     if (length > static_cast<uint64_t>(most)) return Truncated();
     return static_cast<int64_t>(length);
   }

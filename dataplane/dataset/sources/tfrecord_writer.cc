@@ -13,7 +13,7 @@ namespace penstock {
 namespace {
 
 template <class T>
-std::string BytesOf(T value) {
+std::string RawBytes(T value) {
   std::string bytes(sizeof(value), '\0');
   std::memcpy(bytes.data(), &value, sizeof(value));
   return bytes;
@@ -22,10 +22,10 @@ std::string BytesOf(T value) {
 }  // namespace
 
 std::string TFRecordBytes(std::string_view data) {
-  std::string bytes = BytesOf<uint64_t>(data.size());
-  bytes += BytesOf(MaskedCrc32c(bytes));
+  std::string bytes = RawBytes<uint64_t>(data.size());
+  bytes += RawBytes(MaskedCrc32c(bytes));
   bytes += data;
-  bytes += BytesOf(MaskedCrc32c(data));
+  bytes += RawBytes(MaskedCrc32c(data));
   return bytes;
 }
 

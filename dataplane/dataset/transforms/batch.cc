@@ -14,8 +14,8 @@ namespace {
 
 using SpecOfRows = absl::StatusOr<Spec>(const Spec& row, int64_t rows);
 
-absl::StatusOr<Inferred> Infer(const Attrs& attrs, const Spec& row, Cardinality cardinality,
-                               SpecOfRows* spec_of_rows) {
+absl::StatusOr<Inferred> InferBatches(const Attrs& attrs, const Spec& row, Cardinality cardinality,
+                                      SpecOfRows* spec_of_rows) {
   const int64_t size = Get<int64_t>(attrs, "batch_size");
   const bool drop_remainder = Get<bool>(attrs, "drop_remainder");
   if (size < 1) {
@@ -26,17 +26,17 @@ absl::StatusOr<Inferred> Infer(const Attrs& attrs, const Spec& row, Cardinality 
 }
 
 absl::StatusOr<Inferred> InferBatch(const Attrs& attrs, absl::Span<const NodePtr> inputs) {
-  return Infer(attrs, inputs[0]->spec, inputs[0]->cardinality, StackedSpec);
+  return InferBatches(attrs, inputs[0]->spec, inputs[0]->cardinality, StackedSpec);
 }
 
 absl::StatusOr<Inferred> InferRaggedBatch(const Attrs& attrs, absl::Span<const NodePtr> inputs) {
-  return Infer(attrs, inputs[0]->spec, inputs[0]->cardinality, RaggedSpec);
+  return InferBatches(attrs, inputs[0]->spec, inputs[0]->cardinality, RaggedSpec);
 }
 
 absl::StatusOr<Inferred> InferPaddedBatch(const Attrs& attrs, absl::Span<const NodePtr> inputs) {
   const RowPadding padding = PaddingOf(attrs);
   RETURN_IF_ERROR(CheckPadding(padding, inputs[0]->spec));
-  return Infer(attrs, padding.row, inputs[0]->cardinality, StackedSpec);
+  return InferBatches(attrs, padding.row, inputs[0]->cardinality, StackedSpec);
 }
 
 absl::StatusOr<std::unique_ptr<NodeIterator>> BuildBatch(const BuildSite& site) {
@@ -49,7 +49,7 @@ absl::StatusOr<std::unique_ptr<NodeIterator>> BuildPaddedBatch(const BuildSite& 
   return BuildBatchIterator(site, PaddingOf(site.node().attrs));
 }
 
-NodeKind KindOf(std::string op, decltype(NodeKind::infer) infer) {
+NodeKind BatchNodeKind(std::string op, decltype(NodeKind::infer) infer) {
   return {.op = std::move(op),
           .attrs = {{"batch_size", AttrType::kInt}, {"drop_remainder", AttrType::kBool}},
           .infer = infer,
@@ -63,15 +63,15 @@ Attrs AttrsOf(int64_t batch_size, bool drop_remainder) {
 }  // namespace
 
 NodeKind BatchKind() {
-  return KindOf("Batch", InferBatch);
+  return BatchNodeKind("Batch", InferBatch);
 }
 
 NodeKind RaggedBatchKind() {
-  return KindOf("RaggedBatch", InferRaggedBatch);
+  return BatchNodeKind("RaggedBatch", InferRaggedBatch);
 }
 
 NodeKind PaddedBatchKind() {
-  NodeKind kind = KindOf("PaddedBatch", InferPaddedBatch);
+  NodeKind kind = BatchNodeKind("PaddedBatch", InferPaddedBatch);
   for (AttrRule& rule : PaddingRules(true)) kind.attrs.push_back(std::move(rule));
   kind.build = BuildPaddedBatch;
   return kind;

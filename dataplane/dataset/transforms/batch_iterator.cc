@@ -14,14 +14,12 @@
 namespace penstock {
 namespace {
 
-constexpr int64_t kRemember = 1024;  // elements
-
 // Reads the rows of one batch after the other; how they are put together is for
 // its subclasses.
 class BatchIterator : public BatchingIterator {
  public:
   BatchIterator(const BuildSite& site, std::unique_ptr<NodeIterator> input)
-      : BatchingIterator(site, std::move(input), kRemember) {}
+      : BatchingIterator(site, std::move(input), kRememberSeldom) {}
 
   absl::StatusOr<std::optional<Element>> Next() final {
     RETURN_IF_ERROR(Begin());

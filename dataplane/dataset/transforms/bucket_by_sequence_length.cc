@@ -109,7 +109,7 @@ absl::Status CheckNoPadding(const Attrs& attrs) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<Spec> BatchOf(const Attrs& attrs, const Spec& element, int64_t rows) {
+absl::StatusOr<Spec> BatchSpecOf(const Attrs& attrs, const Spec& element, int64_t rows) {
   if (Get<bool>(attrs, "no_padding")) {
     RETURN_IF_ERROR(CheckNoPadding(attrs));
     return RaggedSpec(element, rows);
@@ -121,7 +121,7 @@ absl::StatusOr<Spec> BatchOf(const Attrs& attrs, const Spec& element, int64_t ro
   return StackedSpec(padding.row, rows);
 }
 
-absl::StatusOr<Inferred> InferBucket(const Attrs& attrs, absl::Span<const NodePtr> inputs) {
+absl::StatusOr<Inferred> InferBucketBatches(const Attrs& attrs, absl::Span<const NodePtr> inputs) {
   const Ints& sizes = Get<Ints>(attrs, "bucket_batch_sizes");
   RETURN_IF_ERROR(CheckBuckets(Get<Ints>(attrs, "bucket_boundaries"), sizes));
   RETURN_IF_ERROR(CheckWindowAttrs(attrs));
@@ -131,7 +131,7 @@ absl::StatusOr<Inferred> InferBucket(const Attrs& attrs, absl::Span<const NodePt
   const bool one_size =
       std::count(sizes.begin(), sizes.end(), sizes[0]) == static_cast<int64_t>(sizes.size());
   const int64_t rows = Get<bool>(attrs, "drop_remainder") && one_size ? sizes[0] : kUnknownDim;
-  ASSIGN_OR_RETURN(Spec batch, BatchOf(attrs, inputs[0]->spec, rows));
+  ASSIGN_OR_RETURN(Spec batch, BatchSpecOf(attrs, inputs[0]->spec, rows));
   return Inferred{std::move(batch), inputs[0]->cardinality == 0 ? 0 : kUnknown};
 }
 
@@ -150,7 +150,7 @@ NodeKind BucketBySequenceLengthKind() {
                              {"bucket_batch_sizes", AttrType::kInts},
                              {"pad_to_bucket_boundary", AttrType::kBool},
                              {"no_padding", AttrType::kBool}},
-                   .infer = InferBucket,
+                   .infer = InferBucketBatches,
                    .build = BuildBucket,
                    .remark = RestoresFrom};
   for (const AttrRule& rule : WindowRules()) kind.attrs.push_back(rule);

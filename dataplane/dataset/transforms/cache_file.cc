@@ -23,12 +23,12 @@
 namespace penstock {
 namespace {
 
-constexpr std::string_view kMagic = "PSCH";
+constexpr std::string_view kCacheMagic = "PSCH";
 constexpr uint64_t kVersion = 1;
 constexpr char kPartial[] = ".partial";
 constexpr int64_t kFrameBytes = 16;  // of a TFRecord
 // magic, then two little-endian uint64.
-constexpr int64_t kTailBytes = 4 + 2 * 8;
+constexpr int64_t kCacheTailBytes = 4 + 2 * 8;
 
 void AppendFixed(uint64_t value, std::string& to) {
   for (int i = 0; i < 8; ++i) to.push_back(static_cast<char>(value >> (8 * i)));
@@ -46,7 +46,7 @@ std::string HeadRecord(const CacheFileHead& head) {
   writer.WriteUnsigned(kVersion);
   writer.WriteUnsigned(head.fingerprint);
   writer.WriteUnsigned(head.key);
-  return std::string(kMagic) + writer.bytes();
+  return std::string(kCacheMagic) + writer.bytes();
 }
 
 std::string SplitsRecord(const std::vector<AnsweredSplit>& splits) {
@@ -91,10 +91,10 @@ absl::StatusOr<Record> RecordAt(const std::shared_ptr<File>& file, int64_t offse
   return Record{std::string(*record), reader->position()};
 }
 
-absl::Status ReadHead(std::string_view record, CacheFileHead& head) {
-  if (record.substr(0, kMagic.size()) != kMagic)
+absl::Status ReadCacheHead(std::string_view record, CacheFileHead& head) {
+  if (record.substr(0, kCacheMagic.size()) != kCacheMagic)
     return absl::DataLossError("its first record is not that of a cache");
-  StateReader reader(record.substr(kMagic.size()));
+  StateReader reader(record.substr(kCacheMagic.size()));
   ASSIGN_OR_RETURN(const uint64_t version, reader.ReadUnsigned());
   if (version != kVersion)
     return absl::DataLossError(
@@ -104,13 +104,14 @@ absl::Status ReadHead(std::string_view record, CacheFileHead& head) {
   return reader.ExpectEnd();
 }
 
-absl::Status ReadParts(CacheFile& cache) {
-  const int64_t tail_at = cache.file->size() - kTailBytes - kFrameBytes;
+absl::Status ReadCacheParts(CacheFile& cache) {
+  const int64_t tail_at = cache.file->size() - kCacheTailBytes - kFrameBytes;
   if (tail_at < 0) return absl::DataLossError("it is too short");
   ASSIGN_OR_RETURN(const Record head, RecordAt(cache.file, 0));
-  RETURN_IF_ERROR(ReadHead(head.bytes, cache.head));
+  RETURN_IF_ERROR(ReadCacheHead(head.bytes, cache.head));
   ASSIGN_OR_RETURN(const Record tail, RecordAt(cache.file, tail_at));
-  if (tail.bytes.size() != kTailBytes || tail.bytes.substr(0, kMagic.size()) != kMagic)
+  if (tail.bytes.size() != kCacheTailBytes ||
+      tail.bytes.substr(0, kCacheMagic.size()) != kCacheMagic)
     return absl::DataLossError("its last record is not that of a cache");
   cache.elements = static_cast<int64_t>(FixedAt(tail.bytes, 4));
   cache.elements_begin = head.end;
@@ -184,7 +185,7 @@ std::unique_ptr<File> Shared(std::shared_ptr<File> file) {
 absl::StatusOr<CacheFile> OpenCacheFile(const std::string& name, Files& files) {
   CacheFile cache;
   ASSIGN_OR_RETURN(cache.file, files.Open(name));
-  if (absl::Status read = ReadParts(cache); !read.ok()) return DamagedCache(name, read);
+  if (absl::Status read = ReadCacheParts(cache); !read.ok()) return DamagedCache(name, read);
   return cache;
 }
 
@@ -224,7 +225,7 @@ absl::Status CacheFileWriter::Write(std::string_view record) {
 }
 
 absl::Status CacheFileWriter::Commit(const std::vector<AnsweredSplit>& splits) {
-  std::string tail(kMagic);
+  std::string tail(kCacheMagic);
   AppendFixed(static_cast<uint64_t>(elements_), tail);
   AppendFixed(static_cast<uint64_t>(offset_), tail);
   RETURN_IF_ERROR(Write(SplitsRecord(splits)));

@@ -18,10 +18,6 @@ namespace {
 
 using Kind = TensorSpec::Kind;
 
-std::string ShapeText(absl::Span<const int64_t> dims) {
-  return absl::StrCat("[", absl::StrJoin(dims, ","), "]");
-}
-
 uint64_t StringBytes(const Column& column) {
   if (column[0].dtype() != kString) return 0;
   uint64_t bytes = 0;
@@ -127,7 +123,7 @@ uint64_t PaddingBytes(const Column& column, const LeafLayout& layout, const Tens
 }
 
 // The values of all rows, one behind the other.
-void CopyValues(const Column& column, size_t leaf, BlockWriter& writer) {
+void CopyColumnValues(const Column& column, size_t leaf, BlockWriter& writer) {
   if (column[0].dtype() == kString) {
     int64_t next = 0;
     for (const Tensor& row : column)
@@ -224,6 +220,10 @@ void WritePaddedRows(const Column& column, const Tensor& pad, size_t leaf, Block
 
 }  // namespace
 
+std::string ShapeText(absl::Span<const int64_t> dims) {
+  return absl::StrCat("[", absl::StrJoin(dims, ","), "]");
+}
+
 absl::StatusOr<LeafLayout> LayoutColumn(const Column& column, const TensorSpec& spec,
                                         const ColumnPadding* padding) {
   size_t present = 0;
@@ -254,7 +254,7 @@ void WriteColumn(const Column& column, const TensorSpec& spec, const LeafLayout&
     column[0].kind() == Kind::kDense ? WriteSplitsOfDense(column, leaf, spec.ragged_rank, writer)
                                      : WriteSplitsOfRagged(column, leaf, spec.ragged_rank, writer);
   }
-  CopyValues(column, leaf, writer);
+  CopyColumnValues(column, leaf, writer);
 }
 
 }  // namespace penstock

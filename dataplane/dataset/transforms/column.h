@@ -18,6 +18,9 @@ struct ColumnPadding {
   Tensor value;  // a scalar
 };
 
+// "[2,3]".
+std::string ShapeText(absl::Span<const int64_t> dims);
+
 // The layout of the leaf of a batch, which `spec` describes: dense, then rows of
 // one shape or padded ones, ragged or sparse. InvalidArgument names the row that
 // does not fit. `padding` may be nullptr.

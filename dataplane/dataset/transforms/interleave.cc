@@ -17,8 +17,7 @@
 namespace penstock {
 namespace {
 
-constexpr int64_t kMostOpen = 4096;
-constexpr int64_t kRemember = 16;  // elements between two remembered positions
+constexpr int64_t kMostOpenInputs = 4096;
 
 class InterleaveIterator final : public NodeIterator {
  public:
@@ -26,7 +25,7 @@ class InterleaveIterator final : public NodeIterator {
                      int64_t cycle_length, int64_t block_length)
       : site_(site),
         opener_(std::move(opener)),
-        input_(std::move(input), kRemember),
+        input_(std::move(input), kRememberOften),
         block_length_(block_length),
         open_(cycle_length) {}
 
@@ -214,9 +213,9 @@ absl::StatusOr<Inferred> InferBody(const Attrs& attrs, absl::Span<const NodePtr>
 absl::StatusOr<Inferred> InferInterleave(const Attrs& attrs, absl::Span<const NodePtr> inputs) {
   const int64_t cycle_length = Get<int64_t>(attrs, "cycle_length");
   const int64_t block_length = Get<int64_t>(attrs, "block_length");
-  if (cycle_length < 1 || cycle_length > kMostOpen) {
+  if (cycle_length < 1 || cycle_length > kMostOpenInputs) {
     return absl::InvalidArgumentError(
-        absl::StrCat("cycle_length must be in [1, ", kMostOpen, "], not ", cycle_length));
+        absl::StrCat("cycle_length must be in [1, ", kMostOpenInputs, "], not ", cycle_length));
   }
   if (block_length < 1) {
     return absl::InvalidArgumentError(

@@ -28,10 +28,6 @@ struct JoinedLeaf {
   LeafLayout layout;
 };
 
-std::string ShapeText(absl::Span<const int64_t> dims) {
-  return absl::StrCat("[", absl::StrJoin(dims, ","), "]");
-}
-
 absl::Status LayoutPieces(absl::Span<const RowRange> ranges, size_t i, DType dtype,
                           JoinedLeaf& leaf) {
   for (const RowRange& range : ranges) leaf.pieces.push_back(range.rows->batch().tensor(i));

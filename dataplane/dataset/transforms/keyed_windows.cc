@@ -10,11 +10,6 @@
 #include "penstock/status.h"
 
 namespace penstock {
-namespace {
-
-constexpr int64_t kRemember = 1024;  // elements between two remembered positions, at most
-
-}  // namespace
 
 std::optional<int64_t> MaxAge(const Attrs& attrs) {
   const auto given = attrs.find("max_age");
@@ -23,7 +18,7 @@ std::optional<int64_t> MaxAge(const Attrs& attrs) {
 }
 
 int64_t RememberEvery(std::optional<int64_t> max_age) {
-  return std::clamp<int64_t>(max_age.value_or(kRemember), 1, kRemember);
+  return std::clamp<int64_t>(max_age.value_or(kRememberSeldom), 1, kRememberSeldom);
 }
 
 KeyedWindows::KeyedWindows(const BuildSite& site, std::unique_ptr<NodeIterator> input)

@@ -24,9 +24,8 @@ namespace penstock {
 namespace {
 
 constexpr int64_t kMostCalls = 1024;
-constexpr int64_t kRemember = 64;  // elements between two remembered positions
 constexpr int64_t kAheadPerCall = 2;
-constexpr int64_t kMostAhead = 1024;
+constexpr int64_t kMostElementsAhead = 1024;
 
 class MapIterator final : public NodeIterator {
  public:
@@ -36,7 +35,7 @@ class MapIterator final : public NodeIterator {
         input_(std::move(input), kRemember),
         step_(std::move(step)),
         ahead_(site.read_ahead(), kAheadPerCall * step_->parallelism(),
-               step_->autotune() ? kMostAhead : 0),
+               step_->autotune() ? kMostElementsAhead : 0),
         calls_(ThreadPool::OfProcess(), step_->parallelism()) {}
 
   absl::StatusOr<std::optional<Element>> Next() override {

@@ -23,12 +23,11 @@
 namespace penstock {
 namespace {
 
-constexpr int64_t kRemember = 64;       // elements
-constexpr int64_t kCallsPerThread = 4;  // pieces of a batch, so that threads end together
-constexpr int64_t kMostAhead = 64;      // batches
+constexpr int64_t kCallsPerThread = 4;     // pieces of a batch, so that threads end together
+constexpr int64_t kMostBatchesAhead = 64;  // batches
 
 // What a row of the batch will be.
-const Spec& RowOf(const Dataset::Node& node, const std::optional<RowPadding>& padding) {
+const Spec& SpecOfMappedRow(const Dataset::Node& node, const std::optional<RowPadding>& padding) {
   return padding.has_value() ? padding->row : node.inputs[0]->spec;
 }
 
@@ -169,9 +168,9 @@ class MapBatchIterator final : public BatchingIterator {
       : BatchingIterator(site, std::move(input), kRemember),
         step_(std::move(step)),
         padding_(std::move(padding)),
-        batches_(site.pool(), RowOf(site.node(), padding_), site.spec(), rows_),
+        batches_(site.pool(), SpecOfMappedRow(site.node(), padding_), site.spec(), rows_),
         map_profile_(site.InputSite(0).profile()),
-        ahead_(site.read_ahead(), 1, step_->autotune() ? kMostAhead : 0),
+        ahead_(site.read_ahead(), 1, step_->autotune() ? kMostBatchesAhead : 0),
         calls_(ThreadPool::OfProcess(), step_->parallelism()) {}
 
   absl::StatusOr<std::optional<Element>> Next() override {
@@ -264,7 +263,7 @@ class MapBatchIterator final : public BatchingIterator {
 
 bool IsMapBatch(const Dataset::Node& node) {
   const Dataset::Node& input = *node.inputs[0];
-  return input.op == "Map" && StaticBatches::Fit(RowOf(node, PaddingOfNode(node)),
+  return input.op == "Map" && StaticBatches::Fit(SpecOfMappedRow(node, PaddingOfNode(node)),
                                                  Get<int64_t>(node.attrs, "batch_size"));
 }
 

@@ -16,8 +16,6 @@
 namespace penstock {
 namespace {
 
-constexpr int64_t kRemember = 1024;  // elements
-
 const FunctionDef& FunctionOf(const Dataset::Node& map) {
   return *Get<std::shared_ptr<const FunctionDef>>(map.attrs, "function");
 }
@@ -25,7 +23,7 @@ const FunctionDef& FunctionOf(const Dataset::Node& map) {
 class MapOverRowsIterator final : public BatchingIterator {
  public:
   MapOverRowsIterator(const BuildSite& site, std::unique_ptr<NodeIterator> input, RowChunk chunk)
-      : BatchingIterator(site, std::move(input), kRemember),
+      : BatchingIterator(site, std::move(input), kRememberSeldom),
         map_name_(site.InputSite(0).name()),
         map_profile_(site.InputSite(0).profile()),
         chunk_(std::move(chunk)),

@@ -24,8 +24,7 @@
 namespace penstock {
 namespace {
 
-constexpr int64_t kMostOpen = 4096;
-constexpr int64_t kRemember = 64;  // elements between two remembered positions
+constexpr int64_t kMostOpenRows = 4096;
 
 class PackIterator final : public NodeIterator {
  public:
@@ -221,9 +220,9 @@ class PackIterator final : public NodeIterator {
 
 absl::StatusOr<Inferred> InferPack(const Attrs& attrs, absl::Span<const NodePtr> inputs) {
   const int64_t open_rows = Get<int64_t>(attrs, "open_rows");
-  if (open_rows < 1 || open_rows > kMostOpen) {
+  if (open_rows < 1 || open_rows > kMostOpenRows) {
     return absl::InvalidArgumentError(
-        absl::StrCat("open_rows must be in [1, ", kMostOpen, "], not ", open_rows));
+        absl::StrCat("open_rows must be in [1, ", kMostOpenRows, "], not ", open_rows));
   }
   ASSIGN_OR_RETURN(const PackRules rules, PackRules::Of(attrs, inputs[0]->spec));
   RETURN_IF_ERROR(CheckDeterministic(*inputs[0]));

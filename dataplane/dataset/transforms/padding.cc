@@ -16,6 +16,7 @@
 #include "absl/strings/str_join.h"
 #include "dataplane/dataset/expr/numeric.h"
 #include "dataplane/dataset/row_view.h"
+#include "dataplane/dataset/transforms/column.h"
 #include "dataplane/dataset/transforms/component_name.h"
 #include "dataplane/element/copy_bytes.h"
 #include "dataplane/memory/pool.h"
@@ -94,15 +95,11 @@ bool Set(DType dtype, const PaddingValue::Value& value, ScalarValue& to) {
   return true;
 }
 
-std::string TextOf(const PaddingValue::Value& value) {
+std::string PaddingText(const PaddingValue::Value& value) {
   if (const auto* integer = std::get_if<int64_t>(&value)) return absl::StrCat(*integer);
   if (const auto* floating = std::get_if<double>(&value)) return absl::StrCat(*floating);
   if (const auto* truth = std::get_if<bool>(&value)) return *truth ? "true" : "false";
   return absl::StrCat("\"", absl::CHexEscape(std::get<std::string>(value)), "\"");
-}
-
-std::string ShapeText(absl::Span<const int64_t> dims) {
-  return absl::StrCat("[", absl::StrJoin(dims, ","), "]");
 }
 
 absl::Status CheckCanBePadded(const Spec& input) {
@@ -144,9 +141,9 @@ absl::StatusOr<ConstantElement> MakePaddingValues(const PaddingValues& values, c
     ASSIGN_OR_RETURN(const size_t i, FindComponent(spec, name, "padding_values"));
     const DType dtype = spec.leaves()[i].dtype;
     if (!Set(dtype, value.value(), scalars[i])) {
-      return absl::InvalidArgumentError(absl::StrCat("padding_values gives ", TextOf(value.value()),
-                                                     " for ", ComponentName(spec, i),
-                                                     ", which is no ", std::string(Name(dtype))));
+      return absl::InvalidArgumentError(
+          absl::StrCat("padding_values gives ", PaddingText(value.value()), " for ",
+                       ComponentName(spec, i), ", which is no ", std::string(Name(dtype))));
     }
   }
   std::vector<Tensor> tensors;

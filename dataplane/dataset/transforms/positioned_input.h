@@ -24,6 +24,12 @@ inline bool EndsReading(const absl::Status& status) {
   return absl::IsCancelled(status);
 }
 
+// Elements between two remembered positions: fewer where each stands for many others or for
+// much work, more where passing over it again costs little.
+inline constexpr int64_t kRememberOften = 16;
+inline constexpr int64_t kRemember = 64;
+inline constexpr int64_t kRememberSeldom = 1024;
+
 // Elements are counted from 0 in the input's order; an error at the place of an
 // element counts as one. All but SaveBehind() and Release() are for one thread
 // at a time.

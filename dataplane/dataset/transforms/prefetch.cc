@@ -20,7 +20,7 @@
 namespace penstock {
 namespace {
 
-constexpr int64_t kMostBuffered = 1 << 20;
+constexpr int64_t kMostPrefetched = 1 << 20;
 constexpr int64_t kMostTuned = 4096;
 constexpr int64_t kLeastRemember = 16;  // elements between two remembered positions
 // Who cancels a run only sets a flag: a wait looks at it this often.
@@ -155,9 +155,9 @@ int64_t BufferFor(const Spec& spec) {
 
 absl::StatusOr<Inferred> InferPrefetch(const Attrs& attrs, absl::Span<const NodePtr> inputs) {
   const int64_t size = Get<int64_t>(attrs, "buffer_size");
-  if (size != kAutotune && (size < 0 || size > kMostBuffered)) {
+  if (size != kAutotune && (size < 0 || size > kMostPrefetched)) {
     return absl::InvalidArgumentError(
-        absl::StrCat("buffer_size must be in [0, ", kMostBuffered, "] or kAutotune, not ", size));
+        absl::StrCat("buffer_size must be in [0, ", kMostPrefetched, "] or kAutotune, not ", size));
   }
   return Inferred{inputs[0]->spec, inputs[0]->cardinality};
 }

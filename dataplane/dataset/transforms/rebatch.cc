@@ -21,15 +21,13 @@
 namespace penstock {
 namespace {
 
-constexpr int64_t kRemember = 16;  // elements between two remembered positions
-
 class RebatchIterator final : public NodeIterator {
  public:
   RebatchIterator(const BuildSite& site, std::unique_ptr<NodeIterator> input)
       : site_(site),
         sizes_(site.attr<std::vector<int64_t>>("batch_sizes")),
         drop_remainder_(site.attr<bool>("drop_remainder")),
-        input_(std::move(input), kRemember) {}
+        input_(std::move(input), kRememberOften) {}
 
   absl::StatusOr<std::optional<Element>> Next() override {
     absl::StatusOr<bool> more = Gather();

@@ -273,7 +273,7 @@ absl::Status RoundsIterator::Restore(StateReader& reader) {
   return input_.PassTo(pulled);
 }
 
-absl::Status CheckFunction(const Attrs& attrs, const Dataset::Node& input) {
+absl::Status CheckRoundsFunction(const Attrs& attrs, const Dataset::Node& input) {
   const bool by_bucket = attrs.contains("bucket");
   if (by_bucket == attrs.contains("cost"))
     return absl::InvalidArgumentError("it takes one of bucket and cost");
@@ -294,7 +294,7 @@ absl::StatusOr<Inferred> InferRounds(const Attrs& attrs, absl::Span<const NodePt
         absl::StrCat("num_consumers must be in [1, ", kMostConsumers, "], not ", consumers));
   }
   RETURN_IF_ERROR(CheckMaxAge(attrs));
-  RETURN_IF_ERROR(CheckFunction(attrs, *inputs[0]));
+  RETURN_IF_ERROR(CheckRoundsFunction(attrs, *inputs[0]));
   return Inferred{inputs[0]->spec, inputs[0]->cardinality};
 }
 

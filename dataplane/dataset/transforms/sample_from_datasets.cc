@@ -74,7 +74,7 @@ std::vector<double> WeightsOf(const Attrs& attrs, size_t datasets) {
 }
 
 // Of all that may be drawn together, read to their ends.
-Cardinality SumOf(absl::Span<const NodePtr> inputs, const std::vector<double>& weights) {
+Cardinality CardinalitySum(absl::Span<const NodePtr> inputs, const std::vector<double>& weights) {
   Cardinality sum = 0;
   for (size_t i = 0; i < inputs.size(); ++i) {
     const Cardinality of = inputs[i]->cardinality;
@@ -93,7 +93,7 @@ absl::StatusOr<Inferred> InferSample(const Attrs& attrs, absl::Span<const NodePt
   ASSIGN_OR_RETURN(Spec spec, SpecOfAny(inputs));
   const std::vector<double> weights = WeightsOf(attrs, inputs.size());
   if (!Get<bool>(attrs, "stop_on_empty_dataset"))
-    return Inferred{std::move(spec), SumOf(inputs, weights)};
+    return Inferred{std::move(spec), CardinalitySum(inputs, weights)};
   bool endless = true;
   for (size_t i = 0; i < inputs.size(); ++i)
     endless = endless && (weights[i] == 0 || inputs[i]->cardinality == kInfinite);

@@ -15,12 +15,10 @@
 namespace penstock {
 namespace {
 
-constexpr int64_t kRemember = 1024;  // elements between two remembered positions
-
 class ShardIterator final : public NodeIterator {
  public:
   ShardIterator(std::unique_ptr<NodeIterator> input, int64_t shards, int64_t index)
-      : input_(std::move(input), kRemember), shards_(shards), index_(index) {}
+      : input_(std::move(input), kRememberSeldom), shards_(shards), index_(index) {}
 
   absl::StatusOr<std::optional<Element>> Next() override {
     RETURN_IF_ERROR(Approach().status());

@@ -16,7 +16,7 @@
 namespace penstock {
 namespace {
 
-constexpr int64_t kMostBuffered = int64_t{1} << 48;
+constexpr int64_t kMostShuffled = int64_t{1} << 48;
 
 class ShuffleIterator final : public NodeIterator {
  public:
@@ -107,9 +107,9 @@ class ShuffleIterator final : public NodeIterator {
 
 absl::StatusOr<Inferred> InferShuffle(const Attrs& attrs, absl::Span<const NodePtr> inputs) {
   const int64_t size = Get<int64_t>(attrs, "buffer_size");
-  if (size < 1 || size > kMostBuffered) {
+  if (size < 1 || size > kMostShuffled) {
     return absl::InvalidArgumentError(
-        absl::StrCat("buffer_size must be in [1, ", kMostBuffered, "], not ", size));
+        absl::StrCat("buffer_size must be in [1, ", kMostShuffled, "], not ", size));
   }
   return Inferred{inputs[0]->spec, inputs[0]->cardinality};
 }

@@ -12,7 +12,7 @@
 namespace penstock {
 namespace {
 
-constexpr int64_t kMostBytes = int64_t{1} << 30;
+constexpr int64_t kMostStaticBytes = int64_t{1} << 30;
 
 absl::Status OtherThanPromised(DType dtype, absl::Span<const int64_t> dims,
                                const TensorSpec& spec) {
@@ -57,7 +57,7 @@ bool StaticBatches::Fit(const Spec& row, int64_t rows) {
     if (!leaf.IsStatic()) return false;
     int64_t bytes = static_cast<int64_t>(SizeOf(leaf.dtype));
     if (__builtin_mul_overflow(bytes, leaf.shape.ElementCount(), &bytes) ||
-        __builtin_mul_overflow(bytes, rows, &bytes) || bytes > kMostBytes)
+        __builtin_mul_overflow(bytes, rows, &bytes) || bytes > kMostStaticBytes)
       return false;
   }
   return true;

@@ -17,7 +17,7 @@ namespace {
 constexpr int64_t kAll = std::numeric_limits<int64_t>::max() / 2;
 
 // The attribute "count"; -1 means all, as in tf.data.
-int64_t CountOf(const Attrs& attrs) {
+int64_t CountOfAttrs(const Attrs& attrs) {
   const int64_t count = Get<int64_t>(attrs, "count");
   return count < 0 ? kAll : count;
 }
@@ -119,7 +119,7 @@ class SkipIterator final : public NodeIterator {
 
 absl::StatusOr<Inferred> InferTake(const Attrs& attrs, absl::Span<const NodePtr> inputs) {
   RETURN_IF_ERROR(CheckCount(attrs));
-  const int64_t count = CountOf(attrs);
+  const int64_t count = CountOfAttrs(attrs);
   const Cardinality of = inputs[0]->cardinality;
   Cardinality cardinality = of;
   if (count == 0) cardinality = 0;
@@ -130,7 +130,7 @@ absl::StatusOr<Inferred> InferTake(const Attrs& attrs, absl::Span<const NodePtr>
 
 absl::StatusOr<Inferred> InferSkip(const Attrs& attrs, absl::Span<const NodePtr> inputs) {
   RETURN_IF_ERROR(CheckCount(attrs));
-  const int64_t count = CountOf(attrs);
+  const int64_t count = CountOfAttrs(attrs);
   const Cardinality of = inputs[0]->cardinality;
   Cardinality cardinality = of >= 0 ? std::max<int64_t>(of - count, 0) : of;
   if (count == kAll) cardinality = 0;
@@ -139,12 +139,12 @@ absl::StatusOr<Inferred> InferSkip(const Attrs& attrs, absl::Span<const NodePtr>
 
 absl::StatusOr<std::unique_ptr<NodeIterator>> BuildTake(const BuildSite& site) {
   ASSIGN_OR_RETURN(std::unique_ptr<NodeIterator> input, site.BuildInput(0));
-  return std::make_unique<TakeIterator>(std::move(input), CountOf(site.node().attrs));
+  return std::make_unique<TakeIterator>(std::move(input), CountOfAttrs(site.node().attrs));
 }
 
 absl::StatusOr<std::unique_ptr<NodeIterator>> BuildSkip(const BuildSite& site) {
   ASSIGN_OR_RETURN(std::unique_ptr<NodeIterator> input, site.BuildInput(0));
-  return std::make_unique<SkipIterator>(std::move(input), CountOf(site.node().attrs));
+  return std::make_unique<SkipIterator>(std::move(input), CountOfAttrs(site.node().attrs));
 }
 
 }  // namespace

@@ -16,12 +16,10 @@
 namespace penstock {
 namespace {
 
-constexpr int64_t kRemember = 16;  // elements between two remembered positions
-
 class UnbatchIterator final : public NodeIterator {
  public:
   UnbatchIterator(const BuildSite& site, std::unique_ptr<NodeIterator> input)
-      : site_(site), input_(std::move(input), kRemember) {}
+      : site_(site), input_(std::move(input), kRememberOften) {}
 
   absl::StatusOr<std::optional<Element>> Next() override {
     ASSIGN_OR_RETURN(const bool more, Open());

@@ -18,7 +18,6 @@
 namespace penstock {
 namespace {
 
-constexpr int64_t kRemember = 64;  // elements between two remembered positions, at least
 constexpr int64_t kMostElements = int64_t{1} << 48;
 
 // Elements from the first of a window to its last, both counted.

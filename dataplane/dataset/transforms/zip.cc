@@ -14,8 +14,6 @@
 namespace penstock {
 namespace {
 
-constexpr int64_t kRemember = 1024;  // elements between two remembered positions
-
 class ZipIterator final : public NodeIterator {
  public:
   explicit ZipIterator(const BuildSite& site) : site_(site) {}
@@ -23,7 +21,7 @@ class ZipIterator final : public NodeIterator {
   absl::Status Open() {
     for (size_t i = 0; i < site_.node().inputs.size(); ++i) {
       ASSIGN_OR_RETURN(std::unique_ptr<NodeIterator> input, site_.BuildInput(i));
-      inputs_.push_back(std::make_unique<PositionedInput>(std::move(input), kRemember));
+      inputs_.push_back(std::make_unique<PositionedInput>(std::move(input), kRememberSeldom));
     }
     return absl::OkStatus();
   }

@@ -31,7 +31,7 @@ void LetMallocKeepWhatItFrees() {
 }
 
 // How long a worker may take to end a call that the client has closed.
-constexpr absl::Duration kGoodbyeTimeout = absl::Seconds(5);
+constexpr absl::Duration kWorkerGoodbyeTimeout = absl::Seconds(5);
 
 std::shared_ptr<grpc::Channel> MakeChannel(
     const std::string& target, const std::shared_ptr<grpc::ChannelCredentials>& credentials,
@@ -112,7 +112,7 @@ void ReceiveStream::Close() {
     closed_ = true;
     WriteNext();
   }
-  CancelAfter(kGoodbyeTimeout);
+  CancelAfter(kWorkerGoodbyeTimeout);
 }
 
 void ReceiveStream::CancelAfter(absl::Duration timeout) {

@@ -16,8 +16,6 @@ namespace {
 // gRPC counts a message's bytes in 32 bits.
 constexpr uint64_t kMaxBlockBytes = std::numeric_limits<uint32_t>::max() - kMessageHeaderBytes;
 
-constexpr absl::Duration kLongestFilling = absl::Milliseconds(1);
-
 }  // namespace
 
 SendStream* SendStream::Start(grpc::GenericCallbackServerContext* context, Listener::Accept accept,
@@ -63,7 +61,7 @@ void SendStream::Flush() {
 void SendStream::FlushLater() {
   alarm_set_ = true;
   alarm_.emplace();
-  alarm_->Set(absl::ToChronoTime(absl::Now() + kLongestFilling),
+  alarm_->Set(absl::ToChronoTime(absl::Now() + absl::FromChrono(kLongestFilling)),
               [stream = weak_from_this(), frame = outbox_.frame()](bool) {
                 const std::shared_ptr<SendStream> self = stream.lock();
                 if (self == nullptr) return;

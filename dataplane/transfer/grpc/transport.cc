@@ -23,9 +23,6 @@
 namespace penstock::transfer {
 namespace {
 
-// How long clients may take to read what was sent before a listener stopped.
-constexpr std::chrono::seconds kStopTimeout(1);
-
 // In front of the address of a worker that speaks TLS.
 constexpr char kTls[] = "grpcs://";
 
@@ -62,7 +59,7 @@ class LinkService : public grpc::CallbackGenericService {
     for (SendStream* stream : streams_) {
       stream->Close(absl::UnavailableError("the worker has stopped"));
     }
-    if (none_.wait_for(lock, kStopTimeout, [&] { return streams_.empty(); })) return;
+    if (none_.wait_for(lock, Listener::kStopTimeout, [&] { return streams_.empty(); })) return;
     for (SendStream* stream : streams_) stream->Cancel();
     none_.wait(lock, [&] { return streams_.empty(); });
   }

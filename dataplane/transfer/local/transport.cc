@@ -16,12 +16,12 @@ namespace penstock::transfer {
 namespace {
 
 // A listener's part that dials still under way may use when it is gone.
-class Door {
+class LocalDoor {
  public:
-  explicit Door(Listener::Accept accept) : accept_(std::move(accept)) {}
+  explicit LocalDoor(Listener::Accept accept) : accept_(std::move(accept)) {}
 
   // False: closed.
-  bool Open(const std::shared_ptr<LocalLink>& link, const std::shared_ptr<Door>& self) {
+  bool Open(const std::shared_ptr<LocalLink>& link, const std::shared_ptr<LocalDoor>& self) {
     {
       std::lock_guard lock(mu_);
       if (closed_) return false;
@@ -66,7 +66,7 @@ class Door {
 // The listeners of this process by address.
 class Doors {
  public:
-  std::string Add(std::shared_ptr<Door> door) {
+  std::string Add(std::shared_ptr<LocalDoor> door) {
     std::lock_guard lock(mu_);
     std::string address;
     do {  // random, so that one of another process is not taken for ours
@@ -79,7 +79,7 @@ class Doors {
     std::lock_guard lock(mu_);
     doors_.erase(address);
   }
-  std::shared_ptr<Door> Find(std::string_view address) {
+  std::shared_ptr<LocalDoor> Find(std::string_view address) {
     std::lock_guard lock(mu_);
     auto found = doors_.find(address);
     return found == doors_.end() ? nullptr : found->second;
@@ -88,14 +88,14 @@ class Doors {
  private:
   std::mutex mu_;
   std::random_device random_;
-  std::map<std::string, std::shared_ptr<Door>, std::less<>> doors_;
+  std::map<std::string, std::shared_ptr<LocalDoor>, std::less<>> doors_;
 };
 
 class LocalListener : public Listener {
  public:
   LocalListener(std::shared_ptr<Doors> doors, Accept accept)
       : doors_(std::move(doors)),
-        door_(std::make_shared<Door>(std::move(accept))),
+        door_(std::make_shared<LocalDoor>(std::move(accept))),
         address_(doors_->Add(door_)) {}
   ~LocalListener() override {
     doors_->Remove(address_);
@@ -106,7 +106,7 @@ class LocalListener : public Listener {
 
  private:
   const std::shared_ptr<Doors> doors_;
-  const std::shared_ptr<Door> door_;
+  const std::shared_ptr<LocalDoor> door_;
   const std::string address_;
 };
 
@@ -139,7 +139,7 @@ class LocalTransport : public Transport {
   absl::StatusOr<std::unique_ptr<ReceiveLink>> Dial(
       std::string_view address, DialOptions options,
       std::shared_ptr<ReceiveEvents> events) override {
-    std::shared_ptr<Door> door = doors_->Find(address);
+    std::shared_ptr<LocalDoor> door = doors_->Find(address);
     auto link = std::make_shared<LocalLink>(std::move(options), events);
     auto handle = std::make_unique<LocalReceiveLink>(link);
     if (door == nullptr || !door->Open(link, door)) {

@@ -20,7 +20,7 @@ namespace penstock::transfer {
 namespace {
 
 // Words read before other links get their turn.
-constexpr int kWordsAtOnce = 64;
+constexpr int kWordsOfWorkerAtOnce = 64;
 // Head and message of an error; the message is cut before.
 constexpr size_t kMaxErrorBytes = 2 * kMaxErrorMessageBytes;
 
@@ -102,7 +102,7 @@ bool ReceiveEnd::Poll(Loop::Nanoseconds now) {
     }
     if (!ending_.has_value()) return false;
   }
-  const bool found = ReadRing(kWordsAtOnce);
+  const bool found = ReadRing(kWordsOfWorkerAtOnce);
   if (ending_.has_value() && !found) End();
   return found;
 }

@@ -12,7 +12,6 @@
 namespace penstock::transfer {
 namespace {
 
-constexpr uint32_t kMaxSegments = 1u << (kSlotNumberBits - kSlotInSegmentBits);
 static_assert(kMaxSlots <= 1u << kSlotInSegmentBits);
 
 }  // namespace

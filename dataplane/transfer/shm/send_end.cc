@@ -17,14 +17,12 @@
 namespace penstock::transfer {
 namespace {
 
-constexpr Loop::Nanoseconds kMillisecond = 1'000'000;
-constexpr Loop::Nanoseconds kLongestFilling = kMillisecond;
 // From connecting to the greeting, which a client sends at once.
-constexpr Loop::Nanoseconds kGreetingTimeout = 10'000 * kMillisecond;
+constexpr Loop::Nanoseconds kGreetingTimeout = 10'000 * Loop::kMillisecond;
 // How long a client may take to read what was sent before a link was closed.
-constexpr Loop::Nanoseconds kClosingTimeout = 10'000 * kMillisecond;
+constexpr Loop::Nanoseconds kClosingTimeout = 10'000 * Loop::kMillisecond;
 // Words read before other links get their turn.
-constexpr int kWordsAtOnce = 256;
+constexpr int kWordsOfClientAtOnce = 256;
 
 constexpr char kBroke[] = "the client's connection broke";
 
@@ -87,7 +85,7 @@ absl::Status SendEnd::Send(Sent&& sent) {
   Pump(lock);
   if (sent_.filling() && flush_frame_ != sent_.frame()) {
     flush_frame_ = sent_.frame();
-    const Loop::Nanoseconds at = Loop::Now() + kLongestFilling;
+    const Loop::Nanoseconds at = Loop::Now() + std::chrono::nanoseconds(kLongestFilling).count();
     flush_at_.store(at, std::memory_order_seq_cst);
     lock.unlock();
     loop_.WakeAt(at);
@@ -221,7 +219,7 @@ bool SendEnd::Poll(Loop::Nanoseconds now) {
 bool SendEnd::ReadRing() {
   uint64_t word;
   int words = 0;
-  while (words < kWordsAtOnce) {
+  while (words < kWordsOfClientAtOnce) {
     const RingReader::Found found = channel_->Read(word);
     if (found == RingReader::Found::kNothing) break;
     ++words;

@@ -17,8 +17,6 @@
 namespace penstock::transfer {
 namespace {
 
-constexpr uint32_t kMaxSegments = 1u << (kSlotNumberBits - kSlotInSegmentBits);
-
 // Slots that a client had when its link ended.
 class LeftBehind final : public Loop::Member {
  public:

@@ -24,15 +24,13 @@ namespace penstock::transfer {
 namespace {
 
 constexpr char kScheme[] = "shm:";
-// How long clients may take to read what was sent before a listener stopped.
-constexpr std::chrono::seconds kStopTimeout(1);
 // Until it is tried again to let somebody in for whom there was no descriptor.
 constexpr Loop::Nanoseconds kAcceptPause = 100'000'000;
 
 // A listener's part that the loop serves.
-class Door : public Loop::Member, public std::enable_shared_from_this<Door> {
+class ShmDoor : public Loop::Member, public std::enable_shared_from_this<ShmDoor> {
  public:
-  Door(Loop& loop, Descriptor socket, Listener::Accept accept)
+  ShmDoor(Loop& loop, Descriptor socket, Listener::Accept accept)
       : loop_(loop), socket_(std::move(socket)), accept_(std::move(accept)) {}
 
   void Open() { loop_.Add(shared_from_this(), socket_.get(), -1, Loop::Tells::kOnceEach); }
@@ -50,7 +48,7 @@ class Door : public Loop::Member, public std::enable_shared_from_this<Door> {
       end->Close(absl::UnavailableError("the worker has stopped"));
     }
     lock.lock();
-    if (changed_.wait_for(lock, kStopTimeout, [&] { return ends_.empty(); })) return;
+    if (changed_.wait_for(lock, Listener::kStopTimeout, [&] { return ends_.empty(); })) return;
     lock.unlock();
     for (const std::shared_ptr<SendEnd>& end : ends) end->Break();
     lock.lock();
@@ -123,7 +121,7 @@ class Door : public Loop::Member, public std::enable_shared_from_this<Door> {
 
 class ShmListener : public Listener {
  public:
-  ShmListener(std::string address, std::shared_ptr<Door> door)
+  ShmListener(std::string address, std::shared_ptr<ShmDoor> door)
       : address_(std::move(address)), door_(std::move(door)) {
     door_->Open();
   }
@@ -133,7 +131,7 @@ class ShmListener : public Listener {
 
  private:
   const std::string address_;
-  const std::shared_ptr<Door> door_;
+  const std::shared_ptr<ShmDoor> door_;
 };
 
 class ShmReceiveLink : public ReceiveLink {
@@ -160,7 +158,7 @@ class ShmTransport : public Transport {
         absl::StrFormat("%s%08x%08x%08x%08x", kScheme, random(), random(), random(), random());
     ASSIGN_OR_RETURN(Descriptor socket, ListenAt(NameIn(address)));
     return std::make_unique<ShmListener>(
-        address, std::make_shared<Door>(*loop, std::move(socket), std::move(accept)));
+        address, std::make_shared<ShmDoor>(*loop, std::move(socket), std::move(accept)));
   }
 
   absl::Status Check(std::string_view, std::string_view compatibility) override {

@@ -31,6 +31,7 @@ enum class WordKind : uint8_t {
 
 inline constexpr uint32_t kSlotNumberBits = 28;  // of it 16 for the slot in its segment
 inline constexpr uint32_t kSlotInSegmentBits = 16;
+inline constexpr uint32_t kMaxSegments = 1u << (kSlotNumberBits - kSlotInSegmentBits);
 inline constexpr uint32_t kGenerationMask = (1u << 20) - 1;
 inline constexpr int64_t kMaxCount = (int64_t{1} << 60) - 1;
 inline constexpr uint32_t kHeadUnit = 64;  // bytes

@@ -17,8 +17,6 @@
 namespace penstock::transfer::tcp {
 namespace {
 
-// How long clients may take to read what was sent before a listener stopped.
-constexpr std::chrono::seconds kStopTimeout(1);
 // Until the next try when there was no descriptor for a connection.
 constexpr std::chrono::milliseconds kAcceptPause(100);
 // Connections accepted before those that are there have their turn: a hello that
@@ -43,7 +41,7 @@ class Door : public Loop::Member,
     const absl::Status reason = absl::UnavailableError("the worker has stopped");
     for (const std::shared_ptr<SendSocket>& link : Stop()) link->Close(reason);
     std::unique_lock lock(mu_);
-    if (none_.wait_for(lock, kStopTimeout, [&] { return links_.empty(); })) return;
+    if (none_.wait_for(lock, Listener::kStopTimeout, [&] { return links_.empty(); })) return;
     for (const std::shared_ptr<SendSocket>& link : links_) link->Break(reason);
     none_.wait(lock, [&] { return links_.empty(); });
   }

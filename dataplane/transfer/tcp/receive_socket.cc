@@ -18,11 +18,11 @@ namespace penstock::transfer::tcp {
 namespace {
 
 // How long a worker may take to end a connection that the client has closed.
-constexpr std::chrono::seconds kGoodbyeTimeout(5);
+constexpr std::chrono::seconds kWorkerGoodbyeTimeout(5);
 // What landed is told with the next credits that are granted, or after so long.
 constexpr std::chrono::milliseconds kLongestUnreported(1);
 // What one link may land before others have their turn.
-constexpr uint64_t kBytesPerTurn = 4 << 20;
+constexpr uint64_t kLandedBytesPerTurn = 4 << 20;
 
 Loop::Clock::time_point After(absl::Duration timeout) {
   return Loop::Clock::now() + absl::ToChronoMilliseconds(std::min(timeout, absl::Hours(24 * 365)));
@@ -77,7 +77,7 @@ void ReceiveSocket::Close() {
     closed_ = true;
     Write();
   }
-  loop_->SetDeadline(shared_from_this(), Loop::Clock::now() + kGoodbyeTimeout);
+  loop_->SetDeadline(shared_from_this(), Loop::Clock::now() + kWorkerGoodbyeTimeout);
   loop_->Call(shared_from_this());
 }
 
@@ -158,7 +158,7 @@ std::optional<absl::Status> ReceiveSocket::ConnectOn(uint32_t events) {
 // --- Reading ---------------------------------------------------------------------
 
 std::optional<absl::Status> ReceiveSocket::ReadOn() {
-  const uint64_t stop_at = incoming_.total() + kBytesPerTurn;
+  const uint64_t stop_at = incoming_.total() + kLandedBytesPerTurn;
   while (true) {
     if (incoming_.total() >= stop_at) {
       loop_->Call(shared_from_this());

@@ -17,12 +17,11 @@
 namespace penstock::transfer::tcp {
 namespace {
 
-constexpr std::chrono::milliseconds kLongestFilling(1);
 // How long a client may take to close when it was told that the link is over.
-constexpr std::chrono::seconds kGoodbyeTimeout(5);
+constexpr std::chrono::seconds kClientGoodbyeTimeout(5);
 
 // What one client may send before others have their turn.
-constexpr uint64_t kBytesPerTurn = 64 << 10;
+constexpr uint64_t kReadBytesPerTurn = 64 << 10;
 
 // A batch for one system call; small ones are in frames already.
 constexpr size_t kMostPieces = 8;
@@ -109,7 +108,7 @@ void SendSocket::OnReady(uint32_t events) {
 
 absl::Status SendSocket::ReadOn() {
   const int fd = socket_.fd();  // changed by this thread only
-  const uint64_t stop_at = incoming_.total() + kBytesPerTurn;
+  const uint64_t stop_at = incoming_.total() + kReadBytesPerTurn;
   while (!deaf_) {
     if (incoming_.total() >= stop_at) {
       loop_->Call(shared_from_this());
@@ -324,7 +323,7 @@ void SendSocket::ShutDown() {
   shut_down_ = true;
   // The client has all when it closes; closing first could take from it what is on its way.
   ::shutdown(socket_.fd(), SHUT_WR);
-  loop_->SetDeadline(shared_from_this(), Loop::Clock::now() + kGoodbyeTimeout);
+  loop_->SetDeadline(shared_from_this(), Loop::Clock::now() + kClientGoodbyeTimeout);
 }
 
 SendSocket::Wrote SendSocket::WritePieces() {

@@ -19,7 +19,7 @@ constexpr int kProgressesPerTurn = 16;
 constexpr std::chrono::milliseconds kLongestSleep(1000);
 constexpr std::chrono::milliseconds kLongestSleepAtWork(10);
 // How long closing may take when the engine stops.
-constexpr std::chrono::seconds kStopTimeout(1);
+constexpr std::chrono::seconds kEngineStopTimeout(1);
 
 // A sleep and its end take about as long as this.
 constexpr std::chrono::microseconds kSpin(20);
@@ -226,7 +226,7 @@ bool Engine::ClosePeers() {
 
 template <class Condition>
 bool Engine::ProgressUntil(Condition condition) {
-  const Clock::time_point until = Clock::now() + kStopTimeout;
+  const Clock::time_point until = Clock::now() + kEngineStopTimeout;
   while (!condition()) {
     if (Clock::now() > until) return false;
     if (!worker_->Progress()) worker_->Sleep(1);

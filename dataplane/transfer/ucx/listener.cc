@@ -17,9 +17,6 @@
 namespace penstock::transfer::ucx {
 namespace {
 
-// How long clients may take to read what was sent before a listener stopped.
-constexpr std::chrono::seconds kStopTimeout(1);
-
 class UcxListener final : public Listener, public SendEnd::Owner {
  public:
   UcxListener(Resources& resources, const Settings& settings, Listener::Accept accept)
@@ -68,7 +65,7 @@ class UcxListener final : public Listener, public SendEnd::Owner {
     const absl::Status reason = absl::UnavailableError("the worker has stopped");
     for (const std::shared_ptr<SendEnd>& link : Stop()) link->Close(reason);
     std::unique_lock lock(mu_);
-    if (none_.wait_for(lock, kStopTimeout, [&] { return links_.empty(); })) return;
+    if (none_.wait_for(lock, Listener::kStopTimeout, [&] { return links_.empty(); })) return;
     for (const std::shared_ptr<SendEnd>& link : links_) link->Break(reason);
     none_.wait(lock, [&] { return links_.empty(); });
   }

@@ -15,7 +15,7 @@ namespace penstock::transfer::ucx {
 namespace {
 
 // How long a link that the client has closed waits to be opened, so that it can say so.
-constexpr std::chrono::seconds kGoodbyeTimeout(5);
+constexpr std::chrono::seconds kLateOpenTimeout(5);
 
 Engine::Clock::time_point After(absl::Duration timeout) {
   return Engine::Clock::now() +
@@ -239,7 +239,7 @@ void ReceiveEnd::TellEnd(const absl::Status& reason) {
 void ReceiveEnd::SeeOff() {
   if (!dialled_) return End();
   if (!open_) {
-    return engine_->SetDeadline(*this, Engine::Clock::now() + kGoodbyeTimeout);
+    return engine_->SetDeadline(*this, Engine::Clock::now() + kLateOpenTimeout);
   }
   Report();
   engine_->Send(*this, Encode(Goodbye()));

@@ -9,9 +9,8 @@
 namespace penstock::transfer::ucx {
 namespace {
 
-constexpr std::chrono::milliseconds kLongestFilling(1);
 // How long a client may be silent when it was told that the link is over.
-constexpr std::chrono::seconds kGoodbyeTimeout(5);
+constexpr std::chrono::seconds kClientGoodbyeTimeout(5);
 
 class UcxSendLink final : public SendHandle<SendEnd> {
  public:
@@ -125,7 +124,7 @@ absl::Status SendEnd::Handle(const Engine::Incoming& incoming) {
     PENSTOCK_RETURN_IF_ERROR(outbox_.Apply(*update));
   }
   // Who still lands what was sent is not silent.
-  if (closed_said_) engine_->SetDeadline(*this, Engine::Clock::now() + kGoodbyeTimeout);
+  if (closed_said_) engine_->SetDeadline(*this, Engine::Clock::now() + kClientGoodbyeTimeout);
   Tell(*update, *events_);
   return absl::OkStatus();
 }
@@ -178,7 +177,7 @@ void SendEnd::Pump() {
   const std::string closed = Encode(Closed{reason_});
   lock.unlock();
   engine_->Send(*this, closed);
-  engine_->SetDeadline(*this, Engine::Clock::now() + kGoodbyeTimeout);
+  engine_->SetDeadline(*this, Engine::Clock::now() + kClientGoodbyeTimeout);
 }
 
 void SendEnd::OnDeadline() {

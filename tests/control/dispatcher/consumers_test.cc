@@ -25,7 +25,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
 // What a consumer's stream was told, in order.
-class Told final : public ClientOutlet {
+class ToldConsumer final : public ClientOutlet {
  public:
   void Send(ClientDown message) override { messages_.push_back(std::move(message)); }
   void Finish(const absl::Status& status) override { finished_ = status; }
@@ -70,7 +70,7 @@ class Assigned final : public WorkerOutlet {
 };
 
 struct Consumer {
-  std::shared_ptr<Told> told;
+  std::shared_ptr<ToldConsumer> told;
   std::shared_ptr<ClientPeer> peer;
 };
 
@@ -102,7 +102,7 @@ class ConsumersTest : public ::testing::Test {
   }
 
   Consumer Join(int64_t number, uint64_t incarnation = 1) {
-    Consumer consumer{std::make_shared<Told>(), nullptr};
+    Consumer consumer{std::make_shared<ToldConsumer>(), nullptr};
     consumer.peer = core_->OpenClient(consumer.told);
     core_->OnMessage(consumer.peer, ClientHello{.job = job_,
                                                 .client = ClientId(100 + number),
@@ -205,7 +205,7 @@ TEST_F(ConsumersTest, OneThatComesAgainIsToldThatNobodyIsLost) {
 
 // Whose elements it has is its record's, whatever number its process was given.
 TEST_F(ConsumersTest, AStateIsOfTheConsumerThatSavedIt) {
-  const auto told = std::make_shared<Told>();
+  const auto told = std::make_shared<ToldConsumer>();
   core_->OnMessage(core_->OpenClient(told), ClientHello{.job = job_,
                                                         .client = ClientId(101),
                                                         .incarnation = Incarnation(2),

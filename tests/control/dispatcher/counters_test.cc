@@ -8,16 +8,10 @@
 #include "control/dispatcher/core.h"
 #include "control/observe/metrics.h"
 #include "gtest/gtest.h"
+#include "tests/control/dispatcher/deaf.h"
 
 namespace penstock::control {
 namespace {
-
-template <class Down>
-class Deaf final : public Outlet<Down> {
- public:
-  void Send(Down /*message*/) override {}
-  void Finish(const absl::Status& /*status*/) override {}
-};
 
 class CountersTest : public ::testing::Test {
  protected:

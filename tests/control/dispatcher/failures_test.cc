@@ -20,7 +20,7 @@ namespace {
 using ::testing::HasSubstr;
 
 template <class Outlet, class Down>
-class Told final : public Outlet {
+class Inbox final : public Outlet {
  public:
   void Send(Down message) override { messages.push_back(std::move(message)); }
   void Finish(const absl::Status& status) override { finished = status; }
@@ -38,7 +38,7 @@ class Told final : public Outlet {
 };
 
 struct Worker {
-  std::shared_ptr<Told<WorkerOutlet, WorkerDown>> told;
+  std::shared_ptr<Inbox<WorkerOutlet, WorkerDown>> told;
   std::shared_ptr<WorkerPeer> peer;
   absl::Status fails;  // OK: it runs whatever it is given
   std::vector<PartitionId> tried;
@@ -68,7 +68,7 @@ class FailuresTest : public ::testing::Test {
   }
 
   void Connect() {
-    client_told_ = std::make_shared<Told<ClientOutlet, ClientDown>>();
+    client_told_ = std::make_shared<Inbox<ClientOutlet, ClientDown>>();
     client_ = core_->OpenClient(client_told_);
     core_->OnMessage(client_, ClientHello{.job = job_,
                                           .client = ClientId(5),
@@ -78,7 +78,7 @@ class FailuresTest : public ::testing::Test {
 
   Worker& Join(uint64_t id, absl::Status fails = absl::OkStatus()) {
     Worker& worker = workers_[id];
-    worker.told = std::make_shared<Told<WorkerOutlet, WorkerDown>>();
+    worker.told = std::make_shared<Inbox<WorkerOutlet, WorkerDown>>();
     worker.peer = core_->OpenWorker(worker.told);
     worker.fails = std::move(fails);
     core_->OnMessage(
@@ -130,7 +130,7 @@ class FailuresTest : public ::testing::Test {
   const std::shared_ptr<CapturedEvents> events_ = CapturedEvents::Make();
   std::unique_ptr<Core> core_;
   JobId job_;
-  std::shared_ptr<Told<ClientOutlet, ClientDown>> client_told_;
+  std::shared_ptr<Inbox<ClientOutlet, ClientDown>> client_told_;
   std::shared_ptr<ClientPeer> client_;
   std::map<uint64_t, Worker> workers_;
 };

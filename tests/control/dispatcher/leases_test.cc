@@ -8,18 +8,13 @@
 #include "control/dispatcher/core.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/control/dispatcher/deaf.h"
 
 namespace penstock::control {
 namespace {
 
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
-
-class DeafOutlet final : public WorkerOutlet {
- public:
-  void Send(WorkerDown /*message*/) override {}
-  void Finish(const absl::Status& /*status*/) override {}
-};
 
 class LeasesTest : public ::testing::Test {
  protected:
@@ -34,7 +29,7 @@ class LeasesTest : public ::testing::Test {
   }
 
   std::shared_ptr<WorkerPeer> Join(uint64_t id) {
-    std::shared_ptr<WorkerPeer> peer = core_->OpenWorker(std::make_shared<DeafOutlet>());
+    std::shared_ptr<WorkerPeer> peer = core_->OpenWorker(std::make_shared<Deaf<WorkerDown>>());
     core_->OnMessage(peer, WorkerHello{.worker = WorkerId(id), .address = "worker:1"});
     return peer;
   }

@@ -9,23 +9,13 @@
 #include "control/observe/metrics.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/control/dispatcher/deaf.h"
 
 namespace penstock::control {
 namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
-
-class Deaf final : public WorkerOutlet {
- public:
-  void Send(WorkerDown /*message*/) override {}
-  void Finish(const absl::Status& /*status*/) override {}
-};
-class DeafClient final : public ClientOutlet {
- public:
-  void Send(ClientDown /*message*/) override {}
-  void Finish(const absl::Status& /*status*/) override {}
-};
 
 class WantedWorkers : public ::testing::Test {
  protected:
@@ -37,7 +27,7 @@ class WantedWorkers : public ::testing::Test {
     options.port_refuses = [](const std::string&) { return false; };
     options.events = events_;
     core_ = Core::Open(std::move(options), OpenMemoryJournal()).value();
-    worker_ = core_->OpenWorker(std::make_shared<Deaf>());
+    worker_ = core_->OpenWorker(std::make_shared<Deaf<WorkerDown>>());
     core_->OnMessage(worker_, WorkerHello{.worker = WorkerId(1), .address = "worker:1"});
     core_->RegisterDataset({.dataset_id = "numbers"},
                            [](const auto& answer) { EXPECT_TRUE(answer.ok()) << answer.status(); });
@@ -45,7 +35,7 @@ class WantedWorkers : public ::testing::Test {
       ASSERT_TRUE(answer.ok()) << answer.status();
       job_ = answer->job;
     });
-    client_ = core_->OpenClient(std::make_shared<DeafClient>());
+    client_ = core_->OpenClient(std::make_shared<Deaf<ClientDown>>());
     core_->OnMessage(
         client_, ClientHello{.job = job_, .client = ClientId(5), .incarnation = Incarnation(6)});
   }

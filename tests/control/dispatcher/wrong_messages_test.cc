@@ -13,14 +13,14 @@ namespace {
 using ::testing::HasSubstr;
 
 template <class Outlet, class Down>
-class Told final : public Outlet {
+class Ending final : public Outlet {
  public:
   void Send(Down) override {}
   void Finish(const absl::Status& status) override { finished = status; }
   std::optional<absl::Status> finished;
 };
-using ToldClient = Told<ClientOutlet, ClientDown>;
-using ToldWorker = Told<WorkerOutlet, WorkerDown>;
+using ToldClient = Ending<ClientOutlet, ClientDown>;
+using ToldWorker = Ending<WorkerOutlet, WorkerDown>;
 
 class WrongMessagesTest : public ::testing::Test {
  protected:

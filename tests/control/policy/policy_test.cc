@@ -67,10 +67,10 @@ TEST(Splits, BlocksShrinkToOneNearTheEnd) {
 
 // --- A state to decide on ------------------------------------------------------------
 
-const IterationId kIteration(1);
-
 class Deciding : public ::testing::Test {
  protected:
+  static constexpr IterationId kIteration{1};
+
   void Make(ShardingPolicy mode, int64_t splits, bool shuffled = false, JobTerms terms = {}) {
     terms.mode = mode;
     auto dataset = std::make_shared<const DatasetRecord>(

@@ -106,10 +106,10 @@ TEST(WorkerList, AnEntryHasAHost) {
 
 // --- Shards --------------------------------------------------------------------------
 
-const IterationId kIteration(1);
-
 class Sharded : public ::testing::Test {
  protected:
+  static constexpr IterationId kIteration{1};
+
   void Make(ShardingPolicy mode, Division division, int64_t splits = 0, bool shuffled = false,
             TargetWorkers target = TargetWorkers::kAuto) {
     auto dataset = std::make_shared<const DatasetRecord>(DatasetRecord{

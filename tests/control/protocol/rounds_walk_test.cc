@@ -11,20 +11,20 @@
 namespace penstock::protocol {
 namespace {
 
-struct Explored {
+struct RoundsExplored {
   std::string fault;
   std::vector<RoundsStep> path;
   size_t states = 0;
   bool complete = false;
 };
 
-Explored Explore(const RoundsScene& scene, size_t most = 3'000'000) {
+RoundsExplored Explore(const RoundsScene& scene, size_t most = 3'000'000) {
   struct Frame {
     RoundsWorld world;
     std::vector<RoundsStep> steps;
     size_t next = 0;
   };
-  Explored explored;
+  RoundsExplored explored;
   std::unordered_set<size_t> visited;
   std::vector<Frame> stack;
   const std::hash<std::string> hash;
@@ -57,7 +57,7 @@ Explored Explore(const RoundsScene& scene, size_t most = 3'000'000) {
   return explored;
 }
 
-std::string Tell(const RoundsScene& scene, const Explored& explored) {
+std::string Tell(const RoundsScene& scene, const RoundsExplored& explored) {
   std::string told = explored.fault + "\n";
   RoundsWorld world(scene);
   for (const RoundsStep& step : explored.path) {
@@ -68,15 +68,15 @@ std::string Tell(const RoundsScene& scene, const Explored& explored) {
 }
 
 void Holds(const RoundsScene& scene) {
-  const Explored explored = Explore(scene);
+  const RoundsExplored explored = Explore(scene);
   EXPECT_EQ(explored.fault, "") << Tell(scene, explored);
   EXPECT_TRUE(explored.complete || !explored.fault.empty()) << explored.states << " states";
   std::printf("[  states  ] %zu\n", explored.states);
 }
 
 // Steps by chance, from `seed`; failures as often as other steps.
-Explored Walk(const RoundsScene& scene, uint64_t seed) {
-  Explored explored;
+RoundsExplored Walk(const RoundsScene& scene, uint64_t seed) {
+  RoundsExplored explored;
   std::mt19937_64 random(seed);
   RoundsWorld world(scene);
   while (world.fault().empty() && explored.path.size() < 10'000) {
@@ -95,7 +95,7 @@ void WalksHold(const RoundsScene& scene) {
   const char* asked = std::getenv("PENSTOCK_WALKS");
   const uint64_t walks = asked ? std::strtoull(asked, nullptr, 10) : 3000;
   for (uint64_t seed = 0; seed < walks; ++seed) {
-    const Explored explored = Walk(scene, seed);
+    const RoundsExplored explored = Walk(scene, seed);
     ASSERT_EQ(explored.fault, "") << "seed " << seed << "\n" << Tell(scene, explored);
   }
 }

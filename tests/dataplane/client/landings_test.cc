@@ -17,10 +17,10 @@ namespace {
 
 using ::testing::IsEmpty;
 
-constexpr PartitionId kPartition(1);
+constexpr PartitionId kLanding(1);
 constexpr Placement kPlacement(1);
 
-Identity Of(Index index, PartitionId partition = kPartition) {
+Identity Of(Index index, PartitionId partition = kLanding) {
   return {.partition = partition, .placement = kPlacement, .index = index};
 }
 
@@ -48,7 +48,7 @@ TEST(LandingsTest, TellsWhatLandedOnTheEarlierLink) {
   for (Index i : {4, 5, 9}) Land(landings, i);
   const std::vector<transfer::Holding> untold = landings.Untold();
   ASSERT_EQ(untold.size(), 1u);
-  EXPECT_EQ(untold[0].partition, kPartition);
+  EXPECT_EQ(untold[0].partition, kLanding);
   EXPECT_EQ(untold[0].placement, kPlacement);
   EXPECT_EQ(untold[0].indices.ToString(), "[4,6) [9,10)");
 }

@@ -42,6 +42,12 @@ struct Case {
   std::function<std::vector<std::string>(const Element&)> parts = nullptr;
 };
 
+// A case whose partitions are not together the whole.
+inline Case Counting(Case c) {
+  c.divides = false;
+  return c;
+}
+
 std::vector<Case> SourceCases();
 std::vector<Case> TransformCases();
 std::vector<Case> BatchingCases();   // transforms too

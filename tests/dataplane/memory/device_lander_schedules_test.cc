@@ -28,7 +28,7 @@ using testing::IsEmpty;
 
 constexpr int kSteps = 30;  // of one schedule
 constexpr int kSlots = 4;
-constexpr int64_t kValues = 100;
+constexpr int64_t kScheduledValues = 100;
 
 uint32_t SchedulesOr(uint32_t unless_said) {
   const char* text = std::getenv("PENSTOCK_SCHEDULES");
@@ -38,11 +38,11 @@ uint32_t SchedulesOr(uint32_t unless_said) {
 class Schedule {
  public:
   explicit Schedule(FakeDevice& device, uint32_t seed)
-      : device_(device), random_(seed), slots_(device, kSlots, kValues) {
+      : device_(device), random_(seed), slots_(device, kSlots, kScheduledValues) {
     const int places = 1 + Pick(3);
-    lander_ = DeviceLander::Create(
-                  device_,
-                  {.places = places, .place_bytes = kValues, .stop_within = absl::ZeroDuration()})
+    lander_ = DeviceLander::Create(device_, {.places = places,
+                                             .place_bytes = kScheduledValues,
+                                             .stop_within = absl::ZeroDuration()})
                   .value();
     for (auto& stream : streams_) stream = device_.MakeStream(0).value();
   }
@@ -107,9 +107,10 @@ class Schedule {
     if (held_.empty()) return;
     Held& held = held_[Pick(static_cast<int>(held_.size()))];
     DeviceStream& stream = *streams_[Pick(2)];
-    reads_.push_back({held.value, std::vector<uint8_t>(kValues)});
+    reads_.push_back({held.value, std::vector<uint8_t>(kScheduledValues)});
     if (!held.element.ReadyOn(stream).ok() ||
-        !stream.CopyToHost(reads_.back().bytes.data(), held.element.tensor(0).raw(), kValues)
+        !stream
+             .CopyToHost(reads_.back().bytes.data(), held.element.tensor(0).raw(), kScheduledValues)
              .ok()) {
       reads_.pop_back();
       return;
@@ -179,7 +180,7 @@ TEST(DeviceLanderSchedules, NoSlotIsUsedAgainBeforeItsEvent) {
 class QueueSchedule {
  public:
   QueueSchedule(FakeDevice& device, uint32_t seed)
-      : device_(device), random_(seed), slots_(device, kSlots + 4, kValues) {
+      : device_(device), random_(seed), slots_(device, kSlots + 4, kScheduledValues) {
     for (auto& stream : streams_) stream = device_.MakeStream(0).value();
     options_ = {.depth = Pick(4), .stop_within = absl::ZeroDuration()};
     queue_ = std::make_unique<DeviceQueue>(device_, options_);
@@ -269,9 +270,10 @@ class QueueSchedule {
     Held& held = held_[Pick(static_cast<int>(held_.size()))];
     DeviceStream& stream = *streams_[Pick(2)];
     if (!held.element.ReadyOn(stream.native()).ok()) return;
-    reads_.push_back({held.value, std::vector<uint8_t>(kValues)});
+    reads_.push_back({held.value, std::vector<uint8_t>(kScheduledValues)});
     const void* const values = held.element.tensor(0).raw();
-    if (!stream.CopyToHost(reads_.back().bytes.data(), values, kValues).ok()) reads_.pop_back();
+    if (!stream.CopyToHost(reads_.back().bytes.data(), values, kScheduledValues).ok())
+      reads_.pop_back();
   }
 
   void FailNext() {
@@ -341,7 +343,7 @@ TEST(DeviceQueueSchedules, NoSlotIsUsedAgainBeforeItsEvent) {
 // A pipeline, a trainer and a device, each on a thread of its own.
 void RunThreads(FakeDevice& device, uint32_t seed) {
   constexpr int kElements = 12;
-  WatchedSlots slots(device, kSlots, kValues);
+  WatchedSlots slots(device, kSlots, kScheduledValues);
   const std::unique_ptr<DeviceStream> stream = device.MakeStream(0).value();
   DeviceQueue queue(device,
                     {.depth = static_cast<int>(seed % 3), .stop_within = absl::ZeroDuration()});
@@ -371,7 +373,7 @@ void RunThreads(FakeDevice& device, uint32_t seed) {
         std::this_thread::yield();
     }
   });
-  std::vector<std::vector<uint8_t>> reads(kElements, std::vector<uint8_t>(kValues));
+  std::vector<std::vector<uint8_t>> reads(kElements, std::vector<uint8_t>(kScheduledValues));
   for (int i = 0; i < kElements; ++i) {
     Element next;
     while (!next) {
@@ -384,7 +386,7 @@ void RunThreads(FakeDevice& device, uint32_t seed) {
     while (!taken.has_value()) taken = queue.TryTake(next).value();
     next = Element();
     ASSERT_TRUE(taken->ReadyOn(stream->native()).ok());
-    ASSERT_TRUE(stream->CopyToHost(reads[i].data(), taken->tensor(0).raw(), kValues).ok());
+    ASSERT_TRUE(stream->CopyToHost(reads[i].data(), taken->tensor(0).raw(), kScheduledValues).ok());
   }
   pipeline.join();
   over = true;

@@ -20,9 +20,9 @@ namespace {
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-constexpr int64_t kBytes = 1000;  // of an element
+constexpr int64_t kQueuedBytes = 1000;  // of an element
 
-Element ElementOf(uint8_t value, int64_t bytes = kBytes) {
+Element ElementOf(uint8_t value, int64_t bytes = kQueuedBytes) {
   const std::vector<uint8_t> values(static_cast<size_t>(bytes), value);
   const int64_t dims[] = {bytes};
   return MakeElement(DefaultPool(), {Tensor(kUInt8, dims, values.data())},
@@ -81,7 +81,7 @@ class Trainer {
         queue_(fake, {.device = device, .depth = depth, .stop_within = absl::ZeroDuration()}),
         stream_(fake.MakeStream(device).value()),
         computed_(fake.MakeEvent(device).value()),
-        scratch_(kBytes) {}
+        scratch_(kQueuedBytes) {}
 
   // All that can be done now, without a wait.
   void Poll() {
@@ -103,7 +103,7 @@ class Trainer {
       batch_ = **std::move(taken);
       ASSERT_TRUE(batch_.ReadyOn(stream_->native()).ok());
       // It computes by copying: what it read can be looked at.
-      ASSERT_TRUE(stream_->CopyToHost(scratch_.data(), batch_.tensor(0).raw(), kBytes).ok());
+      ASSERT_TRUE(stream_->CopyToHost(scratch_.data(), batch_.tensor(0).raw(), kQueuedBytes).ok());
       ASSERT_TRUE(stream_->Record(*computed_).ok());
     }
   }

@@ -23,16 +23,16 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-constexpr size_t kBytes = 64;
+constexpr size_t kLaneBytes = 64;
 
-struct Lane {
-  explicit Lane(FakeDevice& device)
-      : memory(device.Allocate(0, kBytes).value()),
+struct FakeLane {
+  explicit FakeLane(FakeDevice& device)
+      : memory(device.Allocate(0, kLaneBytes).value()),
         stream(device.MakeStream(0).value()),
         event(device.MakeEvent(0).value()) {}
   // Reads what the host has when the copy is done, not before.
-  void Copy(const std::array<std::byte, kBytes>& host) {
-    EXPECT_TRUE(stream->CopyToDevice(memory->address(), host.data(), kBytes).ok());
+  void Copy(const std::array<std::byte, kLaneBytes>& host) {
+    EXPECT_TRUE(stream->CopyToDevice(memory->address(), host.data(), kLaneBytes).ok());
     EXPECT_TRUE(stream->Record(*event).ok());
   }
   std::unique_ptr<DeviceMemory> memory;
@@ -42,8 +42,8 @@ struct Lane {
 
 TEST(FakeDevice, DoesNothingUntilTold) {
   FakeDevice device;
-  Lane lane(device);
-  std::array<std::byte, kBytes> host{};
+  FakeLane lane(device);
+  std::array<std::byte, kLaneBytes> host{};
   lane.Copy(host);
   EXPECT_FALSE(lane.event->Done().value());
   EXPECT_TRUE(device.Touches(host.data(), 1));
@@ -57,8 +57,8 @@ TEST(FakeDevice, DoesNothingUntilTold) {
 
 TEST(FakeDevice, StreamsGoOnInAnyOrderButForWaits) {
   FakeDevice device;
-  Lane first(device), second(device);
-  std::array<std::byte, kBytes> host{};
+  FakeLane first(device), second(device);
+  std::array<std::byte, kLaneBytes> host{};
   first.Copy(host);
   ASSERT_TRUE(second.stream->WaitFor(*first.event).ok());
   second.Copy(host);
@@ -81,8 +81,8 @@ TEST(FakeDevice, StreamsGoOnInAnyOrderButForWaits) {
 
 TEST(FakeDevice, AFailureIsEveryonesUntilAReset) {
   FakeDevice device;
-  Lane lane(device);
-  std::array<std::byte, kBytes> host{};
+  FakeLane lane(device);
+  std::array<std::byte, kLaneBytes> host{};
   lane.Copy(host);
   device.Fail(absl::InternalError("the bus is gone"));
   EXPECT_EQ(device.Ready(), 0u);
@@ -96,9 +96,9 @@ TEST(FakeDevice, AFailureIsEveryonesUntilAReset) {
 
 TEST(FakeDevice, RemembersWhatADeviceDoesNotForgive) {
   FakeDevice device;
-  std::array<std::byte, kBytes> host{};
+  std::array<std::byte, kLaneBytes> host{};
   {
-    Lane lane(device);
+    FakeLane lane(device);
     auto locked = device.page_lock().Register(absl::MakeSpan(host)).value();
     lane.Copy(host);
     EXPECT_THAT(device.Misuses(), IsEmpty());
@@ -114,16 +114,17 @@ TEST(FakeDevice, RemembersWhatADeviceDoesNotForgive) {
 
 TEST(FakeDevice, PageLockedInPartIsRefused) {
   FakeDevice device;
-  Lane lane(device);
-  std::array<std::byte, kBytes> host{};
-  const auto locked = device.page_lock().Register(absl::MakeSpan(host).first(kBytes / 2)).value();
+  FakeLane lane(device);
+  std::array<std::byte, kLaneBytes> host{};
+  const auto locked =
+      device.page_lock().Register(absl::MakeSpan(host).first(kLaneBytes / 2)).value();
   EXPECT_TRUE(absl::IsInvalidArgument(
-      lane.stream->CopyToDevice(lane.memory->address(), host.data(), kBytes)));
+      lane.stream->CopyToDevice(lane.memory->address(), host.data(), kLaneBytes)));
 }
 
 TEST(FakeDevice, FailsTheNextCallOfAKindAndOnlyThat) {
   FakeDevice device;
-  Lane lane(device);
+  FakeLane lane(device);
   device.FailNext(FakeDevice::Call::kRecord, absl::InternalError("once"));
   EXPECT_TRUE(absl::IsInternal(lane.stream->Record(*lane.event)));
   EXPECT_TRUE(lane.stream->Record(*lane.event).ok());

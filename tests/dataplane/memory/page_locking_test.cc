@@ -17,14 +17,14 @@ using testing::IsEmpty;
 using testing::SizeIs;
 using testing::StartsWith;
 
-constexpr size_t kBytes = 16 * kPageBytes;
+constexpr size_t kSegmentBytes = 16 * kPageBytes;
 
 class PageLockingTest : public testing::Test {
  protected:
   FakeDevice device_;
   FakeDevice none_{0};
   std::shared_ptr<CapturedEvents> events_ = CapturedEvents::Make();
-  SharedSegment segment_ = SharedSegment::Create(kBytes).value();
+  SharedSegment segment_ = SharedSegment::Create(kSegmentBytes).value();
 };
 
 TEST_F(PageLockingTest, ADeviceGetsSegmentsPageLockedForAsLongAsTheyAreRegistered) {
@@ -32,7 +32,7 @@ TEST_F(PageLockingTest, ADeviceGetsSegmentsPageLockedForAsLongAsTheyAreRegistere
   EXPECT_EQ(locking.state(), "on");
   auto locked = locking.Lock(segment_.memory());
   ASSERT_NE(locked, nullptr);
-  EXPECT_EQ(device_.page_locked_bytes(), static_cast<int64_t>(kBytes));
+  EXPECT_EQ(device_.page_locked_bytes(), static_cast<int64_t>(kSegmentBytes));
   locked.reset();
   EXPECT_EQ(device_.page_locked_bytes(), 0);
   EXPECT_THAT(events_->All(), IsEmpty());

@@ -9,10 +9,6 @@ namespace {
 using ::testing::ElementsAre;
 
 // Two replicas on GPUs, whose values stay in host memory.
-ReplicaGroup TwoGpus() {
-  return *ReplicaGroup::Mirrored({"GPU:0", "GPU:1"});
-}
-
 DistributedDataset Distributed(const ReplicaGroup& group, const Dataset& dataset) {
   InputOptions options;
   options.fetch_to_device = false;

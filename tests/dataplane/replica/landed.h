@@ -12,8 +12,12 @@
 
 namespace penstock {
 
-// Before anything asks whether memory is page-locked.
-inline const bool kNoPageLocks = ::setenv("PENSTOCK_PAGE_LOCK", "off", 1) == 0;
+// A process asks once whether memory is page-locked: cases of such suites run in a process
+// without those that want it to be.
+class WithoutPageLocks : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() { ::setenv("PENSTOCK_PAGE_LOCK", "off", 1); }
+};
 
 inline ReplicaGroup Gpus(int count) {
   std::vector<std::string> devices;

@@ -34,7 +34,7 @@ Steps ReadLanded(DistributedIterator& it, int64_t most = INT64_MAX) {
   return steps;
 }
 
-class Landing : public ::testing::Test {
+class Landing : public WithoutPageLocks {
  protected:
   ~Landing() override { EXPECT_THAT(FakeGpus().Misuses(), IsEmpty()); }
   RunningGpus running_;
@@ -228,7 +228,9 @@ TEST_F(Landing, AnErrorOfADeviceNamesReplicaAndStep) {
   EXPECT_EQ(RowsOnDevice(it.GetNext().value().on_device(1)), (Rows{10, 11}));
 }
 
-TEST(LandingByHand, HostSlotsComeBackThoughNobodyAsksForTheNext) {
+class LandingByHand : public WithoutPageLocks {};
+
+TEST_F(LandingByHand, HostSlotsComeBackThoughNobodyAsksForTheNext) {
   DistributedIterator it =
       DistributeDataset(Gpus(1), Dataset::Range(80).Batch(4), {.per_replica_buffer_size = 0})
           ->MakeIterator()

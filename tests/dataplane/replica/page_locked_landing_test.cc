@@ -8,10 +8,6 @@ namespace {
 
 using ::testing::IsEmpty;
 
-ReplicaGroup TwoGpus() {
-  return *ReplicaGroup::Mirrored({"GPU:0", "GPU:1"});
-}
-
 // Reads all of it; what became of the values of all replicas on their way.
 DeviceLandingStats Land(const absl::StatusOr<DistributedDataset>& dataset) {
   EXPECT_TRUE(dataset.ok()) << dataset.status();

@@ -20,6 +20,10 @@ inline ReplicaGroup Mirrored(int replicas) {
   return *ReplicaGroup::Mirrored(devices);
 }
 
+inline ReplicaGroup TwoGpus() {
+  return *ReplicaGroup::Mirrored({"GPU:0", "GPU:1"});
+}
+
 // What process number `process` of several would have.
 inline ReplicaGroup Process(int process, std::vector<int> replicas_of_process) {
   std::vector<std::string> devices(static_cast<size_t>(replicas_of_process[process]), "CPU:0");

@@ -23,20 +23,21 @@ inline constexpr char kChildVariable[] = "PENSTOCK_TEST_CHILD";
 
 class Child {
  public:
-  // Runs the test ChildProcess.DoesWhatItIsTold of this program as `role`.
-  explicit Child(const std::string& role) {
+  // Runs `test` of this program as `role`.
+  explicit Child(const std::string& role,
+                 const std::string& test = "ChildProcess.DoesWhatItIsTold") {
     int to[2];
     int from[2];
     EXPECT_EQ(::pipe2(to, O_CLOEXEC) | ::pipe2(from, O_CLOEXEC), 0);
     const std::string variable = std::string(kChildVariable) + "=" + role;
+    const std::string filter = "--gtest_filter=" + test;
     pid_ = ::fork();
     if (pid_ == 0) {
       ::prctl(PR_SET_PDEATHSIG, SIGKILL);
       ::dup2(to[0], STDIN_FILENO);
       ::dup2(from[1], STDOUT_FILENO);
       ::putenv(const_cast<char*>(variable.c_str()));
-      ::execl("/proc/self/exe", "child", "--gtest_filter=ChildProcess.DoesWhatItIsTold",
-              "--gtest_brief=1", nullptr);
+      ::execl("/proc/self/exe", "child", filter.c_str(), "--gtest_brief=1", nullptr);
       ::_exit(127);
     }
     ::close(to[0]);

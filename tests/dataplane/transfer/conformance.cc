@@ -19,10 +19,6 @@ std::vector<Index> UpTo(Index count) {
   return indices;
 }
 
-Spec BlobSpec() {
-  return Dense(kUInt8, {kUnknownDim});
-}
-
 bool IsBlob(const Element& element, Index index, int64_t bytes) {
   const absl::Span<const uint8_t> values = element.tensor(0).data<uint8_t>();
   if (element.identity() != IdentityOf(index)) return false;

@@ -13,6 +13,7 @@
 
 #include "dataplane/transfer/transport.h"
 #include "gtest/gtest.h"
+#include "tests/dataplane/transfer/blob_spec.h"
 #include "tests/dataplane/transfer/ends.h"
 
 namespace penstock::transfer {
@@ -20,7 +21,6 @@ namespace penstock::transfer {
 // Of partition 1 under placement 1.
 Identity IdentityOf(Index index);
 std::vector<Index> UpTo(Index count);  // 0 … count - 1
-Spec BlobSpec();                       // any number of uint8
 // Whether it is Blob(index, bytes), with all its values.
 bool IsBlob(const Element& element, Index index, int64_t bytes);
 

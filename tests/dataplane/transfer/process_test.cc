@@ -20,7 +20,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-constexpr int64_t kBytes = 100'000;
+constexpr int64_t kBlobBytes = 100'000;
 
 std::vector<std::string> ProtocolsBetweenProcesses() {
   std::vector<std::string> names = TransportsThatRun();
@@ -29,9 +29,9 @@ std::vector<std::string> ProtocolsBetweenProcesses() {
 }
 
 Element Blob(Pool& pool, Index index) {
-  std::vector<uint8_t> values(kBytes);
-  for (int64_t i = 0; i < kBytes; ++i) values[i] = static_cast<uint8_t>(i * 7 + index);
-  const int64_t dims[] = {kBytes};
+  std::vector<uint8_t> values(kBlobBytes);
+  for (int64_t i = 0; i < kBlobBytes; ++i) values[i] = static_cast<uint8_t>(i * 7 + index);
+  const int64_t dims[] = {kBlobBytes};
   Element element = *MakeElement(pool, {Tensor(kUInt8, dims, values.data())}, BlobSpec());
   element.set_identity(IdentityOf(index));
   return element;
@@ -61,7 +61,7 @@ std::unique_ptr<ReceiveLink> Dial(Transport& transport, const std::string& addre
   while (true) {
     const std::string order = HearFromParent();
     if (order == "fill") {
-      filling.push_back(*pool.LendBlock(192, kBytes));
+      filling.push_back(*pool.LendBlock(192, kBlobBytes));
     } else if (order.starts_with("seal ")) {
       for (int i = std::atoi(order.c_str() + 5); i > 0; --i) sealed.push_back(Blob(pool, sent + i));
     } else {
@@ -88,7 +88,7 @@ std::unique_ptr<ReceiveLink> Dial(Transport& transport, const std::string& addre
     if (!client->AwaitCount(count)) ::_exit(1);
     for (Element& element : client->TakeElements()) held.push_back(std::move(element));
     bool whole = held.size() >= count;
-    for (size_t i = 0; i < held.size(); ++i) whole = whole && IsBlob(held[i], i, kBytes);
+    for (size_t i = 0; i < held.size(); ++i) whole = whole && IsBlob(held[i], i, kBlobBytes);
     SayToParent(whole ? "whole" : "changed");
   }
 }
@@ -180,7 +180,7 @@ TEST_P(WorkerDies, WhileElementsAreAnnounced) {
   const std::vector<Element> elements = client_->TakeElements();
   ASSERT_GE(elements.size(), 1u);
   for (size_t i = 0; i < elements.size(); ++i) {
-    EXPECT_TRUE(IsBlob(elements[i], static_cast<Index>(i), kBytes));
+    EXPECT_TRUE(IsBlob(elements[i], static_cast<Index>(i), kBlobBytes));
   }
 }
 
@@ -191,7 +191,7 @@ TEST_P(WorkerDies, WhileElementsAreLent) {
   ExpectBroken();
   link_.reset();
   std::vector<Element> elements = client_->TakeElements();
-  for (Index i = 0; i < 5; ++i) EXPECT_TRUE(IsBlob(elements[i], i, kBytes));
+  for (Index i = 0; i < 5; ++i) EXPECT_TRUE(IsBlob(elements[i], i, kBlobBytes));
   elements.clear();
   ExpectNothingLeft();
 }
@@ -199,7 +199,7 @@ TEST_P(WorkerDies, WhileElementsAreLent) {
 TEST_P(WorkerDies, WhileSlotsAreRetiring) {
   FakeDevice device;
   const std::unique_ptr<DeviceLander> lander =
-      *DeviceLander::Create(device, {.places = 3, .place_bytes = 2 * kBytes});
+      *DeviceLander::Create(device, {.places = 3, .place_bytes = 2 * kBlobBytes});
   Tell("3");
   ASSERT_TRUE(client_->AwaitCount(3));
   std::vector<DeviceElement> batches;
@@ -216,7 +216,8 @@ TEST_P(WorkerDies, WhileSlotsAreRetiring) {
   for (Index index = 0; index < 3; ++index) {  // the fake's memory is the host's
     const auto* bytes = static_cast<const uint8_t*>(batches[index].tensor(0).raw());
     bool whole = true;
-    for (int64_t i = 0; i < kBytes; ++i) whole &= bytes[i] == static_cast<uint8_t>(i * 7 + index);
+    for (int64_t i = 0; i < kBlobBytes; ++i)
+      whole &= bytes[i] == static_cast<uint8_t>(i * 7 + index);
     EXPECT_TRUE(whole) << index;
   }
   batches.clear();
@@ -279,7 +280,7 @@ TEST_P(ClientDies, WhileNothingIsOnItsWay) {
 TEST_P(ClientDies, WhileASlotIsFilled) {
   Send(3);
   AwaitInChild(3);
-  absl::StatusOr<Loan> filling = PoolOfLink().LendBlock(192, kBytes);
+  absl::StatusOr<Loan> filling = PoolOfLink().LendBlock(192, kBlobBytes);
   ASSERT_TRUE(filling.ok()) << filling.status();
   child_.Kill();
   ExpectBroken();
@@ -296,7 +297,7 @@ TEST_P(ClientDies, WhileElementsAreSealed) {
   child_.Kill();
   ExpectBroken();
   for (Index i = 0; i < 3; ++i) {
-    EXPECT_TRUE(IsBlob(sealed[i], i, kBytes));
+    EXPECT_TRUE(IsBlob(sealed[i], i, kBlobBytes));
     EXPECT_FALSE(end_->link().Send(std::move(sealed[i])).ok());
   }
   sealed.clear();

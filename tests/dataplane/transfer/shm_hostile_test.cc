@@ -23,6 +23,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/dataplane/transfer/ends.h"
+#include "tests/dataplane/transfer/shm_blob.h"
 
 namespace penstock::transfer {
 namespace {
@@ -32,7 +33,6 @@ using ::testing::IsEmpty;
 
 constexpr char kAddress[] = "shm:by-hand";
 constexpr char kName[] = "penstock-shm:by-hand";
-constexpr int64_t kBytes = 100'000;
 
 // The next packet; kGoodbye if the other side is gone.
 Packet Await(const PacketSocket& socket) {
@@ -46,18 +46,6 @@ Packet Await(const PacketSocket& socket) {
 
 Descriptor Doorbell() {
   return Descriptor(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
-}
-
-Spec BlobSpec() {
-  return Dense(kUInt8, {kUnknownDim});
-}
-
-Element Blob(Pool& pool, Index index) {
-  const std::vector<uint8_t> values(kBytes, static_cast<uint8_t>(index));
-  const int64_t dims[] = {kBytes};
-  Element element = *MakeElement(pool, {Tensor(kUInt8, dims, values.data())}, BlobSpec());
-  element.set_identity({.partition = PartitionId(1), .placement = Placement(1), .index = index});
-  return element;
 }
 
 // --- A worker by hand --------------------------------------------------------------
@@ -83,7 +71,7 @@ class HostileWorker : public testing::Test {
     const Descriptor doorbell = Doorbell();
     ASSERT_TRUE(socket_.Send(PacketKind::kWelcome, 0, 0, 0, {}, {doorbell.get()}).ok());
     ASSERT_TRUE(client_->AwaitOpen());
-    ASSERT_TRUE(socket_.Send(PacketKind::kNeed, kBytes + 4096, 2).ok());
+    ASSERT_TRUE(socket_.Send(PacketKind::kNeed, kShmBlobBytes + 4096, 2).ok());
     Packet segment = Await(socket_);
     ASSERT_EQ(segment.kind, PacketKind::kSegment);
     ASSERT_TRUE(slots_->Add(segment.a, segment.b, segment.c, segment.descriptors[0]).ok());
@@ -91,8 +79,8 @@ class HostileWorker : public testing::Test {
 
   // A slot with an element in it, and the word that gives it away.
   SlotWord Written(Index index) {
-    Element element = Blob(DefaultPool(), index);
-    place_ = *slots_->Claim(kBytes);
+    Element element = ShmBlob(DefaultPool(), index);
+    place_ = *slots_->Claim(kShmBlobBytes);
     const auto head = PrefixOf(element.block().data()).head_bytes;
     std::memcpy(place_.body - head, element.block().data(), element.block().size());
     return slots_->GiveAway(place_.body, head);
@@ -117,7 +105,7 @@ class HostileWorker : public testing::Test {
 TEST_F(HostileWorker, AnHonestElementLands) {
   Say(WordKind::kElement, Written(3));
   ASSERT_TRUE(client_->AwaitCount(1));
-  EXPECT_EQ(client_->TakeElements()[0].tensor(0).data<uint8_t>()[kBytes - 1], 3);
+  EXPECT_EQ(client_->TakeElements()[0].tensor(0).data<uint8_t>()[kShmBlobBytes - 1], 3);
 }
 
 TEST_F(HostileWorker, ASlotThatIsNotThereEndsTheLink) {
@@ -193,7 +181,7 @@ TEST_F(HostileWorker, ASegmentThatIsBeingReadCannotBeRetired) {
   ASSERT_TRUE(client_->AwaitCount(1));
   ASSERT_TRUE(socket_.Send(PacketKind::kRetire, 0).ok());
   ExpectDataLoss("is being read");
-  EXPECT_EQ(client_->TakeElements()[0].tensor(0).data<uint8_t>()[kBytes - 1], 8);
+  EXPECT_EQ(client_->TakeElements()[0].tensor(0).data<uint8_t>()[kShmBlobBytes - 1], 8);
 }
 
 // --- Segments of the worker's --------------------------------------------------------
@@ -215,7 +203,7 @@ class HostileSharer : public HostileWorker {
   }
   // An element in slot 0, and its word.
   SlotWord Write(Index index) {
-    const Element element = Blob(DefaultPool(), index);
+    const Element element = ShmBlob(DefaultPool(), index);
     const auto head = PrefixOf(element.block().data()).head_bytes;
     std::memcpy(segment_.memory().data() + kHeadRoom - head, element.block().data(),
                 element.block().size());
@@ -231,7 +219,7 @@ TEST_F(HostileSharer, AnHonestElementLandsAndItsSlotIsGivenBack) {
   ShowWell();
   Say(WordKind::kShared, Write(3));
   ASSERT_TRUE(client_->AwaitCount(1));
-  EXPECT_EQ(client_->TakeElements()[0].tensor(0).data<uint8_t>()[kBytes - 1], 3);
+  EXPECT_EQ(client_->TakeElements()[0].tensor(0).data<uint8_t>()[kShmBlobBytes - 1], 3);
   uint64_t word = 0;
   while (KindOf(word) != WordKind::kReturnShared) {
     while (channel_->Read(word) != RingReader::Found::kWord) std::this_thread::yield();
@@ -296,7 +284,7 @@ TEST_F(HostileSharer, ASegmentThatIsBeingReadCannotBeGivenUp) {
   ASSERT_TRUE(client_->AwaitCount(1));
   ASSERT_TRUE(socket_.Send(PacketKind::kGiveUp, 0).ok());
   ExpectDataLoss("is being read");
-  EXPECT_EQ(client_->TakeElements()[0].tensor(0).data<uint8_t>()[kBytes - 1], 8);
+  EXPECT_EQ(client_->TakeElements()[0].tensor(0).data<uint8_t>()[kShmBlobBytes - 1], 8);
 }
 
 TEST_F(HostileWorker, WhatItWritesIntoAHeadThatHasLandedIsNotSeen) {
@@ -306,7 +294,7 @@ TEST_F(HostileWorker, WhatItWritesIntoAHeadThatHasLandedIsNotSeen) {
   std::memset(place_.body - word.head_bytes, 0xff, word.head_bytes);
   const std::vector<Element> elements = client_->TakeElements();
   EXPECT_EQ(elements[0].identity().index, 6);
-  EXPECT_EQ(elements[0].tensor(0).data<uint8_t>().size(), static_cast<size_t>(kBytes));
+  EXPECT_EQ(elements[0].tensor(0).data<uint8_t>().size(), static_cast<size_t>(kShmBlobBytes));
 }
 
 // --- A client by hand --------------------------------------------------------------
@@ -338,7 +326,7 @@ class HostileClient : public testing::Test {
   uint64_t Get() {
     channel_->Send(Pack(WordKind::kGranted, int64_t{1}));
     EXPECT_TRUE(end_->AwaitGranted(++granted_));
-    EXPECT_TRUE(end_->link().Send(Blob(DefaultPool(), granted_)).ok());
+    EXPECT_TRUE(end_->link().Send(ShmBlob(DefaultPool(), granted_)).ok());
     if (segment_.memory().empty()) Give();
     uint64_t word = 0;
     while (channel_->Read(word) != RingReader::Found::kWord) std::this_thread::yield();
@@ -409,7 +397,7 @@ TEST_F(HostileClient, OneThatSaysNothingOfSharedSegmentsGetsCopies) {
   const std::shared_ptr<SharedPool> pool = SharedPool::Create({});
   channel_->Send(Pack(WordKind::kGranted, int64_t{1}));
   ASSERT_TRUE(end_->AwaitGranted(1));
-  ASSERT_TRUE(end_->link().Send(Blob(*pool, 1)).ok());
+  ASSERT_TRUE(end_->link().Send(ShmBlob(*pool, 1)).ok());
   Give();
   uint64_t word = 0;
   while (channel_->Read(word) != RingReader::Found::kWord) std::this_thread::yield();
@@ -423,7 +411,7 @@ class HostileReader : public HostileClient {
   SlotWord GetShared() {
     channel_->Send(Pack(WordKind::kGranted, int64_t{1}));
     EXPECT_TRUE(end_->AwaitGranted(++granted_));
-    EXPECT_TRUE(end_->link().Send(Blob(*pool_, granted_)).ok());
+    EXPECT_TRUE(end_->link().Send(ShmBlob(*pool_, granted_)).ok());
     if (granted_ == 1) {
       const Packet shown = Await(socket_);
       EXPECT_EQ(shown.kind, PacketKind::kShared);

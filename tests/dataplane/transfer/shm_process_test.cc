@@ -22,31 +22,20 @@
 #include "gtest/gtest.h"
 #include "tests/dataplane/transfer/child_process.h"
 #include "tests/dataplane/transfer/ends.h"
+#include "tests/dataplane/transfer/shm_blob.h"
 
 namespace penstock::transfer {
 namespace {
 
-constexpr int64_t kBytes = 100'000;
+constexpr char kShmChild[] = "ShmChild.DoesWhatItIsTold";
 
 Transport& Shm() {
   return **FindTransport("shm");
 }
 
-Spec BlobSpec() {
-  return Dense(kUInt8, {kUnknownDim});
-}
-
-Element Blob(Pool& pool, Index index) {
-  const std::vector<uint8_t> values(kBytes, static_cast<uint8_t>(index));
-  const int64_t dims[] = {kBytes};
-  Element element = *MakeElement(pool, {Tensor(kUInt8, dims, values.data())}, BlobSpec());
-  element.set_identity({.partition = PartitionId(1), .placement = Placement(1), .index = index});
-  return element;
-}
-
-bool IsBlob(const Element& element, Index index) {
+bool IsShmBlob(const Element& element, Index index) {
   const absl::Span<const uint8_t> values = element.tensor(0).data<uint8_t>();
-  return element.identity().index == index && values.size() == static_cast<size_t>(kBytes) &&
+  return element.identity().index == index && values.size() == static_cast<size_t>(kShmBlobBytes) &&
          std::all_of(values.begin(), values.end(),
                      [&](uint8_t value) { return value == static_cast<uint8_t>(index); });
 }
@@ -104,7 +93,7 @@ int Descriptors() {
   const std::shared_ptr<WorkerEnd> end = worker.Link(0);
   if (end == nullptr || !end->AwaitGranted(3)) ::_exit(1);
   for (Index i = 0; i < 3; ++i) {
-    if (!end->link().Send(Blob(*pool, i)).ok()) ::_exit(1);
+    if (!end->link().Send(ShmBlob(*pool, i)).ok()) ::_exit(1);
   }
   HearFromParent();
   ::_exit(0);
@@ -124,7 +113,7 @@ int Descriptors() {
   ::_exit(0);
 }
 
-TEST(ChildProcess, DoesWhatItIsTold) {
+TEST(ShmChild, DoesWhatItIsTold) {
   if (std::getenv(kChildVariable) == nullptr) GTEST_SKIP() << "this is the parent";
   const std::string role = std::getenv(kChildVariable);
   if (role == "worker") BeWorker();
@@ -161,7 +150,7 @@ TEST(ShmWorker, WithoutDescriptorsForAClientWaitsForThemAndSleeps) {
   GTEST_SKIP() << "the sanitizer needs descriptors of its own, to look at what memory there is";
 #endif
   Worker worker(Shm());
-  Child child("turned away");
+  Child child("turned away", kShmChild);
   {
     const NoDescriptorsLeft none;
     const absl::Duration before = CpuTime();
@@ -188,7 +177,7 @@ class ShmClientDies : public testing::Test {
   }
   void Send(Index count) {
     for (Index i = 0; i < count; ++i) {
-      ASSERT_TRUE(end_->link().Send(Blob(*pool_, sent_++)).ok());
+      ASSERT_TRUE(end_->link().Send(ShmBlob(*pool_, sent_++)).ok());
     }
   }
   void AwaitInChild(Index count) {
@@ -200,7 +189,7 @@ class ShmClientDies : public testing::Test {
 
   std::shared_ptr<Pool> pool_ = Pool::Create();
   Worker worker_{Shm()};
-  Child child_{"client"};
+  Child child_{"client", kShmChild};
   std::shared_ptr<WorkerEnd> end_;
   Index sent_ = 0;
 };
@@ -210,11 +199,11 @@ TEST_F(ShmClientDies, WhileItsSlotIsFilledTheElementGoesToAnotherByOneCopy) {
   AwaitInChild(3);
   std::shared_ptr<Pool> slots = end_->link().pool();
   ASSERT_NE(slots, nullptr);
-  Element element = Blob(*slots, 7);
+  Element element = ShmBlob(*slots, 7);
   child_.Kill();
   ExpectBroken();
   end_.reset();
-  EXPECT_TRUE(IsBlob(element, 7));  // in this process's own mapping
+  EXPECT_TRUE(IsShmBlob(element, 7));  // in this process's own mapping
   slots.reset();
 
   auto other = std::make_shared<ClientEnd>();
@@ -228,7 +217,7 @@ TEST_F(ShmClientDies, WhileItsSlotIsFilledTheElementGoesToAnotherByOneCopy) {
   ASSERT_TRUE(end->link().Send(std::move(element)).ok());
   ASSERT_TRUE(other->AwaitCount(1));
   EXPECT_EQ(BytesCopied() - before, bytes);
-  EXPECT_TRUE(IsBlob(other->TakeElements()[0], 7));
+  EXPECT_TRUE(IsShmBlob(other->TakeElements()[0], 7));
 }
 
 // --- Elements with several readers ---------------------------------------------------
@@ -247,14 +236,14 @@ class ShmSharedElements : public ShmClientDies {
   }
   // One of the pool's, to both.
   void SendToBoth() {
-    const Element element = Blob(*shared_, sent_++);
+    const Element element = ShmBlob(*shared_, sent_++);
     ASSERT_TRUE(SharedPool::Find(element.block()).has_value());
     ASSERT_TRUE(end_->link().Send(element.Share()).ok());
     ASSERT_TRUE(here_->link().Send(element.Share()).ok());
     ++landed_here_;  // or will have
   }
   void SendHere() {
-    ASSERT_TRUE(here_->link().Send(Blob(*shared_, sent_++)).ok());
+    ASSERT_TRUE(here_->link().Send(ShmBlob(*shared_, sent_++)).ok());
     ASSERT_TRUE(client_->AwaitCount(static_cast<size_t>(++landed_here_)));
   }
   int64_t Lent() const {
@@ -284,22 +273,22 @@ TEST_F(ShmSharedElements, AreReadWhereTheWorkerMadeThem) {
   EXPECT_EQ(BytesCopied(), before);
   EXPECT_EQ(end_->link().pool()->counters().segments_allocated, 0);  // of the client's own
   const std::vector<Element> elements = client_->TakeElements();
-  for (Index i = 0; i < 5; ++i) EXPECT_TRUE(IsBlob(elements[i], i));
+  for (Index i = 0; i < 5; ++i) EXPECT_TRUE(IsShmBlob(elements[i], i));
 }
 
 TEST_F(ShmSharedElements, WhatAReaderWritesIsItsOwnAndGoesWithTheSlot) {
   Open();
-  const Element element = Blob(*shared_, sent_);
+  const Element element = ShmBlob(*shared_, sent_);
   ASSERT_TRUE(here_->link().Send(element.Share()).ok());
   ASSERT_TRUE(client_->AwaitCount(1) && here_->AwaitLanded(1));
   std::vector<Element> landed = client_->TakeElements();
   std::ranges::fill(landed[0].mutable_data<uint8_t>(0), uint8_t{99});
-  EXPECT_TRUE(IsBlob(element, 0));
+  EXPECT_TRUE(IsShmBlob(element, 0));
   landed.clear();
   ASSERT_TRUE(AwaitLent(1));
   ASSERT_TRUE(here_->link().Send(element.Share()).ok());
   ASSERT_TRUE(client_->AwaitCount(2));
-  EXPECT_TRUE(IsBlob(client_->TakeElements()[0], 0));
+  EXPECT_TRUE(IsShmBlob(client_->TakeElements()[0], 0));
 }
 
 TEST_F(ShmSharedElements, ASlotIsFreeWhenEveryReaderHasReturnedIt) {
@@ -328,8 +317,8 @@ TEST_F(ShmSharedElements, AReaderThatLeavesReadsOnWhatItHasAndReturnsIt) {
   link_.reset();
   ASSERT_TRUE(here_->AwaitClosed().ok());
   ASSERT_TRUE(AwaitLent(1));
-  for (int i = 0; i < 20; ++i) Blob(*shared_, 77);
-  EXPECT_TRUE(IsBlob(kept[0], 0));
+  for (int i = 0; i < 20; ++i) ShmBlob(*shared_, 77);
+  EXPECT_TRUE(IsShmBlob(kept[0], 0));
   EXPECT_EQ(Lent(), 1);
   kept.clear();
   EXPECT_TRUE(AwaitLent(0));
@@ -359,7 +348,7 @@ TEST_F(ShmSharedElements, AReaderThatIsKilledLeavesNothing) {
   ASSERT_TRUE(client_->AwaitCount(5) && here_->AwaitLanded(5));
   EXPECT_TRUE(AwaitLent(5));  // this process's
   const std::vector<Element> elements = client_->TakeElements();
-  for (Index i = 0; i < 5; ++i) EXPECT_TRUE(IsBlob(elements[i], i));
+  for (Index i = 0; i < 5; ++i) EXPECT_TRUE(IsShmBlob(elements[i], i));
 }
 
 TEST_F(ShmSharedElements, AStoppedReaderKeepsALittleAndHoldsUpNobody) {
@@ -374,7 +363,7 @@ TEST_F(ShmSharedElements, AStoppedReaderKeepsALittleAndHoldsUpNobody) {
   const int64_t reserved = shared_->counters().bytes_reserved;
   for (int i = 0; i < 100; ++i) {
     SendHere();
-    EXPECT_TRUE(IsBlob(client_->TakeElements().back(), sent_ - 1));
+    EXPECT_TRUE(IsShmBlob(client_->TakeElements().back(), sent_ - 1));
     ASSERT_TRUE(AwaitLent(61));
   }
   EXPECT_EQ(shared_->counters().bytes_reserved, reserved);
@@ -387,7 +376,7 @@ TEST_F(ShmSharedElements, AStoppedReaderKeepsALittleAndHoldsUpNobody) {
 
 TEST_F(ShmSharedElements, AReaderThatCannotMapThemGetsCopies) {
   std::vector<Element> held;  // makes segments large: 4, 4, 8, 16 and 32 slots and so on
-  for (int i = 0; i < 500; ++i) held.push_back(Blob(*shared_, 0));
+  for (int i = 0; i < 500; ++i) held.push_back(ShmBlob(*shared_, 0));
   Open("48");
   testing::internal::CaptureStderr();
   const int64_t before = BytesCopied();
@@ -395,7 +384,7 @@ TEST_F(ShmSharedElements, AReaderThatCannotMapThemGetsCopies) {
   AwaitInChild(1);
   ASSERT_TRUE(client_->AwaitCount(1));
   EXPECT_EQ(BytesCopied() - before, static_cast<int64_t>(held[0].block().size()));
-  EXPECT_TRUE(IsBlob(client_->TakeElements()[0], 0));
+  EXPECT_TRUE(IsShmBlob(client_->TakeElements()[0], 0));
   const std::string said = testing::internal::GetCapturedStderr();
   EXPECT_THAT(said, testing::HasSubstr("shared_segment_refused"));
   EXPECT_THAT(said, testing::HasSubstr("cannot map"));
@@ -403,7 +392,7 @@ TEST_F(ShmSharedElements, AReaderThatCannotMapThemGetsCopies) {
 
 TEST(ShmSharedWorker, ThatIsKilledLeavesItsReadersWhatTheyHave) {
   {
-    Child worker("worker");
+    Child worker("worker", kShmChild);
     auto client = std::make_shared<ClientEnd>();
     std::unique_ptr<ReceiveLink> link = Dial(worker.Hear(), client);
     link->Grant({3});
@@ -412,7 +401,7 @@ TEST(ShmSharedWorker, ThatIsKilledLeavesItsReadersWhatTheyHave) {
     EXPECT_EQ(client->AwaitClosed().code(), absl::StatusCode::kUnavailable);
     link.reset();
     const std::vector<Element> elements = client->TakeElements();
-    for (Index i = 0; i < 3; ++i) EXPECT_TRUE(IsBlob(elements[i], i));
+    for (Index i = 0; i < 3; ++i) EXPECT_TRUE(IsShmBlob(elements[i], i));
     EXPECT_GT(SharedMappings(), 0);
   }
   EXPECT_TRUE(BecomesTrue([] { return SharedMappings() == 0; }));
@@ -429,7 +418,7 @@ class InPlace : public testing::Test {
     link_->Grant({100});
     ASSERT_TRUE(end_->AwaitGranted(100));
     // The first makes the slots.
-    ASSERT_TRUE(end_->link().Send(Blob(DefaultPool(), 0)).ok());
+    ASSERT_TRUE(end_->link().Send(ShmBlob(DefaultPool(), 0)).ok());
     ASSERT_TRUE(client_->AwaitCount(1));
   }
 
@@ -442,17 +431,17 @@ class InPlace : public testing::Test {
 TEST_F(InPlace, AnElementMadeInTheClientsMemoryIsNotCopied) {
   const int64_t before = BytesCopied();
   for (Index i = 1; i < 20; ++i) {
-    ASSERT_TRUE(end_->link().Send(Blob(*end_->link().pool(), i)).ok());
+    ASSERT_TRUE(end_->link().Send(ShmBlob(*end_->link().pool(), i)).ok());
     ASSERT_TRUE(client_->AwaitCount(static_cast<size_t>(i) + 1));
     ASSERT_TRUE(end_->AwaitLanded(i + 1));
-    EXPECT_TRUE(IsBlob(client_->TakeElements().back(), i));
+    EXPECT_TRUE(IsShmBlob(client_->TakeElements().back(), i));
   }
   EXPECT_EQ(BytesCopied(), before);
 }
 
 TEST_F(InPlace, AnElementMadeElsewhereIsCopiedOnce) {
   const int64_t before = BytesCopied();
-  Element element = Blob(DefaultPool(), 1);
+  Element element = ShmBlob(DefaultPool(), 1);
   const auto bytes = static_cast<int64_t>(element.block().size());
   ASSERT_TRUE(end_->link().Send(std::move(element)).ok());
   ASSERT_TRUE(client_->AwaitCount(2));
@@ -460,22 +449,22 @@ TEST_F(InPlace, AnElementMadeElsewhereIsCopiedOnce) {
 }
 
 TEST_F(InPlace, WhatTheWorkerReadsTooIsNotTheClientsToWrite) {
-  Element element = Blob(*end_->link().pool(), 1);
+  Element element = ShmBlob(*end_->link().pool(), 1);
   const Element kept = element.Share();
   ASSERT_TRUE(end_->link().Send(std::move(element)).ok());
   ASSERT_TRUE(client_->AwaitCount(2));
   Element landed = std::move(client_->TakeElements().back());
   std::ranges::fill(landed.mutable_data<uint8_t>(0), uint8_t{99});
-  EXPECT_TRUE(IsBlob(kept, 1));
+  EXPECT_TRUE(IsShmBlob(kept, 1));
 }
 
 TEST_F(InPlace, WhatWasInDoubtComesBackOutOfTheClientsMemory) {
   client_->LookAtElements([&](const Element& element) {
     if (element.identity().index == 1) link_.reset();
   });
-  ASSERT_TRUE(end_->link().Send(Blob(*end_->link().pool(), 1)).ok());
+  ASSERT_TRUE(end_->link().Send(ShmBlob(*end_->link().pool(), 1)).ok());
   for (Index i = 2; i < 5; ++i) {
-    if (!end_->link().Send(Blob(*end_->link().pool(), i)).ok()) break;
+    if (!end_->link().Send(ShmBlob(*end_->link().pool(), i)).ok()) break;
   }
   EXPECT_TRUE(end_->AwaitClosed().ok());
   Index expected = 2;
@@ -494,10 +483,10 @@ TEST_F(InPlace, AForkedClientLeavesTheParentsSlotsAlone) {
   int status = -1;
   ASSERT_EQ(::waitpid(child, &status, 0), child);
   EXPECT_EQ(status, 0);
-  EXPECT_TRUE(IsBlob(elements[0], 0));
-  ASSERT_TRUE(end_->link().Send(Blob(DefaultPool(), 1)).ok());
+  EXPECT_TRUE(IsShmBlob(elements[0], 0));
+  ASSERT_TRUE(end_->link().Send(ShmBlob(DefaultPool(), 1)).ok());
   ASSERT_TRUE(client_->AwaitCount(2));
-  EXPECT_TRUE(IsBlob(client_->TakeElements()[0], 1));
+  EXPECT_TRUE(IsShmBlob(client_->TakeElements()[0], 1));
   EXPECT_EQ(end_->link().credits(), 98);
 }
 
@@ -510,8 +499,8 @@ void UseALink() {
   link->Grant({3});
   ASSERT_TRUE(end->AwaitGranted(3));
   const std::shared_ptr<SharedPool> pool = SharedPool::Create({});
-  for (Index i = 0; i < 2; ++i) ASSERT_TRUE(end->link().Send(Blob(DefaultPool(), i)).ok());
-  ASSERT_TRUE(end->link().Send(Blob(*pool, 2)).ok());
+  for (Index i = 0; i < 2; ++i) ASSERT_TRUE(end->link().Send(ShmBlob(DefaultPool(), i)).ok());
+  ASSERT_TRUE(end->link().Send(ShmBlob(*pool, 2)).ok());
   ASSERT_TRUE(client->AwaitCount(3));
   worker.Stop();
   ASSERT_FALSE(client->AwaitClosed().ok());

@@ -29,10 +29,6 @@ using ::testing::IsEmpty;
 
 constexpr int64_t kMiB = 1 << 20;
 
-Spec BlobSpec() {
-  return Dense(kUInt8, {kUnknownDim});
-}
-
 // One end of a connection, byte by byte. Waits for what it reads.
 class Peer {
  public:

@@ -13,26 +13,13 @@
 #include "gtest/gtest.h"
 #include "penstock/status.h"
 #include "tests/dataplane/worker/fake_link.h"
+#include "tests/dataplane/worker/placed_elements.h"
 
 namespace penstock::worker {
 namespace {
 
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
-
-constexpr IterationId kIteration(7);
-const control::PlacedPartition kPlaced{kIteration, PartitionId(1), Placement(3)};
-
-transfer::Sent ElementAt(Index index, control::PlacedPartition of = kPlaced) {
-  transfer::Sent sent;
-  sent.identity = {.iteration = of.iteration,
-                   .partition = of.partition,
-                   .placement = of.placement,
-                   .index = index};
-  sent.element = *MakeElement(DefaultPool(), {Tensor(kInt64, {}, &index)}, Spec(Scalar(kInt64)));
-  sent.element.set_identity(sent.identity);
-  return sent;
-}
 
 class OutletTest : public ::testing::Test {
  protected:

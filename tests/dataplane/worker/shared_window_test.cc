@@ -13,6 +13,7 @@
 #include "gtest/gtest.h"
 #include "penstock/status.h"
 #include "tests/dataplane/worker/fake_link.h"
+#include "tests/dataplane/worker/placed_elements.h"
 
 namespace penstock::worker {
 namespace {
@@ -20,20 +21,6 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-
-constexpr IterationId kIteration(7);
-const control::PlacedPartition kPlaced{kIteration, PartitionId(1), Placement(3)};
-
-transfer::Sent ElementAt(Index index) {
-  transfer::Sent sent;
-  sent.identity = {.iteration = kIteration,
-                   .partition = kPlaced.partition,
-                   .placement = kPlaced.placement,
-                   .index = index};
-  sent.element = *MakeElement(DefaultPool(), {Tensor(kInt64, {}, &index)}, Spec(Scalar(kInt64)));
-  sent.element.set_identity(sent.identity);
-  return sent;
-}
 
 int64_t BytesOfOne() {
   return static_cast<int64_t>(ElementAt(0).element.block().size());

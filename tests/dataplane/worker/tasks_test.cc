@@ -24,11 +24,11 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-constexpr IterationId kIteration(4);
+constexpr IterationId kTasksIteration(4);
 constexpr control::Reader kTrainer{ClientId(11), Incarnation(1)};
 
 control::PlacedPartition Placed(uint64_t placement, uint64_t partition = 1) {
-  return {kIteration, PartitionId(partition), Placement(placement)};
+  return {kTasksIteration, PartitionId(partition), Placement(placement)};
 }
 
 control::SplitProvider RangeSplits(int64_t count) {
@@ -192,7 +192,7 @@ class TasksTest : public ::testing::Test {
             std::vector<transfer::Holding> holdings = {}, std::string token = "token") {
     Line line;
     transfer::DialOptions options;
-    options.hello = {std::move(token), reader.client, reader.incarnation, kIteration,
+    options.hello = {std::move(token), reader.client, reader.incarnation, kTasksIteration,
                      std::move(holdings)};
     options.spec = Spec(Scalar(kInt64));
     line.link = *transport_->Dial(listener_->address(), options, line.trainer);
@@ -235,7 +235,7 @@ TEST_F(TasksTest, RunsAPartitionToItsEndAndSaysSo) {
   EXPECT_THAT(Values(landed), ElementsAre(0, 1, 2, 3, 4));
   EXPECT_THAT(Indices(landed), ElementsAre(0, 1, 2, 3, 4));
   EXPECT_EQ(landed[2].identity,
-            (Identity{JobId(2), kIteration, PartitionId(1), Placement(3), 2, -1, -1}));
+            (Identity{JobId(2), kTasksIteration, PartitionId(1), Placement(3), 2, -1, -1}));
   EXPECT_EQ(heard_.Next<control::Ended>(), (control::Ended{Placed(3), 5}));
   EXPECT_THAT(tasks_->held(), ElementsAre(Placed(3)));
 }
@@ -453,7 +453,7 @@ TEST_F(TasksTest, RefusesLinksToWhatIsNotHereAndWithoutTheToken) {
 TEST_F(TasksTest, SaysWhatItMadeAndThatAPartitionIsAtItsEnd) {
   tasks_->Do(Order(Dataset::Range(100), Placed(1)));
   EXPECT_THAT(tasks_->Work(),
-              ElementsAre(control::IterationWork{.iteration = kIteration, .partitions = 1}));
+              ElementsAre(control::IterationWork{.iteration = kTasksIteration, .partitions = 1}));
   Line line = Dial(/*credits=*/1);
   // Elements are counted when they are whole, and sent.
   for (size_t count = 1; tasks_->Work()[0].elements < 10; ++count) {

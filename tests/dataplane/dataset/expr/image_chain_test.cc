@@ -25,10 +25,6 @@ using testing::ElementsAre;
 using testing::EndsWith;
 using testing::HasSubstr;
 
-std::shared_ptr<const FunctionDef> Traced(const MapFunction& fn) {
-  return *Trace(fn, Bytes());
-}
-
 TEST(ImageChain, IsFoundWhereOnlyTheNextUsesAnImage) {
   const auto chains = [](const MapFunction& fn) { return FindImageChains(*Traced(fn)); };
   EXPECT_THAT(

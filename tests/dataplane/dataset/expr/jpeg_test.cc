@@ -64,10 +64,6 @@ TEST(DecodeJpeg, GreyIsTheLumaOfEveryKind) {
   }
 }
 
-std::shared_ptr<const FunctionDef> Traced(const MapFunction& fn) {
-  return *Trace(fn, Bytes());
-}
-
 TEST(DecodeJpeg, DamagedFilesAreErrorsWholeAndInChains) {
   const std::string good = MakeJpeg({});
   const std::vector<MapFunction> functions = {

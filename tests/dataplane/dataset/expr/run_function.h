@@ -11,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "dataplane/dataset/function.h"
+#include "penstock/map.h"
 #include "penstock/status.h"
 #include "penstock/tensor.h"
 
@@ -132,6 +133,11 @@ inline absl::StatusOr<std::vector<Owned>> RunOn(const MapFunction& fn,
   RETURN_IF_ERROR(CheckFunction(*def));
   ASSIGN_OR_RETURN(const auto bound, BoundFunction::Bind(def));
   return RunBound(*bound, inputs, key);
+}
+
+// Of bytes, as of a file.
+inline std::shared_ptr<const FunctionDef> Traced(const MapFunction& fn) {
+  return *Trace(fn, Bytes());
 }
 
 }  // namespace penstock

@@ -26,7 +26,8 @@ using ::testing::SizeIs;
 using Strings = std::vector<std::string>;
 
 // The records that `dataset` gives; an error in its place as "CODE: message".
-Strings Read(const Dataset& dataset, Files& files, uint64_t seed = 1, int64_t repetition = 0) {
+Strings ReadRecords(const Dataset& dataset, Files& files, uint64_t seed = 1,
+                    int64_t repetition = 0) {
   RunContext context;
   context.files = &files;
   context.seed = seed;
@@ -49,7 +50,7 @@ std::string Record(const std::string& data) {
 }
 
 TEST(TFRecord, ReadsWhatAnotherProgramWrote) {
-  Strings records = Read(TFRecordDataset(TEST_DATA "/five.tfrecord"), LocalFiles());
+  Strings records = ReadRecords(TFRecordDataset(TEST_DATA "/five.tfrecord"), LocalFiles());
   ASSERT_THAT(records, SizeIs(5));
   EXPECT_EQ(records[0], "first");
   EXPECT_EQ(records[1], "");
@@ -65,7 +66,8 @@ TEST(TFRecord, WritesWhatAnotherProgramWrote) {
   const std::string name = ::testing::TempDir() + "penstock_written.tfrecord";
   auto writer = TFRecordWriter::Create(name);
   ASSERT_TRUE(writer.ok()) << writer.status();
-  for (const std::string& record : Read(TFRecordDataset(TEST_DATA "/five.tfrecord"), LocalFiles()))
+  for (const std::string& record :
+       ReadRecords(TFRecordDataset(TEST_DATA "/five.tfrecord"), LocalFiles()))
     ASSERT_TRUE((*writer)->Write(record).ok());
   ASSERT_TRUE((*writer)->Close().ok());
   std::ifstream out(name, std::ios::binary);
@@ -83,7 +85,7 @@ TEST(TFRecord, DamagedDataIsNamedByFileAndOffsetAndReadingGoesOn) {
   std::string damaged = Record("one") + Record("two") + Record("three");
   damaged[Record("one").size() + 13] ^= 1;  // in "two"
   files.Put("bad", damaged);
-  EXPECT_THAT(Read(TFRecordDataset("bad"), files),
+  EXPECT_THAT(ReadRecords(TFRecordDataset("bad"), files),
               ElementsAre("one",
                           AllOf(HasSubstr("DATA_LOSS"), HasSubstr("TFRecordDataset#0"),
                                 HasSubstr("bad"), HasSubstr("offset 19")),
@@ -96,7 +98,7 @@ TEST(TFRecord, ADamagedLengthGivesUpTheRestOfItsFileOnly) {
   damaged[Record("one").size()] ^= 1;
   files.Put("bad", damaged);
   files.Put("good", Record("three"));
-  EXPECT_THAT(Read(TFRecordDataset({"bad", "good"}), files),
+  EXPECT_THAT(ReadRecords(TFRecordDataset({"bad", "good"}), files),
               ElementsAre("one",
                           AllOf(HasSubstr("DATA_LOSS"), HasSubstr("bad"), HasSubstr("offset 19"),
                                 HasSubstr("left out")),
@@ -109,7 +111,7 @@ TEST(TFRecord, ACutIsFoundAtEveryByte) {
   for (size_t size = 1; size < Record("two").size(); ++size) {
     files.Put("cut", whole.substr(0, Record("one").size() + size));
     ASSERT_THAT(
-        Read(TFRecordDataset("cut"), files),
+        ReadRecords(TFRecordDataset("cut"), files),
         ElementsAre("one", AllOf(HasSubstr("DATA_LOSS"), HasSubstr("cut"), HasSubstr("offset 19"))))
         << size;
   }
@@ -122,7 +124,7 @@ TEST(TFRecord, AFlippedBitIsFoundAnywhere) {
     std::string flipped = whole;
     flipped[bit / 8] ^= static_cast<char>(1 << bit % 8);
     files.Put("flipped", flipped);
-    ASSERT_THAT(Read(TFRecordDataset("flipped"), files), ElementsAre(HasSubstr("DATA_LOSS")))
+    ASSERT_THAT(ReadRecords(TFRecordDataset("flipped"), files), ElementsAre(HasSubstr("DATA_LOSS")))
         << bit;
   }
 }
@@ -130,7 +132,7 @@ TEST(TFRecord, AFlippedBitIsFoundAnywhere) {
 TEST(TFRecord, AMissingFileTakesThePlaceOfItsRecords) {
   FakeFiles files;
   files.Put("good", Record("one"));
-  EXPECT_THAT(Read(TFRecordDataset({"missing", "good"}), files),
+  EXPECT_THAT(ReadRecords(TFRecordDataset({"missing", "good"}), files),
               ElementsAre(AllOf(HasSubstr("NOT_FOUND"), HasSubstr("missing")), "one"));
 }
 
@@ -138,7 +140,7 @@ TEST(TFRecord, AFaultOfTheDiskIsPassedOn) {
   FakeFiles files;
   files.Put("a", Record("one") + Record("two"));
   files.FailFrom("a", 0, absl::UnavailableError("the disk is gone"));
-  EXPECT_THAT(Read(TFRecordDataset("a"), files),
+  EXPECT_THAT(ReadRecords(TFRecordDataset("a"), files),
               ElementsAre(AllOf(HasSubstr("UNAVAILABLE"), HasSubstr("the disk is gone"),
                                 HasSubstr("left out"))));
 }
@@ -147,7 +149,7 @@ TEST(TFRecord, RecordsLargerThanTheBufferAreRead) {
   FakeFiles files;
   const std::string large(3 << 20, 'x');
   files.Put("large", Record("small") + Record(large) + Record("last"));
-  const Strings records = Read(TFRecordDataset("large"), files);
+  const Strings records = ReadRecords(TFRecordDataset("large"), files);
   ASSERT_THAT(records, SizeIs(3));
   EXPECT_TRUE(records[1] == large);
   EXPECT_EQ(records[2], "last");
@@ -156,17 +158,17 @@ TEST(TFRecord, RecordsLargerThanTheBufferAreRead) {
 TEST(TextLine, LinesEndAsOnAnySystem) {
   FakeFiles files;
   files.Put("a", "one\r\n\ntwo\n\rthree\r\nno end");
-  EXPECT_THAT(Read(TextLineDataset("a"), files),
+  EXPECT_THAT(ReadRecords(TextLineDataset("a"), files),
               ElementsAre("one", "", "two", "\rthree", "no end"));
   files.Put("empty", "");
-  EXPECT_THAT(Read(TextLineDataset("empty"), files), IsEmpty());
+  EXPECT_THAT(ReadRecords(TextLineDataset("empty"), files), IsEmpty());
 }
 
 TEST(TextLine, LinesLargerThanTheBufferAreRead) {
   FakeFiles files;
   const std::string large(700'000, 'x');
   files.Put("a", "short\n" + large + "\nlast");
-  const Strings lines = Read(TextLineDataset("a"), files);
+  const Strings lines = ReadRecords(TextLineDataset("a"), files);
   ASSERT_THAT(lines, SizeIs(3));
   EXPECT_TRUE(lines[1] == large);
   EXPECT_EQ(lines[2], "last");
@@ -175,7 +177,7 @@ TEST(TextLine, LinesLargerThanTheBufferAreRead) {
 TEST(ListFiles, NamesAreSortedAndGivenOnce) {
   FakeFiles files;
   for (const char* name : {"/d/b", "/d/a", "/d/c"}) files.Put(name, "");
-  EXPECT_THAT(Read(Dataset::ListFiles({"/d/[bc]", "/d/*"}), files),
+  EXPECT_THAT(ReadRecords(Dataset::ListFiles({"/d/[bc]", "/d/*"}), files),
               ElementsAre("/d/a", "/d/b", "/d/c"));
 }
 
@@ -183,7 +185,7 @@ TEST(ListFiles, APatternThatMatchesNothingIsNotFoundByName) {
   FakeFiles files;
   files.Put("/d/a", "");
   const Dataset dataset = Dataset::ListFiles({"/d/*", "/none/*"});
-  EXPECT_THAT(Read(dataset, files),
+  EXPECT_THAT(ReadRecords(dataset, files),
               ElementsAre(AllOf(HasSubstr("NOT_FOUND"), HasSubstr("/none/*"))));
   EXPECT_EQ(PlanSplits(dataset, files).status().code(), absl::StatusCode::kNotFound);
 }
@@ -192,15 +194,15 @@ TEST(ListFiles, ShufflesBySeedAndRepetition) {
   FakeFiles files;
   for (char c = 'a'; c <= 'p'; ++c) files.Put(std::string("/d/") + c, "");
   const Dataset open = Dataset::ListFiles("/d/*", {.shuffle = true});
-  EXPECT_EQ(Read(open, files, 1), Read(open, files, 1));
-  EXPECT_NE(Read(open, files, 1), Read(open, files, 2));
-  EXPECT_NE(Read(open, files, 1, 0), Read(open, files, 1, 1));
+  EXPECT_EQ(ReadRecords(open, files, 1), ReadRecords(open, files, 1));
+  EXPECT_NE(ReadRecords(open, files, 1), ReadRecords(open, files, 2));
+  EXPECT_NE(ReadRecords(open, files, 1, 0), ReadRecords(open, files, 1, 1));
   const Dataset given = Dataset::ListFiles("/d/*", {.shuffle = true, .seed = 9});
-  EXPECT_EQ(Read(given, files, 1), Read(given, files, 2));
-  Strings sorted = Read(given, files);
+  EXPECT_EQ(ReadRecords(given, files, 1), ReadRecords(given, files, 2));
+  Strings sorted = ReadRecords(given, files);
   EXPECT_FALSE(std::is_sorted(sorted.begin(), sorted.end()));
   std::sort(sorted.begin(), sorted.end());
-  EXPECT_EQ(sorted, Read(Dataset::ListFiles("/d/*"), files));
+  EXPECT_EQ(sorted, ReadRecords(Dataset::ListFiles("/d/*"), files));
 }
 
 TEST(ListFiles, ThePlanHoldsTheListAndTheSeed) {

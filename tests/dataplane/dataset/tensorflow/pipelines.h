@@ -35,6 +35,12 @@ inline Dataset Numbers(std::vector<int64_t> values) {
 inline Dataset Strings(std::vector<std::string> values) {
   return Dataset::FromTensorSlices<std::string>(std::move(values));
 }
+// Three rows of two numbers.
+inline Dataset Matrix() {
+  const int64_t values[] = {1, 2, 3, 4, 5, 6};
+  const int64_t dims[] = {3, 2};
+  return Dataset::FromTensorSlices({Tensor(kInt64, dims, values)}, Dense(kInt64, Shape({3, 2})));
+}
 // 0, 1 … n - 1 as one tensor.
 Expr RangeTensor(const Expr& n);
 Dataset Vectors(std::vector<int64_t> lengths);

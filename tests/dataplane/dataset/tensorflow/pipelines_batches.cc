@@ -4,12 +4,6 @@
 namespace penstock::tensorflow {
 namespace {
 
-Dataset Matrix() {
-  const int64_t values[] = {1, 2, 3, 4, 5, 6};
-  const int64_t dims[] = {3, 2};
-  return Dataset::FromTensorSlices({Tensor(kInt64, dims, values)}, Dense(kInt64, Shape({3, 2})));
-}
-
 // n times "s".
 Expr Letters(const Expr& n) {
   const int64_t dims[] = {3};

@@ -4,12 +4,6 @@
 namespace penstock::tensorflow {
 namespace {
 
-Dataset Matrix() {
-  const int64_t values[] = {1, 2, 3, 4, 5, 6};
-  const int64_t dims[] = {3, 2};
-  return Dataset::FromTensorSlices({Tensor(kInt64, dims, values)}, Dense(kInt64, Shape({3, 2})));
-}
-
 Dataset Dict() {
   const int64_t numbers[] = {1, 2};
   const int64_t two[] = {2}, two_by_one[] = {2, 1};

@@ -32,7 +32,7 @@ absl::Status Range(CallContext& call) {
 PENSTOCK_REGISTER_MAP("tensorflow.range", 1, Dense(kInt64, Shape({kUnknownDim})), Range);
 
 // An n × (4 - n) matrix of n.
-absl::Status Filled(CallContext& call) {
+absl::Status FillMatrix(CallContext& call) {
   const int64_t n = call.inputs()[0].scalar<int64_t>();
   const int64_t dims[] = {n, 4 - n};
   ASSIGN_OR_RETURN(absl::Span<int64_t> out, call.OutputAs<int64_t>(0, dims));
@@ -40,7 +40,7 @@ absl::Status Filled(CallContext& call) {
   return absl::OkStatus();
 }
 PENSTOCK_REGISTER_MAP("tensorflow.filled", 1, Dense(kInt64, Shape({kUnknownDim, kUnknownDim})),
-                      Filled);
+                      FillMatrix);
 
 struct Expected {
   Cardinality cardinality = kUnknown;

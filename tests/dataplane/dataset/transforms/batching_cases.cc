@@ -48,7 +48,7 @@ Dataset Twins(const Dataset& vectors) {
 Dataset RecordsOf(const char* pattern) {
   return Dataset::ListFiles(pattern, {.shuffle = true, .seed = 5}).FlatMap(TFRecordDataset);
 }
-Dataset Squares(int64_t count) {
+Dataset DictsOfSquares(int64_t count) {
   return Dataset::Range(count).Map([](Expr x) { return Struct({{"x", x}, {"square", x * x}}); });
 }
 
@@ -74,12 +74,6 @@ std::vector<std::string> Segments(const Element& row) {
     absl::StrAppend(&segments.back(), tokens.data<int32_t>()[i], " ");
   }
   return segments;
-}
-
-// A case whose partitions are not together the whole.
-Case Counting(Case c) {
-  c.divides = false;
-  return c;
 }
 
 std::vector<Case> PaddedBatchCases() {
@@ -147,7 +141,7 @@ std::vector<Case> UnbatchCases() {
   return {
       {.name = "Unbatch",
        .kinds = {"Unbatch"},
-       .make = [] { return Squares(43).Batch(4).Unbatch(); }},
+       .make = [] { return DictsOfSquares(43).Batch(4).Unbatch(); }},
       {.name = "UnbatchOfStrings",
        .kinds = {"Unbatch"},
        .make = [] { return RecordsOf("/data/*.tfrecord").Batch(3).Unbatch(); }},
@@ -165,17 +159,17 @@ std::vector<Case> UnbatchCases() {
                 .make = [] { return SomeFail(40).Unbatch(); }}),
       {.name = "UnbatchIntoABatch",
        .kinds = {"Unbatch"},
-       .make = [] { return Squares(43).Batch(7).Unbatch().Batch(3); },
+       .make = [] { return DictsOfSquares(43).Batch(7).Unbatch().Batch(3); },
        .parts = Rows},
       {.name = "UnbatchShuffled",
        .make = [] { return Dataset::Range(43).Batch(7).Unbatch().Shuffle(5).Prefetch(2); }},
       {.name = "Rebatch",
        .kinds = {"Rebatch"},
-       .make = [] { return Squares(43).Batch(7).Rebatch(4); },
+       .make = [] { return DictsOfSquares(43).Batch(7).Rebatch(4); },
        .parts = Rows},
       {.name = "RebatchToTheSameSize",
        .kinds = {"Rebatch"},
-       .make = [] { return Squares(43).Batch(4).Rebatch(4); },
+       .make = [] { return DictsOfSquares(43).Batch(4).Rebatch(4); },
        .parts = Rows},
       {.name = "RebatchToLarger",
        .kinds = {"Rebatch"},
@@ -267,7 +261,7 @@ std::vector<Case> WindowCases() {
   return {
       {.name = "Window",
        .kinds = {"Window"},
-       .make = [] { return Squares(43).Window(5).Batch(); },
+       .make = [] { return DictsOfSquares(43).Window(5).Batch(); },
        .parts = Rows},
       Counting({.name = "WindowOverlapping",
                 .kinds = {"Window"},
@@ -301,7 +295,9 @@ std::vector<Case> WindowCases() {
       {.name = "GroupByWindow",
        .kinds = {"GroupByWindow"},
        .make =
-           [] { return Squares(61).GroupByWindow([](Expr e) { return e["x"] % 4; }, 5).Batch(); },
+           [] {
+             return DictsOfSquares(61).GroupByWindow([](Expr e) { return e["x"] % 4; }, 5).Batch();
+           },
        .parts = Rows},
       {.name = "GroupByWindowOfAge",
        .kinds = {"GroupByWindow"},
@@ -342,7 +338,7 @@ std::vector<Case> RoundsCases() {
        .kinds = {"Rounds"},
        .make =
            [] {
-             return Squares(61).Rounds(
+             return DictsOfSquares(61).Rounds(
                  3, {.cost = [](Expr e) { return Cast(e["square"], kFloat32) * 0.25f; },
                      .cost_spread = 0.5});
            }},

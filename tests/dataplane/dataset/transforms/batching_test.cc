@@ -19,8 +19,6 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-constexpr int64_t kAny = kUnknownDim;
-
 // Vectors and their lengths.
 Dataset Named(std::vector<int64_t> lengths) {
   return Vectors(std::move(lengths)).Map([](Expr x) {

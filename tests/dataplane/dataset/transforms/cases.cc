@@ -7,6 +7,7 @@
 #include "penstock/register.h"
 #include "penstock/status.h"
 #include "tests/dataplane/dataset/suite.h"
+#include "tests/dataplane/dataset/transforms/calls_of_cases.h"
 
 namespace penstock::suite {
 namespace {
@@ -40,27 +41,12 @@ absl::Status CountUp(CallContext& call) {
 }
 PENSTOCK_REGISTER_MAP("suite.count_up", 1, Dense(kInt64, Shape({kUnknownDim})), CountUp);
 
-Expr Failing(const Expr& x) {
-  return Call("suite.fail_at_some", x);
-}
-Expr Drawing(const Expr& x) {
-  return Call("suite.draw_three", x);
-}
-Expr CountingUp(const Expr& x) {
-  return Call("suite.count_up", x);
-}
 Expr Squares(const Expr& x) {
   return Struct({{"x", x}, {"square", x * x}});
 }
 Dataset Records() {
   return Dataset::ListFiles("/data/*.tfrecord", {.shuffle = true, .seed = 5})
       .Interleave(TFRecordDataset, {.cycle_length = 2});
-}
-
-// A case whose partitions are not together the whole.
-Case Counting(Case c) {
-  c.divides = false;
-  return c;
 }
 
 std::vector<Case> MapCases() {

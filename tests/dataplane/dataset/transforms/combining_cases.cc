@@ -10,24 +10,15 @@
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 #include "tests/dataplane/dataset/suite.h"
+#include "tests/dataplane/dataset/transforms/calls_of_cases.h"
 
 namespace penstock::suite {
 namespace {
 
-// Registered in cases.cc.
-Expr Failing(const Expr& x) {
-  return Call("suite.fail_at_some", x);
-}
-Expr Drawing(const Expr& x) {
-  return Call("suite.draw_three", x);
-}
-Expr CountingUp(const Expr& x) {
-  return Call("suite.count_up", x);
-}
 Expr Sum(const Expr& state, const Expr& x) {
   return Tuple({state + x, state * 2 + x});
 }
-Dataset Strings() {
+Dataset StringRecords() {
   return Dataset::ListFiles("/data/*.tfrecord").Interleave(TFRecordDataset, {.cycle_length = 2});
 }
 
@@ -48,11 +39,6 @@ class Folder {
 std::string FileOf(const std::string& name) {
   static const Folder folder;
   return absl::StrCat(folder.path(), "/", name);
-}
-
-Case Counting(Case c) {
-  c.divides = false;
-  return c;
 }
 
 std::vector<Case> ChoiceCases() {
@@ -111,7 +97,7 @@ std::vector<Case> ChoiceCases() {
        .kinds = {"SampleFromDatasets"},
        .make =
            [] {
-             return Dataset::SampleFromDatasets({Strings().Take(0), Strings()});
+             return Dataset::SampleFromDatasets({StringRecords().Take(0), StringRecords()});
            }},
       {.name = "SampleRepeated",
        .kinds = {"SampleFromDatasets"},
@@ -154,7 +140,7 @@ std::vector<Case> FoldCases() {
                 .kinds = {"Scan"},
                 .make =
                     [] {
-                      return Strings().Scan(
+                      return StringRecords().Scan(
                           Struct({{"all", ""}, {"count", int64_t{0}}}), [](Expr state, Expr x) {
                             const Expr all = StringConcat(state["all"], x);
                             return Tuple({Struct({{"all", all}, {"count", state["count"] + 1}}),
@@ -204,7 +190,7 @@ std::vector<Case> FoldCases() {
        .make = [] { return Dataset::Range(30).Map(Failing).IgnoreErrors(); }},
       {.name = "IgnoreErrorsOfNone",
        .kinds = {"IgnoreErrors"},
-       .make = [] { return Strings().IgnoreErrors({.log_warning = true}); }},
+       .make = [] { return StringRecords().IgnoreErrors({.log_warning = true}); }},
       Counting(
           {.name = "IgnoreAFewErrors",
            .kinds = {"IgnoreErrors"},
@@ -218,13 +204,13 @@ std::vector<Case> CacheCases() {
       {.name = "Cache", .kinds = {"Cache"}, .make = [] { return Dataset::Range(20).Cache(); }},
       {.name = "CacheOfNothing",
        .kinds = {"Cache"},
-       .make = [] { return Strings().Take(0).Cache().Repeat(2); }},
+       .make = [] { return StringRecords().Take(0).Cache().Repeat(2); }},
       {.name = "CacheRepeated",
        .kinds = {"Cache"},
        .make = [] { return Dataset::Range(11).Shuffle(11).Cache().Repeat(3); }},
       {.name = "CacheShuffledInEachPass",
        .kinds = {"Cache"},
-       .make = [] { return Strings().Cache().Shuffle(4).Repeat(2).Repeat(2); }},
+       .make = [] { return StringRecords().Cache().Shuffle(4).Repeat(2).Repeat(2); }},
       Counting({.name = "CacheReadInPart",
                 .kinds = {"Cache"},
                 .make = [] { return Dataset::Range(11).Shuffle(11).Cache().Take(5).Repeat(3); }}),
@@ -246,7 +232,8 @@ std::vector<Case> CacheCases() {
        .make = [] { return Dataset::Range(20).Cache(FileOf("numbers")); }},
       {.name = "CacheOnDiskRepeated",
        .kinds = {"Cache"},
-       .make = [] { return Strings().Shuffle(5).Cache(FileOf("strings")).Repeat(2).Batch(3); },
+       .make =
+           [] { return StringRecords().Shuffle(5).Cache(FileOf("strings")).Repeat(2).Batch(3); },
        .parts = Rows},
       Counting(
           {.name = "CacheOnDiskReadInPart",

@@ -13,7 +13,9 @@
 #include "control/observe/metrics.h"
 #include "penstock/register.h"
 #include "penstock/status.h"
+#include "tests/dataplane/dataset/transforms/of_the_moment.h"
 #include "tests/dataplane/dataset/transforms/text_of.h"
+#include "tests/dataplane/dataset/transforms/vectors.h"
 
 namespace penstock {
 namespace {
@@ -25,15 +27,6 @@ using ::testing::IsEmpty;
 using ::testing::SizeIs;
 using Strings = std::vector<std::string>;
 
-Dataset Numbers(std::vector<int64_t> values) {
-  return Dataset::FromTensorSlices<int64_t>(std::move(values));
-}
-
-std::string Mistake(const Dataset& dataset) {
-  EXPECT_EQ(dataset.status().code(), absl::StatusCode::kInvalidArgument) << dataset.status();
-  return std::string(dataset.status().message());
-}
-
 // Fails with the code that the number is; gives 100 and more back.
 absl::Status FailAs(CallContext& call) {
   const int64_t x = call.inputs()[0].scalar<int64_t>();
@@ -44,18 +37,8 @@ absl::Status FailAs(CallContext& call) {
 }
 PENSTOCK_REGISTER_MAP("combining.fail_as", 1, Scalar(kInt64), FailAs);
 
-const bool kRegistered =
-    RegisterMap("combining.of_the_moment",
-                {.output_spec = [](const Spec& input) -> absl::StatusOr<Spec> { return input; },
-                 .call = FailAs,
-                 .deterministic = false})
-        .ok();
-
 Expr Failing(const Expr& x) {
   return Call("combining.fail_as", x);
-}
-Expr OfTheMoment(const Expr& x) {
-  return Call("combining.of_the_moment", x);
 }
 
 // --- ChooseFromDatasets -----------------------------------------------------------
@@ -114,7 +97,7 @@ TEST(ChooseFromDatasets, RefusesWhatDoesNotFit) {
   EXPECT_THAT(Mistake(Dataset::ChooseFromDatasets({ten}, ten.Batch(2))),
               HasSubstr("choice_dataset must give int64 scalars"));
   EXPECT_THAT(Mistake(Dataset::ChooseFromDatasets({}, ten)), HasSubstr("takes 2 to"));
-  ASSERT_TRUE(kRegistered);
+  ASSERT_TRUE(kOfTheMomentRegistered);
   EXPECT_THAT(Mistake(Dataset::ChooseFromDatasets({ten, ten}, ten.Map(OfTheMoment))),
               HasSubstr("registered as not deterministic"));
 }
@@ -281,7 +264,7 @@ TEST(TakeWhile, MakesAnEndOfWhatHasNone) {
 }
 
 TEST(TakeWhile, RefusesWhatIsNoPredicate) {
-  ASSERT_TRUE(kRegistered);
+  ASSERT_TRUE(kOfTheMomentRegistered);
   const Dataset ten = Dataset::Range(10);
   EXPECT_THAT(Mistake(ten.TakeWhile([](Expr x) { return x; })),
               HasSubstr("TakeWhile#1: predicate must give a bool scalar"));
@@ -325,7 +308,7 @@ TEST(IgnoreErrors, CountsWhatItPassedOver) {
 }
 
 TEST(IgnoreErrors, RefusesWhatWouldNotFailTheSameAgain) {
-  ASSERT_TRUE(kRegistered);
+  ASSERT_TRUE(kOfTheMomentRegistered);
   EXPECT_THAT(Mistake(Dataset::Range(10).Map(OfTheMoment).IgnoreErrors()),
               HasSubstr("IgnoreErrors#2: Map#1 calls a function"));
 }

@@ -9,7 +9,9 @@
 #include "absl/strings/str_cat.h"
 #include "penstock/plugin.h"
 #include "penstock/status.h"
+#include "tests/dataplane/dataset/transforms/of_the_moment.h"
 #include "tests/dataplane/dataset/transforms/text_of.h"
+#include "tests/dataplane/dataset/transforms/vectors.h"
 
 namespace penstock {
 namespace {
@@ -27,23 +29,8 @@ absl::Status EvenOnly(CallContext& call) {
 }
 PENSTOCK_REGISTER_MAP("mistakes.even_only", 1, Scalar(kInt64), EvenOnly);
 
-const bool kRegistered =
-    RegisterMap("mistakes.of_the_moment",
-                {.output_spec = [](const Spec& input) -> absl::StatusOr<Spec> { return input; },
-                 .call = EvenOnly,
-                 .deterministic = false})
-        .ok();
-
 Expr Even(const Expr& x) {
   return Call("mistakes.even_only", x);
-}
-Expr OfTheMoment(const Expr& x) {
-  return Call("mistakes.of_the_moment", x);
-}
-
-std::string Mistake(const Dataset& dataset) {
-  EXPECT_EQ(dataset.status().code(), absl::StatusCode::kInvalidArgument) << dataset.status();
-  return std::string(dataset.status().message());
 }
 
 // A source whose elements are others each time.
@@ -122,7 +109,7 @@ TEST(Mistakes, TheFirstIsHandedOn) {
 }
 
 TEST(Mistakes, NothingDecidesByAValueThatIsNotDeterministic) {
-  ASSERT_TRUE(kRegistered);
+  ASSERT_TRUE(kOfTheMomentRegistered);
   const Dataset ten = Dataset::Range(10);
   EXPECT_THAT(Mistake(ten.Filter([](Expr x) { return OfTheMoment(x) > 3; })),
               HasSubstr("Filter#1: predicate calls a function that is registered as not"));

@@ -20,9 +20,6 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-Dataset Numbers(std::vector<int64_t> values) {
-  return Dataset::FromTensorSlices<int64_t>(std::move(values));
-}
 Expr Tens(const Expr& x) {
   return x / 10;
 }

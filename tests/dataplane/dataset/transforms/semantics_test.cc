@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "tests/dataplane/dataset/transforms/text_of.h"
+#include "tests/dataplane/dataset/transforms/vectors.h"
 
 namespace penstock {
 namespace {
@@ -18,11 +19,8 @@ using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
-Dataset Numbers(std::vector<int64_t> values) {
-  return Dataset::FromTensorSlices<int64_t>(std::move(values));
-}
 // 0, 1 … x - 1 as one tensor, for lengths that differ.
-Dataset Vectors(std::vector<int64_t> lengths) {
+Dataset Ranges(std::vector<int64_t> lengths) {
   return Numbers(std::move(lengths)).FlatMap([](Expr x) { return RangeOf(x).Batch(100); });
 }
 
@@ -123,7 +121,7 @@ TEST(Batch, StacksStrings) {
 }
 
 TEST(Batch, RefusesRowsOfDifferentShapesAndGoesOn) {
-  EXPECT_THAT(ReadAll(Vectors({2, 2, 3, 1, 2, 2}).Batch(2)),
+  EXPECT_THAT(ReadAll(Ranges({2, 2, 3, 1, 2, 2}).Batch(2)),
               ElementsAre("[[0, 1], [0, 1]]",
                           "error: the element: row 1 of a batch has shape [1], row 0 has shape "
                           "[3]; PaddedBatch and RaggedBatch take rows of different shapes; in "
@@ -132,7 +130,7 @@ TEST(Batch, RefusesRowsOfDifferentShapesAndGoesOn) {
 }
 
 TEST(RaggedBatch, MakesUnknownDimensionsRagged) {
-  const Dataset dataset = Vectors({1, 3, 2}).RaggedBatch(2);
+  const Dataset dataset = Ranges({1, 3, 2}).RaggedBatch(2);
   EXPECT_EQ(dataset.element_spec(), Spec(Ragged(kInt64, Shape({kUnknownDim, kUnknownDim}), 1)));
   EXPECT_THAT(ReadAll(dataset), ElementsAre("[[0], [0, 1, 2]]", "[[0, 1]]"));
 }
@@ -144,13 +142,13 @@ TEST(RaggedBatch, KeepsKnownShapesDense) {
 }
 
 TEST(RaggedBatch, AddsALevelToRaggedElements) {
-  EXPECT_THAT(ReadAll(Vectors({1, 2, 3}).RaggedBatch(2).Batch(2)),
+  EXPECT_THAT(ReadAll(Ranges({1, 2, 3}).RaggedBatch(2).Batch(2)),
               ElementsAre("[[[0], [0, 1]], [[0, 1, 2]]]"));
 }
 
 TEST(RaggedBatch, IsRaggedUpToTheLastUnknownDimension) {
   // Elements [2, ?]: two ragged levels, the outer one uniform.
-  const Dataset rows = Vectors({2, 3}).Map([](Expr x) { return Reshape(x, {1, -1}); });
+  const Dataset rows = Ranges({2, 3}).Map([](Expr x) { return Reshape(x, {1, -1}); });
   EXPECT_THAT(ReadAll(rows.RaggedBatch(2)), ElementsAre("[[[0, 1]], [[0, 1, 2]]]"));
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Small datasets of sequences whose lengths differ.
+// Small datasets of numbers and of sequences whose lengths differ, and why others are refused.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -12,9 +12,14 @@
 
 namespace penstock {
 
+inline constexpr int64_t kAny = kUnknownDim;
+
+inline Dataset Numbers(std::vector<int64_t> values) {
+  return Dataset::FromTensorSlices<int64_t>(std::move(values));
+}
 // 1, 2 … n as one tensor for each length n > 0.
 inline Dataset Vectors(std::vector<int64_t> lengths) {
-  return Dataset::FromTensorSlices<int64_t>(std::move(lengths)).FlatMap([](Expr n) {
+  return Numbers(std::move(lengths)).FlatMap([](Expr n) {
     return RangeOf(n).Map([](Expr i) { return i + 1; }).Batch(100);
   });
 }

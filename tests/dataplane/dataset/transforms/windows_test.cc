@@ -14,6 +14,7 @@
 #include "dataplane/dataset/graph.h"
 #include "penstock/register.h"
 #include "penstock/status.h"
+#include "tests/dataplane/dataset/transforms/of_the_moment.h"
 #include "tests/dataplane/dataset/transforms/text_of.h"
 #include "tests/dataplane/dataset/transforms/vectors.h"
 
@@ -25,24 +26,15 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-constexpr int64_t kAny = kUnknownDim;
-
-const bool kRegistered =
-    RegisterMap("windows.of_the_moment",
-                {.output_spec = [](const Spec& input) -> absl::StatusOr<Spec> { return input; },
-                 .call = [](CallContext&) { return absl::OkStatus(); },
-                 .deterministic = false})
-        .ok();
-
 // Gives x back and counts how often it was asked to.
-std::atomic<int64_t> calls = 0;
-absl::Status Counted(CallContext& call) {
-  ++calls;
+std::atomic<int64_t> times_asked = 0;
+absl::Status CountCall(CallContext& call) {
+  ++times_asked;
   ASSIGN_OR_RETURN(absl::Span<int64_t> out, call.OutputAs<int64_t>(0, {}));
   out[0] = call.inputs()[0].scalar<int64_t>();
   return absl::OkStatus();
 }
-PENSTOCK_REGISTER_MAP("windows.counted", 1, Scalar(kInt64), Counted);
+PENSTOCK_REGISTER_MAP("windows.counted", 1, Scalar(kInt64), CountCall);
 
 Dataset CountedRange(int64_t stop) {
   return Dataset::Range(stop).Map([](Expr x) { return Call("windows.counted", x); },
@@ -56,14 +48,11 @@ int64_t MadeAgain(const Dataset& dataset, int64_t elements) {
   EXPECT_EQ(first->Skip(elements).value(), elements);
   const std::string position = SaveIterator(*first, dataset).value();
   std::unique_ptr<NodeIterator> second = BuildIterator(dataset, context).value();
-  calls = 0;
+  times_asked = 0;
   EXPECT_TRUE(RestoreIterator(*second, dataset, position).ok());
-  return calls;
+  return times_asked;
 }
 
-Expr OfTheMoment(const Expr& x) {
-  return Call("windows.of_the_moment", x);
-}
 Expr Length(const Expr& x) {
   return ShapeOf(x)[0];
 }
@@ -437,7 +426,7 @@ TEST(Windows, OfADefinitionFromOutsideAreChecked) {
 }
 
 TEST(Windows, AreNotDecidedByAValueThatIsNotDeterministic) {
-  ASSERT_TRUE(kRegistered);
+  ASSERT_TRUE(kOfTheMomentRegistered);
   const Dataset ten = Dataset::Range(10);
   EXPECT_THAT(Mistake(ten.GroupByWindow(OfTheMoment, 3).Batch()),
               HasSubstr("key calls a function that is registered as not deterministic"));

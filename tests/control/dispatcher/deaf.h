@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// An outlet for tests that do not look at what the dispatcher sends.
+#pragma once
+
+#include "control/dispatcher/outlet.h"
+
+namespace penstock::control {
+
+template <class Down>
+class Deaf final : public Outlet<Down> {
+ public:
+  void Send(Down /*message*/) override {}
+  void Finish(const absl::Status& /*status*/) override {}
+};
+
+}  // namespace penstock::control

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+// The spec of elements that are so many bytes.
+#pragma once
+
+#include "penstock/spec.h"
+
+namespace penstock::transfer {
+
+// Any number of uint8.
+inline Spec BlobSpec() {
+  return Dense(kUInt8, {kUnknownDim});
+}
+
+}  // namespace penstock::transfer

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// Elements of a partition as it was placed.
+#pragma once
+
+#include "control/protocol/session_messages.h"
+#include "dataplane/memory/pool.h"
+#include "dataplane/transfer/transport.h"
+
+namespace penstock::worker {
+
+inline constexpr IterationId kIteration(7);
+inline const control::PlacedPartition kPlaced{kIteration, PartitionId(1), Placement(3)};
+
+// An int64 scalar, its index.
+inline transfer::Sent ElementAt(Index index, control::PlacedPartition of = kPlaced) {
+  transfer::Sent sent;
+  sent.identity = {.iteration = of.iteration,
+                   .partition = of.partition,
+                   .placement = of.placement,
+                   .index = index};
+  sent.element = *MakeElement(DefaultPool(), {Tensor(kInt64, {}, &index)}, Spec(Scalar(kInt64)));
+  sent.element.set_identity(sent.identity);
+  return sent;
+}
+
+}  // namespace penstock::worker
