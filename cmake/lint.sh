@@ -14,7 +14,7 @@ else
 fi
 clang-format --dry-run -Werror "${formatted[@]}"
 tidy=$(command -v clang-tidy-16 || command -v clang-tidy) || { echo "clang-tidy is not installed: formatting checked only" >&2; exit 0; }
-[ -f build/release/compile_commands.json ] || cmake --preset release >/dev/null
+[ -f build/plain/compile_commands.json ] || cmake --preset plain >/dev/null  # where each file has a command of its own
 for file in "${checked[@]}"; do
-  if [[ $file == *.cc ]]; then "$tidy" -p build/release --quiet --extra-arg=-Wno-unknown-warning-option "$file"; fi
+  if [[ $file == *.cc ]]; then "$tidy" -p build/plain --quiet --extra-arg=-Wno-unknown-warning-option "$file"; fi
 done
