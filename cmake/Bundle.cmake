@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # What `./run bundle` carries (cmake/bundle.sh): of these the targets that this build
 # has, each with the folder it goes to.
-set(bin penstock digits_make_shards digits_trainer digits_evaluate jpeg_bench gpu_bench)
+set(bin penstock penstock_bench_program digits_make_shards digits_trainer digits_evaluate jpeg_bench gpu_bench)
 set(tests cuda_backend_test cuda_gpu_test)
 set(lib/penstock penstock_ucx)
 set(parts "")

@@ -30,7 +30,8 @@ void AddTrace(CLI::App& app, Chosen& chosen);
 void AddJournal(CLI::App& app, Chosen& chosen);
 void AddDemo(CLI::App& app, Chosen& chosen);
 void AddSoak(CLI::App& app, Chosen& chosen);
-void AddBench(CLI::App& app, Chosen& chosen);           // and what it starts
+void AddBenchProgram(CLI::App& app, Chosen& chosen);    // of penstock: hands over to penstock-bench
+void AddBench(CLI::App& app, Chosen& chosen);           // of penstock-bench, and what it starts
 void AddBenchCluster(CLI::App& bench, Chosen& chosen);  // below `bench`
 void AddBenchRanks(CLI::App& app, Chosen& chosen);      // what it starts
 void AddDoctor(CLI::App& app, Chosen& chosen);

@@ -33,19 +33,22 @@ absl::Status RunProgram(const std::string& name, const Program& program,
         absl::StrCat("cannot tell where this program lies: ", error.message()));
   }
   const std::filesystem::path bin = self.parent_path();
-  const std::filesystem::path script = (bin / program.script).lexically_normal();
-  if (absl::Status there = CheckThere(name, script); !there.ok()) return there;
+  const std::filesystem::path file = (bin / program.file).lexically_normal();
+  if (absl::Status there = CheckThere(name, file); !there.ok()) return there;
   for (const std::string& need : program.needs) {
     if (absl::Status there = CheckThere(name, bin / need); !there.ok()) return there;
   }
-  std::vector<std::string> words = {"python3", script.string(), "--bin", bin.string()};
+  const bool python = program.language == Program::Language::kPython;
+  std::vector<std::string> words = {"penstock", name};
+  if (python) words = {"python3", file.string(), "--bin", bin.string()};
   words.insert(words.end(), arguments.begin(), arguments.end());
   std::vector<char*> argv;
   for (std::string& word : words) argv.push_back(word.data());
   argv.push_back(nullptr);
-  ::execvp(argv[0], argv.data());
-  return absl::ErrnoToStatus(errno,
-                             absl::StrCat("the ", name, " needs Python: cannot run ", argv[0]));
+  ::execvp(python ? argv[0] : file.c_str(), argv.data());
+  return absl::ErrnoToStatus(
+      errno, python ? absl::StrCat("the ", name, " needs Python: cannot run ", argv[0])
+                    : absl::StrCat("cannot run ", file.string()));
 }
 
 }  // namespace

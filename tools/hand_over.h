@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Subcommands that are programs of their own, in Python: they start many processes.
+// Subcommands that are programs of their own: in Python, where they start many processes, or like
+// this command.
 #pragma once
 
 #include <string>
@@ -18,8 +19,11 @@ struct Chosen;
 // A program that lies at the same place beside the built command and beside the
 // installed one.
 struct Program {
-  std::string script;              // from the command's own folder
+  enum class Language { kPython, kOwn };  // kOwn: it takes the words as this command got them
+
+  std::string file;                // from the command's own folder
   std::vector<std::string> needs;  // other commands, in that folder
+  Language language = Language::kPython;
 };
 
 // Adds a subcommand that takes every word behind its name, --help too, to `program`.

@@ -8,7 +8,7 @@ namespace penstock::tools {
 void AddSoak(CLI::App& app, Chosen& chosen) {
   AddProgram(app, chosen, "soak",
              "Read jobs of every kind here while processes die, and count what came.",
-             {.script = "../share/penstock/soak/soak.py", .needs = {"soak_trainer"}});
+             {.file = "../share/penstock/soak/soak.py", .needs = {"soak_trainer"}});
 }
 
 }  // namespace penstock::tools

@@ -42,7 +42,7 @@ class Cluster:
         return process
 
     def start_worker(self):
-        worker = self.start("worker", *self.prefix, BIN / "penstock", "worker", "--dispatcher-address", self.service,
+        worker = self.start("worker", *self.prefix, BIN / "penstock-bench", "worker", "--dispatcher-address", self.service,
                             "--host", self.address, "--port", 0, "--metrics-port", 0)
         worker.page = worker.hear_match(r"worker ready.* metrics at (\S+)")[1]
         return worker
@@ -83,7 +83,7 @@ class HostsTest(unittest.TestCase):
     def read_buffers(self, cluster, prefix, workload, protocol):
         """A trainer of the bench reads buffers of 1 MiB for so long that links have measured themselves, and looks
         at all bytes."""
-        trainer = cluster.start("trainer", *prefix, BIN / "penstock", "bench-trainer")
+        trainer = cluster.start("trainer", *prefix, BIN / "penstock-bench", "bench-trainer")
         setup = {"workload": workload, "protocol": protocol, "element_bytes": 1 << 20, "workers": 2, "consumer": 0,
                  "consumers": 1, "coordinated": False, "window_s": 3, "source_bytes": 64 << 20, "compress": True,
                  "service": cluster.service, "scratch": str(self.folder)}

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// penstock-bench: `penstock bench` and the processes that it starts, workers with the functions of
+// its datasets among them. The command itself is built without all that.
+#include <CLI/CLI.hpp>
+
+#include "tools/command_line.h"
+#include "tools/commands.h"
+
+int main(int argc, char** argv) {
+  using namespace penstock::tools;  // NOLINT: this is their program
+  PrepareProcess();
+  CLI::App app("What `penstock bench` runs.", "penstock");
+  app.require_subcommand(1);
+  Chosen chosen;
+  AddBench(app, chosen);
+  AddDispatcher(app, chosen);
+  AddWorker(app, chosen);
+  return RunCommandLine(app, chosen, argc, argv);
+}

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// The bench is a program of its own: tools/bench_main.cc.
+#include <CLI/CLI.hpp>
+
+#include "tools/commands.h"
+#include "tools/hand_over.h"
+
+namespace penstock::tools {
+
+void AddBenchProgram(CLI::App& app, Chosen& chosen) {
+  AddProgram(app, chosen, "bench",
+             "Measure the whole path in separate processes, each figure beside its limit.",
+             {.file = "penstock-bench", .language = Program::Language::kOwn});
+}
+
+}  // namespace penstock::tools

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/command_line.h"
+
+#include <CLI/CLI.hpp>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+
+#include "absl/strings/str_replace.h"
+#include "tools/commands.h"
+
+namespace penstock::tools {
+
+void PrepareProcess() {
+  std::signal(SIGPIPE, SIG_IGN);
+  setenv("GRPC_VERBOSITY", "NONE", /*overwrite=*/0);
+}
+
+int RunCommandLine(CLI::App& app, Chosen& chosen, int argc, char** argv) {
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : 2;
+  }
+  const absl::Status status = chosen.run();
+  if (status.ok()) return chosen.exit_code;
+  const std::string line =
+      absl::StrReplaceAll(std::string(status.message()), {{"\n", " "}, {"\r", " "}});
+  std::fprintf(stderr, "penstock %s: %s (%s)\n", app.get_subcommands().front()->get_name().c_str(),
+               line.c_str(), absl::StatusCodeToString(status.code()).c_str());
+  return 1;
+}
+
+}  // namespace penstock::tools
