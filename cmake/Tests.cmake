@@ -30,7 +30,7 @@ endfunction()
 
 # penstock_test(name LABEL SOURCES … [PROGRAM program] [DEPS …] [LIBS …] [DEFINITIONS …]
 #               [CASES_OF file …] [CASES filter] [TIMEOUT seconds] [ENVIRONMENT …] [PROPERTIES k v …])
-# The cases of SOURCES, as one test under one label (unit conformance fault fuzz slow rdma gpu frameworks soak). They are
+# The cases of SOURCES, as one test under one label (unit conformance exploration fault fuzz slow rdma gpu frameworks soak). They are
 # compiled into the folder's program; into PROGRAM where a file replaces what others want to keep, or a machine should
 # carry few files. The rest is as for penstock_cases().
 function(penstock_test name label)
