@@ -127,7 +127,7 @@ function(penstock_proto target)
   endforeach()
   add_library(${target} STATIC ${sources})
   # Generated: its files do not go together, and no sanitizer has anything to find in them.
-  set_target_properties(${target} PROPERTIES UNITY_BUILD OFF)
+  set_target_properties(${target} PROPERTIES UNITY_SIZE 1)
   target_compile_options(${target} PRIVATE -g0)
   if(PENSTOCK_SANITIZE)
     target_compile_options(${target} PRIVATE -fno-sanitize=all)

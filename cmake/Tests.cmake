@@ -25,7 +25,7 @@ function(penstock_test_program program)
   target_include_directories(${program} PRIVATE "${PROJECT_SOURCE_DIR}" "${PROJECT_SOURCE_DIR}/include")
   target_compile_options(${program} PRIVATE ${penstock_test_options})
   penstock_precompiled(${program} penstock_test_headers)
-  set_target_properties(${program} PROPERTIES UNITY_BUILD_BATCH_SIZE 6)
+  set_target_properties(${program} PROPERTIES UNITY_SIZE 6)
 endfunction()
 
 # penstock_test(name LABEL SOURCES … [PROGRAM program] [DEPS …] [LIBS …] [DEFINITIONS …]
