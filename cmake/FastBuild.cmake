@@ -113,3 +113,6 @@ function(penstock_precompiled target from)
 endfunction()
 
 penstock_precompiles(penstock_library_headers LIBRARY ${PENSTOCK_COMMON_HEADERS})
+if(TARGET penstock_library_headers)
+  target_compile_options(penstock_library_headers PRIVATE ${penstock_component_options})
+endif()

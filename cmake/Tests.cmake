@@ -84,10 +84,10 @@ function(penstock_cases name label program)
 endfunction()
 
 if(PENSTOCK_FUZZ)
-  add_custom_target(fuzzers)  # all that the fuzz preset builds
+  add_custom_target(fuzzers)  # all of them, without the tests
 endif()
 
-# penstock_fuzzer(name SOURCES … DEPS …): a libFuzzer target under the fuzz preset. Elsewhere a test that runs the kept
+# penstock_fuzzer(name SOURCES … DEPS …): a libFuzzer target with PENSTOCK_FUZZ. Elsewhere a test that runs the kept
 # corpus in tests/fuzz/corpus/<name>; one program, tests/fuzz, holds all of them.
 function(penstock_fuzzer name)
   cmake_parse_arguments(ARG "" "" "SOURCES;DEPS;LIBS" ${ARGN})
@@ -95,7 +95,8 @@ function(penstock_fuzzer name)
   if(PENSTOCK_FUZZ)
     set(program ${name})
     add_executable(${name} ${ARG_SOURCES})
-    target_link_options(${name} PRIVATE -fsanitize=fuzzer)
+    # libFuzzer's library names the C++ library before the sanitizer's, which wants to be the first if shared.
+    target_link_options(${name} PRIVATE -fsanitize=fuzzer -static-libsan)
     target_link_libraries(${name} PRIVATE penstock_warnings)
     target_include_directories(${name} PRIVATE "${PROJECT_SOURCE_DIR}" "${PROJECT_SOURCE_DIR}/include")
     add_dependencies(fuzzers ${name})
@@ -104,7 +105,7 @@ function(penstock_fuzzer name)
     file(MAKE_DIRECTORY "${found}")
     add_test(NAME ${name} COMMAND ${name} -max_total_time=10 -timeout=10 -rss_limit_mb=2048
       "-artifact_prefix=${found}/../" "${found}" "${corpus}")
-    set_tests_properties(${name} PROPERTIES LABELS "fuzz;slow" TIMEOUT 60)
+    set_tests_properties(${name} PROPERTIES LABELS fuzz TIMEOUT 60)
   else()
     set(program fuzz_corpus_tests)
     list(POP_FRONT ARG_SOURCES target_file)

@@ -95,9 +95,9 @@ class ConsumerGroups : public ::testing::TestWithParam<Groups> {};
 TEST_P(ConsumerGroups, EachGroupHasItsElementsAndEachMemberAllOfThem) {
   const auto [groups, size, protocol] = GetParam();
   Cluster cluster(2);
-  auto its = Members(cluster, groups, size, Numbers(403), [&](DistributeOptions& options) {
-    options.data_transfer_protocol = protocol;
-  });
+  auto its = Members(
+      cluster, groups, size, Numbers(403),
+      [&, &said = protocol](DistributeOptions& options) { options.data_transfer_protocol = said; });
   const std::vector<Read> reads = ReadTogether(its);
   for (const Read& read : reads) EXPECT_TRUE(read.error.ok()) << read.error;
   ExpectAligned(reads, 0, /*rests=*/2);

@@ -8,7 +8,6 @@
 #include <random>
 #include <string>
 #include <thread>
-#include <tuple>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -95,9 +94,14 @@ TEST_P(OrderedConsumers, OfWhateverNumberGoOnInTheSameOrder) {
   std::mt19937 random(6);
   std::vector<int64_t> read;
   std::vector<State> states;
-  for (const auto& [ranks, workers, ends] :
-       std::vector<std::tuple<int, int, bool>>{{4, 2, false}, {2, 5, false}, {3, 2, true}}) {
-    Launch launch(workers);
+  struct Group {
+    int ranks, workers;
+    bool ends;
+  };
+  for (const Group& group : {Group{4, 2, false}, Group{2, 5, false}, Group{3, 2, true}}) {
+    const int ranks = group.ranks;
+    const bool ends = group.ends;
+    Launch launch(group.workers);
     const int64_t steps = ends ? kOrderedCount : 100 + static_cast<int64_t>(random() % 100);
     const std::string run_id = absl::StrCat("launch of ", ranks);
     std::vector<std::vector<Taken>> taken(static_cast<size_t>(ranks));

@@ -4,4 +4,4 @@ import os
 
 # A child of fork inherits the locks of the sanitizer's allocator as other threads held them, for good: it may hang at
 # its first allocation (GCC 12; one in some hundred children did). The C library's allocator takes care of that.
-MAY_FORK_BESIDE_THREADS = "libasan" not in os.environ.get("LD_PRELOAD", "")
+MAY_FORK_BESIDE_THREADS = "asan" not in os.environ.get("LD_PRELOAD", "")

@@ -12,14 +12,13 @@
 namespace penstock {
 namespace {
 
-// Fuzzers ask for large values all the time, and would find nothing but memory used up.
-#ifdef PENSTOCK_FUZZING
-constexpr uint64_t kMostValueBytes = kMaxValueBytes >> 10;
-#else
-constexpr uint64_t kMostValueBytes = kMaxValueBytes;
-#endif
+uint64_t most_value_bytes = kMaxValueBytes;
 
 }  // namespace
+
+void LimitValueBytes(uint64_t bytes) {
+  most_value_bytes = bytes;
+}
 
 const char* BytesOf(const Tensor& x) {
   if (x.dtype() != kString) return nullptr;
@@ -32,7 +31,7 @@ absl::StatusOr<int64_t> CountOf(absl::Span<const int64_t> dims, DType dtype) {
   // the dims, as strides are, can overflow either.
   uint64_t count = 1;
   bool empty = false;
-  const uint64_t most = kMostValueBytes / std::max<size_t>(SizeOf(dtype), 1);
+  const uint64_t most = most_value_bytes / std::max<size_t>(SizeOf(dtype), 1);
   for (int64_t dim : dims) {
     if (dim < 0) return absl::InvalidArgumentError(absl::StrCat("a dimension is ", dim));
     if (dim == 0) {
@@ -98,7 +97,7 @@ absl::StatusOr<Tensor> OpRun::KeepStrings(absl::Span<const int64_t> dims,
   auto* offsets = arena_.AllocateArray<uint64_t>(count + 1);
   offsets[0] = 0;
   for (int64_t n = 0; n < count; ++n) offsets[n + 1] = offsets[n] + at(n).size();
-  if (offsets[count] > kMostValueBytes)
+  if (offsets[count] > most_value_bytes)
     return absl::ResourceExhaustedError(absl::StrCat("strings of ", offsets[count], " bytes"));
   char* bytes = reinterpret_cast<char*>(arena_.Allocate(offsets[count] + 1));
   for (int64_t n = 0; n < count; ++n) {

@@ -20,6 +20,9 @@ namespace penstock {
 // No value may take more memory than this; what asks for more is
 // ResourceExhausted, not an allocation.
 inline constexpr uint64_t kMaxValueBytes = uint64_t{4} << 30;
+// A lower limit for the whole process, set before any function runs. Fuzzers ask for large values
+// all the time, and would find nothing but memory used up.
+void LimitValueBytes(uint64_t bytes);
 
 // Where an output of an operation goes.
 struct OutputPlace {

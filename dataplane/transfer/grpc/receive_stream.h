@@ -76,7 +76,6 @@ class ReceiveStream : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::Byt
   bool over_ = false;    // nothing may be written any more
   bool busy_ = false;    // a write is under way
   bool hold_ = true;     // gRPC waits for RemoveHold()
-  bool goodbye_said_ = false;
   grpc::ByteBuffer writing_;
   Update waiting_;  // what the worker is to be told next
 };

@@ -8,6 +8,7 @@
 
 #include "dataplane/dataset/definition.h"
 #include "penstock/check.h"
+#include "tests/dataplane/dataset/expr/small_values.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const absl::StatusOr<penstock::Dataset> dataset =

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/base/config.h"
 #include "control/proto/dataset.pb.h"
 #include "dataplane/dataset/graph.h"
 #include "dataplane/memory/pool.h"
@@ -154,7 +155,7 @@ TEST(Definition, NodesMustBeOneTree) {
 }
 
 TEST(Definition, TooManyNodesAreAMistakeNotAnOverflow) {
-#ifdef __SANITIZE_THREAD__
+#ifdef ABSL_HAVE_THREAD_SANITIZER
   GTEST_SKIP() << "the sanitizer keeps stacks this deep for all that happens in them: 20 GiB";
 #endif
   Dataset dataset = Dataset::Range(5);

@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/base/config.h"
 #include "dataplane/element/block.h"
 #include "dataplane/memory/copied.h"
 #include "dataplane/memory/descriptor.h"
@@ -146,7 +147,7 @@ absl::Duration CpuTime() {
 }
 
 TEST(ShmWorker, WithoutDescriptorsForAClientWaitsForThemAndSleeps) {
-#ifdef __SANITIZE_ADDRESS__
+#ifdef ABSL_HAVE_ADDRESS_SANITIZER
   GTEST_SKIP() << "the sanitizer needs descriptors of its own, to look at what memory there is";
 #endif
   Worker worker(Shm());

@@ -8,6 +8,7 @@
 #include "penstock/check.h"
 #include "penstock/map.h"
 #include "tests/dataplane/dataset/expr/run_function.h"
+#include "tests/dataplane/dataset/expr/small_values.h"
 
 namespace penstock {
 namespace {

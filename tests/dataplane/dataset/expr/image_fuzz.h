@@ -10,6 +10,7 @@
 
 #include "penstock/check.h"
 #include "tests/dataplane/dataset/expr/run_function.h"
+#include "tests/dataplane/dataset/expr/small_values.h"
 
 namespace penstock {
 
