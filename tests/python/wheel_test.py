@@ -82,6 +82,8 @@ class Wheel(unittest.TestCase):
         self.assertIn("opened", self.python(program))
         user = [] if os.geteuid() == 0 else ["--map-root-user"]
         without = 'mount --bind /dev/null "$0" && exec "$@"'
+        if subprocess.run(["unshare", "--mount", *user, "true"], capture_output=True).returncode != 0:
+            self.skipTest("a file cannot be hidden here: unshare --mount fails")
         said = run("unshare", "--mount", *user, "sh", "-c", without, ucp, home / "bin/python", "-c", program, cwd=home)
         self.assertIn("UCX cannot be opened", said)
         self.assertIn("install it", said)
