@@ -63,6 +63,19 @@ struct NamedStep {
   Step step;
 };
 
+// The largest difference between values at the same place; both have the same shape.
+template <class T>
+double Furthest(const Owned& a, const Owned& b) {
+  const std::vector<T> ours = a.values<T>();
+  const std::vector<T> theirs = b.values<T>();
+  double furthest = 0;
+  for (size_t i = 0; i < ours.size(); ++i) {
+    furthest = std::max(furthest,
+                        std::fabs(static_cast<double>(ours[i]) - static_cast<double>(theirs[i])));
+  }
+  return furthest;
+}
+
 // Runs the steps as a chain, and on an image that also is a result, so that no
 // chain is made. All values are within `within`, a unit of 0 to 255.
 void ExpectSame(const Step& decode, const std::string& file, const NamedStep& steps,
@@ -84,16 +97,8 @@ void ExpectSame(const Step& decode, const std::string& file, const NamedStep& st
     ASSERT_EQ((*a)[0].dims, (*b)[0].dims);
     ASSERT_EQ((*a)[0].dtype, (*b)[0].dtype);
     EXPECT_TRUE((*a)[0].placed);
-    double worst = 0;
-    const int64_t count = (*a)[0].view().element_count();
-    for (int64_t i = 0; i < count; ++i) {
-      const bool floats = (*a)[0].dtype == kFloat32;
-      const double ours =
-          floats ? (*a)[0].view().data<float>()[i] : (*a)[0].view().data<uint8_t>()[i];
-      const double theirs =
-          floats ? (*b)[0].view().data<float>()[i] : (*b)[0].view().data<uint8_t>()[i];
-      worst = std::max(worst, std::fabs(ours - theirs));
-    }
+    const double worst = (*a)[0].dtype == kFloat32 ? Furthest<float>((*a)[0], (*b)[0])
+                                                   : Furthest<uint8_t>((*a)[0], (*b)[0]);
     EXPECT_LE(worst, within + 1e-5);
   }
 }
