@@ -8,6 +8,10 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   # gcc 12 reports inlined std::optional and std::variant members as maybe
   # uninitialized where they cannot be.
   target_compile_options(penstock_warnings INTERFACE -Wno-maybe-uninitialized -Wno-restrict)
+  if(CMAKE_CXX_COMPILER_VERSION VERSION_GREATER_EQUAL 13)
+    # And these of absl::InlinedVector too.
+    target_compile_options(penstock_warnings INTERFACE -Wno-uninitialized)
+  endif()
 endif()
 if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
   target_compile_options(penstock_warnings INTERFACE -Wno-missing-field-initializers -Wno-gnu-zero-variadic-macro-arguments)

@@ -13,7 +13,6 @@
 #include <map>
 #include <set>
 
-#include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_split.h"
@@ -30,6 +29,14 @@ using Words = std::vector<std::string>;
 
 double NumberIn(const std::string& word) {
   return std::strtod(word.c_str(), nullptr);
+}
+
+// Behind one letter, two hexadecimal digits a byte. Abseil's own has another form in each release.
+std::string BytesOf(const std::string& word) {
+  std::string bytes;
+  for (size_t i = 1; i < word.size(); i += 2)
+    bytes.push_back(static_cast<char>(std::stoi(word.substr(i, 2), nullptr, 16)));
+  return bytes;
 }
 
 template <class T>
@@ -79,8 +86,7 @@ Owned ParseDense(const Words& words) {
       ParseInts(absl::StripSuffix(absl::StripPrefix(words[1], "["), "]"));
   if (dtype == kString) {
     std::vector<std::string> values;
-    for (size_t i = 2; i < words.size(); ++i)
-      values.push_back(absl::HexStringToBytes(words[i].substr(1)));
+    for (size_t i = 2; i < words.size(); ++i) values.push_back(BytesOf(words[i]));
     return Strings(dims, values);
   }
   Owned owned;
@@ -100,7 +106,7 @@ Attr ParseAttr(const OpRow& row, const std::string& name, const std::string& tex
     if (attr.type == kAttrIndex<int64_t>) return int64_t{std::stoll(text)};
     if (attr.type == kAttrIndex<double>) return NumberIn(text);
     if (attr.type == kAttrIndex<bool>) return text == "1";
-    if (attr.type == kAttrIndex<std::string>) return absl::HexStringToBytes(text.substr(1));
+    if (attr.type == kAttrIndex<std::string>) return BytesOf(text);
     if (attr.type == kAttrIndex<DType>) return *DTypeFromName(text);
     if (attr.type == kAttrIndex<std::vector<int64_t>>) return ParseInts(text);
     if (attr.type == kAttrIndex<std::vector<double>>) {
