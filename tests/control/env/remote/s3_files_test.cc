@@ -80,6 +80,12 @@ TEST(S3Files, WithoutCredentialsAsksAsNobody) {
               AllOf(HasSubstr("AccessDenied: Access Denied"), HasSubstr("AWS_ACCESS_KEY_ID")));
 }
 
+TEST(S3Files, DotsInAKeyStay) {
+  ScriptedServer server([](const HttpQuestion& question) { return Serve("contents", question); });
+  EXPECT_TRUE(Make(server, false)->Open("s3://public/a/./b/../c").ok());
+  EXPECT_EQ(server.asked().at(0).target, "/public/a/./b/../c");
+}
+
 TEST(S3Files, ErrorsSayWhatS3Says) {
   ScriptedServer server([](const HttpQuestion& question) {
     if (question.target == "/elsewhere/a")
