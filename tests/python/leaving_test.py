@@ -121,7 +121,7 @@ class Leaving(unittest.TestCase):
 
     def leave(self, source, program, status):
         done = subprocess.run(
-            [sys.executable, "-c", HEAD + SOURCES[source] + program],
+            [sys.executable, "-W", "ignore:This process:DeprecationWarning", "-c", HEAD + SOURCES[source] + program],
             env=dict(os.environ), capture_output=True, text=True, timeout=BOUND,
         )
         said = [line for line in done.stderr.splitlines() if not EVENT.match(line)]
