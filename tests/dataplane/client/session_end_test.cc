@@ -91,7 +91,7 @@ TEST_F(SessionTest, OneThatHasLeftDoesNotSayThatAnotherRepetitionIsCommitted) {
 
 TEST_F(SessionTest, BehindItsEndADispatcherMayBeAwayForLongerThanTheTimeout) {
   keep_ = Keep::kCommitted;
-  Begin(std::nullopt, absl::Hours(1), /*timeout=*/absl::Seconds(2));
+  Begin(std::nullopt, absl::Hours(1), /*timeout=*/kShortTimeout);
   auto link = Link();
   ASSERT_TRUE(Send(link->link(), 0).ok());
   EXPECT_EQ(NextValue(), 0);

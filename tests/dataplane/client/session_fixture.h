@@ -21,6 +21,8 @@ namespace penstock::client {
 
 inline constexpr PartitionId kPartition(1);
 inline constexpr WorkerId kWorker(9);
+// For those that wait until it is over.
+inline constexpr absl::Duration kShortTimeout = absl::Milliseconds(400);
 
 class SessionTest : public testing::Test {
  protected:

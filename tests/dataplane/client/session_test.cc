@@ -294,7 +294,7 @@ TEST_F(SessionTest, WorkersThatAreGoneAreForgotten) {
 }
 
 TEST_F(SessionTest, WithoutAnyWorkerTheCallSaysSoAfterTheTimeout) {
-  Begin(std::nullopt, absl::Hours(1), absl::Seconds(1), false);
+  Begin(std::nullopt, absl::Hours(1), kShortTimeout, false);
   dispatcher_.Say(control::Membership{.version = 1});
   for (int again = 0; again < 2; ++again) {
     absl::Status status = session_->Next().status();
@@ -310,10 +310,9 @@ TEST_F(SessionTest, WithoutAnyWorkerTheCallSaysSoAfterTheTimeout) {
 
 // As an evaluation between two steps would see it.
 TEST_F(SessionTest, AWantOfWorkersThatIsOverBeforeTheNextCallIsNotReturned) {
-  const absl::Duration timeout = absl::Seconds(2);
-  Begin(std::nullopt, absl::Hours(1), timeout, /*served=*/false);
+  Begin(std::nullopt, absl::Hours(1), kShortTimeout, /*served=*/false);
   dispatcher_.Say(control::Membership{.version = 1});
-  ASSERT_TRUE(HeartbeatsGoOnFor(timeout));
+  ASSERT_TRUE(HeartbeatsGoOnFor(kShortTimeout));
   dispatcher_.Say(Membership());
   auto link = Link();
   ASSERT_TRUE(Send(link->link(), 0).ok());
@@ -325,8 +324,7 @@ TEST_F(SessionTest, AWantOfWorkersThatIsOverBeforeTheNextCallIsNotReturned) {
 }
 
 TEST_F(SessionTest, AWorkerThatIsWantedAgainIsWaitedForAsLongAsANewOne) {
-  const absl::Duration timeout = absl::Seconds(2);
-  Begin(std::nullopt, absl::Hours(1), timeout, /*served=*/false);
+  Begin(std::nullopt, absl::Hours(1), kShortTimeout, /*served=*/false);
   control::Welcome refused = Welcome();
   refused.token = "not known there";
   dispatcher_.Say(refused);
@@ -335,16 +333,16 @@ TEST_F(SessionTest, AWorkerThatIsWantedAgainIsWaitedForAsLongAsANewOne) {
   control::Membership without = Membership();
   without.partitions[0].worker = WorkerId(10);  // of whom nothing else is known
   dispatcher_.Say(without);
-  ASSERT_TRUE(HeartbeatsGoOnFor(timeout));
+  ASSERT_TRUE(HeartbeatsGoOnFor(kShortTimeout));
   const absl::Time wanted = BootTime();
   dispatcher_.Say(Membership());
   const absl::Status status = session_->Next().status();
   EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable) << status;
-  EXPECT_GE(BootTime() - wanted, timeout);
+  EXPECT_GE(BootTime() - wanted, kShortTimeout);
 }
 
 TEST_F(SessionTest, OneThatJoinsWhenAllWorkersAreLostSaysSoAfterTheTimeout) {
-  Begin(std::nullopt, absl::Hours(1), absl::Seconds(1), false);
+  Begin(std::nullopt, absl::Hours(1), kShortTimeout, false);
   dispatcher_.Say(
       control::Membership{.version = 1, .partitions = {{kPartition, Placement(3), WorkerId()}}});
   absl::Status status = session_->Next().status();
@@ -353,11 +351,11 @@ TEST_F(SessionTest, OneThatJoinsWhenAllWorkersAreLostSaysSoAfterTheTimeout) {
 }
 
 TEST_F(SessionTest, AClosedIterationNeedsNoWorker) {
-  Begin(std::nullopt, absl::Hours(1), absl::Seconds(1), false);
+  Begin(std::nullopt, absl::Hours(1), kShortTimeout, false);
   dispatcher_.Say(control::Membership{
       .version = 1, .partitions = {{kPartition, Placement(3), WorkerId()}}, .closed = true});
   auto next = std::async(std::launch::async, [&] { return session_->Next(); });
-  dispatcher_.Heard<control::ClientHeartbeat>(300);  // longer than the timeout
+  dispatcher_.Heard<control::ClientHeartbeat>(100);  // longer than the timeout
   dispatcher_.Say(control::End());
   absl::StatusOr<std::optional<Element>> end = next.get();
   ASSERT_TRUE(end.ok()) << end.status();
