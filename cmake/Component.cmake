@@ -4,6 +4,7 @@
 #   penstock_component(dataplane/element
 #     SOURCES block.cc …            files of this folder and its sub-folders
 #     DEPS include dataplane/memory folders whose headers it may include
+#     UNITY_SIZE 4                  files in a unit, where eight would take long to compile
 #     LIBS absl::status …)          libraries outside the project
 #
 # makes the static library penstock_dataplane_element. tests/layers_test.py
@@ -17,11 +18,12 @@ function(penstock_target_name folder result)
 endfunction()
 
 function(penstock_component folder)
-  cmake_parse_arguments(ARG "" "" "SOURCES;DEPS;LIBS" ${ARGN})
+  cmake_parse_arguments(ARG "" "UNITY_SIZE" "SOURCES;DEPS;LIBS" ${ARGN})
   penstock_target_name(${folder} target)
   if(ARG_SOURCES)
     add_library(${target} STATIC ${ARG_SOURCES})
     set(scope PUBLIC)
+    set_target_properties(${target} PROPERTIES UNITY_SIZE "${ARG_UNITY_SIZE}")
     target_link_libraries(${target} PRIVATE penstock_warnings)
     target_compile_options(${target} PRIVATE ${penstock_component_options})
     penstock_precompiled(${target} penstock_library_headers)

@@ -12,7 +12,7 @@ if(PENSTOCK_UNITY AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
 endif()
 # CMake's own unity builds name files by absolute paths, so that a compiler cache finds nothing for another checkout. These
 # are made when all targets are known: UNITY_SIZE files of a target are compiled as one, unless a file has compile options of
-# its own, or the target says UNITY_SIZE 1. Larger units save little more, and cost those who change one file.
+# its own or SKIP_UNITY_BUILD_INCLUSION, or the target says UNITY_SIZE 1. Larger units save little more, and cost those who change one file.
 set(PENSTOCK_UNITY_SIZE 8)
 function(penstock_unite target)
   get_target_property(size ${target} UNITY_SIZE)
@@ -27,8 +27,9 @@ function(penstock_unite target)
     cmake_path(ABSOLUTE_PATH source BASE_DIRECTORY "${folder}" NORMALIZE OUTPUT_VARIABLE file)
     get_source_file_property(definitions "${file}" TARGET_DIRECTORY ${target} COMPILE_DEFINITIONS)
     get_source_file_property(options "${file}" TARGET_DIRECTORY ${target} COMPILE_OPTIONS)
+    get_source_file_property(alone "${file}" TARGET_DIRECTORY ${target} SKIP_UNITY_BUILD_INCLUSION)
     cmake_path(IS_PREFIX PROJECT_BINARY_DIR "${file}" generated)
-    if(source MATCHES "^\\$<" OR NOT source MATCHES "\\.cc$" OR definitions OR options OR generated)
+    if(source MATCHES "^\\$<" OR NOT source MATCHES "\\.cc$" OR definitions OR options OR alone OR generated)
       list(APPEND apart "${source}")
     elseif(NOT file IN_LIST together)
       list(APPEND together "${file}")
