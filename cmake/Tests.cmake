@@ -83,6 +83,15 @@ function(penstock_cases name label program)
     ${ARG_PROPERTIES})
 endfunction()
 
+# penstock_tests_run(target …): what tests of this folder run beside its own programs, so that `./run test FOLDER` builds it.
+# Those that are not built under the present options are left out.
+function(penstock_tests_run)
+  file(RELATIVE_PATH folder "${PROJECT_SOURCE_DIR}/tests" "${CMAKE_CURRENT_SOURCE_DIR}")
+  string(REPLACE "/" "_" folder "${folder}")
+  list(TRANSFORM ARGN REPLACE ".+" "$<TARGET_NAME_IF_EXISTS:\\0>")
+  add_custom_target(${folder}_run ALL DEPENDS ${ARGN})
+endfunction()
+
 if(PENSTOCK_FUZZ)
   add_custom_target(fuzzers)  # all of them, without the tests
 endif()
