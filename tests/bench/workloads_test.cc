@@ -145,7 +145,7 @@ class Instant final : public Side {
   }
 
  private:
-  const Roles roles_;
+  Roles roles_;
 };
 
 TEST(PacedLimit, IsNeverAheadOfWhatTrainersTake) {
