@@ -115,6 +115,12 @@ void Core::OnMessage(const std::shared_ptr<ClientPeer>& peer, ClientUp message) 
                               peer->incarnation, report->rounds->errors);
     }
     OnReports(turn, *peer, report->partitions);
+    if (report->waits) {
+      const IterationId iteration = peer->iteration;
+      protocol::OnWaits(state_.iterations.at(iteration).record, turn.DeskOf(iteration),
+                        peer->client, peer->incarnation);
+      turn.Settle(iteration, {});
+    }
     if (report->rounds) {
       const IterationState& iteration = state_.iterations.at(peer->iteration);
       turn.Settle(iteration.id,
@@ -268,9 +274,9 @@ void Core::OnReports(Turn& turn, const ClientPeer& peer,
   const IterationState& iteration = state_.iterations.at(peer.iteration);
   protocol::Decision decision;
   for (const PartitionReport& of : reports) {
-    protocol::Decision one =
-        protocol::OnReport(iteration.record, turn.DeskOf(iteration.id), peer.client,
-                           peer.incarnation, {of.partition, of.placement, of.taken, of.landed});
+    protocol::Decision one = protocol::OnReport(
+        iteration.record, turn.DeskOf(iteration.id), peer.client, peer.incarnation,
+        {of.partition, of.placement, of.taken, of.landed, of.returned, of.whole});
     std::move(one.changes.begin(), one.changes.end(), std::back_inserter(decision.changes));
     std::move(one.messages.begin(), one.messages.end(), std::back_inserter(decision.messages));
   }

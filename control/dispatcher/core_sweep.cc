@@ -100,8 +100,9 @@ bool Core::Collectable(const JobRecord& job) const {
   });
 }
 
-// Jobs without readers for job_gc_timeout: what is owed of closed iterations is
-// given up, and what is over, or was nobody else's, is forgotten.
+// Jobs without readers for job_gc_timeout: what is owed of closed iterations is given up, but under
+// keep = committed, where whoever comes back gets it; and what is over, or was nobody else's, is
+// forgotten.
 void Core::CollectJobs(Turn& turn, absl::Time now) {
   std::vector<JobId> old;
   for (const auto& [id, job] : state_.jobs) {
@@ -124,7 +125,8 @@ void Core::CollectJobs(Turn& turn, absl::Time now) {
   for (JobId id : old) {
     for (IterationId of : state_.IterationsOf(id)) {
       const IterationState& iteration = state_.iterations.at(of);
-      if (GoesOn(iteration) && iteration.record.closed && !iteration.record.finished) {
+      if (GoesOn(iteration) && iteration.record.closed && !iteration.record.finished &&
+          state_.jobs.at(id).terms.keep != Keep::kCommitted) {
         turn.Log("given_up", {{"iteration", absl::StrCat(of.value())}});
         turn.Settle(of, protocol::GiveUp(iteration.record, turn.DeskOf(of)));
       }

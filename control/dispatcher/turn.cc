@@ -170,7 +170,7 @@ struct Turn::Speaker {
     if (auto peer = PeerOf(m.client, m.incarnation)) turn.Close(peer, ToStatus(m));
   }
   void operator()(const protocol::Fence& m) const {
-    ToClient(m.client, m.incarnation, Fence{m.partition, m.placement});
+    ToClient(m.client, m.incarnation, Fence{m.partition, m.placement, m.give_back});
   }
   void operator()(const protocol::End& m) const {
     ToClient(m.client, m.incarnation, End{m.rounds});

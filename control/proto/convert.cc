@@ -245,13 +245,20 @@ void ToWire(const PartitionReport& from, wire::PartitionReport* to) {
   to->set_placement(from.placement.value());
   ToWire(from.taken, to->mutable_taken());
   ToWire(from.landed, to->mutable_landed());
+  ToWire(from.returned, to->mutable_returned());
+  to->set_whole(from.whole);
 }
 
 absl::StatusOr<PartitionReport> FromWire(const wire::PartitionReport& from) {
   ASSIGN_OR_RETURN(IndexSet taken, FromWire(from.taken()));
   ASSIGN_OR_RETURN(IndexSet landed, FromWire(from.landed()));
-  return PartitionReport{PartitionId(from.partition()), Placement(from.placement()),
-                         std::move(taken), std::move(landed)};
+  ASSIGN_OR_RETURN(IndexSet returned, FromWire(from.returned()));
+  return PartitionReport{.partition = PartitionId(from.partition()),
+                         .placement = Placement(from.placement()),
+                         .taken = std::move(taken),
+                         .landed = std::move(landed),
+                         .returned = std::move(returned),
+                         .whole = from.whole()};
 }
 
 void ToWire(const RequestId& from, wire::RequestId* to) {

@@ -12,7 +12,17 @@ Placement Deciding::placement(size_t partition) const {
              : record_.partitions[partition].placement;
 }
 
+void Deciding::RaiseForOthers(size_t partition) {
+  desk_.partitions[partition].gives_back = true;
+  RaiseAndAsk(partition, {});
+}
+
 void Deciding::Raise(size_t partition, ClientId welcomed) {
+  desk_.partitions[partition].gives_back = false;
+  RaiseAndAsk(partition, welcomed);
+}
+
+void Deciding::RaiseAndAsk(size_t partition, ClientId welcomed) {
   const PartitionRecord& now = record_.partitions[partition];
   raised_.resize(record_.partitions.size(), false);
   raised_[partition] = true;
@@ -38,7 +48,7 @@ void Deciding::Reopen(ClientId welcomed) {
 void Deciding::AskFor(size_t partition, size_t reader) {
   if (desk_.present[reader])
     Says(Fence{record_.readers[reader].client, PartitionAt(partition), placement(partition),
-               record_.readers[reader].incarnation});
+               record_.readers[reader].incarnation, desk_.partitions[partition].gives_back});
 }
 
 void Deciding::SaysWelcome(ClientId client, Incarnation incarnation) {
@@ -64,6 +74,8 @@ void Deciding::HearsAsNew(size_t reader, int64_t consumer) {
   }
   desk_.present.resize(std::max(desk_.present.size(), reader + 1), false);
   desk_.present[reader] = true;
+  desk_.waits.resize(desk_.present.size(), false);
+  desk_.waits[reader] = false;
   for (size_t p = 0; p < record_.partitions.size(); ++p) {
     auto& readers = desk_.partitions[p].readers;
     readers.resize(std::max(readers.size(), reader + 1));
@@ -92,6 +104,19 @@ bool SomebodyReads(const IterationRecord& record, size_t except) {
   for (size_t r = 0; r < record.readers.size(); ++r)
     if (r != except && record.readers[r].reads()) return true;
   return false;
+}
+
+IndexSet TakenOf(const IterationRecord& record, const Desk& desk, size_t partition) {
+  const PartitionId id = PartitionAt(partition);
+  Together taken(record, id);
+  for (size_t r = 0; r < record.readers.size(); ++r) {
+    const ReaderRecord& reader = record.readers[r];
+    taken.Add(reader, Of(reader.kept, id));
+    if (reader.standing != Standing::kLiving) continue;
+    taken.Add(reader,
+              reader.told_end ? Of(reader.final, id) : desk.partitions[partition].readers[r].taken);
+  }
+  return std::move(taken).Indices();
 }
 
 IndexSet SkipOf(const IterationRecord& record, const Desk& desk, size_t partition) {

@@ -39,11 +39,14 @@ class Deciding {
   // Rule 1. Readers other than `welcomed`, who learns the number from its
   // Welcome, are fenced.
   void Raise(size_t partition, ClientId welcomed = {});
+  // Rule 25. The fence asks for what was not taken, too.
+  void RaiseForOthers(size_t partition);
   // Those that are being collected need no new number: nothing was assigned
   // under this one.
   void RaiseAssigned(ClientId welcomed = {});
   void Reopen(ClientId welcomed = {});
 
+  // Sends the fence again.
   void AskFor(size_t partition, size_t reader);
   void SaysWelcome(ClientId client, Incarnation incarnation);
 
@@ -55,6 +58,8 @@ class Deciding {
   void AddToWorkers(Reader reader);
 
  private:
+  void RaiseAndAsk(size_t partition, ClientId welcomed);
+
   const IterationRecord& record_;
   Desk& desk_;
   Decision decision_;
@@ -66,6 +71,8 @@ std::optional<size_t> Living(const IterationRecord& record, ClientId client,
                              Incarnation incarnation);
 // Somebody other than the reader at `except`; none if that is past the last.
 bool SomebodyReads(const IterationRecord& record, size_t except);
+// In the history of a reader if nobody dies any more: taken, kept, or had by one told the end.
+IndexSet TakenOf(const IterationRecord& record, const Desk& desk, size_t partition);
 // Rule 3: what must not be sent again.
 IndexSet SkipOf(const IterationRecord& record, const Desk& desk, size_t partition);
 // Whether all that read have said what they have under this placement.

@@ -13,6 +13,7 @@ Desk OpenDesk(const IterationRecord& record, Broken broken) {
   Desk desk;
   desk.broken = broken;
   desk.present.resize(record.readers.size(), false);
+  desk.waits.resize(record.readers.size(), false);
   desk.partitions.resize(record.partitions.size());
   for (PartitionDesk& partition : desk.partitions) partition.readers.resize(record.readers.size());
   return desk;
@@ -136,12 +137,53 @@ bool MayClose(const IterationRecord& record, const Desk& desk) {
     const PartitionDesk& on_desk = desk.partitions[p];
     if (record.partitions[p].collecting() || !on_desk.ended || !AllHeard(record, desk, p))
       return false;
-    IndexSet covered = SkipOf(record, desk, p);
+    IndexSet covered = record.shared() && desk.broken != Broken::kCloseOnLanded
+                           ? TakenOf(record, desk, p)
+                           : SkipOf(record, desk, p);
     if (desk.broken == Broken::kCloseOnDeadsLanded)
       for (const Heard& heard : on_desk.readers) covered.Add(heard.has);
     if (covered.FirstMissing() < *on_desk.ended) return false;
   }
   return true;
+}
+
+// Whether a reader has something that it has not taken.
+bool Holds(const IterationRecord& record, const Desk& desk, size_t partition, size_t reader) {
+  const Heard& heard = desk.partitions[partition].readers[reader];
+  IndexSet held = heard.has;
+  held.Remove(Of(record.readers[reader].kept, PartitionAt(partition)));
+  held.Remove(heard.taken);
+  return !held.empty();
+}
+
+// Whether it waits, and has nothing as far as is known.
+bool Starves(const IterationRecord& record, const Desk& desk, size_t reader) {
+  if (!desk.waits[reader] || !desk.present[reader] || !record.readers[reader].reads()) return false;
+  for (size_t p = 0; p < record.partitions.size(); ++p)
+    if (Holds(record, desk, p, reader)) return false;
+  return true;
+}
+
+// Rule 25. Once all was sent, what one reader waits for another may hold and not take.
+Decision ShareOut(const IterationRecord& record, Desk& desk) {
+  Deciding deciding(record, desk);
+  if (record.closed || !record.shared()) return std::move(deciding).Done();
+  for (size_t p = 0; p < record.partitions.size(); ++p)
+    if (record.partitions[p].collecting() || !desk.partitions[p].ended ||
+        !AllHeard(record, desk, p))
+      return std::move(deciding).Done();
+  bool starves = false;
+  for (size_t r = 0; r < record.readers.size(); ++r) starves |= Starves(record, desk, r);
+  if (!starves) return std::move(deciding).Done();
+  for (size_t p = 0; p < record.partitions.size(); ++p) {
+    bool held = false;
+    for (size_t r = 0; r < record.readers.size(); ++r)
+      held |= record.readers[r].reads() && Holds(record, desk, p, r);
+    if (held) deciding.RaiseForOthers(p);
+  }
+  Decision decision = std::move(deciding).Done();
+  if (!decision.empty()) desk.waits.assign(record.readers.size(), false);
+  return decision;
 }
 
 // What a reader that is told the end has.
@@ -160,7 +202,7 @@ Decision Consequences(const IterationRecord& record, Desk& desk) {
   Deciding deciding(record, desk);
   if (record.finished) return std::move(deciding).Done();
   if (!record.closed) {
-    if (!MayClose(record, desk)) return std::move(deciding).Done();
+    if (!MayClose(record, desk)) return ShareOut(record, desk);
     IterationClosed closed;
     for (size_t p = 0; p < record.partitions.size(); ++p) {
       const PartitionRecord& partition = record.partitions[p];
@@ -203,8 +245,9 @@ std::vector<PartitionId> Assignable(const IterationRecord& record, const Desk& d
   std::vector<PartitionId> assignable;
   if (record.closed || !SomebodyReads(record, record.readers.size())) return assignable;
   for (size_t p = 0; p < record.partitions.size(); ++p)
-    if (record.partitions[p].collecting() && (record.at_least_once || AllHeard(record, desk, p) ||
-                                              desk.broken == Broken::kAssignWithoutFence))
+    if (record.partitions[p].collecting() &&
+        ((record.at_least_once && !desk.partitions[p].gives_back) || AllHeard(record, desk, p) ||
+         desk.broken == Broken::kAssignWithoutFence))
       assignable.push_back(PartitionAt(p));
   return assignable;
 }

@@ -35,6 +35,8 @@ struct Decision {
 struct Heard {
   Placement at;  // of the newest answer or report; none: nothing yet
   IndexSet has;  // taken or landed
+  // Of a shared iteration under KeepPolicy::kCommitted; elsewhere what counts is kept.
+  IndexSet taken;
   // Of an ordered merge: so far, in indices, the partition may send for this reader's sake.
   Index ahead = 0;
 };
@@ -51,6 +53,7 @@ struct PartitionDesk {
   int64_t turns_allowed = 0;
   int64_t turns_sent = 0;  // that may have landed or be on their way, under any placement
   bool rest_told = false;
+  bool gives_back = false;  // whoever answers for this placement is to give back what it can
 };
 
 // What is known of a consumer of a coordinated read.
@@ -77,6 +80,8 @@ struct RoundsDesk {
 struct Desk {
   absl::InlinedVector<PartitionDesk, 1> partitions;
   absl::InlinedVector<bool, 2> present;  // parallel to the record's readers: has a stream
+  // Parallel to them as well: said that it waits, and nothing was given back for that yet.
+  absl::InlinedVector<bool, 2> waits;
   RoundsDesk rounds;
   bool ordered = false;  // a reader said what it has room for, as those of ordered merges do
   Broken broken = Broken::kNone;
@@ -97,6 +102,8 @@ void OnDisconnects(const IterationRecord& record, Desk& desk, ClientId client);
 // An answer to a fence or a report.
 Decision OnReport(const IterationRecord& record, Desk& desk, ClientId client,
                   Incarnation incarnation, const Report& report);
+// Next() waits there and nothing is left to be taken; said again from time to time. Rule 25.
+void OnWaits(const IterationRecord& record, Desk& desk, ClientId client, Incarnation incarnation);
 // Errors that landed at a consumer; before the reports of what it has, since a round may
 // be agreed on with those.
 void OnRoundErrors(const IterationRecord& record, Desk& desk, ClientId client,
@@ -142,8 +149,9 @@ Decision OnBookmark(const IterationRecord& record, Desk& desk, WorkerId worker,
 
 // --- After each of these ---------------------------------------------------------
 
-// Closes the iteration when all has landed, tells the end to readers that are
-// present, finishes it when all is kept. Call after every event, also one that
+// Closes the iteration when all is taken (of one that is not shared: has landed), tells the end to
+// readers that are present, finishes it when all is kept; asks for what some hold and others wait
+// for. Call after every event, also one that
 // decided nothing, and again after applying, until this decides nothing.
 Decision Consequences(const IterationRecord& record, Desk& desk);
 

@@ -91,6 +91,9 @@ struct IterationRecord {
   bool Has(PartitionId id) const { return id && id.value() <= partitions.size(); }
   bool coordinated() const { return rounds.consumers > 0; }
   bool dealt() const { return dealt_to > 0; }
+  // Any reader may get any element, and what one holds and has not taken is the job's: rule 8
+  // waits until it is taken, and rule 25 gives it to those who wait.
+  bool shared() const { return !coordinated() && !dealt() && keep != KeepPolicy::kNothing; }
   // What a partition has behind its whole turns; nothing before that is known.
   std::optional<Index> EndOf(PartitionId id) const;
   RestOf RestsOf(PartitionId id) const;

@@ -36,6 +36,10 @@ struct Report {
   Placement placement;  // the lowest it accepts
   IndexSet taken;
   IndexSet landed;  // not taken yet
+  // Landed, not taken, and given back: it has them no more.
+  IndexSet returned = {};
+  // The first since it presented itself: it has nothing but what this names.
+  bool whole = false;
 };
 
 // An error that landed in the place of an element.
@@ -101,6 +105,7 @@ struct Fence {
   PartitionId partition;
   Placement placement;
   Incarnation incarnation;
+  bool give_back = false;  // others wait for what you landed and do not take
 };
 // Nothing will come that has not landed.
 struct End {

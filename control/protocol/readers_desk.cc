@@ -83,11 +83,16 @@ Decision Joins(const IterationRecord& record, Desk& desk, const Presents& presen
     deciding.Says(Refused{presents.client, presents.incarnation, *why});
     return std::move(deciding).Done();
   }
-  deciding.SaysWelcome(presents.client, presents.incarnation);
-  if (record.closed) {  // a late reader gets the end at once
-    deciding.Says(End{presents.client, presents.incarnation, RoundsOf(record)});
-    return std::move(deciding).Done();
+  if (record.closed) {
+    // What the dead had taken and not committed is for whoever comes.
+    if (record.finished || !record.shared() || Secured(record, record.readers.size())) {
+      deciding.SaysWelcome(presents.client, presents.incarnation);
+      deciding.Says(End{presents.client, presents.incarnation, RoundsOf(record)});
+      return std::move(deciding).Done();
+    }
+    deciding.Reopen(presents.client);
   }
+  deciding.SaysWelcome(presents.client, presents.incarnation);
   deciding.Changes(ReaderJoined{presents.client, presents.incarnation, presents.consumer});
   deciding.HearsAsNew(record.readers.size(), presents.consumer);
   deciding.AddToWorkers({presents.client, presents.incarnation, presents.consumer});
@@ -184,7 +189,11 @@ Decision OnReport(const IterationRecord& record, Desk& desk, ClientId client,
   const ReaderRecord& reader = record.readers[*found];
   Heard& heard = desk.partitions[report.partition.value() - 1].readers[*found];
   if (report.placement == record.partition(report.partition).placement) heard.at = report.placement;
+  if (report.whole) heard.has.clear();
+  heard.has.Remove(report.returned);
+  if (!report.landed.empty()) desk.waits[*found] = false;
   heard.has.Add(report.taken);
+  if (record.shared() && record.keep == KeepPolicy::kCommitted) heard.taken.Add(report.taken);
   if (desk.broken != Broken::kSkipWithoutLanded) heard.has.Add(report.landed);
   if (record.keep == KeepPolicy::kTaken) {
     IndexSet added = report.taken;
@@ -192,6 +201,10 @@ Decision OnReport(const IterationRecord& record, Desk& desk, ClientId client,
     if (!added.empty()) deciding.Changes(ReaderKept{client, report.partition, std::move(added)});
   }
   return std::move(deciding).Done();
+}
+
+void OnWaits(const IterationRecord& record, Desk& desk, ClientId client, Incarnation incarnation) {
+  if (const auto found = Living(record, client, incarnation)) desk.waits[*found] = true;
 }
 
 namespace {

@@ -35,16 +35,28 @@ IndexSet Receiver::Has() const {
 }
 
 Report Receiver::Say() {
-  owes_report_ = false;
-  Report report{partition_, lowest_, std::move(unsaid_taken_), std::move(unsaid_landed_)};
+  Report report{.partition = partition_,
+                .placement = lowest_,
+                .taken = std::move(unsaid_taken_),
+                .landed = std::move(unsaid_landed_),
+                .whole = std::exchange(owes_report_, false)};
   unsaid_taken_.clear();
   unsaid_landed_.clear();
   return report;
 }
 
-Report Receiver::OnFence(Placement placement) {
-  lowest_ = std::max(lowest_, placement);
-  return Say();
+Report Receiver::OnFence(Placement placement, const IndexSet& returns) {
+  // What was said under this placement may have been counted on already.
+  if (placement <= lowest_ && broken_ != Broken::kGiveBackTwice) return Say();
+  lowest_ = placement;
+  PENSTOCK_CHECK(landed_.Contains(returns));
+  if (broken_ != Broken::kGiveBackAndKeep) {
+    landed_.Remove(returns);
+    unsaid_landed_.Remove(returns);
+  }
+  Report report = Say();
+  report.returned = returns;
+  return report;
 }
 
 void Receiver::OnWelcome(Placement placement) {
@@ -58,7 +70,10 @@ std::optional<Report> Receiver::News() {
 
 std::optional<Report> Receiver::LandedNews() {
   if (unsaid_landed_.empty()) return std::nullopt;
-  Report report{partition_, lowest_, {}, std::move(unsaid_landed_)};
+  Report report{.partition = partition_,
+                .placement = lowest_,
+                .taken = {},
+                .landed = std::move(unsaid_landed_)};
   unsaid_landed_.clear();
   return report;
 }

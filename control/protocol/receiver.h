@@ -38,7 +38,9 @@ class Receiver {
   // Sets the lowest placement accepted and says what is here; both in one step,
   // with no element landing in between. Send the answer even if it says nothing
   // new. An older fence than the lowest is answered for the lowest.
-  Report OnFence(Placement placement);
+  // `returns`, of landed(), is given back in the same step: it comes again under this placement
+  // or a later one, to anybody. Nothing is given back to a fence that does not raise the lowest.
+  Report OnFence(Placement placement, const IndexSet& returns = {});
   // From Welcome.
   void OnWelcome(Placement placement);
   // What was not said since the client last presented itself; nullopt: nothing.

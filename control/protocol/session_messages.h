@@ -100,6 +100,8 @@ struct PartitionReport {
   Placement placement;  // the lowest that the client accepts
   IndexSet taken;       // returned by Next()
   IndexSet landed;      // received and not yet returned
+  IndexSet returned;    // received, not returned by Next(), and given back: it has them no more
+  bool whole = false;   // the first on this stream: it has nothing but what this names
   friend bool operator==(const PartitionReport&, const PartitionReport&) = default;
 };
 
@@ -376,6 +378,8 @@ struct Report {
   std::vector<PartitionReport> partitions;
   // Of a consumer of a coordinated read, which reports what lands at once.
   std::optional<protocol::RoundsReport> rounds;
+  // Next() waits, and nothing is left that it could return.
+  bool waits = false;
   friend bool operator==(const Report&, const Report&) = default;
 };
 
@@ -423,6 +427,7 @@ using ClientUp =
 struct Fence {
   PartitionId partition;
   Placement placement;
+  bool give_back = false;  // another reader waits for what was received and not returned
   friend bool operator==(const Fence&, const Fence&) = default;
 };
 

@@ -28,10 +28,11 @@ static absl::Status CheckIndex(const char* what, Index index) {
 static void ToWire(const Fence& from, wire::Fence* to) {
   to->set_partition(from.partition.value());
   to->set_placement(from.placement.value());
+  to->set_give_back(from.give_back);
 }
 
 static Fence FromWire(const wire::Fence& from) {
-  return {PartitionId(from.partition()), Placement(from.placement())};
+  return {PartitionId(from.partition()), Placement(from.placement()), from.give_back()};
 }
 
 // --- Rounds ---
@@ -420,6 +421,7 @@ void ToWire(const ClientUp& from, wire::ClientUp* to) {
                           if (report.rounds) {
                             ToWire(*report.rounds, to->mutable_report()->mutable_rounds());
                           }
+                          to->mutable_report()->set_waits(report.waits);
                         },
                         [to](const Commit& commit) { ToWire(commit, to->mutable_commit()); },
                         [to](const Leave& leave) {
@@ -448,7 +450,7 @@ absl::StatusOr<ClientUp> FromWire(const wire::ClientUp& from) {
     case wire::ClientUp::kReport: {
       ASSIGN_OR_RETURN(std::vector<PartitionReport> reports,
                        ListFromWire(from.report().partitions()));
-      Report report{std::move(reports), std::nullopt};
+      Report report{std::move(reports), std::nullopt, from.report().waits()};
       if (from.report().has_rounds()) {
         ASSIGN_OR_RETURN(report.rounds, FromWire(from.report().rounds()));
       }

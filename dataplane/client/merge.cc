@@ -26,6 +26,31 @@ bool Merge::Forget(WorkerId worker) {
   return true;
 }
 
+size_t Merge::CountOf(PartitionId partition) const {
+  size_t count = 0;
+  for (const auto& [worker, lane] : lanes_)
+    for (size_t i = 0; i < lane.size(); ++i) count += lane[i].identity.partition == partition;
+  return count;
+}
+
+std::vector<Landed> Merge::GiveBack(PartitionId partition, size_t keeps) {
+  PENSTOCK_CHECK(order_ != MergeOrder::kDeterministic);
+  std::vector<Landed> back;
+  for (auto& [worker, lane] : lanes_) {
+    for (size_t left = lane.size(); left > 0; --left) {
+      Landed landed = lane.Pop();
+      if (landed.identity.partition != partition || keeps > 0) {
+        keeps -= landed.identity.partition == partition;
+        lane.Push(std::move(landed));
+      } else {
+        back.push_back(std::move(landed));
+      }
+    }
+  }
+  size_ -= back.size();
+  return back;
+}
+
 Landed Merge::Pop() {
   PENSTOCK_CHECK(size_ > 0);
   --size_;

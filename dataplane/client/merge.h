@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <vector>
 
 #include "dataplane/client/landed.h"
 #include "dataplane/client/ordered_merge.h"
@@ -28,6 +29,10 @@ class Merge {
   bool ready() const { return order_ == MergeOrder::kDeterministic ? ordered_.ready() : !empty(); }
   // REQUIRES: ready().
   Landed Pop();
+  // Takes out what is here of that partition, but for the first `keeps` that would be returned.
+  // REQUIRES: not order kDeterministic.
+  std::vector<Landed> GiveBack(PartitionId partition, size_t keeps);
+  size_t CountOf(PartitionId partition) const;
   // No more comes from that worker. False as long as there is some of its: ask again.
   bool Forget(WorkerId worker);
   // Of order kDeterministic.

@@ -24,6 +24,8 @@ namespace {
 constexpr absl::Duration kLookForCancelled = absl::Milliseconds(20);
 // How long a session that ends waits for its goodbye to be answered.
 constexpr absl::Duration kGoodbyeTimeout = absl::Seconds(2);
+// Who has not called Next() for so long keeps nothing that others wait for.
+constexpr absl::Duration kIdleAfter = absl::Milliseconds(500);
 // Credits of a coordinated read and of an ordered merge, whose workers are told otherwise
 // how far they may go.
 constexpr int64_t kRoundsWindow = 1024;
@@ -35,6 +37,15 @@ Window WindowOf(const DistributeOptions& options) {
   if (options.order == MergeOrder::kDeterministic) return Window(kOrderedWindow, kNoBound);
   if (options.num_consumers.has_value()) return Window(kRoundsWindow, kNoBound);
   return Window(options.max_outstanding_requests, options.max_outstanding_bytes);
+}
+
+control::PartitionReport ToMessage(protocol::Report report) {
+  return {.partition = report.partition,
+          .placement = report.placement,
+          .taken = std::move(report.taken),
+          .landed = std::move(report.landed),
+          .returned = std::move(report.returned),
+          .whole = report.whole};
 }
 
 }  // namespace
@@ -91,6 +102,8 @@ bool Session::Ready() {
 absl::StatusOr<std::optional<Element>> Session::Next() {
   Lock lock(mu_);
   times_.Called();
+  ++calls_;
+  if (std::exchange(idle_, false)) WakeAgent();
   unreachable_ = absl::OkStatus();  // that of an earlier call
   while (true) {
     if (end_seen_) return std::nullopt;
@@ -109,6 +122,7 @@ absl::StatusOr<std::optional<Element>> Session::Next() {
     }
     if (!hindered_.ok()) return std::exchange(hindered_, absl::OkStatus());
     if (!unreachable_.ok()) return std::exchange(unreachable_, absl::OkStatus());
+    if (report_at_once_ && !times_.waiting()) WakeAgent();
     times_.Waits();
     landed_.WaitFor(lock, absl::ToChronoNanoseconds(kLookForCancelled));
   }
@@ -124,7 +138,8 @@ absl::StatusOr<std::optional<Element>> Session::Next() {
     window_.OnTaken(landed.from, static_cast<int64_t>(landed.bytes));
   }
   news_ = true;
-  if (report_at_once_) WakeAgent();
+  // Of a shared job it is closed when all is taken: the last one here may be the last of all.
+  if (report_at_once_ && !(shared() && merge_.ready())) WakeAgent();
   const protocol::Positions positions = merge_.ordered().queue().positions();
   const ToGrants grants = TakeGrants();
   // These may have gone to a worker with nothing to send.
@@ -242,8 +257,10 @@ control::ClientUp Session::Hello() {
 }
 
 void Session::OnMessage(control::ClientDown message) {
+  std::vector<Landed> given_back;
   std::lock_guard lock(mu_);
   std::visit([this](const auto& its) { Handle(its); }, message);
+  given_back.swap(given_back_);
   WakeWaiting();
 }
 
@@ -347,11 +364,26 @@ void Session::NoteWhetherServed(const control::Membership& membership) {
 
 void Session::Handle(const control::Fence& fence) {
   // One step: nothing lands between what is said here and what is refused from here on.
-  protocol::Report report = ReceiverOf(fence.partition).OnFence(fence.placement);
-  stream_->Send(control::FenceAnswer{{.partition = report.partition,
-                                      .placement = report.placement,
-                                      .taken = std::move(report.taken),
-                                      .landed = std::move(report.landed)}});
+  protocol::Receiver& receiver = ReceiverOf(fence.partition);
+  IndexSet returns;
+  if (fence.give_back && shared() && fence.placement > receiver.lowest()) {
+    returns = GiveBack(fence.partition);
+  }
+  stream_->Send(control::FenceAnswer{ToMessage(receiver.OnFence(fence.placement, returns))});
+}
+
+IndexSet Session::GiveBack(PartitionId partition) {
+  idle_ = !times_.waiting() && calls_ == calls_seen_ && BootTime() >= called_ + kIdleAfter;
+  const size_t keeps = idle_ ? 0 : (merge_.CountOf(partition) + 1) / 2;
+  IndexSet returns;
+  for (Landed& landed : merge_.GiveBack(partition, keeps)) {
+    returns.Add(landed.identity.index);
+    window_.OnTaken(landed.from, static_cast<int64_t>(landed.bytes));
+    given_back_.push_back(std::move(landed));
+  }
+  recalls_all_ |= idle_;
+  WakeAgent();
+  return returns;
 }
 
 void Session::Handle(const control::ReportAtOnce&) {
@@ -411,19 +443,16 @@ protocol::Receiver& Session::ReceiverOf(PartitionId partition) {
   return receivers_.try_emplace(partition, partition).first->second;
 }
 
-void Session::SendReport() {
-  control::Report report;
+void Session::SendReport(bool waits) {
+  control::Report report{.waits = waits};
   for (auto& [partition, receiver] : receivers_) {
     if (std::optional<protocol::Report> news = receiver.News()) {
-      report.partitions.push_back({.partition = partition,
-                                   .placement = news->placement,
-                                   .taken = std::move(news->taken),
-                                   .landed = std::move(news->landed)});
+      report.partitions.push_back(ToMessage(*std::move(news)));
     }
   }
   news_ = false;
   if (coordinated()) report.rounds = SayRounds();
-  if (!report.partitions.empty() || coordinated()) stream_->Send(std::move(report));
+  if (!report.partitions.empty() || coordinated() || waits) stream_->Send(std::move(report));
 }
 
 bool Session::MayLeave() const {

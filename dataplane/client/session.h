@@ -103,6 +103,9 @@ class Session final : private control::ReconnectingClientEvents, private ReaderE
   void Handle(const control::Membership& membership);
   void NoteWhetherServed(const control::Membership& membership);
   void Handle(const control::Fence& fence);
+  // What others wait for, out of what landed of the partition: all if nobody has called Next() for
+  // a while, else the later half.
+  IndexSet GiveBack(PartitionId partition);
   void Handle(const control::ReportAtOnce&);
   void Handle(const control::Committed& committed);
   void Handle(const control::End& end);
@@ -132,6 +135,8 @@ class Session final : private control::ReconnectingClientEvents, private ReaderE
   std::string WhatHinders() const;  // in words
   bool HasSome() const;             // that Next() has not returned
   bool IsOver() const;              // all that will ever come has been returned
+  // Any reader of the job may get any element (IterationRecord::shared()).
+  bool shared() const { return !coordinated() && !ordered() && !reads_window(); }
 
   // Elements come in an order of their own: what was taken makes room for more.
   bool ordered() const { return options_.distribute.order == MergeOrder::kDeterministic; }
@@ -169,10 +174,12 @@ class Session final : private control::ReconnectingClientEvents, private ReaderE
   void LinkFailed(Reader& reader, const absl::Status& reason);
   void CheckReach(absl::Time now, absl::Time& wake);
   void CheckServed(absl::Time now, absl::Time& wake);
+  void TendWaiting(absl::Time now, absl::Time& wake);
+  void RecallAll(Lock& lock);
 
   // With the lock held:
   protocol::Receiver& ReceiverOf(PartitionId partition);
-  void SendReport();
+  void SendReport(bool waits = false);
   void Beat();
   // Workers without a partition or a link, whose counts have just been told.
   void ForgetGone();
@@ -267,7 +274,16 @@ class Session final : private control::ReconnectingClientEvents, private ReaderE
   absl::Time no_worker_since_ = absl::InfiniteFuture();
   absl::Time last_recall_;
   StepTimes times_;
-  bool recalls_soon_ = false;  // the agent is about to look who has credits to spare
+  bool recalls_soon_ = false;                 // the agent is about to look who has credits to spare
+  int64_t calls_ = 0;                         // of Next()
+  int64_t calls_seen_ = 0;                    // when the agent last looked
+  absl::Time called_ = absl::InfinitePast();  // about when the last was made or waited
+  // What landed went to others since nobody calls Next(): no more is asked for until somebody does.
+  bool idle_ = false;
+  bool recalls_all_ = false;        // the agent is about to ask back what workers may send
+  std::vector<Landed> given_back_;  // to be let go of without the lock
+  absl::Time say_waits_ = absl::InfinitePast();  // again
+  absl::Duration between_waits_;
 
   bool stopping_ = false;
   std::unique_ptr<control::ReconnectingClientSession> stream_;  // replaced by the agent alone

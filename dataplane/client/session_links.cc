@@ -21,6 +21,9 @@ constexpr absl::Duration kMaxBackoff = absl::Seconds(2);
 // A worker between two placements usually gets the next one soon.
 constexpr absl::Duration kKeepUnwanted = absl::Seconds(2);
 constexpr absl::Duration kRecallAfter = absl::Milliseconds(1);
+// How long Next() waits before the dispatcher is told, and between that and the next time.
+constexpr absl::Duration kSayWaits = absl::Milliseconds(5);
+constexpr absl::Duration kSayWaitsAtMost = absl::Milliseconds(500);
 constexpr absl::Duration kLongestSleep = absl::Milliseconds(50);
 // After so many a protocol is taken to be of no use here.
 constexpr int kLinksInVain = 3;
@@ -137,6 +140,7 @@ void Session::Run() {
     TendStream(now, wake);
     TendLinks(lock, now, wake);
     TendCredits(lock, now, wake);
+    TendWaiting(now, wake);
     CheckReach(now, wake);
     if (stopping_) break;
     agent_.wait_for(
@@ -335,6 +339,7 @@ void Session::TendCredits(Lock& lock, absl::Time now, absl::Time& wake) {
     for (Event& event : opened) options_.events->Write(std::move(event));
     lock.lock();
   }
+  if (std::exchange(recalls_all_, false)) RecallAll(lock);
   recalls_soon_ = window_.Starving();
   if (!recalls_soon_) return;
   wake = std::min(wake, now + kRecallAfter);
@@ -349,6 +354,38 @@ void Session::TendCredits(Lock& lock, absl::Time now, absl::Time& wake) {
   lock.unlock();
   for (const std::shared_ptr<Reader>& reader : idle) reader->Recall();
   lock.lock();
+}
+
+void Session::RecallAll(Lock& lock) {
+  std::vector<std::shared_ptr<Reader>> asked;
+  for (const auto& [worker, reader] : readers_) {
+    if (window_.asked(worker) > 0) asked.push_back(reader);
+  }
+  lock.unlock();
+  for (const std::shared_ptr<Reader>& reader : asked) reader->Recall();
+  lock.lock();
+}
+
+// Near the end of a shared job: says that Next() waits, for what others may hold and not return.
+void Session::TendWaiting(absl::Time now, absl::Time& wake) {
+  if (calls_ != calls_seen_ || times_.waiting()) {
+    calls_seen_ = calls_;
+    called_ = now;
+  }
+  if (!welcomed_ || !shared() || !report_at_once_ || end_ || leaving_ || !error_.ok()) return;
+  const absl::Duration waiting = absl::FromChrono(times_.Waiting());
+  if (!times_.waiting() || HasSome() || waiting < kSayWaits) {
+    between_waits_ = kSayWaits;
+    say_waits_ = absl::InfinitePast();
+    if (times_.waiting()) wake = std::min(wake, now + kSayWaits);
+    return;
+  }
+  if (now >= say_waits_) {
+    SendReport(/*waits=*/true);
+    say_waits_ = now + between_waits_;
+    between_waits_ = std::min(2 * between_waits_, kSayWaitsAtMost);
+  }
+  wake = std::min(wake, say_waits_);
 }
 
 void Session::CheckReach(absl::Time now, absl::Time& wake) {
@@ -395,6 +432,7 @@ Reader* Session::FindReader(WorkerId worker) {
 
 Session::ToGrants Session::TakeGrants() {
   ToGrants grants;
+  if (idle_) return grants;
   for (const Window::Grant& grant : window_.TakeGrants()) {
     if (auto reader = readers_.find(grant.worker); reader != readers_.end()) {
       Reader::Progress& progress = reader->second->progress();

@@ -233,7 +233,6 @@ void Session::SendLanded() {
     if (std::optional<protocol::Report> news = receiver.LandedNews()) {
       report.partitions.push_back({.partition = partition,
                                    .placement = news->placement,
-                                   .taken = {},
                                    .landed = std::move(news->landed)});
     }
   }

@@ -61,6 +61,7 @@ struct Options {
   int64_t timeout_s = 60;
   bool ordered = false;        // order kDeterministic
   bool at_least_once = false;  // visitation
+  bool keep_taken = false;     // keep = kTaken: nothing is committed
 };
 
 absl::StatusOr<ShardingPolicy> ModeFrom(const std::string& name) {
@@ -108,7 +109,7 @@ class Trainer {
                               .job_name = job,
                               .max_outstanding_requests = options_.window,
                               .data_transfer_protocol = options_.protocol,
-                              .keep = Keep::kCommitted,
+                              .keep = options_.keep_taken ? Keep::kTaken : Keep::kCommitted,
                               .compression = static_cast<LinkCompression>(options_.compression),
                               .timeout = absl::Seconds(options_.timeout_s)};
     if (options_.ordered) {
@@ -184,7 +185,9 @@ class Trainer {
     for (int64_t i = 0; i < most; ++i) {
       ASSIGN_OR_RETURN(Element element, Read());
       if (!element) return false;
-      if (read_ % options_.commit_every == 0) RETURN_IF_ERROR(Commit().status());
+      if (read_ % options_.commit_every == 0 && !options_.keep_taken) {
+        RETURN_IF_ERROR(Commit().status());
+      }
     }
     return true;
   }
@@ -198,7 +201,7 @@ class Trainer {
 
   absl::StatusOr<std::string> ReadAll() {
     RETURN_IF_ERROR(ReadAndCommit(std::numeric_limits<int64_t>::max()).status());
-    RETURN_IF_ERROR(Commit().status());
+    if (!options_.keep_taken) RETURN_IF_ERROR(Commit().status());
     return "end";
   }
 
@@ -307,6 +310,7 @@ int main(int argc, char** argv) {
   app.add_option("--step-us", options.step_us, "what a training step takes");
   app.add_option("--timeout-s", options.timeout_s, "how long servers may be out of reach");
   app.add_flag("--ordered", options.ordered, "order kDeterministic");
+  app.add_flag("--keep-taken", options.keep_taken, "keep kTaken, without states");
   app.add_flag("--at-least-once", options.at_least_once, "visitation kAtLeastOnce");
   CLI11_PARSE(app, argc, argv);
   if (!options.plugin.empty()) {

@@ -46,6 +46,15 @@ class Office {
   void Reports(ClientId client, Placement g, IndexSet taken, IndexSet landed = {}) {
     Do(OnReport(record, desk, client, kFirst, {kPartition, g, taken, landed}));
   }
+  void Gives(ClientId client, Placement g, IndexSet returned) {
+    Do(OnReport(record, desk, client, kFirst,
+                {.partition = kPartition, .placement = g, .returned = std::move(returned)}));
+  }
+  void Waits(ClientId client) {
+    OnWaits(record, desk, client, kFirst);
+    Do({});
+  }
+  void Dies(ClientId client) { Do(OnReaderDead(record, desk, client)); }
   void Commits(ClientId client, Holdings kept) {
     Do(OnCommit(record, desk, client, kFirst, {1, std::move(kept)}));
   }
@@ -148,19 +157,53 @@ TEST(Desk, AddsAClientThatJoinsToThoseServed) {
   EXPECT_EQ(office.record.partition(kPartition).placement, Placement(1)) << "nothing moves";
 }
 
-TEST(Desk, ClosesWhenAllIsThereAndTellsTheEnd) {
+TEST(Desk, ClosesWhenAllIsTakenAndTellsTheEnd) {
   Office office;
   office.Joins(kAnna);
   office.Assign();
   office.Ends(3);
-  office.Reports(kAnna, Placement(1), Range(0, 2));
-  EXPECT_FALSE(office.record.closed);
-  office.Reports(kAnna, Placement(1), {}, Range(2, 3));
+  office.Reports(kAnna, Placement(1), Range(0, 2), Range(2, 3));
+  EXPECT_FALSE(office.record.closed) << "one has landed and is not taken";
+  office.Reports(kAnna, Placement(1), Range(2, 3));
   EXPECT_TRUE(office.record.closed);
   EXPECT_EQ(office.Said<End>().size(), 1u);
-  EXPECT_FALSE(office.record.finished) << "one has landed and is not taken";
-  office.Reports(kAnna, Placement(1), Range(2, 3));
   EXPECT_TRUE(office.record.finished);
+}
+
+TEST(Desk, AsksForWhatOneHoldsAndAnotherWaitsFor) {
+  Office office;
+  office.Joins(kAnna);
+  office.Joins(kBert);
+  office.Assign();
+  office.Reports(kAnna, Placement(1), Range(0, 1), Range(1, 3));
+  office.Reports(kBert, Placement(1), {});
+  office.Waits(kBert);
+  EXPECT_THAT(office.Said<Fence>(), testing::IsEmpty()) << "more may be sent to him";
+  office.Ends(3);
+  const auto fences = office.Said<Fence>();
+  ASSERT_EQ(fences.size(), 2u);
+  EXPECT_TRUE(fences[0].give_back);
+  office.Gives(kAnna, Placement(2), Range(1, 3));
+  office.Reports(kBert, Placement(2), {});
+  office.Assign();
+  EXPECT_EQ(office.Said<struct Assign>().back().skip, Range(0, 1));
+  office.Ends(3);
+  EXPECT_THAT(office.Said<Fence>(), testing::IsEmpty()) << "he has not said again that he waits";
+}
+
+TEST(Desk, WhatADeadReaderHadNotCommittedIsForWhoeverComesLate) {
+  Office office(KeepPolicy::kCommitted);
+  office.Joins(kAnna);
+  office.Assign();
+  office.Ends(2);
+  office.Reports(kAnna, Placement(1), Range(0, 2));
+  ASSERT_TRUE(office.record.closed);
+  office.Dies(kAnna);
+  office.Joins(kBert);
+  EXPECT_FALSE(office.record.closed);
+  EXPECT_EQ(office.Said<End>().size(), 1u) << "hers alone";
+  office.Assign();
+  EXPECT_EQ(office.Said<struct Assign>().back().skip, IndexSet());
 }
 
 TEST(Desk, TellsALateReaderTheEndAtOnce) {

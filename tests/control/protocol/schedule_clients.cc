@@ -17,6 +17,7 @@ ClientId Run::StartClient() {
 
 void Run::StartProcess(Client& client) {
   client.running = true;
+  client.slow = clock_.OneIn(3);
   client.paused = client.leaving = client.welcomed = client.end = false;
   client.pending.reset();
   client.incarnation = Incarnation(++names_);
@@ -96,12 +97,17 @@ void Run::Act(ClientId id, Incarnation incarnation) {
   for (auto& [partition, receiver] : client.receivers)
     for (const auto& interval : receiver.landed().intervals())
       for (Index i = interval.begin; i < interval.end; ++i) landed.emplace_back(partition, i);
-  if (leased && !landed.empty() && !clock_.OneIn(3)) {
+  if (leased && !landed.empty() && (client.slow ? clock_.OneIn(12) : !clock_.OneIn(3))) {
     auto [partition, index] =
         landed[static_cast<size_t>(clock_.Draw(0, static_cast<int64_t>(landed.size()) - 1))];
     client.receivers.at(partition).OnTaken(index);
   }
   if (clock_.OneIn(3)) Report(client);
+  if (landed.empty() && clock_.OneIn(8))
+    Send(client, [this, id, incarnation] {
+      OnWaits(durable_.record, desk_, id, incarnation);
+      Settle({});
+    });
   if (!states_ || !clock_.OneIn(8)) return;
   Holdings state;
   for (auto& [partition, receiver] : client.receivers) At(state, partition) = receiver.taken();

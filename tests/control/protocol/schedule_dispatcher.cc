@@ -60,7 +60,14 @@ void Run::Deliver(const Message& message) {
     });
   } else if (const auto* m = std::get_if<Fence>(&message)) {
     Says(m->client, m->incarnation, [this, m = *m](Client& client) {
-      const protocol::Report answer = ReceiverOf(client, m.partition).OnFence(m.placement);
+      Receiver& receiver = ReceiverOf(client, m.partition);
+      IndexSet returns;
+      if (m.give_back) {
+        for (const auto& interval : receiver.landed().intervals())
+          for (Index i = interval.begin; i < interval.end; ++i)
+            if (clock_.OneIn(2)) returns.Add(i);
+      }
+      const protocol::Report answer = receiver.OnFence(m.placement, returns);
       Send(client, [this, id = client.id, incarnation = client.incarnation, answer] {
         Settle(OnReport(durable_.record, desk_, id, incarnation, answer));
       });

@@ -65,6 +65,7 @@ class Run {
     bool running = false;  // the process
     bool over = false;     // the session: refused, left, or dead for good
     bool paused = false;
+    bool slow = false;  // takes little: others wait for what it has
     bool leaving = false;
     bool welcomed = false;
     bool end = false;

@@ -84,7 +84,8 @@ INSTANTIATE_TEST_SUITE_P(Rules, BrokenSchedules,
                          testing::Values(Broken::kAssignWithoutFence, Broken::kSkipWithoutLanded,
                                          Broken::kAcceptOldPlacements, Broken::kNoRaiseOnDeath,
                                          Broken::kResendWithoutAsking, Broken::kNoRaiseOnRestart,
-                                         Broken::kNewestBookmark, Broken::kRetireBelowTaken));
+                                         Broken::kNewestBookmark, Broken::kRetireBelowTaken,
+                                         Broken::kGiveBackAndKeep));
 
 }  // namespace
 }  // namespace penstock::protocol

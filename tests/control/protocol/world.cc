@@ -32,7 +32,7 @@ World::World(const Scene& scene) : scene_(&scene), left_(scene.budget) {
     Present(c);
     ArrivesFromClient(c, client.out.front());
     client.out.clear();
-    ArrivesAtClient(c, client.in.front());
+    ArrivesAtClient(c, client.in.front(), false);
     client.in.clear();
   }
   Tidy();
@@ -55,12 +55,8 @@ void World::SpeakUp() {
     for (Receiver& receiver : client.receivers) {
       auto news = receiver.News();
       if (!news) continue;
-      const Wire report{.kind = Wire::kReport,
-                        .p = Byte(At(news->partition)),
-                        .g = Byte(news->placement),
-                        .a = client.incarnation,
-                        .m = {Mask(news->taken), Mask(news->landed)}};
-      if (!client.out.empty() && client.out.back().kind == Wire::kReport &&
+      const Wire report = ReportWire(client, *news);
+      if (!client.out.empty() && !news->whole && client.out.back().kind == Wire::kReport &&
           client.out.back().p == report.p && client.out.back().g == report.g) {
         client.out.back().m[0] |= report.m[0];
         client.out.back().m[1] = Byte((client.out.back().m[1] | report.m[1]) & ~report.m[0]);
@@ -199,7 +195,9 @@ std::string World::Fault() const {
                             Set(histories[p] & history[p]).ToString(), " in two histories");
       histories[p] |= history[p];
       if (living && client.process == Process::kRunning)
-        landed[p] |= IndicesOf(c, p, Mask(client.receivers[p].landed()));
+        landed[p] |= record_.shared() && !scene_->at_least_once
+                         ? 0
+                         : IndicesOf(c, p, Mask(client.receivers[p].landed()));
     }
   }
   if (!record_.closed || limbo) return "";

@@ -37,6 +37,7 @@ struct Budget {
   uint8_t client_joins = 0;
   uint8_t worker_joins = 0;
   uint8_t leaves = 0;
+  uint8_t waits = 0;  // said by a client that has nothing to take
 };
 
 struct Scene {
@@ -51,6 +52,7 @@ struct Scene {
   // Order kDeterministic: each client is a consumer with room for one element of each partition,
   // and another follows one that is gone.
   bool dealt = false;
+  bool idle = false;  // the first client takes nothing, and is sent nothing once it gave that back
   Budget budget;
   Broken broken = Broken::kNone;
 };
@@ -61,12 +63,13 @@ struct Wire {
   enum Kind : uint8_t {
     // client → dispatcher
     kPresents,  // a: incarnation, b: names a state, m: the state
-    kReport,    // p, g, a: incarnation, m[0]: taken, m[1]: landed
+    kReport,    // p, g, a: incarnation, and kWhole; b: returned, m[0]: taken, m[1]: landed
     kCommit,    // a: incarnation, m: kept
     kLeave,     // a: incarnation, m: taken
+    kWaits,     // a: incarnation
     // dispatcher → client
     kWelcome,  // m: placements
-    kFence,    // p, g
+    kFence,    // p, g, a: asks for what is not taken
     kEnd,
     kCommitDone,
     kLeaveDone,
@@ -82,6 +85,7 @@ struct Wire {
     // worker → client
     kElement,  // p, g, a: index, b: incarnation of the link
   };
+  static constexpr uint8_t kWhole = 0x80;  // beside the incarnation
   Kind kind;
   uint8_t p = 0;  // from 0
   uint8_t g = 0;
@@ -97,7 +101,7 @@ struct Step {
     kToWorker,
     kFromWorker,
     kToClient,
-    kFromClient,  // the head of a channel arrives
+    kFromClient,  // the head of a channel arrives; to a client, index 1: it gives back
     kElement,     // worker, client: the head of a link lands or is dropped
     kSend,        // worker, client, partition
     kTake,        // client, partition, index
@@ -108,6 +112,7 @@ struct Step {
     kDeclareDead,
     kRestart,  // client
     kFollow,   // client, index: as the consumer of that number
+    kWaits,    // client
     // Not needed for the end to be reached:
     kLateRestart,
     kStopWorker,
@@ -159,6 +164,7 @@ class World {
     bool end = false;
     bool commit_pending = false;
     bool from_state = false;  // names it until welcomed
+    bool gave_back = false;   // and is idle
     Masks written = {};
     Masks committed = {};  // last asked for
     absl::InlinedVector<Receiver, 1> receivers;
@@ -186,8 +192,9 @@ class World {
   void DeclareDead(int c);
   void NoteWhatNobodyCanRead();
   // Clients and workers.
-  void ArrivesAtClient(int c, const Wire& wire);
+  void ArrivesAtClient(int c, const Wire& wire, bool gives_back);
   void ArrivesAtWorker(int w, const Wire& wire);
+  static Wire ReportWire(const Client& client, const Report& report);
   void Lands(int c, const Wire& wire);
   void Present(int c);
   void Restart(int c);
@@ -209,6 +216,9 @@ class World {
   uint8_t TurnOf(int index) const;
   OrderQueue QueueOf(int c) const;
   bool HasRoom(int p, int index) const;
+  bool IsIdle(int c) const { return scene_->idle && c == 0; }
+  bool MayWait(int c) const;
+  bool HasLanded(int c) const;
   void AddTakes(int c, Steps& steps) const;
   void AddFollowers(Steps& steps) const;
   size_t PackClient(int c, uint8_t* bytes) const;
@@ -220,7 +230,7 @@ class World {
   Desk desk_;
   std::array<Client, kMaxClients> clients_;
   std::array<Worker, kMaxWorkers> workers_;
-  Masks excused_ = {};  // owed after closing when nobody could read
+  Masks excused_ = {};  // owed under states after closing, when nobody could read
   Masks retired_ = {};  // nothing below can be replayed any more
   bool replays_what_is_gone_ = false;
 };

@@ -16,6 +16,7 @@ void World::Settle(Decision decision) {
       Apply(record_, change);
       if (const auto* retired = std::get_if<BookmarksRetired>(&change))
         retired_[static_cast<size_t>(At(retired->partition))] = Byte(retired->below);
+      if (std::holds_alternative<IterationReopened>(change)) excused_ = {};  // somebody reads it
     }
     for (const Message& message : decision.messages) Post(message);
     decision = Consequences(record_, desk_);
@@ -50,8 +51,12 @@ void World::Post(const Message& message) {
         } else if constexpr (std::is_same_v<M, Refused>) {
           to_client(m.client, m.incarnation, {.kind = Wire::kRefused});
         } else if constexpr (std::is_same_v<M, Fence>) {
-          to_client(m.client, m.incarnation,
-                    {.kind = Wire::kFence, .p = Byte(At(m.partition)), .g = Byte(m.placement)});
+          const Wire fence{.kind = Wire::kFence,
+                           .p = Byte(At(m.partition)),
+                           .g = Byte(m.placement),
+                           .a = m.give_back};
+          to_client(m.client, m.incarnation, fence);
+          if (m.give_back) to_client(m.client, m.incarnation, fence);  // messages may come twice
         } else if constexpr (std::is_same_v<M, End>) {
           to_client(m.client, m.incarnation, {.kind = Wire::kEnd});
         } else if constexpr (std::is_same_v<M, CommitDone>) {
@@ -84,7 +89,7 @@ void World::Post(const Message& message) {
 
 void World::ArrivesFromClient(int c, const Wire& wire) {
   const ClientId id = ClientName(c);
-  const Incarnation incarnation(wire.a);
+  const Incarnation incarnation(wire.a & ~Wire::kWhole);
   switch (wire.kind) {
     case Wire::kPresents: {
       Presents presents{id, incarnation, std::nullopt, clients_[c].consumer};
@@ -92,12 +97,20 @@ void World::ArrivesFromClient(int c, const Wire& wire) {
       return Settle(OnPresents(record_, desk_, presents));
     }
     case Wire::kReport: {
-      const Report report{Partition(wire.p), Placement(wire.g), Set(wire.m[0]), Set(wire.m[1])};
+      const Report report{.partition = Partition(wire.p),
+                          .placement = Placement(wire.g),
+                          .taken = Set(wire.m[0]),
+                          .landed = Set(wire.m[1]),
+                          .returned = Set(wire.b),
+                          .whole = (wire.a & Wire::kWhole) != 0};
       return Settle(OnReport(record_, desk_, id, incarnation, report));
     }
     case Wire::kCommit:
       return Settle(
           OnCommit(record_, desk_, id, incarnation, {1, HoldingsOf(wire.m, scene_->partitions)}));
+    case Wire::kWaits:
+      OnWaits(record_, desk_, id, incarnation);
+      return Settle({});
     case Wire::kLeave:
       Settle(OnLeave(record_, desk_, id, incarnation, {HoldingsOf(wire.m, scene_->partitions)}));
       return NoteWhatNobodyCanRead();
@@ -135,7 +148,8 @@ void World::DeclareDead(int c) {
 
 void World::NoteWhatNobodyCanRead() {
   for (int p = 0; p < scene_->partitions; ++p) excused_[p] = 0;
-  if (!record_.closed) return;
+  // Without states all is kept then.
+  if (!record_.closed || (record_.shared() && !scene_->states)) return;
   for (const ReaderRecord& reader : record_.readers)
     if (reader.reads()) return;
   for (int p = 0; p < scene_->partitions; ++p) {

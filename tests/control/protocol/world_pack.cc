@@ -29,7 +29,7 @@ size_t World::PackClient(int c, uint8_t* bytes) const {
   const Client& client = clients_[c];
   uint8_t* at = bytes;
   *at++ = Byte(static_cast<int>(client.process) | client.welcomed << 3 | client.end << 4 |
-               client.commit_pending << 5 | client.from_state << 6);
+               client.commit_pending << 5 | client.from_state << 6 | client.gave_back << 7);
   if (client.process == Process::kAbsent) return static_cast<size_t>(at - bytes);
   *at++ = client.incarnation;
   if (scene_->dealt) *at++ = Byte(client.consumer);
@@ -48,8 +48,8 @@ size_t World::PackClient(int c, uint8_t* bytes) const {
   *at++ = found.has_value();
   if (found) {
     const ReaderRecord& reader = record_.readers[*found];
-    *at++ =
-        Byte(static_cast<int>(reader.standing) | reader.told_end << 2 | desk_.present[*found] << 3);
+    *at++ = Byte(static_cast<int>(reader.standing) | reader.told_end << 2 |
+                 desk_.present[*found] << 3 | desk_.waits[*found] << 4);
     *at++ = Byte(reader.incarnation);
     const bool desk_matters = reader.reads() || scene_->broken == Broken::kCloseOnDeadsLanded;
     for (int p = 0; p < scene_->partitions; ++p) {
@@ -59,6 +59,7 @@ size_t World::PackClient(int c, uint8_t* bytes) const {
       const Heard& heard = desk_.partitions[p].readers[*found];
       *at++ = heard.at == record_.partitions[p].placement;
       *at++ = Mask(heard.has);
+      if (scene_->states) *at++ = Mask(heard.taken);
     }
   }
   at = Put(at, client.in);
@@ -127,7 +128,8 @@ size_t World::Pack(uint8_t* bytes) const {
   for (int p = 0; p < scene_->partitions; ++p) {
     const PartitionRecord& partition = record_.partitions[p];
     *at++ = Byte(partition.placement);
-    *at++ = Byte(partition.collecting() | desk_.partitions[p].ended.has_value() << 1);
+    *at++ = Byte(partition.collecting() | desk_.partitions[p].ended.has_value() << 1 |
+                 desk_.partitions[p].gives_back << 2);
     *at++ = excused_[p];
     *at++ = retired_[p];
     unsigned bookmarks = 0;

@@ -19,6 +19,15 @@ void World::Present(int c) {
   for (Receiver& receiver : client.receivers) receiver.OnPresented();
 }
 
+Wire World::ReportWire(const Client& client, const Report& report) {
+  return {.kind = Wire::kReport,
+          .p = Byte(At(report.partition)),
+          .g = Byte(report.placement),
+          .a = Byte(client.incarnation | (report.whole ? Wire::kWhole : 0)),
+          .b = Mask(report.returned),
+          .m = {Mask(report.taken), Mask(report.landed)}};
+}
+
 void World::Restart(int c) {
   Client& client = clients_[c];
   client.process = Process::kRunning;
@@ -33,7 +42,7 @@ void World::Restart(int c) {
   Present(c);
 }
 
-void World::ArrivesAtClient(int c, const Wire& wire) {
+void World::ArrivesAtClient(int c, const Wire& wire, bool gives_back) {
   Client& client = clients_[c];
   if (wire.kind == Wire::kLeaveDone || wire.kind == Wire::kRefused) {
     client.process = Process::kGone;
@@ -51,12 +60,10 @@ void World::ArrivesAtClient(int c, const Wire& wire) {
       return;
     }
     case Wire::kFence: {
-      const Report report = client.receivers[wire.p].OnFence(Placement(wire.g));
-      client.out.push_back({.kind = Wire::kReport,
-                            .p = wire.p,
-                            .g = Byte(report.placement),
-                            .a = client.incarnation,
-                            .m = {Mask(report.taken), Mask(report.landed)}});
+      Receiver& receiver = client.receivers[wire.p];
+      const IndexSet returns = gives_back ? receiver.landed() : IndexSet();
+      client.out.push_back(ReportWire(client, receiver.OnFence(Placement(wire.g), returns)));
+      client.gave_back |= gives_back && IsIdle(c);
       return;
     }
     case Wire::kEnd:

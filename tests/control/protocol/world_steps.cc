@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What can happen next, and its happening.
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -25,7 +26,7 @@ void World::Take(const Step& step) {
       ArrivesFromWorker(w, pop(worker.out));
       break;
     case Step::kToClient:
-      ArrivesAtClient(c, pop(client.in));
+      ArrivesAtClient(c, pop(client.in), step.index == 1);
       break;
     case Step::kFromClient:
       ArrivesFromClient(c, pop(client.out));
@@ -106,6 +107,10 @@ void World::Take(const Step& step) {
       --left_.moves;
       Settle(OnRelieve(record_, desk_, Partition(p)));
       break;
+    case Step::kWaits:
+      if (!scene_->idle) --left_.waits;
+      client.out.push_back({.kind = Wire::kWaits, .a = client.incarnation});
+      break;
     case Step::kFollow:
       client.consumer = static_cast<int8_t>(step.index);
       [[fallthrough]];
@@ -161,7 +166,7 @@ void World::Next(Steps& steps) const {
       bool serves = false;
       for (int p = 0; p < scene_->partitions; ++p) {
         const std::optional<Sender>& sender = worker.senders[p];
-        if (!sender || !sender->MaySendTo(ClientName(c))) continue;
+        if (!sender || !sender->MaySendTo(ClientName(c)) || client.gave_back) continue;
         serves = true;
         if (Running(c) && client.receivers[p].lowest() > sender->placement() &&
             scene_->broken != Broken::kAcceptOldPlacements)
@@ -179,7 +184,13 @@ void World::Next(Steps& steps) const {
   }
   for (int c = 0; c < kMaxClients; ++c) {
     const Client& client = clients_[c];
-    if (!client.in.empty()) add(Step::kToClient, 0, c);
+    if (!client.in.empty()) {
+      const Wire& head = client.in.front();
+      const bool asked = head.kind == Wire::kFence && head.a && Running(c) &&
+                         !client.receivers[head.p].landed().empty();
+      if (asked) add(Step::kToClient, 0, c, 0, 1);
+      if (!asked || !IsIdle(c)) add(Step::kToClient, 0, c);
+    }
     if (!client.out.empty()) add(Step::kFromClient, 0, c);
     const ReaderRecord* reader = ReaderOf(c);
     if (client.process == Process::kDown) {
@@ -192,8 +203,9 @@ void World::Next(Steps& steps) const {
       break;  // all later ones are absent too
     }
     if (!Running(c) || !client.welcomed) continue;
+    if (MayWait(c)) add(Step::kWaits, 0, c);
     bool write = false;
-    AddTakes(c, steps);
+    if (!IsIdle(c)) AddTakes(c, steps);
     for (int p = 0; p < scene_->partitions; ++p)
       write |= client.written[p] != Mask(client.receivers[p].taken());
     if (scene_->states) {
@@ -220,6 +232,23 @@ void World::Next(Steps& steps) const {
         add(Step::kJoinWorker, w, 0);
         break;
       }
+}
+
+// Beside an idle one it says so whenever that was not heard, or something was given back for it.
+bool World::MayWait(int c) const {
+  const Client& client = clients_[c];
+  if (client.end || record_.closed || HasLanded(c) || IsIdle(c)) return false;
+  if (!scene_->idle) return left_.waits > 0;
+  const auto said = [](const Wire& wire) { return wire.kind == Wire::kWaits; };
+  const std::optional<size_t> reader = record_.FindReader(ClientName(c));
+  return reader && !desk_.waits[*reader] &&
+         std::none_of(client.out.begin(), client.out.end(), said);
+}
+
+bool World::HasLanded(int c) const {
+  for (const Receiver& receiver : clients_[c].receivers)
+    if (!receiver.landed().empty()) return true;
+  return false;
 }
 
 // What Next() may return: anything that landed, or the one whose turn it is.

@@ -1,0 +1,129 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""What a reader of a shared job received and did not return goes to the others.
+
+A reader leaves, is killed -9, or stays and asks for nothing, in the middle of a job or with all of
+the pass in its window; others read the job to its end. Every record comes once: none is lost, and
+none comes twice but what a killed reader had returned and could not say any more. The last line says
+how it went.
+"""
+import argparse
+import pathlib
+import random
+import sys
+import tempfile
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tools" / "soak"))
+from fleet import Failed, Fleet, differences, history  # noqa: E402
+
+COUNT = 1000
+WORKERS = 2
+WHOLE_PASS = 0  # a window by bytes, which small elements do not fill
+
+
+class Job:
+    """Readers of one job, which keep = taken."""
+
+    def __init__(self, fleet, name, mode, window):
+        self.fleet, self.name, self.window = fleet, name, window
+        self.options = ["--keep-taken", "--mode", mode]
+        self.passes = WORKERS if mode == "off" else 1
+        self.readers, self.killed = [], []
+
+    def open(self):
+        self.fleet.window = self.window
+        reader = self.fleet.start_trainer(*self.options)
+        reader.log = self.fleet.folder / f"{self.name}-{len(self.readers)}.log"
+        reader.expect(f"open {self.name} {COUNT} 1 {reader.log} {reader.log}.state", "open")
+        self.readers.append(reader)
+        return reader
+
+    def kill(self, reader):
+        reader.kill()
+        self.killed.append(reader)
+
+    def end(self):
+        """Checks what all have read together."""
+        lost, doubled = differences([reader.log for reader in self.readers], COUNT, self.passes)
+        unsaid = sum(len(history(reader.log)) for reader in self.killed)
+        if lost or doubled > unsaid:
+            raise Failed(f"{self.name}: lost={lost} doubled={doubled}, of which a killed one had {unsaid} at most")
+        for reader in self.readers:
+            reader.kill()
+
+
+def leaves(job, rng):
+    reader = job.open()
+    reader.expect(f"read {rng.randrange(1, COUNT // 2)}", "read")
+    reader.expect("close", "closed")
+    job.open().expect("all", "end", seconds=60)
+
+
+def is_killed(job, rng):
+    reader = job.open()
+    reader.expect(f"read {rng.randrange(1, COUNT // 2)}", "read")
+    job.kill(reader)
+    job.open().expect("all", "end", seconds=60)
+
+
+def is_killed_beside_another(job, rng):
+    one, other = job.open(), job.open()
+    one.say(f"read {rng.randrange(1, COUNT // 4)}")
+    other.expect(f"read {rng.randrange(1, COUNT // 4)}", "read", seconds=60)
+    job.kill(one)
+    other.expect("all", "end", seconds=60)
+
+
+def asks_for_nothing(job, rng):
+    idle = job.open()
+    idle.expect(f"read {rng.randrange(1, 20)}", "read")
+    job.open().expect("all", "end", seconds=60)
+    idle.expect("all", "end", seconds=60)
+
+
+def take_turns(job, rng):
+    readers = [job.open() for _ in range(2)]
+    ended = False
+    while not ended:
+        for reader in readers:
+            ended |= reader.ask(f"read {rng.randrange(1, 40)}", seconds=60) == "end"
+    for reader in readers:
+        reader.expect("all", "end", seconds=60)
+    least = min(len(history(reader.log)) for reader in readers)
+    if least < COUNT * job.passes // 10:
+        raise Failed(f"{job.name}: one of two readers that took turns got {least} elements")
+
+
+SCENES = [leaves, is_killed, is_killed_beside_another, asks_for_nothing, take_turns]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--bin", default="build/release/bin", type=pathlib.Path)
+    parser.add_argument("--protocol", default="shm")
+    parser.add_argument("--seed", default=1, type=int)
+    parser.add_argument("--seeds", default=1, type=int, help="how many, from --seed on")
+    args = parser.parse_args()
+    why, jobs = "", 0
+    with tempfile.TemporaryDirectory(prefix="penstock-undelivered-") as folder:
+        try:
+            with Fleet(args.bin.resolve(), pathlib.Path(folder), args.protocol, 2000) as fleet:
+                for _ in range(WORKERS):
+                    fleet.start_worker()
+                for seed in range(args.seed, args.seed + args.seeds):
+                    rng = random.Random(seed)
+                    for scene in SCENES:
+                        for mode in ("dynamic", "off", "data"):
+                            for window in (WHOLE_PASS, 16):
+                                job = Job(fleet, f"{scene.__name__}-{mode}-{window}-{seed}", mode, window)
+                                scene(job, rng)
+                                job.end()
+                                jobs += 1
+        except Failed as failure:
+            why = f" {failure}"
+    print(f"undelivered: {'failed' if why else 'ok'} protocol={args.protocol} seed={args.seed} jobs={jobs}{why}")
+    sys.exit(1 if why else 0)
+
+
+if __name__ == "__main__":
+    main()
