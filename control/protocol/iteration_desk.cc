@@ -167,7 +167,8 @@ bool Starves(const IterationRecord& record, const Desk& desk, size_t reader) {
 // Rule 25. Once all was sent, what one reader waits for another may hold and not take.
 Decision ShareOut(const IterationRecord& record, Desk& desk) {
   Deciding deciding(record, desk);
-  if (record.closed || !record.shared()) return std::move(deciding).Done();
+  if (!record.shared() || std::find(desk.waits.begin(), desk.waits.end(), true) == desk.waits.end())
+    return std::move(deciding).Done();
   for (size_t p = 0; p < record.partitions.size(); ++p)
     if (record.partitions[p].collecting() || !desk.partitions[p].ended ||
         !AllHeard(record, desk, p))

@@ -60,6 +60,23 @@ TEST(MergeTest, FairGoesOnBehindWhoseTurnWas) {
   EXPECT_THAT(Drain(merge), ElementsAre(20, 11));
 }
 
+TEST(MergeTest, GivesBackTheLaterOnesOfOnePartition) {
+  Merge merge(MergeOrder::kFair);
+  const auto landed = [](uint64_t worker, uint64_t partition, Index index) {
+    return Landed{.identity = {.partition = PartitionId(partition), .index = index},
+                  .from = WorkerId(worker)};
+  };
+  for (Index i : {10, 11, 12}) merge.Push(landed(1, 1, i));
+  for (Index i : {20, 21}) merge.Push(landed(1, 2, i));
+  merge.Push(landed(2, 1, 13));
+  EXPECT_EQ(merge.CountOf(PartitionId(1)), 4u);
+  std::vector<Index> back;
+  for (const Landed& its : merge.GiveBack(PartitionId(1), 2)) back.push_back(its.identity.index);
+  EXPECT_THAT(back, ElementsAre(12, 13));
+  EXPECT_EQ(merge.size(), 4u);
+  EXPECT_THAT(Drain(merge), ElementsAre(10, 11, 20, 21));
+}
+
 // --- In a fixed order --------------------------------------------------------------
 
 Landed At(uint64_t partition, Index index) {

@@ -112,6 +112,46 @@ TEST_F(SessionTest, AFenceIsAnsweredAndWhatIsOlderIsDropped) {
   EXPECT_EQ(session_->taken().at(kPartition), taken);
 }
 
+TEST_F(SessionTest, HalfOfWhatIsNotTakenIsGivenBackToAFenceThatAsksForIt) {
+  Begin();
+  auto link = Link();
+  for (Index i = 0; i < 5; ++i) ASSERT_TRUE(Send(link->link(), i).ok());
+  EXPECT_EQ(NextValue(), 0);
+  ASSERT_TRUE(link->AwaitLanded(5));
+  dispatcher_.Say(control::Fence{kPartition, Placement(2), /*give_back=*/true});
+  const control::PartitionReport answer = dispatcher_.Heard<control::FenceAnswer>().report;
+  EXPECT_EQ(answer.returned, IndexSet::Of(3, 5));
+  dispatcher_.Say(control::Fence{kPartition, Placement(2), /*give_back=*/true});
+  EXPECT_TRUE(dispatcher_.Heard<control::FenceAnswer>(1).report.returned.empty()) << "said again";
+  ASSERT_TRUE(Send(link->link(), 4, Placement(2)).ok());  // here again, as to anybody
+  EXPECT_EQ(NextValue(), 1);
+  EXPECT_EQ(NextValue(), 2);
+  EXPECT_EQ(NextValue(), 4);
+}
+
+TEST_F(SessionTest, AllIsGivenBackWhereNobodyCallsAndComesAgainOnceSomebodyDoes) {
+  Begin();
+  auto link = Link();
+  for (Index i = 0; i < 4; ++i) ASSERT_TRUE(Send(link->link(), i).ok());
+  ASSERT_TRUE(link->AwaitLanded(4));
+  dispatcher_.Say(control::Fence{kPartition, Placement(2), /*give_back=*/true});
+  EXPECT_EQ(dispatcher_.Heard<control::FenceAnswer>().report.returned, IndexSet::Of(0, 4));
+  auto next = std::async(std::launch::async, [&] { return NextValue(); });
+  while (!Send(link->link(), 2, Placement(2)).ok()) ASSERT_TRUE(HeartbeatsGoOn());
+  EXPECT_EQ(next.get(), 2);
+}
+
+TEST_F(SessionTest, NearTheEndTheDispatcherIsToldThatACallWaits) {
+  Begin();
+  auto link = Link();
+  dispatcher_.Say(control::ReportAtOnce());
+  auto next = std::async(std::launch::async, [&] { return NextValue(); });
+  for (size_t i = 0; !dispatcher_.Heard<control::Report>(i).waits; ++i) {
+  }
+  ASSERT_TRUE(Send(link->link(), 0).ok());
+  EXPECT_EQ(next.get(), 0);
+}
+
 TEST_F(SessionTest, AnIndexThatIsHereAlreadyIsDropped) {
   Begin();
   auto link = Link();
