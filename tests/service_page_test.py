@@ -73,13 +73,13 @@ class ServicePage(unittest.TestCase):
         for name, tests in found:
             self.assertEqual(["test_" in test for test in tests], [False, True], name)
             for test in tests:
-                self.assertIn(test, known, name)
+                self.assertTrue(test in known, f"{name}: there is no test {test}")
 
     def test_names_tests_that_exist(self):
         known = tests_in(ROOT / "tests")
         for row, _, tests in self.rows:
             for test in tests:
-                self.assertIn(test, known, f"row {row}")
+                self.assertTrue(test in known, f"row {row}: there is no test {test}")
 
 
 if __name__ == "__main__":
