@@ -35,11 +35,12 @@ IndexSet Receiver::Has() const {
 }
 
 Report Receiver::Say() {
+  owes_report_ = false;
   Report report{.partition = partition_,
                 .placement = lowest_,
                 .taken = std::move(unsaid_taken_),
                 .landed = std::move(unsaid_landed_),
-                .whole = std::exchange(owes_report_, false)};
+                .whole = std::exchange(whole_, false)};
   unsaid_taken_.clear();
   unsaid_landed_.clear();
   return report;
@@ -69,6 +70,7 @@ std::optional<Report> Receiver::News() {
 }
 
 std::optional<Report> Receiver::LandedNews() {
+  if (whole_) return Say();
   if (unsaid_landed_.empty()) return std::nullopt;
   Report report{.partition = partition_,
                 .placement = lowest_,
@@ -79,7 +81,7 @@ std::optional<Report> Receiver::LandedNews() {
 }
 
 void Receiver::OnPresented() {
-  owes_report_ = true;
+  owes_report_ = whole_ = true;
   unsaid_taken_ = taken_;
   unsaid_landed_ = landed_;
 }

@@ -46,7 +46,8 @@ class Receiver {
   // What was not said since the client last presented itself; nullopt: nothing.
   // The caller sends what it gets.
   std::optional<Report> News();
-  // What landed and was not said yet, and nothing else; nullopt: nothing did.
+  // What landed and was not said yet, and nothing else but behind OnPresented(), where all goes
+  // first; nullopt: nothing did.
   std::optional<Report> LandedNews();
   // The stream to the dispatcher is new: everything is news again, and at least
   // one report is owed.
@@ -58,6 +59,7 @@ class Receiver {
   PartitionId partition_;
   Broken broken_;
   bool owes_report_ = true;
+  bool whole_ = false;  // nothing was said on the present stream yet: all is unsaid
   Placement lowest_{1};
   IndexSet taken_;
   IndexSet landed_;

@@ -39,6 +39,8 @@ Window WindowOf(const DistributeOptions& options) {
   return Window(options.max_outstanding_requests, options.max_outstanding_bytes);
 }
 
+}  // namespace
+
 control::PartitionReport ToMessage(protocol::Report report) {
   return {.partition = report.partition,
           .placement = report.placement,
@@ -47,8 +49,6 @@ control::PartitionReport ToMessage(protocol::Report report) {
           .returned = std::move(report.returned),
           .whole = report.whole};
 }
-
-}  // namespace
 
 absl::Time BootTime() {
   timespec now;

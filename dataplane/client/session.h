@@ -290,6 +290,8 @@ class Session final : private control::ReconnectingClientEvents, private ReaderE
   std::thread thread_;
 };
 
+control::PartitionReport ToMessage(protocol::Report report);
+
 // Time that also passes while the machine sleeps, and that nobody sets: whatever a session waits
 // for goes by it.
 absl::Time BootTime();

@@ -231,9 +231,7 @@ void Session::SendLanded() {
   control::Report report;
   for (auto& [partition, receiver] : receivers_) {
     if (std::optional<protocol::Report> news = receiver.LandedNews()) {
-      report.partitions.push_back({.partition = partition,
-                                   .placement = news->placement,
-                                   .landed = std::move(news->landed)});
+      report.partitions.push_back(ToMessage(*std::move(news)));
     }
   }
   report.rounds = SayRounds();

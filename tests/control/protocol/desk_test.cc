@@ -433,6 +433,20 @@ TEST(Receiver, DropsWhatIsOlderThanTheFenceAndSaysWhatItHas) {
   EXPECT_EQ(receiver.News()->taken, Range(0, 1)) << "all again on a new stream";
 }
 
+TEST(Receiver, OnlyTheFirstReportOnAStreamIsWhole) {
+  Receiver receiver(kPartition);
+  receiver.OnElement(Placement(1), 0);
+  EXPECT_FALSE(receiver.LandedNews()->whole);
+  receiver.OnElement(Placement(1), 1);
+  EXPECT_FALSE(receiver.News()->whole) << "it does not name what was said before";
+  receiver.OnPresented();
+  const std::optional<Report> first = receiver.LandedNews();
+  EXPECT_TRUE(first->whole);
+  EXPECT_EQ(first->landed, Range(0, 2));
+  receiver.OnElement(Placement(1), 2);
+  EXPECT_FALSE(receiver.News()->whole);
+}
+
 TEST(Record, FitsNoChangeOutOfOrder) {
   IterationRecord record;
   EXPECT_FALSE(Fits(record, PlacementRaised{kPartition, Placement(2)}));
