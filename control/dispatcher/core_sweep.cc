@@ -100,8 +100,8 @@ bool Core::Collectable(const JobRecord& job) const {
   });
 }
 
-// Jobs without readers for job_gc_timeout: what is owed of closed iterations is given up, but under
-// keep = committed, where whoever comes back gets it; and what is over, or was nobody else's, is
+// Jobs without readers for job_gc_timeout. What is owed of closed iterations is given up, except
+// under keep = committed, where the next reader gets it. What is over, or was nobody else's, is
 // forgotten.
 void Core::CollectJobs(Turn& turn, absl::Time now) {
   std::vector<JobId> old;

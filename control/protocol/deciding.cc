@@ -106,30 +106,31 @@ bool SomebodyReads(const IterationRecord& record, size_t except) {
   return false;
 }
 
-IndexSet TakenOf(const IterationRecord& record, const Desk& desk, size_t partition) {
+namespace {
+
+// What is kept, and of the living what they had when they were told the end, or else `heard`.
+IndexSet Had(const IterationRecord& record, const Desk& desk, size_t partition,
+             IndexSet Heard::*heard) {
   const PartitionId id = PartitionAt(partition);
-  Together taken(record, id);
+  Together had(record, id);
   for (size_t r = 0; r < record.readers.size(); ++r) {
     const ReaderRecord& reader = record.readers[r];
-    taken.Add(reader, Of(reader.kept, id));
+    had.Add(reader, Of(reader.kept, id));
     if (reader.standing != Standing::kLiving) continue;
-    taken.Add(reader,
-              reader.told_end ? Of(reader.final, id) : desk.partitions[partition].readers[r].taken);
+    had.Add(reader,
+            reader.told_end ? Of(reader.final, id) : desk.partitions[partition].readers[r].*heard);
   }
-  return std::move(taken).Indices();
+  return std::move(had).Indices();
+}
+
+}  // namespace
+
+IndexSet TakenOf(const IterationRecord& record, const Desk& desk, size_t partition) {
+  return Had(record, desk, partition, &Heard::taken);
 }
 
 IndexSet SkipOf(const IterationRecord& record, const Desk& desk, size_t partition) {
-  const PartitionId id = PartitionAt(partition);
-  Together skip(record, id);
-  for (size_t r = 0; r < record.readers.size(); ++r) {
-    const ReaderRecord& reader = record.readers[r];
-    skip.Add(reader, Of(reader.kept, id));
-    if (reader.standing != Standing::kLiving) continue;
-    skip.Add(reader,
-             reader.told_end ? Of(reader.final, id) : desk.partitions[partition].readers[r].has);
-  }
-  return std::move(skip).Indices();
+  return Had(record, desk, partition, &Heard::has);
 }
 
 bool AllHeard(const IterationRecord& record, const Desk& desk, size_t partition) {

@@ -84,7 +84,7 @@ Decision Joins(const IterationRecord& record, Desk& desk, const Presents& presen
     return std::move(deciding).Done();
   }
   if (record.closed) {
-    // What the dead had taken and not committed is for whoever comes.
+    // The next reader gets what dead ones had taken and not committed.
     if (record.finished || !record.shared() || Secured(record, record.readers.size())) {
       deciding.SaysWelcome(presents.client, presents.incarnation);
       deciding.Says(End{presents.client, presents.incarnation, RoundsOf(record)});

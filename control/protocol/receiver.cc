@@ -47,7 +47,7 @@ Report Receiver::Say() {
 }
 
 Report Receiver::OnFence(Placement placement, const IndexSet& returns) {
-  // What was said under this placement may have been counted on already.
+  // The dispatcher may have assigned by what was said under this placement.
   if (placement <= lowest_ && broken_ != Broken::kGiveBackTwice) return Say();
   lowest_ = placement;
   PENSTOCK_CHECK(landed_.Contains(returns));

@@ -15,9 +15,9 @@ enum class Broken : uint8_t {
   kAcceptOldPlacements,   // rule 2: the client refuses nothing           → doubled
   kNoRaiseOnDeath,        // rule 1: a dead client moves nothing          → stuck
   kCloseOnDeadsLanded,    // rule 8: what a dead client landed counts     → lost
-  kCloseOnLanded,         // rule 8: what a living one landed counts     → lost
+  kCloseOnLanded,         // rule 8: what a living client landed counts   → lost
   kGiveBackAndKeep,       // rule 25: what is given back is taken too     → doubled
-  kGiveBackTwice,         // rule 25: given back behind the answer       → lost
+  kGiveBackTwice,         // rule 25: given back after the answer         → stuck
   kResendWithoutAsking,   // rule 5: what is in doubt is sent again       → doubled
   kNoRaiseOnRestart,      // rule 11: a restarted client moves nothing    → stuck
   kClosedIsFinished,      // rule 13: nothing is owed after closing       → lost
