@@ -47,7 +47,8 @@ class DevicePlace {
   // What a NIC has written is seen by what is asked of the device from now on. After an
   // error it is not, and nothing is lent any more.
   absl::Status FlushWrites();
-  // How the receive went. After some failures in a row nothing is lent any more.
+  // How the receive went; not called where it failed since its connection was closed before. After
+  // some failures in a row nothing is lent any more.
   void OnReceived(const absl::Status& status);
 
  private:

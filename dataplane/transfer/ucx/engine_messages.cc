@@ -211,9 +211,11 @@ void Engine::Fetched(Fetching& fetching) {
   const Head head = fetching.head;
   const absl::Status status = fetching.status;
   idle_fetchings_.push_back(&fetching);
-  if (place.has_value()) place->OnReceived(status);
+  const auto peer = peers_.find(fetching.peer);
+  const bool peer_is_lost = peer == peers_.end() || peer->second->closing;
+  // What a lost peer takes with it says nothing of the device.
+  if (place.has_value() && (status.ok() || !peer_is_lost)) place->OnReceived(status);
   if (!status.ok()) {
-    const auto peer = peers_.find(fetching.peer);
     if (peer == peers_.end()) return;
     peer->second->quarantined.push_back(std::move(loan));
     return Fail(fetching.peer, status);

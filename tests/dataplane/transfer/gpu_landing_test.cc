@@ -239,6 +239,21 @@ TEST_F(GpuLanding, AFlushThatFailsHandsNothingOverAndTheNextLinkIsStaged) {
   EXPECT_EQ(ValuesOf(elements[0]), ValuesOf(NumbersFrom(0)));
 }
 
+TEST_F(GpuLanding, WhatIsUnderWayAsAReceiveFailsCountsAsOneFailure) {
+  Land();
+  Dial(landing_.get());
+  SendUntilDecided();
+  ASSERT_EQ(landing_->state(), "on");
+  link_->Grant({static_cast<int64_t>(kPlaces)});
+  ASSERT_TRUE(end_->AwaitGranted(granted_ += kPlaces));
+  fabric_.stay = kPlaces - 1;
+  fabric_.fails = 1;
+  for (size_t i = 0; i < kPlaces; ++i) ASSERT_TRUE(end_->link().Send(NumbersFrom(0)).ok());
+  end_->link().Flush();
+  EXPECT_FALSE(events_->AwaitClosed().ok());
+  EXPECT_EQ(landing_->state(), "on");
+}
+
 TEST_F(GpuLanding, ReceivesThatFailInARowEndIt) {
   Land();
   for (int failed = 0; failed < 3; ++failed) {

@@ -62,7 +62,13 @@ class PretendedWorker final : public Worker {
     return real_->Connect(address);
   }
   std::vector<Lane> LanesOf(Peer peer) const override { return real_->LanesOf(peer); }
-  bool Close(Peer peer, Work& work) override { return real_->Close(peer, work); }
+  bool Close(Peer peer, Work& work) override {
+    for (const auto& [offered, staying] : std::exchange(staying_, {})) {
+      real_->Release(offered);
+      staying->OnDone(absl::UnavailableError("the connection broke (Request canceled)"));
+    }
+    return real_->Close(peer, work);
+  }
   bool Flush(Work& work) override { return real_->Flush(work); }
   absl::StatusOr<bool> Send(Peer peer, const Message& message, Work& work) override {
     return real_->Send(peer, message, work);
@@ -72,6 +78,11 @@ class PretendedWorker final : public Worker {
     fabric_.OnReceive(into, type, handle);
     if (type == MemoryType::kHost)
       return real_->Receive(offered, into, MemoryType::kHost, handle, work);
+    if (fabric_.stay > 0) {
+      --fabric_.stay;
+      staying_.push_back({offered, &work});
+      return false;
+    }
     if (fabric_.fails > 0) {
       --fabric_.fails;
       real_->Release(offered);
@@ -92,6 +103,7 @@ class PretendedWorker final : public Worker {
  private:
   const std::unique_ptr<Worker> real_;
   PretendedFabric& fabric_;
+  std::vector<std::pair<Offered, Work*>> staying_;
 };
 
 absl::Time PretendedFabric::now() {

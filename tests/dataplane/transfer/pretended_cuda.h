@@ -46,6 +46,8 @@ class PretendedFabric final : public Fabric {
   absl::Duration cuda_receive_takes = absl::Milliseconds(11);  // on the GPU
   // Any time: so many receives into CUDA's memory fail, unless they are a trial's.
   std::atomic<int> fails = 0;
+  // So many before those stay under way, and are cancelled as the peer is closed.
+  std::atomic<int> stay = 0;
 
   static absl::Time now();
   // CUDA's memory that is registered now.
