@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <thread>
 #include <utility>
@@ -24,9 +25,13 @@
 namespace penstock {
 namespace {
 
-// An asker that says or takes nothing is dropped after this, so that it does not
-// keep others waiting.
-constexpr timeval kPatience = {.tv_sec = 2, .tv_usec = 0};
+using Clock = std::chrono::steady_clock;
+
+// An asker has so long to say what it wants and to take it, so that it does not keep others
+// waiting.
+constexpr std::chrono::seconds kPatience(2);
+// Before it is tried again to accept, where that failed.
+constexpr std::chrono::milliseconds kPause(100);
 constexpr size_t kMaxRequestBytes = 16 << 10;
 
 absl::StatusOr<int> Listen(const std::string& host, int port) {
@@ -108,29 +113,47 @@ class Server final : public TextServer {
       if (poll(waits, 2, -1) < 0 && errno != EINTR) return;
       if (waits[1].revents != 0) return;
       if (waits[0].revents == 0) continue;
-      const int fd = accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC);
-      if (fd < 0) continue;
-      setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &kPatience, sizeof kPatience);
-      setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &kPatience, sizeof kPatience);
+      const int fd = accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
+      if (fd < 0) {  // of descriptors there may be none: others close some
+        if (errno != EINTR && errno != ECONNABORTED) Await(-1, 0, Clock::now() + kPause);
+        continue;
+      }
       Serve(fd);
       close(fd);
     }
   }
 
+  // Until `fd` is ready; false behind `deadline`, or when the server stops.
+  bool Await(int fd, short events, Clock::time_point deadline) const {
+    pollfd waits[] = {{fd, events, 0}, {stop_, POLLIN, 0}};
+    while (true) {
+      const auto left =
+          std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now()).count();
+      if (left <= 0) return false;
+      const int ready = poll(waits, 2, static_cast<int>(left));
+      if (ready < 0 && errno == EINTR) continue;
+      return ready > 0 && waits[1].revents == 0;
+    }
+  }
+
+  // One after the other, each within kPatience, however slowly it reads and writes.
   void Serve(int fd) {
+    const Clock::time_point deadline = Clock::now() + kPatience;
     std::string request;
     char piece[1024];
     while (request.find("\r\n\r\n") == std::string::npos && request.size() < kMaxRequestBytes) {
+      if (!Await(fd, POLLIN, deadline)) return;
       const ssize_t got = recv(fd, piece, sizeof piece, 0);
-      if (got <= 0) return;
-      request.append(piece, static_cast<size_t>(got));
+      if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR)) return;
+      request.append(piece, static_cast<size_t>(std::max<ssize_t>(got, 0)));
     }
     std::string answer = Answer(request);
     std::string_view left = answer;
     while (!left.empty()) {
+      if (!Await(fd, POLLOUT, deadline)) return;
       const ssize_t sent = send(fd, left.data(), left.size(), MSG_NOSIGNAL);
-      if (sent <= 0) return;
-      left.remove_prefix(static_cast<size_t>(sent));
+      if (sent < 0 && errno != EAGAIN && errno != EINTR) return;
+      left.remove_prefix(static_cast<size_t>(std::max<ssize_t>(sent, 0)));
     }
   }
 

@@ -3,8 +3,12 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <chrono>
 #include <csignal>
 #include <cstdlib>
+#include <thread>
+#include <tuple>
 
 #include "absl/strings/str_cat.h"
 #include "control/observe/event_log.h"
@@ -20,15 +24,21 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// The whole answer to one request.
-std::string Ask(int port, const std::string& request) {
+// A socket; nothing can be sent over it if nobody listens there.
+int Connect(int port) {
   addrinfo hints{};
   hints.ai_socktype = SOCK_STREAM;
   addrinfo* at = nullptr;
   EXPECT_EQ(getaddrinfo("127.0.0.1", absl::StrCat(port).c_str(), &hints, &at), 0);
   const int fd = socket(at->ai_family, SOCK_STREAM, 0);
-  EXPECT_EQ(connect(fd, at->ai_addr, at->ai_addrlen), 0);
+  std::ignore = connect(fd, at->ai_addr, at->ai_addrlen);
   freeaddrinfo(at);
+  return fd;
+}
+
+// The whole answer to one request.
+std::string Ask(int port, const std::string& request) {
+  const int fd = Connect(port);
   EXPECT_EQ(send(fd, request.data(), request.size(), 0), static_cast<ssize_t>(request.size()));
   std::string answer;
   char piece[512];
@@ -84,6 +94,27 @@ TEST(TextServer, ServesItsPagesAndListsThem) {
   EXPECT_THAT(Ask(port, "PUT /metrics HTTP/1.1\r\n\r\n"), HasSubstr("405"));
   EXPECT_EQ(TextServer::Start("127.0.0.1", port, {}).status().code(),
             absl::StatusCode::kUnavailable);
+}
+
+// A byte now and then: others are answered meanwhile, and the server ends.
+TEST(TextServer, OneThatNeverEndsItsRequestHoldsNobodyUp) {
+  auto server = TextServer::Start("127.0.0.1", 0, {{"/", [] { return "here"; }}});
+  ASSERT_TRUE(server.ok()) << server.status();
+  const int port = (*server)->port();
+  std::atomic<bool> over = false;
+  std::thread slow([&] {
+    while (!over) {
+      const int fd = Connect(port);
+      while (!over && send(fd, "x", 1, MSG_NOSIGNAL) == 1) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(50));
+      }
+      close(fd);
+    }
+  });
+  EXPECT_THAT(Ask(port, "GET / HTTP/1.1\r\n\r\n"), HasSubstr("here"));
+  server->reset();
+  over = true;
+  slow.join();
 }
 
 TEST(TextServer, SaysWhatIsHtmlAndAsksForItsToken) {
