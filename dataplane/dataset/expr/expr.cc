@@ -221,6 +221,14 @@ std::vector<Expr> Apply(absl::string_view op, Attrs attrs, std::vector<Expr> inp
                        "; it takes a tensor: name a member")))};
     }
     specs.push_back(input.spec().leaf());
+    if (const Application* maker = input.node()->maker.get(); maker != nullptr) {
+      application->depth = std::max(application->depth, maker->depth + 1);
+    }
+  }
+  if (application->depth > kMaxDepth) {
+    return {Mistake(absl::InvalidArgumentError(
+        absl::StrCat(op, ": more than ", kMaxDepth,
+                     " operations one behind the other; make several maps of them")))};
   }
   if (row.random) attrs["random"] = int64_t{0};  // numbered when the function is complete
   auto outputs = InferOp(row, attrs, specs);

@@ -23,7 +23,11 @@ struct Application {
   std::vector<Expr> inputs;  // leaves
   std::vector<TensorSpec> outputs;
   bool random = false;
+  int depth = 1;  // operations one behind the other, up to this one
 };
+
+// No function has more: what is made of it is let go of one behind the other, on one stack.
+inline constexpr int kMaxDepth = 10'000;
 
 // The element of one function. Its address tells the function's own leaves from
 // those of another.

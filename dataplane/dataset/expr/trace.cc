@@ -19,9 +19,6 @@
 namespace penstock {
 namespace {
 
-// Expressions deeper than this would be walked too deeply.
-constexpr int kMaxDepth = 10'000;
-
 void AppendPart(std::string& key, absl::string_view part) {
   absl::StrAppend(&key, part.size(), ":", part);
 }
@@ -71,32 +68,51 @@ class Tracer {
     next_value_ = static_cast<uint32_t>(def.input.leaves().size());
   }
 
-  absl::StatusOr<uint32_t> ValueOf(const Expr& leaf, int depth = 0) {
-    const Expr::Node& node = *leaf.node();
-    if (node.maker == nullptr) {
-      if (node.element.get() != element_) {
-        return absl::InvalidArgumentError(
-            "a function uses a value of another function's element; pass it on as a part of "
-            "the element");
-      }
-      return node.number;
+  absl::StatusOr<uint32_t> ValueOf(const Expr& leaf) {
+    if (const Application* maker = leaf.node()->maker.get(); maker != nullptr) {
+      RETURN_IF_ERROR(Number(maker));
     }
-    ASSIGN_OR_RETURN(const uint32_t first, FirstValueOf(node.maker.get(), depth));
-    return first + node.number;
+    return Numbered(leaf);
   }
 
  private:
-  absl::StatusOr<uint32_t> FirstValueOf(const Application* application, int depth) {
-    const auto known = by_identity_.find(application);
-    if (known != by_identity_.end()) return known->second;
-    if (depth > kMaxDepth)
-      return absl::InvalidArgumentError("a function's expression is nested too deeply");
+  // Its operation and those before it, each behind those that it uses. Without recursion: they may
+  // be thousands.
+  absl::Status Number(const Application* last) {
+    std::vector<const Application*> stack = {last};
+    while (!stack.empty()) {
+      const Application* application = stack.back();
+      const size_t before = stack.size();
+      if (!by_identity_.contains(application)) {
+        for (size_t i = application->inputs.size(); i-- > 0;) {
+          const Application* maker = application->inputs[i].node()->maker.get();
+          if (maker != nullptr && !by_identity_.contains(maker)) stack.push_back(maker);
+        }
+        if (stack.size() > before) continue;
+        RETURN_IF_ERROR(Add(application));
+      }
+      stack.pop_back();
+    }
+    return absl::OkStatus();
+  }
+
+  // REQUIRES: its maker has a number.
+  absl::StatusOr<uint32_t> Numbered(const Expr& leaf) const {
+    const Expr::Node& node = *leaf.node();
+    if (node.maker != nullptr) return by_identity_.at(node.maker.get()) + node.number;
+    if (node.element.get() == element_) return node.number;
+    return absl::InvalidArgumentError(
+        "a function uses a value of another function's element; pass it on as a part of "
+        "the element");
+  }
+
+  absl::Status Add(const Application* application) {
     OpDef def{.op = std::string(application->op),
               .attrs = application->attrs,
               .inputs = {},
               .outputs = application->outputs};
     for (const Expr& input : application->inputs) {
-      ASSIGN_OR_RETURN(const uint32_t value, ValueOf(input, depth + 1));
+      ASSIGN_OR_RETURN(const uint32_t value, Numbered(input));
       def.inputs.push_back(value);
     }
     if (application->random) def.attrs["random"] = randoms_++;
@@ -109,7 +125,7 @@ class Tracer {
       def_.ops.push_back(std::move(def));
     }
     by_identity_[application] = place->second;
-    return place->second;
+    return absl::OkStatus();
   }
 
   const TracedElement* element_;

@@ -57,6 +57,22 @@ TEST(Trace, SharesEqualOperationsAndDropsUnusedOnes) {
   EXPECT_THAT(ops, ElementsAre("Constant", "Multiply", "Add"));
 }
 
+Expr AddUp(Expr x, int times) {
+  for (int i = 0; i < times; ++i) x = x + 1;
+  return x;
+}
+
+TEST(Trace, IsNoDeeperOnTheStackForALongFunction) {
+  const auto def = Trace([](auto x) { return AddUp(x, 9'990); }, Scalar(kInt64));
+  ASSERT_TRUE(def.ok()) << def.status();
+  EXPECT_GE((*def)->ops.size(), 9'990u);
+}
+
+TEST(Trace, RefusesMoreOperationsOneBehindTheOtherThanItLetsGoOf) {
+  EXPECT_THAT(ErrorOf([](auto x) { return AddUp(x, 20'000); }, Scalar(kInt64)),
+              HasSubstr("Add: more than 10000 operations one behind the other"));
+}
+
 TEST(Trace, HandsInputsThrough) {
   const auto results = RunOn(
       [](auto x) {
