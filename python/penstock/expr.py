@@ -354,8 +354,7 @@ def _dress():
     Expr.__abs__ = lambda self: _ops.abs(self)
     Expr.__invert__ = _invert
     Expr.__getitem__ = _getitem
-    Expr.__hash__ = object.__hash__
-    for name in "bool int float index iter len array".split():
+    for name in "bool int float index iter len array hash str format".split():
         setattr(Expr, f"__{name}__", _no_value)
     Expr.__array_ufunc__ = _array_ufunc
     Expr.__array_function__ = _array_function

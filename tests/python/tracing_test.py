@@ -158,6 +158,18 @@ class Tracing(unittest.TestCase):
             with self.assertRaisesRegex(TypeError, "traced"):
                 ps.Dataset.range(3).map(look)
 
+    def test_an_expression_has_no_text_and_no_hash(self):
+        for look in (str, hash, "{}".format, "{:>9}".format, lambda x: f"img_{x}", lambda x: "%s" % x,
+                     {1: 2}.get, lambda x: x in {1, 2}):
+            with self.assertRaisesRegex(TypeError, "has no values to look at"):
+                ps.Dataset.range(3).map(lambda x, look=look: [look(x), x][1])
+
+    def test_texts_and_tables_give_what_python_gives(self):
+        for function in (lambda x: f"img_{x}", lambda x: {1: "one"}.get(int(x), "none")):
+            made = ps.Dataset.range(3).map(function, output_signature=ps.TensorSpec((), ps.string))
+            self.assertEqual([bytes(text).decode() for text in made.as_numpy_iterator()],
+                             [function(x) for x in range(3)])
+
     def test_what_cannot_be_traced_says_so(self):
         with self.assertRaisesRegex(TypeError, "np.fft|np.gcd|cannot be traced"):
             ps.Dataset.range(3).map(lambda x: np.gcd(x, 2))
