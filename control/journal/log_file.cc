@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 #include <utility>
 
@@ -23,16 +24,25 @@ absl::Status ErrnoStatus(int error, const std::string& what, const std::string& 
   return absl::Status(code, absl::StrCat("cannot ", what, " ", path, ": ", std::strerror(error)));
 }
 
-absl::StatusOr<LogFile> LogFile::Open(const std::string& path, size_t valid_bytes) {
-  const int fd = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
-  if (fd < 0) return ErrnoStatus(errno, "open", path);
-  LogFile file(path, fd);
-  if (ftruncate(fd, static_cast<off_t>(valid_bytes)) != 0) {
-    return ErrnoStatus(errno, "cut", path);
-  }
-  if (lseek(fd, 0, SEEK_END) < 0) return ErrnoStatus(errno, "seek in", path);
-  RETURN_IF_ERROR(file.Append(valid_bytes == 0 ? LogHeader() : std::string()));
+absl::StatusOr<LogFile> LogFile::Write(const std::string& path, std::string_view content) {
+  const std::string made = path + ".new";
+  const int fd = open(made.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0600);
+  if (fd < 0) return ErrnoStatus(errno, "open", made);
+  LogFile file(made, fd);
+  RETURN_IF_ERROR(file.Append(content));
+  if (rename(made.c_str(), path.c_str()) != 0) return ErrnoStatus(errno, "rename to", path);
+  file.path_ = path;
   return file;
+}
+
+absl::StatusOr<LogFile> LogFile::Make(const std::string& path) {
+  return Write(path, LogHeader());
+}
+
+absl::StatusOr<LogFile> LogFile::Rewrite(const std::string& path, size_t valid_bytes) {
+  if (valid_bytes == 0) return Make(path);
+  ASSIGN_OR_RETURN(const std::string content, ReadWholeFile(path));
+  return Write(path, std::string_view(content).substr(0, valid_bytes));
 }
 
 LogFile::LogFile(LogFile&& other) noexcept
@@ -51,7 +61,11 @@ LogFile::~LogFile() {
 absl::Status LogFile::Append(std::string_view bytes) {
   RETURN_IF_ERROR(AppendUnsynced(bytes));
   if (fdatasync(fd_) != 0) return ErrnoStatus(errno, "sync", path_);
-  return absl::OkStatus();
+  struct stat here, there;
+  if (fstat(fd_, &here) != 0) return ErrnoStatus(errno, "examine", path_);
+  if (stat(path_.c_str(), &there) != 0) return ErrnoStatus(errno, "find again", path_);
+  if (here.st_ino == there.st_ino && here.st_dev == there.st_dev) return absl::OkStatus();
+  return absl::DataLossError(absl::StrCat("another file is in the place of ", path_));
 }
 
 absl::Status LogFile::AppendUnsynced(std::string_view bytes) {

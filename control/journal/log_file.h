@@ -13,21 +13,24 @@ namespace penstock::control {
 
 class LogFile {
  public:
-  // Opens `path`, made if it is not there, and keeps its first `valid_bytes`; a
-  // file without any gets a header.
-  static absl::StatusOr<LogFile> Open(const std::string& path, size_t valid_bytes);
+  // A new one, with a header; only this user may read it. One that is there is replaced.
+  static absl::StatusOr<LogFile> Make(const std::string& path);
+  // Its first `valid_bytes`, written anew: what an earlier process could not sync may be in the
+  // page cache and not on the device, and would never be written. None: as Make().
+  static absl::StatusOr<LogFile> Rewrite(const std::string& path, size_t valid_bytes);
   LogFile(LogFile&& other) noexcept;
   LogFile& operator=(LogFile&& other) noexcept;
   ~LogFile();
 
   const std::string& path() const { return path_; }
-  // Written and on the device when it returns. ResourceExhausted on a full disk;
-  // the file's end may then be torn.
+  // Written and on the device when it returns, and still at its path. ResourceExhausted on a full
+  // disk; the file's end may then be torn.
   absl::Status Append(std::string_view bytes);
   // Written; on the device sooner or later, at the latest with the next Append().
   absl::Status AppendUnsynced(std::string_view bytes);
 
  private:
+  static absl::StatusOr<LogFile> Write(const std::string& path, std::string_view content);
   LogFile(std::string path, int fd) : path_(std::move(path)), fd_(fd) {}
 
   std::string path_;

@@ -108,8 +108,8 @@ void AppendMark(uint64_t sequence, std::string& log) {
   Append(kMarkMagic, sequence, sequence + 1, "", log);
 }
 
-absl::StatusOr<ParsedLog> ParseLog(std::string_view log, uint64_t first, bool last_file,
-                                   const std::string& name) {
+absl::StatusOr<ParsedLog> ParseLog(std::string_view log, uint64_t first,
+                                   std::optional<uint64_t> next, const std::string& name) {
   ParsedLog parsed;
   uint64_t expected = first;
   auto torn = [&](size_t offset) -> absl::StatusOr<ParsedLog> {
@@ -120,7 +120,11 @@ absl::StatusOr<ParsedLog> ParseLog(std::string_view log, uint64_t first, bool la
                                         later->header.sequence, " was durable")
                          : absl::StrCat("record ", later->header.sequence, " behind it is whole"));
     }
-    if (!last_file) return Damaged(name, expected, offset, "a later log file follows");
+    if (next.has_value() && *next == expected) {
+      parsed.valid_bytes = offset;
+      return parsed;
+    }
+    if (next.has_value()) return Damaged(name, expected, offset, "a later log file follows");
     parsed.cut = absl::StrCat("journal ", name, ": cut ", log.size() - offset, " bytes at offset ",
                               offset, ", where record ", expected, " was not written to its end");
     parsed.valid_bytes = offset;
@@ -128,7 +132,7 @@ absl::StatusOr<ParsedLog> ParseLog(std::string_view log, uint64_t first, bool la
   };
 
   FileHeader header;
-  if (log.empty() && last_file) return parsed;  // just made
+  if (log.empty() && !next.has_value()) return parsed;  // just made
   if (log.size() < sizeof header) return torn(0);
   std::memcpy(&header, log.data(), sizeof header);
   if (std::memcmp(header.magic, kLogMagic, sizeof kLogMagic) != 0 ||

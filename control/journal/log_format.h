@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -33,13 +34,15 @@ struct ParsedLog {
   std::string cut;         // what that is, in words; empty: nothing
 };
 
-// Reads a log whose first record should be number `first`. `last_file`: only the
-// newest file may end torn. `name` stands in messages.
+// Reads a log whose first record should be number `first`, and behind whose last one the next
+// file begins with record `next`; nullopt: there is no next file. `name` stands in messages.
 // - A record that is cut short, or damaged with neither a whole record of a later
 //   group nor a mark behind it, was never durable: a torn end.
+// - Where the next file begins with the record that is cut short or damaged, that is a mark and no
+//   record, and nothing is lost.
 // - Any other damage is DataLoss naming the record.
 // - FailedPrecondition for a log of a newer release.
-absl::StatusOr<ParsedLog> ParseLog(std::string_view log, uint64_t first, bool last_file,
-                                   const std::string& name);
+absl::StatusOr<ParsedLog> ParseLog(std::string_view log, uint64_t first,
+                                   std::optional<uint64_t> next, const std::string& name);
 
 }  // namespace penstock::control

@@ -2,9 +2,13 @@
 #include "control/journal/snapshot_db.h"
 
 #include <sqlite3.h>
+#include <sys/stat.h>
+
+#include <cerrno>
 
 #include "absl/strings/str_cat.h"
 #include "control/journal/checksum.h"
+#include "control/journal/log_file.h"
 #include "penstock/status.h"
 
 namespace penstock::control {
@@ -67,6 +71,8 @@ absl::StatusOr<SnapshotDb> SnapshotDb::Open(const std::string& path) {
                       SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_FULLMUTEX, nullptr);
   SnapshotDb db(path, raw);
   if (code != SQLITE_OK) return db.Error(code);
+  // Tokens of jobs are in it. SQLite makes the files beside it with the same rights.
+  if (chmod(path.c_str(), 0600) != 0) return ErrnoStatus(errno, "protect", path);
   // The exclusive lock, once taken, stays until the connection is closed.
   RETURN_IF_ERROR(db.Run("PRAGMA locking_mode = EXCLUSIVE; PRAGMA synchronous = FULL;"));
   RETURN_IF_ERROR(db.Run("BEGIN EXCLUSIVE; COMMIT;"));

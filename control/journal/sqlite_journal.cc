@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Snapshot in SQLite, changes in a log beside it; why two files:
 // docs/decisions/0001-journal.md.
+#include <sys/stat.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <condition_variable>
 #include <deque>
 #include <filesystem>
@@ -180,12 +183,16 @@ class SqliteJournal final : public Journal {
     if (!old.empty() && old.back() == item.sequence + 1) old.pop_back();  // nothing since the last
     ASSIGN_OR_RETURN(log_, NextLog(item.sequence + 1));
     RETURN_IF_ERROR(Annotate(db_.Write(item.sequence, *item.snapshot), "at a snapshot"));
-    for (uint64_t first : old) fs::remove(LogPath(work_dir_, first));
+    for (uint64_t first : old) {
+      std::error_code error;
+      fs::remove(LogPath(work_dir_, first), error);
+      if (error) return ErrnoStatus(error.value(), "remove", LogPath(work_dir_, first));
+    }
     return SyncDirectory(work_dir_);
   }
 
   absl::StatusOr<LogFile> NextLog(uint64_t first) {
-    ASSIGN_OR_RETURN(LogFile log, LogFile::Open(LogPath(work_dir_, first), 0));
+    ASSIGN_OR_RETURN(LogFile log, LogFile::Make(LogPath(work_dir_, first)));
     RETURN_IF_ERROR(SyncDirectory(work_dir_));
     return log;
   }
@@ -206,6 +213,20 @@ class SqliteJournal final : public Journal {
   bool stopping_ = false;      // guarded by mu_
 };
 
+// With those above it; only this user may look into those that are made here, since tokens of jobs
+// are in it. What is made survives.
+absl::Status MakeFolder(const fs::path& folder) {
+  std::error_code error;
+  if (folder.empty() || fs::is_directory(folder, error)) return absl::OkStatus();
+  const fs::path above = folder.parent_path();
+  if (!folder.has_filename()) return MakeFolder(above);  // "name/"
+  RETURN_IF_ERROR(MakeFolder(above));
+  if (mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) {
+    return ErrnoStatus(errno, "make", folder.string());
+  }
+  return SyncDirectory(above.empty() ? "." : above.string());
+}
+
 struct LastLog {
   uint64_t first;
   size_t valid_bytes;
@@ -223,8 +244,10 @@ absl::StatusOr<LastLog> ReadLogs(const std::string& work_dir, Recovered& recover
       return absl::DataLossError(absl::StrCat("journal ", path, ": records ", wanted, " to ",
                                               firsts[i] - 1, " before it are missing"));
     }
+    const bool is_last = i + 1 == firsts.size();
+    const std::optional<uint64_t> next = is_last ? std::nullopt : std::optional(firsts[i + 1]);
     ASSIGN_OR_RETURN(std::string bytes, ReadWholeFile(path));
-    ASSIGN_OR_RETURN(ParsedLog log, ParseLog(bytes, firsts[i], i + 1 == firsts.size(), path));
+    ASSIGN_OR_RETURN(ParsedLog log, ParseLog(bytes, firsts[i], next, path));
     expected = firsts[i] + log.records.size();
     for (Recovered::Record& record : log.records) {
       if (record.sequence > recovered.snapshot_sequence) {
@@ -245,16 +268,14 @@ absl::StatusOr<LastLog> ReadLogs(const std::string& work_dir, Recovered& recover
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Journal>> OpenSqliteJournal(const std::string& work_dir) {
-  std::error_code error;
-  fs::create_directories(work_dir, error);
-  if (error) return ErrnoStatus(error.value(), "make", work_dir);
+  RETURN_IF_ERROR(MakeFolder(work_dir));
   ASSIGN_OR_RETURN(SnapshotDb db, SnapshotDb::Open(work_dir + "/journal.db"));
   ASSIGN_OR_RETURN(SnapshotDb::Snapshot snapshot, db.Read());
   Recovered recovered;
   recovered.snapshot = std::move(snapshot.pieces);
   recovered.snapshot_sequence = snapshot.sequence;
   ASSIGN_OR_RETURN(LastLog last, ReadLogs(work_dir, recovered));
-  ASSIGN_OR_RETURN(LogFile log, LogFile::Open(LogPath(work_dir, last.first), last.valid_bytes));
+  ASSIGN_OR_RETURN(LogFile log, LogFile::Rewrite(LogPath(work_dir, last.first), last.valid_bytes));
   RETURN_IF_ERROR(SyncDirectory(work_dir));
   return std::make_unique<SqliteJournal>(work_dir, std::move(db), std::move(log),
                                          std::move(recovered));

@@ -12,7 +12,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace penstock::control;
   const std::string_view bytes(reinterpret_cast<const char*>(data), size);
   State state;
-  auto log = ParseLog(bytes, 1, /*last_file=*/true, "fuzz");
+  auto log = ParseLog(bytes, 1, /*next=*/std::nullopt, "fuzz");
   if (log.ok()) {
     PENSTOCK_CHECK(log->valid_bytes <= size);
     PENSTOCK_CHECK(log->cut.empty() == (log->valid_bytes == size));

@@ -2,8 +2,11 @@
 // One suite for all journals, then what only the one on disk promises.
 #include "control/journal/journal.h"
 
+#include <fcntl.h>
 #include <sqlite3.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
 #include <zlib.h>
 
 #include <csignal>
@@ -165,6 +168,69 @@ TEST_F(SqliteJournalTest, SkipsRecordsThatTheSnapshotContains) {
   EXPECT_EQ(recovered.records[0].sequence, 4u);
 }
 
+// Power was lost between the snapshot's log and its commit, with a part of the mark before on disk.
+TEST_F(SqliteJournalTest, ATornMarkBeforeAWholeLogLosesNothing) {
+  Write(1, 3);
+  std::string mark;
+  AppendMark(3, mark);
+  const std::string old = ReadFile(Log(1));
+  ASSERT_TRUE(old.ends_with(mark));
+  for (size_t left : {size_t{1}, mark.size() / 2, mark.size() - 1}) {
+    WriteFile(Log(1), old.substr(0, old.size() - mark.size() + left));
+    WriteFile(Log(4), std::string(LogHeader()));
+    EXPECT_EQ(Reopen().last_sequence(), 3u) << left;
+    // But not where a record is missing.
+    WriteFile(Log(1), old.substr(0, old.size() - mark.size() - 1));
+    EXPECT_EQ(OpenSqliteJournal(folder_).status().code(), absl::StatusCode::kDataLoss);
+  }
+}
+
+// Nobody may be told of what nobody can read again.
+TEST_F(SqliteJournalTest, ALogThatWasDeletedOrReplacedEndsIt) {
+  for (const bool replaced : {false, true}) {
+    auto journal = OpenSqliteJournal(folder_);
+    ASSERT_TRUE(journal.ok()) << journal.status();
+    (*journal)->Start([](absl::StatusOr<uint64_t>) {});
+    Fill(**journal, 1, 2);
+    fs::remove(Log(1));
+    if (replaced) WriteFile(Log(1), LogHeader());
+    (*journal)->Append(3, "record 3");
+    EXPECT_FALSE((*journal)->WaitDurable(3).ok());
+    EXPECT_THAT(std::string((*journal)->status().message()), HasSubstr(Log(1)));
+    journal->reset();
+    fs::remove_all(folder_);
+  }
+}
+
+TEST_F(SqliteJournalTest, OnlyItsOwnerMayReadIt) {
+  const std::string made = folder_ + "/made";
+  auto journal = OpenSqliteJournal(made + "/below");
+  ASSERT_TRUE(journal.ok()) << journal.status();
+  journal->reset();
+  const auto others = fs::perms::group_all | fs::perms::others_all;
+  for (const std::string& path : {made, made + "/below", made + "/below/journal.db",
+                                  made + "/below" + Log(1).substr(folder_.size())}) {
+    EXPECT_EQ(fs::status(path).permissions() & others, fs::perms::none) << path;
+  }
+}
+
+// What a process before could not sync may be in the page cache alone.
+TEST_F(SqliteJournalTest, TheEndOfTheLogIsWrittenAnewAtEachStart) {
+  Write(1, 3);
+  const auto inode = [&] {
+    struct stat about {};
+    EXPECT_EQ(stat(Log(1).c_str(), &about), 0);
+    return about.st_ino;
+  };
+  const std::string content = ReadFile(Log(1));
+  const int keeps_the_number = open(Log(1).c_str(), O_RDONLY);
+  const ino_t before = inode();
+  EXPECT_EQ(Reopen().last_sequence(), 3u);
+  EXPECT_NE(inode(), before);
+  EXPECT_EQ(ReadFile(Log(1)), content);
+  close(keeps_the_number);
+}
+
 TEST_F(SqliteJournalTest, CutAtAnyByteOfItsLastThreeRecordsKeepsTheRestAndSaysSo) {
   Write(1, 1);
   const std::string whole = SixGroups();
@@ -195,7 +261,7 @@ TEST_F(SqliteJournalTest, AnyFlippedBitInTheMiddleIsDataLossNamingTheRecord) {
   for (size_t bit = 8 * begin; bit < 8 * (begin + record); ++bit) {
     std::string flipped = whole;
     flipped[bit / 8] = static_cast<char>(flipped[bit / 8] ^ (1 << (bit % 8)));
-    absl::Status status = ParseLog(flipped, 1, /*last_file=*/true, Log()).status();
+    absl::Status status = ParseLog(flipped, 1, /*next=*/std::nullopt, Log()).status();
     if (bit % 61 == 0) {  // the same through the whole journal, which syncs and takes its time
       WriteFile(Log(), flipped);
       status = OpenSqliteJournal(folder_).status();
@@ -213,7 +279,7 @@ TEST_F(SqliteJournalTest, AnyFlippedBitOfTheLastRecordIsDataLossOnceThatIsMarked
   for (size_t bit = 8 * begin; bit < 8 * (begin + kRecordHeaderBytes + 8); ++bit) {
     std::string flipped = whole;
     flipped[bit / 8] = static_cast<char>(flipped[bit / 8] ^ (1 << (bit % 8)));
-    absl::Status status = ParseLog(flipped, 1, /*last_file=*/true, Log()).status();
+    absl::Status status = ParseLog(flipped, 1, /*next=*/std::nullopt, Log()).status();
     ASSERT_EQ(status.code(), absl::StatusCode::kDataLoss) << "bit " << bit;
     ASSERT_THAT(status.message(), HasSubstr("record 6")) << "bit " << bit;
   }
@@ -224,13 +290,13 @@ TEST_F(SqliteJournalTest, AMarkThatIsTornOrDamagedAtTheEndLosesNothing) {
   const size_t mark = log.size();
   AppendMark(6, log);
   for (size_t size = mark; size <= log.size(); ++size) {
-    absl::StatusOr<ParsedLog> parsed = ParseLog(log.substr(0, size), 1, true, "log");
+    absl::StatusOr<ParsedLog> parsed = ParseLog(log.substr(0, size), 1, std::nullopt, "log");
     ASSERT_TRUE(parsed.ok()) << parsed.status();
     EXPECT_EQ(parsed->records.size(), 6u);
     EXPECT_EQ(parsed->valid_bytes, size == log.size() ? size : mark);
   }
   log[mark + 9] ^= 1;
-  absl::StatusOr<ParsedLog> damaged = ParseLog(log, 1, true, "log");
+  absl::StatusOr<ParsedLog> damaged = ParseLog(log, 1, std::nullopt, "log");
   ASSERT_TRUE(damaged.ok()) << damaged.status();
   EXPECT_EQ(damaged->records.size(), 6u);
 }
@@ -238,7 +304,7 @@ TEST_F(SqliteJournalTest, AMarkThatIsTornOrDamagedAtTheEndLosesNothing) {
 TEST_F(SqliteJournalTest, AMarkThatStandsInTheWrongPlaceIsDataLoss) {
   std::string log = SixGroups();
   AppendMark(5, log);
-  EXPECT_EQ(ParseLog(log, 1, true, "log").status().code(), absl::StatusCode::kDataLoss);
+  EXPECT_EQ(ParseLog(log, 1, std::nullopt, "log").status().code(), absl::StatusCode::kDataLoss);
 }
 
 TEST_F(SqliteJournalTest, RecordsOfOneGroupThatReachedTheDiskOutOfOrderAreATornEnd) {
@@ -248,7 +314,7 @@ TEST_F(SqliteJournalTest, RecordsOfOneGroupThatReachedTheDiskOutOfOrderAreATornE
   AppendRecord(2, 2, "written with the next", log);
   AppendRecord(3, 2, "written with the one before", log);
   log[second] = 0;
-  absl::StatusOr<ParsedLog> parsed = ParseLog(log, 1, /*last_file=*/true, "log");
+  absl::StatusOr<ParsedLog> parsed = ParseLog(log, 1, /*next=*/std::nullopt, "log");
   ASSERT_TRUE(parsed.ok()) << parsed.status();
   EXPECT_EQ(parsed->records.size(), 1u);
   EXPECT_EQ(parsed->valid_bytes, second);
