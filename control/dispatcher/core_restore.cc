@@ -147,11 +147,13 @@ absl::Status CheckRestoration(const Restoration& restoration, const DatasetSumma
         }
         if (!runs.insert(key).second) return Wrong(repetition, p, "two runs of one source");
         const int64_t count = dataset.plan[static_cast<size_t>(run.provider)].count;
-        int64_t& handed = counts[key];
-        handed += run.first_ordinal + static_cast<int64_t>(run.numbers.size());
-        if (run.first_ordinal < 0 || handed > count) {
+        int64_t& handed = counts[key];  // never above `count`
+        const auto numbers = static_cast<int64_t>(run.numbers.size());
+        if (run.first_ordinal < 0 || numbers > count - handed ||
+            run.first_ordinal > count - handed - numbers) {
           return Wrong(repetition, p, "more splits than the source has; has it changed?");
         }
+        handed += run.first_ordinal + numbers;
         for (int64_t number : run.numbers) {
           if (number < 0 || number >= count || !given.insert({key, number}).second) {
             return Wrong(repetition, p, absl::StrCat("split ", number, " is not there, or twice"));

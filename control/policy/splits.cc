@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "control/policy/sharding.h"
 #include "penstock/check.h"
+#include "penstock/status.h"
 
 namespace penstock::control {
 namespace {
@@ -63,6 +64,18 @@ int64_t SplitBlock(int64_t wanted, int64_t remaining, int64_t partitions) {
   return std::min({std::max<int64_t>(wanted, 1), std::max<int64_t>(fair, 1), remaining});
 }
 
+namespace {
+
+// Of a state whose counts are wrong, wherever they came from: its job ends, and nothing else.
+absl::Status CheckGiven(int64_t given, int64_t count) {
+  if (given >= 0 && given <= count) return absl::OkStatus();
+  return absl::DataLossError(
+      absl::StrCat(given, " splits were given out, and there are ", count,
+                   "; the job's record is damaged: begin the job anew under another run_id"));
+}
+
+}  // namespace
+
 absl::StatusOr<SplitDecision> DecideSplits(const JobRecord& job, const IterationState& iteration,
                                            const SplitRequest& request) {
   const std::vector<SplitProvider>& plan = job.dataset->summary.plan;
@@ -98,6 +111,7 @@ absl::StatusOr<SplitDecision> DecideSplits(const JobRecord& job, const Iteration
       PermutationKey(provider.seed.value_or(job.seed), iteration.repetition, key);
   if (const ShardOf shard = iteration.ShardOfPartition(request.of.partition); shard.count > 0) {
     const int64_t of_shard = SplitsOfShard(provider.count, shard);
+    RETURN_IF_ERROR(CheckGiven(end, of_shard));
     const int64_t block = std::min<int64_t>(std::max(request.wanted, 1), of_shard - end);
     for (int64_t k = end; k < end + block; ++k) {
       const int64_t nth = provider.shuffled ? PermutedSplit(permutation, of_shard, k) : k;
@@ -111,6 +125,7 @@ absl::StatusOr<SplitDecision> DecideSplits(const JobRecord& job, const Iteration
     const ShardOf dealt{.count = job.terms.partitions,
                         .index = static_cast<int64_t>(request.of.partition.value()) - 1};
     const int64_t its = SplitsOfShard(provider.count, dealt);
+    RETURN_IF_ERROR(CheckGiven(end, its));
     const int64_t block = std::min<int64_t>(std::max(request.wanted, 1), its - end);
     for (int64_t nth = end; nth < end + block; ++nth) {
       const int64_t k = dealt.index + nth * dealt.count;
@@ -123,6 +138,7 @@ absl::StatusOr<SplitDecision> DecideSplits(const JobRecord& job, const Iteration
   }
   auto handed = iteration.handed_out.find(key);
   const int64_t next = handed == iteration.handed_out.end() ? 0 : handed->second;
+  RETURN_IF_ERROR(CheckGiven(next, provider.count));
   const int64_t remaining = provider.count - next;
   const int64_t block =
       SplitBlock(request.wanted, remaining, static_cast<int64_t>(iteration.splits.size()));

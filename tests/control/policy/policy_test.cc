@@ -143,6 +143,21 @@ TEST_F(Deciding, AllPartitionsTogetherGetEachSplitOnce) {
   EXPECT_EQ(std::set<int64_t>(all.begin(), all.end()).size(), 103u);
 }
 
+// However that came about: it was journaled once, and comes back with the journal.
+TEST_F(Deciding, ARecordOfMoreSplitsThanThereAreEndsItsJob) {
+  for (const bool shuffled : {false, true}) {
+    state_ = State();
+    Make(ShardingPolicy::kDynamic, 10, shuffled);
+    Open();
+    for (const int64_t given : {int64_t{-6}, int64_t{11}}) {
+      state_.iterations.at(kIteration).handed_out[{0, 0}] = given;
+      const absl::Status wrong = Decide(Ask(1, 0, 1)).status();
+      EXPECT_EQ(wrong.code(), absl::StatusCode::kDataLoss);
+      EXPECT_THAT(std::string(wrong.message()), ::testing::HasSubstr("begin the job anew"));
+    }
+  }
+}
+
 TEST_F(Deciding, UnderAFixedOrderSplitsAreDealtWhoeverAsksFirst) {
   Make(ShardingPolicy::kDynamic, 103, /*shuffled=*/true, {.deterministic = true, .partitions = 3});
   for (int i = 0; i < 3; ++i) Open();
