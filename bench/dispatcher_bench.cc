@@ -99,7 +99,7 @@ ClientHeartbeat BeatOfClient(int64_t counter, int links) {
 template <class Down>
 class Nowhere final : public Outlet<Down> {
  public:
-  void Send(Down /*message*/) override {}
+  void Send(Down /*message*/, uint64_t /*sequence*/) override {}
   void Finish(const absl::Status& /*status*/) override {}
 };
 
@@ -129,14 +129,14 @@ class InProcess {
     core_->RegisterDataset({.dataset_id = "numbers", .summary = summary}, [](const auto& answer) {
       if (!answer.ok()) Fail(answer.status());
     });
-    std::vector<JobId> jobs;
+    std::vector<JobAnswer> jobs;
     for (int i = 0; i < load.jobs; ++i) {
       core_->GetOrCreateJob({.name = absl::StrCat("job", i),
                              .dataset_id = "numbers",
                              .terms = {.mode = ShardingPolicy::kDynamic}},
                             [&](const auto& answer) {
                               if (!answer.ok()) Fail(answer.status());
-                              jobs.push_back(answer->job);
+                              jobs.push_back(*answer);
                             });
     }
     for (int i = 0; i < load.workers; ++i) {
@@ -146,11 +146,13 @@ class InProcess {
                                    .address = absl::StrCat("worker:", i + 1)});
     }
     for (int i = 0; i < load.clients; ++i) {
+      const JobAnswer& job = jobs[static_cast<size_t>(i % load.jobs)];
       clients_.push_back(core_->OpenClient(std::make_shared<Nowhere<ClientDown>>()));
       core_->OnMessage(clients_.back(),
-                       ClientHello{.job = jobs[static_cast<size_t>(i % load.jobs)],
+                       ClientHello{.job = job.job,
                                    .client = ClientId(static_cast<uint64_t>(i + 1)),
-                                   .incarnation = Incarnation(1)});
+                                   .incarnation = Incarnation(1),
+                                   .token = job.token});
     }
   }
 
@@ -227,7 +229,7 @@ class StreamedWorker final : public SessionEvents<WorkerDown> {
     sent_ = Now();
     session_->Send(BeatOfWorker(++counter_, {}));
   }
-  void OnMessage(WorkerDown message) override {
+  void OnMessage(WorkerDown message, uint64_t /*sequence*/) override {
     if (std::holds_alternative<WorkerWelcome>(message)) welcome_ = true;
     if (!std::holds_alternative<WorkerHeartbeatAnswer>(message)) return;
     std::lock_guard lock(mu_);
@@ -310,7 +312,7 @@ void RunRecovery(int64_t count, const std::string& folder) {
     uint64_t sequence = 0;
     const auto write = [&](std::vector<Change> record) {
       for (const Change& change : record) state.Apply(change);
-      std::string encoded = EncodeChanges(record, state);
+      std::string encoded = EncodeChanges(record, state).value();
       changes += static_cast<int64_t>(record.size());
       bytes += static_cast<int64_t>(encoded.size());
       (*journal)->Append(++sequence, std::move(encoded));
@@ -323,7 +325,8 @@ void RunRecovery(int64_t count, const std::string& folder) {
     dataset->id = "numbers";
     dataset->definition = std::string(2000, 'd');
     dataset->summary.plan.push_back({.node = "Range#0", .count = int64_t{1} << 40});
-    write({TermRaised{Term(1)}, DatasetRegistered{dataset}});
+    write({LifeBegun{{.life = {.journal = 1, .id = 1, .term = Term(1)}, .begins = 1}},
+           DatasetRegistered{dataset}});
     for (uint64_t worker = 1; worker <= 100; ++worker) {
       write({WorkerRegistered{
           {.id = WorkerId(worker), .address = absl::StrCat("worker:", worker), .permits = 8}}});

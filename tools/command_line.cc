@@ -14,6 +14,7 @@ namespace penstock::tools {
 
 void PrepareProcess() {
   std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGXFSZ, SIG_IGN);  // a limit of files' size is an error of the write
   setenv("GRPC_VERBOSITY", "NONE", /*overwrite=*/0);
 }
 

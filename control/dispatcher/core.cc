@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "control/dispatcher/core.h"
 
+#include <algorithm>
+
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "control/dispatcher/turn.h"
@@ -21,7 +23,8 @@ Core::~Core() {
     failed_ = absl::UnavailableError("the dispatcher is stopping");
     waiting.swap(sayings_);
   }
-  for (Saying& saying : waiting) saying.say(absl::UnavailableError("the dispatcher is stopping"));
+  for (Saying& saying : waiting)
+    saying.say(absl::UnavailableError("the dispatcher is stopping"), 0);
 }
 
 absl::StatusOr<std::unique_ptr<Core>> Core::Open(CoreOptions options,
@@ -32,7 +35,11 @@ absl::StatusOr<std::unique_ptr<Core>> Core::Open(CoreOptions options,
       [core = core.get()](absl::StatusOr<uint64_t> sequence) { core->OnDurable(sequence); });
   {
     Turn turn(*core);
-    turn.Do(TermRaised{Term(core->state_.term.value() + 1)});
+    core->BeginLife(turn);
+    for (const auto& [id, iteration] : core->state_.iterations) {
+      if (!core->GoesOn(iteration) || iteration.record.closed) continue;
+      turn.Settle(id, protocol::OnDispatcherStarts(iteration.record, turn.DeskOf(id)));
+    }
   }
   RETURN_IF_ERROR(core->journal_->WaitDurable(core->sequence()));
   return core;
@@ -58,6 +65,9 @@ absl::Status Core::Recover() {
 
   // Everybody's lease starts anew.
   const absl::Time now = options_.now();
+  absl::Duration longest;
+  for (const BegunLife& life : state_.lives) longest = std::max(longest, life.lease);
+  leases_of_earlier_lives_ = now + longest;
   for (const auto& [id, worker] : state_.workers) worker_leases_.Heard(id, now);
   for (const auto& [id, iteration] : state_.iterations) {
     if (iteration.record.finished || !GoesOn(iteration)) continue;
@@ -84,7 +94,7 @@ void Core::OnDurable(absl::StatusOr<uint64_t> sequence) {
     waiting.swap(sayings_);
   }
   options_.events->Write({"journal_failed", {{"why", std::string(failed_.message())}}});
-  for (Saying& saying : waiting) saying.say(sequence.status());
+  for (Saying& saying : waiting) saying.say(sequence.status(), 0);
   if (options_.on_failure) options_.on_failure(sequence.status());
 }
 
@@ -100,7 +110,7 @@ void Core::Deliver() {
     }
     const absl::Status failed = failed_;
     lock.unlock();
-    for (Saying& saying : ready) saying.say(failed);
+    for (Saying& saying : ready) saying.say(failed, saying.sequence);
     lock.lock();
   }
   delivering_ = false;
@@ -120,7 +130,7 @@ std::vector<WorkerId> Core::UsableWorkers() const {
   std::vector<WorkerId> usable;
   for (const auto& [id, peer] : workers_) {
     const WorkerRecord* worker = state_.FindWorker(id);
-    if (worker != nullptr && !worker->draining) usable.push_back(id);
+    if (worker != nullptr && !worker->draining && !IsReserved(id)) usable.push_back(id);
   }
   return usable;
 }
@@ -140,7 +150,12 @@ std::vector<WorkerId> Core::UsableWorkers(const IterationState& iteration) const
   };
   std::vector<WorkerId> usable = UsableWorkers();
   std::erase_if(usable, [&](WorkerId id) { return !read(*state_.FindWorker(id)); });
-  return usable;
+  std::vector<WorkerId> reached = usable;
+  for (auto link = unreached_.lower_bound({iteration.id, ClientId(), WorkerId()});
+       link != unreached_.end() && std::get<IterationId>(*link) == iteration.id; ++link) {
+    std::erase(reached, std::get<WorkerId>(*link));
+  }
+  return reached.empty() ? usable : reached;
 }
 
 bool Core::GoesOn(const IterationState& iteration) const {

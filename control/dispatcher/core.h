@@ -14,8 +14,10 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <thread>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -47,8 +49,11 @@ struct CoreOptions {
   std::vector<std::string> worker_addresses;
   DeploymentMode deployment_mode = DeploymentMode::kUnspecified;
   bool gc_dynamic_sharding_jobs = false;
-  // Longer than this between two sweeps: the dispatcher itself stood still.
+  // Longer than this between two sweeps, or than half of a timeout above: the dispatcher itself
+  // stood still.
   absl::Duration stall = absl::Seconds(3);
+  // A reader that cannot reach a worker for so long: its partitions move to others, if there are.
+  absl::Duration unreached_timeout = absl::Seconds(15);
   // Records after which the journal gets a snapshot.
   uint64_t records_per_snapshot = 20'000;
   // Of the test that counts losses: a rule to break (control/protocol/rules.h).
@@ -130,18 +135,39 @@ class Core {
  private:
   friend class Turn;
   using SessionKey = std::pair<IterationId, ClientId>;
-  // Of a partition since it last got further: how often it failed, and whom it avoids for that.
+  // Of a partition since it last got further: how often it failed, and whom it avoids for that; how
+  // often its worker died, and died with nothing else on it.
   struct Failures {
     int count = 0;
     std::vector<WorkerId> on;  // each once
+    int deaths = 0;
+    int deaths_alone = 0;
   };
+  using Link = std::tuple<IterationId, ClientId, WorkerId>;
 
   Core(CoreOptions options, std::unique_ptr<Journal> journal);
   absl::Status Recover();
   void OnDurable(absl::StatusOr<uint64_t> sequence);
   void Deliver();
 
-  // core_clients.cc. REQUIRES below: in a turn.
+  // core_avoiding.cc. REQUIRES below: in a turn.
+  // The worker has died, and what it ran may be why. To be called while the record still names it.
+  void NoteDeath(Turn& turn, WorkerId worker);
+  // Whether the partition gets a worker for itself, and which that is, if there is one.
+  bool RunsAlone(const PartitionKey& key) const;
+  WorkerId ReservedFor(const PartitionKey& key) const;
+  bool IsReserved(WorkerId worker) const;  // for such a one
+  // Finds workers for those that are to be placed, and takes from them what they have.
+  void Reserve(Turn& turn, const IterationState& iteration);
+  void RelieveAllOn(Turn& turn, const IterationState& iteration, WorkerId worker,
+                    const PartitionKey& but);
+  void EndReservations(Turn& turn);
+  void NoteLinks(const ClientPeer& peer, const std::vector<LinkCounts>& links, absl::Time now);
+  bool ReachesOthers(const SessionKey& key) const;
+  // Moves partitions from workers that one of their readers could not reach for a while.
+  void MoveFromUnreached(Turn& turn, absl::Time now);
+
+  // core_clients.cc
   void OnHello(Turn& turn, const std::shared_ptr<ClientPeer>& peer, const ClientHello& hello);
   // Of all partitions that a message tells of at once: what follows is as much work as for one.
   void OnReports(Turn& turn, const ClientPeer& peer, absl::Span<const PartitionReport> reports);
@@ -177,8 +203,21 @@ class Core {
   bool IsRead(JobId job) const;  // over some stream
   void ForgetJob(Turn& turn, JobId job);
   void TakeFromWorkers(Turn& turn, JobId job);
+  void TakeFromWorkers(Turn& turn, const IterationState& iteration);
 
   absl::Status CheckPlaces(const Restoration& restoration, const JobTerms& terms) const;
+
+  // core_lives.cc
+  void BeginLife(Turn& turn);
+  PlacedPartition Placed(IterationId iteration, PartitionId partition, Placement placement) const;
+  // Why somebody is refused who heard what this journal does not have.
+  absl::Status Beyond(const Heard& heard) const;
+  absl::Status OlderJournal(const JobRecord& job, const Heard& heard) const;
+  // Jobs of which that worker has what this journal never placed.
+  void EndWhatIsBeyond(Turn& turn, const WorkerHello& hello);
+  // Whether the hello is of that job, as this journal has it. Where the journal has lost some of
+  // it, the job ends: what is lost would be given to others again.
+  absl::Status CheckLife(Turn& turn, const JobRecord& job, const ClientHello& hello);
 
   // core_restore.cc
   void Begin(Turn& turn, JobId job, const Restoration& restoration);
@@ -190,13 +229,17 @@ class Core {
   void OnEnded(Turn& turn, const WorkerPeer& peer, const Ended& ended);
   void OnAtEnd(Turn& turn, const WorkerPeer& peer, const AtEnd& at_end);
   void OnFailed(Turn& turn, const WorkerPeer& peer, const PartitionFailed& failed);
+  // Nobody reads it any more; all are told `reason`.
+  void FailIteration(Turn& turn, const IterationState& iteration, const absl::Status& reason);
   // Whether a worker is left that may run what failed so often, or none at all: one may come.
   bool SomebodyMayRun(const IterationState& iteration, const protocol::Desk& desk,
                       PartitionId partition, const Failures& failures) const;
   void OnDrain(Turn& turn, const WorkerPeer& peer);
-  void LoseWorker(Turn& turn, WorkerId worker, const std::string& reason);
+  // `died`: it did not leave of itself.
+  void LoseWorker(Turn& turn, WorkerId worker, const std::string& reason, bool died = true);
 
   // core_sweep.cc
+  absl::Duration Stall() const;
   void ExpireLeases(Turn& turn, absl::Time now);
   void CollectJobs(Turn& turn, absl::Time now);
   void EstimateWorkers(Turn& turn, absl::Time now);
@@ -227,8 +270,13 @@ class Core {
   Scaling scaling_;
   absl::Time estimated_ = absl::InfinitePast();
   std::map<PartitionKey, Failures> failures_;
+  std::map<WorkerId, PartitionKey> alone_;  // workers for one partition alone
+  std::map<Link, absl::Time> down_;         // since when, as heartbeats have it
+  std::set<Link> unreached_;                // from which partitions were moved
   std::map<JobId, absl::Time> idle_since_;
   absl::Time last_sweep_ = absl::InfinitePast();
+  // Until then clients may go by a lease that an earlier life gave them.
+  absl::Time leases_of_earlier_lives_ = absl::InfinitePast();
   uint64_t membership_version_ = 0;
   uint64_t sequence_ = 0;
   uint64_t snapshot_sequence_ = 0;
@@ -236,7 +284,7 @@ class Core {
   // What waits to be said: with OK once `sequence` is durable, else with why not.
   struct Saying {
     uint64_t sequence;
-    std::function<void(const absl::Status&)> say;
+    std::function<void(const absl::Status&, uint64_t)> say;
   };
   std::deque<Saying> sayings_;
   bool delivering_ = false;

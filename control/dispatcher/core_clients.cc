@@ -78,6 +78,7 @@ void Core::OnMessage(const std::shared_ptr<ClientPeer>& peer, ClientUp message) 
       const SessionKey key{peer->iteration, peer->client};
       const absl::Time now = options_.now();
       client_leases_.Heard(key, now);
+      NoteLinks(*peer, beat->links, now);
       links_.Heard(key, peer->incarnation, std::move(beat->links), now);
       scaling_.ClientSays(state_.iterations.at(peer->iteration).job, peer->client,
                           peer->incarnation, beat->steps, now);
@@ -96,7 +97,7 @@ void Core::OnMessage(const std::shared_ptr<ClientPeer>& peer, ClientUp message) 
       if (torn_in) EndTornReading(turn, torn_in, torn);
     }
     CountHeartbeat();
-    peer->outlet->Send(ClientHeartbeatAnswer{beat->counter});
+    peer->outlet->Send(ClientHeartbeatAnswer{beat->counter}, 0);
     return;
   }
   Turn turn(*this);
@@ -156,6 +157,9 @@ void Core::OnHello(Turn& turn, const std::shared_ptr<ClientPeer>& peer, const Cl
                                 "a second hello on the stream of client ",
                                 absl::Hex(peer->client.value()), "; open one for each session")));
   }
+  if (absl::Status speaks = CheckVersion(hello.version, "the client"); !speaks.ok()) {
+    return turn.Close(peer, speaks);
+  }
   const JobRecord* job = state_.FindJob(hello.job);
   if (job == nullptr) {
     return turn.Close(peer, absl::NotFoundError(absl::StrCat(
@@ -164,6 +168,7 @@ void Core::OnHello(Turn& turn, const std::shared_ptr<ClientPeer>& peer, const Cl
                                 "for job_gc_timeout, or the dispatcher started anew without a "
                                 "journal")));
   }
+  if (absl::Status its = CheckLife(turn, *job, hello); !its.ok()) return turn.Close(peer, its);
   if (job->cancelled) {
     return turn.Close(peer,
                       absl::CancelledError(absl::StrCat("job ", job->name, " was cancelled")));
@@ -274,6 +279,9 @@ void Core::OnReports(Turn& turn, const ClientPeer& peer,
   const IterationState& iteration = state_.iterations.at(peer.iteration);
   protocol::Decision decision;
   for (const PartitionReport& of : reports) {
+    if (!failures_.empty() && !(of.taken.empty() && of.landed.empty())) {
+      failures_.erase({iteration.id, of.partition});  // it got further
+    }
     protocol::Decision one = protocol::OnReport(
         iteration.record, turn.DeskOf(iteration.id), peer.client, peer.incarnation,
         {of.partition, of.placement, of.taken, of.landed, of.returned, of.whole});
@@ -359,6 +367,11 @@ void Core::ForgetLease(const SessionKey& key) {
     scaling_.ClientLeft(iteration->job, key.second, options_.now());
   }
   links_.Forget(key);
+  const auto its = [&](const Link& link) {
+    return std::get<IterationId>(link) == key.first && std::get<ClientId>(link) == key.second;
+  };
+  std::erase_if(down_, [&](const auto& entry) { return its(entry.first); });
+  std::erase_if(unreached_, its);
 }
 
 void Core::CloseSessions(Turn& turn, IterationId iteration, const absl::Status& reason) {

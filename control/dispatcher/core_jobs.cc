@@ -252,21 +252,24 @@ void Core::RemoveJob(const std::string& name_or_id, DoneEmpty done) {
   });
 }
 
-void Core::TakeFromWorkers(Turn& turn, JobId job) {
-  for (IterationId id : state_.IterationsOf(job)) {
-    const IterationState& iteration = state_.iterations.at(id);
-    for (size_t p = 0; p < iteration.record.partitions.size(); ++p) {
-      const protocol::PartitionRecord& partition = iteration.record.partitions[p];
-      if (!partition.worker) continue;
-      turn.To(partition.worker, Unassign{{id, PartitionId(p + 1), partition.placement}});
-    }
+void Core::TakeFromWorkers(Turn& turn, const IterationState& iteration) {
+  for (size_t p = 0; p < iteration.record.partitions.size(); ++p) {
+    const protocol::PartitionRecord& partition = iteration.record.partitions[p];
+    if (!partition.worker) continue;
+    turn.To(partition.worker,
+            Unassign{Placed(iteration.id, PartitionId(p + 1), partition.placement)});
   }
+}
+
+void Core::TakeFromWorkers(Turn& turn, JobId job) {
+  for (IterationId id : state_.IterationsOf(job)) TakeFromWorkers(turn, state_.iterations.at(id));
 }
 
 void Core::ForgetJob(Turn& turn, JobId job) {
   for (IterationId id : state_.IterationsOf(job)) {
     CloseSessions(turn, id, absl::CancelledError("the job was removed"));
     desks_.erase(id);
+    std::erase_if(unreached_, [&](const Link& link) { return std::get<IterationId>(link) == id; });
     std::erase_if(failures_, [&](const auto& entry) { return entry.first.iteration == id; });
   }
   idle_since_.erase(job);

@@ -28,6 +28,9 @@ PartitionStatus StatusOf(const IterationState& iteration, size_t p, const protoc
     for (const protocol::Heard& heard : desk->partitions[p].readers) taken.Add(heard.has);
   }
   status.taken = taken.size();
+  if (iteration.record.finished && iteration.record.keep == protocol::KeepPolicy::kTaken) {
+    status.taken = status.kept = end.value_or(0);  // and nobody knows any more who had what
+  }
   if (!status.worker && !iteration.record.closed) {
     const bool answered = desk != nullptr && !protocol::Assignable(iteration.record, *desk).empty();
     status.waits_for = answered ? "a worker" : "its readers to say what they have";
@@ -61,7 +64,7 @@ IterationStatus StatusOf(const IterationState& iteration, const protocol::Desk* 
   std::vector<std::string> owed;
   for (size_t p = 0; p < iteration.record.partitions.size(); ++p) {
     status.partitions.push_back(StatusOf(iteration, p, desk));
-    if (!iteration.record.closed) continue;
+    if (!iteration.record.closed || iteration.record.finished) continue;
     const IndexSet of = protocol::Owed(iteration.record, PartitionId(p + 1));
     if (!of.empty()) owed.push_back(absl::StrCat("partition ", p + 1, " ", of.ToString()));
   }
@@ -96,7 +99,7 @@ std::string Core::SlowedBy(const JobRecord& job) const {
 void Core::GetStatus(Done<DispatcherStatus> done) {
   Turn turn(*this);
   const absl::Time now = options_.now();
-  DispatcherStatus status{.term = state_.term,
+  DispatcherStatus status{.term = state_.term(),
                           .release = PENSTOCK_VERSION,
                           .journal = journal_->name(),
                           .journal_sequence = sequence_,

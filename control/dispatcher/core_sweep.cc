@@ -14,17 +14,27 @@ constexpr absl::Duration kBetweenEstimates = absl::Seconds(2);
 
 }  // namespace
 
+// Longer than this between two sweeps: the dispatcher itself stood still. Less than what it
+// declares others dead for, as far as that is a matter of sweeps.
+absl::Duration Core::Stall() const {
+  const absl::Duration timeout = std::min(options_.worker_timeout, options_.client_timeout);
+  return std::min(options_.stall, std::max(timeout / 2, absl::Milliseconds(500)));
+}
+
 void Core::Sweep() {
   Turn turn(*this);
   const absl::Time now = options_.now();
-  if (last_sweep_ != absl::InfinitePast() && now - last_sweep_ > options_.stall) {
+  if (last_sweep_ != absl::InfinitePast() && now - last_sweep_ > Stall()) {
     turn.Log("stalled", {{"for", absl::FormatDuration(now - last_sweep_)}});
     client_leases_.HolderStalled(now);
     worker_leases_.HolderStalled(now);
+    down_.clear();
   }
   last_sweep_ = now;
   SuspectSilent(turn, now);
   ExpireLeases(turn, now);
+  MoveFromUnreached(turn, now);
+  EndReservations(turn);
   CollectJobs(turn, now);
   EstimateWorkers(turn, now);
 }
@@ -57,6 +67,7 @@ void Core::ExpireLeases(Turn& turn, absl::Time now) {
                  absl::StrCat("silent for ", absl::FormatDuration(options_.worker_timeout)));
     }
   }
+  if (now < leases_of_earlier_lives_) return;
   for (const SessionKey& key : client_leases_.Expired(now, options_.client_timeout)) {
     const absl::Time heard = now - client_leases_.SilentFor(key, now);
     ForgetLease(key);
@@ -110,7 +121,9 @@ void Core::CollectJobs(Turn& turn, absl::Time now) {
     for (IterationId of : state_.IterationsOf(id)) {
       const IterationState& iteration = state_.iterations.at(of);
       auto session = sessions_.lower_bound({of, ClientId()});
-      read |= session != sessions_.end() && session->first.first == of;
+      const bool connected = session != sessions_.end() && session->first.first == of;
+      read |= connected;
+      if (iteration.record.finished && !connected) desks_.erase(of);
       if (!GoesOn(iteration) || iteration.record.finished) continue;
       read |= std::any_of(
           iteration.record.readers.begin(), iteration.record.readers.end(),

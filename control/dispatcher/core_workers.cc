@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "control/dispatcher/core.h"
 #include "control/dispatcher/counters.h"
+#include "control/dispatcher/refusals.h"
 #include "control/dispatcher/turn.h"
 #include "control/policy/placing.h"
 #include "control/policy/splits.h"
@@ -46,6 +47,16 @@ bool Holds(const IterationState& iteration, WorkerId worker, const PlacedPartiti
          iteration.record.partition(of.partition).placement == of.placement;
 }
 
+// Of a partition that another journal assigned: said before the worker heard the welcome.
+bool IsOfAnotherJournal(const WorkerUp& message, uint64_t journal) {
+  return std::visit(
+      [&](const auto& its) {
+        if constexpr (requires { its.of; }) return its.of.journal != journal;
+        return false;
+      },
+      message);
+}
+
 }  // namespace
 
 std::shared_ptr<WorkerPeer> Core::OpenWorker(std::shared_ptr<WorkerOutlet> outlet) {
@@ -65,12 +76,12 @@ void Core::OnMessage(const std::shared_ptr<WorkerPeer>& peer, WorkerUp message) 
       worker_leases_.Heard(peer->worker, now);
     }
     CountHeartbeat();
-    peer->outlet->Send(WorkerHeartbeatAnswer{beat->counter});
+    peer->outlet->Send(WorkerHeartbeatAnswer{beat->counter}, 0);
     return;
   }
   Turn turn(*this);
   if (const auto* hello = std::get_if<WorkerHello>(&message)) return OnHello(turn, peer, *hello);
-  if (!peer->worker) return;
+  if (!peer->worker || IsOfAnotherJournal(message, state_.lives.back().life.journal)) return;
   worker_leases_.Heard(peer->worker, options_.now());
   if (const auto* request = std::get_if<SplitRequest>(&message)) {
     OnSplitRequest(turn, *peer, *request);
@@ -85,7 +96,7 @@ void Core::OnMessage(const std::shared_ptr<WorkerPeer>& peer, WorkerUp message) 
   } else if (std::holds_alternative<Drain>(message)) {
     OnDrain(turn, *peer);
   } else if (std::holds_alternative<WorkerLeave>(message)) {
-    LoseWorker(turn, peer->worker, "it left");
+    LoseWorker(turn, peer->worker, "it left", /*died=*/false);
   }
 }
 
@@ -102,13 +113,13 @@ void Core::OnHello(Turn& turn, const std::shared_ptr<WorkerPeer>& peer, const Wo
                                 "a second hello on the stream of worker ", WorkerText(peer->worker),
                                 "; open one for each worker")));
   }
-  const VersionRange ours;
-  if (hello.version.max < ours.min || ours.max < hello.version.min) {
-    return turn.Close(
-        peer, absl::FailedPreconditionError(absl::StrCat(
-                  "the worker at ", hello.address, " speaks control versions ", hello.version.min,
-                  " to ", hello.version.max, ", the dispatcher ", ours.min, " to ", ours.max,
-                  "; run one release of penstock everywhere")));
+  const std::string who = absl::StrCat("the worker at ", hello.address);
+  if (absl::Status speaks = CheckVersion(hello.version, who); !speaks.ok()) {
+    return turn.Close(peer, speaks);
+  }
+  if (OriginOf(hello.heard, state_.lives) == Origin::kBeyond) {
+    EndWhatIsBeyond(turn, hello);
+    return turn.Close(peer, Annotate(Beyond(hello.heard), "by ", who));
   }
   absl::StatusOr<int64_t> place = PlaceOf(hello);
   if (!place.ok()) return turn.Close(peer, place.status());
@@ -138,12 +149,13 @@ void Core::OnHello(Turn& turn, const std::shared_ptr<WorkerPeer>& peer, const Wo
                         {"permits", absl::StrCat(record.permits)}});
   }
   if (known == nullptr || !(*known == record)) turn.Do(WorkerRegistered{std::move(record)});
-  turn.To(peer, WorkerWelcome{state_.term, options_.heartbeat_interval});
+  turn.To(peer, WorkerWelcome{state_.lives.back().life, options_.heartbeat_interval});
 
   // What it has of iterations that are gone is taken from it here, the rest by
-  // the protocol.
+  // the protocol. What another journal gave it it lets go of when it hears the welcome.
   std::map<IterationId, std::vector<protocol::Held>> held;
   for (const PlacedPartition& of : hello.held) {
+    if (of.journal != state_.lives.back().life.journal) continue;
     const IterationState* iteration = state_.FindIteration(of.iteration);
     if (iteration == nullptr || !GoesOn(*iteration)) {
       turn.To(peer, Unassign{of});
@@ -224,6 +236,7 @@ void Core::OnFailed(Turn& turn, const WorkerPeer& peer, const PartitionFailed& f
                                 {"why", std::string(reason.message())}});
   Failures& failures = failures_[{failed.of.iteration, failed.of.partition}];
   ++failures.count;
+  failures.deaths = failures.deaths_alone = 0;  // it says what is wrong, and ends nobody
   if (std::find(failures.on.begin(), failures.on.end(), peer.worker) == failures.on.end()) {
     failures.on.push_back(peer.worker);
   }
@@ -233,14 +246,13 @@ void Core::OnFailed(Turn& turn, const WorkerPeer& peer, const PartitionFailed& f
                                                    failed.of.partition));
     return;
   }
-  for (size_t p = 0; p < iteration->record.partitions.size(); ++p) {
-    const protocol::PartitionRecord& partition = iteration->record.partitions[p];
-    if (partition.worker) {
-      turn.To(partition.worker, Unassign{{iteration->id, PartitionId(p + 1), partition.placement}});
-    }
-  }
-  turn.Do(IterationFailed{iteration->id, reason});
-  CloseSessions(turn, iteration->id, reason);
+  FailIteration(turn, *iteration, reason);
+}
+
+void Core::FailIteration(Turn& turn, const IterationState& iteration, const absl::Status& reason) {
+  TakeFromWorkers(turn, iteration);
+  turn.Do(IterationFailed{iteration.id, reason});
+  CloseSessions(turn, iteration.id, reason);
 }
 
 bool Core::SomebodyMayRun(const IterationState& iteration, const protocol::Desk& desk,
@@ -255,6 +267,7 @@ void Core::OnDrain(Turn& turn, const WorkerPeer& peer) {
   const WorkerId worker = peer.worker;
   turn.Log("draining", {{"worker", WorkerText(worker)}});
   if (!state_.FindWorker(worker)->draining) turn.Do(WorkerDraining{worker});
+  alone_.erase(worker);
   for (const auto& [id, iteration] : state_.iterations) {
     if (!GoesOn(iteration) || iteration.record.closed) continue;
     turn.Settle(id, protocol::OnWorkerGone(iteration.record, turn.DeskOf(id), worker));
@@ -262,7 +275,7 @@ void Core::OnDrain(Turn& turn, const WorkerPeer& peer) {
   turn.To(worker, Drained{});
 }
 
-void Core::LoseWorker(Turn& turn, WorkerId worker, const std::string& reason) {
+void Core::LoseWorker(Turn& turn, WorkerId worker, const std::string& reason, bool died) {
   turn.Log("lost", {{"worker", WorkerText(worker)},
                     {"address", state_.FindWorker(worker)->address},
                     {"partitions", absl::StrCat(state_.PartitionsOn(worker))},
@@ -277,6 +290,11 @@ void Core::LoseWorker(Turn& turn, WorkerId worker, const std::string& reason) {
     turn.Say([outlet = old->outlet, reason](const absl::Status&) {
       outlet->Finish(absl::AbortedError(absl::StrCat("the worker was declared dead: ", reason)));
     });
+  }
+  if (died) {
+    NoteDeath(turn, worker);
+  } else {
+    alone_.erase(worker);
   }
   turn.Do(WorkerGone{worker});
   for (const auto& [id, iteration] : state_.iterations) {

@@ -2,6 +2,8 @@
 // The sending side of a peer's stream, as the core sees it.
 #pragma once
 
+#include <cstdint>
+
 #include "absl/status/status.h"
 #include "control/protocol/session_messages.h"
 
@@ -12,7 +14,8 @@ template <class Down>
 class Outlet {
  public:
   virtual ~Outlet() = default;
-  virtual void Send(Down message) = 0;
+  // `sequence`: of the last record of the journal that the message rests on.
+  virtual void Send(Down message, uint64_t sequence) = 0;
   // Ends the stream behind what was sent.
   virtual void Finish(const absl::Status& status) = 0;
 };

@@ -9,6 +9,14 @@
 
 namespace penstock::control {
 
+absl::Status CheckVersion(const VersionRange& theirs, std::string_view who) {
+  const VersionRange ours;
+  if (theirs.max >= ours.min && ours.max >= theirs.min) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat(
+      std::string(who), " speaks control versions ", theirs.min, " to ", theirs.max,
+      ", the dispatcher ", ours.min, " to ", ours.max, "; run one release of penstock everywhere"));
+}
+
 absl::Status ToStatus(const protocol::Refused& refused) {
   const std::string who = absl::StrCat("client ", absl::Hex(refused.client.value()));
   switch (refused.why) {

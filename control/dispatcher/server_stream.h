@@ -21,9 +21,9 @@ template <class Stream, class Down>
 class StreamOutlet final : public Outlet<Down> {
  public:
   explicit StreamOutlet(Stream* stream) : stream_(stream) {}
-  void Send(Down message) override {
+  void Send(Down message, uint64_t sequence) override {
     std::lock_guard lock(mu_);
-    if (stream_ != nullptr) stream_->Send(std::move(message));
+    if (stream_ != nullptr) stream_->Send(message, sequence);
   }
   void Finish(const absl::Status& status) override {
     std::lock_guard lock(mu_);
@@ -51,9 +51,10 @@ class ServerStream final : public grpc::ServerBidiReactor<WireUp, WireDown> {
     this->StartRead(&in_);
   }
 
-  void Send(Down message) {
+  void Send(const Down& message, uint64_t sequence) {
     WireDown wire;
     ToWire(message, &wire);
+    wire.set_sequence(sequence);
     std::lock_guard lock(mu_);
     if (finish_.has_value()) return;
     out_.push_back(std::move(wire));
@@ -73,6 +74,8 @@ class ServerStream final : public grpc::ServerBidiReactor<WireUp, WireDown> {
       core_->OnClosed(peer_);
       return FinishWith(absl::OkStatus());
     }
+    // Of a kind that this release does not know: nothing that it needs.
+    if (in_.message_case() == WireUp::MESSAGE_NOT_SET) return this->StartRead(&in_);
     absl::StatusOr<Up> message = FromWire(in_);
     if (!message.ok()) {
       core_->OnClosed(peer_);

@@ -25,6 +25,7 @@ Turn::~Turn() {
   Append();
   for (auto& say : sayings_) core_.sayings_.push_back({core_.sequence_, std::move(say)});
   lock_.unlock();
+  if (!unwritable_.ok()) core_.OnDurable(unwritable_);
   core_.Deliver();
   for (Event& event : log_) {
     CountEvent(event.name);
@@ -33,12 +34,16 @@ Turn::~Turn() {
 }
 
 void Turn::Append() {
-  if (changes_.empty()) return;
+  if (changes_.empty() || !core_.failed_.ok()) return;
   ++core_.sequence_;
-  std::string record = EncodeChanges(changes_, core_.state_);
-  CountRecord(record.size());
+  absl::StatusOr<std::string> record = EncodeChanges(changes_, core_.state_);
+  if (!record.ok()) {
+    core_.failed_ = unwritable_ = record.status();
+    return;
+  }
+  CountRecord(record->size());
   core_.appending_ = std::this_thread::get_id();
-  core_.journal_->Append(core_.sequence_, std::move(record));
+  core_.journal_->Append(core_.sequence_, *std::move(record));
   core_.appending_ = std::thread::id();
   FailPoint("append_before_answer");
   if (core_.sequence_ - core_.snapshot_sequence_ >= core_.options_.records_per_snapshot) {
@@ -70,14 +75,16 @@ protocol::Desk& Turn::DeskOf(IterationId iteration) {
 // --- Saying ----------------------------------------------------------------------
 
 void Turn::To(const std::shared_ptr<ClientPeer>& peer, ClientDown message) {
-  Say([outlet = peer->outlet, message = std::move(message)](const absl::Status& durable) {
-    if (durable.ok()) outlet->Send(message);
+  SayWith([outlet = peer->outlet, message = std::move(message)](const absl::Status& durable,
+                                                                uint64_t sequence) mutable {
+    if (durable.ok()) outlet->Send(std::move(message), sequence);
   });
 }
 
 void Turn::To(const std::shared_ptr<WorkerPeer>& peer, WorkerDown message) {
-  Say([outlet = peer->outlet, message = std::move(message)](const absl::Status& durable) {
-    if (durable.ok()) outlet->Send(message);
+  SayWith([outlet = peer->outlet, message = std::move(message)](const absl::Status& durable,
+                                                                uint64_t sequence) mutable {
+    if (durable.ok()) outlet->Send(std::move(message), sequence);
   });
 }
 
@@ -144,7 +151,7 @@ struct Turn::Speaker {
   void operator()(const protocol::Welcome& m) const {
     const JobRecord& job = turn.core_.state_.jobs.at(iteration.job);
     Welcome welcome{.iteration = iteration.id,
-                    .term = turn.core_.state_.term,
+                    .life = turn.core_.state_.lives.back().life,
                     .token = job.token,
                     .seed = job.seed,
                     .terms = job.terms,
@@ -179,7 +186,8 @@ struct Turn::Speaker {
     ToClient(m.client, m.incarnation, Agreed{m.first, m.rounds, m.waits_for});
   }
   void operator()(const protocol::AllowTurns& m) const {
-    turn.To(m.worker, AllowTurns{{iteration.id, m.partition, m.placement}, m.turns, m.rest});
+    turn.To(m.worker,
+            AllowTurns{turn.core_.Placed(iteration.id, m.partition, m.placement), m.turns, m.rest});
   }
   void operator()(const protocol::CommitDone& m) const {
     ToClient(m.client, m.incarnation, Committed{m.number});
@@ -189,17 +197,17 @@ struct Turn::Speaker {
     turn.To(m.worker, turn.AssignOf(iteration, m));
   }
   void operator()(const protocol::AddReader& m) const {
-    turn.To(m.worker, AddReader{{iteration.id, m.partition, m.placement},
+    turn.To(m.worker, AddReader{turn.core_.Placed(iteration.id, m.partition, m.placement),
                                 {m.reader.client, m.reader.incarnation, m.reader.consumer}});
   }
   void operator()(const protocol::Unassign& m) const {
-    turn.To(m.worker, Unassign{{iteration.id, m.partition, m.placement}});
+    turn.To(m.worker, Unassign{turn.core_.Placed(iteration.id, m.partition, m.placement)});
   }
 };
 
 Assign Turn::AssignOf(const IterationState& iteration, const protocol::Assign& assign) {
   const JobRecord& job = core_.state_.jobs.at(iteration.job);
-  Assign to{.of = {iteration.id, assign.partition, assign.placement},
+  Assign to{.of = core_.Placed(iteration.id, assign.partition, assign.placement),
             .job = job.id,
             .token = job.token,
             .dataset_id = job.dataset->id,
@@ -305,6 +313,7 @@ void Turn::Apply(IterationId id, protocol::Decision decision, const MarkedBookma
 void Turn::OpenAndPlace(IterationId id) {
   const IterationState& iteration = core_.state_.iterations.at(id);
   if (!core_.GoesOn(iteration) || iteration.record.closed) return;
+  core_.Reserve(*this, iteration);
   protocol::Desk& desk = DeskOf(id);
   const std::vector<WorkerId> usable = core_.UsableWorkers(iteration);
   for (int64_t n = PartitionsToOpen(core_.state_, iteration, usable); n > 0; --n) {
@@ -316,10 +325,12 @@ void Turn::OpenAndPlace(IterationId id) {
   PartitionCounts counts(core_.state_, iteration, desk);
   for (PartitionId partition : assignable) {
     const auto failed = core_.failures_.find({id, partition});
-    const WorkerId worker =
-        ChooseWorker(core_.state_, iteration, counts, partition, usable,
-                     failed == core_.failures_.end() ? absl::Span<const WorkerId>()
-                                                     : absl::MakeConstSpan(failed->second.on));
+    const WorkerId worker = core_.RunsAlone({id, partition})
+                                ? core_.ReservedFor({id, partition})
+                                : ChooseWorker(core_.state_, iteration, counts, partition, usable,
+                                               failed == core_.failures_.end()
+                                                   ? absl::Span<const WorkerId>()
+                                                   : absl::MakeConstSpan(failed->second.on));
     if (!worker) continue;
     Log("assigned",
         {{"iteration", absl::StrCat(id.value())},

@@ -39,7 +39,12 @@ class Turn {
 
   // --- Saying ---
 
-  void Say(std::function<void(const absl::Status&)> say) { sayings_.push_back(std::move(say)); }
+  // Called once the turn's record is durable, with OK and its sequence, or with why it never is.
+  using Saying = std::function<void(const absl::Status& durable, uint64_t sequence)>;
+  void Say(std::function<void(const absl::Status&)> say) {
+    SayWith([say = std::move(say)](const absl::Status& durable, uint64_t) { say(durable); });
+  }
+  void SayWith(Saying say) { sayings_.push_back(std::move(say)); }
   void To(const std::shared_ptr<ClientPeer>& peer, ClientDown message);
   void To(const std::shared_ptr<WorkerPeer>& peer, WorkerDown message);
   // To the session or worker, if it is connected.
@@ -69,10 +74,11 @@ class Turn {
   Core& core_;
   std::unique_lock<std::mutex> lock_;
   std::vector<Change> changes_;
-  std::vector<std::function<void(const absl::Status&)>> sayings_;
+  std::vector<Saying> sayings_;
   std::set<IterationId> told_;
   std::set<std::pair<IterationId, ClientId>> told_alone_;
   std::vector<Event> log_;
+  absl::Status unwritable_;  // why its record cannot be journaled
 };
 
 }  // namespace penstock::control

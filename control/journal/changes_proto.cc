@@ -78,7 +78,7 @@ struct WriteChange {
   wire::Change* to;
   const State& state;
 
-  void operator()(const TermRaised& c) const { to->set_term_raised(c.term.value()); }
+  void operator()(const LifeBegun& c) const { WriteLife(c.begun, to->mutable_life_begun()); }
   void operator()(const DatasetRegistered& c) const {
     WriteDataset(*c.dataset, to->mutable_dataset_registered());
   }
@@ -187,13 +187,17 @@ absl::StatusOr<protocol::IterationChange> ReadProtocolChange(const wire::Iterati
     case IterationAltered::CHANGE_NOT_SET:
       break;
   }
-  return absl::DataLossError("a change of an iteration that this release does not know");
+  return absl::DataLossError(
+      "a change of an iteration that this release does not know; start the newer release that "
+      "wrote it");
 }
 
 absl::StatusOr<Change> ReadChange(const wire::Change& from, const State& state) {
   switch (from.change_case()) {
     case wire::Change::kTermRaised:
-      return TermRaised{Term(from.term_raised())};
+      return LifeBegun{{.life = {.term = Term(from.term_raised())}}};
+    case wire::Change::kLifeBegun:
+      return LifeBegun{ReadLife(from.life_begun())};
     case wire::Change::kDatasetRegistered: {
       ASSIGN_OR_RETURN(DatasetRecord dataset, ReadDataset(from.dataset_registered()));
       return DatasetRegistered{std::make_shared<const DatasetRecord>(std::move(dataset))};
@@ -248,14 +252,20 @@ absl::StatusOr<Change> ReadChange(const wire::Change& from, const State& state) 
     case wire::Change::CHANGE_NOT_SET:
       break;
   }
-  return absl::DataLossError("a change that this release does not know");
+  return absl::DataLossError(
+      "a change that this release does not know; start the newer release that wrote it");
 }
 
 }  // namespace
 
-std::string EncodeChanges(absl::Span<const Change> changes, const State& state) {
+absl::StatusOr<std::string> EncodeChanges(absl::Span<const Change> changes, const State& state,
+                                          size_t most_bytes) {
   wire::Changes wire;
   for (const Change& change : changes) std::visit(WriteChange{wire.add_changes(), state}, change);
+  if (const size_t bytes = wire.ByteSizeLong(); bytes > most_bytes) {
+    return absl::ResourceExhaustedError(absl::StrCat("one record of the journal would have ", bytes,
+                                                     " bytes, and may have ", most_bytes));
+  }
   return wire.SerializeAsString();
 }
 
@@ -276,9 +286,12 @@ absl::Status ApplyRecord(std::string_view record, State& state) {
 std::string DescribeRecord(std::string_view record) {
   wire::Changes wire;
   if (!wire.ParseFromArray(record.data(), static_cast<int>(record.size()))) return "unreadable";
-  // Definitions are long and not for people.
+  // Definitions are long and not for people; whoever has a token may read the job.
   for (wire::Change& change : *wire.mutable_changes()) {
     if (change.has_dataset_registered()) change.mutable_dataset_registered()->clear_definition();
+    if (change.has_job_created()) change.mutable_job_created()->clear_token();
+    if (change.has_answered() && change.answered().has_job())
+      change.mutable_answered()->mutable_job()->clear_token();
   }
   return wire.ShortDebugString();
 }

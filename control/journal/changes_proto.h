@@ -13,9 +13,14 @@
 
 namespace penstock::control {
 
+// Protobuf reads messages of less than 2 GiB.
+inline constexpr size_t kMostRecordBytes = size_t{1} << 30;
+
 // One record: what was applied in one step, in order. `state` is the state they
-// were applied to, before or after: it only says which datasets it has.
-std::string EncodeChanges(absl::Span<const Change> changes, const State& state);
+// were applied to, before or after: it only says which datasets it has. ResourceExhausted for one
+// of more bytes than that.
+absl::StatusOr<std::string> EncodeChanges(absl::Span<const Change> changes, const State& state,
+                                          size_t most_bytes = kMostRecordBytes);
 
 // Applies a record to `state`. DataLoss if the bytes are no record of this or
 // an older release, or a change does not fit; `state` is then not to be used.

@@ -5,6 +5,16 @@
 
 namespace penstock::control {
 
+void WriteLife(const BegunLife& from, wire::BegunLife* to) {
+  ToWire(from.life, to->mutable_life());
+  to->set_begins(from.begins);
+  to->set_lease_ns(absl::ToInt64Nanoseconds(from.lease));
+}
+
+BegunLife ReadLife(const wire::BegunLife& from) {
+  return {FromWire(from.life()), from.begins(), absl::Nanoseconds(from.lease_ns())};
+}
+
 void WriteHoldings(const protocol::Holdings& from, wire::HoldingsByPartition* to) {
   for (const IndexSet& set : from) ToWire(set, to->add_sets());
 }

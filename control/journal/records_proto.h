@@ -9,6 +9,9 @@
 
 namespace penstock::control {
 
+void WriteLife(const BegunLife& from, wire::BegunLife* to);
+BegunLife ReadLife(const wire::BegunLife& from);
+
 void WriteHoldings(const protocol::Holdings& from, wire::HoldingsByPartition* to);
 absl::StatusOr<protocol::Holdings> ReadHoldings(const wire::HoldingsByPartition& from);
 

@@ -162,7 +162,9 @@ absl::StatusOr<IterationState> ReadIteration(const wire::Iteration& from) {
 }
 
 absl::Status ReadSnapshot(const wire::Snapshot& from, State& to) {
-  to.term = Term(from.term());
+  for (const wire::BegunLife& wire : from.lives()) to.lives.push_back(ReadLife(wire));
+  if (to.lives.empty() && from.term() > 0)
+    to.lives.push_back({.life = {.term = Term(from.term())}});
   to.next_dataset = from.next_dataset();
   to.next_job = from.next_job();
   to.next_iteration = from.next_iteration();
@@ -240,7 +242,7 @@ class Pieces {
 
 absl::StatusOr<std::vector<std::string>> EncodeState(const State& state, size_t most_piece_bytes) {
   Pieces pieces(most_piece_bytes);
-  pieces.now().set_term(state.term.value());
+  for (const BegunLife& life : state.lives) WriteLife(life, pieces.now().add_lives());
   pieces.now().set_next_dataset(state.next_dataset);
   pieces.now().set_next_job(state.next_job);
   pieces.now().set_next_iteration(state.next_iteration);

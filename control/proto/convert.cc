@@ -84,15 +84,35 @@ VersionRange FromWire(const wire::VersionRange& from) {
   return {.min = from.min(), .max = from.max()};
 }
 
+void ToWire(const Life& from, wire::Life* to) {
+  to->set_journal(from.journal);
+  to->set_id(from.id);
+  to->set_term(from.term.value());
+}
+
+Life FromWire(const wire::Life& from) {
+  return {from.journal(), from.id(), Term(from.term())};
+}
+
+void ToWire(const Heard& from, wire::Heard* to) {
+  ToWire(from.life, to->mutable_life());
+  to->set_sequence(from.sequence);
+}
+
+Heard FromWire(const wire::Heard& from) {
+  return {FromWire(from.life()), from.sequence()};
+}
+
 void ToWire(const PlacedPartition& from, wire::PlacedPartition* to) {
+  to->set_journal(from.journal);
   to->set_iteration(from.iteration.value());
   to->set_partition(from.partition.value());
   to->set_placement(from.placement.value());
 }
 
 PlacedPartition FromWire(const wire::PlacedPartition& from) {
-  return {IterationId(from.iteration()), PartitionId(from.partition()),
-          Placement(from.placement())};
+  return {IterationId(from.iteration()), PartitionId(from.partition()), Placement(from.placement()),
+          from.journal()};
 }
 
 void ToWire(const TransferOffer& from, wire::TransferOffer* to) {
@@ -117,6 +137,7 @@ void ToWire(const LinkCounts& from, wire::LinkCounts* to) {
   to->set_waits(from.waits);
   to->set_waited_to_land_ns(absl::ToInt64Nanoseconds(from.waited_to_land));
   to->set_waited_landed_ns(absl::ToInt64Nanoseconds(from.waited_landed));
+  to->set_down(from.down);
 }
 
 LinkCounts FromWire(const wire::LinkCounts& from) {
@@ -129,7 +150,8 @@ LinkCounts FromWire(const wire::LinkCounts& from) {
           .credits = from.credits(),
           .waits = from.waits(),
           .waited_to_land = absl::Nanoseconds(from.waited_to_land_ns()),
-          .waited_landed = absl::Nanoseconds(from.waited_landed_ns())};
+          .waited_landed = absl::Nanoseconds(from.waited_landed_ns()),
+          .down = from.down()};
 }
 
 void ToWire(const StepCounts& from, wire::StepCounts* to) {

@@ -34,6 +34,12 @@ absl::StatusOr<protocol::Positions> FromWire(const wire::Positions& from);
 void ToWire(const VersionRange& from, wire::VersionRange* to);
 VersionRange FromWire(const wire::VersionRange& from);
 
+void ToWire(const Life& from, wire::Life* to);
+Life FromWire(const wire::Life& from);
+
+void ToWire(const Heard& from, wire::Heard* to);
+Heard FromWire(const wire::Heard& from);
+
 void ToWire(const PlacedPartition& from, wire::PlacedPartition* to);
 PlacedPartition FromWire(const wire::PlacedPartition& from);
 

@@ -42,7 +42,7 @@ class Deciding {
   // Rule 25. The fence asks for what was not taken, too.
   void RaiseForOthers(size_t partition);
   // Those that are being collected need no new number: nothing was assigned
-  // under this one.
+  // under this one, in this life of the dispatcher.
   void RaiseAssigned(ClientId welcomed = {});
   void Reopen(ClientId welcomed = {});
 

@@ -19,6 +19,17 @@ Desk OpenDesk(const IterationRecord& record, Broken broken) {
   return desk;
 }
 
+// Rule 9. What waits for a worker may have been assigned since under its number, and a reader need
+// not have heard of that.
+Decision OnDispatcherStarts(const IterationRecord& record, Desk& desk) {
+  Deciding deciding(record, desk);
+  if (record.closed || desk.broken == Broken::kAssignAgainAtStart)
+    return std::move(deciding).Done();
+  for (size_t p = 0; p < record.partitions.size(); ++p)
+    if (record.partitions[p].collecting()) deciding.Raise(p);
+  return std::move(deciding).Done();
+}
+
 // --- Workers -------------------------------------------------------------------
 
 Decision OnWorkerRegisters(const IterationRecord& record, Desk& desk, WorkerId worker,

@@ -131,6 +131,8 @@ Decision OnReaderDead(const IterationRecord& record, Desk& desk, ClientId client
 // arrived is placed anew; what it should not have is taken from it.
 Decision OnWorkerRegisters(const IterationRecord& record, Desk& desk, WorkerId worker,
                            absl::Span<const Held> held);
+// The dispatcher has begun, from a record that may be older than what the one before it did.
+Decision OnDispatcherStarts(const IterationRecord& record, Desk& desk);
 // Declared dead, or drains: all its partitions are placed anew.
 Decision OnWorkerGone(const IterationRecord& record, Desk& desk, WorkerId worker);
 // One partition is to move, for balance.

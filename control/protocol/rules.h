@@ -25,6 +25,10 @@ enum class Broken : uint8_t {
   kSendToTheDead,         // rule 12: the worker serves every client      → stuck
   kNewestBookmark,        // rule 3: a bookmark above what must be sent   → stuck
   kRetireBelowTaken,      // bookmarks: retired below taken, not kept     → stuck
+  kAssignAgainAtStart,    // rule 9: a number that may have been assigned → doubled
+  kHearAnyLife,           // rule 26: whoever is ahead of the journal     → stuck
+  kHearOtherJournals,     // rule 26: what was said of another's          → stuck
+  kAnyToken,              // rule 27: readers of another job              → lost
   kAgreeOnSome,           // rule 19: a round that some have landed       → torn
   kAgreeUnheard,          // rule 20: agreed before all have spoken       → torn
   kReschedulePast,        // rule 20: rounds altered that somebody knows  → torn

@@ -22,6 +22,7 @@
 #include "absl/time/time.h"
 #include "control/protocol/index_set.h"
 #include "control/protocol/job_terms.h"
+#include "control/protocol/lives.h"
 #include "control/protocol/messages.h"
 #include "control/protocol/shard.h"
 #include "penstock/distribute.h"
@@ -35,8 +36,8 @@ namespace penstock::control {
 
 // The control protocol this release speaks: any version in [min, max].
 struct VersionRange {
-  uint32_t min = 1;
-  uint32_t max = 1;
+  uint32_t min = 2;
+  uint32_t max = 2;
   friend bool operator==(const VersionRange&, const VersionRange&) = default;
 };
 
@@ -52,6 +53,7 @@ struct PlacedPartition {
   IterationId iteration;
   PartitionId partition;
   Placement placement;
+  uint64_t journal = 0;  // that it is assigned in (Life), without which it is nothing
   friend auto operator<=>(const PlacedPartition&, const PlacedPartition&) = default;
 };
 
@@ -266,6 +268,7 @@ struct LinkCounts {
   int64_t waits = 0;
   absl::Duration waited_to_land;
   absl::Duration waited_landed;
+  bool down = false;  // wanted, and it could not be opened or broke
   friend bool operator==(const LinkCounts&, const LinkCounts&) = default;
 };
 
@@ -345,6 +348,9 @@ struct ClientHello {
   Incarnation process;    // that the client is in; tells which workers are in it too
   int64_t consumer = -1;  // its number, where elements are some consumer's from the start
   int64_t round = 0;      // the first that `state` does not contain
+  std::string token;      // the job's; another job may have its number in another life
+  Heard heard;            // by this session, or as its state was saved
+  VersionRange version;
   friend bool operator==(const ClientHello&, const ClientHello&) = default;
 };
 
@@ -434,7 +440,7 @@ struct Fence {
 // Answers ClientHello; a Membership follows.
 struct Welcome {
   IterationId iteration;
-  Term term;
+  Life life;
   std::string token;
   uint64_t seed = 0;
   JobTerms terms;
@@ -544,6 +550,7 @@ struct WorkerHello {
   int32_t permits = 1;
   std::vector<PlacedPartition> held;  // what it works on (a broken stream)
   Incarnation process;
+  Heard heard;
   friend bool operator==(const WorkerHello&, const WorkerHello&) = default;
 };
 
@@ -620,7 +627,7 @@ using WorkerUp = std::variant<WorkerHello, WorkerHeartbeat, SplitRequest, Bookma
 // --- Worker down -------------------------------------------------------------------
 
 struct WorkerWelcome {
-  Term term;
+  Life life;
   absl::Duration heartbeat_interval;
   friend bool operator==(const WorkerWelcome&, const WorkerWelcome&) = default;
 };

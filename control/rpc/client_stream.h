@@ -63,9 +63,11 @@ class ClientStream final : public grpc::ClientBidiReactor<WireUp, WireDown> {
       LetGo();
       return;
     }
+    // Of a kind that this release does not know: nothing that it needs.
+    if (in_.message_case() == WireDown::MESSAGE_NOT_SET) return this->StartRead(&in_);
     absl::StatusOr<Down> message = FromWire(in_);
     if (message.ok()) {
-      Deliver([&] { events_->OnMessage(*std::move(message)); });
+      Deliver([&] { events_->OnMessage(*std::move(message), in_.sequence()); });
     } else {
       std::lock_guard lock(mu_);
       broken_ = message.status();

@@ -18,7 +18,16 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-bool IsFinal(const absl::Status& status) {
+bool IsRefusal(const ClientDown& message) {
+  return std::holds_alternative<SessionError>(message);
+}
+bool IsRefusal(const WorkerDown& message) {
+  return std::holds_alternative<WorkerRefused>(message);
+}
+
+// `refused`: the dispatcher itself has said so, and not something on the way to it.
+bool IsFinal(const absl::Status& status, bool refused) {
+  if (refused) return true;
   switch (status.code()) {
     case absl::StatusCode::kUnavailable:
     case absl::StatusCode::kAborted:
@@ -26,6 +35,9 @@ bool IsFinal(const absl::Status& status) {
     case absl::StatusCode::kUnknown:
     case absl::StatusCode::kInternal:
     case absl::StatusCode::kDeadlineExceeded:
+    case absl::StatusCode::kResourceExhausted:  // these three of a proxy
+    case absl::StatusCode::kPermissionDenied:
+    case absl::StatusCode::kUnimplemented:
       return false;
     default:
       return true;
@@ -59,13 +71,14 @@ class Keeper final : public ReconnectingSession<Up, Down>, SessionEvents<Down> {
   }
 
  private:
-  void OnMessage(Down message) override {
+  void OnMessage(Down message, uint64_t sequence) override {
     {
       std::lock_guard lock(mu_);
       heard_ = Clock::now();
       backoff_ = options_.first_backoff;
+      refused_ |= IsRefusal(message);
     }
-    events_->OnMessage(std::move(message));
+    events_->OnMessage(std::move(message), sequence);
   }
 
   void OnClosed(const absl::Status& status) override {
@@ -96,7 +109,7 @@ class Keeper final : public ReconnectingSession<Up, Down>, SessionEvents<Down> {
       over.reset();
       std::unique_lock lock(mu_);
       if (stopping_) return;
-      if (IsFinal(why)) {
+      if (IsFinal(why, refused_)) {
         lock.unlock();
         return events_->OnGivenUp(why);
       }
@@ -126,6 +139,7 @@ class Keeper final : public ReconnectingSession<Up, Down>, SessionEvents<Down> {
     Up hello = events_->Hello();
     std::lock_guard lock(mu_);
     closed_.reset();
+    refused_ = false;
     session_ = open_(this);
     session_->Send(std::move(hello));
   }
@@ -163,6 +177,7 @@ class Keeper final : public ReconnectingSession<Up, Down>, SessionEvents<Down> {
   std::unique_ptr<Session<Up>> session_;  // guarded by mu_
   std::optional<absl::Status> closed_;    // guarded by mu_; of session_
   bool stopping_ = false;                 // guarded by mu_
+  bool refused_ = false;                  // guarded by mu_; on this stream
   Clock::time_point heard_;               // guarded by mu_
   absl::Duration backoff_;                // guarded by mu_
   std::minstd_rand random_{std::random_device{}()};

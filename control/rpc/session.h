@@ -2,6 +2,7 @@
 // One bidirectional stream to the dispatcher, and one that comes back by itself.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -17,7 +18,8 @@ template <class Down>
 class SessionEvents {
  public:
   virtual ~SessionEvents() = default;
-  virtual void OnMessage(Down message) = 0;
+  // `sequence`: of the last record of the dispatcher's journal that the message rests on.
+  virtual void OnMessage(Down message, uint64_t sequence) = 0;
   // The stream is over; no further call.
   virtual void OnClosed(const absl::Status& status) = 0;
 };
@@ -55,7 +57,7 @@ class ReconnectingEvents {
   virtual ~ReconnectingEvents() = default;
   // The first message of each new stream.
   virtual Up Hello() = 0;
-  virtual void OnMessage(Down message) = 0;
+  virtual void OnMessage(Down message, uint64_t sequence) = 0;  // as of SessionEvents
   // The stream broke and is being opened again. What was sent may be lost:
   // after the dispatcher's welcome, say again what still needs an answer.
   virtual void OnLost(const absl::Status& status) = 0;
@@ -64,9 +66,10 @@ class ReconnectingEvents {
   virtual void OnGivenUp(const absl::Status& status) = 0;
 };
 
-// Keeps one stream open through breaks and dispatcher restarts. A stream that
-// ends with Unavailable, Aborted, Cancelled, Unknown, Internal or
-// DeadlineExceeded is opened again; OK and every other code are final.
+// Keeps one stream open through breaks and dispatcher restarts. A stream on which the dispatcher
+// has refused is final. One that ends with Unavailable, Aborted, Cancelled, Unknown, Internal,
+// DeadlineExceeded, or with what a proxy may say (ResourceExhausted, PermissionDenied,
+// Unimplemented) is opened again; OK and every other code are final.
 template <class Up, class Down>
 class ReconnectingSession {
  public:

@@ -162,6 +162,9 @@ static void ToWire(const ClientHello& from, wire::ClientHello* to) {
   to->set_process(from.process.value());
   if (from.consumer >= 0) to->set_consumer(from.consumer);
   to->set_round(from.round);
+  to->set_token(from.token);
+  ToWire(from.heard, to->mutable_heard());
+  ToWire(from.version, to->mutable_version());
 }
 
 static absl::StatusOr<ClientUp> FromWire(const wire::ClientHello& from) {
@@ -173,6 +176,9 @@ static absl::StatusOr<ClientUp> FromWire(const wire::ClientHello& from) {
                  .process = Incarnation(from.process())};
   if (from.has_consumer()) to.consumer = from.consumer();
   to.round = from.round();
+  to.token = from.token();
+  to.heard = FromWire(from.heard());
+  to.version = FromWire(from.version());
   if (!to.client || !to.incarnation) {
     return absl::InvalidArgumentError("a client's hello without its id or incarnation");
   }
@@ -220,7 +226,7 @@ static Ahead FromWire(const wire::Ahead& from) {
 
 static void ToWire(const Welcome& from, wire::Welcome* to) {
   to->set_iteration(from.iteration.value());
-  to->set_term(from.term.value());
+  ToWire(from.life, to->mutable_life());
   to->set_token(from.token);
   to->set_seed(from.seed);
   ToWire(from.terms, to->mutable_terms());
@@ -233,7 +239,7 @@ static void ToWire(const Welcome& from, wire::Welcome* to) {
 
 static absl::StatusOr<ClientDown> FromWire(const wire::Welcome& from) {
   Welcome to{.iteration = IterationId(from.iteration()),
-             .term = Term(from.term()),
+             .life = FromWire(from.life()),
              .token = from.token(),
              .seed = from.seed(),
              .heartbeat_interval = absl::Nanoseconds(from.heartbeat_interval_ns()),
@@ -301,6 +307,7 @@ static void ToWire(const WorkerHello& from, wire::WorkerHello* to) {
   to->set_permits(from.permits);
   ListToWire(from.held, to->mutable_held());
   to->set_process(from.process.value());
+  ToWire(from.heard, to->mutable_heard());
 }
 
 static absl::StatusOr<WorkerUp> FromWire(const wire::WorkerHello& from) {
@@ -312,7 +319,8 @@ static absl::StatusOr<WorkerUp> FromWire(const wire::WorkerHello& from) {
                      .tags = {from.tags().begin(), from.tags().end()},
                      .permits = from.permits(),
                      .held = ListFromWire(from.held()),
-                     .process = Incarnation(from.process())};
+                     .process = Incarnation(from.process()),
+                     .heard = FromWire(from.heard())};
 }
 
 static void ToWire(const SplitRequest& from, wire::SplitRequest* to) {
@@ -580,7 +588,7 @@ void ToWire(const WorkerDown& from, wire::WorkerDown* to) {
   std::visit(
       Overloaded{
           [to](const WorkerWelcome& welcome) {
-            to->mutable_welcome()->set_term(welcome.term.value());
+            ToWire(welcome.life, to->mutable_welcome()->mutable_life());
             to->mutable_welcome()->set_heartbeat_interval_ns(
                 absl::ToInt64Nanoseconds(welcome.heartbeat_interval));
           },
@@ -610,7 +618,7 @@ void ToWire(const WorkerDown& from, wire::WorkerDown* to) {
 absl::StatusOr<WorkerDown> FromWire(const wire::WorkerDown& from) {
   switch (from.message_case()) {
     case wire::WorkerDown::kWelcome:
-      return WorkerWelcome{Term(from.welcome().term()),
+      return WorkerWelcome{FromWire(from.welcome().life()),
                            absl::Nanoseconds(from.welcome().heartbeat_interval_ns())};
     case wire::WorkerDown::kHeartbeat:
       return WorkerHeartbeatAnswer{from.heartbeat().counter()};

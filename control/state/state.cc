@@ -58,12 +58,24 @@ void ForgetReplays(IterationState& iteration) {
   }
 }
 
+// Where all that was taken is kept, nobody asks who had what of it once it is over.
+void ForgetHistories(protocol::IterationRecord& record) {
+  if (record.keep != protocol::KeepPolicy::kTaken) return;
+  for (protocol::ReaderRecord& reader : record.readers) {
+    reader.kept = {};
+    reader.final = {};
+  }
+}
+
 }  // namespace
 
 struct Applying {
   State& state;
 
-  void operator()(const TermRaised& c) const { state.term = c.term; }
+  void operator()(const LifeBegun& c) const {
+    state.lives.push_back(c.begun);
+    if (state.lives.size() > kLivesKept) state.lives.erase(state.lives.begin());
+  }
 
   void operator()(const DatasetRegistered& c) const {
     state.datasets[c.dataset->id] = c.dataset;
@@ -132,6 +144,7 @@ struct Applying {
       RetireSplits(iteration.record.partitions[at], iteration.splits[at]);
     }
     if (std::holds_alternative<protocol::IterationFinished>(c.change)) ForgetReplays(iteration);
+    if (iteration.record.finished) ForgetHistories(iteration.record);
   }
   void operator()(const IterationFailed& c) const {
     IterationState& iteration = state.iterations.at(c.iteration);
@@ -186,9 +199,14 @@ absl::Status Wrong(const std::string& what) {
 struct Fitting {
   const State& state;
 
-  absl::Status operator()(const TermRaised& c) const {
-    if (c.term > state.term) return absl::OkStatus();
-    return Wrong(absl::StrCat("a term does not rise: ", c.term.value()));
+  absl::Status operator()(const LifeBegun& c) const {
+    const Life& life = c.begun.life;
+    if (life.term <= state.term())
+      return Wrong(absl::StrCat("a term does not rise: ", life.term.value()));
+    const uint64_t journal = state.lives.empty() ? 0 : state.lives.back().life.journal;
+    if (journal == 0 || life.journal == journal) return absl::OkStatus();
+    return Wrong(absl::StrCat("a life of journal ", absl::Hex(life.journal), ", and this one is ",
+                              absl::Hex(journal)));
   }
   absl::Status operator()(const DatasetRegistered& c) const {
     if (c.dataset != nullptr && !c.dataset->id.empty()) return absl::OkStatus();

@@ -23,6 +23,7 @@
 #include "absl/status/status.h"
 #include "absl/types/span.h"
 #include "control/protocol/iteration_record.h"
+#include "control/protocol/lives.h"
 #include "control/protocol/session_messages.h"
 
 namespace penstock::control {
@@ -117,8 +118,8 @@ struct AnswerRecord {
 
 // --- Changes -------------------------------------------------------------------
 
-struct TermRaised {
-  Term term;
+struct LifeBegun {
+  BegunLife begun;
 };
 struct DatasetRegistered {
   std::shared_ptr<const DatasetRecord> dataset;
@@ -174,14 +175,14 @@ struct Answered {
 };
 
 using Change =
-    std::variant<TermRaised, DatasetRegistered, DatasetUnregistered, JobCreated, JobCancelled,
+    std::variant<LifeBegun, DatasetRegistered, DatasetUnregistered, JobCreated, JobCancelled,
                  JobRemoved, IterationCreated, IterationAltered, IterationFailed, SplitsGiven,
                  BookmarkMarked, WorkerRegistered, WorkerDraining, WorkerGone, Answered>;
 
 // --- State ---------------------------------------------------------------------
 
 struct State {
-  Term term;
+  std::vector<BegunLife> lives;  // of the journal, oldest first; the last kLivesKept
   uint64_t next_dataset = 1000;  // automatic ids; those taken by users are skipped
   uint64_t next_job = 1;
   uint64_t next_iteration = 1;
@@ -197,6 +198,7 @@ struct State {
   void Apply(const Change& change);
 
   // --- Questions; null where there is none ---
+  Term term() const { return lives.empty() ? Term() : lives.back().life.term; }
   std::shared_ptr<const DatasetRecord> FindDataset(const std::string& id) const;
   // Also one that a job reads and the id no longer has. Edition 0: the one that it has.
   std::shared_ptr<const DatasetRecord> FindDataset(const std::string& id, uint64_t edition) const;

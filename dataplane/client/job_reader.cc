@@ -250,6 +250,7 @@ std::shared_ptr<Session> JobReader::SessionOf(int64_t repetition) {
       if (its.number == repetition) options.state = its.taken;
     }
     options.claims_only = repetition < repetitions.back().number;
+    options.heard = restored_->heard;
   }
   session = std::make_shared<Session>(std::move(options), *stub_);
   return session;
@@ -299,6 +300,10 @@ absl::Status JobReader::Save(int64_t pass, StateWriter& writer) {
     state.reader = std::move(reader);
   } else if (job_.has_value()) {
     state.job_mark = MarkOfJob(job_->token);
+    for (const auto& [number, session] : sessions_) {
+      const control::Heard heard = session->heard();
+      if (heard.sequence >= state.heard.sequence) state.heard = heard;
+    }
     state.seed = job_->seed;
     state.dataset = WorkersDataset(*node_);
   }

@@ -72,6 +72,7 @@ Session::Session(SessionOptions options, control::DispatcherStub& stub)
     rounds_ = protocol::RoundQueue(rounds);
     committed_taken_ = *options_.state;
   }
+  heard_ = options_.heard;
   leaving_ = options_.claims_only;
   std::lock_guard lock(mu_);  // events may come before the stream has its name
   stream_ = stub_.KeepClientSession(this, {.timeout = options_.distribute.timeout});
@@ -169,6 +170,11 @@ Taken Session::taken() const {
   return TakenLocked();
 }
 
+control::Heard Session::heard() const {
+  std::lock_guard lock(mu_);
+  return heard_;
+}
+
 Taken Session::TakenLocked() const {
   Taken taken;
   for (const auto& [partition, receiver] : receivers_) {
@@ -247,7 +253,9 @@ control::ClientUp Session::Hello() {
                              .client = options_.client,
                              .incarnation = options_.incarnation,
                              .state = std::nullopt,
-                             .process = control::ThisProcess()};
+                             .process = control::ThisProcess(),
+                             .token = options_.job.token,
+                             .heard = heard_};
   if (options_.state.has_value()) {
     hello.state = ToMessage(*options_.state);
     for (const auto& [partition, taken] : *options_.state) hello.round += taken.size();
@@ -256,15 +264,22 @@ control::ClientUp Session::Hello() {
   return hello;
 }
 
-void Session::OnMessage(control::ClientDown message) {
+void Session::OnMessage(control::ClientDown message, uint64_t sequence) {
   std::vector<Landed> given_back;
   std::lock_guard lock(mu_);
+  heard_.sequence = std::max(heard_.sequence, sequence);
   std::visit([this](const auto& its) { Handle(its); }, message);
   given_back.swap(given_back_);
   WakeWaiting();
 }
 
 void Session::Handle(const control::Welcome& welcome) {
+  if (welcome.token != options_.job.token || welcome.life.term < heard_.life.term) {
+    return Fail(absl::FailedPreconditionError(absl::StrCat(
+        "the dispatcher at ", stub_.address(), " welcomed this reader of ",
+        ToString(options_.job.job), " to another job, or is an earlier one than it has heard")));
+  }
+  heard_.life = welcome.life;
   welcome_ = welcome;
   welcomed_ = true;
   renewed_ = hello_sent_;
@@ -421,7 +436,7 @@ void Session::OnGivenUp(const absl::Status& status) {
   welcomed_ = false;
   // Behind the end nothing is lost by waiting for a dispatcher that is away, but what is not
   // committed without it.
-  if (absl::IsUnavailable(status) && IsOver() && !left_ && !for_good_ && Owes()) {
+  if (absl::IsUnavailable(status) && error_.ok() && IsOver() && !left_ && !for_good_ && Owes()) {
     reopens_ = true;
     WakeAgent();
     return WakeWaiting();

@@ -45,6 +45,7 @@ struct SessionOptions {
   ClientId client;
   Incarnation incarnation;
   std::optional<Taken> state;  // what a restored reader had taken
+  control::Heard heard;        // as that state was saved
   // Says what `state` holds and leaves: nobody will call Next().
   bool claims_only = false;
   // Where elements land, as far as the protocol lets them; outlives the session. nullptr:
@@ -76,7 +77,8 @@ class Session final : private control::ReconnectingClientEvents, private ReaderE
   bool Ready();
 
   Taken taken() const;
-  bool ended() const;  // Next() has returned nullopt
+  control::Heard heard() const;  // of the dispatcher, last
+  bool ended() const;            // Next() has returned nullopt
 
   // `commit` is durable at the dispatcher when this returns true. False: nothing was said, since
   // this one has left, or could no more; what it took is kept, and what `commit` names of other
@@ -95,7 +97,7 @@ class Session final : private control::ReconnectingClientEvents, private ReaderE
  private:
   // Of session.cc; from the stream's thread.
   control::ClientUp Hello() override;
-  void OnMessage(control::ClientDown message) override;
+  void OnMessage(control::ClientDown message, uint64_t sequence) override;
   void OnLost(const absl::Status& status) override;
   void OnGivenUp(const absl::Status& status) override;
   void Handle(const control::Welcome& welcome);
@@ -222,6 +224,7 @@ class Session final : private control::ReconnectingClientEvents, private ReaderE
   // The stream.
   bool welcomed_ = false;                    // on the present stream
   std::optional<control::Welcome> welcome_;  // the latest
+  control::Heard heard_;
   uint64_t heartbeats_ = 0;
   std::map<uint64_t, absl::Time> unanswered_;  // when each was sent
   absl::Time hello_sent_;

@@ -194,6 +194,7 @@ void Session::ForgetGone() {
 
 std::vector<control::LinkCounts> Session::CountLinks() const {
   std::vector<control::LinkCounts> links;
+  const bool none_wanted = end_ || leaving_ || !error_.ok();
   for (const auto& [worker, reader] : readers_) {
     const Reader::Progress& progress = reader->progress();
     links.push_back({.worker = worker,
@@ -203,6 +204,8 @@ std::vector<control::LinkCounts> Session::CountLinks() const {
                      .elements = progress.elements,
                      .bytes = progress.bytes,
                      .credits = window_.asked(worker)});
+    links.back().down =
+        progress.wanted && !none_wanted && progress.down_since != absl::InfiniteFuture();
     times_.Into(links.back(), reader->worker().address);
   }
   return links;

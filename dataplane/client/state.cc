@@ -9,7 +9,7 @@
 namespace penstock::client {
 namespace {
 
-constexpr uint64_t kVersion = 4;
+constexpr uint64_t kVersion = 5;
 
 void Write(const Taken& taken, StateWriter& writer) {
   writer.WriteUnsigned(taken.size());
@@ -251,6 +251,10 @@ void Write(const JobState& state, StateWriter& writer) {
   Write(state.reader, writer);
   if (!state.reader.job) return;
   writer.WriteUnsigned(state.job_mark);
+  writer.WriteUnsigned(state.heard.life.journal);
+  writer.WriteUnsigned(state.heard.life.id);
+  writer.WriteUnsigned(state.heard.life.term.value());
+  writer.WriteUnsigned(state.heard.sequence);
   writer.WriteUnsigned(state.seed);
   writer.WriteUnsigned(state.dataset);
   writer.WriteUnsigned(static_cast<uint64_t>(state.terms.mode));
@@ -267,6 +271,11 @@ absl::StatusOr<JobState> ReadJobState(StateReader& reader) {
   ASSIGN_OR_RETURN(state.reader, ReadReaderState(reader));
   if (!state.reader.job) return state;
   ASSIGN_OR_RETURN(state.job_mark, reader.ReadUnsigned());
+  ASSIGN_OR_RETURN(state.heard.life.journal, reader.ReadUnsigned());
+  ASSIGN_OR_RETURN(state.heard.life.id, reader.ReadUnsigned());
+  ASSIGN_OR_RETURN(const uint64_t term, reader.ReadUnsigned());
+  state.heard.life.term = Term(term);
+  ASSIGN_OR_RETURN(state.heard.sequence, reader.ReadUnsigned());
   ASSIGN_OR_RETURN(state.seed, reader.ReadUnsigned());
   ASSIGN_OR_RETURN(state.dataset, reader.ReadUnsigned());
   ASSIGN_OR_RETURN(const uint64_t mode, reader.ReadUnsigned());

@@ -46,6 +46,7 @@ struct JobState {
   ReaderState reader;
   // All below only if reading had begun.
   uint64_t job_mark = 0;  // of its token: tells it from the jobs of other services
+  control::Heard heard;   // of its dispatcher, as it was saved
   uint64_t seed = 0;
   uint64_t dataset = 0;                         // fingerprint of what the workers run
   control::JobTerms terms;                      // those that decide what partitions yield

@@ -97,11 +97,14 @@ void Agent::Stop() {
 control::WorkerUp Agent::Hello() {
   control::WorkerHello hello = options_.hello;
   hello.held = tasks_->held();
+  std::lock_guard lock(mu_);
+  hello.heard = heard_;
   return hello;
 }
 
-void Agent::OnMessage(control::WorkerDown message) {
+void Agent::OnMessage(control::WorkerDown message, uint64_t sequence) {
   using namespace control;  // NOLINT: the messages
+  Follow(message, sequence);
   if (const auto* welcome = std::get_if<WorkerWelcome>(&message)) return OnWelcome(*welcome);
   if (const auto* assign = std::get_if<Assign>(&message)) return tasks_->Do(*assign);
   if (const auto* reader = std::get_if<AddReader>(&message)) return tasks_->Do(*reader);
@@ -114,6 +117,20 @@ void Agent::OnMessage(control::WorkerDown message) {
     changed_.notify_all();
   }
   // A heartbeat's answer has done its work by coming; of a refusal OnGivenUp tells.
+}
+
+void Agent::Follow(const control::WorkerDown& message, uint64_t sequence) {
+  control::Life before;
+  const auto* welcome = std::get_if<control::WorkerWelcome>(&message);
+  {
+    std::lock_guard lock(mu_);
+    before = heard_.life;
+    if (welcome != nullptr) heard_ = {welcome->life, 0};
+    heard_.sequence = std::max(heard_.sequence, sequence);
+  }
+  if (welcome == nullptr || before.id == 0 || before.journal == welcome->life.journal) return;
+  tasks_->Drop(absl::UnavailableError(
+      "the dispatcher began without its journal, and what it had placed on this worker is gone"));
 }
 
 void Agent::OnWelcome(const control::WorkerWelcome& welcome) {

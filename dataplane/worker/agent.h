@@ -45,10 +45,12 @@ class Agent final : private control::ReconnectingWorkerEvents {
 
  private:
   control::WorkerUp Hello() override;
-  void OnMessage(control::WorkerDown message) override;
+  void OnMessage(control::WorkerDown message, uint64_t sequence) override;
   void OnLost(const absl::Status& status) override;
   void OnGivenUp(const absl::Status& status) override;
 
+  // Notes which dispatcher speaks. What one with another journal assigned is let go of.
+  void Follow(const control::WorkerDown& message, uint64_t sequence);
   void OnWelcome(const control::WorkerWelcome& welcome);
   void Send(control::WorkerUp message);
   void Beat();
@@ -63,6 +65,7 @@ class Agent final : private control::ReconnectingWorkerEvents {
   bool connected_ = false;  // welcomed on the present stream
   bool welcomed_ = false;   // ever
   bool draining_ = false;
+  control::Heard heard_;  // of the dispatcher, last
   bool drained_ = false;
   bool stopping_ = false;
   absl::Duration interval_;

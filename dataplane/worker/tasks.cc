@@ -95,6 +95,15 @@ void Tasks::SayAgain() {
   for (const auto& runner : runners) runner->SayAgain();
 }
 
+void Tasks::Drop(const absl::Status& reason) {
+  std::vector<std::shared_ptr<IterationExit>> exits;
+  {
+    std::lock_guard lock(mu_);
+    exits = RetireAllLocked();
+  }
+  for (const auto& exit : exits) exit->CloseLinks(reason);
+}
+
 absl::StatusOr<std::shared_ptr<transfer::SendEvents>> Tasks::Accept(
     const transfer::Hello& hello, std::shared_ptr<transfer::SendLink> link) {
   std::shared_ptr<IterationExit> exit;
@@ -153,11 +162,7 @@ absl::Status Tasks::Stop(absl::Time deadline) {
   {
     std::lock_guard lock(mu_);
     stopped_ = true;
-    for (auto& [id, iteration] : iterations_) {
-      for (auto& [partition, runner] : iteration.runners) RetireLocked(std::move(runner));
-      exits.push_back(std::move(iteration.exit));
-    }
-    iterations_.clear();
+    exits = RetireAllLocked();
     runners = std::move(retired_);
   }
   for (const auto& exit : exits) exit->CloseLinks(absl::UnavailableError("the worker stopped"));
@@ -181,6 +186,16 @@ void Tasks::RetireLocked(std::shared_ptr<PartitionRunner> runner) {
   runner->Cancel();
   ForgetDoneLocked();
   retired_.push_back(std::move(runner));
+}
+
+std::vector<std::shared_ptr<IterationExit>> Tasks::RetireAllLocked() {
+  std::vector<std::shared_ptr<IterationExit>> exits;
+  for (auto& [id, iteration] : iterations_) {
+    for (auto& [partition, runner] : iteration.runners) RetireLocked(std::move(runner));
+    exits.push_back(std::move(iteration.exit));
+  }
+  iterations_.clear();
+  return exits;
 }
 
 void Tasks::ForgetDoneLocked() {

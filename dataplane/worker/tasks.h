@@ -38,6 +38,9 @@ class Tasks {
   // The dispatcher has welcomed the worker on a new stream: says again what may
   // have been lost with the old one.
   void SayAgain();
+  // Of all that is here, as the dispatcher that assigned it is gone: partitions end, and links
+  // close with `reason`.
+  void Drop(const absl::Status& reason);
 
   // --- Links ------------------------------------------------------------------------
 
@@ -68,6 +71,7 @@ class Tasks {
 
   std::shared_ptr<PartitionRunner> Find(const control::PlacedPartition& of) const;
   void RetireLocked(std::shared_ptr<PartitionRunner> runner);
+  std::vector<std::shared_ptr<IterationExit>> RetireAllLocked();
   void ForgetDoneLocked();
   void ForgetIdleLocked();
 

@@ -27,7 +27,7 @@ using ::testing::IsEmpty;
 // What a consumer's stream was told, in order.
 class ToldConsumer final : public ClientOutlet {
  public:
-  void Send(ClientDown message) override { messages_.push_back(std::move(message)); }
+  void Send(ClientDown message, uint64_t) override { messages_.push_back(std::move(message)); }
   void Finish(const absl::Status& status) override { finished_ = status; }
 
   // The latest list of lost consumers since the last call; "-" : none came. A dead one has a
@@ -61,7 +61,7 @@ class ToldConsumer final : public ClientOutlet {
 // What a worker was given to do.
 class Assigned final : public WorkerOutlet {
  public:
-  void Send(WorkerDown message) override {
+  void Send(WorkerDown message, uint64_t) override {
     if (const auto* assign = std::get_if<Assign>(&message)) of = assign->of;
   }
   void Finish(const absl::Status&) override {}
@@ -96,7 +96,7 @@ class ConsumersTest : public ::testing::Test {
         {.name = "job",
          .dataset_id = dataset_,
          .terms = {.mode = ShardingPolicy::kDynamic, .num_consumers = kConsumers}},
-        [this](const auto& answer) { job_ = answer->job; });
+        [this](const auto& answer) { job_ = *answer; });
     for (int64_t i = 0; i < kConsumers; ++i) consumers_.push_back(Join(i));
     for (const Consumer& consumer : consumers_) EXPECT_EQ(consumer.told->Lost(), "");
   }
@@ -104,11 +104,12 @@ class ConsumersTest : public ::testing::Test {
   Consumer Join(int64_t number, uint64_t incarnation = 1) {
     Consumer consumer{std::make_shared<ToldConsumer>(), nullptr};
     consumer.peer = core_->OpenClient(consumer.told);
-    core_->OnMessage(consumer.peer, ClientHello{.job = job_,
+    core_->OnMessage(consumer.peer, ClientHello{.job = job_.job,
                                                 .client = ClientId(100 + number),
                                                 .incarnation = Incarnation(incarnation),
                                                 .state = std::nullopt,
-                                                .consumer = number});
+                                                .consumer = number,
+                                                .token = job_.token});
     return consumer;
   }
   void Beat(int64_t number, std::vector<StepMark> marks = {}) {
@@ -140,7 +141,7 @@ class ConsumersTest : public ::testing::Test {
   const std::shared_ptr<CapturedEvents> events_ = CapturedEvents::Make();
   std::unique_ptr<Core> core_;
   std::string dataset_;
-  JobId job_;
+  JobAnswer job_;
   std::vector<Consumer> consumers_;
 };
 
@@ -206,11 +207,12 @@ TEST_F(ConsumersTest, OneThatComesAgainIsToldThatNobodyIsLost) {
 // Whose elements it has is its record's, whatever number its process was given.
 TEST_F(ConsumersTest, AStateIsOfTheConsumerThatSavedIt) {
   const auto told = std::make_shared<ToldConsumer>();
-  core_->OnMessage(core_->OpenClient(told), ClientHello{.job = job_,
+  core_->OnMessage(core_->OpenClient(told), ClientHello{.job = job_.job,
                                                         .client = ClientId(101),
                                                         .incarnation = Incarnation(2),
                                                         .state = std::vector<PartitionIndices>(),
-                                                        .consumer = 2});
+                                                        .consumer = 2,
+                                                        .token = job_.token});
   EXPECT_EQ(told->finished().code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(std::string(told->finished().message()),
               AllOf(HasSubstr("the state is of consumer 1"), HasSubstr("consumer_index is 2")));

@@ -28,21 +28,22 @@ class CountersTest : public ::testing::Test {
                            [](const auto& answer) { EXPECT_TRUE(answer.ok()) << answer.status(); });
   }
 
-  JobId Job(const std::string& name, const JobTerms& terms) {
-    JobId job;
+  JobAnswer Job(const std::string& name, const JobTerms& terms) {
+    JobAnswer job;
     core_->GetOrCreateJob({.name = name, .dataset_id = "numbers", .terms = terms},
                           [&](const auto& answer) {
                             ASSERT_TRUE(answer.ok()) << answer.status();
-                            job = answer->job;
+                            job = *answer;
                           });
     return job;
   }
-  void Reads(JobId job, uint64_t client, uint64_t incarnation, int64_t consumer = -1) {
+  void Reads(const JobAnswer& job, uint64_t client, uint64_t incarnation, int64_t consumer = -1) {
     core_->OnMessage(core_->OpenClient(std::make_shared<Deaf<ClientDown>>()),
-                     ClientHello{.job = job,
+                     ClientHello{.job = job.job,
                                  .client = ClientId(client),
                                  .incarnation = Incarnation(incarnation),
-                                 .consumer = consumer});
+                                 .consumer = consumer,
+                                 .token = job.token});
   }
   static int64_t Value(const std::string& name, const Labels& labels) {
     return ProcessMetrics().GetCounter(name, "", labels).value();
@@ -74,13 +75,13 @@ TEST_F(CountersTest, ClientsThatBeginToReadByWhatTheyRead) {
   };
   const int64_t off_before = count("OFF", "auto", "no"), any_before = count("DYNAMIC", "any", "no"),
                 rounds_before = count("OFF", "auto", "yes");
-  const JobId plain = Job("plain", {});
+  const JobAnswer plain = Job("plain", {});
   Reads(plain, 5, 1);
   Reads(plain, 5, 1);  // its stream broke
   Reads(plain, 6, 1);
   Reads(Job("all", {.mode = ShardingPolicy::kDynamic, .target_workers = TargetWorkers::kAny}), 7,
         1);
-  const JobId rounds = Job("rounds", {.num_consumers = 2});
+  const JobAnswer rounds = Job("rounds", {.num_consumers = 2});
   Reads(rounds, 8, 1, 0);
   Reads(rounds, 9, 1, 1);
   EXPECT_EQ(count("OFF", "auto", "no") - off_before, 2);

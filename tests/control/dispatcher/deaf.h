@@ -9,7 +9,7 @@ namespace penstock::control {
 template <class Down>
 class Deaf final : public Outlet<Down> {
  public:
-  void Send(Down /*message*/) override {}
+  void Send(Down /*message*/, uint64_t /*sequence*/) override {}
   void Finish(const absl::Status& /*status*/) override {}
 };
 

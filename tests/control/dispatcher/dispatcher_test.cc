@@ -20,7 +20,7 @@ TEST_F(DispatcherTest, ASessionRunsToItsEnd) {
   Start();
   JobAnswer job = MakeJob("run");
   HandWorker worker(*stub_, 1);
-  HandClient client(*stub_, job.job, 5);
+  HandClient client(*stub_, job, 5);
   Welcome welcome = client.Next<Welcome>();
   EXPECT_EQ(welcome.token, job.token);
 
@@ -52,7 +52,7 @@ TEST_F(DispatcherTest, ASessionRunsToItsEnd) {
   client.Next<Left>();
 
   // Who comes late sees the end at once.
-  HandClient late(*stub_, job.job, 6);
+  HandClient late(*stub_, job, 6);
   late.Next<Welcome>();
   late.Next<End>();
   EXPECT_TRUE(late.Next<Membership>().closed);
@@ -62,9 +62,9 @@ TEST_F(DispatcherTest, WhoJoinsIsToldWhoWorksAndTheOthersAreNotToldAgain) {
   Start();
   const JobAnswer job = MakeJob("run");
   HandWorker worker(*stub_, 1);
-  HandClient first(*stub_, job.job, 5);
+  HandClient first(*stub_, job, 5);
   first.Next<Membership>();
-  HandClient second(*stub_, job.job, 6);
+  HandClient second(*stub_, job, 6);
   second.Next<Membership>();
   HandWorker other(*stub_, 2);
   EXPECT_EQ(first.Next<Membership>().version, second.Next<Membership>().version);
@@ -73,7 +73,7 @@ TEST_F(DispatcherTest, WhoJoinsIsToldWhoWorksAndTheOthersAreNotToldAgain) {
 TEST_F(DispatcherTest, WhoJoinsWhenAllWorkersAreLostHearsThatPartitionsWait) {
   Start();
   JobAnswer job = MakeJob("run");
-  HandClient client(*stub_, job.job, 5);
+  HandClient client(*stub_, job, 5);
   {
     HandWorker worker(*stub_, 1);
     Assign assign = worker.Next<Assign>();
@@ -82,7 +82,7 @@ TEST_F(DispatcherTest, WhoJoinsWhenAllWorkersAreLostHearsThatPartitionsWait) {
     worker.Send(WorkerLeave{});
     client.Next<Fence>();
   }
-  HandClient late(*stub_, job.job, 6);
+  HandClient late(*stub_, job, 6);
   Membership membership = late.Next<Membership>();
   EXPECT_FALSE(membership.closed);
   ASSERT_EQ(membership.partitions.size(), 1u);
@@ -93,7 +93,7 @@ TEST_F(DispatcherTest, ARepeatedSplitRequestGetsTheSameSplits) {
   Start();
   JobAnswer job = MakeJob("splits");
   HandWorker worker(*stub_, 1);
-  HandClient client(*stub_, job.job, 5);
+  HandClient client(*stub_, job, 5);
   Assign assign = worker.Next<Assign>();
   const SplitRequest request{assign.of, 0, 0, 0, 2};
   worker.Send(request);
@@ -106,7 +106,7 @@ TEST_F(DispatcherTest, APartitionMovesOnlyWhenItsReadersHaveAnswered) {
   Start({.worker_timeout = absl::Minutes(10)});
   JobAnswer job = MakeJob("moves");
   HandWorker first(*stub_, 1);
-  HandClient client(*stub_, job.job, 5);
+  HandClient client(*stub_, job, 5);
   client.Next<Welcome>();
   Assign assign = first.Next<Assign>();
   first.Send(SplitRequest{assign.of, 0, 0, 0, 3});
@@ -137,7 +137,7 @@ TEST_F(DispatcherTest, AWorkerWhosePortRefusesIsDeadAtOnce) {
   JobAnswer job = MakeJob("dies");
   // Port 1 of loopback: nobody listens there.
   HandWorker worker(*stub_, 1, 1, {}, "127.0.0.1:1");
-  HandClient client(*stub_, job.job, 5);
+  HandClient client(*stub_, job, 5);
   worker.Next<Assign>();
   worker.Disconnect();
   EXPECT_EQ(client.Next<Fence>().placement, Placement(2));
@@ -147,7 +147,7 @@ TEST_F(DispatcherTest, ASilentClientsElementsGoToOthers) {
   Start({.client_timeout = absl::Milliseconds(300)});
   JobAnswer job = MakeJob("silent", ShardingPolicy::kDynamic, Keep::kCommitted);
   HandWorker worker(*stub_, 1);
-  HandClient silent(*stub_, job.job, 5);
+  HandClient silent(*stub_, job, 5);
   Assign assign = worker.Next<Assign>();
   silent.SendReport(assign.of.partition, assign.of.placement, IndexSet::Of(0, 4));
   silent.Send(Commit{1, {{0, {{assign.of.partition, IndexSet::Of(0, 2)}}}}});
@@ -156,19 +156,19 @@ TEST_F(DispatcherTest, ASilentClientsElementsGoToOthers) {
   EXPECT_EQ(told.code(), absl::StatusCode::kFailedPrecondition);
 
   // Another reader is owed what was not committed.
-  HandClient other(*stub_, job.job, 6);
+  HandClient other(*stub_, job, 6);
   Assign again = worker.NextThat<Assign>([](const Assign& a) { return !a.readers.empty(); });
   EXPECT_EQ(again.of.placement, Placement(2));
   EXPECT_EQ(again.skip, IndexSet::Of(0, 2));
   EXPECT_EQ(again.readers[0].client, ClientId(6));
 }
 
-TEST_F(DispatcherTest, ARestartInTheMiddleOfAMoveAsksAgainUnderTheSamePlacement) {
+TEST_F(DispatcherTest, ARestartInTheMiddleOfAMoveAsksAgainUnderTheNextPlacement) {
   Start(Journaled());
   JobAnswer job = MakeJob("restart");
   auto worker = std::make_unique<HandWorker>(*stub_, 1);
-  auto answers = std::make_unique<HandClient>(*stub_, job.job, 5);
-  auto silent = std::make_unique<HandClient>(*stub_, job.job, 6);
+  auto answers = std::make_unique<HandClient>(*stub_, job, 5);
+  auto silent = std::make_unique<HandClient>(*stub_, job, 6);
   answers->Next<Welcome>();
   silent->Next<Welcome>();
   Assign assign = worker->Next<Assign>();
@@ -184,9 +184,10 @@ TEST_F(DispatcherTest, ARestartInTheMiddleOfAMoveAsksAgainUnderTheSamePlacement)
   silent.reset();
   Restart(Journaled());
   HandWorker next(*stub_, 2);
-  EXPECT_EQ(next.welcome.term, Term(2));
-  HandClient first(*stub_, job.job, 5);
-  HandClient second(*stub_, job.job, 6);
+  EXPECT_EQ(next.welcome.life.term, Term(2));
+  HandClient first(*stub_, job, 5);
+  HandClient second(*stub_, job, 6);
+  fence.placement = Placement(fence.placement.value() + 1);
   EXPECT_EQ(first.Next<Fence>(), fence);
   EXPECT_EQ(second.Next<Fence>(), fence);
   first.Send(FenceAnswer{{fence.partition, fence.placement, IndexSet::Of(0, 1), {}}});
@@ -202,7 +203,7 @@ TEST_F(DispatcherTest, AWorkerGoesOnWithWhatItHasAfterADispatcherRestart) {
   Start(Journaled());
   JobAnswer job = MakeJob("goes_on");
   auto worker = std::make_unique<HandWorker>(*stub_, 1);
-  auto client = std::make_unique<HandClient>(*stub_, job.job, 5);
+  auto client = std::make_unique<HandClient>(*stub_, job, 5);
   Assign assign = worker->Next<Assign>();
   worker.reset();
   client.reset();
@@ -213,7 +214,7 @@ TEST_F(DispatcherTest, AWorkerGoesOnWithWhatItHasAfterADispatcherRestart) {
   HandWorker again(*stub_, 1, 1, {assign.of, gone});
   EXPECT_EQ(again.Next<Unassign>().of, gone);
   EXPECT_EQ(again.Next<AddReader>().of, assign.of);
-  HandClient back(*stub_, job.job, 5);
+  HandClient back(*stub_, job, 5);
   EXPECT_EQ(back.Next<Membership>().partitions[0].worker, WorkerId(1));
 }
 
@@ -221,14 +222,14 @@ TEST_F(DispatcherTest, ARestoredTrainerReplacesItsSessionAtOnce) {
   Start();
   JobAnswer job = MakeJob("restored", ShardingPolicy::kDynamic, Keep::kCommitted);
   HandWorker worker(*stub_, 1);
-  HandClient before(*stub_, job.job, 5, /*incarnation=*/1);
+  HandClient before(*stub_, job, 5, /*incarnation=*/1);
   Assign assign = worker.Next<Assign>();
   before.SendReport(assign.of.partition, assign.of.placement, IndexSet::Of(0, 6));
   before.Send(Commit{1, {{0, {{assign.of.partition, IndexSet::Of(0, 3)}}}}});
   before.Next<Committed>();
 
   std::vector<PartitionIndices> state = {{assign.of.partition, IndexSet::Of(0, 3)}};
-  HandClient after(*stub_, job.job, 5, /*incarnation=*/2, 0, state);
+  HandClient after(*stub_, job, 5, /*incarnation=*/2, 0, state);
   EXPECT_EQ(before.Next<SessionError>().status.code(), absl::StatusCode::kFailedPrecondition);
   Assign again = worker.Next<Assign>();
   EXPECT_EQ(again.of.placement, Placement(2));
@@ -240,12 +241,12 @@ TEST_F(DispatcherTest, ARestoredTrainerReplacesItsSessionAtOnce) {
 TEST_F(DispatcherTest, AWelcomedProcessThatWasDeclaredDeadCannotPassForARestartedOne) {
   Start({.client_timeout = absl::Milliseconds(300)});
   JobAnswer job = MakeJob("dead", ShardingPolicy::kDynamic, Keep::kCommitted);
-  HandClient first(*stub_, job.job, 5, /*incarnation=*/1, 0, std::vector<PartitionIndices>());
+  HandClient first(*stub_, job, 5, /*incarnation=*/1, 0, std::vector<PartitionIndices>());
   first.Next<Welcome>();
   first.Next<SessionError>();
-  HandClient again(*stub_, job.job, 5, /*incarnation=*/1, 0, std::vector<PartitionIndices>());
+  HandClient again(*stub_, job, 5, /*incarnation=*/1, 0, std::vector<PartitionIndices>());
   EXPECT_EQ(again.Next<SessionError>().status.code(), absl::StatusCode::kFailedPrecondition);
-  HandClient restarted(*stub_, job.job, 5, /*incarnation=*/2, 0, std::vector<PartitionIndices>());
+  HandClient restarted(*stub_, job, 5, /*incarnation=*/2, 0, std::vector<PartitionIndices>());
   restarted.Next<Welcome>();
 }
 
@@ -253,14 +254,14 @@ TEST_F(DispatcherTest, ALeaveWhoseAnswerWasLostIsAnsweredOnTheNextStream) {
   Start(Journaled());
   const JobAnswer job = MakeJob("leaves");
   auto worker = std::make_unique<HandWorker>(*stub_, 1);
-  auto client = std::make_unique<HandClient>(*stub_, job.job, 5);
+  auto client = std::make_unique<HandClient>(*stub_, job, 5);
   const Assign assign = worker->Next<Assign>();
   client->Send(Leave{{{assign.of.partition, IndexSet::Of(0, 2)}}});
   client->Next<Left>();  // which the process did not get to see
   worker.reset();
   client.reset();
   Restart(Journaled());
-  HandClient again(*stub_, job.job, 5);
+  HandClient again(*stub_, job, 5);
   again.Next<Welcome>();
   again.Next<Left>();
 }
@@ -270,7 +271,7 @@ TEST_F(DispatcherTest, OffGivesEveryWorkerAPartitionOfItsOwn) {
   JobAnswer job = MakeJob("off", ShardingPolicy::kOff);
   HandWorker first(*stub_, 1);
   HandWorker second(*stub_, 2);
-  HandClient client(*stub_, job.job, 5);
+  HandClient client(*stub_, job, 5);
   Assign a = first.Next<Assign>();
   Assign b = second.Next<Assign>();
   EXPECT_NE(a.of.partition, b.of.partition);
@@ -282,7 +283,7 @@ TEST_F(DispatcherTest, ADrainingWorkerGivesItsPartitionsToOthers) {
   Start();
   JobAnswer job = MakeJob("drains");
   HandWorker first(*stub_, 1);
-  HandClient client(*stub_, job.job, 5);
+  HandClient client(*stub_, job, 5);
   Assign assign = first.Next<Assign>();
   HandWorker second(*stub_, 2);
   second.Next<Assign>();  // a partition of its own
@@ -296,7 +297,7 @@ TEST_F(DispatcherTest, ADrainingWorkerGivesItsPartitionsToOthers) {
 
 // Worker 1 with the partitions of three that have drained.
 struct Laden {
-  Laden(DispatcherStub& stub, JobId job) : worker(stub, 1), client(stub, job, 5) {
+  Laden(DispatcherStub& stub, const JobAnswer& job) : worker(stub, 1), client(stub, job, 5) {
     assigned.push_back(worker.Next<Assign>().of);
     std::vector<std::unique_ptr<HandWorker>> others;
     for (uint64_t id = 2; id <= 4; ++id) {
@@ -327,7 +328,7 @@ struct Laden {
 TEST_F(DispatcherTest, AWorkerThatJoinsTakesItsShareAndNoMore) {
   Start();
   JobAnswer job = MakeJob("laden", ShardingPolicy::kOff);
-  Laden laden(*stub_, job.job);
+  Laden laden(*stub_, job);
   HandWorker joiner(*stub_, 9);
   EXPECT_EQ(laden.Answer(), PartitionId(1));
   EXPECT_EQ(laden.Answer(), PartitionId(2));
@@ -336,14 +337,14 @@ TEST_F(DispatcherTest, AWorkerThatJoinsTakesItsShareAndNoMore) {
   // Partitions 3 and 4 were left where they are: one more is asked for only now.
   laden.worker.Send(PartitionFailed{laden.assigned[3], absl::UnavailableError("no file")});
   EXPECT_EQ(laden.Answer(), PartitionId(4));
-  EXPECT_EQ(joiner.Next<Assign>().of,
-            (PlacedPartition{laden.assigned[3].iteration, PartitionId(4), Placement(3)}));
+  EXPECT_EQ(joiner.Next<Assign>().of, (PlacedPartition{laden.assigned[3].iteration, PartitionId(4),
+                                                       Placement(3), laden.assigned[3].journal}));
 }
 
 TEST_F(DispatcherTest, WhoHasComeToTheEndsOfItsPartitionsTakesOneFromWhoHasSeveral) {
   Start();
   JobAnswer job = MakeJob("laden", ShardingPolicy::kOff);
-  Laden laden(*stub_, job.job);
+  Laden laden(*stub_, job);
   HandWorker joiner(*stub_, 9);
   laden.Answer();
   laden.Answer();
@@ -358,11 +359,11 @@ TEST_F(DispatcherTest, APlannedMoveWaitsForAReaderThatIsAway) {
   const DispatcherConfig config = Journaled();
   Start(config);
   JobAnswer job = MakeJob("laden", ShardingPolicy::kOff);
-  std::vector<PlacedPartition> assigned = Laden(*stub_, job.job).assigned;
+  std::vector<PlacedPartition> assigned = Laden(*stub_, job).assigned;
   Restart(config);
   HandWorker worker(*stub_, 1, 1, assigned);
   HandWorker joiner(*stub_, 9);
-  HandClient back(*stub_, job.job, 5);
+  HandClient back(*stub_, job, 5);
   EXPECT_EQ(back.Next<Welcome>().placements[0].placement, assigned[0].placement);
   EXPECT_EQ(Laden::AnswerOf(back), PartitionId(1));
   EXPECT_EQ(joiner.Next<Assign>().of.partition, PartitionId(1));
@@ -371,13 +372,13 @@ TEST_F(DispatcherTest, APlannedMoveWaitsForAReaderThatIsAway) {
 TEST_F(DispatcherTest, ShardsAreNotCountedBeforeThereIsAWorker) {
   Start();
   JobAnswer job = MakeJob("sharded", ShardingPolicy::kData);
-  HandClient early(*stub_, job.job, 5);
+  HandClient early(*stub_, job, 5);
   const absl::Status status = early.WaitClosed();
   EXPECT_EQ(status.code(), absl::StatusCode::kAborted) << status;  // it comes again
   EXPECT_THAT(status.message(), HasSubstr("worker_addresses"));
   HandWorker first(*stub_, 1);
   HandWorker second(*stub_, 2);
-  HandClient again(*stub_, job.job, 5);
+  HandClient again(*stub_, job, 5);
   EXPECT_EQ(first.Next<Assign>().shard.count, 2);
   EXPECT_EQ(second.Next<Assign>().shard.count, 2);
 }
@@ -386,7 +387,7 @@ TEST_F(DispatcherTest, APartitionThatNobodyCanRunEndsTheReadingWithItsReason) {
   Start();
   JobAnswer job = MakeJob("broken");
   HandWorker worker(*stub_, 1);
-  HandClient client(*stub_, job.job, 5);
+  HandClient client(*stub_, job, 5);
   Assign assign = worker.Next<Assign>();
   worker.Send(PartitionFailed{assign.of, absl::InvalidArgumentError("no such function")});
   absl::Status status = client.Next<SessionError>().status;
@@ -399,7 +400,7 @@ TEST_F(DispatcherTest, ACancelledJobStopsItsReadersAndWorkers) {
   Start();
   JobAnswer job = MakeJob("cancelled");
   HandWorker worker(*stub_, 1);
-  HandClient client(*stub_, job.job, 5);
+  HandClient client(*stub_, job, 5);
   Assign assign = worker.Next<Assign>();
   ASSERT_TRUE(stub_->CancelJob("cancelled", kOnce).ok());
   EXPECT_EQ(client.Next<SessionError>().status.code(), absl::StatusCode::kCancelled);
@@ -464,7 +465,7 @@ TEST_F(DispatcherTest, AWorkerOfAnotherVersionIsRefused) {
 TEST_F(DispatcherTest, StoppingEndsStreamsAndCalls) {
   Start();
   JobAnswer job = MakeJob("stops");
-  HandClient client(*stub_, job.job, 5);
+  HandClient client(*stub_, job, 5);
   client.Next<Welcome>();
   server_->Stop();
   EXPECT_FALSE(client.WaitClosed().ok());

@@ -22,7 +22,7 @@ using ::testing::HasSubstr;
 template <class Outlet, class Down>
 class Inbox final : public Outlet {
  public:
-  void Send(Down message) override { messages.push_back(std::move(message)); }
+  void Send(Down message, uint64_t) override { messages.push_back(std::move(message)); }
   void Finish(const absl::Status& status) override { finished = status; }
   template <class M>
   std::optional<M> Take() {
@@ -49,9 +49,9 @@ class FailuresTest : public ::testing::Test {
  protected:
   FailuresTest() {
     CoreOptions options;
-    options.now = [] { return absl::UnixEpoch(); };
+    options.now = [this] { return now_; };
     options.random = [this] { return ++random_; };
-    options.port_refuses = [](const std::string&) { return false; };
+    options.port_refuses = [this](const std::string&) { return refuses_; };
     options.events = events_;
     core_ = Core::Open(std::move(options), OpenMemoryJournal()).value();
     std::string dataset;
@@ -63,17 +63,18 @@ class FailuresTest : public ::testing::Test {
                            [&](const auto& answer) { dataset = answer->dataset_id; });
     core_->GetOrCreateJob(
         {.name = "job", .dataset_id = dataset, .terms = {.mode = ShardingPolicy::kDynamic}},
-        [this](const auto& answer) { job_ = answer->job; });
+        [this](const auto& answer) { job_ = *answer; });
     Connect();
   }
 
   void Connect() {
     client_told_ = std::make_shared<Inbox<ClientOutlet, ClientDown>>();
     client_ = core_->OpenClient(client_told_);
-    core_->OnMessage(client_, ClientHello{.job = job_,
+    core_->OnMessage(client_, ClientHello{.job = job_.job,
                                           .client = ClientId(5),
                                           .incarnation = Incarnation(1),
-                                          .state = std::nullopt});
+                                          .state = std::nullopt,
+                                          .token = job_.token});
   }
 
   Worker& Join(uint64_t id, absl::Status fails = absl::OkStatus()) {
@@ -86,6 +87,38 @@ class FailuresTest : public ::testing::Test {
         WorkerHello{.worker = WorkerId(id), .address = absl::StrCat("worker", id), .permits = 1});
     Run();
     return worker;
+  }
+  void Kill(uint64_t id) {
+    core_->OnClosed(workers_.at(id).peer);
+    workers_.erase(id);
+    refuses_ = true;
+    core_->ProbeBrokenWorkers();
+    refuses_ = false;
+    Run();
+  }
+  // All that run get further, but that one.
+  void Progress(PartitionId but) {
+    ++index_;
+    for (auto& [id, worker] : workers_) {
+      for (const auto& [partition, of] : worker.runs) {
+        if (partition != but) core_->OnMessage(worker.peer, Bookmark{of, index_, "position", {}});
+      }
+    }
+    Run();
+  }
+  void PassWithLinks(int seconds, const std::vector<LinkCounts>& links) {
+    for (int second = 0; second < seconds; ++second) {
+      now_ += absl::Seconds(1);
+      core_->OnMessage(client_, ClientHeartbeat{.links = links});
+      for (auto& [id, worker] : workers_) core_->OnMessage(worker.peer, WorkerHeartbeat{});
+      core_->Sweep();
+      Run();
+    }
+  }
+  uint64_t IdOfRunner(PartitionId partition) {
+    return std::find_if(workers_.begin(), workers_.end(),
+                        [&](const auto& entry) { return entry.second.runs.contains(partition); })
+        ->first;
   }
   void Fail(Worker& worker, PartitionId partition, absl::Status why) {
     core_->OnMessage(worker.peer, PartitionFailed{worker.runs.at(partition), std::move(why)});
@@ -113,11 +146,7 @@ class FailuresTest : public ::testing::Test {
       }
     }
   }
-  Worker& RunnerOf(PartitionId partition) {
-    return std::find_if(workers_.begin(), workers_.end(),
-                        [&](const auto& entry) { return entry.second.runs.contains(partition); })
-        ->second;
-  }
+  Worker& RunnerOf(PartitionId partition) { return workers_.at(IdOfRunner(partition)); }
   bool JobGoesOn() const { return !client_told_->finished.has_value(); }
 
   int Events(std::string_view name) const {
@@ -126,10 +155,13 @@ class FailuresTest : public ::testing::Test {
                                           [&](const Event& event) { return event.name == name; }));
   }
 
+  absl::Time now_ = absl::UnixEpoch();
+  bool refuses_ = false;
+  Index index_ = 0;
   uint64_t random_ = 0;
   const std::shared_ptr<CapturedEvents> events_ = CapturedEvents::Make();
   std::unique_ptr<Core> core_;
-  JobId job_;
+  JobAnswer job_;
   std::shared_ptr<Inbox<ClientOutlet, ClientDown>> client_told_;
   std::shared_ptr<ClientPeer> client_;
   std::map<uint64_t, Worker> workers_;
@@ -177,6 +209,76 @@ TEST_F(FailuresTest, WhatFailedBeforeAPartitionGotFurtherDoesNotCount) {
     ASSERT_TRUE(JobGoesOn()) << *client_told_->finished;
     core_->OnMessage(worker.peer, Bookmark{worker.runs.at(partition), index, "position", {}});
   }
+}
+
+TEST_F(FailuresTest, APartitionWhoseWorkersDieTakesNoFleetAlong) {
+  const PartitionId bad(1);
+  for (uint64_t id : {1, 2, 3}) Join(id);
+  int killed = 0;
+  for (uint64_t next = 10; JobGoesOn() && killed < 10; ++next) {
+    const uint64_t runner = IdOfRunner(bad);
+    if (killed >= 2) {
+      EXPECT_EQ(workers_.at(runner).runs.size(), 1u) << "killed " << killed;
+    }
+    Kill(runner);
+    ++killed;
+    if (!JobGoesOn()) break;
+    Join(next);
+    Progress(bad);
+  }
+  EXPECT_EQ(killed, 4);
+  ASSERT_FALSE(JobGoesOn());
+  EXPECT_EQ(client_told_->finished->code(), absl::StatusCode::kInternal);
+  EXPECT_THAT(std::string(client_told_->finished->message()),
+              HasSubstr("partition 1 ended 4 workers, 2 of them with nothing else on them, and got "
+                        "no further than its bookmark at index 0"));
+}
+
+// As workers on a cheap machine that is taken away.
+TEST_F(FailuresTest, WorkersThatDieForOtherReasonsEndNothing) {
+  const PartitionId one(1);
+  for (uint64_t id : {1, 2, 3}) Join(id);
+  for (uint64_t next = 10; next < 30; ++next) {
+    Kill(IdOfRunner(one));
+    Join(next);
+    if (next % 3 == 0) Progress(PartitionId());
+    ASSERT_TRUE(JobGoesOn()) << *client_told_->finished;
+  }
+}
+
+TEST_F(FailuresTest, PartitionsMoveFromAWorkerThatAReaderCannotReach) {
+  Join(1);
+  Join(2);
+  PassWithLinks(10, {{.worker = WorkerId(1), .down = true}, {.worker = WorkerId(2), .open = true}});
+  // It was a short while.
+  PassWithLinks(1, {{.worker = WorkerId(1), .open = true}, {.worker = WorkerId(2), .open = true}});
+  PassWithLinks(14, {{.worker = WorkerId(1), .down = true}, {.worker = WorkerId(2), .open = true}});
+  EXPECT_EQ(workers_.at(1).runs.size(), 1u);
+  PassWithLinks(2, {{.worker = WorkerId(1), .down = true}, {.worker = WorkerId(2), .open = true}});
+  EXPECT_EQ(Events("unreached"), 1);
+  EXPECT_EQ(workers_.at(1).runs.size(), 0u);
+  EXPECT_EQ(workers_.at(2).runs.size(), 2u);
+  // Nor does it come back there, while there is another.
+  Join(3);
+  EXPECT_EQ(workers_.at(1).runs.size(), 0u);
+  core_->OnMessage(workers_.at(3).peer, WorkerLeave{});
+  core_->OnMessage(workers_.at(2).peer, WorkerLeave{});
+  Run();
+  EXPECT_EQ(workers_.at(1).runs.size(), 2u);
+}
+
+TEST_F(FailuresTest, NothingMovesWhereThereIsNoOtherWorker) {
+  Join(1);
+  PassWithLinks(20, {{.worker = WorkerId(1), .down = true}});
+  EXPECT_EQ(Events("unreached"), 0);
+  EXPECT_EQ(workers_.at(1).tried.size(), 1u);
+}
+
+TEST_F(FailuresTest, NothingMovesForAReaderThatReachesNobody) {
+  Join(1);
+  Join(2);
+  PassWithLinks(40, {{.worker = WorkerId(1), .down = true}, {.worker = WorkerId(2), .down = true}});
+  EXPECT_EQ(Events("unreached"), 0);
 }
 
 // A planned move waits until all readers are there to answer.

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Whom the dispatcher takes for dead: the core by a clock that the test sets.
+#include <algorithm>
+#include <filesystem>
+#include <future>
 #include <memory>
 #include <string>
 #include <utility>
@@ -18,14 +21,17 @@ using ::testing::IsEmpty;
 
 class LeasesTest : public ::testing::Test {
  protected:
-  LeasesTest() {
+  LeasesTest() { Open(absl::Seconds(60), OpenMemoryJournal()); }
+
+  void Open(absl::Duration client_timeout, std::unique_ptr<Journal> journal) {
     CoreOptions options;
+    options.client_timeout = client_timeout;
     options.worker_timeout = absl::Seconds(10);
     options.now = [this] { return now_; };
     options.random = [this] { return ++random_; };
     options.port_refuses = [this](const std::string&) { return port_refuses_(); };
-    options.events = SilentEventLog();
-    core_ = Core::Open(std::move(options), OpenMemoryJournal()).value();
+    options.events = events_;
+    core_ = Core::Open(std::move(options), std::move(journal)).value();
   }
 
   std::shared_ptr<WorkerPeer> Join(uint64_t id) {
@@ -51,6 +57,13 @@ class LeasesTest : public ::testing::Test {
     return ids;
   }
 
+  size_t DeadClients() const {
+    const std::vector<Event> all = events_->All();
+    return static_cast<size_t>(std::count_if(
+        all.begin(), all.end(), [](const Event& event) { return event.name == "client_dead"; }));
+  }
+
+  const std::shared_ptr<CapturedEvents> events_ = CapturedEvents::Make();
   absl::Time now_ = absl::UnixEpoch();
   uint64_t random_ = 0;
   std::function<bool()> port_refuses_ = [] { return false; };
@@ -101,6 +114,31 @@ TEST_F(LeasesTest, StartAnewWhenTheDispatcherStoodStill) {
   EXPECT_THAT(Workers(), ElementsAre(1, 2));
   Pass(1, living);
   EXPECT_THAT(Workers(), ElementsAre(1));
+}
+
+// Clients go by the lease that they were told last.
+TEST_F(LeasesTest, ALongerOneOfAnEarlierLifeIsWaitedFor) {
+  const std::string folder = ::testing::TempDir() + "/leases_of_an_earlier_life";
+  std::filesystem::remove_all(folder);
+  Open(absl::Seconds(60), OpenSqliteJournal(folder).value());
+  core_->RegisterDataset({.dataset_id = "numbers"}, [](const auto&) {});
+  std::promise<JobAnswer> job;
+  core_->GetOrCreateJob({.name = "job", .dataset_id = "numbers"},
+                        [&](const auto& answer) { job.set_value(answer.value()); });
+  const JobAnswer its = job.get_future().get();
+  core_->OnMessage(core_->OpenClient(std::make_shared<Deaf<ClientDown>>()),
+                   ClientHello{.job = its.job,
+                               .client = ClientId(5),
+                               .incarnation = Incarnation(1),
+                               .state = std::nullopt,
+                               .token = its.token});
+  core_.reset();
+  Open(absl::Seconds(10), OpenSqliteJournal(folder).value());
+  const auto living = Join(1);
+  Pass(59, living);
+  EXPECT_EQ(DeadClients(), 0u);
+  Pass(1, living);
+  EXPECT_EQ(DeadClients(), 1u);
 }
 
 }  // namespace

@@ -98,9 +98,9 @@ TEST_F(ManyJobs, ReadersShareTheBytesOfTheirQuota) {
   Start();
   const JobAnswer job = AJob({.quota = {.max_bytes_in_flight = 1000}});
   HandWorker worker(*stub_, 1);
-  HandClient first(*stub_, job.job, 5);
+  HandClient first(*stub_, job, 5);
   EXPECT_EQ(first.Next<Membership>().max_bytes_in_flight, 1000);
-  HandClient second(*stub_, job.job, 6);
+  HandClient second(*stub_, job, 6);
   second.Next<Welcome>();
   const auto halved = [](const Membership& its) { return its.max_bytes_in_flight == 500; };
   first.NextThat<Membership>(halved);
@@ -112,7 +112,7 @@ TEST_F(ManyJobs, ReadersShareTheBytesOfTheirQuota) {
 TEST_F(ManyJobs, OneThatItsQuotaHoldsBackIsShownSo) {
   Start();
   const JobAnswer job = AJob({.quota = {.max_bytes_in_flight = 1000}});
-  HandClient client(*stub_, job.job, 5);
+  HandClient client(*stub_, job, 5);
   client.Next<Welcome>();
   EXPECT_THAT(stub_->GetStatus(kOnce)->jobs[0].slowed_by, IsEmpty());
   client.Send(ClientHeartbeat{.counter = 1, .at_quota = true});
@@ -127,7 +127,7 @@ TEST_F(ManyJobs, ComputeNoMorePartitionsAtOnceThanTheirPermits) {
   Start();
   const JobAnswer job = AJob({.mode = ShardingPolicy::kDynamic, .quota = {.max_permits = 2}});
   HandWorker first(*stub_, 1, /*permits=*/4), second(*stub_, 2, /*permits=*/4);
-  HandClient client(*stub_, job.job, 5);
+  HandClient client(*stub_, job, 5);
   client.Next<Membership>();
   const DispatcherStatus status = *stub_->GetStatus(kOnce);
   EXPECT_EQ(status.jobs[0].iterations[0].partitions.size(), 2u);
@@ -144,7 +144,7 @@ TEST_F(ManyJobs, WhatWasCollectedDoesNotComeBackWithARestart) {
   const JobAnswer job = AJob({.mode = ShardingPolicy::kOff});
   {
     HandWorker worker(*stub_, 1);
-    HandClient client(*stub_, job.job, 5);
+    HandClient client(*stub_, job, 5);
     client.Next<Welcome>();
     client.Send(Leave{});
     client.Next<Left>();
@@ -156,7 +156,7 @@ TEST_F(ManyJobs, WhatWasCollectedDoesNotComeBackWithARestart) {
   EXPECT_THAT(stub_->GetStatus(kOnce)->jobs, IsEmpty());
   const JobAnswer again = AJob({.mode = ShardingPolicy::kOff});
   EXPECT_NE(again.job, job.job);
-  HandClient client(*stub_, again.job, 5);
+  HandClient client(*stub_, again, 5);
   client.Next<Welcome>();
   server_.reset();
   Start({.work_dir = folder, .fault_tolerant_mode = true});
@@ -169,7 +169,7 @@ TEST_F(ManyJobs, ANamedJobThatIsReadNoMoreIsCollectedAndBeginsAnew) {
   Start({.job_gc_timeout = absl::ZeroDuration()});
   const JobAnswer job = AJob({.mode = ShardingPolicy::kOff});
   HandWorker worker(*stub_, 1);
-  HandClient client(*stub_, job.job, 5);
+  HandClient client(*stub_, job, 5);
   const Assign assign = worker.Next<Assign>();
   client.Send(Leave{});
   client.Next<Left>();
@@ -181,7 +181,7 @@ TEST_F(ManyJobs, ANamedJobThatIsReadNoMoreIsCollectedAndBeginsAnew) {
             assign.of.iteration);
   while (!stub_->GetStatus(kOnce)->jobs.empty()) {
   }
-  HandClient late(*stub_, job.job, 6);
+  HandClient late(*stub_, job, 6);
   const absl::Status gone = late.Next<SessionError>().status;
   EXPECT_THAT(std::string(gone.message()), HasSubstr("job_gc_timeout"));
   const JobAnswer again = AJob({.mode = ShardingPolicy::kOff});
@@ -197,7 +197,7 @@ TEST_F(ManyJobs, WhatSomebodyMayComeBackForIsNotCollected) {
   const JobAnswer unread = *Job("unread", dataset, {});
   const JobAnswer read = *Job("read", dataset, {});
   for (const JobAnswer& job : {dynamic, committed, read}) {
-    HandClient client(*stub_, job.job, 5);
+    HandClient client(*stub_, job, 5);
     client.Next<Welcome>();
     client.Send(Leave{});
     client.Next<Left>();
@@ -214,7 +214,7 @@ TEST_F(ManyJobs, WhatSomebodyMayComeBackForIsNotCollected) {
 TEST_F(ManyJobs, DynamicOnesAreCollectedWhereTheConfigSaysSo) {
   Start({.job_gc_timeout = absl::ZeroDuration(), .gc_dynamic_sharding_jobs = true});
   const JobAnswer job = AJob({.mode = ShardingPolicy::kDynamic});
-  HandClient client(*stub_, job.job, 5);
+  HandClient client(*stub_, job, 5);
   client.Next<Welcome>();
   client.Send(Leave{});
   client.Next<Left>();
@@ -235,7 +235,7 @@ TEST_F(ManyJobs, AWindowIsSharedUnderANameWithoutEndAndOnce) {
   EXPECT_EQ(ends.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(ends.message()), HasSubstr("cardinality 10"));
   const JobAnswer job = *Job("sweep", endless, cached);
-  HandClient second(*stub_, job.job, 5, /*incarnation=*/1, /*repetition=*/1);
+  HandClient second(*stub_, job, 5, /*incarnation=*/1, /*repetition=*/1);
   const absl::Status repeated = second.Next<SessionError>().status;
   EXPECT_EQ(repeated.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(repeated.message()), HasSubstr("one repetition"));

@@ -68,10 +68,16 @@ class Peer : public SessionEvents<Down> {
     return *closed_;
   }
 
-  void OnMessage(Down message) override {
+  void OnMessage(Down message, uint64_t sequence) override {
     std::lock_guard lock(mu_);
+    sequence_ = sequence;
     queue_.push_back(std::move(message));
     changed_.notify_all();
+  }
+  // Of the latest message, also of one that was not taken from here yet.
+  uint64_t sequence() {
+    std::lock_guard lock(mu_);
+    return sequence_;
   }
   void OnClosed(const absl::Status& status) override {
     std::lock_guard lock(mu_);
@@ -86,34 +92,38 @@ class Peer : public SessionEvents<Down> {
   std::mutex mu_;
   std::condition_variable changed_;
   std::deque<Down> queue_;              // guarded by mu_
+  uint64_t sequence_ = 0;               // guarded by mu_
   std::optional<absl::Status> closed_;  // guarded by mu_
 };
 
 class HandWorker : public Peer<WorkerUp, WorkerDown> {
  public:
   HandWorker(DispatcherStub& stub, uint64_t id, int permits = 1,
-             std::vector<PlacedPartition> held = {}, std::string address = "") {
+             std::vector<PlacedPartition> held = {}, std::string address = "", Heard heard = {}) {
     session_ = stub.OpenWorkerSession(this);
     Send(WorkerHello{.worker = WorkerId(id),
                      .address = address.empty() ? absl::StrCat("worker", id) : address,
                      .permits = permits,
-                     .held = std::move(held)});
-    welcome = Next<WorkerWelcome>();
+                     .held = std::move(held),
+                     .heard = heard});
+    if (heard.life.id == 0) welcome = Next<WorkerWelcome>();
   }
   WorkerWelcome welcome;
 };
 
 class HandClient : public Peer<ClientUp, ClientDown> {
  public:
-  HandClient(DispatcherStub& stub, JobId job, uint64_t id, uint64_t incarnation = 1,
+  HandClient(DispatcherStub& stub, const JobAnswer& job, uint64_t id, uint64_t incarnation = 1,
              int64_t repetition = 0,
-             std::optional<std::vector<PartitionIndices>> state = std::nullopt) {
+             std::optional<std::vector<PartitionIndices>> state = std::nullopt, Heard heard = {}) {
     session_ = stub.OpenClientSession(this);
-    Send(ClientHello{.job = job,
+    Send(ClientHello{.job = job.job,
                      .repetition = repetition,
                      .client = ClientId(id),
                      .incarnation = Incarnation(incarnation),
-                     .state = std::move(state)});
+                     .state = std::move(state),
+                     .token = job.token,
+                     .heard = heard});
   }
 
   void SendReport(PartitionId partition, Placement placement, IndexSet taken,

@@ -60,7 +60,7 @@ TEST_F(DispatcherTest, AJobGoesOnWithTheDefinitionItWasMadeFor) {
   uint64_t edition = 0;
   {
     HandWorker worker(*stub_, 1);
-    HandClient client(*stub_, job.job, 5);
+    HandClient client(*stub_, job, 5);
     edition = worker.Next<Assign>().dataset_edition;
   }
   request.summary.plan[0].count = 20;
@@ -120,7 +120,7 @@ TEST_F(DispatcherTest, AnActiveJobsDatasetStaysUntilTheJobIsCancelled) {
   EXPECT_TRUE(stub_->UnregisterDataset("1000", kOnce).ok());
   EXPECT_TRUE(stub_->RemoveJob("reads", kOnce).ok());
   EXPECT_TRUE(stub_->GetStatus(kOnce)->jobs.empty());
-  HandClient late(*stub_, job.job, 1);
+  HandClient late(*stub_, job, 1);
   EXPECT_EQ(late.Next<SessionError>().status.code(), absl::StatusCode::kNotFound);
 }
 

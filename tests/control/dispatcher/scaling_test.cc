@@ -33,11 +33,13 @@ class WantedWorkers : public ::testing::Test {
                            [](const auto& answer) { EXPECT_TRUE(answer.ok()) << answer.status(); });
     core_->GetOrCreateJob({.name = "train", .dataset_id = "numbers"}, [this](const auto& answer) {
       ASSERT_TRUE(answer.ok()) << answer.status();
-      job_ = answer->job;
+      job_ = *answer;
     });
     client_ = core_->OpenClient(std::make_shared<Deaf<ClientDown>>());
-    core_->OnMessage(
-        client_, ClientHello{.job = job_, .client = ClientId(5), .incarnation = Incarnation(6)});
+    core_->OnMessage(client_, ClientHello{.job = job_.job,
+                                          .client = ClientId(5),
+                                          .incarnation = Incarnation(6),
+                                          .token = job_.token});
   }
 
   // A trainer with steps of 0.1 s, a worker that takes 0.3 s for an element.
@@ -62,7 +64,7 @@ class WantedWorkers : public ::testing::Test {
   absl::Time now_ = absl::UnixEpoch();
   uint64_t random_ = 0;
   int64_t steps_ = 0;
-  JobId job_;
+  JobAnswer job_;
   std::shared_ptr<CapturedEvents> events_ = CapturedEvents::Make();
   std::unique_ptr<Core> core_;
   std::shared_ptr<WorkerPeer> worker_;

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Messages that no program of ours sends: whoever sends one is refused, and nobody else notices.
+#include <algorithm>
+#include <limits>
 #include <memory>
 #include <utility>
 
@@ -15,9 +17,17 @@ using ::testing::HasSubstr;
 template <class Outlet, class Down>
 class Ending final : public Outlet {
  public:
-  void Send(Down) override {}
+  void Send(Down message, uint64_t) override { messages.push_back(std::move(message)); }
   void Finish(const absl::Status& status) override { finished = status; }
+  template <class Message>
+  const Message& First() const {
+    const auto found = std::find_if(messages.begin(), messages.end(), [](const Down& message) {
+      return std::holds_alternative<Message>(message);
+    });
+    return std::get<Message>(*found);
+  }
   std::optional<absl::Status> finished;
+  std::vector<Down> messages;
 };
 using ToldClient = Ending<ClientOutlet, ClientDown>;
 using ToldWorker = Ending<WorkerOutlet, WorkerDown>;
@@ -45,17 +55,18 @@ class WrongMessagesTest : public ::testing::Test {
             .dataset_id = dataset_,
             .terms = {.mode = ShardingPolicy::kDynamic, .num_consumers = consumers}};
   }
-  JobId MakeJob(int64_t consumers = 0) {
-    JobId job;
-    core_->GetOrCreateJob(JobRequest(consumers), [&](const auto& answer) { job = answer->job; });
+  JobAnswer MakeJob(int64_t consumers = 0) {
+    JobAnswer job;
+    core_->GetOrCreateJob(JobRequest(consumers), [&](const auto& answer) { job = *answer; });
     return job;
   }
-  static ClientHello HelloOf(JobId job, uint64_t client, int64_t consumer = -1) {
-    return {.job = job,
+  static ClientHello HelloOf(const JobAnswer& job, uint64_t client, int64_t consumer = -1) {
+    return {.job = job.job,
             .client = ClientId(client),
             .incarnation = Incarnation(1),
             .state = std::nullopt,
-            .consumer = consumer};
+            .consumer = consumer,
+            .token = job.token};
   }
   void Pass(absl::Duration time) {
     for (const absl::Time until = now_ + time; now_ < until; now_ += absl::Seconds(1)) {
@@ -85,8 +96,28 @@ TEST_F(WrongMessagesTest, StatesOfShardsThatTheModeDoesNotHaveAreRefused) {
               HasSubstr("they cannot begin a job in mode DYNAMIC"));
 }
 
+// Numbers whose sum is a small one again.
+TEST_F(WrongMessagesTest, StatesOfMoreSplitsThanANumberCanSayAreRefused) {
+  constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
+  for (const std::vector<int64_t>& firsts :
+       {std::vector<int64_t>{kMost}, {kMost, kMost}, {kMost, kMost, 4}, {60, kMost - 50}, {101}}) {
+    RestoreJobRequest request{.job = JobRequest(), .restoration = {.name = 5}};
+    request.restoration.repetitions.emplace_back();
+    for (const int64_t first : firsts) {
+      Restoration::Partition& partition =
+          request.restoration.repetitions[0].partitions.emplace_back();
+      partition.given.push_back({.first_ordinal = first, .numbers = {7}});
+    }
+    absl::Status answered;
+    core_->RestoreJob(request, [&](const auto& answer) { answered = answer.status(); });
+    EXPECT_EQ(answered.code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_THAT(std::string(answered.message()), HasSubstr("more splits than the source has"));
+  }
+  EXPECT_TRUE(Status().jobs.empty());
+}
+
 TEST_F(WrongMessagesTest, ASecondClientOnOneStreamEndsItAndLeavesNobodyBehind) {
-  const JobId job = MakeJob();
+  const JobAnswer job = MakeJob();
   auto told = std::make_shared<ToldClient>();
   auto peer = core_->OpenClient(told);
   core_->OnMessage(peer, HelloOf(job, 5));
@@ -111,8 +142,9 @@ TEST_F(WrongMessagesTest, ASecondWorkerOnOneStreamEndsItAndNoneIsConnected) {
 
 // Turn by turn that took for ever, with the dispatcher's lock held.
 TEST_F(WrongMessagesTest, AConsumerThatSaysItIsFarAheadHoldsNobodyUp) {
-  const JobId job = MakeJob(/*consumers=*/2);
-  auto worker = core_->OpenWorker(std::make_shared<ToldWorker>());
+  const JobAnswer job = MakeJob(/*consumers=*/2);
+  auto told = std::make_shared<ToldWorker>();
+  auto worker = core_->OpenWorker(told);
   core_->OnMessage(worker, WorkerHello{.worker = WorkerId(1), .address = "a:1", .permits = 1});
   auto first = core_->OpenClient(std::make_shared<ToldClient>());
   auto second = core_->OpenClient(std::make_shared<ToldClient>());
@@ -120,8 +152,7 @@ TEST_F(WrongMessagesTest, AConsumerThatSaysItIsFarAheadHoldsNobodyUp) {
   core_->OnMessage(second, HelloOf(job, 6, 1));
   const IndexSet far = IndexSet::Of(0, int64_t{1} << 45);
   core_->OnMessage(first, Report{{{PartitionId(1), Placement(1), far, {}}}});
-  core_->OnMessage(worker,
-                   Bookmark{{IterationId(1), PartitionId(1), Placement(1)}, 4, "position", {}});
+  core_->OnMessage(worker, Bookmark{told->First<Assign>().of, 4, "position", {}});
   core_->OnMessage(worker, WorkerLeave{});
   EXPECT_EQ(Status().jobs.size(), 1u);
 }

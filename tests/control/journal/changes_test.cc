@@ -10,6 +10,7 @@ namespace {
 
 namespace p = ::penstock::protocol;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 // One change of each kind, in an order in which they fit.
 std::vector<Change> OneOfEach() {
@@ -61,7 +62,9 @@ std::vector<Change> OneOfEach() {
   auto altered = [&](p::IterationChange change) { return IterationAltered{it, std::move(change)}; };
   IndexSet some = IndexSet::Of(0, 5);
   some.Add(9);
-  return {TermRaised{Term(4)},
+  return {LifeBegun{{.life = {.journal = 7, .id = 8, .term = Term(4)},
+                     .begins = 9,
+                     .lease = absl::Seconds(60)}},
           DatasetRegistered{dataset},
           DatasetRegistered{other},
           JobCreated{job},
@@ -104,7 +107,7 @@ TEST(Changes, EachIsReadAsItWasWritten) {
   for (const Change& change : OneOfEach()) {
     ASSERT_TRUE(Fits(written, change).ok()) << Fits(written, change) << change.index();
     written.Apply(change);
-    const std::string record = EncodeChanges({change}, written);
+    const std::string record = *EncodeChanges({change}, written);
     absl::Status applied = ApplyRecord(record, read);
     ASSERT_TRUE(applied.ok()) << applied << " " << DescribeRecord(record);
     EXPECT_EQ(EncodeState(read), EncodeState(written)) << DescribeRecord(record);
@@ -207,14 +210,25 @@ TEST(Changes, ADatasetWithoutEditionHasItsFingerprintForOne) {
 
 TEST(Changes, WhatDoesNotFitIsDataLoss) {
   State state;
-  const std::string record = EncodeChanges({JobCancelled{JobId(5)}}, state);
+  const std::string record = *EncodeChanges({JobCancelled{JobId(5)}}, state);
   EXPECT_EQ(ApplyRecord(record, state).code(), absl::StatusCode::kDataLoss);
   EXPECT_EQ(ApplyRecord("\xff\xff garbage", state).code(), absl::StatusCode::kDataLoss);
 }
 
+TEST(Changes, ARecordHasABound) {
+  const Change job = JobCancelled{JobId(5)};
+  EXPECT_EQ(EncodeChanges({job}, State(), 1).status().code(), absl::StatusCode::kResourceExhausted);
+}
+
+TEST(Changes, DescriptionsTellNoTokens) {
+  for (const Change& change : OneOfEach()) {
+    EXPECT_THAT(DescribeRecord(*EncodeChanges({change}, State())), Not(HasSubstr("token:")));
+  }
+}
+
 TEST(Changes, DescriptionsAreForPeople) {
-  EXPECT_THAT(DescribeRecord(EncodeChanges({TermRaised{Term(4)}}, State())),
-              HasSubstr("term_raised: 4"));
+  EXPECT_THAT(DescribeRecord(*EncodeChanges({LifeBegun{{.life = {.term = Term(4)}}}}, State())),
+              HasSubstr("term: 4"));
 }
 
 }  // namespace

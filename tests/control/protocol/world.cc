@@ -16,11 +16,7 @@ void EraseIf(Channel& channel, auto moot) {
 }  // namespace
 
 World::World(const Scene& scene) : scene_(&scene), left_(scene.budget) {
-  record_.keep = scene.states ? KeepPolicy::kCommitted : KeepPolicy::kTaken;
-  record_.at_least_once = scene.at_least_once;
-  record_.dealt_to = scene.dealt ? scene.clients : 0;
-  desk_ = OpenDesk(record_, scene.broken);
-  for (int p = 0; p < scene.partitions; ++p) Settle(OpenPartition(record_, desk_));
+  OpenRecord();
   for (int w = 0; w < scene.workers; ++w) workers_[w].joined = workers_[w].registered = true;
   for (int c = 0; c < scene.clients; ++c) {
     Client& client = clients_[c];
@@ -36,6 +32,15 @@ World::World(const Scene& scene) : scene_(&scene), left_(scene.budget) {
     client.in.clear();
   }
   Tidy();
+}
+
+void World::OpenRecord() {
+  record_ = {};
+  record_.keep = scene_->states ? KeepPolicy::kCommitted : KeepPolicy::kTaken;
+  record_.at_least_once = scene_->at_least_once;
+  record_.dealt_to = scene_->dealt ? scene_->clients : 0;
+  desk_ = OpenDesk(record_, scene_->broken);
+  for (int p = 0; p < scene_->partitions; ++p) Settle(OpenPartition(record_, desk_));
 }
 
 // --- At once ---------------------------------------------------------------------
@@ -77,7 +82,8 @@ void World::SpeakUp() {
         worker.out.push_back({.kind = Wire::kBookmark,
                               .p = Byte(p),
                               .g = Byte(sender.placement()),
-                              .a = Byte(sender.next())});
+                              .a = Byte(sender.next()),
+                              .life = worker.other ? Wire::kOther : uint8_t{0}});
       };
       say_bookmark();
       while (sender.next() < ElementsOf(p) && !sender.Wants(sender.next())) {
@@ -87,7 +93,10 @@ void World::SpeakUp() {
       if (sender.next() == ElementsOf(p) && !sender.end()) sender.OnEnd(ElementsOf(p));
       if (sender.ended() && !worker.said_end[p]) {
         worker.said_end[p] = true;
-        worker.out.push_back({.kind = Wire::kEnded, .p = Byte(p), .g = Byte(sender.placement())});
+        worker.out.push_back({.kind = Wire::kEnded,
+                              .p = Byte(p),
+                              .g = Byte(sender.placement()),
+                              .life = worker.other ? Wire::kOther : uint8_t{0}});
       }
     }
   }
@@ -128,6 +137,7 @@ void World::Clear() {
     while (!worker.in.empty()) {
       const Wire& head = worker.in.front();
       const std::optional<Sender>& sender = worker.senders[head.p];
+      if (head.kind == Wire::kAnother) break;
       const bool moot = head.kind == Wire::kAssign ? head.g < lowest[head.p] && !strict
                                                    : !sender || Byte(sender->placement()) != head.g;
       if (!moot) break;
@@ -182,7 +192,7 @@ std::string World::Fault() const {
   Masks landed = {};
   for (int c = 0; c < kMaxClients; ++c) {
     const Client& client = clients_[c];
-    if (client.process == Process::kAbsent) continue;
+    if (client.process == Process::kAbsent || client.other) continue;
     const ReaderRecord* reader = ReaderOf(c);
     const bool living = reader && reader->standing == Standing::kLiving;
     limbo |= client.process == Process::kLeaving ||
@@ -200,7 +210,7 @@ std::string World::Fault() const {
                          : IndicesOf(c, p, Mask(client.receivers[p].landed()));
     }
   }
-  if (!record_.closed || limbo) return "";
+  if (!record_.closed || limbo || failed_) return "";
   for (int p = 0; p < scene_->partitions; ++p) {
     const unsigned missing =
         ((1u << ElementsOf(p)) - 1) & ~unsigned(histories[p] | landed[p] | excused_[p]);
@@ -212,6 +222,7 @@ std::string World::Fault() const {
 }
 
 bool World::Done() const {
+  if (failed_) return true;
   for (int c = 0; c < kMaxClients; ++c) {
     const Client& client = clients_[c];
     const ReaderRecord* reader = ReaderOf(c);

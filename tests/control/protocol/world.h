@@ -15,6 +15,7 @@
 #include <string>
 
 #include "absl/container/inlined_vector.h"
+#include "absl/types/span.h"
 #include "control/protocol/iteration_desk.h"
 #include "control/protocol/order_queue.h"
 #include "control/protocol/receiver.h"
@@ -37,7 +38,9 @@ struct Budget {
   uint8_t client_joins = 0;
   uint8_t worker_joins = 0;
   uint8_t leaves = 0;
-  uint8_t waits = 0;  // said by a client that has nothing to take
+  uint8_t waits = 0;         // said by a client that has nothing to take
+  uint8_t old_copies = 0;    // the dispatcher begins again from a copy of its record
+  uint8_t empty_starts = 0;  // … without any: another job has this one's numbers
 };
 
 struct Scene {
@@ -78,6 +81,7 @@ struct Wire {
     kAssign,     // p, g, a: bookmark, m[0]: skip, m[1], b: readers
     kAddReader,  // p, g, a: client, b: incarnation
     kUnassign,   // p, g
+    kAnother,    // the dispatcher has another journal
     // worker → dispatcher
     kRegisters,  // m: placements held
     kEnded,      // p, g
@@ -86,11 +90,16 @@ struct Wire {
     kElement,  // p, g, a: index, b: incarnation of the link
   };
   static constexpr uint8_t kWhole = 0x80;  // beside the incarnation
+  // What `life` tells of the journal that the sender, or what it says, is of.
+  static constexpr uint8_t kBeyond =
+      1;  // to it: rests on what the copy lacks; from it: it heard that
+  static constexpr uint8_t kOther = 2;  // of another journal
   Kind kind;
   uint8_t p = 0;  // from 0
   uint8_t g = 0;
   uint8_t a = 0;
   uint8_t b = 0;
+  uint8_t life = 0;
   std::array<uint8_t, kMaxPartitions> m = {};
   friend bool operator==(const Wire&, const Wire&) = default;
 };
@@ -123,6 +132,9 @@ struct Step {
     kJoinClient,
     kJoinWorker,
     kLeave,
+    kCopy,
+    kBeginFromCopy,
+    kBeginEmpty,
   };
   Kind kind;
   uint8_t worker = 0;
@@ -163,8 +175,11 @@ class World {
     bool welcomed = false;
     bool end = false;
     bool commit_pending = false;
-    bool from_state = false;  // names it until welcomed
-    bool gave_back = false;   // and is idle
+    bool from_state = false;    // names it until welcomed
+    bool gave_back = false;     // and is idle
+    bool beyond = false;        // it heard what the copy lacks
+    bool wrote_beyond = false;  // as it wrote its state
+    bool other = false;         // it reads the job that had these numbers before
     Masks written = {};
     Masks committed = {};  // last asked for
     absl::InlinedVector<Receiver, 1> receivers;
@@ -175,6 +190,8 @@ class World {
     bool joined = false;
     bool lost = false;        // declared dead; runs on
     bool registered = false;  // the dispatcher knows its stream
+    bool beyond = false;      // as a client
+    bool other = false;       // its senders are of that job
     std::array<std::optional<Sender>, kMaxPartitions> senders;
     std::array<bool, kMaxPartitions> said_end = {};
     std::array<uint8_t, kMaxPartitions> said_bookmark = {};
@@ -199,6 +216,11 @@ class World {
   void Present(int c);
   void Restart(int c);
   void RestartDispatcher();
+  void BeginFromCopy();
+  void BeginEmpty();
+  void OpenRecord();
+  bool IsRefused(int c, const Wire& wire);
+  bool IsRefused(int w, const Wire& wire, absl::Span<const Held> held);
   void ConnectLinks(int w, int p);
   // What happens at once: the next message that is due anyway is put on its
   // channel; what can have no effect any more is cleared.
@@ -222,6 +244,7 @@ class World {
   void AddTakes(int c, Steps& steps) const;
   void AddFollowers(Steps& steps) const;
   size_t PackClient(int c, uint8_t* bytes) const;
+  uint8_t* PutCopied(int c, uint8_t* at) const;
   size_t PackWorker(int w, const std::array<uint8_t, kMaxClients>& order, uint8_t* bytes) const;
 
   const Scene* scene_;  // outlives the world
@@ -233,6 +256,13 @@ class World {
   Masks excused_ = {};  // owed under states after closing, when nobody could read
   Masks retired_ = {};  // nothing below can be replayed any more
   bool replays_what_is_gone_ = false;
+  struct Copy {
+    IterationRecord record;
+    Masks retired = {};
+  };
+  std::optional<Copy> copy_;  // of the record, as it was
+  bool changed_ = false;      // since then
+  bool failed_ = false;  // the job ended with an error: its journal lacks what somebody was told
 };
 
 }  // namespace penstock::protocol

@@ -12,7 +12,7 @@ namespace penstock::protocol {
 namespace {
 
 uint8_t* Put(uint8_t* at, const Wire& wire) {
-  static_assert(sizeof(Wire) == 5 + kMaxPartitions);
+  static_assert(sizeof(Wire) == 6 + kMaxPartitions);
   std::memcpy(at, &wire, sizeof(Wire));
   return at + sizeof(Wire);
 }
@@ -30,6 +30,9 @@ size_t World::PackClient(int c, uint8_t* bytes) const {
   uint8_t* at = bytes;
   *at++ = Byte(static_cast<int>(client.process) | client.welcomed << 3 | client.end << 4 |
                client.commit_pending << 5 | client.from_state << 6 | client.gave_back << 7);
+  if (scene_->budget.old_copies || scene_->budget.empty_starts)
+    *at++ = Byte(client.beyond | client.wrote_beyond << 1 | client.other << 2);
+  if (copy_) at = PutCopied(c, at);
   if (client.process == Process::kAbsent) return static_cast<size_t>(at - bytes);
   *at++ = client.incarnation;
   if (scene_->dealt) *at++ = Byte(client.consumer);
@@ -67,14 +70,31 @@ size_t World::PackClient(int c, uint8_t* bytes) const {
   return static_cast<size_t>(at - bytes);
 }
 
+// Its part of the copy.
+uint8_t* World::PutCopied(int c, uint8_t* at) const {
+  const auto found = copy_->record.FindReader(ClientName(c));
+  *at++ = found.has_value();
+  if (!found) return at;
+  const ReaderRecord& reader = copy_->record.readers[*found];
+  *at++ = Byte(static_cast<int>(reader.standing) | reader.told_end << 2 | *found << 3);
+  *at++ = Byte(reader.incarnation);
+  for (int p = 0; p < scene_->partitions; ++p) {
+    *at++ = Mask(Of(reader.kept, Partition(p)));
+    *at++ = Mask(Of(reader.final, Partition(p)));
+  }
+  return at;
+}
+
 size_t World::PackWorker(int w, const std::array<uint8_t, kMaxClients>& order,
                          uint8_t* bytes) const {
   const Worker& worker = workers_[w];
   uint8_t* at = bytes;
-  *at++ = Byte(worker.joined | worker.lost << 1 | worker.registered << 2);
+  *at++ = Byte(worker.joined | worker.lost << 1 | worker.registered << 2 | worker.beyond << 3 |
+               worker.other << 4);
   if (!worker.joined) return static_cast<size_t>(at - bytes);
   for (int p = 0; p < scene_->partitions; ++p) {
-    *at++ = record_.partitions[p].worker == WorkerName(w);
+    *at++ = Byte((record_.partitions[p].worker == WorkerName(w)) |
+                 (copy_ && copy_->record.partitions[p].worker == WorkerName(w)) << 1);
     if (!worker.senders[p]) {
       *at++ = 0;
       continue;
@@ -124,7 +144,15 @@ size_t World::Pack(uint8_t* bytes) const {
   uint8_t* at = bytes;
   std::memcpy(at, &left_, sizeof(left_));
   at += sizeof(left_);
-  *at++ = Byte(record_.closed | record_.finished << 1);
+  *at++ = Byte(record_.closed | record_.finished << 1 | copy_.has_value() << 2 | changed_ << 3 |
+               failed_ << 4);
+  if (copy_) {
+    *at++ = Byte(copy_->record.closed | copy_->record.finished << 1);
+    for (int p = 0; p < scene_->partitions; ++p) {
+      *at++ = Byte(copy_->record.partitions[p].placement);
+      *at++ = copy_->retired[p];
+    }
+  }
   for (int p = 0; p < scene_->partitions; ++p) {
     const PartitionRecord& partition = record_.partitions[p];
     *at++ = Byte(partition.placement);

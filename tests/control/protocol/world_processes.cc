@@ -12,10 +12,12 @@ namespace penstock::protocol {
 
 void World::Present(int c) {
   Client& client = clients_[c];
-  client.out.push_back({.kind = Wire::kPresents,
-                        .a = client.incarnation,
-                        .b = client.from_state,
-                        .m = client.written});
+  client.out.push_back(
+      {.kind = Wire::kPresents,
+       .a = client.incarnation,
+       .b = client.from_state,
+       .life = Byte((client.beyond ? Wire::kBeyond : 0) | (client.other ? Wire::kOther : 0)),
+       .m = client.written});
   for (Receiver& receiver : client.receivers) receiver.OnPresented();
 }
 
@@ -34,6 +36,7 @@ void World::Restart(int c) {
   ++client.incarnation;
   client.welcomed = client.end = client.commit_pending = false;
   client.from_state = true;
+  client.beyond = client.wrote_beyond;
   client.committed = client.written;  // a state it asks to be committed is a new one
   for (Worker& worker : workers_) worker.link_broken[c] = false;
   client.receivers.clear();
@@ -44,6 +47,7 @@ void World::Restart(int c) {
 
 void World::ArrivesAtClient(int c, const Wire& wire, bool gives_back) {
   Client& client = clients_[c];
+  client.beyond |= (wire.life & Wire::kBeyond) != 0;
   if (wire.kind == Wire::kLeaveDone || wire.kind == Wire::kRefused) {
     client.process = Process::kGone;
     return;
@@ -87,6 +91,12 @@ void World::Lands(int c, const Wire& wire) {
 
 void World::ArrivesAtWorker(int w, const Wire& wire) {
   Worker& worker = workers_[w];
+  worker.beyond |= (wire.life & Wire::kBeyond) != 0;
+  if (wire.kind == Wire::kAnother) {
+    worker.senders = {};
+    worker.other = false;
+    return;
+  }
   std::optional<Sender>& sender = worker.senders[wire.p];
   const bool current = sender && Byte(sender->placement()) == wire.g;
   switch (wire.kind) {
@@ -122,6 +132,7 @@ void World::ConnectLinks(int w, int p) {
   if (!sender) return;
   for (int c = 0; c < kMaxClients; ++c) {
     const Client& client = clients_[c];
+    if (client.other != workers_[w].other) continue;  // a link carries the job's token
     if (!client.welcomed || workers_[w].link_broken[c] || client.process == Process::kDown ||
         client.process == Process::kAbsent)
       continue;

@@ -52,6 +52,7 @@ void World::Take(const Step& step) {
     case Step::kWrite:
       for (int q = 0; q < scene_->partitions; ++q)
         client.written[q] = Mask(client.receivers[q].taken());
+      client.wrote_beyond = client.beyond;
       break;
     case Step::kCommit:
       client.committed = client.written;
@@ -103,6 +104,18 @@ void World::Take(const Step& step) {
       --left_.dispatcher_restarts;
       RestartDispatcher();
       break;
+    case Step::kCopy:
+      copy_ = Copy{record_, retired_};
+      changed_ = false;
+      break;
+    case Step::kBeginFromCopy:
+      --left_.old_copies;
+      BeginFromCopy();
+      break;
+    case Step::kBeginEmpty:
+      --left_.empty_starts;
+      BeginEmpty();
+      break;
     case Step::kMove:
       --left_.moves;
       Settle(OnRelieve(record_, desk_, Partition(p)));
@@ -145,6 +158,7 @@ void World::Take(const Step& step) {
 
 void World::Next(Steps& steps) const {
   steps.clear();
+  if (failed_) return;
   auto add = [&](Step::Kind kind, int w, int c, int p = 0, int i = 0) {
     steps.push_back({kind, Byte(w), Byte(c), Byte(p), Byte(i)});
   };
@@ -198,6 +212,10 @@ void World::Next(Steps& steps) const {
       if (living) add(Step::kDeclareDead, 0, c);
       add(living ? Step::kRestart : Step::kLateRestart, 0, c);
     }
+    // Of whom the copy does not know that it is gone.
+    if (scene_->budget.old_copies && client.process == Process::kGone && reader &&
+        reader->standing == Standing::kLiving && !record_.finished)
+      add(Step::kDeclareDead, 0, c);
     if (client.process == Process::kAbsent && left_.client_joins) {
       add(Step::kJoinClient, 0, c);
       break;  // all later ones are absent too
@@ -226,6 +244,8 @@ void World::Next(Steps& steps) const {
     for (int p = 0; p < scene_->partitions; ++p)
       if (!record_.partitions[p].collecting()) add(Step::kMove, 0, 0, p);
   if (left_.dispatcher_restarts) add(Step::kRestartDispatcher, 0, 0);
+  if (left_.old_copies) add(copy_ ? Step::kBeginFromCopy : Step::kCopy, 0, 0);
+  if (left_.empty_starts) add(Step::kBeginEmpty, 0, 0);
   if (left_.worker_joins && !closed)
     for (int w = 0; w < kMaxWorkers; ++w)
       if (!workers_[w].joined) {

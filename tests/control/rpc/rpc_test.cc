@@ -49,7 +49,7 @@ void ExpectRoundTrip(const Message& message) {
   EXPECT_TRUE(*back == message) << wire.DebugString();
 }
 
-const PlacedPartition kOf{IterationId(1), PartitionId(2), Placement(3)};
+const PlacedPartition kOf{IterationId(1), PartitionId(2), Placement(3), 4};
 
 IndexSet SomeIndices() {
   IndexSet set = IndexSet::Of(3, 7);
@@ -64,7 +64,17 @@ TEST(Wire, EachClientMessageArrivesAsItWasSent) {
   for (const ClientUp& up : std::vector<ClientUp>{
            ClientHello{JobId(1), 2, ClientId(3), Incarnation(4), std::nullopt},
            ClientHello{JobId(1), 2, ClientId(3), Incarnation(4), std::vector<PartitionIndices>()},
-           ClientHello{JobId(1), 2, ClientId(3), Incarnation(4), indices, Incarnation(5)},
+           ClientHello{JobId(1),
+                       2,
+                       ClientId(3),
+                       Incarnation(4),
+                       indices,
+                       Incarnation(5),
+                       6,
+                       7,
+                       "t",
+                       {{8, 9, Term(10)}, 11},
+                       {12, 13}},
            ClientHeartbeat{5, {}},
            ClientHeartbeat{6,
                            {{WorkerId(7), "tcp", "tcp: as asked for", true, 1, 2, 3, 4,
@@ -79,7 +89,7 @@ TEST(Wire, EachClientMessageArrivesAsItWasSent) {
   }
   for (const ClientDown& down : std::vector<ClientDown>{
            Welcome{IterationId(1),
-                   Term(2),
+                   {7, 8, Term(2)},
                    std::string("t\0k", 3),
                    9,
                    {.mode = ShardingPolicy::kDynamic, .keep = Keep::kCommitted},
@@ -110,7 +120,8 @@ TEST(Wire, EachWorkerMessageArrivesAsItWasSent) {
                        {"tag"},
                        4,
                        {kOf},
-                       Incarnation(6)},
+                       Incarnation(6),
+                       {{8, 9, Term(10)}, 11}},
            WorkerHeartbeat{
                5,
                {{"1000", {{{"Map#1", 1, 2, absl::Seconds(3), absl::Seconds(4), 5, 6}, {}}}}, {}},
@@ -120,7 +131,7 @@ TEST(Wire, EachWorkerMessageArrivesAsItWasSent) {
     ExpectRoundTrip<wire::WorkerUp>(up);
   }
   for (const WorkerDown& down : std::vector<WorkerDown>{
-           WorkerWelcome{Term(2), absl::Milliseconds(1500)}, WorkerHeartbeatAnswer{5},
+           WorkerWelcome{{7, 8, Term(2)}, absl::Milliseconds(1500)}, WorkerHeartbeatAnswer{5},
            Assign{kOf,
                   JobId(1),
                   "token",
@@ -248,7 +259,7 @@ class HandNetwork {
 class Recorded : public ReconnectingEvents<ClientUp, ClientDown> {
  public:
   ClientUp Hello() override { return ClientHeartbeat{++hellos_}; }
-  void OnMessage(ClientDown) override { Note("message"); }
+  void OnMessage(ClientDown, uint64_t) override { Note("message"); }
   void OnLost(const absl::Status& status) override {
     Note("lost: " + std::string(status.message()));
   }
@@ -282,7 +293,7 @@ TEST(KeepOpen, SaysHelloAnewOnEachStream) {
                                                 {.first_backoff = kQuick, .max_backoff = kQuick});
   SessionEvents<ClientDown>* first = network.WaitForStream(1);
   EXPECT_EQ(network.NextSent(), ClientUp(ClientHeartbeat{1}));
-  first->OnMessage(End{});
+  first->OnMessage(End{}, 0);
   session->Send(ClientHeartbeat{100});
   EXPECT_EQ(network.NextSent(), ClientUp(ClientHeartbeat{100}));
   first->OnClosed(absl::UnavailableError("broke"));
@@ -300,6 +311,20 @@ TEST(KeepOpen, ARefusalIsFinal) {
   network.WaitForStream(1)->OnClosed(absl::FailedPreconditionError("declared dead"));
   EXPECT_EQ(events.Wait(1), "given up: declared dead");
   session->Send(ClientHeartbeat{1});  // goes nowhere
+}
+
+TEST(KeepOpen, WhatOnlyAProxyCanHaveSaidIsNot) {
+  HandNetwork network;
+  Recorded events;
+  auto session = KeepOpen<ClientUp, ClientDown>(network.Opener(), &events,
+                                                {.first_backoff = kQuick, .max_backoff = kQuick});
+  network.WaitForStream(1)->OnClosed(absl::PermissionDeniedError("403 Forbidden"));
+  EXPECT_EQ(events.Wait(1), "lost: 403 Forbidden");
+  network.WaitForStream(2)->OnClosed(absl::UnimplementedError("404"));
+  SessionEvents<ClientDown>* third = network.WaitForStream(3);
+  third->OnMessage(SessionError{absl::PermissionDeniedError("no such job for you")}, 0);
+  third->OnClosed(absl::PermissionDeniedError("no such job for you"));
+  EXPECT_EQ(events.Wait(4), "given up: no such job for you");
 }
 
 TEST(KeepOpen, OutOfReachForTooLongIsGivenUpWithTheReason) {

@@ -129,6 +129,30 @@ TEST(State, AJobThatTookANameKeepsItWhenTheOldOneIsRemoved) {
   EXPECT_EQ(state.FindJobByName("job")->id, JobId(2));
 }
 
+TEST(State, OfAFinishedIterationNobodysHistoryIsKeptWhereAllThatWasTakenIs) {
+  for (const Keep keep : {Keep::kTaken, Keep::kCommitted}) {
+    State state = WithAnIteration(keep);
+    const auto alter = [&](p::IterationChange change) {
+      state.Apply(IterationAltered{kIteration, std::move(change)});
+    };
+    const auto kept = [&]() -> const p::ReaderRecord& {
+      return state.iterations.at(kIteration).record.readers[0];
+    };
+    alter(p::ReaderJoined{ClientId(5), Incarnation(1)});
+    alter(p::PlacementRaised{kOne, Placement(2)});
+    alter(p::PartitionAssigned{kOne, Placement(2), WorkerId(1)});
+    alter(p::ReaderKept{ClientId(5), kOne, IndexSet::Of(0, 9)});
+    alter(p::IterationClosed{{9}});
+    alter(p::ReaderEnded{ClientId(5), {IndexSet::Of(0, 9)}});
+    EXPECT_EQ(p::Of(kept().kept, kOne).size(), 9);
+    alter(p::IterationFinished{});
+    const int64_t stay = keep == Keep::kCommitted ? 9 : 0;
+    EXPECT_EQ(p::Of(kept().kept, kOne).size(), stay);
+    EXPECT_EQ(p::Of(kept().final, kOne).size(), stay);
+    EXPECT_EQ(state.iterations.at(kIteration).record.partitions[0].end, 9);
+  }
+}
+
 TEST(State, AJobIsOverWhenItsIterationsAreFinishedOrOneFailed) {
   State state = WithAnIteration();
   const JobRecord& job = state.jobs.at(JobId(1));
@@ -154,7 +178,7 @@ TEST(State, OnlyTheLastAnswersAreRemembered) {
 
 TEST(State, ChangesOfWhatIsNotThereDoNotFit) {
   State state = WithAnIteration();
-  EXPECT_FALSE(Fits(state, TermRaised{Term()}).ok());
+  EXPECT_FALSE(Fits(state, LifeBegun{}).ok());
   EXPECT_FALSE(Fits(state, DatasetUnregistered{"x"}).ok());
   EXPECT_FALSE(Fits(state, JobRemoved{JobId(9)}).ok());
   EXPECT_FALSE(Fits(state, IterationCreated{IterationId(2), JobId(1), 0}).ok());

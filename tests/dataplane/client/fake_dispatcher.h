@@ -35,7 +35,7 @@ class FakeDispatcher final : public control::DispatcherStub {
   // Says it on the present stream, if there is one.
   void Say(control::ClientDown message) {
     Post([message = std::move(message)](control::ClientSessionEvents& events) {
-      events.OnMessage(message);
+      events.OnMessage(message, 0);
     });
   }
   // Whether a session listens to what is said.
@@ -149,12 +149,12 @@ class FakeDispatcher final : public control::DispatcherStub {
       if (auto* beat = std::get_if<control::ClientHeartbeat>(&message);
           beat != nullptr && answer_heartbeats) {
         actions_.push_back([counter = beat->counter](control::ClientSessionEvents& events) {
-          events.OnMessage(control::ClientHeartbeatAnswer{counter});
+          events.OnMessage(control::ClientHeartbeatAnswer{counter}, 0);
         });
       }
       if (std::holds_alternative<control::Leave>(message)) {
         actions_.push_back(
-            [](control::ClientSessionEvents& events) { events.OnMessage(control::Left()); });
+            [](control::ClientSessionEvents& events) { events.OnMessage(control::Left(), 0); });
       }
       heard_.push_back(std::move(message));
     }

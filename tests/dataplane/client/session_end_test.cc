@@ -131,6 +131,7 @@ TEST_F(SessionTest, BehindItsEndARefusalOfTheCommitNamesItsReasonAndTheWayOut) {
 TEST_F(SessionTest, OneThatOnlyClaimsPresentsItsStateAndLeaves) {
   keep_ = Keep::kCommitted;
   SessionOptions options;
+  options.job.token = token_;
   options.distribute.timeout = absl::Minutes(1);
   options.spec = Scalar(kInt64);
   options.client = ClientId(3);

@@ -35,8 +35,8 @@ class SessionTest : public testing::Test {
 
   control::Welcome Welcome(absl::Duration lease = absl::Hours(1)) const {
     return {.iteration = IterationId(6),
-            .term = Term(1),
-            .token = "sesame",
+            .life = {.journal = 1, .id = 2, .term = Term(1)},
+            .token = token_,
             .terms = {.mode = ShardingPolicy::kDynamic, .keep = keep_},
             .heartbeat_interval = absl::Milliseconds(5),
             .lease = lease,
@@ -57,7 +57,7 @@ class SessionTest : public testing::Test {
     if (consumers_.has_value()) options.distribute.consumer_index = 0;
     options.distribute.num_consumers = consumers_;
     options.spec = Scalar(kInt64);
-    options.job = {.job = JobId(5), .name = "j"};
+    options.job = {.job = JobId(5), .name = "j", .token = token_};
     options.client = ClientId(3);
     options.incarnation = Incarnation(4);
     options.state = std::move(state);
@@ -110,6 +110,7 @@ class SessionTest : public testing::Test {
   }
 
   Keep keep_ = Keep::kTaken;
+  std::string token_ = "sesame";  // of the job, which workers know
   std::optional<int64_t> consumers_;  // of which it is number 0
   transfer::Wish wish_;
   std::atomic<bool> cancelled_{false};

@@ -364,10 +364,9 @@ TEST_F(SessionTest, AWantOfWorkersThatIsOverBeforeTheNextCallIsNotReturned) {
 }
 
 TEST_F(SessionTest, AWorkerThatIsWantedAgainIsWaitedForAsLongAsANewOne) {
+  token_ = "not known there";
   Begin(std::nullopt, absl::Hours(1), kShortTimeout, /*served=*/false);
-  control::Welcome refused = Welcome();
-  refused.token = "not known there";
-  dispatcher_.Say(refused);
+  dispatcher_.Say(Welcome());
   dispatcher_.Say(Membership());
   ASSERT_TRUE(HeartbeatsGoOn());
   control::Membership without = Membership();
@@ -476,6 +475,7 @@ TEST_F(SessionTest, AConsumerIsNotSuspectedToItself) {
 
 TEST_F(SessionTest, AProtocolThatAWorkerLacksIsAnErrorThatNamesBoth) {
   SessionOptions options;
+  options.job.token = token_;
   options.wish.protocol = "grpc";
   options.distribute.timeout = absl::Minutes(1);
   options.spec = Scalar(kInt64);

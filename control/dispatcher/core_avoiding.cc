@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+// What partitions keep away from: workers that a reader cannot reach, and others, where a partition
+// may be what ends its workers.
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "control/dispatcher/core.h"
+#include "control/dispatcher/turn.h"
+#include "control/policy/placing.h"
+
+namespace penstock::control {
+namespace {
+
+// So many workers in a row may die with a partition that gets no further; then it has one for
+// itself, and so many of those may die.
+constexpr int kDeathsAmongOthers = 2;
+constexpr int kDeathsAlone = 2;
+// In a fleet in which none can be spared for it.
+constexpr int kMostDeaths = 8;
+
+}  // namespace
+
+// --- Partitions whose workers die ----------------------------------------------------
+
+void Core::NoteDeath(Turn& turn, WorkerId worker) {
+  const auto reserved = alone_.find(worker);
+  const PartitionKey alone = reserved == alone_.end() ? PartitionKey() : reserved->second;
+  if (reserved != alone_.end()) alone_.erase(reserved);
+  for (const auto& [id, iteration] : state_.iterations) {
+    if (!GoesOn(iteration) || iteration.record.closed) continue;
+    const protocol::Desk& desk = turn.DeskOf(id);
+    for (size_t p = 0; p < iteration.record.partitions.size(); ++p) {
+      const protocol::PartitionRecord& partition = iteration.record.partitions[p];
+      if (partition.worker != worker || desk.partitions[p].ended) continue;
+      const PartitionKey key{id, PartitionId(p + 1)};
+      Failures& failures = failures_[key];
+      if (key == alone && failures.deaths >= kDeathsAmongOthers) ++failures.deaths_alone;
+      ++failures.deaths;
+      if (failures.deaths_alone < kDeathsAlone && failures.deaths < kMostDeaths) continue;
+      const Index index = partition.bookmarks.empty() ? 0 : partition.bookmarks.back().index;
+      turn.Log("partition_kills", {{"iteration", absl::StrCat(id.value())},
+                                   {"partition", absl::StrCat(p + 1)},
+                                   {"index", absl::StrCat(index)}});
+      FailIteration(
+          turn, iteration,
+          absl::InternalError(absl::StrCat(
+              "partition ", p + 1, " ended ", failures.deaths, " workers, ", failures.deaths_alone,
+              " of them with nothing else on them, and got no further than its bookmark at index ",
+              index,
+              ": an element there or behind it ends the process that makes it; see the last lines "
+              "of those workers, and give them more memory, or mend what they run")));
+      break;
+    }
+  }
+}
+
+bool Core::RunsAlone(const PartitionKey& key) const {
+  const auto failures = failures_.find(key);
+  if (failures == failures_.end() || failures->second.deaths < kDeathsAmongOthers) return false;
+  const IterationState* iteration = state_.FindIteration(key.iteration);
+  if (iteration == nullptr || !GoesOn(*iteration) || iteration->record.closed) return false;
+  const auto desk = desks_.find(key.iteration);
+  return desk == desks_.end() || !desk->second.partitions[key.partition.value() - 1].ended;
+}
+
+bool Core::IsReserved(WorkerId worker) const {
+  const auto reserved = alone_.find(worker);
+  return reserved != alone_.end() && RunsAlone(reserved->second);
+}
+
+WorkerId Core::ReservedFor(const PartitionKey& key) const {
+  for (const auto& [worker, its] : alone_) {
+    const WorkerRecord* record = state_.FindWorker(worker);
+    if (its == key && workers_.contains(worker) && record != nullptr && !record->draining)
+      return worker;
+  }
+  return WorkerId();
+}
+
+void Core::Reserve(Turn& turn, const IterationState& iteration) {
+  if (failures_.empty()) return;
+  const JobTerms& terms = state_.jobs.at(iteration.job).terms;
+  if (iteration.division.count > 0 && terms.target_workers == TargetWorkers::kLocal) return;
+  for (size_t p = 0; p < iteration.record.partitions.size(); ++p) {
+    const PartitionKey key{iteration.id, PartitionId(p + 1)};
+    if (!iteration.record.partitions[p].collecting() || !RunsAlone(key) || ReservedFor(key))
+      continue;
+    const std::vector<WorkerId> usable = UsableWorkers(iteration);
+    if (usable.size() < 2) return;  // the others need one
+    const PartitionCounts counts(state_, iteration, turn.DeskOf(iteration.id));
+    const WorkerId worker =
+        *std::ranges::min_element(usable, {}, [&](WorkerId its) { return counts.OfAll(its); });
+    alone_[worker] = key;
+    turn.Log("runs_alone", {{"iteration", absl::StrCat(iteration.id.value())},
+                            {"partition", absl::StrCat(p + 1)},
+                            {"worker", absl::StrCat(absl::Hex(worker.value()))}});
+    for (const auto& [id, other] : state_.iterations) {
+      if (GoesOn(other) && !other.record.closed) RelieveAllOn(turn, other, worker, key);
+    }
+  }
+}
+
+void Core::RelieveAllOn(Turn& turn, const IterationState& iteration, WorkerId worker,
+                        const PartitionKey& but) {
+  for (size_t p = 0; p < iteration.record.partitions.size(); ++p) {
+    const PartitionKey key{iteration.id, PartitionId(p + 1)};
+    if (iteration.record.partitions[p].worker != worker || key == but) continue;
+    turn.Settle(iteration.id,
+                protocol::OnRelieve(iteration.record, turn.DeskOf(iteration.id), key.partition));
+  }
+}
+
+void Core::EndReservations(Turn& turn) {
+  if (std::erase_if(alone_, [&](const auto& entry) { return !RunsAlone(entry.second); }) == 0)
+    return;
+  // Others may have waited for a place.
+  for (const auto& [id, iteration] : state_.iterations) {
+    if (!GoesOn(iteration) || iteration.record.closed) continue;
+    turn.Settle(id, {});
+    turn.Balance(id);
+  }
+}
+
+// --- Workers that a reader cannot reach ------------------------------------------------
+
+void Core::NoteLinks(const ClientPeer& peer, const std::vector<LinkCounts>& links, absl::Time now) {
+  for (const LinkCounts& link : links) {
+    const Link key{peer.iteration, peer.client, link.worker};
+    const auto& partitions = state_.iterations.at(peer.iteration).record.partitions;
+    const bool down = link.down && std::ranges::any_of(partitions, [&](const auto& partition) {
+                        return partition.worker == link.worker;
+                      });
+    if (down) {
+      down_.try_emplace(key, now);
+    } else if (!down_.empty()) {
+      down_.erase(key);
+    }
+    if (link.open && !unreached_.empty()) unreached_.erase(key);
+  }
+}
+
+bool Core::ReachesOthers(const SessionKey& key) const {
+  const std::vector<LinkStatus> links = links_.Of(key);
+  return links.size() == 1 ||
+         std::ranges::any_of(links, [](const LinkStatus& link) { return link.counts.open; });
+}
+
+void Core::MoveFromUnreached(Turn& turn, absl::Time now) {
+  const std::map<Link, absl::Time> down = down_;
+  for (const auto& [link, since] : down) {
+    const auto& [id, client, worker] = link;
+    const SessionKey session{id, client};
+    const IterationState* iteration = state_.FindIteration(id);
+    if (iteration == nullptr || !GoesOn(*iteration) || iteration->record.closed) {
+      down_.erase(link);
+      continue;
+    }
+    if (now - since < options_.unreached_timeout || !workers_.contains(worker)) continue;
+    // One that reaches nobody has to be mended itself; of one that is silent nothing is known.
+    if (client_leases_.SilentFor(session, now) > 3 * options_.heartbeat_interval) continue;
+    if (!ReachesOthers(session) || !unreached_.insert(link).second) continue;
+    const std::vector<WorkerId> usable = UsableWorkers(*iteration);
+    if (usable.empty() || std::ranges::find(usable, worker) != usable.end()) {
+      unreached_.erase(link);  // there is no other
+      continue;
+    }
+    turn.Log("unreached", {{"worker", absl::StrCat(absl::Hex(worker.value()))},
+                           {"client", absl::StrCat(absl::Hex(client.value()))},
+                           {"iteration", absl::StrCat(id.value())},
+                           {"for", absl::FormatDuration(now - since)}});
+    RelieveAllOn(turn, *iteration, worker, PartitionKey());
+  }
+}
+
+}  // namespace penstock::control

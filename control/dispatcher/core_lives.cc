@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// Lives: which start of which journal this is, and what to do about those that heard of another.
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "control/dispatcher/core.h"
+#include "control/dispatcher/turn.h"
+
+namespace penstock::control {
+
+void Core::BeginLife(Turn& turn) {
+  const auto draw = [this] { return std::max<uint64_t>(options_.random(), 1); };  // 0 is none
+  const uint64_t journal = state_.lives.empty() ? 0 : state_.lives.back().life.journal;
+  turn.Do(LifeBegun{{.life = {.journal = journal != 0 ? journal : draw(),
+                              .id = draw(),
+                              .term = Term(state_.term().value() + 1)},
+                     .begins = sequence_ + 1,
+                     .lease = options_.client_timeout}});
+}
+
+PlacedPartition Core::Placed(IterationId iteration, PartitionId partition,
+                             Placement placement) const {
+  return {iteration, partition, placement, state_.lives.back().life.journal};
+}
+
+absl::Status Core::Beyond(const Heard& heard) const {
+  return absl::FailedPreconditionError(absl::StrCat(
+      "the dispatcher has term ", state_.term().value(), " of its journal, at record ", sequence_,
+      ", and term ", heard.life.term.value(), " was heard at record ", heard.sequence,
+      ", which is not in it: it began from an older copy of the journal, or another dispatcher "
+      "began from this one; start it from the newest copy, and one alone"));
+}
+
+void Core::EndWhatIsBeyond(Turn& turn, const WorkerHello& hello) {
+  for (const PlacedPartition& of : hello.held) {
+    const IterationState* iteration = state_.FindIteration(of.iteration);
+    if (iteration == nullptr || !GoesOn(*iteration) || iteration->record.finished) continue;
+    if (iteration->record.Has(of.partition) &&
+        of.placement <= iteration->record.partition(of.partition).placement)
+      continue;
+    FailIteration(turn, *iteration, OlderJournal(state_.jobs.at(iteration->job), hello.heard));
+  }
+}
+
+absl::Status Core::OlderJournal(const JobRecord& job, const Heard& heard) const {
+  return absl::FailedPreconditionError(absl::StrCat(
+      "job ", job.name, ": ", Beyond(heard).message(),
+      ". Or begin the job under another run_id, with the states of all ranks (Restore())"));
+}
+
+absl::Status Core::CheckLife(Turn& turn, const JobRecord& job, const ClientHello& hello) {
+  if (hello.token != job.token || OriginOf(hello.heard, state_.lives) == Origin::kOther) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        ToString(job.id), " of this dispatcher is '", job.name,
+        "', and not the one that this reader began with: the dispatcher began without its "
+        "journal, or from an older copy of it; start the trainer again, and Restore() its state"));
+  }
+  if (OriginOf(hello.heard, state_.lives) != Origin::kBeyond) return absl::OkStatus();
+  // What others were given since the copy is not known here, and would be given again.
+  const absl::Status why = OlderJournal(job, hello.heard);
+  turn.Log("journal_is_older", {{"job", job.name},
+                                {"record", absl::StrCat(sequence_)},
+                                {"heard", absl::StrCat(hello.heard.sequence)}});
+  for (IterationId id : state_.IterationsOf(job.id)) {
+    const IterationState& iteration = state_.iterations.at(id);
+    if (GoesOn(iteration) && !iteration.record.finished) FailIteration(turn, iteration, why);
+  }
+  return why;
+}
+
+}  // namespace penstock::control
