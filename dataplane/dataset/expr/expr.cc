@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <complex>
 #include <cstring>
+#include <iterator>
 #include <limits>
 #include <utility>
 
@@ -206,6 +207,19 @@ void AppendLeaves(const Expr& x, std::vector<Expr>& leaves) {
     return;
   }
   for (const Expr& member : x.node()->members) AppendLeaves(member, leaves);
+}
+
+Application::~Application() {
+  std::vector<Expr> left = std::move(inputs);
+  while (!left.empty()) {
+    const std::shared_ptr<const Application> maker = left.back().node()->maker;
+    left.pop_back();
+    if (maker == nullptr || maker.use_count() > 1) continue;
+    // Nobody else has it any more, and none was made const.
+    std::vector<Expr>& its = const_cast<Application&>(*maker).inputs;
+    std::move(its.begin(), its.end(), std::back_inserter(left));
+    its.clear();
+  }
 }
 
 std::vector<Expr> Apply(absl::string_view op, Attrs attrs, std::vector<Expr> inputs) {

@@ -18,6 +18,9 @@ namespace penstock {
 
 // One use of an operation. Shared by the Exprs of its outputs.
 struct Application {
+  // Lets go of what it alone has without recursion: there may be thousands, one behind the other.
+  ~Application();
+
   absl::string_view op;  // the registry's own name
   Attrs attrs;
   std::vector<Expr> inputs;  // leaves
@@ -26,7 +29,7 @@ struct Application {
   int depth = 1;  // operations one behind the other, up to this one
 };
 
-// No function has more: what is made of it is let go of one behind the other, on one stack.
+// No function has more.
 inline constexpr int kMaxDepth = 10'000;
 
 // The element of one function. Its address tells the function's own leaves from
