@@ -135,6 +135,16 @@ class Reading(unittest.TestCase):
             seen = sorted((e["s"], e["x"].tolist()) for e in dataset.as_numpy_iterator())
             self.assertEqual(seen, [(str(i).encode(), [2 * i, 2 * i + 1]) for i in range(10)])
 
+    def test_an_error_that_is_not_utf8_is_that_of_its_element(self):
+        def distributed(dataset, cluster):
+            return dataset.apply(service.distribute("distributed_epoch", cluster.target))
+
+        missing = ps.Dataset.from_tensor_slices([b"/nonexistent/\xff\xfe.txt"]).interleave(ps.TextLineDataset)
+        with Cluster(2) as cluster:
+            with self.assertRaisesRegex(ps.errors.NotFoundError, r"/nonexistent/\\xff\\xfe\.txt"):
+                list(distributed(missing, cluster))
+            self.assertEqual(sorted(map(int, distributed(ps.Dataset.range(5), cluster))), list(range(5)))
+
     def test_every_protocol_of_this_machine(self):
         with Cluster() as cluster:
             for protocol in ("local", "shm", "tcp", "grpc"):
