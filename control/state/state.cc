@@ -47,13 +47,13 @@ void RetireSplits(const protocol::PartitionRecord& partition, PartitionSplits& s
 // Nothing is replayed any more: only how many splits were given is of interest.
 void ForgetReplays(IterationState& iteration) {
   for (protocol::PartitionRecord& partition : iteration.record.partitions) {
-    partition.bookmarks.clear();
+    partition.bookmarks = decltype(partition.bookmarks)();  // with what it has allocated
   }
   for (PartitionSplits& splits : iteration.splits) {
-    splits.marks.clear();
+    splits.marks = decltype(splits.marks)();
     for (auto& [key, run] : splits.given) {
       run.first_ordinal += static_cast<int64_t>(run.numbers.size());
-      run.numbers.clear();
+      run.numbers = decltype(run.numbers)();
     }
   }
 }
@@ -62,8 +62,8 @@ void ForgetReplays(IterationState& iteration) {
 void ForgetHistories(protocol::IterationRecord& record) {
   if (record.keep != protocol::KeepPolicy::kTaken) return;
   for (protocol::ReaderRecord& reader : record.readers) {
-    reader.kept = {};
-    reader.final = {};
+    reader.kept = protocol::Holdings();
+    reader.final = protocol::Holdings();
   }
 }
 
