@@ -83,19 +83,27 @@ def worker_of_the_life_before(scene):
         scene.whole(after)
 
 
+def told_more_than_the_copy_has(scene, fleet, restarts):
+    """A reader, or the process that takes up its state, of a dispatcher that began from an older copy."""
+    fleet.start_worker()
+    reader = scene.open(fleet, "job", 1000)
+    reader.expect(f"read {scene.rng.randrange(50, 300)}", "read")
+    shutil.copytree(scene.journal, scene.folder / "copy")
+    reader.expect(f"read {scene.rng.randrange(50, 300)}", "read")
+    reader.expect("commit", "committed")
+    if restarts:
+        reader.kill()
+    fleet.dispatcher.kill()
+    shutil.rmtree(scene.journal)
+    (scene.folder / "copy").rename(scene.journal)
+    fleet.start_dispatcher()
+    return scene.open(fleet, "job", 1000) if restarts else reader
+
+
 def older_copy(scene):
     """Those that are ahead of it are told, and so is whoever would get what they have."""
     with scene.fleet(journal=True) as fleet:
-        fleet.start_worker()
-        reader = scene.open(fleet, "job", 1000)
-        reader.expect(f"read {scene.rng.randrange(50, 300)}", "read")
-        shutil.copytree(scene.journal, scene.folder / "copy")
-        reader.expect(f"read {scene.rng.randrange(50, 300)}", "read")
-        reader.expect("commit", "committed")
-        fleet.dispatcher.kill()
-        shutil.rmtree(scene.journal)
-        (scene.folder / "copy").rename(scene.journal)
-        fleet.start_dispatcher()
+        reader = told_more_than_the_copy_has(scene, fleet, restarts=False)
         scene.refused(reader, "all", "older copy of the journal")
         other = scene.open(fleet, "job", 1000)
         scene.refused(other, "all", "older copy of the journal")
@@ -104,18 +112,7 @@ def older_copy(scene):
 def older_copy_and_a_restarted_trainer(scene):
     """Its state is ahead of the copy."""
     with scene.fleet(journal=True) as fleet:
-        fleet.start_worker()
-        reader = scene.open(fleet, "job", 1000)
-        reader.expect(f"read {scene.rng.randrange(50, 300)}", "read")
-        shutil.copytree(scene.journal, scene.folder / "copy")
-        reader.expect(f"read {scene.rng.randrange(50, 300)}", "read")
-        reader.expect("commit", "committed")
-        reader.kill()
-        fleet.dispatcher.kill()
-        shutil.rmtree(scene.journal)
-        (scene.folder / "copy").rename(scene.journal)
-        fleet.start_dispatcher()
-        again = scene.open(fleet, "job", 1000)
+        again = told_more_than_the_copy_has(scene, fleet, restarts=True)
         scene.refused(again, "all", "older copy of the journal")
 
 
