@@ -11,11 +11,11 @@
 namespace penstock::control {
 namespace {
 
-// So many workers in a row may die with a partition that gets no further; then it has one for
-// itself, and so many of those may die.
+// After so many deaths of its workers a partition that got no further has a worker for itself, and
+// after so many deaths of those its iteration ends.
 constexpr int kDeathsAmongOthers = 2;
 constexpr int kDeathsAlone = 2;
-// In a fleet in which none can be spared for it.
+// After so many in all, where no worker can be spared for it.
 constexpr int kMostDeaths = 8;
 
 }  // namespace
@@ -69,6 +69,7 @@ bool Core::IsReserved(WorkerId worker) const {
 }
 
 WorkerId Core::ReservedFor(const PartitionKey& key) const {
+  if (alone_.empty() || !RunsAlone(key)) return WorkerId();
   for (const auto& [worker, its] : alone_) {
     const WorkerRecord* record = state_.FindWorker(worker);
     if (its == key && workers_.contains(worker) && record != nullptr && !record->draining)

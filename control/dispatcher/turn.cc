@@ -325,12 +325,12 @@ void Turn::OpenAndPlace(IterationId id) {
   PartitionCounts counts(core_.state_, iteration, desk);
   for (PartitionId partition : assignable) {
     const auto failed = core_.failures_.find({id, partition});
-    const WorkerId worker = core_.RunsAlone({id, partition})
-                                ? core_.ReservedFor({id, partition})
-                                : ChooseWorker(core_.state_, iteration, counts, partition, usable,
-                                               failed == core_.failures_.end()
-                                                   ? absl::Span<const WorkerId>()
-                                                   : absl::MakeConstSpan(failed->second.on));
+    const WorkerId alone = core_.ReservedFor({id, partition});
+    const WorkerId worker = alone ? alone
+                                  : ChooseWorker(core_.state_, iteration, counts, partition, usable,
+                                                 failed == core_.failures_.end()
+                                                     ? absl::Span<const WorkerId>()
+                                                     : absl::MakeConstSpan(failed->second.on));
     if (!worker) continue;
     Log("assigned",
         {{"iteration", absl::StrCat(id.value())},

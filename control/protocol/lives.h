@@ -19,7 +19,7 @@ namespace penstock::control {
 struct Life {
   uint64_t journal = 0;  // drawn as the journal was made; at each start, where there is none
   uint64_t id = 0;       // drawn at each start
-  Term term;             // the how manieth start from this journal
+  Term term;             // how many starts there were from this journal, this one included
   friend bool operator==(const Life&, const Life&) = default;
 };
 

@@ -234,6 +234,17 @@ TEST_F(FailuresTest, APartitionWhoseWorkersDieTakesNoFleetAlong) {
                         "no further than its bookmark at index 0"));
 }
 
+TEST_F(FailuresTest, WhereThereIsNoOtherWorkerItGoesOnThereForLonger) {
+  Join(1);
+  int killed = 0;
+  for (uint64_t next = 10; JobGoesOn() && killed < 20; ++next) {
+    Kill(IdOfRunner(PartitionId(1)));
+    ++killed;
+    if (JobGoesOn()) Join(next);
+  }
+  EXPECT_EQ(killed, 8);
+}
+
 // As workers on a cheap machine that is taken away.
 TEST_F(FailuresTest, WorkersThatDieForOtherReasonsEndNothing) {
   const PartitionId one(1);
