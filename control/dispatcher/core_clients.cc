@@ -279,8 +279,9 @@ void Core::OnReports(Turn& turn, const ClientPeer& peer,
   const IterationState& iteration = state_.iterations.at(peer.iteration);
   protocol::Decision decision;
   for (const PartitionReport& of : reports) {
-    if (!failures_.empty() && !(of.taken.empty() && of.landed.empty())) {
-      failures_.erase({iteration.id, of.partition});  // it got further
+    const auto failures = failures_.find({iteration.id, of.partition});
+    if (failures != failures_.end() && !of.whole && !(of.taken.empty() && of.landed.empty())) {
+      failures->second.deaths = failures->second.deaths_alone = 0;  // it got further
     }
     protocol::Decision one = protocol::OnReport(
         iteration.record, turn.DeskOf(iteration.id), peer.client, peer.incarnation,
