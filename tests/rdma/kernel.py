@@ -4,6 +4,7 @@
 Downloaded once, unpacked, never installed. The flavour for clouds has no
 software RDMA, so it is the general one.
 """
+import fcntl
 import pathlib
 import re
 import shutil
@@ -46,13 +47,16 @@ def get(cache):
     """The kernel in the folder `cache`, downloaded if it is not there."""
     name = package()
     folder = cache / name.removeprefix("linux-image-")
-    if not (folder / "modules").exists():
-        cache.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=cache) as unpacked:
-            unpack(name, pathlib.Path(unpacked) / folder.name)
-            shutil.rmtree(folder, ignore_errors=True)
-            (pathlib.Path(unpacked) / folder.name).rename(folder)
-        write_order(folder)
+    cache.mkdir(parents=True, exist_ok=True)
+    # Both scenes begin at once on a machine that has no kernel yet: the second waits.
+    with open(cache / "lock", "wb") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (folder / "modules").exists():
+            with tempfile.TemporaryDirectory(dir=cache) as unpacked:
+                unpack(name, pathlib.Path(unpacked) / folder.name)
+                shutil.rmtree(folder, ignore_errors=True)
+                (pathlib.Path(unpacked) / folder.name).rename(folder)
+            write_order(folder)
     return Kernel(folder)
 
 
