@@ -285,7 +285,7 @@ void Core::OnReports(Turn& turn, const ClientPeer& peer,
     }
     protocol::Decision one = protocol::OnReport(
         iteration.record, turn.DeskOf(iteration.id), peer.client, peer.incarnation,
-        {of.partition, of.placement, of.taken, of.landed, of.returned, of.whole});
+        {of.partition, of.placement, of.taken, of.landed, of.handed, of.returned, of.whole});
     std::move(one.changes.begin(), one.changes.end(), std::back_inserter(decision.changes));
     std::move(one.messages.begin(), one.messages.end(), std::back_inserter(decision.messages));
   }

@@ -268,6 +268,7 @@ void ToWire(const PartitionReport& from, wire::PartitionReport* to) {
   ToWire(from.taken, to->mutable_taken());
   ToWire(from.landed, to->mutable_landed());
   ToWire(from.returned, to->mutable_returned());
+  ToWire(from.handed, to->mutable_handed());
   to->set_whole(from.whole);
 }
 
@@ -275,10 +276,12 @@ absl::StatusOr<PartitionReport> FromWire(const wire::PartitionReport& from) {
   ASSIGN_OR_RETURN(IndexSet taken, FromWire(from.taken()));
   ASSIGN_OR_RETURN(IndexSet landed, FromWire(from.landed()));
   ASSIGN_OR_RETURN(IndexSet returned, FromWire(from.returned()));
+  ASSIGN_OR_RETURN(IndexSet handed, FromWire(from.handed()));
   return PartitionReport{.partition = PartitionId(from.partition()),
                          .placement = Placement(from.placement()),
                          .taken = std::move(taken),
                          .landed = std::move(landed),
+                         .handed = std::move(handed),
                          .returned = std::move(returned),
                          .whole = from.whole()};
 }

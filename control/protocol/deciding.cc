@@ -125,8 +125,8 @@ IndexSet Had(const IterationRecord& record, const Desk& desk, size_t partition,
 
 }  // namespace
 
-IndexSet TakenOf(const IterationRecord& record, const Desk& desk, size_t partition) {
-  return Had(record, desk, partition, &Heard::taken);
+IndexSet ClaimedOf(const IterationRecord& record, const Desk& desk, size_t partition) {
+  return Had(record, desk, partition, &Heard::claimed);
 }
 
 IndexSet SkipOf(const IterationRecord& record, const Desk& desk, size_t partition) {

@@ -71,8 +71,9 @@ std::optional<size_t> Living(const IterationRecord& record, ClientId client,
                              Incarnation incarnation);
 // Somebody other than the reader at `except`; none if that is past the last.
 bool SomebodyReads(const IterationRecord& record, size_t except);
-// In the history of a reader if nobody dies any more: taken, kept, or had by one told the end.
-IndexSet TakenOf(const IterationRecord& record, const Desk& desk, size_t partition);
+// In the history of a reader if nobody dies any more: taken, kept, handed on, or had by one told
+// the end.
+IndexSet ClaimedOf(const IterationRecord& record, const Desk& desk, size_t partition);
 // Rule 3: what must not be sent again.
 IndexSet SkipOf(const IterationRecord& record, const Desk& desk, size_t partition);
 // Whether all that read have said what they have under this placement.

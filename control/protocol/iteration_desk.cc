@@ -149,7 +149,7 @@ bool MayClose(const IterationRecord& record, const Desk& desk) {
     if (record.partitions[p].collecting() || !on_desk.ended || !AllHeard(record, desk, p))
       return false;
     IndexSet covered = record.shared() && desk.broken != Broken::kCloseOnLanded
-                           ? TakenOf(record, desk, p)
+                           ? ClaimedOf(record, desk, p)
                            : SkipOf(record, desk, p);
     if (desk.broken == Broken::kCloseOnDeadsLanded)
       for (const Heard& heard : on_desk.readers) covered.Add(heard.has);
@@ -158,12 +158,12 @@ bool MayClose(const IterationRecord& record, const Desk& desk) {
   return true;
 }
 
-// Whether a reader has something that it has not taken.
+// Whether a reader has something that it could give back.
 bool Holds(const IterationRecord& record, const Desk& desk, size_t partition, size_t reader) {
   const Heard& heard = desk.partitions[partition].readers[reader];
   IndexSet held = heard.has;
   held.Remove(Of(record.readers[reader].kept, PartitionAt(partition)));
-  held.Remove(heard.taken);
+  held.Remove(heard.claimed);
   return !held.empty();
 }
 

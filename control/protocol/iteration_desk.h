@@ -35,8 +35,10 @@ struct Decision {
 struct Heard {
   Placement at;  // of the newest answer or report; none: nothing yet
   IndexSet has;  // taken or landed
-  // Of a shared iteration under KeepPolicy::kCommitted; elsewhere what counts is kept.
-  IndexSet taken;
+  // Of a shared iteration: what nobody waits for, since it is taken, or will be once the end is
+  // told. Taken under KeepPolicy::kCommitted; elsewhere that is kept, and this is what is handed
+  // on.
+  IndexSet claimed;
   // Of an ordered merge: so far, in indices, the partition may send for this reader's sake.
   Index ahead = 0;
 };
@@ -151,10 +153,10 @@ Decision OnBookmark(const IterationRecord& record, Desk& desk, WorkerId worker,
 
 // --- After each of these ---------------------------------------------------------
 
-// Closes the iteration when all is taken (of one that is not shared: has landed), tells the end to
-// readers that are present, finishes it when all is kept; asks for what some hold and others wait
-// for. Call after every event, also one that
-// decided nothing, and again after applying, until this decides nothing.
+// Closes the iteration when all is taken or handed on (of one that is not shared: has landed),
+// tells the end to readers that are present, finishes it when all is kept; asks for what some hold
+// and others wait for. Call after every event, also one that decided nothing, and again after
+// applying, until this decides nothing.
 Decision Consequences(const IterationRecord& record, Desk& desk);
 
 // --- Placing -------------------------------------------------------------------

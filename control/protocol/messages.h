@@ -36,6 +36,9 @@ struct Report {
   Placement placement;  // the lowest it accepts
   IndexSet taken;
   IndexSet landed;  // not taken yet
+  // Of what landed, here or in an earlier report: with nodes behind Distribute, that have not given
+  // it on.
+  IndexSet handed = {};
   // Landed, not taken, and given back: it has them no more.
   IndexSet returned = {};
   // The first since it presented itself: it has nothing but what this names.

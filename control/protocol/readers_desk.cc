@@ -189,14 +189,24 @@ Decision OnReport(const IterationRecord& record, Desk& desk, ClientId client,
   const ReaderRecord& reader = record.readers[*found];
   Heard& heard = desk.partitions[report.partition.value() - 1].readers[*found];
   if (report.placement == record.partition(report.partition).placement) heard.at = report.placement;
-  if (report.whole) heard.has.clear();
+  if (report.whole) {
+    heard.has.clear();
+    heard.claimed.clear();
+  }
   heard.has.Remove(report.returned);
   if (!report.landed.empty()) desk.waits[*found] = false;
   heard.has.Add(report.taken);
-  if (record.shared() && record.keep == KeepPolicy::kCommitted) heard.taken.Add(report.taken);
+  if (record.shared()) {
+    if (desk.broken != Broken::kHandedKeepsOpen) heard.claimed.Add(report.handed);
+    if (record.keep == KeepPolicy::kCommitted)
+      heard.claimed.Add(report.taken);
+    else
+      heard.claimed.Remove(report.taken);
+  }
   if (desk.broken != Broken::kSkipWithoutLanded) heard.has.Add(report.landed);
   if (record.keep == KeepPolicy::kTaken) {
     IndexSet added = report.taken;
+    if (desk.broken == Broken::kHandedIsKept) added.Add(report.handed);
     added.Remove(Of(reader.kept, report.partition));
     if (!added.empty()) deciding.Changes(ReaderKept{client, report.partition, std::move(added)});
   }

@@ -19,11 +19,21 @@ Landing Receiver::OnElement(Placement placement, Index index) {
   return Landing::kAccepted;
 }
 
+void Receiver::OnHanded(Index index) {
+  PENSTOCK_CHECK(landed_.Contains(index));
+  handed_.Add(index);
+  unsaid_handed_.Add(index);
+}
+
 void Receiver::OnTaken(Index index) {
   PENSTOCK_CHECK(landed_.Contains(index));
   const IndexSet one = IndexSet::Of(index, index + 1);
   landed_.Remove(one);
   unsaid_landed_.Remove(one);
+  if (!handed_.empty()) {
+    handed_.Remove(one);
+    unsaid_handed_.Remove(one);
+  }
   taken_.Add(index);
   unsaid_taken_.Add(index);
 }
@@ -40,9 +50,11 @@ Report Receiver::Say() {
                 .placement = lowest_,
                 .taken = std::move(unsaid_taken_),
                 .landed = std::move(unsaid_landed_),
+                .handed = std::move(unsaid_handed_),
                 .whole = std::exchange(whole_, false)};
   unsaid_taken_.clear();
   unsaid_landed_.clear();
+  unsaid_handed_.clear();
   return report;
 }
 
@@ -50,7 +62,7 @@ Report Receiver::OnFence(Placement placement, const IndexSet& returns) {
   // The dispatcher may have assigned by what was said under this placement.
   if (placement <= lowest_ && broken_ != Broken::kGiveBackTwice) return Say();
   lowest_ = placement;
-  PENSTOCK_CHECK(landed_.Contains(returns));
+  PENSTOCK_CHECK(landed_.Contains(returns) && !handed_.Intersects(returns));
   if (broken_ != Broken::kGiveBackAndKeep) {
     landed_.Remove(returns);
     unsaid_landed_.Remove(returns);
@@ -65,7 +77,8 @@ void Receiver::OnWelcome(Placement placement) {
 }
 
 std::optional<Report> Receiver::News() {
-  if (!owes_report_ && unsaid_taken_.empty() && unsaid_landed_.empty()) return std::nullopt;
+  if (!owes_report_ && unsaid_taken_.empty() && unsaid_landed_.empty() && unsaid_handed_.empty())
+    return std::nullopt;
   return Say();
 }
 
@@ -84,6 +97,7 @@ void Receiver::OnPresented() {
   owes_report_ = whole_ = true;
   unsaid_taken_ = taken_;
   unsaid_landed_ = landed_;
+  unsaid_handed_ = handed_;
 }
 
 }  // namespace penstock::protocol

@@ -24,11 +24,15 @@ class Receiver {
   Placement lowest() const { return lowest_; }  // accepted
   const IndexSet& taken() const { return taken_; }
   const IndexSet& landed() const { return landed_; }  // not taken yet
+  const IndexSet& handed() const { return handed_; }  // of landed()
 
   // --- Elements ---
 
   Landing OnElement(Placement placement, Index index);
-  // Next() returned it. REQUIRES: landed() has it.
+  // Nodes behind Distribute have it now, and have not given it on: it is this client's as long as
+  // it lives, and nobody else's; it is not taken yet. REQUIRES: landed() has it.
+  void OnHanded(Index index);
+  // The outermost Next() returned it. REQUIRES: landed() has it.
   void OnTaken(Index index);
   // Taken or landed: for a worker whose earlier link broke.
   IndexSet Has() const;
@@ -38,8 +42,9 @@ class Receiver {
   // Sets the lowest placement accepted and says what is here; both in one step,
   // with no element landing in between. Send the answer even if it says nothing
   // new. An older fence than the lowest is answered for the lowest.
-  // `returns`, of landed(), is given back in the same step: it comes again under this placement
-  // or a later one, to anybody. Nothing is given back to a fence that does not raise the lowest.
+  // `returns`, of landed() and not of handed(), is given back in the same step: it comes again
+  // under this placement or a later one, to anybody. Nothing is given back to a fence that does not
+  // raise the lowest.
   Report OnFence(Placement placement, const IndexSet& returns = {});
   // From Welcome.
   void OnWelcome(Placement placement);
@@ -63,8 +68,10 @@ class Receiver {
   Placement lowest_{1};
   IndexSet taken_;
   IndexSet landed_;
+  IndexSet handed_;
   IndexSet unsaid_taken_;   // of taken_
   IndexSet unsaid_landed_;  // of landed_
+  IndexSet unsaid_handed_;  // of handed_
 };
 
 }  // namespace penstock::protocol

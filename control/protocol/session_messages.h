@@ -100,8 +100,9 @@ struct PartitionIndices {
 struct PartitionReport {
   PartitionId partition;
   Placement placement;  // the lowest that the client accepts
-  IndexSet taken;       // returned by Next()
-  IndexSet landed;      // received and not yet returned
+  IndexSet taken;       // returned by the outermost Next()
+  IndexSet landed;      // received and not yet taken
+  IndexSet handed;      // of what was received: with the nodes behind Distribute
   IndexSet returned;    // received, not returned by Next(), and given back: it has them no more
   bool whole = false;   // the first on this stream: it has nothing but what this names
   friend bool operator==(const PartitionReport&, const PartitionReport&) = default;

@@ -103,6 +103,12 @@ JobReader::JobReader(const BuildSite& site)
       number_(site.number()),
       options_(OfMember(FromAttrs(site.node().attrs))),
       states_(site.in_body() ? nullptr : site.run().states),
+      // A state says what was taken; all consumers of a round take it together; and what reads in
+      // the body of a function ends before the elements that it helps to make are given.
+      takes_later_(
+          !site.in_body() && TermsOf(options_).keep == Keep::kTaken &&
+          !options_.cross_trainer_cache.has_value() &&
+          (!options_.num_consumers.has_value() || options_.order == MergeOrder::kDeterministic)),
       cancelled_(site.run().cancelled),
       pool_(site.pool()),
       first_repetition_(RepetitionsRead(node_)),
@@ -242,6 +248,7 @@ std::shared_ptr<Session> JobReader::SessionOf(int64_t repetition) {
                          .client = client_,
                          .incarnation = incarnation_,
                          .state = took_up_ ? std::optional<Taken>(Taken()) : std::nullopt,
+                         .takes_later = takes_later_,
                          .pool = &pool_,
                          .cancelled = cancelled_};
   if (restored_.has_value()) {

@@ -82,6 +82,7 @@ class JobReader {
   const int number_;  // of the node in its graph
   const DistributeOptions options_;
   const std::shared_ptr<StateExchange> states_;  // nullptr: states are positions and nothing else
+  const bool takes_later_;  // than it gives, where nodes behind it hold elements
   const std::atomic<bool>* const cancelled_;
   Pool& pool_;                                     // where elements land
   TlsConfig tls_;                                  // as wish_

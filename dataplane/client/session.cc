@@ -46,6 +46,7 @@ control::PartitionReport ToMessage(protocol::Report report) {
           .placement = report.placement,
           .taken = std::move(report.taken),
           .landed = std::move(report.landed),
+          .handed = std::move(report.handed),
           .returned = std::move(report.returned),
           .whole = report.whole};
 }
@@ -101,6 +102,7 @@ bool Session::Ready() {
 }
 
 absl::StatusOr<std::optional<Element>> Session::Next() {
+  PendingTakes* const pending = options_.takes_later ? PendingTakes::Current() : nullptr;
   Lock lock(mu_);
   times_.Called();
   ++calls_;
@@ -130,7 +132,12 @@ absl::StatusOr<std::optional<Element>> Session::Next() {
   Landed landed = merge_.Pop();
   if (times_.waiting()) times_.Goes(AddressOf(landed.from), ProtocolOf(landed.from));
   times_.Returns();
-  if (!reads_window()) {
+  if (pending != nullptr) {
+    const Index position = PositionOf(landed.identity);
+    ReceiverOf(landed.identity.partition).OnHanded(position);
+    pending->Add({this, landed.identity.partition, position});
+    ++handed_;
+  } else if (!reads_window()) {
     ReceiverOf(landed.identity.partition).OnTaken(PositionOf(landed.identity));
   }
   if (ordered()) {
@@ -153,6 +160,21 @@ absl::StatusOr<std::optional<Element>> Session::Next() {
     return AtStep(step, std::move(landed));
   }
   return CopyOutOfFrame(DefaultPool(), std::move(landed.element));
+}
+
+absl::Status Session::OnTaken(absl::Span<const PendingTake> takes) {
+  Lock lock(mu_);
+  handed_ -= static_cast<int64_t>(takes.size());
+  while (!LeaseHolds()) {
+    if (IsCancelled()) return absl::CancelledError("the iterator was stopped");
+    if (!error_.ok()) return error_;
+    landed_.WaitFor(lock, absl::ToChronoNanoseconds(kLookForCancelled));
+  }
+  if (leave_sent_) return absl::CancelledError("the iterator was stopped");
+  for (const PendingTake& take : takes) ReceiverOf(take.partition).OnTaken(take.position);
+  news_ = true;
+  if (end_ && handed_ == 0) WakeAgent();  // it may leave now
+  return absl::OkStatus();
 }
 
 std::string Session::AddressOf(WorkerId worker) const {
@@ -185,7 +207,7 @@ Taken Session::TakenLocked() const {
 
 bool Session::ended() const {
   std::lock_guard lock(mu_);
-  return end_seen_ || options_.claims_only;
+  return (end_seen_ && handed_ == 0) || options_.claims_only;
 }
 
 absl::StatusOr<bool> Session::Commit(const control::Commit& commit) {
@@ -436,7 +458,8 @@ void Session::OnGivenUp(const absl::Status& status) {
   welcomed_ = false;
   // Behind the end nothing is lost by waiting for a dispatcher that is away, but what is not
   // committed without it.
-  if (absl::IsUnavailable(status) && error_.ok() && IsOver() && !left_ && !for_good_ && Owes()) {
+  const bool owes = Owes() || handed_ > 0;
+  if (absl::IsUnavailable(status) && error_.ok() && IsOver() && !left_ && !for_good_ && owes) {
     reopens_ = true;
     WakeAgent();
     return WakeWaiting();
@@ -444,7 +467,7 @@ void Session::OnGivenUp(const absl::Status& status) {
   over_ = true;
   given_up_ = status;
   // Without a lease, what is here and unread cannot be returned any more.
-  if (!left_ && !IsOver()) {
+  if (!left_ && (!IsOver() || handed_ > 0)) {
     Fail(status.ok() ? absl::UnavailableError(absl::StrCat("the dispatcher at ", stub_.address(),
                                                            " has ended the session"))
                      : status);

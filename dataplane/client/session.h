@@ -28,6 +28,7 @@
 #include "dataplane/client/step_marks.h"
 #include "dataplane/client/step_times.h"
 #include "dataplane/client/window.h"
+#include "dataplane/dataset/pending_takes.h"
 #include "dataplane/transfer/polling.h"
 #include "penstock/distribute.h"
 #include "penstock/element.h"
@@ -48,6 +49,8 @@ struct SessionOptions {
   control::Heard heard;        // as that state was saved
   // Says what `state` holds and leaves: nobody will call Next().
   bool claims_only = false;
+  // What Next() returns is taken when PendingTakes say so, where its thread has some.
+  bool takes_later = false;
   // Where elements land, as far as the protocol lets them; outlives the session. nullptr:
   // DefaultPool().
   Pool* pool = nullptr;
@@ -56,7 +59,9 @@ struct SessionOptions {
   std::shared_ptr<EventLog> events = StderrEventLog();  // of links
 };
 
-class Session final : private control::ReconnectingClientEvents, private ReaderEvents {
+class Session final : private control::ReconnectingClientEvents,
+                      private ReaderEvents,
+                      private GivesElements {
  public:
   // Begins; nothing is waited for. `stub` outlives it.
   Session(SessionOptions options, control::DispatcherStub& stub);
@@ -78,7 +83,7 @@ class Session final : private control::ReconnectingClientEvents, private ReaderE
 
   Taken taken() const;
   control::Heard heard() const;  // of the dispatcher, last
-  bool ended() const;            // Next() has returned nullopt
+  bool ended() const;            // Next() has returned nullopt, and all it returned is taken
 
   // `commit` is durable at the dispatcher when this returns true. False: nothing was said, since
   // this one has left, or could no more; what it took is kept, and what `commit` names of other
@@ -146,6 +151,10 @@ class Session final : private control::ReconnectingClientEvents, private ReaderE
   void SayAhead(PartitionId partition);
   // What Next() returns at that step, or in that round, of a consumer.
   absl::StatusOr<Element> AtStep(int64_t step, Landed landed) const;
+
+  // Of what Next() returned and is taken only now. As Next(), it waits while the lease is not known
+  // to hold: others may be given it.
+  absl::Status OnTaken(absl::Span<const PendingTake> takes) override;
 
   // Of session_links.cc; from the links' threads.
   void OnLinkOpen(WorkerId worker) override;
@@ -251,7 +260,8 @@ class Session final : private control::ReconnectingClientEvents, private ReaderE
   // The elements.
   std::map<PartitionId, protocol::Receiver> receivers_;
   Merge merge_;
-  protocol::RoundQueue rounds_;                                   // of a coordinated read
+  int64_t handed_ = 0;           // elements that Next() returned and that are not taken
+  protocol::RoundQueue rounds_;  // of a coordinated read
   std::map<std::pair<PartitionId, int64_t>, Landed> for_rounds_;  // what landed, by turn
   std::vector<protocol::RoundError> round_errors_;                // that landed, the latest
   size_t round_errors_said_ = 0;

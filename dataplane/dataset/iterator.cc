@@ -19,6 +19,7 @@
 #include "dataplane/dataset/interruptible.h"
 #include "dataplane/dataset/iterator_output.h"
 #include "dataplane/dataset/node_iterator.h"
+#include "dataplane/dataset/pending_takes.h"
 #include "dataplane/dataset/profile.h"
 #include "dataplane/dataset/random_number.h"
 #include "dataplane/dataset/registry.h"
@@ -73,12 +74,14 @@ std::string_view BehindMagic(const State& state) {
 constexpr int kManyQuick = 64;
 constexpr auto kQuick = std::chrono::microseconds(20);
 
+bool IsElsewhere(const Dataset::Node& node) {
+  const NodeKind* kind = FindNodeKind(node.op);
+  return kind != nullptr && kind->elsewhere;
+}
+
 bool WaitsForOthers(const Dataset::Node& root) {
   bool waits = false;
-  VisitNodes(root, [&](const Dataset::Node& node, int) {
-    const NodeKind* kind = FindNodeKind(node.op);
-    waits |= kind != nullptr && kind->elsewhere;
-  });
+  VisitNodes(root, [&](const Dataset::Node& node, int) { waits |= IsElsewhere(node); });
   return waits;
 }
 
@@ -87,7 +90,8 @@ class LocalIterator final : public InterruptibleIterator {
   LocalIterator(Dataset dataset, uint64_t seed, Pool* output)
       : dataset_(std::move(dataset)),
         profile_(dataset_.node()),
-        waits_for_others_(WaitsForOthers(*dataset_.node())) {
+        waits_for_others_(WaitsForOthers(*dataset_.node())),
+        counts_takes_(waits_for_others_ && !IsElsewhere(*dataset_.node())) {
     context_.profile = &profile_;
     context_.seed = seed;
     context_.output = output;
@@ -242,6 +246,8 @@ class LocalIterator final : public InterruptibleIterator {
 
   NextResult Produce() {  // REQUIRES: mu_ held
     if (cancelled_) return Stopped();
+    // Where Distribute is the last node itself, it counts as taken what it gives.
+    const PendingTakes::Scope scope(counts_takes_ ? &pending_ : nullptr);
     RETURN_IF_ERROR(BeWhereRestored());
     return nodes_->Next();
   }
@@ -288,6 +294,7 @@ class LocalIterator final : public InterruptibleIterator {
     kept_state_.reset();
     ready_ = nullptr;
     nodes_.reset();
+    pending_.clear();
     std::lock_guard origin_lock(origin_mu_);
     origin_ = RandomNumber();
     restored_.reset();
@@ -301,9 +308,11 @@ class LocalIterator final : public InterruptibleIterator {
   }
 
   NextResult Deliver(NextResult next) {  // REQUIRES: mu_ held
+    if (absl::IsCancelled(next.status())) return next;
+    RETURN_IF_ERROR(pending_.Take());
     // An error takes a step as well: it stands at an element's place.
     const bool end = next.ok() && !next->has_value();
-    if (!end && !absl::IsCancelled(next.status()) && restore_failed_.ok()) ++step_;
+    if (!end && restore_failed_.ok()) ++step_;
     return next;
   }
 
@@ -390,8 +399,10 @@ class LocalIterator final : public InterruptibleIterator {
   uint64_t saves_ = 0;
   KnowsWhatIsReady* ready_ = nullptr;  // nodes_, if it does; guarded by mu_
   const bool waits_for_others_;
-  int64_t quick_ = 0;      // elements in a row; guarded by mu_, or aside_ is not under way
-  NextResult made_aside_;  // by aside_, which is of the thread that calls Next()
+  const bool counts_takes_;  // of what Distribute gave
+  PendingTakes pending_;     // since the last Deliver(); guarded by mu_
+  int64_t quick_ = 0;        // elements in a row; guarded by mu_, or aside_ is not under way
+  NextResult made_aside_;    // by aside_, which is of the thread that calls Next()
   Aside aside_{[this] { MakeAside(); }};  // the last: it uses the others
 };
 

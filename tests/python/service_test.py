@@ -272,6 +272,55 @@ class Reading(unittest.TestCase):
             self.assertEqual([int(x) for x in dataset], [0, 1, 2])
 
 
+class Leaving(unittest.TestCase):
+    """Of a job that is read on, what stood behind distribute() where a reader left it."""
+
+    BEHIND = {
+        "nothing": lambda dataset: dataset,
+        "prefetch": lambda dataset: dataset.prefetch(64),
+        "shuffle": lambda dataset: dataset.shuffle(256),
+        "a shuffle of all": lambda dataset: dataset.shuffle(5000),
+        "a parallel map": lambda dataset: dataset.map(lambda x: x * 1, num_parallel_calls=4),
+        "shuffle, batch, prefetch": lambda dataset: dataset.shuffle(300).batch(8).prefetch(2),
+    }
+
+    def setUp(self):
+        self.cluster = self.enterContext(Cluster(2))
+
+    def open(self, behind, name):
+        data = ps.Dataset.range(2000).apply(
+            service.distribute("distributed_epoch", self.cluster.target, job_name=name)
+        )
+        return iter(self.BEHIND[behind](data))
+
+    @staticmethod
+    def numbers(elements):
+        return [int(x) for element in elements for x in np.reshape(element, -1)]
+
+    def test_others_get_what_it_did_not_return(self):
+        for behind in self.BEHIND:
+            with self.subTest(behind):
+                reader = self.open(behind, behind)
+                returned = self.numbers(next(reader) for _ in range(5))
+                del reader
+                self.assertEqual(sorted(returned + self.numbers(self.open(behind, behind))), list(range(2000)))
+
+    def test_two_readers_end_with_all(self):
+        for behind in self.BEHIND:
+            with self.subTest(behind):
+                returned = [[], []]
+                readers = [self.open(behind, f"both {behind}") for _ in returned]
+                threads = [
+                    threading.Thread(target=lambda i=i: returned[i].extend(self.numbers(readers[i])))
+                    for i in range(len(readers))
+                ]
+                for thread in threads:
+                    thread.start()
+                for thread in threads:
+                    thread.join()
+                self.assertEqual(sorted(returned[0] + returned[1]), list(range(2000)))
+
+
 class Processes(unittest.TestCase):
     """The command's servers, and trainers of their own."""
 

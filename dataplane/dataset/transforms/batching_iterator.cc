@@ -10,11 +10,11 @@
 namespace penstock {
 
 BatchingIterator::BatchingIterator(const BuildSite& site, std::unique_ptr<NodeIterator> input,
-                                   int64_t remember)
+                                   int64_t remember, PositionedInput::Holds holds)
     : site_(site),
       rows_(site.attr<int64_t>("batch_size")),
       drop_remainder_(site.attr<bool>("drop_remainder")),
-      input_(std::move(input), std::max(rows_, remember)) {}
+      input_(std::move(input), std::max(rows_, remember), holds) {}
 
 absl::StatusOr<int64_t> BatchingIterator::SkipBatches(int64_t count) {
   int64_t wanted;
@@ -27,6 +27,7 @@ absl::StatusOr<int64_t> BatchingIterator::SkipBatches(int64_t count) {
 void BatchingIterator::GaveUpTo(int64_t elements) {
   given_ = elements;
   input_.Release(given_);
+  input_.GaveBelow(given_);
 }
 
 absl::Status BatchingIterator::Restore(StateReader& reader) {

@@ -22,7 +22,8 @@ class BatchingIterator : public NodeIterator {
  protected:
   // The site has the attributes "batch_size" and "drop_remainder". At least so many
   // elements lie between two remembered positions of the input.
-  BatchingIterator(const BuildSite& site, std::unique_ptr<NodeIterator> input, int64_t remember);
+  BatchingIterator(const BuildSite& site, std::unique_ptr<NodeIterator> input, int64_t remember,
+                   PositionedInput::Holds holds = PositionedInput::Holds::kNothing);
 
   // Passes over batches none of whose rows was read; returns how many there were.
   absl::StatusOr<int64_t> SkipBatches(int64_t count);

@@ -25,10 +25,12 @@ KeyedWindows::KeyedWindows(const BuildSite& site, std::unique_ptr<NodeIterator> 
     : site_(site),
       drop_remainder_(site.attr<bool>("drop_remainder")),
       max_age_(MaxAge(site.node().attrs)),
-      input_(std::move(input), RememberEvery(max_age_)) {}
+      input_(std::move(input), RememberEvery(max_age_), PositionedInput::Holds::kElements) {}
 
 absl::StatusOr<std::optional<Element>> KeyedWindows::Next() {
-  ASSIGN_OR_RETURN(std::optional<Window> window, NextWindow());
+  absl::StatusOr<std::optional<Window>> next = NextWindow();
+  if (!next.ok() && !EndsReading(next.status())) input_.Gave(input_.pulled() - 1);
+  ASSIGN_OR_RETURN(const std::optional<Window> window, std::move(next));
   if (!window.has_value()) return std::nullopt;
   absl::StatusOr<Element> put = Put(window->key, window->elements);
   if (!put.ok()) return Annotate(put.status(), "in ", site_.name());
@@ -48,7 +50,10 @@ absl::StatusOr<std::optional<KeyedWindows::Window>> KeyedWindows::NextWindow() {
   while (true) {
     if (OldestIsTooOld()) return TakeOut(oldest_.begin()->second);
     if (ended_) {
-      if (open_.empty() || drop_remainder_) return std::nullopt;
+      if (open_.empty() || drop_remainder_) {
+        input_.GaveEnd();
+        return std::nullopt;
+      }
       return TakeOut(open_.begin()->first);
     }
     RETURN_IF_ERROR(site_.CheckCancelled());
@@ -76,6 +81,7 @@ KeyedWindows::Window KeyedWindows::TakeOut(int64_t key) {
   Window window = std::move(place->second);
   oldest_.erase(window.numbers.front());
   open_.erase(place);
+  for (int64_t number : window.numbers) input_.Gave(number);
   input_.Release(Oldest());
   return window;
 }

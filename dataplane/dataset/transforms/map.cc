@@ -32,7 +32,7 @@ class MapIterator final : public NodeIterator {
   MapIterator(const BuildSite& site, std::unique_ptr<NodeIterator> input,
               std::unique_ptr<MapStep> step)
       : site_(site),
-        input_(std::move(input), kRemember),
+        input_(std::move(input), kRemember, PositionedInput::Holds::kElements),
         step_(std::move(step)),
         ahead_(site.read_ahead(), kAheadPerCall * step_->parallelism(),
                step_->autotune() ? kMostElementsAhead : 0),
@@ -46,7 +46,10 @@ class MapIterator final : public NodeIterator {
       return std::move(sink).Finish();
     }
     RETURN_IF_ERROR(Fill());
-    if (window_.taken() == 0) return std::nullopt;
+    if (window_.taken() == 0) {
+      input_.GaveEnd();
+      return std::nullopt;
+    }
     Place& first = window_.front();
     Await(first);
     absl::StatusOr<std::optional<Element>> result = std::move(first.result);
@@ -120,6 +123,7 @@ class MapIterator final : public NodeIterator {
   absl::StatusOr<bool> RunNext(ResultSink& sink) {
     ElementViews input;
     const absl::StatusOr<bool> more = input_.NextViews(input);
+    if (more.ok() && !*more) input_.GaveEnd();
     if (more.ok() ? !*more : EndsReading(more.status())) return more;
     const int64_t number = given_;
     Give(1);
@@ -157,6 +161,7 @@ class MapIterator final : public NodeIterator {
   void Give(int64_t count) {
     given_ += count;
     input_.Release(given_);
+    input_.GaveBelow(given_);
   }
 
   BuildSite site_;

@@ -165,7 +165,7 @@ class MapBatchIterator final : public BatchingIterator {
  public:
   MapBatchIterator(const BuildSite& site, std::unique_ptr<NodeIterator> input,
                    std::unique_ptr<MapStep> step, std::optional<RowPadding> padding)
-      : BatchingIterator(site, std::move(input), kRemember),
+      : BatchingIterator(site, std::move(input), kRemember, PositionedInput::Holds::kElements),
         step_(std::move(step)),
         padding_(std::move(padding)),
         batches_(site.pool(), SpecOfMappedRow(site.node(), padding_), site.spec(), rows_),
@@ -175,7 +175,10 @@ class MapBatchIterator final : public BatchingIterator {
 
   absl::StatusOr<std::optional<Element>> Next() override {
     RETURN_IF_ERROR(Fill());
-    if (work_.taken() == 0) return std::nullopt;
+    if (work_.taken() == 0) {
+      input_.GaveEnd();
+      return std::nullopt;
+    }
     BatchInWork& batch = work_.front();
     Await(batch);
     absl::StatusOr<Element> element = batch.Take();

@@ -32,7 +32,7 @@ class PackIterator final : public NodeIterator {
       : site_(site),
         most_open_(site.attr<int64_t>("open_rows")),
         rules_(std::move(rules)),
-        input_(std::move(input), kRemember) {}
+        input_(std::move(input), kRemember, PositionedInput::Holds::kElements) {}
 
   absl::StatusOr<std::optional<Element>> Next() override {
     ASSIGN_OR_RETURN(const std::optional<PackedRow> row, NextRow());
@@ -127,7 +127,10 @@ class PackIterator final : public NodeIterator {
         }
       }
       if (ended_) {
-        if (open_.empty()) return std::nullopt;
+        if (open_.empty()) {
+          input_.GaveEnd();
+          return std::nullopt;
+        }
         return TakeOut(open_.begin());
       }
       RETURN_IF_ERROR(Read());
@@ -137,17 +140,20 @@ class PackIterator final : public NodeIterator {
   // Reads an element, which then waits for a row.
   absl::Status Read() {
     RETURN_IF_ERROR(site_.CheckCancelled());
-    ASSIGN_OR_RETURN(std::optional<Element> next, input_.Next());
+    absl::StatusOr<std::optional<Element>> read = input_.Next();
+    if (!read.ok() && !EndsReading(read.status())) input_.Gave(input_.pulled() - 1);
+    ASSIGN_OR_RETURN(std::optional<Element> next, std::move(read));
     ended_ = !next.has_value();
     if (ended_) return absl::OkStatus();
     const int64_t number = input_.pulled() - 1;
-    RETURN_IF_ERROR(
-        Annotate(rules_.CheckElement(*next), "in ", site_.name(), ", element ", number));
-    if (rules_.Pieces(*next) > 0)
+    const absl::Status fits = rules_.CheckElement(*next);
+    if (fits.ok() && rules_.Pieces(*next) > 0) {
       waiting_ = PackedRow::Segment{*std::move(next), number, 0};
-    else
-      input_.Release(Oldest());
-    return absl::OkStatus();
+    } else {
+      input_.Gave(number);
+      if (fits.ok()) input_.Release(Oldest());
+    }
+    return Annotate(fits, "in ", site_.name(), ", element ", number);
   }
 
   void AddWaitingTo(PackedRow& row) {
@@ -160,6 +166,7 @@ class PackIterator final : public NodeIterator {
     PackedRow row = std::move(place->row);
     open_.erase(place);
     input_.Release(Oldest());
+    for (const PackedRow::Segment& segment : row.segments()) input_.Gave(segment.number);
     return row;
   }
 

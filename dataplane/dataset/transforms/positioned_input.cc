@@ -38,9 +38,23 @@ void PositionedInput::RememberHere() {
   remembered_.push_back(std::move(here));
 }
 
+template <class Read>
+auto PositionedInput::Reading(Read read) {
+  if (holds_ == Holds::kNothing) return read();
+  PendingTakes pending;
+  auto result = [&] {
+    const PendingTakes::Scope scope(&pending);
+    return read();
+  }();
+  if (pending.empty()) return result;
+  std::lock_guard lock(mu_);
+  pending_[pulled_].Append(pending);
+  return result;
+}
+
 absl::StatusOr<std::optional<Element>> PositionedInput::Next() {
   Remember();
-  absl::StatusOr<std::optional<Element>> next = input_->Next();
+  absl::StatusOr<std::optional<Element>> next = Reading([this] { return input_->Next(); });
   if (next.ok() ? next->has_value() : !EndsReading(next.status())) {
     ++pulled_;
   } else if (next.ok() && exact_) {
@@ -51,7 +65,7 @@ absl::StatusOr<std::optional<Element>> PositionedInput::Next() {
 
 absl::StatusOr<bool> PositionedInput::NextInto(ResultSink& sink) {
   Remember();
-  absl::StatusOr<bool> next = input_->NextInto(sink);
+  absl::StatusOr<bool> next = Reading([&] { return input_->NextInto(sink); });
   if (next.ok() ? *next : !EndsReading(next.status())) {
     ++pulled_;
   } else if (next.ok() && exact_) {
@@ -62,14 +76,14 @@ absl::StatusOr<bool> PositionedInput::NextInto(ResultSink& sink) {
 
 absl::StatusOr<bool> PositionedInput::NextViews(ElementViews& views) {
   Remember();
-  absl::StatusOr<bool> next = input_->NextViews(views);
+  absl::StatusOr<bool> next = Reading([&] { return input_->NextViews(views); });
   if (next.ok() ? *next : !EndsReading(next.status())) ++pulled_;
   return next;
 }
 
 absl::StatusOr<int64_t> PositionedInput::Skip(int64_t count) {
   Remember();
-  absl::StatusOr<int64_t> skipped = input_->Skip(count);
+  absl::StatusOr<int64_t> skipped = Reading([&] { return input_->Skip(count); });
   if (skipped.ok()) {
     pulled_ += *skipped;
   } else {
@@ -93,6 +107,46 @@ absl::Status PositionedInput::PassTo(int64_t n) {
 void PositionedInput::Release(int64_t n) {
   std::lock_guard lock(mu_);
   while (remembered_.size() > 1 && remembered_[1].at <= n) remembered_.pop_front();
+}
+
+void PositionedInput::Gave(int64_t number) {
+  if (holds_ == Holds::kNothing) return;
+  PendingTakes gone;
+  {
+    std::lock_guard lock(mu_);
+    const auto found = pending_.find(number);
+    if (found == pending_.end()) return;
+    gone = std::move(found->second);
+    pending_.erase(found);
+  }
+  gone.GoOn();
+}
+
+void PositionedInput::GaveBelow(int64_t n) {
+  if (holds_ == Holds::kNothing) return;
+  PendingTakes gone;
+  {
+    std::lock_guard lock(mu_);
+    if (static_cast<size_t>(n - gave_below_) > pending_.size()) {
+      for (auto its = pending_.begin(); its != pending_.end();) {
+        if (its->first >= n) {
+          ++its;
+          continue;
+        }
+        gone.Append(its->second);
+        pending_.erase(its++);
+      }
+    } else {
+      for (int64_t number = gave_below_; number < n; ++number) {
+        const auto found = pending_.find(number);
+        if (found == pending_.end()) continue;
+        gone.Append(found->second);
+        pending_.erase(found);
+      }
+    }
+    gave_below_ = std::max(gave_below_, n);
+  }
+  gone.GoOn();
 }
 
 absl::Status PositionedInput::Write(StateWriter& writer, int64_t n, const Remembered& from) {

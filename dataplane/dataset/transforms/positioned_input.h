@@ -6,15 +6,18 @@
 
 #include <cstdint>
 #include <deque>
+#include <limits>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
 #include "dataplane/dataset/function.h"
 #include "dataplane/dataset/node_iterator.h"
+#include "dataplane/dataset/pending_takes.h"
 #include "dataplane/dataset/state_bytes.h"
 
 namespace penstock {
@@ -31,14 +34,18 @@ inline constexpr int64_t kRemember = 64;
 inline constexpr int64_t kRememberSeldom = 1024;
 
 // Elements are counted from 0 in the input's order; an error at the place of an
-// element counts as one. All but SaveBehind() and Release() are for one thread
+// element counts as one. All but SaveBehind(), Release() and Gave…() are for one thread
 // at a time.
 class PositionedInput {
  public:
+  // Whether the node has elements that it read and will give out in a later Next() than the one
+  // that read them. It then says when it gives them (Gave…()).
+  enum class Holds : bool { kNothing, kElements };
+
   // Remembers a position each `every` elements: what is read again after a
   // restore is shorter than that plus what was not released.
-  PositionedInput(std::unique_ptr<NodeIterator> input, int64_t every)
-      : input_(std::move(input)), every_(every) {}
+  PositionedInput(std::unique_ptr<NodeIterator> input, int64_t every, Holds holds = Holds::kNothing)
+      : input_(std::move(input)), every_(every), holds_(holds) {}
 
   absl::StatusOr<std::optional<Element>> Next();
   absl::StatusOr<bool> NextInto(ResultSink& sink);
@@ -57,6 +64,12 @@ class PositionedInput {
   // Promises that no position below `n` is saved from now on. Any thread.
   void Release(int64_t n);
 
+  // What the node gives now is made of element `number`, of all below `n`, or is the end; to be
+  // said on the thread that gives it. An element counts with the first that it is part of.
+  void Gave(int64_t number);
+  void GaveBelow(int64_t n);
+  void GaveEnd() { GaveBelow(std::numeric_limits<int64_t>::max()); }
+
   // The position behind the first `n` elements. REQUIRES: released ≤ n ≤ pulled().
   absl::Status Save(StateWriter& writer, int64_t n);
   // The same while another thread may be in Next(): from what is remembered alone.
@@ -70,18 +83,24 @@ class PositionedInput {
     absl::StatusOr<StateWriter> state;  // the input's; the error if it has none to give
     std::vector<StateWriter::WhenPartOf> attached = {};  // to it
   };
+  // Runs `read`, which reads of the input, and keeps what is pending of that.
+  template <class Read>
+  auto Reading(Read read);
   // Keeps the present position, unless it is kept already.
   void RememberHere();
   static absl::Status Write(StateWriter& writer, int64_t n, const Remembered& from);
 
   std::unique_ptr<NodeIterator> input_;
   const int64_t every_;
+  const Holds holds_;
   int64_t pulled_ = 0;
   int64_t remember_at_ = 0;  // value of pulled_ at which the next position is kept
   bool exact_ = true;        // the input stands behind element pulled_ - 1, and nowhere else
 
   std::mutex mu_;
-  std::deque<Remembered> remembered_;  // guarded by mu_; ascending
+  std::deque<Remembered> remembered_;                   // guarded by mu_, as all below; ascending
+  absl::flat_hash_map<int64_t, PendingTakes> pending_;  // by number
+  int64_t gave_below_ = 0;
 };
 
 }  // namespace penstock

@@ -31,7 +31,8 @@ class PrefetchIterator final : public NodeIterator, public KnowsWhatIsReady {
   PrefetchIterator(const BuildSite& site, std::unique_ptr<NodeIterator> input, int64_t least,
                    int64_t most)
       : site_(site),
-        input_(std::move(input), std::max(least, kLeastRemember)),
+        input_(std::move(input), std::max(least, kLeastRemember),
+               PositionedInput::Holds::kElements),
         ahead_(site.read_ahead(), least, most) {}
 
   ~PrefetchIterator() override {
@@ -51,7 +52,10 @@ class PrefetchIterator final : public NodeIterator, public KnowsWhatIsReady {
     std::unique_lock lock(mu_);
     if (queue_.empty()) {
       RETURN_IF_ERROR(AwaitElement(lock));
-      if (queue_.empty()) return std::nullopt;
+      if (queue_.empty()) {
+        input_.GaveEnd();
+        return std::nullopt;
+      }
     }
     if (const absl::Status& status = queue_.front().status(); EndsReading(status))
       return status;  // and again, if asked again
@@ -61,6 +65,7 @@ class PrefetchIterator final : public NodeIterator, public KnowsWhatIsReady {
     lock.unlock();
     changed_.notify_all();
     input_.Release(++given_);
+    input_.GaveBelow(given_);
     RETURN_IF_ERROR(next.status());
     return *std::move(next);
   }

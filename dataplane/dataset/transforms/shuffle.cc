@@ -22,12 +22,18 @@ class ShuffleIterator final : public NodeIterator {
  public:
   ShuffleIterator(const BuildSite& site, std::unique_ptr<NodeIterator> input, int64_t size,
                   const RandomKey& key)
-      : site_(site), input_(std::move(input), size), order_(key, size) {}
+      : site_(site),
+        input_(std::move(input), size, PositionedInput::Holds::kElements),
+        order_(key, size) {}
 
   absl::StatusOr<std::optional<Element>> Next() override {
     RETURN_IF_ERROR(Fill());
-    if (order_.Empty()) return std::nullopt;
+    if (order_.Empty()) {
+      input_.GaveEnd();
+      return std::nullopt;
+    }
     absl::StatusOr<std::optional<Element>> next = std::move(held_[order_.Take()]);
+    input_.Gave(order_.taken());
     input_.Release(order_.OldestPossible());
     return next;
   }

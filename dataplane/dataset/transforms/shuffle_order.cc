@@ -67,7 +67,7 @@ size_t ShuffleOrder::Put() {
 size_t ShuffleOrder::Take() {
   PENSTOCK_CHECK(!Empty());
   const int64_t slot = Full() ? SlotOfFull(outputs_) : SlotOfRest();
-  slots_[slot] = kEmpty;
+  taken_ = std::exchange(slots_[slot], kEmpty);
   emptied_ = slot;
   ++outputs_;
   return static_cast<size_t>(slot);

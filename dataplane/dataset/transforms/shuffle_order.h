@@ -38,6 +38,7 @@ class ShuffleOrder {
   // Empties the slot that the next output comes from, and returns it. Without Put()
   // before the next Take(), the input has ended. REQUIRES: !Empty().
   size_t Take();
+  int64_t taken() const { return taken_; }  // number of the input that was in the last one's slot
 
   // Comes to where `outputs` were taken of which `inputs` were read, in at most
   // 6 · size steps. False if no run comes to that point. REQUIRES: new.
@@ -63,6 +64,7 @@ class ShuffleOrder {
   const int64_t size_;
   int64_t inputs_ = 0;
   int64_t outputs_ = 0;
+  int64_t taken_ = kEmpty;
   int64_t emptied_ = -1;        // the slot of the last Take(), while nothing was put there
   std::vector<int64_t> slots_;  // grow to `size`
   // Once the input has ended: the slots in use, and where in that row each stands.

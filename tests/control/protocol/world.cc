@@ -65,6 +65,7 @@ void World::SpeakUp() {
           client.out.back().p == report.p && client.out.back().g == report.g) {
         client.out.back().m[0] |= report.m[0];
         client.out.back().m[1] = Byte((client.out.back().m[1] | report.m[1]) & ~report.m[0]);
+        client.out.back().handed = Byte((client.out.back().handed | report.handed) & ~report.m[0]);
       } else {
         client.out.push_back(report);
       }
@@ -204,9 +205,15 @@ std::string World::Fault() const {
         return absl::StrCat("doubled: partition ", p + 1, " indices ",
                             Set(histories[p] & history[p]).ToString(), " in two histories");
       histories[p] |= history[p];
+      if (client.process == Process::kRunning && client.welcomed && reader) {
+        const unsigned kept = Mask(Of(reader->kept, Partition(p)));
+        if (kept & ~unsigned{Mask(client.receivers[p].taken())})
+          return absl::StrCat("lost: partition ", p + 1, " indices ", Set(Byte(kept)).ToString(),
+                              " are kept, and not all taken");
+      }
       if (living && client.process == Process::kRunning)
         landed[p] |= record_.shared() && !scene_->at_least_once
-                         ? 0
+                         ? Mask(client.receivers[p].handed())
                          : IndicesOf(c, p, Mask(client.receivers[p].landed()));
     }
   }

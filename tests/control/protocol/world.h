@@ -55,6 +55,9 @@ struct Scene {
   // Order kDeterministic: each client is a consumer with room for one element of each partition,
   // and another follows one that is gone.
   bool dealt = false;
+  // What stands behind Distribute: nothing; nodes that give on what they hold in any order, at any
+  // time; or only once they were told the end, as a large shuffle does.
+  enum Behind : uint8_t { kNothing, kSomeNodes, kUntilTheEnd } behind = kNothing;
   bool idle = false;  // the first client takes nothing, and is sent nothing once it gave that back
   Budget budget;
   Broken broken = Broken::kNone;
@@ -66,7 +69,7 @@ struct Wire {
   enum Kind : uint8_t {
     // client → dispatcher
     kPresents,  // a: incarnation, b: names a state, m: the state
-    kReport,    // p, g, a: incarnation, and kWhole; b: returned, m[0]: taken, m[1]: landed
+    kReport,    // p, g, a: incarnation, and kWhole; b: returned, m[0]: taken, m[1]: landed, handed
     kCommit,    // a: incarnation, m: kept
     kLeave,     // a: incarnation, m: taken
     kWaits,     // a: incarnation
@@ -100,6 +103,7 @@ struct Wire {
   uint8_t a = 0;
   uint8_t b = 0;
   uint8_t life = 0;
+  uint8_t handed = 0;
   std::array<uint8_t, kMaxPartitions> m = {};
   friend bool operator==(const Wire&, const Wire&) = default;
 };
@@ -114,6 +118,7 @@ struct Step {
     kElement,     // worker, client: the head of a link lands or is dropped
     kSend,        // worker, client, partition
     kTake,        // client, partition, index
+    kHand,        // client, partition, index: to nodes behind Distribute
     kWrite,
     kCommit,  // client
     kDial,    // worker, client: a new link for a broken one
@@ -240,7 +245,7 @@ class World {
   bool HasRoom(int p, int index) const;
   bool IsIdle(int c) const { return scene_->idle && c == 0; }
   bool MayWait(int c) const;
-  bool HasLanded(int c) const;
+  bool HasLanded(int c) const;  // and not handed on
   void AddTakes(int c, Steps& steps) const;
   void AddFollowers(Steps& steps) const;
   size_t PackClient(int c, uint8_t* bytes) const;

@@ -106,6 +106,7 @@ void World::ArrivesFromClient(int c, const Wire& wire) {
                           .placement = Placement(wire.g),
                           .taken = Set(wire.m[0]),
                           .landed = Set(wire.m[1]),
+                          .handed = Set(wire.handed),
                           .returned = Set(wire.b),
                           .whole = (wire.a & Wire::kWhole) != 0};
       return Settle(OnReport(record_, desk_, id, incarnation, report));
@@ -161,8 +162,8 @@ void World::DeclareDead(int c) {
 
 void World::NoteWhatNobodyCanRead() {
   for (int p = 0; p < scene_->partitions; ++p) excused_[p] = 0;
-  // Without states all is kept then.
-  if (!record_.closed || (record_.shared() && !scene_->states)) return;
+  // All is kept then, but for what is in states or with nodes behind Distribute.
+  if (!record_.closed || (record_.shared() && !scene_->states && !scene_->behind)) return;
   for (const ReaderRecord& reader : record_.readers)
     if (reader.reads()) return;
   for (int p = 0; p < scene_->partitions; ++p) {

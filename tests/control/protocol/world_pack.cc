@@ -12,7 +12,7 @@ namespace penstock::protocol {
 namespace {
 
 uint8_t* Put(uint8_t* at, const Wire& wire) {
-  static_assert(sizeof(Wire) == 6 + kMaxPartitions);
+  static_assert(sizeof(Wire) == 7 + kMaxPartitions);
   std::memcpy(at, &wire, sizeof(Wire));
   return at + sizeof(Wire);
 }
@@ -46,6 +46,7 @@ size_t World::PackClient(int c, uint8_t* bytes) const {
     *at++ = Byte(client.receivers[p].lowest());
     *at++ = Mask(client.receivers[p].taken());
     *at++ = Mask(client.receivers[p].landed());
+    if (scene_->behind) *at++ = Mask(client.receivers[p].handed());
   }
   const auto found = record_.FindReader(ClientName(c));
   *at++ = found.has_value();
@@ -62,7 +63,7 @@ size_t World::PackClient(int c, uint8_t* bytes) const {
       const Heard& heard = desk_.partitions[p].readers[*found];
       *at++ = heard.at == record_.partitions[p].placement;
       *at++ = Mask(heard.has);
-      if (scene_->states) *at++ = Mask(heard.taken);
+      if (scene_->states || scene_->behind) *at++ = Mask(heard.claimed);
     }
   }
   at = Put(at, client.in);

@@ -27,6 +27,7 @@ Wire World::ReportWire(const Client& client, const Report& report) {
           .g = Byte(report.placement),
           .a = Byte(client.incarnation | (report.whole ? Wire::kWhole : 0)),
           .b = Mask(report.returned),
+          .handed = Mask(report.handed),
           .m = {Mask(report.taken), Mask(report.landed)}};
 }
 
@@ -65,7 +66,8 @@ void World::ArrivesAtClient(int c, const Wire& wire, bool gives_back) {
     }
     case Wire::kFence: {
       Receiver& receiver = client.receivers[wire.p];
-      const IndexSet returns = gives_back ? receiver.landed() : IndexSet();
+      IndexSet returns = gives_back ? receiver.landed() : IndexSet();
+      returns.Remove(receiver.handed());
       client.out.push_back(ReportWire(client, receiver.OnFence(Placement(wire.g), returns)));
       client.gave_back |= gives_back && IsIdle(c);
       return;

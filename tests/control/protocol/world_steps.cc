@@ -49,6 +49,9 @@ void World::Take(const Step& step) {
     case Step::kTake:
       client.receivers[p].OnTaken(step.index);
       break;
+    case Step::kHand:
+      client.receivers[p].OnHanded(step.index);
+      break;
     case Step::kWrite:
       for (int q = 0; q < scene_->partitions; ++q)
         client.written[q] = Mask(client.receivers[q].taken());
@@ -201,7 +204,7 @@ void World::Next(Steps& steps) const {
     if (!client.in.empty()) {
       const Wire& head = client.in.front();
       const bool asked = head.kind == Wire::kFence && head.a && Running(c) &&
-                         !client.receivers[head.p].landed().empty();
+                         client.receivers[head.p].landed() != client.receivers[head.p].handed();
       if (asked) add(Step::kToClient, 0, c, 0, 1);
       if (!asked || !IsIdle(c)) add(Step::kToClient, 0, c);
     }
@@ -234,7 +237,7 @@ void World::Next(Steps& steps) const {
       add(Step::kKillClient, 0, c, 0, 1);
       if (scene_->states && !client.out.empty()) add(Step::kKillClient, 0, c, 0, 0);
     }
-    if (left_.leaves && !client.end) add(Step::kLeave, 0, c);
+    if (left_.leaves && (!client.end || scene_->behind)) add(Step::kLeave, 0, c);
   }
   if (scene_->dealt) AddFollowers(steps);
   for (PartitionId partition : Assignable(record_, desk_))
@@ -267,15 +270,18 @@ bool World::MayWait(int c) const {
 
 bool World::HasLanded(int c) const {
   for (const Receiver& receiver : clients_[c].receivers)
-    if (!receiver.landed().empty()) return true;
+    if (receiver.landed() != receiver.handed()) return true;
   return false;
 }
 
-// What Next() may return: anything that landed, or the one whose turn it is.
+// What Next() may return: anything that landed, or the one whose turn it is. Of what nodes hold,
+// anything.
 void World::AddTakes(int c, Steps& steps) const {
   const Client& client = clients_[c];
   const auto add = [&](int p, int64_t index) {
-    steps.push_back({Step::kTake, 0, Byte(c), Byte(p), Byte(index)});
+    const bool hand = scene_->behind && !client.receivers[p].handed().Contains(index);
+    if (!hand && scene_->behind == Scene::kUntilTheEnd && !client.end) return;
+    steps.push_back({hand ? Step::kHand : Step::kTake, 0, Byte(c), Byte(p), Byte(index)});
   };
   if (scene_->dealt) {
     const std::optional<protocol::TurnOf> next = QueueOf(c).Next();

@@ -7,19 +7,15 @@
 namespace penstock::protocol {
 
 std::string ToString(const Step& step) {
-  static constexpr const char* kNames[] = {"to worker",    "from worker",
-                                           "to client",    "from client",
-                                           "lands",        "send",
-                                           "take",         "write",
-                                           "commit",       "dial",
-                                           "assign",       "declare dead",
-                                           "restart",      "follow",
-                                           "waits",        "late restart",
-                                           "stop worker",  "kill client",
-                                           "break link",   "restart dispatcher",
-                                           "move",         "client joins",
-                                           "worker joins", "leave",
-                                           "copy",         "begin from the copy",
+  static constexpr const char* kNames[] = {"to worker",    "from worker",  "to client",
+                                           "from client",  "lands",        "send",
+                                           "take",         "hand",         "write",
+                                           "commit",       "dial",         "assign",
+                                           "declare dead", "restart",      "follow",
+                                           "waits",        "late restart", "stop worker",
+                                           "kill client",  "break link",   "restart dispatcher",
+                                           "move",         "client joins", "worker joins",
+                                           "leave",        "copy",         "begin from the copy",
                                            "begin empty"};
   return absl::StrCat(kNames[step.kind], " worker ", step.worker + 1, " client ", step.client + 1,
                       " partition ", step.partition + 1, " index ", int{step.index});

@@ -64,6 +64,7 @@ class SessionTest : public testing::Test {
     options.cancelled = &cancelled_;
     options.events = events_;
     options.wish = wish_;
+    options.takes_later = takes_later_;
     session_ = std::make_unique<Session>(std::move(options), dispatcher_);
     dispatcher_.Heard<control::ClientHello>();
     dispatcher_.Say(Welcome(lease));
@@ -109,8 +110,21 @@ class SessionTest : public testing::Test {
     return HeartbeatsGoOn();
   }
 
+  // What reports said so far of that set; waits until it is all of `wanted`.
+  template <class Set>
+  bool Reported(Set control::PartitionReport::*set, const IndexSet& wanted) {
+    IndexSet said;
+    for (size_t i = 0; i < 100; ++i) {
+      for (const control::PartitionReport& of : dispatcher_.Heard<control::Report>(i).partitions)
+        said.Add(of.*set);
+      if (said == wanted) return true;
+    }
+    return false;
+  }
+
   Keep keep_ = Keep::kTaken;
-  std::string token_ = "sesame";  // of the job, which workers know
+  bool takes_later_ = false;
+  std::string token_ = "sesame";      // of the job, which workers know
   std::optional<int64_t> consumers_;  // of which it is number 0
   transfer::Wish wish_;
   std::atomic<bool> cancelled_{false};

@@ -292,6 +292,81 @@ TEST_F(SessionTest, WithoutALeaseNothingIsReturned) {
   EXPECT_TRUE(session_->taken().empty());
 }
 
+// As nodes behind Distribute do, which hold what they were given.
+class SessionBehindNodesTest : public SessionTest {
+ protected:
+  SessionBehindNodesTest() { takes_later_ = true; }
+  int64_t NodesPull() {
+    const PendingTakes::Scope scope(&pending_);
+    return NextValue();
+  }
+  bool NodesSeeTheEnd() {
+    const PendingTakes::Scope scope(&pending_);
+    const absl::StatusOr<std::optional<Element>> next = session_->Next();
+    return next.ok() && !next->has_value();
+  }
+
+  PendingTakes pending_;
+};
+
+TEST_F(SessionBehindNodesTest, WhatTheyHoldIsHandedAndTakenOnceTheyGiveIt) {
+  Begin();
+  auto link = Link();
+  for (Index i = 0; i < 3; ++i) ASSERT_TRUE(Send(link->link(), i).ok());
+  for (Index i = 0; i < 3; ++i) EXPECT_EQ(NodesPull(), i);
+  EXPECT_TRUE(session_->taken().empty());
+  EXPECT_TRUE(Reported(&control::PartitionReport::handed, IndexSet::Of(0, 3)));
+  EXPECT_TRUE(pending_.Take().ok());
+  EXPECT_EQ(session_->taken().at(kPartition), IndexSet::Of(0, 3));
+  EXPECT_TRUE(Reported(&control::PartitionReport::taken, IndexSet::Of(0, 3)));
+}
+
+TEST_F(SessionBehindNodesTest, WhatTheyHoldIsNotTakenAlongWhenItLeaves) {
+  Begin();
+  auto link = Link();
+  for (Index i = 0; i < 3; ++i) ASSERT_TRUE(Send(link->link(), i).ok());
+  EXPECT_EQ(NodesPull(), 0);
+  EXPECT_TRUE(pending_.Take().ok());
+  for (Index i = 1; i < 3; ++i) EXPECT_EQ(NodesPull(), i);
+  session_->Leave(absl::Milliseconds(1));
+  EXPECT_THAT(dispatcher_.Heard<control::Leave>().taken,
+              ElementsAre(control::PartitionIndices{kPartition, IndexSet::Of(0, 1)}));
+  EXPECT_TRUE(absl::IsCancelled(pending_.Take()));  // others get them
+}
+
+TEST_F(SessionBehindNodesTest, StaysUntilTheyHaveGivenAll) {
+  Begin();
+  auto link = Link();
+  ASSERT_TRUE(Send(link->link(), 0).ok());
+  EXPECT_EQ(NodesPull(), 0);
+  dispatcher_.Say(control::End());
+  EXPECT_TRUE(NodesSeeTheEnd());
+  EXPECT_FALSE(session_->ended());
+  EXPECT_TRUE(HeartbeatsGoOn());
+  EXPECT_EQ(dispatcher_.Count<control::Leave>(), 0u);
+  EXPECT_TRUE(pending_.Take().ok());
+  EXPECT_TRUE(session_->ended());
+  EXPECT_THAT(dispatcher_.Heard<control::Leave>().taken,
+              ElementsAre(control::PartitionIndices{kPartition, IndexSet::Of(0, 1)}));
+}
+
+TEST_F(SessionBehindNodesTest, WhatTheyHoldIsOthersOnceTheSessionHasFailed) {
+  dispatcher_.answer_heartbeats = false;
+  Begin();
+  auto link = Link();
+  ASSERT_TRUE(Send(link->link(), 0).ok());
+  EXPECT_EQ(NodesPull(), 0);
+  dispatcher_.Break();
+  dispatcher_.Heard<control::ClientHello>(1);
+  const size_t reports = dispatcher_.Count<control::Report>();
+  dispatcher_.Say(Welcome(/*lease=*/absl::ZeroDuration()));
+  dispatcher_.Heard<control::Report>(reports);  // behind the welcome
+  auto given = std::async(std::launch::async, [&] { return pending_.Take(); });
+  dispatcher_.Say(control::SessionError{absl::FailedPreconditionError("declared dead")});
+  EXPECT_EQ(given.get(), absl::FailedPreconditionError("declared dead"));
+  EXPECT_TRUE(session_->taken().empty());
+}
+
 TEST_F(SessionTest, AWallClockThatIsSetBackDoesNotStopTheHeartbeats) {
   Begin();
   auto link = Link();
