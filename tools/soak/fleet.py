@@ -119,22 +119,27 @@ class Process:
 
 
 class Fleet:
-    """The processes of one run. Kills them all when it is left."""
+    """The processes of one run. Kills them all when it is left.
+
+    With a `network` (network.py) each process has a host of its own, named as it is; the dispatchers share one.
+    `plugin` is of workers and trainers, `worker_flags` of workers alone.
+    """
 
     def __init__(self, binaries, folder, protocol, client_timeout_ms, window=16, penstock=None, plugin=None,
-                 dispatcher_flags=()):
+                 dispatcher_flags=(), worker_flags=(), network=None):
         self.binaries, self.folder, self.protocol = binaries, folder, protocol
-        self.window = window
+        self.window, self.network = window, network
         self.penstock = penstock or binaries / "penstock"
         self.plugin = ["--plugin", plugin] if plugin else []
+        self.worker_flags = worker_flags
         self.started = {}
         self.all = []
         self.dispatcher_flags = ["--client-timeout-ms", client_timeout_ms, "--worker-timeout-ms", 2000,
                                  "--heartbeat-interval-ms", 200, *dispatcher_flags]
         self.port = 0
         self.start_dispatcher()
-        self.port = self.dispatcher.hear_match(r"ready at localhost:(\d+)")[1]
-        self.service = f"grpc://localhost:{self.port}"
+        host, self.port = self.dispatcher.hear_match(r"ready at (\S+):(\d+)").groups()
+        self.service = f"grpc://{host}:{self.port}"
 
     def __enter__(self):
         return self
@@ -143,26 +148,47 @@ class Fleet:
         for process in self.all:
             process.kill()
 
-    def start(self, role, *command):
+    def start(self, role, *command, host=None, listens=False):
+        """The next process of that role; on `host`, or one of its own. One that listens is told where."""
         number = self.started.get(role, 0)
         self.started[role] = number + 1
-        process = Process(self.folder, f"{role}-{number}", *command)
+        name = f"{role}-{number}"
+        if self.network is not None:
+            self._remove_hosts_of_the_dead()
+            address = self.network.add(host or name)
+            command = self.network.inside(host or name, *command, *(["--host", address] if listens else []))
+        process = Process(self.folder, name, *command)
         self.all.append(process)
         return process
+
+    def _remove_hosts_of_the_dead(self):
+        for process in self.all:
+            if process.child.poll() is not None and process.name in self.network.hosts:
+                self.network.remove(process.name)
 
     def start_dispatcher(self):
         """Where the one before it was, if there was one. It may not be ready yet."""
         self.dispatcher = self.start("dispatcher", self.penstock, "dispatcher", "--port", self.port,
-                                     *self.dispatcher_flags)
+                                     *self.dispatcher_flags, host="dispatcher", listens=True)
 
     def begin_worker(self, port=0):
         """One that may not be ready yet."""
         return self.start("worker", self.penstock, "worker", "--dispatcher-address", self.service,
-                          "--port", port, "--data-transfer-protocol", self.protocol, *self.plugin)
+                          "--port", port, "--data-transfer-protocol", self.protocol, *self.plugin,
+                          *self.worker_flags, listens=True)
+
+    def ask_dispatcher(self, *command):
+        """What `penstock` prints for that command; Failed if it fails."""
+        words = [str(word) for word in (self.penstock, *command, "--dispatcher-address", self.service)]
+        done = subprocess.run(self.network.inside("dispatcher", *words) if self.network else words,
+                              capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            raise Failed(done.stderr.strip())
+        return done.stdout
 
     def start_worker(self):
         worker = self.begin_worker()
-        worker.port = worker.hear_match(r"worker ready at localhost:(\d+)")[1]
+        worker.port = worker.hear_match(r"worker ready at \S+:(\d+)")[1]
         return worker
 
     def start_trainer(self, *options, commit_every=25):

@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Hosts of one machine: network namespaces behind a router, where what two of them send each other can be dropped."""
+import itertools
+import os
+import subprocess
+
+
+class NotPermitted(Exception):
+    """Namespaces cannot be made here; says why."""
+
+
+def run(*words):
+    """Runs `ip` or its like; NotPermitted if it fails."""
+    try:
+        subprocess.run([str(word) for word in words], check=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    except FileNotFoundError as error:
+        raise NotPermitted(f"{error.filename} is not installed") from error
+    except subprocess.CalledProcessError as error:
+        raise NotPermitted(f"'{' '.join(error.cmd)}' failed: {error.stderr.strip()}") from error
+
+
+class Network:
+    """Hosts that reach each other through a router. They go when it is left; processes there are the caller's."""
+
+    _numbers = itertools.count()
+
+    def __init__(self):
+        self.name = f"penstock-{os.getpid()}-{next(self._numbers)}"
+        self.router = f"{self.name}-router"
+        self.hosts = {}  # their numbers
+        self.cuts = set()
+
+    def __enter__(self):
+        run("ip", "netns", "add", self.router)
+        try:
+            self._in_router("sysctl", "-q", "-w", "net.ipv4.ip_forward=1")
+        except NotPermitted:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *_):
+        for host in list(self.hosts):
+            self.remove(host)
+        run("ip", "netns", "del", self.router)
+
+    def _in_router(self, *words):
+        run("ip", "netns", "exec", self.router, *words)
+
+    def _space(self, host):
+        return f"{self.name}-{self.hosts[host]}"
+
+    def add(self, host):
+        """A host of that name, if there is none; its address."""
+        if host not in self.hosts:
+            self.hosts[host] = next(number for number in range(1, 255) if number not in self.hosts.values())
+            space, cable = self._space(host), f"cable{self.hosts[host]}"
+            run("ip", "netns", "add", space)
+            run("ip", "link", "add", "cable", "netns", space, "type", "veth", "peer", "name", cable, "netns", self.router)
+            near, far = self.address(host), f"10.78.{self.hosts[host]}.254"
+            self._in_router("ip", "addr", "add", f"{far}/24", "dev", cable)
+            self._in_router("ip", "link", "set", cable, "up")
+            for words in (("addr", "add", f"{near}/24", "dev", "cable"), ("link", "set", "cable", "up"),
+                          ("link", "set", "lo", "up"), ("route", "add", "default", "via", far)):
+                run("ip", "-n", space, *words)
+        return self.address(host)
+
+    def address(self, host):
+        return f"10.78.{self.hosts[host]}.1"
+
+    def inside(self, host, *command):
+        """The command line that runs `command` on that host."""
+        return ("ip", "netns", "exec", self._space(host), *command)
+
+    def remove(self, host):
+        """With its cable, and what was cut there."""
+        for cut in [cut for cut in self.cuts if host in cut]:
+            self.mend(*cut)
+        run("ip", "netns", "del", self._space(host))
+        del self.hosts[host]
+
+    def cut(self, one, other):
+        """What the two send each other is dropped from now on, and neither is told."""
+        self.cuts.add((one, other))
+        self._rules("add", one, other)
+
+    def mend(self, one, other):
+        self.cuts.remove((one, other))
+        self._rules("del", one, other)
+
+    def _rules(self, verb, one, other):
+        for here, there in ((one, other), (other, one)):
+            self._in_router("ip", "rule", verb, "from", self.address(here), "to", self.address(there), "blackhole")
