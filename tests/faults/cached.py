@@ -8,15 +8,11 @@ in the first pass or in a later one, and with files also while one of them is
 half written; its successor is started. Then: each number is in the trainer's
 history once a pass. The last line says how it went.
 """
-import argparse
-import pathlib
 import random
 import shutil
-import sys
-import tempfile
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tools" / "soak"))
-from fleet import Failed, Fleet, differences  # noqa: E402
+import program
+from fleet import Failed, Fleet, differences
 
 COUNT, WORDS, PASSES = 3000, 200, 4
 STUCK = 90  # seconds without an end that only a broken program takes
@@ -24,14 +20,13 @@ MOMENTS = ["filling", "reading"]
 
 
 class Cached:
-    def __init__(self, args, fleet, store):
-        self.fleet, self.store = fleet, store
-        self.rng = random.Random(args.seed)
+    def __init__(self, seed, fleet, store, found):
+        self.fleet, self.store, self.found = fleet, store, found
+        self.rng = random.Random(seed)
         self.caches = fleet.folder / "caches"
         self.workers = [fleet.start_worker() for _ in range(2)]
         self.trainer = fleet.start_trainer("--cache", "memory" if store == "memory" else self.caches,
                                            "--passes", PASSES)
-        self.lost = self.doubled = self.kills = self.amid_writing = 0
 
     def round(self, number):
         self.caches.mkdir()
@@ -46,7 +41,7 @@ class Cached:
         if (answer := self.trainer.ask("close")) != "closed":
             raise Failed(f"{self.trainer.name}: {answer}")
         lost, doubled = differences([log], COUNT, PASSES)
-        self.lost, self.doubled = self.lost + lost, self.doubled + doubled
+        self.found.lost, self.found.doubled = self.found.lost + lost, self.found.doubled + doubled
         if lost or doubled:
             raise Failed(f"round {number}: lost={lost} doubled={doubled}")
         log.unlink()
@@ -64,8 +59,8 @@ class Cached:
         i = self.rng.randrange(2)
         victim = self.workers[i]
         victim.kill()
-        self.kills += 1
-        self.amid_writing += bool(half_written)
+        self.found.kills += 1
+        self.found.amid_writing += bool(half_written)
         print(f"  {self.store} {number}: kill -9 {victim.name} {moment}, {at} of {COUNT * PASSES} read, "
               f"files half written: {len(half_written)}", flush=True)
         self.workers[i] = self.fleet.start_worker()
@@ -74,36 +69,20 @@ class Cached:
         return list(self.caches.glob("*.partial*"))
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--bin", default="build/release/bin", type=pathlib.Path)
-    parser.add_argument("--protocol", default="shm")
-    parser.add_argument("--kills", type=int, default=10, help="of each store")
-    parser.add_argument("--seed", type=int, default=1)
-    args = parser.parse_args()
-    why = ""
-    lost = doubled = kills = amid_writing = 0
+def run(args, folder, found):
     for store in ("memory", "disk"):
-        folder = pathlib.Path(tempfile.mkdtemp(prefix="penstock-cached-"))
-        print(f"cached: store={store} seed={args.seed} logs in {folder}", flush=True)
-        with Fleet(args.bin.resolve(), folder, args.protocol, client_timeout_ms=60000) as fleet:
-            cached = Cached(args, fleet, store)
-            try:
-                for number in range(args.kills):
-                    cached.round(number)
-                if store == "disk" and not cached.amid_writing:
-                    raise Failed("no worker was killed while a file was half written: this shows nothing")
-            except Failed as failure:
-                why = f" {failure}"
-        lost, doubled, kills = lost + cached.lost, doubled + cached.doubled, kills + cached.kills
-        amid_writing += cached.amid_writing
-        if why:
-            break
-        shutil.rmtree(folder)
-    print(f"cached: {'failed' if why else 'ok'} protocol={args.protocol} seed={args.seed} kills={kills} "
-          f"amid_writing={amid_writing} lost={lost} doubled={doubled}{why}")
-    sys.exit(1 if why else 0)
+        its = folder / store
+        its.mkdir()
+        with Fleet(args.bin, its, args.protocol, client_timeout_ms=60000) as fleet:
+            cached = Cached(args.seed, fleet, store, found)
+            for number in range(args.kills):
+                cached.round(number)
+    if not found.amid_writing:
+        raise Failed("no worker was killed while a file was half written: this shows nothing")
 
 
 if __name__ == "__main__":
-    main()
+    parser = program.parser(__doc__)
+    parser.add_argument("--kills", type=int, default=10, help="of each store")
+    parser.add_argument("--seed", type=int, default=1)
+    program.conclude(parser.parse_args(), run, kills=0, amid_writing=0, lost=0, doubled=0)

@@ -7,16 +7,11 @@ process is killed, and is started again 2 s later or not. Each row ends, or says
 wrong within the trainer's time-out; nothing is lost or doubled. A line a row says what the
 trainer saw; docs/testing.md has the table.
 """
-import argparse
 import collections
-import pathlib
-import shutil
-import sys
-import tempfile
 import time
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tools" / "soak"))
-from fleet import Failed, Fleet, history  # noqa: E402
+import program
+from fleet import Failed, Fleet, history
 
 WORDS = 8192
 STUCK = 120  # seconds without an end that only a broken program takes
@@ -110,28 +105,26 @@ class Case:
         return sum((more - group).total() for group in groups.values()), sum((group - more).total() for group in groups.values())
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--bin", default="build/release/bin", type=pathlib.Path)
-    parser.add_argument("--protocol", default="shm")
-    parser.add_argument("--count", type=int, default=12000, help="numbers")
-    parser.add_argument("--step-us", type=int, default=500, help="of the trainer")
-    args = parser.parse_args()
+def run(args, folder, found):
     failed = []
     for row in ROWS:
-        folder = pathlib.Path(tempfile.mkdtemp(prefix="penstock-failures-"))
-        journal = ["--work-dir", folder / "journal", "--fault-tolerant-mode"] if row.journal else []
-        with Fleet(args.bin.resolve(), folder, args.protocol, client_timeout_ms=60000, dispatcher_flags=journal) as fleet:
+        its = folder / str(found.rows)
+        its.mkdir()
+        journal = ["--work-dir", its / "journal", "--fault-tolerant-mode"] if row.journal else []
+        with Fleet(args.bin, its, args.protocol, client_timeout_ms=60000, dispatcher_flags=journal) as fleet:
             try:
-                print(f"  {row.name}: {Case(row, args, fleet).run()}", flush=True)
+                words = Case(row, args, fleet).run()
             except Failed as failure:
                 failed.append(row.name)
-                print(f"  {row.name}: FAILED {failure}; logs in {folder}", flush=True)
-        if row.name not in failed:
-            shutil.rmtree(folder)
-    print(f"failures: {'failed' if failed else 'ok'} protocol={args.protocol} rows={len(ROWS)} {'; '.join(failed)}")
-    sys.exit(1 if failed else 0)
+                words = f"FAILED {failure}; logs in {its}"
+        print(f"  {row.name}: {words}", flush=True)
+        found.rows += 1
+    if failed:
+        raise Failed("; ".join(failed))
 
 
 if __name__ == "__main__":
-    main()
+    parser = program.parser(__doc__)
+    parser.add_argument("--count", type=int, default=12000, help="numbers")
+    parser.add_argument("--step-us", type=int, default=500, help="of the trainer")
+    program.conclude(parser.parse_args(), run, rows=0)

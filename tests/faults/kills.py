@@ -9,15 +9,11 @@ started. Then: all elements are in the trainers' histories once (with
 went on in time, and nothing is left in /dev/shm or in the survivors'
 descriptors, threads and mappings. The last line says how it went.
 """
-import argparse
-import pathlib
 import random
-import sys
-import tempfile
 import time
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tools" / "soak"))
-from fleet import MOST_OF_GRPC, Failed, Fleet, differences, shared_memory  # noqa: E402
+import program
+from fleet import MOST_OF_GRPC, Failed, Fleet, differences, shared_memory
 
 # (elements, int64 values in each): alone in a frame's company, in frames, in slots of their own.
 JOBS = [(20000, 1), (8000, 2000), (2500, 20000)]
@@ -46,8 +42,8 @@ class Watch:
 
 
 class Kills:
-    def __init__(self, args, fleet):
-        self.args, self.fleet = args, fleet
+    def __init__(self, args, fleet, found):
+        self.args, self.fleet, self.found = args, fleet, found
         self.rng = random.Random(args.seed)
         self.workers = [fleet.start_worker() for _ in range(2)]
         self.options = ["--at-least-once"] if args.at_least_once else []
@@ -55,8 +51,6 @@ class Kills:
         self.names_in_shm = shared_memory()
         self.bases = {}  # of each process, what it held at its first two quiet moments
         self.usual = {}  # job: seconds it takes
-        self.longest_pause = 0
-        self.lost = self.doubled = self.kills = 0
 
     def log(self, job, i):
         return self.fleet.folder / f"{job}-{i}.log"
@@ -84,7 +78,7 @@ class Kills:
         for trainer in self.trainers:
             self.expect(trainer, trainer.ask("close"), "closed")
         lost, doubled = differences([self.log(job, i) for i in range(2)], count)
-        self.lost, self.doubled = self.lost + lost, self.doubled + doubled
+        self.found.lost, self.found.doubled = self.found.lost + lost, self.found.doubled + doubled
         self.await_quiet()
         for path in self.fleet.folder.glob(f"{job}-*"):
             path.unlink()
@@ -117,8 +111,8 @@ class Kills:
             watch.look()
         print(f"  {number}: kill -9 {victim.name} after {moment:.3f} s; "
               f"survivors paused {watch.longest:.3f} s at most", flush=True)
-        self.longest_pause = max(self.longest_pause, watch.longest)
-        self.kills += 1
+        self.found.longest_pause = max(self.found.longest_pause, round(watch.longest, 3))
+        self.found.kills += 1
 
     def await_quiet(self):
         """Until every process holds no more than in its first two quiet moments: one may miss its first job."""
@@ -154,39 +148,21 @@ class Kills:
             lost, doubled = self.round(number, kill=True)
             if lost or (doubled and not self.args.at_least_once):
                 raise Failed(f"round {number}: lost={lost} doubled={doubled}")
-        if self.args.at_least_once and not self.doubled:
+        if self.args.at_least_once and not self.found.doubled:
             raise Failed("no element came twice, so nothing was tested")
-        if self.longest_pause > self.args.patience:
-            raise Failed(f"survivors took {self.longest_pause:.3f} s to go on, more than {self.args.patience} s")
+        if self.found.longest_pause > self.args.patience:
+            raise Failed(f"survivors took {self.found.longest_pause} s to go on, more than {self.args.patience} s")
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--bin", default="build/release/bin", type=pathlib.Path)
-    parser.add_argument("--protocol", default="shm")
+def run(args, folder, found):
+    with Fleet(args.bin, folder, args.protocol, client_timeout_ms=5000) as fleet:
+        Kills(args, fleet, found).run()
+
+
+if __name__ == "__main__":
+    parser = program.parser(__doc__)
     parser.add_argument("--kills", type=int, default=20)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--patience", type=float, default=2, help="seconds that survivors may take to go on")
     parser.add_argument("--at-least-once", action="store_true", help="visitation: elements may come twice")
-    parser.add_argument("--keep", action="store_true", help="leave the logs")
-    args = parser.parse_args()
-    folder = pathlib.Path(tempfile.mkdtemp(prefix="penstock-kills-"))
-    print(f"kills: protocol={args.protocol} seed={args.seed} logs in {folder}", flush=True)
-    why = ""
-    with Fleet(args.bin.resolve(), folder, args.protocol, client_timeout_ms=5000) as fleet:
-        kills = Kills(args, fleet)
-        try:
-            kills.run()
-        except Failed as failure:
-            why = f" {failure}"
-    if not why and not args.keep:
-        for path in folder.iterdir():
-            path.unlink()
-        folder.rmdir()
-    print(f"kills: {'failed' if why else 'ok'} protocol={args.protocol} seed={args.seed} kills={kills.kills} "
-          f"lost={kills.lost} doubled={kills.doubled} longest_pause={kills.longest_pause:.3f}s{why}")
-    sys.exit(1 if why else 0)
-
-
-if __name__ == "__main__":
-    main()
+    program.conclude(parser.parse_args(), run, kills=0, lost=0, doubled=0, longest_pause=0)

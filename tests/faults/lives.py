@@ -6,52 +6,10 @@ It begins without a journal, while a trainer or a worker of its life before is a
 copy of its journal. Nobody reads what another has, or misses what nobody has: each trainer reads its
 own job whole, or is told why it cannot. The last line says how it went.
 """
-import argparse
-import pathlib
-import random
 import shutil
-import sys
-import tempfile
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tools" / "soak"))
-from fleet import Failed, Fleet, differences  # noqa: E402
-
-
-class Scene:
-    def __init__(self, args, folder, seed):
-        self.args, self.folder, self.rng = args, folder, random.Random(seed)
-        self.journal = folder / "journal"
-
-    def fleet(self, journal=False):
-        flags = ["--work-dir", self.journal, "--fault-tolerant-mode"] if journal else []
-        return Fleet(self.args.bin.resolve(), self.folder, self.args.protocol, 3000, dispatcher_flags=flags)
-
-    def open(self, fleet, job, count, *options):
-        reader = fleet.start_trainer(*options)
-        reader.count = count
-        reader.log = self.folder / f"{job}-{fleet.started['trainer']}.log"
-        reader.state = self.folder / f"{job}.state"
-        reader.expect(f"open {job} {count} 1 {reader.log} {reader.state}", "open", "resumed")
-        return reader
-
-    def replace(self, fleet):
-        fleet.dispatcher.kill()
-        fleet.start_dispatcher()
-        fleet.dispatcher.hear_match("ready at")
-
-    @staticmethod
-    def whole(reader, *others):
-        """It reads to its end, and all that there is comes once."""
-        reader.expect("all", "end", seconds=60)
-        lost, doubled = differences([reader.log, *(other.log for other in others)], reader.count)
-        if lost or doubled:
-            raise Failed(f"{reader.name}: lost={lost} doubled={doubled}")
-
-    @staticmethod
-    def refused(reader, order, *words):
-        answer = reader.ask(order, seconds=60)
-        if not answer.startswith("error ") or not all(word in answer for word in words):
-            raise Failed(f"{reader.name} answers '{order}' with '{answer}'")
+import program
+import scenes
 
 
 def trainer_of_the_life_before(scene):
@@ -133,28 +91,9 @@ SCENES = [trainer_of_the_life_before, worker_of_the_life_before, older_copy, old
           copy_that_lacks_nothing]
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--bin", default="build/release/bin", type=pathlib.Path)
-    parser.add_argument("--protocol", default="shm")
-    parser.add_argument("--seed", default=1, type=int)
-    parser.add_argument("--seeds", default=1, type=int, help="how many, from --seed on")
-    args = parser.parse_args()
-    why, done = "", 0
-    try:
-        for seed in range(args.seed, args.seed + args.seeds):
-            for scene in SCENES:
-                with tempfile.TemporaryDirectory(prefix="penstock-lives-") as folder:
-                    try:
-                        scene(Scene(args, pathlib.Path(folder), seed))
-                    except Failed as failure:
-                        raise Failed(f"{scene.__name__}, seed {seed}: {failure}")
-                done += 1
-    except Failed as failure:
-        why = f" {failure}"
-    print(f"lives: {'failed' if why else 'ok'} protocol={args.protocol} seed={args.seed} scenes={done}{why}")
-    sys.exit(1 if why else 0)
+def run(args, folder, found):
+    scenes.play(SCENES, args, folder, found)
 
 
 if __name__ == "__main__":
-    main()
+    program.conclude(program.parser(__doc__, seeds=True).parse_args(), run, scenes=0)

@@ -6,15 +6,11 @@ Whichever worker has partition 1 of one job is killed -9 at once, again and agai
 started. After a few that job ends, and its reader is told of which partition; another job that reads
 on the same workers has each record once. The last line says how it went.
 """
-import argparse
-import pathlib
 import re
-import sys
-import tempfile
 import time
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tools" / "soak"))
-from fleet import Failed, Fleet, differences  # noqa: E402
+import program
+from fleet import Failed, Fleet, differences
 
 WORKERS = 3
 COUNT = 3000
@@ -41,8 +37,8 @@ class Events:
         return None
 
 
-def run(args, folder):
-    with Fleet(args.bin.resolve(), folder, args.protocol, 10000, window=1) as fleet:
+def run(args, folder, found):
+    with Fleet(args.bin, folder, args.protocol, 10000, window=1) as fleet:
         events = Events(fleet.dispatcher)
         workers = {worker.port: worker for worker in (fleet.start_worker() for _ in range(WORKERS))}
         bad = fleet.start_trainer("--keep-taken")
@@ -52,43 +48,27 @@ def run(args, folder):
         good = fleet.start_trainer("--keep-taken", "--step-us", 2000)
         good.expect(f"open good {COUNT} 1 {folder / 'good.log'} {folder / 'good.state'}", "open")
         good.say("all")
-        kills, placed = 0, None
-        while events.last("partition_kills") is None and kills < MOST_KILLS:
+        placed = None
+        while events.last("partition_kills") is None and found.kills < MOST_KILLS:
             placed = events.wait(rf"assigned iteration={job} partition=1 placement=(\d+) worker=(\w+)", placed)
             if placed is None:
                 break
             port = events.last(rf"joined worker={placed[1]} address=localhost:(\d+)")
             workers.pop(port).kill()
-            kills += 1
+            found.kills += 1
             worker = fleet.start_worker()
             workers[worker.port] = worker
             if events.wait(rf"lost worker={placed[1]}") is None:
                 raise Failed("a worker that was killed is not lost")
         answer = bad.ask("all", seconds=30)
         if "partition 1 ended" not in answer:
-            raise Failed(f"after {kills} kills the job's reader is told '{answer}'")
+            raise Failed(f"after {found.kills} kills the job's reader is told '{answer}'")
         if good.hear(120) != "end":
             raise Failed("the other job does not end")
         lost, doubled = differences([folder / "good.log"], COUNT)
         if lost or doubled:
             raise Failed(f"the other job: lost={lost} doubled={doubled}")
-        return kills
-
-
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--bin", default="build/release/bin", type=pathlib.Path)
-    parser.add_argument("--protocol", default="shm")
-    args = parser.parse_args()
-    why, kills = "", 0
-    with tempfile.TemporaryDirectory(prefix="penstock-bad-") as folder:
-        try:
-            kills = run(args, pathlib.Path(folder))
-        except Failed as failure:
-            why = f" {failure}"
-    print(f"one_bad_partition: {'failed' if why else 'ok'} protocol={args.protocol} kills={kills}{why}")
-    sys.exit(1 if why else 0)
 
 
 if __name__ == "__main__":
-    main()
+    program.conclude(program.parser(__doc__).parse_args(), run, kills=0)

@@ -7,15 +7,11 @@ of workers, with a worker killed, and with the trainer killed and gone on from i
 last state. So is what three consumers keep, by step and consumer, with workers and a
 consumer killed. The last line says how it went, with a hash of the order.
 """
-import argparse
 import hashlib
-import pathlib
 import random
-import sys
-import tempfile
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tools" / "soak"))
-from fleet import Failed, Fleet, history  # noqa: E402
+import program
+from fleet import Failed, Fleet, history
 
 COUNT = 4000
 
@@ -109,30 +105,20 @@ def orders(fleet, words, rng):
         worker.kill()
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--bin", default="build/release/bin", type=pathlib.Path)
-    parser.add_argument("--protocol", default="shm")
-    parser.add_argument("--seed", default=1, type=int)
-    args = parser.parse_args()
-    why, kills, order = "", 0, hashlib.sha256()
-    rng = random.Random(args.seed)
-    with tempfile.TemporaryDirectory(prefix="penstock-ordered-") as folder:
-        try:
-            with Fleet(args.bin.resolve(), pathlib.Path(folder), args.protocol, 60000) as fleet:
-                for words in (1, 2000, 20000):
-                    for what, wanted, got in orders(fleet, words, rng):
-                        kills += 1
-                        order.update(repr(got).encode())
-                        if got != wanted:
-                            at = next((i for i, pair in enumerate(zip(wanted, got)) if pair[0] != pair[1]), len(got))
-                            raise Failed(f"{what}: the order is another one from element {at} on")
-        except Failed as failure:
-            why = f" {failure}"
-    print(f"ordered: {'failed' if why else 'ok'} protocol={args.protocol} seed={args.seed} kills={kills} "
-          f"order={order.hexdigest()[:16]}{why}")
-    sys.exit(1 if why else 0)
+def run(args, folder, found):
+    order, rng = hashlib.sha256(), random.Random(args.seed)
+    with Fleet(args.bin, folder, args.protocol, 60000) as fleet:
+        for words in (1, 2000, 20000):
+            for what, wanted, got in orders(fleet, words, rng):
+                found.kills += 1
+                order.update(repr(got).encode())
+                found.order = order.hexdigest()[:16]
+                if got != wanted:
+                    at = next((i for i, pair in enumerate(zip(wanted, got)) if pair[0] != pair[1]), len(got))
+                    raise Failed(f"{what}: the order is another one from element {at} on")
 
 
 if __name__ == "__main__":
-    main()
+    parser = program.parser(__doc__)
+    parser.add_argument("--seed", default=1, type=int)
+    program.conclude(parser.parse_args(), run, kills=0, order="none")

@@ -6,19 +6,16 @@ All trainers see the same turn of the same partition in each round, end at the s
 round, and have every element once; two of a group have each what the other has. The
 last line says how it went.
 """
-import argparse
 import pathlib
 import random
-import sys
-import tempfile
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tools" / "soak"))
-from fleet import Failed, Fleet, differences, history  # noqa: E402
+import program
+from fleet import Failed, Fleet, differences, history
 
 COUNT = 6001  # leaves a rest for 2 and for 4
 
 
-def run(fleet, consumers, words, workers, rng, group=1):
+def read(fleet, consumers, words, workers, rng, group=1):
     name = f"{consumers}-{group}-{words}"
     count = consumers * group
 
@@ -80,28 +77,18 @@ def run(fleet, consumers, words, workers, rng, group=1):
     return len(rounds[0])
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--bin", default="build/release/bin", type=pathlib.Path)
-    parser.add_argument("--protocol", default="shm")
-    parser.add_argument("--seed", default=1, type=int)
-    args = parser.parse_args()
-    why, rounds = "", 0
+def run(args, folder, found):
     rng = random.Random(args.seed)
-    with tempfile.TemporaryDirectory(prefix="penstock-rounds-") as folder:
-        try:
-            with Fleet(args.bin.resolve(), pathlib.Path(folder), args.protocol, 60000) as fleet:
-                workers = [fleet.start_worker() for _ in range(2)]
-                for consumers in (2, 4):
-                    for words in (1, 2000, 20000):
-                        rounds += run(fleet, consumers, words, workers, rng)
-                for words in (1, 20000):
-                    rounds += run(fleet, 1, words, workers, rng, group=2)
-        except Failed as failure:
-            why = f" {failure}"
-    print(f"rounds: {'failed' if why else 'ok'} protocol={args.protocol} seed={args.seed} rounds={rounds}{why}")
-    sys.exit(1 if why else 0)
+    with Fleet(args.bin, folder, args.protocol, 60000) as fleet:
+        workers = [fleet.start_worker() for _ in range(2)]
+        for consumers in (2, 4):
+            for words in (1, 2000, 20000):
+                found.rounds += read(fleet, consumers, words, workers, rng)
+        for words in (1, 20000):
+            found.rounds += read(fleet, 1, words, workers, rng, group=2)
 
 
 if __name__ == "__main__":
-    main()
+    parser = program.parser(__doc__)
+    parser.add_argument("--seed", default=1, type=int)
+    program.conclude(parser.parse_args(), run, rounds=0)

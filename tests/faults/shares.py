@@ -5,21 +5,17 @@
 Their steps sleep, and each may have one element outstanding. Then their shares are 1 : 3 within 10 %, and when one
 has seen the end, the other gets at most one more. The last line says how it went.
 """
-import argparse
-import pathlib
-import sys
-import tempfile
 import threading
 import time
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tools" / "soak"))
-from fleet import Failed, Fleet, differences, history  # noqa: E402
+import program
+from fleet import Failed, Fleet, differences, history
 
 COUNT, WORDS = 1000, 2000
 STEPS_MS = (60, 20)
 
 
-def run(fleet):
+def shares(fleet):
     """(elements of each, those given out after the first end)."""
     for _ in range(2):
         fleet.start_worker()
@@ -46,19 +42,12 @@ def run(fleet):
         read.at - step * 1000 > min(ends) for step, of_one in zip(STEPS_MS, reads) for read in of_one)
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--bin", default="build/release/bin", type=pathlib.Path)
-    parser.add_argument("--protocol", default="shm")
-    args = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="penstock-shares-") as folder:
-        with Fleet(args.bin.resolve(), pathlib.Path(folder), args.protocol, 60000, window=1) as fleet:
-            (slow, fast), late = run(fleet)
-    ok = abs(fast / slow / 3 - 1) <= 0.1 and late <= 1
-    print(f"shares: {'ok' if ok else 'failed'} protocol={args.protocol} {slow} and {fast} of {COUNT}, 1 : {fast / slow:.2f}; "
-          f"{late} elements after the first end")
-    sys.exit(0 if ok else 1)
+def run(args, folder, found):
+    with Fleet(args.bin, folder, args.protocol, 60000, window=1) as fleet:
+        (found.slow, found.fast), found.late = shares(fleet)
+    if abs(found.fast / found.slow / 3 - 1) > 0.1 or found.late > 1:
+        raise Failed(f"of {COUNT}, 1 : {found.fast / found.slow:.2f}; {found.late} elements after the first end")
 
 
 if __name__ == "__main__":
-    main()
+    program.conclude(program.parser(__doc__).parse_args(), run)

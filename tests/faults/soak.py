@@ -7,15 +7,10 @@ memory, descriptors and threads are sampled each second. After a warm-up of a te
 the time, the second half's largest sample may exceed the first's by little (SPARE). The
 last line says how it went.
 """
-import argparse
-import pathlib
-import sys
-import tempfile
 import time
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tools" / "soak"))
-from fleet import Failed, Fleet, MOST_OF_GRPC  # noqa: E402
-
+import program
+from fleet import MOST_OF_GRPC, Failed, Fleet
 
 # By what the second half may exceed the first. Allocators keep some, and slots are made
 # when more elements than ever before are on their way at once.
@@ -48,41 +43,27 @@ class Held:
             f"{first[what]:.1f} → {last[what]:.1f} {what}" for what in ("MiB of its own", "MiB shared"))
 
 
-def soak(args, folder):
-    """(elements read, complaints, words)."""
-    with Fleet(args.bin.resolve(), folder, args.protocol, client_timeout_ms=60000) as fleet:
+def run(args, folder, found):
+    with Fleet(args.bin, folder, args.protocol, client_timeout_ms=60000) as fleet:
         workers = [fleet.start_worker() for _ in range(2)]
         reader = fleet.start("reader", fleet.binaries / "fault_soak_reader", "--service", fleet.service,
                              "--protocol", args.protocol, "--rate", args.rate)
         held = [Held(process) for process in [reader, *workers, fleet.dispatcher]]
-        read, end = 0, time.monotonic() + args.seconds
-        while time.monotonic() < end or read < args.elements:
+        end = time.monotonic() + args.seconds
+        while time.monotonic() < end or found.elements < args.elements:
             second = time.monotonic() + 1
             while time.monotonic() < second:
-                read = int(reader.hear_match(r"read (\d+)", 60)[1])
+                found.elements = int(reader.hear_match(r"read (\d+)", 60)[1])
             for process in held:
                 process.sample()
-        return read, [line for process in held for line in process.complaints()], [
-            process.words() for process in held]
-
-
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--bin", default="build/release/bin", type=pathlib.Path)
-    parser.add_argument("--protocol", default="shm")
-    parser.add_argument("--seconds", type=float, default=600, help="at least so long")
-    parser.add_argument("--elements", type=int, default=10**7, help="and at least so many")
-    parser.add_argument("--rate", type=float, default=0, help="elements a second at most; 0: no bound")
-    args = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="penstock-soak-") as folder:
-        try:
-            read, complaints, words = soak(args, pathlib.Path(folder))
-        except Failed as failure:
-            read, complaints, words = 0, [str(failure)], []
-    print(f"soak: {'failed' if complaints else 'ok'} protocol={args.protocol} elements={read}  "
-          + "; ".join(words + complaints))
-    sys.exit(1 if complaints else 0)
+    print("\n".join(f"  {process.words()}" for process in held))
+    if complaints := [line for process in held for line in process.complaints()]:
+        raise Failed("; ".join(complaints))
 
 
 if __name__ == "__main__":
-    main()
+    parser = program.parser(__doc__)
+    parser.add_argument("--seconds", type=float, default=600, help="at least so long")
+    parser.add_argument("--elements", type=int, default=10**7, help="and at least so many")
+    parser.add_argument("--rate", type=float, default=0, help="elements a second at most; 0: no bound")
+    program.conclude(parser.parse_args(), run, elements=0)

@@ -8,14 +8,10 @@ trainer-too-long: a trainer that holds elements, for longer than its time-out. O
 trainer: one that holds elements, for 10 s of a longer time-out. Then it reads on.
 worker: for 10 s, longer than its time-out. Its partitions move to the other; then it is back.
 """
-import argparse
-import pathlib
-import sys
-import tempfile
 import time
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tools" / "soak"))
-from fleet import Failed, Fleet, differences, shared_memory  # noqa: E402
+import program
+from fleet import Failed, Fleet, differences, shared_memory
 
 COUNT, WORDS = 2000, 20000
 HELD = 8
@@ -100,35 +96,21 @@ def worker(fleet, one, other):
 CASES = {"trainer-too-long": (trainer_too_long, 3000), "trainer": (trainer, 60000), "worker": (worker, 60000)}
 
 
-def run(happens, fleet):
-    fleet.start_worker()
-    trainers = [fleet.start_trainer(), fleet.start_trainer()]
-    for process, name in zip(trainers, ("one", "other")):
-        open_job(fleet, process, name)
-    happens(fleet, *trainers)
-    end(*trainers)
-
-
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--bin", default="build/release/bin", type=pathlib.Path)
-    parser.add_argument("--protocol", default="shm")
-    parser.add_argument("case", choices=CASES)
-    args = parser.parse_args()
+def run(args, folder, _):
     names = shared_memory()
     happens, client_timeout_ms = CASES[args.case]
-    why = ""
-    with tempfile.TemporaryDirectory(prefix="penstock-stopped-") as folder:
-        try:
-            with Fleet(args.bin.resolve(), pathlib.Path(folder), args.protocol, client_timeout_ms) as fleet:
-                run(happens, fleet)
-            if left := shared_memory() - names:
-                raise Failed(f"{left} left in /dev/shm")
-        except Failed as failure:
-            why = f" {failure}"
-    print(f"stopped: {'failed' if why else 'ok'} case={args.case} protocol={args.protocol}{why}")
-    sys.exit(1 if why else 0)
+    with Fleet(args.bin, folder, args.protocol, client_timeout_ms) as fleet:
+        fleet.start_worker()
+        trainers = [fleet.start_trainer(), fleet.start_trainer()]
+        for process, name in zip(trainers, ("one", "other")):
+            open_job(fleet, process, name)
+        happens(fleet, *trainers)
+        end(*trainers)
+    if left := shared_memory() - names:
+        raise Failed(f"{left} left in /dev/shm")
 
 
 if __name__ == "__main__":
-    main()
+    parser = program.parser(__doc__)
+    parser.add_argument("case", choices=CASES)
+    program.conclude(parser.parse_args(), run)

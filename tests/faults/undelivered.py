@@ -7,14 +7,10 @@ the pass in its window; others read the job to its end. Every record comes once:
 none comes twice but what a killed reader had returned and could not say any more. The last line says
 how it went.
 """
-import argparse
-import pathlib
 import random
-import sys
-import tempfile
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tools" / "soak"))
-from fleet import Failed, Fleet, differences, history  # noqa: E402
+import program
+from fleet import Failed, Fleet, differences, history
 
 COUNT = 1000
 WORKERS = 2
@@ -97,33 +93,20 @@ def take_turns(job, rng):
 SCENES = [leaves, is_killed, is_killed_beside_another, asks_for_nothing, take_turns]
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--bin", default="build/release/bin", type=pathlib.Path)
-    parser.add_argument("--protocol", default="shm")
-    parser.add_argument("--seed", default=1, type=int)
-    parser.add_argument("--seeds", default=1, type=int, help="how many, from --seed on")
-    args = parser.parse_args()
-    why, jobs = "", 0
-    with tempfile.TemporaryDirectory(prefix="penstock-undelivered-") as folder:
-        try:
-            with Fleet(args.bin.resolve(), pathlib.Path(folder), args.protocol, 2000) as fleet:
-                for _ in range(WORKERS):
-                    fleet.start_worker()
-                for seed in range(args.seed, args.seed + args.seeds):
-                    rng = random.Random(seed)
-                    for scene in SCENES:
-                        for mode in ("dynamic", "off", "data"):
-                            for window in (WHOLE_PASS, 16):
-                                job = Job(fleet, f"{scene.__name__}-{mode}-{window}-{seed}", mode, window)
-                                scene(job, rng)
-                                job.end()
-                                jobs += 1
-        except Failed as failure:
-            why = f" {failure}"
-    print(f"undelivered: {'failed' if why else 'ok'} protocol={args.protocol} seed={args.seed} jobs={jobs}{why}")
-    sys.exit(1 if why else 0)
+def run(args, folder, found):
+    with Fleet(args.bin, folder, args.protocol, 2000) as fleet:
+        for _ in range(WORKERS):
+            fleet.start_worker()
+        for seed in range(args.seed, args.seed + args.seeds):
+            rng = random.Random(seed)
+            for scene in SCENES:
+                for mode in ("dynamic", "off", "data"):
+                    for window in (WHOLE_PASS, 16):
+                        job = Job(fleet, f"{scene.__name__}-{mode}-{window}-{seed}", mode, window)
+                        scene(job, rng)
+                        job.end()
+                        found.jobs += 1
 
 
 if __name__ == "__main__":
-    main()
+    program.conclude(program.parser(__doc__, seeds=True).parse_args(), run, jobs=0)

@@ -4,18 +4,13 @@
 
 tests/cluster/waits_test.cc has more such circles in one process; here the slots lie between processes.
 """
-import argparse
-import pathlib
-import sys
-import tempfile
-
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tools" / "soak"))
-from fleet import Failed, Fleet, differences  # noqa: E402
+import program
+from fleet import Failed, Fleet, differences
 
 COUNT = 150
 
 
-def run(fleet, words):
+def read(fleet, words):
     trainer = fleet.start_trainer()
     log = fleet.folder / f"{words}.log"
     answer = trainer.ask(f"open job-{words} {COUNT} {words} {log} {log}.checkpoint")
@@ -30,24 +25,13 @@ def run(fleet, words):
         raise Failed(f"{words} words: lost={lost} doubled={doubled}")
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--bin", default="build/release/bin", type=pathlib.Path)
-    parser.add_argument("--protocol", default="shm")
-    args = parser.parse_args()
-    why = ""
-    with tempfile.TemporaryDirectory(prefix="penstock-waits-") as folder:
-        try:
-            with Fleet(args.bin.resolve(), pathlib.Path(folder), args.protocol, 60000, window=1) as fleet:
-                for _ in range(3):
-                    fleet.start_worker()
-                for words in (1, 300, 2000, 20000):  # copied out, in frames, in slots of their own
-                    run(fleet, words)
-        except Failed as failure:
-            why = f" {failure}"
-    print(f"waits: {'failed' if why else 'ok'} protocol={args.protocol}{why}")
-    sys.exit(1 if why else 0)
+def run(args, folder, _):
+    with Fleet(args.bin, folder, args.protocol, 60000, window=1) as fleet:
+        for _ in range(3):
+            fleet.start_worker()
+        for words in (1, 300, 2000, 20000):  # copied out, in frames, in slots of their own
+            read(fleet, words)
 
 
 if __name__ == "__main__":
-    main()
+    program.conclude(program.parser(__doc__).parse_args(), run)

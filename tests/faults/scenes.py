@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Scenes: what a few processes do, one thing after the other, by numbers drawn from a seed."""
+import random
+import shutil
+
+from fleet import Failed, Fleet, differences
+
+
+class Scene:
+    def __init__(self, args, folder, seed):
+        self.args, self.folder, self.rng = args, folder, random.Random(seed)
+        self.journal = folder / "journal"
+
+    def fleet(self, *flags, journal=False, client_timeout_ms=3000, network=None):
+        if journal:
+            flags = [*flags, "--work-dir", self.journal, "--fault-tolerant-mode"]
+        return Fleet(self.args.bin, self.folder, self.args.protocol, client_timeout_ms, dispatcher_flags=flags,
+                     network=network)
+
+    def open(self, fleet, job, count, *options, **how):
+        reader = fleet.start_trainer(*options, **how)
+        reader.count = count
+        reader.log = self.folder / f"{job}-{fleet.started['trainer']}.log"
+        reader.state = self.folder / f"{job}.state"
+        reader.expect(f"open {job} {count} 1 {reader.log} {reader.state}", "open", "resumed")
+        return reader
+
+    def replace(self, fleet):
+        fleet.dispatcher.kill()
+        fleet.start_dispatcher()
+        fleet.dispatcher.hear_match("ready at")
+
+    @staticmethod
+    def whole(reader, *others):
+        """It reads to its end, and all that there is comes once."""
+        reader.expect("all", "end", seconds=60)
+        lost, doubled = differences([reader.log, *(other.log for other in others)], reader.count)
+        if lost or doubled:
+            raise Failed(f"{reader.name}: lost={lost} doubled={doubled}")
+
+    @staticmethod
+    def refused(reader, order, *words):
+        answer = reader.ask(order, seconds=60)
+        if not answer.startswith("error ") or not all(word in answer for word in words):
+            raise Failed(f"{reader.name} answers '{order}' with '{answer}'")
+
+
+def play(scenes, args, folder, found):
+    """Each of `scenes` with a Scene of each seed; counts them in found.scenes."""
+    for seed in range(args.seed, args.seed + args.seeds):
+        for scene in scenes:
+            its = folder / f"{scene.__name__}-{seed}"
+            its.mkdir()
+            try:
+                scene(Scene(args, its, seed))
+            except Failed as failure:
+                raise Failed(f"{scene.__name__}, seed {seed}: {failure}")
+            found.scenes += 1
+            if not args.keep:
+                shutil.rmtree(its)
