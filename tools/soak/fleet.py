@@ -218,12 +218,22 @@ def history(log):
     return reads
 
 
+def kept(log):
+    """What a log stands for whose trainer was killed and has not come back: what it had committed."""
+    commits = [int(line.split()[1]) for line in log.read_text().splitlines() if line.startswith("committed ")]
+    return history(log)[:commits[-1] if commits else 0]
+
+
 def differences(logs, count, passes=1):
-    """(lost, doubled) of the numbers 0 … count - 1, each of which is to come once a pass."""
+    """(lost, doubled) of the numbers 0 … count - 1 in the logs, each of which is to come once a pass."""
+    return differences_of([read for log in logs for read in history(log)], count, passes)
+
+
+def differences_of(reads, count, passes=1):
+    """As differences()."""
     times = [0] * count
-    for log in logs:
-        for read in history(log):
-            times[read.number] += 1
+    for read in reads:
+        times[read.number] += 1
     return sum(max(0, passes - n) for n in times), sum(max(0, n - passes) for n in times)
 
 

@@ -2,21 +2,20 @@
 // A trainer that does what it is told, one order a line of its standard input,
 // and says one line for each:
 //
-//   open JOB COUNT WORDS LOG CHECKPOINT   "open", or "resumed" if CHECKPOINT is a state
-//   all                  reads to the end: "end"
-//   next                 reads one and holds it: "element NUMBER", "end", "error CODE …"
-//   read N               reads so many: "read", or "end"
-//   commit               writes a state to CHECKPOINT and commits it: "committed"
-//   save FILE            writes a state to FILE: "saved"
-//   keep                 commits the state written last: "kept"
-//   look                 reads all held elements once more: "same" or "changed"
-//   drop                 lets go of what it holds: "dropped"
-//   close                ends the reading: "closed"
+//   open JOB COUNT WORDS LOG CHECKPOINT   "open", or "resumed" if CHECKPOINT is
+//   a state all                  reads to the end: "end" next reads one and
+//   holds it: "element NUMBER", "end", "error CODE …" read N reads so many:
+//   "read", or "end" commit               writes a state to CHECKPOINT and
+//   commits it: "committed" save FILE            writes a state to FILE:
+//   "saved" keep                 commits the state written last: "kept" look
+//   reads all held elements once more: "same" or "changed" drop lets go of what
+//   it holds: "dropped" close                ends the reading: "closed"
 //
-// Whatever fails is "error CODE MESSAGE". Each element read is a line of LOG before
-// the next is asked for: its number, partition, placement, index and round, and when it
-// was read, in microseconds since 1970. "restored N" says that only the first N of them
-// count; "committed N AT" that the dispatcher has answered.
+// Whatever fails is "error CODE MESSAGE". Each element read is a line of LOG
+// before the next is asked for: its number, partition, placement, index and
+// round, and when it was read, in microseconds since 1970. "restored N" says
+// that only the first N of them count; "committed N AT" that the dispatcher has
+// answered.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -54,6 +53,7 @@ struct Options {
   std::string plugin;  // with the source "numbers" and the map "spread"
   std::string cache;   // "memory", or a folder of files; empty: nothing is cached
   int64_t passes = 1;
+  int64_t epochs = 1;            // of all passes, behind Distribute
   std::string mode = "dynamic";  // or "off" or "data"
   bool filter = false;
   int64_t shuffle = 0;  // elements in its buffer; 0: none
@@ -126,6 +126,7 @@ class Trainer {
       rounds_.open(log + ".rounds", std::ios::app);
     }
     Dataset data = Passes(job, count).Distribute(options);
+    if (options_.epochs > 1) data = data.Repeat(options_.epochs);
     ASSIGN_OR_RETURN(iterator_, data.MakeIterator());
     std::ifstream in(checkpoint_, std::ios::binary);
     if (!(in >> read_)) {
@@ -304,6 +305,7 @@ int main(int argc, char** argv) {
   app.add_option("--plugin", options.plugin, "a plug-in that makes the same elements");
   app.add_option("--cache", options.cache, "\"memory\", or where workers put their files");
   app.add_option("--passes", options.passes, "over the numbers, on the workers");
+  app.add_option("--epochs", options.epochs, "of all that, behind Distribute");
   app.add_option("--mode", options.mode, "dynamic, off or data");
   app.add_flag("--filter", options.filter, "leave numbers out (tools/soak/numbers.h)");
   app.add_option("--shuffle", options.shuffle, "elements in the buffer of a shuffle");
