@@ -1,12 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a soak does to its processes, and how soon reading goes on behind it."""
+import shutil
+import signal
 import statistics
 import time
 
 from fleet import Failed
+from jobs import OF_ANOTHER_LIFE
 
-FAULTS = ["kill-worker", "kill-dispatcher", "kill-trainer", "stop-worker", "add-worker", "remove-worker"]
+FAULTS = ["kill-worker", "kill-dispatcher", "kill-trainer", "stop-worker", "add-worker", "remove-worker", "away-trainer",
+          "leave", "empty-dispatcher", "older-journal", "cut-link", "end-worker"]
 DRAINED_IN = 90  # seconds that a worker may take to hand over and end, on a busy machine
+DOOMED_IN = 120  # seconds until a job has ended whose element ends its workers
+DOOMED_COUNT = 200  # its elements
 
 
 def micros():
@@ -16,25 +22,38 @@ def micros():
 class Strikes:
     """Strikes a fleet that reads jobs. One thread; nothing waits, what is to come later is done by Turn()."""
 
-    def __init__(self, fleet, workers, stop_seconds):
-        self.fleet, self.stop_seconds = fleet, stop_seconds
+    def __init__(self, fleet, workers, stop_seconds, away_seconds, plugin):
+        self.fleet, self.stop_seconds, self.away_seconds, self.plugin = fleet, stop_seconds, away_seconds, plugin
+        self.journal = fleet.folder / "journal"
         self.workers = [fleet.start_worker() for _ in range(workers)]
         self.stopped, self.leaving = [], []
+        self.counts = {fault: 0 for fault in FAULTS}
+        self.begin()
+
+    def begin(self):
+        """Of a lap. REQUIRES: nothing is to come of the one before."""
         self.later = []  # (when, what), of the monotonic clock
         self.done = []  # (fault, when it struck, when it was mended, in microseconds)
-        self.counts = {fault: 0 for fault in FAULTS}
+        self.doomed = []  # (trainer, until when), each of a job whose element ends its workers
+        self.copied = False  # an older journal is to come
+        self.excused = set()  # how workers may end by themselves
 
     def strike(self, fault, jobs, rng):
         """What was done, in words."""
         began = micros()
         words = {"kill-worker": self._kill_worker, "kill-dispatcher": self._kill_dispatcher,
                  "kill-trainer": self._kill_trainer, "stop-worker": self._stop_worker,
-                 "add-worker": self._add_worker, "remove-worker": self._remove_worker}[fault](jobs, rng)
+                 "add-worker": self._add_worker, "remove-worker": self._remove_worker,
+                 "away-trainer": self._send_trainer_away, "leave": self._leave,
+                 "empty-dispatcher": self._empty_dispatcher, "older-journal": self._older_journal,
+                 "cut-link": self._cut_link, "end-worker": self._end_worker}[fault](jobs, rng)
         if words is None:
             return f"{fault}: nobody to strike"
         self.counts[fault] += 1
         self.done.append([fault, began, began])
         return words
+
+    # --- workers -------------------------------------------------------------------
 
     def _running(self):
         return [worker for worker in self.workers if worker not in self.stopped]
@@ -44,30 +63,12 @@ class Strikes:
             return None
         victim = rng.choice(self._running())
         victim.kill()
-        self.workers.remove(victim)
-        self._after(rng.uniform(0, 1), lambda: self.workers.append(self.fleet.begin_worker()))
+        self._replace(victim, rng.uniform(0, 1))
         return f"kill -9 {victim.name}"
 
-    def _kill_dispatcher(self, _, rng):
-        victim = self.fleet.dispatcher
-        if victim.child.poll() is not None:
-            return None
-        victim.kill()
-        self._after(rng.uniform(0, 1), self._start_dispatcher)
-        return f"kill -9 {victim.name}"
-
-    def _start_dispatcher(self):
-        self.fleet.start_dispatcher()
-        for done in reversed(self.done):
-            if done[0] == "kill-dispatcher":
-                done[2] = micros()
-                return
-
-    def _kill_trainer(self, jobs, rng):
-        for job in rng.sample(jobs, len(jobs)):
-            if names := job.kill_trainers(rng):
-                return f"kill -9 {' and '.join(names)} of {job.name}"
-        return None
+    def _replace(self, worker, after):
+        self.workers.remove(worker)
+        self._after(after, lambda: self.workers.append(self.fleet.begin_worker()))
 
     def _stop_worker(self, _, rng):
         if not self._running():
@@ -99,6 +100,112 @@ class Strikes:
         self.leaving.append((worker, time.monotonic() + DRAINED_IN))
         worker.child.terminate()
 
+    def _end_worker(self, _, rng):
+        """By an element of a job of its own, which ends before long."""
+        number = rng.randrange(DOOMED_COUNT)
+        trainer = self.fleet.start_trainer("--keep-taken", "--ends-at", number, "--plugin", self.plugin)
+        log = self.fleet.folder / f"{trainer.name}.log"
+        trainer.say(f"open doomed-{trainer.name} {DOOMED_COUNT} 1 {log} {log}.state\nall")
+        self.doomed.append((trainer, time.monotonic() + DOOMED_IN))
+        self.excused.add(-signal.SIGABRT)
+        return f"element {number} of doomed-{trainer.name} ends its worker"
+
+    # --- the dispatcher ---------------------------------------------------------------
+
+    def _dispatcher_is_down(self):
+        return self.fleet.dispatcher.child.poll() is not None
+
+    def _kill_dispatcher(self, _, rng):
+        if self._dispatcher_is_down():
+            return None
+        victim = self.fleet.dispatcher
+        victim.kill()
+        self._after(rng.uniform(0, 1), self._start_dispatcher)
+        return f"kill -9 {victim.name}"
+
+    def _start_dispatcher(self):
+        self.fleet.start_dispatcher()
+        for done in reversed(self.done):
+            if done[0] == "kill-dispatcher":
+                done[2] = micros()
+                return
+
+    def _empty_dispatcher(self, jobs, rng):
+        if self._dispatcher_is_down() or self.copied:
+            return None
+        self._let_be_refused(jobs)
+        victim = self.fleet.dispatcher
+        victim.kill()
+        shutil.rmtree(self.journal)
+        self._after(rng.uniform(0, 1), self.fleet.start_dispatcher)
+        return f"{victim.name} is replaced by an empty one"
+
+    def _older_journal(self, jobs, rng):
+        """It is copied between two lives, and the copy is in its place some time later."""
+        if self._dispatcher_is_down() or self.copied:
+            return None
+        self.copied = True
+        self.fleet.dispatcher.kill()
+        shutil.copytree(self.journal, self.journal.with_name("copy"))
+        self.fleet.start_dispatcher()
+        self._after(rng.uniform(1, 4), lambda: self._put_copy_back(jobs))
+        return f"the journal goes back to what {self.fleet.dispatcher.name} begins with"
+
+    def _put_copy_back(self, jobs):
+        if self._dispatcher_is_down():
+            return self._after(0.2, lambda: self._put_copy_back(jobs))
+        self._let_be_refused(jobs)
+        self.excused.add("older copy of the journal")
+        self.fleet.dispatcher.kill()
+        shutil.rmtree(self.journal)
+        self.journal.with_name("copy").rename(self.journal)
+        self.fleet.start_dispatcher()
+        self.copied = False
+
+    @staticmethod
+    def _let_be_refused(jobs):
+        for job in jobs:
+            job.may_be_refused = True
+
+    # --- trainers, and links -------------------------------------------------------------
+
+    def _kill_trainer(self, jobs, rng):
+        return self._kill_trainer_for(jobs, rng, rng.uniform(0, 1))
+
+    def _send_trainer_away(self, jobs, rng):
+        words = self._kill_trainer_for(jobs, rng, self.away_seconds)
+        return words and f"{words}, which comes back after {self.away_seconds:g} s"
+
+    @staticmethod
+    def _kill_trainer_for(jobs, rng, seconds):
+        for job in rng.sample(jobs, len(jobs)):
+            if names := job.kill_trainers(rng, seconds):
+                return f"kill -9 {' and '.join(names)} of {job.name}"
+        return None
+
+    def _leave(self, jobs, rng):
+        if self.copied:  # nobody would know what it took
+            return None
+        for job in rng.sample(jobs, len(jobs)):
+            if name := job.leave(rng):
+                return f"{name} leaves {job.name}, and another reader comes"
+        return None
+
+    def _cut_link(self, jobs, rng):
+        trainers = [seat.process for job in jobs if job.thread.is_alive() for seat in job.seats
+                    if not seat.ended and not seat.killed]
+        if not trainers or not self._running():
+            return None
+        trainer, worker, seconds = rng.choice(trainers), rng.choice(self._running()), rng.uniform(5, 40)
+        pair = (trainer.name, worker.name)
+        if pair in self.fleet.network.cuts or not self.fleet.network.hosts.keys() >= set(pair):
+            return None
+        self.fleet.network.cut(*pair)
+        self._after(seconds, lambda: pair in self.fleet.network.cuts and self.fleet.network.mend(*pair))
+        return f"cut the link between {trainer.name} and {worker.name} for {seconds:.0f} s"
+
+    # --- as time passes ---------------------------------------------------------------
+
     def _after(self, seconds, what):
         self.later.append((time.monotonic() + seconds, what))
 
@@ -114,12 +221,33 @@ class Strikes:
                 raise Failed(f"{worker.name} was told to end and has not in {DRAINED_IN} s")
             if code is not None:
                 self.leaving.remove((worker, until))
-            if code:
+            if code and not self._is_excused(worker, code):
                 raise Failed(f"{worker.name} was told to end and did with {code}:\n{worker.errors.read_text()[-2000:]}")
         for process in [self.fleet.dispatcher, *self.workers]:
-            if process.child.poll() not in (None, -9):
+            code = process.child.poll()
+            if code in (None, -signal.SIGKILL):
+                continue
+            if process is self.fleet.dispatcher or not self._is_excused(process, code):
                 raise Failed(f"{process.name} ended by itself:\n{process.errors.read_text()[-2000:]}")
-        return not self.later and not self.leaving
+            self._replace(process, 0.5)
+        for entry in list(self.doomed):
+            self._look_at_doomed(*entry)
+        return not self.later and not self.leaving and not self.doomed
+
+    def _is_excused(self, worker, code):
+        return code in self.excused or any(words in worker.errors.read_text() for words in self.excused
+                                           if isinstance(words, str))
+
+    def _look_at_doomed(self, trainer, until):
+        if trainer.lines.qsize() < 2:
+            if time.monotonic() > until:
+                raise Failed(f"{trainer.name} has heard nothing for {DOOMED_IN} s of the element that ends its workers")
+            return
+        answers = trainer.hear(0), trainer.hear(0)
+        if not any(words in answers[1] for words in (" ended ", *OF_ANOTHER_LIFE)):
+            raise Failed(f"{trainer.name}, whose job has an element that ends its workers: {answers}")
+        trainer.kill()
+        self.doomed.remove((trainer, until))
 
 
 class GoesOn:

@@ -1,15 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 """The jobs that a soak reads at once, one of each kind, and how their elements are counted."""
 import collections
-import subprocess
 import threading
 import time
 from typing import NamedTuple
 
-from fleet import Failed, Gone, Read, history
+from fleet import Failed, Gone, Read, history, kept
 
 PATIENCE = 600  # seconds for one order; that nothing moves at all is noticed far earlier (soak.py)
 ROUNDS_BETWEEN_STATES = 50
+READ_BETWEEN_LEAVES = 20  # elements
+# What a dispatcher says to those that another one, or a later record, had told of their job.
+OF_ANOTHER_LIFE = ("not the one that this reader began with", "older copy of the journal", "is not known to this dispatcher")
+
+
+class Refused(Failed):
+    """A reader of a job is told that this dispatcher does not have it as it was."""
 
 
 class Kind(NamedTuple):
@@ -21,6 +27,7 @@ class Kind(NamedTuple):
     passes: int = 1
     share: float = 1.0  # of the numbers that other kinds read
     most_words: int = 1 << 20  # int64 values in an element
+    leaves: bool = False  # its trainers keep what they take, and may leave
 
     def numbers(self, count):
         """Those that are to come, `passes` times each (tools/soak/numbers.h)."""
@@ -34,6 +41,7 @@ KINDS = [
     Kind("rounds", 2, ["--shuffle", 16, "--consumers", 2], share=1.5),
     Kind("cached", 1, ["--cache", "memory", "--passes", 2, "--shuffle", 16], passes=2, share=0.5,
          most_words=300),  # workers hold all of it
+    Kind("taken", 2, ["--keep-taken", "--shuffle", 16], leaves=True),
 ]
 
 
@@ -45,7 +53,7 @@ class Seat:
         flags = [*kind.flags, "--step-us", step_us, *(["--consumer", i] if rounds else [])]
         self.start = lambda: fleet.start_trainer(*flags, commit_every=1 << 40 if rounds else 100)
         self.process = self.start()
-        self.killed = self.ended = False
+        self.killed = self.ended = self.leaving = False
         self.pause = 0.0  # seconds until it is started again
 
     def kill(self, pause):
@@ -59,48 +67,96 @@ class Seat:
 
 
 class Job:
-    """One job of a kind: read by threads of its own until all its trainers have seen the end."""
+    """One job of a kind: read by threads of its own until all its trainers have seen the end.
+
+    Where the dispatcher was replaced by one that does not have it as it was, another job begins in its place.
+    """
 
     def __init__(self, kind, seats, fleet, name, count, words):
-        self.kind, self.seats, self.fleet, self.name = kind, seats, fleet, name
-        self.count, self.words = count, words
-        self.logs = [fleet.folder / f"{name}-{i}.log" for i in range(kind.trainers)]
-        self.lock = threading.Lock()  # over killed and ended of the seats
+        self.kind, self.seats, self.fleet = kind, seats, fleet
+        self.first_name, self.count, self.words = name, count, words
+        self.lock = threading.Lock()  # over killed, ended and leaving of the seats
         self.error = None
-        self.has_states = False  # of rounds, all consumers
-        self.partitions = set()  # as the dispatcher names them, at the end
-        for seat in seats:
-            seat.ended = False
+        self.may_be_refused = False  # the dispatcher was replaced while it was read
+        self.begun = self.doubled_before = 0  # jobs, and what was doubled in those that were refused
+        self._begin()
         self.thread = threading.Thread(target=self._run, daemon=True)
         self.thread.start()
+
+    def _begin(self):
+        self.name = f"{self.first_name}-{self.begun}" if self.begun else self.first_name
+        self.begun += 1
+        self.logs = [self.fleet.folder / f"{self.name}-{i}.log" for i in range(len(self.seats))]
+        self.has_states = False  # of rounds, all consumers
+        self.partitions = set()  # as the dispatcher names them, at the end
+        with self.lock:
+            for seat in self.seats:
+                seat.ended = seat.leaving = False
 
     # --- reading -----------------------------------------------------------------
 
     def _run(self):
         try:
-            if self.kind.name == "rounds":
-                self._read_rounds()
-            else:
-                threads = [threading.Thread(target=self._guarded, args=(self._read, i), daemon=True)
-                           for i in range(len(self.seats))]
-                for thread in threads:
-                    thread.start()
-                for thread in threads:
-                    thread.join()
-            if self.error is None:
-                self._close()
+            while not self._is_read():
+                self._begin()
         except Exception as error:  # pylint: disable=broad-except
             self.error = error
 
-    def _guarded(self, what, *args):
-        try:
-            what(*args)
-        except Exception as error:  # pylint: disable=broad-except
-            self.error = error
+    def _is_read(self):
+        """Whether it was read to its end and closed; it was refused otherwise."""
+        refused, failed = [], []
+
+        def guarded(read, *args):
+            try:
+                read(*args)
+            except Refused as error:
+                refused.append(error)
+            except Exception as error:  # pylint: disable=broad-except
+                failed.append(error)
+                self.error = error  # of which the others need not wait for the end
+
+        if self.kind.name == "rounds":
+            guarded(self._read_rounds)
+        else:
+            threads = [threading.Thread(target=guarded, args=(self._read, i), daemon=True) for i in range(len(self.seats))]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+        if failed:
+            raise failed[0]
+        if not refused:
+            guarded(self._close)
+        if failed or (refused and not self.may_be_refused):
+            raise (failed + refused)[0]
+        if refused:
+            self._forget()
+        return not refused
+
+    def _forget(self):
+        """What was read until it was refused: nothing came twice, but what a trainer had not kept that was killed."""
+        with self.lock:
+            killed = [seat.killed for seat in self.seats]
+            reads = [kept(log) if i < len(killed) and killed[i] else history(log) for i, log in enumerate(self.logs)]
+        self.doubled_before += self._differences([read for its in reads for read in its])[1]
+        for i, seat in enumerate(self.seats):
+            if killed[i]:
+                seat.revive()
+
+    def _ask(self, i, order, *answers):
+        """Its answer, one of `answers`."""
+        self.seats[i].process.say(order)
+        return self._hears(self.seats[i], *answers)
+
+    def _hears(self, seat, *answers):
+        answer = seat.process.hear(PATIENCE)
+        if answer in answers:
+            return answer
+        what = Refused if any(words in answer for words in OF_ANOTHER_LIFE) else Failed
+        raise what(f"{seat.process.name} of {self.name}: {answer}")
 
     def _open(self, i, checkpoint):
-        self.seats[i].process.expect(f"open {self.name} {self.count} {self.words} {self.logs[i]} {checkpoint}",
-                                     "open", "resumed", seconds=PATIENCE)
+        return self._ask(i, f"open {self.name} {self.count} {self.words} {self.logs[i]} {checkpoint}", "open", "resumed")
 
     def _checkpoint(self, i, step=""):
         return self.fleet.folder / f"{self.name}-{i}.state{step}"
@@ -111,11 +167,26 @@ class Job:
         while not seat.ended:
             try:
                 self._open(i, self._checkpoint(i))
-                seat.process.expect("all", "end", seconds=PATIENCE)
+                if self.kind.leaves:
+                    self._read_and_leave(i)
+                else:
+                    self._ask(i, "all", "end")
             except Gone:
                 if not seat.killed:
                     raise
             self._end_or_revive([seat])
+
+    def _read_and_leave(self, i):
+        """Where it is told to leave, another reader takes its place, with a log of its own."""
+        while self._ask(i, f"read {READ_BETWEEN_LEAVES}", "read", "end") == "read":
+            if not self.seats[i].leaving:
+                continue
+            self._ask(i, "close", "closed")
+            with self.lock:
+                self.logs.append(self.logs[i])
+                self.logs[i] = self.fleet.folder / f"{self.name}-{i}-{len(self.logs)}.log"
+                self.seats[i].leaving = False
+            self._open(i, self._checkpoint(i))
 
     def _end_or_revive(self, seats):
         with self.lock:
@@ -140,8 +211,7 @@ class Job:
                     ended = answers[0] == "end"
                     for i in everyone:
                         self.seats[i].process.say(f"save {self._checkpoint(i, step + 1)}")
-                    for seat in self.seats:
-                        self._hears(seat, "saved")
+                    self._all_hear("saved")
                     self.has_states = True
                     step += 1  # all have written it
                     self._all_say("keep", "kept")
@@ -153,26 +223,46 @@ class Job:
     def _all_say(self, order, *answers):
         for seat in self.seats:
             seat.process.say(order)
-        return [self._hears(seat, *answers) for seat in self.seats]
+        return self._all_hear(*answers)
 
-    def _hears(self, seat, *answers):
-        if (answer := seat.process.hear(PATIENCE)) not in answers:
-            raise Failed(f"{seat.process.name}: {answer}")
-        return answer
+    def _all_hear(self, *answers):
+        """Of all, also behind one that is refused: each order has its answer."""
+        heard, refused = [], None
+        for seat in self.seats:
+            try:
+                heard.append(self._hears(seat, *answers))
+            except Refused as error:
+                refused = error
+        if refused is not None:
+            raise refused
+        return heard
 
     def _close(self):
-        show = subprocess.run([self.fleet.penstock, "jobs", "show", self.name, "--dispatcher-address",
-                               self.fleet.service, "--timeout-ms", "60000"], capture_output=True, text=True, check=False)
-        if show.returncode != 0:
-            raise Failed(show.stderr.strip())
-        self.partitions = {int(line.split()[1]) for line in show.stdout.splitlines()[1:]}
-        for seat in self.seats:
-            seat.process.expect("close", "closed", seconds=PATIENCE)
+        self.partitions = self._partitions()
+        for i in range(len(self.seats)):
+            self._ask(i, "close", "closed")
 
-    # --- for who kills trainers ---------------------------------------------------
+    def _partitions(self):
+        try:
+            table = self.fleet.ask_dispatcher("jobs", "show", self.name, "--timeout-ms", 60000)
+        except Failed as failure:
+            raise Refused(str(failure)) if self.may_be_refused else failure
+        return {int(line.split()[1]) for line in table.splitlines()[1:]}
 
-    def kill_trainers(self, rng):
-        """Kills one trainer, or all of those that step together; their names, or None if all have ended.
+    # --- for who kills trainers, or sends them away ---------------------------------
+
+    def leave(self, rng):
+        """Tells a trainer to leave, where that loses nothing; its name, or None."""
+        with self.lock:
+            reading = [seat for seat in self.seats if self.kind.leaves and not seat.ended and not seat.leaving]
+            if not reading:
+                return None
+            seat = rng.choice(reading)
+            seat.leaving = True
+            return seat.process.name
+
+    def kill_trainers(self, rng, pause):
+        """Kills one trainer, or all of those that step together, for `pause` seconds; their names, or None if all have ended.
 
         Who has written no state yet is spared: what it claims is only given to others when its time is out.
         """
@@ -181,7 +271,6 @@ class Job:
                        and (self.has_states if self.kind.name == "rounds" else self._checkpoint(i).exists())]
             if self.kind.name != "rounds" and reading:
                 reading = [rng.choice(reading)]
-            pause = rng.uniform(0, 1)
             for seat in reading:
                 seat.kill(pause)
             return [seat.process.name for seat in reading] or None
@@ -191,6 +280,12 @@ class Job:
     def verdict(self):
         """(elements, lost, doubled); Failed if rounds are torn."""
         reads = [read for log in self.logs for read in history(log)]
+        lost, doubled = self._differences(reads)
+        if self.kind.name == "rounds":
+            self._check_rounds()
+        return len(reads), lost, self.doubled_before + doubled
+
+    def _differences(self, reads):
         wanted = self.kind.numbers(self.count)
         if self.kind.name == "off":  # everything from each partition
             groups = {partition: [] for partition in self.partitions}
@@ -204,9 +299,7 @@ class Job:
             more = collections.Counter({number: self.kind.passes for number in wanted})
             lost += (more - times).total()
             doubled += (times - more).total()
-        if self.kind.name == "rounds":
-            self._check_rounds()
-        return len(reads), lost, doubled
+        return lost, doubled
 
     def _check_rounds(self):
         """Each round is one turn of one partition; the rests at the end come from several."""

@@ -2,15 +2,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reads jobs of every kind at once while processes die, and counts every record.
 
-A dispatcher, workers and trainers, in laps: in each, five jobs begin together (one
+A dispatcher, workers and trainers, in laps: in each, six jobs begin together (two
 that two trainers share, OFF, static, rounds of two consumers, and cached; with
 filters and shuffles), faults strike at moments drawn from the seed, and all jobs
 are read to their ends. Then each record is in the trainers' histories as often as
 it should be, and nothing that a job needed is left. The last line says how it went.
 
+Where the dispatcher begins without its journal, or from an older copy, readers are told
+so, and their jobs begin anew under other names; what they had read by then counts for
+records that came twice.
+
 A lap depends on its own seed alone: a failure names the seed that plays its lap again.
 """
 import argparse
+import contextlib
 import math
 import pathlib
 import random
@@ -24,10 +29,13 @@ import time
 from faults import FAULTS, GoesOn, Strikes
 from fleet import Failed, Fleet, shared_memory
 from jobs import KINDS, Job, Seat
+from network import Network, NotPermitted
 
 # (numbers, int64 values in each): alone in a frame's company, in frames, in slots of their own.
 SIZES = [(3000, 1), (3000, 300), (2500, 2000), (1000, 20000)]
 STUCK = 90  # seconds in which nobody reads anything: only a broken program takes so long
+CLIENT_TIMEOUT, JOB_GC_TIMEOUT = 12, 4  # seconds
+AWAY = CLIENT_TIMEOUT + JOB_GC_TIMEOUT + 2
 ASLEEP = 5  # seconds between two looks: this program itself was stopped, and the others with it
 WARM_UP = 3  # laps, of a life and behind the first of the largest elements: a heap keeps what they took
 # MiB by which the second half of a long life may exceed its first: of a whole one, which may read the largest elements
@@ -56,12 +64,12 @@ class Lines:
 class Soak:
     def __init__(self, args, fleet):
         self.args, self.fleet = args, fleet
-        self.strikes = Strikes(fleet, args.workers, args.stop_seconds)
+        self.strikes = Strikes(fleet, args.workers, args.stop_seconds, AWAY, args.plugin)
         self.seats = {kind.name: [Seat(fleet, kind, i, args.step_us) for i in range(kind.trainers)] for kind in KINDS}
         self.names_in_shm = shared_memory()
         self.goes_on = GoesOn()
         self.memory = {}  # MiB of their own that processes held behind each lap, by name
-        self.laps = self.elements = self.lost = self.doubled = 0
+        self.laps = self.elements = self.lost = self.doubled = self.begun_anew = 0
 
     def run(self):
         began = time.monotonic()
@@ -88,23 +96,24 @@ class Soak:
         least = sum(len(job.kind.numbers(job.count)) * job.kind.passes for job in jobs)
         plan = sorted((round(rng.uniform(0.05, 0.85) * least), rng.choice(self.args.faults))
                       for _ in range(self.args.faults_per_lap or rng.randint(1, 3)) if self.args.faults)
-        self.strikes.done = []
+        self.strikes.begin()
         self.play(seed, jobs, plan, rng)
         self.goes_on.look(jobs, self.strikes.done)
         verdicts = [job.verdict() for job in jobs]
         elements, lost, doubled = map(sum, zip(*verdicts))
         self.elements, self.lost, self.doubled = self.elements + elements, self.lost + lost, self.doubled + doubled
+        self.begun_anew += sum(job.begun - 1 for job in jobs)
         print(f"  lap {self.laps}: {elements} elements of {words} words, lost={lost} doubled={doubled}", flush=True)
         if lost or doubled:
             raise Failed("; ".join(f"{job.name}: lost={verdict[1]} doubled={verdict[2]}"
                                    for job, verdict in zip(jobs, verdicts) if any(verdict[1:])))
         self.await_quiet(words)
-        for path in [path for job in jobs for path in self.fleet.folder.glob(f"{job.name}-*")]:
+        for path in [path for job in jobs for path in self.fleet.folder.glob(f"{job.first_name}-*")]:
             path.unlink()
 
     def play(self, seed, jobs, plan, rng):
         """Strikes as planned, until all jobs are read and all that was struck is mended."""
-        lines, logs = Lines(), [log for job in jobs for log in job.logs]
+        lines = Lines()
         read, moved_at = 0, time.monotonic()
         turned_at = moved_at
         while True:
@@ -115,7 +124,7 @@ class Soak:
             for job in jobs:
                 if job.error:
                     raise job.error
-            if (now := lines.look(logs)) > read:
+            if (now := lines.look(log for job in jobs for log in job.logs)) > read:
                 read, moved_at = now, time.monotonic()
             while plan and read >= plan[0][0]:
                 words = self.strikes.strike(plan.pop(0)[1], jobs, rng)
@@ -123,7 +132,7 @@ class Soak:
             reading = [job.name for job in jobs if job.thread.is_alive()]
             if not reading and mended and not plan:
                 return
-            if reading and time.monotonic() - moved_at > STUCK + self.args.stop_seconds:
+            if reading and time.monotonic() - moved_at > STUCK + max(self.args.stop_seconds, AWAY):
                 raise Failed(f"nothing was read for {STUCK} s; unfinished: {', '.join(reading)}")
             time.sleep(0.02)
 
@@ -197,7 +206,8 @@ def parse_arguments():
     add("--bin", default="build/release/bin", type=pathlib.Path, help=argparse.SUPPRESS)
     add("--seed", metavar="S", type=int, default=1,
         help="of what is random; lap n draws from S + n (default: %(default)s)")
-    add("--faults", metavar="NAME,…", type=faults_of, default=FAULTS, help=f"of {', '.join(FAULTS)}, 'none' or 'all' (default: all)")
+    add("--faults", metavar="NAME,…", type=faults_of, default=FAULTS,
+        help=f"of {', '.join(FAULTS)}, 'none' or 'all' (default: all)")
     add("--faults-per-lap", metavar="N", type=int, default=0, help="(default: 1 to 3)")
     add("--protocol", metavar="NAME", default="shm", help="data_transfer_protocol (default: %(default)s)")
     add("--duration", metavar="S", type=float, default=60,
@@ -212,20 +222,42 @@ def parse_arguments():
     args = parser.parse_args()
     if args.workers < 1:
         parser.error("--workers: at least 1")
+    args.bin = args.bin.resolve()
+    args.plugin = args.bin.parent / "lib" / "penstock" / "libpenstock_soak_plugin.so"
     return args
+
+
+def network_for(args):
+    """Where links can be cut, if they are to be. Takes that fault away where it is not possible."""
+    if "cut-link" not in args.faults:
+        return None
+    why = "elements do not go over a network" if args.protocol == "shm" else ""
+    try:
+        with Network() as trial:
+            trial.add("host")
+    except NotPermitted as not_permitted:
+        why = why or str(not_permitted)
+    if not why:
+        return Network()
+    args.faults = [fault for fault in args.faults if fault != "cut-link"]
+    print(f"soak: without cut-link: {why}", flush=True)
+    return None
 
 
 def main():
     args = parse_arguments()
     folder = pathlib.Path(tempfile.mkdtemp(prefix="penstock-soak-"))
     signal.signal(signal.SIGTERM, signal.default_int_handler)
+    network = network_for(args)
     faults = ",".join(args.faults) or "none"
     print(f"soak: seed={args.seed} faults={faults} protocol={args.protocol} logs in {folder}", flush=True)
-    journal = ["--work-dir", folder / "journal", "--fault-tolerant-mode", "--job-gc-timeout-ms", 2000,
+    journal = ["--work-dir", folder / "journal", "--fault-tolerant-mode", "--job-gc-timeout-ms", JOB_GC_TIMEOUT * 1000,
                "--gc-dynamic-sharding-jobs"]
     why, soak = "", None
     try:
-        with Fleet(args.bin.resolve(), folder, args.protocol, client_timeout_ms=60000, dispatcher_flags=journal) as fleet:
+        with network or contextlib.nullcontext(), \
+                Fleet(args.bin, folder, args.protocol, client_timeout_ms=CLIENT_TIMEOUT * 1000, dispatcher_flags=journal,
+                      worker_flags=["--plugin", args.plugin], network=network) as fleet:
             soak = Soak(args, fleet)
             soak.run()
     except Failed as failure:
@@ -233,7 +265,8 @@ def main():
     except KeyboardInterrupt:
         print("soak: interrupted", file=sys.stderr)
         sys.exit(130)
-    laps, elements, lost, doubled = (soak.laps, soak.elements, soak.lost, soak.doubled) if soak else (0, 0, 0, 0)
+    laps, elements, lost, doubled, begun_anew = (
+        (soak.laps, soak.elements, soak.lost, soak.doubled, soak.begun_anew) if soak else (0, 0, 0, 0, 0))
     if soak and soak.laps:
         print("\n".join([*soak.goes_on.lines(soak.strikes.counts), soak.memory_line()]))
     if why:
@@ -243,7 +276,7 @@ def main():
     elif not args.keep:
         shutil.rmtree(folder)
     print(f"soak: {'failed' if why else 'ok'} seed={args.seed + laps if why else args.seed} lost={lost} doubled={doubled} "
-          f"elements={elements} laps={laps} protocol={args.protocol}")
+          f"elements={elements} laps={laps} begun_anew={begun_anew} protocol={args.protocol}")
     sys.exit(1 if why else 0)
 
 

@@ -54,6 +54,7 @@ struct Options {
   std::string cache;   // "memory", or a folder of files; empty: nothing is cached
   int64_t passes = 1;
   int64_t epochs = 1;            // of all passes, behind Distribute
+  int64_t ends_at = -1;          // the number that ends its worker; -1: none
   std::string mode = "dynamic";  // or "off" or "data"
   bool filter = false;
   int64_t shuffle = 0;  // elements in its buffer; 0: none
@@ -153,6 +154,12 @@ class Trainer {
   }
 
   Dataset Elements(int64_t count) const {
+    if (options_.ends_at >= 0) {
+      return Numbers(count, words_).Map([this](auto element) {
+        return Tuple(
+            {Call("end_process_at", Tuple({element[0], Expr(options_.ends_at)})), element[1]});
+      });
+    }
     if (options_.filter) return Kept(Numbers(count, words_));
     if (options_.plugin.empty()) return Numbers(count, words_);
     return FromSource("numbers", {{"count", count}}).Map([this](auto number) {
@@ -306,6 +313,7 @@ int main(int argc, char** argv) {
   app.add_option("--cache", options.cache, "\"memory\", or where workers put their files");
   app.add_option("--passes", options.passes, "over the numbers, on the workers");
   app.add_option("--epochs", options.epochs, "of all that, behind Distribute");
+  app.add_option("--ends-at", options.ends_at, "the number that ends its worker, by --plugin");
   app.add_option("--mode", options.mode, "dynamic, off or data");
   app.add_flag("--filter", options.filter, "leave numbers out (tools/soak/numbers.h)");
   app.add_option("--shuffle", options.shuffle, "elements in the buffer of a shuffle");
