@@ -88,9 +88,10 @@ class Strikes:
         return f"add {self.workers[-1].name}"
 
     def _remove_worker(self, _, rng):
-        if len(self._running()) < 2:
+        ready = [worker for worker in self._running() if worker.port or not worker.lines.empty()]  # else they just end
+        if len(self._running()) < 2 or not ready:
             return None
-        victim = rng.choice(self._running())
+        victim = rng.choice(ready)
         self.remove(victim)
         return f"remove {victim.name}"
 

@@ -173,9 +173,11 @@ class Fleet:
 
     def begin_worker(self, port=0):
         """One that may not be ready yet."""
-        return self.start("worker", self.penstock, "worker", "--dispatcher-address", self.service,
-                          "--port", port, "--data-transfer-protocol", self.protocol, *self.plugin,
-                          *self.worker_flags, listens=True)
+        worker = self.start("worker", self.penstock, "worker", "--dispatcher-address", self.service,
+                            "--port", port, "--data-transfer-protocol", self.protocol, *self.plugin,
+                            *self.worker_flags, listens=True)
+        worker.port = 0  # not known yet
+        return worker
 
     def ask_dispatcher(self, *command):
         """What `penstock` prints for that command; Failed if it fails."""

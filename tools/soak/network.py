@@ -50,11 +50,15 @@ class Network:
     def _space(self, host):
         return f"{self.name}-{self.hosts[host]}"
 
+    def _cable(self, host):
+        """The router's end of it."""
+        return f"cable{self.hosts[host]}"
+
     def add(self, host):
         """A host of that name, if there is none; its address."""
         if host not in self.hosts:
             self.hosts[host] = next(number for number in range(1, 255) if number not in self.hosts.values())
-            space, cable = self._space(host), f"cable{self.hosts[host]}"
+            space, cable = self._space(host), self._cable(host)
             run("ip", "netns", "add", space)
             run("ip", "link", "add", "cable", "netns", space, "type", "veth", "peer", "name", cable, "netns", self.router)
             near, far = self.address(host), f"10.78.{self.hosts[host]}.254"
@@ -76,6 +80,7 @@ class Network:
         """With its cable, and what was cut there."""
         for cut in [cut for cut in self.cuts if host in cut]:
             self.mend(*cut)
+        self._in_router("ip", "link", "del", self._cable(host))  # a namespace lets go of its own later
         run("ip", "netns", "del", self._space(host))
         del self.hosts[host]
 

@@ -148,13 +148,17 @@ class Soak:
     # --- what is left ----------------------------------------------------------------
 
     def processes(self):
-        return [self.fleet.dispatcher, *self.strikes.workers, *(seat.process for seats in self.seats.values() for seat in seats)]
+        """Those that have not just ended."""
+        return [process for process in [self.fleet.dispatcher, *self.strikes.workers,
+                                        *(seat.process for seats in self.seats.values() for seat in seats)]
+                if process.child.poll() is None]
 
     def await_quiet(self, words):
         """Until nobody maps a segment and none is named; then notes what each process holds behind a lap of `words`."""
         deadline = time.monotonic() + 30
-        while left := ([f"{name} is left in /dev/shm" for name in shared_memory() - self.names_in_shm] +
-                       [f"{process.name} maps segments" for process in self.processes() if process.holds()["segments"]]):
+        while left := ([] if self.strikes.turn() else ["what was struck is not mended"]) + (
+                [f"{name} is left in /dev/shm" for name in shared_memory() - self.names_in_shm] +
+                [f"{process.name} maps segments" for process in self.processes() if process.holds()["segments"]]):
             if time.monotonic() > deadline:
                 raise Failed("; ".join(left))
             time.sleep(0.05)
@@ -257,7 +261,8 @@ def main():
     try:
         with network or contextlib.nullcontext(), \
                 Fleet(args.bin, folder, args.protocol, client_timeout_ms=CLIENT_TIMEOUT * 1000, dispatcher_flags=journal,
-                      worker_flags=["--plugin", args.plugin], network=network) as fleet:
+                      worker_flags=["--plugin", args.plugin] if "end-worker" in args.faults else [],
+                      network=network) as fleet:
             soak = Soak(args, fleet)
             soak.run()
     except Failed as failure:
