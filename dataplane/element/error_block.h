@@ -14,6 +14,9 @@ namespace penstock {
 // Messages longer than this are cut; a line or two is what a reader wants.
 inline constexpr size_t kMaxErrorMessageBytes = 16 << 10;
 
+// No block of an error has more bytes.
+inline constexpr size_t kMaxErrorBlockBytes = kMaxErrorMessageBytes + 256;
+
 // Bytes of the block for `error`.
 size_t ErrorBlockBytes(const absl::Status& error);
 

@@ -65,13 +65,13 @@ bool IsPossible(uint64_t slots, uint64_t body_bytes) {
          body_bytes <= kMaxBody;
 }
 
-ReaderView::ReaderView(ReaderView&& other) noexcept
+SlotView::SlotView(SlotView&& other) noexcept
     : here_(other.here_),
       memory_(std::exchange(other.memory_, {})),
       layout_(other.layout_),
       private_(other.private_) {}
 
-ReaderView& ReaderView::operator=(ReaderView&& other) noexcept {
+SlotView& SlotView::operator=(SlotView&& other) noexcept {
   if (this != &other) {
     Unmap();
     here_ = other.here_;
@@ -82,22 +82,20 @@ ReaderView& ReaderView::operator=(ReaderView&& other) noexcept {
   return *this;
 }
 
-ReaderView::~ReaderView() {
+SlotView::~SlotView() {
   Unmap();
 }
 
-void ReaderView::Unmap() {
+void SlotView::Unmap() {
   if (!memory_.empty() && here_) ::munmap(memory_.data(), memory_.size());
   memory_ = {};
 }
 
-absl::StatusOr<ReaderView> ReaderView::Map(const SharedSegment& segment, const SlotLayout& layout) {
+absl::StatusOr<SlotView> SlotView::Map(int segment, const SlotLayout& layout) {
   PENSTOCK_CHECK(layout.body_bytes % kPageBytes == 0);
-  PENSTOCK_CHECK(layout.bytes() == segment.memory().size());
-  void* memory =
-      ::mmap(nullptr, layout.bytes(), kReadWrite, MAP_SHARED | MAP_POPULATE, segment.fd(), 0);
+  void* memory = ::mmap(nullptr, layout.bytes(), kReadWrite, MAP_SHARED | MAP_POPULATE, segment, 0);
   bool mapped = memory != MAP_FAILED;
-  ReaderView view;
+  SlotView view;
   view.layout_ = layout;
   if (mapped) view.memory_ = absl::MakeSpan(static_cast<std::byte*>(memory), layout.bytes());
   for (uint32_t slot = 0; mapped && slot < layout.slots; ++slot) {
@@ -114,8 +112,7 @@ absl::StatusOr<ReaderView> ReaderView::Map(const SharedSegment& segment, const S
   return view;
 }
 
-absl::StatusOr<ReaderView> ReaderView::MapPrivate(const Descriptor& segment,
-                                                  const SlotLayout& layout) {
+absl::StatusOr<SlotView> SlotView::MapPrivate(const Descriptor& segment, const SlotLayout& layout) {
   PENSTOCK_CHECK(layout.body_bytes % kPageBytes == 0);
   void* memory = ::mmap(nullptr, layout.bytes(), kReadWrite, MAP_PRIVATE, segment.get(), 0);
   if (memory == MAP_FAILED) {
@@ -123,14 +120,14 @@ absl::StatusOr<ReaderView> ReaderView::MapPrivate(const Descriptor& segment,
         absl::StrCat("cannot map ", layout.slots, " slots of another process: errno ", errno));
   }
   ::madvise(memory, layout.bytes(), MADV_DONTFORK);
-  ReaderView view;
+  SlotView view;
   view.layout_ = layout;
   view.memory_ = absl::MakeSpan(static_cast<std::byte*>(memory), layout.bytes());
   view.private_ = true;
   return view;
 }
 
-void ReaderView::DropWritten(uint32_t slot) const {
+void SlotView::DropWritten(uint32_t slot) const {
   PENSTOCK_CHECK(private_);
   if (AnyOwnPage(body(slot), layout_.body_bytes)) {
     ::madvise(body(slot), layout_.body_bytes, MADV_DONTNEED);

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Slots in shared memory, written by one process and read by others.
 //
-// A slot has room for a head and, from a page boundary on, for a body. The writer
-// lays an element's block across that boundary, so that its head ends where the
-// body begins. The reader has the same bodies in its mapping, but each behind a
-// page of its own in the head's place: it copies the head there, checks the copy,
-// and then has a whole block of which the writer can change no offset any more.
+// A slot has room for a head and, from a page boundary on, for a body. An element's
+// block lies across that boundary, so that its head ends where the body begins. A
+// process that does not trust the others has the same bodies in a view of its own,
+// each behind a private page in the head's place. A reader copies the head there,
+// checks the copy, and then has a whole block of which the writer can change no offset
+// any more. A writer makes the head there and copies it into the segment when the
+// block is done: whatever others write into the segment, it writes nowhere else.
 #pragma once
 
 #include <cstddef>
@@ -35,21 +37,22 @@ SlotLayout LayoutFor(size_t bytes, uint64_t count);
 // Whether there may be such a segment. For layouts that another process names.
 bool IsPossible(uint64_t slots, uint64_t body_bytes);
 
-// The reader's mapping.
-class ReaderView {
+// A process's own mapping of the slots. In a forked child it is not there.
+class SlotView {
  public:
-  ReaderView() = default;
-  ReaderView(ReaderView&& other) noexcept;
-  ReaderView& operator=(ReaderView&& other) noexcept;
-  ~ReaderView();
+  SlotView() = default;
+  SlotView(SlotView&& other) noexcept;
+  SlotView& operator=(SlotView&& other) noexcept;
+  ~SlotView();
 
-  // Of a segment of this process's: what is written into a body, the other sees. Takes two of the
-  // process's mappings per slot. ResourceExhausted if it has too many (vm.max_map_count).
-  static absl::StatusOr<ReaderView> Map(const SharedSegment& segment, const SlotLayout& layout);
+  // What is written into a body, others see. Takes two of the process's mappings per slot, and
+  // some 10 µs for a megabyte. ResourceExhausted if it has too many (vm.max_map_count).
+  // REQUIRES: `segment` is of layout.bytes(), all of which is there (SharedSegment).
+  static absl::StatusOr<SlotView> Map(int segment, const SlotLayout& layout);
   // Of another process's, whose size was checked (SharedSegment::Open), for reading: pages that
   // are written to become this process's own, until DropWritten(). A page is mapped when it is
   // first read, with its neighbours. ResourceExhausted if there is no room to map it.
-  static absl::StatusOr<ReaderView> MapPrivate(const Descriptor& segment, const SlotLayout& layout);
+  static absl::StatusOr<SlotView> MapPrivate(const Descriptor& segment, const SlotLayout& layout);
   bool is_private() const { return private_; }
 
   // All of it.

@@ -21,8 +21,6 @@ namespace {
 
 // Words read before other links get their turn.
 constexpr int kWordsOfWorkerAtOnce = 64;
-// Head and message of an error; the message is cut before.
-constexpr size_t kMaxErrorBytes = 2 * kMaxErrorMessageBytes;
 
 uint64_t BytesOfBlock(const HeadPrefix& prefix) {
   const uint64_t most = std::numeric_limits<int64_t>::max();
@@ -305,7 +303,7 @@ absl::Status ReceiveEnd::LandFrame(const SlotWord& word) {
 absl::Status ReceiveEnd::LandError(const SlotWord& word) {
   Loan loan;
   ASSIGN_OR_RETURN(const absl::Span<std::byte> block,
-                   CopyOut<HeadPrefix>(word, kMaxErrorBytes, BytesOfBlock, loan));
+                   CopyOut<HeadPrefix>(word, kMaxErrorBlockBytes, BytesOfBlock, loan));
   RETURN_IF_ERROR(CheckBlock(block, Spec()).status());
   const Element error(std::move(loan), block.data(), Spec());
   if (!IsError(error)) return absl::DataLossError("the worker wrote an error that is none");

@@ -22,7 +22,7 @@ absl::StatusOr<ReceiveSlots::NewSegment> ReceiveSlots::Add(uint64_t bytes, uint6
   Segment segment;
   segment.layout = LayoutFor(bytes, count);
   ASSIGN_OR_RETURN(segment.memory, SharedSegment::Create(segment.layout.bytes()));
-  ASSIGN_OR_RETURN(segment.view, ReaderView::Map(segment.memory, segment.layout));
+  ASSIGN_OR_RETURN(segment.view, SlotView::Map(segment.memory.fd(), segment.layout));
   segment.locked = page_locking_.Lock(segment.view.memory());
 
   std::lock_guard lock(mu_);
@@ -51,7 +51,7 @@ absl::Status ReceiveSlots::Adopt(uint64_t number, uint64_t slots, uint64_t body_
   }
   RETURN_IF_ERROR(memory.status());
   segment.memory = *std::move(memory);
-  ASSIGN_OR_RETURN(segment.view, ReaderView::MapPrivate(descriptor, segment.layout));
+  ASSIGN_OR_RETURN(segment.view, SlotView::MapPrivate(descriptor, segment.layout));
   std::lock_guard lock(mu_);
   const auto its = static_cast<uint32_t>(number);
   if (segments_.contains(its)) {

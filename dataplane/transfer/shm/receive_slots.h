@@ -72,11 +72,11 @@ class ReceiveSlots final : public SlotOwner, public std::enable_shared_from_this
     uint32_t number = 0;
     uint32_t generation = 0;
     bool here = false;
-    const ReaderView* drop_written = nullptr;  // when it goes back
+    const SlotView* drop_written = nullptr;  // when it goes back
   };
   struct Segment {
     SharedSegment memory;
-    ReaderView view;
+    SlotView view;
     std::unique_ptr<Registration> locked;  // of the view, if a device reads it by itself
     SlotLayout layout;
     std::unique_ptr<SharedSlot[]> slots;

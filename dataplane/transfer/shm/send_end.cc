@@ -26,14 +26,13 @@ constexpr int kWordsOfClientAtOnce = 256;
 
 constexpr char kBroke[] = "the client's connection broke";
 
-// A copy of a block from where another process may write, made before it is checked.
+// A copy of a block whose body another process may write, made before it is checked.
 absl::StatusOr<Element> CopyChecked(Pool& pool, absl::Span<const std::byte> block,
                                     const Spec& spec) {
   ASSIGN_OR_RETURN(Loan loan, pool.Lend(block.size()));
   const absl::Span<std::byte> copy = loan.bytes().first(block.size());
   CopyCounted(copy.data(), block.data(), block.size());
-  ASSIGN_OR_RETURN(size_t bytes, CheckBlock(copy, spec));
-  if (bytes != block.size()) return absl::DataLossError("an element's block has changed its size");
+  RETURN_IF_ERROR(CheckBlock(copy, spec).status());
   return Element(std::move(loan), copy.data(), spec);
 }
 
@@ -42,9 +41,6 @@ class ShmSendLink final : public SendHandle<SendEnd> {
   using SendHandle::SendHandle;
   std::shared_ptr<Pool> pool() override { return end_->slots(); }
   absl::Status Send(Element&& element) override {
-    if (element.block().size() > element.loan().bytes().size()) {
-      return absl::InvalidArgumentError("an element's head was written over by another process");
-    }
     // Whoever reads a slot may write there: what others here read too goes as a copy.
     if (element.IsShared() && end_->slots()->Owns(element.loan().bytes().data())) {
       ASSIGN_OR_RETURN(element, CopyChecked(DefaultPool(), element.block(), element.spec()));
@@ -146,11 +142,8 @@ SendEnd::Room SendEnd::RoomFor(const Outgoing::Parcel& parcel) {
   if (parcel.error != nullptr) return {WordKind::kError, ErrorBlockBytes(parcel.error->error)};
   // What any frame may take, so that all frames find the same slots.
   if (parcel.is_frame) return {WordKind::kFrame, kFrameBytes};
-  // Read once: an element may have been made where another process can write.
   const uint32_t head_bytes = PrefixOf(parcel.bytes.data()).head_bytes;
-  if (head_bytes > kHeadRoom || head_bytes > parcel.bytes.size() || head_bytes % kHeadUnit != 0) {
-    return {WordKind::kBlock, parcel.bytes.size()};
-  }
+  if (head_bytes > kHeadRoom) return {WordKind::kBlock, parcel.bytes.size()};
   return {WordKind::kElement, parcel.bytes.size() - head_bytes, head_bytes};
 }
 
@@ -180,7 +173,10 @@ uint64_t SendEnd::Announce(const Next& next, Lock& lock) {
   const SendSlots::Place& place = *next.place;
   lock.unlock();
   if (const Sent* error = next.parcel.error; error != nullptr) {
-    WriteErrorBlock(absl::MakeSpan(place.body, place.body_bytes), error->identity, error->error);
+    // Where the client does not write: whoever writes a block also reads in it.
+    alignas(kBlockAlignment) std::byte block[kMaxErrorBlockBytes];
+    WriteErrorBlock(block, error->identity, error->error);
+    CopyCounted(place.body, block, next.room.bytes);
   }
   CopyCounted(place.body - next.room.head_bytes, bytes.data(), bytes.size());
   lock.lock();
@@ -462,12 +458,8 @@ void SendEnd::DrainRing() {
 
 void SendEnd::MoveOut(Sent& sent) const {
   if (!sent.element || !slots_->Owns(sent.element.loan().bytes().data())) return;
-  const absl::Span<const std::byte> block = sent.element.block();
   absl::StatusOr<Element> moved =
-      absl::DataLossError("the client has written over an element that it had not taken");
-  if (block.size() <= sent.element.loan().bytes().size()) {
-    moved = CopyChecked(DefaultPool(), block, sent.element.spec());
-  }
+      CopyChecked(DefaultPool(), sent.element.block(), sent.element.spec());
   if (moved.ok()) {
     sent.element = *std::move(moved);
   } else {

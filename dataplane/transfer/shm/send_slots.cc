@@ -2,6 +2,7 @@
 #include "dataplane/transfer/shm/send_slots.h"
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -30,6 +31,7 @@ absl::Status SendSlots::Add(uint64_t number, uint64_t slots, uint64_t body_bytes
   auto segment = std::make_unique<Segment>();
   segment->layout = {.slots = static_cast<uint32_t>(slots), .body_bytes = body_bytes};
   ASSIGN_OR_RETURN(segment->memory, SharedSegment::Open(descriptor, segment->layout.bytes()));
+  ASSIGN_OR_RETURN(segment->view, SlotView::Map(descriptor.get(), segment->layout));
   segment->slots = std::make_unique<SharedSlot[]>(slots);
 
   std::lock_guard lock(mu_);
@@ -40,7 +42,7 @@ absl::Status SendSlots::Add(uint64_t number, uint64_t slots, uint64_t body_bytes
   }
   for (uint32_t i = segment->layout.slots; i-- > 0;) {
     SharedSlot& slot = segment->slots[i];
-    slot.body = segment->memory.memory().data() + segment->layout.body_offset(i);
+    slot.body = segment->view.body(i);
     slot.owner = this;
     slot.segment = segment.get();
     slot.number = its << kSlotInSegmentBits | i;
@@ -106,7 +108,7 @@ absl::StatusOr<Loan> SendSlots::LendBlock(size_t head_bytes, size_t body_bytes) 
 
 SendSlots::SharedSlot* SendSlots::SlotAt(const std::byte* address) const {
   for (const auto& [number, segment] : segments_) {
-    const absl::Span<const std::byte> memory = segment->memory.memory();
+    const absl::Span<const std::byte> memory = segment->view.memory();
     if (address < memory.data() || address >= memory.data() + memory.size()) continue;
     const auto offset = static_cast<size_t>(address - memory.data());
     return &segment->slots[offset / segment->layout.slot_bytes()];
@@ -121,10 +123,7 @@ std::optional<SlotWord> SendSlots::Find(absl::Span<const std::byte> block) {
     return std::nullopt;
   }
   const auto head_bytes = static_cast<uint32_t>(slot->body - slot->data);
-  // Taken from memory that another process may write: only compared.
-  if (block.size() > slot->bytes || PrefixOf(block.data()).head_bytes != head_bytes) {
-    return std::nullopt;
-  }
+  if (PrefixOf(block.data()).head_bytes != head_bytes) return std::nullopt;
   return SlotWord{.slot = slot->number, .generation = slot->generation, .head_bytes = head_bytes};
 }
 
@@ -136,7 +135,10 @@ bool SendSlots::Owns(const std::byte* address) const {
 SlotWord SendSlots::GiveAway(const std::byte* body, uint32_t head_bytes) {
   std::lock_guard lock(mu_);
   SharedSlot* slot = SlotAt(body);
-  PENSTOCK_CHECK(slot != nullptr && slot->held && !slot->at_client);
+  PENSTOCK_CHECK(slot != nullptr && slot->held && !slot->at_client && head_bytes <= kHeadRoom);
+  const Segment& segment = *slot->segment;
+  std::memcpy(segment.memory.memory().data() + (body - segment.view.memory().data()) - head_bytes,
+              body - head_bytes, head_bytes);
   slot->at_client = true;
   return {.slot = slot->number, .generation = slot->generation, .head_bytes = head_bytes};
 }

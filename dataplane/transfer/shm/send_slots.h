@@ -2,7 +2,8 @@
 // The slots of a link as its worker sees them: segments that the client made and
 // passed on. A slot is free, held here (an element is made or copied into it, or
 // waits), at the client, or both: held until the element has landed, although it
-// is the client's already. It is free again when neither has it.
+// is the client's already. It is free again when neither has it. Nothing is read from
+// where the client can write: heads lie in private memory until they are given away.
 #pragma once
 
 #include <cstddef>
@@ -35,8 +36,8 @@ class SendSlots : public Pool, public SlotOwner, public std::enable_shared_from_
 
   struct Place {
     Loan loan;
-    std::byte* body = nullptr;  // with kHeadRoom bytes before it
-    size_t body_bytes = 0;
+    std::byte* body = nullptr;  // with kHeadRoom bytes before it, which the client does not see
+    size_t body_bytes = 0;      // the client sees, and may write, them at any time
   };
   // A free slot whose body takes `bytes`; nullopt if there is none.
   std::optional<Place> Claim(size_t bytes);
@@ -45,7 +46,8 @@ class SendSlots : public Pool, public SlotOwner, public std::enable_shared_from_
   std::optional<SlotWord> Find(absl::Span<const std::byte> block);
   // Whether that lies in one of the segments.
   bool Owns(const std::byte* address) const;
-  // The word that gives the slot of that body to the client. REQUIRES: held here.
+  // Gives the slot of that body to the client, with the head that lies before the body; the word
+  // that says so. REQUIRES: held here.
   SlotWord GiveAway(const std::byte* body, uint32_t head_bytes);
   // The client has given it back. DataLoss if it has not got it, or not from now.
   absl::Status OnReturned(const SlotWord& word);
@@ -74,7 +76,8 @@ class SendSlots : public Pool, public SlotOwner, public std::enable_shared_from_
     bool at_client = false;
   };
   struct Segment {
-    SharedSegment memory;
+    SharedSegment memory;  // where heads go when they are given away
+    SlotView view;
     SlotLayout layout;
     std::unique_ptr<SharedSlot[]> slots;
     uint32_t free = 0;

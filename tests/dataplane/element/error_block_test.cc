@@ -34,6 +34,7 @@ TEST(ErrorBlock, CutsAMessageThatIsTooLong) {
   const absl::Status error = absl::InternalError(std::string(1 << 20, 'x'));
   const Element element = MakeErrorBlock(DefaultPool(), kIdentity, error).value();
   EXPECT_EQ(ReadErrorBlock(element).message().size(), kMaxErrorMessageBytes);
+  EXPECT_LE(ErrorBlockBytes(error), kMaxErrorBlockBytes);
 }
 
 TEST(ErrorBlock, OfALaterReleasesCodeIsUnknown) {

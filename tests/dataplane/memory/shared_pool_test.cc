@@ -44,7 +44,7 @@ TEST(SharedPool, AnElementLiesWhereOthersCanMapIt) {
   ASSERT_TRUE(place.has_value());
   const SlotLayout& layout = place->segment->layout;
   const Descriptor passed(::dup(place->segment->memory.fd()));
-  absl::StatusOr<ReaderView> view = ReaderView::MapPrivate(passed, layout);
+  absl::StatusOr<SlotView> view = SlotView::MapPrivate(passed, layout);
   ASSERT_TRUE(view.ok()) << view.status();
   EXPECT_EQ(view->body(place->slot)[0], std::byte{42});
   EXPECT_EQ(view->body(place->slot)[kMiB - 1], std::byte{42});

@@ -108,11 +108,11 @@ TEST(SharedSegment, AForkedChildHasNotGotIt) {
   EXPECT_EQ(status, 0);
 }
 
-TEST(ReaderView, SharesBodiesAndKeepsHeads) {
+TEST(SlotView, SharesBodiesAndKeepsHeads) {
   const SlotLayout layout{.slots = 3, .body_bytes = 2 * kPageBytes};
   absl::StatusOr<SharedSegment> segment = SharedSegment::Create(layout.bytes());
   ASSERT_TRUE(segment.ok()) << segment.status();
-  absl::StatusOr<ReaderView> view = ReaderView::Map(*segment, layout);
+  absl::StatusOr<SlotView> view = SlotView::Map(segment->fd(), layout);
   ASSERT_TRUE(view.ok()) << view.status();
   for (uint32_t slot = 0; slot < layout.slots; ++slot) {
     std::byte* written = segment->memory().data() + layout.body_offset(slot);
@@ -127,13 +127,13 @@ TEST(ReaderView, SharesBodiesAndKeepsHeads) {
   }
 }
 
-TEST(ReaderView, WhatIsWrittenIntoAnothersSlotsIsOnesOwnUntilItIsDropped) {
+TEST(SlotView, WhatIsWrittenIntoAnothersSlotsIsOnesOwnUntilItIsDropped) {
   const SlotLayout layout{.slots = 2, .body_bytes = 3 * kPageBytes};
   absl::StatusOr<SharedSegment> segment =
       SharedSegment::Create(layout.bytes(), SharedSegment::Writers::kOwner);
   ASSERT_TRUE(segment.ok()) << segment.status();
   std::byte* const theirs = segment->memory().data();
-  absl::StatusOr<ReaderView> view = ReaderView::MapPrivate(Passed(*segment), layout);
+  absl::StatusOr<SlotView> view = SlotView::MapPrivate(Passed(*segment), layout);
   ASSERT_TRUE(view.ok()) << view.status();
   for (uint32_t slot = 0; slot < layout.slots; ++slot) {
     const size_t last = layout.body_offset(slot) + layout.body_bytes - 1;

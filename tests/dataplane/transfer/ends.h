@@ -107,6 +107,15 @@ class WorkerEnd : public SendEvents, public Watched {
     });
   }
 
+  // Of each of those, OK for an element.
+  std::vector<absl::Status> unconfirmed_errors() const {
+    return Look([&] {
+      std::vector<absl::Status> errors;
+      for (const Sent& sent : unconfirmed_) errors.push_back(sent.error);
+      return errors;
+    });
+  }
+
   std::function<void(SendLink&, Credits)> on_credits;  // set before credits come
   std::function<void()> on_closed;                     // set before anyone closes
 

@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <chrono>
 #include <cstring>
 #include <optional>
@@ -74,6 +75,8 @@ class HostileWorker : public testing::Test {
     ASSERT_TRUE(socket_.Send(PacketKind::kNeed, kShmBlobBytes + 4096, 2).ok());
     Packet segment = Await(socket_);
     ASSERT_EQ(segment.kind, PacketKind::kSegment);
+    layout_ = {.slots = static_cast<uint32_t>(segment.b), .body_bytes = segment.c};
+    segment_ = *SharedSegment::Open(segment.descriptors[0], layout_.bytes());
     ASSERT_TRUE(slots_->Add(segment.a, segment.b, segment.c, segment.descriptors[0]).ok());
   }
 
@@ -84,6 +87,11 @@ class HostileWorker : public testing::Test {
     const auto head = PrefixOf(element.block().data()).head_bytes;
     std::memcpy(place_.body - head, element.block().data(), element.block().size());
     return slots_->GiveAway(place_.body, head);
+  }
+  // Of a slot that was given away, as the client sees it.
+  std::byte* Head(const SlotWord& word) {
+    const uint32_t slot = word.slot & ((1u << kSlotInSegmentBits) - 1);
+    return segment_.memory().data() + layout_.body_offset(slot) - word.head_bytes;
   }
   void Say(WordKind kind, const SlotWord& word) { channel_->Send(Pack(kind, word)); }
   void ExpectDataLoss(const std::string& why) {
@@ -100,6 +108,8 @@ class HostileWorker : public testing::Test {
   Descriptor doorbell_;  // the client's
   std::shared_ptr<SendSlots> slots_ = std::make_shared<SendSlots>();
   SendSlots::Place place_;
+  SlotLayout layout_;
+  SharedSegment segment_;
 };
 
 TEST_F(HostileWorker, AnHonestElementLands) {
@@ -163,7 +173,7 @@ TEST_F(HostileWorker, ARingThatClaimsMoreThanItHoldsEndsTheLink) {
 
 TEST_F(HostileWorker, ABlockThatIsLongerThanItsSlotEndsTheLink) {
   const SlotWord word = Written(0);
-  MutablePrefixOf(place_.body - word.head_bytes).body_bytes = uint64_t{1} << 40;
+  MutablePrefixOf(Head(word)).body_bytes = uint64_t{1} << 40;
   Say(WordKind::kElement, word);
   ExpectDataLoss("body_bytes");
 }
@@ -196,7 +206,7 @@ class HostileSharer : public HostileWorker {
             .ok());
   }
   void ShowWell() {
-    Show(segment_.fd());
+    Show(own_.fd());
     const Packet answer = Await(socket_);
     ASSERT_EQ(answer.kind, PacketKind::kMapped);
     EXPECT_EQ(answer.b, 0u);
@@ -205,13 +215,13 @@ class HostileSharer : public HostileWorker {
   SlotWord Write(Index index) {
     const Element element = ShmBlob(DefaultPool(), index);
     const auto head = PrefixOf(element.block().data()).head_bytes;
-    std::memcpy(segment_.memory().data() + kHeadRoom - head, element.block().data(),
+    std::memcpy(own_.memory().data() + kHeadRoom - head, element.block().data(),
                 element.block().size());
     return {.slot = 0, .generation = 0, .head_bytes = head};
   }
 
   static constexpr uint64_t kBody = 128 << 10;
-  SharedSegment segment_ =
+  SharedSegment own_ =
       *SharedSegment::Create(2 * (kHeadRoom + kBody), SharedSegment::Writers::kOwner);
 };
 
@@ -235,18 +245,18 @@ TEST_F(HostileSharer, ASegmentThatMayShrinkEndsTheLink) {
 }
 
 TEST_F(HostileSharer, ASegmentOfAnotherSizeThanWasSaidEndsTheLink) {
-  Show(segment_.fd(), 0, 3);
+  Show(own_.fd(), 0, 3);
   ExpectDataLoss("as was said");
 }
 
 TEST_F(HostileSharer, ALayoutThatCannotBeEndsTheLink) {
-  Show(segment_.fd(), 0, uint64_t{1} << 40);
+  Show(own_.fd(), 0, uint64_t{1} << 40);
   ExpectDataLoss("no possible layout");
 }
 
 TEST_F(HostileSharer, ASegmentThatIsShownTwiceEndsTheLink) {
   ShowWell();
-  Show(segment_.fd());
+  Show(own_.fd());
   ExpectDataLoss("twice");
 }
 
@@ -274,7 +284,7 @@ TEST_F(HostileSharer, WhatItWritesIntoAHeadThatHasLandedIsNotSeen) {
   const SlotWord word = Write(6);
   Say(WordKind::kShared, word);
   ASSERT_TRUE(client_->AwaitCount(1));
-  std::memset(segment_.memory().data(), 0xee, kHeadRoom);
+  std::memset(own_.memory().data(), 0xee, kHeadRoom);
   EXPECT_EQ(client_->TakeElements()[0].identity().index, 6);
 }
 
@@ -291,7 +301,7 @@ TEST_F(HostileWorker, WhatItWritesIntoAHeadThatHasLandedIsNotSeen) {
   const SlotWord word = Written(6);
   Say(WordKind::kElement, word);
   ASSERT_TRUE(client_->AwaitCount(1));
-  std::memset(place_.body - word.head_bytes, 0xff, word.head_bytes);
+  std::memset(Head(word), 0xff, word.head_bytes);
   const std::vector<Element> elements = client_->TakeElements();
   EXPECT_EQ(elements[0].identity().index, 6);
   EXPECT_EQ(elements[0].tensor(0).data<uint8_t>().size(), static_cast<size_t>(kShmBlobBytes));
@@ -322,21 +332,61 @@ class HostileClient : public testing::Test {
 
   virtual uint64_t abilities() const { return 0; }
 
+  void Grant() {
+    channel_->Send(Pack(WordKind::kGranted, int64_t{1}));
+    ASSERT_TRUE(end_->AwaitGranted(++granted_));
+  }
   // Lets the worker send one element, and gives its word.
   uint64_t Get() {
-    channel_->Send(Pack(WordKind::kGranted, int64_t{1}));
-    EXPECT_TRUE(end_->AwaitGranted(++granted_));
+    Grant();
     EXPECT_TRUE(end_->link().Send(ShmBlob(DefaultPool(), granted_)).ok());
     if (segment_.memory().empty()) Give();
+    return NextWord();
+  }
+  uint64_t NextWord() {
     uint64_t word = 0;
     while (channel_->Read(word) != RingReader::Found::kWord) std::this_thread::yield();
     return word;
   }
+  // The worker sends an element for which there is no slot, and says so.
+  void LetItAsk() {
+    Grant();
+    ASSERT_TRUE(end_->link().Send(ShmBlob(DefaultPool(), granted_)).ok());
+    ASSERT_EQ(Await(socket_).kind, PacketKind::kNeed);
+  }
   void Give() {
     ASSERT_EQ(Await(socket_).kind, PacketKind::kNeed);
-    constexpr size_t kBody = 128 << 10;
-    segment_ = *SharedSegment::Create(2 * (kHeadRoom + kBody));
-    ASSERT_TRUE(socket_.Send(PacketKind::kSegment, 0, 2, kBody, {}, {segment_.fd()}).ok());
+    segment_ = *SharedSegment::Create(kLayout.bytes());
+    Give(segment_.fd(), kLayout);
+  }
+  void Give(int segment, const SlotLayout& layout) {
+    ASSERT_TRUE(
+        socket_.Send(PacketKind::kSegment, 0, layout.slots, layout.body_bytes, {}, {segment}).ok());
+  }
+  // An element that the worker makes in a slot of this client's, begun.
+  OpenBlock Begin() {
+    const SlotWord word = SlotOf(Get());
+    channel_->Send(Pack(WordKind::kLanded, int64_t{1}));
+    channel_->Send(Pack(WordKind::kReturn, word));
+    EXPECT_TRUE(end_->AwaitLanded(1));
+    const Element like = ShmBlob(DefaultPool(), 0);
+    return *NewBlock(*end_->link().pool(), *LayoutOf({like.tensor(0)}), BlobSpec());
+  }
+  Element Fill(OpenBlock block) {
+    std::memset(block.writer.data(0).data(), 7, kShmBlobBytes);
+    Element element = std::move(block).Seal(BlobSpec());
+    element.set_identity(
+        {.partition = PartitionId(1), .placement = Placement(1), .index = granted_ + 1});
+    return element;
+  }
+  // What this client has of a slot, from its head's room on.
+  std::byte* Slot(uint32_t slot) {
+    return segment_.memory().data() + kLayout.body_offset(slot) - kHeadRoom;
+  }
+  void WriteOverHeads() {
+    for (uint32_t slot = 0; slot < kLayout.slots; ++slot) {
+      std::memset(Slot(slot), 0xff, kHeadRoom);
+    }
   }
   void ExpectDataLoss(const std::string& why) {
     const absl::Status reason = end_->AwaitClosed();
@@ -348,6 +398,7 @@ class HostileClient : public testing::Test {
   PacketSocket socket_;
   std::optional<Channel> channel_;
   std::shared_ptr<WorkerEnd> end_;
+  static constexpr SlotLayout kLayout{.slots = 2, .body_bytes = 128 << 10};
   SharedSegment segment_;
   int64_t granted_ = 0;
 };
@@ -388,9 +439,72 @@ TEST_F(HostileClient, CreditsBeyondCountingEndTheLink) {
 
 TEST_F(HostileClient, ASegmentThatMayShrinkEndsTheLink) {
   const Descriptor unsealed(::memfd_create("unsealed", MFD_CLOEXEC));
-  ASSERT_EQ(::ftruncate(unsealed.get(), 2 * kPageBytes), 0);
-  ASSERT_TRUE(socket_.Send(PacketKind::kSegment, 0, 1, kPageBytes, {}, {unsealed.get()}).ok());
-  EXPECT_FALSE(end_->AwaitClosed().ok());
+  ASSERT_EQ(::ftruncate(unsealed.get(), kLayout.bytes()), 0);
+  LetItAsk();
+  Give(unsealed.get(), kLayout);
+  EXPECT_THAT(std::string(end_->AwaitClosed().message()), HasSubstr("sealed size"));
+}
+
+TEST_F(HostileClient, WhatItWritesIntoAHeadThatIsBeingMadeIsNotHeeded) {
+  OpenBlock block = Begin();
+  std::byte* const made = block.loan.bytes().data();
+  const size_t head_bytes = PrefixOf(made).head_bytes;
+  WriteOverHeads();
+  ASSERT_EQ(block.writer.data(0).data(), made + head_bytes);
+  ASSERT_EQ(block.writer.data(0).size(), static_cast<size_t>(kShmBlobBytes));
+  Element element = Fill(std::move(block));
+  const std::vector<std::byte> head(made, made + head_bytes);
+  Grant();
+  ASSERT_TRUE(end_->link().Send(std::move(element)).ok());
+  const uint64_t word = NextWord();
+  ASSERT_EQ(KindOf(word), WordKind::kElement);
+  ASSERT_EQ(SlotOf(word).head_bytes, head_bytes);
+  const std::byte* sent = Slot(SlotOf(word).slot) + kHeadRoom - head_bytes;
+  EXPECT_EQ(std::memcmp(sent, head.data(), head_bytes), 0);
+  EXPECT_EQ(sent[head_bytes + kShmBlobBytes - 1], std::byte{7});
+}
+
+TEST_F(HostileClient, WhatItWritesIntoAHeadThatWaitsToBeSentIsNotHeeded) {
+  Element element = Fill(Begin());
+  for (uint32_t slot = 0; slot < kLayout.slots; ++slot) {
+    MutablePrefixOf(Slot(slot) + kHeadRoom - PrefixOf(element.block().data()).head_bytes)
+        .body_bytes = 1;
+  }
+  Grant();
+  ASSERT_TRUE(end_->link().Send(std::move(element)).ok());
+  EXPECT_EQ(KindOf(NextWord()), WordKind::kElement);
+}
+
+TEST_F(HostileClient, WhatItWritesIntoAHeadThatItWasSentDoesNotReachAnother) {
+  Element element = Fill(Begin());
+  Grant();
+  ASSERT_TRUE(end_->link().Send(std::move(element)).ok());
+  ASSERT_EQ(KindOf(NextWord()), WordKind::kElement);
+  WriteOverHeads();
+  ASSERT_TRUE(socket_.Send(PacketKind::kGoodbye).ok());
+  ASSERT_TRUE(end_->AwaitClosed().ok());
+  EXPECT_THAT(end_->unconfirmed(), testing::ElementsAre(granted_));
+  EXPECT_THAT(end_->unconfirmed_errors(), testing::ElementsAre(absl::OkStatus()));
+}
+
+TEST_F(HostileClient, WhatItWritesWhereAnErrorIsWrittenIsNotHeeded) {
+  constexpr int kErrors = 15'000;
+  Get();
+  std::atomic<bool> done{false};
+  std::thread writer([&] {
+    const std::atomic_ref<uint32_t> leaf_count(MutablePrefixOf(Slot(1) + kHeadRoom).leaf_count);
+    while (!done) leaf_count = ~uint32_t{0};
+  });
+  for (int i = 0; i < kErrors; ++i) {
+    Grant();
+    ASSERT_TRUE(end_->link().SendError({}, absl::InternalError("an error")).ok());
+    const uint64_t word = NextWord();
+    ASSERT_EQ(KindOf(word), WordKind::kError);
+    channel_->Send(Pack(WordKind::kLanded, int64_t{1}));
+    channel_->Send(Pack(WordKind::kReturn, SlotOf(word)));
+  }
+  done = true;
+  writer.join();
 }
 
 TEST_F(HostileClient, OneThatSaysNothingOfSharedSegmentsGetsCopies) {
