@@ -21,6 +21,7 @@ namespace penstock {
 namespace {
 
 constexpr int kSizeSeals = F_SEAL_SHRINK | F_SEAL_GROW;
+constexpr int64_t kBlockUnit = 512;  // bytes that st_blocks counts: stat(2)
 
 struct Account {
   std::atomic<int64_t> max{UsableMemory() / 2};
@@ -140,7 +141,15 @@ absl::StatusOr<SharedSegment> SharedSegment::Open(const Descriptor& fd, size_t b
   }
   SharedSegment segment;
   RETURN_IF_ERROR(segment.Map(fd.get(), bytes, writers == Writers::kAll));
-  if (writers == Writers::kAll) MakePresent(segment.memory_);
+  if (writers == Writers::kAll) {
+    if (status.st_blocks * kBlockUnit < status.st_size) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "a shared segment of ", bytes, " bytes has holes: ", status.st_blocks * kBlockUnit,
+          " bytes of it are there"));
+    }
+    RETURN_IF_ERROR(Reserve(static_cast<int64_t>(bytes)));
+    segment.reserved_ = static_cast<int64_t>(bytes);
+  }
   TheAccount().opened.fetch_add(1, std::memory_order_relaxed);
   return segment;
 }

@@ -39,7 +39,10 @@ class SharedSegment {
   static absl::StatusOr<SharedSegment> Create(size_t bytes, Writers writers = Writers::kAll);
   // Maps what another process created and passed on; the descriptor is not needed any
   // more then. InvalidArgument unless it is a segment of exactly `bytes` whose size is
-  // sealed, PermissionDenied if it was created with Writers::kOwner and is opened without.
+  // sealed and, with Writers::kAll, all of which is there: pages that are missing would be
+  // made, and paid for, by this process. PermissionDenied if it was created with Writers::kOwner
+  // and is opened without. What any process may write counts here too: ResourceExhausted above
+  // this process's bound.
   static absl::StatusOr<SharedSegment> Open(const Descriptor& fd, size_t bytes,
                                             Writers writers = Writers::kAll);
 
@@ -65,14 +68,14 @@ class SharedSegment {
 
 inline constexpr size_t kPageBytes = 4096;
 
-// What the segments this process created may take together; half of the machine's
-// memory unless set. Those it only maps count where they were created.
+// What the segments that this process created, or opened with Writers::kAll, may take together;
+// half of the machine's memory unless set.
 void SetMaxSharedBytes(int64_t bytes);
 
 struct SharedCounters {
   int64_t segments_created = 0;  // since the process began
   int64_t segments_opened = 0;
-  int64_t bytes_reserved = 0;  // in segments created and not let go of yet
+  int64_t bytes_reserved = 0;  // of the bound, in segments not let go of yet
 };
 SharedCounters CountShared();
 

@@ -21,6 +21,9 @@ namespace {
 constexpr Loop::Nanoseconds kGreetingTimeout = 10'000 * Loop::kMillisecond;
 // How long a client may take to read what was sent before a link was closed.
 constexpr Loop::Nanoseconds kClosingTimeout = 10'000 * Loop::kMillisecond;
+// A segment may have so many times the bytes that this release would make for what was asked:
+// others may round up in another way.
+constexpr size_t kAskedSlack = 2;
 // Words read before other links get their turn.
 constexpr int kWordsOfClientAtOnce = 256;
 
@@ -184,7 +187,7 @@ uint64_t SendEnd::Announce(const Next& next, Lock& lock) {
 }
 
 void SendEnd::Ask(const Room& room) {
-  if (std::exchange(asked_, true)) return;
+  if (asked_ != 0) return;
   for (uint32_t number : slots_->TakeIdle(room.bytes)) {
     socket_.Send(PacketKind::kRetire, number).IgnoreError();  // its end is told by the socket
   }
@@ -192,6 +195,7 @@ void SendEnd::Ask(const Room& room) {
   // meanwhile; frames come back at once.
   const uint64_t count =
       room.kind == WordKind::kFrame ? 4 : outbox_.size() + static_cast<uint64_t>(credits_) + 2;
+  asked_ = kAskedSlack * LayoutFor(room.bytes, count).bytes();
   socket_.Send(PacketKind::kNeed, room.bytes, count).IgnoreError();
 }
 
@@ -306,9 +310,13 @@ absl::Status SendEnd::HandlePacket(Packet packet) {
       if (packet.descriptors.size() != 1) {
         return absl::DataLossError("a shared segment came without its descriptor");
       }
-      RETURN_IF_ERROR(slots_->Add(packet.a, packet.b, packet.c, packet.descriptors[0]));
       Lock lock(mu_);
-      asked_ = false;
+      const size_t asked = asked_;
+      lock.unlock();
+      if (asked == 0) return absl::DataLossError("a shared segment that nobody asked for");
+      RETURN_IF_ERROR(slots_->Add(packet.a, packet.b, packet.c, asked, packet.descriptors[0]));
+      lock.lock();
+      asked_ = 0;
       Pump(lock);
       return absl::OkStatus();
     }

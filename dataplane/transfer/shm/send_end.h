@@ -134,7 +134,7 @@ class SendEnd : public Loop::Member, public std::enable_shared_from_this<SendEnd
   size_t posted_ = 0;         // parcels in the outbox, besides next_
   std::optional<Next> next_;  // not announced yet
   bool pumping_ = false;      // a thread is at it
-  bool asked_ = false;        // for slots; the client has not answered
+  size_t asked_ = 0;          // for a segment of so many bytes at most; 0: the client has answered
   uint64_t flush_frame_ = 0;  // what flush_at_ is about
   absl::Status reason_;
   SendShared shared_;

@@ -23,13 +23,18 @@ const size_t kLargestKept = HeapPool::ClassBytes(HeapPool::kClasses - 1);
 
 SendSlots::~SendSlots() = default;
 
-absl::Status SendSlots::Add(uint64_t number, uint64_t slots, uint64_t body_bytes,
+absl::Status SendSlots::Add(uint64_t number, uint64_t slots, uint64_t body_bytes, size_t most_bytes,
                             const Descriptor& descriptor) {
   if (number >> (kSlotNumberBits - kSlotInSegmentBits) != 0 || !IsPossible(slots, body_bytes)) {
     return absl::InvalidArgumentError("the client's shared segment has no possible layout");
   }
   auto segment = std::make_unique<Segment>();
   segment->layout = {.slots = static_cast<uint32_t>(slots), .body_bytes = body_bytes};
+  if (segment->layout.bytes() > most_bytes) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the client's shared segment has ", segment->layout.bytes(),
+                     " bytes; it was asked for ", most_bytes, " at most"));
+  }
   ASSIGN_OR_RETURN(segment->memory, SharedSegment::Open(descriptor, segment->layout.bytes()));
   ASSIGN_OR_RETURN(segment->view, SlotView::Map(descriptor.get(), segment->layout));
   segment->slots = std::make_unique<SharedSlot[]>(slots);

@@ -30,9 +30,11 @@ class SendSlots : public Pool, public SlotOwner, public std::enable_shared_from_
  public:
   ~SendSlots() override;
 
-  // A segment from the client, all slots free. InvalidArgument for one that is
-  // none, or whose number is taken.
-  absl::Status Add(uint64_t number, uint64_t slots, uint64_t body_bytes, const Descriptor& segment);
+  // A segment from the client, of at most so many bytes, all slots free. InvalidArgument for one
+  // that is none, or larger, or whose number is taken; ResourceExhausted above this process's
+  // bound for shared memory, or if it cannot be mapped.
+  absl::Status Add(uint64_t number, uint64_t slots, uint64_t body_bytes, size_t most_bytes,
+                   const Descriptor& segment);
 
   struct Place {
     Loan loan;

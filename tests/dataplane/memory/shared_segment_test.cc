@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -92,6 +93,30 @@ TEST(SharedSegment, TheProcesssBoundHolds) {
   EXPECT_EQ(CountShared().bytes_reserved, before);
   EXPECT_TRUE(SharedSegment::Create(2 * kPageBytes).ok());
   SetMaxSharedBytes(int64_t{1} << 30);
+}
+
+TEST(SharedSegment, WhatIsOpenedCountsAndIsNeverFilled) {
+  const int64_t before = CountShared().bytes_reserved;
+  Descriptor sparse(::memfd_create("sparse", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  ASSERT_EQ(::ftruncate(sparse.get(), 4 * kPageBytes), 0);
+  ASSERT_EQ(::pwrite(sparse.get(), "x", 1, 0), 1);
+  ASSERT_EQ(::fcntl(sparse.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW), 0);
+  const absl::Status refused = SharedSegment::Open(sparse, 4 * kPageBytes).status();
+  EXPECT_EQ(refused.code(), absl::StatusCode::kInvalidArgument) << refused;
+  struct stat status;
+  ASSERT_EQ(::fstat(sparse.get(), &status), 0);
+  EXPECT_EQ(status.st_blocks * 512, static_cast<int64_t>(kPageBytes));
+  EXPECT_EQ(CountShared().bytes_reserved, before);
+
+  const absl::StatusOr<SharedSegment> mine = SharedSegment::Create(2 * kPageBytes);
+  ASSERT_TRUE(mine.ok()) << mine.status();
+  const int64_t with_mine = CountShared().bytes_reserved;
+  SetMaxSharedBytes(with_mine + static_cast<int64_t>(kPageBytes));
+  EXPECT_EQ(SharedSegment::Open(Passed(*mine), 2 * kPageBytes).status().code(),
+            absl::StatusCode::kResourceExhausted);
+  SetMaxSharedBytes(int64_t{1} << 30);
+  const absl::StatusOr<SharedSegment> theirs = SharedSegment::Open(Passed(*mine), 2 * kPageBytes);
+  EXPECT_EQ(CountShared().bytes_reserved, with_mine + 2 * static_cast<int64_t>(kPageBytes));
 }
 
 TEST(SharedSegment, AForkedChildHasNotGotIt) {

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -77,7 +78,8 @@ class HostileWorker : public testing::Test {
     ASSERT_EQ(segment.kind, PacketKind::kSegment);
     layout_ = {.slots = static_cast<uint32_t>(segment.b), .body_bytes = segment.c};
     segment_ = *SharedSegment::Open(segment.descriptors[0], layout_.bytes());
-    ASSERT_TRUE(slots_->Add(segment.a, segment.b, segment.c, segment.descriptors[0]).ok());
+    ASSERT_TRUE(
+        slots_->Add(segment.a, segment.b, segment.c, kMostBytes, segment.descriptors[0]).ok());
   }
 
   // A slot with an element in it, and the word that gives it away.
@@ -100,6 +102,7 @@ class HostileWorker : public testing::Test {
     EXPECT_THAT(std::string(reason.message()), HasSubstr(why));
   }
 
+  static constexpr size_t kMostBytes = 4 << 20;  // of a segment of the client's
   Descriptor listener_;
   std::shared_ptr<ClientEnd> client_ = std::make_shared<ClientEnd>();
   std::unique_ptr<ReceiveLink> link_;
@@ -443,6 +446,32 @@ TEST_F(HostileClient, ASegmentThatMayShrinkEndsTheLink) {
   LetItAsk();
   Give(unsealed.get(), kLayout);
   EXPECT_THAT(std::string(end_->AwaitClosed().message()), HasSubstr("sealed size"));
+}
+
+TEST_F(HostileClient, ASegmentThatNobodyAskedForEndsTheLink) {
+  segment_ = *SharedSegment::Create(kLayout.bytes());
+  Give(segment_.fd(), kLayout);
+  ExpectDataLoss("asked for");
+}
+
+TEST_F(HostileClient, ASegmentMuchLargerThanWasAskedForEndsTheLink) {
+  constexpr SlotLayout kLarge{.slots = 200, .body_bytes = 128 << 10};
+  LetItAsk();
+  segment_ = *SharedSegment::Create(kLarge.bytes());
+  Give(segment_.fd(), kLarge);
+  EXPECT_THAT(std::string(end_->AwaitClosed().message()), HasSubstr("asked for"));
+}
+
+TEST_F(HostileClient, ASegmentWithHolesEndsTheLinkAndIsNotFilled) {
+  const Descriptor sparse(::memfd_create("sparse", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  ASSERT_EQ(::ftruncate(sparse.get(), kLayout.bytes()), 0);
+  ASSERT_EQ(::fcntl(sparse.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL), 0);
+  LetItAsk();
+  Give(sparse.get(), kLayout);
+  EXPECT_THAT(std::string(end_->AwaitClosed().message()), HasSubstr("holes"));
+  struct stat status;
+  ASSERT_EQ(::fstat(sparse.get(), &status), 0);
+  EXPECT_EQ(status.st_blocks, 0);
 }
 
 TEST_F(HostileClient, WhatItWritesIntoAHeadThatIsBeingMadeIsNotHeeded) {
