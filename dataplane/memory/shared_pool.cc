@@ -8,6 +8,7 @@
 #include "dataplane/element/block.h"
 #include "dataplane/element/frame.h"
 #include "dataplane/memory/copied.h"
+#include "penstock/status.h"
 
 namespace penstock {
 namespace {
@@ -117,20 +118,21 @@ Loan SharedPool::LendFree(size_t head_bytes, size_t body_bytes) {
     counters_.bytes_lent += static_cast<int64_t>(slot->of->segment->layout.slot_bytes());
     ++lent_;
   }
-  MakePresent(*slot, body_bytes);
   slot->data = slot->body - head_bytes;
   slot->bytes = head_bytes + slot->of->segment->layout.body_bytes;
   slot->holders.store(1, std::memory_order_relaxed);
-  return Loan(slot);
+  Loan loan(slot);
+  return MakePresent(*slot, body_bytes).ok() ? std::move(loan) : Loan();
 }
 
-void SharedPool::MakePresent(SharedSlot& slot, size_t body_bytes) {
-  if (body_bytes <= slot.present) return;
+absl::Status SharedPool::MakePresent(SharedSlot& slot, size_t body_bytes) {
+  if (body_bytes <= slot.present) return absl::OkStatus();
   const size_t present = AlignUp(body_bytes, kPageBytes);
   const size_t before = slot.present == 0 ? kHeadRoom : 0;
-  SharedSegment::MakePresent(
-      absl::MakeSpan(slot.body + slot.present - before, before + present - slot.present));
+  RETURN_IF_ERROR(slot.of->segment->memory.MakePresent(
+      absl::MakeSpan(slot.body + slot.present - before, before + present - slot.present)));
   slot.present = present;
+  return absl::OkStatus();
 }
 
 SharedPool::SharedSlot* SharedPool::TakeFree(size_t body_bytes) {

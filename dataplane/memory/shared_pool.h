@@ -46,7 +46,8 @@ class SharedPool final : public Pool, public SlotOwner {
   // What finds no room, below max_bytes or in the process's bound for shared memory, is
   // lent by DefaultPool() instead, as are blocks below kFrameBelow (they travel in frames)
   // and with heads above kHeadRoom. Whoever is lent a slot for the first time waits for its
-  // pages, as far as the block goes, and for nobody else's.
+  // pages, as far as the block goes, and for nobody else's; if the machine has none left, it
+  // is DefaultPool()'s turn too.
   static std::shared_ptr<SharedPool> Create(const Options& options);
 
   // Where a block lies that such a pool of this process lent the room for.
@@ -72,9 +73,10 @@ class SharedPool final : public Pool, public SlotOwner {
   ~SharedPool();
   void Close();  // it ends when the last slot is back
 
-  Loan LendFree(size_t head_bytes, size_t body_bytes);  // none if no slot is free
+  // None if no slot is free, or there are no pages for it.
+  Loan LendFree(size_t head_bytes, size_t body_bytes);
   // Of a slot that is being lent.
-  static void MakePresent(SharedSlot& slot, size_t body_bytes);
+  static absl::Status MakePresent(SharedSlot& slot, size_t body_bytes);
   // A segment with slots for bodies of `body_bytes`; whether there is one now.
   bool Grow(size_t body_bytes);
 

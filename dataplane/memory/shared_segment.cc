@@ -10,8 +10,10 @@
 
 #include <atomic>
 #include <cerrno>
+#include <cstdlib>
 #include <utility>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "dataplane/element/block.h"
 #include "dataplane/memory/usable_memory.h"
@@ -23,8 +25,18 @@ namespace {
 constexpr int kSizeSeals = F_SEAL_SHRINK | F_SEAL_GROW;
 constexpr int64_t kBlockUnit = 512;  // bytes that st_blocks counts: stat(2)
 
+// How many processes a launcher says that it has started on this machine.
+int64_t LocalProcesses() {
+  for (const char* name : {"LOCAL_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE"}) {
+    const char* text = std::getenv(name);
+    int64_t processes = 0;
+    if (text != nullptr && absl::SimpleAtoi(text, &processes) && processes > 0) return processes;
+  }
+  return 1;
+}
+
 struct Account {
-  std::atomic<int64_t> max{UsableMemory() / 2};
+  std::atomic<int64_t> max{UsableMemory() / 2 / LocalProcesses()};
   std::atomic<int64_t> reserved{0};
   std::atomic<int64_t> created{0};
   std::atomic<int64_t> opened{0};
@@ -93,14 +105,27 @@ absl::Status SharedSegment::Map(int fd, size_t bytes, bool writable) {
   return absl::OkStatus();
 }
 
-void SharedSegment::MakePresent(absl::Span<std::byte> pages) {
-#ifdef MADV_POPULATE_WRITE
-  if (::madvise(pages.data(), pages.size(), MADV_POPULATE_WRITE) == 0) return;
-#endif
-  for (size_t at = 0; at < pages.size(); at += kPageBytes) {
-    // Read only: another process may be writing. Reading maps the page too.
-    (void)*static_cast<volatile std::byte*>(pages.data() + at);
+absl::Status SharedSegment::MakePresent(absl::Span<std::byte> pages) const {
+  // A control group's limit makes nothing fail: the system ends a process.
+  if (const int64_t unused = UnusedMemory(); static_cast<int64_t>(pages.size()) > unused) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat(pages.size(), " bytes of shared memory do not fit: ", unused,
+                     " bytes are left of the machine's or container's memory"));
   }
+  int error = EINVAL;
+#ifdef MADV_POPULATE_WRITE
+  if (::madvise(pages.data(), pages.size(), MADV_POPULATE_WRITE) == 0) return absl::OkStatus();
+  error = errno;
+#endif
+  if (error == EINVAL) {  // Linux before 5.14: there, and mapped when it is first touched
+    const auto at = static_cast<off_t>(pages.data() - memory_.data());
+    do {
+      error = ::fallocate(fd(), 0, at, static_cast<off_t>(pages.size())) == 0 ? 0 : errno;
+    } while (error == EINTR);
+  }
+  if (error == 0) return absl::OkStatus();
+  return absl::ResourceExhaustedError(
+      absl::StrCat("the system gave no ", pages.size(), " bytes of shared memory: errno ", error));
 }
 
 absl::StatusOr<SharedSegment> SharedSegment::Create(size_t bytes, Writers writers) {
@@ -114,7 +139,7 @@ absl::StatusOr<SharedSegment> SharedSegment::Create(size_t bytes, Writers writer
         absl::StrCat("the system gave no shared segment of ", bytes, " bytes: errno ", errno));
   }
   RETURN_IF_ERROR(segment.Map(segment.fd(), bytes, /*writable=*/true));
-  if (writers == Writers::kAll) MakePresent(segment.memory_);
+  if (writers == Writers::kAll) RETURN_IF_ERROR(segment.MakePresent(segment.memory_));
   int seals = kSizeSeals | F_SEAL_SEAL;
   if (writers == Writers::kOwner) seals |= F_SEAL_FUTURE_WRITE;  // what is mapped stays writable
   if (::fcntl(segment.fd(), F_ADD_SEALS, seals) != 0) {

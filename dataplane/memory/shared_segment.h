@@ -35,7 +35,7 @@ class SharedSegment {
 
   // A new one, zeroed. `bytes` is rounded up to whole pages. ResourceExhausted if
   // the process's bound for shared memory (SetMaxSharedBytes) or the system does
-  // not allow it.
+  // not allow it, or, with Writers::kAll, as MakePresent().
   static absl::StatusOr<SharedSegment> Create(size_t bytes, Writers writers = Writers::kAll);
   // Maps what another process created and passed on; the descriptor is not needed any
   // more then. InvalidArgument unless it is a segment of exactly `bytes` whose size is
@@ -52,9 +52,9 @@ class SharedSegment {
   absl::Span<std::byte> memory() const { return memory_; }
 
   // Has those pages there, zeroed if they are new: about a millisecond for a megabyte of new ones.
-  // REQUIRES: `pages` of a segment that may be written here, from a page's beginning on. Any
-  // thread.
-  static void MakePresent(absl::Span<std::byte> pages);
+  // ResourceExhausted if the machine, or a control group's limit (UnusedMemory), has no room for
+  // them. The owner's. REQUIRES: `pages` of memory(), from a page's beginning on. Any thread.
+  absl::Status MakePresent(absl::Span<std::byte> pages) const;
 
  private:
   absl::Status Map(int fd, size_t bytes, bool writable);
@@ -68,8 +68,9 @@ class SharedSegment {
 
 inline constexpr size_t kPageBytes = 4096;
 
-// What the segments that this process created, or opened with Writers::kAll, may take together;
-// half of the machine's memory unless set.
+// What the segments that this process created, or opened with Writers::kAll, may take together.
+// Unless set, half of UsableMemory() by the number of processes that LOCAL_WORLD_SIZE or
+// OMPI_COMM_WORLD_LOCAL_SIZE says were started here together.
 void SetMaxSharedBytes(int64_t bytes);
 
 struct SharedCounters {

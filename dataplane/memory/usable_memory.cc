@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <fstream>
+#include <initializer_list>
 #include <string_view>
 #include <vector>
 
@@ -17,6 +18,17 @@
 namespace penstock {
 namespace {
 
+// The files of a version of control groups, and the names of what can be given back in `stat`.
+struct Version {
+  const char* limit;
+  const char* usage;
+  const char* active_file;
+  const char* inactive_file;
+};
+constexpr Version kV1{"memory.limit_in_bytes", "memory.usage_in_bytes", "total_active_file",
+                      "total_inactive_file"};
+constexpr Version kV2{"memory.max", "memory.current", "active_file", "inactive_file"};
+
 // The limit that a file holds; INT64_MAX for none ("max", or no such file).
 int64_t LimitIn(const std::string& file) {
   std::ifstream in(file);
@@ -26,21 +38,51 @@ int64_t LimitIn(const std::string& file) {
   return static_cast<int64_t>(std::min<uint64_t>(bytes, INT64_MAX));
 }
 
-// The least limit of the group and of those that it is in. Where a container sees its own group
+int64_t LimitOf(const std::string& folder, const Version& version) {
+  return LimitIn(absl::StrCat(folder, "/", version.limit));
+}
+
+// Of lines "name bytes" or "name: kilobytes kB", the sum of those.
+int64_t SumIn(const std::string& file, std::initializer_list<std::string_view> names) {
+  int64_t sum = 0;
+  std::ifstream in(file);
+  for (std::string line; std::getline(in, line);) {
+    const std::vector<std::string> words = absl::StrSplit(line, ' ', absl::SkipEmpty());
+    int64_t number = 0;
+    if (words.size() < 2 || !absl::c_linear_search(names, words[0]) ||
+        !absl::SimpleAtoi(words[1], &number)) {
+      continue;
+    }
+    sum += words.size() > 2 ? 1024 * number : number;
+  }
+  return sum;
+}
+
+int64_t LeftIn(const std::string& folder, const Version& version) {
+  const int64_t limit = LimitOf(folder, version);
+  const int64_t used = LimitIn(absl::StrCat(folder, "/", version.usage));
+  if (limit == INT64_MAX || used == INT64_MAX) return INT64_MAX;
+  return limit - used +
+         SumIn(absl::StrCat(folder, "/memory.stat"), {version.active_file, version.inactive_file});
+}
+
+// The least of the group and of those that it is in. Where a container sees its own group
 // as the uppermost, folders of the others are not there.
-int64_t LeastLimit(const std::string& groups, std::string group, const std::string& file) {
-  int64_t least = LimitIn(absl::StrCat(groups, "/", file));
+template <class Of>
+int64_t Least(const std::string& groups, std::string group, const Version& version, Of of) {
+  int64_t least = of(groups, version);
   while (group.size() > 1) {
-    least = std::min(least, LimitIn(absl::StrCat(groups, group, "/", file)));
+    least = std::min(least, of(absl::StrCat(groups, group), version));
     group.resize(group.rfind('/'));
   }
   return least;
 }
 
-}  // namespace
-
-int64_t UsableMemoryOf(const std::string& root, int64_t machine_bytes) {
-  int64_t usable = machine_bytes;
+// The least that `of` (folder, version) gives for a group that this process is in; INT64_MAX if it
+// is in none.
+template <class Of>
+int64_t LeastOfGroups(const std::string& root, Of of) {
+  int64_t least = INT64_MAX;
   const std::string groups = absl::StrCat(root, "/sys/fs/cgroup");
   std::ifstream in(absl::StrCat(root, "/proc/self/cgroup"));
   for (std::string line; std::getline(in, line);) {
@@ -50,19 +92,33 @@ int64_t UsableMemoryOf(const std::string& root, int64_t machine_bytes) {
     if (parts.size() != 3 || !absl::StartsWith(parts[2], "/")) continue;
     const std::string group = absl::StrContains(parts[2], "/..") ? "/" : parts[2];
     if (parts[0] == "0" && parts[1].empty()) {
-      usable = std::min(usable, LeastLimit(groups, group, "memory.max"));
+      least = std::min(least, Least(groups, group, kV2, of));
     } else if (absl::c_linear_search(absl::StrSplit(parts[1], ','), "memory")) {
-      usable = std::min(
-          usable, LeastLimit(absl::StrCat(groups, "/memory"), group, "memory.limit_in_bytes"));
+      least = std::min(least, Least(absl::StrCat(groups, "/memory"), group, kV1, of));
     }
   }
-  return usable;
+  return least;
+}
+
+}  // namespace
+
+int64_t UsableMemoryOf(const std::string& root, int64_t machine_bytes) {
+  return std::min(machine_bytes, LeastOfGroups(root, LimitOf));
+}
+
+int64_t UnusedMemoryOf(const std::string& root) {
+  const int64_t available = SumIn(absl::StrCat(root, "/proc/meminfo"), {"MemAvailable:"});
+  return std::min(available > 0 ? available : INT64_MAX, LeastOfGroups(root, LeftIn));
 }
 
 int64_t UsableMemory() {
   static const int64_t usable =
       UsableMemoryOf("", int64_t{::sysconf(_SC_PHYS_PAGES)} * ::sysconf(_SC_PAGESIZE));
   return usable;
+}
+
+int64_t UnusedMemory() {
+  return UnusedMemoryOf("");
 }
 
 }  // namespace penstock

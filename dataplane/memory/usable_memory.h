@@ -15,4 +15,13 @@ int64_t UsableMemory();
 // limits in sys/fs/cgroup. What cannot be read there limits nothing.
 int64_t UsableMemoryOf(const std::string& root, int64_t machine_bytes);
 
+// Bytes that this process can still take: what the machine has available, or what is left below
+// the limit of one of those control groups, if that is less. Memory of files' pages is left: the
+// system gives it to whoever asks. INT64_MAX where it cannot be told. As it is now; reads some
+// files. Any thread.
+int64_t UnusedMemory();
+
+// The same of a machine whose files lie below `root`.
+int64_t UnusedMemoryOf(const std::string& root);
+
 }  // namespace penstock

@@ -3,13 +3,20 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstddef>
+#include <cstdlib>
 #include <cstring>
+#include <iterator>
 #include <utility>
 
 #include "dataplane/memory/slot_segment.h"
@@ -117,6 +124,66 @@ TEST(SharedSegment, WhatIsOpenedCountsAndIsNeverFilled) {
   SetMaxSharedBytes(int64_t{1} << 30);
   const absl::StatusOr<SharedSegment> theirs = SharedSegment::Open(Passed(*mine), 2 * kPageBytes);
   EXPECT_EQ(CountShared().bytes_reserved, with_mine + 2 * static_cast<int64_t>(kPageBytes));
+}
+
+// What `test` gives in a child whose madvise() of that kind fails with that error.
+bool InAChildWhoseMadviseFails(int advice, int error, bool (*test)()) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    sock_filter code[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_madvise, 0, 3),
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, args[2])),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, static_cast<uint32_t>(advice), 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | static_cast<uint32_t>(error)),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    const sock_fprog filter{.len = std::size(code), .filter = code};
+    if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
+        ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) != 0) {
+      ::_exit(2);
+    }
+    ::_exit(test() ? 0 : 1);
+  }
+  int status = -1;
+  EXPECT_EQ(::waitpid(child, &status, 0), child);
+  return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+TEST(SharedSegment, PagesThatTheSystemDoesNotGiveAreAnError) {
+  EXPECT_TRUE(InAChildWhoseMadviseFails(MADV_POPULATE_WRITE, ENOMEM, [] {
+    return absl::IsResourceExhausted(SharedSegment::Create(kPageBytes).status());
+  }));
+  EXPECT_TRUE(InAChildWhoseMadviseFails(MADV_POPULATE_WRITE, EFAULT, [] {
+    return absl::IsResourceExhausted(SharedSegment::Create(kPageBytes).status());
+  }));
+}
+
+TEST(SharedSegment, AnOldKernelsPagesAreThereToo) {
+  EXPECT_TRUE(InAChildWhoseMadviseFails(MADV_POPULATE_WRITE, EINVAL, [] {
+    const absl::StatusOr<SharedSegment> segment = SharedSegment::Create(8 * kPageBytes);
+    struct stat status;
+    return segment.ok() && ::fstat(segment->fd(), &status) == 0 &&
+           status.st_blocks * 512 >= static_cast<int64_t>(8 * kPageBytes);
+  }));
+}
+
+TEST(SharedSegment, TheBoundIsDividedByTheProcessesOfALaunch) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::setenv("LOCAL_WORLD_SIZE", "1000000000", 1);
+    ::execl("/proc/self/exe", "bounded", "--gtest_filter=SharedSegmentChild.HasNoRoom", nullptr);
+    ::_exit(3);
+  }
+  int status = -1;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+}
+
+TEST(SharedSegmentChild, HasNoRoom) {
+  if (std::getenv("LOCAL_WORLD_SIZE") == nullptr) GTEST_SKIP() << "this is the parent";
+  EXPECT_EQ(SharedSegment::Create(kPageBytes).status().code(),
+            absl::StatusCode::kResourceExhausted);
 }
 
 TEST(SharedSegment, AForkedChildHasNotGotIt) {

@@ -81,5 +81,37 @@ TEST(UsableMemory, IsKnownHere) {
   EXPECT_EQ(UsableMemory(), UsableMemory());
 }
 
+class UnusedMemoryTest : public UsableMemoryTest {
+ protected:
+  int64_t Unused() const { return UnusedMemoryOf(root_); }
+};
+
+TEST_F(UnusedMemoryTest, IsWhatTheMachineHasAvailable) {
+  EXPECT_EQ(Unused(), INT64_MAX) << "it cannot be told";
+  Write("proc/meminfo", "MemTotal:  8000 kB\nMemFree:  10 kB\nMemAvailable:    3000 kB");
+  EXPECT_EQ(Unused(), 3000 * 1024);
+}
+
+TEST_F(UnusedMemoryTest, IsWhatIsLeftOfTheNearestLimitWithTheMemoryOfFiles) {
+  Write("proc/meminfo", "MemAvailable: 100000 kB");
+  Write("proc/self/cgroup", "0::/pods/one");
+  Write("sys/fs/cgroup/pods/one/memory.max", "max");
+  Write("sys/fs/cgroup/pods/one/memory.current", "900");
+  Write("sys/fs/cgroup/pods/memory.max", "8000");
+  Write("sys/fs/cgroup/pods/memory.current", "7500");
+  Write("sys/fs/cgroup/pods/memory.stat", "anon 4000\ninactive_file 200\nactive_file 30\nfile 999");
+  EXPECT_EQ(Unused(), 730);
+  Write("sys/fs/cgroup/pods/one/memory.max", "1000");
+  EXPECT_EQ(Unused(), 100);
+}
+
+TEST_F(UnusedMemoryTest, IsWhatIsLeftOfALimitOfTheFirstVersion) {
+  Write("proc/self/cgroup", "4:memory:/one\n0::/");
+  Write("sys/fs/cgroup/memory/one/memory.limit_in_bytes", "5000");
+  Write("sys/fs/cgroup/memory/one/memory.usage_in_bytes", "4000");
+  Write("sys/fs/cgroup/memory/one/memory.stat", "inactive_file 7\ntotal_inactive_file 70");
+  EXPECT_EQ(Unused(), 1070);
+}
+
 }  // namespace
 }  // namespace penstock
