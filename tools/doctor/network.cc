@@ -132,7 +132,7 @@ void CheckOpenFiles(const Probe& probe, std::vector<Finding>& findings) {
        .severity = limit.hard >= kEnough ? Severity::kNote : Severity::kWarning,
        .what = absl::StrCat("A process may have ", limit.soft, " files open."),
        .why = absl::StrCat("A link takes up to ", kPerLink,
-                           " descriptors (sockets, segments, doorbells, pidfds): enough for about ",
+                           " descriptors (sockets, segments, pidfds): enough for about ",
                            limit.soft / kPerLink, " links, files of the dataset not counted."),
        .remedy = limit.hard >= kEnough
                      ? "`ulimit -n 65536` (as far as the hard limit goes) before the program, or "

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dataplane/transfer/shm/channel.h"
 
-#include <unistd.h>
-
 #include <utility>
 
 namespace penstock::transfer {
@@ -56,12 +54,17 @@ bool Channel::flushed() const {
   return waiting_.empty();
 }
 
-void Channel::SetDoorbell(Descriptor eventfd) {
+void Channel::RingBy(const PacketSocket& socket) {
   {
-    std::lock_guard lock(doorbell_mu_);
-    doorbell_ = std::move(eventfd);
+    std::lock_guard lock(bell_mu_);
+    bell_ = &socket;
   }
   Ring();
+}
+
+void Channel::StopRinging() {
+  std::lock_guard lock(bell_mu_);
+  bell_ = nullptr;
 }
 
 RingReader::Found Channel::Read(uint64_t& word) {
@@ -82,11 +85,9 @@ void Channel::RingIfAsleep() {
 }
 
 void Channel::Ring() {
-  std::lock_guard lock(doorbell_mu_);
-  if (!doorbell_) return;
-  const uint64_t one = 1;
-  // It cannot be full but by the other side's own doing, which then looks later.
-  [[maybe_unused]] const ssize_t written = ::write(doorbell_.get(), &one, sizeof(one));
+  std::lock_guard lock(bell_mu_);
+  // One that is full has packets for the other side to wake for.
+  if (bell_ != nullptr) bell_->Send(PacketKind::kRing).IgnoreError();
 }
 
 }  // namespace penstock::transfer

@@ -10,16 +10,16 @@
 #include <mutex>
 
 #include "absl/status/statusor.h"
-#include "dataplane/memory/descriptor.h"
 #include "dataplane/memory/shared_segment.h"
 #include "dataplane/transfer/fifo.h"
 #include "dataplane/transfer/shm/ring.h"
+#include "dataplane/transfer/shm/socket.h"
 
 namespace penstock::transfer {
 
 // What one side says of itself. In shared memory.
 struct SideMemory {
-  alignas(kApart) std::atomic<uint32_t> sleeps;   // nobody has rung since it went to its doorbell
+  alignas(kApart) std::atomic<uint32_t> sleeps;   // nobody has rung since it went to its socket
   alignas(kApart) std::atomic<uint32_t> blocked;  // it waits for room in the ring it writes
 };
 
@@ -43,8 +43,10 @@ class Channel {
   void Flush();
   // Nothing waits for room.
   bool flushed() const;
-  // The other side's; rung at once, for what was sent before.
-  void SetDoorbell(Descriptor eventfd);
+  // The link's socket, by which the other side is rung when it sleeps; rung at once, for what was
+  // sent before. REQUIRES: it lives until StopRinging().
+  void RingBy(const PacketSocket& socket);
+  void StopRinging();
 
   // One thread. The next word of the other side.
   RingReader::Found Read(uint64_t& word);
@@ -68,8 +70,8 @@ class Channel {
   RingWriter writer_;
   Fifo<uint64_t> waiting_;
 
-  std::mutex doorbell_mu_;
-  Descriptor doorbell_;
+  std::mutex bell_mu_;
+  const PacketSocket* bell_ = nullptr;  // guarded by bell_mu_
 };
 
 }  // namespace penstock::transfer

@@ -2,7 +2,6 @@
 #include "dataplane/transfer/shm/loop.h"
 
 #include <sys/epoll.h>
-#include <sys/eventfd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -15,7 +14,6 @@
 namespace penstock::transfer {
 namespace {
 
-constexpr uint64_t kDoorbellTag = 0;
 constexpr uint64_t kPidfdBit = 1;
 
 }  // namespace
@@ -23,15 +21,8 @@ constexpr uint64_t kPidfdBit = 1;
 absl::StatusOr<Loop*> Loop::Start() {
   auto loop = std::unique_ptr<Loop>(new Loop);
   loop->epoll_ = Descriptor(::epoll_create1(EPOLL_CLOEXEC));
-  loop->doorbell_ = Descriptor(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  epoll_event event{};
-  // At each ring, and never read: nobody can take the ring away.
-  event.events = EPOLLIN | EPOLLET;
-  event.data.u64 = kDoorbellTag;
-  if (!loop->epoll_ || !loop->doorbell_ ||
-      ::epoll_ctl(loop->epoll_.get(), EPOLL_CTL_ADD, loop->doorbell(), &event) != 0) {
-    return absl::NotFoundError(
-        absl::StrCat("no descriptors are left for a doorbell: errno ", errno));
+  if (!loop->epoll_) {
+    return absl::NotFoundError(absl::StrCat("no descriptors are left for a loop: errno ", errno));
   }
   RETURN_IF_ERROR(loop->ServedLoop::Start("penstock-shm"));
   const absl::Status added = AddPolledLoop(std::shared_ptr<Loop>(loop.get(), [](Loop*) {}));
@@ -124,15 +115,11 @@ void Loop::SetSleeps(bool sleeps) {
   }
 }
 
-// True if there was more than the doorbell, which says nothing but "look".
 bool Loop::HandleDescriptors() {
   epoll_event events[32];
   const int count = ::epoll_wait(epoll_.get(), events, 32, 0);
-  bool found = false;
   for (int i = 0; i < count; ++i) {
     const uint64_t tag = events[i].data.u64;
-    if (tag == kDoorbellTag) continue;
-    found = true;
     for (size_t m = 0; m < members_.size(); ++m) {
       if (members_[m].number != tag >> 1 || members_[m].member->over()) continue;
       if ((tag & kPidfdBit) != 0) {
@@ -142,7 +129,7 @@ bool Loop::HandleDescriptors() {
       }
     }
   }
-  return found;
+  return count > 0;
 }
 
 }  // namespace penstock::transfer

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What serves all shm links of a process, both ends: it looks at rings, sockets
-// and deaths. Who sleeps is woken by the process's doorbell.
+// and deaths. Who sleeps is woken by a packet at the link's socket.
 #pragma once
 
 #include <atomic>
@@ -55,7 +55,6 @@ class Loop final : public ServedLoop {
   using ServedLoop::Wake;
   using ServedLoop::WakeAt;
 
-  int doorbell() const { return doorbell_.get(); }
   int descriptor() const override { return epoll_.get(); }
   bool idle() const override { return members_count_.load(std::memory_order_relaxed) == 0; }
 
@@ -75,10 +74,9 @@ class Loop final : public ServedLoop {
   void TakeOnNew();
   bool DropOver();  // whether there was one
   bool PollAll(Nanoseconds now);
-  bool HandleDescriptors();
+  bool HandleDescriptors();  // whether there was one
 
   Descriptor epoll_;
-  Descriptor doorbell_;
   std::atomic<size_t> members_count_{0};  // the new ones too
   std::atomic<bool> has_new_{false};
 

@@ -59,7 +59,7 @@ absl::Status ReceiveEnd::Connect(std::string_view name) {
                    SharedSegment::Create(sizeof(ControlMemory) + hello.size()));
   std::memcpy(control.memory().data() + sizeof(ControlMemory), hello.data(), hello.size());
   RETURN_IF_ERROR(socket_.Send(PacketKind::kGreeting, kShmVersion, hello.size(), kReadsShared, {},
-                               {control.fd(), loop_.doorbell()}));
+                               {control.fd()}));
   channel_ = std::make_shared<Channel>(std::move(control), Channel::Side::kClient);
   slots_ = std::make_shared<ReceiveSlots>(channel_);
   shared_ =
@@ -106,7 +106,7 @@ bool ReceiveEnd::Poll(Loop::Nanoseconds now) {
 }
 
 void ReceiveEnd::OnSocket() {
-  while (!ending_.has_value()) {
+  for (int packets = 0; packets < kPacketsAtOnce && !ending_.has_value(); ++packets) {
     absl::StatusOr<Packet> packet = socket_.Receive();
     if (absl::IsNotFound(packet.status())) return;
     if (absl::IsUnavailable(packet.status())) return OnPeerEnd();
@@ -121,16 +121,16 @@ void ReceiveEnd::OnPeerEnd() {
 absl::Status ReceiveEnd::HandlePacket(Packet packet) {
   switch (packet.kind) {
     case PacketKind::kWelcome:
-      if (open_ || packet.descriptors.size() != 1 || !IsDoorbell(packet.descriptors[0].get())) {
-        return absl::DataLossError("the worker's welcome is malformed");
-      }
-      channel_->SetDoorbell(std::move(packet.descriptors[0]));
+      if (open_) return absl::DataLossError("the worker says welcome twice");
+      channel_->RingBy(socket_);
       open_ = true;
       if (gate_.Enter()) {
         events_->OnOpen();
         gate_.Leave();
       }
       return absl::OkStatus();
+    case PacketKind::kRing:
+      return absl::OkStatus();  // the ring is looked at behind this
     case PacketKind::kNeed:
       return MakeSegment(packet);
     case PacketKind::kRetire:
@@ -340,6 +340,7 @@ void ReceiveEnd::End() {
 }
 
 void ReceiveEnd::OnDropped() {
+  channel_->StopRinging();
   socket_ = PacketSocket();
   pidfd_.Reset();
 }

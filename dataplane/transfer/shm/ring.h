@@ -34,7 +34,7 @@ class RingWriter {
     if (next_ - read_ >= kRingWords) read_ = ring_.read.load(std::memory_order_seq_cst);
     if (next_ - read_ >= kRingWords) return false;  // also if the reader says what cannot be
     ring_.words[next_ % kRingWords].store(word, std::memory_order_relaxed);
-    // seq_cst: seen before the reader's flag is looked at (doorbell.h).
+    // seq_cst: seen before the reader's flag is looked at (channel.h).
     ring_.written.store(++next_, std::memory_order_seq_cst);
     return true;
   }

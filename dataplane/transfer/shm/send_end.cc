@@ -289,7 +289,7 @@ absl::Status SendEnd::OnReturnedShared(const SlotWord& word) {
 // --- The client's packets ----------------------------------------------------------
 
 void SendEnd::OnSocket() {
-  while (!gone_) {
+  for (int packets = 0; packets < kPacketsAtOnce && !gone_; ++packets) {
     absl::StatusOr<Packet> packet = socket_.Receive();
     if (absl::IsNotFound(packet.status())) return;
     if (absl::IsUnavailable(packet.status())) return Fail(absl::UnavailableError(kBroke));
@@ -326,6 +326,8 @@ absl::Status SendEnd::HandlePacket(Packet packet) {
       Pump(lock);
       return absl::OkStatus();
     }
+    case PacketKind::kRing:
+      return absl::OkStatus();  // the ring is looked at behind this
     case PacketKind::kGoodbye:
       Fail(absl::OkStatus());
       return absl::OkStatus();
@@ -335,7 +337,7 @@ absl::Status SendEnd::HandlePacket(Packet packet) {
 }
 
 absl::StatusOr<Hello> SendEnd::ReadGreeting(Packet packet) {
-  if (packet.kind != PacketKind::kGreeting || packet.descriptors.size() != 2) {
+  if (packet.kind != PacketKind::kGreeting || packet.descriptors.size() != 1) {
     return absl::InvalidArgumentError("a link begins with a greeting");
   }
   if (packet.a != kShmVersion) {
@@ -343,8 +345,8 @@ absl::StatusOr<Hello> SendEnd::ReadGreeting(Packet packet) {
                                                       " of the shm transfer protocol, the client ",
                                                       packet.a));
   }
-  if (packet.b > kMaxControlBytes || !IsDoorbell(packet.descriptors[1].get())) {
-    return absl::InvalidArgumentError("a greeting without doorbell, or with too long a hello");
+  if (packet.b > kMaxControlBytes) {
+    return absl::InvalidArgumentError("a greeting with too long a hello");
   }
   ASSIGN_OR_RETURN(SharedSegment control,
                    SharedSegment::Open(packet.descriptors[0],
@@ -353,7 +355,7 @@ absl::StatusOr<Hello> SendEnd::ReadGreeting(Packet packet) {
   const std::string hello(text, packet.b);  // a copy: the client may still write there
   channel_ = std::make_shared<Channel>(std::move(control), Channel::Side::kWorker);
   channel_->SetSleeps(sleeps_);
-  channel_->SetDoorbell(std::move(packet.descriptors[1]));
+  channel_->RingBy(socket_);
   if ((packet.c & kReadsShared) != 0) {
     std::lock_guard lock(mu_);
     shared_.Allow();
@@ -369,7 +371,7 @@ absl::Status SendEnd::Greet(Packet packet) {
   const absl::Status status = LetIn(std::move(packet));
   if (status.ok()) {
     greeted_ = true;
-    return socket_.Send(PacketKind::kWelcome, 0, 0, 0, {}, {loop_.doorbell()});
+    return socket_.Send(PacketKind::kWelcome);
   }
   SendReason(status);
   return status;
@@ -487,6 +489,7 @@ Loop::Nanoseconds SendEnd::deadline() const {
 }
 
 void SendEnd::OnDropped() {
+  if (channel_ != nullptr) channel_->StopRinging();
   socket_ = PacketSocket();
   pidfd_.Reset();
   if (on_over) on_over();

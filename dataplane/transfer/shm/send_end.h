@@ -28,7 +28,7 @@
 
 namespace penstock::transfer {
 
-inline constexpr uint64_t kShmVersion = 1;
+inline constexpr uint64_t kShmVersion = 2;
 
 class SendEnd : public Loop::Member, public std::enable_shared_from_this<SendEnd> {
  public:

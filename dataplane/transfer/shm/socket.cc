@@ -176,14 +176,6 @@ absl::StatusOr<Packet> PacketSocket::Receive() const {
   return packet;
 }
 
-bool IsDoorbell(int fd) {
-  char target[64];
-  const std::string link = absl::StrCat("/proc/self/fd/", fd);
-  const ssize_t bytes = ::readlink(link.c_str(), target, sizeof(target));
-  return bytes > 0 && std::string_view(target, bytes) == "anon_inode:[eventfd]" &&
-         (::fcntl(fd, F_GETFL) & O_NONBLOCK) != 0;
-}
-
 absl::StatusOr<Descriptor> ListenAt(std::string_view name) {
   ASSIGN_OR_RETURN(auto address, AddressOf(name));
   Descriptor listener = NewSocket();

@@ -25,22 +25,26 @@ namespace penstock::transfer {
 enum class PacketKind : uint32_t {
   // Client to worker.
   // a: kShmVersion; b: bytes of the Hello; c: what it can do besides, bits of Ability.
-  // Descriptors: control segment, doorbell
+  // Descriptor: control segment
   kGreeting = 1,
   kSegment = 2,  // a: its number; b: slots; c: bytes of a body. Descriptor: the segment
   kGoodbye = 3,  // the client closes on purpose
   kMapped = 4,   // a: number of a kShared; b: a status code; text: its message. Not OK: it is
                  // not mapped, and nothing of that kind is wanted on this link any more
   // Worker to client.
-  kWelcome = 16,  // descriptor: doorbell
-  kNeed = 17,     // a: bytes of a block, or of a frame, that finds no slot; b: how many slots
-  kRetire = 18,   // a: the number of a segment that the worker has let go of
-  kClosed = 19,   // a: a status code; text: its message. All that was sent is in the ring
+  kWelcome = 16,
+  kNeed = 17,    // a: bytes of a block, or of a frame, that finds no slot; b: how many slots
+  kRetire = 18,  // a: the number of a segment that the worker has let go of
+  kClosed = 19,  // a: a status code; text: its message. All that was sent is in the ring
   // a: a number; b: slots; c: bytes of a body. Descriptors: a segment of the worker's, to be
   // mapped for reading, and a pipe's end to be written to and closed when the link is over and no
   // slot of such segments is read any more
   kShared = 20,
   kGiveUp = 21,  // a: the number of such a segment, none of whose slots the client has
+  // Either way. There are words in the ring for one who sleeps. A packet of the link's own socket,
+  // since the state of what several processes hold (an eventfd is blocking, or full) is any one's
+  // to change
+  kRing = 32,
 };
 
 // Never used again for another ability.
@@ -58,6 +62,7 @@ struct Packet {
 };
 
 inline constexpr size_t kMaxPacketText = 16 << 10;
+inline constexpr int kPacketsAtOnce = 16;  // received before other links get their turn
 inline constexpr size_t kMaxDescriptors = 2;
 
 // One end. Never waits.
@@ -86,9 +91,6 @@ class PacketSocket {
  private:
   Descriptor fd_;
 };
-
-// Whether that is an eventfd, which never makes one who rings it wait.
-bool IsDoorbell(int fd);
 
 // A socket that listens at that name.
 absl::StatusOr<Descriptor> ListenAt(std::string_view name);

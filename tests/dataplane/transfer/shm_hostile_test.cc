@@ -36,18 +36,15 @@ using ::testing::IsEmpty;
 constexpr char kAddress[] = "shm:by-hand";
 constexpr char kName[] = "penstock-shm:by-hand";
 
-// The next packet; kGoodbye if the other side is gone.
+// The next packet that is no ring; kGoodbye if the other side is gone.
 Packet Await(const PacketSocket& socket) {
   while (true) {
     absl::StatusOr<Packet> packet = socket.Receive();
+    if (packet.ok() && packet->kind == PacketKind::kRing) continue;
     if (packet.ok()) return *std::move(packet);
     if (!absl::IsNotFound(packet.status())) return Packet();
     std::this_thread::yield();
   }
-}
-
-Descriptor Doorbell() {
-  return Descriptor(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
 }
 
 // --- A worker by hand --------------------------------------------------------------
@@ -68,10 +65,8 @@ class HostileWorker : public testing::Test {
     channel_.emplace(*SharedSegment::Open(greeting.descriptors[0],
                                           AlignUp(sizeof(ControlMemory) + greeting.b, kPageBytes)),
                      Channel::Side::kWorker);
-    doorbell_ = Descriptor(::dup(greeting.descriptors[1].get()));
-    channel_->SetDoorbell(std::move(greeting.descriptors[1]));
-    const Descriptor doorbell = Doorbell();
-    ASSERT_TRUE(socket_.Send(PacketKind::kWelcome, 0, 0, 0, {}, {doorbell.get()}).ok());
+    channel_->RingBy(socket_);
+    ASSERT_TRUE(socket_.Send(PacketKind::kWelcome).ok());
     ASSERT_TRUE(client_->AwaitOpen());
     ASSERT_TRUE(socket_.Send(PacketKind::kNeed, kShmBlobBytes + 4096, 2).ok());
     Packet segment = Await(socket_);
@@ -108,7 +103,6 @@ class HostileWorker : public testing::Test {
   std::unique_ptr<ReceiveLink> link_;
   PacketSocket socket_;
   std::optional<Channel> channel_;
-  Descriptor doorbell_;  // the client's
   std::shared_ptr<SendSlots> slots_ = std::make_shared<SendSlots>();
   SendSlots::Place place_;
   SlotLayout layout_;
@@ -169,8 +163,7 @@ TEST_F(HostileWorker, AnUnknownWordEndsTheLink) {
 TEST_F(HostileWorker, ARingThatClaimsMoreThanItHoldsEndsTheLink) {
   auto& control = *reinterpret_cast<ControlMemory*>(channel_->control().memory().data());
   control.to_client.written = uint64_t{1} << 40;
-  const uint64_t ring = 1;
-  ASSERT_EQ(::write(doorbell_.get(), &ring, sizeof(ring)), static_cast<ssize_t>(sizeof(ring)));
+  ASSERT_TRUE(socket_.Send(PacketKind::kRing).ok());
   ExpectDataLoss("nonsense");
 }
 
@@ -203,7 +196,7 @@ class HostileSharer : public HostileWorker {
  protected:
   // Tells the client of `segment` under `number`, as if it were so.
   void Show(int segment, uint64_t number = 0, uint64_t slots = 2, uint64_t body_bytes = kBody) {
-    const Descriptor hold = Doorbell();
+    const Descriptor hold(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
     ASSERT_TRUE(
         socket_.Send(PacketKind::kShared, number, slots, body_bytes, {}, {segment, hold.get()})
             .ok());
@@ -320,15 +313,14 @@ class HostileClient : public testing::Test {
     const std::string hello = Encode(Hello{.token = "sesame"});
     SharedSegment control = *SharedSegment::Create(sizeof(ControlMemory) + hello.size());
     std::memcpy(control.memory().data() + sizeof(ControlMemory), hello.data(), hello.size());
-    const Descriptor doorbell = Doorbell();
-    ASSERT_TRUE(socket_
-                    .Send(PacketKind::kGreeting, kShmVersion, hello.size(), abilities(), {},
-                          {control.fd(), doorbell.get()})
-                    .ok());
+    ASSERT_TRUE(
+        socket_
+            .Send(PacketKind::kGreeting, kShmVersion, hello.size(), abilities(), {}, {control.fd()})
+            .ok());
     channel_.emplace(std::move(control), Channel::Side::kClient);
     Packet welcome = Await(socket_);
     ASSERT_EQ(welcome.kind, PacketKind::kWelcome);
-    channel_->SetDoorbell(std::move(welcome.descriptors[0]));
+    channel_->RingBy(socket_);
     end_ = worker_.Link(0);
     ASSERT_NE(end_, nullptr);
   }
@@ -427,6 +419,17 @@ TEST_F(HostileClient, ASlotIsNotGivenBackTwice) {
   channel_->Send(Pack(WordKind::kReturn, word));
   ExpectDataLoss("has not got");
   EXPECT_THAT(end_->unconfirmed(), testing::ElementsAre(1));
+}
+
+// A worker that waited for it would serve nobody any more.
+TEST_F(HostileClient, OneThatIsRungAndNeverReadsHoldsUpNobody) {
+  constexpr int kRings = 2000;  // more than a socket takes
+  auto& control = *reinterpret_cast<ControlMemory*>(channel_->control().memory().data());
+  for (int i = 0; i < kRings; ++i) {
+    control.client.sleeps = 1;
+    channel_->Send(Pack(WordKind::kRecall, int64_t{0}));
+    ASSERT_EQ(KindOf(NextWord()), WordKind::kRecalled);
+  }
 }
 
 TEST_F(HostileClient, MoreThanWasSentCannotHaveLanded) {
