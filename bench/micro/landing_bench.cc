@@ -55,6 +55,7 @@ void LandFrame(benchmark::State& state) {
   size_t bytes = 0;
   Fill(OfBytes(state.range(0)), frame.bytes(), bytes);
   transfer::Landing landing(Dense(kUInt8, {kUnknownDim}), 1 << 30);
+  landing.Grant(int64_t{1} << 62);
   Counter counter;
   int64_t landed = 0;
   for (auto _ : state) {

@@ -13,6 +13,11 @@
 
 namespace penstock::transfer {
 
+absl::Status Landing::Use(int64_t count) {
+  if (credits_.fetch_sub(count, std::memory_order_relaxed) >= count) return absl::OkStatus();
+  return absl::DataLossError("the worker sent, or gave back, more than it was granted");
+}
+
 absl::Status Landing::Element(Loan loan, size_t bytes, ReceiveEvents& events, int64_t& landed) {
   landed = 0;
   absl::Span<std::byte> block = loan.bytes().first(bytes);
@@ -50,6 +55,7 @@ absl::Status Landing::Frame(Loan loan, size_t bytes, ReceiveEvents& events, int6
     absl::StatusOr<std::optional<penstock::Element>> element = frame.Next();
     if (element.ok() && !element->has_value()) break;
     status = element.ok() ? Check((*element)->block().size()) : element.status();
+    if (status.ok() && !landing_.empty()) status = Use(1);
     if (status.ok()) landing_.push_back(std::move(**element));
   }
   landed = static_cast<int64_t>(landing_.size());

@@ -2,6 +2,7 @@
 // Elements and frames as they come from a network: checked, then handed on.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -11,16 +12,23 @@
 
 namespace penstock::transfer {
 
-// Of one link. Not thread-safe. Keeps its memory, so that landing allocates
+// Of one link. Not thread-safe but for Grant(). Keeps its memory, so that landing allocates
 // nothing in a steady state.
 class Landing {
  public:
   Landing(Spec spec, int64_t max_element_bytes)
       : spec_(std::move(spec)), max_element_bytes_(max_element_bytes) {}
 
-  // The block in the first `bytes` of the loan, or the frame. `landed` is how many
-  // OnElements was given. DataLoss, behind what was good of a frame: no element of
-  // the spec, above max_element_bytes, or not as long as the message.
+  // Any thread, before the worker is told: so many more may come.
+  void Grant(int64_t count) { credits_.fetch_add(count, std::memory_order_relaxed); }
+  // So many have come, or are given back, or (1) a message with at least one is about to, for which
+  // there is no room yet. DataLoss if the worker has not so many credits left.
+  absl::Status Use(int64_t count);
+
+  // The block in the first `bytes` of the loan, or the frame, whose message was paid for by
+  // Use(1). `landed` is how many OnElements was given. DataLoss, behind what was good of a frame:
+  // no element of the spec, above max_element_bytes, not as long as the message, or, of a frame,
+  // more than there were credits for.
   absl::Status Element(Loan loan, size_t bytes, ReceiveEvents& events, int64_t& landed);
   // The block whose head is all of the loan and whose body, of so many bytes, is on a device:
   // the loan is of a DevicePlace (dataplane/memory/device_landing.h).
@@ -33,6 +41,7 @@ class Landing {
  private:
   absl::Status Check(size_t block_bytes) const;
 
+  std::atomic<int64_t> credits_{0};  // granted, and not used
   const Spec spec_;
   const int64_t max_element_bytes_;
   std::vector<penstock::Element> landing_;  // those of a frame; empty between two events

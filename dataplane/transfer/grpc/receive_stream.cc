@@ -92,6 +92,7 @@ ReceiveStream::ReceiveStream(std::string target,
 
 void ReceiveStream::Grant(Credits credits) {
   if (credits.count <= 0) return;
+  landing_.Grant(credits.count);
   std::lock_guard lock(mu_);
   (waiting_.recall ? waiting_.granted_after_recall : waiting_.granted) += credits.count;
   WriteNext();
@@ -166,10 +167,12 @@ absl::Status ReceiveStream::HandleOther() {
     return absl::OkStatus();
   }
   if (auto* recalled = std::get_if<Recalled>(&*message); open_ && recalled != nullptr) {
+    PENSTOCK_RETURN_IF_ERROR(landing_.Use(recalled->count));
     events_->OnRecalled({recalled->count});
     return absl::OkStatus();
   }
   if (auto* error = std::get_if<ErrorMessage>(&*message); open_ && error != nullptr) {
+    PENSTOCK_RETURN_IF_ERROR(landing_.Use(1));
     events_->OnError(error->identity, error->error);
     ReportLanded(1);
     return absl::OkStatus();
@@ -179,6 +182,7 @@ absl::Status ReceiveStream::HandleOther() {
 
 absl::Status ReceiveStream::Land(MessageType type) {
   const bool frame = type == MessageType::kFrame;
+  PENSTOCK_RETURN_IF_ERROR(landing_.Use(1));
   PENSTOCK_ASSIGN_OR_RETURN(Landed landed,
                             Gather(read_, frame ? kFrameBytes : options_.max_element_bytes, pool_));
   int64_t count = 0;

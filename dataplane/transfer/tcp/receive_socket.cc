@@ -56,6 +56,7 @@ void ReceiveSocket::Connect(absl::StatusOr<std::vector<Endpoint>> endpoints) {
 
 void ReceiveSocket::Grant(Credits credits) {
   if (credits.count <= 0) return;
+  landing_.Grant(credits.count);
   std::lock_guard lock(mu_);
   (waiting_.recall ? waiting_.granted_after_recall : waiting_.granted) += credits.count;
   Write();
@@ -213,6 +214,7 @@ absl::Status ReceiveSocket::MakeRoom() {
     return absl::DataLossError(
         absl::StrCat("a frame of ", bytes, " bytes; they have ", kFrameBytes, " at most"));
   }
+  PENSTOCK_RETURN_IF_ERROR(landing_.Use(1));
   PENSTOCK_ASSIGN_OR_RETURN(loan_, pool_.Lend(bytes));
   incoming_.Into(loan_.bytes().first(bytes));
   return absl::OkStatus();
@@ -244,10 +246,12 @@ std::optional<absl::Status> ReceiveSocket::HandleText() {
     return std::nullopt;
   }
   if (const auto* recalled = std::get_if<Recalled>(&*message); open_ && recalled != nullptr) {
+    if (absl::Status used = landing_.Use(recalled->count); !used.ok()) return used;
     events_->OnRecalled({recalled->count});
     return std::nullopt;
   }
   if (const auto* error = std::get_if<ErrorMessage>(&*message); open_ && error != nullptr) {
+    if (absl::Status used = landing_.Use(1); !used.ok()) return used;
     events_->OnError(error->identity, error->error);
     std::lock_guard lock(mu_);
     ++waiting_.landed;

@@ -43,6 +43,7 @@ void ReceiveEnd::Start() {
 
 void ReceiveEnd::Grant(Credits credits) {
   if (credits.count <= 0) return;
+  landing_.Grant(credits.count);
   {
     std::lock_guard lock(mu_);
     (waiting_.recall ? waiting_.granted_after_recall : waiting_.granted) += credits.count;
@@ -119,7 +120,7 @@ absl::Status ReceiveEnd::Admit(uint32_t kind, size_t bytes) {
         absl::StrCat("an element of ", bytes,
                      " bytes is above max_element_bytes = ", options_.max_element_bytes));
   }
-  return absl::OkStatus();
+  return landing_.Use(1);
 }
 
 absl::StatusOr<Loan> ReceiveEnd::Room(size_t bytes) {
@@ -179,10 +180,12 @@ std::optional<absl::Status> ReceiveEnd::Handle(Engine::Incoming& incoming) {
 
 absl::Status ReceiveEnd::HandleOpen(const Message& message) {
   if (const auto* recalled = std::get_if<Recalled>(&message)) {
+    PENSTOCK_RETURN_IF_ERROR(landing_.Use(recalled->count));
     events_->OnRecalled({recalled->count});
     return absl::OkStatus();
   }
   if (const auto* error = std::get_if<ErrorMessage>(&message)) {
+    PENSTOCK_RETURN_IF_ERROR(landing_.Use(1));
     events_->OnError(error->identity, error->error);
     {
       std::lock_guard lock(mu_);

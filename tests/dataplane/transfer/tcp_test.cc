@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "dataplane/element/frame.h"
 #include "dataplane/transfer/message.h"
 #include "dataplane/transfer/tcp/listener.h"
 #include "dataplane/transfer/tcp/socket.h"
@@ -352,6 +353,24 @@ class TcpClientTest : public testing::Test {
     const Head head = HeadOf(type, body_bytes);
     return peer_->Write({head.data(), head.size()});
   }
+  bool Write(MessageType type, absl::Span<const std::byte> body) {
+    return WriteHead(type, body.size()) &&
+           peer_->Write({reinterpret_cast<const char*>(body.data()), body.size()});
+  }
+  bool Write(MessageType type, const Element& element) {
+    return Write(type, absl::Span<const std::byte>(element.block()));
+  }
+  // So many bytes of 7.
+  static Element ABlob(int64_t bytes) {
+    const std::vector<uint8_t> values(bytes, 7);
+    const int64_t dims[] = {bytes};
+    return *MakeElement(DefaultPool(), {Tensor(kUInt8, dims, values.data())}, Spec(BlobSpec()));
+  }
+  void ExpectUngranted() {
+    const absl::Status reason = client_->AwaitClosed();
+    EXPECT_EQ(reason.code(), absl::StatusCode::kDataLoss);
+    EXPECT_THAT(std::string(reason.message()), HasSubstr("granted"));
+  }
 
   std::shared_ptr<Pool> pool_ = Pool::Create();
   std::shared_ptr<ClientEnd> client_ = std::make_shared<ClientEnd>();
@@ -360,6 +379,7 @@ class TcpClientTest : public testing::Test {
 };
 
 TEST_F(TcpClientTest, AWorkerKilledInTheMiddleOfAnElementIsUnavailable) {
+  link_->Grant({1});
   ASSERT_TRUE(WriteHead(MessageType::kElement, kMiB));
   ASSERT_TRUE(peer_->Write(std::string(1000, 'x')));
   peer_->Kill();
@@ -395,14 +415,40 @@ TEST_F(TcpClientTest, ASecondWelcomeIsDataLoss) {
   EXPECT_EQ(client_->AwaitClosed().code(), absl::StatusCode::kDataLoss);
 }
 
+TEST_F(TcpClientTest, AnElementWithoutACreditIsDataLossAndTakesNoMemory) {
+  link_->Grant({1});
+  ASSERT_TRUE(Write(MessageType::kElement, ABlob(kMiB)));
+  ASSERT_TRUE(client_->AwaitCount(1));
+  ASSERT_TRUE(WriteHead(MessageType::kElement, kMiB));
+  ExpectUngranted();
+  EXPECT_EQ(pool_->counters().slots_lent, 1);
+}
+
+TEST_F(TcpClientTest, OfAFrameWithMoreElementsThanCreditsOnlySoManyLand) {
+  const Element element = ABlob(64);
+  Loan loan = *pool_->Lend(kFrameBytes);
+  FrameWriter frame(loan.bytes());
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(frame.Append(element.block()));
+  link_->Grant({2});
+  ASSERT_TRUE(Write(MessageType::kFrame, frame.Seal()));
+  ExpectUngranted();
+  EXPECT_EQ(client_->indices().size(), 2u);
+}
+
+TEST_F(TcpClientTest, AnErrorWithoutACreditIsDataLoss) {
+  ASSERT_TRUE(peer_->Write(WithLength(Encode(ErrorMessage{{}, absl::InternalError("no")}))));
+  ExpectUngranted();
+}
+
+TEST_F(TcpClientTest, MoreCreditsGivenBackThanThereWereAreDataLoss) {
+  link_->Grant({3});
+  ASSERT_TRUE(peer_->Write(WithLength(Encode(Recalled{4}))));
+  ExpectUngranted();
+}
+
 TEST_F(TcpClientTest, ABlockIsReadIntoTheSlotItStaysIn) {
-  const std::vector<uint8_t> values(kMiB, 7);
-  const int64_t dims[] = {kMiB};
-  Element element =
-      *MakeElement(DefaultPool(), {Tensor(kUInt8, dims, values.data())}, Spec(BlobSpec()));
-  const absl::Span<const std::byte> block = element.block();
-  ASSERT_TRUE(WriteHead(MessageType::kElement, block.size()));
-  ASSERT_TRUE(peer_->Write({reinterpret_cast<const char*>(block.data()), block.size()}));
+  link_->Grant({1});
+  ASSERT_TRUE(Write(MessageType::kElement, ABlob(kMiB)));
   ASSERT_TRUE(client_->AwaitCount(1));
   EXPECT_EQ(pool_->counters().slots_lent, 1);
   std::vector<Element> landed = client_->TakeElements();
