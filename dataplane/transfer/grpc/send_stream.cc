@@ -18,20 +18,24 @@ constexpr uint64_t kMaxBlockBytes = std::numeric_limits<uint32_t>::max() - kMess
 
 }  // namespace
 
-SendStream* SendStream::Start(grpc::GenericCallbackServerContext* context, Listener::Accept accept,
-                              std::function<void(SendStream*)> done) {
-  std::shared_ptr<SendStream> stream(new SendStream(context, std::move(accept), std::move(done)));
+SendStream* SendStream::Start(grpc::GenericCallbackServerContext* context, Owner& owner,
+                              std::chrono::milliseconds hello_timeout) {
+  std::shared_ptr<SendStream> stream(new SendStream(context, owner));
   stream->self_ = stream;
+  stream->alarm_.emplace();
+  stream->alarm_->Set(
+      std::chrono::system_clock::now() + hello_timeout,
+      [stranger = stream->weak_from_this()](bool expired) {
+        const std::shared_ptr<SendStream> self = stranger.lock();
+        if (self == nullptr || !expired) return;
+        self->TurnAway(absl::DeadlineExceededError("the client said no hello"));
+      });
   stream->StartRead(&stream->read_);
   return stream.get();
 }
 
-SendStream::SendStream(grpc::GenericCallbackServerContext* context, Listener::Accept accept,
-                       std::function<void(SendStream*)> done)
-    : context_(context),
-      accept_(std::move(accept)),
-      done_(std::move(done)),
-      outbox_(DefaultPool(), kFrameBytes) {}
+SendStream::SendStream(grpc::GenericCallbackServerContext* context, Owner& owner)
+    : context_(context), owner_(owner), outbox_(DefaultPool(), kFrameBytes) {}
 
 int64_t SendStream::credits() const {
   std::lock_guard lock(mu_);
@@ -116,8 +120,9 @@ absl::Status SendStream::Handle(Hello hello) {
   greeted_ = true;
   hello_ = std::move(hello);
   codec_.Wish(hello_.compression);
-  absl::StatusOr<std::shared_ptr<SendEvents>> events = std::exchange(accept_, nullptr)(
-      hello_, std::make_shared<SendHandle<SendStream>>(shared_from_this()));
+  owner_.OnGreeted(*this);
+  absl::StatusOr<std::shared_ptr<SendEvents>> events =
+      owner_.Accept(hello_, std::make_shared<SendHandle<SendStream>>(shared_from_this()));
   std::lock_guard lock(mu_);
   accepting_ = false;
   if (!events.ok()) {
@@ -152,6 +157,12 @@ void SendStream::OnWriteDone(bool ok) {
 void SendStream::Cancel() {
   // The read that is under way then fails, and what follows from it.
   context_->TryCancel();
+}
+
+void SendStream::TurnAway(const absl::Status& reason) {
+  std::lock_guard lock(mu_);
+  if (!std::exchange(accepting_, false)) return;
+  Break(reason);
 }
 
 void SendStream::OnCancel() {
@@ -202,7 +213,7 @@ void SendStream::OnDone() {
   if (auto events = std::exchange(events_, nullptr)) {
     events->OnClosed(reason, std::move(unconfirmed));
   }
-  done_(this);
+  owner_.OnOver(*this);
 }
 
 }  // namespace penstock::transfer

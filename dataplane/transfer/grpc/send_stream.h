@@ -7,8 +7,8 @@
 #include <grpcpp/alarm.h>
 #include <grpcpp/generic/async_generic_service.h>
 
+#include <chrono>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -24,22 +24,34 @@ namespace penstock::transfer {
 class SendStream : public grpc::ServerGenericBidiReactor,
                    public std::enable_shared_from_this<SendStream> {
  public:
-  // Answers one call. `accept` and `done` must be callable until `done` was
-  // called, which is the last thing that happens.
-  static SendStream* Start(grpc::GenericCallbackServerContext* context, Listener::Accept accept,
-                           std::function<void(SendStream*)> done);
+  // Whoever answers the calls; told by gRPC's threads.
+  class Owner {
+   public:
+    virtual ~Owner() = default;
+    virtual absl::StatusOr<std::shared_ptr<SendEvents>> Accept(const Hello& hello,
+                                                               std::shared_ptr<SendLink> link) = 0;
+    // It is no stranger any more.
+    virtual void OnGreeted(SendStream& stream) = 0;
+    // The last that happens.
+    virtual void OnOver(SendStream& stream) = 0;
+  };
+
+  // Answers one call, whose hello must come in time. `owner` lives until OnOver().
+  static SendStream* Start(grpc::GenericCallbackServerContext* context, Owner& owner,
+                           std::chrono::milliseconds hello_timeout);
 
   const Hello& hello() const { return hello_; }
   int64_t credits() const;
   absl::Status Send(Sent&& sent);
   void Flush();
   void Close(const absl::Status& reason);
-  // For a client that does not read: breaks the call. Not behind `done`.
+  // For a client that does not read: breaks the call. Not behind OnOver().
   void Cancel();
+  // Ends it if it has not been let in. Any thread; not behind OnOver().
+  void TurnAway(const absl::Status& reason);
 
  private:
-  SendStream(grpc::GenericCallbackServerContext* context, Listener::Accept accept,
-             std::function<void(SendStream*)> done);
+  SendStream(grpc::GenericCallbackServerContext* context, Owner& owner);
 
   void OnReadDone(bool ok) override;
   void OnWriteDone(bool ok) override;
@@ -56,8 +68,7 @@ class SendStream : public grpc::ServerGenericBidiReactor,
   grpc::ByteBuffer NextMessage();
 
   grpc::GenericCallbackServerContext* const context_;
-  Listener::Accept accept_;
-  const std::function<void(SendStream*)> done_;
+  Owner& owner_;
   std::shared_ptr<SendStream> self_;  // until OnDone
 
   // Of the reading side.
@@ -70,7 +81,7 @@ class SendStream : public grpc::ServerGenericBidiReactor,
   // All below guarded by mu_.
   LinkCodec codec_{DefaultPool()};
   Outbox outbox_;
-  std::optional<grpc::Alarm> alarm_;
+  std::optional<grpc::Alarm> alarm_;  // for the hello, then for frames
   bool alarm_set_ = false;
   grpc::ByteBuffer writing_;
   bool accepting_ = true;  // neither write nor finish before the hello was answered

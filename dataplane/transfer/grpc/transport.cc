@@ -10,6 +10,7 @@
 #include <set>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
@@ -37,17 +38,22 @@ class Refusal : public grpc::ServerGenericBidiReactor {
 };
 
 // Hands out calls, and knows those that are not over.
-class LinkService : public grpc::CallbackGenericService {
+class LinkService : public grpc::CallbackGenericService, public SendStream::Owner {
  public:
-  explicit LinkService(Listener::Accept accept) : accept_(std::move(accept)) {}
+  LinkService(Listener::Accept accept, StrangerLimits limits)
+      : accept_(std::move(accept)), limits_(limits) {}
 
   grpc::ServerGenericBidiReactor* CreateReactor(
       grpc::GenericCallbackServerContext* context) override {
     if (context->method() != kLinkMethod) return new Refusal;
     std::lock_guard lock(mu_);
-    SendStream* stream =
-        SendStream::Start(context, accept_, [this](SendStream* over) { Forget(over); });
+    if (strangers_.size() == limits_.count) {
+      strangers_.front()->TurnAway(absl::ResourceExhaustedError("too many strangers"));
+      strangers_.erase(strangers_.begin());
+    }
+    SendStream* stream = SendStream::Start(context, *this, limits_.hello_timeout);
     streams_.insert(stream);
+    strangers_.push_back(stream);
     if (stopped_) stream->Close(absl::UnavailableError("the worker has stopped"));
     return stream;
   }
@@ -65,24 +71,36 @@ class LinkService : public grpc::CallbackGenericService {
   }
 
  private:
-  void Forget(SendStream* over) {
+  absl::StatusOr<std::shared_ptr<SendEvents>> Accept(const Hello& hello,
+                                                     std::shared_ptr<SendLink> link) override {
+    return accept_(hello, std::move(link));
+  }
+  void OnGreeted(SendStream& stream) override {
     std::lock_guard lock(mu_);
-    streams_.erase(over);
+    std::erase(strangers_, &stream);
+  }
+  void OnOver(SendStream& stream) override {
+    std::lock_guard lock(mu_);
+    std::erase(strangers_, &stream);
+    streams_.erase(&stream);
     none_.notify_all();
   }
 
   const Listener::Accept accept_;
+  const StrangerLimits limits_;
   std::mutex mu_;
   std::condition_variable none_;
+  // All below guarded by mu_.
   bool stopped_ = false;
   std::set<SendStream*> streams_;
+  std::vector<SendStream*> strangers_;  // of them; oldest first
 };
 
 class GrpcListener : public Listener {
  public:
   static absl::StatusOr<std::unique_ptr<Listener>> Start(const ListenOptions& options,
-                                                         Accept accept) {
-    auto listener = std::unique_ptr<GrpcListener>(new GrpcListener(std::move(accept)));
+                                                         Accept accept, StrangerLimits limits) {
+    auto listener = std::unique_ptr<GrpcListener>(new GrpcListener(std::move(accept), limits));
     const std::string wanted = absl::StrCat(options.host, ":", options.port);
     int port = 0;
     PENSTOCK_ASSIGN_OR_RETURN(auto credentials, control::ServerCredentials(options.tls));
@@ -96,7 +114,10 @@ class GrpcListener : public Listener {
     builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, 10'000);
     builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 5'000);
     builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
-    builder.SetMaxReceiveMessageSize(kMaxControlBytes);
+    // Connections that begin no call, or no HTTP/2.
+    builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS, HelloMilliseconds(limits));
+    builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, HelloMilliseconds(limits));
+    builder.SetMaxReceiveMessageSize(kMessageHeaderBytes + kMaxHelloBytes);
     builder.SetMaxSendMessageSize(-1);
     builder.RegisterCallbackGenericService(&listener->service_);
     listener->server_ = builder.BuildAndStart();
@@ -119,7 +140,10 @@ class GrpcListener : public Listener {
   std::string compatibility() const override { return absl::StrCat("v", kLinkVersion); }
 
  private:
-  explicit GrpcListener(Accept accept) : service_(std::move(accept)) {}
+  GrpcListener(Accept accept, StrangerLimits limits) : service_(std::move(accept), limits) {}
+  static int HelloMilliseconds(const StrangerLimits& limits) {
+    return static_cast<int>(limits.hello_timeout.count());
+  }
 
   LinkService service_;
   std::unique_ptr<grpc::Server> server_;
@@ -144,7 +168,7 @@ class GrpcTransport : public Transport {
 
   absl::StatusOr<std::unique_ptr<Listener>> Listen(const ListenOptions& options,
                                                    Listener::Accept accept) override {
-    return GrpcListener::Start(options, std::move(accept));
+    return StartGrpcListener(options, std::move(accept));
   }
 
   absl::Status Check(std::string_view address, std::string_view compatibility) override {
@@ -180,6 +204,12 @@ class GrpcTransport : public Transport {
 };
 
 }  // namespace
+
+absl::StatusOr<std::unique_ptr<Listener>> StartGrpcListener(const ListenOptions& options,
+                                                            Listener::Accept accept,
+                                                            StrangerLimits limits) {
+  return GrpcListener::Start(options, std::move(accept), limits);
+}
 
 std::unique_ptr<Transport> MakeGrpcTransport() {
   return std::make_unique<GrpcTransport>();

@@ -6,10 +6,17 @@
 
 #include <memory>
 
+#include "absl/status/statusor.h"
+#include "dataplane/transfer/stranger_limits.h"
 #include "dataplane/transfer/transport.h"
 
 namespace penstock::transfer {
 
 std::unique_ptr<Transport> MakeGrpcTransport();
+
+// As its Listen(), with limits for those who have not said who they are.
+absl::StatusOr<std::unique_ptr<Listener>> StartGrpcListener(const ListenOptions& options,
+                                                            Listener::Accept accept,
+                                                            StrangerLimits limits = {});
 
 }  // namespace penstock::transfer

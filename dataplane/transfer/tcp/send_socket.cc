@@ -11,6 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "dataplane/memory/pool.h"
+#include "dataplane/transfer/stranger_limits.h"
 #include "penstock/check.h"
 #include "penstock/status.h"
 

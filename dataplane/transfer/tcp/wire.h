@@ -23,9 +23,7 @@ inline constexpr size_t kLengthBytes = 8;
 // Before the body.
 inline constexpr size_t kHeadBytes = kLengthBytes + kMessageHeaderBytes;
 
-// What a worker takes of a client: a hello, which may name many holdings, and
-// then messages of known size.
-inline constexpr uint64_t kMaxHelloBytes = 1 << 20;
+// What a worker takes of a client after its hello: messages of known size.
 inline constexpr uint64_t kMaxRequestBytes = 256;
 
 using Head = std::array<char, kHeadBytes>;
