@@ -308,6 +308,7 @@ void Session::Handle(const control::Welcome& welcome) {
   next_heartbeat_ = absl::InfinitePast();
   for (const control::Fence& placed : welcome.placements) {
     ReceiverOf(placed.partition).OnWelcome(placed.placement);
+    partitions_ = std::max(partitions_, placed.partition.value());
   }
   for (auto& [partition, receiver] : receivers_) receiver.OnPresented();
   round_errors_said_ = 0;
@@ -358,6 +359,7 @@ void Session::Handle(const control::Membership& membership) {
   std::set<WorkerId> named;  // by partitions
   for (const control::Membership::Partition& partition : membership.partitions) {
     named.insert(partition.worker);
+    partitions_ = std::max(partitions_, partition.partition.value());
   }
   std::map<WorkerId, const control::Membership::Worker*> placed;
   const TargetWorkers target =

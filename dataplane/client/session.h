@@ -190,6 +190,8 @@ class Session final : private control::ReconnectingClientEvents,
 
   // With the lock held:
   protocol::Receiver& ReceiverOf(PartitionId partition);
+  // Whether it is one that the dispatcher has named, or may be about to: a worker may name any.
+  bool Known(PartitionId partition) const;
   void SendReport(bool waits = false);
   void Beat();
   // Workers without a partition or a link, whose counts have just been told.
@@ -259,6 +261,7 @@ class Session final : private control::ReconnectingClientEvents,
 
   // The elements.
   std::map<PartitionId, protocol::Receiver> receivers_;
+  uint64_t partitions_ = 0;  // numbered from 1, as far as the dispatcher has named them
   Merge merge_;
   int64_t handed_ = 0;           // elements that Next() returned and that are not taken
   protocol::RoundQueue rounds_;  // of a coordinated read

@@ -25,6 +25,9 @@ constexpr absl::Duration kRecallAfter = absl::Milliseconds(1);
 constexpr absl::Duration kSayWaits = absl::Milliseconds(5);
 constexpr absl::Duration kSayWaitsAtMost = absl::Milliseconds(500);
 constexpr absl::Duration kLongestSleep = absl::Milliseconds(50);
+// A worker may send of a partition that was opened before the dispatcher's word of it is here: of so
+// many at most. What is kept per partition is so bounded, whatever workers name.
+constexpr uint64_t kMostUnheard = 1024;
 // After so many a protocol is taken to be of no use here.
 constexpr int kLinksInVain = 3;
 
@@ -70,10 +73,14 @@ void Session::OnElementError(WorkerId worker, const Identity& identity, const ab
   EndLanding(waited_for);
 }
 
+bool Session::Known(PartitionId partition) const {
+  return partition && partition.value() <= partitions_ + kMostUnheard;
+}
+
 void Session::Land(Landed landed) {
   const Identity& identity = landed.identity;
   const bool ours = welcome_.has_value() && identity.iteration == welcome_->iteration &&
-                    identity.partition && identity.index >= 0 &&
+                    Known(identity.partition) && identity.index >= 0 &&
                     (!ordered() || merge_.ordered().Expects(identity.partition, identity.index));
   const protocol::Landing landing =
       !ours ? protocol::Landing::kOldPlacement

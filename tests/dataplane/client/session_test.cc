@@ -27,6 +27,25 @@ TEST_F(SessionTest, ReturnsWhatWorkersSendAndThenTheEnd) {
               ElementsAre(control::PartitionIndices{kPartition, IndexSet::Of(0, 5)}));
 }
 
+TEST_F(SessionTest, WhatAWorkerSendsOfAPartitionThatCannotBeIsDropped) {
+  Begin();
+  auto link = Link();
+  for (Index i = 0; i < 3; ++i) {
+    Element element = *MakeElement(DefaultPool(), {Tensor(kInt64, {}, &i)}, Scalar(kInt64));
+    Identity identity = IdentityOf(0);
+    identity.partition = PartitionId(1'000'000 + i);
+    element.set_identity(identity);
+    ASSERT_TRUE(link->link().Send(std::move(element)).ok());
+  }
+  Index opened = 7;  // the dispatcher's word of it comes later
+  Element element = *MakeElement(DefaultPool(), {Tensor(kInt64, {}, &opened)}, Scalar(kInt64));
+  Identity identity = IdentityOf(0);
+  identity.partition = PartitionId(kPartition.value() + 1);
+  element.set_identity(identity);
+  ASSERT_TRUE(link->link().Send(std::move(element)).ok());
+  EXPECT_EQ(NextValue(), 7);
+}
+
 TEST_F(SessionTest, TellsTheWorkerWhoItIs) {
   Begin();
   const transfer::Hello& hello = Link()->link().hello();
