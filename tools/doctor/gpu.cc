@@ -111,7 +111,7 @@ Finding Direct(const Probe& probe) {
                                                             .peer_module = HasPeerModule(probe)});
   return {.id = "gpu.direct",
           .what = foreseen.on ? "GPUDirect RDMA: nothing that can be seen here forbids it (rungs 1 "
-                                "and 2 of 7); this release stages elements all the same."
+                                "and 2 of 7); whether it is used, LandingStats() says."
                               : absl::StrCat("GPUDirect RDMA: ", foreseen.ToString(), "."),
           .protocols = {"ucx"}};
 }

@@ -73,8 +73,8 @@ Finding WithoutCuda(const UcxLibrary& ucx) {
           .what = absl::StrCat("The machine has a GPU and a NIC, but this UCX no CUDA: ",
                                ModuleFolder(ucx), " lacks libuct_cuda.so."),
           .why =
-              "The NIC cannot write to GPU memory through it: elements land in page-locked "
-              "host memory and are copied to the GPU from there.",
+              "The NIC cannot write to GPU memory through it: elements land in host memory and "
+              "are copied to the GPU from there.",
           .remedy = "Install a UCX built --with-verbs --with-cuda; Debian's has no CUDA.",
           .protocols = {"ucx"}};
 }
