@@ -176,7 +176,8 @@ absl::StatusOr<std::unique_ptr<Side>> MakeSocketLimit(const Load& load,
 absl::StatusOr<std::unique_ptr<Side>> MakeTransferLimit(const Load& load,
                                                         const std::string& protocol) {
   if (!load.hosts.two() && (protocol == "local" || protocol == "shm")) return MakeFillLimit(load);
-  return MakeSocketLimit(load, protocol == "tcp" ? "cubic" : "");
+  // Which tcp sets within a host alone.
+  return MakeSocketLimit(load, protocol == "tcp" && !load.hosts.two() ? "cubic" : "");
 }
 
 }  // namespace penstock::bench

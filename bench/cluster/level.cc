@@ -221,8 +221,7 @@ std::vector<Level> LinkLevels(const Hosts& hosts, const Survey& here, const Surv
   for (const char* program : {"ib_read_bw", "ib_write_bw"}) {
     levels.push_back(tools.Verbs(program));
   }
-  const std::string cubic = absl::StrCat("socket ", SocketVariant(kCubic, 1));
-  // What gRPC's and UCX's sockets have.
+  // What all our sockets between two hosts have.
   const std::string machines = absl::StrCat("socket ", SocketVariant(usual, 1));
   for (const char* test : {"ucp_am_bw", "ucp_get", "ucp_put_bw"}) {
     levels.push_back(tools.UcxOverRdma(test));
@@ -232,7 +231,7 @@ std::vector<Level> LinkLevels(const Hosts& hosts, const Survey& here, const Surv
   levels.push_back(tools.NotStarted("sendrecv_perf", "nccl-tests are started by mpirun"));
   for (const std::string& protocol : protocols) {
     if (protocol == "local" || protocol == "shm") continue;  // within a host
-    std::vector<std::string> beside = {protocol == "tcp" ? cubic : machines};
+    std::vector<std::string> beside = {machines};
     if (protocol == "ucx") {
       beside = tools.has_path()
                    ? std::vector<std::string>{"ib_read_bw", "ucx_perftest ucp_am_bw rdma"}

@@ -234,7 +234,7 @@ TEST(Levels, ThoseLeftOutSayWhatIsMissing) {
             "iperf3 is not installed on b (10.0.0.2)");
   EXPECT_EQ(Find(levels, "ib_read_bw")->left_out.message(), "on a (10.0.0.1): no RDMA device");
   EXPECT_TRUE(Find(levels, "ucx_perftest ucp_am_bw tcp")->left_out.ok());
-  EXPECT_THAT(Find(levels, "tcp")->beside, ElementsAre("socket cubic x1"));
+  EXPECT_THAT(Find(levels, "tcp")->beside, ElementsAre("socket bbr x1"));
   EXPECT_THAT(Find(levels, "ucx")->beside,
               ElementsAre("socket bbr x1", "ucx_perftest ucp_am_bw tcp"));
   EXPECT_EQ(Find(levels, "shm"), nullptr);  // does not leave a host

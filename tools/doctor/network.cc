@@ -16,7 +16,7 @@ bool Contains(const std::vector<std::string>& words, const std::string& word) {
   return std::find(words.begin(), words.end(), word) != words.end();
 }
 
-// tcp asks for cubic on its own sockets. Who may not administer the network gets
+// tcp asks for cubic on its sockets within a host. Who may not administer the network gets
 // only what is listed as allowed, or the default.
 void CheckCubic(const Probe& probe, std::vector<Finding>& findings) {
   const std::string standard =
@@ -33,8 +33,8 @@ void CheckCubic(const Probe& probe, std::vector<Finding>& findings) {
        .what =
            absl::StrCat("This user cannot have cubic as congestion control of TCP: it is ",
                         available ? "not allowed" : "not loaded", "; sockets get ", standard, "."),
-       .why = "tcp asks for cubic, which keeps a link between two machines busy; bbr paces, also "
-              "over loopback, and was seen at half the rate.",
+       .why = "tcp asks for cubic between processes of one host: bbr paces, also over loopback, "
+              "and was seen at half the rate.",
        .remedy = available ? "Add cubic to the sysctl net.ipv4.tcp_allowed_congestion_control."
                            : "`modprobe tcp_cubic`, and allow it in the sysctl "
                              "net.ipv4.tcp_allowed_congestion_control.",
@@ -55,10 +55,11 @@ void CheckDefault(const Probe& probe, std::vector<Finding>& findings) {
       {.id = "net.default_congestion",
        .severity = Severity::kNote,
        .what = absl::StrCat("Congestion control of TCP by default is ", *standard, "."),
-       .why = "tcp sets cubic on its own sockets; gRPC and UCX's tcp lanes cannot, and take the "
-              "default. bbr was seen at half of cubic's rate between processes of one host.",
+       .why = "Between processes of one host tcp sets cubic on its sockets; gRPC and UCX's tcp lanes "
+              "cannot, and take the default, as tcp does between machines. bbr was seen at half of "
+              "cubic's rate between processes of one host.",
        .remedy = "`sysctl net.ipv4.tcp_congestion_control=cubic`, or cubic on the routes between "
-                 "the machines (`ip route change ROUTE congctl cubic`).",
+                 "the machines (`ip route change ROUTE congctl cubic`), where the network wants it.",
        .protocols = {"grpc", "ucx"}});
 }
 

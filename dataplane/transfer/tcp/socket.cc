@@ -18,7 +18,8 @@ namespace penstock::transfer::tcp {
 namespace {
 
 // Paced controls such as bbr halve the throughput between two processes of one
-// host, and a link has credits of its own. Where the kernel lacks it, its default.
+// host, and a link has credits of its own. Where the kernel lacks it, its default. What
+// goes over a network has the machine's, which knows that network.
 constexpr char kCongestionControl[] = "cubic";
 
 // A host that is gone is found out: after so long without a word it is asked, and
@@ -36,13 +37,26 @@ void Set(int fd, int level, int option, const T& value) {
 
 void Tune(int fd) {
   Set(fd, IPPROTO_TCP, TCP_NODELAY, 1);
-  (void)::setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, kCongestionControl,
-                     sizeof kCongestionControl - 1);
   Set(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
   Set(fd, IPPROTO_TCP, TCP_KEEPIDLE, kSilenceSeconds);
   Set(fd, IPPROTO_TCP, TCP_KEEPINTVL, kAnswerSeconds);
   Set(fd, IPPROTO_TCP, TCP_KEEPCNT, 1);
   Set(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, kUnacknowledgedMilliseconds);
+}
+
+void TuneConnected(const Socket& socket) {
+  if (!IsLocal(socket)) return;
+  (void)::setsockopt(socket.fd(), IPPROTO_TCP, TCP_CONGESTION, kCongestionControl,
+                     sizeof kCongestionControl - 1);
+}
+
+// An IPv4 address as IPv6 has it.
+in6_addr HostOf(const sockaddr_storage& address) {
+  if (address.ss_family == AF_INET6) return reinterpret_cast<const sockaddr_in6&>(address).sin6_addr;
+  in6_addr mapped{};
+  mapped.s6_addr[10] = mapped.s6_addr[11] = 0xff;
+  std::memcpy(&mapped.s6_addr[12], &reinterpret_cast<const sockaddr_in&>(address).sin_addr, 4);
+  return mapped;
 }
 
 int PortOf(int fd) {
@@ -68,6 +82,22 @@ absl::StatusOr<Socket> ListenAt(const Endpoint& endpoint) {
 }
 
 }  // namespace
+
+bool IsLocal(const Socket& connected) {
+  sockaddr_storage ours{};
+  sockaddr_storage theirs{};
+  socklen_t bytes = sizeof ours;
+  if (::getsockname(connected.fd(), reinterpret_cast<sockaddr*>(&ours), &bytes) != 0) return false;
+  bytes = sizeof theirs;
+  if (::getpeername(connected.fd(), reinterpret_cast<sockaddr*>(&theirs), &bytes) != 0) {
+    return false;
+  }
+  const in6_addr here = HostOf(ours);
+  const in6_addr there = HostOf(theirs);
+  return IN6_IS_ADDR_LOOPBACK(&there) ||
+         (IN6_IS_ADDR_V4MAPPED(&there) && there.s6_addr[12] == IN_LOOPBACKNET) ||
+         IN6_ARE_ADDR_EQUAL(&here, &there);
+}
 
 void Socket::Close() {
   if (fd_ >= 0) ::close(fd_);
@@ -148,6 +178,7 @@ absl::StatusOr<Socket> AcceptAt(const Socket& listening) {
     Socket socket(::accept4(listening.fd(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
     if (socket) {
       Tune(socket.fd());
+      TuneConnected(socket);
       return socket;
     }
     if (errno == EAGAIN || errno == EWOULDBLOCK) return Socket();
@@ -176,7 +207,9 @@ absl::Status Connected(const Socket& socket) {
   int error = 0;
   socklen_t bytes = sizeof error;
   if (::getsockopt(socket.fd(), SOL_SOCKET, SO_ERROR, &error, &bytes) != 0) error = errno;
-  return error == 0 ? absl::OkStatus() : BrokenBy("cannot connect", error);
+  if (error != 0) return BrokenBy("cannot connect", error);
+  TuneConnected(socket);
+  return absl::OkStatus();
 }
 
 }  // namespace penstock::transfer::tcp

@@ -64,13 +64,17 @@ struct Bound {
 };
 absl::StatusOr<Bound> ListenAt(const HostAndPort& where);
 
+// Whether both ends of that connection are on this machine, as far as addresses tell: a loopback's,
+// or the same at both ends.
+bool IsLocal(const Socket& connected);
+
 // The next connection that somebody made, tuned; an empty one if there is none.
 // ResourceExhausted: no descriptor or memory for it; it waits.
 absl::StatusOr<Socket> AcceptAt(const Socket& listening);
 
 // Begins to connect; the socket can be written when that has succeeded or failed.
 absl::StatusOr<Socket> BeginConnecting(const Endpoint& endpoint);
-// How that went.
+// How that went; to be called once.
 absl::Status Connected(const Socket& socket);
 
 // Unavailable, with what the system says about `error`.
