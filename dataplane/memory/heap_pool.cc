@@ -22,6 +22,8 @@ constexpr size_t kUsualSegment = size_t{256} << 10;  // bytes; a larger slot has
 constexpr size_t kMaxSlotsPerSegment = 256;
 // Each registration costs a call to the device, and entries in its tables.
 constexpr size_t kRegisteredSegment = size_t{8} << 20;  // bytes
+// Own segments that are kept: one is read while another is filled.
+constexpr int kKeptOwnSegments = 2;
 // A pool may hold as much again as it lends, and so much more, before it gives back what lies idle.
 constexpr int64_t kMayLieIdle = int64_t{256} << 20;  // bytes
 constexpr size_t kBeyondAnyMachine = size_t{1}
@@ -123,6 +125,7 @@ absl::StatusOr<Loan> HeapPool::Grow(int size_class) {
     const size_t left = options_.max_bytes - std::min<size_t>(options_.max_bytes, reserved_.load());
     count = std::clamp<size_t>(left / slot_bytes, 1, count);
   }
+  if (absl::Status reserved = Reserve(count * slot_bytes); !reserved.ok()) return reserved;
   absl::StatusOr<std::unique_ptr<Segment>> segment = NewSegment(count, slot_bytes, size_class);
   if (!segment.ok()) return segment.status();
   HeapSlot* slots = (*segment)->slots.get();
@@ -144,9 +147,14 @@ absl::StatusOr<Loan> HeapPool::LendOwnSegment(size_t bytes) {
     return absl::ResourceExhaustedError(
         absl::StrCat("a slot of ", bytes, " bytes is beyond any machine's memory"));
   }
-  std::lock_guard growing(grow_mu_);
-  absl::StatusOr<std::unique_ptr<Segment>> segment =
-      NewSegment(1, AlignUp(bytes, kBlockAlignment), kClasses);
+  if (Loan kept = LendKept(bytes)) return kept;
+  bytes = AlignUp(bytes, kBlockAlignment);
+  {
+    std::lock_guard growing(grow_mu_);
+    if (absl::Status reserved = Reserve(bytes); !reserved.ok()) return reserved;
+  }
+  // Without the lock: to allocate and register so much takes a while.
+  absl::StatusOr<std::unique_ptr<Segment>> segment = NewSegment(1, bytes, kClasses);
   if (!segment.ok()) return segment.status();
   HeapSlot& slot = (*segment)->slots[0];
   slot.holders.store(1, std::memory_order_relaxed);
@@ -158,11 +166,27 @@ absl::StatusOr<Loan> HeapPool::LendOwnSegment(size_t bytes) {
   return Loan(&slot);
 }
 
+Loan HeapPool::LendKept(size_t bytes) {
+  SizeClass& own = (*classes_)[kClasses];
+  std::lock_guard lock(own.mu);
+  for (HeapSlot** link = &own.free; *link != nullptr; link = &(*link)->next_free) {
+    HeapSlot* const slot = *link;
+    if (slot->bytes < bytes || slot->bytes / 3 * 2 > bytes) continue;
+    *link = slot->next_free;
+    --slot->segment->free_count;
+    ++own.lent;
+    own.bytes_lent += static_cast<int64_t>(slot->bytes);
+    ASAN_UNPOISON_MEMORY_REGION(slot->data, slot->bytes);
+    slot->holders.store(1, std::memory_order_relaxed);
+    return Loan(slot);
+  }
+  return Loan();
+}
+
 absl::StatusOr<std::unique_ptr<HeapPool::Segment>> HeapPool::NewSegment(size_t count,
                                                                         size_t slot_bytes,
                                                                         int size_class) {
   const size_t bytes = count * slot_bytes;
-  if (absl::Status reserved = Reserve(bytes); !reserved.ok()) return reserved;
   auto segment = std::make_unique<Segment>();
   const size_t alignment = registrar_ != nullptr ? kPageBytes : kBlockAlignment;
   segment->memory =
@@ -218,8 +242,7 @@ bool HeapPool::TooMuchLiesIdle() const {
 
 void HeapPool::ReleaseFreeSegments() {
   const auto idle = [](const Segment& segment) { return segment.free_count == segment.slot_count; };
-  for (int c = 0; c < kClasses; ++c) {
-    SizeClass& its = (*classes_)[c];
+  for (SizeClass& its : *classes_) {
     std::vector<std::unique_ptr<Segment>> freed;  // outside the lock
     std::lock_guard lock(its.mu);
     for (HeapSlot** link = &its.free; *link != nullptr;) {
@@ -245,27 +268,35 @@ void HeapPool::TakeBack(Slot* returned) noexcept {
   SizeClass& its = (*classes_)[slot->size_class];
   std::unique_ptr<Segment> own;  // freed outside the lock
   bool closed;
-  if (slot->size_class == kClasses) {
-    std::lock_guard lock(its.mu);
-    auto at = std::find_if(its.segments.begin(), its.segments.end(),
-                           [&](const auto& segment) { return segment.get() == slot->segment; });
-    own = std::move(*at);
-    its.segments.erase(at);
-    ++its.returned;
-    its.bytes_lent -= static_cast<int64_t>(own->bytes);
-    reserved_.fetch_sub(static_cast<int64_t>(own->bytes));
-    closed = closed_;
-  } else {
-    ASAN_POISON_MEMORY_REGION(slot->data, slot->bytes);
+  ASAN_POISON_MEMORY_REGION(slot->data, slot->bytes);
+  {
     std::lock_guard lock(its.mu);
     slot->next_free = its.free;
     its.free = slot;
     ++slot->segment->free_count;
     ++its.returned;
+    if (slot->size_class == kClasses) own = TakeOldestKept(its, slot->bytes);
     closed = closed_;
   }
   own.reset();
   if (closed && remaining_.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;
+}
+
+std::unique_ptr<HeapPool::Segment> HeapPool::TakeOldestKept(SizeClass& own, size_t returned) {
+  own.bytes_lent -= static_cast<int64_t>(returned);
+  HeapSlot** link = &own.free;
+  for (int kept = 0; kept < kKeptOwnSegments && *link != nullptr; ++kept) {
+    link = &(*link)->next_free;
+  }
+  if (*link == nullptr) return nullptr;
+  auto at = std::find_if(own.segments.begin(), own.segments.end(), [&](const auto& segment) {
+    return segment.get() == (*link)->segment;
+  });
+  std::unique_ptr<Segment> oldest = std::move(*at);
+  own.segments.erase(at);
+  *link = nullptr;
+  reserved_.fetch_sub(static_cast<int64_t>(oldest->bytes));
+  return oldest;
 }
 
 PoolCounters HeapPool::counters() const {

@@ -18,9 +18,9 @@ namespace penstock {
 // Size classes are 256 B, 384 B, 512 B, 768 B, … 256 MiB: at most a third of a
 // slot lies idle. A class has its own lock, held for some nanoseconds, and a
 // list of free slots, last back first out. A larger slot is a segment of its
-// own, which goes back to the system when it returns. When a class needs a new
-// segment and more than twice what is lent lies here, and 256 MiB, segments
-// of which nothing is lent go back first.
+// own; the two that returned last are kept for others of about their size, and all
+// else goes back to the system. When a class needs a new segment and more than twice
+// what is lent lies here, and 256 MiB, segments of which nothing is lent go back first.
 class HeapPool final : public Pool, public SlotOwner {
  public:
   // With a registrar every segment is registered when it is made, and segments of
@@ -47,12 +47,17 @@ class HeapPool final : public Pool, public SlotOwner {
   ~HeapPool() override;
   absl::StatusOr<Loan> Grow(int size_class);
   absl::StatusOr<Loan> LendOwnSegment(size_t bytes);
-  // REQUIRES: grow_mu_ is held.
+  // One of those kept; none if there is none of about that size.
+  Loan LendKept(size_t bytes);
+  // Of bytes that are reserved, and are not any more if it fails.
   absl::StatusOr<std::unique_ptr<Segment>> NewSegment(size_t count, size_t slot_bytes,
                                                       int size_class);
   // Counts `bytes` of new segments; ResourceExhausted if they do not fit even
   // after free segments were given back. REQUIRES: grow_mu_ is held.
   absl::Status Reserve(size_t bytes);
+  // Behind the return of an own slot of so many bytes: the segment that is one too many to be kept,
+  // if there is one. REQUIRES: its lock is held.
+  std::unique_ptr<Segment> TakeOldestKept(SizeClass& own, size_t returned);
   bool TooMuchLiesIdle() const;
   void ReleaseFreeSegments();
 
