@@ -168,6 +168,8 @@ class Core {
   void MoveFromUnreached(Turn& turn, absl::Time now);
 
   // core_clients.cc
+  // Also a past one, which is recalled. Null: it was never begun.
+  const IterationState* FindOrRecall(Turn& turn, JobId job, int64_t repetition);
   void OnHello(Turn& turn, const std::shared_ptr<ClientPeer>& peer, const ClientHello& hello);
   // Of all partitions that a message tells of at once: what follows is as much work as for one.
   void OnReports(Turn& turn, const ClientPeer& peer, absl::Span<const PartitionReport> reports);
@@ -201,7 +203,10 @@ class Core {
                                         const Restoration* restoration);
   void Cancel(Turn& turn, const JobRecord& job);
   bool IsRead(JobId job) const;  // over some stream
+  bool IsConnected(IterationId iteration) const;  // somebody is
   void ForgetJob(Turn& turn, JobId job);
+  // What is known of it besides its record. REQUIRES: it is there.
+  void ForgetIteration(IterationId iteration);
   void TakeFromWorkers(Turn& turn, JobId job);
   void TakeFromWorkers(Turn& turn, const IterationState& iteration);
 
@@ -242,6 +247,8 @@ class Core {
   absl::Duration Stall() const;
   void ExpireLeases(Turn& turn, absl::Time now);
   void CollectJobs(Turn& turn, absl::Time now);
+  // Finished iterations that nobody is connected to any more.
+  void RetireIterations(Turn& turn);
   void EstimateWorkers(Turn& turn, absl::Time now);
   bool Collectable(const JobRecord& job) const;
 

@@ -151,6 +151,11 @@ void Core::OnClosed(const std::shared_ptr<ClientPeer>& peer) {
   peer->iteration = IterationId();
 }
 
+const IterationState* Core::FindOrRecall(Turn& turn, JobId job, int64_t repetition) {
+  if (state_.past.contains({job, repetition})) turn.Do(IterationRecalled{job, repetition});
+  return state_.FindIteration(job, repetition);
+}
+
 void Core::OnHello(Turn& turn, const std::shared_ptr<ClientPeer>& peer, const ClientHello& hello) {
   if (peer->iteration) {
     return turn.Close(peer, absl::InvalidArgumentError(absl::StrCat(
@@ -181,8 +186,9 @@ void Core::OnHello(Turn& turn, const std::shared_ptr<ClientPeer>& peer, const Cl
                                 "cross-trainer caching allows one repetition, and job ", job->name,
                                 " was asked for repetition ", hello.repetition)));
   }
-  const IterationState* iteration = state_.FindIteration(job->id, hello.repetition);
-  const bool begins = iteration == nullptr || !iteration->record.FindReader(hello.client);
+  const IterationState* iteration = FindOrRecall(turn, job->id, hello.repetition);
+  const bool begins = iteration == nullptr || (!iteration->record.finished &&
+                                               !iteration->record.FindReader(hello.client));
   if (begins) {
     if (absl::Status there = CheckLocalWorkers(*job, hello); !there.ok()) {
       return turn.Close(peer, there);
@@ -307,7 +313,7 @@ void Core::OnCommit(Turn& turn, const std::shared_ptr<ClientPeer>& peer, const C
   const JobId job = state_.iterations.at(peer->iteration).job;
   std::vector<std::pair<IterationId, protocol::Commit>> of;
   for (const Commit::OfRepetition& repetition : commit.repetitions) {
-    const IterationState* iteration = state_.FindIteration(job, repetition.repetition);
+    const IterationState* iteration = FindOrRecall(turn, job, repetition.repetition);
     if (iteration == nullptr) {
       return turn.Close(peer, absl::InvalidArgumentError(absl::StrCat("a commit names repetition ",
                                                                       repetition.repetition,
@@ -325,7 +331,7 @@ void Core::OnCommit(Turn& turn, const std::shared_ptr<ClientPeer>& peer, const C
     const protocol::ReaderRecord& record = iteration->record.readers[*reader];
     const bool its_own =
         record.standing == protocol::Standing::kLiving && record.incarnation == peer->incarnation;
-    if (!its_own && !protocol::Contains(record.kept, *kept)) {
+    if (!its_own && !protocol::HasKept(iteration->record, record, *kept)) {
       return turn.Close(
           peer, ToStatus({peer->client, peer->incarnation, protocol::Refusal::kStateIsNewer}));
     }

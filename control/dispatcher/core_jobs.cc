@@ -226,6 +226,11 @@ bool Core::IsRead(JobId job) const {
   return false;
 }
 
+bool Core::IsConnected(IterationId iteration) const {
+  const auto session = sessions_.lower_bound({iteration, ClientId()});
+  return session != sessions_.end() && session->first.first == iteration;
+}
+
 void Core::Cancel(Turn& turn, const JobRecord& job) {
   TakeFromWorkers(turn, job.id);
   for (IterationId id : state_.IterationsOf(job.id)) {
@@ -265,12 +270,18 @@ void Core::TakeFromWorkers(Turn& turn, JobId job) {
   for (IterationId id : state_.IterationsOf(job)) TakeFromWorkers(turn, state_.iterations.at(id));
 }
 
+void Core::ForgetIteration(IterationId id) {
+  for (const protocol::ReaderRecord& reader : state_.iterations.at(id).record.readers)
+    ForgetLease({id, reader.client});
+  desks_.erase(id);
+  std::erase_if(unreached_, [&](const Link& link) { return std::get<IterationId>(link) == id; });
+  std::erase_if(failures_, [&](const auto& entry) { return entry.first.iteration == id; });
+}
+
 void Core::ForgetJob(Turn& turn, JobId job) {
   for (IterationId id : state_.IterationsOf(job)) {
     CloseSessions(turn, id, absl::CancelledError("the job was removed"));
-    desks_.erase(id);
-    std::erase_if(unreached_, [&](const Link& link) { return std::get<IterationId>(link) == id; });
-    std::erase_if(failures_, [&](const auto& entry) { return entry.first.iteration == id; });
+    ForgetIteration(id);
   }
   idle_since_.erase(job);
   turn.Do(JobRemoved{job});

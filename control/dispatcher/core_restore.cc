@@ -62,6 +62,7 @@ SavedRepetition::Reader ReaderOf(const protocol::ReaderRecord& from,
   SavedRepetition::Reader reader{.client = from.client,
                                  .gone = from.standing != protocol::Standing::kLiving,
                                  .consumer = from.consumer};
+  reader.kept_count = from.mark.count;
   for (size_t p = 0; p < partitions.size(); ++p) {
     IndexSet kept = protocol::Of(from.kept, PartitionId(p + 1));
     reader.kept_count += kept.size();
@@ -169,6 +170,8 @@ bool BeganWith(const Restoration& restoration, const State& state, const JobReco
   for (const Restoration::Repetition& repetition : restoration.repetitions) {
     if (repetition.partitions.empty()) continue;
     const IterationState* iteration = state.FindIteration(job.id, repetition.number);
+    const std::optional<IterationState> past = state.FindPast(job.id, repetition.number);
+    if (past.has_value()) iteration = &*past;
     return iteration != nullptr &&
            iteration->record.FindReader(ReaderBefore(restoration)).has_value();
   }
@@ -180,6 +183,8 @@ void Core::GetReading(const GetReadingRequest& request, Done<SavedRepetition> do
   absl::StatusOr<SavedRepetition> saved = SavedRepetition{.repetition = request.repetition};
   const JobRecord* job = state_.FindJob(request.job);
   const IterationState* iteration = state_.FindIteration(request.job, request.repetition);
+  const std::optional<IterationState> past = state_.FindPast(request.job, request.repetition);
+  if (past.has_value()) iteration = &*past;
   if (job == nullptr) {
     saved = absl::NotFoundError(absl::StrCat(ToString(request.job),
                                              " is not known to this dispatcher; it was removed, or "
@@ -192,7 +197,9 @@ void Core::GetReading(const GetReadingRequest& request, Done<SavedRepetition> do
     saved->num_consumers = record.rounds.consumers;
     if (record.dealt()) saved->dealt = protocol::PositionsOf(record);
     saved->leads = iteration->leads;
-    const protocol::Desk& desk = turn.DeskOf(iteration->id);
+    std::optional<protocol::Desk> of_past;
+    const protocol::Desk& desk =
+        past.has_value() ? of_past.emplace(protocol::OpenDesk(record)) : turn.DeskOf(iteration->id);
     for (size_t p = 0; p < record.partitions.size(); ++p) {
       SavedRepetition::Partition& to = saved->partitions.emplace_back();
       to.kept_below = protocol::FirstNotKept(record, PartitionId(p + 1), 0);

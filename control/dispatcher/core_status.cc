@@ -28,9 +28,6 @@ PartitionStatus StatusOf(const IterationState& iteration, size_t p, const protoc
     for (const protocol::Heard& heard : desk->partitions[p].readers) taken.Add(heard.has);
   }
   status.taken = taken.size();
-  if (iteration.record.finished && iteration.record.keep == protocol::KeepPolicy::kTaken) {
-    status.taken = status.kept = end.value_or(0);  // and nobody knows any more who had what
-  }
   if (!status.worker && !iteration.record.closed) {
     const bool answered = desk != nullptr && !protocol::Assignable(iteration.record, *desk).empty();
     status.waits_for = answered ? "a worker" : "its readers to say what they have";
@@ -123,6 +120,8 @@ void Core::GetStatus(Done<DispatcherStatus> done) {
           .slowed_by = SlowedBy(job)};
     const auto& feeds = scaling_.latest().jobs;
     if (const auto feed = feeds.find(id); feed != feeds.end()) to.feed = feed->second;
+    for (const int64_t repetition : state_.PastOf(id))
+      to.iterations.push_back(StatusOf(*state_.FindPast(id, repetition), nullptr));
     for (IterationId of : state_.IterationsOf(id)) {
       auto desk = desks_.find(of);
       const protocol::Desk* known = desk == desks_.end() ? nullptr : &desk->second;

@@ -35,6 +35,7 @@ void Core::Sweep() {
   ExpireLeases(turn, now);
   MoveFromUnreached(turn, now);
   EndReservations(turn);
+  RetireIterations(turn);
   CollectJobs(turn, now);
   EstimateWorkers(turn, now);
 }
@@ -106,9 +107,22 @@ bool Core::Collectable(const JobRecord& job) const {
     return false;
   }
   const std::vector<IterationId> iterations = state_.IterationsOf(job.id);
-  return std::any_of(iterations.begin(), iterations.end(), [this](IterationId id) {
+  return !state_.PastOf(job.id).empty() ||
+         std::any_of(iterations.begin(), iterations.end(), [this](IterationId id) {
     return !state_.iterations.at(id).record.readers.empty();
   });
+}
+
+void Core::RetireIterations(Turn& turn) {
+  std::vector<IterationId> over;
+  for (const auto& [id, iteration] : state_.iterations) {
+    if (iteration.record.finished && !iteration.failure.has_value() && !IsConnected(id))
+      over.push_back(id);
+  }
+  for (const IterationId id : over) {
+    ForgetIteration(id);
+    turn.Do(IterationRetired{id});
+  }
 }
 
 // Jobs without readers for job_gc_timeout. What is owed of closed iterations is given up, except
@@ -120,10 +134,7 @@ void Core::CollectJobs(Turn& turn, absl::Time now) {
     bool read = false;
     for (IterationId of : state_.IterationsOf(id)) {
       const IterationState& iteration = state_.iterations.at(of);
-      auto session = sessions_.lower_bound({of, ClientId()});
-      const bool connected = session != sessions_.end() && session->first.first == of;
-      read |= connected;
-      if (iteration.record.finished && !connected) desks_.erase(of);
+      read |= IsConnected(of);
       if (!GoesOn(iteration) || iteration.record.finished) continue;
       read |= std::any_of(
           iteration.record.readers.begin(), iteration.record.readers.end(),

@@ -119,6 +119,13 @@ struct WriteChange {
   void operator()(const WorkerDraining& c) const { to->set_worker_draining(c.worker.value()); }
   void operator()(const WorkerGone& c) const { to->set_worker_gone(c.worker.value()); }
   void operator()(const Answered& c) const { WriteAnswer(c.answer, to->mutable_answered()); }
+  void operator()(const IterationRetired& c) const {
+    to->set_iteration_retired(c.iteration.value());
+  }
+  void operator()(const IterationRecalled& c) const {
+    to->mutable_iteration_recalled()->set_job(c.job.value());
+    to->mutable_iteration_recalled()->set_repetition(c.repetition);
+  }
 };
 
 absl::StatusOr<protocol::IterationChange> ReadProtocolChange(const wire::IterationAltered& from) {
@@ -249,6 +256,11 @@ absl::StatusOr<Change> ReadChange(const wire::Change& from, const State& state) 
       ASSIGN_OR_RETURN(AnswerRecord answer, ReadAnswer(from.answered()));
       return Answered{std::move(answer)};
     }
+    case wire::Change::kIterationRetired:
+      return IterationRetired{IterationId(from.iteration_retired())};
+    case wire::Change::kIterationRecalled:
+      return IterationRecalled{JobId(from.iteration_recalled().job()),
+                               from.iteration_recalled().repetition()};
     case wire::Change::CHANGE_NOT_SET:
       break;
   }

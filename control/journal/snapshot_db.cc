@@ -82,9 +82,15 @@ absl::StatusOr<SnapshotDb> SnapshotDb::Open(const std::string& path) {
         absl::StrCat("journal ", path, " has version ", version, ", this release reads up to ",
                      kJournalVersion, "; start the newer release that wrote it"));
   }
-  static_assert(kJournalVersion == 2, "the number below");
+  static_assert(kJournalVersion == 3, "the number below");
   if (version == kJournalVersion) return db;
   RETURN_IF_ERROR(db.Run("BEGIN EXCLUSIVE;"));
+  // Version 3 has the tables of version 2; what its snapshots say of past iterations an older
+  // release would pass over.
+  if (version == 2) {
+    RETURN_IF_ERROR(db.Run("PRAGMA user_version = 3; COMMIT;"));
+    return db;
+  }
   if (version == 1) RETURN_IF_ERROR(db.Run("ALTER TABLE snapshot RENAME TO whole;"));
   RETURN_IF_ERROR(
       db.Run("CREATE TABLE snapshot (sequence INTEGER NOT NULL, piece INTEGER NOT NULL,"
@@ -94,7 +100,7 @@ absl::StatusOr<SnapshotDb> SnapshotDb::Open(const std::string& path) {
         db.Run("INSERT INTO snapshot SELECT sequence, 0, checksum, bytes FROM whole;"
                "DROP TABLE whole;"));
   }
-  RETURN_IF_ERROR(db.Run("PRAGMA user_version = 2; COMMIT;"));
+  RETURN_IF_ERROR(db.Run("PRAGMA user_version = 3; COMMIT;"));
   return db;
 }
 

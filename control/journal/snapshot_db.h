@@ -16,7 +16,7 @@ struct sqlite3;
 
 namespace penstock::control {
 
-inline constexpr int kJournalVersion = 2;
+inline constexpr int kJournalVersion = 3;
 
 class SnapshotDb {
  public:

@@ -38,6 +38,15 @@ absl::Status ReadPartition(const wire::Iteration::Partition& from, protocol::Par
   return absl::OkStatus();
 }
 
+void WriteMark(const protocol::KeptMark& from, wire::KeptMark* to) {
+  to->set_count(from.count);
+  to->set_hash(from.hash);
+}
+
+protocol::KeptMark ReadMark(const wire::KeptMark& from) {
+  return {.count = from.count(), .hash = from.hash()};
+}
+
 void WriteSession(const protocol::ReaderRecord& from, wire::Iteration::Session* to) {
   ToWire(Reader{from.client, from.incarnation, from.consumer}, to->mutable_reader());
   to->set_start(from.start);
@@ -46,6 +55,7 @@ void WriteSession(const protocol::ReaderRecord& from, wire::Iteration::Session* 
   to->set_told_end(from.told_end);
   WriteHoldings(from.kept, to->mutable_kept());
   WriteHoldings(from.final, to->mutable_final());
+  if (from.mark.count > 0) WriteMark(from.mark, to->mutable_mark());
 }
 
 absl::StatusOr<protocol::ReaderRecord> ReadSession(const wire::Iteration::Session& from) {
@@ -58,6 +68,7 @@ absl::StatusOr<protocol::ReaderRecord> ReadSession(const wire::Iteration::Sessio
   ASSIGN_OR_RETURN(to.standing, ReadStanding(from.standing()));
   ASSIGN_OR_RETURN(to.kept, ReadHoldings(from.kept()));
   ASSIGN_OR_RETURN(to.final, ReadHoldings(from.final()));
+  to.mark = ReadMark(from.mark());
   return to;
 }
 
@@ -107,6 +118,7 @@ void WriteIteration(const IterationState& from, wire::Iteration* to) {
   to->set_at_least_once(from.record.at_least_once);
   to->set_closed(from.record.closed);
   to->set_finished(from.record.finished);
+  to->set_forgotten(from.record.forgotten);
   for (size_t p = 0; p < from.record.partitions.size(); ++p) {
     WritePartition(from.record.partitions[p], from.splits[p], to->add_partitions());
   }
@@ -158,6 +170,46 @@ absl::StatusOr<IterationState> ReadIteration(const wire::Iteration& from) {
   if (from.has_rounds()) {
     ASSIGN_OR_RETURN(to.record.rounds, ReadRounds(from.rounds()));
   }
+  to.record.forgotten = from.forgotten();
+  if (to.record.finished) protocol::ForgetHistories(to.record);  // of older releases
+  return to;
+}
+
+void WritePast(JobId job, int64_t repetition, const PastIteration& from, wire::PastIteration* to) {
+  to->set_job(job.value());
+  to->set_repetition(repetition);
+  to->set_id(from.id.value());
+  for (const Index end : from.ends) to->add_ends(end);
+  if (from.more == nullptr) return;
+  if (from.more->division.count > 0) ToWire(from.more->division, to->mutable_division());
+  if (from.more->rounds.consumers > 0) WriteRounds(from.more->rounds, to->mutable_rounds());
+  for (const PastIteration::Reader& reader : from.more->readers) {
+    wire::PastIteration::Past* wire = to->add_readers();
+    ToWire(Reader{reader.client, reader.incarnation, reader.consumer}, wire->mutable_reader());
+    wire->set_standing(static_cast<uint32_t>(reader.standing));
+    if (reader.mark.count > 0) WriteMark(reader.mark, wire->mutable_mark());
+  }
+}
+
+absl::StatusOr<PastIteration> ReadPast(const wire::PastIteration& from) {
+  PastIteration to{.id = IterationId(from.id()), .ends = {}, .more = nullptr};
+  to.ends.assign(from.ends().begin(), from.ends().end());
+  if (!from.has_division() && !from.has_rounds() && from.readers().empty()) return to;
+  auto more = std::make_shared<PastIteration::More>();
+  ASSIGN_OR_RETURN(more->division, FromWire(from.division()));
+  if (from.has_rounds()) {
+    ASSIGN_OR_RETURN(more->rounds, ReadRounds(from.rounds()));
+  }
+  for (const wire::PastIteration::Past& wire : from.readers()) {
+    const Reader reader = FromWire(wire.reader());
+    PastIteration::Reader& its = more->readers.emplace_back();
+    its.client = reader.client;
+    its.incarnation = reader.incarnation;
+    its.consumer = static_cast<int32_t>(reader.consumer);
+    its.mark = ReadMark(wire.mark());
+    ASSIGN_OR_RETURN(its.standing, ReadStanding(wire.standing()));
+  }
+  to.more = std::move(more);
   return to;
 }
 
@@ -186,6 +238,12 @@ absl::Status ReadSnapshot(const wire::Snapshot& from, State& to) {
     }
     to.repetitions[{iteration.job, iteration.repetition}] = iteration.id;
     to.iterations.insert_or_assign(iteration.id, std::move(iteration));
+  }
+  for (const wire::PastIteration& wire : from.past()) {
+    if (to.FindJob(JobId(wire.job())) == nullptr)
+      return absl::DataLossError(absl::StrCat("a past iteration of no ", ToString(JobId(wire.job()))));
+    const std::pair key(JobId(wire.job()), wire.repetition());
+    ASSIGN_OR_RETURN(to.past[key], ReadPast(wire));
   }
   for (const wire::Worker& wire : from.workers()) {
     to.workers[WorkerId(wire.id())] = ReadWorker(wire);
@@ -266,6 +324,11 @@ absl::StatusOr<std::vector<std::string>> EncodeState(const State& state, size_t 
     wire::Iteration* wire = pieces.now().add_iterations();
     WriteIteration(iteration, wire);
     RETURN_IF_ERROR(pieces.Wrote(*wire, ToString(id)));
+  }
+  for (const auto& [key, past] : state.past) {
+    wire::PastIteration* wire = pieces.now().add_past();
+    WritePast(key.first, key.second, past, wire);
+    RETURN_IF_ERROR(pieces.Wrote(*wire, ToString(past.id)));
   }
   for (const auto& [id, worker] : state.workers) {
     wire::Worker* wire = pieces.now().add_workers();

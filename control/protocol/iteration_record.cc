@@ -6,6 +6,7 @@
 
 #include "control/protocol/loose_turns.h"
 #include "penstock/check.h"
+#include "penstock/fingerprint.h"
 
 namespace penstock::protocol {
 namespace {
@@ -209,6 +210,18 @@ bool Equal(const Holdings& a, const Holdings& b) {
   return Contains(a, b) && Contains(b, a);
 }
 
+KeptMark MarkOf(const Holdings& kept) {
+  KeptMark mark;
+  for (size_t p = 0; p < kept.size(); ++p) {
+    for (const IndexSet::Interval& interval : kept[p].intervals()) {
+      mark.count += interval.end - interval.begin;
+      for (const auto part : {static_cast<Index>(p), interval.begin, interval.end})
+        mark.hash = Fingerprint(static_cast<uint64_t>(part), mark.hash);
+    }
+  }
+  return mark;
+}
+
 std::optional<Index> IterationRecord::EndOf(PartitionId id) const {
   if (rounds.ends.empty()) return std::nullopt;
   return rounds.ends[id.value() - 1];
@@ -288,14 +301,37 @@ IndexSet Together::Indices() && {
   return indices;
 }
 
+void ForgetHistories(IterationRecord& record) {
+  PENSTOCK_CHECK(record.finished);
+  if (std::exchange(record.forgotten, true)) return;
+  for (ReaderRecord& reader : record.readers) {
+    reader.mark = MarkOf(reader.kept);
+    reader.kept = Holdings();  // with what it has allocated
+    reader.final = Holdings();
+  }
+}
+
+bool HasKept(const IterationRecord& record, const ReaderRecord& reader, const Holdings& state) {
+  if (!record.forgotten) return Contains(reader.kept, state);
+  const KeptMark mark = MarkOf(state);
+  return mark.count == 0 || mark == reader.mark;
+}
+
+bool Lacks(const IterationRecord& record, const ReaderRecord& reader, const Holdings& state) {
+  return record.forgotten ? MarkOf(state).count < reader.mark.count
+                          : !Contains(state, reader.kept);
+}
+
 IndexSet Kept(const IterationRecord& record, PartitionId partition) {
+  if (record.forgotten) return IndexSet::Of(0, record.partition(partition).end.value_or(0));
   Together kept(record, partition);
   for (const ReaderRecord& reader : record.readers) kept.Add(reader, Of(reader.kept, partition));
   return std::move(kept).Indices();
 }
 
 Index FirstNotKept(const IterationRecord& record, PartitionId partition, Index from) {
-  if (record.coordinated() || record.dealt()) return Kept(record, partition).FirstMissing(from);
+  if (record.forgotten || record.coordinated() || record.dealt())
+    return Kept(record, partition).FirstMissing(from);
   return FirstMissingOf(record, partition, from, [](const ReaderRecord&) { return true; });
 }
 

@@ -52,6 +52,14 @@ struct PartitionRecord {
   friend bool operator==(const PartitionRecord&, const PartitionRecord&) = default;
 };
 
+// What a reader had kept, where the sets are gone: it tells a state with exactly that from others.
+struct KeptMark {
+  int64_t count = 0;
+  uint64_t hash = 0;
+  friend bool operator==(const KeptMark&, const KeptMark&) = default;
+};
+KeptMark MarkOf(const Holdings& kept);
+
 // A client's session on the iteration.
 struct ReaderRecord {
   ClientId client;
@@ -63,6 +71,7 @@ struct ReaderRecord {
   int64_t consumer = -1;  // its number, where elements are some consumer's from the start
   int64_t start = 0;      // the round that its process began at
   bool fresh = false;     // its process has not been given a round yet
+  KeptMark mark;          // of what it kept, once its record has `forgotten` that
   bool reads() const { return standing == Standing::kLiving && !told_end; }
   friend bool operator==(const ReaderRecord&, const ReaderRecord&) = default;
 };
@@ -85,6 +94,7 @@ struct IterationRecord {
   absl::InlinedVector<ReaderRecord, 2> readers;        // in the order they joined
   bool closed = false;                                 // the end may be told
   bool finished = false;  // all is kept, or given up by name; nothing changes any more
+  bool forgotten = false;  // finished, and of who had what there are marks alone
 
   const PartitionRecord& partition(PartitionId id) const { return partitions[id.value() - 1]; }
   PartitionRecord& partition(PartitionId id) { return partitions[id.value() - 1]; }
@@ -202,6 +212,16 @@ class Together {
   absl::InlinedVector<IndexSet, 4> turns_;  // by consumer, coordinated
   std::optional<Dealt> dealt_;
 };
+
+// Of a finished iteration: ends and marks stay.
+void ForgetHistories(IterationRecord& record);
+
+// Whether the reader has kept all that `state` contains; of a record that has forgotten, whether
+// that is nothing or exactly what it had kept.
+bool HasKept(const IterationRecord& record, const ReaderRecord& reader, const Holdings& state);
+// Whether `state` lacks something that the reader has kept; of a record that has forgotten, whether
+// there is less in it.
+bool Lacks(const IterationRecord& record, const ReaderRecord& reader, const Holdings& state);
 
 // In somebody's history whatever happens.
 IndexSet Kept(const IterationRecord& record, PartitionId partition);

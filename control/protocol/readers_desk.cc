@@ -63,9 +63,9 @@ std::optional<Refusal> WhyRefused(const IterationRecord& record, const Desk& des
                                   const ReaderRecord& reader, const Presents& presents) {
   const bool living = reader.standing == Standing::kLiving;
   if (!presents.state) return living ? Refusal::kReplaced : Refusal::kDeclaredDead;
-  if (!Contains(*presents.state, reader.kept)) return Refusal::kStateIsOlder;
-  if (record.finished && !Contains(reader.kept, *presents.state)) return Refusal::kFinished;
-  if (!living && !Contains(reader.kept, *presents.state) &&
+  if (Lacks(record, reader, *presents.state)) return Refusal::kStateIsOlder;
+  if (record.finished && !HasKept(record, reader, *presents.state)) return Refusal::kFinished;
+  if (!living && !HasKept(record, reader, *presents.state) &&
       desk.broken != Broken::kNewerStateAfterDeath)
     return Refusal::kStateIsNewer;
   if (record.dealt() && IsTaken(record, reader.consumer, reader.client))

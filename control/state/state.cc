@@ -58,16 +58,26 @@ void ForgetReplays(IterationState& iteration) {
   }
 }
 
-// Where all that was taken is kept, nobody asks who had what of it once it is over.
-void ForgetHistories(protocol::IterationRecord& record) {
-  if (record.keep != protocol::KeepPolicy::kTaken) return;
-  for (protocol::ReaderRecord& reader : record.readers) {
-    reader.kept = protocol::Holdings();
-    reader.final = protocol::Holdings();
-  }
-}
-
 }  // namespace
+
+IterationState NewIteration(const IterationCreated& c, const JobTerms& terms) {
+  IterationState created{.id = c.iteration,
+                         .job = c.job,
+                         .repetition = c.repetition,
+                         .division = c.division,
+                         .leads = c.leads};
+  created.record.at_least_once = terms.visitation == Visitation::kAtLeastOnce;
+  if (terms.coordinated()) {
+    created.record.rounds.consumers = terms.num_consumers;
+    created.record.rounds.rests = terms.rests;
+  } else {
+    created.record.dealt_to = terms.num_consumers;
+  }
+  created.record.keep = terms.cross_trainer_cache    ? protocol::KeepPolicy::kNothing
+                        : terms.keep == Keep::kTaken ? protocol::KeepPolicy::kTaken
+                                                     : protocol::KeepPolicy::kCommitted;
+  return created;
+}
 
 struct Applying {
   State& state;
@@ -104,6 +114,8 @@ struct Applying {
       state.repetitions.erase({c.job, state.iterations.at(iteration).repetition});
       state.iterations.erase(iteration);
     }
+    state.past.erase(state.past.lower_bound({c.job, INT64_MIN}),
+                     state.past.upper_bound({c.job, INT64_MAX}));
     auto name = state.job_names.find(state.jobs.at(c.job).name);
     if (name != state.job_names.end() && name->second == c.job) state.job_names.erase(name);
     state.jobs.erase(c.job);
@@ -112,23 +124,20 @@ struct Applying {
   void operator()(const IterationCreated& c) const {
     state.next_iteration = std::max(state.next_iteration, c.iteration.value() + 1);
     state.repetitions[{c.job, c.repetition}] = c.iteration;
-    IterationState& created = state.iterations[c.iteration];
-    created.id = c.iteration;
-    created.job = c.job;
-    created.repetition = c.repetition;
-    created.division = c.division;
-    created.leads = c.leads;
-    const JobTerms& terms = state.jobs.at(c.job).terms;
-    created.record.at_least_once = terms.visitation == Visitation::kAtLeastOnce;
-    if (terms.coordinated()) {
-      created.record.rounds.consumers = terms.num_consumers;
-      created.record.rounds.rests = terms.rests;
-    } else {
-      created.record.dealt_to = terms.num_consumers;
-    }
-    created.record.keep = terms.cross_trainer_cache    ? protocol::KeepPolicy::kNothing
-                          : terms.keep == Keep::kTaken ? protocol::KeepPolicy::kTaken
-                                                       : protocol::KeepPolicy::kCommitted;
+    state.iterations.insert_or_assign(c.iteration, NewIteration(c, state.jobs.at(c.job).terms));
+  }
+  void operator()(const IterationRetired& c) const {
+    const IterationState& iteration = state.iterations.at(c.iteration);
+    const std::pair key(iteration.job, iteration.repetition);
+    state.past.insert_or_assign(key, ToPast(iteration));
+    state.repetitions.erase(key);
+    state.iterations.erase(c.iteration);
+  }
+  void operator()(const IterationRecalled& c) const {
+    IterationState recalled = *state.FindPast(c.job, c.repetition);
+    state.past.erase({c.job, c.repetition});
+    state.repetitions[{c.job, c.repetition}] = recalled.id;
+    state.iterations.insert_or_assign(recalled.id, std::move(recalled));
   }
   void operator()(const IterationAltered& c) const {
     IterationState& iteration = state.iterations.at(c.iteration);
@@ -143,8 +152,10 @@ struct Applying {
       ForgetMarks(iteration.record.partitions[at], iteration.splits[at]);
       RetireSplits(iteration.record.partitions[at], iteration.splits[at]);
     }
-    if (std::holds_alternative<protocol::IterationFinished>(c.change)) ForgetReplays(iteration);
-    if (iteration.record.finished) ForgetHistories(iteration.record);
+    if (std::holds_alternative<protocol::IterationFinished>(c.change)) {
+      ForgetReplays(iteration);
+      protocol::ForgetHistories(iteration.record);
+    }
   }
   void operator()(const IterationFailed& c) const {
     IterationState& iteration = state.iterations.at(c.iteration);
@@ -236,7 +247,8 @@ struct Fitting {
                                 division.count, " shards"));
     }
     if (c.iteration && state.FindIteration(c.iteration) == nullptr &&
-        state.FindIteration(c.job, c.repetition) == nullptr) {
+        state.FindIteration(c.job, c.repetition) == nullptr &&
+        !state.past.contains({c.job, c.repetition})) {
       return absl::OkStatus();
     }
     return Wrong(absl::StrCat(ToString(c.iteration), " is created twice"));
@@ -280,6 +292,15 @@ struct Fitting {
   absl::Status operator()(const WorkerDraining& c) const { return HasWorker(c.worker); }
   absl::Status operator()(const WorkerGone& c) const { return HasWorker(c.worker); }
   absl::Status operator()(const Answered&) const { return absl::OkStatus(); }
+  absl::Status operator()(const IterationRetired& c) const {
+    const IterationState* iteration = state.FindIteration(c.iteration);
+    if (iteration != nullptr && iteration->record.finished) return absl::OkStatus();
+    return Wrong(absl::StrCat("no finished ", ToString(c.iteration)));
+  }
+  absl::Status operator()(const IterationRecalled& c) const {
+    if (state.past.contains({c.job, c.repetition})) return absl::OkStatus();
+    return Wrong(absl::StrCat("no past repetition ", c.repetition, " of ", ToString(c.job)));
+  }
 
   absl::Status HasJob(JobId job) const {
     return state.FindJob(job) != nullptr ? absl::OkStatus()
@@ -342,6 +363,19 @@ const IterationState* State::FindIteration(JobId job, int64_t repetition) const 
   return id == nullptr ? nullptr : FindIteration(*id);
 }
 
+std::optional<IterationState> State::FindPast(JobId job, int64_t repetition) const {
+  const auto found = past.find({job, repetition});
+  if (found == past.end()) return std::nullopt;
+  return FromPast(job, jobs.at(job).terms, repetition, found->second);
+}
+
+std::vector<int64_t> State::PastOf(JobId job) const {
+  std::vector<int64_t> found;
+  for (auto i = past.lower_bound({job, INT64_MIN}); i != past.end() && i->first.first == job; ++i)
+    found.push_back(i->first.second);
+  return found;
+}
+
 const WorkerRecord* State::FindWorker(WorkerId id) const {
   return FindIn(workers, id);
 }
@@ -365,7 +399,9 @@ std::vector<IterationId> State::IterationsOf(JobId job) const {
 bool State::IsOver(const JobRecord& job) const {
   if (job.cancelled) return true;
   const std::vector<IterationId> of_job = IterationsOf(job.id);
-  bool all_finished = !of_job.empty();
+  const auto past_of_job = past.lower_bound({job.id, INT64_MIN});
+  bool all_finished =
+      !of_job.empty() || (past_of_job != past.end() && past_of_job->first.first == job.id);
   for (IterationId id : of_job) {
     const IterationState& iteration = iterations.at(id);
     if (iteration.failure.has_value()) return true;

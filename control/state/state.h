@@ -25,6 +25,7 @@
 #include "control/protocol/iteration_record.h"
 #include "control/protocol/lives.h"
 #include "control/protocol/session_messages.h"
+#include "control/state/past_iteration.h"
 
 namespace penstock::control {
 
@@ -149,6 +150,15 @@ struct IterationAltered {
   IterationId iteration;
   protocol::IterationChange change;
 };
+// It is finished, and nobody is connected to it: a PastIteration stays.
+struct IterationRetired {
+  IterationId iteration;
+};
+// Somebody comes to a past one.
+struct IterationRecalled {
+  JobId job;
+  int64_t repetition = 0;
+};
 struct IterationFailed {
   IterationId iteration;
   absl::Status status;
@@ -177,7 +187,8 @@ struct Answered {
 using Change =
     std::variant<LifeBegun, DatasetRegistered, DatasetUnregistered, JobCreated, JobCancelled,
                  JobRemoved, IterationCreated, IterationAltered, IterationFailed, SplitsGiven,
-                 BookmarkMarked, WorkerRegistered, WorkerDraining, WorkerGone, Answered>;
+                 BookmarkMarked, WorkerRegistered, WorkerDraining, WorkerGone, Answered,
+                 IterationRetired, IterationRecalled>;
 
 // --- State ---------------------------------------------------------------------
 
@@ -190,7 +201,8 @@ struct State {
   std::map<JobId, JobRecord> jobs;
   std::map<std::string, JobId> job_names;
   std::map<IterationId, IterationState> iterations;
-  std::map<std::pair<JobId, int64_t>, IterationId> repetitions;
+  std::map<std::pair<JobId, int64_t>, IterationId> repetitions;  // of `iterations`
+  std::map<std::pair<JobId, int64_t>, PastIteration> past;       // none of `iterations`
   std::map<WorkerId, WorkerRecord> workers;
   std::vector<AnswerRecord> answers;  // the last ones, oldest first
 
@@ -206,9 +218,13 @@ struct State {
   const JobRecord* FindJobByName(const std::string& name) const;
   const IterationState* FindIteration(IterationId id) const;
   const IterationState* FindIteration(JobId job, int64_t repetition) const;
+  // A past one, as it was.
+  std::optional<IterationState> FindPast(JobId job, int64_t repetition) const;
+  // Numbers of its past repetitions, ascending.
+  std::vector<int64_t> PastOf(JobId job) const;
   const WorkerRecord* FindWorker(WorkerId id) const;
   const Answer* FindAnswer(const RequestId& request) const;
-  // Its iterations, in the order of their repetitions.
+  // Its iterations that are not past, in the order of their repetitions.
   std::vector<IterationId> IterationsOf(JobId job) const;
   // Nothing more can be read from it: cancelled, failed, or all its iterations
   // finished (at least one was begun).
@@ -218,6 +234,9 @@ struct State {
   // The same of all workers that have some, by their value(), in one pass.
   std::unordered_map<uint64_t, int32_t> PartitionsByWorker() const;
 };
+
+// As one begins.
+IterationState NewIteration(const IterationCreated& created, const JobTerms& terms);
 
 // FailedPrecondition saying why `change` cannot follow on `state`.
 absl::Status Fits(const State& state, const Change& change);

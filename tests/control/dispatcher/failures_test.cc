@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Partitions that workers cannot run: how long they go from one to another, and when the job ends.
 #include <algorithm>
-#include <deque>
 #include <map>
 #include <memory>
 #include <optional>
@@ -13,29 +12,12 @@
 #include "control/dispatcher/core.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/control/dispatcher/inbox.h"
 
 namespace penstock::control {
 namespace {
 
 using ::testing::HasSubstr;
-
-template <class Outlet, class Down>
-class Inbox final : public Outlet {
- public:
-  void Send(Down message, uint64_t) override { messages.push_back(std::move(message)); }
-  void Finish(const absl::Status& status) override { finished = status; }
-  template <class M>
-  std::optional<M> Take() {
-    while (!messages.empty()) {
-      Down message = std::move(messages.front());
-      messages.pop_front();
-      if (auto* wanted = std::get_if<M>(&message)) return std::move(*wanted);
-    }
-    return std::nullopt;
-  }
-  std::deque<Down> messages;
-  std::optional<absl::Status> finished;
-};
 
 struct Worker {
   std::shared_ptr<Inbox<WorkerOutlet, WorkerDown>> told;

@@ -96,6 +96,9 @@ std::vector<Change> OneOfEach() {
           altered(p::PartitionAssigned{one, Placement(3), worker.id}),
           altered(p::IterationClosed{{10}}),
           altered(p::IterationFinished{}),
+          IterationRetired{it},
+          IterationRecalled{JobId(1), 0},
+          IterationRetired{it},
           WorkerDraining{worker.id},
           Answered{{{Incarnation(1), 1}, RegisterDatasetAnswer{"1000", true}}},
           Answered{{{Incarnation(1), 2}, JobAnswer{JobId(1), "job", "token", "1000", 99, false}}}};
@@ -113,6 +116,7 @@ TEST(Changes, EachIsReadAsItWasWritten) {
     EXPECT_EQ(EncodeState(read), EncodeState(written)) << DescribeRecord(record);
   }
   EXPECT_EQ(read.iterations, written.iterations);
+  EXPECT_EQ(read.past.size(), 1u);
   EXPECT_EQ(read.workers, written.workers);
   EXPECT_EQ(read.answers, written.answers);
 }

@@ -328,6 +328,32 @@ TEST(Desk, RefusesAStateThatIsNotTheCommittedOneOfTheDead) {
   EXPECT_EQ(office.record.readers[0].standing, Standing::kLiving);
 }
 
+// Where the sets are gone their marks tell.
+TEST(Desk, RefusesAStateThatIsNotWhatWasKeptOfAFinishedIteration) {
+  for (const bool forgets : {false, true}) {
+    Office office(KeepPolicy::kCommitted);
+    office.Joins(kAnna);
+    office.Assign();
+    office.Reports(kAnna, Placement(1), Range(0, 4));
+    office.Ends(4);
+    office.Commits(kAnna, {Range(0, 4)});
+    ASSERT_TRUE(office.record.finished);
+    if (forgets) ForgetHistories(office.record);
+    office.Said<Refused>();
+    office.Said<End>();
+    office.Restarts(kAnna, {Range(0, 4)});
+    EXPECT_EQ(office.Said<End>().size(), 1u);
+    office.Restarts(kAnna, {Range(0, 3)});
+    office.Restarts(kAnna, {Range(0, 5)});
+    office.Restarts(kAnna, {Range(1, 5)});
+    const auto refused = office.Said<Refused>();
+    ASSERT_EQ(refused.size(), 3u);
+    EXPECT_EQ(refused[0].why, Refusal::kStateIsOlder);
+    EXPECT_EQ(refused[1].why, Refusal::kFinished);
+    EXPECT_TRUE(office.Said<End>().empty());
+  }
+}
+
 TEST(Desk, AsksAgainUnderTheSamePlacementAfterARestart) {
   Office office;
   office.Joins(kAnna);

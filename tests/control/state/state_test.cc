@@ -129,7 +129,7 @@ TEST(State, AJobThatTookANameKeepsItWhenTheOldOneIsRemoved) {
   EXPECT_EQ(state.FindJobByName("job")->id, JobId(2));
 }
 
-TEST(State, OfAFinishedIterationNobodysHistoryIsKeptWhereAllThatWasTakenIs) {
+TEST(State, OfAFinishedIterationNobodysHistoryIsKept) {
   for (const Keep keep : {Keep::kTaken, Keep::kCommitted}) {
     State state = WithAnIteration(keep);
     const auto alter = [&](p::IterationChange change) {
@@ -146,11 +146,46 @@ TEST(State, OfAFinishedIterationNobodysHistoryIsKeptWhereAllThatWasTakenIs) {
     alter(p::ReaderEnded{ClientId(5), {IndexSet::Of(0, 9)}});
     EXPECT_EQ(p::Of(kept().kept, kOne).size(), 9);
     alter(p::IterationFinished{});
-    const int64_t stay = keep == Keep::kCommitted ? 9 : 0;
-    EXPECT_EQ(p::Of(kept().kept, kOne).size(), stay);
-    EXPECT_EQ(p::Of(kept().final, kOne).size(), stay);
-    EXPECT_EQ(state.iterations.at(kIteration).record.partitions[0].end, 9);
+    EXPECT_TRUE(kept().kept.empty());
+    EXPECT_TRUE(kept().final.empty());
+    EXPECT_EQ(kept().mark.count, 9);
+    const p::IterationRecord& record = state.iterations.at(kIteration).record;
+    EXPECT_EQ(record.partitions[0].end, 9);
+    EXPECT_EQ(p::Kept(record, kOne), IndexSet::Of(0, 9));
   }
+}
+
+TEST(State, APastIterationComesBackAsItWas) {
+  State state = WithAnIteration(Keep::kCommitted);
+  const auto alter = [&](p::IterationChange change) {
+    state.Apply(IterationAltered{kIteration, std::move(change)});
+  };
+  alter(p::ReaderJoined{ClientId(5), Incarnation(1)});
+  EXPECT_FALSE(Fits(state, IterationRetired{kIteration}).ok());
+  alter(p::ReaderKept{ClientId(5), kOne, IndexSet::Of(0, 9)});
+  alter(p::ReaderGone{ClientId(5), p::Standing::kLeft});
+  alter(p::IterationClosed{{9}});
+  alter(p::IterationFinished{});
+  const IterationState before = state.iterations.at(kIteration);
+  state.Apply(IterationRetired{kIteration});
+  EXPECT_EQ(state.FindIteration(kIteration), nullptr);
+  EXPECT_THAT(state.PastOf(JobId(1)), ElementsAre(0));
+  EXPECT_TRUE(state.IsOver(state.jobs.at(JobId(1))));
+  EXPECT_FALSE(Fits(state, IterationCreated{IterationId(2), JobId(1), 0}).ok());
+  EXPECT_FALSE(Fits(state, IterationRecalled{JobId(1), 1}).ok());
+  state.Apply(IterationRecalled{JobId(1), 0});
+  EXPECT_EQ(state.iterations.at(kIteration), before);
+  EXPECT_EQ(state.FindIteration(JobId(1), 0)->id, kIteration);
+  EXPECT_TRUE(state.past.empty());
+}
+
+TEST(State, ARemovedJobTakesItsPastAlong) {
+  State state = WithAnIteration();
+  state.Apply(IterationAltered{kIteration, p::IterationClosed{{0}}});
+  state.Apply(IterationAltered{kIteration, p::IterationFinished{}});
+  state.Apply(IterationRetired{kIteration});
+  state.Apply(JobRemoved{JobId(1)});
+  EXPECT_TRUE(state.past.empty());
 }
 
 TEST(State, AJobIsOverWhenItsIterationsAreFinishedOrOneFailed) {

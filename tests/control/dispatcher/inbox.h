@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// An outlet that keeps what a dispatcher in this thread says.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <utility>
+#include <variant>
+
+#include "absl/status/status.h"
+#include "control/dispatcher/outlet.h"
+
+namespace penstock::control {
+
+template <class Outlet, class Down>
+class Inbox final : public Outlet {
+ public:
+  void Send(Down message, uint64_t) override { messages.push_back(std::move(message)); }
+  void Finish(const absl::Status& status) override { finished = status; }
+  // The next of that type; those of other types before it are dropped.
+  template <class M>
+  std::optional<M> Take() {
+    while (!messages.empty()) {
+      Down message = std::move(messages.front());
+      messages.pop_front();
+      if (auto* wanted = std::get_if<M>(&message)) return std::move(*wanted);
+    }
+    return std::nullopt;
+  }
+  std::deque<Down> messages;
+  std::optional<absl::Status> finished;
+};
+
+}  // namespace penstock::control
