@@ -106,7 +106,7 @@ class Dataset(Sources, Elementwise, Batching):
             state = expr.nest_of(state, initial_state)
             element = expr.nest_of(element, self._spec)
             # As tf.data: an element that is a tuple stays one.
-            with expr.tracing():
+            with expr.tracing(reduce_func):
                 return expr.as_expr(reduce_func(state, element))
 
         leaves = self._core.reduce(elementwise._state(initial_state), step)

@@ -42,7 +42,7 @@ class Elementwise:
         result = []
 
         def step(state, element):
-            with expr.tracing():
+            with expr.tracing(scan_func):
                 pair = scan_func(expr.nest_of(state, initial_state), expr.nest_of(element, self._spec))
             result.append(pair[1])
             return expr.as_expr(tuple(pair))
@@ -105,7 +105,7 @@ class Elementwise:
     def _traced_dataset(self, function, result):
         def call(element):
             element = expr.nest_of(element, self._spec)
-            with expr.tracing():
+            with expr.tracing(function):
                 inner = function(*element) if type(element) is tuple else function(element)
             if not isinstance(inner, type(self)):
                 raise TypeError(

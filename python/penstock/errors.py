@@ -18,6 +18,10 @@ class Error(Exception):
 OpError = Error  # TensorFlow's name
 
 
+class VolatileCallWarning(UserWarning):
+    """A function of a dataset read a clock or drew a random number while it was traced: one constant for all elements."""
+
+
 class CancelledError(Error):
     """`stop()` was called, or the job was cancelled."""
 

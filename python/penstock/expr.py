@@ -7,7 +7,7 @@ import threading
 
 import numpy as np
 
-from . import _core, nest, values
+from . import _core, nest, values, volatile_calls
 from .dtypes import as_dtype
 
 Expr = _core.Expr
@@ -26,11 +26,13 @@ _tracing = _Tracing()
 
 
 @contextlib.contextmanager
-def tracing():
-    """In here a function of a dataset is being traced by this thread."""
+def tracing(function):
+    """In here this function of a dataset is being traced by this thread."""
+    outermost = _tracing.depth == 0
     _tracing.depth += 1
     try:
-        yield
+        with volatile_calls.noticed(function) if outermost else contextlib.nullcontext():
+            yield
     finally:
         _tracing.depth -= 1
 
@@ -80,7 +82,7 @@ def traced(function, like, result):
 
     def call(element):
         element = nest_of(element, like)
-        with tracing():
+        with tracing(function):
             given = function(*element) if type(element) is tuple else function(element)
         if isinstance(given, list):
             given = as_expr(given)

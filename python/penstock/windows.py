@@ -28,7 +28,7 @@ class WindowedDataset:
         result = []
 
         def call(window):
-            with expr.tracing():
+            with expr.tracing(map_func):
                 inner = map_func(self._of._made(window, self._of.element_spec))
             if not isinstance(inner, type(self._of)):
                 raise TypeError(f"the function of flat_map gives a dataset, not {type(inner).__name__}")

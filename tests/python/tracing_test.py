@@ -1,8 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Functions that are traced give what the same function gives NumPy's arrays."""
+import datetime
 import pathlib
+import random
 import re
+import sys
+import time
 import unittest
+import uuid
+import warnings
 
 import numpy as np
 import penstock as ps
@@ -194,6 +200,61 @@ class Tracing(unittest.TestCase):
 
         self.assertEqual(draw(1), draw(1))
         self.assertNotEqual(draw(1), draw(2))
+
+
+class VolatileCalls(unittest.TestCase):
+    """What changes from call to call is one constant in a function that is traced, and a warning says so."""
+
+    def test_clocks_and_draws_warn_and_name_the_way_out(self):
+        generator = np.random.default_rng(1)
+        for says, function in {
+            "time.time": lambda x: x + time.time(),
+            "perf_counter_ns": lambda x: x + time.perf_counter_ns() * 1.0,
+            "datetime.now": lambda x: x + datetime.datetime.now().microsecond * 1.0,
+            "module random": lambda x: x + random.random(),
+            "module random.*once": lambda x: x + float(random.randint(1, 6)),
+            "NumPy.*py_function": lambda x: x + np.random.rand(),
+            "NumPy.*random_uniform": lambda x: x + generator.normal(),
+            "urandom": lambda x: x + float(uuid.uuid4().int % 7),
+        }.items():
+            with self.assertWarnsRegex(ps.errors.VolatileCallWarning, says) as caught:
+                ps.Dataset.range(3).map(lambda x: x.astype("float64")).map(function)
+            self.assertEqual(caught.filename, __file__)
+
+    def test_in_every_function_of_a_dataset(self):
+        ds = ps.Dataset.range(3)
+
+        def draws(*args):
+            return args[0] + random.randint(1, 6)
+
+        for build in (
+            lambda: ds.filter(lambda x: x > random.randint(0, 1)),
+            lambda: ds.scan(np.int64(0), lambda state, x: (draws(state), x)),
+            lambda: ds.reduce(np.int64(0), draws),
+            lambda: ds.flat_map(lambda x: ps.Dataset.from_tensor_slices(draws(x) + np.zeros(2, np.int64))),
+        ):
+            with self.assertWarns(ps.errors.VolatileCallWarning):
+                build()
+
+    def test_what_is_no_constant_is_silent(self):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", ps.errors.VolatileCallWarning)
+            ds = ps.Dataset.range(3)
+            ds.map(lambda x: ps.ops.random_uniform(()) + ps.ops.cast(x, "float32"))
+            ds.map(ps.py_function(lambda x: x + random.random(), output_signature=ps.TensorSpec((), "float64")))
+            # Not traced after all, but run by Python for each element.
+            ds.map(lambda x: float(x) + random.random(), output_signature=ps.TensorSpec((), "float64"))
+
+    def test_whoever_watches_calls_is_left_alone(self):
+        calls = []
+        sys.setprofile(lambda frame, event, call: calls.append(event))
+        try:
+            watch = sys.getprofile()
+            ps.Dataset.range(3).map(lambda x: x + 1)
+            self.assertIs(sys.getprofile(), watch)
+        finally:
+            sys.setprofile(None)
+        self.assertIn("c_call", calls)
 
 
 if __name__ == "__main__":

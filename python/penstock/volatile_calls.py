@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Clocks and random draws in a function that is traced: it is called once, so each is one constant for all elements."""
+
+import contextlib
+import datetime
+import os
+import pickle
+import random
+import sys
+import time
+import warnings
+
+import numpy as np
+
+from . import errors
+
+_CLOCKS = {
+    function
+    for name in dir(time)
+    if name.startswith(("time", "monotonic", "perf_counter", "process_time")) and callable(function := getattr(time, name))
+}
+_NOW = {"now", "utcnow", "today"}
+_HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep
+
+
+@contextlib.contextmanager
+def noticed(function):
+    """Warns of those that are made in here, unless it ends with an exception: then `function` was not traced."""
+    found = {}  # in their order
+    generators = _generators(function)
+    before = [_state(generator) for generator in generators]
+    watches = sys.getprofile() is None  # else somebody is at work whom this would disturb
+    if watches:
+        sys.setprofile(lambda frame, event, call: event == "c_call" and _note(call, found))
+    try:
+        yield
+    finally:
+        if watches:
+            sys.setprofile(None)
+    if any(_state(generator) != state for generator, state in zip(generators, before)):
+        found["a random generator of NumPy"] = True
+    if found:
+        warnings.warn(
+            f"{getattr(function, '__qualname__', function)!s} called {', '.join(found)} while it was traced, which is "
+            "once: the result is one constant for all elements. Take ps.ops.random_uniform and its like, which draw for "
+            "each element, or ps.py_function(function, output_signature=…), which is run for each",
+            errors.VolatileCallWarning,
+            stacklevel=_outside(),
+        )
+
+
+def _note(call, found):
+    of = getattr(call, "__self__", None)
+    if call in _CLOCKS:
+        found[f"time.{call.__name__}()"] = True
+    elif isinstance(of, type) and issubclass(of, datetime.date) and call.__name__ in _NOW:
+        found[f"{of.__name__}.{call.__name__}()"] = True
+    elif isinstance(of, random.Random):
+        found["the module random"] = True
+    elif call is os.urandom:
+        found["os.urandom()"] = True
+
+
+def _generators(function):
+    """NumPy's that the function may draw from: its global one, and those that the function refers to."""
+    refers = [cell.cell_contents for cell in getattr(function, "__closure__", None) or () if _is_set(cell)]
+    of_module = getattr(function, "__globals__", {})
+    names = getattr(getattr(function, "__code__", None), "co_names", ())
+    refers += [of_module[name] for name in names if name in of_module]
+    return [np.random.mtrand._rand] + [
+        one for one in refers if isinstance(one, (np.random.Generator, np.random.RandomState))
+    ]
+
+
+def _is_set(cell):
+    try:
+        cell.cell_contents
+    except ValueError:
+        return False
+    return True
+
+
+def _state(generator):
+    """Its state as bytes, which can be compared."""
+    if isinstance(generator, np.random.RandomState):
+        return pickle.dumps(generator.get_state(legacy=False))
+    return pickle.dumps(generator.bit_generator.state)
+
+
+def _outside():
+    """The level of the first caller that is not of this package."""
+    level, frame = 1, sys._getframe(1)
+    while frame is not None and (
+        frame.f_code.co_filename.startswith(_HERE) or frame.f_code.co_filename == contextlib.__file__
+    ):
+        level, frame = level + 1, frame.f_back
+    return level
