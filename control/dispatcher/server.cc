@@ -110,7 +110,10 @@ class Server final : public DispatchServer {
     const char* protocol = config_.tls.certificate.empty() ? "grpc://" : "grpcs://";
     return absl::StrCat(protocol, config_.host, ":", port_);
   }
-  int NumWorkers() const override { return core_->NumWorkers(); }
+  int NumWorkers() const override {
+    std::lock_guard lock(mu_);
+    return core_ == nullptr ? 0 : core_->NumWorkers();
+  }
 
   int metrics_port() const override { return pages_ == nullptr ? -1 : pages_->port(); }
 
@@ -132,7 +135,15 @@ class Server final : public DispatchServer {
     if (grpc_ != nullptr) {
       grpc_->Shutdown(absl::ToChronoTime(absl::Now()));  // streams have no end of their own
       grpc_->Wait();
+      grpc_.reset();
     }
+    service_.reset();
+    std::unique_ptr<Core> core;
+    {
+      std::lock_guard lock(mu_);
+      core = std::move(core_);
+    }
+    core.reset();  // and the journal with it, which another dispatcher may take up now
     std::lock_guard lock(mu_);
     stopped_ = true;
     changed_.notify_all();
@@ -234,7 +245,7 @@ class Server final : public DispatchServer {
   bool stopping_ = false;  // guarded by mu_
   bool stopped_ = false;   // guarded by mu_
 
-  std::unique_ptr<Core> core_;
+  std::unique_ptr<Core> core_;  // none once it has stopped; written under mu_
   std::unique_ptr<control::DispatcherService> service_;
   std::unique_ptr<grpc::Server> grpc_;
   int port_ = 0;

@@ -2,6 +2,7 @@
 // Dispatcher and worker as objects: what their configs do and what they tell.
 #include "absl/strings/str_cat.h"
 #include "tests/cluster/cluster.h"
+#include "tests/cluster/temporary_folder.h"
 
 namespace penstock {
 namespace {
@@ -27,6 +28,18 @@ TEST(Servers, StartWithoutAConfig) {
   (*dispatcher)->Stop();
   (*dispatcher)->Stop();
   EXPECT_TRUE((*dispatcher)->status().ok());
+}
+
+TEST(Servers, AStoppedDispatcherLetsGoOfItsJournal) {
+  TemporaryFolder folder;
+  const DispatcherConfig config{.work_dir = folder.path()};
+  absl::StatusOr<std::unique_ptr<DispatchServer>> first = DispatchServer::Start(config);
+  ASSERT_TRUE(first.ok()) << first.status();
+  EXPECT_EQ(DispatchServer::Start(config).status().code(), absl::StatusCode::kFailedPrecondition);
+  (*first)->Stop();
+  absl::StatusOr<std::unique_ptr<DispatchServer>> second = DispatchServer::Start(config);
+  EXPECT_TRUE(second.ok()) << second.status();
+  EXPECT_EQ((*first)->NumWorkers(), 0);
 }
 
 TEST(Servers, CountTheTasksThatTheyHave) {

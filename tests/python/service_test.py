@@ -4,6 +4,7 @@ import inspect
 import os
 import subprocess
 import sys
+import tempfile
 import threading
 import unittest
 
@@ -82,6 +83,21 @@ class Servers(unittest.TestCase):
             self.assertRegex(worker._address, r":\d+$")
         dispatcher.stop()
         dispatcher.join()
+
+    def test_a_stopped_server_says_that_it_stays_so(self):
+        with Cluster() as cluster:
+            for server in (*cluster.workers, cluster.dispatcher):
+                server.start()  # it runs
+                server.stop()
+                with self.assertRaisesRegex(ps.errors.FailedPreconditionError, "stopped.*make another"):
+                    server.start()
+
+    def test_a_stopped_dispatcher_lets_go_of_its_journal(self):
+        with tempfile.TemporaryDirectory() as folder:
+            first = service.DispatchServer(service.DispatcherConfig(work_dir=folder))
+            first.stop()
+            with service.DispatchServer(service.DispatcherConfig(work_dir=folder, port=first.port)) as second:
+                self.assertEqual(second.port, first.port)
 
     def test_bad_configs_say_what_is_wrong(self):
         with self.assertRaises(ValueError):

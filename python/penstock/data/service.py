@@ -9,7 +9,7 @@
 import dataclasses
 from typing import Optional
 
-from .. import _core, dataset as datasets, functions, leaving, spec
+from .. import _core, dataset as datasets, errors, functions, leaving, spec
 from .._core import Keep, MergeOrder, Rests, RoundErrors, ShardingPolicy, Visitation  # noqa: F401
 
 
@@ -165,11 +165,16 @@ class _Server:
     def __init__(self, config, start):
         self._config = config
         self._core = None
+        self._stopped = False
         if start:
             self.start()
 
     def start(self):
-        """Starts it, if it is not running."""
+        """Starts it, if it is not running. A server that was stopped stays so, as tf.data service's do."""
+        if self._stopped:
+            raise errors.FailedPreconditionError(
+                f"this {type(self).__name__} was stopped and cannot be started again; make another"
+            )
         if self._core is None:
             self._core = self._make(_given(self._config))
             leaving.stop_at_exit(self._kind, self)
@@ -182,6 +187,7 @@ class _Server:
         """Stops it."""
         if self._core is not None:
             self._core.stop()
+            self._stopped = True
 
     _stop = stop  # tf.data service's tests call it so
 
@@ -250,7 +256,9 @@ class WorkerServer(_Server):
 
     def drain(self, timeout=60.0):
         """Hands all that it works on to other workers, then stops."""
-        self._started().drain(timeout)
+        self._started()
+        self._stopped = True
+        self._core.drain(timeout)
 
 
 # --- Inside ------------------------------------------------------------------------------------
