@@ -289,6 +289,27 @@ class Transforms(unittest.TestCase):
             self.assertEqual([read(cached), read(cached)], [list(range(5))] * 2)
             self.assertTrue(os.listdir(folder))
 
+    def test_an_unusable_cache_file_is_an_error_everywhere(self):
+        with tempfile.TemporaryDirectory() as folder:
+            read(ps.Dataset.range(5).cache(f"{folder}/five"))
+            with open(f"{folder}/five", "rb") as whole, open(f"{folder}/cut", "wb") as cut:
+                cut.write(whole.read()[:-9])
+            for name in (f"{folder}/no/such/folder", folder, f"{folder}/five", f"{folder}/cut"):
+                bad = ps.Dataset.range(3).cache(name)
+                for dataset in (
+                    bad,
+                    bad.take(2),
+                    bad.shuffle(3),
+                    bad.map(lambda x: x + 1),
+                    bad.batch(2),
+                    bad.prefetch(1),
+                    ps.Dataset.zip((bad, bad)),
+                ):
+                    with self.assertRaises(ps.errors.Error, msg=f"{name}: {dataset}"):
+                        list(dataset)
+                    with self.assertRaises(ps.errors.Error, msg=f"{name}: {dataset}"):
+                        next(iter(dataset))
+
     def test_options_hold_for_what_is_built_on_them(self):
         options = ps.Options()
         options.threading.private_threadpool_size = 1

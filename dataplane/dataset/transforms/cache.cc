@@ -31,7 +31,7 @@ class CacheIterator final : public NodeIterator {
   }
 
   absl::StatusOr<std::optional<Element>> Next() override {
-    RETURN_IF_ERROR(Begin());
+    RETURN_IF_ERROR(BeginOrSayWhy());
     if (mode_ == Mode::kFailed) return std::nullopt;
     absl::StatusOr<std::optional<Element>> next =
         mode_ == Mode::kReading ? reader_->Next() : input_->Next();
@@ -42,7 +42,7 @@ class CacheIterator final : public NodeIterator {
   }
 
   absl::StatusOr<int64_t> Skip(int64_t count) override {
-    RETURN_IF_ERROR(Begin());
+    RETURN_IF_ERROR(BeginOrSayWhy());
     if (mode_ == Mode::kFailed) return 0;
     if (mode_ == Mode::kFilling) return NodeIterator::Skip(count);
     absl::StatusOr<int64_t> skipped =
@@ -91,8 +91,19 @@ class CacheIterator final : public NodeIterator {
     kFailed,   // for good; the error was given
   };
 
+  // Save() does not use the error up: it is the first element's.
   absl::Status Begin() {
-    if (mode_ != Mode::kNotBegun) return absl::OkStatus();
+    if (mode_ == Mode::kNotBegun) failed_ = Open();
+    return failed_;
+  }
+
+  // The same for who reads: the error is said, and the next call finds the end.
+  absl::Status BeginOrSayWhy() {
+    Begin().IgnoreError();
+    return std::exchange(failed_, absl::OkStatus());
+  }
+
+  absl::Status Open() {
     mode_ = Mode::kFailed;
     absl::StatusOr<bool> whole = store_->IsWhole();
     RETURN_IF_ERROR(Annotate(whole.status(), "in ", site_.name()));
@@ -132,6 +143,7 @@ class CacheIterator final : public NodeIterator {
   std::unique_ptr<NodeIterator> input_;
   std::unique_ptr<CacheReader> reader_;
   Mode mode_ = Mode::kNotBegun;
+  absl::Status failed_;  // why it could not begin, until Next() has said so
   int64_t passed_ = 0;  // elements, errors in their places included
 };
 

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "dataplane/dataset/interruptible.h"
 #include "penstock/register.h"
 #include "penstock/status.h"
 #include "tests/dataplane/dataset/suite.h"
@@ -254,6 +255,24 @@ TEST_F(CacheOnDisk, SaysWhereItCannotWrite) {
   const Strings all = ReadAll(Dataset::Range(5).Cache(folder_ + "/no/such/folder"));
   ASSERT_THAT(all, SizeIs(1));
   EXPECT_THAT(all[0], HasSubstr("cannot create " + folder_ + "/no/such/folder"));
+}
+
+// Iterators save states by themselves before they read.
+TEST_F(CacheOnDisk, ThatIsUnusableIsAnErrorBehindEveryNode) {
+  const Dataset bad = Dataset::Range(3).Cache(folder_ + "/no/such/folder");
+  for (const Dataset& dataset :
+       {bad, bad.Take(2), bad.Skip(1), bad.Map([](Expr x) { return x + 1; }), bad.Shuffle(3),
+        bad.Batch(2), bad.Prefetch(1), Dataset::Zip({bad, bad}), bad.Repeat(2),
+        bad.Filter([](Expr x) { return x > 0; }), bad.Concatenate(bad), bad.Enumerate()}) {
+    Iterator iterator = *dataset.MakeIterator();
+    iterator.Save().status().IgnoreError();
+    EXPECT_THAT(std::string(iterator.Next().status().message()), HasSubstr("cannot create"))
+        << dataset.Explain();
+    const auto timed = *MakeInterruptible(dataset, {});
+    const auto next = timed->NextBy(std::nullopt, absl::InfiniteFuture());
+    EXPECT_THAT(std::string(next->status().message()), HasSubstr("cannot create"))
+        << dataset.Explain();
+  }
 }
 
 TEST_F(CacheOnDisk, RestoresInTheMidstOfAFill) {
