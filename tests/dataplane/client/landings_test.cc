@@ -7,7 +7,7 @@
 
 #include "dataplane/client/window.h"
 #include "dataplane/transfer/message.h"
-#include "dataplane/transfer/tcp/wire.h"
+#include "dataplane/transfer/stranger_limits.h"
 #include "dataplane/transfer/ucx/wire.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -124,7 +124,7 @@ TEST(LandingsTest, AllThatOneWorkerMayBeAskedForFitsIntoAHello) {
     landings.OnEvent();
     landings.OnLanded(Of(2 * i, PartitionId(static_cast<uint64_t>(i) + 1)), true);
   }
-  EXPECT_LE(HelloBytes(landings), transfer::tcp::kMaxHelloBytes);
+  EXPECT_LE(HelloBytes(landings), transfer::kMaxHelloBytes);
   EXPECT_LE(HelloBytes(landings), transfer::ucx::kMaxGreetingBytes);
 }
 
