@@ -124,9 +124,12 @@ void Core::OnMessage(const std::shared_ptr<ClientPeer>& peer, ClientUp message) 
     }
     if (report->rounds) {
       const IterationState& iteration = state_.iterations.at(peer->iteration);
-      turn.Settle(iteration.id,
-                  protocol::OnRoundsReport(iteration.record, turn.DeskOf(iteration.id),
-                                           peer->client, peer->incarnation, *report->rounds));
+      protocol::Desk& desk = turn.DeskOf(iteration.id);
+      const absl::Status may_be = protocol::CheckRoundsReport(iteration.record, desk, peer->client,
+                                                              peer->incarnation, *report->rounds);
+      if (!may_be.ok()) return turn.Close(peer, may_be);
+      turn.Settle(iteration.id, protocol::OnRoundsReport(iteration.record, desk, peer->client,
+                                                         peer->incarnation, *report->rounds));
     }
   } else if (const auto* commit = std::get_if<Commit>(&message)) {
     OnCommit(turn, peer, *commit);

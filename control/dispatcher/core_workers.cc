@@ -17,6 +17,9 @@ namespace {
 // At least so often a partition is tried, also where there are fewer workers.
 constexpr int kTries = 3;
 
+// Far more than a machine has cores. In mode DYNAMIC a partition is opened for each.
+constexpr int32_t kMostPermits = 1 << 12;
+
 std::string WorkerText(WorkerId worker) {
   return absl::StrCat(absl::Hex(worker.value()));
 }
@@ -116,6 +119,11 @@ void Core::OnHello(Turn& turn, const std::shared_ptr<WorkerPeer>& peer, const Wo
   const std::string who = absl::StrCat("the worker at ", hello.address);
   if (absl::Status speaks = CheckVersion(hello.version, who); !speaks.ok()) {
     return turn.Close(peer, speaks);
+  }
+  if (hello.permits > kMostPermits) {
+    return turn.Close(peer, absl::InvalidArgumentError(absl::StrCat(
+                                who, " has ", hello.permits, " permits; the most is ", kMostPermits,
+                                ". Start it with as many as it has cores")));
   }
   if (OriginOf(hello.heard, state_.lives) == Origin::kBeyond) {
     EndWhatIsBeyond(turn, hello);

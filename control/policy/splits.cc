@@ -26,6 +26,9 @@ int HalfBits(int64_t count) {
   return (bits + 1) / 2;
 }
 
+// Given out at a time, however many are asked for.
+constexpr int64_t kMostSplits = 1 << 12;
+
 // Enough for a permutation without visible order (Luby, Rackoff: four make it
 // indistinguishable from a random one if the rounds' functions are).
 constexpr int kRounds = 6;
@@ -107,12 +110,13 @@ absl::StatusOr<SplitDecision> DecideSplits(const JobRecord& job, const Iteration
   }
 
   const SplitProvider& provider = plan[static_cast<size_t>(request.provider)];
+  const int64_t wanted = std::clamp<int64_t>(request.wanted, 1, kMostSplits);
   const uint64_t permutation =
       PermutationKey(provider.seed.value_or(job.seed), iteration.repetition, key);
   if (const ShardOf shard = iteration.ShardOfPartition(request.of.partition); shard.count > 0) {
     const int64_t of_shard = SplitsOfShard(provider.count, shard);
     RETURN_IF_ERROR(CheckGiven(end, of_shard));
-    const int64_t block = std::min<int64_t>(std::max(request.wanted, 1), of_shard - end);
+    const int64_t block = std::min(wanted, of_shard - end);
     for (int64_t k = end; k < end + block; ++k) {
       const int64_t nth = provider.shuffled ? PermutedSplit(permutation, of_shard, k) : k;
       decision.answer.numbers.push_back(shard.index + nth * shard.count);
@@ -126,7 +130,7 @@ absl::StatusOr<SplitDecision> DecideSplits(const JobRecord& job, const Iteration
                         .index = static_cast<int64_t>(request.of.partition.value()) - 1};
     const int64_t its = SplitsOfShard(provider.count, dealt);
     RETURN_IF_ERROR(CheckGiven(end, its));
-    const int64_t block = std::min<int64_t>(std::max(request.wanted, 1), its - end);
+    const int64_t block = std::min(wanted, its - end);
     for (int64_t nth = end; nth < end + block; ++nth) {
       const int64_t k = dealt.index + nth * dealt.count;
       decision.answer.numbers.push_back(
@@ -141,7 +145,7 @@ absl::StatusOr<SplitDecision> DecideSplits(const JobRecord& job, const Iteration
   RETURN_IF_ERROR(CheckGiven(next, provider.count));
   const int64_t remaining = provider.count - next;
   const int64_t block =
-      SplitBlock(request.wanted, remaining, static_cast<int64_t>(iteration.splits.size()));
+      SplitBlock(wanted, remaining, static_cast<int64_t>(iteration.splits.size()));
   for (int64_t k = next; k < next + block; ++k) {
     decision.answer.numbers.push_back(
         provider.shuffled ? PermutedSplit(permutation, provider.count, k) : k);

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "absl/container/inlined_vector.h"
+#include "absl/status/status.h"
 #include "absl/types/span.h"
 #include "control/protocol/iteration_record.h"
 #include "control/protocol/messages.h"
@@ -110,7 +111,11 @@ void OnWaits(const IterationRecord& record, Desk& desk, ClientId client, Incarna
 // be agreed on with those.
 void OnRoundErrors(const IterationRecord& record, Desk& desk, ClientId client,
                    Incarnation incarnation, absl::Span<const RoundError> errors);
-// Where a consumer is, behind its reports of what it has.
+// InvalidArgument where it says that it knows of rounds that it was not told of over its present
+// stream, or, in its first report there, of more than its reports of what it has name elements.
+absl::Status CheckRoundsReport(const IterationRecord& record, const Desk& desk, ClientId client,
+                               Incarnation incarnation, const RoundsReport& report);
+// Where a consumer is, behind its reports of what it has. REQUIRES: CheckRoundsReport.
 Decision OnRoundsReport(const IterationRecord& record, Desk& desk, ClientId client,
                         Incarnation incarnation, const RoundsReport& report);
 // A reader of an ordered merge has room for elements below `below`.

@@ -295,8 +295,8 @@ IndexSet Together::Indices() && {
   for (int64_t consumer = 0; consumer < consumers; ++consumer) {
     IndexSet others = turns_[static_cast<size_t>(consumer)];
     others.Remove(everybodys);
-    ForEachLooseTurn(
-        others, [&](int64_t turn) { indices.Add(IndexOf(turn, consumer, consumers, end, rest)); });
+    indices.Add(LooseIndices(
+        others, [&](int64_t turn) { return IndexOf(turn, consumer, consumers, end, rest); }));
   }
   return indices;
 }

@@ -14,16 +14,19 @@ namespace penstock::protocol {
 // more than readers that wait for each other come apart, and a wrong report costs no more.
 inline constexpr int64_t kMostLooseTurns = 1 << 20;
 
-// Calls visit(turn) for the lowest of `turns`, at most kMostLooseTurns.
-template <class Visit>
-void ForEachLooseTurn(const IndexSet& turns, const Visit& visit) {
+// index_of(turn), which ascends, of the lowest of `turns`, at most kMostLooseTurns. A set of its
+// own: adding them one by one to those of others would move these each time.
+template <class IndexOf>
+IndexSet LooseIndices(const IndexSet& turns, const IndexOf& index_of) {
+  IndexSet indices;
   int64_t left = kMostLooseTurns;
   for (const IndexSet::Interval& interval : turns.intervals()) {
     for (int64_t turn = interval.begin; turn < interval.end; ++turn) {
-      if (left-- == 0) return;
-      visit(turn);
+      if (left-- == 0) return indices;
+      indices.Add(index_of(turn));
     }
   }
+  return indices;
 }
 
 }  // namespace penstock::protocol

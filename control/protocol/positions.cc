@@ -82,8 +82,8 @@ IndexSet Dealt::Indices() && {
   for (size_t offset = 0; offset < turns_.size(); ++offset) {
     IndexSet others = std::move(turns_[offset]);
     others.Remove(everybodys);
-    ForEachLooseTurn(
-        others, [&](int64_t turn) { indices.Add(turn * stride + static_cast<Index>(offset)); });
+    indices.Add(LooseIndices(
+        others, [&](int64_t turn) { return turn * stride + static_cast<Index>(offset); }));
   }
   return indices;
 }

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "control/protocol/deciding.h"
+#include "control/protocol/loose_turns.h"
 #include "control/protocol/rounds_room.h"
 
 namespace penstock::protocol {
@@ -173,6 +174,11 @@ class Agreeing {
     decision_.changes.push_back(RoundsRescheduled{{rounds_.agreed->round(), kind, partition}});
   }
 
+  // What landed is what consumers say: no more is agreed on before they have taken some.
+  bool MayAgreeOnMore() const {
+    return rounds_.agreed->round() - rounds_.floor->round() < kMostLooseTurns;
+  }
+
   // Goes on as far as turns have landed. True: the schedule is altered first.
   bool Reschedules() {
     RoundCursor& agreed = *rounds_.agreed;
@@ -190,6 +196,7 @@ class Agreeing {
         return open;
       }
       if (LandedEverywhere(*turn)) {
+        if (!MayAgreeOnMore()) return false;
         agreed.Advance(schedule_);
         continue;
       }
@@ -248,7 +255,7 @@ class Agreeing {
       return true;
     }
     RoundCursor& agreed = *rounds_.agreed;
-    while (agreed.round() < AllRounds(ends, consumers())) {
+    while (agreed.round() < AllRounds(ends, consumers()) && MayAgreeOnMore()) {
       for (int64_t c = 0; c < consumers(); ++c) {
         const auto turn = RestTurn(ends, consumers(), record_.rounds.rests, agreed.round(), c);
         if (turn && !HasTurn(static_cast<size_t>(c), *turn)) return false;
@@ -399,6 +406,31 @@ void OnRoundErrors(const IterationRecord& record, Desk& desk, ClientId client,
   }
 }
 
+absl::Status CheckRoundsReport(const IterationRecord& record, const Desk& desk, ClientId client,
+                               Incarnation incarnation, const RoundsReport& report) {
+  const ReaderRecord* reader = LivingConsumer(record, client, incarnation);
+  if (reader == nullptr || record.finished) return absl::OkStatus();
+  const auto number = static_cast<size_t>(reader->consumer);
+  const auto refuse = [&](const char* but, int64_t rounds) {
+    return absl::InvalidArgumentError(absl::StrCat("consumer ", number, " says that it knows of ",
+                                                   report.heard, " rounds, and ", but, rounds));
+  };
+  if (number < desk.rounds.consumers.size() && desk.rounds.consumers[number].told) {
+    const int64_t told = desk.rounds.consumers[number].told->round();
+    return report.heard <= told ? absl::OkStatus() : refuse("was told of ", told);
+  }
+  // Each round had an element for it, but for a last one that was not filled.
+  int64_t without = report.heard;
+  const auto at = static_cast<size_t>(reader - record.readers.data());
+  for (size_t p = 0; p < record.partitions.size() && without > 1; ++p) {
+    IndexSet has = desk.partitions[p].readers[at].has;
+    has.Add(Of(reader->kept, PartitionAt(p)));
+    has.Add(Of(reader->final, PartitionAt(p)));
+    without -= has.size();
+  }
+  return without <= 1 ? absl::OkStatus() : refuse("has elements of ", report.heard - without);
+}
+
 Decision OnRoundsReport(const IterationRecord& record, Desk& desk, ClientId client,
                         Incarnation incarnation, const RoundsReport& report) {
   const ReaderRecord* reader = LivingConsumer(record, client, incarnation);
@@ -408,7 +440,7 @@ Decision OnRoundsReport(const IterationRecord& record, Desk& desk, ClientId clie
   consumer.said = true;
   consumer.taken = std::max(consumer.taken, report.taken);
   consumer.heard = std::max(consumer.heard, report.heard);
-  if (report.room > 0) consumer.room = report.room;
+  if (report.room > 0) consumer.room = std::min(report.room, kMostLooseTurns);
   if (!consumer.told) {
     consumer.told.emplace(record.rounds.schedule);
     const int64_t from = std::max(report.heard, record.rounds.schedule.first);

@@ -157,5 +157,95 @@ TEST_F(WrongMessagesTest, AConsumerThatSaysItIsFarAheadHoldsNobodyUp) {
   EXPECT_EQ(Status().jobs.size(), 1u);
 }
 
+class AgreeingConsumersTest : public WrongMessagesTest {
+ protected:
+  AgreeingConsumersTest() {
+    const JobAnswer job = MakeJob(/*consumers=*/2);
+    core_->OnMessage(worker_, WorkerHello{.worker = WorkerId(1), .address = "a:1", .permits = 1});
+    for (size_t c = 0; c < 2; ++c) core_->OnMessage(peers_[c], HelloOf(job, 5 + c, int64_t(c)));
+  }
+  // Both have landed turns [0, turns) of the only partition.
+  void Landed(int64_t turns, const protocol::RoundsReport& rounds) {
+    const IndexSet landed = IndexSet::Of(0, turns);
+    for (const auto& peer : peers_) {
+      core_->OnMessage(peer, Report{{{PartitionId(1), Placement(1), {}, landed}}, rounds});
+    }
+  }
+  // Those that the consumer was told of.
+  size_t RoundsToldTo(size_t consumer) const {
+    size_t rounds = 0;
+    for (const ClientDown& message : told_[consumer]->messages) {
+      if (const auto* agreed = std::get_if<Agreed>(&message)) rounds += agreed->rounds.size();
+    }
+    return rounds;
+  }
+
+  const std::shared_ptr<ToldClient> told_[2] = {std::make_shared<ToldClient>(),
+                                                std::make_shared<ToldClient>()};
+  const std::shared_ptr<ClientPeer> peers_[2] = {core_->OpenClient(told_[0]),
+                                                 core_->OpenClient(told_[1])};
+  const std::shared_ptr<WorkerPeer> worker_ = core_->OpenWorker(std::make_shared<ToldWorker>());
+};
+
+// Round by round that took for ever, with the dispatcher's lock held.
+TEST_F(AgreeingConsumersTest, AreRefusedRoundsThatTheyWereNotTold) {
+  Landed(2, {});
+  EXPECT_EQ(RoundsToldTo(0), 2u);
+  const protocol::RoundsReport far{.taken = int64_t{1} << 60, .heard = int64_t{1} << 60};
+  for (size_t c = 0; c < 2; ++c) {
+    core_->OnMessage(peers_[c], Report{{}, far});
+    ASSERT_TRUE(told_[c]->finished.has_value());
+    EXPECT_EQ(told_[c]->finished->code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_THAT(std::string(told_[c]->finished->message()),
+                HasSubstr(absl::StrCat("consumer ", c,
+                                       " says that it knows of 1152921504606846976 "
+                                       "rounds, and was told of 2")));
+  }
+}
+
+TEST_F(AgreeingConsumersTest, AreRefusedRoundsOfWhichTheyHaveNothing) {
+  core_->OnMessage(peers_[0], Report{{{PartitionId(1), Placement(1), {}, IndexSet::Of(0, 3)}},
+                                     protocol::RoundsReport{.taken = 0, .heard = 5}});
+  ASSERT_TRUE(told_[0]->finished.has_value());
+  EXPECT_THAT(std::string(told_[0]->finished->message()),
+              HasSubstr("consumer 0 says that it knows of 5 rounds, and has elements of 3"));
+}
+
+TEST_F(AgreeingConsumersTest, AreToldNoMoreRoundsAtATimeThanAnyCouldHold) {
+  Landed(int64_t{1} << 45, {});
+  EXPECT_EQ(RoundsToldTo(0), size_t{1} << 20);
+  EXPECT_FALSE(told_[0]->finished.has_value());
+}
+
+TEST_F(AgreeingConsumersTest, WithRoomForEverythingAreSentNoMoreThanThat) {
+  Landed(1, {.room = std::numeric_limits<int64_t>::max()});
+  EXPECT_EQ(RoundsToldTo(1), 1u);
+  EXPECT_EQ(Status().jobs.size(), 1u);
+}
+
+// One who has every other turn, and one who has those between.
+TEST_F(AgreeingConsumersTest, WhoHaveNoTurnInCommonHoldNobodyUp) {
+  for (size_t c = 0; c < 2; ++c) {
+    IndexSet turns;
+    for (int64_t turn = int64_t(c); turn < 1 << 20; turn += 2) turns.Add(turn);
+    core_->OnMessage(peers_[c], Report{{{PartitionId(1), Placement(1), turns, {}}}});
+  }
+  core_->OnMessage(worker_, WorkerLeave{});
+  EXPECT_EQ(Status().jobs.size(), 1u);
+}
+
+TEST_F(WrongMessagesTest, AWorkerForMorePartitionsThanAnyRunsIsRefused) {
+  auto told = std::make_shared<ToldWorker>();
+  core_->OnMessage(
+      core_->OpenWorker(told),
+      WorkerHello{
+          .worker = WorkerId(1), .address = "a:1", .permits = std::numeric_limits<int32_t>::max()});
+  ASSERT_TRUE(told->finished.has_value());
+  EXPECT_EQ(told->finished->code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(told->finished->message()),
+              HasSubstr("the worker at a:1 has 2147483647 permits; the most is 4096"));
+  EXPECT_EQ(core_->NumWorkers(), 0);
+}
+
 }  // namespace
 }  // namespace penstock::control

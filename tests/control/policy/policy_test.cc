@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <limits>
 #include <set>
 
 #include "absl/strings/str_cat.h"
@@ -197,6 +198,19 @@ TEST_F(Deciding, ASplitAskedForAgainIsTheSame) {
   auto again = Decide(Ask(1, 0, 3));
   EXPECT_EQ(again->answer, first->answer);
   EXPECT_FALSE(again->given.has_value());
+}
+
+TEST_F(Deciding, WhoAsksForAllSplitsOfAHugeSourceGetsSome) {
+  constexpr int32_t kAll = std::numeric_limits<int32_t>::max();
+  for (const JobTerms& terms : {JobTerms(), JobTerms{.deterministic = true, .partitions = 1}}) {
+    state_ = State();
+    Make(ShardingPolicy::kDynamic, int64_t{1} << 40, /*shuffled=*/false, terms);
+    Open();
+    const auto decision = Decide(Ask(1, 0, kAll));
+    ASSERT_TRUE(decision.ok()) << decision.status();
+    EXPECT_EQ(decision->answer.numbers.size(), 4096u);
+    EXPECT_FALSE(decision->answer.no_more);
+  }
 }
 
 TEST_F(Deciding, SplitsThatCannotBeAskedForAreRefused) {
