@@ -79,6 +79,15 @@ struct ClientPeer {
   Incarnation process;
   int64_t consumer = -1;  // its number in a coordinated read
   bool at_quota = false;  // as of its last heartbeat
+
+  // A heartbeat renews the lease once the journal has taken a record that was appended behind it:
+  // a dispatcher whose folder another one has taken gives nobody more time than that one counts.
+  uint64_t renewed = 0;  // the last such heartbeat
+  struct Beat {
+    uint64_t counter = 0;  // 0: none waits
+    uint64_t behind = 0;   // the last record when it came
+    absl::Time since;
+  } waiting;
 };
 struct WorkerPeer {
   std::shared_ptr<WorkerOutlet> outlet;
@@ -171,6 +180,9 @@ class Core {
   // Also a past one, which is recalled. Null: it was never begun.
   const IterationState* FindOrRecall(Turn& turn, JobId job, int64_t repetition);
   void OnHello(Turn& turn, const std::shared_ptr<ClientPeer>& peer, const ClientHello& hello);
+  // Notes what the heartbeat renews. True: it is answered when the journal has taken a record, for
+  // which the one that waits has waited long enough.
+  bool NoteHeartbeat(ClientPeer& peer, uint64_t counter, absl::Time now) const;
   // Of all partitions that a message tells of at once: what follows is as much work as for one.
   void OnReports(Turn& turn, const ClientPeer& peer, absl::Span<const PartitionReport> reports);
   void OnCommit(Turn& turn, const std::shared_ptr<ClientPeer>& peer, const Commit& commit);

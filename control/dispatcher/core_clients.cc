@@ -70,6 +70,8 @@ void Core::OnMessage(const std::shared_ptr<ClientPeer>& peer, ClientUp message) 
   if (auto* beat = std::get_if<ClientHeartbeat>(&message)) {
     bool slowed = false;
     bool back = false;
+    bool due = false;
+    uint64_t renewed = 0;
     IterationId torn_in;
     std::string job, torn;
     {
@@ -78,6 +80,8 @@ void Core::OnMessage(const std::shared_ptr<ClientPeer>& peer, ClientUp message) 
       const SessionKey key{peer->iteration, peer->client};
       const absl::Time now = options_.now();
       client_leases_.Heard(key, now);
+      due = NoteHeartbeat(*peer, beat->counter, now);
+      renewed = peer->renewed;
       NoteLinks(*peer, beat->links, now);
       links_.Heard(key, peer->incarnation, std::move(beat->links), now);
       scaling_.ClientSays(state_.iterations.at(peer->iteration).job, peer->client,
@@ -97,8 +101,15 @@ void Core::OnMessage(const std::shared_ptr<ClientPeer>& peer, ClientUp message) 
       if (torn_in) EndTornReading(turn, torn_in, torn);
     }
     CountHeartbeat();
-    peer->outlet->Send(ClientHeartbeatAnswer{beat->counter}, 0);
-    return;
+    if (!due) return peer->outlet->Send(ClientHeartbeatAnswer{renewed}, 0);
+    Turn turn(*this);
+    const bool on_its_way = sequence_ > peer->waiting.behind;
+    if (!on_its_way) turn.AppendAnyway();
+    return turn.Say(
+        [outlet = peer->outlet, counter = on_its_way ? peer->waiting.counter
+                                                     : beat->counter](const absl::Status& durable) {
+          if (durable.ok()) outlet->Send(ClientHeartbeatAnswer{counter}, 0);
+        });
   }
   Turn turn(*this);
   if (const auto* hello = std::get_if<ClientHello>(&message)) return OnHello(turn, peer, *hello);
@@ -138,6 +149,16 @@ void Core::OnMessage(const std::shared_ptr<ClientPeer>& peer, ClientUp message) 
   } else if (const auto* leave = std::get_if<Leave>(&message)) {
     OnLeave(turn, *peer, *leave);
   }
+}
+
+bool Core::NoteHeartbeat(ClientPeer& peer, uint64_t counter, absl::Time now) const {
+  ClientPeer::Beat& waiting = peer.waiting;
+  if (waiting.counter != 0 && durable_ > waiting.behind) {
+    peer.renewed = waiting.counter;
+    waiting = {};
+  }
+  if (waiting.counter == 0) waiting = {counter, sequence_, now};
+  return now + options_.heartbeat_interval - waiting.since >= options_.client_timeout / 8;
 }
 
 void Core::OnClosed(const std::shared_ptr<ClientPeer>& peer) {
@@ -261,6 +282,7 @@ void Core::OnHello(Turn& turn, const std::shared_ptr<ClientPeer>& peer, const Cl
   peer->process = hello.process;
   peer->consumer = hello.consumer;
   client_leases_.Heard(key, options_.now());
+  turn.AppendAnyway();  // the Welcome gives a lease
   idle_since_.erase(job->id);
   turn.Log("client_joined", {{"client", absl::StrCat(absl::Hex(hello.client.value()))},
                              {"iteration", absl::StrCat(iteration->id.value())},

@@ -34,7 +34,7 @@ Turn::~Turn() {
 }
 
 void Turn::Append() {
-  if (changes_.empty() || !core_.failed_.ok()) return;
+  if ((changes_.empty() && !appends_anyway_) || !core_.failed_.ok()) return;
   ++core_.sequence_;
   absl::StatusOr<std::string> record = EncodeChanges(changes_, core_.state_);
   if (!record.ok()) {

@@ -26,6 +26,9 @@ class Turn {
   // --- Changing ---
 
   void Do(Change change);
+  // The turn makes a record even if it changes nothing: what it says then comes from a dispatcher
+  // that has its journal.
+  void AppendAnyway() { appends_anyway_ = true; }
   // Applies what the protocol decided and says what it says, then whatever
   // follows: closing, partitions to open, workers for those that wait.
   void Settle(IterationId iteration, protocol::Decision decision);
@@ -74,6 +77,7 @@ class Turn {
   Core& core_;
   std::unique_lock<std::mutex> lock_;
   std::vector<Change> changes_;
+  bool appends_anyway_ = false;
   std::vector<Saying> sayings_;
   std::set<IterationId> told_;
   std::set<std::pair<IterationId, ClientId>> told_alone_;

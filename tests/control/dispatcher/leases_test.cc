@@ -19,6 +19,50 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
+// Takes what is appended, and makes nothing durable while it stands still, as that of a dispatcher
+// whose folder another one has, or whose file server is gone.
+class StandingJournal final : public Journal {
+ public:
+  Recovered TakeRecovered() override { return {}; }
+  void Start(Durable durable) override { durable_ = std::move(durable); }
+  void Append(uint64_t sequence, std::string /*record*/) override {
+    last_ = sequence;
+    if (!stands) durable_(last_);
+  }
+  void GoOn() {
+    stands = false;
+    durable_(last_);
+  }
+  void Snapshot(uint64_t, std::vector<std::string>) override {}
+  absl::Status WaitDurable(uint64_t) override { return absl::OkStatus(); }
+  absl::Status status() const override { return absl::OkStatus(); }
+  std::string name() const override { return "standing"; }
+  uint64_t last() const { return last_; }
+
+  bool stands = false;
+
+ private:
+  uint64_t last_ = 0;
+  Durable durable_;
+};
+
+// What renews a client's lease.
+class Renewed final : public ClientOutlet {
+ public:
+  void Send(ClientDown message, uint64_t) override {
+    if (std::holds_alternative<Welcome>(message)) ++welcomes;
+    if (const auto* answer = std::get_if<ClientHeartbeatAnswer>(&message)) {
+      ++answers;
+      heartbeat = std::max(heartbeat, answer->counter);
+    }
+  }
+  void Finish(const absl::Status&) override {}
+
+  int welcomes = 0;
+  int answers = 0;
+  uint64_t heartbeat = 0;  // the last that was answered
+};
+
 class LeasesTest : public ::testing::Test {
  protected:
   LeasesTest() { Open(absl::Seconds(60), OpenMemoryJournal()); }
@@ -139,6 +183,98 @@ TEST_F(LeasesTest, ALongerOneOfAnEarlierLifeIsWaitedFor) {
   EXPECT_EQ(DeadClients(), 0u);
   Pass(1, living);
   EXPECT_EQ(DeadClients(), 1u);
+}
+
+class RenewingTest : public LeasesTest {
+ protected:
+  RenewingTest() {
+    auto journal = std::make_unique<StandingJournal>();
+    journal_ = journal.get();
+    Open(absl::Seconds(80), std::move(journal));
+    core_->RegisterDataset({.dataset_id = "numbers"}, [](const auto&) {});
+    core_->GetOrCreateJob({.name = "job", .dataset_id = "numbers"},
+                          [&](const auto& answer) { job_ = answer.value(); });
+    peer_ = Hello();
+  }
+  std::shared_ptr<ClientPeer> Hello() {
+    auto peer = core_->OpenClient(told_);
+    core_->OnMessage(peer, ClientHello{.job = job_.job,
+                                       .client = ClientId(5),
+                                       .incarnation = Incarnation(1),
+                                       .state = std::nullopt,
+                                       .token = job_.token});
+    return peer;
+  }
+  void Beat(int seconds) {
+    for (int second = 0; second < seconds; ++second) {
+      now_ += absl::Seconds(1);
+      core_->OnMessage(peer_, ClientHeartbeat{.counter = ++beats_});
+      core_->Sweep();
+    }
+  }
+
+  const std::shared_ptr<Renewed> told_ = std::make_shared<Renewed>();
+  StandingJournal* journal_ = nullptr;
+  JobAnswer job_;
+  std::shared_ptr<ClientPeer> peer_;
+  uint64_t beats_ = 0;
+};
+
+// Another dispatcher may have the folder, and count the time.
+TEST_F(RenewingTest, NoHeartbeatRenewsALeaseWithoutARecordBehindIt) {
+  Beat(30);
+  EXPECT_GE(told_->heartbeat, 19u);
+  journal_->stands = true;
+  const uint64_t last = beats_;
+  const uint64_t records = journal_->last();
+  Beat(200);
+  EXPECT_LE(told_->heartbeat, last);
+  EXPECT_LE(journal_->last(), records + 1) << "one waits, and others would behind it";
+  EXPECT_LT(told_->answers, 45) << "a dispatcher that does not answer is given up";
+  journal_->GoOn();
+  Beat(12);
+  EXPECT_GE(told_->heartbeat, beats_ - 11);
+  EXPECT_EQ(DeadClients(), 0u);
+}
+
+TEST_F(RenewingTest, NoWelcomeGivesALeaseWithoutARecordBehindIt) {
+  EXPECT_EQ(told_->welcomes, 1);
+  journal_->stands = true;
+  peer_ = Hello();
+  EXPECT_EQ(told_->welcomes, 1);
+  journal_->GoOn();
+  EXPECT_EQ(told_->welcomes, 2);
+}
+
+TEST_F(RenewingTest, ThatTakesAFewRecordsForAllClients) {
+  const uint64_t records = journal_->last();
+  Beat(80);
+  EXPECT_GE(told_->heartbeat, beats_ - 11);
+  EXPECT_LE(journal_->last(), records + 10);
+  EXPECT_EQ(told_->answers, 80) << "all are answered";
+}
+
+// Such records change nothing.
+TEST_F(RenewingTest, AJournalWithThemIsRead) {
+  const std::string folder = ::testing::TempDir() + "/leases_renewed";
+  std::filesystem::remove_all(folder);
+  Open(absl::Seconds(2), OpenSqliteJournal(folder).value());
+  core_->RegisterDataset({.dataset_id = "numbers"}, [](const auto&) {});
+  std::promise<JobAnswer> job;
+  core_->GetOrCreateJob({.name = "job", .dataset_id = "numbers"},
+                        [&](const auto& answer) { job.set_value(answer.value()); });
+  job_ = job.get_future().get();
+  peer_ = Hello();
+  const uint64_t records = core_->sequence();
+  Beat(5);
+  EXPECT_GT(core_->sequence(), records);
+  core_.reset();
+  Open(absl::Seconds(2), OpenSqliteJournal(folder).value());
+  std::promise<bool> known;
+  core_->GetStatus([&](const absl::StatusOr<DispatcherStatus>& status) {
+    known.set_value(status.ok() && status->jobs.size() == 1);
+  });
+  EXPECT_TRUE(known.get_future().get());
 }
 
 }  // namespace
