@@ -112,7 +112,7 @@ void OnWaits(const IterationRecord& record, Desk& desk, ClientId client, Incarna
 void OnRoundErrors(const IterationRecord& record, Desk& desk, ClientId client,
                    Incarnation incarnation, absl::Span<const RoundError> errors);
 // InvalidArgument where it says that it knows of rounds that it was not told of over its present
-// stream, or, in its first report there, of more than its reports of what it has name elements.
+// stream, behind its first report there.
 absl::Status CheckRoundsReport(const IterationRecord& record, const Desk& desk, ClientId client,
                                Incarnation incarnation, const RoundsReport& report);
 // Where a consumer is, behind its reports of what it has. REQUIRES: CheckRoundsReport.

@@ -29,8 +29,10 @@ enum class Broken : uint8_t {
   kRetireBelowTaken,      // bookmarks: retired below taken, not kept     → stuck
   kAssignAgainAtStart,    // rule 9: a number that may have been assigned → doubled
   kHearAnyLife,           // rule 26: whoever is ahead of the journal     → stuck
+  kHearNewerLife,         // rule 26: who heard a newer life, by the old one → old
   kHearOtherJournals,     // rule 26: what was said of another's          → stuck
   kAnyToken,              // rule 27: readers of another job              → lost
+  kRenewWithoutJournal,   // rule 29: leases of a dispatcher without journal → taken
   kAgreeOnSome,           // rule 19: a round that some have landed       → torn
   kAgreeUnheard,          // rule 20: agreed before all have spoken       → torn
   kReschedulePast,        // rule 20: rounds altered that somebody knows  → torn

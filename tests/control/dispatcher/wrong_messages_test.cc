@@ -203,14 +203,6 @@ TEST_F(AgreeingConsumersTest, AreRefusedRoundsThatTheyWereNotTold) {
   }
 }
 
-TEST_F(AgreeingConsumersTest, AreRefusedRoundsOfWhichTheyHaveNothing) {
-  core_->OnMessage(peers_[0], Report{{{PartitionId(1), Placement(1), {}, IndexSet::Of(0, 3)}},
-                                     protocol::RoundsReport{.taken = 0, .heard = 5}});
-  ASSERT_TRUE(told_[0]->finished.has_value());
-  EXPECT_THAT(std::string(told_[0]->finished->message()),
-              HasSubstr("consumer 0 says that it knows of 5 rounds, and has elements of 3"));
-}
-
 TEST_F(AgreeingConsumersTest, AreToldNoMoreRoundsAtATimeThanAnyCouldHold) {
   Landed(int64_t{1} << 45, {});
   EXPECT_EQ(RoundsToldTo(0), size_t{1} << 20);

@@ -161,11 +161,13 @@ void RoundsWorld::Report(int number, bool all) {
     if (news) Settle(OnReport(record_, desk_, client, incarnation, *news));
   }
   consumer.says = false;
-  Settle(OnRoundsReport(record_, desk_, client, incarnation,
-                        {.taken = consumer.queue.taken(),
-                         .heard = consumer.queue.heard(),
-                         .room = scene_->room,
-                         .errors = {}}));
+  const RoundsReport report{.taken = consumer.queue.taken(),
+                            .heard = consumer.queue.heard(),
+                            .room = scene_->room,
+                            .errors = {}};
+  const absl::Status may_be = CheckRoundsReport(record_, desk_, client, incarnation, report);
+  if (!may_be.ok()) return Fault(absl::StrCat("refused: ", may_be.message()));
+  Settle(OnRoundsReport(record_, desk_, client, incarnation, report));
 }
 
 Index RoundsWorld::Whole(int partition) const {

@@ -46,6 +46,10 @@ void World::OpenRecord() {
 // --- At once ---------------------------------------------------------------------
 
 void World::Tidy() {
+  if (older_ && older_->failed)  // its readers are told
+    for (Client& client : clients_)
+      if (client.with_old && client.process == Process::kRunning && client.other == IsOfTwoJobs())
+        client.process = Process::kGone;
   SpeakUp();
   Clear();
 }
@@ -84,7 +88,7 @@ void World::SpeakUp() {
                               .p = Byte(p),
                               .g = Byte(sender.placement()),
                               .a = Byte(sender.next()),
-                              .life = worker.other ? Wire::kOther : uint8_t{0}});
+                              .life = LifeOf(worker)});
       };
       say_bookmark();
       while (sender.next() < ElementsOf(p) && !sender.Wants(sender.next())) {
@@ -97,7 +101,7 @@ void World::SpeakUp() {
         worker.out.push_back({.kind = Wire::kEnded,
                               .p = Byte(p),
                               .g = Byte(sender.placement()),
-                              .life = worker.other ? Wire::kOther : uint8_t{0}});
+                              .life = LifeOf(worker)});
       }
     }
   }
@@ -109,9 +113,14 @@ void World::Clear() {
   Masks lowest = {};  // that any linked client still accepts
   for (int p = 0; p < scene_->partitions; ++p) {
     lowest[p] = Byte(record_.partitions[p].placement);
+    if (older_) lowest[p] = std::min(lowest[p], Byte(older_->record.partitions[p].placement));
     for (const Client& client : clients_)
       if (client.process == Process::kRunning && client.welcomed)
         lowest[p] = std::min(lowest[p], Byte(client.receivers[p].lowest()));
+  }
+  if (OlderIsDone()) {
+    for (Client& client : clients_) (client.with_old ? client.out : client.left).clear();
+    for (Worker& worker : workers_) (worker.with_old ? worker.out : worker.left).clear();
   }
   for (int c = 0; c < kMaxClients; ++c) {
     Client& client = clients_[c];
@@ -120,7 +129,7 @@ void World::Clear() {
       client.receivers.clear();
       client.end = client.commit_pending = false;
       if (client.process == Process::kGone) {
-        client.out.clear();
+        if (!older_) client.out.clear();
         client.written = client.committed = {};
       }
       for (Worker& worker : workers_) worker.links[c].clear();
@@ -132,9 +141,14 @@ void World::Clear() {
       });
   }
   for (Worker& worker : workers_) {
-    EraseIf(worker.out, [&](const Wire& wire) {
-      return wire.kind != Wire::kRegisters && wire.g != Byte(record_.partitions[wire.p].placement);
-    });
+    const auto clear = [&](Channel& channel, const IterationRecord& to) {
+      EraseIf(channel, [&](const Wire& wire) {
+        const uint8_t placement = Byte(to.partitions[wire.p].placement);
+        return wire.kind != Wire::kRegisters && (older_ ? wire.g < placement : wire.g != placement);
+      });
+    };
+    clear(worker.out, worker.with_old ? older_->record : record_);
+    if (older_) clear(worker.left, worker.with_old ? record_ : older_->record);
     while (!worker.in.empty()) {
       const Wire& head = worker.in.front();
       const std::optional<Sender>& sender = worker.senders[head.p];
@@ -188,12 +202,24 @@ World::Masks World::HistoryOf(int c) const {
 
 std::string World::Fault() const {
   if (replays_what_is_gone_) return "lost: a replay begins below what was retired";
+  if (served_by_old_) return "old: who heard the newer life is heard by the older one";
+  if (took_when_dead_) return "taken: by a client that was declared dead";
+  // What each of two that go on gives out is doubled at once; all end, or somebody is told.
+  if (older_ && scene_->beside == Beside::kCopy && !Done()) return "";
+  std::string fault = FaultOfOne();
+  if (!fault.empty() || !older_ || !IsOfTwoJobs()) return fault;
+  World older = *this;
+  older.Exchange();
+  return older.FaultOfOne();
+}
+
+std::string World::FaultOfOne() const {
   bool limbo = false;  // somebody's history is still to be decided
   Masks histories = {};
   Masks landed = {};
   for (int c = 0; c < kMaxClients; ++c) {
     const Client& client = clients_[c];
-    if (client.process == Process::kAbsent || client.other) continue;
+    if (client.process == Process::kAbsent || !IsOf(client)) continue;
     const ReaderRecord* reader = ReaderOf(c);
     const bool living = reader && reader->standing == Standing::kLiving;
     limbo |= client.process == Process::kLeaving ||
@@ -229,9 +255,18 @@ std::string World::Fault() const {
 }
 
 bool World::Done() const {
+  if (!IsDone()) return false;
+  if (!older_ || !IsOfTwoJobs()) return true;
+  World older = *this;
+  older.Exchange();
+  return older.IsDone();
+}
+
+bool World::IsDone() const {
   if (failed_) return true;
   for (int c = 0; c < kMaxClients; ++c) {
     const Client& client = clients_[c];
+    if (older_ && !IsOf(client)) continue;
     const ReaderRecord* reader = ReaderOf(c);
     switch (client.process) {
       case Process::kAbsent:
@@ -243,7 +278,7 @@ bool World::Done() const {
       case Process::kLeaving:
         return false;
       case Process::kRunning:
-        if (!client.welcomed || !client.end) return false;
+        if (!client.welcomed || !client.end || client.with_old != acts_old_) return false;
         for (const Receiver& receiver : client.receivers)
           if (!receiver.landed().empty()) return false;
     }

@@ -7,6 +7,10 @@
 //
 // A world is a value: a step makes the next one. tests/control/protocol/explore.h
 // visits all of them.
+//
+// Two dispatchers may be alive at once (Scene::beside): a newer life, and the older one with
+// whoever has not turned to the newer. What the world has of a dispatcher is the newer one's, but
+// while the older one acts (Older).
 #pragma once
 
 #include <array>
@@ -17,6 +21,7 @@
 #include "absl/container/inlined_vector.h"
 #include "absl/types/span.h"
 #include "control/protocol/iteration_desk.h"
+#include "control/protocol/lives.h"
 #include "control/protocol/order_queue.h"
 #include "control/protocol/receiver.h"
 #include "control/protocol/sender.h"
@@ -41,6 +46,19 @@ struct Budget {
   uint8_t waits = 0;         // said by a client that has nothing to take
   uint8_t old_copies = 0;    // the dispatcher begins again from a copy of its record
   uint8_t empty_starts = 0;  // … without any: another job has this one's numbers
+  uint8_t second_lives = 0;  // another dispatcher begins, as Scene::beside says
+  uint8_t returns = 0;       // of a client or worker to the older of two dispatchers
+  uint8_t split_deaths = 0;  // one of two declares dead who has word from the other
+};
+
+// What a dispatcher begins from while the one before it is alive.
+enum class Beside : uint8_t {
+  kNothing,  // there is one at a time
+  // The other's folder, of which it has lost the lock: what that one appends from then on is not
+  // durable, so it says nothing that follows from it, and nothing behind that.
+  kTakenOver,
+  kCopy,   // a copy of the folder, as it is or as it was: both go on
+  kEmpty,  // no journal: both go on, and another job has this one's numbers
 };
 
 struct Scene {
@@ -59,6 +77,7 @@ struct Scene {
   // time; or only once they were told the end, as a large shuffle does.
   enum Behind : uint8_t { kNothing, kSomeNodes, kUntilTheEnd } behind = kNothing;
   bool idle = false;  // the first client takes nothing, and is sent nothing once it gave that back
+  Beside beside = Beside::kNothing;
   Budget budget;
   Broken broken = Broken::kNone;
 };
@@ -97,6 +116,7 @@ struct Wire {
   static constexpr uint8_t kBeyond =
       1;  // to it: rests on what the copy lacks; from it: it heard that
   static constexpr uint8_t kOther = 2;  // of another journal
+  static constexpr uint8_t kNewer = 4;  // of the newer of two lives; to one: it heard of that
   Kind kind;
   uint8_t p = 0;  // from 0
   uint8_t g = 0;
@@ -127,6 +147,12 @@ struct Step {
     kRestart,  // client
     kFollow,   // client, index: as the consumer of that number
     kWaits,    // client
+    // Of two dispatchers; `old`: the older one.
+    kTurn,        // client: to the newer one
+    kTurnWorker,  // worker
+    kLeftClient,  // client: the head of what it sent to the one that it turned from arrives
+    kLeftWorker,  // worker
+    kLoseWorker,  // worker: which is with the other one
     // Not needed for the end to be reached:
     kLateRestart,
     kStopWorker,
@@ -140,12 +166,17 @@ struct Step {
     kCopy,
     kBeginFromCopy,
     kBeginEmpty,
+    kBeginBeside,
+    kReturn,  // client: to the older dispatcher
+    kReturnWorker,
+    kDeclareSplit,  // client: dead, by the dispatcher that it is not with
   };
   Kind kind;
   uint8_t worker = 0;
   uint8_t client = 0;
   uint8_t partition = 0;
   uint8_t index = 0;
+  bool old = false;
   bool normal() const { return kind < kLateRestart; }
 };
 using Steps = absl::InlinedVector<Step, 32>;
@@ -185,11 +216,15 @@ class World {
     bool beyond = false;        // it heard what the copy lacks
     bool wrote_beyond = false;  // as it wrote its state
     bool other = false;         // it reads the job that had these numbers before
+    bool with_old = false;      // its stream is the older dispatcher's
+    bool newer = false;         // it heard the newer life
+    bool lapsed = false;        // its lease has run out
     Masks written = {};
     Masks committed = {};  // last asked for
     absl::InlinedVector<Receiver, 1> receivers;
-    Channel in;   // from the dispatcher
-    Channel out;  // to it
+    Channel in;    // from the dispatcher
+    Channel out;   // to it
+    Channel left;  // to the one that it turned from
   };
   struct Worker {
     bool joined = false;
@@ -197,14 +232,41 @@ class World {
     bool registered = false;  // the dispatcher knows its stream
     bool beyond = false;      // as a client
     bool other = false;       // its senders are of that job
+    bool with_old = false;
+    bool newer = false;
     std::array<std::optional<Sender>, kMaxPartitions> senders;
     std::array<bool, kMaxPartitions> said_end = {};
     std::array<uint8_t, kMaxPartitions> said_bookmark = {};
     Channel in;
     Channel out;
+    Channel left;
     std::array<Channel, kMaxClients> links;
     std::array<bool, kMaxClients> link_broken = {};
   };
+
+  // One of two dispatchers.
+  struct Dispatcher {
+    IterationRecord record;
+    Desk desk;
+    Masks excused = {};
+    Masks retired = {};
+    bool changed = false;
+    bool failed = false;
+    bool hung = false;  // it waits for its journal
+  };
+  // The world's dispatcher is the older one as long as this lives, if `old`.
+  class Older {
+   public:
+    Older(World& world, bool old);
+    ~Older();
+
+   private:
+    World* const world_;
+  };
+  void Exchange();
+  // The older one says and hears nothing any more.
+  bool OlderIsDone() const { return older_ && (hung_ || older_->failed); }
+  bool IsFrozen() const { return acts_old_ && scene_->beside == Beside::kTakenOver; }
 
   // The dispatcher.
   void Settle(Decision decision);
@@ -224,8 +286,28 @@ class World {
   void BeginFromCopy();
   void BeginEmpty();
   void OpenRecord();
+  control::Origin OriginOf(uint8_t life) const;
+  bool IsForeign(uint8_t life) const;
+  bool HearsNewer(uint8_t life) const;
+  void FailJob();
   bool IsRefused(int c, const Wire& wire);
   bool IsRefused(int w, const Wire& wire, absl::Span<const Held> held);
+  // What a client or worker says that it heard.
+  static uint8_t LifeOf(const auto& its) {
+    return static_cast<uint8_t>((its.beyond ? Wire::kBeyond : 0) | (its.other ? Wire::kOther : 0) |
+                                (its.newer ? Wire::kNewer : 0));
+  }
+  // Two dispatchers.
+  void BeginBeside();
+  void PresentAnew(int c);
+  void Register(int w);
+  void Turn(int c);
+  void TurnWorker(int w);
+  void AddStepsOfTwo(Steps& steps) const;
+  bool IsOfTwoJobs() const { return scene_->beside == Beside::kEmpty; }
+  bool IsOf(const Client& client) const;  // of the job of the dispatcher that acts
+  std::string FaultOfOne() const;
+  bool IsDone() const;
   void ConnectLinks(int w, int p);
   // What happens at once: the next message that is due anyway is put on its
   // channel; what can have no effect any more is cleared.
@@ -249,6 +331,7 @@ class World {
   void AddTakes(int c, Steps& steps) const;
   void AddFollowers(Steps& steps) const;
   size_t PackClient(int c, uint8_t* bytes) const;
+  uint8_t* PutReader(int c, const IterationRecord& record, const Desk& desk, uint8_t* at) const;
   uint8_t* PutCopied(int c, uint8_t* at) const;
   size_t PackWorker(int w, const std::array<uint8_t, kMaxClients>& order, uint8_t* bytes) const;
 
@@ -268,6 +351,11 @@ class World {
   std::optional<Copy> copy_;  // of the record, as it was
   bool changed_ = false;      // since then
   bool failed_ = false;  // the job ended with an error: its journal lacks what somebody was told
+  std::optional<Dispatcher> older_;
+  bool acts_old_ = false;
+  bool hung_ = false;           // of the older one
+  bool served_by_old_ = false;  // who heard the newer life
+  bool took_when_dead_ = false;
 };
 
 }  // namespace penstock::protocol

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The world's dispatcher: what arrives at it, what it decides and posts, its restart.
+// The world's dispatcher: what arrives at it, what it decides and posts.
 #include <type_traits>
 #include <utility>
 #include <variant>
@@ -12,9 +12,14 @@ namespace penstock::protocol {
 
 void World::Settle(Decision decision) {
   do {
+    if (acts_old_ && hung_) return;
+    if (IsFrozen() && !decision.changes.empty()) {
+      hung_ = true;
+      return;
+    }
     for (const IterationChange& change : decision.changes) {
       Apply(record_, change);
-      changed_ = copy_.has_value();
+      changed_ = copy_.has_value() || acts_old_;
       if (const auto* retired = std::get_if<BookmarksRetired>(&change))
         retired_[static_cast<size_t>(At(retired->partition))] = Byte(retired->below);
       if (std::holds_alternative<IterationReopened>(change)) excused_ = {};  // somebody reads it
@@ -25,10 +30,13 @@ void World::Settle(Decision decision) {
 }
 
 void World::Post(const Message& message) {
-  const uint8_t life = changed_ ? Wire::kBeyond : uint8_t{0};
+  const uint8_t life = changed_ ? Wire::kBeyond : older_ && !acts_old_ ? Wire::kNewer : uint8_t{0};
   auto to_client = [&](ClientId id, Incarnation incarnation, Wire wire) {
     wire.life = life;
     Client& client = clients_[At(id)];
+    if (client.with_old != acts_old_) return;
+    // Over a stream of which it knows.
+    if (older_ && !client.out.empty() && client.out.front().kind == Wire::kPresents) return;
     if ((client.process == Process::kRunning || client.process == Process::kLeaving) &&
         client.incarnation == Byte(incarnation))
       client.in.push_back(wire);
@@ -36,7 +44,8 @@ void World::Post(const Message& message) {
   auto to_worker = [&](WorkerId id, Wire wire) {
     wire.life = life;
     Worker& worker = workers_[At(id)];
-    if (worker.registered && !worker.lost) worker.in.push_back(wire);
+    if (worker.registered && !worker.lost && worker.with_old == acts_old_)
+      worker.in.push_back(wire);
   };
   std::visit(
       [&](const auto& m) {
@@ -97,6 +106,11 @@ void World::ArrivesFromClient(int c, const Wire& wire) {
   switch (wire.kind) {
     case Wire::kPresents: {
       if (IsRefused(c, wire)) return;
+      // A lease is given by a dispatcher whose journal took a record behind the hello.
+      if (IsFrozen() && scene_->broken != Broken::kRenewWithoutJournal) {
+        hung_ = true;
+        return;
+      }
       Presents presents{id, incarnation, std::nullopt, clients_[c].consumer};
       if (wire.b) presents.state = HoldingsOf(wire.m, scene_->partitions);
       return Settle(OnPresents(record_, desk_, presents));
@@ -127,7 +141,7 @@ void World::ArrivesFromClient(int c, const Wire& wire) {
 
 void World::ArrivesFromWorker(int w, const Wire& wire) {
   const WorkerId id = WorkerName(w);
-  if (wire.kind != Wire::kRegisters && wire.life & Wire::kOther &&
+  if (wire.kind != Wire::kRegisters && IsForeign(wire.life) &&
       scene_->broken != Broken::kHearOtherJournals)
     return;
   switch (wire.kind) {
@@ -137,11 +151,14 @@ void World::ArrivesFromWorker(int w, const Wire& wire) {
         if (wire.m[static_cast<size_t>(p)])
           held.push_back({Partition(p), Placement(wire.m[static_cast<size_t>(p)])});
       if (IsRefused(w, wire, held)) return;
-      if (wire.life & Wire::kOther && scene_->broken != Broken::kHearOtherJournals) {
+      Worker& worker = workers_[w];
+      const bool is_here = worker.with_old == acts_old_;  // and has not turned since
+      if (IsForeign(wire.life) && scene_->broken != Broken::kHearOtherJournals) {
         held.clear();
-        workers_[w].in.push_back({.kind = Wire::kAnother});
+        if (is_here) worker.in.push_back({.kind = Wire::kAnother});
       }
-      workers_[w].registered = true;
+      if (is_here) worker.registered = true;
+      served_by_old_ |= HearsNewer(wire.life);
       return Settle(OnWorkerRegisters(record_, desk_, id, held));
     }
     case Wire::kEnded:
@@ -173,92 +190,6 @@ void World::NoteWhatNobodyCanRead() {
       had.Add(reader, Of(reader.final, Partition(p)));
     }
     excused_[p] = Byte(((1u << ElementsOf(p)) - 1) & ~unsigned{Mask(std::move(had).Indices())});
-  }
-}
-
-// --- Lives: as Core::CheckLife and Core::OnHello(WorkerHello) ------------------------
-
-bool World::IsRefused(int c, const Wire& wire) {
-  if (wire.life & Wire::kOther && scene_->broken != Broken::kAnyToken) {
-    clients_[c].in.push_back({.kind = Wire::kRefused});
-    return true;
-  }
-  if (!(wire.life & Wire::kBeyond) || scene_->broken == Broken::kHearAnyLife) return false;
-  failed_ = true;
-  return true;
-}
-
-bool World::IsRefused(int w, const Wire& wire, absl::Span<const Held> held) {
-  if (!(wire.life & Wire::kBeyond) || scene_->broken == Broken::kHearAnyLife) return false;
-  for (const Held& its : held)
-    failed_ |= its.placement > record_.partition(its.partition).placement;
-  Worker& worker = workers_[w];
-  worker.lost = true;
-  worker.in.clear();
-  for (Worker& next : workers_) {  // it ends, and another process is started in its place
-    if (std::exchange(next.joined, true)) continue;
-    next.registered = true;
-    break;
-  }
-  Settle(OnWorkerGone(record_, desk_, WorkerName(w)));
-  return true;
-}
-
-void World::BeginFromCopy() {
-  record_ = std::move(copy_->record);
-  retired_ = copy_->retired;
-  copy_.reset();
-  changed_ = false;
-  RestartDispatcher();
-  for (int w = 0; w < kMaxWorkers; ++w)  // their leases run out
-    if (workers_[w].lost) Settle(OnWorkerGone(record_, desk_, WorkerName(w)));
-}
-
-void World::BeginEmpty() {
-  copy_.reset();
-  changed_ = false;
-  retired_ = excused_ = {};
-  OpenRecord();
-  for (Client& client : clients_) {
-    if (client.process == Process::kAbsent) continue;
-    client.other = true;
-    if (client.process != Process::kRunning) client.process = Process::kGone;
-  }
-  for (Worker& worker : workers_) {
-    worker.other = worker.beyond = false;
-    for (const std::optional<Sender>& sender : worker.senders) worker.other |= sender.has_value();
-  }
-  RestartDispatcher();
-}
-
-void World::RestartDispatcher() {
-  desk_ = OpenDesk(record_, scene_->broken);
-  Settle(OnDispatcherStarts(record_, desk_));
-  for (int c = 0; c < kMaxClients; ++c) {
-    Client& client = clients_[c];
-    client.in.clear();
-    client.out.clear();
-    if (client.process != Process::kRunning && client.process != Process::kLeaving) continue;
-    Present(c);
-    if (client.commit_pending)
-      client.out.push_back({.kind = Wire::kCommit, .a = client.incarnation, .m = client.committed});
-    if (client.process == Process::kLeaving)
-      client.out.push_back({.kind = Wire::kLeave, .a = client.incarnation, .m = client.written});
-  }
-  for (Worker& worker : workers_) {
-    worker.registered = false;
-    worker.in.clear();
-    worker.out.clear();
-    if (!worker.joined || worker.lost) continue;
-    Wire registers{
-        .kind = Wire::kRegisters,
-        .life = Byte((worker.beyond ? Wire::kBeyond : 0) | (worker.other ? Wire::kOther : 0))};
-    for (int p = 0; p < scene_->partitions; ++p) {
-      if (worker.senders[p]) registers.m[p] = Byte(worker.senders[p]->placement());
-      worker.said_end[p] = false;
-      worker.said_bookmark[p] = 0;
-    }
-    worker.out.push_back(registers);
   }
 }
 

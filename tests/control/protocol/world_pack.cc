@@ -23,6 +23,15 @@ uint8_t* Put(uint8_t* at, const Channel& channel) {
   return at;
 }
 
+uint8_t* Put(uint8_t* at, const PartitionRecord& partition, const PartitionDesk& desk) {
+  *at++ = Byte(partition.placement);
+  *at++ = Byte(partition.collecting() | desk.ended.has_value() << 1 | desk.gives_back << 2);
+  unsigned bookmarks = 0;
+  for (const Bookmark& bookmark : partition.bookmarks) bookmarks |= 1u << bookmark.index;
+  *at++ = Byte(bookmarks);
+  return at;
+}
+
 }  // namespace
 
 size_t World::PackClient(int c, uint8_t* bytes) const {
@@ -30,8 +39,9 @@ size_t World::PackClient(int c, uint8_t* bytes) const {
   uint8_t* at = bytes;
   *at++ = Byte(static_cast<int>(client.process) | client.welcomed << 3 | client.end << 4 |
                client.commit_pending << 5 | client.from_state << 6 | client.gave_back << 7);
-  if (scene_->budget.old_copies || scene_->budget.empty_starts)
-    *at++ = Byte(client.beyond | client.wrote_beyond << 1 | client.other << 2);
+  if (scene_->budget.old_copies || scene_->budget.empty_starts || scene_->budget.second_lives)
+    *at++ = Byte(client.beyond | client.wrote_beyond << 1 | client.other << 2 |
+                 client.with_old << 3 | client.newer << 4 | client.lapsed << 5);
   if (copy_) at = PutCopied(c, at);
   if (client.process == Process::kAbsent) return static_cast<size_t>(at - bytes);
   *at++ = client.incarnation;
@@ -48,27 +58,36 @@ size_t World::PackClient(int c, uint8_t* bytes) const {
     *at++ = Mask(client.receivers[p].landed());
     if (scene_->behind) *at++ = Mask(client.receivers[p].handed());
   }
-  const auto found = record_.FindReader(ClientName(c));
-  *at++ = found.has_value();
-  if (found) {
-    const ReaderRecord& reader = record_.readers[*found];
-    *at++ = Byte(static_cast<int>(reader.standing) | reader.told_end << 2 |
-                 desk_.present[*found] << 3 | desk_.waits[*found] << 4);
-    *at++ = Byte(reader.incarnation);
-    const bool desk_matters = reader.reads() || scene_->broken == Broken::kCloseOnDeadsLanded;
-    for (int p = 0; p < scene_->partitions; ++p) {
-      *at++ = Mask(Of(reader.kept, Partition(p)));
-      *at++ = Mask(Of(reader.final, Partition(p)));
-      if (!desk_matters) continue;
-      const Heard& heard = desk_.partitions[p].readers[*found];
-      *at++ = heard.at == record_.partitions[p].placement;
-      *at++ = Mask(heard.has);
-      if (scene_->states || scene_->behind) *at++ = Mask(heard.claimed);
-    }
-  }
+  at = PutReader(c, record_, desk_, at);
   at = Put(at, client.in);
   at = Put(at, client.out);
+  if (older_) {
+    if (!OlderIsDone()) at = PutReader(c, older_->record, older_->desk, at);
+    at = Put(at, client.left);
+  }
   return static_cast<size_t>(at - bytes);
+}
+
+uint8_t* World::PutReader(int c, const IterationRecord& record, const Desk& desk,
+                          uint8_t* at) const {
+  const auto found = record.FindReader(ClientName(c));
+  *at++ = found.has_value();
+  if (!found) return at;
+  const ReaderRecord& reader = record.readers[*found];
+  *at++ = Byte(static_cast<int>(reader.standing) | reader.told_end << 2 |
+               desk.present[*found] << 3 | desk.waits[*found] << 4);
+  *at++ = Byte(reader.incarnation);
+  const bool desk_matters = reader.reads() || scene_->broken == Broken::kCloseOnDeadsLanded;
+  for (int p = 0; p < scene_->partitions; ++p) {
+    *at++ = Mask(Of(reader.kept, Partition(p)));
+    *at++ = Mask(Of(reader.final, Partition(p)));
+    if (!desk_matters) continue;
+    const Heard& heard = desk.partitions[p].readers[*found];
+    *at++ = heard.at == record.partitions[p].placement;
+    *at++ = Mask(heard.has);
+    if (scene_->states || scene_->behind) *at++ = Mask(heard.claimed);
+  }
+  return at;
 }
 
 // Its part of the copy.
@@ -91,11 +110,13 @@ size_t World::PackWorker(int w, const std::array<uint8_t, kMaxClients>& order,
   const Worker& worker = workers_[w];
   uint8_t* at = bytes;
   *at++ = Byte(worker.joined | worker.lost << 1 | worker.registered << 2 | worker.beyond << 3 |
-               worker.other << 4);
+               worker.other << 4 | worker.with_old << 5 | worker.newer << 6);
   if (!worker.joined) return static_cast<size_t>(at - bytes);
   for (int p = 0; p < scene_->partitions; ++p) {
     *at++ = Byte((record_.partitions[p].worker == WorkerName(w)) |
-                 (copy_ && copy_->record.partitions[p].worker == WorkerName(w)) << 1);
+                 (copy_ && copy_->record.partitions[p].worker == WorkerName(w)) << 1 |
+                 (older_ && !OlderIsDone() && older_->record.partitions[p].worker == WorkerName(w))
+                     << 2);
     if (!worker.senders[p]) {
       *at++ = 0;
       continue;
@@ -131,6 +152,7 @@ size_t World::PackWorker(int w, const std::array<uint8_t, kMaxClients>& order,
     at = Put(at, wire);
   }
   at = Put(at, worker.out);
+  if (older_) at = Put(at, worker.left);
   for (uint8_t c : order) {
     *at++ = Byte(worker.links[c].size() << 1 | worker.link_broken[c]);
     for (const Wire& wire : worker.links[c]) {
@@ -155,15 +177,18 @@ size_t World::Pack(uint8_t* bytes) const {
     }
   }
   for (int p = 0; p < scene_->partitions; ++p) {
-    const PartitionRecord& partition = record_.partitions[p];
-    *at++ = Byte(partition.placement);
-    *at++ = Byte(partition.collecting() | desk_.partitions[p].ended.has_value() << 1 |
-                 desk_.partitions[p].gives_back << 2);
+    at = Put(at, record_.partitions[p], desk_.partitions[p]);
     *at++ = excused_[p];
     *at++ = retired_[p];
-    unsigned bookmarks = 0;
-    for (const Bookmark& bookmark : partition.bookmarks) bookmarks |= 1u << bookmark.index;
-    *at++ = Byte(bookmarks);
+  }
+  if (older_) {
+    *at++ = Byte(older_->record.closed | older_->record.finished << 1 | older_->changed << 2 |
+                 older_->failed << 3 | hung_ << 4 | served_by_old_ << 5 | took_when_dead_ << 6);
+    for (int p = 0; p < scene_->partitions && !OlderIsDone(); ++p) {
+      at = Put(at, older_->record.partitions[p], older_->desk.partitions[p]);
+      *at++ = older_->excused[p];
+      *at++ = older_->retired[p];
+    }
   }
 
   constexpr size_t kBlock = 320;

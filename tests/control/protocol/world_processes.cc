@@ -12,12 +12,11 @@ namespace penstock::protocol {
 
 void World::Present(int c) {
   Client& client = clients_[c];
-  client.out.push_back(
-      {.kind = Wire::kPresents,
-       .a = client.incarnation,
-       .b = client.from_state,
-       .life = Byte((client.beyond ? Wire::kBeyond : 0) | (client.other ? Wire::kOther : 0)),
-       .m = client.written});
+  client.out.push_back({.kind = Wire::kPresents,
+                        .a = client.incarnation,
+                        .b = client.from_state,
+                        .life = LifeOf(client),
+                        .m = client.written});
   for (Receiver& receiver : client.receivers) receiver.OnPresented();
 }
 
@@ -49,6 +48,7 @@ void World::Restart(int c) {
 void World::ArrivesAtClient(int c, const Wire& wire, bool gives_back) {
   Client& client = clients_[c];
   client.beyond |= (wire.life & Wire::kBeyond) != 0;
+  client.newer |= (wire.life & Wire::kNewer) != 0;
   if (wire.kind == Wire::kLeaveDone || wire.kind == Wire::kRefused) {
     client.process = Process::kGone;
     return;
@@ -58,6 +58,7 @@ void World::ArrivesAtClient(int c, const Wire& wire, bool gives_back) {
     case Wire::kWelcome: {
       for (int p = 0; p < scene_->partitions; ++p)
         client.receivers[p].OnWelcome(Placement(wire.m[p]));
+      client.lapsed = false;
       if (std::exchange(client.welcomed, true)) return;
       client.from_state = false;
       for (int w = 0; w < kMaxWorkers; ++w)
@@ -94,9 +95,11 @@ void World::Lands(int c, const Wire& wire) {
 void World::ArrivesAtWorker(int w, const Wire& wire) {
   Worker& worker = workers_[w];
   worker.beyond |= (wire.life & Wire::kBeyond) != 0;
+  worker.newer |= (wire.life & Wire::kNewer) != 0;
   if (wire.kind == Wire::kAnother) {
     worker.senders = {};
-    worker.other = false;
+    worker.other = worker.with_old;
+    worker.beyond = worker.newer = false;
     return;
   }
   std::optional<Sender>& sender = worker.senders[wire.p];

@@ -22,14 +22,53 @@ void World::Take(const Step& step) {
     case Step::kToWorker:
       ArrivesAtWorker(w, pop(worker.in));
       break;
-    case Step::kFromWorker:
-      ArrivesFromWorker(w, pop(worker.out));
+    case Step::kFromWorker: {
+      const Wire head = pop(worker.out);
+      Older older(*this, worker.with_old);
+      ArrivesFromWorker(w, head);
       break;
+    }
     case Step::kToClient:
       ArrivesAtClient(c, pop(client.in), step.index == 1);
       break;
-    case Step::kFromClient:
-      ArrivesFromClient(c, pop(client.out));
+    case Step::kFromClient: {
+      const Wire head = pop(client.out);
+      Older older(*this, client.with_old);
+      ArrivesFromClient(c, head);
+      break;
+    }
+    case Step::kLeftClient: {
+      const Wire head = pop(client.left);
+      Older older(*this, step.old);
+      ArrivesFromClient(c, head);
+      break;
+    }
+    case Step::kLeftWorker: {
+      const Wire head = pop(worker.left);
+      Older older(*this, step.old);
+      ArrivesFromWorker(w, head);
+      break;
+    }
+    case Step::kLoseWorker: {
+      Older older(*this, step.old);
+      Settle(OnWorkerGone(record_, desk_, WorkerName(w)));
+      break;
+    }
+    case Step::kReturn:
+      --left_.returns;
+      [[fallthrough]];
+    case Step::kTurn:
+      Turn(c);
+      break;
+    case Step::kReturnWorker:
+      --left_.returns;
+      [[fallthrough]];
+    case Step::kTurnWorker:
+      TurnWorker(w);
+      break;
+    case Step::kBeginBeside:
+      --left_.second_lives;
+      BeginBeside();
       break;
     case Step::kElement:
       Lands(c, pop(worker.links[c]));
@@ -46,9 +85,12 @@ void World::Take(const Step& step) {
                                      .b = Byte(served.reader.incarnation)});
       break;
     }
-    case Step::kTake:
+    case Step::kTake: {
       client.receivers[p].OnTaken(step.index);
+      const ReaderRecord* reader = ReaderOf(c);
+      took_when_dead_ |= reader && reader->standing == Standing::kDead;
       break;
+    }
     case Step::kHand:
       client.receivers[p].OnHanded(step.index);
       break;
@@ -69,12 +111,22 @@ void World::Take(const Step& step) {
           worker.senders[q]->OnLinkUp(ClientName(c), Incarnation(client.incarnation),
                                       Set(IndicesOf(c, q, Mask(client.receivers[q].Has()))));
       break;
-    case Step::kAssign:
+    case Step::kAssign: {
+      Older older(*this, step.old);
       Settle(AssignTo(record_, desk_, Partition(p), WorkerName(w)));
       break;
-    case Step::kDeclareDead:
+    }
+    case Step::kDeclareSplit:
+      if (scene_->beside == Beside::kTakenOver)
+        client.lapsed = scene_->broken != Broken::kRenewWithoutJournal;
+      else
+        --left_.split_deaths;
+      [[fallthrough]];
+    case Step::kDeclareDead: {
+      Older older(*this, step.old);
       DeclareDead(c);
       break;
+    }
     case Step::kRestart:
     case Step::kLateRestart:
       Restart(c);
@@ -242,12 +294,18 @@ void World::Next(Steps& steps) const {
   if (scene_->dealt) AddFollowers(steps);
   for (PartitionId partition : Assignable(record_, desk_))
     for (int w = 0; w < kMaxWorkers; ++w)
-      if (workers_[w].registered && !workers_[w].lost) add(Step::kAssign, w, 0, At(partition));
+      if (workers_[w].registered && !workers_[w].lost && !workers_[w].with_old)
+        add(Step::kAssign, w, 0, At(partition));
   if (left_.moves && !closed)
     for (int p = 0; p < scene_->partitions; ++p)
       if (!record_.partitions[p].collecting()) add(Step::kMove, 0, 0, p);
   if (left_.dispatcher_restarts) add(Step::kRestartDispatcher, 0, 0);
   if (left_.old_copies) add(copy_ ? Step::kBeginFromCopy : Step::kCopy, 0, 0);
+  if (left_.second_lives) {
+    if (scene_->beside == Beside::kCopy && !copy_) add(Step::kCopy, 0, 0);
+    add(Step::kBeginBeside, 0, 0);
+  }
+  AddStepsOfTwo(steps);
   if (left_.empty_starts) add(Step::kBeginEmpty, 0, 0);
   if (left_.worker_joins && !closed)
     for (int w = 0; w < kMaxWorkers; ++w)
@@ -278,6 +336,7 @@ bool World::HasLanded(int c) const {
 // anything.
 void World::AddTakes(int c, Steps& steps) const {
   const Client& client = clients_[c];
+  if (client.lapsed) return;
   const auto add = [&](int p, int64_t index) {
     const bool hand = scene_->behind && !client.receivers[p].handed().Contains(index);
     if (!hand && scene_->behind == Scene::kUntilTheEnd && !client.end) return;
