@@ -14,6 +14,9 @@ READ_BETWEEN_LEAVES = 20  # elements
 OF_ANOTHER_LIFE = ("not the one that this reader began with", "older copy of the journal", "is not known to this dispatcher")
 
 
+OTHERS_ARE_DEAD = "cannot be given out"  # in what a consumer of rounds hears
+
+
 class Refused(Failed):
     """A reader of a job is told that this dispatcher does not have it as it was."""
 
@@ -150,6 +153,8 @@ class Job:
 
     def _hears(self, seat, *answers):
         answer = seat.process.hear(PATIENCE)
+        if OTHERS_ARE_DEAD in answers and OTHERS_ARE_DEAD in answer:
+            return OTHERS_ARE_DEAD
         if answer in answers:
             return answer
         what = Refused if any(words in answer for words in OF_ANOTHER_LIFE) else Failed
@@ -223,14 +228,21 @@ class Job:
     def _all_say(self, order, *answers):
         for seat in self.seats:
             seat.process.say(order)
-        return self._all_hear(*answers)
+        return self._all_hear(*answers, again=order)
 
-    def _all_hear(self, *answers):
-        """Of all, also behind one that is refused: each order has its answer."""
+    def _all_hear(self, *answers, again=""):
+        """Of all, also behind one that is refused: each order has its answer.
+
+        The first that comes back where all were dead hears that the others are; the order given again waits for them.
+        """
         heard, refused = [], None
         for seat in self.seats:
             try:
-                heard.append(self._hears(seat, *answers))
+                answer = self._hears(seat, *answers, *([OTHERS_ARE_DEAD] if again else []))
+                if answer == OTHERS_ARE_DEAD:
+                    seat.process.say(again)
+                    answer = self._hears(seat, *answers)
+                heard.append(answer)
             except Refused as error:
                 refused = error
         if refused is not None:
