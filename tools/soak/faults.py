@@ -10,6 +10,7 @@ from jobs import OF_ANOTHER_LIFE
 
 FAULTS = ["kill-worker", "kill-dispatcher", "kill-trainer", "stop-worker", "add-worker", "remove-worker", "away-trainer",
           "leave", "empty-dispatcher", "older-journal", "cut-link", "end-worker"]
+BY_NAME = {"end-worker"}  # where workers come one by one, other jobs end with that one
 DRAINED_IN = 90  # seconds that a worker may take to hand over and end, on a busy machine
 DOOMED_IN = 120  # seconds until a job has ended whose element ends its workers
 DOOMED_COUNT = 200  # its elements
