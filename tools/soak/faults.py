@@ -200,10 +200,8 @@ class Strikes:
             return None
         trainer, worker, seconds = rng.choice(trainers), rng.choice(self._running()), rng.uniform(5, 40)
         pair = (trainer.name, worker.name)
-        if pair in self.fleet.network.cuts or not self.fleet.network.hosts.keys() >= set(pair):
-            return None
         self.fleet.network.cut(*pair)
-        self._after(seconds, lambda: pair in self.fleet.network.cuts and self.fleet.network.mend(*pair))
+        self._after(seconds, lambda: self.fleet.network.mend(*pair))
         return f"cut the link between {trainer.name} and {worker.name} for {seconds:.0f} s"
 
     # --- as time passes ---------------------------------------------------------------

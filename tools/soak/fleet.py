@@ -132,6 +132,7 @@ class Fleet:
         self.penstock = penstock or binaries / "penstock"
         self.plugin = ["--plugin", plugin] if plugin else []
         self.worker_flags = worker_flags
+        self.starting = threading.Lock()  # jobs start theirs in threads of their own
         self.started = {}
         self.all = []
         self.dispatcher_flags = ["--client-timeout-ms", client_timeout_ms, "--worker-timeout-ms", 2000,
@@ -150,16 +151,17 @@ class Fleet:
 
     def start(self, role, *command, host=None, listens=False):
         """The next process of that role; on `host`, or one of its own. One that listens is told where."""
-        number = self.started.get(role, 0)
-        self.started[role] = number + 1
-        name = f"{role}-{number}"
-        if self.network is not None:
-            self._remove_hosts_of_the_dead()
-            address = self.network.add(host or name)
-            command = self.network.inside(host or name, *command, *(["--host", address] if listens else []))
-        process = Process(self.folder, name, *command)
-        self.all.append(process)
-        return process
+        with self.starting:
+            number = self.started.get(role, 0)
+            self.started[role] = number + 1
+            name = f"{role}-{number}"
+            if self.network is not None:
+                self._remove_hosts_of_the_dead()
+                address = self.network.add(host or name)
+                command = self.network.inside(host or name, *command, *(["--host", address] if listens else []))
+            process = Process(self.folder, name, *command)
+            self.all.append(process)
+            return process
 
     def _remove_hosts_of_the_dead(self):
         for process in self.all:

@@ -3,6 +3,7 @@
 import itertools
 import os
 import subprocess
+import threading
 
 
 class NotPermitted(Exception):
@@ -20,7 +21,10 @@ def run(*words):
 
 
 class Network:
-    """Hosts that reach each other through a router. They go when it is left; processes there are the caller's."""
+    """Hosts that reach each other through a router. They go when it is left; processes there are the caller's.
+
+    For several threads, as long as none removes a host that another one uses.
+    """
 
     _numbers = itertools.count()
 
@@ -29,6 +33,7 @@ class Network:
         self.router = f"{self.name}-router"
         self.hosts = {}  # their numbers
         self.cuts = set()
+        self.lock = threading.RLock()  # over hosts and cuts
 
     def __enter__(self):
         run("ip", "netns", "add", self.router)
@@ -56,18 +61,22 @@ class Network:
 
     def add(self, host):
         """A host of that name, if there is none; its address."""
-        if host not in self.hosts:
-            self.hosts[host] = next(number for number in range(1, 255) if number not in self.hosts.values())
-            space, cable = self._space(host), self._cable(host)
-            run("ip", "netns", "add", space)
-            run("ip", "link", "add", "cable", "netns", space, "type", "veth", "peer", "name", cable, "netns", self.router)
-            near, far = self.address(host), f"10.78.{self.hosts[host]}.254"
-            self._in_router("ip", "addr", "add", f"{far}/24", "dev", cable)
-            self._in_router("ip", "link", "set", cable, "up")
-            for words in (("addr", "add", f"{near}/24", "dev", "cable"), ("link", "set", "cable", "up"),
-                          ("link", "set", "lo", "up"), ("route", "add", "default", "via", far)):
-                run("ip", "-n", space, *words)
-        return self.address(host)
+        with self.lock:
+            if host not in self.hosts:
+                self._make(host)
+            return self.address(host)
+
+    def _make(self, host):
+        self.hosts[host] = next(number for number in range(1, 255) if number not in self.hosts.values())
+        space, cable = self._space(host), self._cable(host)
+        run("ip", "netns", "add", space)
+        run("ip", "link", "add", "cable", "netns", space, "type", "veth", "peer", "name", cable, "netns", self.router)
+        near, far = self.address(host), f"10.78.{self.hosts[host]}.254"
+        self._in_router("ip", "addr", "add", f"{far}/24", "dev", cable)
+        self._in_router("ip", "link", "set", cable, "up")
+        for words in (("addr", "add", f"{near}/24", "dev", "cable"), ("link", "set", "cable", "up"),
+                      ("link", "set", "lo", "up"), ("route", "add", "default", "via", far)):
+            run("ip", "-n", space, *words)
 
     def address(self, host):
         return f"10.78.{self.hosts[host]}.1"
@@ -78,20 +87,26 @@ class Network:
 
     def remove(self, host):
         """With its cable, and what was cut there."""
-        for cut in [cut for cut in self.cuts if host in cut]:
-            self.mend(*cut)
-        self._in_router("ip", "link", "del", self._cable(host))  # a namespace lets go of its own later
-        run("ip", "netns", "del", self._space(host))
-        del self.hosts[host]
+        with self.lock:
+            for cut in [cut for cut in self.cuts if host in cut]:
+                self.mend(*cut)
+            self._in_router("ip", "link", "del", self._cable(host))  # a namespace lets go of its own later
+            run("ip", "netns", "del", self._space(host))
+            del self.hosts[host]
 
     def cut(self, one, other):
-        """What the two send each other is dropped from now on, and neither is told."""
-        self.cuts.add((one, other))
-        self._rules("add", one, other)
+        """What the two send each other is dropped from now on, and neither is told. Nothing where one is gone."""
+        with self.lock:
+            if (one, other) not in self.cuts and self.hosts.keys() >= {one, other}:
+                self.cuts.add((one, other))
+                self._rules("add", one, other)
 
     def mend(self, one, other):
-        self.cuts.remove((one, other))
-        self._rules("del", one, other)
+        """Nothing where it is not cut."""
+        with self.lock:
+            if (one, other) in self.cuts:
+                self.cuts.remove((one, other))
+                self._rules("del", one, other)
 
     def _rules(self, verb, one, other):
         for here, there in ((one, other), (other, one)):
