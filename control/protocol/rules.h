@@ -16,8 +16,8 @@ enum class Broken : uint8_t {
   kNoRaiseOnDeath,        // rule 1: a dead client moves nothing          → stuck
   kCloseOnDeadsLanded,    // rule 8: what a dead client landed counts     → lost
   kCloseOnLanded,         // rule 8: what a living client landed counts   → lost
-  kHandedIsKept,          // rule 29: what nodes hold is kept already     → lost
-  kHandedKeepsOpen,       // rule 29: the end waits for what nodes hold   → stuck
+  kHandedIsKept,          // rule 31: what nodes hold is kept already     → lost
+  kHandedKeepsOpen,       // rule 31: the end waits for what nodes hold   → stuck
   kGiveBackAndKeep,       // rule 25: what is given back is taken too     → doubled
   kGiveBackTwice,         // rule 25: given back after the answer         → stuck
   kResendWithoutAsking,   // rule 5: what is in doubt is sent again       → doubled

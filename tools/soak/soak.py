@@ -212,7 +212,7 @@ def parse_arguments():
         help="of what is random; lap n draws from S + n (default: %(default)s)")
     usual = [fault for fault in FAULTS if fault not in BY_NAME]
     add("--faults", metavar="NAME,…", type=faults_of, default=usual,
-        help=f"of {', '.join(FAULTS)}, 'none' or 'all' (default: all but {', '.join(BY_NAME)})")
+        help=f"of {', '.join(FAULTS)}, 'none' or 'all' (default: all but {', '.join(sorted(BY_NAME))})")
     add("--faults-per-lap", metavar="N", type=int, default=0, help="(default: 1 to 3)")
     add("--protocol", metavar="NAME", default="shm", help="data_transfer_protocol (default: %(default)s)")
     add("--duration", metavar="S", type=float, default=60,
