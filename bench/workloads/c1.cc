@@ -14,8 +14,8 @@
 #include "bench/slot_limit.h"
 #include "bench/workload.h"
 #include "bench/workloads/files.h"
-#include "dataplane/dataset/sources/crc32c.h"
 #include "dataplane/dataset/sources/tfrecord_writer.h"
+#include "dataplane/element/crc32c.h"
 #include "penstock/sources.h"
 #include "penstock/status.h"
 

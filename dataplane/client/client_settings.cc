@@ -16,6 +16,8 @@ std::vector<Setting> SettingsOf(ClientSettings& settings) {
           {kProtocol, &settings.data_transfer_protocol, "how elements come from the workers"},
           {"fallback", &settings.fallback, "taken in this order where that one is not possible"},
           {"ucx-lanes", &settings.ucx_lanes, "\"rdma\", \"any\" or \"tcp\": what ucx may run over"},
+          {"checksum-values", &settings.checksum_values,
+           "checksums over elements' values too where they come over tcp"},
           {"transports", &settings.transports, "shared libraries with further protocols"},
           {"metrics-port", &settings.metrics_port,
            "of this process's pages; 0: any free, -1: none"},

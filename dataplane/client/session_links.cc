@@ -25,8 +25,8 @@ constexpr absl::Duration kRecallAfter = absl::Milliseconds(1);
 constexpr absl::Duration kSayWaits = absl::Milliseconds(5);
 constexpr absl::Duration kSayWaitsAtMost = absl::Milliseconds(500);
 constexpr absl::Duration kLongestSleep = absl::Milliseconds(50);
-// A worker may send of a partition that was opened before the dispatcher's word of it is here: of so
-// many at most. What is kept per partition is so bounded, whatever workers name.
+// A worker may send of a partition that was opened before the dispatcher's word of it is here: of
+// so many at most. What is kept per partition is so bounded, whatever workers name.
 constexpr uint64_t kMostUnheard = 1024;
 // After so many a protocol is taken to be of no use here.
 constexpr int kLinksInVain = 3;
@@ -294,6 +294,7 @@ transfer::DialOptions Session::DialOptionsFor(const Reader::Progress& progress) 
   dial.pool = options_.pool;
   dial.hello.compression = options_.distribute.compression;
   dial.tls = options_.tls;
+  dial.checksum_values = options_.checksum_values;
   dial.timeout = std::min(options_.distribute.timeout, absl::Seconds(10));
   return dial;
 }

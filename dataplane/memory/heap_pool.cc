@@ -289,9 +289,8 @@ std::unique_ptr<HeapPool::Segment> HeapPool::TakeOldestKept(SizeClass& own, size
     link = &(*link)->next_free;
   }
   if (*link == nullptr) return nullptr;
-  auto at = std::find_if(own.segments.begin(), own.segments.end(), [&](const auto& segment) {
-    return segment.get() == (*link)->segment;
-  });
+  auto at = std::find_if(own.segments.begin(), own.segments.end(),
+                         [&](const auto& segment) { return segment.get() == (*link)->segment; });
   std::unique_ptr<Segment> oldest = std::move(*at);
   own.segments.erase(at);
   *link = nullptr;

@@ -177,6 +177,7 @@ struct DialOptions {
   int64_t max_element_bytes = int64_t{4} << 30;
   absl::Duration timeout = absl::Seconds(10);  // until the worker has answered
   TlsConfig tls;                               // of `grpc`, for a worker that speaks TLS
+  bool checksum_values = false;                // of `tcp`: sums over values too (tcp/wire.h)
 };
 
 // --- The transport -------------------------------------------------------------

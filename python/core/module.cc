@@ -5,7 +5,7 @@
 
 #include <string_view>
 
-#include "dataplane/dataset/sources/crc32c.h"
+#include "dataplane/element/crc32c.h"
 #include "python/core/casters.h"
 #include "python/core/datasets.h"
 #include "python/core/expressions.h"

@@ -55,11 +55,13 @@ void CheckDefault(const Probe& probe, std::vector<Finding>& findings) {
       {.id = "net.default_congestion",
        .severity = Severity::kNote,
        .what = absl::StrCat("Congestion control of TCP by default is ", *standard, "."),
-       .why = "Between processes of one host tcp sets cubic on its sockets; gRPC and UCX's tcp lanes "
-              "cannot, and take the default, as tcp does between machines. bbr was seen at half of "
-              "cubic's rate between processes of one host.",
-       .remedy = "`sysctl net.ipv4.tcp_congestion_control=cubic`, or cubic on the routes between "
-                 "the machines (`ip route change ROUTE congctl cubic`), where the network wants it.",
+       .why =
+           "Between processes of one host tcp sets cubic on its sockets; gRPC and UCX's tcp lanes "
+           "cannot, and take the default, as tcp does between machines. bbr was seen at half of "
+           "cubic's rate between processes of one host.",
+       .remedy =
+           "`sysctl net.ipv4.tcp_congestion_control=cubic`, or cubic on the routes between "
+           "the machines (`ip route change ROUTE congctl cubic`), where the network wants it.",
        .protocols = {"grpc", "ucx"}});
 }
 

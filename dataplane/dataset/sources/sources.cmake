@@ -3,7 +3,6 @@
 set(PENSTOCK_DATASET_SOURCES
   sources/array_file.cc
   sources/buffered_file.cc
-  sources/crc32c.cc
   sources/file_bytes.cc
   sources/file_nodes.cc
   sources/file_source.cc

@@ -3,8 +3,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "dataplane/dataset/sources/crc32c.h"
 #include "dataplane/dataset/sources/record_reader.h"
+#include "dataplane/element/crc32c.h"
 #include "penstock/status.h"
 
 namespace penstock {

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "dataplane/dataset/sources/crc32c.h"
+#include "dataplane/element/crc32c.h"
 
 namespace penstock {
 namespace {

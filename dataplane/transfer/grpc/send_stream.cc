@@ -23,13 +23,12 @@ SendStream* SendStream::Start(grpc::GenericCallbackServerContext* context, Owner
   std::shared_ptr<SendStream> stream(new SendStream(context, owner));
   stream->self_ = stream;
   stream->alarm_.emplace();
-  stream->alarm_->Set(
-      std::chrono::system_clock::now() + hello_timeout,
-      [stranger = stream->weak_from_this()](bool expired) {
-        const std::shared_ptr<SendStream> self = stranger.lock();
-        if (self == nullptr || !expired) return;
-        self->TurnAway(absl::DeadlineExceededError("the client said no hello"));
-      });
+  stream->alarm_->Set(std::chrono::system_clock::now() + hello_timeout,
+                      [stranger = stream->weak_from_this()](bool expired) {
+                        const std::shared_ptr<SendStream> self = stranger.lock();
+                        if (self == nullptr || !expired) return;
+                        self->TurnAway(absl::DeadlineExceededError("the client said no hello"));
+                      });
   stream->StartRead(&stream->read_);
   return stream.get();
 }

@@ -8,7 +8,6 @@
 #include <cerrno>
 #include <cstring>
 
-#include "absl/strings/str_cat.h"
 #include "dataplane/transfer/tcp/socket.h"
 #include "penstock/check.h"
 #include "penstock/status.h"
@@ -18,12 +17,19 @@ namespace penstock::transfer::tcp {
 absl::StatusOr<Incoming::Got> Incoming::Read(int fd) {
   while (true) {
     if (!in_body_ && head_at_ == kHeadBytes) {
-      PENSTOCK_RETURN_IF_ERROR(ParseHead());
+      PENSTOCK_ASSIGN_OR_RETURN(fields_, ParseHead(head_));
+      body_ = {};
+      body_at_ = 0;
+      in_body_ = true;
+      head_at_ = 0;
       return Got::kHead;
     }
-    if (in_body_ && body_at_ == body_bytes_) {
-      PENSTOCK_CHECK(body_.size() == body_bytes_);
+    if (in_body_ && body_at_ == body_bytes()) {
+      PENSTOCK_CHECK(body_.size() == body_bytes());
       in_body_ = false;
+      if (SumOfBody(type(), flags(), body_) != fields_.sum_of_body) {
+        return absl::DataLossError("a message was altered on its way (its body's checksum)");
+      }
       return Got::kMessage;
     }
     if (TakeAhead()) continue;
@@ -33,32 +39,16 @@ absl::StatusOr<Incoming::Got> Incoming::Read(int fd) {
   }
 }
 
-absl::Status Incoming::ParseHead() {
-  uint64_t bytes;
-  std::memcpy(&bytes, head_.data(), sizeof bytes);
-  PENSTOCK_ASSIGN_OR_RETURN(
-      type_, TypeOf(std::string_view(head_.data() + kLengthBytes, kMessageHeaderBytes)));
-  if (bytes < kMessageHeaderBytes) {
-    return absl::InvalidArgumentError(absl::StrCat("a message of ", bytes, " bytes has no header"));
-  }
-  body_bytes_ = bytes - kMessageHeaderBytes;
-  body_ = {};
-  body_at_ = 0;
-  in_body_ = true;
-  head_at_ = 0;
-  return absl::OkStatus();
-}
-
 void Incoming::Into(absl::Span<std::byte> body) {
-  PENSTOCK_CHECK(in_body_ && body_at_ == 0 && body.size() == body_bytes_);
+  PENSTOCK_CHECK(in_body_ && body_at_ == 0 && body.size() == body_bytes());
   body_ = body;
 }
 
 void Incoming::IntoText() {
-  text_.resize(kMessageHeaderBytes + body_bytes_);
+  text_.resize(kMessageHeaderBytes + body_bytes());
   std::memset(text_.data(), 0, kMessageHeaderBytes);
-  text_[0] = static_cast<char>(type_);
-  Into({reinterpret_cast<std::byte*>(text_.data()) + kMessageHeaderBytes, body_bytes_});
+  text_[0] = static_cast<char>(type());
+  Into({reinterpret_cast<std::byte*>(text_.data()) + kMessageHeaderBytes, body_bytes()});
 }
 
 // What was read ahead goes where it belongs; false: nothing was.

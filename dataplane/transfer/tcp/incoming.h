@@ -30,12 +30,13 @@ class Incoming {
     kNothing,  // no more has come
     kEnd,      // the other side sends nothing more
   };
-  // Reads on, one step. InvalidArgument: what came is no message; Unavailable: the
-  // connection broke.
+  // Reads on, one step. DataLoss: what came was altered on its way, or is no message;
+  // InvalidArgument: it is none that there is; Unavailable: the connection broke.
   absl::StatusOr<Got> Read(int fd);
 
-  MessageType type() const { return type_; }
-  uint64_t body_bytes() const { return body_bytes_; }
+  MessageType type() const { return fields_.type; }
+  uint8_t flags() const { return fields_.flags; }
+  uint64_t body_bytes() const { return fields_.body_bytes; }
   // The body goes there. REQUIRES: as many bytes.
   void Into(absl::Span<std::byte> body);
   // The body goes into text(), behind the message's header: as Decode() takes it.
@@ -49,15 +50,13 @@ class Incoming {
   void ExpectEnd() { end_expected_ = true; }
 
  private:
-  absl::Status ParseHead();
   bool TakeAhead();
   absl::StatusOr<Got> Receive(int fd);
 
   Head head_{};
   size_t head_at_ = 0;  // bytes of the (next) head that are here
   bool in_body_ = false;
-  MessageType type_ = MessageType::kHello;
-  uint64_t body_bytes_ = 0;
+  HeadFields fields_;
   absl::Span<std::byte> body_;
   size_t body_at_ = 0;
   std::string text_;

@@ -12,6 +12,7 @@
 #include "dataplane/transfer/tcp/loop.h"
 #include "dataplane/transfer/tcp/send_socket.h"
 #include "dataplane/transfer/tcp/socket.h"
+#include "dataplane/transfer/tcp/wire.h"
 #include "penstock/status.h"
 
 namespace penstock::transfer::tcp {
@@ -122,7 +123,7 @@ class TcpListener : public Listener {
     loop_->Stop();
   }
   std::string address() const override { return address_; }
-  std::string compatibility() const override { return absl::StrCat("v", kLinkVersion); }
+  std::string compatibility() const override { return absl::StrCat("v", kWireVersion); }
 
  private:
   const std::shared_ptr<Loop> loop_;

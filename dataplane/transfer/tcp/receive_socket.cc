@@ -38,7 +38,7 @@ ReceiveSocket::ReceiveSocket(std::shared_ptr<Loop> loop, std::string target, Dia
       pool_(options_.pool != nullptr ? *options_.pool : DefaultPool()),
       events_(std::move(events)),
       landing_(options_.spec, options_.max_element_bytes),
-      out_(WithLength(Encode(options_.hello))) {}
+      out_(WithPrefix(Encode(options_.hello), options_.checksum_values ? kSumOfAll : 0)) {}
 
 void ReceiveSocket::Start() {
   loop_->SetDeadline(shared_from_this(), After(options_.timeout));
@@ -337,7 +337,7 @@ void ReceiveSocket::AddWaiting() {
     Append(std::exchange(waiting_, Update()), out_);
     FinishMessage(out_, at);
   }
-  if (closed_ && !std::exchange(goodbye_said_, true)) out_ += WithLength(Encode(Goodbye()));
+  if (closed_ && !std::exchange(goodbye_said_, true)) out_ += WithPrefix(Encode(Goodbye()));
 }
 
 }  // namespace penstock::transfer::tcp

@@ -167,6 +167,7 @@ absl::Status SendSocket::Handle() {
 absl::Status SendSocket::Greet(Hello hello) {
   greeted_ = true;
   hello_ = std::move(hello);
+  sums_ = incoming_.flags() & kSumOfAll;
   codec_.Wish(hello_.compression);
   absl::StatusOr<std::shared_ptr<SendEvents>> events =
       owner_.Accept(hello_, std::make_shared<SendHandle<SendSocket>>(shared_from_this()));
@@ -288,7 +289,7 @@ void SendSocket::TakePieces() {
   if (outbox_.empty() && closing_ && !closed_said_ && pieces_.size() < kMostPieces) {
     closed_said_ = true;
     Piece last;
-    last.text = WithLength(Encode(Closed{reason_}));
+    last.text = WithPrefix(Encode(Closed{reason_}));
     pieces_.Push(std::move(last));
   }
 }
@@ -298,7 +299,7 @@ SendSocket::Piece SendSocket::NextPiece() {
   Outbox::Next next = outbox_.Take();
   piece.count = next.count;
   if (!next.text.empty()) {
-    piece.text = WithLength(next.text);
+    piece.text = WithPrefix(next.text);
     return piece;
   }
   piece.type = next.type;
@@ -317,7 +318,7 @@ void SendSocket::EncodePiece(Piece& piece) {
       codec_.Encode(piece.type, piece.bytes, std::move(piece.loan), piece.count);
   piece.bytes = encoded.bytes;
   piece.loan = std::move(encoded.loan);
-  piece.head = HeadOf(encoded.type, encoded.bytes.size());
+  piece.head = HeadOf(encoded.type, sums_, encoded.bytes);
 }
 
 void SendSocket::ShutDown() {

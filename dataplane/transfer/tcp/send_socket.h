@@ -103,7 +103,8 @@ class SendSocket : public Loop::Member, public std::enable_shared_from_this<Send
   bool greeted_ = false;
   bool deaf_ = false;  // what still comes is dropped
   bool over_ = false;
-  Hello hello_;  // constant once accepted
+  Hello hello_;       // constant once accepted, as is
+  uint8_t sums_ = 0;  // whether sums are of whole bodies: kSumOfAll
   std::shared_ptr<SendEvents> events_;
 
   LinkCodec codec_{DefaultPool()};

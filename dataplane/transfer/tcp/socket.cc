@@ -52,7 +52,8 @@ void TuneConnected(const Socket& socket) {
 
 // An IPv4 address as IPv6 has it.
 in6_addr HostOf(const sockaddr_storage& address) {
-  if (address.ss_family == AF_INET6) return reinterpret_cast<const sockaddr_in6&>(address).sin6_addr;
+  if (address.ss_family == AF_INET6)
+    return reinterpret_cast<const sockaddr_in6&>(address).sin6_addr;
   in6_addr mapped{};
   mapped.s6_addr[10] = mapped.s6_addr[11] = 0xff;
   std::memcpy(&mapped.s6_addr[12], &reinterpret_cast<const sockaddr_in&>(address).sin_addr, 4);

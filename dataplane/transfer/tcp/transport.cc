@@ -10,6 +10,7 @@
 #include "dataplane/transfer/tcp/loop.h"
 #include "dataplane/transfer/tcp/receive_socket.h"
 #include "dataplane/transfer/tcp/resolver.h"
+#include "dataplane/transfer/tcp/wire.h"
 #include "penstock/status.h"
 
 namespace penstock::transfer {
@@ -41,10 +42,10 @@ class TcpTransport : public Transport {
   }
 
   absl::Status Check(std::string_view address, std::string_view compatibility) override {
-    if (compatibility == absl::StrCat("v", kLinkVersion)) return absl::OkStatus();
+    if (compatibility == absl::StrCat("v", kWireVersion)) return absl::OkStatus();
     return absl::NotFoundError(absl::StrCat("the worker at ", std::string(address), " speaks '",
                                             std::string(compatibility), "', this client 'v",
-                                            kLinkVersion, "'"));
+                                            kWireVersion, "'"));
   }
 
   absl::StatusOr<std::unique_ptr<ReceiveLink>> Dial(

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "dataplane/element/block.h"
 #include "dataplane/element/frame.h"
 #include "dataplane/transfer/message.h"
 #include "dataplane/transfer/tcp/listener.h"
@@ -68,10 +69,10 @@ class Peer {
   }
   // The next message, as Decode() takes it; empty at the end.
   std::string ReadMessage() {
-    const std::string length = Read(kLengthBytes);
-    if (length.size() < kLengthBytes) return "";
+    const std::string prefix = Read(kPrefixBytes);
+    if (prefix.size() < kPrefixBytes) return "";
     uint64_t bytes;
-    std::memcpy(&bytes, length.data(), sizeof bytes);
+    std::memcpy(&bytes, prefix.data(), sizeof bytes);
     return Read(bytes);
   }
   bool AtEnd() { return Read(1).empty(); }
@@ -96,8 +97,8 @@ class TcpTest : public testing::Test {
   }
   // A link whose client is `peer`, with that many credits.
   std::shared_ptr<WorkerEnd> Open(Peer& peer, int64_t credits, size_t number = 0) {
-    EXPECT_TRUE(peer.Write(WithLength(Encode(AHello()))));
-    EXPECT_TRUE(peer.Write(WithLength(Encode(Update{.granted = credits}))));
+    EXPECT_TRUE(peer.Write(WithPrefix(Encode(AHello()))));
+    EXPECT_TRUE(peer.Write(WithPrefix(Encode(Update{.granted = credits}))));
     std::shared_ptr<WorkerEnd> worker = worker_.Link(number);
     EXPECT_TRUE(worker != nullptr && worker->AwaitGranted(credits));
     EXPECT_EQ(peer.ReadMessage(), Encode(Welcome()));
@@ -137,40 +138,39 @@ class TcpTest : public testing::Test {
 // --- Strangers at a worker's port ------------------------------------------------
 
 TEST_F(TcpTest, GarbageIsAnsweredAndTheConnectionClosed) {
-  EXPECT_EQ(AnswerTo("GET / HTTP/1.1\r\nHost: worker\r\n\r\n").code(),
-            absl::StatusCode::kInvalidArgument);
-  EXPECT_EQ(AnswerTo(std::string(64, '\xff')).code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_EQ(AnswerTo(std::string(64, '\0')).code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(AnswerTo("GET / HTTP/1.1\r\nHost: worker\r\n\r\n").code(), absl::StatusCode::kDataLoss);
+  EXPECT_EQ(AnswerTo(std::string(64, '\xff')).code(), absl::StatusCode::kDataLoss);
+  EXPECT_EQ(AnswerTo(std::string(64, '\0')).code(), absl::StatusCode::kDataLoss);
   ExpectOpenTo(worker_.address());
 }
 
 TEST_F(TcpTest, AnEnormousHelloIsRefusedByItsLength) {
-  const Head head = HeadOf(MessageType::kHello, uint64_t{1} << 60);
+  const Head head = HeadOf(MessageType::kHello, 0, uint64_t{1} << 60, 0);
   absl::Status reason = AnswerTo({head.data(), head.size()});
   EXPECT_EQ(reason.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(reason.message()), HasSubstr("1152921504606846976 bytes"));
 }
 
 TEST_F(TcpTest, AWrongTokenIsRefusedInWords) {
-  absl::Status reason = AnswerTo(WithLength(Encode(AHello("open"))));
+  absl::Status reason = AnswerTo(WithPrefix(Encode(AHello("open"))));
   EXPECT_EQ(reason.code(), absl::StatusCode::kPermissionDenied);
   EXPECT_THAT(std::string(reason.message()), HasSubstr("wrong token"));
 }
 
 TEST_F(TcpTest, AnotherVersionIsRefusedInWords) {
-  std::string hello = WithLength(Encode(AHello()));
-  hello[kHeadBytes] = 9;
-  EXPECT_EQ(AnswerTo(hello).code(), absl::StatusCode::kFailedPrecondition);
+  std::string hello = Encode(AHello());
+  hello[kMessageHeaderBytes] = 9;
+  EXPECT_EQ(AnswerTo(WithPrefix(hello)).code(), absl::StatusCode::kFailedPrecondition);
 }
 
 TEST_F(TcpTest, CreditsBeforeTheHelloAreRefused) {
-  EXPECT_EQ(AnswerTo(WithLength(Encode(Update{.granted = 5}))).code(),
+  EXPECT_EQ(AnswerTo(WithPrefix(Encode(Update{.granted = 5}))).code(),
             absl::StatusCode::kInvalidArgument);
 }
 
 TEST_F(TcpTest, AHelloMayComeByteByByte) {
   Peer peer = Peer::Dial(worker_.address());
-  for (char byte : WithLength(Encode(AHello()))) {
+  for (char byte : WithPrefix(Encode(AHello()))) {
     ASSERT_TRUE(peer.Write({&byte, 1}));
   }
   EXPECT_EQ(peer.ReadMessage(), Encode(Welcome()));
@@ -184,7 +184,7 @@ TEST_F(TcpTest, WhoSaysNothingIsTurnedAway) {
   Peer silent = Peer::Dial((*listener)->address());
   EXPECT_TRUE(silent.AtEnd());
   Peer slow = Peer::Dial((*listener)->address());
-  slow.Write(WithLength(Encode(AHello())).substr(0, 20));
+  slow.Write(WithPrefix(Encode(AHello())).substr(0, 20));
   EXPECT_TRUE(slow.AtEnd());
 }
 
@@ -204,13 +204,22 @@ TEST_F(TcpTest, OfTooManyStrangersTheOldestGoes) {
   ExpectOpenTo((*listener)->address());
 }
 
+TEST_F(TcpTest, AHelloThatWasAlteredAnywhereIsRefused) {
+  const std::string hello = WithPrefix(Encode(AHello()));
+  for (size_t at = 0; at < hello.size(); ++at) {
+    std::string altered = hello;
+    altered[at] = static_cast<char>(altered[at] ^ 0x10);
+    ASSERT_EQ(AnswerTo(altered).code(), absl::StatusCode::kDataLoss) << at;
+  }
+}
+
 // --- Clients that are let in -----------------------------------------------------
 
 TEST_F(TcpTest, ARequestThatIsTooLongEndsTheLink) {
   Peer peer = Peer::Dial(worker_.address());
   std::shared_ptr<WorkerEnd> worker = Open(peer, 1);
   ASSERT_NE(worker, nullptr);
-  const Head head = HeadOf(MessageType::kUpdate, kMiB);
+  const Head head = HeadOf(MessageType::kUpdate, 0, kMiB, 0);
   ASSERT_TRUE(peer.Write({head.data(), head.size()}));
   EXPECT_EQ(std::get<Closed>(*Decode(peer.ReadMessage())).reason.code(),
             absl::StatusCode::kInvalidArgument);
@@ -223,7 +232,7 @@ TEST_F(TcpTest, AClientThatLandsMoreThanWasSentIsDisbelieved) {
   Peer peer = Peer::Dial(worker_.address());
   std::shared_ptr<WorkerEnd> worker = Open(peer, 1);
   ASSERT_NE(worker, nullptr);
-  ASSERT_TRUE(peer.Write(WithLength(Encode(Update{.landed = 1}))));
+  ASSERT_TRUE(peer.Write(WithPrefix(Encode(Update{.landed = 1}))));
   EXPECT_EQ(std::get<Closed>(*Decode(peer.ReadMessage())).reason.code(),
             absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(worker->landed(), 0);
@@ -236,7 +245,7 @@ TEST_F(TcpTest, WhatAKilledClientDidNotConfirmComesBack) {
   for (Index i = 0; i < 20; ++i) ASSERT_TRUE(worker->link().Send(Blob(i, kMiB)).ok());
   EXPECT_FALSE(peer.ReadMessage().empty());
   EXPECT_FALSE(peer.ReadMessage().empty());
-  ASSERT_TRUE(peer.Write(WithLength(Encode(Update{.landed = 1}))));
+  ASSERT_TRUE(peer.Write(WithPrefix(Encode(Update{.landed = 1}))));
   ASSERT_TRUE(worker->AwaitLanded(1));
   EXPECT_EQ(peer.Read(1000).size(), 1000u);  // in the middle of the third
   peer.Kill();
@@ -270,10 +279,27 @@ TEST_F(TcpTest, ARecallIsAnsweredBehindWhatWaitsForMore) {
   ASSERT_NE(worker, nullptr);
   Element elements[] = {Blob(0, 102'400), Blob(1, 102'400)};
   for (Element& element : elements) ASSERT_TRUE(worker->link().Send(std::move(element)).ok());
-  ASSERT_TRUE(peer.Write(WithLength(Encode(Update{.recall = true}))));
+  ASSERT_TRUE(peer.Write(WithPrefix(Encode(Update{.recall = true}))));
   EXPECT_EQ(*TypeOf(peer.ReadMessage()), MessageType::kElement);
   EXPECT_EQ(*TypeOf(peer.ReadMessage()), MessageType::kElement);
   EXPECT_EQ(peer.ReadMessage(), Encode(Recalled{3}));
+}
+
+TEST_F(TcpTest, ARequestThatWasAlteredEndsTheLinkAndIsNotHeard) {
+  Peer peer = Peer::Dial(worker_.address());
+  std::shared_ptr<WorkerEnd> worker = Open(peer, 2);
+  ASSERT_NE(worker, nullptr);
+  ASSERT_TRUE(worker->link().Send(Blob(0, kMiB)).ok());
+  std::string update = WithPrefix(Encode(Update{.landed = 1}));
+  update.back() ^= 1;
+  ASSERT_TRUE(peer.Write(update));
+  EXPECT_FALSE(peer.ReadMessage().empty());  // the element
+  EXPECT_EQ(std::get<Closed>(*Decode(peer.ReadMessage())).reason.code(),
+            absl::StatusCode::kDataLoss);
+  peer.Kill();
+  EXPECT_EQ(worker->AwaitClosed().code(), absl::StatusCode::kDataLoss);
+  EXPECT_EQ(worker->landed(), 0);
+  EXPECT_THAT(worker->unconfirmed(), ElementsAre(0));
 }
 
 TEST_F(TcpTest, ManyRequestsInOnePacketAreAllHeard) {
@@ -281,10 +307,10 @@ TEST_F(TcpTest, ManyRequestsInOnePacketAreAllHeard) {
   std::shared_ptr<WorkerEnd> worker = Open(peer, 1);
   ASSERT_NE(worker, nullptr);
   std::string requests;
-  for (int i = 0; i < 1000; ++i) requests += WithLength(Encode(Update{.granted = 1}));
+  for (int i = 0; i < 1000; ++i) requests += WithPrefix(Encode(Update{.granted = 1}));
   ASSERT_TRUE(peer.Write(requests));
   EXPECT_TRUE(worker->AwaitGranted(1001));
-  ASSERT_TRUE(peer.Write(WithLength(Encode(Goodbye()))));
+  ASSERT_TRUE(peer.Write(WithPrefix(Encode(Goodbye()))));
   EXPECT_TRUE(worker->AwaitClosed().ok());
 }
 
@@ -345,17 +371,21 @@ class TcpClientTest : public testing::Test {
     link_ = *std::move(link);
     peer_.emplace(Socket(::accept(listening.fd(), nullptr, nullptr)));
     ASSERT_TRUE(std::holds_alternative<Hello>(*Decode(peer_->ReadMessage())));
-    ASSERT_TRUE(peer_->Write(WithLength(Encode(Welcome()))));
+    ASSERT_TRUE(peer_->Write(WithPrefix(Encode(Welcome()))));
     ASSERT_TRUE(client_->AwaitOpen());
   }
 
   bool WriteHead(MessageType type, uint64_t body_bytes) {
-    const Head head = HeadOf(type, body_bytes);
+    const Head head = HeadOf(type, 0, body_bytes, 0);
     return peer_->Write({head.data(), head.size()});
   }
   bool Write(MessageType type, absl::Span<const std::byte> body) {
-    return WriteHead(type, body.size()) &&
-           peer_->Write({reinterpret_cast<const char*>(body.data()), body.size()});
+    return peer_->Write(Whole(type, body));
+  }
+  static std::string Whole(MessageType type, absl::Span<const std::byte> body, uint8_t flags = 0) {
+    const Head head = HeadOf(type, flags, body);
+    return absl::StrCat(absl::string_view(head.data(), head.size()),
+                        absl::string_view(reinterpret_cast<const char*>(body.data()), body.size()));
   }
   bool Write(MessageType type, const Element& element) {
     return Write(type, absl::Span<const std::byte>(element.block()));
@@ -411,7 +441,7 @@ TEST_F(TcpClientTest, GarbageIsDataLoss) {
 }
 
 TEST_F(TcpClientTest, ASecondWelcomeIsDataLoss) {
-  ASSERT_TRUE(peer_->Write(WithLength(Encode(Welcome()))));
+  ASSERT_TRUE(peer_->Write(WithPrefix(Encode(Welcome()))));
   EXPECT_EQ(client_->AwaitClosed().code(), absl::StatusCode::kDataLoss);
 }
 
@@ -436,14 +466,64 @@ TEST_F(TcpClientTest, OfAFrameWithMoreElementsThanCreditsOnlySoManyLand) {
 }
 
 TEST_F(TcpClientTest, AnErrorWithoutACreditIsDataLoss) {
-  ASSERT_TRUE(peer_->Write(WithLength(Encode(ErrorMessage{{}, absl::InternalError("no")}))));
+  ASSERT_TRUE(peer_->Write(WithPrefix(Encode(ErrorMessage{{}, absl::InternalError("no")}))));
   ExpectUngranted();
 }
 
 TEST_F(TcpClientTest, MoreCreditsGivenBackThanThereWereAreDataLoss) {
   link_->Grant({3});
-  ASSERT_TRUE(peer_->Write(WithLength(Encode(Recalled{4}))));
+  ASSERT_TRUE(peer_->Write(WithPrefix(Encode(Recalled{4}))));
   ExpectUngranted();
+}
+
+// What is altered, where; and whether that is noticed.
+TEST_F(TcpClientTest, WhatSaysWhichElementItIsIsNeverAltered) {
+  const Element element = ABlob(kMiB);
+  const std::string whole = Whole(MessageType::kElement, element.block());
+  const size_t head_bytes = kHeadBytes + PrefixOf(element.block().data()).head_bytes;
+  link_->Grant({2});
+  std::string value = whole;
+  value.back() ^= 1;  // of the element, which nobody asked to be checked
+  ASSERT_TRUE(peer_->Write(value));
+  ASSERT_TRUE(client_->AwaitCount(1));
+  std::string altered = whole;
+  altered[head_bytes - 1] ^= 1;
+  ASSERT_TRUE(peer_->Write(altered));
+  EXPECT_EQ(client_->AwaitClosed().code(), absl::StatusCode::kDataLoss);
+  EXPECT_EQ(client_->indices().size(), 1u);
+}
+
+TEST_F(TcpClientTest, AValueUnderASumOfAllIsNeverAltered) {
+  std::string whole = Whole(MessageType::kElement, ABlob(kMiB).block(), kSumOfAll);
+  link_->Grant({2});
+  ASSERT_TRUE(peer_->Write(whole));
+  ASSERT_TRUE(client_->AwaitCount(1));
+  whole.back() ^= 1;
+  ASSERT_TRUE(peer_->Write(whole));
+  EXPECT_EQ(client_->AwaitClosed().code(), absl::StatusCode::kDataLoss);
+  EXPECT_EQ(client_->indices().size(), 1u);
+}
+
+TEST(TcpWire, OfAFrameTheHeadsOfAllItsBlocksAreSummed) {
+  Loan loan = *DefaultPool().Lend(kFrameBytes);
+  FrameWriter frame(loan.bytes());
+  for (int64_t bytes : {64, 0, 1000}) {
+    const std::vector<uint8_t> values(bytes, 7);
+    const Element element =
+        *MakeElement(DefaultPool(), {Tensor(kUInt8, absl::MakeConstSpan(&bytes, 1), values.data())},
+                     Spec(BlobSpec()));
+    ASSERT_TRUE(frame.Append(element.block()));
+  }
+  const absl::Span<std::byte> sealed = frame.Seal();
+  const uint32_t sum = SumOfBody(MessageType::kFrame, 0, sealed);
+  int unnoticed = 0;
+  for (std::byte& byte : sealed) {
+    byte ^= std::byte{4};
+    unnoticed += SumOfBody(MessageType::kFrame, 0, sealed) == sum;
+    EXPECT_NE(SumOfBody(MessageType::kFrame, kSumOfAll, sealed), sum);
+    byte ^= std::byte{4};
+  }
+  EXPECT_EQ(unnoticed, 64 + 1024);  // of the values
 }
 
 TEST_F(TcpClientTest, ABlockIsReadIntoTheSlotItStaysIn) {

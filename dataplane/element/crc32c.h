@@ -8,9 +8,10 @@
 
 namespace penstock {
 
-uint32_t Crc32c(std::string_view bytes);
+// Of `bytes`, or of what `before` is the sum of with `bytes` behind it.
+uint32_t Crc32c(std::string_view bytes, uint32_t before = 0);
 // The same without the instruction; what the other is tested against.
-uint32_t Crc32cPortable(std::string_view bytes);
+uint32_t Crc32cPortable(std::string_view bytes, uint32_t before = 0);
 
 // As TFRecord files store it: rotated and offset, since a CRC over bytes that
 // hold their own CRC says little.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "dataplane/dataset/sources/crc32c.h"
+#include "dataplane/element/crc32c.h"
 
 #include <array>
 #include <cstring>
@@ -31,8 +31,9 @@ uint64_t LoadWord(const char* at) {
 }
 
 #if defined(__x86_64__)
-__attribute__((target("sse4.2"))) uint32_t Crc32cInstruction(std::string_view bytes) {
-  uint64_t crc = 0xffffffffu;
+__attribute__((target("sse4.2"))) uint32_t Crc32cInstruction(std::string_view bytes,
+                                                             uint32_t before) {
+  uint64_t crc = ~before;
   const char* at = bytes.data();
   size_t left = bytes.size();
   for (; left >= 8; left -= 8, at += 8) crc = __builtin_ia32_crc32di(crc, LoadWord(at));
@@ -44,8 +45,8 @@ __attribute__((target("sse4.2"))) uint32_t Crc32cInstruction(std::string_view by
 
 }  // namespace
 
-uint32_t Crc32cPortable(std::string_view bytes) {
-  uint32_t crc = 0xffffffffu;
+uint32_t Crc32cPortable(std::string_view bytes, uint32_t before) {
+  uint32_t crc = ~before;
   const char* at = bytes.data();
   size_t left = bytes.size();
   for (; left >= 8; left -= 8, at += 8) {
@@ -58,12 +59,12 @@ uint32_t Crc32cPortable(std::string_view bytes) {
   return ~crc;
 }
 
-uint32_t Crc32c(std::string_view bytes) {
+uint32_t Crc32c(std::string_view bytes, uint32_t before) {
 #if defined(__x86_64__)
   static const bool has_instruction = __builtin_cpu_supports("sse4.2");
-  if (has_instruction) return Crc32cInstruction(bytes);
+  if (has_instruction) return Crc32cInstruction(bytes, before);
 #endif
-  return Crc32cPortable(bytes);
+  return Crc32cPortable(bytes, before);
 }
 
 }  // namespace penstock
