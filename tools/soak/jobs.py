@@ -235,19 +235,24 @@ class Job:
 
         The first that comes back where all were dead hears that the others are; the order given again waits for them.
         """
-        heard, refused = [], None
-        for seat in self.seats:
-            try:
-                answer = self._hears(seat, *answers, *([OTHERS_ARE_DEAD] if again else []))
-                if answer == OTHERS_ARE_DEAD:
-                    seat.process.say(again)
-                    answer = self._hears(seat, *answers)
-                heard.append(answer)
-            except Refused as error:
-                refused = error
+        heard, refused, until = {}, None, time.monotonic() + PATIENCE
+        while pending := [i for i in range(len(self.seats)) if i not in heard]:
+            # None may be waited for before another one: that may have to be told to go on.
+            ready = [i for i in pending if not self.seats[i].process.lines.empty() or time.monotonic() > until]
+            for i in ready:
+                try:
+                    answer = self._hears(self.seats[i], *answers, *([OTHERS_ARE_DEAD] if again else []))
+                    if answer == OTHERS_ARE_DEAD:
+                        self.seats[i].process.say(again)
+                    else:
+                        heard[i] = answer
+                except Refused as error:
+                    heard[i] = refused = error
+            if not ready:
+                time.sleep(0.005)
         if refused is not None:
             raise refused
-        return heard
+        return [heard[i] for i in range(len(self.seats))]
 
     def _close(self):
         self.partitions = self._partitions()
