@@ -15,10 +15,13 @@
 namespace penstock::worker {
 namespace {
 
-IndexSet HoldingOf(const std::vector<transfer::Holding>& holdings, PartitionId partition) {
+// What came under an earlier placement is no answer: skip has it, or the client gave it back.
+IndexSet HoldingOf(const std::vector<transfer::Holding>& holdings,
+                   const control::PlacedPartition& of) {
   IndexSet all;
   for (const transfer::Holding& holding : holdings)
-    if (holding.partition == partition) all.Add(holding.indices);
+    if (holding.partition == of.partition && holding.placement == of.placement)
+      all.Add(holding.indices);
   return all;
 }
 
@@ -363,7 +366,7 @@ void Outlet::RaiseLocked(const LinkPtr& link) {
   for (const std::shared_ptr<Lane>& lane : lanes_) {
     if (!lane->Serves(link->reader)) continue;
     lane->sender_.OnLinkUp(client, link->reader.incarnation,
-                           HoldingOf(link->send->hello().holdings, lane->of_.partition));
+                           HoldingOf(link->send->hello().holdings, lane->of_));
     auto doubt = lane->in_doubt_.extract(client);
     if (doubt.empty()) continue;
     for (transfer::Sent& sent : doubt.mapped()) {

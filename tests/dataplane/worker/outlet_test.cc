@@ -155,6 +155,20 @@ TEST_F(OutletTest, SendsWhatDidNotLandBeforeWhatIsNew) {
   EXPECT_THAT(again->SentIndices(), ElementsAre(0, 1, 2));
 }
 
+// Behind which it gave elements back, that a link of then had brought.
+TEST_F(OutletTest, WhatAReaderHadOfAnEarlierPlacementIsNoAnswer) {
+  auto link = Open(ReaderOf(1));
+  auto lane = OpenLane({ReaderOf(1)});
+  link->Grant(2);
+  for (Index i = 0; i < 2; ++i) ASSERT_TRUE(lane->Send(ElementAt(i)).ok());
+  link->Break();
+  auto again = Open(ReaderOf(1), {{PartitionId(1), Placement(2), IndexSet::Of(0, 2)},
+                                  {PartitionId(1), Placement(3), IndexSet::Of(1, 2)}});
+  again->Grant(2);
+  ASSERT_TRUE(lane->Send(ElementAt(2)).ok());
+  EXPECT_THAT(again->SentIndices(), ElementsAre(0, 2));
+}
+
 // Whose elements have the index of the first in their heads.
 TEST_F(OutletTest, WhatDidNotLandAtAMemberOfAGroupIsSentAgain) {
   control::Reader first = ReaderOf(1), second = ReaderOf(2);
