@@ -132,11 +132,17 @@ absl::StatusOr<std::unique_ptr<NodeIterator>> BuildSite::BuildPass(size_t i, int
   return site.Build();
 }
 
-absl::StatusOr<std::unique_ptr<NodeIterator>> BuildSite::BuildFirstPass(size_t i,
-                                                                        SplitFeed* splits) const {
+KeptByNode* BuildSite::kept_by_node() const {
+  const bool whole = splits() == nullptr && run_->partition == 0 && run_->hint_shards == 0;
+  return run_->of_dataset && whole && !in_body_ ? &node_->kept : nullptr;
+}
+
+absl::StatusOr<std::unique_ptr<NodeIterator>> BuildSite::BuildFirstPass(size_t i, SplitFeed* splits,
+                                                                        uint64_t seed) const {
   BuildSite site = InputSite(i);
   site.repetition_ = 0;
   site.first_pass_ = true;
+  site.seed_ = seed;
   if (splits != nullptr) site.splits_ = splits;
   return site.Build();
 }
@@ -181,7 +187,7 @@ RandomKey BuildSite::Random(bool every_repetition) const {
   auto given = node_->attrs.find("seed");
   RandomKey key;
   key.seed = given != node_->attrs.end() ? static_cast<uint64_t>(std::get<int64_t>(given->second))
-                                         : run_->seed;
+                                         : seed();
   key.seed ^= body_salt_;
   if (every_repetition) {
     const uint64_t run = first_pass_ ? 0 : static_cast<uint64_t>(run_->repetition);

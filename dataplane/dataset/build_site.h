@@ -76,9 +76,15 @@ class BuildSite {
     return site;
   }
   KeptAcrossPasses* kept() const { return kept_; }  // nullptr: there is one pass only
-  // Cache: input `i` as the first pass of the run's first repetition reads it,
-  // whichever this one is. Its sources ask `splits`, if given, in place of the run's.
-  absl::StatusOr<std::unique_ptr<NodeIterator>> BuildFirstPass(size_t i, SplitFeed* splits) const;
+  // Cache: what all runs of the dataset share at this node; nullptr where this run reads a part
+  // of its own, or one of many openings of a function.
+  KeptByNode* kept_by_node() const;
+  // Cache: whether this is below another, which must find here what seed() draws.
+  bool in_first_pass() const { return first_pass_; }
+  // Cache: input `i` as the first pass of the first repetition of a run with that seed
+  // reads it, whichever this one is. Its sources ask `splits`, if given, in place of the run's.
+  absl::StatusOr<std::unique_ptr<NodeIterator>> BuildFirstPass(size_t i, SplitFeed* splits,
+                                                               uint64_t seed) const;
   // FlatMap: body `i`, whose sources take `arguments` (see BodyFunction in
   // body.h), opened by the outer element number `element`.
   absl::StatusOr<std::unique_ptr<NodeIterator>> BuildBody(size_t i,
@@ -91,8 +97,10 @@ class BuildSite {
       const std::shared_ptr<const FunctionDef>& function) const;
 
   // --- Randomness --------------------------------------------------------------
+  // That of the run, but below a Cache that is filled as another run would.
+  uint64_t seed() const { return seed_.value_or(run_->seed); }
   // The key for random draws of this node, `element` not yet set. The seed is
-  // the integer attribute "seed" if the node has it, else that of the run.
+  // the integer attribute "seed" if the node has it, else seed().
   // `every_repetition` false: the same in each repetition.
   RandomKey Random(bool every_repetition = true) const;
   // That of the run; 0 also where this node has to give the same in each partition.
@@ -126,6 +134,7 @@ class BuildSite {
   bool in_body_ = false;
   bool undivided_ = false;
   bool first_pass_ = false;           // whatever repetition of the run
+  std::optional<uint64_t> seed_;      // nullopt: the run's
   SplitFeed* splits_ = nullptr;       // nullptr: the run's
   KeptAcrossPasses* kept_ = nullptr;  // owned by the outermost Repeat above
   uint64_t body_salt_ = 0;            // differs for each opening of a body

@@ -11,6 +11,7 @@
 
 #include "absl/status/status.h"
 #include "dataplane/dataset/attr.h"
+#include "dataplane/dataset/kept_by_node.h"
 #include "penstock/dataset.h"
 #include "penstock/expr.h"
 #include "penstock/spec.h"
@@ -19,7 +20,7 @@ namespace penstock {
 
 using NodePtr = std::shared_ptr<const Dataset::Node>;
 
-// Made by MakeNode() alone; constant afterwards.
+// Made by MakeNode() alone; constant afterwards, but for what is `kept`.
 struct Dataset::Node {
   std::string op;   // "Map"; a row of the registry
   int version = 0;  // of the operation; part of the fingerprint
@@ -40,6 +41,8 @@ struct Dataset::Node {
   // for a dataset that stands alone.
   std::vector<Spec> arguments;
   std::vector<Expr> open;
+
+  mutable KeptByNode kept;
 };
 
 // Trees larger than this are refused: they would be recursed into too deeply.

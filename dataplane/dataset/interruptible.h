@@ -23,9 +23,10 @@ class InterruptibleIterator : public IteratorImpl {
                                                                        absl::Time until) = 0;
 };
 
-// What Dataset::MakeIterator() makes.
-absl::StatusOr<std::unique_ptr<InterruptibleIterator>> MakeInterruptible(const Dataset& dataset,
-                                                                         IteratorOptions options);
+// What Dataset::MakeIterator() makes. `epoch`: which of the dataset's it is; not given, it is
+// counted (epochs.h), which MakeIterator() leaves out where a seed is given.
+absl::StatusOr<std::unique_ptr<InterruptibleIterator>> MakeInterruptible(
+    const Dataset& dataset, IteratorOptions options, std::optional<int64_t> epoch = std::nullopt);
 
 // Of a NodeIterator that may know that it need not wait. One thread at a time, as Next().
 class KnowsWhatIsReady {

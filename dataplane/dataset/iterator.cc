@@ -15,6 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "dataplane/dataset/aside.h"
+#include "dataplane/dataset/epochs.h"
 #include "dataplane/dataset/graph.h"
 #include "dataplane/dataset/interruptible.h"
 #include "dataplane/dataset/iterator_output.h"
@@ -36,7 +37,7 @@ using NextResult = absl::StatusOr<std::optional<Element>>;
 
 // "PSIT", so that other bytes are told from a state.
 constexpr std::string_view kStateMagic = "PSIT";
-constexpr uint64_t kStateVersion = 2;
+constexpr uint64_t kStateVersion = 3;
 
 // What a state holds, besides the position of the nodes.
 struct StateHead {
@@ -44,6 +45,7 @@ struct StateHead {
   uint64_t origin = 0;
   uint64_t save = 0;
   uint64_t seed = 0;
+  int64_t epoch = 0;
   int64_t step = 0;  // elements taken
 };
 
@@ -59,6 +61,7 @@ absl::StatusOr<StateHead> ReadStateHead(StateReader& reader, std::string_view by
   ASSIGN_OR_RETURN(head.origin, reader.ReadUnsigned());
   ASSIGN_OR_RETURN(head.save, reader.ReadUnsigned());
   ASSIGN_OR_RETURN(head.seed, reader.ReadUnsigned());
+  ASSIGN_OR_RETURN(head.epoch, reader.ReadIntIn(0, kMostEpochs, "the epoch"));
   ASSIGN_OR_RETURN(head.step, reader.ReadInt());
   return head;
 }
@@ -87,13 +90,16 @@ bool WaitsForOthers(const Dataset::Node& root) {
 
 class LocalIterator final : public InterruptibleIterator {
  public:
-  LocalIterator(Dataset dataset, uint64_t seed, Pool* output)
+  LocalIterator(Dataset dataset, uint64_t seed, std::optional<int64_t> epoch, Pool* output)
       : dataset_(std::move(dataset)),
+        counts_epochs_(!epoch.has_value()),
         profile_(dataset_.node()),
         waits_for_others_(WaitsForOthers(*dataset_.node())),
         counts_takes_(waits_for_others_ && !IsElsewhere(*dataset_.node())) {
     context_.profile = &profile_;
     context_.seed = seed;
+    context_.repetition = counts_epochs_ ? BeginEpoch(dataset_) : *epoch;
+    context_.of_dataset = true;
     context_.output = output;
     context_.output_ahead = true;
     context_.cancelled = &cancelled_;
@@ -303,6 +309,8 @@ class LocalIterator final : public InterruptibleIterator {
   absl::Status RestoreNodes(const StateHead& head, std::string_view position,
                             const RestoreOptions& options) {  // REQUIRES: mu_ held
     context_.seed = head.seed;
+    if (counts_epochs_) GoOnInEpoch(dataset_, context_.repetition, head.epoch);
+    context_.repetition = head.epoch;
     RETURN_IF_ERROR(Build());
     return RestoreEdited(*nodes_, dataset_, position, options.allow);
   }
@@ -357,6 +365,7 @@ class LocalIterator final : public InterruptibleIterator {
     }
     head.WriteUnsigned(save);
     head.WriteUnsigned(context_.seed);
+    head.WriteInt(context_.repetition);
     head.WriteInt(step_);
     states_->TakeUnfinished();  // of a Save() that failed
     ASSIGN_OR_RETURN(std::string position, SaveIterator(*nodes_, dataset_, save));
@@ -376,6 +385,7 @@ class LocalIterator final : public InterruptibleIterator {
   }
 
   const Dataset dataset_;
+  const bool counts_epochs_;  // rather than being told which this is
   Profile profile_;
   std::atomic<bool> cancelled_ = false;
   CommitListeners commits_;
@@ -407,28 +417,31 @@ class LocalIterator final : public InterruptibleIterator {
 };
 
 absl::StatusOr<std::unique_ptr<LocalIterator>> Started(const Dataset& dataset,
-                                                       IteratorOptions options, Pool* output) {
+                                                       std::optional<uint64_t> seed,
+                                                       std::optional<int64_t> epoch, Pool* output) {
   auto made =
-      std::make_unique<LocalIterator>(dataset, options.seed.value_or(RandomNumber()), output);
+      std::make_unique<LocalIterator>(dataset, seed.value_or(RandomNumber()), epoch, output);
   RETURN_IF_ERROR(made->Start());
   return made;
 }
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<InterruptibleIterator>> MakeInterruptible(const Dataset& dataset,
-                                                                         IteratorOptions options) {
-  return Started(dataset, options, /*output=*/nullptr);
+absl::StatusOr<std::unique_ptr<InterruptibleIterator>> MakeInterruptible(
+    const Dataset& dataset, IteratorOptions options, std::optional<int64_t> epoch) {
+  return Started(dataset, options.seed, epoch, /*output=*/nullptr);
 }
 
-absl::StatusOr<Iterator> MakeIteratorInto(Pool& output, const Dataset& dataset,
-                                          IteratorOptions options) {
-  ASSIGN_OR_RETURN(std::unique_ptr<IteratorImpl> made, Started(dataset, options, &output));
+absl::StatusOr<Iterator> MakeIteratorInto(Pool& output, const Dataset& dataset, uint64_t seed,
+                                          int64_t epoch) {
+  ASSIGN_OR_RETURN(std::unique_ptr<IteratorImpl> made, Started(dataset, seed, epoch, &output));
   return Iterator(std::move(made));
 }
 
 absl::StatusOr<Iterator> Dataset::MakeIterator(IteratorOptions options) const {
-  ASSIGN_OR_RETURN(std::unique_ptr<IteratorImpl> made, Started(*this, options, nullptr));
+  // Equal seeds are equal orders.
+  const auto epoch = options.seed.has_value() ? std::optional<int64_t>(0) : std::nullopt;
+  ASSIGN_OR_RETURN(std::unique_ptr<IteratorImpl> made, MakeInterruptible(*this, options, epoch));
   return Iterator(std::move(made));
 }
 

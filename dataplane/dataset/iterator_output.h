@@ -11,7 +11,8 @@ namespace penstock {
 
 // As Dataset::MakeIterator(), with RunContext::output and output_ahead: where what is read is made,
 // as far as the last node that does not hand it on makes it itself. `output` outlives the iterator.
-absl::StatusOr<Iterator> MakeIteratorInto(Pool& output, const Dataset& dataset,
-                                          IteratorOptions options);
+// It is the dataset's epoch of that number.
+absl::StatusOr<Iterator> MakeIteratorInto(Pool& output, const Dataset& dataset, uint64_t seed,
+                                          int64_t epoch);
 
 }  // namespace penstock

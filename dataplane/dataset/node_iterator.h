@@ -98,7 +98,8 @@ class StateExchange;  // state_sections.h
 // What all nodes of one running dataset share.
 struct RunContext {
   uint64_t seed = 0;                // fills in seeds that the definition leaves open
-  int64_t repetition = 0;           // of the iteration, for Repeat behind Distribute
+  int64_t repetition = 0;           // of the iteration, for Repeat behind Distribute; or the epoch
+  bool of_dataset = false;          // what nodes may keep (KeptByNode) is for all runs of it
   uint64_t partition = 0;           // 0: the whole dataset
   bool same_elsewhere = false;      // others divide with this one what all of them make alike
   int64_t hint_shards = 0;          // in the place of kShardHint; 0: no hint may stand there

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
+#include "dataplane/dataset/epochs.h"
 #include "dataplane/dataset/random_number.h"
 #include "dataplane/dataset/state_bytes.h"
 #include "dataplane/memory/device_landing.h"
@@ -22,7 +23,7 @@ namespace {
 
 // "PSDI", so that other bytes are told from a state of a distributed iterator.
 constexpr std::string_view kStateMagic = "PSDI";
-constexpr uint64_t kStateVersion = 1;
+constexpr uint64_t kStateVersion = 2;
 
 // Seeds of one pass after the other, when the first is given.
 uint64_t SeedOfPass(uint64_t seed, int64_t pass) {
@@ -107,7 +108,7 @@ absl::StatusOr<std::unique_ptr<StepIterator>> StepIterator::Start(
     std::shared_ptr<const DistributedDataset::Plan> plan) {
   const int64_t pass = plan->passes->fetch_add(1);
   const uint64_t seed = plan->seeded ? SeedOfPass(plan->seed, pass) : RandomNumber();
-  std::unique_ptr<StepIterator> iterator(new StepIterator(plan, seed));
+  std::unique_ptr<StepIterator> iterator(new StepIterator(plan, seed, pass));
   const int depth = DepthOf(*plan);
   iterator->queues_ = QueuesOf(*plan, depth);
   if (iterator->queues_ != nullptr) {
@@ -127,8 +128,9 @@ absl::StatusOr<std::unique_ptr<StepIterator>> StepIterator::Start(
       const std::unique_ptr<DeviceQueue>& queue = (*iterator->queues_)[replica];
       if (queue != nullptr && queue->landing() != nullptr) read_into = queue->landing();
     }
-    ASSIGN_OR_RETURN(iterator->pipelines_.emplace_back(),
-                     Pipeline::Start(input, Buffered(reading, buffer), *plan, seed, *read_into));
+    ASSIGN_OR_RETURN(
+        iterator->pipelines_.emplace_back(),
+        Pipeline::Start(input, Buffered(reading, buffer), *plan, seed, pass, *read_into));
     first += input.replicas;
   }
   return iterator;
@@ -347,6 +349,7 @@ absl::StatusOr<State> StepIterator::Save() {
   writer.WriteUnsigned(kStateVersion);
   writer.WriteString(LayoutText(*plan_));
   writer.WriteUnsigned(seed_);
+  writer.WriteInt(pass_);
   writer.WriteInt(step_);
   writer.WriteBool(over_);
   for (const std::unique_ptr<Pipeline>& pipeline : pipelines_)
@@ -368,6 +371,7 @@ absl::StatusOr<StepIterator::Head> StepIterator::ReadHead(StateReader& reader) c
   }
   Head head;
   ASSIGN_OR_RETURN(head.seed, reader.ReadUnsigned());
+  ASSIGN_OR_RETURN(head.pass, reader.ReadIntIn(0, kMostEpochs, "the pass"));
   ASSIGN_OR_RETURN(head.step, reader.ReadInt());
   ASSIGN_OR_RETURN(head.over, reader.ReadBool());
   return head;
@@ -389,6 +393,10 @@ absl::Status StepIterator::Restore(const State& state) {
   }
   restore_failed_ = absl::OkStatus();
   seed_ = head.seed;
+  for (int64_t next = *plan_->passes;
+       !plan_->passes->compare_exchange_weak(next, NextEpoch(next, pass_, head.pass));) {
+  }
+  pass_ = head.pass;
   step_ = head.step;
   over_ = head.over;
   return absl::OkStatus();

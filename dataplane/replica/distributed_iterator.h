@@ -37,12 +37,13 @@ class StepIterator final : public DistributedIteratorImpl {
   // What stands before the pipelines' positions in a state.
   struct Head {
     uint64_t seed = 0;
+    int64_t pass = 0;
     int64_t step = 0;
     bool over = false;
   };
 
-  StepIterator(std::shared_ptr<const DistributedDataset::Plan> plan, uint64_t seed)
-      : plan_(std::move(plan)), seed_(seed) {}
+  StepIterator(std::shared_ptr<const DistributedDataset::Plan> plan, uint64_t seed, int64_t pass)
+      : plan_(std::move(plan)), seed_(seed), pass_(pass) {}
 
   // `fn` of each pipeline, at once.
   absl::Status Each(const std::function<absl::Status(size_t)>& fn) const;
@@ -69,6 +70,7 @@ class StepIterator final : public DistributedIteratorImpl {
 
   const std::shared_ptr<const DistributedDataset::Plan> plan_;
   uint64_t seed_;
+  int64_t pass_;
   std::shared_ptr<const DeviceQueues> queues_;        // nullptr: no values land
   std::unique_ptr<LandingProgress> progress_;         // of them
   Pool* landing_pool_ = &DefaultPool();               // where what lands is made

@@ -6,6 +6,8 @@
 #include <string>
 #include <utility>
 
+#include "dataplane/dataset/epochs.h"
+#include "dataplane/dataset/iterator_output.h"
 #include "penstock/status.h"
 
 namespace penstock::replica {
@@ -25,7 +27,7 @@ absl::StatusOr<std::vector<RowRange>> FrontRows::Take(int64_t count) {
 absl::Status FrontRows::Hold() {
   for (int ends = 0; ends < 2;) {
     if (!iterator_.has_value()) {
-      ASSIGN_OR_RETURN(Iterator iterator, dataset_.MakeIterator({.seed = seed_}));
+      ASSIGN_OR_RETURN(Iterator iterator, MakeIteratorInto(DefaultPool(), dataset_, seed_, epoch_));
       iterator_ = std::move(iterator);
     }
     ASSIGN_OR_RETURN(before_, iterator_->Save());
@@ -46,6 +48,7 @@ absl::Status FrontRows::Hold() {
 
 absl::Status FrontRows::Save(StateWriter& writer) {
   writer.WriteUnsigned(seed_);
+  writer.WriteInt(epoch_);
   writer.WriteBool(batch_ != nullptr);
   if (batch_ == nullptr) return absl::OkStatus();
   writer.WriteString(before_.bytes);
@@ -56,6 +59,7 @@ absl::Status FrontRows::Save(StateWriter& writer) {
 absl::StatusOr<FrontRows::Position> FrontRows::ReadPosition(StateReader& reader) {
   Position position;
   ASSIGN_OR_RETURN(position.seed, reader.ReadUnsigned());
+  ASSIGN_OR_RETURN(position.epoch, reader.ReadIntIn(0, kMostEpochs, "the pass"));
   ASSIGN_OR_RETURN(const bool begun, reader.ReadBool());
   if (!begun) return position;
   ASSIGN_OR_RETURN(const std::string_view before, reader.ReadString());
@@ -72,10 +76,11 @@ absl::Status FrontRows::Pass(StateReader& reader) {
 absl::Status FrontRows::Restore(StateReader& reader) {
   ASSIGN_OR_RETURN(const Position position, ReadPosition(reader));
   seed_ = position.seed;
+  epoch_ = position.epoch;
   batch_.reset();
   iterator_.reset();
   if (!position.before.has_value()) return absl::OkStatus();
-  ASSIGN_OR_RETURN(Iterator iterator, dataset_.MakeIterator({.seed = seed_}));
+  ASSIGN_OR_RETURN(Iterator iterator, MakeIteratorInto(DefaultPool(), dataset_, seed_, epoch_));
   RETURN_IF_ERROR(iterator.Restore(*position.before));
   iterator_ = std::move(iterator);
   RETURN_IF_ERROR(Hold());

@@ -19,7 +19,8 @@ namespace penstock::replica {
 // Reads the dataset once more, and again when it ends. One thread.
 class FrontRows {
  public:
-  FrontRows(Dataset dataset, uint64_t seed) : dataset_(std::move(dataset)), seed_(seed) {}
+  FrontRows(Dataset dataset, uint64_t seed, int64_t epoch)
+      : dataset_(std::move(dataset)), seed_(seed), epoch_(epoch) {}
 
   // The next `count` rows. OutOfRange if the data has none.
   absl::StatusOr<std::vector<RowRange>> Take(int64_t count);
@@ -31,6 +32,7 @@ class FrontRows {
  private:
   struct Position {
     uint64_t seed = 0;
+    int64_t epoch = 0;
     std::optional<State> before;
     int64_t row = 0;
   };
@@ -40,6 +42,7 @@ class FrontRows {
 
   const Dataset dataset_;
   uint64_t seed_;
+  int64_t epoch_;
   std::optional<Iterator> iterator_;
   State before_;  // of the batch at hand
   std::shared_ptr<BatchRows> batch_;

@@ -29,9 +29,11 @@ absl::StatusOr<Element> EmptyBatch(const Spec& spec) {
 absl::StatusOr<std::unique_ptr<Pipeline>> Pipeline::Start(const PipelineInput& input,
                                                           const Dataset& reading,
                                                           const DistributedDataset::Plan& plan,
-                                                          uint64_t seed, Pool& pool) {
-  ASSIGN_OR_RETURN(Iterator iterator, MakeIteratorInto(pool, reading, {.seed = seed}));
-  return std::unique_ptr<Pipeline>(new Pipeline(input, plan, seed, pool, std::move(iterator)));
+                                                          uint64_t seed, int64_t epoch,
+                                                          Pool& pool) {
+  ASSIGN_OR_RETURN(Iterator iterator, MakeIteratorInto(pool, reading, seed, epoch));
+  return std::unique_ptr<Pipeline>(
+      new Pipeline(input, plan, seed, epoch, pool, std::move(iterator)));
 }
 
 absl::StatusOr<std::vector<Portion>> Pipeline::Next() {

@@ -34,7 +34,7 @@ class Pipeline {
   static absl::StatusOr<std::unique_ptr<Pipeline>> Start(const PipelineInput& input,
                                                          const Dataset& reading,
                                                          const DistributedDataset::Plan& plan,
-                                                         uint64_t seed, Pool& pool);
+                                                         uint64_t seed, int64_t epoch, Pool& pool);
 
   // The next step of its replicas. An error in one's place is all's; the next call
   // goes on with the step behind it.
@@ -57,13 +57,13 @@ class Pipeline {
   static absl::StatusOr<Position> ReadPosition(StateReader& reader);
 
   Pipeline(const PipelineInput& input, const DistributedDataset::Plan& plan, uint64_t seed,
-           Pool& pool, Iterator iterator)
+           int64_t epoch, Pool& pool, Iterator iterator)
       : input_(input),
         policy_(plan.options.partial_batches),
         coordinated_(plan.coordinated),
         pool_(pool),
         iterator_(std::move(iterator)),
-        front_(input.front, seed) {}
+        front_(input.front, seed, epoch) {}
   absl::Status Measure(int64_t wanted, Portion& portion) const;
   absl::Status FillRows(Portion& portion);
 

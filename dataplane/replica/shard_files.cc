@@ -23,8 +23,8 @@ namespace {
 // The splits of one shard, in the order in which they are read. Any thread.
 class FilesOfShard final : public SplitFeed {
  public:
-  FilesOfShard(SplitPlan plan, uint64_t seed, int64_t shards, int64_t index)
-      : plan_(std::move(plan)), seed_(seed), shards_(shards), index_(index) {}
+  FilesOfShard(SplitPlan plan, uint64_t seed, int64_t epoch, int64_t shards, int64_t index)
+      : plan_(std::move(plan)), seed_(seed), epoch_(epoch), shards_(shards), index_(index) {}
 
   const SplitPlan& plan() const { return plan_; }
 
@@ -48,7 +48,7 @@ class FilesOfShard final : public SplitFeed {
     order.resize(static_cast<size_t>(source.count));
     std::iota(order.begin(), order.end(), 0);
     RandomKey key{.seed = source.seeded ? source.seed : seed_,
-                  .repetition = static_cast<uint64_t>(repetition),
+                  .repetition = static_cast<uint64_t>((epoch_ << 32) + repetition),
                   .node = static_cast<uint32_t>(provider)};
     for (size_t i = order.size(); i > 1; --i) {
       key.element = i;
@@ -59,6 +59,7 @@ class FilesOfShard final : public SplitFeed {
 
   const SplitPlan plan_;
   const uint64_t seed_;
+  const int64_t epoch_;
   const int64_t shards_;
   const int64_t index_;
   std::mutex mu_;
@@ -70,8 +71,8 @@ class FilesOfShard final : public SplitFeed {
 class ShardFilesIterator final : public NodeIterator {
  public:
   ShardFilesIterator(const BuildSite& site, SplitPlan plan)
-      : files_(std::move(plan), site.run().seed, site.attr<int64_t>("num_shards"),
-               site.attr<int64_t>("index")),
+      : files_(std::move(plan), site.seed(), site.run().repetition,
+               site.attr<int64_t>("num_shards"), site.attr<int64_t>("index")),
         run_(site.run()) {
     run_.splits = &files_;
     run_.plan = &files_.plan();

@@ -49,7 +49,7 @@ struct BatchOptions {
 };
 struct ShuffleOptions {
   std::optional<uint64_t> seed;
-  bool reshuffle_each_iteration = true;
+  bool reshuffle_each_iteration = true;  // in each pass, and in each iterator over a Dataset
 };
 struct ChooseFromDatasetsOptions {
   bool stop_on_empty_dataset = true;  // end where a dataset chosen has; false: pass over it
@@ -187,11 +187,11 @@ class Dataset {
   Dataset Scan(const Expr& initial_state, StateFunction scan_func) const;
   // Elements before the first for which the scalar bool is false.
   Dataset TakeWhile(MapFunction predicate) const;
-  // Reads the input once, as its first repetition gives it, and repetitions
-  // behind that from memory; read-only. What a repetition did not read to its
-  // end, or with an error in it, is not kept: the next reads the input again. So
-  // does an iterator that is restored in a later repetition. Each partition keeps
-  // its own part. Not behind Distribute.
+  // Reads the input once, as its first repetition gives it, and from memory in
+  // repetitions, and iterators over one Dataset in one process, behind that; read-only,
+  // kept as long as the Dataset. What was not read to its end, or with an error in it, is
+  // not kept: the next reads the input again, as does an iterator that is restored where
+  // nothing is kept. Each partition keeps its own part. Not behind Distribute.
   Dataset Cache() const;
   // The same on disk, for other iterators and programs too. The file appears
   // under its name when it is whole. In process, one that is there is used

@@ -16,7 +16,8 @@
 namespace penstock {
 
 struct IteratorOptions {
-  // Seeds that the dataset leaves open; not given: random, and kept in the state.
+  // Seeds that the dataset leaves open, and its first epoch; not given: random, and each iterator
+  // over a Dataset is the next epoch (ShuffleOptions). Both are kept in the state.
   std::optional<uint64_t> seed;
 };
 

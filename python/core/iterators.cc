@@ -164,12 +164,13 @@ bool ReadsWhatOthersRead(const Dataset& dataset) {
   return HasTrainerId(dataset.node());
 }
 
-py::object MakeIterator(const Dataset& dataset, std::optional<uint64_t> seed) {
+py::object MakeIterator(const Dataset& dataset, std::optional<uint64_t> seed,
+                        std::optional<int64_t> epoch) {
   StayAwayIfLeaving();
   absl::StatusOr<std::unique_ptr<InterruptibleIterator>> iterator;
   {
     WithoutGil without_gil;
-    iterator = MakeInterruptible(dataset, {.seed = seed});
+    iterator = MakeInterruptible(dataset, {.seed = seed}, epoch);
   }
   return py::cast(std::make_unique<HeldIterator>(dataset, ValueOrRaise(std::move(iterator))));
 }

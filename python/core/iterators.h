@@ -10,9 +10,10 @@
 
 namespace penstock::python {
 
-// _core.Iterator; `seed` as in IteratorOptions.
+// _core.Iterator; `seed` and `epoch` as MakeInterruptible() takes them.
 void BindIterators(pybind11::module_& module);
-pybind11::object MakeIterator(const Dataset& dataset, std::optional<uint64_t> seed);
+pybind11::object MakeIterator(const Dataset& dataset, std::optional<uint64_t> seed,
+                              std::optional<int64_t> epoch);
 
 // Whether elements may lie where other trainers read them too: behind a cross-trainer
 // cache, whose segments are mapped for reading only.

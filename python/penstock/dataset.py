@@ -90,8 +90,8 @@ class Dataset(Sources, Elementwise, Batching):
         return Iterator(self)
 
     def iterator(self, seed=None):
-        """An Iterator; `seed` is for what the dataset leaves open."""
-        return Iterator(self, seed)
+        """An Iterator; `seed` is for what the dataset leaves open, and gives one order, whatever was read before."""
+        return Iterator(self, seed, None if seed is None else 0)
 
     def as_numpy_iterator(self):
         """Elements as NumPy arrays and scalars."""

@@ -14,9 +14,10 @@ class Iterator:
     behind it, unless it says otherwise.
     """
 
-    def __init__(self, dataset, seed=None):
+    def __init__(self, dataset, seed=None, epoch=None):
+        """`epoch`: which of the dataset's it is; counted if not given."""
         self.element_spec = dataset.element_spec
-        self._core = dataset._core.make_iterator(default_seed if seed is None else seed)
+        self._core = dataset._core.make_iterator(default_seed if seed is None else seed, epoch)
         self._pack = element_packer(self.element_spec)
         leaving.stop_at_exit(leaving.READERS, self)
 

@@ -73,7 +73,7 @@ class Loader:
         raise NotImplementedError
 
     def _begin(self):
-        self._iterator = self.dataset.iterator(self._seed)
+        self._iterator = iterators.Iterator(self.dataset, self._seed)
         self._taken.clear()
         if self._restored is not None:
             self._iterator.restore(self._restored)

@@ -289,6 +289,11 @@ class Transforms(unittest.TestCase):
             self.assertEqual([read(cached), read(cached)], [list(range(5))] * 2)
             self.assertTrue(os.listdir(folder))
 
+    def test_a_cache_belongs_to_its_dataset(self):
+        random = ps.Dataset.range(5).map(lambda x: ps.ops.random_uniform(())).cache()
+        first = read(random)
+        self.assertEqual([read(random), read(random.map(lambda x: x))], [first, first])
+
     def test_an_unusable_cache_file_is_an_error_everywhere(self):
         with tempfile.TemporaryDirectory() as folder:
             read(ps.Dataset.range(5).cache(f"{folder}/five"))
@@ -309,6 +314,17 @@ class Transforms(unittest.TestCase):
                         list(dataset)
                     with self.assertRaises(ps.errors.Error, msg=f"{name}: {dataset}"):
                         next(iter(dataset))
+
+    def test_each_epoch_is_shuffled_anew(self):
+        def epochs():
+            dataset = ps.Dataset.range(20).shuffle(20, seed=3, reshuffle_each_iteration=True)
+            return [read(dataset) for _ in range(3)]
+
+        first = epochs()
+        self.assertEqual(len({tuple(epoch) for epoch in first}), 3)
+        self.assertEqual(epochs(), first, "another dataset begins with its first")
+        fixed = ps.Dataset.range(20).shuffle(20, seed=3, reshuffle_each_iteration=False)
+        self.assertEqual(read(fixed), read(fixed))
 
     def test_options_hold_for_what_is_built_on_them(self):
         options = ps.Options()

@@ -5,6 +5,8 @@
 // position in the input is the input's.
 #include <algorithm>
 #include <limits>
+#include <mutex>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -70,7 +72,7 @@ class CacheIterator final : public NodeIterator {
     RETURN_IF_ERROR(Annotate(store_->Demand(key), "in ", site_.name()));
     if (in_input) {
       if (key != store_->key()) return absl::DataLossError("a position is of another seed");
-      ASSIGN_OR_RETURN(input_, site_.BuildFirstPass(0, nullptr));
+      ASSIGN_OR_RETURN(input_, site_.BuildFirstPass(0, nullptr, store_->seed()));
       mode_ = Mode::kPassing;
       passed_ = passed;
       return input_->Restore(reader);
@@ -114,7 +116,7 @@ class CacheIterator final : public NodeIterator {
     }
     absl::StatusOr<SplitFeed*> splits = store_->Begin();
     RETURN_IF_ERROR(Annotate(splits.status(), "in ", site_.name()));
-    ASSIGN_OR_RETURN(input_, site_.BuildFirstPass(0, *splits));
+    ASSIGN_OR_RETURN(input_, site_.BuildFirstPass(0, *splits, store_->seed()));
     mode_ = Mode::kFilling;
     return absl::OkStatus();
   }
@@ -144,7 +146,7 @@ class CacheIterator final : public NodeIterator {
   std::unique_ptr<CacheReader> reader_;
   Mode mode_ = Mode::kNotBegun;
   absl::Status failed_;  // why it could not begin, until Next() has said so
-  int64_t passed_ = 0;  // elements, errors in their places included
+  int64_t passed_ = 0;   // elements, errors in their places included
 };
 
 bool OnDisk(const Attrs& attrs) {
@@ -181,7 +183,7 @@ absl::StatusOr<std::unique_ptr<NodeIterator>> BuildCache(const BuildSite& site) 
         absl::StrCat(site.name(), ": stands inside a function, where every element would have the ",
                      "same file; put it behind FlatMap or Interleave, or leave out the path"));
   }
-  const auto make = [&] { return on_disk ? CacheOnDisk(site) : CacheInMemory(); };
+  const auto make = [&] { return on_disk ? CacheOnDisk(site) : CacheInMemory(site); };
   if (site.kept() == nullptr) return std::make_unique<CacheIterator>(site, make());
   std::shared_ptr<void>& kept = site.kept()->Of(site.number());
   if (kept == nullptr) kept = std::shared_ptr<CacheStore>(make());
@@ -190,56 +192,84 @@ absl::StatusOr<std::unique_ptr<NodeIterator>> BuildCache(const BuildSite& site) 
 
 class MemoryReader final : public CacheReader {
  public:
-  explicit MemoryReader(const std::vector<Element>& elements) : elements_(elements) {}
+  explicit MemoryReader(std::shared_ptr<const CachedElements> whole) : whole_(std::move(whole)) {}
 
   absl::StatusOr<std::optional<Element>> Next() override {
-    if (next_ == elements_.size()) return std::nullopt;
-    return elements_[next_++].Share();
+    if (next_ == whole_->elements.size()) return std::nullopt;
+    return whole_->elements[next_++].Share();
   }
   absl::StatusOr<int64_t> Skip(int64_t count) override {
-    const int64_t passed = std::min(count, static_cast<int64_t>(elements_.size() - next_));
+    const int64_t passed = std::min(count, static_cast<int64_t>(whole_->elements.size() - next_));
     next_ += static_cast<size_t>(passed);
     return passed;
   }
 
  private:
-  const std::vector<Element>& elements_;
+  const std::shared_ptr<const CachedElements> whole_;
   size_t next_ = 0;
 };
 
 class MemoryStore final : public CacheStore {
  public:
-  absl::StatusOr<bool> IsWhole() override { return whole_; }
-  // The seed is in the state, and nothing else makes a difference.
-  uint64_t key() const override { return 0; }
+  explicit MemoryStore(const BuildSite& site) : site_(site) {}
+
+  absl::StatusOr<bool> IsWhole() override {
+    if (whole_ == nullptr) whole_ = OfAllIterators();
+    return whole_ != nullptr;
+  }
+  uint64_t seed() const override {
+    return whole_ == nullptr ? demanded_.value_or(site_.seed()) : whole_->seed;
+  }
+  // A state has the iterator's own seed: what lies between is 0 but for contents of another's.
+  uint64_t key() const override { return seed() - site_.seed(); }
   absl::Status Demand(uint64_t key) override {
-    if (key == 0) return absl::OkStatus();
-    return absl::DataLossError("a position in memory names a file");
+    demanded_ = site_.seed() + key;
+    return absl::OkStatus();
   }
   absl::StatusOr<SplitFeed*> Begin() override {
     Discard();
+    demanded_ = seed();
     return nullptr;
   }
   absl::Status Append(const Element& element) override {
-    elements_.push_back(element.Share());
+    filling_.push_back(element.Share());
     return absl::OkStatus();
   }
   absl::Status Commit() override {
-    whole_ = true;
+    whole_ = std::make_shared<const CachedElements>(
+        CachedElements{std::exchange(filling_, {}), seed(), site_.number()});
+    if (KeptByNode* kept = site_.kept_by_node()) {
+      std::lock_guard lock(kept->mu);
+      if (kept->cached == nullptr) kept->cached = whole_;
+    }
     return absl::OkStatus();
   }
-  void Discard() override { elements_.clear(); }
-  std::unique_ptr<CacheReader> Read() override { return std::make_unique<MemoryReader>(elements_); }
+  void Discard() override { filling_.clear(); }
+  std::unique_ptr<CacheReader> Read() override { return std::make_unique<MemoryReader>(whole_); }
 
  private:
-  std::vector<Element> elements_;
-  bool whole_ = false;
+  // What another iterator over the dataset has kept, if it is what this one may give.
+  std::shared_ptr<const CachedElements> OfAllIterators() const {
+    KeptByNode* kept = site_.kept_by_node();
+    if (kept == nullptr) return nullptr;
+    std::lock_guard lock(kept->mu);
+    const std::shared_ptr<const CachedElements>& cached = kept->cached;
+    // By its number a node draws.
+    if (cached == nullptr || cached->number != site_.number()) return nullptr;
+    const bool any_seed = !demanded_.has_value() && !site_.in_first_pass();
+    return any_seed || cached->seed == seed() ? cached : nullptr;
+  }
+
+  const BuildSite site_;
+  std::vector<Element> filling_;
+  std::optional<uint64_t> demanded_;  // seed
+  std::shared_ptr<const CachedElements> whole_;
 };
 
 }  // namespace
 
-std::unique_ptr<CacheStore> CacheInMemory() {
-  return std::make_unique<MemoryStore>();
+std::unique_ptr<CacheStore> CacheInMemory(const BuildSite& site) {
+  return std::make_unique<MemoryStore>(site);
 }
 
 NodeKind CacheKind() {

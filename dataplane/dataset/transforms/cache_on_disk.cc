@@ -105,7 +105,7 @@ class DiskStore final : public CacheStore {
     if (partition != 0) absl::StrAppend(&name_, ".partition-", partition);
     // All that the input's elements depend on.
     own_.key = Fingerprint(own_.fingerprint);
-    for (uint64_t part : {site.run().seed, partition, static_cast<uint64_t>(site.number())})
+    for (uint64_t part : {site.seed(), partition, static_cast<uint64_t>(site.number())})
       own_.key = Fingerprint(part, own_.key);
     if (partition != 0 && site.run().hint_shards > 0) {
       for (int64_t part : {site.run().hint_shards, site.run().hint_index})
@@ -131,6 +131,7 @@ class DiskStore final : public CacheStore {
   }
 
   uint64_t key() const override { return cache_.has_value() ? cache_->head.key : own_.key; }
+  uint64_t seed() const override { return site_.seed(); }
 
   absl::Status Demand(uint64_t key) override {
     demanded_ = key;

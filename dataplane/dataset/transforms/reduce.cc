@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Dataset::Reduce: a whole dataset folded into one element, in this process.
 #include <limits>
+#include <memory>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "dataplane/dataset/interruptible.h"
 #include "dataplane/dataset/random_number.h"
 #include "dataplane/dataset/transforms/state_function.h"
 #include "penstock/dataset.h"
@@ -34,8 +37,10 @@ absl::StatusOr<Element> Dataset::Reduce(const Expr& initial_state, StateFunction
   absl::StatusOr<FoldedState> state = Begin(initial_state, reduce_func, element_spec());
   RETURN_IF_ERROR(Annotate(state.status(), "in Reduce"));
   RandomKey random{.seed = options.seed.value_or(RandomNumber())};
-  options.seed = random.seed;
-  ASSIGN_OR_RETURN(Iterator iterator, MakeIterator(options));
+  const auto epoch = options.seed.has_value() ? std::optional<int64_t>(0) : std::nullopt;
+  ASSIGN_OR_RETURN(std::unique_ptr<IteratorImpl> made,
+                   MakeInterruptible(*this, {.seed = random.seed}, epoch));
+  Iterator iterator(std::move(made));
   for (;; ++random.element) {
     absl::StatusOr<std::optional<Element>> next = iterator.Next();
     RETURN_IF_ERROR(Annotate(next.status(), "in Reduce, element ", random.element));

@@ -13,6 +13,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <thread>
 #include <utility>
@@ -85,6 +86,81 @@ TEST(Iterator, AStateHoldsStepAndSeed) {
   ASSERT_TRUE(second.Restore(state).ok());
   EXPECT_FALSE(second.Next(0).ok());
   EXPECT_EQ(Rest(second), Rest(first));
+}
+
+// --- Epochs -------------------------------------------------------------------------
+
+std::vector<int64_t> Epoch(const Dataset& dataset, IteratorOptions options = {}) {
+  Iterator iterator = dataset.MakeIterator(options).value();
+  return Rest(iterator);
+}
+
+TEST(Epochs, EachIteratorShufflesAnew) {
+  const Dataset dataset = Dataset::Range(20).Shuffle(20, {.seed = 3});
+  const std::vector<int64_t> first = Epoch(dataset), second = Epoch(dataset);
+  EXPECT_NE(first, second);
+  const Dataset again = Dataset::Range(20).Shuffle(20, {.seed = 3});
+  EXPECT_EQ(Epoch(again), first) << "an equal dataset, as another run has it";
+  EXPECT_EQ(Epoch(again), second);
+  const Dataset fixed =
+      Dataset::Range(20).Shuffle(20, {.seed = 3, .reshuffle_each_iteration = false});
+  EXPECT_EQ(Epoch(fixed), Epoch(fixed));
+}
+
+TEST(Epochs, AreOfTheShuffleWhateverStandsBehindIt) {
+  const Dataset shuffled = Dataset::Range(20).Shuffle(20, {.seed = 3});
+  EXPECT_NE(Epoch(shuffled.Take(10)), Epoch(shuffled.Take(10)));
+  const Dataset other = Dataset::Range(20).Shuffle(20, {.seed = 3});
+  const std::vector<int64_t> all = Epoch(other), next = Epoch(other.Repeat(2));
+  EXPECT_NE(all, std::vector<int64_t>(next.begin(), next.begin() + 20));
+  EXPECT_NE(std::vector<int64_t>(next.begin(), next.begin() + 20),
+            std::vector<int64_t>(next.begin() + 20, next.end()));
+}
+
+TEST(Epochs, ASeedIsOneOrder) {
+  const Dataset dataset = Dataset::Range(20).Shuffle(20);
+  EXPECT_EQ(Epoch(dataset, {.seed = 5}), Epoch(dataset, {.seed = 5}));
+  Epoch(dataset);
+  EXPECT_EQ(Epoch(dataset, {.seed = 5}), Epoch(dataset, {.seed = 5}));
+}
+
+TEST(Epochs, AStateGoesOnInItsOwnAndTheNextComesBehindIt) {
+  const auto make = [] { return Dataset::Range(20).Shuffle(7, {.seed = 3}).Prefetch(2); };
+  const Dataset dataset = make();
+  std::vector<std::vector<int64_t>> epochs;
+  for (int epoch = 0; epoch < 4; ++epoch) epochs.push_back(Epoch(dataset));
+
+  const Dataset here = make();
+  Epoch(here), Epoch(here);
+  Iterator iterator = here.MakeIterator().value();
+  for (int i = 0; i < 9; ++i) ASSERT_TRUE(iterator.Next().ok());
+  const State state = iterator.Save().value();
+
+  const Dataset later = make();  // in another run
+  Iterator restored = later.MakeIterator().value();
+  ASSERT_TRUE(restored.Restore(state).ok());
+  EXPECT_EQ(Rest(restored), std::vector<int64_t>(epochs[2].begin() + 9, epochs[2].end()));
+  EXPECT_EQ(Epoch(later), epochs[3]);
+}
+
+TEST(Epochs, OneThatIsNotReadIsNotCounted) {
+  const Dataset dataset = Dataset::Range(20).Shuffle(20, {.seed = 3});
+  const Dataset plain = Dataset::Range(20).Shuffle(20, {.seed = 3});
+  const std::vector<int64_t> first = Epoch(plain), second = Epoch(plain);
+  const State beginning = dataset.MakeIterator()->Save().value();
+  Iterator restored = dataset.MakeIterator().value();
+  ASSERT_TRUE(restored.Restore(beginning).ok());
+  EXPECT_EQ(Rest(restored), first);
+  EXPECT_EQ(Epoch(dataset), second);
+}
+
+TEST(Epochs, AreCountedByReduceToo) {
+  const Dataset dataset = Dataset::Range(20).Shuffle(20, {.seed = 3});
+  const auto last = [](Expr, Expr x) { return x; };
+  std::set<int64_t> seen;
+  for (int i = 0; i < 5; ++i)
+    seen.insert(dataset.Reduce(int64_t{0}, last)->tensor(0).scalar<int64_t>());
+  EXPECT_GT(seen.size(), 1);
 }
 
 TEST(Iterator, RestoresInTheMiddleOfReading) {

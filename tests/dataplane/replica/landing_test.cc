@@ -124,16 +124,19 @@ TEST_F(Landing, EachReplicaMayHaveAPipelineOfItsOwn) {
 TEST_F(Landing, AStateIsThatBehindTheStepGivenHoweverManyAreAhead) {
   const Dataset batches = Dataset::Range(400).Shuffle(64, {.seed = 3}).Batch(8);
   for (const int depth : {0, 1, 4}) {
-    const DistributedDataset dataset =
-        *DistributeDataset(Gpus(2), batches, {.seed = 5})->PrefetchToDevice(depth);
-    DistributedIterator whole = *dataset.MakeIterator();
+    const auto first_pass = [&] {
+      return *DistributeDataset(Gpus(2), batches, {.seed = 5})
+                  ->PrefetchToDevice(depth)
+                  ->MakeIterator();
+    };
+    DistributedIterator whole = first_pass();
     const Steps all = ReadLanded(whole);
-    DistributedIterator first = *dataset.MakeIterator();
+    DistributedIterator first = first_pass();
     Steps steps = ReadLanded(first, 17);
     const State state = first.Save().value();
     ReadLanded(first, 3);
     ASSERT_TRUE(first.Restore(state).ok());  // also where copies of other steps are ahead
-    DistributedIterator second = *dataset.MakeIterator();
+    DistributedIterator second = first_pass();
     ASSERT_TRUE(second.Restore(state).ok());
     const Steps rest = ReadLanded(second);
     EXPECT_EQ(ReadLanded(first), rest);

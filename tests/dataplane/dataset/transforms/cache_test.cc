@@ -16,6 +16,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "dataplane/dataset/interruptible.h"
+#include "dataplane/memory/pool.h"
 #include "penstock/register.h"
 #include "penstock/status.h"
 #include "tests/dataplane/dataset/suite.h"
@@ -101,10 +102,101 @@ TEST(Cache, GivesEachPassWhatTheFirstHad) {
             Strings(shuffled.begin() + 30, shuffled.end()));
 }
 
-TEST(Cache, IsGoneWithItsIterator) {
+// By an iterator of this process, as a trainer makes one.
+Strings ReadHere(const Dataset& dataset, IteratorOptions options = {}) {
+  Strings all;
+  for (const absl::StatusOr<Element>& element : dataset.Elements(options))
+    all.push_back(element.ok() ? TextOf(*element) : std::string(element.status().message()));
+  return all;
+}
+
+Iterator IteratorOf(const Dataset& dataset, IteratorOptions options = {}) {
+  return *dataset.MakeIterator(options);
+}
+Strings RestOf(Iterator& iterator, int64_t limit = 1000) {
+  Strings all;
+  while (static_cast<int64_t>(all.size()) < limit) {
+    absl::StatusOr<std::optional<Element>> next = iterator.Next();
+    if (next.ok() && !next->has_value()) break;
+    all.push_back(next.ok() ? TextOf(**next) : std::string(next.status().message()));
+  }
+  return all;
+}
+
+TEST(Cache, IsThatOfAllIteratorsOverItsDataset) {
+  const Dataset cached = Counted(Dataset::Range(30).Shuffle(30)).Cache();
+  Strings first, second;
+  EXPECT_EQ(CallsOf([&] { first = ReadHere(cached); }), 30);
+  EXPECT_EQ(CallsOf([&] { second = ReadHere(cached); }), 0);
+  EXPECT_EQ(second, first);
+  EXPECT_EQ(CallsOf([&] { ReadHere(cached.Take(5)); }), 0) << "also with more behind it";
+  EXPECT_EQ(CallsOf([&] { ReadHere(cached.Repeat(3)); }), 0);
+  EXPECT_EQ(CallsOf([&] { ReadHere(Counted(Dataset::Range(30).Shuffle(30)).Cache()); }), 30)
+      << "another dataset, if an equal one";
+}
+
+TEST(Cache, IsGoneWithItsDataset) {
+  constexpr int64_t kBytes = 1 << 20;
+  const auto held = [] { return DefaultPool().counters().bytes_lent; };
+  const int64_t before = held();
+  {
+    const Dataset dataset =
+        Dataset::Range(4).Map([](Expr x) { return BroadcastTo(x, {kBytes / 8}); }).Cache();
+    ReadHere(dataset);
+    EXPECT_GE(held() - before, 4 * kBytes);
+  }
+  EXPECT_LT(held() - before, kBytes);
+}
+
+TEST(Cache, IsNotThatOfAnIteratorThatHasNotReadAll) {
   const Dataset dataset = Counted(Dataset::Range(10)).Cache();
-  ReadAll(dataset);
-  EXPECT_EQ(CallsOf([&] { ReadAll(dataset); }), 10);
+  Iterator slow = IteratorOf(dataset);
+  RestOf(slow, 9);
+  EXPECT_EQ(CallsOf([&] { ReadHere(dataset); }), 10);
+  EXPECT_EQ(CallsOf([&] { ReadHere(dataset); }), 0);
+  EXPECT_THAT(RestOf(slow), ElementsAre("9"));
+}
+
+TEST(Cache, IsFilledByAsManyAtOnceAsThereAre) {
+  const Dataset dataset = Counted(Dataset::Range(50).Shuffle(50)).Cache().Repeat(2);
+  Strings read[4];
+  std::vector<std::thread> threads;
+  for (Strings& one : read) threads.emplace_back([&] { one = ReadHere(dataset); });
+  for (std::thread& thread : threads) thread.join();
+  for (const Strings& one : read)
+    EXPECT_EQ(Strings(one.begin(), one.begin() + 50), Strings(one.begin() + 50, one.end()));
+}
+
+TEST(Cache, StateOfContentsOfAnotherSeedIsRestoredExactly) {
+  const auto make = [] { return Counted(Dataset::Range(40).Shuffle(40)).Cache(); };
+  const Dataset dataset = make();
+  const Strings first = ReadHere(dataset, {.seed = 1});
+  Iterator second = IteratorOf(dataset, {.seed = 2});
+  RestOf(second, 10);
+  const State state = *second.Save();
+  for (const Dataset& where : {dataset, make()}) {  // here, and in a process that has nothing yet
+    Iterator restored = IteratorOf(where, {.seed = 3});
+    ASSERT_TRUE(restored.Restore(state).ok());
+    RestOf(restored, 5);
+    const State again = *restored.Save();
+    Iterator once_more = IteratorOf(make());
+    ASSERT_TRUE(once_more.Restore(again).ok());
+    EXPECT_EQ(RestOf(restored), Strings(first.begin() + 15, first.end()));
+    EXPECT_EQ(RestOf(once_more), Strings(first.begin() + 15, first.end()));
+  }
+}
+
+TEST(Cache, StateBehindAnotherCacheIsRestoredExactly) {
+  const auto inner = [] { return Counted(Dataset::Range(40).Shuffle(40)).Cache(); };
+  const auto outer = [](const Dataset& of) { return of.Map([](Expr x) { return x * 2; }).Cache(); };
+  const Dataset dataset = inner();
+  ReadHere(dataset, {.seed = 1});
+  Iterator read = IteratorOf(outer(dataset), {.seed = 2});
+  RestOf(read, 10);
+  const State state = *read.Save();
+  Iterator restored = IteratorOf(outer(inner()));
+  ASSERT_TRUE(restored.Restore(state).ok());
+  EXPECT_EQ(RestOf(restored), RestOf(read));
 }
 
 TEST(Cache, KeepsNothingThatWasReadInPart) {
@@ -264,7 +356,7 @@ TEST_F(CacheOnDisk, ThatIsUnusableIsAnErrorBehindEveryNode) {
        {bad, bad.Take(2), bad.Skip(1), bad.Map([](Expr x) { return x + 1; }), bad.Shuffle(3),
         bad.Batch(2), bad.Prefetch(1), Dataset::Zip({bad, bad}), bad.Repeat(2),
         bad.Filter([](Expr x) { return x > 0; }), bad.Concatenate(bad), bad.Enumerate()}) {
-    Iterator iterator = *dataset.MakeIterator();
+    Iterator iterator = IteratorOf(dataset);
     iterator.Save().status().IgnoreError();
     EXPECT_THAT(std::string(iterator.Next().status().message()), HasSubstr("cannot create"))
         << dataset.Explain();
