@@ -180,7 +180,11 @@ struct Turn::Speaker {
     ToClient(m.client, m.incarnation, Fence{m.partition, m.placement, m.give_back});
   }
   void operator()(const protocol::End& m) const {
-    ToClient(m.client, m.incarnation, End{m.rounds});
+    int64_t elements = 0;
+    for (const protocol::PartitionRecord& partition : iteration.record.partitions) {
+      elements += partition.end.value_or(0);
+    }
+    ToClient(m.client, m.incarnation, End{m.rounds, elements});
   }
   void operator()(const protocol::Agreed& m) const {
     ToClient(m.client, m.incarnation, Agreed{m.first, m.rounds, m.waits_for});

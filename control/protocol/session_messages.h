@@ -499,7 +499,8 @@ struct Committed {
 
 // Nothing new will come: the session ends when what has landed is taken.
 struct End {
-  int64_t rounds = 0;  // of a coordinated read: how many there are in all
+  int64_t rounds = 0;    // of a coordinated read: how many there are in all
+  int64_t elements = 0;  // of all partitions, whoever took them
   friend bool operator==(const End&, const End&) = default;
 };
 

@@ -489,7 +489,10 @@ void ToWire(const ClientDown& from, wire::ClientDown* to) {
           [to](const Fence& fence) { ToWire(fence, to->mutable_fence()); },
           [to](const ReportAtOnce&) { to->mutable_report_at_once(); },
           [to](const Committed& done) { to->mutable_committed()->set_number(done.number); },
-          [to](const End& end) { to->mutable_end()->set_rounds(end.rounds); },
+          [to](const End& end) {
+            to->mutable_end()->set_rounds(end.rounds);
+            to->mutable_end()->set_elements(end.elements);
+          },
           [to](const Agreed& agreed) { ToWire(agreed, to->mutable_agreed()); },
           [to](const ConsumersLost& lost) { ToWire(lost, to->mutable_consumers_lost()); },
           [to](const Left&) { to->mutable_left(); },
@@ -512,7 +515,7 @@ absl::StatusOr<ClientDown> FromWire(const wire::ClientDown& from) {
     case wire::ClientDown::kCommitted:
       return Committed{from.committed().number()};
     case wire::ClientDown::kEnd:
-      return End{from.end().rounds()};
+      return End{from.end().rounds(), from.end().elements()};
     case wire::ClientDown::kLeft:
       return Left{};
     case wire::ClientDown::kError:

@@ -21,10 +21,15 @@ namespace {
 // One pass: a repetition of the job.
 class DistributeIterator final : public NodeIterator, public KnowsWhatIsReady {
  public:
-  DistributeIterator(std::shared_ptr<JobReader> reader, int64_t repetition)
-      : reader_(std::move(reader)), repetition_(repetition) {}
+  DistributeIterator(std::shared_ptr<JobReader> reader, const BuildSite& site)
+      : reader_(std::move(reader)), repetition_(site.repetition()), kept_(site.kept()) {}
 
-  absl::StatusOr<std::optional<Element>> Next() override { return reader_->Next(repetition_); }
+  absl::StatusOr<std::optional<Element>> Next() override {
+    absl::StatusOr<std::optional<Element>> next = reader_->Next(repetition_);
+    const bool end = next.ok() && !next->has_value();
+    if (end && kept_ != nullptr && reader_->OthersTookAll(repetition_)) kept_->NoteOthersTookAll();
+    return next;
+  }
   bool Ready() override { return reader_->Ready(repetition_); }
   absl::Status Save(StateWriter& writer) override { return reader_->Save(repetition_, writer); }
   absl::Status Restore(StateReader& reader) override {
@@ -34,6 +39,7 @@ class DistributeIterator final : public NodeIterator, public KnowsWhatIsReady {
  private:
   const std::shared_ptr<JobReader> reader_;
   const int64_t repetition_;
+  KeptAcrossPasses* const kept_;  // nullptr: there is one pass only
 };
 
 // InvalidArgument for what is read through a service itself: workers do not pass on
@@ -102,7 +108,7 @@ absl::StatusOr<Inferred> InferDistribute(const Attrs& attrs, absl::Span<const No
 }
 
 absl::StatusOr<std::unique_ptr<NodeIterator>> BuildDistribute(const BuildSite& site) {
-  return std::make_unique<DistributeIterator>(JobReader::Of(site), site.repetition());
+  return std::make_unique<DistributeIterator>(JobReader::Of(site), site);
 }
 
 void RegisterOnce() {

@@ -40,30 +40,29 @@ Registry& TheRegistry() {
   return registry;
 }
 
-// How many repetitions of a named job were read to their end through a node of
-// a Dataset, by whatever iterators.
+// How many repetitions of a named job were begun through a node of a Dataset, by whatever
+// iterators: each reads another, as tf.data service's do.
 struct Repetitions {
   std::mutex mu;
-  std::map<std::weak_ptr<const Dataset::Node>, int64_t, std::owner_less<>> read;
+  std::map<std::weak_ptr<const Dataset::Node>, int64_t, std::owner_less<>> begun;
 };
 Repetitions& TheRepetitions() {
   static Repetitions& repetitions = *new Repetitions;
   return repetitions;
 }
 
-int64_t RepetitionsRead(const NodePtr& node) {
+void CountAsBegun(const NodePtr& node, int64_t repetition) {
   Repetitions& repetitions = TheRepetitions();
   std::lock_guard lock(repetitions.mu);
-  auto read = repetitions.read.find(node);
-  return read == repetitions.read.end() ? 0 : read->second;
+  std::erase_if(repetitions.begun, [](const auto& entry) { return entry.first.expired(); });
+  int64_t& begun = repetitions.begun[node];
+  begun = std::max(begun, repetition + 1);
 }
 
-void CountAsRead(const NodePtr& node, int64_t repetition) {
+int64_t BeginNext(const NodePtr& node) {
   Repetitions& repetitions = TheRepetitions();
   std::lock_guard lock(repetitions.mu);
-  std::erase_if(repetitions.read, [](const auto& entry) { return entry.first.expired(); });
-  int64_t& read = repetitions.read[node];
-  read = std::max(read, repetition + 1);
+  return repetitions.begun[node]++;
 }
 
 uint64_t WorkersDataset(const Dataset::Node& node) {
@@ -111,7 +110,6 @@ JobReader::JobReader(const BuildSite& site)
           (!options_.num_consumers.has_value() || options_.order == MergeOrder::kDeterministic)),
       cancelled_(site.run().cancelled),
       pool_(site.pool()),
-      first_repetition_(RepetitionsRead(node_)),
       client_(RandomId()),
       incarnation_(RandomId()) {}
 
@@ -126,7 +124,7 @@ absl::StatusOr<std::optional<Element>> JobReader::Next(int64_t pass) {
   std::shared_ptr<Session> session;
   {
     std::lock_guard lock(mu_);
-    repetition = first_repetition_ + pass;
+    repetition = RepetitionOf(pass);
     session = SessionOf(repetition);
     // Under keep = taken a repetition that was read to its end is done with.
     for (auto other = sessions_.begin(); other != sessions_.end() && !KeepsStates();) {
@@ -135,20 +133,44 @@ absl::StatusOr<std::optional<Element>> JobReader::Next(int64_t pass) {
       other = done ? sessions_.erase(other) : std::next(other);
     }
   }
-  absl::StatusOr<std::optional<Element>> next = session->Next();
-  const bool end = next.ok() && !next->has_value();
-  if (end && !options_.job_name.empty()) CountAsRead(node_, repetition);
-  return next;
+  return session->Next();
 }
 
 bool JobReader::Ready(int64_t pass) {
   std::shared_ptr<Session> session;
   {
     std::lock_guard lock(mu_);
-    const auto found = sessions_.find(first_repetition_ + pass);
-    if (found != sessions_.end()) session = found->second;
+    session = SessionIn(pass);
   }
   return session != nullptr && session->Ready();
+}
+
+bool JobReader::OthersTookAll(int64_t pass) {
+  std::lock_guard lock(mu_);
+  const std::shared_ptr<Session> session = SessionIn(pass);
+  return session != nullptr && session->others_took_all() > 0;
+}
+
+std::shared_ptr<Session> JobReader::SessionIn(int64_t pass) const {
+  if (!present_.has_value() || present_->pass != pass) return nullptr;
+  const auto found = sessions_.find(present_->repetition);
+  return found == sessions_.end() ? nullptr : found->second;
+}
+
+bool JobReader::CountsRepetitions() const {
+  return !options_.job_name.empty() && !options_.cross_trainer_cache.has_value();
+}
+
+int64_t JobReader::RepetitionOf(int64_t pass) {
+  if (present_.has_value() && present_->pass == pass) return present_->repetition;
+  int64_t repetition = pass;
+  if (CountsRepetitions()) {
+    repetition = BeginNext(node_);
+  } else if (present_.has_value()) {
+    repetition = present_->repetition + pass - present_->pass;
+  }
+  present_ = {pass, repetition};
+  return repetition;
 }
 
 absl::Status JobReader::EnsureJoined() {
@@ -261,6 +283,7 @@ std::shared_ptr<Session> JobReader::SessionOf(int64_t repetition) {
     options.claims_only = repetition < repetitions.back().number;
     options.heard = restored_->heard;
   }
+  if (CountsRepetitions()) CountAsBegun(node_, repetition);
   session = std::make_shared<Session>(std::move(options), *stub_);
   return session;
 }
@@ -298,7 +321,8 @@ absl::Status JobReader::Save(int64_t pass, StateWriter& writer) {
   // cannot be joined, Next() says so.
   if (writer.save_number() == 0 && states_ != nullptr) EnsureJoined().IgnoreError();
   std::unique_lock lock(mu_);
-  JobState state{.reader = StateNow(first_repetition_ + pass), .terms = TermsOf(options_)};
+  JobState state{.reader = StateNow(job_.has_value() ? RepetitionOf(pass) : 0),
+                 .terms = TermsOf(options_)};
   if (states_ == nullptr) {
     Write(state.reader, writer);
     return absl::OkStatus();
@@ -411,8 +435,8 @@ absl::Status JobReader::TakeUp(int64_t pass, JobState state) {
   newest_save_ = reader.save;
   if (!reader.job) return absl::OkStatus();
   took_up_ = true;
-  first_repetition_ = reader.repetitions.back().number - pass;
-  if (first_repetition_ < 0) {
+  present_ = {pass, reader.repetitions.back().number};
+  if (present_->repetition < pass) {
     return absl::DataLossError(absl::StrCat("the state of Distribute is of repetition ",
                                             reader.repetitions.back().number,
                                             ", its place in the dataset of pass ", pass));
@@ -456,7 +480,7 @@ absl::Status JobReader::TakeUpAll(int64_t pass, const StateExchange::TakenUp& ta
   replaced = sessions_;
   BeginAnew();
   if (ranks.empty()) return absl::OkStatus();
-  first_repetition_ = std::max<int64_t>(least - pass, 0);
+  present_ = {pass, std::max(least, pass)};
   united_ = std::move(united);
   return absl::OkStatus();
 }

@@ -30,12 +30,14 @@ class JobReader {
   ~JobReader();
 
   // Registers and joins the job at the first call. One thread at a time, as
-  // Save() and Restore(). `pass` counts the passes of this running dataset; it
-  // reads a later repetition of a named job if earlier iterators of the same
-  // Dataset have read some to their end.
+  // Save() and Restore(). `pass` counts the passes of this running dataset; each
+  // is the next repetition of a named job that no iterator over the same Dataset
+  // has begun in this process. A job of a cross-trainer cache has one only.
   absl::StatusOr<std::optional<Element>> Next(int64_t pass);
   // Whether Next() has what it gives. False before the first Next() of `pass`.
   bool Ready(int64_t pass);
+  // Whether nothing came in `pass`, which has ended, since others took what there was.
+  bool OthersTookAll(int64_t pass);
   // FailedPrecondition for a job whose takes are kept without states. What a
   // state that may be committed contains goes to the run's StateExchange.
   absl::Status Save(int64_t pass, StateWriter& writer);
@@ -60,6 +62,9 @@ class JobReader {
   // nothing of this node is in that state, or it or a later one is committed.
   absl::StatusOr<std::optional<control::Commit>> CommitOf(uint64_t save);
   static std::optional<control::Commit> CommitOf(uint64_t save, const ReaderState& state);
+  bool CountsRepetitions() const;
+  int64_t RepetitionOf(int64_t pass);                      // REQUIRES: mu_ held, as the next
+  std::shared_ptr<Session> SessionIn(int64_t pass) const;  // nullptr: it was not begun
   // The session on `repetition`, begun if there is none.
   std::shared_ptr<Session> SessionOf(int64_t repetition);
   ReaderState StateNow(int64_t repetition);
@@ -93,7 +98,11 @@ class JobReader {
   std::mutex joining_mu_;  // held while the job is joined; taken before mu_
   std::mutex mu_;          // not held while anything is waited for
   // All below guarded by mu_.
-  int64_t first_repetition_ = 0;  // that of pass 0
+  struct Pass {
+    int64_t pass = 0;
+    int64_t repetition = 0;
+  };
+  std::optional<Pass> present_;  // nullopt: none was begun or restored
   std::optional<control::JobAnswer> job_;
   ClientId client_;
   Incarnation incarnation_;

@@ -210,6 +210,11 @@ bool Session::ended() const {
   return (end_seen_ && handed_ == 0) || options_.claims_only;
 }
 
+int64_t Session::others_took_all() const {
+  std::lock_guard lock(mu_);
+  return end_seen_ && TakenLocked().empty() ? elements_in_all_ : 0;
+}
+
 absl::StatusOr<bool> Session::Commit(const control::Commit& commit) {
   FailPoint("save_before_commit");
   std::lock_guard one_at_a_time(committing_mu_);
@@ -438,6 +443,7 @@ void Session::Handle(const control::End& end) {
   end_ = true;
   if (ordered()) merge_.ordered().SetAllEnded();
   rounds_in_all_ = end.rounds;
+  elements_in_all_ = end.elements;
   WakeAgent();
 }
 

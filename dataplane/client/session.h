@@ -85,6 +85,8 @@ class Session final : private control::ReconnectingClientEvents,
   Taken taken() const;
   control::Heard heard() const;  // of the dispatcher, last
   bool ended() const;            // Next() has returned nullopt, and all it returned is taken
+  // How many elements others took, where the end came before Next() returned any.
+  int64_t others_took_all() const;
 
   // `commit` is durable at the dispatcher when this returns true. False: nothing was said, since
   // this one has left, or could no more; what it took is kept, and what `commit` names of other
@@ -271,8 +273,9 @@ class Session final : private control::ReconnectingClientEvents,
   size_t round_errors_said_ = 0;
   int64_t landed_unsaid_ = 0;  // since the last report
   int64_t taken_unsaid_ = 0;
-  int64_t rounds_in_all_ = 0;  // told with the end
-  std::string waits_for_;      // why nothing is given to any consumer, as the dispatcher sees it
+  int64_t rounds_in_all_ = 0;  // told with the end, as the next
+  int64_t elements_in_all_ = 0;
+  std::string waits_for_;  // why nothing is given to any consumer, as the dispatcher sees it
   struct LostConsumer {
     absl::Time heard;  // last, by the dispatcher
     bool dead = false;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <atomic>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -18,9 +19,15 @@ class KeptAcrossPasses {
     return by_node_[node];  // never moves
   }
 
+  // Distribute: nothing came in a pass that has ended, since others took what there was. So it
+  // does not say that the input is empty.
+  void NoteOthersTookAll() { others_took_all_ = true; }
+  bool TakeOthersTookAll() { return others_took_all_.exchange(false); }
+
  private:
   std::mutex mu_;
   std::map<int, std::shared_ptr<void>> by_node_;  // guarded by mu_
+  std::atomic<bool> others_took_all_ = false;
 };
 
 }  // namespace penstock

@@ -4,6 +4,7 @@
 #include <future>
 #include <string>
 
+#include "absl/time/clock.h"
 #include "control/observe/metrics.h"
 #include "control/rpc/dispatcher_stub.h"
 #include "tests/cluster/cluster.h"
@@ -68,10 +69,11 @@ TEST(SharedJobs, NeverHoldMoreThanMayBeOutstanding) {
 
 TEST(SharedJobs, IteratorsOfOneProcessHaveEachElementOnceTogether) {
   Cluster cluster(2);
-  const Dataset shared =
-      Dataset::Range(5000).Distribute(cluster.Options(ShardingPolicy::kDynamic, "inside"));
+  const DistributeOptions options = cluster.Options(ShardingPolicy::kDynamic, "inside");
   std::vector<Iterator> iterators;
-  for (int i = 0; i < 3; ++i) iterators.push_back(IteratorOf(shared));
+  // Each the first over its dataset.
+  for (int i = 0; i < 3; ++i)
+    iterators.push_back(IteratorOf(Dataset::Range(5000).Distribute(options)));
   std::vector<std::future<std::vector<int64_t>>> reading;
   for (Iterator& it : iterators) {
     reading.push_back(std::async(std::launch::async, [&it] { return ReadAll(it); }));
@@ -116,6 +118,41 @@ TEST(SharedJobs, IteratorsOfOneDatasetGoOnWithTheNextRepetition) {
       Dataset::Range(100).Distribute(cluster.Options(ShardingPolicy::kDynamic, "again"));
   EXPECT_EQ(ReadAll(dataset).size(), 100u);
   EXPECT_EQ(ReadAll(dataset).size(), 100u);
+}
+
+TEST(SharedJobs, AnIteratorOfTheSameDatasetReadsTheNextRepetitionWhateverIsLeft) {
+  Cluster cluster(1);
+  const DistributeOptions options = cluster.Options(ShardingPolicy::kDynamic, "early");
+  const Dataset dataset = Dataset::Range(100).Distribute(options);
+  Iterator first = IteratorOf(dataset), second = IteratorOf(dataset);
+  std::vector<int64_t> of_first = {NextOf(first).value_or(-1)};
+  EXPECT_EQ(Sorted(ReadAll(second)), UpTo(100));
+  const std::vector<int64_t> rest = ReadAll(first);
+  of_first.insert(of_first.end(), rest.begin(), rest.end());
+  EXPECT_EQ(Sorted(of_first), UpTo(100));
+  EXPECT_EQ(Sorted(ReadAll(dataset)), UpTo(100));
+}
+
+// Though all that there was has landed.
+TEST(SharedJobs, AWorkerAddedInMidJobIsRead) {
+  constexpr int kElements = 104;
+  Cluster cluster(1);
+  const DistributeOptions options = cluster.Options(ShardingPolicy::kOff, "more");
+  Iterator it = IteratorOf(Dataset::Range(kElements).Distribute(options));
+  std::vector<int64_t> values = {NextOf(it).value_or(-1)};
+  auto stub = control::DispatcherStub::Make(cluster.service());
+  ASSERT_TRUE(stub.ok()) << stub.status();
+  const auto landed = [&] {
+    const auto links = (*stub)->GetStatus({.timeout = absl::Minutes(1)})->links;
+    return links.empty() ? 0 : links[0].counts.elements;
+  };
+  while (landed() < kElements) absl::SleepFor(absl::Milliseconds(10));
+  cluster.AddWorker();
+  const std::vector<int64_t> rest = ReadAll(it);
+  values.insert(values.end(), rest.begin(), rest.end());
+  std::vector<int64_t> twice;
+  for (int64_t value = 0; value < kElements; ++value) twice.insert(twice.end(), 2, value);
+  EXPECT_EQ(Sorted(values), twice);
 }
 
 TEST(SharedJobs, ALateReaderSharesWhatIsLeft) {

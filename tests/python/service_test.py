@@ -337,6 +337,55 @@ class Leaving(unittest.TestCase):
                 self.assertEqual(sorted(returned[0] + returned[1]), list(range(2000)))
 
 
+class Passes(unittest.TestCase):
+    """Which pass of a named job an iterator reads."""
+
+    def make(self, cluster, **options):
+        return ps.Dataset.range(1000).distribute("distributed_epoch", cluster.target, job_name="passes", **options)
+
+    def test_each_iterator_over_a_dataset_reads_the_next(self):
+        with Cluster() as cluster:
+            dataset = self.make(cluster, max_outstanding_requests=16)
+            first = iter(dataset)
+            taken = [int(next(first)) for _ in range(5)]
+            self.assertEqual(sorted(int(x) for x in dataset), list(range(1000)))
+            first.stop()
+            rest = [int(x) for x in self.make(cluster)]  # of pass 0, as another trainer's first
+            self.assertEqual(sorted(taken + rest), list(range(1000)))
+
+    def test_many_that_are_left_early_do_not_hinder_the_next(self):
+        with Cluster() as cluster:
+            dataset = self.make(cluster)
+            for _ in range(10):
+                self.assertEqual(len(list(dataset.take(3))), 3)
+            self.assertEqual(len(list(dataset)), 1000)
+
+    def test_each_of_two_in_one_dataset_reads_its_own(self):
+        with Cluster() as cluster:
+            dataset = self.make(cluster)
+            both = [(int(a), int(b)) for a, b in ps.Dataset.zip((dataset, dataset)).repeat(2)]
+            for one in zip(*both):
+                self.assertEqual(sorted(one), sorted([*range(1000)] * 2))
+
+    def test_a_late_trainer_skips_what_is_over(self):
+        with Cluster() as cluster:
+            first = iter(self.make(cluster, max_outstanding_requests=4).repeat())
+            for _ in range(3):
+                self.assertEqual(sorted(int(next(first)) for _ in range(1000)), list(range(1000)))
+            first.stop()
+            late = iter(self.make(cluster).repeat())
+            self.assertEqual(sorted(int(next(late)) for _ in range(1000)), list(range(1000)))
+            late.stop()
+            self.assertEqual(len(list(self.make(cluster).repeat(3))), 0, "as many passes as it was told")
+
+    def test_what_is_empty_for_all_is_still_an_error(self):
+        with Cluster() as cluster:
+            nothing = ps.Dataset.range(9).filter(lambda x: x > 99)
+            nothing = nothing.distribute("distributed_epoch", cluster.target, job_name="nothing").repeat()
+            with self.assertRaisesRegex(ps.errors.FailedPreconditionError, "input is empty"):
+                list(nothing)
+
+
 class Processes(unittest.TestCase):
     """The command's servers, and trainers of their own."""
 

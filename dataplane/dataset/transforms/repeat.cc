@@ -109,16 +109,19 @@ class RepeatIterator final : public NodeIterator {
 
   void Yielded(bool something) { yielded_ = yielded_ || something; }
 
-  // An endless Repeat of nothing would never return. A partition, however, may
-  // find its share of many repetitions empty: it waits for the feed's answers,
-  // and its data may be in the next one.
+  // An endless Repeat of nothing would never return. A partition, however, or a reader of a
+  // job, may find its share of many repetitions empty: it waits for the feed's answers, or for
+  // the others, and its data may be in the next one.
   absl::Status EndPass() {
     // The last one stays: what Distribute has taken is part of every state.
     over_ = pass_ + 1 == passes_;
     if (over_) return absl::OkStatus();
     input_.reset();
     ++pass_;
-    if (passes_ >= 0 || yielded_ || site_.splits() != nullptr) return absl::OkStatus();
+    const bool others_took_all = site_.kept()->TakeOthersTookAll();
+    if (passes_ >= 0 || yielded_ || others_took_all || site_.splits() != nullptr) {
+      return absl::OkStatus();
+    }
     failed_ = true;
     return absl::FailedPreconditionError(
         absl::StrCat(site_.name(), ": the input is empty, and repeating it without end never ",
