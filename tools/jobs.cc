@@ -78,7 +78,17 @@ void AddJobs(CLI::App& app, Chosen& chosen) {
       "  penstock jobs list\n"
       "  penstock jobs list --namespace vision\n"
       "  penstock jobs show resnet\n"
-      "  penstock jobs cancel resnet && penstock jobs remove resnet");
+      "  penstock jobs cancel resnet && penstock jobs remove resnet\n"
+      "\n"
+      "Columns of list, of all passes of a job together:\n"
+      "  TAKEN      elements that its readers have, as they last said: that Next() has returned,\n"
+      "             or that have landed for it and are given back if others wait for them\n"
+      "  KEPT       those of them that are in a trainer's history for good, and never come again\n"
+      "  OWED       of a pass that is read to its end: what is not KEPT yet, and would be given "
+      "to\n"
+      "             others if all readers went now\n"
+      "  SLOWED BY  the bounds of its quota that it has reached\n"
+      "  WAITS FOR  who is missing for the latest pass to go on: a worker, a reader, a consumer");
   AddJobAction(*jobs, chosen, "list", "All jobs, one a line.", ListJobs, false);
   AddJobAction(*jobs, chosen, "show", "The partitions of one job.", Show, true);
   AddJobAction(*jobs, chosen, "cancel", "End a job; its readers get Cancelled.", Cancel, true);

@@ -91,7 +91,7 @@ std::string ReportJobs(const control::DispatcherStatus& status, const std::strin
     size_t readers = 0;
     std::string owed, waits_for;
     for (const control::IterationStatus& iteration : job.iterations) {
-      if (!iteration.waits_for.empty()) waits_for = iteration.waits_for;
+      waits_for = iteration.waits_for;
       readers = iteration.readers.size();
       if (!iteration.owed.empty()) owed = iteration.owed;
       for (const control::PartitionStatus& partition : iteration.partitions) {

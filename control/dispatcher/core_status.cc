@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // What people ask a dispatcher.
+#include <map>
+#include <string>
 #include <unordered_map>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -45,6 +48,23 @@ std::string WaitsFor(const ConsumersLost& lost, const protocol::Desk* desk) {
         consumer.why, ")"));
   }
   if (parts.empty() && desk != nullptr) return desk->rounds.waits_for;
+  return absl::StrJoin(parts, ", ");
+}
+
+// Of any other: whoever is missing.
+std::string WaitsFor(const IterationStatus& status, bool has_workers) {
+  if (status.finished) return "";
+  if (status.readers.empty()) return "a reader";
+  if (status.closed) return "";
+  if (status.partitions.empty()) return has_workers ? "" : "a worker";
+  std::map<std::string, std::vector<std::string>> partitions;  // by whom they wait for
+  for (const PartitionStatus& partition : status.partitions) {
+    if (partition.waits_for.empty()) continue;
+    partitions[partition.waits_for].push_back(absl::StrCat(partition.partition.value()));
+  }
+  std::vector<std::string> parts;
+  for (const auto& [whom, numbers] : partitions)
+    parts.push_back(absl::StrCat(whom, " (partition ", absl::StrJoin(numbers, ", "), ")"));
   return absl::StrJoin(parts, ", ");
 }
 
@@ -126,8 +146,10 @@ void Core::GetStatus(Done<DispatcherStatus> done) {
       auto desk = desks_.find(of);
       const protocol::Desk* known = desk == desks_.end() ? nullptr : &desk->second;
       to.iterations.push_back(StatusOf(state_.iterations.at(of), known));
-      if (!to.iterations.back().closed)
-        to.iterations.back().waits_for = WaitsFor(suspicions_.Of(of, now), known);
+      IterationStatus& its = to.iterations.back();
+      if (!its.closed) its.waits_for = WaitsFor(suspicions_.Of(of, now), known);
+      if (its.waits_for.empty() && GoesOn(state_.iterations.at(of)))
+        its.waits_for = WaitsFor(its, !workers_.empty());
     }
   }
   const std::unordered_map<uint64_t, int32_t> on = state_.PartitionsByWorker();

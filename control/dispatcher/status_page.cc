@@ -41,7 +41,9 @@ Rows JobsOf(const DispatcherStatus& status) {
   for (const JobStatus& job : status.jobs) {
     size_t readers = 0, partitions = 0;
     int64_t taken = 0, kept = 0;
+    std::string waits_for;
     for (const IterationStatus& iteration : job.iterations) {
+      waits_for = iteration.waits_for;
       readers = iteration.readers.size();
       partitions = iteration.partitions.size();
       for (const PartitionStatus& partition : iteration.partitions) {
@@ -51,7 +53,7 @@ Rows JobsOf(const DispatcherStatus& status) {
     }
     rows.push_back({job.name, PhaseName(job.phase), job.dataset_id,
                     absl::StrCat(job.iterations.size()), absl::StrCat(readers),
-                    absl::StrCat(partitions), absl::StrCat(taken), absl::StrCat(kept)});
+                    absl::StrCat(partitions), absl::StrCat(taken), absl::StrCat(kept), waits_for});
   }
   return rows;
 }
@@ -124,10 +126,13 @@ std::string StatusPage(const DispatcherStatus& status) {
           "</p>\n",
           HtmlTable("Workers", {"worker", "state", "partitions", "permits", "silent for"},
                     WorkersOf(status)),
-          HtmlTable(
-              "Jobs",
-              {"job", "phase", "dataset", "iterations", "readers", "partitions", "taken", "kept"},
-              JobsOf(status)),
+          HtmlTable("Jobs",
+                    {"job", "phase", "dataset", "iterations", "readers", "partitions", "taken",
+                     "kept", "waits for"},
+                    JobsOf(status)),
+          "<p>taken: elements that readers have, returned by Next() or landed for it · kept: of "
+          "them, those in a trainer's history for good · waits for: who is missing for the latest "
+          "pass to go on</p>\n",
           HtmlTable(
               "How well trainers are fed",
               {"job", "trainers busy", "elements/s wanted", "a worker makes", "workers needed"},

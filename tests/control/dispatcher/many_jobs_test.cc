@@ -223,6 +223,24 @@ TEST_F(ManyJobs, DynamicOnesAreCollectedWhereTheConfigSaysSo) {
   }
 }
 
+// --- What holds them up --------------------------------------------------------------
+
+TEST_F(ManyJobs, SayWhomTheyWaitFor) {
+  Start();
+  const JobAnswer job = AJob({});
+  const auto waits_for = [&] { return stub_->GetStatus(kOnce)->jobs[0].iterations[0].waits_for; };
+  HandClient client(*stub_, job, 5);
+  client.Next<Welcome>();
+  EXPECT_THAT(waits_for(), HasSubstr("a worker"));
+  HandWorker worker(*stub_, 1);
+  client.NextThat<Membership>(
+      [](const Membership& its) { return !its.partitions.empty() && its.partitions[0].worker; });
+  EXPECT_EQ(waits_for(), "");
+  client.Send(Leave{});
+  client.Next<Left>();
+  EXPECT_EQ(waits_for(), "a reader");
+}
+
 // --- Shared windows ------------------------------------------------------------------
 
 TEST_F(ManyJobs, AWindowIsSharedUnderANameWithoutEndAndOnce) {
