@@ -1,12 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <CLI/CLI.hpp>
-#include <chrono>
-#include <condition_variable>
-#include <cstdio>
 #include <memory>
-#include <mutex>
-#include <stop_token>
-#include <thread>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -19,32 +13,15 @@
 namespace penstock::tools {
 namespace {
 
-constexpr std::chrono::seconds kPatience{2};
-
 struct WorkerArguments {
   WorkerConfig config;
   absl::Duration drain_timeout = absl::Seconds(30);
   std::string port_file;
 };
 
-// Starts it, and says so if the dispatcher keeps it waiting.
-absl::StatusOr<std::unique_ptr<WorkerServer>> Start(const WorkerConfig& config) {
-  std::jthread notice([&config](std::stop_token started) {
-    std::mutex mu;
-    std::unique_lock lock(mu);
-    std::condition_variable_any().wait_for(lock, started, kPatience, [] { return false; });
-    if (started.stop_requested()) return;
-    std::fprintf(stderr,
-                 "worker: waiting for a dispatcher at %s; gives up after %s "
-                 "(--dispatcher-timeout-ms)\n",
-                 config.dispatcher_address.c_str(),
-                 absl::FormatDuration(config.dispatcher_timeout).c_str());
-  });
-  return WorkerServer::Start(config);
-}
-
 absl::Status RunWorker(const WorkerArguments& given) {
-  PENSTOCK_ASSIGN_OR_RETURN(std::unique_ptr<WorkerServer> server, Start(given.config));
+  PENSTOCK_ASSIGN_OR_RETURN(std::unique_ptr<WorkerServer> server,
+                            WorkerServer::Start(given.config));
   PENSTOCK_RETURN_IF_ERROR(CatchStopSignals());
   PENSTOCK_RETURN_IF_ERROR(SayReady(
       absl::StrCat("worker ready at ", server->address(), " for ", given.config.dispatcher_address,

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstdio>
+#include <cstdlib>
 #include <mutex>
 
 #include "absl/strings/escaping.h"
@@ -89,7 +90,11 @@ class Captured final : public CapturedEvents {
 }  // namespace
 
 std::shared_ptr<EventLog> StderrEventLog() {
-  static auto* const log = new std::shared_ptr<EventLog>(std::make_shared<ToStderr>());
+  static auto* const log = [] {
+    const char* events = std::getenv("PENSTOCK_EVENTS");
+    const bool off = events != nullptr && std::string_view(events) == "off";
+    return new std::shared_ptr<EventLog>(off ? SilentEventLog() : std::make_shared<ToStderr>());
+  }();
   return *log;
 }
 

@@ -36,7 +36,7 @@ class EventLog {
   virtual void Write(Event event) = 0;
 };
 
-// One line per event with the time before it.
+// One line per event with the time before it; nothing where PENSTOCK_EVENTS is "off".
 std::shared_ptr<EventLog> StderrEventLog();
 std::shared_ptr<EventLog> SilentEventLog();
 

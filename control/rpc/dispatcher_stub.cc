@@ -8,6 +8,7 @@
 #include <mutex>
 #include <random>
 
+#include "control/observe/wait_lines.h"
 #include "control/proto/dispatcher.grpc.pb.h"
 #include "control/rpc/callback_threads.h"
 #include "control/rpc/client_stream.h"
@@ -177,8 +178,10 @@ class GrpcDispatcherStub final : public DispatcherStub {
     std::stop_source stop;  // by the caller, or of the whole stub
     std::stop_callback by_caller(options.stop, [&stop] { stop.request_stop(); });
     std::stop_callback by_stub(stop_.get_token(), [&stop] { stop.request_stop(); });
-    const absl::Time deadline = absl::Now() + options.timeout;
+    const absl::Time begun = absl::Now();
+    const absl::Time deadline = begun + options.timeout;
     absl::Duration pause = kFirstPause;
+    WaitLines lines(StderrEventLog());
     std::string why = "no time to try";
     while (!stop.stop_requested() && absl::Now() < deadline) {
       grpc::ClientContext context;
@@ -192,6 +195,8 @@ class GrpcDispatcherStub final : public DispatcherStub {
       if (status.ok()) return answer;
       if (!absl::IsDeadlineExceeded(status) && !WorthTryingAgain(status)) return status;
       why = std::string(status.message());
+      lines.Waits(absl::Now() - begun,
+                  [&] { return absl::StrCat("the dispatcher at ", address_, ": ", why); });
       Wait(std::min(pause, deadline - absl::Now()), stop.get_token());
       pause = std::min(2 * pause, kMaxPause);
     }

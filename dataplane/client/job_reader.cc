@@ -9,8 +9,10 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "control/observe/event_log.h"
 #include "control/protocol/restore.h"
 #include "control/protocol/scoped_name.h"
+#include "dataplane/client/advice.h"
 #include "dataplane/client/client_settings.h"
 #include "dataplane/client/distribute_options.h"
 #include "dataplane/client/pages.h"
@@ -133,7 +135,12 @@ absl::StatusOr<std::optional<Element>> JobReader::Next(int64_t pass) {
       other = done ? sessions_.erase(other) : std::next(other);
     }
   }
-  return session->Next();
+  absl::StatusOr<std::optional<Element>> next = session->Next();
+  if (next.ok() && !std::exchange(advised_, true) && !next->has_value()) {
+    if (const int64_t elements = session->others_took_all(); elements > 0)
+      AdviseOfNothingLeft(options_.job_name, repetition, elements, *StderrEventLog());
+  }
+  return next;
 }
 
 bool JobReader::Ready(int64_t pass) {
@@ -229,6 +236,7 @@ absl::StatusOr<control::JobAnswer> JobReader::Join(std::stop_token stop) {
   if (!name.empty()) {
     request.name = control::ScopedName(options_.name_space, name);
   }
+  AdviseIfEachRankReadsAll(Dataset(node_), options_, *StderrEventLog());
   {
     std::lock_guard lock(mu_);
     request.run_id = options_.run_id;

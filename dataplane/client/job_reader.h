@@ -122,6 +122,7 @@ class JobReader {
   std::map<uint64_t, ReaderState> saves_;                 // not committed, by number
   uint64_t newest_save_ = 0;
   bool read_ahead_ = false;  // a node above takes more than it has given on
+  bool advised_ = false;     // of Next()'s thread: its first answer was looked at
   uint64_t committed_save_ = 0;
 };
 

@@ -18,6 +18,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "control/observe/event_log.h"
+#include "control/observe/wait_lines.h"
 #include "control/protocol/receiver.h"
 #include "control/protocol/round_queue.h"
 #include "control/rpc/dispatcher_stub.h"
@@ -189,6 +190,8 @@ class Session final : private control::ReconnectingClientEvents,
   void CheckReach(absl::Time now, absl::Time& wake);
   void CheckServed(absl::Time now, absl::Time& wake);
   void TendWaiting(absl::Time now, absl::Time& wake);
+  void SayWaits();               // of session_waits.cc, as the next
+  std::string WaitsFor() const;  // in words
   void RecallAll(Lock& lock);
 
   // With the lock held:
@@ -294,6 +297,7 @@ class Session final : private control::ReconnectingClientEvents,
   absl::Time no_worker_since_ = absl::InfiniteFuture();
   absl::Time last_recall_;
   StepTimes times_;
+  WaitLines wait_lines_{options_.events, {{"job", options_.job.name}}};
   bool recalls_soon_ = false;                 // the agent is about to look who has credits to spare
   int64_t calls_ = 0;                         // of Next()
   int64_t calls_seen_ = 0;                    // when the agent last looked

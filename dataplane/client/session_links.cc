@@ -148,6 +148,7 @@ void Session::Run() {
     TendLinks(lock, now, wake);
     TendCredits(lock, now, wake);
     TendWaiting(now, wake);
+    SayWaits();
     CheckReach(now, wake);
     if (stopping_) break;
     agent_.wait_for(

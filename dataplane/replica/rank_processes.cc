@@ -12,6 +12,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/time/time.h"
+#include "control/observe/event_log.h"
+#include "control/observe/wait_lines.h"
 #include "dataplane/replica/frame_loop.h"
 #include "dataplane/replica/host_collective.h"
 #include "dataplane/replica/rank_messages.h"
@@ -27,6 +30,7 @@ using Clock = std::chrono::steady_clock;
 constexpr uint32_t kMostGreetingBytes = 1 << 16;
 constexpr std::chrono::seconds kGreetingTime(5);
 constexpr std::chrono::milliseconds kRetryTime(20);
+constexpr std::chrono::milliseconds kLookAround(500);  // how long it waits before it says for whom
 
 absl::Status Of(int rank, const absl::Status& why) {
   return absl::UnavailableError(absl::StrCat("rank ", rank, " is gone: ", why.message()));
@@ -164,6 +168,13 @@ absl::Status Check(const RankHello& hello, const RankProcesses& here,
   return absl::OkStatus();
 }
 
+std::vector<int> Missing(const std::vector<Socket>& others) {
+  std::vector<int> ranks;
+  for (size_t i = 0; i < others.size(); ++i)
+    if (!others[i]) ranks.push_back(static_cast<int>(i) + 1);
+  return ranks;
+}
+
 // The connections of ranks 1 … n - 1, as far as they come before `deadline`.
 absl::StatusOr<std::vector<Socket>> AcceptAll(const RankProcesses& here, const HostAndPort& where,
                                               Clock::time_point deadline) {
@@ -172,7 +183,16 @@ absl::StatusOr<std::vector<Socket>> AcceptAll(const RankProcesses& here, const H
       Annotate(bound.status(), "rank 0 cannot listen for the others at ", here.address));
   std::vector<Socket> others(static_cast<size_t>(here.ranks) - 1);
   size_t missing = others.size();
-  while (missing > 0 && WaitFor(bound->socket, POLLIN, deadline)) {
+  WaitLines lines(StderrEventLog(), {{"rank", "0"}});
+  const Clock::time_point begun = Clock::now();
+  while (missing > 0 && Clock::now() < deadline) {
+    if (!WaitFor(bound->socket, POLLIN, std::min(deadline, Clock::now() + kLookAround))) {
+      lines.Waits(absl::FromChrono(Clock::now() - begun), [&] {
+        return absl::StrCat("rank(s) ", absl::StrJoin(Missing(others), ", "), " of ", here.ranks,
+                            " to connect to ", here.address);
+      });
+      continue;
+    }
     ASSIGN_OR_RETURN(Socket socket, transfer::tcp::AcceptAt(bound->socket));
     if (!socket) continue;
     const Clock::time_point by = std::min(deadline, Clock::now() + kGreetingTime);
@@ -196,9 +216,7 @@ absl::StatusOr<std::unique_ptr<Collective>> BeHub(const RankProcesses& here,
                                                   Clock::time_point deadline,
                                                   std::chrono::milliseconds silence) {
   ASSIGN_OR_RETURN(std::vector<Socket> others, AcceptAll(here, where, deadline));
-  std::vector<int> missing;
-  for (size_t i = 0; i < others.size(); ++i)
-    if (!others[i]) missing.push_back(static_cast<int>(i) + 1);
+  const std::vector<int> missing = Missing(others);
   RankWelcome welcome;
   if (!missing.empty()) {
     welcome.status = absl::DeadlineExceededError(
@@ -218,7 +236,10 @@ absl::StatusOr<std::unique_ptr<Collective>> BeHub(const RankProcesses& here,
 }
 
 // A connection to rank 0, once it listens.
-absl::StatusOr<Socket> Reach(const HostAndPort& where, Clock::time_point deadline) {
+absl::StatusOr<Socket> Reach(const RankProcesses& here, const HostAndPort& where,
+                             Clock::time_point deadline) {
+  WaitLines lines(StderrEventLog(), {{"rank", absl::StrCat(here.rank)}});
+  const Clock::time_point begun = Clock::now();
   while (true) {
     absl::StatusOr<std::vector<transfer::tcp::Endpoint>> endpoints =
         transfer::tcp::LookUp(where, /*numeric=*/false);
@@ -232,6 +253,8 @@ absl::StatusOr<Socket> Reach(const HostAndPort& where, Clock::time_point deadlin
       status.Update(absl::DeadlineExceededError("it does not listen there"));
       return status;
     }
+    lines.Waits(absl::FromChrono(Clock::now() - begun),
+                [&] { return absl::StrCat("rank 0 to listen at ", here.address); });
     std::this_thread::sleep_for(kRetryTime);
   }
 }
@@ -240,7 +263,7 @@ absl::StatusOr<std::unique_ptr<Collective>> JoinHub(const RankProcesses& here,
                                                     const HostAndPort& where,
                                                     Clock::time_point deadline,
                                                     std::chrono::milliseconds silence) {
-  absl::StatusOr<Socket> socket = Reach(where, deadline);
+  absl::StatusOr<Socket> socket = Reach(here, where, deadline);
   RETURN_IF_ERROR(Annotate(socket.status(), "rank ", here.rank, " cannot reach rank 0 at ",
                            here.address, " within ", absl::FormatDuration(here.connect_timeout)));
   const auto greet = [&]() -> absl::StatusOr<RankWelcome> {

@@ -7,6 +7,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_join.h"
+#include "control/env/launchers.h"
 #include "dataplane/memory/device.h"
 #include "dataplane/replica/collective.h"
 #include "dataplane/replica/rank_processes.h"
@@ -18,18 +19,6 @@ namespace penstock {
 namespace {
 
 thread_local bool in_replica_function = false;
-
-// What a launcher sets in each process that it starts.
-struct Launcher {
-  const char* rank;
-  const char* world;
-  const char* launch;
-};
-constexpr Launcher kLaunchers[] = {
-    {"RANK", "WORLD_SIZE", "TORCHELASTIC_RUN_ID"},
-    {"SLURM_PROCID", "SLURM_NTASKS", "SLURM_JOB_ID"},
-    {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "PMIX_NAMESPACE"},
-};
 
 absl::StatusOr<int> NumberIn(const char* variable) {
   const char* text = std::getenv(variable);

@@ -6,6 +6,8 @@
 #include <utility>
 #include <variant>
 
+#include "absl/strings/str_cat.h"
+
 namespace penstock::worker {
 namespace {
 
@@ -22,6 +24,7 @@ Agent::Agent(control::DispatcherStub* stub, std::shared_ptr<Workshop> workshop, 
     : workshop_(std::move(workshop)),
       tasks_(tasks),
       options_(std::move(options)),
+      dispatcher_(stub->address()),
       interval_(options_.heartbeat_interval) {
   workshop_->SetTell([this](control::WorkerUp message) { Send(std::move(message)); });
   std::shared_ptr<control::ReconnectingWorkerSession> session = stub->KeepWorkerSession(
@@ -148,9 +151,13 @@ void Agent::OnWelcome(const control::WorkerWelcome& welcome) {
   if (drain) Send(control::Drain());
 }
 
-void Agent::OnLost(const absl::Status&) {
+void Agent::OnLost(const absl::Status& status) {
   std::lock_guard lock(mu_);
-  connected_ = false;
+  if (std::exchange(connected_, false)) lost_ = absl::Now();
+  wait_lines_.Waits(absl::Now() - lost_, [&] {
+    return absl::StrCat("the dispatcher at ", dispatcher_, ": ", status.message(), "; for ",
+                        absl::FormatDuration(options_.dispatcher_timeout), " at most");
+  });
   changed_.notify_all();
 }
 

@@ -7,10 +7,14 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <string>
 #include <thread>
 
 #include "absl/status/status.h"
+#include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "control/observe/event_log.h"
+#include "control/observe/wait_lines.h"
 #include "control/protocol/session_messages.h"
 #include "control/rpc/dispatcher_stub.h"
 #include "dataplane/worker/tasks.h"
@@ -58,12 +62,15 @@ class Agent final : private control::ReconnectingWorkerEvents {
   const std::shared_ptr<Workshop> workshop_;
   Tasks* const tasks_;
   const AgentOptions options_;
+  const std::string dispatcher_;  // its address
 
   mutable std::mutex mu_;
   std::condition_variable changed_;
   // Guarded by mu_.
-  bool connected_ = false;  // welcomed on the present stream
-  bool welcomed_ = false;   // ever
+  bool connected_ = false;         // welcomed on the present stream
+  bool welcomed_ = false;          // ever
+  absl::Time lost_ = absl::Now();  // when it was connected last, or when it began
+  WaitLines wait_lines_{StderrEventLog()};
   bool draining_ = false;
   control::Heard heard_;  // of the dispatcher, last
   bool drained_ = false;

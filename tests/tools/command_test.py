@@ -287,7 +287,7 @@ class CommandTest(unittest.TestCase):
             self.addCleanup(worker.stderr.close)
             self.addCleanup(worker.kill)
             said = next(line for line in worker.stderr if " not_offered " not in line)
-            self.assertIn(f"waiting for a dispatcher at {address}", said)
+            self.assertRegex(said, f' waits for="the dispatcher at {address}: .*refused')
             worker.send_signal(signal.SIGINT)
             self.assertEqual(worker.wait(timeout=BOUND), -signal.SIGINT)
 

@@ -16,6 +16,7 @@
 #include "control/observe/html.h"
 #include "control/observe/metrics.h"
 #include "control/observe/text_server.h"
+#include "control/observe/wait_lines.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -156,6 +157,37 @@ TEST(FailPointDeathTest, KillsAtTheGivenPass) {
       },
       ::testing::KilledBySignal(SIGKILL), "");
   unsetenv("PENSTOCK_FAIL_POINT");
+}
+
+TEST(WaitLines, ComeAfterTwoSecondsAndThenSeldom) {
+  const auto events = CapturedEvents::Make();
+  WaitLines lines(events, {{"job", "j"}});
+  const auto worker = [] { return std::string("a worker"); };
+  const auto said = [&] { return events->All().size(); };
+  lines.Waits(absl::Seconds(1), worker);
+  EXPECT_EQ(said(), 0);
+  lines.Waits(absl::Seconds(2), worker);
+  EXPECT_EQ(ToString(events->All().back()), "waits job=j for=\"a worker\" since=2s");
+  for (int at = 3; at <= 100; ++at) lines.Waits(absl::Seconds(at), worker);
+  EXPECT_EQ(said(), 5);  // at 2, 6, 14, 30 and 62
+}
+
+TEST(WaitLines, SayAtOnceWhenItIsAnother) {
+  const auto events = CapturedEvents::Make();
+  WaitLines lines(events);
+  for (int at = 1; at <= 20; ++at) lines.Waits(absl::Seconds(at), [] { return "a"; });
+  lines.Waits(absl::Seconds(21), [] { return "b"; });
+  EXPECT_EQ(events->All().back().field("for"), "b");
+}
+
+// As of elements that all take a while.
+TEST(WaitLines, AreNotOneForEachOfManyWaits) {
+  const auto events = CapturedEvents::Make();
+  WaitLines lines(events);
+  for (int wait = 0; wait < 100; ++wait) {
+    for (int at = 0; at <= 3; ++at) lines.Waits(absl::Seconds(at), [] { return "elements"; });
+  }
+  EXPECT_EQ(events->All().size(), 1);
 }
 
 }  // namespace

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+namespace penstock {
+
+// Variables that a launcher sets in each process that it starts: which one it is, of how many, and
+// in which launch.
+struct Launcher {
+  const char* rank;
+  const char* world;
+  const char* launch;
+};
+inline constexpr Launcher kLaunchers[] = {
+    {"RANK", "WORLD_SIZE", "TORCHELASTIC_RUN_ID"},
+    {"SLURM_PROCID", "SLURM_NTASKS", "SLURM_JOB_ID"},
+    {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "PMIX_NAMESPACE"},
+};
+
+}  // namespace penstock
