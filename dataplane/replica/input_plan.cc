@@ -342,8 +342,10 @@ absl::StatusOr<Plan> PlanInput(const ReplicaGroup& whole, const Dataset& dataset
       BatchSizeOf(dataset) <= 0) {
     return NeedsBatchSize("partial_batches kDrop with auto_shard kData");
   }
-  for (int n = layout.first; n < layout.first + layout.count; ++n)
-    plan.pipelines.push_back(division.Pipeline(n));
+  for (int n = layout.first; n < layout.first + layout.count; ++n) {
+    PipelineInput& input = plan.pipelines.emplace_back(division.Pipeline(n));
+    if (job.kind == Job::Kind::kNamed) input.dataset = AsReader(input.dataset);
+  }
   const Dataset unsharded = ShardOf(dataset, policy, 1, 0);
   for (PipelineInput& input : plan.pipelines) input.front = unsharded;
   // Of a shared job only reading tells how much of it comes here.

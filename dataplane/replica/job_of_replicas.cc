@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/strings/str_cat.h"
 #include "dataplane/client/distribute_options.h"
 #include "dataplane/dataset/graph.h"
@@ -13,17 +14,15 @@ namespace {
 
 using Kind = JobOfReplicas::Kind;
 
-NodePtr Changed(const NodePtr& node, int64_t consumer, std::optional<Rests> of_rests) {
+// With Distribute nodes of its own, whose attributes are changed.
+NodePtr Changed(const NodePtr& node, absl::FunctionRef<void(Attrs&)> change) {
   if (node->op == "Distribute") {
     Attrs attrs = node->attrs;
-    attrs["consumer_index"] = consumer;
-    auto& rests = std::get<int64_t>(attrs.at("rests"));
-    if (of_rests.has_value() && rests == static_cast<int64_t>(Rests::kPad))
-      rests = static_cast<int64_t>(*of_rests);
+    change(attrs);
     return MakeNode(node->op, std::move(attrs), node->inputs, node->open);
   }
   std::vector<NodePtr> inputs;
-  for (const NodePtr& input : node->inputs) inputs.push_back(Changed(input, consumer, of_rests));
+  for (const NodePtr& input : node->inputs) inputs.push_back(Changed(input, change));
   if (inputs == node->inputs) return node;
   return MakeNode(node->op, node->attrs, std::move(inputs), node->open);
 }
@@ -61,7 +60,16 @@ absl::StatusOr<JobOfReplicas> JobOf(const Dataset& dataset) {
 }
 
 Dataset AsConsumer(const Dataset& dataset, int64_t consumer, std::optional<Rests> rests) {
-  return Dataset(Changed(dataset.node(), consumer, rests));
+  return Dataset(Changed(dataset.node(), [&](Attrs& attrs) {
+    attrs["consumer_index"] = consumer;
+    auto& of_node = std::get<int64_t>(attrs.at("rests"));
+    if (rests.has_value() && of_node == static_cast<int64_t>(Rests::kPad))
+      of_node = static_cast<int64_t>(*rests);
+  }));
+}
+
+Dataset AsReader(const Dataset& dataset) {
+  return Dataset(Changed(dataset.node(), [](Attrs&) {}));
 }
 
 }  // namespace penstock::replica

@@ -32,4 +32,8 @@ absl::StatusOr<JobOfReplicas> JobOf(const Dataset& dataset);
 // says Rests::kPad.
 Dataset AsConsumer(const Dataset& dataset, int64_t consumer, std::optional<Rests> rests);
 
+// The same dataset as one of several readers of its named job: all iterators over one Distribute
+// node read pass after pass, and those of readers with nodes of their own the same passes together.
+Dataset AsReader(const Dataset& dataset);
+
 }  // namespace penstock::replica

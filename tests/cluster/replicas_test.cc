@@ -51,6 +51,18 @@ TEST(SharedJobOfReplicas, IsNotShardedAgain) {
   EXPECT_EQ(Sorted(all), UpTo(240));
 }
 
+// Each with a pipeline of its own; and the next pass is again one for both.
+TEST(SharedJobOfReplicas, IsSharedByReplicasOfOneProcess) {
+  Cluster cluster(1);
+  InputOptions options;
+  options.replication_mode = ReplicationMode::kPerReplica;
+  const absl::StatusOr<DistributedDataset> dataset = DistributeDataset(
+      Process(0, {2}),
+      Dataset::Range(240).Batch(6).Distribute(cluster.Options(ShardingPolicy::kDynamic, "both")),
+      options);
+  for (int pass = 0; pass < 2; ++pass) EXPECT_EQ(AllRows(ReadSteps(dataset)), UpTo(240));
+}
+
 // Half a batch of the job is this process's step: the other half is read ahead.
 TEST(SharedJobOfReplicas, GivesStatesWhereABatchOfTheJobEnds) {
   Cluster cluster(1);
