@@ -318,8 +318,7 @@ bool HasKept(const IterationRecord& record, const ReaderRecord& reader, const Ho
 }
 
 bool Lacks(const IterationRecord& record, const ReaderRecord& reader, const Holdings& state) {
-  return record.forgotten ? MarkOf(state).count < reader.mark.count
-                          : !Contains(state, reader.kept);
+  return record.forgotten ? MarkOf(state).count < reader.mark.count : !Contains(state, reader.kept);
 }
 
 IndexSet Kept(const IterationRecord& record, PartitionId partition) {

@@ -93,7 +93,7 @@ struct IterationRecord {
   absl::InlinedVector<PartitionRecord, 1> partitions;  // [0] is partition 1
   absl::InlinedVector<ReaderRecord, 2> readers;        // in the order they joined
   bool closed = false;                                 // the end may be told
-  bool finished = false;  // all is kept, or given up by name; nothing changes any more
+  bool finished = false;   // all is kept, or given up by name; nothing changes any more
   bool forgotten = false;  // finished, and of who had what there are marks alone
 
   const PartitionRecord& partition(PartitionId id) const { return partitions[id.value() - 1]; }

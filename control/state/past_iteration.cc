@@ -36,8 +36,8 @@ PastIteration ToPast(const IterationState& iteration) {
 
 IterationState FromPast(JobId job, const JobTerms& terms, int64_t repetition,
                         const PastIteration& past) {
-  IterationState iteration = NewIteration({.iteration = past.id, .job = job,
-                                           .repetition = repetition}, terms);
+  IterationState iteration =
+      NewIteration({.iteration = past.id, .job = job, .repetition = repetition}, terms);
   protocol::IterationRecord& record = iteration.record;
   for (const Index end : past.ends) record.partitions.emplace_back().end = end;
   iteration.splits.resize(record.partitions.size());

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+// A dispatcher's core in this thread, with a clock of the test's own, and what a restart of it
+// would find.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "control/dispatcher/core.h"
+#include "control/journal/changes_proto.h"
+#include "gtest/gtest.h"
+#include "tests/control/dispatcher/inbox.h"
+
+namespace penstock::control {
+
+// Durable at once, and read back at once.
+class ReplayedJournal final : public Journal {
+ public:
+  explicit ReplayedJournal(State& recovered) : recovered_(recovered) {}
+  Recovered TakeRecovered() override { return {}; }
+  void Start(Durable durable) override { durable_ = std::move(durable); }
+  void Append(uint64_t sequence, std::string record) override {
+    const absl::Status applied = ApplyRecord(record, recovered_);
+    EXPECT_TRUE(applied.ok()) << applied << DescribeRecord(record);
+    if (durable_) durable_(sequence);
+  }
+  void Snapshot(uint64_t /*sequence*/, std::vector<std::string> pieces) override {
+    recovered_ = DecodeState(pieces).value();
+  }
+  absl::Status WaitDurable(uint64_t /*sequence*/) override { return absl::OkStatus(); }
+  absl::Status status() const override { return absl::OkStatus(); }
+  std::string name() const override { return "replayed"; }
+
+ private:
+  State& recovered_;
+  Durable durable_;
+};
+
+class CoreTest : public ::testing::Test {
+ protected:
+  struct Reader {
+    std::shared_ptr<Inbox<ClientOutlet, ClientDown>> told =
+        std::make_shared<Inbox<ClientOutlet, ClientDown>>();
+    std::shared_ptr<ClientPeer> peer;
+  };
+  struct Worker {
+    std::shared_ptr<Inbox<WorkerOutlet, WorkerDown>> told =
+        std::make_shared<Inbox<WorkerOutlet, WorkerDown>>();
+    std::shared_ptr<WorkerPeer> peer;
+  };
+
+  void Start(CoreOptions options = {}) {
+    recovered_ = State();
+    options.now = [this] { return now_; };
+    options.random = [this] { return ++random_; };
+    options.port_refuses = [](const std::string&) { return false; };
+    options.events = events_;
+    options.records_per_snapshot = 50;
+    core_ = Core::Open(std::move(options), std::make_unique<ReplayedJournal>(recovered_)).value();
+  }
+  // A dataset of one source with so many splits.
+  std::string Register(uint64_t fingerprint, int64_t splits = 100) {
+    std::string id;
+    core_->RegisterDataset({.definition = "definition",
+                            .summary = {.fingerprint = fingerprint,
+                                        .cardinality = splits,
+                                        .nodes = {{"Range#0", fingerprint}},
+                                        .plan = {{.node = "Range#0", .count = splits}}}},
+                           [&](const auto& answer) { id = answer->dataset_id; });
+    return id;
+  }
+  JobAnswer Job(const std::string& name, const std::string& dataset, const JobTerms& terms) {
+    JobAnswer job;
+    core_->GetOrCreateJob({.name = name, .dataset_id = dataset, .terms = terms},
+                          [&](const auto& answer) { job = answer.value(); });
+    return job;
+  }
+  Worker Work(uint64_t id) {
+    Worker worker;
+    worker.peer = core_->OpenWorker(worker.told);
+    core_->OnMessage(worker.peer,
+                     WorkerHello{.worker = WorkerId(id), .address = absl::StrCat("worker", id)});
+    return worker;
+  }
+  // `state`: of partition 1.
+  Reader Come(const JobAnswer& job, int64_t repetition, uint64_t client,
+              std::optional<IndexSet> state = std::nullopt, uint64_t incarnation = 1) {
+    Reader reader;
+    reader.peer = core_->OpenClient(reader.told);
+    ClientHello hello{.job = job.job,
+                      .repetition = repetition,
+                      .client = ClientId(client),
+                      .incarnation = Incarnation(incarnation),
+                      .state = std::nullopt,
+                      .token = job.token};
+    if (state) hello.state = {{PartitionId(1), *std::move(state)}};
+    core_->OnMessage(reader.peer, std::move(hello));
+    return reader;
+  }
+  void Go(Reader& reader, Leave leave = {}) {
+    core_->OnMessage(reader.peer, std::move(leave));
+    EXPECT_TRUE(reader.told->Take<Left>().has_value());
+    core_->OnClosed(reader.peer);
+    core_->Sweep();
+  }
+  // In steps, as the dispatcher would otherwise be one that stood still.
+  void Pass(absl::Duration time, absl::Duration step = absl::Seconds(1)) {
+    for (const absl::Time end = now_ + time; now_ < end;) {
+      now_ += step;
+      core_->Sweep();
+    }
+  }
+  size_t SnapshotSize() const { return SnapshotBytes(EncodeState(recovered_).value()); }
+  DispatcherStatus Status() const {
+    DispatcherStatus status;
+    core_->GetStatus([&](const auto& answer) { status = *answer; });
+    return status;
+  }
+
+  absl::Time now_ = absl::UnixEpoch();
+  uint64_t random_ = 0;
+  const std::shared_ptr<CapturedEvents> events_ = CapturedEvents::Make();
+  State recovered_;
+  std::unique_ptr<Core> core_;
+};
+
+}  // namespace penstock::control
