@@ -79,8 +79,8 @@ void Core::RegisterDataset(const RegisterDatasetRequest& request,
     turn.Do(DatasetRegistered{std::make_shared<const DatasetRecord>(DatasetRecord{
         registered.dataset_id, request.definition, request.summary, options_.random()})});
     turn.Log("registered", {{"dataset", registered.dataset_id}});
+    if (request.request.incarnation) turn.Do(Answered{{request.request, registered}});
   }
-  if (request.request.incarnation) turn.Do(Answered{{request.request, registered}});
   answer(registered);
 }
 

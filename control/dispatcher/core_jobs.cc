@@ -161,11 +161,7 @@ absl::StatusOr<JobAnswer> Core::GetOrCreate(Turn& turn, const GetOrCreateJobRequ
   if (there != nullptr) {
     ASSIGN_OR_RETURN(const bool joins,
                      Joins(state_, *there, request, *dataset, restoration, IsRead(there->id)));
-    if (joins) {
-      JobAnswer joined = AnswerOf(*there, /*existed=*/true);
-      if (request.request.incarnation) turn.Do(Answered{{request.request, joined}});
-      return joined;
-    }
+    if (joins) return AnswerOf(*there, /*existed=*/true);  // a repeat finds it again
   }
   RETURN_IF_ERROR(CheckMode(*dataset, request.terms.mode));
   RETURN_IF_ERROR(CheckOrder(request.terms));

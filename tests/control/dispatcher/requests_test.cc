@@ -80,6 +80,15 @@ TEST_F(DispatcherTest, AnUnknownDatasetIsNotFound) {
   EXPECT_EQ(status.message(), "Dataset id 7 not found");
 }
 
+// As each iterator of each epoch does.
+TEST_F(DispatcherTest, WhoJoinsWhatIsThereAddsNothingToTheJournal) {
+  Start();
+  const JobAnswer job = MakeJob("job");
+  const uint64_t before = stub_->GetStatus(kOnce)->journal_sequence;
+  EXPECT_EQ(MakeJob("job").job, job.job);
+  EXPECT_EQ(stub_->GetStatus(kOnce)->journal_sequence, before);
+}
+
 TEST_F(DispatcherTest, ARepeatedRequestGetsTheSameAnswerAlsoAfterARestart) {
   Start(Journaled());
   MakeJob("named");
