@@ -76,6 +76,29 @@ SavedRepetition::Reader ReaderOf(const protocol::ReaderRecord& from,
   return reader;
 }
 
+// Runs that were retired of passes that are not over: how many splits they had is to be known, or
+// those would be given again.
+void AddRetired(const IterationState& iteration,
+                std::vector<SavedRepetition::Partition>& partitions) {
+  for (const auto& [key, handed_out] : iteration.handed_out) {
+    int64_t retired = handed_out;
+    std::optional<size_t> of;
+    for (size_t p = 0; p < partitions.size(); ++p) {
+      const PartitionSplits& splits = iteration.splits[p];
+      if (const auto run = splits.given.find(key); run != splits.given.end()) {
+        retired -= run->second.first_ordinal + static_cast<int64_t>(run->second.numbers.size());
+        continue;
+      }
+      const auto below = splits.retired.find(key.provider);
+      if (below != splits.retired.end() && key.repetition < below->second) of = p;
+    }
+    if (retired > 0 && of) {
+      partitions[*of].given.push_back(
+          {.provider = key.provider, .repetition = key.repetition, .first_ordinal = retired});
+    }
+  }
+}
+
 // Whose history is what the states contain. None of the clients: those are drawn.
 ClientId ReaderBefore(const Restoration& restoration) {
   return ClientId(std::max<uint64_t>(restoration.name, 1));
@@ -126,6 +149,12 @@ absl::Status CheckRestoration(const Restoration& restoration, const DatasetSumma
                                                      terms.partitions));
     }
     RETURN_IF_ERROR(CheckDivision(repetition, terms));
+    for (const auto& [provider, below] : repetition.passes_over) {
+      if (static_cast<size_t>(provider) < dataset.plan.size()) continue;
+      return absl::InvalidArgumentError(absl::StrCat("the states to restore name source ", provider,
+                                                     ", and the dataset has ",
+                                                     dataset.plan.size()));
+    }
     std::set<std::pair<ProviderKey, int64_t>> given;
     std::map<ProviderKey, int64_t> counts;
     for (size_t p = 0; p < repetition.partitions.size(); ++p) {
@@ -207,6 +236,8 @@ void Core::GetReading(const GetReadingRequest& request, Done<SavedRepetition> do
       if (record.coordinated()) to.kept_below /= record.rounds.consumers;
       for (const auto& [key, run] : iteration->splits[p].given) to.given.push_back(run);
     }
+    saved->passes_over = iteration->passes_over;
+    AddRetired(*iteration, saved->partitions);
     for (const protocol::ReaderRecord& reader : iteration->record.readers) {
       saved->readers.push_back(ReaderOf(reader, saved->partitions, saved->dealt));
     }
@@ -224,7 +255,8 @@ void Core::Begin(Turn& turn, JobId job, const Restoration& restoration) {
     for (const Restoration::Partition& partition : repetition.partitions) {
       leads.push_back(partition.lead);
     }
-    turn.Do(IterationCreated{id, job, repetition.number, repetition.division, std::move(leads)});
+    turn.Do(IterationCreated{id, job, repetition.number, repetition.division, std::move(leads),
+                             repetition.passes_over});
     auto alter = [&](protocol::IterationChange change) {
       turn.Do(IterationAltered{id, std::move(change)});
     };

@@ -94,6 +94,7 @@ struct WriteChange {
       ToWire(c.division, to->mutable_iteration_created()->mutable_division());
     }
     for (const int64_t lead : c.leads) to->mutable_iteration_created()->add_leads(lead);
+    PassesToWire(c.passes_over, to->mutable_iteration_created()->mutable_passes_over());
   }
   void operator()(const IterationAltered& c) const {
     to->mutable_iteration_altered()->set_iteration(c.iteration.value());
@@ -222,11 +223,13 @@ absl::StatusOr<Change> ReadChange(const wire::Change& from, const State& state) 
     case wire::Change::kIterationCreated: {
       ASSIGN_OR_RETURN(Division division, FromWire(from.iteration_created().division()));
       const auto& leads = from.iteration_created().leads();
+      ASSIGN_OR_RETURN(PassesOver over, PassesFromWire(from.iteration_created().passes_over()));
       return IterationCreated{IterationId(from.iteration_created().iteration()),
                               JobId(from.iteration_created().job()),
                               from.iteration_created().repetition(),
                               std::move(division),
-                              {leads.begin(), leads.end()}};
+                              {leads.begin(), leads.end()},
+                              std::move(over)};
     }
     case wire::Change::kIterationAltered: {
       ASSIGN_OR_RETURN(protocol::IterationChange change,

@@ -17,6 +17,7 @@ void WritePartition(const protocol::PartitionRecord& from, const PartitionSplits
   if (from.end.has_value()) to->set_end(*from.end);
   for (const auto& [key, run] : splits.given) ToWire(run, to->add_given());
   for (const MarkedBookmark& marked : splits.marks) WriteMarked(marked, to->add_marks());
+  PassesToWire(splits.retired, to->mutable_retired());
 }
 
 absl::Status ReadPartition(const wire::Iteration::Partition& from, protocol::PartitionRecord& to,
@@ -35,6 +36,7 @@ absl::Status ReadPartition(const wire::Iteration::Partition& from, protocol::Par
   for (const wire::MarkedBookmark& marked : from.marks()) {
     splits.marks.push_back(ReadMarked(marked));
   }
+  ASSIGN_OR_RETURN(splits.retired, PassesFromWire(from.retired()));
   return absl::OkStatus();
 }
 
@@ -131,6 +133,7 @@ void WriteIteration(const IterationState& from, wire::Iteration* to) {
     wire->set_repetition(key.repetition);
     wire->set_splits(splits);
   }
+  PassesToWire(from.passes_over, to->mutable_passes_over());
   if (from.failure.has_value()) ToWire(*from.failure, to->mutable_failure());
   to->set_dealt_to(from.record.dealt_to);
   if (from.record.coordinated()) WriteRounds(from.record.rounds, to->mutable_rounds());
@@ -166,6 +169,7 @@ absl::StatusOr<IterationState> ReadIteration(const wire::Iteration& from) {
   for (const wire::Iteration::HandedOut& handed : from.handed_out()) {
     to.handed_out[{handed.provider(), handed.repetition()}] = handed.splits();
   }
+  ASSIGN_OR_RETURN(to.passes_over, PassesFromWire(from.passes_over()));
   if (from.has_failure()) to.failure = FromWire(from.failure());
   if (from.has_rounds()) {
     ASSIGN_OR_RETURN(to.record.rounds, ReadRounds(from.rounds()));
@@ -241,7 +245,8 @@ absl::Status ReadSnapshot(const wire::Snapshot& from, State& to) {
   }
   for (const wire::PastIteration& wire : from.past()) {
     if (to.FindJob(JobId(wire.job())) == nullptr)
-      return absl::DataLossError(absl::StrCat("a past iteration of no ", ToString(JobId(wire.job()))));
+      return absl::DataLossError(
+          absl::StrCat("a past iteration of no ", ToString(JobId(wire.job()))));
     const std::pair key(JobId(wire.job()), wire.repetition());
     ASSIGN_OR_RETURN(to.past[key], ReadPast(wire));
   }

@@ -98,6 +98,13 @@ absl::StatusOr<SplitDecision> DecideSplits(const JobRecord& job, const Iteration
                                               given.first_ordinal, " to ", end, " may be"));
   }
 
+  const auto retired = splits.retired.find(key.provider);
+  if (retired != splits.retired.end() && key.repetition < retired->second) {
+    return absl::OutOfRangeError(
+        absl::StrCat("a split of repetition ", key.repetition, " of provider ", request.provider,
+                     " was asked for; those below repetition ", retired->second, " are retired"));
+  }
+
   SplitDecision decision;
   decision.answer = {.provider = request.provider,
                      .repetition = request.repetition,
@@ -106,6 +113,11 @@ absl::StatusOr<SplitDecision> DecideSplits(const JobRecord& job, const Iteration
     decision.answer.numbers.assign(
         given.numbers.begin() + (request.first_ordinal - given.first_ordinal), given.numbers.end());
     decision.answer.no_more = given.no_more;
+    return decision;
+  }
+
+  if (key.repetition < iteration.PassesOverOf(request.provider)) {
+    decision.answer.no_more = true;
     return decision;
   }
 

@@ -30,8 +30,9 @@ struct SplitDecision {
 // Answers `request`: what was given already, or the next splits; of a partition
 // that is a shard, those of the shard alone; under a deterministic order every
 // `partitions`th. InvalidArgument
-// for a provider that the dataset does not have; OutOfRange for an ordinal that
-// was retired or lies behind the next one.
+// for a provider that the dataset does not have; OutOfRange for an ordinal or a repetition that
+// was retired, or an ordinal that lies behind the next one. Of a pass that is over a partition that
+// comes to it now gets none.
 // REQUIRES: the partition exists.
 absl::StatusOr<SplitDecision> DecideSplits(const JobRecord& job, const IterationState& iteration,
                                            const SplitRequest& request);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "control/proto/convert.h"
 
+#include <limits>
+
 namespace penstock::control {
 namespace {
 
@@ -340,6 +342,27 @@ absl::StatusOr<DatasetSummary> FromWire(const wire::DatasetSummary& from) {
     to.by_file = provider.by_file();
   }
   return summary;
+}
+
+void PassesToWire(const std::map<int32_t, int64_t>& from,
+                  google::protobuf::RepeatedPtrField<wire::PassOver>* to) {
+  for (const auto& [provider, below] : from) {
+    wire::PassOver* wire = to->Add();
+    wire->set_provider(provider);
+    wire->set_below(below);
+  }
+}
+
+absl::StatusOr<std::map<int32_t, int64_t>> PassesFromWire(
+    const google::protobuf::RepeatedPtrField<wire::PassOver>& from) {
+  std::map<int32_t, int64_t> to;
+  for (const wire::PassOver& wire : from) {
+    if (wire.provider() < 0 || wire.below() < 0 ||
+        wire.below() > std::numeric_limits<int64_t>::max() / 2)
+      return absl::InvalidArgumentError("passes that are over lie outside of what there can be");
+    to[wire.provider()] = wire.below();
+  }
+  return to;
 }
 
 void ToWire(const SplitMark& from, wire::SplitMark* to) {

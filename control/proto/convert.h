@@ -7,6 +7,8 @@
 // says which field is wrong.
 #pragma once
 
+#include <cstdint>
+#include <map>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -78,6 +80,10 @@ RequestId FromWire(const wire::RequestId& from);
 void ToWire(const DatasetSummary& from, wire::DatasetSummary* to);
 absl::StatusOr<DatasetSummary> FromWire(const wire::DatasetSummary& from);
 
+void PassesToWire(const std::map<int32_t, int64_t>& from,
+                  google::protobuf::RepeatedPtrField<wire::PassOver>* to);
+absl::StatusOr<std::map<int32_t, int64_t>> PassesFromWire(
+    const google::protobuf::RepeatedPtrField<wire::PassOver>& from);
 void ToWire(const SplitMark& from, wire::SplitMark* to);
 SplitMark FromWire(const wire::SplitMark& from);
 

@@ -77,6 +77,7 @@ class Uniting {
     if (newest_ == nullptr) return;
     united_.finished = newest_->finished;
     united_.division = newest_->division;
+    united_.passes_over = newest_->passes_over;
     for (const SavedRepetition::Partition& partition : newest_->partitions) {
       united_.partitions.push_back(
           {.kept = coordinated() ? IndexSet() : IndexSet::Of(0, partition.kept_below),
@@ -221,13 +222,17 @@ class Uniting {
   std::map<PartitionId, protocol::Dealt> dealt_;
 };
 
+bool HasAllSplits(const Restoration::Partition& partition) {
+  return std::all_of(partition.given.begin(), partition.given.end(),
+                     [](const SplitRun& run) { return run.first_ordinal == 0; });
+}
+
 // A replay must be able to begin at or below all that is owed.
 absl::Status CheckReplays(const Restoration::Repetition& repetition) {
   if (repetition.finished) return absl::OkStatus();
   for (size_t p = 0; p < repetition.partitions.size(); ++p) {
     const Restoration::Partition& partition = repetition.partitions[p];
-    const bool from_start = std::all_of(partition.given.begin(), partition.given.end(),
-                                        [](const SplitRun& run) { return run.first_ordinal == 0; });
+    const bool from_start = HasAllSplits(partition);
     const bool from_bookmark = !partition.bookmarks.empty() &&
                                partition.bookmarks.front().index <= partition.kept.FirstMissing();
     if (from_start || from_bookmark) continue;
@@ -274,6 +279,13 @@ absl::StatusOr<Restoration> Union(absl::Span<const RankState> states, uint64_t n
 
 absl::Status ForgetBookmarks(Restoration& restoration) {
   for (Restoration::Repetition& repetition : restoration.repetitions) {
+    if (!repetition.finished && (!repetition.passes_over.empty() ||
+                                 !std::ranges::all_of(repetition.partitions, HasAllSplits))) {
+      return absl::InvalidArgumentError(
+          "a dataset that was edited before Distribute cannot go on behind states of one that "
+          "repeats before it, once the first pass is over: which partition read what of that is "
+          "known no more; restore them with the dataset that they were saved from");
+    }
     for (Restoration::Partition& partition : repetition.partitions) {
       if (partition.lead > 0) {
         return absl::InvalidArgumentError(

@@ -47,7 +47,7 @@ absl::StatusOr<Restoration> Union(absl::Span<const RankState> states, uint64_t n
 
 // For a dataset that was edited: partitions are made from their first splits.
 // InvalidArgument for a coordinated read, whose elements before are counted from
-// its bookmarks.
+// its bookmarks, and where passes are over.
 absl::Status ForgetBookmarks(Restoration& restoration);
 
 }  // namespace penstock::control

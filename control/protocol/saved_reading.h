@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -15,6 +16,9 @@
 #include "control/protocol/shard.h"
 
 namespace penstock::control {
+
+// By provider: repetitions below are over, all their splits were given and are needed no more.
+using PassesOver = std::map<int32_t, int64_t>;
 
 // Where one repetition stood, as its dispatcher knew it.
 struct SavedRepetition {
@@ -46,6 +50,7 @@ struct SavedRepetition {
   std::optional<protocol::Positions> dealt;
   std::vector<int64_t> leads;         // of partitions, where it was restored itself; shorter: 0
   std::vector<Partition> partitions;  // [0] is partition 1; none: it was not begun
+  PassesOver passes_over;
   std::vector<Reader> readers;
   friend bool operator==(const SavedRepetition&, const SavedRepetition&) = default;
 };
@@ -71,6 +76,7 @@ struct Restoration {
     bool finished = false;
     Division division;
     std::vector<Partition> partitions;
+    PassesOver passes_over;
     friend bool operator==(const Repetition&, const Repetition&) = default;
   };
   uint64_t name = 0;  // the same for all ranks of one launch that restore the same states

@@ -39,6 +39,7 @@ void ToWire(const SavedRepetition& from, wire::SavedRepetition* to) {
     ListToWire(partition.given, wire->mutable_given());
     WritePositions(partition.bookmarks, wire->mutable_bookmarks());
   }
+  PassesToWire(from.passes_over, to->mutable_passes_over());
   for (const SavedRepetition::Reader& reader : from.readers) {
     wire::SavedRepetition::Reader* wire = to->add_readers();
     wire->set_client(reader.client.value());
@@ -67,6 +68,7 @@ absl::StatusOr<SavedRepetition> FromWire(const wire::SavedRepetition& from) {
     ASSIGN_OR_RETURN(partition.given, ListFromWire(wire.given()));
     ASSIGN_OR_RETURN(partition.bookmarks, ReadPositions(wire.bookmarks()));
   }
+  ASSIGN_OR_RETURN(to.passes_over, PassesFromWire(from.passes_over()));
   for (const wire::SavedRepetition::Reader& wire : from.readers()) {
     SavedRepetition::Reader& reader = to.readers.emplace_back();
     reader.client = ClientId(wire.client());
@@ -85,6 +87,7 @@ static void ToWire(const Restoration& from, wire::Restoration* to) {
     wire->set_number(repetition.number);
     wire->set_finished(repetition.finished);
     if (repetition.division.count > 0) ToWire(repetition.division, wire->mutable_division());
+    PassesToWire(repetition.passes_over, wire->mutable_passes_over());
     for (const Restoration::Partition& partition : repetition.partitions) {
       wire::Restoration::Partition* of = wire->add_partitions();
       ToWire(partition.kept, of->mutable_kept());
@@ -102,6 +105,7 @@ static absl::StatusOr<Restoration> FromWire(const wire::Restoration& from) {
     repetition.number = wire.number();
     repetition.finished = wire.finished();
     ASSIGN_OR_RETURN(repetition.division, FromWire(wire.division()));
+    ASSIGN_OR_RETURN(repetition.passes_over, PassesFromWire(wire.passes_over()));
     for (const wire::Restoration::Partition& of : wire.partitions()) {
       Restoration::Partition& partition = repetition.partitions.emplace_back();
       ASSIGN_OR_RETURN(partition.kept, FromWire(of.kept()));

@@ -33,13 +33,40 @@ void RetireSplits(const protocol::PartitionRecord& partition, PartitionSplits& s
     return;
   }
   for (const SplitMark& mark : splits.marks.front().marks) {
-    for (auto& [key, run] : splits.given) {
-      if (key.provider != mark.provider || key.repetition > mark.repetition) continue;
-      const int64_t end = run.first_ordinal + static_cast<int64_t>(run.numbers.size());
-      const int64_t needed = key.repetition < mark.repetition ? end : std::min(mark.ordinal, end);
-      if (needed <= run.first_ordinal) continue;
-      run.numbers.erase(run.numbers.begin(), run.numbers.begin() + (needed - run.first_ordinal));
-      run.first_ordinal = needed;
+    GivenSplits& given = splits.given;
+    const ProviderKey now{mark.provider, mark.repetition};
+    given.erase(given.lower_bound({mark.provider, INT64_MIN}), given.lower_bound(now));
+    int64_t& retired = splits.retired[mark.provider];
+    retired = std::max(retired, mark.repetition);
+    const auto found = given.find(now);
+    if (found == given.end()) continue;
+    SplitRun& run = found->second;
+    const int64_t end = run.first_ordinal + static_cast<int64_t>(run.numbers.size());
+    const int64_t needed = std::min(mark.ordinal, end);
+    if (needed <= run.first_ordinal) continue;
+    run.numbers.erase(run.numbers.begin(), run.numbers.begin() + (needed - run.first_ordinal));
+    run.first_ordinal = needed;
+  }
+}
+
+// Drops how many splits of a pass were given where that is all of them and no partition has any of
+// it: a partition that comes to it later finds nothing. Of one that was left before its splits were
+// given out the number stays, and those of later ones.
+void RetirePasses(const JobRecord& job, IterationState& iteration) {
+  const bool dealt = iteration.division.count > 0 || job.terms.deterministic;
+  for (size_t p = 0; p < job.dataset->summary.plan.size(); ++p) {
+    const auto provider = static_cast<int32_t>(p);
+    while (true) {
+      const ProviderKey pass{provider, iteration.PassesOverOf(provider)};
+      const auto handed = iteration.handed_out.find(pass);
+      if (handed == iteration.handed_out.end()) break;
+      // Where each partition has splits of its own there may be fewer partitions than shards.
+      if (!dealt && handed->second < job.dataset->summary.plan[p].count) break;
+      if (std::ranges::any_of(iteration.splits,
+                              [&](const auto& splits) { return splits.given.contains(pass); }))
+        break;
+      iteration.handed_out.erase(handed);
+      ++iteration.passes_over[provider];
     }
   }
 }
@@ -65,7 +92,8 @@ IterationState NewIteration(const IterationCreated& c, const JobTerms& terms) {
                          .job = c.job,
                          .repetition = c.repetition,
                          .division = c.division,
-                         .leads = c.leads};
+                         .leads = c.leads,
+                         .passes_over = c.passes_over};
   created.record.at_least_once = terms.visitation == Visitation::kAtLeastOnce;
   if (terms.coordinated()) {
     created.record.rounds.consumers = terms.num_consumers;
@@ -151,6 +179,7 @@ struct Applying {
       const size_t at = retired->partition.value() - 1;
       ForgetMarks(iteration.record.partitions[at], iteration.splits[at]);
       RetireSplits(iteration.record.partitions[at], iteration.splits[at]);
+      RetirePasses(state.jobs.at(iteration.job), iteration);
     }
     if (std::holds_alternative<protocol::IterationFinished>(c.change)) {
       ForgetReplays(iteration);
@@ -328,6 +357,11 @@ absl::Status Fits(const State& state, const Change& change) {
 ShardOf IterationState::ShardOfPartition(PartitionId partition) const {
   if (division.count == 0) return {};
   return {division.mode, division.count, division.shards[partition.value() - 1]};
+}
+
+int64_t IterationState::PassesOverOf(int32_t provider) const {
+  const auto found = passes_over.find(provider);
+  return found == passes_over.end() ? 0 : found->second;
 }
 
 std::shared_ptr<const DatasetRecord> State::FindDataset(const std::string& id) const {

@@ -24,6 +24,7 @@
 #include "absl/types/span.h"
 #include "control/protocol/iteration_record.h"
 #include "control/protocol/lives.h"
+#include "control/protocol/saved_reading.h"
 #include "control/protocol/session_messages.h"
 #include "control/state/past_iteration.h"
 
@@ -62,7 +63,7 @@ struct ProviderKey {
   friend auto operator<=>(const ProviderKey&, const ProviderKey&) = default;
 };
 
-// What one partition was given, in order; the first `numbers` may be retired.
+// What one partition was given, in order; the first `numbers` may be retired, and whole runs.
 using GivenSplits = std::map<ProviderKey, SplitRun>;
 
 // Where the splits that a bookmark still needs begin.
@@ -75,6 +76,7 @@ struct MarkedBookmark {
 struct PartitionSplits {
   GivenSplits given;
   std::vector<MarkedBookmark> marks;  // of bookmarks that the record has, ascending
+  PassesOver retired;                 // of runs that were given to it
   friend bool operator==(const PartitionSplits&, const PartitionSplits&) = default;
 };
 
@@ -87,11 +89,15 @@ struct IterationState {
   protocol::IterationRecord record;
   std::vector<PartitionSplits> splits;        // [0] is partition 1; as many as partitions
   std::map<ProviderKey, int64_t> handed_out;  // of all partitions together
-  std::optional<absl::Status> failure;        // why nobody can read it any more
+  // By provider: of repetitions below all splits were given out, and nobody needs them again. No
+  // entries above are kept of these.
+  PassesOver passes_over;
+  std::optional<absl::Status> failure;  // why nobody can read it any more
 
   int64_t LeadOf(PartitionId partition) const {
     return partition.value() <= leads.size() ? leads[partition.value() - 1] : 0;
   }
+  int64_t PassesOverOf(int32_t provider) const;
   // What that partition is; count 0 in other modes.
   ShardOf ShardOfPartition(PartitionId partition) const;
   friend bool operator==(const IterationState&, const IterationState&) = default;
@@ -145,6 +151,7 @@ struct IterationCreated {
   // Of a restored coordinated read, by partition: so many elements behind where it begins,
   // or behind its bookmark at index 0, were in the rounds before; index 0 is the next one.
   std::vector<int64_t> leads = {};
+  PassesOver passes_over = {};  // of a restored one
 };
 struct IterationAltered {
   IterationId iteration;
