@@ -89,6 +89,12 @@ std::vector<Setting> SettingsOf(DispatcherConfig& config) {
        "a job without readers for so long is given up"},
       {"gc-dynamic-sharding-jobs", &config.gc_dynamic_sharding_jobs,
        "also forget named jobs of mode DYNAMIC that nobody reads any more"},
+      {"abandoned-job-ttl-ms", &config.abandoned_job_ttl,
+       "a job that --job-gc-timeout-ms leaves is forgotten when nobody has read it for so long, "
+       "with "
+       "what it owes; 0: never"},
+      {"dataset-ttl-ms", &config.dataset_ttl,
+       "a dataset that no job has read for so long is forgotten; 0: never"},
       {"protocol", &config.protocol, kProtocolHelp},
       {"worker-addresses", &config.worker_addresses,
        "the workers that there may be, host, host:port or host:%port%, with commas; the place is "

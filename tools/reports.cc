@@ -22,6 +22,11 @@ std::string OrDash(const std::string& text) {
   return text.empty() ? "-" : text;
 }
 
+std::string DurationOrDash(absl::Duration duration) {
+  if (duration == absl::ZeroDuration() || duration == absl::InfiniteDuration()) return "-";
+  return absl::FormatDuration(absl::Trunc(duration, absl::Seconds(1)));
+}
+
 std::string NameOf(ShardingPolicy mode) {
   switch (mode) {
     case ShardingPolicy::kOff:
@@ -102,10 +107,11 @@ std::string ReportJobs(const control::DispatcherStatus& status, const std::strin
     rows.push_back({absl::StrCat(job.job.value()), OrDash(job.name), NameOf(job.terms.mode),
                     NameOf(job.phase), job.dataset_id, absl::StrCat(job.iterations.size()),
                     absl::StrCat(readers), absl::StrCat(taken), absl::StrCat(kept), OrDash(owed),
-                    OrDash(job.slowed_by), OrDash(waits_for)});
+                    OrDash(job.slowed_by), OrDash(waits_for), DurationOrDash(job.unread_for),
+                    DurationOrDash(job.goes_in)});
   }
   return FormatTable({"JOB", "NAME", "MODE", "PHASE", "DATASET", "ITERATIONS", "READERS", "TAKEN",
-                      "KEPT", "OWED", "SLOWED BY", "WAITS FOR"},
+                      "KEPT", "OWED", "SLOWED BY", "WAITS FOR", "UNREAD FOR", "GOES IN"},
                      rows);
 }
 
@@ -113,9 +119,11 @@ std::string ReportDatasets(const control::DispatcherStatus& status) {
   Rows rows;
   for (const control::DatasetStatus& dataset : status.datasets) {
     rows.push_back({dataset.dataset_id, Hex(dataset.fingerprint), CountOf(dataset.cardinality),
-                    absl::StrCat(dataset.definition_bytes), dataset.spec_text});
+                    absl::StrCat(dataset.definition_bytes), absl::StrCat(dataset.jobs),
+                    DurationOrDash(dataset.goes_in), dataset.spec_text});
   }
-  return FormatTable({"DATASET", "FINGERPRINT", "CARDINALITY", "BYTES", "SPEC"}, rows);
+  return FormatTable({"DATASET", "FINGERPRINT", "CARDINALITY", "BYTES", "JOBS", "GOES IN", "SPEC"},
+                     rows);
 }
 
 std::string ReportPartitions(const control::JobStatus& job) {

@@ -49,6 +49,9 @@ struct CoreOptions {
   std::vector<std::string> worker_addresses;
   DeploymentMode deployment_mode = DeploymentMode::kUnspecified;
   bool gc_dynamic_sharding_jobs = false;
+  // Of what nobody reads and job_gc_timeout leaves: jobs, and datasets that no job reads.
+  absl::Duration abandoned_job_ttl = absl::InfiniteDuration();
+  absl::Duration dataset_ttl = absl::InfiniteDuration();
   // Longer than this between two sweeps, or than half of a timeout above: the dispatcher itself
   // stood still.
   absl::Duration stall = absl::Seconds(3);
@@ -214,7 +217,7 @@ class Core {
   absl::StatusOr<JobAnswer> GetOrCreate(Turn& turn, const GetOrCreateJobRequest& request,
                                         const Restoration* restoration);
   void Cancel(Turn& turn, const JobRecord& job);
-  bool IsRead(JobId job) const;  // over some stream
+  bool IsRead(JobId job) const;                   // over some stream
   bool IsConnected(IterationId iteration) const;  // somebody is
   void ForgetJob(Turn& turn, JobId job);
   // What is known of it besides its record. REQUIRES: it is there.
@@ -261,8 +264,12 @@ class Core {
   void CollectJobs(Turn& turn, absl::Time now);
   // Finished iterations that nobody is connected to any more.
   void RetireIterations(Turn& turn);
+  void CollectDatasets(Turn& turn, absl::Time now);
   void EstimateWorkers(Turn& turn, absl::Time now);
   bool Collectable(const JobRecord& job) const;
+  // How long it stays while nobody reads it.
+  absl::Duration TimeToLive(const JobRecord& job) const;
+  std::string OwedOf(JobId job) const;  // in words; empty: nothing
 
   std::vector<WorkerId> UsableWorkers() const;
   // Those that a client of the iteration reads.
@@ -293,6 +300,7 @@ class Core {
   std::map<Link, absl::Time> down_;         // since when, as heartbeats have it
   std::set<Link> unreached_;                // from which partitions were moved
   std::map<JobId, absl::Time> idle_since_;
+  std::map<std::string, absl::Time> unused_since_;  // datasets
   absl::Time last_sweep_ = absl::InfinitePast();
   // Until then clients may go by a lease that an earlier life gave them.
   absl::Time leases_of_earlier_lives_ = absl::InfinitePast();

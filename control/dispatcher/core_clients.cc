@@ -194,8 +194,8 @@ void Core::OnHello(Turn& turn, const std::shared_ptr<ClientPeer>& peer, const Cl
     return turn.Close(peer, absl::NotFoundError(absl::StrCat(
                                 ToString(hello.job),
                                 " is not known to this dispatcher; it was removed, had no reader "
-                                "for job_gc_timeout, or the dispatcher started anew without a "
-                                "journal")));
+                                "for job_gc_timeout or abandoned_job_ttl, or the dispatcher "
+                                "started anew without a journal")));
   }
   if (absl::Status its = CheckLife(turn, *job, hello); !its.ok()) return turn.Close(peer, its);
   if (job->cancelled) {
@@ -211,8 +211,8 @@ void Core::OnHello(Turn& turn, const std::shared_ptr<ClientPeer>& peer, const Cl
                                 " was asked for repetition ", hello.repetition)));
   }
   const IterationState* iteration = FindOrRecall(turn, job->id, hello.repetition);
-  const bool begins = iteration == nullptr || (!iteration->record.finished &&
-                                               !iteration->record.FindReader(hello.client));
+  const bool begins = iteration == nullptr ||
+                      (!iteration->record.finished && !iteration->record.FindReader(hello.client));
   if (begins) {
     if (absl::Status there = CheckLocalWorkers(*job, hello); !there.ok()) {
       return turn.Close(peer, there);

@@ -81,12 +81,14 @@ void Core::RegisterDataset(const RegisterDatasetRequest& request,
     turn.Log("registered", {{"dataset", registered.dataset_id}});
     if (request.request.incarnation) turn.Do(Answered{{request.request, registered}});
   }
+  unused_since_.erase(registered.dataset_id);  // somebody is about to read it
   answer(registered);
 }
 
 void Core::GetDataset(const std::string& id, uint64_t edition, Done<GetDatasetAnswer> done) {
   Turn turn(*this);
   auto dataset = state_.FindDataset(id, edition);
+  unused_since_.erase(id);
   turn.Say([done = std::move(done), dataset, id](const absl::Status& durable) {
     if (!durable.ok()) return done(durable);
     if (dataset == nullptr) {

@@ -121,10 +121,14 @@ void Core::GetStatus(Done<DispatcherStatus> done) {
                           .journal = journal_->name(),
                           .journal_sequence = sequence_,
                           .wanted_workers = scaling_.latest().workers};
+  std::map<const DatasetRecord*, int64_t> jobs_of;
+  for (const auto& [id, job] : state_.jobs) ++jobs_of[job.dataset.get()];
   for (const auto& [id, dataset] : state_.datasets) {
-    status.datasets.push_back({id, dataset->summary.fingerprint, dataset->summary.spec_text,
-                               dataset->summary.cardinality,
-                               static_cast<int64_t>(dataset->definition.size())});
+    DatasetStatus& to = status.datasets.emplace_back(DatasetStatus{
+        id, dataset->summary.fingerprint, dataset->summary.spec_text, dataset->summary.cardinality,
+        static_cast<int64_t>(dataset->definition.size()), jobs_of[dataset.get()]});
+    if (const auto since = unused_since_.find(id); since != unused_since_.end())
+      to.goes_in = options_.dataset_ttl - (now - since->second);
   }
   for (const auto& [id, job] : state_.jobs) {
     JobStatus& to = status.jobs.emplace_back();
@@ -138,6 +142,10 @@ void Core::GetStatus(Done<DispatcherStatus> done) {
                    : state_.IsOver(job) ? JobPhase::kFinished
                                         : JobPhase::kActive,
           .slowed_by = SlowedBy(job)};
+    if (const auto since = idle_since_.find(id); since != idle_since_.end()) {
+      to.unread_for = now - since->second;
+      to.goes_in = TimeToLive(job) - to.unread_for;
+    }
     const auto& feeds = scaling_.latest().jobs;
     if (const auto feed = feeds.find(id); feed != feeds.end()) to.feed = feed->second;
     for (const int64_t repetition : state_.PastOf(id))

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // What follows from time: deaths, and jobs that nobody needs any more.
 #include <algorithm>
+#include <set>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "control/dispatcher/core.h"
 #include "control/dispatcher/counters.h"
 #include "control/dispatcher/turn.h"
@@ -37,6 +39,7 @@ void Core::Sweep() {
   EndReservations(turn);
   RetireIterations(turn);
   CollectJobs(turn, now);
+  CollectDatasets(turn, now);
   EstimateWorkers(turn, now);
 }
 
@@ -109,8 +112,8 @@ bool Core::Collectable(const JobRecord& job) const {
   const std::vector<IterationId> iterations = state_.IterationsOf(job.id);
   return !state_.PastOf(job.id).empty() ||
          std::any_of(iterations.begin(), iterations.end(), [this](IterationId id) {
-    return !state_.iterations.at(id).record.readers.empty();
-  });
+           return !state_.iterations.at(id).record.readers.empty();
+         });
 }
 
 void Core::RetireIterations(Turn& turn) {
@@ -125,11 +128,35 @@ void Core::RetireIterations(Turn& turn) {
   }
 }
 
+absl::Duration Core::TimeToLive(const JobRecord& job) const {
+  return job.anonymous || state_.IsOver(job) || Collectable(job) ? options_.job_gc_timeout
+                                                                 : options_.abandoned_job_ttl;
+}
+
+std::string Core::OwedOf(JobId job) const {
+  std::vector<std::string> parts;
+  for (const IterationId of : state_.IterationsOf(job)) {
+    const IterationState& iteration = state_.iterations.at(of);
+    if (!GoesOn(iteration) || iteration.record.finished) continue;
+    if (!iteration.record.closed) {
+      parts.push_back(
+          absl::StrCat("repetition ", iteration.repetition, ", which is not read to its end"));
+      continue;
+    }
+    int64_t owed = 0;
+    for (size_t p = 0; p < iteration.record.partitions.size(); ++p)
+      owed += protocol::Owed(iteration.record, PartitionId(p + 1)).size();
+    parts.push_back(
+        absl::StrCat(owed, " elements of repetition ", iteration.repetition, " not committed"));
+  }
+  return absl::StrJoin(parts, ", ");
+}
+
 // Jobs without readers for job_gc_timeout. What is owed of closed iterations is given up, except
 // under keep = committed, where the next reader gets it. What is over, or was nobody else's, is
-// forgotten.
+// forgotten; the rest after abandoned_job_ttl.
 void Core::CollectJobs(Turn& turn, absl::Time now) {
-  std::vector<JobId> old;
+  std::vector<std::pair<JobId, absl::Duration>> idle;  // and for how long
   for (const auto& [id, job] : state_.jobs) {
     bool read = false;
     for (IterationId of : state_.IterationsOf(id)) {
@@ -142,24 +169,50 @@ void Core::CollectJobs(Turn& turn, absl::Time now) {
     }
     if (read) {
       idle_since_.erase(id);
-    } else if (now - idle_since_.try_emplace(id, now).first->second >= options_.job_gc_timeout) {
-      old.push_back(id);
+    } else {
+      idle.push_back({id, now - idle_since_.try_emplace(id, now).first->second});
     }
   }
-  for (JobId id : old) {
+  for (const auto& [id, unread_for] : idle) {
+    if (unread_for < std::min(options_.job_gc_timeout, options_.abandoned_job_ttl)) continue;
     for (IterationId of : state_.IterationsOf(id)) {
       const IterationState& iteration = state_.iterations.at(of);
-      if (GoesOn(iteration) && iteration.record.closed && !iteration.record.finished &&
-          state_.jobs.at(id).terms.keep != Keep::kCommitted) {
+      if (unread_for >= options_.job_gc_timeout && GoesOn(iteration) && iteration.record.closed &&
+          !iteration.record.finished && state_.jobs.at(id).terms.keep != Keep::kCommitted) {
         turn.Log("given_up", {{"iteration", absl::StrCat(of.value())}});
         turn.Settle(of, protocol::GiveUp(iteration.record, turn.DeskOf(of)));
       }
     }
     const JobRecord& job = state_.jobs.at(id);
-    if (!job.anonymous && !state_.IsOver(job) && !Collectable(job)) continue;
-    turn.Log("job_forgotten", {{"job", absl::StrCat(id.value())}, {"name", job.name}});
+    if (unread_for < TimeToLive(job)) continue;
+    turn.Log("job_forgotten", {{"job", absl::StrCat(id.value())},
+                               {"name", job.name},
+                               {"unread_for", absl::FormatDuration(unread_for)},
+                               {"owed", OwedOf(id)}});
     TakeFromWorkers(turn, id);
     ForgetJob(turn, id);
+  }
+}
+
+void Core::CollectDatasets(Turn& turn, absl::Time now) {
+  std::set<const DatasetRecord*> read;
+  for (const auto& [id, job] : state_.jobs) read.insert(job.dataset.get());
+  std::erase_if(unused_since_,
+                [&](const auto& entry) { return state_.FindDataset(entry.first) == nullptr; });
+  std::vector<std::string> old;
+  for (const auto& [id, dataset] : state_.datasets) {
+    if (read.contains(dataset.get())) {
+      unused_since_.erase(id);
+    } else if (now - unused_since_.try_emplace(id, now).first->second >= options_.dataset_ttl) {
+      old.push_back(id);
+    }
+  }
+  for (const std::string& id : old) {
+    turn.Log("dataset_forgotten",
+             {{"dataset", id},
+              {"bytes", absl::StrCat(state_.FindDataset(id)->definition.size())},
+              {"unused_for", absl::FormatDuration(now - unused_since_.at(id))}});
+    turn.Do(DatasetUnregistered{id});
   }
 }
 

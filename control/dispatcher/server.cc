@@ -162,6 +162,11 @@ class Server final : public DispatchServer {
     options.heartbeat_interval = config_.heartbeat_interval;
     options.job_gc_timeout = config_.job_gc_timeout;
     options.gc_dynamic_sharding_jobs = config_.gc_dynamic_sharding_jobs;
+    const auto unless_0 = [](absl::Duration ttl) {
+      return ttl == absl::ZeroDuration() ? absl::InfiniteDuration() : ttl;
+    };
+    options.abandoned_job_ttl = unless_0(config_.abandoned_job_ttl);
+    options.dataset_ttl = unless_0(config_.dataset_ttl);
     options.worker_addresses = config_.worker_addresses;
     options.deployment_mode = config_.deployment_mode;
     options.now = BootTime;

@@ -36,6 +36,11 @@ Rows WorkersOf(const DispatcherStatus& status) {
   return rows;
 }
 
+std::string GoesIn(absl::Duration time) {
+  if (time == absl::InfiniteDuration()) return "";
+  return absl::FormatDuration(absl::Trunc(time, absl::Seconds(1)));
+}
+
 Rows JobsOf(const DispatcherStatus& status) {
   Rows rows;
   for (const JobStatus& job : status.jobs) {
@@ -53,7 +58,8 @@ Rows JobsOf(const DispatcherStatus& status) {
     }
     rows.push_back({job.name, PhaseName(job.phase), job.dataset_id,
                     absl::StrCat(job.iterations.size()), absl::StrCat(readers),
-                    absl::StrCat(partitions), absl::StrCat(taken), absl::StrCat(kept), waits_for});
+                    absl::StrCat(partitions), absl::StrCat(taken), absl::StrCat(kept), waits_for,
+                    GoesIn(job.goes_in)});
   }
   return rows;
 }
@@ -107,7 +113,8 @@ Rows DatasetsOf(const DispatcherStatus& status) {
   Rows rows;
   for (const DatasetStatus& dataset : status.datasets) {
     rows.push_back({dataset.dataset_id, Hex(dataset.fingerprint),
-                    absl::StrCat(dataset.definition_bytes), dataset.spec_text});
+                    absl::StrCat(dataset.definition_bytes), dataset.spec_text,
+                    absl::StrCat(dataset.jobs), GoesIn(dataset.goes_in)});
   }
   return rows;
 }
@@ -128,7 +135,7 @@ std::string StatusPage(const DispatcherStatus& status) {
                     WorkersOf(status)),
           HtmlTable("Jobs",
                     {"job", "phase", "dataset", "iterations", "readers", "partitions", "taken",
-                     "kept", "waits for"},
+                     "kept", "waits for", "goes in"},
                     JobsOf(status)),
           "<p>taken: elements that readers have, returned by Next() or landed for it · kept: of "
           "them, those in a trainer's history for good · waits for: who is missing for the latest "
@@ -145,7 +152,7 @@ std::string StatusPage(const DispatcherStatus& status) {
                     {"job", "client", "worker", "protocol", "state", "elements/s", "MB/s",
                      "elements", "credits", "why this protocol"},
                     LinksOf(status)),
-          HtmlTable("Datasets", {"dataset", "fingerprint", "bytes", "elements"},
+          HtmlTable("Datasets", {"dataset", "fingerprint", "bytes", "elements", "jobs", "goes in"},
                     DatasetsOf(status))));
 }
 

@@ -194,6 +194,8 @@ struct DatasetStatus {
   std::string spec_text;
   Cardinality cardinality = kUnknown;
   int64_t definition_bytes = 0;
+  int64_t jobs = 0;                                   // that read it
+  absl::Duration goes_in = absl::InfiniteDuration();  // unless a job reads it by then
 };
 
 struct PartitionStatus {
@@ -243,6 +245,8 @@ struct JobStatus {
   std::vector<IterationStatus> iterations;
   std::string slowed_by;  // its quota, if that is what holds it back; else empty
   JobFeed feed;
+  absl::Duration unread_for;                          // zero: somebody reads it
+  absl::Duration goes_in = absl::InfiniteDuration();  // unless somebody reads it by then
 };
 
 struct WorkerStatus {

@@ -62,11 +62,16 @@ static void ToWire(const DatasetStatus& from, wire::DatasetStatus* to) {
   to->set_spec_text(from.spec_text);
   to->set_cardinality(from.cardinality);
   to->set_definition_bytes(from.definition_bytes);
+  to->set_jobs(from.jobs);
+  if (from.goes_in < absl::InfiniteDuration())
+    to->set_goes_in_ns(absl::ToInt64Nanoseconds(from.goes_in));
 }
 
 static DatasetStatus FromWire(const wire::DatasetStatus& from) {
-  return {from.dataset_id(), from.fingerprint(), from.spec_text(), from.cardinality(),
-          from.definition_bytes()};
+  DatasetStatus to{from.dataset_id(),  from.fingerprint(),      from.spec_text(),
+                   from.cardinality(), from.definition_bytes(), from.jobs()};
+  if (from.has_goes_in_ns()) to.goes_in = absl::Nanoseconds(from.goes_in_ns());
+  return to;
 }
 
 static void ToWire(const PartitionStatus& from, wire::PartitionStatus* to) {
@@ -131,6 +136,9 @@ static void ToWire(const JobStatus& from, wire::JobStatus* to) {
   for (const IterationStatus& iteration : from.iterations) ToWire(iteration, to->add_iterations());
   to->set_slowed_by(from.slowed_by);
   ToWire(from.feed, to->mutable_feed());
+  to->set_unread_for_ns(absl::ToInt64Nanoseconds(from.unread_for));
+  if (from.goes_in < absl::InfiniteDuration())
+    to->set_goes_in_ns(absl::ToInt64Nanoseconds(from.goes_in));
 }
 
 static absl::StatusOr<JobStatus> FromWire(const wire::JobStatus& from) {
@@ -140,7 +148,9 @@ static absl::StatusOr<JobStatus> FromWire(const wire::JobStatus& from) {
                .dataset_id = from.dataset_id(),
                .seed = from.seed(),
                .slowed_by = from.slowed_by(),
-               .feed = FromWire(from.feed())};
+               .feed = FromWire(from.feed()),
+               .unread_for = absl::Nanoseconds(from.unread_for_ns())};
+  if (from.has_goes_in_ns()) to.goes_in = absl::Nanoseconds(from.goes_in_ns());
   ASSIGN_OR_RETURN(to.terms, FromWire(from.terms()));
   if (from.phase() > static_cast<uint32_t>(JobPhase::kCancelled)) {
     return absl::InvalidArgumentError(absl::StrCat("unknown phase ", from.phase(), " of a job"));

@@ -34,6 +34,11 @@ struct DispatcherConfig {
   // too.
   absl::Duration job_gc_timeout = absl::Minutes(5);
   bool gc_dynamic_sharding_jobs = false;
+  // What job_gc_timeout leaves, though nobody reads it, goes after these; 0: never. Jobs may owe
+  // elements to a trainer that comes back, so they stay unless it is said for how long. A dataset
+  // that no job reads is registered again by the next one that does.
+  absl::Duration abandoned_job_ttl = absl::ZeroDuration();
+  absl::Duration dataset_ttl = absl::Hours(7 * 24);
   std::string protocol = "grpc";  // towards workers and clients; there is no other
   // The workers that there may be: "host", "host:port" or "host:%port%"; a host may stand there
   // several times. A worker's place is its shard in the modes FILE, DATA and HINT, and another

@@ -149,6 +149,8 @@ const Fields<DispatcherConfig>& DispatcherFields() {
       {"heartbeat_interval_ms", Milliseconds(&C::heartbeat_interval)},
       {"job_gc_timeout_ms", Milliseconds(&C::job_gc_timeout)},
       {"gc_dynamic_sharding_jobs", Field(&C::gc_dynamic_sharding_jobs)},
+      {"abandoned_job_ttl_ms", Milliseconds(&C::abandoned_job_ttl)},
+      {"dataset_ttl_ms", Milliseconds(&C::dataset_ttl)},
       {"protocol", Field(&C::protocol)},
       {"worker_addresses", Field(&C::worker_addresses)},
       {"deployment_mode",

@@ -115,6 +115,8 @@ class DispatcherConfig:
     client_timeout_ms: Optional[int] = None
     heartbeat_interval_ms: Optional[int] = None
     gc_dynamic_sharding_jobs: Optional[bool] = None
+    abandoned_job_ttl_ms: Optional[int] = None
+    dataset_ttl_ms: Optional[int] = None
     deployment_mode: Optional[str] = None
     metrics_port: Optional[int] = None
     metrics_token: Optional[str] = None
