@@ -11,6 +11,9 @@
 #include <cstring>
 #include <filesystem>
 #include <memory>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "control/journal/changes_proto.h"
@@ -93,8 +96,8 @@ absl::Status Print(const std::string& work_dir) {
   return absl::OkStatus();
 }
 
-// That a dispatcher could start from it.
-absl::Status Check(const control::Recovered& recovered) {
+// What a dispatcher that starts from it has.
+absl::StatusOr<control::State> StateOf(const control::Recovered& recovered) {
   control::State state;
   if (!recovered.snapshot.empty()) {
     PENSTOCK_ASSIGN_OR_RETURN(state, control::DecodeState(recovered.snapshot));
@@ -103,7 +106,7 @@ absl::Status Check(const control::Recovered& recovered) {
     PENSTOCK_RETURN_IF_ERROR(
         Annotate(control::ApplyRecord(record.bytes, state), "record ", record.sequence));
   }
-  return absl::OkStatus();
+  return state;
 }
 
 void Summarize(const control::Recovered& recovered) {
@@ -114,8 +117,17 @@ void Summarize(const control::Recovered& recovered) {
 
 absl::Status Verify(const std::string& work_dir) {
   PENSTOCK_ASSIGN_OR_RETURN(const control::Recovered recovered, ReadCopy(work_dir));
-  PENSTOCK_RETURN_IF_ERROR(Check(recovered));
+  PENSTOCK_ASSIGN_OR_RETURN(control::State state, StateOf(recovered));
+  PENSTOCK_ASSIGN_OR_RETURN(const std::vector<std::string> whole, control::EncodeState(state));
+  const size_t answers = std::exchange(state.answers, {}).size();
+  PENSTOCK_ASSIGN_OR_RETURN(const std::vector<std::string> without, control::EncodeState(state));
   Summarize(recovered);
+  std::printf(
+      "its state takes %zu bytes: %zu for %zu datasets, %zu jobs, %zu iterations, %zu past\n",
+      control::SnapshotBytes(whole), control::SnapshotBytes(without), state.datasets.size(),
+      state.jobs.size(), state.iterations.size(), state.past.size());
+  std::printf("and the rest for the last %zu answers (%zu are kept)\n", answers,
+              control::kAnswersKept);
   if (!recovered.cut.empty())
     std::printf("a torn end will be cut at the next start: %s\n", recovered.cut.c_str());
   return absl::OkStatus();
@@ -125,7 +137,7 @@ absl::Status Repair(const std::string& work_dir) {
   PENSTOCK_RETURN_IF_ERROR(CheckIsJournal(work_dir));
   PENSTOCK_ASSIGN_OR_RETURN(auto journal, control::OpenSqliteJournal(work_dir));
   const control::Recovered recovered = journal->TakeRecovered();
-  PENSTOCK_RETURN_IF_ERROR(Check(recovered));
+  PENSTOCK_RETURN_IF_ERROR(StateOf(recovered).status());
   std::printf("%s\n", recovered.cut.empty() ? "nothing to repair"
                                             : absl::StrCat("cut: ", recovered.cut).c_str());
   Summarize(recovered);
@@ -155,7 +167,8 @@ void AddJournal(CLI::App& app, Chosen& chosen) {
       "print and verify change nothing and may run beside a dispatcher; repair cuts a torn end\n"
       "and needs it stopped. Damage elsewhere is named, not mended: it was promised to someone.");
   AddJournalAction(*journal, chosen, "print", "What was written, one change a line.", Print);
-  AddJournalAction(*journal, chosen, "verify", "Whether a dispatcher could start from it.", Verify);
+  AddJournalAction(*journal, chosen, "verify",
+                   "Whether a dispatcher could start from it, and how much is kept.", Verify);
   AddJournalAction(*journal, chosen, "repair", "Cut a torn end now.", Repair);
 }
 

@@ -1,0 +1,77 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""What is kept of epochs that are over: counts and ends, however many readers shared them.
+
+A dispatcher with a journal, workers, and readers of one named job, epoch by epoch; each epoch's
+elements come once. What the dispatcher would keep over a restart is counted in bytes several times,
+as `penstock journal verify` has it. Memory and states are shown, and not judged: soak.py judges
+memory. The last line says how it went.
+"""
+import re
+import subprocess
+import time
+
+import program
+from fleet import Failed, Fleet
+
+# Bytes of the dispatcher's state that one epoch may leave; with states, so many more of each reader.
+PER_EPOCH, PER_STATE = 24, 40
+
+
+def kept(fleet, journal, live):
+    """(bytes of its state without answers to requests, of the journal's folder, past iterations) of the dispatcher,
+    once there are no more than `live` iterations that are not past."""
+    for _ in range(50):
+        said = subprocess.run([fleet.penstock, "journal", "verify", journal], check=True, capture_output=True, text=True)
+        found = re.search(r"bytes: (\d+) for .* (\d+) iterations, (\d+) past", said.stdout)
+        if int(found[2]) <= live:
+            return int(found[1]), sum(file.stat().st_size for file in journal.iterdir()), int(found[3])
+        time.sleep(0.2)
+    raise Failed(f"{found[2]} iterations are not past: {said.stdout}")
+
+
+def show(epoch, fleet, journal, workers, readers, states, live):
+    state, folder, past = kept(fleet, journal, live)
+    memory = [f"{process.memory()['MiB of its own']:.1f}" for process in (fleet.dispatcher, *workers, *readers)]
+    print(f"epoch {epoch}: state {state} B, journal {folder} B, {past} past; MiB: dispatcher {memory[0]}, workers "
+          f"{' '.join(memory[1:1 + len(workers)])}, readers {' '.join(memory[1 + len(workers):])}; states "
+          f"{max(states)} B", flush=True)
+    return state
+
+
+def run(args, folder, found):
+    journal = folder / "journal"
+    flags = ["--work-dir", journal, "--fault-tolerant-mode"]
+    with Fleet(args.bin, folder, args.protocol, 60000, dispatcher_flags=flags) as fleet:
+        workers = [fleet.start_worker() for _ in range(args.workers)]
+        options = [*(["--commits"] if args.commits else []), *(["--endless"] if args.endless else [])]
+        readers = [fleet.start("reader", fleet.binaries / "fault_epoch_reader", "--service", fleet.service,
+                               "--protocol", args.protocol, "--elements", args.elements, *options)
+                   for _ in range(args.readers)]
+        sizes = []
+        for found.epochs in range(1, args.epochs + 1):
+            for reader in readers:
+                reader.say("epoch")
+            answers = [reader.hear_match(r"read (\d+) state (\d+)", 120) for reader in readers]
+            read = sum(int(answer[1]) for answer in answers)
+            if read != args.elements * (args.readers if args.endless else 1):
+                raise Failed(f"epoch {found.epochs}: {read} elements came")
+            if found.epochs % (args.epochs // args.samples) == 0:
+                states = [int(answer[2]) for answer in answers]
+                sizes.append(show(found.epochs, fleet, journal, workers, readers, states, int(args.endless)))
+        between = (len(sizes) - 1) * (args.epochs // args.samples)
+        found.bytes_an_epoch = round((sizes[-1] - sizes[0]) / between, 1)
+        if found.bytes_an_epoch > PER_EPOCH + (PER_STATE * args.readers if args.commits else 0):
+            raise Failed("that is more than counts and ends take")
+
+
+if __name__ == "__main__":
+    parser = program.parser(__doc__)
+    parser.add_argument("--epochs", type=int, default=2000)
+    parser.add_argument("--elements", type=int, default=10_000, help="of an epoch; of an endless job, of each reader")
+    parser.add_argument("--readers", type=int, default=4)
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--samples", type=int, default=8)
+    parser.add_argument("--commits", action="store_true", help="keep = committed, a state at each end")
+    parser.add_argument("--endless", action="store_true", help="repeats before Distribute")
+    program.conclude(parser.parse_args(), run, epochs=0, bytes_an_epoch=0)
