@@ -173,6 +173,10 @@ class Core {
   void Reserve(Turn& turn, const IterationState& iteration);
   void RelieveAllOn(Turn& turn, const IterationState& iteration, WorkerId worker,
                     const PartitionKey& but);
+  // Whether one that would run alone is placed there beside others, since a short while; and where
+  // of `usable` a partition that failed may be placed beside others.
+  bool IsTrying(WorkerId worker) const;
+  std::vector<WorkerId> WorkersToTry(const PartitionKey& key, std::vector<WorkerId> usable) const;
   void EndReservations(Turn& turn);
   void NoteLinks(const ClientPeer& peer, const std::vector<LinkCounts>& links, absl::Time now);
   bool ReachesOthers(const SessionKey& key) const;
@@ -297,8 +301,10 @@ class Core {
   absl::Time estimated_ = absl::InfinitePast();
   std::map<PartitionKey, Failures> failures_;
   std::map<WorkerId, PartitionKey> alone_;  // workers for one partition alone
-  std::map<Link, absl::Time> down_;         // since when, as heartbeats have it
-  std::set<Link> unreached_;                // from which partitions were moved
+  // What was placed last, and when, of those for which there was no such worker.
+  std::map<WorkerId, std::pair<PartitionKey, absl::Time>> trials_;
+  std::map<Link, absl::Time> down_;  // since when, as heartbeats have it
+  std::set<Link> unreached_;         // from which partitions were moved
   std::map<JobId, absl::Time> idle_since_;
   std::map<std::string, absl::Time> unused_since_;  // datasets
   absl::Time last_sweep_ = absl::InfinitePast();

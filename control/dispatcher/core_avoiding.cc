@@ -17,6 +17,9 @@ constexpr int kDeathsAmongOthers = 2;
 constexpr int kDeathsAlone = 2;
 // After so many in all, where no worker can be spared for it.
 constexpr int kMostDeaths = 8;
+// There those whose workers died are tried one at a time on a worker, so that those that died along
+// with others get away from the one that kills: until it gets further, or for so long.
+constexpr absl::Duration kTrial = absl::Seconds(5);
 
 }  // namespace
 
@@ -111,9 +114,25 @@ void Core::RelieveAllOn(Turn& turn, const IterationState& iteration, WorkerId wo
   }
 }
 
+bool Core::IsTrying(WorkerId worker) const {
+  const auto trial = trials_.find(worker);
+  if (trial == trials_.end()) return false;
+  const auto& [key, since] = trial->second;
+  return RunsAlone(key) && options_.now() < since + kTrial &&
+         state_.FindIteration(key.iteration)->record.partition(key.partition).worker == worker;
+}
+
+std::vector<WorkerId> Core::WorkersToTry(const PartitionKey& key,
+                                         std::vector<WorkerId> usable) const {
+  if (RunsAlone(key)) std::erase_if(usable, [&](WorkerId its) { return IsTrying(its); });
+  return usable;
+}
+
 void Core::EndReservations(Turn& turn) {
-  if (std::erase_if(alone_, [&](const auto& entry) { return !RunsAlone(entry.second); }) == 0)
-    return;
+  const size_t ended =
+      std::erase_if(alone_, [&](const auto& entry) { return !RunsAlone(entry.second); }) +
+      std::erase_if(trials_, [&](const auto& entry) { return !IsTrying(entry.first); });
+  if (ended == 0) return;
   // Others may have waited for a place.
   for (const auto& [id, iteration] : state_.iterations) {
     if (!GoesOn(iteration) || iteration.record.closed) continue;

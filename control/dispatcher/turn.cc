@@ -328,13 +328,16 @@ void Turn::OpenAndPlace(IterationId id) {
   bool some = false;
   PartitionCounts counts(core_.state_, iteration, desk);
   for (PartitionId partition : assignable) {
-    const auto failed = core_.failures_.find({id, partition});
-    const WorkerId alone = core_.ReservedFor({id, partition});
-    const WorkerId worker = alone ? alone
-                                  : ChooseWorker(core_.state_, iteration, counts, partition, usable,
-                                                 failed == core_.failures_.end()
-                                                     ? absl::Span<const WorkerId>()
-                                                     : absl::MakeConstSpan(failed->second.on));
+    const PartitionKey key{id, partition};
+    const auto failed = core_.failures_.find(key);
+    WorkerId worker = core_.ReservedFor(key);
+    if (!worker && failed == core_.failures_.end()) {
+      worker = ChooseWorker(core_.state_, iteration, counts, partition, usable);
+    } else if (!worker) {
+      const std::vector<WorkerId> among = core_.WorkersToTry(key, usable);
+      worker = ChooseWorker(core_.state_, iteration, counts, partition, among, failed->second.on);
+      if (worker && core_.RunsAlone(key)) core_.trials_[worker] = {key, core_.options_.now()};
+    }
     if (!worker) continue;
     Log("assigned",
         {{"iteration", absl::StrCat(id.value())},

@@ -10,9 +10,9 @@ from jobs import OF_ANOTHER_LIFE
 
 FAULTS = ["kill-worker", "kill-dispatcher", "kill-trainer", "stop-worker", "add-worker", "remove-worker", "away-trainer",
           "leave", "empty-dispatcher", "older-journal", "cut-link", "end-worker"]
-# What is not mended yet: where workers come one by one, other jobs end with that of the element; a reader that has not
-# heard from a dispatcher what it got from workers is not told that the journal is older.
-BY_NAME = {"end-worker", "older-journal"}
+# What is not mended yet: a reader that has not heard from a dispatcher what it got from workers is not told that the
+# journal is older.
+BY_NAME = {"older-journal"}
 DRAINED_IN = 90  # seconds that a worker may take to hand over and end, on a busy machine
 DOOMED_IN = 120  # seconds until a job has ended whose element ends its workers
 DOOMED_COUNT = 200  # its elements

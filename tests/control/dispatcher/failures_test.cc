@@ -25,6 +25,7 @@ struct Worker {
   absl::Status fails;  // OK: it runs whatever it is given
   std::vector<PartitionId> tried;
   std::map<PartitionId, PlacedPartition> runs;
+  std::vector<PlacedPartition> runs_of_others;  // partitions of other jobs
 };
 
 class FailuresTest : public ::testing::Test {
@@ -36,27 +37,40 @@ class FailuresTest : public ::testing::Test {
     options.port_refuses = [this](const std::string&) { return refuses_; };
     options.events = events_;
     core_ = Core::Open(std::move(options), OpenMemoryJournal()).value();
-    std::string dataset;
     core_->RegisterDataset({.definition = "definition",
                             .summary = {.fingerprint = 11,
                                         .cardinality = 100,
                                         .nodes = {{"Range#0", 1}},
                                         .plan = {{.node = "Range#0", .count = 100}}}},
-                           [&](const auto& answer) { dataset = answer->dataset_id; });
-    core_->GetOrCreateJob(
-        {.name = "job", .dataset_id = dataset, .terms = {.mode = ShardingPolicy::kDynamic}},
-        [this](const auto& answer) { job_ = *answer; });
+                           [&](const auto& answer) { dataset_ = answer->dataset_id; });
+    job_ = MakeJob("job");
     Connect();
   }
 
+  JobAnswer MakeJob(const std::string& name) {
+    JobAnswer job;
+    core_->GetOrCreateJob(
+        {.name = name, .dataset_id = dataset_, .terms = {.mode = ShardingPolicy::kDynamic}},
+        [&](const auto& answer) { job = *answer; });
+    return job;
+  }
+  void Hello(const std::shared_ptr<ClientPeer>& peer, const JobAnswer& job) {
+    core_->OnMessage(peer, ClientHello{.job = job.job,
+                                       .client = ClientId(5),
+                                       .incarnation = Incarnation(1),
+                                       .state = std::nullopt,
+                                       .token = job.token});
+  }
   void Connect() {
     client_told_ = std::make_shared<Inbox<ClientOutlet, ClientDown>>();
     client_ = core_->OpenClient(client_told_);
-    core_->OnMessage(client_, ClientHello{.job = job_.job,
-                                          .client = ClientId(5),
-                                          .incarnation = Incarnation(1),
-                                          .state = std::nullopt,
-                                          .token = job_.token});
+    Hello(client_, job_);
+  }
+  // Another job, with a reader of its own.
+  void MakeAnotherJob() {
+    other_told_ = std::make_shared<Inbox<ClientOutlet, ClientDown>>();
+    other_client_ = core_->OpenClient(other_told_);
+    Hello(other_client_, MakeJob("other"));
   }
 
   Worker& Join(uint64_t id, absl::Status fails = absl::OkStatus()) {
@@ -114,9 +128,17 @@ class FailuresTest : public ::testing::Test {
         core_->OnMessage(client_, FenceAnswer{{fence->partition, fence->placement, {}, {}}});
         busy = true;
       }
+      while (auto fence = other_told_ ? other_told_->Take<Fence>() : std::nullopt) {
+        core_->OnMessage(other_client_, FenceAnswer{{fence->partition, fence->placement, {}, {}}});
+        busy = true;
+      }
       for (auto& [id, worker] : workers_) {
         while (auto assign = worker.told->Take<Assign>()) {
           busy = true;
+          if (assign->of.iteration != IterationId(1)) {
+            worker.runs_of_others.push_back(assign->of);
+            continue;
+          }
           worker.tried.push_back(assign->of.partition);
           if (worker.fails.ok()) {
             for (auto& [other, its] : workers_) its.runs.erase(assign->of.partition);
@@ -143,9 +165,12 @@ class FailuresTest : public ::testing::Test {
   uint64_t random_ = 0;
   const std::shared_ptr<CapturedEvents> events_ = CapturedEvents::Make();
   std::unique_ptr<Core> core_;
+  std::string dataset_;
   JobAnswer job_;
   std::shared_ptr<Inbox<ClientOutlet, ClientDown>> client_told_;
   std::shared_ptr<ClientPeer> client_;
+  std::shared_ptr<Inbox<ClientOutlet, ClientDown>> other_told_;
+  std::shared_ptr<ClientPeer> other_client_;
   std::map<uint64_t, Worker> workers_;
 };
 
@@ -225,6 +250,25 @@ TEST_F(FailuresTest, WhereThereIsNoOtherWorkerItGoesOnThereForLonger) {
     if (JobGoesOn()) Join(next);
   }
   EXPECT_EQ(killed, 8);
+}
+
+// Each worker ends before anything else on it has got further.
+TEST_F(FailuresTest, WhereWorkersComeOneByOneNoOtherJobIsTakenAlong) {
+  MakeAnotherJob();
+  int killed = 0;
+  for (uint64_t id = 1; JobGoesOn() && killed < 20; ++id, ++killed) {
+    Worker& worker = Join(id);
+    while (worker.runs.empty()) {
+      for (const PlacedPartition& of : worker.runs_of_others) {
+        core_->OnMessage(worker.peer, Bookmark{of, ++index_, "position", {}});
+      }
+      PassWithLinks(1, {});
+      ASSERT_LT(now_, absl::UnixEpoch() + absl::Minutes(5)) << "the bad one waits for ever";
+    }
+    Kill(id);
+  }
+  EXPECT_FALSE(JobGoesOn());
+  EXPECT_FALSE(other_told_->finished.has_value()) << *other_told_->finished;
 }
 
 // As workers on a cheap machine that is taken away.
