@@ -44,7 +44,7 @@ KINDS = [
     Kind("rounds", 2, ["--shuffle", 16, "--consumers", 2], share=1.5),
     Kind("cached", 1, ["--cache", "memory", "--passes", 2, "--shuffle", 16], passes=2, share=0.5,
          most_words=300),  # workers hold all of it
-    Kind("taken", 2, ["--keep-taken", "--shuffle", 16], leaves=True),
+    Kind("taken", 2, ["--keep-taken", "--shuffle", 16, "--shuffle-behind", 32, "--prefetch", 8], leaves=True),
 ]
 
 

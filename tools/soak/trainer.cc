@@ -53,7 +53,9 @@ struct Options {
   std::string plugin;  // with the source "numbers" and the map "spread"
   std::string cache;   // "memory", or a folder of files; empty: nothing is cached
   int64_t passes = 1;
-  int64_t epochs = 1;            // of all passes, behind Distribute
+  int64_t epochs = 1;    // of all passes, behind Distribute
+  int64_t prefetch = 0;  // elements ahead, behind Distribute; 0: none
+  int64_t shuffle_behind = 0;
   int64_t ends_at = -1;          // the number that ends its worker; -1: none
   std::string mode = "dynamic";  // or "off" or "data"
   bool filter = false;
@@ -126,9 +128,7 @@ class Trainer {
       }
       rounds_.open(log + ".rounds", std::ios::app);
     }
-    Dataset data = Passes(job, count).Distribute(options);
-    if (options_.epochs > 1) data = data.Repeat(options_.epochs);
-    ASSIGN_OR_RETURN(iterator_, data.MakeIterator());
+    ASSIGN_OR_RETURN(iterator_, Behind(Passes(job, count).Distribute(options)).MakeIterator());
     std::ifstream in(checkpoint_, std::ios::binary);
     if (!(in >> read_)) {
       read_ = 0;
@@ -151,6 +151,12 @@ class Trainer {
       data = data.Cache(absl::StrCat(options_.cache, "/", job));
     if (options_.passes > 1) data = data.Repeat(options_.passes);
     return options_.shuffle > 0 ? data.Shuffle(options_.shuffle) : data;
+  }
+
+  Dataset Behind(Dataset data) const {
+    if (options_.epochs > 1) data = data.Repeat(options_.epochs);
+    if (options_.shuffle_behind > 0) data = data.Shuffle(options_.shuffle_behind);
+    return options_.prefetch > 0 ? data.Prefetch(options_.prefetch) : data;
   }
 
   Dataset Elements(int64_t count) const {
@@ -313,6 +319,8 @@ int main(int argc, char** argv) {
   app.add_option("--cache", options.cache, "\"memory\", or where workers put their files");
   app.add_option("--passes", options.passes, "over the numbers, on the workers");
   app.add_option("--epochs", options.epochs, "of all that, behind Distribute");
+  app.add_option("--prefetch", options.prefetch, "elements ahead, behind Distribute");
+  app.add_option("--shuffle-behind", options.shuffle_behind, "as --shuffle, behind Distribute");
   app.add_option("--ends-at", options.ends_at, "the number that ends its worker, by --plugin");
   app.add_option("--mode", options.mode, "dynamic, off or data");
   app.add_flag("--filter", options.filter, "leave numbers out (tools/soak/numbers.h)");
