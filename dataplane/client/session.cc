@@ -212,7 +212,7 @@ bool Session::ended() const {
 
 int64_t Session::others_took_all() const {
   std::lock_guard lock(mu_);
-  return end_seen_ && TakenLocked().empty() ? elements_in_all_ : 0;
+  return end_seen_ && handed_ == 0 && TakenLocked().empty() ? elements_in_all_ : 0;
 }
 
 absl::StatusOr<bool> Session::Commit(const control::Commit& commit) {
