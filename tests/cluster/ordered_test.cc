@@ -112,23 +112,24 @@ INSTANTIATE_TEST_SUITE_P(Pipelines, OrderedReading,
 TEST(OrderedReaders, FollowEachOtherAndAreNeverTwo) {
   constexpr int64_t kMoreThanAWindow = 100'000;
   Cluster cluster(2);
-  const Dataset dataset = Dataset::Range(kMoreThanAWindow).Distribute(Ordered(cluster));
+  // Each as another process would: iterators of one dataset read one pass after the other.
+  const auto job = [&] { return Dataset::Range(kMoreThanAWindow).Distribute(Ordered(cluster)); };
   std::vector<int64_t> order;
   {
     Cluster other(1);
     order = ReadAll(Dataset::Range(kMoreThanAWindow).Distribute(Ordered(other)));
   }
-  absl::StatusOr<Iterator> first = dataset.MakeIterator();
+  absl::StatusOr<Iterator> first = job().MakeIterator();
   ASSERT_TRUE(first.ok()) << first.status();
   std::vector<int64_t> values;
   ReadInto(*first, 777, values);
-  absl::StatusOr<Iterator> second = dataset.MakeIterator();
+  absl::StatusOr<Iterator> second = job().MakeIterator();
   ASSERT_TRUE(second.ok()) << second.status();
   const absl::Status two = second->Next().status();
   EXPECT_EQ(two.code(), absl::StatusCode::kFailedPrecondition) << two;
   EXPECT_THAT(std::string(two.message()), testing::HasSubstr("which one reader has at a time"));
   ASSERT_TRUE(first->Stop().ok());
-  absl::StatusOr<Iterator> third = dataset.MakeIterator();
+  absl::StatusOr<Iterator> third = job().MakeIterator();
   ASSERT_TRUE(third.ok()) << third.status();
   ReadInto(*third, kMoreThanAWindow, values);
   EXPECT_EQ(values, order);

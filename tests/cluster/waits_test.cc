@@ -226,9 +226,10 @@ TEST_P(Waits, AReaderThatReadsNothingHoldsUpNoMoreThanItsWindow) {
     Cluster cluster(2);
     DistributeOptions options = Options(cluster, ShardingPolicy::kDynamic, kWindow);
     options.job_name = "shared";
-    const Dataset job = NumbersThroughGate(kCount, words).Distribute(options);
-    absl::StatusOr<Iterator> idle = job.MakeIterator();
-    absl::StatusOr<Iterator> busy = job.MakeIterator();
+    // Each as another process would: iterators of one dataset read one pass after the other.
+    const auto job = [&] { return NumbersThroughGate(kCount, words).Distribute(options); };
+    absl::StatusOr<Iterator> idle = job().MakeIterator();
+    absl::StatusOr<Iterator> busy = job().MakeIterator();
     ASSERT_TRUE(idle.ok() && busy.ok()) << idle.status() << busy.status();
     std::vector<int64_t> numbers = Read(*idle, words, 1);
     for (int64_t number : Read(*busy, words, kCount - 1 - kWindow)) numbers.push_back(number);

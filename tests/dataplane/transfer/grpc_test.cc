@@ -87,7 +87,7 @@ std::unique_ptr<Listener> ListenWith(StrangerLimits limits) {
 }
 
 TEST(GrpcStrangers, WhoSaysNothingIsTurnedAway) {
-  const auto listener = ListenWith({.hello_timeout = std::chrono::milliseconds(1)});
+  const auto listener = ListenWith({.hello_timeout = std::chrono::milliseconds(50)});
   Strangers strangers(listener->address());
   strangers.Come();
   EXPECT_EQ(strangers.NextEnd(), grpc::StatusCode::DEADLINE_EXCEEDED);
