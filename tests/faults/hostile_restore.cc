@@ -22,6 +22,7 @@ namespace {
 
 constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
 constexpr std::string_view kMagic = "PSIT";
+constexpr int kNumbersInHead = 6;  // dataplane/dataset/iterator.cc, StateHead and the version
 
 // By partition, one behind the other; their sums wrap.
 const std::vector<int64_t> kOrdinals[] = {{kMost}, {kMost, kMost, 4}, {kMost - 50, 60}, {-6}};
@@ -46,7 +47,7 @@ absl::StatusOr<State> SomeState(const std::string& service, const std::string& j
 absl::StatusOr<State> Alter(const State& state, const std::vector<int64_t>& ordinals) {
   StateReader reader(std::string_view(state.bytes).substr(kMagic.size()));
   StateWriter writer;
-  for (int of_head = 0; of_head < 5; ++of_head) {
+  for (int of_head = 0; of_head < kNumbersInHead; ++of_head) {
     ASSIGN_OR_RETURN(const uint64_t value, reader.ReadUnsigned());
     writer.WriteUnsigned(value);
   }
