@@ -164,7 +164,6 @@ absl::StatusOr<std::optional<Element>> Session::Next() {
 
 absl::Status Session::OnTaken(absl::Span<const PendingTake> takes) {
   Lock lock(mu_);
-  handed_ -= static_cast<int64_t>(takes.size());
   while (!LeaseHolds()) {
     if (IsCancelled()) return absl::CancelledError("the iterator was stopped");
     if (!error_.ok()) return error_;
@@ -172,6 +171,7 @@ absl::Status Session::OnTaken(absl::Span<const PendingTake> takes) {
   }
   if (leave_sent_) return absl::CancelledError("the iterator was stopped");
   for (const PendingTake& take : takes) ReceiverOf(take.partition).OnTaken(take.position);
+  handed_ -= static_cast<int64_t>(takes.size());
   news_ = true;
   if (end_ && handed_ == 0) WakeAgent();  // it may leave now
   return absl::OkStatus();
