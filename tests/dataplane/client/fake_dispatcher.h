@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "control/rpc/dispatcher_stub.h"
+#include "gtest/gtest.h"
 
 namespace penstock::client {
 
@@ -47,7 +48,7 @@ class FakeDispatcher final : public control::DispatcherStub {
   void Break(absl::Status status = absl::UnavailableError("broken on purpose")) {
     Post([status](control::ClientSessionEvents& events) { events.OnClosed(status); });
   }
-  // Message number `i` of that type heard so far; waits for it.
+  // Message number `i` of that type heard so far; waits for it. The test fails if it does not come.
   template <class Message>
   Message Heard(size_t i = 0) {
     std::unique_lock lock(mu_);
@@ -61,7 +62,9 @@ class FakeDispatcher final : public control::DispatcherStub {
       found = nullptr;
       return false;
     });
-    return found == nullptr ? Message() : *found;
+    if (found != nullptr) return *found;
+    ADD_FAILURE() << "not heard within a minute";
+    return Message();
   }
   // How many messages of that type were heard so far.
   template <class Message>
