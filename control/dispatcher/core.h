@@ -237,10 +237,10 @@ class Core {
   // Why somebody is refused who heard what this journal does not have.
   absl::Status Beyond(const Heard& heard) const;
   absl::Status OlderJournal(const JobRecord& job, const Heard& heard) const;
-  // Jobs of which that worker has what this journal never placed.
-  void EndWhatIsBeyond(Turn& turn, const WorkerHello& hello);
-  // Whether the hello is of that job, as this journal has it. Where the journal has lost some of
-  // it, the job ends: what is lost would be given to others again.
+  // Ends what is read since an earlier life, in all jobs: what was given out in the part that this
+  // journal lacks would be given out again. `heard`: what shows that it lacks some.
+  void EndEarlierLives(Turn& turn, const Heard& heard);
+  // Whether the hello is of that job, as this journal has it.
   absl::Status CheckLife(Turn& turn, const JobRecord& job, const ClientHello& hello);
 
   // core_restore.cc
@@ -312,6 +312,7 @@ class Core {
   absl::Time leases_of_earlier_lives_ = absl::InfinitePast();
   uint64_t membership_version_ = 0;
   uint64_t sequence_ = 0;
+  IterationId first_iteration_;  // that may begin in this life
   uint64_t snapshot_sequence_ = 0;
 
   // What waits to be said: with OK once `sequence` is durable, else with why not.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Lives: which start of which journal this is, and what to do about those that heard of another.
 #include <algorithm>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "control/dispatcher/core.h"
@@ -16,6 +17,7 @@ void Core::BeginLife(Turn& turn) {
                               .term = Term(state_.term().value() + 1)},
                      .begins = sequence_ + 1,
                      .lease = options_.client_timeout}});
+  first_iteration_ = IterationId(state_.next_iteration);
 }
 
 PlacedPartition Core::Placed(IterationId iteration, PartitionId partition,
@@ -31,14 +33,18 @@ absl::Status Core::Beyond(const Heard& heard) const {
       "began from this one; start it from the newest copy, and one alone"));
 }
 
-void Core::EndWhatIsBeyond(Turn& turn, const WorkerHello& hello) {
-  for (const PlacedPartition& of : hello.held) {
-    const IterationState* iteration = state_.FindIteration(of.iteration);
-    if (iteration == nullptr || !GoesOn(*iteration) || iteration->record.finished) continue;
-    if (iteration->record.Has(of.partition) &&
-        of.placement <= iteration->record.partition(of.partition).placement)
-      continue;
-    FailIteration(turn, *iteration, OlderJournal(state_.jobs.at(iteration->job), hello.heard));
+void Core::EndEarlierLives(Turn& turn, const Heard& heard) {
+  std::vector<IterationId> earlier;
+  for (const auto& [id, iteration] : state_.iterations) {
+    if (id < first_iteration_ && GoesOn(iteration) && !iteration.record.finished)
+      earlier.push_back(id);
+  }
+  if (earlier.empty()) return;
+  turn.Log("journal_is_older",
+           {{"record", absl::StrCat(sequence_)}, {"heard", absl::StrCat(heard.sequence)}});
+  for (IterationId id : earlier) {
+    const IterationState& iteration = state_.iterations.at(id);
+    FailIteration(turn, iteration, OlderJournal(state_.jobs.at(iteration.job), heard));
   }
 }
 
@@ -56,16 +62,8 @@ absl::Status Core::CheckLife(Turn& turn, const JobRecord& job, const ClientHello
         "journal, or from an older copy of it; start the trainer again, and Restore() its state"));
   }
   if (OriginOf(hello.heard, state_.lives) != Origin::kBeyond) return absl::OkStatus();
-  // What others were given since the copy is not known here, and would be given again.
-  const absl::Status why = OlderJournal(job, hello.heard);
-  turn.Log("journal_is_older", {{"job", job.name},
-                                {"record", absl::StrCat(sequence_)},
-                                {"heard", absl::StrCat(hello.heard.sequence)}});
-  for (IterationId id : state_.IterationsOf(job.id)) {
-    const IterationState& iteration = state_.iterations.at(id);
-    if (GoesOn(iteration) && !iteration.record.finished) FailIteration(turn, iteration, why);
-  }
-  return why;
+  EndEarlierLives(turn, hello.heard);
+  return OlderJournal(job, hello.heard);
 }
 
 }  // namespace penstock::control

@@ -126,7 +126,7 @@ void Core::OnHello(Turn& turn, const std::shared_ptr<WorkerPeer>& peer, const Wo
                                 ". Start it with as many as it has cores")));
   }
   if (OriginOf(hello.heard, state_.lives) == Origin::kBeyond) {
-    EndWhatIsBeyond(turn, hello);
+    EndEarlierLives(turn, hello.heard);
     return turn.Close(peer, Annotate(Beyond(hello.heard), "by ", who));
   }
   absl::StatusOr<int64_t> place = PlaceOf(hello);

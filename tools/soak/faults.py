@@ -10,9 +10,6 @@ from jobs import OF_ANOTHER_LIFE
 
 FAULTS = ["kill-worker", "kill-dispatcher", "kill-trainer", "stop-worker", "add-worker", "remove-worker", "away-trainer",
           "leave", "empty-dispatcher", "older-journal", "cut-link", "end-worker"]
-# What is not mended yet: a reader that has not heard from a dispatcher what it got from workers is not told that the
-# journal is older.
-BY_NAME = {"older-journal"}
 DRAINED_IN = 90  # seconds that a worker may take to hand over and end, on a busy machine
 DOOMED_IN = 120  # seconds until a job has ended whose element ends its workers
 DOOMED_COUNT = 200  # its elements
@@ -31,6 +28,7 @@ class Strikes:
         self.workers = [fleet.start_worker() for _ in range(workers)]
         self.stopped, self.leaving = [], []
         self.counts = {fault: 0 for fault in FAULTS}
+        self.excused = set()  # how workers may end by themselves; a refused one hears of it in the next lap, maybe
         self.begin()
 
     def begin(self):
@@ -39,7 +37,7 @@ class Strikes:
         self.done = []  # (fault, when it struck, when it was mended, in microseconds)
         self.doomed = []  # (trainer, until when), each of a job whose element ends its workers
         self.copied = False  # an older journal is to come
-        self.excused = set()  # how workers may end by themselves
+        self.excused.discard(-signal.SIGABRT)
 
     def strike(self, fault, jobs, rng):
         """What was done, in words."""

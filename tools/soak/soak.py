@@ -26,7 +26,7 @@ import sys
 import tempfile
 import time
 
-from faults import BY_NAME, FAULTS, GoesOn, Strikes
+from faults import FAULTS, GoesOn, Strikes
 from fleet import Failed, Fleet, shared_memory
 from jobs import KINDS, Job, Seat
 from network import Network, NotPermitted
@@ -210,9 +210,8 @@ def parse_arguments():
     add("--bin", default="build/release/bin", type=pathlib.Path, help=argparse.SUPPRESS)
     add("--seed", metavar="S", type=int, default=1,
         help="of what is random; lap n draws from S + n (default: %(default)s)")
-    usual = [fault for fault in FAULTS if fault not in BY_NAME]
-    add("--faults", metavar="NAME,…", type=faults_of, default=usual,
-        help=f"of {', '.join(FAULTS)}, 'none' or 'all' (default: all but {', '.join(sorted(BY_NAME))})")
+    add("--faults", metavar="NAME,…", type=faults_of, default=FAULTS,
+        help=f"of {', '.join(FAULTS)}, 'none' or 'all' (default: all)")
     add("--faults-per-lap", metavar="N", type=int, default=0, help="(default: 1 to 3)")
     add("--protocol", metavar="NAME", default="shm", help="data_transfer_protocol (default: %(default)s)")
     add("--duration", metavar="S", type=float, default=60,

@@ -105,6 +105,36 @@ TEST_F(LivesTest, AnOlderCopyOfTheJournalEndsTheJobsOfThoseThatAreAheadOfIt) {
   EXPECT_TRUE(untouched.Next<Welcome>().iteration);
 }
 
+// A reader may have elements of splits that were given out after the copy, and have heard of
+// nothing.
+TEST_F(LivesTest, AWorkerAheadOfTheJournalEndsWhatEarlierLivesRead) {
+  Start(Journaled());
+  const JobAnswer job = MakeJob("job");
+  auto worker = std::make_unique<HandWorker>(*stub_, 1);
+  HandClient reader(*stub_, job, 5);
+  const Life life = reader.Next<Welcome>().life;
+  const PlacedPartition of = worker->Next<Assign>().of;
+  const Heard told = HeardBy(reader, life);
+  Copy();
+  worker->Send(SplitRequest{of, 0, 0, 0, 1});
+  worker->Next<Splits>();
+  const Heard heard = HeardBy(*worker, life);
+  worker.reset();
+  Restart(OfCopy());
+
+  HandClient back(*stub_, job, 5, 1, 0, std::nullopt, told);
+  EXPECT_TRUE(back.Next<Welcome>().iteration);
+  HandClient later(*stub_, MakeJob("later"), 6);
+  EXPECT_TRUE(later.Next<Welcome>().iteration);
+  HandWorker ahead(*stub_, 1, 1, {}, "", heard);  // has let go of the partition meanwhile
+  EXPECT_THAT(std::string(ahead.Next<WorkerRefused>().status.message()),
+              HasSubstr("an older copy of the journal"));
+  EXPECT_THAT(std::string(Refusal(back).message()),
+              AllOf(HasSubstr("job job: "), HasSubstr("an older copy of the journal")));
+  HandWorker fresh(*stub_, 2);
+  EXPECT_EQ(fresh.Next<Assign>().of.iteration, IterationId(2)) << "what this life began goes on";
+}
+
 TEST_F(LivesTest, ACopyThatHasAllThatWasSaidIsAsGoodAsTheJournal) {
   Start(Journaled());
   const JobAnswer job = MakeJob("job");

@@ -290,8 +290,8 @@ class World {
   bool IsForeign(uint8_t life) const;
   bool HearsNewer(uint8_t life) const;
   void FailJob();
-  bool IsRefused(int c, const Wire& wire);
-  bool IsRefused(int w, const Wire& wire, absl::Span<const Held> held);
+  bool IsClientRefused(int c, const Wire& wire);
+  bool IsWorkerRefused(int w, const Wire& wire);
   // What a client or worker says that it heard.
   static uint8_t LifeOf(const auto& its) {
     return static_cast<uint8_t>((its.beyond ? Wire::kBeyond : 0) | (its.other ? Wire::kOther : 0) |

@@ -105,7 +105,7 @@ void World::ArrivesFromClient(int c, const Wire& wire) {
   const Incarnation incarnation(wire.a & ~Wire::kWhole);
   switch (wire.kind) {
     case Wire::kPresents: {
-      if (IsRefused(c, wire)) return;
+      if (IsClientRefused(c, wire)) return;
       // A lease is given by a dispatcher whose journal took a record behind the hello.
       if (IsFrozen() && scene_->broken != Broken::kRenewWithoutJournal) {
         hung_ = true;
@@ -150,7 +150,7 @@ void World::ArrivesFromWorker(int w, const Wire& wire) {
       for (int p = 0; p < scene_->partitions; ++p)
         if (wire.m[static_cast<size_t>(p)])
           held.push_back({Partition(p), Placement(wire.m[static_cast<size_t>(p)])});
-      if (IsRefused(w, wire, held)) return;
+      if (IsWorkerRefused(w, wire)) return;
       Worker& worker = workers_[w];
       const bool is_here = worker.with_old == acts_old_;  // and has not turned since
       if (IsForeign(wire.life) && scene_->broken != Broken::kHearOtherJournals) {

@@ -52,7 +52,7 @@ void World::FailJob() {
   }
 }
 
-bool World::IsRefused(int c, const Wire& wire) {
+bool World::IsClientRefused(int c, const Wire& wire) {
   const bool is_here = clients_[c].with_old == acts_old_;  // and has not turned since
   const bool foreign = IsForeign(wire.life) && scene_->broken != Broken::kAnyToken;
   const bool beyond = !foreign && OriginOf(wire.life) == control::Origin::kBeyond &&
@@ -63,12 +63,11 @@ bool World::IsRefused(int c, const Wire& wire) {
   return foreign || beyond || failed_;
 }
 
-bool World::IsRefused(int w, const Wire& wire, absl::Span<const Held> held) {
+bool World::IsWorkerRefused(int w, const Wire& wire) {
   if (IsForeign(wire.life) || OriginOf(wire.life) != control::Origin::kBeyond ||
       scene_->broken == (acts_old_ ? Broken::kHearNewerLife : Broken::kHearAnyLife))
     return false;
-  for (const Held& its : held)
-    if (its.placement > record_.partition(its.partition).placement) FailJob();
+  FailJob();
   Worker& worker = workers_[w];
   if (worker.with_old != acts_old_) return true;  // it has turned since, and does not hear of it
   worker.lost = true;
