@@ -13,7 +13,8 @@ namespace penstock {
 template <class Metric>
 struct MetricFamily {
   std::string help;
-  std::map<std::string, Metric> members;
+  std::map<std::string, std::shared_ptr<Metric>> members;
+  std::vector<std::string> shared = {};  // of these, in the order in which they were made
 };
 
 namespace {
@@ -53,7 +54,7 @@ void RenderFamilies(const std::map<std::string, MetricFamily<Metric>>& families,
                     std::string& text) {
   for (const auto& [name, family] : families) {
     absl::StrAppend(&text, "# HELP ", name, " ", family.help, "\n# TYPE ", name, " ", type, "\n");
-    for (const auto& [labels, metric] : family.members) RenderMember(name, labels, metric, text);
+    for (const auto& [labels, metric] : family.members) RenderMember(name, labels, *metric, text);
   }
 }
 
@@ -87,7 +88,9 @@ struct Metrics::Rep {
     std::lock_guard lock(mu);
     MetricFamily<Metric>& family = families[name];
     if (family.help.empty()) family.help = help;
-    return family.members[LabelText(labels)];
+    std::shared_ptr<Metric>& member = family.members[LabelText(labels)];
+    if (member == nullptr) member = std::make_shared<Metric>();
+    return *member;
   }
 };
 
@@ -97,6 +100,27 @@ Metrics::~Metrics() = default;
 Counter& Metrics::GetCounter(const std::string& name, const std::string& help,
                              const Labels& labels) {
   return rep_->Find(rep_->counters, name, help, labels);
+}
+
+std::shared_ptr<Counter> Metrics::ShareCounter(const std::string& name, const std::string& help,
+                                               const Labels& labels) {
+  std::lock_guard lock(rep_->mu);
+  MetricFamily<Counter>& family = rep_->counters[name];
+  family.help = help;
+  std::string text = LabelText(labels);
+  std::shared_ptr<Counter>& member = family.members[text];
+  if (member != nullptr) return member;
+  std::shared_ptr<Counter> made = member = std::make_shared<Counter>();
+  const auto gone = [&](const std::string& of) { return family.members[of].use_count() == 1; };
+  auto too_many = std::ranges::count_if(family.shared, gone) - static_cast<int64_t>(kGoneKept);
+  std::erase_if(family.shared, [&](const std::string& of) {
+    if (too_many <= 0 || !gone(of)) return false;
+    --too_many;
+    family.members.erase(of);
+    return true;
+  });
+  family.shared.push_back(std::move(text));
+  return made;
 }
 
 Gauge& Metrics::GetGauge(const std::string& name, const std::string& help, const Labels& labels) {

@@ -54,8 +54,8 @@ class Histogram {
   std::atomic<int64_t> sum_ns_ = 0;
 };
 
-// Any thread. What it hands out lives as long as it does: look it up once, keep
-// the reference, and count on that.
+// Any thread. What it hands out by reference lives as long as it does: look it up once,
+// keep the reference, and count on that.
 class Metrics {
  public:
   Metrics();
@@ -66,6 +66,11 @@ class Metrics {
   // The one of that name and these labels, made at first use. `help` is that of
   // the first call for the name.
   Counter& GetCounter(const std::string& name, const std::string& help, const Labels& labels = {});
+  // For labels that come and go, as clients do: of those whose counter nobody holds any more the
+  // newest kGoneKept stay, since what they counted last may not have been read yet.
+  std::shared_ptr<Counter> ShareCounter(const std::string& name, const std::string& help,
+                                        const Labels& labels);
+  static constexpr size_t kGoneKept = 128;
   Gauge& GetGauge(const std::string& name, const std::string& help, const Labels& labels = {});
   // `name` ends in _seconds.
   Histogram& GetHistogram(const std::string& name, const std::string& help,

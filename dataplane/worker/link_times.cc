@@ -6,8 +6,8 @@
 namespace penstock::worker {
 namespace {
 
-Counter& CounterOf(const std::string& client, const char* waits_for) {
-  return ProcessMetrics().GetCounter(
+std::shared_ptr<Counter> CounterOf(const std::string& client, const char* waits_for) {
+  return ProcessMetrics().ShareCounter(
       "penstock_worker_link_microseconds_total",
       "What links to clients waited for: produce, transport, or the trainer.",
       {{"client", client}, {"waits_for", waits_for}});
@@ -16,8 +16,8 @@ Counter& CounterOf(const std::string& client, const char* waits_for) {
 }  // namespace
 
 LinkTimes::LinkTimes(const std::string& client, std::function<Clock::time_point()> now)
-    : counters_{&CounterOf(client, "produce"), &CounterOf(client, "transport"),
-                &CounterOf(client, "trainer")},
+    : counters_{CounterOf(client, "produce"), CounterOf(client, "transport"),
+                CounterOf(client, "trainer")},
       now_(std::move(now)),
       since_(now_()) {}
 

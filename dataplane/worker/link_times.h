@@ -8,6 +8,7 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 
 #include "control/observe/metrics.h"
@@ -32,7 +33,7 @@ class LinkTimes {
   void Now(LinkWaitsFor what);
 
  private:
-  std::array<Counter*, 3> counters_;
+  std::array<std::shared_ptr<Counter>, 3> counters_;
   const std::function<Clock::time_point()> now_;
   LinkWaitsFor present_ = LinkWaitsFor::kProduce;
   Clock::time_point since_;

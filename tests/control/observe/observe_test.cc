@@ -3,6 +3,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <csignal>
@@ -24,6 +25,7 @@ namespace penstock {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 // A socket; nothing can be sent over it if nobody listens there.
 int Connect(int port) {
@@ -62,6 +64,26 @@ TEST(Metrics, AreRenderedForPrometheus) {
             "# HELP penstock_workers Connected workers.\n"
             "# TYPE penstock_workers gauge\n"
             "penstock_workers 4\n");
+}
+
+TEST(Metrics, OfThoseThatComeAndGoTheNewestStay) {
+  Metrics metrics;
+  const auto counter = [&](const std::string& client) {
+    return metrics.ShareCounter("penstock_waits_total", "Waits.", {{"client", client}});
+  };
+  const auto line = [](const std::string& client) {
+    return absl::StrCat("penstock_waits_total{client=\"", client, "\"} 1\n");
+  };
+  const std::shared_ptr<Counter> held = counter("held");
+  held->Add();
+  EXPECT_EQ(counter("held"), held);
+  for (size_t i = 0; i < 3 * Metrics::kGoneKept; ++i) counter(absl::StrCat(i))->Add();
+  const std::string text = metrics.Render();
+  EXPECT_THAT(text, HasSubstr(line("held")));
+  EXPECT_THAT(text, HasSubstr(line(absl::StrCat(3 * Metrics::kGoneKept - 1))));
+  EXPECT_THAT(text, Not(HasSubstr(line("0"))));
+  EXPECT_LE(static_cast<size_t>(std::count(text.begin(), text.end(), '\n')),
+            2 + 1 + Metrics::kGoneKept + 1);
 }
 
 TEST(Metrics, HistogramsCountUpToEachBound) {

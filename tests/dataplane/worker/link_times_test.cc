@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dataplane/worker/link_times.h"
 
+#include <algorithm>
+#include <string>
+
 #include "gtest/gtest.h"
 
 namespace penstock::worker {
@@ -29,6 +32,15 @@ TEST(LinkTimes, EachMomentBelongsToWhatWasWaitedFor) {
   EXPECT_EQ(Booked("produce"), 10);
   EXPECT_EQ(Booked("transport"), 500);
   EXPECT_EQ(Booked("trainer"), 4000);
+}
+
+TEST(LinkTimes, DoNotGrowWithTheClientsThatEverCame) {
+  const auto lines = [] {
+    const std::string text = ProcessMetrics().Render();
+    return std::count(text.begin(), text.end(), '\n');
+  };
+  for (int client = 0; client < 1000; ++client) LinkTimes times(std::to_string(client));
+  EXPECT_LT(lines(), 500);
 }
 
 }  // namespace
