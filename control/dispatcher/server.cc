@@ -21,8 +21,8 @@
 #include "control/observe/metrics.h"
 #include "control/observe/text_server.h"
 #include "control/policy/worker_list.h"
-#include "control/rpc/callback_threads.h"
 #include "control/rpc/credentials.h"
+#include "control/rpc/prepare_grpc.h"
 #include "penstock/status.h"
 
 namespace penstock {
@@ -204,7 +204,7 @@ class Server final : public DispatchServer {
 
   absl::Status Listen() {
     ASSIGN_OR_RETURN(auto credentials, control::ServerCredentials(config_.tls));
-    control::KeepCallbackThreads();
+    control::PrepareGrpc();
     grpc::ServerBuilder builder;
     const std::string address = absl::StrCat(config_.host, ":", config_.port);
     builder.AddListeningPort(address, credentials, &port_);

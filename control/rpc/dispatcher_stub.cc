@@ -10,9 +10,9 @@
 
 #include "control/observe/wait_lines.h"
 #include "control/proto/dispatcher.grpc.pb.h"
-#include "control/rpc/callback_threads.h"
 #include "control/rpc/client_stream.h"
 #include "control/rpc/credentials.h"
+#include "control/rpc/prepare_grpc.h"
 #include "control/rpc/reading_proto.h"
 #include "control/rpc/status_grpc.h"
 #include "control/rpc/target.h"
@@ -235,7 +235,7 @@ absl::StatusOr<std::unique_ptr<DispatcherStub>> DispatcherStub::Make(std::string
         absl::StrCat("TLS is configured, but the service \"", std::string(service),
                      "\" is reached in plain text; give \"grpcs://", target.address, "\""));
   }
-  KeepCallbackThreads();
+  PrepareGrpc();
   return std::make_unique<GrpcDispatcherStub>(std::move(target.address), credentials);
 }
 

@@ -14,7 +14,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "control/rpc/callback_threads.h"
+#include "control/rpc/prepare_grpc.h"
 #include "control/rpc/target.h"
 #include "penstock/status.h"
 
@@ -197,7 +197,7 @@ class RelayServer final : public Relay, private grpc::CallbackGenericService {
   }
 
   absl::Status Listen() {
-    control::KeepCallbackThreads();
+    control::PrepareGrpc();
     channel_ = grpc::CreateChannel(dispatcher_, grpc::InsecureChannelCredentials());
     grpc::ServerBuilder builder;
     builder.AddListeningPort("localhost:0", grpc::InsecureServerCredentials(), &port_);

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "absl/time/clock.h"
-#include "control/rpc/callback_threads.h"
+#include "control/rpc/prepare_grpc.h"
 #include "dataplane/transfer/grpc/convert.h"
 #include "dataplane/transfer/grpc/slices.h"
 #include "penstock/status.h"
@@ -36,7 +36,7 @@ constexpr absl::Duration kWorkerGoodbyeTimeout = absl::Seconds(5);
 std::shared_ptr<grpc::Channel> MakeChannel(
     const std::string& target, const std::shared_ptr<grpc::ChannelCredentials>& credentials,
     int64_t max_element_bytes) {
-  control::KeepCallbackThreads();
+  control::PrepareGrpc();
   grpc::ChannelArguments arguments;
   // A connection per link, so that links neither share one's fate nor its window.
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);

@@ -15,8 +15,8 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "control/rpc/callback_threads.h"
 #include "control/rpc/credentials.h"
+#include "control/rpc/prepare_grpc.h"
 #include "dataplane/transfer/grpc/receive_stream.h"
 #include "dataplane/transfer/grpc/send_stream.h"
 #include "penstock/status.h"
@@ -104,7 +104,7 @@ class GrpcListener : public Listener {
     const std::string wanted = absl::StrCat(options.host, ":", options.port);
     int port = 0;
     PENSTOCK_ASSIGN_OR_RETURN(auto credentials, control::ServerCredentials(options.tls));
-    control::KeepCallbackThreads();
+    control::PrepareGrpc();
     grpc::ServerBuilder builder;
     builder.AddListeningPort(wanted, credentials, &port);
     builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);  // a port in use is an error

@@ -1,11 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // Addresses, messages on the wire, and streams that come back: without a network.
+#include <array>
 #include <condition_variable>
+#include <cstdlib>
 #include <deque>
+#include <fstream>
+#include <memory>
 #include <mutex>
+#include <string>
 
+#include "absl/synchronization/mutex.h"
 #include "control/protocol/session_messages.h"
 #include "control/rpc/messages_proto.h"
+#include "control/rpc/prepare_grpc.h"
 #include "control/rpc/session.h"
 #include "control/rpc/target.h"
 #include "gmock/gmock.h"
@@ -355,6 +362,29 @@ TEST(KeepOpen, StoppingNeedNotWaitForAPause) {
   network.WaitForStream(1)->OnClosed(absl::UnavailableError("broke"));
   EXPECT_EQ(events.Wait(1), "lost: broke");
   session->Stop();
+}
+
+// --- gRPC's process -------------------------------------------------------------------
+
+int64_t ResidentKib() {
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);)
+    if (line.starts_with("RssAnon:")) return std::atoll(line.c_str() + sizeof("RssAnon:"));
+  return 0;
+}
+
+TEST(PrepareGrpc, NothingStaysOfMutexesThatAreFreedWithoutTheirDestructors) {
+  PrepareGrpc();
+  constexpr size_t kMutexes = 100'000;
+  const auto places =
+      std::make_unique<std::array<std::byte, sizeof(absl::Mutex)>[]>(kMutexes);  // touches them
+  const int64_t before = ResidentKib();
+  for (size_t i = 0; i < kMutexes; ++i) {
+    auto* mutex = new (&places[i]) absl::Mutex;
+    mutex->Lock();
+    mutex->Unlock();
+  }
+  EXPECT_LT(ResidentKib() - before, 4096);
 }
 
 }  // namespace

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "control/rpc/callback_threads.h"
+#include "control/rpc/prepare_grpc.h"
 
 #include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/grpcpp.h>
+
+#include "absl/synchronization/mutex.h"
 
 namespace penstock::control {
 namespace {
@@ -20,7 +22,8 @@ class NeverStarted : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::Byte
 
 }  // namespace
 
-void KeepCallbackThreads() {
+void PrepareGrpc() {
+  absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
   static NeverStarted* volatile kept = new NeverStarted;  // volatile: or it counts as leaked
   (void)kept;
 }
