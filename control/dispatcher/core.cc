@@ -68,12 +68,16 @@ absl::Status Core::Recover() {
   absl::Duration longest;
   for (const BegunLife& life : state_.lives) longest = std::max(longest, life.lease);
   leases_of_earlier_lives_ = now + longest;
-  for (const auto& [id, worker] : state_.workers) worker_leases_.Heard(id, now);
+  for (const auto& [id, worker] : state_.workers) {
+    worker_leases_.Heard(id, now);
+    workers_to_come_.insert(id);
+  }
   for (const auto& [id, iteration] : state_.iterations) {
     if (iteration.record.finished || !GoesOn(iteration)) continue;
     for (const protocol::ReaderRecord& reader : iteration.record.readers) {
       if (reader.standing == protocol::Standing::kLiving) {
         client_leases_.Heard({id, reader.client}, now);
+        clients_to_come_.insert({id, reader.client});
       }
     }
   }

@@ -72,10 +72,25 @@ struct CoreOptions {
   std::shared_ptr<EventLog> events;
 };
 
+// Counts a message from when it is here until it is dealt with.
+class Arriving {
+ public:
+  explicit Arriving(std::atomic<int>& count) : count_(count) { ++count_; }
+  ~Arriving() { --count_; }
+  Arriving(const Arriving&) = delete;
+  Arriving& operator=(const Arriving&) = delete;
+
+ private:
+  std::atomic<int>& count_;
+};
+
 // A stream, and the session or worker that it turned out to be. Its fields are
 // the core's, under its lock.
 struct ClientPeer {
   std::shared_ptr<ClientOutlet> outlet;
+  // Where some wait for the lock their sender lives, however long ago it was heard. Not under the
+  // lock.
+  std::atomic<int> arriving = 0;
   IterationId iteration;  // none before its hello and after its end
   ClientId client;
   Incarnation incarnation;
@@ -94,6 +109,7 @@ struct ClientPeer {
 };
 struct WorkerPeer {
   std::shared_ptr<WorkerOutlet> outlet;
+  std::atomic<int> arriving = 0;  // as above
   WorkerId worker;                // none before its hello and after its end
   std::vector<DatasetWork> work;  // as of its last heartbeat
 };
@@ -264,6 +280,8 @@ class Core {
 
   // core_sweep.cc
   absl::Duration Stall() const;
+  // A hello was accepted. `recovered`: the first of somebody that this life knows from the journal.
+  void NoteHello(bool recovered, absl::Time now);
   void ExpireLeases(Turn& turn, absl::Time now);
   void CollectJobs(Turn& turn, absl::Time now);
   // Finished iterations that nobody is connected to any more.
@@ -308,6 +326,11 @@ class Core {
   std::map<JobId, absl::Time> idle_since_;
   std::map<std::string, absl::Time> unused_since_;  // datasets
   absl::Time last_sweep_ = absl::InfinitePast();
+  // Whom the journal named and who has not come yet. They may all come at once, which takes its
+  // time: their leases begin with the first hello of all, and anew with each of theirs.
+  std::set<WorkerId> workers_to_come_;
+  std::set<SessionKey> clients_to_come_;
+  absl::Time to_come_since_ = absl::InfiniteFuture();
   // Until then clients may go by a lease that an earlier life gave them.
   absl::Time leases_of_earlier_lives_ = absl::InfinitePast();
   uint64_t membership_version_ = 0;

@@ -67,6 +67,7 @@ std::shared_ptr<ClientPeer> Core::OpenClient(std::shared_ptr<ClientOutlet> outle
 }
 
 void Core::OnMessage(const std::shared_ptr<ClientPeer>& peer, ClientUp message) {
+  const Arriving arriving(peer->arriving);
   if (auto* beat = std::get_if<ClientHeartbeat>(&message)) {
     bool slowed = false;
     bool back = false;
@@ -282,6 +283,7 @@ void Core::OnHello(Turn& turn, const std::shared_ptr<ClientPeer>& peer, const Cl
   peer->process = hello.process;
   peer->consumer = hello.consumer;
   client_leases_.Heard(key, options_.now());
+  NoteHello(clients_to_come_.erase(key) > 0, options_.now());
   turn.AppendAnyway();  // the Welcome gives a lease
   idle_since_.erase(job->id);
   turn.Log("client_joined", {{"client", absl::StrCat(absl::Hex(hello.client.value()))},
@@ -395,6 +397,7 @@ void Core::OnLeave(Turn& turn, const ClientPeer& peer, const Leave& leave) {
 
 void Core::ForgetLease(const SessionKey& key) {
   client_leases_.Forget(key);
+  clients_to_come_.erase(key);
   if (const IterationState* iteration = state_.FindIteration(key.first)) {
     scaling_.ClientLeft(iteration->job, key.second, options_.now());
   }

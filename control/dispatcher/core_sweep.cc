@@ -62,8 +62,16 @@ void Core::ProbeBrokenWorkers() {
   }
 }
 
+void Core::NoteHello(bool recovered, absl::Time now) {
+  if (recovered || to_come_since_ == absl::InfiniteFuture()) to_come_since_ = now;
+}
+
 void Core::ExpireLeases(Turn& turn, absl::Time now) {
   for (WorkerId worker : worker_leases_.Expired(now, options_.worker_timeout)) {
+    const auto peer = workers_.find(worker);
+    if (peer != workers_.end() && peer->second->arriving > 0) continue;
+    if (workers_to_come_.contains(worker) && now - to_come_since_ < options_.worker_timeout)
+      continue;
     if (state_.FindWorker(worker) == nullptr) {
       worker_leases_.Forget(worker);
     } else {
@@ -73,6 +81,9 @@ void Core::ExpireLeases(Turn& turn, absl::Time now) {
   }
   if (now < leases_of_earlier_lives_) return;
   for (const SessionKey& key : client_leases_.Expired(now, options_.client_timeout)) {
+    const auto peer = sessions_.find(key);
+    if (peer != sessions_.end() && peer->second->arriving > 0) continue;
+    if (clients_to_come_.contains(key) && now - to_come_since_ < options_.client_timeout) continue;
     const absl::Time heard = now - client_leases_.SilentFor(key, now);
     ForgetLease(key);
     const IterationState* iteration = state_.FindIteration(key.first);

@@ -69,6 +69,7 @@ std::shared_ptr<WorkerPeer> Core::OpenWorker(std::shared_ptr<WorkerOutlet> outle
 }
 
 void Core::OnMessage(const std::shared_ptr<WorkerPeer>& peer, WorkerUp message) {
+  const Arriving arriving(peer->arriving);
   if (auto* beat = std::get_if<WorkerHeartbeat>(&message)) {
     {
       std::lock_guard lock(mu_);
@@ -141,6 +142,7 @@ void Core::OnHello(Turn& turn, const std::shared_ptr<WorkerPeer>& peer, const Wo
   peer->worker = hello.worker;
   workers_[hello.worker] = peer;
   worker_leases_.Heard(hello.worker, options_.now());
+  NoteHello(workers_to_come_.erase(hello.worker) > 0, options_.now());
 
   const WorkerRecord* known = state_.FindWorker(hello.worker);
   WorkerRecord record{.id = hello.worker,
@@ -156,7 +158,8 @@ void Core::OnHello(Turn& turn, const std::shared_ptr<WorkerPeer>& peer, const Wo
                         {"address", hello.address},
                         {"permits", absl::StrCat(record.permits)}});
   }
-  if (known == nullptr || !(*known == record)) turn.Do(WorkerRegistered{std::move(record)});
+  const bool differs = known != nullptr && !(*known == record);  // readers may have to be told
+  if (known == nullptr || differs) turn.Do(WorkerRegistered{std::move(record)});
   turn.To(peer, WorkerWelcome{state_.lives.back().life, options_.heartbeat_interval});
 
   // What it has of iterations that are gone is taken from it here, the rest by
@@ -176,7 +179,7 @@ void Core::OnHello(Turn& turn, const std::shared_ptr<WorkerPeer>& peer, const Wo
     protocol::Desk& desk = turn.DeskOf(id);
     turn.Settle(id, protocol::OnWorkerRegisters(iteration.record, desk, hello.worker, held[id]));
     if (iteration.record.closed) continue;
-    turn.TellMembership(id);  // its offers may be new
+    if (differs) turn.TellMembership(id);
     turn.Balance(id);
   }
 }
@@ -289,6 +292,7 @@ void Core::LoseWorker(Turn& turn, WorkerId worker, const std::string& reason, bo
                     {"partitions", absl::StrCat(state_.PartitionsOn(worker))},
                     {"why", reason}});
   worker_leases_.Forget(worker);
+  workers_to_come_.erase(worker);
   scaling_.WorkerGone(worker);
   if (auto peer = workers_.find(worker); peer != workers_.end()) {
     const std::shared_ptr<WorkerPeer> old = peer->second;

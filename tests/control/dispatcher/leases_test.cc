@@ -5,6 +5,7 @@
 #include <future>
 #include <memory>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -71,7 +72,10 @@ class LeasesTest : public ::testing::Test {
     CoreOptions options;
     options.client_timeout = client_timeout;
     options.worker_timeout = absl::Seconds(10);
-    options.now = [this] { return now_; };
+    options.now = [this] {
+      if (at_now_) std::exchange(at_now_, nullptr)();
+      return now_;
+    };
     options.random = [this] { return ++random_; };
     options.port_refuses = [this](const std::string&) { return port_refuses_(); };
     options.events = events_;
@@ -109,6 +113,7 @@ class LeasesTest : public ::testing::Test {
 
   const std::shared_ptr<CapturedEvents> events_ = CapturedEvents::Make();
   absl::Time now_ = absl::UnixEpoch();
+  std::function<void()> at_now_;  // called once
   uint64_t random_ = 0;
   std::function<bool()> port_refuses_ = [] { return false; };
   std::unique_ptr<Core> core_;
@@ -157,6 +162,44 @@ TEST_F(LeasesTest, StartAnewWhenTheDispatcherStoodStill) {
   Pass(9, living);
   EXPECT_THAT(Workers(), ElementsAre(1, 2));
   Pass(1, living);
+  EXPECT_THAT(Workers(), ElementsAre(1));
+}
+
+TEST_F(LeasesTest, HoldAsLongAsAMessageWaitsForTheLock) {
+  const auto living = Join(1);
+  const auto waiting = Join(2);
+  Join(3);
+  Pass(9, living);
+  now_ += absl::Seconds(1);
+  core_->OnMessage(living, WorkerHeartbeat{});
+  std::thread beat;
+  at_now_ = [&] {  // the sweep has the lock
+    beat = std::thread([&] { core_->OnMessage(waiting, WorkerHeartbeat{}); });
+    while (waiting->arriving == 0) std::this_thread::yield();
+  };
+  core_->Sweep();
+  beat.join();
+  EXPECT_THAT(Workers(), ElementsAre(1, 2));
+}
+
+// A thousand that come back take longer than each of them may be silent.
+TEST_F(LeasesTest, OfThoseInTheJournalBeginWhenTheyComeBack) {
+  const std::string folder = ::testing::TempDir() + "/leases_of_those_in_the_journal";
+  std::filesystem::remove_all(folder);
+  Open(absl::Seconds(60), OpenSqliteJournal(folder).value());
+  for (uint64_t id = 1; id <= 3; ++id) Join(id);
+  core_.reset();
+  Open(absl::Seconds(60), OpenSqliteJournal(folder).value());
+  for (int second = 0; second < 100; ++second) {
+    now_ += absl::Seconds(1);
+    core_->Sweep();
+  }
+  const auto first = Join(1);
+  Pass(9, first);
+  Join(2);
+  Pass(9, first);
+  EXPECT_THAT(Workers(), ElementsAre(1, 2, 3));
+  Pass(1, first);
   EXPECT_THAT(Workers(), ElementsAre(1));
 }
 
