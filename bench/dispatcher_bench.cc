@@ -27,7 +27,7 @@
 #include "bench/serving_self.h"
 #include "control/dispatcher/core.h"
 #include "control/journal/changes_proto.h"
-#include "control/rpc/dispatcher_stub.h"
+#include "control/stub/dispatcher_stub.h"
 #include "penstock/server.h"
 #include "penstock/status.h"
 

@@ -13,7 +13,7 @@
 #include <thread>
 
 #include "bench/held_elements.h"
-#include "control/rpc/dispatcher_stub.h"
+#include "control/stub/dispatcher_stub.h"
 #include "penstock/penstock.h"
 
 namespace penstock::bench {

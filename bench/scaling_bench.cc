@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "bench/held_elements.h"
-#include "control/rpc/dispatcher_stub.h"
+#include "control/stub/dispatcher_stub.h"
 #include "penstock/penstock.h"
 
 namespace penstock::bench {

@@ -3,7 +3,7 @@
 #include <cstdio>
 #include <memory>
 
-#include "control/rpc/dispatcher_stub.h"
+#include "control/stub/dispatcher_stub.h"
 #include "dataplane/dataset/definition.h"
 #include "penstock/status.h"
 #include "tools/commands.h"

@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "control/dispatcher/core.h"
-#include "control/rpc/messages_proto.h"
+#include "control/proto/messages_proto.h"
 #include "control/rpc/status_grpc.h"
 
 namespace penstock::control {

@@ -2,7 +2,7 @@
 #include "control/dispatcher/service.h"
 
 #include "control/dispatcher/server_stream.h"
-#include "control/rpc/reading_proto.h"
+#include "control/proto/reading_proto.h"
 
 namespace penstock::control {
 namespace {

@@ -12,9 +12,9 @@
 #include <thread>
 #include <utility>
 
-#include "control/rpc/messages_proto.h"
-#include "control/rpc/session.h"
+#include "control/proto/messages_proto.h"
 #include "control/rpc/status_grpc.h"
+#include "control/stub/session.h"
 
 namespace penstock::control {
 

@@ -7,7 +7,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "control/protocol/positions.h"
-#include "control/rpc/target.h"
+#include "control/stub/target.h"
 #include "penstock/sharding.h"
 #include "penstock/status.h"
 

@@ -13,7 +13,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "control/rpc/dispatcher_stub.h"
+#include "control/stub/dispatcher_stub.h"
 #include "dataplane/client/session.h"
 #include "dataplane/client/state.h"
 #include "dataplane/dataset/build_site.h"

@@ -9,7 +9,7 @@
 
 #include "control/env/files_until.h"
 #include "control/protocol/scoped_name.h"
-#include "control/rpc/dispatcher_stub.h"
+#include "control/stub/dispatcher_stub.h"
 #include "dataplane/client/client_settings.h"
 #include "dataplane/client/distribute.h"
 #include "dataplane/client/distribute_options.h"

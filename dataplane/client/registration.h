@@ -9,7 +9,7 @@
 #include "absl/status/statusor.h"
 #include "control/env/files.h"
 #include "control/protocol/session_messages.h"
-#include "control/rpc/dispatcher_stub.h"
+#include "control/stub/dispatcher_stub.h"
 #include "penstock/dataset.h"
 
 namespace penstock::client {

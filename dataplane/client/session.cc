@@ -12,7 +12,7 @@
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "control/observe/fail_point.h"
-#include "control/rpc/this_process.h"
+#include "control/stub/this_process.h"
 #include "dataplane/client/counters.h"
 #include "dataplane/memory/pool.h"
 #include "penstock/status.h"

@@ -21,7 +21,7 @@
 #include "control/observe/wait_lines.h"
 #include "control/protocol/receiver.h"
 #include "control/protocol/round_queue.h"
-#include "control/rpc/dispatcher_stub.h"
+#include "control/stub/dispatcher_stub.h"
 #include "dataplane/client/ahead.h"
 #include "dataplane/client/merge.h"
 #include "dataplane/client/reader.h"

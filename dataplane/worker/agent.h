@@ -16,7 +16,7 @@
 #include "control/observe/event_log.h"
 #include "control/observe/wait_lines.h"
 #include "control/protocol/session_messages.h"
-#include "control/rpc/dispatcher_stub.h"
+#include "control/stub/dispatcher_stub.h"
 #include "dataplane/worker/tasks.h"
 #include "dataplane/worker/workshop.h"
 

@@ -9,7 +9,7 @@
 #include <thread>
 
 #include "absl/strings/str_cat.h"
-#include "control/rpc/dispatcher_stub.h"
+#include "control/stub/dispatcher_stub.h"
 #include "tests/cluster/cluster.h"
 
 namespace penstock {

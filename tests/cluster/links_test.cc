@@ -2,7 +2,7 @@
 // What `penstock links` shows, of servers in this process.
 #include <functional>
 
-#include "control/rpc/dispatcher_stub.h"
+#include "control/stub/dispatcher_stub.h"
 #include "tests/cluster/cluster.h"
 
 namespace penstock {

@@ -4,7 +4,7 @@
 #include <cstdlib>
 #include <numeric>
 
-#include "control/rpc/dispatcher_stub.h"
+#include "control/stub/dispatcher_stub.h"
 #include "tests/cluster/worker_elsewhere.h"
 
 namespace penstock {

@@ -15,7 +15,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "control/rpc/prepare_grpc.h"
-#include "control/rpc/target.h"
+#include "control/stub/target.h"
 #include "penstock/status.h"
 
 namespace penstock {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Strangers get nothing: at each port and socket of a cluster, and over TLS.
-#include "control/rpc/dispatcher_stub.h"
+#include "control/stub/dispatcher_stub.h"
 #include "dataplane/transfer/transport.h"
 #include "tests/cluster/cluster.h"
 #include "tests/cluster/strangers.h"

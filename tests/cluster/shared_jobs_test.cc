@@ -6,7 +6,7 @@
 
 #include "absl/time/clock.h"
 #include "control/observe/metrics.h"
-#include "control/rpc/dispatcher_stub.h"
+#include "control/stub/dispatcher_stub.h"
 #include "tests/cluster/cluster.h"
 
 namespace penstock {

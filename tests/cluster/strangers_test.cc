@@ -12,7 +12,7 @@
 #include <cstddef>
 #include <cstring>
 
-#include "control/rpc/dispatcher_stub.h"
+#include "control/stub/dispatcher_stub.h"
 #include "dataplane/transfer/transport.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What `penstock trace` shows, of servers in this process.
-#include "control/rpc/dispatcher_stub.h"
+#include "control/stub/dispatcher_stub.h"
 #include "tests/cluster/cluster.h"
 
 namespace penstock {

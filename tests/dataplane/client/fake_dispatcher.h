@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include "control/rpc/dispatcher_stub.h"
+#include "control/stub/dispatcher_stub.h"
 #include "gtest/gtest.h"
 
 namespace penstock::client {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "control/rpc/this_process.h"
+#include "control/stub/this_process.h"
 
 #include <unistd.h>
 

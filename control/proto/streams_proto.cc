@@ -3,7 +3,7 @@
 // alternative writes it; one switch per direction reads it.
 #include <type_traits>
 
-#include "control/rpc/messages_proto.h"
+#include "control/proto/messages_proto.h"
 
 namespace penstock::control {
 

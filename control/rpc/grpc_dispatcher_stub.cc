@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "control/rpc/dispatcher_stub.h"
-
+// DispatcherStub over gRPC.
 #include <grpcpp/grpcpp.h>
 
 #include <chrono>
@@ -10,12 +9,13 @@
 
 #include "control/observe/wait_lines.h"
 #include "control/proto/dispatcher.grpc.pb.h"
+#include "control/proto/reading_proto.h"
 #include "control/rpc/client_stream.h"
 #include "control/rpc/credentials.h"
 #include "control/rpc/prepare_grpc.h"
-#include "control/rpc/reading_proto.h"
 #include "control/rpc/status_grpc.h"
-#include "control/rpc/target.h"
+#include "control/stub/dispatcher_stub.h"
+#include "control/stub/target.h"
 
 namespace penstock::control {
 namespace {
@@ -237,20 +237,6 @@ absl::StatusOr<std::unique_ptr<DispatcherStub>> DispatcherStub::Make(std::string
   }
   PrepareGrpc();
   return std::make_unique<GrpcDispatcherStub>(std::move(target.address), credentials);
-}
-
-std::unique_ptr<ReconnectingClientSession> DispatcherStub::KeepClientSession(
-    ReconnectingClientEvents* events, ReconnectOptions options) {
-  options.address = address();
-  return KeepOpen<ClientUp, ClientDown>(
-      [this](ClientSessionEvents* stream) { return OpenClientSession(stream); }, events, options);
-}
-
-std::unique_ptr<ReconnectingWorkerSession> DispatcherStub::KeepWorkerSession(
-    ReconnectingWorkerEvents* events, ReconnectOptions options) {
-  options.address = address();
-  return KeepOpen<WorkerUp, WorkerDown>(
-      [this](WorkerSessionEvents* stream) { return OpenWorkerSession(stream); }, events, options);
 }
 
 }  // namespace penstock::control

@@ -11,7 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "control/protocol/session_messages.h"
-#include "control/rpc/session.h"
+#include "control/stub/session.h"
 
 namespace penstock::control {
 namespace {

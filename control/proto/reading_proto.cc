@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a state needs of its dispatcher, and what a restored job begins with.
-#include "control/rpc/reading_proto.h"
+#include "control/proto/reading_proto.h"
 
 #include <algorithm>
 

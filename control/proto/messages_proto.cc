@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Datasets, jobs and status. The streams: streams_proto.cc.
-#include "control/rpc/messages_proto.h"
+#include "control/proto/messages_proto.h"
 
 namespace penstock::control {
 

@@ -11,7 +11,7 @@
 #include "absl/time/time.h"
 #include "control/protocol/saved_reading.h"
 #include "control/protocol/session_messages.h"
-#include "control/rpc/session.h"
+#include "control/stub/session.h"
 #include "penstock/tls.h"
 
 namespace penstock::control {

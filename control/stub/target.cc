@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "control/rpc/target.h"
+#include "control/stub/target.h"
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"

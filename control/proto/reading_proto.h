@@ -3,9 +3,9 @@
 // and from their wire form.
 #pragma once
 
+#include "control/proto/messages_proto.h"
 #include "control/proto/reading.pb.h"
 #include "control/protocol/saved_reading.h"
-#include "control/rpc/messages_proto.h"
 
 namespace penstock::control {
 

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "control/stub/dispatcher_stub.h"
+
+namespace penstock::control {
+
+std::unique_ptr<ReconnectingClientSession> DispatcherStub::KeepClientSession(
+    ReconnectingClientEvents* events, ReconnectOptions options) {
+  options.address = address();
+  return KeepOpen<ClientUp, ClientDown>(
+      [this](ClientSessionEvents* stream) { return OpenClientSession(stream); }, events, options);
+}
+
+std::unique_ptr<ReconnectingWorkerSession> DispatcherStub::KeepWorkerSession(
+    ReconnectingWorkerEvents* events, ReconnectOptions options) {
+  options.address = address();
+  return KeepOpen<WorkerUp, WorkerDown>(
+      [this](WorkerSessionEvents* stream) { return OpenWorkerSession(stream); }, events, options);
+}
+
+}  // namespace penstock::control

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+// For PENSTOCK_RPC=OFF: tests bring stubs of their own.
+#include "control/stub/dispatcher_stub.h"
+
+namespace penstock::control {
+
+absl::StatusOr<std::unique_ptr<DispatcherStub>> DispatcherStub::Make(std::string_view /*service*/,
+                                                                     const TlsConfig& /*tls*/) {
+  return absl::UnimplementedError("this build has no gRPC (PENSTOCK_RPC=OFF)");
+}
+
+}  // namespace penstock::control

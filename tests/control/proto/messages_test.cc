@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+// Messages to their wire form and back.
+#include "control/proto/messages_proto.h"
+#include "control/protocol/session_messages.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace penstock::control {
+namespace {
+
+template <class Wire, class Message>
+void ExpectRoundTrip(const Message& message) {
+  Wire wire;
+  ToWire(message, &wire);
+  Wire parsed;
+  ASSERT_TRUE(parsed.ParseFromString(wire.SerializeAsString()));
+  absl::StatusOr<Message> back = FromWire(parsed);
+  ASSERT_TRUE(back.ok()) << back.status();
+  EXPECT_TRUE(*back == message) << wire.DebugString();
+}
+
+const PlacedPartition kOf{IterationId(1), PartitionId(2), Placement(3), 4};
+
+IndexSet SomeIndices() {
+  IndexSet set = IndexSet::Of(3, 7);
+  set.Add(9);
+  set.Add(1'000'000'000'000);
+  return set;
+}
+
+TEST(Wire, EachClientMessageArrivesAsItWasSent) {
+  const PartitionReport report{PartitionId(2), Placement(3), SomeIndices(), IndexSet::Of(7, 8)};
+  const std::vector<PartitionIndices> indices = {{PartitionId(2), SomeIndices()}};
+  for (const ClientUp& up : std::vector<ClientUp>{
+           ClientHello{JobId(1), 2, ClientId(3), Incarnation(4), std::nullopt},
+           ClientHello{JobId(1), 2, ClientId(3), Incarnation(4), std::vector<PartitionIndices>()},
+           ClientHello{JobId(1),
+                       2,
+                       ClientId(3),
+                       Incarnation(4),
+                       indices,
+                       Incarnation(5),
+                       6,
+                       7,
+                       "t",
+                       {{8, 9, Term(10)}, 11},
+                       {12, 13}},
+           ClientHeartbeat{5, {}},
+           ClientHeartbeat{6,
+                           {{WorkerId(7), "tcp", "tcp: as asked for", true, 1, 2, 3, 4,
+                             absl::Seconds(5), absl::Seconds(6)},
+                            {}},
+                           true,
+                           {7, absl::Seconds(8), absl::Seconds(9)},
+                           {{10, {PartitionId(11), 12}}, {0, {PartitionId(1), 0}}}},
+           FenceAnswer{report}, Report{{report, report}}, Commit{7, {{0, indices}, {1, {}}}},
+           Leave{indices}, Ahead{{{PartitionId(1), 7}, {PartitionId(2), 0}}}}) {
+    ExpectRoundTrip<wire::ClientUp>(up);
+  }
+  for (const ClientDown& down : std::vector<ClientDown>{
+           Welcome{IterationId(1),
+                   {7, 8, Term(2)},
+                   std::string("t\0k", 3),
+                   9,
+                   {.mode = ShardingPolicy::kDynamic, .keep = Keep::kCommitted},
+                   absl::Seconds(1),
+                   absl::Seconds(60),
+                   {{PartitionId(1), Placement(2)}},
+                   17,
+                   {SomeIndices()}},
+           ClientHeartbeatAnswer{5},
+           Membership{
+               3,
+               {{PartitionId(1), Placement(2), WorkerId(3)}, {PartitionId(2), Placement(1), {}, 9}},
+               {{WorkerId(3), "host:1", {{"grpc", "host:2", "c"}}, {"tag"}, Incarnation(4)}}},
+           Membership{4, {{PartitionId(1), Placement(2), {}}}, {}, true},
+           Fence{PartitionId(1), Placement(2)}, ReportAtOnce{}, Committed{4}, End{2, 7}, Left{},
+           SessionError{absl::DataLossError("what")}, ConsumersLost{},
+           ConsumersLost{{{3, absl::Milliseconds(4), true, "why"}, {5, absl::Seconds(6)}}}}) {
+    ExpectRoundTrip<wire::ClientDown>(down);
+  }
+}
+
+TEST(Wire, EachWorkerMessageArrivesAsItWasSent) {
+  for (const WorkerUp& up : std::vector<WorkerUp>{
+           WorkerHello{WorkerId(1),
+                       {1, 2},
+                       "host:1",
+                       {{"grpc", "host:2", "c"}},
+                       {"tag"},
+                       4,
+                       {kOf},
+                       Incarnation(6),
+                       {{8, 9, Term(10)}, 11}},
+           WorkerHeartbeat{
+               5,
+               {{"1000", {{{"Map#1", 1, 2, absl::Seconds(3), absl::Seconds(4), 5, 6}, {}}}}, {}},
+               {{IterationId(7), 8, absl::Seconds(9), 10}, {}}},
+           SplitRequest{kOf, 1, 2, 3, 4}, Bookmark{kOf, 7, "position", {{0, 1, 2}}}, Ended{kOf, 10},
+           PartitionFailed{kOf, absl::NotFoundError("file")}, Drain{}, WorkerLeave{}}) {
+    ExpectRoundTrip<wire::WorkerUp>(up);
+  }
+  for (const WorkerDown& down : std::vector<WorkerDown>{
+           WorkerWelcome{{7, 8, Term(2)}, absl::Milliseconds(1500)}, WorkerHeartbeatAnswer{5},
+           Assign{kOf,
+                  JobId(1),
+                  "token",
+                  "1000",
+                  5,
+                  {.mode = ShardingPolicy::kFileOrData, .num_consumers = 3},
+                  {ShardingPolicy::kData, 4, 3},
+                  2,
+                  99,
+                  SomeIndices(),
+                  4,
+                  "position",
+                  {{0, 1, 2, {3, 4}, true}},
+                  {{ClientId(5), Incarnation(6), 2}},
+                  6,
+                  std::nullopt,
+                  0,
+                  protocol::Positions{8, 3, 17}},
+           AddReader{kOf, {ClientId(5), Incarnation(6)}}, Unassign{kOf},
+           Splits{kOf, {0, 1, 2, {3}, false}}, Drained{},
+           WorkerRefused{absl::FailedPreconditionError("why")}}) {
+    ExpectRoundTrip<wire::WorkerDown>(down);
+  }
+}
+
+TEST(Wire, WrongNumbersFromOutsideAreRefused) {
+  wire::ClientUp empty;
+  EXPECT_EQ(FromWire(empty).status().code(), absl::StatusCode::kInvalidArgument);
+  wire::IndexSet half;
+  half.add_gaps_and_lengths(1);
+  EXPECT_FALSE(FromWire(half).ok());
+  wire::IndexSet huge;
+  huge.add_gaps_and_lengths(UINT64_MAX);
+  huge.add_gaps_and_lengths(2);
+  EXPECT_FALSE(FromWire(huge).ok());
+  // Products with numbers of consumers or partitions are numbers yet.
+  wire::IndexSet far;
+  far.add_gaps_and_lengths(0);
+  far.add_gaps_and_lengths(uint64_t{1} << 62);
+  EXPECT_EQ(FromWire(far).status().code(), absl::StatusCode::kInvalidArgument);
+  wire::IndexSet nothing;
+  nothing.add_gaps_and_lengths(1);
+  nothing.add_gaps_and_lengths(0);
+  EXPECT_FALSE(FromWire(nothing).ok());
+  wire::ClientUp nobody;
+  nobody.mutable_hello()->set_job(1);
+  EXPECT_FALSE(FromWire(nobody).ok());
+  wire::Positions positions;
+  positions.set_partitions(8);
+  EXPECT_FALSE(FromWire(positions).ok());  // of no consumers
+  positions.set_consumers(3);
+  EXPECT_TRUE(FromWire(positions).ok());
+  positions.set_first(-1);
+  EXPECT_FALSE(FromWire(positions).ok());
+  wire::JobTerms terms;
+  terms.set_mode(77);
+  EXPECT_EQ(FromWire(terms).status().code(), absl::StatusCode::kInternal);
+  terms.set_mode(0);
+  terms.set_rests(3);
+  EXPECT_EQ(FromWire(terms).status().code(), absl::StatusCode::kInvalidArgument);
+  terms.set_rests(0);
+  terms.set_num_consumers(1'000'000'000'000);
+  EXPECT_THAT(FromWire(terms).status().message(), ::testing::HasSubstr("65536 are the most"));
+  terms.set_num_consumers(1 << 16);
+  EXPECT_TRUE(FromWire(terms).ok());
+  wire::WorkerUp end;
+  end.mutable_ended()->set_elements(int64_t{1} << 62);
+  EXPECT_EQ(FromWire(end).status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+}  // namespace
+}  // namespace penstock::control
