@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// DispatchServer: journal, core, gRPC server, and the threads that find the dead.
+// DispatchServer: journal, core, listener, and the threads that find the dead.
 #include "control/dispatcher/server.h"
-
-#include <grpcpp/grpcpp.h>
 
 #include <chrono>
 #include <condition_variable>
@@ -15,14 +13,12 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "control/dispatcher/core.h"
+#include "control/dispatcher/listener.h"
 #include "control/dispatcher/probe.h"
-#include "control/dispatcher/service.h"
 #include "control/dispatcher/status_page.h"
 #include "control/observe/metrics.h"
 #include "control/observe/text_server.h"
 #include "control/policy/worker_list.h"
-#include "control/rpc/credentials.h"
-#include "control/rpc/prepare_grpc.h"
 #include "penstock/status.h"
 
 namespace penstock {
@@ -92,8 +88,8 @@ class Server final : public DispatchServer {
       ASSIGN_OR_RETURN(journal, control::OpenSqliteJournal(config_.work_dir));
     }
     ASSIGN_OR_RETURN(core_, Core::Open(Options(), std::move(journal)));
-    service_ = std::make_unique<control::DispatcherService>(core_.get());
-    RETURN_IF_ERROR(Listen());
+    ASSIGN_OR_RETURN(listener_, control::Listener::Start(config_, core_.get()));
+    port_ = listener_->port();
     if (config_.metrics_port >= 0) {
       ASSIGN_OR_RETURN(pages_, TextServer::Start(config_.host, config_.metrics_port,
                                                  {{"/", [this] { return RenderStatus(); }},
@@ -132,12 +128,7 @@ class Server final : public DispatchServer {
     pages_.reset();
     if (sweeper_.joinable()) sweeper_.join();
     if (prober_.joinable()) prober_.join();
-    if (grpc_ != nullptr) {
-      grpc_->Shutdown(absl::ToChronoTime(absl::Now()));  // streams have no end of their own
-      grpc_->Wait();
-      grpc_.reset();
-    }
-    service_.reset();
+    listener_.reset();
     std::unique_ptr<Core> core;
     {
       std::lock_guard lock(mu_);
@@ -202,27 +193,6 @@ class Server final : public DispatchServer {
     return now.ok() ? control::StatusPage(*now) : absl::StrCat(now.status().ToString(), "\n");
   }
 
-  absl::Status Listen() {
-    ASSIGN_OR_RETURN(auto credentials, control::ServerCredentials(config_.tls));
-    control::PrepareGrpc();
-    grpc::ServerBuilder builder;
-    const std::string address = absl::StrCat(config_.host, ":", config_.port);
-    builder.AddListeningPort(address, credentials, &port_);
-    builder.RegisterService(service_.get());
-    builder.SetMaxReceiveMessageSize(-1);
-    builder.SetMaxSendMessageSize(-1);
-    builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);  // a port in use is an error
-    builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 5'000);
-    builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, 10'000);
-    builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 5'000);
-    grpc_ = builder.BuildAndStart();
-    if (grpc_ == nullptr || port_ == 0) {
-      return absl::UnavailableError(absl::StrCat(
-          "cannot listen on ", address, ": the port is in use, or the host is not this one's"));
-    }
-    return absl::OkStatus();
-  }
-
   // Until the server stops or cannot write.
   void Repeat(void (Core::*what)()) {
     std::unique_lock lock(mu_);
@@ -237,7 +207,7 @@ class Server final : public DispatchServer {
     Repeat(&Core::Sweep);
     if (status().ok()) return;
     // Nobody may be served on what cannot be written.
-    grpc_->Shutdown(absl::ToChronoTime(absl::Now()));
+    listener_->Shutdown();
   }
 
   const DispatcherConfig config_;
@@ -251,8 +221,7 @@ class Server final : public DispatchServer {
   bool stopped_ = false;   // guarded by mu_
 
   std::unique_ptr<Core> core_;  // none once it has stopped; written under mu_
-  std::unique_ptr<control::DispatcherService> service_;
-  std::unique_ptr<grpc::Server> grpc_;
+  std::unique_ptr<control::Listener> listener_;
   int port_ = 0;
   std::unique_ptr<TextServer> pages_;
   std::thread sweeper_;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The core behind gRPC's callback API. Includes gRPC; for server.cc only.
+// The core behind gRPC's callback API. Includes gRPC; for grpc_listener.cc only.
 #pragma once
 
 #include <memory>

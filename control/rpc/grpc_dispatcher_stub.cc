@@ -2,12 +2,6 @@
 // DispatcherStub over gRPC.
 #include <grpcpp/grpcpp.h>
 
-#include <chrono>
-#include <condition_variable>
-#include <mutex>
-#include <random>
-
-#include "control/observe/wait_lines.h"
 #include "control/proto/dispatcher.grpc.pb.h"
 #include "control/proto/reading_proto.h"
 #include "control/rpc/client_stream.h"
@@ -15,6 +9,7 @@
 #include "control/rpc/prepare_grpc.h"
 #include "control/rpc/status_grpc.h"
 #include "control/stub/dispatcher_stub.h"
+#include "control/stub/retry.h"
 #include "control/stub/target.h"
 
 namespace penstock::control {
@@ -22,9 +17,6 @@ namespace {
 
 using ClientStreamOfClient = ClientStream<ClientUp, ClientDown, wire::ClientUp, wire::ClientDown>;
 using ClientStreamOfWorker = ClientStream<WorkerUp, WorkerDown, wire::WorkerUp, wire::WorkerDown>;
-
-constexpr absl::Duration kFirstPause = absl::Milliseconds(20);
-constexpr absl::Duration kMaxPause = absl::Seconds(1);
 
 grpc::ChannelArguments ChannelSettings() {
   grpc::ChannelArguments arguments;
@@ -41,10 +33,6 @@ grpc::ChannelArguments ChannelSettings() {
   // A stub's breaks are its own: no connection shared with other stubs.
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   return arguments;
-}
-
-bool WorthTryingAgain(const absl::Status& status) {
-  return absl::IsUnavailable(status) || absl::IsAborted(status) || absl::IsCancelled(status);
 }
 
 class GrpcDispatcherStub final : public DispatcherStub {
@@ -175,46 +163,18 @@ class GrpcDispatcherStub final : public DispatcherStub {
   template <class Answer, class Request>
   absl::StatusOr<Answer> Call(const Request& request, Method<Answer, Request> method,
                               const CallOptions& options) {
-    std::stop_source stop;  // by the caller, or of the whole stub
-    std::stop_callback by_caller(options.stop, [&stop] { stop.request_stop(); });
-    std::stop_callback by_stub(stop_.get_token(), [&stop] { stop.request_stop(); });
-    const absl::Time begun = absl::Now();
-    const absl::Time deadline = begun + options.timeout;
-    absl::Duration pause = kFirstPause;
-    WaitLines lines(StderrEventLog());
-    std::string why = "no time to try";
-    while (!stop.stop_requested() && absl::Now() < deadline) {
-      grpc::ClientContext context;
-      context.set_deadline(absl::ToChronoTime(deadline));
-      Answer answer;
-      absl::Status status;
-      {
-        std::stop_callback cancel(stop.get_token(), [&context] { context.TryCancel(); });
-        status = FromGrpc(((*stub_).*method)(&context, request, &answer));
-      }
-      if (status.ok()) return answer;
-      if (!absl::IsDeadlineExceeded(status) && !WorthTryingAgain(status)) return status;
-      why = std::string(status.message());
-      lines.Waits(absl::Now() - begun,
-                  [&] { return absl::StrCat("the dispatcher at ", address_, ": ", why); });
-      Wait(std::min(pause, deadline - absl::Now()), stop.get_token());
-      pause = std::min(2 * pause, kMaxPause);
-    }
-    if (stop.stop_requested()) {
-      return absl::CancelledError(
-          absl::StrCat("the call to the dispatcher at ", address_, " was cancelled"));
-    }
-    return absl::UnavailableError(absl::StrCat("no dispatcher answers at ", address_, " within ",
-                                               absl::FormatDuration(options.timeout), ": ", why));
-  }
-
-  void Wait(absl::Duration step, std::stop_token stop) {
-    thread_local std::minstd_rand random{std::random_device{}()};
-    step *= std::uniform_real_distribution<double>(0.5, 1.0)(random);
-    std::mutex mu;
-    std::condition_variable_any never;
-    std::unique_lock lock(mu);
-    never.wait_for(lock, std::move(stop), absl::ToChronoNanoseconds(step), [] { return false; });
+    Answer answer;
+    const absl::Status status =
+        Retry(address_, options, stop_.get_token(),
+              [&](absl::Time deadline, const std::stop_token& stop) {
+                answer.Clear();
+                grpc::ClientContext context;
+                context.set_deadline(absl::ToChronoTime(deadline));
+                std::stop_callback cancel(stop, [&context] { context.TryCancel(); });
+                return FromGrpc(((*stub_).*method)(&context, request, &answer));
+              });
+    if (!status.ok()) return status;
+    return answer;
   }
 
   const std::string address_;

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "control/stub/retry.h"
+
+#include <algorithm>
+#include <condition_variable>
+#include <mutex>
+#include <random>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "control/observe/wait_lines.h"
+
+namespace penstock::control {
+namespace {
+
+constexpr absl::Duration kFirstPause = absl::Milliseconds(20);
+constexpr absl::Duration kMaxPause = absl::Seconds(1);
+
+bool IsWorthTryingAgain(const absl::Status& status) {
+  return absl::IsUnavailable(status) || absl::IsAborted(status) || absl::IsCancelled(status) ||
+         absl::IsDeadlineExceeded(status);
+}
+
+void Pause(absl::Duration step, std::stop_token stop) {
+  thread_local std::minstd_rand random{std::random_device{}()};
+  step *= std::uniform_real_distribution<double>(0.5, 1.0)(random);
+  std::mutex mu;
+  std::condition_variable_any never;
+  std::unique_lock lock(mu);
+  never.wait_for(lock, std::move(stop), absl::ToChronoNanoseconds(step), [] { return false; });
+}
+
+}  // namespace
+
+absl::Status Retry(
+    const std::string& address, const CallOptions& options, std::stop_token of_stub,
+    absl::FunctionRef<absl::Status(absl::Time deadline, const std::stop_token& stop)> once) {
+  std::stop_source stop;  // by the caller, or of the whole stub
+  std::stop_callback by_caller(options.stop, [&stop] { stop.request_stop(); });
+  std::stop_callback by_stub(std::move(of_stub), [&stop] { stop.request_stop(); });
+  const absl::Time begun = absl::Now();
+  const absl::Time deadline = begun + options.timeout;
+  absl::Duration pause = kFirstPause;
+  WaitLines lines(StderrEventLog());
+  std::string why = "no time to try";
+  while (!stop.stop_requested() && absl::Now() < deadline) {
+    const absl::Status status = once(deadline, stop.get_token());
+    if (!IsWorthTryingAgain(status)) return status;
+    why = std::string(status.message());
+    lines.Waits(absl::Now() - begun,
+                [&] { return absl::StrCat("the dispatcher at ", address, ": ", why); });
+    Pause(std::min(pause, deadline - absl::Now()), stop.get_token());
+    pause = std::min(2 * pause, kMaxPause);
+  }
+  if (stop.stop_requested()) {
+    return absl::CancelledError(
+        absl::StrCat("the call to the dispatcher at ", address, " was cancelled"));
+  }
+  return absl::UnavailableError(absl::StrCat("no dispatcher answers at ", address, " within ",
+                                             absl::FormatDuration(options.timeout), ": ", why));
+}
+
+}  // namespace penstock::control

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// One call to the dispatcher until it is answered, final, out of time or stopped.
+#pragma once
+
+#include <stop_token>
+#include <string>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "control/stub/dispatcher_stub.h"
+
+namespace penstock::control {
+
+// Calls `once` again, with jittered back-off, while it is Unavailable, Aborted, Cancelled or
+// DeadlineExceeded; any other status is final. `once` ends at its deadline and when stopped. The
+// stop is that of `options` or `of_stub`. Errors are those of DispatcherStub.
+absl::Status Retry(
+    const std::string& address, const CallOptions& options, std::stop_token of_stub,
+    absl::FunctionRef<absl::Status(absl::Time deadline, const std::stop_token& stop)> once);
+
+}  // namespace penstock::control
