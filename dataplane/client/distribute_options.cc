@@ -275,6 +275,7 @@ Attrs ToAttrs(const DistributeOptions& options) {
       {"partitions", options.partitions},
       {"timeout_ns", absl::ToInt64Nanoseconds(options.timeout)},
       {"visitation", static_cast<int64_t>(options.visitation)},
+      {"early_end", options.early_end},
       {"rests", static_cast<int64_t>(options.rests)},
       {"on_error", static_cast<int64_t>(options.on_error)},
       {"target_workers", static_cast<int64_t>(options.target_workers)},
@@ -311,6 +312,7 @@ DistributeOptions FromAttrs(const Attrs& attrs) {
   options.partitions = Get<int64_t>(attrs, "partitions");
   options.timeout = absl::Nanoseconds(Get<int64_t>(attrs, "timeout_ns"));
   options.visitation = static_cast<Visitation>(Get<int64_t>(attrs, "visitation"));
+  options.early_end = Get<bool>(attrs, "early_end");
   options.rests = static_cast<Rests>(Get<int64_t>(attrs, "rests"));
   options.on_error = static_cast<RoundErrors>(Get<int64_t>(attrs, "on_error"));
   options.target_workers = static_cast<TargetWorkers>(Get<int64_t>(attrs, "target_workers"));
@@ -353,6 +355,7 @@ std::vector<AttrRule> DistributeRules() {
       {"partitions", AttrType::kInt, true, false},
       {"timeout_ns", AttrType::kInt, true, false},
       {"visitation", AttrType::kInt},
+      {"early_end", AttrType::kBool, true, false},
       {"rests", AttrType::kInt, true, false},
       {"on_error", AttrType::kInt, true, false},
       {"target_workers", AttrType::kInt, true, false},

@@ -410,7 +410,8 @@ void Session::Handle(const control::Fence& fence) {
   // One step: nothing lands between what is said here and what is refused from here on.
   protocol::Receiver& receiver = ReceiverOf(fence.partition);
   IndexSet returns;
-  if (fence.give_back && shared() && fence.placement > receiver.lowest()) {
+  if (fence.give_back && shared() && !options_.distribute.early_end &&
+      fence.placement > receiver.lowest()) {
     returns = GiveBack(fence.partition);
   }
   stream_->Send(control::FenceAnswer{ToMessage(receiver.OnFence(fence.placement, returns))});

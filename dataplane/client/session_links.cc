@@ -105,6 +105,8 @@ void Session::Land(Landed landed) {
     return merge_.Push(std::move(landed));
   }
   window_.OnLanded(landed.from, static_cast<int64_t>(landed.bytes));
+  if (shared() && options_.distribute.early_end)
+    ReceiverOf(identity.partition).OnHanded(PositionOf(identity));
   if (coordinated()) return KeepForRound(std::move(landed));
   merge_.Push(std::move(landed));
 }

@@ -122,6 +122,11 @@ struct DistributeOptions {
   // as many as there are shards in FILE, DATA, FILE_OR_DATA and HINT.
   int64_t partitions = 0;
   Visitation visitation = Visitation::kExactlyOnce;
+  // Of a job that readers share: what this one has received is its own while it lives. The others
+  // are told the end without waiting until it has taken that, and are given none of it. What it has
+  // not taken when it leaves or dies goes to readers that are not at their end, or come later.
+  // Without it a reader that waits gets what others hold and do not take.
+  bool early_end = false;
 
   // Coordinated reads: in each round every consumer gets an element of the same bucket; or, with
   // order kDeterministic, its part of that order (step_token.h). Both or neither, and a job_name.

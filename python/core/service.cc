@@ -111,6 +111,7 @@ const Fields<DistributeOptions>& DistributeFields() {
       {"order", Field(&O::order)},
       {"partitions", Field(&O::partitions)},
       {"visitation", Field(&O::visitation)},
+      {"early_end", Field(&O::early_end)},
       {"consumer_index", Field(&O::consumer_index)},
       {"num_consumers", Field(&O::num_consumers)},
       {"rests", Field(&O::rests)},

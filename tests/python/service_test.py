@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 import unittest
 
 import numpy as np
@@ -305,10 +306,8 @@ class Leaving(unittest.TestCase):
     def setUp(self):
         self.cluster = self.enterContext(Cluster(2))
 
-    def open(self, behind, name):
-        data = ps.Dataset.range(2000).apply(
-            service.distribute("distributed_epoch", self.cluster.target, job_name=name)
-        )
+    def open(self, behind, name, **options):
+        data = ps.Dataset.range(2000).distribute("distributed_epoch", self.cluster.target, job_name=name, **options)
         return iter(self.BEHIND[behind](data))
 
     @staticmethod
@@ -322,6 +321,18 @@ class Leaving(unittest.TestCase):
                 returned = self.numbers(next(reader) for _ in range(5))
                 del reader
                 self.assertEqual(sorted(returned + self.numbers(self.open(behind, behind))), list(range(2000)))
+
+    def test_an_early_end_leaves_each_what_it_received(self):
+        slow = self.open("nothing", "early", early_end=True)
+        returned = self.numbers(next(slow) for _ in range(5))
+        time.sleep(0.5)  # so that it receives more
+        fast = self.numbers(self.open("nothing", "early", early_end=True))
+        self.assertLess(len(fast), 1995)
+        returned += self.numbers(next(slow) for _ in range(5))
+        del slow
+        rest = self.numbers(self.open("nothing", "early"))
+        self.assertGreater(len(rest), 0)
+        self.assertEqual(sorted(returned + fast + rest), list(range(2000)))
 
     def test_two_readers_end_with_all(self):
         for behind in self.BEHIND:

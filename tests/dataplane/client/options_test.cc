@@ -76,6 +76,7 @@ TEST(DistributeOptionsTest, AreTheSameAsAttributes) {
   options.timeout = absl::Milliseconds(1500);
   options.seed = ~uint64_t{0};
   options.visitation = Visitation::kAtLeastOnce;
+  options.early_end = true;
   options.consumer_index = 1;
   options.num_consumers = 2;
   options.rests = Rests::kError;
@@ -99,6 +100,7 @@ TEST(DistributeOptionsTest, AreTheSameAsAttributes) {
   EXPECT_EQ(back.order, options.order);
   EXPECT_EQ(back.timeout, options.timeout);
   EXPECT_EQ(back.seed, options.seed);
+  EXPECT_TRUE(back.early_end);
   EXPECT_EQ(back.consumer_index, 1);
   EXPECT_EQ(TermsOf(back), TermsOf(options));
   ASSERT_TRUE(back.cross_trainer_cache.has_value());

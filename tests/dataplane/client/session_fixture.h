@@ -65,6 +65,7 @@ class SessionTest : public testing::Test {
     options.events = events_;
     options.wish = wish_;
     options.takes_later = takes_later_;
+    options.distribute.early_end = early_end_;
     session_ = std::make_unique<Session>(std::move(options), dispatcher_);
     dispatcher_.Heard<control::ClientHello>();
     dispatcher_.Say(Welcome(lease));
@@ -124,6 +125,7 @@ class SessionTest : public testing::Test {
 
   Keep keep_ = Keep::kTaken;
   bool takes_later_ = false;
+  bool early_end_ = false;
   std::string token_ = "sesame";      // of the job, which workers know
   std::optional<int64_t> consumers_;  // of which it is number 0
   transfer::Wish wish_;
