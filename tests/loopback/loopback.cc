@@ -21,6 +21,7 @@
 #include "control/stub/dispatcher_stub.h"
 #include "control/stub/retry.h"
 #include "control/stub/target.h"
+#include "penstock/status.h"
 
 namespace penstock::control {
 namespace {
@@ -171,10 +172,10 @@ class Stream final : public Outlet<Down>,
                     [this] { return stopped_ || finished_ || !up_.empty() || !down_.empty(); });
       if (stopped_) return absl::CancelledError("stopped");
       if (!down_.empty()) {
-        auto [message, sequence] = std::move(down_.front());
+        std::pair<Down, uint64_t> next = std::move(down_.front());
         down_.pop_front();
         lock.unlock();
-        Deliver([&] { events_->OnMessage(std::move(message), sequence); });
+        Deliver([&] { events_->OnMessage(std::move(next.first), next.second); });
         lock.lock();
       } else if (finished_) {
         return *finished_;

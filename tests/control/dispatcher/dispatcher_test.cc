@@ -455,7 +455,7 @@ TEST_F(DispatcherTest, AWorkerOfAnotherVersionIsRefused) {
   Start();
   class Events : public Peer<WorkerUp, WorkerDown> {
    public:
-    explicit Events(DispatcherStub& stub) { session_ = stub.OpenWorkerSession(this); }
+    explicit Events(DispatcherStub& stub) { session_ = stub.OpenWorkerSession(events()); }
   } worker(*stub_);
   worker.Send(WorkerHello{.worker = WorkerId(1), .version = {7, 9}});
   EXPECT_EQ(worker.Next<WorkerRefused>().status.code(), absl::StatusCode::kFailedPrecondition);

@@ -176,7 +176,7 @@ TEST_F(LivesTest, AClientOfAnotherVersionIsToldWhichThereAre) {
   const JobAnswer job = MakeJob("job");
   struct Old : Peer<ClientUp, ClientDown> {
     Old(DispatcherStub& stub, const JobAnswer& job) {
-      session_ = stub.OpenClientSession(this);
+      session_ = stub.OpenClientSession(events());
       Send(ClientHello{.job = job.job,
                        .client = ClientId(5),
                        .incarnation = Incarnation(1),

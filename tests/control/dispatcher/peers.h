@@ -23,9 +23,9 @@ namespace penstock::control {
 inline constexpr auto kPatience = std::chrono::seconds(20);
 
 template <class Up, class Down>
-class Peer : public SessionEvents<Down> {
+class Peer {
  public:
-  ~Peer() override {
+  ~Peer() {
     if (session_) session_->Stop();
   }
 
@@ -68,39 +68,52 @@ class Peer : public SessionEvents<Down> {
     return *closed_;
   }
 
-  void OnMessage(Down message, uint64_t sequence) override {
-    std::lock_guard lock(mu_);
-    sequence_ = sequence;
-    queue_.push_back(std::move(message));
-    changed_.notify_all();
-  }
   // Of the latest message, also of one that was not taken from here yet.
   uint64_t sequence() {
     std::lock_guard lock(mu_);
     return sequence_;
   }
-  void OnClosed(const absl::Status& status) override {
-    std::lock_guard lock(mu_);
-    closed_ = status;
-    changed_.notify_all();
-  }
 
  protected:
+  // For opening session_.
+  SessionEvents<Down>* events() { return &events_; }
+
   std::unique_ptr<Session<Up>> session_;
 
  private:
+  // Not the peer itself: events come while it is being destroyed, until it has stopped the session.
+  class Events final : public SessionEvents<Down> {
+   public:
+    explicit Events(Peer& peer) : peer_(peer) {}
+    void OnMessage(Down message, uint64_t sequence) override {
+      std::lock_guard lock(peer_.mu_);
+      peer_.sequence_ = sequence;
+      peer_.queue_.push_back(std::move(message));
+      peer_.changed_.notify_all();
+    }
+    void OnClosed(const absl::Status& status) override {
+      std::lock_guard lock(peer_.mu_);
+      peer_.closed_ = status;
+      peer_.changed_.notify_all();
+    }
+
+   private:
+    Peer& peer_;
+  };
+
   std::mutex mu_;
   std::condition_variable changed_;
   std::deque<Down> queue_;              // guarded by mu_
   uint64_t sequence_ = 0;               // guarded by mu_
   std::optional<absl::Status> closed_;  // guarded by mu_
+  Events events_{*this};
 };
 
 class HandWorker : public Peer<WorkerUp, WorkerDown> {
  public:
   HandWorker(DispatcherStub& stub, uint64_t id, int permits = 1,
              std::vector<PlacedPartition> held = {}, std::string address = "", Heard heard = {}) {
-    session_ = stub.OpenWorkerSession(this);
+    session_ = stub.OpenWorkerSession(events());
     Send(WorkerHello{.worker = WorkerId(id),
                      .address = address.empty() ? absl::StrCat("worker", id) : address,
                      .permits = permits,
@@ -116,7 +129,7 @@ class HandClient : public Peer<ClientUp, ClientDown> {
   HandClient(DispatcherStub& stub, const JobAnswer& job, uint64_t id, uint64_t incarnation = 1,
              int64_t repetition = 0,
              std::optional<std::vector<PartitionIndices>> state = std::nullopt, Heard heard = {}) {
-    session_ = stub.OpenClientSession(this);
+    session_ = stub.OpenClientSession(events());
     Send(ClientHello{.job = job.job,
                      .repetition = repetition,
                      .client = ClientId(id),

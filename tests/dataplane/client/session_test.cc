@@ -533,8 +533,8 @@ std::string AsOf(absl::Duration ago) {
 TEST_F(SessionTest, AConsumerThatIsSuspectedIsNamedAndTheCallWaitsForIt) {
   consumers_ = 8;
   Begin({}, absl::Hours(1), /*timeout=*/absl::Milliseconds(200));
-  dispatcher_.Say(Lost(3, /*dead=*/false));
   const std::string before = AsOf(absl::Seconds(100));
+  dispatcher_.Say(Lost(3, /*dead=*/false));
   const absl::Status waited = session_->Next().status();
   EXPECT_EQ(waited.code(), absl::StatusCode::kUnavailable);
   EXPECT_THAT(std::string(waited.message()),
