@@ -13,11 +13,12 @@ import re
 import sys
 import tempfile
 
-# folder -> folders whose headers it may include, beside itself. The three of
+# folder -> folders whose headers it may include, beside itself. Those of
 # OPEN are open to all.
-OPEN = {"include", "control/env", "control/observe"}
+OPEN = {"include", "control/env", "control/observe", "control/sync"}
 ALLOWED = {
     "include": set(),
+    "control/sync": {"include"},
     "control/proto": {"control/protocol"},
     "control/env": {"include", "control/settings"},
     "control/observe": {"include"},

@@ -8,6 +8,7 @@
 #include "control/dispatcher/turn.h"
 #include "control/journal/changes_proto.h"
 #include "control/observe/fail_point.h"
+#include "control/sync/mutex.h"
 #include "penstock/status.h"
 
 namespace penstock::control {
@@ -19,7 +20,7 @@ Core::~Core() {
   journal_.reset();  // writes what was appended, and says what waited for it
   std::deque<Saying> waiting;
   {
-    std::lock_guard lock(mu_);
+    MutexLock lock(mu_);
     failed_ = absl::UnavailableError("the dispatcher is stopping");
     waiting.swap(sayings_);
   }
@@ -30,7 +31,10 @@ Core::~Core() {
 absl::StatusOr<std::unique_ptr<Core>> Core::Open(CoreOptions options,
                                                  std::unique_ptr<Journal> journal) {
   std::unique_ptr<Core> core(new Core(std::move(options), std::move(journal)));
-  RETURN_IF_ERROR(core->Recover());
+  {
+    MutexLock lock(core->mu_);
+    RETURN_IF_ERROR(core->Recover());
+  }
   core->journal_->Start(
       [core = core.get()](absl::StatusOr<uint64_t> sequence) { core->OnDurable(sequence); });
   {
@@ -93,17 +97,17 @@ void Core::OnDurable(absl::StatusOr<uint64_t> sequence) {
   }
   std::deque<Saying> waiting;
   {
-    std::lock_guard lock(mu_);
+    MutexLock lock(mu_);
     failed_ = sequence.status();
     waiting.swap(sayings_);
   }
-  options_.events->Write({"journal_failed", {{"why", std::string(failed_.message())}}});
+  options_.events->Write({"journal_failed", {{"why", std::string(sequence.status().message())}}});
   for (Saying& saying : waiting) saying.say(sequence.status(), 0);
   if (options_.on_failure) options_.on_failure(sequence.status());
 }
 
 void Core::Deliver() {
-  std::unique_lock lock(mu_);
+  MutexLock lock(mu_);
   if (delivering_) return;  // that thread comes back for what is here
   delivering_ = true;
   while (!sayings_.empty() && (sayings_.front().sequence <= durable_ || !failed_.ok())) {
@@ -121,12 +125,12 @@ void Core::Deliver() {
 }
 
 int Core::NumWorkers() const {
-  std::lock_guard lock(mu_);
+  MutexLock lock(mu_);
   return static_cast<int>(workers_.size());
 }
 
 uint64_t Core::sequence() const {
-  std::lock_guard lock(mu_);
+  MutexLock lock(mu_);
   return sequence_;
 }
 
@@ -141,7 +145,7 @@ std::vector<WorkerId> Core::UsableWorkers() const {
 
 std::vector<WorkerId> Core::UsableWorkers(const IterationState& iteration) const {
   const TargetWorkers target = state_.jobs.at(iteration.job).terms.target_workers;
-  auto read = [&](const WorkerRecord& worker) {
+  auto read = [&](const WorkerRecord& worker) REQUIRES(mu_) {
     if (Reads(target, /*local=*/false, worker.tags)) return true;
     for (auto i = sessions_.lower_bound({iteration.id, ClientId()});
          i != sessions_.end() && i->first.first == iteration.id; ++i) {
@@ -153,7 +157,7 @@ std::vector<WorkerId> Core::UsableWorkers(const IterationState& iteration) const
     return false;
   };
   std::vector<WorkerId> usable = UsableWorkers();
-  std::erase_if(usable, [&](WorkerId id) { return !read(*state_.FindWorker(id)); });
+  std::erase_if(usable, [&](WorkerId id) REQUIRES(mu_) { return !read(*state_.FindWorker(id)); });
   std::vector<WorkerId> reached = usable;
   for (auto link = unreached_.lower_bound({iteration.id, ClientId(), WorkerId()});
        link != unreached_.end() && std::get<IterationId>(*link) == iteration.id; ++link) {

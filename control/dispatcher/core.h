@@ -13,7 +13,6 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <set>
 #include <string>
 #include <thread>
@@ -36,6 +35,7 @@
 #include "control/protocol/saved_reading.h"
 #include "control/protocol/session_messages.h"
 #include "control/state/state.h"
+#include "control/sync/mutex.h"
 #include "penstock/server.h"
 
 namespace penstock::control {
@@ -174,178 +174,191 @@ class Core {
   using Link = std::tuple<IterationId, ClientId, WorkerId>;
 
   Core(CoreOptions options, std::unique_ptr<Journal> journal);
-  absl::Status Recover();
+  absl::Status Recover() REQUIRES(mu_);
   void OnDurable(absl::StatusOr<uint64_t> sequence);
   void Deliver();
 
-  // core_avoiding.cc. REQUIRES below: in a turn.
+  // core_avoiding.cc
   // The worker has died, and what it ran may be why. To be called while the record still names it.
-  void NoteDeath(Turn& turn, WorkerId worker);
+  void NoteDeath(Turn& turn, WorkerId worker) REQUIRES(mu_);
   // Whether the partition gets a worker for itself, and which that is, if there is one.
-  bool RunsAlone(const PartitionKey& key) const;
-  WorkerId ReservedFor(const PartitionKey& key) const;
-  bool IsReserved(WorkerId worker) const;  // for such a one
+  bool RunsAlone(const PartitionKey& key) const REQUIRES(mu_);
+  WorkerId ReservedFor(const PartitionKey& key) const REQUIRES(mu_);
+  bool IsReserved(WorkerId worker) const REQUIRES(mu_);  // for such a one
   // Finds workers for those that are to be placed, and takes from them what they have.
-  void Reserve(Turn& turn, const IterationState& iteration);
+  void Reserve(Turn& turn, const IterationState& iteration) REQUIRES(mu_);
   void RelieveAllOn(Turn& turn, const IterationState& iteration, WorkerId worker,
-                    const PartitionKey& but);
+                    const PartitionKey& but) REQUIRES(mu_);
   // Whether one that would run alone is placed there beside others, since a short while; and where
   // of `usable` a partition that failed may be placed beside others.
-  bool IsTrying(WorkerId worker) const;
-  std::vector<WorkerId> WorkersToTry(const PartitionKey& key, std::vector<WorkerId> usable) const;
-  void EndReservations(Turn& turn);
-  void NoteLinks(const ClientPeer& peer, const std::vector<LinkCounts>& links, absl::Time now);
-  bool ReachesOthers(const SessionKey& key) const;
+  bool IsTrying(WorkerId worker) const REQUIRES(mu_);
+  std::vector<WorkerId> WorkersToTry(const PartitionKey& key, std::vector<WorkerId> usable) const
+      REQUIRES(mu_);
+  void EndReservations(Turn& turn) REQUIRES(mu_);
+  void NoteLinks(const ClientPeer& peer, const std::vector<LinkCounts>& links, absl::Time now)
+      REQUIRES(mu_);
+  bool ReachesOthers(const SessionKey& key) const REQUIRES(mu_);
   // Moves partitions from workers that one of their readers could not reach for a while.
-  void MoveFromUnreached(Turn& turn, absl::Time now);
+  void MoveFromUnreached(Turn& turn, absl::Time now) REQUIRES(mu_);
 
   // core_clients.cc
   // Also a past one, which is recalled. Null: it was never begun.
-  const IterationState* FindOrRecall(Turn& turn, JobId job, int64_t repetition);
-  void OnHello(Turn& turn, const std::shared_ptr<ClientPeer>& peer, const ClientHello& hello);
+  const IterationState* FindOrRecall(Turn& turn, JobId job, int64_t repetition) REQUIRES(mu_);
+  void OnHello(Turn& turn, const std::shared_ptr<ClientPeer>& peer, const ClientHello& hello)
+      REQUIRES(mu_);
   // Notes what the heartbeat renews. True: it is answered when the journal has taken a record, for
   // which the one that waits has waited long enough.
-  bool NoteHeartbeat(ClientPeer& peer, uint64_t counter, absl::Time now) const;
+  bool NoteHeartbeat(ClientPeer& peer, uint64_t counter, absl::Time now) const REQUIRES(mu_);
   // Of all partitions that a message tells of at once: what follows is as much work as for one.
-  void OnReports(Turn& turn, const ClientPeer& peer, absl::Span<const PartitionReport> reports);
-  void OnCommit(Turn& turn, const std::shared_ptr<ClientPeer>& peer, const Commit& commit);
-  void OnLeave(Turn& turn, const ClientPeer& peer, const Leave& leave);
-  void OnAhead(Turn& turn, const ClientPeer& peer, const Ahead& ahead);
-  void ForgetLease(const SessionKey& key);
-  void CloseSessions(Turn& turn, IterationId iteration, const absl::Status& reason);
+  void OnReports(Turn& turn, const ClientPeer& peer, absl::Span<const PartitionReport> reports)
+      REQUIRES(mu_);
+  void OnCommit(Turn& turn, const std::shared_ptr<ClientPeer>& peer, const Commit& commit)
+      REQUIRES(mu_);
+  void OnLeave(Turn& turn, const ClientPeer& peer, const Leave& leave) REQUIRES(mu_);
+  void OnAhead(Turn& turn, const ClientPeer& peer, const Ahead& ahead) REQUIRES(mu_);
+  void ForgetLease(const SessionKey& key) REQUIRES(mu_);
+  void CloseSessions(Turn& turn, IterationId iteration, const absl::Status& reason) REQUIRES(mu_);
 
   // core_consumers.cc
   // The consumer of that session is not heard: the others are told.
-  void Suspect(Turn& turn, const SessionKey& key, const std::string& why);
-  void SuspectSilent(Turn& turn, absl::Time now);
-  void DeclareConsumerDead(Turn& turn, const SessionKey& key, absl::Time heard);
-  void HearConsumer(Turn& turn, const ClientPeer& peer);
-  void TellLost(Turn& turn, IterationId iteration);
-  void CountLost();
-  // Whether consumers differ; then `torn` says how. With the lock held.
-  bool AuditSteps(const ClientPeer& peer, const std::vector<StepMark>& marks, std::string& torn);
+  void Suspect(Turn& turn, const SessionKey& key, const std::string& why) REQUIRES(mu_);
+  void SuspectSilent(Turn& turn, absl::Time now) REQUIRES(mu_);
+  void DeclareConsumerDead(Turn& turn, const SessionKey& key, absl::Time heard) REQUIRES(mu_);
+  void HearConsumer(Turn& turn, const ClientPeer& peer) REQUIRES(mu_);
+  void TellLost(Turn& turn, IterationId iteration) REQUIRES(mu_);
+  void CountLost() REQUIRES(mu_);
+  // Whether consumers differ; then `torn` says how.
+  bool AuditSteps(const ClientPeer& peer, const std::vector<StepMark>& marks, std::string& torn)
+      REQUIRES(mu_);
   // All consumers get the same error, for good.
-  void EndTornReading(Turn& turn, IterationId iteration, const std::string& torn);
+  void EndTornReading(Turn& turn, IterationId iteration, const std::string& torn) REQUIRES(mu_);
 
   // core_division.cc
-  absl::Status CheckLocalWorkers(const JobRecord& job, const ClientHello& hello) const;
+  absl::Status CheckLocalWorkers(const JobRecord& job, const ClientHello& hello) const
+      REQUIRES(mu_);
   // Unavailable while there is no worker to count.
-  absl::StatusOr<Division> DivisionOf(const JobRecord& job, const ClientHello& hello) const;
-  absl::StatusOr<int64_t> PlaceOf(const WorkerHello& hello) const;
+  absl::StatusOr<Division> DivisionOf(const JobRecord& job, const ClientHello& hello) const
+      REQUIRES(mu_);
+  absl::StatusOr<int64_t> PlaceOf(const WorkerHello& hello) const REQUIRES(mu_);
 
   // core_jobs.cc. `restoration`: what the job begins with, or null.
   absl::StatusOr<JobAnswer> GetOrCreate(Turn& turn, const GetOrCreateJobRequest& request,
-                                        const Restoration* restoration);
-  void Cancel(Turn& turn, const JobRecord& job);
-  bool IsRead(JobId job) const;                   // over some stream
-  bool IsConnected(IterationId iteration) const;  // somebody is
-  void ForgetJob(Turn& turn, JobId job);
+                                        const Restoration* restoration) REQUIRES(mu_);
+  void Cancel(Turn& turn, const JobRecord& job) REQUIRES(mu_);
+  bool IsRead(JobId job) const REQUIRES(mu_);                   // over some stream
+  bool IsConnected(IterationId iteration) const REQUIRES(mu_);  // somebody is
+  void ForgetJob(Turn& turn, JobId job) REQUIRES(mu_);
   // What is known of it besides its record. REQUIRES: it is there.
-  void ForgetIteration(IterationId iteration);
-  void TakeFromWorkers(Turn& turn, JobId job);
-  void TakeFromWorkers(Turn& turn, const IterationState& iteration);
+  void ForgetIteration(IterationId iteration) REQUIRES(mu_);
+  void TakeFromWorkers(Turn& turn, JobId job) REQUIRES(mu_);
+  void TakeFromWorkers(Turn& turn, const IterationState& iteration) REQUIRES(mu_);
 
-  absl::Status CheckPlaces(const Restoration& restoration, const JobTerms& terms) const;
+  absl::Status CheckPlaces(const Restoration& restoration, const JobTerms& terms) const
+      REQUIRES(mu_);
 
   // core_lives.cc
-  void BeginLife(Turn& turn);
-  PlacedPartition Placed(IterationId iteration, PartitionId partition, Placement placement) const;
+  void BeginLife(Turn& turn) REQUIRES(mu_);
+  PlacedPartition Placed(IterationId iteration, PartitionId partition, Placement placement) const
+      REQUIRES(mu_);
   // Why somebody is refused who heard what this journal does not have.
-  absl::Status Beyond(const Heard& heard) const;
-  absl::Status OlderJournal(const JobRecord& job, const Heard& heard) const;
+  absl::Status Beyond(const Heard& heard) const REQUIRES(mu_);
+  absl::Status OlderJournal(const JobRecord& job, const Heard& heard) const REQUIRES(mu_);
   // Ends what is read since an earlier life, in all jobs: what was given out in the part that this
   // journal lacks would be given out again. `heard`: what shows that it lacks some.
-  void EndEarlierLives(Turn& turn, const Heard& heard);
+  void EndEarlierLives(Turn& turn, const Heard& heard) REQUIRES(mu_);
   // Whether the hello is of that job, as this journal has it.
-  absl::Status CheckLife(Turn& turn, const JobRecord& job, const ClientHello& hello);
+  absl::Status CheckLife(Turn& turn, const JobRecord& job, const ClientHello& hello) REQUIRES(mu_);
 
   // core_restore.cc
-  void Begin(Turn& turn, JobId job, const Restoration& restoration);
+  void Begin(Turn& turn, JobId job, const Restoration& restoration) REQUIRES(mu_);
 
   // core_workers.cc
-  void OnHello(Turn& turn, const std::shared_ptr<WorkerPeer>& peer, const WorkerHello& hello);
-  void OnSplitRequest(Turn& turn, const WorkerPeer& peer, const SplitRequest& request);
-  void OnBookmark(Turn& turn, const WorkerPeer& peer, const Bookmark& bookmark);
-  void OnEnded(Turn& turn, const WorkerPeer& peer, const Ended& ended);
-  void OnAtEnd(Turn& turn, const WorkerPeer& peer, const AtEnd& at_end);
-  void OnFailed(Turn& turn, const WorkerPeer& peer, const PartitionFailed& failed);
+  void OnHello(Turn& turn, const std::shared_ptr<WorkerPeer>& peer, const WorkerHello& hello)
+      REQUIRES(mu_);
+  void OnSplitRequest(Turn& turn, const WorkerPeer& peer, const SplitRequest& request)
+      REQUIRES(mu_);
+  void OnBookmark(Turn& turn, const WorkerPeer& peer, const Bookmark& bookmark) REQUIRES(mu_);
+  void OnEnded(Turn& turn, const WorkerPeer& peer, const Ended& ended) REQUIRES(mu_);
+  void OnAtEnd(Turn& turn, const WorkerPeer& peer, const AtEnd& at_end) REQUIRES(mu_);
+  void OnFailed(Turn& turn, const WorkerPeer& peer, const PartitionFailed& failed) REQUIRES(mu_);
   // Nobody reads it any more; all are told `reason`.
-  void FailIteration(Turn& turn, const IterationState& iteration, const absl::Status& reason);
+  void FailIteration(Turn& turn, const IterationState& iteration, const absl::Status& reason)
+      REQUIRES(mu_);
   // Whether a worker is left that may run what failed so often, or none at all: one may come.
   bool SomebodyMayRun(const IterationState& iteration, const protocol::Desk& desk,
-                      PartitionId partition, const Failures& failures) const;
-  void OnDrain(Turn& turn, const WorkerPeer& peer);
+                      PartitionId partition, const Failures& failures) const REQUIRES(mu_);
+  void OnDrain(Turn& turn, const WorkerPeer& peer) REQUIRES(mu_);
   // `died`: it did not leave of itself.
-  void LoseWorker(Turn& turn, WorkerId worker, const std::string& reason, bool died = true);
+  void LoseWorker(Turn& turn, WorkerId worker, const std::string& reason, bool died = true)
+      REQUIRES(mu_);
 
   // core_sweep.cc
   absl::Duration Stall() const;
   // A hello was accepted. `recovered`: the first of somebody that this life knows from the journal.
-  void NoteHello(bool recovered, absl::Time now);
-  void ExpireLeases(Turn& turn, absl::Time now);
-  void CollectJobs(Turn& turn, absl::Time now);
+  void NoteHello(bool recovered, absl::Time now) REQUIRES(mu_);
+  void ExpireLeases(Turn& turn, absl::Time now) REQUIRES(mu_);
+  void CollectJobs(Turn& turn, absl::Time now) REQUIRES(mu_);
   // Finished iterations that nobody is connected to any more.
-  void RetireIterations(Turn& turn);
-  void CollectDatasets(Turn& turn, absl::Time now);
-  void EstimateWorkers(Turn& turn, absl::Time now);
-  bool Collectable(const JobRecord& job) const;
+  void RetireIterations(Turn& turn) REQUIRES(mu_);
+  void CollectDatasets(Turn& turn, absl::Time now) REQUIRES(mu_);
+  void EstimateWorkers(Turn& turn, absl::Time now) REQUIRES(mu_);
+  bool Collectable(const JobRecord& job) const REQUIRES(mu_);
   // How long it stays while nobody reads it.
-  absl::Duration TimeToLive(const JobRecord& job) const;
-  std::string OwedOf(JobId job) const;  // in words; empty: nothing
+  absl::Duration TimeToLive(const JobRecord& job) const REQUIRES(mu_);
+  std::string OwedOf(JobId job) const REQUIRES(mu_);  // in words; empty: nothing
 
-  std::vector<WorkerId> UsableWorkers() const;
+  std::vector<WorkerId> UsableWorkers() const REQUIRES(mu_);
   // Those that a client of the iteration reads.
-  std::vector<WorkerId> UsableWorkers(const IterationState& iteration) const;
-  bool GoesOn(const IterationState& iteration) const;  // neither failed nor cancelled
+  std::vector<WorkerId> UsableWorkers(const IterationState& iteration) const REQUIRES(mu_);
+  bool GoesOn(const IterationState& iteration) const REQUIRES(mu_);  // neither failed nor cancelled
   // Which of the job's bounds holds it back, in words; empty: none.
-  std::string SlowedBy(const JobRecord& job) const;
-  const JobRecord* FindJobByText(const std::string& name_or_id) const;
+  std::string SlowedBy(const JobRecord& job) const REQUIRES(mu_);
+  const JobRecord* FindJobByText(const std::string& name_or_id) const REQUIRES(mu_);
 
   const CoreOptions options_;
   std::unique_ptr<Journal> journal_;  // constant until the end
 
-  mutable std::mutex mu_;
-  // All below guarded by mu_.
-  State state_;
-  std::map<IterationId, protocol::Desk> desks_;
-  std::map<SessionKey, std::shared_ptr<ClientPeer>> sessions_;
-  std::map<WorkerId, std::shared_ptr<WorkerPeer>> workers_;
-  Leases<SessionKey> client_leases_;
-  Leases<WorkerId> worker_leases_;
-  Links links_;  // of whoever has a lease
-  Suspicions suspicions_;
-  StepAudit audit_;
-  Scaling scaling_;
-  absl::Time estimated_ = absl::InfinitePast();
-  std::map<PartitionKey, Failures> failures_;
-  std::map<WorkerId, PartitionKey> alone_;  // workers for one partition alone
+  mutable Mutex mu_;
+  State state_ GUARDED_BY(mu_);
+  std::map<IterationId, protocol::Desk> desks_ GUARDED_BY(mu_);
+  std::map<SessionKey, std::shared_ptr<ClientPeer>> sessions_ GUARDED_BY(mu_);
+  std::map<WorkerId, std::shared_ptr<WorkerPeer>> workers_ GUARDED_BY(mu_);
+  Leases<SessionKey> client_leases_ GUARDED_BY(mu_);
+  Leases<WorkerId> worker_leases_ GUARDED_BY(mu_);
+  Links links_ GUARDED_BY(mu_);  // of whoever has a lease
+  Suspicions suspicions_ GUARDED_BY(mu_);
+  StepAudit audit_ GUARDED_BY(mu_);
+  Scaling scaling_ GUARDED_BY(mu_);
+  absl::Time estimated_ GUARDED_BY(mu_) = absl::InfinitePast();
+  std::map<PartitionKey, Failures> failures_ GUARDED_BY(mu_);
+  std::map<WorkerId, PartitionKey> alone_ GUARDED_BY(mu_);  // workers for one partition alone
   // What was placed last, and when, of those for which there was no such worker.
-  std::map<WorkerId, std::pair<PartitionKey, absl::Time>> trials_;
-  std::map<Link, absl::Time> down_;  // since when, as heartbeats have it
-  std::set<Link> unreached_;         // from which partitions were moved
-  std::map<JobId, absl::Time> idle_since_;
-  std::map<std::string, absl::Time> unused_since_;  // datasets
-  absl::Time last_sweep_ = absl::InfinitePast();
+  std::map<WorkerId, std::pair<PartitionKey, absl::Time>> trials_ GUARDED_BY(mu_);
+  std::map<Link, absl::Time> down_ GUARDED_BY(mu_);  // since when, as heartbeats have it
+  std::set<Link> unreached_ GUARDED_BY(mu_);         // from which partitions were moved
+  std::map<JobId, absl::Time> idle_since_ GUARDED_BY(mu_);
+  std::map<std::string, absl::Time> unused_since_ GUARDED_BY(mu_);  // datasets
+  absl::Time last_sweep_ GUARDED_BY(mu_) = absl::InfinitePast();
   // Whom the journal named and who has not come yet. They may all come at once, which takes its
   // time: their leases begin with the first hello of all, and anew with each of theirs.
-  std::set<WorkerId> workers_to_come_;
-  std::set<SessionKey> clients_to_come_;
-  absl::Time to_come_since_ = absl::InfiniteFuture();
+  std::set<WorkerId> workers_to_come_ GUARDED_BY(mu_);
+  std::set<SessionKey> clients_to_come_ GUARDED_BY(mu_);
+  absl::Time to_come_since_ GUARDED_BY(mu_) = absl::InfiniteFuture();
   // Until then clients may go by a lease that an earlier life gave them.
-  absl::Time leases_of_earlier_lives_ = absl::InfinitePast();
-  uint64_t membership_version_ = 0;
-  uint64_t sequence_ = 0;
-  IterationId first_iteration_;  // that may begin in this life
-  uint64_t snapshot_sequence_ = 0;
+  absl::Time leases_of_earlier_lives_ GUARDED_BY(mu_) = absl::InfinitePast();
+  uint64_t membership_version_ GUARDED_BY(mu_) = 0;
+  uint64_t sequence_ GUARDED_BY(mu_) = 0;
+  IterationId first_iteration_ GUARDED_BY(mu_);  // that may begin in this life
+  uint64_t snapshot_sequence_ GUARDED_BY(mu_) = 0;
 
   // What waits to be said: with OK once `sequence` is durable, else with why not.
   struct Saying {
     uint64_t sequence;
     std::function<void(const absl::Status&, uint64_t)> say;
   };
-  std::deque<Saying> sayings_;
-  bool delivering_ = false;
-  absl::Status failed_;
+  std::deque<Saying> sayings_ GUARDED_BY(mu_);
+  bool delivering_ GUARDED_BY(mu_) = false;
+  absl::Status failed_ GUARDED_BY(mu_);
 
   std::atomic<uint64_t> durable_ = 0;
   std::atomic<std::thread::id> appending_{};  // in journal_->Append, under mu_

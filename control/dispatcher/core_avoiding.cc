@@ -124,14 +124,17 @@ bool Core::IsTrying(WorkerId worker) const {
 
 std::vector<WorkerId> Core::WorkersToTry(const PartitionKey& key,
                                          std::vector<WorkerId> usable) const {
-  if (RunsAlone(key)) std::erase_if(usable, [&](WorkerId its) { return IsTrying(its); });
+  if (RunsAlone(key))
+    std::erase_if(usable, [&](WorkerId its) REQUIRES(mu_) { return IsTrying(its); });
   return usable;
 }
 
 void Core::EndReservations(Turn& turn) {
   const size_t ended =
-      std::erase_if(alone_, [&](const auto& entry) { return !RunsAlone(entry.second); }) +
-      std::erase_if(trials_, [&](const auto& entry) { return !IsTrying(entry.first); });
+      std::erase_if(alone_,
+                    [&](const auto& entry) REQUIRES(mu_) { return !RunsAlone(entry.second); }) +
+      std::erase_if(trials_,
+                    [&](const auto& entry) REQUIRES(mu_) { return !IsTrying(entry.first); });
   if (ended == 0) return;
   // Others may have waited for a place.
   for (const auto& [id, iteration] : state_.iterations) {

@@ -9,6 +9,7 @@
 #include "control/dispatcher/counters.h"
 #include "control/dispatcher/refusals.h"
 #include "control/dispatcher/turn.h"
+#include "control/sync/mutex.h"
 
 namespace penstock::control {
 namespace {
@@ -76,7 +77,7 @@ void Core::OnMessage(const std::shared_ptr<ClientPeer>& peer, ClientUp message) 
     IterationId torn_in;
     std::string job, torn;
     {
-      std::lock_guard lock(mu_);
+      MutexLock lock(mu_);
       if (!peer->iteration) return;
       const SessionKey key{peer->iteration, peer->client};
       const absl::Time now = options_.now();

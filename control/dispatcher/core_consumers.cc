@@ -47,7 +47,7 @@ void Core::SuspectSilent(Turn& turn, absl::Time now) {
   for (const SessionKey& key : client_leases_.Expired(now, bound)) {
     Suspect(turn, key, absl::StrCat("silent for ", absl::FormatDuration(bound)));
   }
-  const auto is_over = [this](IterationId id) {
+  const auto is_over = [this](IterationId id) REQUIRES(mu_) {
     const IterationState* iteration = state_.FindIteration(id);
     return iteration == nullptr || !GoesOn(*iteration) || iteration->record.closed;
   };

@@ -60,7 +60,7 @@ absl::StatusOr<Division> Core::DivisionOf(const JobRecord& job, const ClientHell
     division.count = asked;
   } else if (!listed) {
     const std::vector<WorkerId> usable = UsableWorkers();
-    const auto read = std::count_if(usable.begin(), usable.end(), [&](WorkerId id) {
+    const auto read = std::count_if(usable.begin(), usable.end(), [&](WorkerId id) REQUIRES(mu_) {
       const WorkerRecord& worker = *state_.FindWorker(id);
       return Reads(job.terms.target_workers, worker.process == hello.process, worker.tags);
     });

@@ -8,6 +8,7 @@
 #include "control/dispatcher/core.h"
 #include "control/dispatcher/counters.h"
 #include "control/dispatcher/turn.h"
+#include "control/sync/mutex.h"
 
 namespace penstock::control {
 namespace {
@@ -48,7 +49,7 @@ void Core::Sweep() {
 void Core::ProbeBrokenWorkers() {
   std::vector<std::pair<WorkerId, std::string>> broken;
   {
-    std::lock_guard lock(mu_);
+    MutexLock lock(mu_);
     for (const auto& [id, worker] : state_.workers) {
       if (workers_.count(id) == 0) broken.push_back({id, worker.address});
     }
@@ -122,7 +123,7 @@ bool Core::Collectable(const JobRecord& job) const {
   }
   const std::vector<IterationId> iterations = state_.IterationsOf(job.id);
   return !state_.PastOf(job.id).empty() ||
-         std::any_of(iterations.begin(), iterations.end(), [this](IterationId id) {
+         std::any_of(iterations.begin(), iterations.end(), [this](IterationId id) REQUIRES(mu_) {
            return !state_.iterations.at(id).record.readers.empty();
          });
 }
@@ -208,8 +209,9 @@ void Core::CollectJobs(Turn& turn, absl::Time now) {
 void Core::CollectDatasets(Turn& turn, absl::Time now) {
   std::set<const DatasetRecord*> read;
   for (const auto& [id, job] : state_.jobs) read.insert(job.dataset.get());
-  std::erase_if(unused_since_,
-                [&](const auto& entry) { return state_.FindDataset(entry.first) == nullptr; });
+  std::erase_if(unused_since_, [&](const auto& entry) REQUIRES(mu_) {
+    return state_.FindDataset(entry.first) == nullptr;
+  });
   std::vector<std::string> old;
   for (const auto& [id, dataset] : state_.datasets) {
     if (read.contains(dataset.get())) {

@@ -9,6 +9,7 @@
 #include "control/dispatcher/turn.h"
 #include "control/policy/placing.h"
 #include "control/policy/splits.h"
+#include "control/sync/mutex.h"
 #include "penstock/status.h"
 
 namespace penstock::control {
@@ -72,7 +73,7 @@ void Core::OnMessage(const std::shared_ptr<WorkerPeer>& peer, WorkerUp message) 
   const Arriving arriving(peer->arriving);
   if (auto* beat = std::get_if<WorkerHeartbeat>(&message)) {
     {
-      std::lock_guard lock(mu_);
+      MutexLock lock(mu_);
       if (!peer->worker) return;
       const absl::Time now = options_.now();
       scaling_.WorkerSays(state_, peer->worker, *beat, now);
@@ -105,7 +106,7 @@ void Core::OnMessage(const std::shared_ptr<WorkerPeer>& peer, WorkerUp message) 
 }
 
 void Core::OnClosed(const std::shared_ptr<WorkerPeer>& peer) {
-  std::lock_guard lock(mu_);
+  MutexLock lock(mu_);
   auto found = workers_.find(peer->worker);
   if (found != workers_.end() && found->second == peer) workers_.erase(found);
   peer->worker = WorkerId();

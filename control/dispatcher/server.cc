@@ -5,7 +5,6 @@
 #include <chrono>
 #include <condition_variable>
 #include <future>
-#include <mutex>
 #include <random>
 #include <thread>
 
@@ -19,6 +18,7 @@
 #include "control/observe/metrics.h"
 #include "control/observe/text_server.h"
 #include "control/policy/worker_list.h"
+#include "control/sync/mutex.h"
 #include "penstock/status.h"
 
 namespace penstock {
@@ -107,20 +107,20 @@ class Server final : public DispatchServer {
     return absl::StrCat(protocol, config_.host, ":", port_);
   }
   int NumWorkers() const override {
-    std::lock_guard lock(mu_);
+    MutexLock lock(mu_);
     return core_ == nullptr ? 0 : core_->NumWorkers();
   }
 
   int metrics_port() const override { return pages_ == nullptr ? -1 : pages_->port(); }
 
   absl::Status status() const override {
-    std::lock_guard lock(mu_);
+    MutexLock lock(mu_);
     return status_;
   }
 
   void Stop() override {
     {
-      std::lock_guard lock(mu_);
+      MutexLock lock(mu_);
       if (stopping_) return;
       stopping_ = true;
       changed_.notify_all();
@@ -131,18 +131,18 @@ class Server final : public DispatchServer {
     listener_.reset();
     std::unique_ptr<Core> core;
     {
-      std::lock_guard lock(mu_);
+      MutexLock lock(mu_);
       core = std::move(core_);
     }
     core.reset();  // and the journal with it, which another dispatcher may take up now
-    std::lock_guard lock(mu_);
+    MutexLock lock(mu_);
     stopped_ = true;
     changed_.notify_all();
   }
 
   void Join() override {
-    std::unique_lock lock(mu_);
-    changed_.wait(lock, [this] { return stopped_ || !status_.ok(); });
+    MutexLock lock(mu_);
+    changed_.wait(lock, [this]() REQUIRES(mu_) { return stopped_ || !status_.ok(); });
   }
 
  private:
@@ -166,7 +166,7 @@ class Server final : public DispatchServer {
     options.events = StderrEventLog();
     options.broken = broken_;
     options.on_failure = [this](const absl::Status& status) {
-      std::lock_guard lock(mu_);
+      MutexLock lock(mu_);
       status_ = status;
       changed_.notify_all();
     };
@@ -195,8 +195,9 @@ class Server final : public DispatchServer {
 
   // Until the server stops or cannot write.
   void Repeat(void (Core::*what)()) {
-    std::unique_lock lock(mu_);
-    while (!changed_.wait_for(lock, kInterval, [this] { return stopping_ || !status_.ok(); })) {
+    MutexLock lock(mu_);
+    while (!changed_.wait_for(lock, kInterval,
+                              [this]() REQUIRES(mu_) { return stopping_ || !status_.ok(); })) {
       lock.unlock();
       (core_.get()->*what)();
       lock.lock();
@@ -214,11 +215,11 @@ class Server final : public DispatchServer {
   const protocol::Broken broken_;
 
   // What the core's last journaling may still report to.
-  mutable std::mutex mu_;
+  mutable Mutex mu_;
   std::condition_variable changed_;
-  absl::Status status_;    // guarded by mu_; why it ended by itself
-  bool stopping_ = false;  // guarded by mu_
-  bool stopped_ = false;   // guarded by mu_
+  absl::Status status_ GUARDED_BY(mu_);  // why it ended by itself
+  bool stopping_ GUARDED_BY(mu_) = false;
+  bool stopped_ GUARDED_BY(mu_) = false;
 
   std::unique_ptr<Core> core_;  // none once it has stopped; written under mu_
   std::unique_ptr<control::Listener> listener_;

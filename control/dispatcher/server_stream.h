@@ -6,13 +6,13 @@
 
 #include <deque>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <utility>
 
 #include "control/dispatcher/core.h"
 #include "control/proto/messages_proto.h"
 #include "control/rpc/status_grpc.h"
+#include "control/sync/mutex.h"
 
 namespace penstock::control {
 
@@ -22,21 +22,21 @@ class StreamOutlet final : public Outlet<Down> {
  public:
   explicit StreamOutlet(Stream* stream) : stream_(stream) {}
   void Send(Down message, uint64_t sequence) override {
-    std::lock_guard lock(mu_);
+    MutexLock lock(mu_);
     if (stream_ != nullptr) stream_->Send(message, sequence);
   }
   void Finish(const absl::Status& status) override {
-    std::lock_guard lock(mu_);
+    MutexLock lock(mu_);
     if (stream_ != nullptr) stream_->FinishWith(status);
   }
   void Detach() {
-    std::lock_guard lock(mu_);
+    MutexLock lock(mu_);
     stream_ = nullptr;
   }
 
  private:
-  std::mutex mu_;
-  Stream* stream_;  // guarded by mu_; null once it is over
+  Mutex mu_;
+  Stream* stream_ GUARDED_BY(mu_);  // null once it is over
 };
 
 // Deletes itself when gRPC is done with it.
@@ -55,7 +55,7 @@ class ServerStream final : public grpc::ServerBidiReactor<WireUp, WireDown> {
     WireDown wire;
     ToWire(message, &wire);
     wire.set_sequence(sequence);
-    std::lock_guard lock(mu_);
+    MutexLock lock(mu_);
     if (finish_.has_value()) return;
     out_.push_back(std::move(wire));
     if (out_.size() == 1) this->StartWrite(&out_.front());
@@ -63,7 +63,7 @@ class ServerStream final : public grpc::ServerBidiReactor<WireUp, WireDown> {
 
   // Behind what was sent.
   void FinishWith(const absl::Status& status) {
-    std::lock_guard lock(mu_);
+    MutexLock lock(mu_);
     if (finish_.has_value()) return;
     finish_ = status;
     if (out_.empty()) this->Finish(ToGrpc(*finish_));
@@ -86,7 +86,7 @@ class ServerStream final : public grpc::ServerBidiReactor<WireUp, WireDown> {
   }
 
   void OnWriteDone(bool ok) override {
-    std::lock_guard lock(mu_);
+    MutexLock lock(mu_);
     out_.pop_front();
     if (!ok) out_.clear();  // the stream is broken; the read says so too
     if (!out_.empty()) {
@@ -108,9 +108,9 @@ class ServerStream final : public grpc::ServerBidiReactor<WireUp, WireDown> {
   std::shared_ptr<Peer> peer_;
   WireUp in_;
 
-  std::mutex mu_;
-  std::deque<WireDown> out_;            // guarded by mu_; the first is being written
-  std::optional<absl::Status> finish_;  // guarded by mu_
+  Mutex mu_;
+  std::deque<WireDown> out_ GUARDED_BY(mu_);  // the first is being written
+  std::optional<absl::Status> finish_ GUARDED_BY(mu_);
 };
 
 using ClientServerStream =

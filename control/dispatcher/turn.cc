@@ -34,6 +34,7 @@ Turn::~Turn() {
 }
 
 void Turn::Append() {
+  core_.mu_.AssertHeld();
   if ((changes_.empty() && !appends_anyway_) || !core_.failed_.ok()) return;
   ++core_.sequence_;
   absl::StatusOr<std::string> record = EncodeChanges(changes_, core_.state_);
@@ -57,11 +58,13 @@ void Turn::Append() {
 }
 
 void Turn::Do(Change change) {
+  core_.mu_.AssertHeld();
   core_.state_.Apply(change);
   changes_.push_back(std::move(change));
 }
 
 protocol::Desk& Turn::DeskOf(IterationId iteration) {
+  core_.mu_.AssertHeld();
   auto found = core_.desks_.find(iteration);
   if (found == core_.desks_.end()) {
     found = core_.desks_
@@ -89,16 +92,19 @@ void Turn::To(const std::shared_ptr<WorkerPeer>& peer, WorkerDown message) {
 }
 
 void Turn::To(IterationId iteration, ClientId client, ClientDown message) {
+  core_.mu_.AssertHeld();
   auto found = core_.sessions_.find({iteration, client});
   if (found != core_.sessions_.end()) To(found->second, std::move(message));
 }
 
 void Turn::To(WorkerId worker, WorkerDown message) {
+  core_.mu_.AssertHeld();
   auto found = core_.workers_.find(worker);
   if (found != core_.workers_.end()) To(found->second, std::move(message));
 }
 
 void Turn::ToSessions(IterationId iteration, const ClientDown& message) {
+  core_.mu_.AssertHeld();
   for (auto i = core_.sessions_.lower_bound({iteration, ClientId()});
        i != core_.sessions_.end() && i->first.first == iteration; ++i) {
     To(i->second, message);
@@ -106,6 +112,7 @@ void Turn::ToSessions(IterationId iteration, const ClientDown& message) {
 }
 
 void Turn::Close(const std::shared_ptr<ClientPeer>& peer, const absl::Status& reason) {
+  core_.mu_.AssertHeld();
   To(peer, SessionError{reason});
   Say([outlet = peer->outlet, reason](const absl::Status&) { outlet->Finish(reason); });
   auto found = core_.sessions_.find({peer->iteration, peer->client});
@@ -119,6 +126,7 @@ void Turn::Close(const std::shared_ptr<ClientPeer>& peer, const absl::Status& re
 }
 
 void Turn::Close(const std::shared_ptr<WorkerPeer>& peer, const absl::Status& reason) {
+  core_.mu_.AssertHeld();
   To(peer, WorkerRefused{reason});
   Say([outlet = peer->outlet, reason](const absl::Status&) { outlet->Finish(reason); });
   auto found = core_.workers_.find(peer->worker);
@@ -136,8 +144,13 @@ struct Turn::Speaker {
   Turn& turn;
   const IterationState& iteration;
 
+  PlacedPartition Placed(const auto& message) const {
+    turn.core_.mu_.AssertHeld();
+    return turn.core_.Placed(iteration.id, message.partition, message.placement);
+  }
   // Over the stream of that very process, if there is one.
   std::shared_ptr<ClientPeer> PeerOf(ClientId client, Incarnation incarnation) const {
+    turn.core_.mu_.AssertHeld();
     auto found = turn.core_.sessions_.find({iteration.id, client});
     if (found == turn.core_.sessions_.end() || found->second->incarnation != incarnation) {
       return nullptr;
@@ -149,6 +162,7 @@ struct Turn::Speaker {
   }
 
   void operator()(const protocol::Welcome& m) const {
+    turn.core_.mu_.AssertHeld();
     const JobRecord& job = turn.core_.state_.jobs.at(iteration.job);
     Welcome welcome{.iteration = iteration.id,
                     .life = turn.core_.state_.lives.back().life,
@@ -190,8 +204,7 @@ struct Turn::Speaker {
     ToClient(m.client, m.incarnation, Agreed{m.first, m.rounds, m.waits_for});
   }
   void operator()(const protocol::AllowTurns& m) const {
-    turn.To(m.worker,
-            AllowTurns{turn.core_.Placed(iteration.id, m.partition, m.placement), m.turns, m.rest});
+    turn.To(m.worker, AllowTurns{Placed(m), m.turns, m.rest});
   }
   void operator()(const protocol::CommitDone& m) const {
     ToClient(m.client, m.incarnation, Committed{m.number});
@@ -201,15 +214,14 @@ struct Turn::Speaker {
     turn.To(m.worker, turn.AssignOf(iteration, m));
   }
   void operator()(const protocol::AddReader& m) const {
-    turn.To(m.worker, AddReader{turn.core_.Placed(iteration.id, m.partition, m.placement),
-                                {m.reader.client, m.reader.incarnation, m.reader.consumer}});
+    turn.To(m.worker,
+            AddReader{Placed(m), {m.reader.client, m.reader.incarnation, m.reader.consumer}});
   }
-  void operator()(const protocol::Unassign& m) const {
-    turn.To(m.worker, Unassign{turn.core_.Placed(iteration.id, m.partition, m.placement)});
-  }
+  void operator()(const protocol::Unassign& m) const { turn.To(m.worker, Unassign{Placed(m)}); }
 };
 
 Assign Turn::AssignOf(const IterationState& iteration, const protocol::Assign& assign) {
+  core_.mu_.AssertHeld();
   const JobRecord& job = core_.state_.jobs.at(iteration.job);
   Assign to{.of = core_.Placed(iteration.id, assign.partition, assign.placement),
             .job = job.id,
@@ -239,6 +251,7 @@ Assign Turn::AssignOf(const IterationState& iteration, const protocol::Assign& a
 }
 
 Membership Turn::MembershipOf(const IterationState& iteration) {
+  core_.mu_.AssertHeld();
   const auto& readers = iteration.record.readers;
   const int64_t reading =
       std::count_if(readers.begin(), readers.end(), [](const auto& its) { return its.reads(); });
@@ -269,6 +282,7 @@ Membership Turn::MembershipOf(const IterationState& iteration) {
 }
 
 bool Turn::SharesBytes(const IterationState& iteration) const {
+  core_.mu_.AssertHeld();
   return core_.state_.jobs.at(iteration.job).terms.quota.max_bytes_in_flight > 0;
 }
 
@@ -285,6 +299,7 @@ void Turn::Settle(IterationId iteration, protocol::Decision decision, const Mark
 }
 
 void Turn::Apply(IterationId id, protocol::Decision decision, const MarkedBookmark* marks) {
+  core_.mu_.AssertHeld();
   const IterationState& iteration = core_.state_.iterations.at(id);
   const bool shares = SharesBytes(iteration);
   do {
@@ -315,6 +330,7 @@ void Turn::Apply(IterationId id, protocol::Decision decision, const MarkedBookma
 }
 
 void Turn::OpenAndPlace(IterationId id) {
+  core_.mu_.AssertHeld();
   const IterationState& iteration = core_.state_.iterations.at(id);
   if (!core_.GoesOn(iteration) || iteration.record.closed) return;
   core_.Reserve(*this, iteration);
@@ -352,6 +368,7 @@ void Turn::OpenAndPlace(IterationId id) {
 }
 
 void Turn::Balance(IterationId id) {
+  core_.mu_.AssertHeld();
   const IterationState& iteration = core_.state_.iterations.at(id);
   if (!core_.GoesOn(iteration) || iteration.record.closed) return;
   bool moves = false;

@@ -6,20 +6,20 @@
 
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "control/dispatcher/core.h"
+#include "control/sync/mutex.h"
 
 namespace penstock::control {
 
-class Turn {
+class ABSL_SCOPED_LOCKABLE Turn {
  public:
-  explicit Turn(Core& core) : core_(core), lock_(core.mu_) {}
-  ~Turn();  // appends, lets go of the lock, delivers
+  explicit Turn(Core& core) ABSL_EXCLUSIVE_LOCK_FUNCTION(core.mu_) : core_(core), lock_(core.mu_) {}
+  ~Turn() ABSL_UNLOCK_FUNCTION();  // appends, lets go of the lock, delivers
   Turn(const Turn&) = delete;
   Turn& operator=(const Turn&) = delete;
 
@@ -75,7 +75,7 @@ class Turn {
   void Append();
 
   Core& core_;
-  std::unique_lock<std::mutex> lock_;
+  MutexLock lock_;  // the analysis does not see that it is held: AssertHeld()
   std::vector<Change> changes_;
   bool appends_anyway_ = false;
   std::vector<Saying> sayings_;

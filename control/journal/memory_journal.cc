@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <mutex>
 #include <utility>
 
 #include "control/journal/journal.h"
+#include "control/sync/mutex.h"
 #include "penstock/check.h"
 
 namespace penstock::control {
@@ -14,7 +14,7 @@ class MemoryJournal final : public Journal {
   void Start(Durable durable) override { durable_ = std::move(durable); }
   void Append(uint64_t sequence, std::string /*record*/) override {
     {
-      std::lock_guard lock(mu_);
+      MutexLock lock(mu_);
       PENSTOCK_CHECK(sequence == last_ + 1);
       last_ = sequence;
     }
@@ -26,9 +26,9 @@ class MemoryJournal final : public Journal {
   std::string name() const override { return "memory"; }
 
  private:
-  std::mutex mu_;
-  uint64_t last_ = 0;  // guarded by mu_
-  Durable durable_;    // constant after Start
+  Mutex mu_;
+  uint64_t last_ GUARDED_BY(mu_) = 0;
+  Durable durable_;  // constant after Start
 };
 
 }  // namespace

@@ -9,7 +9,6 @@
 #include <deque>
 #include <filesystem>
 #include <iterator>
-#include <mutex>
 #include <optional>
 #include <thread>
 #include <utility>
@@ -21,6 +20,7 @@
 #include "control/journal/log_file.h"
 #include "control/journal/log_format.h"
 #include "control/journal/snapshot_db.h"
+#include "control/sync/mutex.h"
 #include "penstock/check.h"
 #include "penstock/status.h"
 
@@ -67,7 +67,7 @@ class SqliteJournal final : public Journal {
 
   ~SqliteJournal() override {
     {
-      std::lock_guard lock(mu_);
+      MutexLock lock(mu_);
       stopping_ = true;
       changed_.notify_all();
     }
@@ -82,7 +82,7 @@ class SqliteJournal final : public Journal {
   }
 
   void Append(uint64_t sequence, std::string record) override {
-    std::lock_guard lock(mu_);
+    MutexLock lock(mu_);
     PENSTOCK_CHECK(sequence == appended_ + 1);
     appended_ = sequence;
     queue_.push_back({.sequence = sequence, .record = std::move(record)});
@@ -90,20 +90,21 @@ class SqliteJournal final : public Journal {
   }
 
   void Snapshot(uint64_t sequence, std::vector<std::string> pieces) override {
-    std::lock_guard lock(mu_);
+    MutexLock lock(mu_);
     PENSTOCK_CHECK(sequence == appended_);
     queue_.push_back({.sequence = sequence, .snapshot = std::move(pieces)});
     changed_.notify_all();
   }
 
   absl::Status WaitDurable(uint64_t sequence) override {
-    std::unique_lock lock(mu_);
-    changed_.wait(lock, [&] { return durable_sequence_ >= sequence || !status_.ok(); });
+    MutexLock lock(mu_);
+    changed_.wait(lock,
+                  [&]() REQUIRES(mu_) { return durable_sequence_ >= sequence || !status_.ok(); });
     return durable_sequence_ >= sequence ? absl::OkStatus() : status_;
   }
 
   absl::Status status() const override {
-    std::lock_guard lock(mu_);
+    MutexLock lock(mu_);
     return status_;
   }
 
@@ -127,7 +128,7 @@ class SqliteJournal final : public Journal {
       if (!written.ok()) return Fail(written);
       bool idle = false;
       {
-        std::lock_guard lock(mu_);
+        MutexLock lock(mu_);
         durable_sequence_ = last;
         idle = queue_.empty();
         changed_.notify_all();
@@ -141,7 +142,7 @@ class SqliteJournal final : public Journal {
 
   void Fail(const absl::Status& status) {
     {
-      std::lock_guard lock(mu_);
+      MutexLock lock(mu_);
       status_ = status;
       changed_.notify_all();
     }
@@ -150,8 +151,8 @@ class SqliteJournal final : public Journal {
 
   // Everything that waits up to the next snapshot, or that snapshot. Empty: stop.
   std::vector<Item> TakeGroup() {
-    std::unique_lock lock(mu_);
-    changed_.wait(lock, [this] { return stopping_ || !queue_.empty(); });
+    MutexLock lock(mu_);
+    changed_.wait(lock, [this]() REQUIRES(mu_) { return stopping_ || !queue_.empty(); });
     auto end = std::find_if(queue_.begin(), queue_.end(),
                             [](const Item& item) { return item.snapshot.has_value(); });
     if (end == queue_.begin() && end != queue_.end()) ++end;
@@ -204,13 +205,13 @@ class SqliteJournal final : public Journal {
   LogFile log_;      // the writer's
   std::thread writer_;
 
-  mutable std::mutex mu_;
+  mutable Mutex mu_;
   std::condition_variable changed_;
-  std::deque<Item> queue_;     // guarded by mu_
-  uint64_t appended_;          // guarded by mu_
-  uint64_t durable_sequence_;  // guarded by mu_
-  absl::Status status_;        // guarded by mu_
-  bool stopping_ = false;      // guarded by mu_
+  std::deque<Item> queue_ GUARDED_BY(mu_);
+  uint64_t appended_ GUARDED_BY(mu_);
+  uint64_t durable_sequence_ GUARDED_BY(mu_);
+  absl::Status status_ GUARDED_BY(mu_);
+  bool stopping_ GUARDED_BY(mu_) = false;
 };
 
 // With those above it; only this user may look into those that are made here, since tokens of jobs

@@ -5,11 +5,11 @@
 #include <condition_variable>
 #include <cstdio>
 #include <cstdlib>
-#include <mutex>
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_replace.h"
 #include "absl/time/clock.h"
+#include "control/sync/mutex.h"
 
 namespace penstock {
 
@@ -58,18 +58,18 @@ class Silent final : public EventLog {
 class Captured final : public CapturedEvents {
  public:
   void Write(Event event) override {
-    std::lock_guard lock(mu_);
+    MutexLock lock(mu_);
     events_.push_back(std::move(event));
     changed_.notify_all();
   }
   std::vector<Event> All() const override {
-    std::lock_guard lock(mu_);
+    MutexLock lock(mu_);
     return events_;
   }
   Event WaitFor(std::string_view name, absl::Duration bound) const override {
-    std::unique_lock lock(mu_);
+    MutexLock lock(mu_);
     const Event* found = nullptr;
-    changed_.wait_for(lock, absl::ToChronoNanoseconds(bound), [&] {
+    changed_.wait_for(lock, absl::ToChronoNanoseconds(bound), [&]() REQUIRES(mu_) {
       for (const Event& event : events_) {
         if (event.name == name) {
           found = &event;
@@ -82,9 +82,9 @@ class Captured final : public CapturedEvents {
   }
 
  private:
-  mutable std::mutex mu_;
+  mutable Mutex mu_;
   mutable std::condition_variable changed_;
-  std::vector<Event> events_;  // guarded by mu_
+  std::vector<Event> events_ GUARDED_BY(mu_);
 };
 
 }  // namespace

@@ -2,10 +2,10 @@
 #include "control/observe/metrics.h"
 
 #include <algorithm>
-#include <mutex>
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "control/sync/mutex.h"
 
 namespace penstock {
 
@@ -77,15 +77,14 @@ int64_t Histogram::count_up_to(size_t i) const {
 }
 
 struct Metrics::Rep {
-  mutable std::mutex mu;
-  std::map<std::string, MetricFamily<Counter>> counters;      // guarded by mu
-  std::map<std::string, MetricFamily<Gauge>> gauges;          // guarded by mu
-  std::map<std::string, MetricFamily<Histogram>> histograms;  // guarded by mu
+  mutable Mutex mu;
+  std::map<std::string, MetricFamily<Counter>> counters GUARDED_BY(mu);
+  std::map<std::string, MetricFamily<Gauge>> gauges GUARDED_BY(mu);
+  std::map<std::string, MetricFamily<Histogram>> histograms GUARDED_BY(mu);
 
   template <class Metric>
   Metric& Find(std::map<std::string, MetricFamily<Metric>>& families, const std::string& name,
-               const std::string& help, const Labels& labels) {
-    std::lock_guard lock(mu);
+               const std::string& help, const Labels& labels) REQUIRES(mu) {
     MetricFamily<Metric>& family = families[name];
     if (family.help.empty()) family.help = help;
     std::shared_ptr<Metric>& member = family.members[LabelText(labels)];
@@ -99,6 +98,7 @@ Metrics::~Metrics() = default;
 
 Counter& Metrics::GetCounter(const std::string& name, const std::string& help,
                              const Labels& labels) {
+  MutexLock lock(rep_->mu);
   return rep_->Find(rep_->counters, name, help, labels);
 }
 
@@ -124,16 +124,18 @@ std::shared_ptr<Counter> Metrics::ShareCounter(const std::string& name, const st
 }
 
 Gauge& Metrics::GetGauge(const std::string& name, const std::string& help, const Labels& labels) {
+  MutexLock lock(rep_->mu);
   return rep_->Find(rep_->gauges, name, help, labels);
 }
 
 Histogram& Metrics::GetHistogram(const std::string& name, const std::string& help,
                                  const Labels& labels) {
+  MutexLock lock(rep_->mu);
   return rep_->Find(rep_->histograms, name, help, labels);
 }
 
 std::string Metrics::Render() const {
-  std::lock_guard lock(rep_->mu);
+  MutexLock lock(rep_->mu);
   std::string text;
   RenderFamilies(rep_->counters, "counter", text);
   RenderFamilies(rep_->gauges, "gauge", text);

@@ -8,13 +8,13 @@
 #include <condition_variable>
 #include <deque>
 #include <memory>
-#include <mutex>
 #include <thread>
 #include <utility>
 
 #include "control/proto/messages_proto.h"
 #include "control/rpc/status_grpc.h"
 #include "control/stub/session.h"
+#include "control/sync/mutex.h"
 
 namespace penstock::control {
 
@@ -42,24 +42,25 @@ class ClientStream final : public grpc::ClientBidiReactor<WireUp, WireDown> {
   void Send(const Up& message) {
     WireUp wire;
     ToWire(message, &wire);
-    std::lock_guard lock(mu_);
+    MutexLock lock(mu_);
     if (!holding_) return;
     out_.push_back(std::move(wire));
     if (out_.size() == 1) this->StartWrite(&out_.front());
   }
 
   void Stop() {
-    std::unique_lock lock(mu_);
+    MutexLock lock(mu_);
     stopped_ = true;
     LetGo();
     context_.TryCancel();
     if (event_thread_ == std::this_thread::get_id()) return;
-    changed_.wait(lock, [this] { return done_ && event_thread_ == std::thread::id(); });
+    changed_.wait(lock,
+                  [this]() REQUIRES(mu_) { return done_ && event_thread_ == std::thread::id(); });
   }
 
   void OnReadDone(bool ok) override {
     if (!ok) {
-      std::lock_guard lock(mu_);
+      MutexLock lock(mu_);
       LetGo();
       return;
     }
@@ -69,7 +70,7 @@ class ClientStream final : public grpc::ClientBidiReactor<WireUp, WireDown> {
     if (message.ok()) {
       Deliver([&] { events_->OnMessage(*std::move(message), in_.sequence()); });
     } else {
-      std::lock_guard lock(mu_);
+      MutexLock lock(mu_);
       broken_ = message.status();
       context_.TryCancel();
     }
@@ -77,7 +78,7 @@ class ClientStream final : public grpc::ClientBidiReactor<WireUp, WireDown> {
   }
 
   void OnWriteDone(bool ok) override {
-    std::lock_guard lock(mu_);
+    MutexLock lock(mu_);
     out_.pop_front();
     if (!ok) LetGo();
     if (holding_ && !out_.empty()) this->StartWrite(&out_.front());
@@ -86,20 +87,19 @@ class ClientStream final : public grpc::ClientBidiReactor<WireUp, WireDown> {
   void OnDone(const grpc::Status& status) override {
     absl::Status reason;
     {
-      std::lock_guard lock(mu_);
+      MutexLock lock(mu_);
       LetGo();
       reason = broken_.ok() ? FromGrpc(status) : broken_;
     }
     Deliver([&] { events_->OnClosed(reason); });
     std::shared_ptr<ClientStream> self = std::move(self_);
-    std::lock_guard lock(mu_);
+    MutexLock lock(mu_);
     done_ = true;
     changed_.notify_all();
   }
 
  private:
-  // REQUIRES: mu_ held.
-  void LetGo() {
+  void LetGo() REQUIRES(mu_) {
     if (!std::exchange(holding_, false)) return;
     this->RemoveHold();
   }
@@ -107,12 +107,12 @@ class ClientStream final : public grpc::ClientBidiReactor<WireUp, WireDown> {
   template <class Event>
   void Deliver(Event event) {
     {
-      std::lock_guard lock(mu_);
+      MutexLock lock(mu_);
       if (stopped_) return;
       event_thread_ = std::this_thread::get_id();
     }
     event();
-    std::lock_guard lock(mu_);
+    MutexLock lock(mu_);
     event_thread_ = std::thread::id();
     changed_.notify_all();
   }
@@ -122,14 +122,14 @@ class ClientStream final : public grpc::ClientBidiReactor<WireUp, WireDown> {
   WireDown in_;
   std::shared_ptr<ClientStream> self_;  // until OnDone
 
-  std::mutex mu_;
+  Mutex mu_;
   std::condition_variable changed_;
-  std::deque<WireUp> out_;        // guarded by mu_; the first is being written
-  bool holding_ = true;           // guarded by mu_
-  bool stopped_ = false;          // guarded by mu_
-  bool done_ = false;             // guarded by mu_
-  absl::Status broken_;           // guarded by mu_; a message that cannot be read
-  std::thread::id event_thread_;  // guarded by mu_; in an event now
+  std::deque<WireUp> out_ GUARDED_BY(mu_);  // the first is being written
+  bool holding_ GUARDED_BY(mu_) = true;
+  bool stopped_ GUARDED_BY(mu_) = false;
+  bool done_ GUARDED_BY(mu_) = false;
+  absl::Status broken_ GUARDED_BY(mu_);           // a message that cannot be read
+  std::thread::id event_thread_ GUARDED_BY(mu_);  // in an event now
 };
 
 // The session that a user holds.

@@ -3,7 +3,6 @@
 // other; messages are passed on from the stream's own thread.
 #include <chrono>
 #include <condition_variable>
-#include <mutex>
 #include <optional>
 #include <random>
 #include <thread>
@@ -12,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "control/protocol/session_messages.h"
 #include "control/stub/session.h"
+#include "control/sync/mutex.h"
 
 namespace penstock::control {
 namespace {
@@ -51,19 +51,20 @@ class Keeper final : public ReconnectingSession<Up, Down>, SessionEvents<Down> {
       : open_(std::move(open)),
         events_(events),
         options_(std::move(options)),
-        heard_(Clock::now()) {
+        heard_(Clock::now()),
+        backoff_(options_.first_backoff) {
     thread_ = std::thread([this] { Run(); });
   }
   ~Keeper() override { Stop(); }
 
   void Send(Up message) override {
-    std::lock_guard lock(mu_);
+    MutexLock lock(mu_);
     if (session_) session_->Send(std::move(message));
   }
 
   void Stop() override {
     {
-      std::lock_guard lock(mu_);
+      MutexLock lock(mu_);
       stopping_ = true;
       changed_.notify_all();
     }
@@ -73,7 +74,7 @@ class Keeper final : public ReconnectingSession<Up, Down>, SessionEvents<Down> {
  private:
   void OnMessage(Down message, uint64_t sequence) override {
     {
-      std::lock_guard lock(mu_);
+      MutexLock lock(mu_);
       heard_ = Clock::now();
       backoff_ = options_.first_backoff;
       refused_ |= IsRefusal(message);
@@ -82,13 +83,12 @@ class Keeper final : public ReconnectingSession<Up, Down>, SessionEvents<Down> {
   }
 
   void OnClosed(const absl::Status& status) override {
-    std::lock_guard lock(mu_);
+    MutexLock lock(mu_);
     closed_ = status;
     changed_.notify_all();
   }
 
   void Run() {
-    backoff_ = options_.first_backoff;
     const absl::Status silent = absl::UnavailableError("the connection is open and silent");
     absl::Status why = silent;
     while (true) {
@@ -97,7 +97,7 @@ class Keeper final : public ReconnectingSession<Up, Down>, SessionEvents<Down> {
       const std::optional<absl::Status> closed = WaitUntilClosed();
       std::unique_ptr<Session<Up>> over;
       {
-        std::lock_guard lock(mu_);
+        MutexLock lock(mu_);
         if (closed.has_value()) {
           why = *closed;
         } else if (heard_ > opened) {
@@ -107,7 +107,7 @@ class Keeper final : public ReconnectingSession<Up, Down>, SessionEvents<Down> {
       }
       over->Stop();  // outside the lock: an event may be in Send
       over.reset();
-      std::unique_lock lock(mu_);
+      MutexLock lock(mu_);
       if (stopping_) return;
       if (IsFinal(why, refused_)) {
         lock.unlock();
@@ -137,7 +137,7 @@ class Keeper final : public ReconnectingSession<Up, Down>, SessionEvents<Down> {
   // The hello goes out before anything that Send is given.
   void OpenOne() {
     Up hello = events_->Hello();
-    std::lock_guard lock(mu_);
+    MutexLock lock(mu_);
     closed_.reset();
     refused_ = false;
     session_ = open_(this);
@@ -146,7 +146,7 @@ class Keeper final : public ReconnectingSession<Up, Down>, SessionEvents<Down> {
 
   // Why it was closed; nothing when stopped, or out of reach meanwhile.
   std::optional<absl::Status> WaitUntilClosed() {
-    std::unique_lock lock(mu_);
+    MutexLock lock(mu_);
     while (!stopping_ && !closed_.has_value() && !OutOfReach()) {
       changed_.wait_until(lock, heard_ + absl::ToChronoNanoseconds(options_.timeout));
     }
@@ -155,16 +155,16 @@ class Keeper final : public ReconnectingSession<Up, Down>, SessionEvents<Down> {
 
   // False when stopped meanwhile.
   bool Pause() {
-    std::unique_lock lock(mu_);
+    MutexLock lock(mu_);
     const double share = std::uniform_real_distribution<double>(0.5, 1.0)(random_);
     const absl::Duration step = share * backoff_;
     backoff_ = std::min(2 * backoff_, options_.max_backoff);
-    changed_.wait_for(lock, absl::ToChronoNanoseconds(step), [this] { return stopping_; });
+    changed_.wait_for(lock, absl::ToChronoNanoseconds(step),
+                      [this]() REQUIRES(mu_) { return stopping_; });
     return !stopping_;
   }
 
-  // REQUIRES: mu_ held.
-  bool OutOfReach() const {
+  bool OutOfReach() const REQUIRES(mu_) {
     return Clock::now() - heard_ >= absl::ToChronoNanoseconds(options_.timeout);
   }
 
@@ -172,14 +172,14 @@ class Keeper final : public ReconnectingSession<Up, Down>, SessionEvents<Down> {
   ReconnectingEvents<Up, Down>* const events_;
   const ReconnectOptions options_;
 
-  std::mutex mu_;
+  Mutex mu_;
   std::condition_variable changed_;
-  std::unique_ptr<Session<Up>> session_;  // guarded by mu_
-  std::optional<absl::Status> closed_;    // guarded by mu_; of session_
-  bool stopping_ = false;                 // guarded by mu_
-  bool refused_ = false;                  // guarded by mu_; on this stream
-  Clock::time_point heard_;               // guarded by mu_
-  absl::Duration backoff_;                // guarded by mu_
+  std::unique_ptr<Session<Up>> session_ GUARDED_BY(mu_);
+  std::optional<absl::Status> closed_ GUARDED_BY(mu_);  // of session_
+  bool stopping_ GUARDED_BY(mu_) = false;
+  bool refused_ GUARDED_BY(mu_) = false;  // on this stream
+  Clock::time_point heard_ GUARDED_BY(mu_);
+  absl::Duration backoff_ GUARDED_BY(mu_);
   std::minstd_rand random_{std::random_device{}()};
   std::thread thread_;
 };

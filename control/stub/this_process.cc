@@ -4,16 +4,17 @@
 #include <unistd.h>
 
 #include <cstdint>
-#include <mutex>
 #include <random>
+
+#include "control/sync/mutex.h"
 
 namespace penstock::control {
 
 Incarnation ThisProcess() {
-  static std::mutex mu;
+  static Mutex mu;
   static pid_t of = 0;
   static uint64_t number = 0;
-  std::lock_guard lock(mu);
+  MutexLock lock(mu);
   if (of != getpid()) {
     std::random_device random;
     of = getpid();

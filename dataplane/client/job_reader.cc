@@ -12,6 +12,7 @@
 #include "control/observe/event_log.h"
 #include "control/protocol/restore.h"
 #include "control/protocol/scoped_name.h"
+#include "control/sync/mutex.h"
 #include "dataplane/client/advice.h"
 #include "dataplane/client/client_settings.h"
 #include "dataplane/client/distribute_options.h"
@@ -34,8 +35,8 @@ constexpr uint64_t kInSection = 3;
 
 // The readers of running datasets, found by the passes of one node.
 struct Registry {
-  std::mutex mu;
-  std::map<std::pair<const CommitListeners*, int>, std::weak_ptr<JobReader>> readers;
+  Mutex mu;
+  std::map<std::pair<const CommitListeners*, int>, std::weak_ptr<JobReader>> readers GUARDED_BY(mu);
 };
 Registry& TheRegistry() {
   static Registry& registry = *new Registry;
@@ -45,8 +46,8 @@ Registry& TheRegistry() {
 // How many repetitions of a named job were begun through a node of a Dataset, by whatever
 // iterators: each reads another, as tf.data service's do.
 struct Repetitions {
-  std::mutex mu;
-  std::map<std::weak_ptr<const Dataset::Node>, int64_t, std::owner_less<>> begun;
+  Mutex mu;
+  std::map<std::weak_ptr<const Dataset::Node>, int64_t, std::owner_less<>> begun GUARDED_BY(mu);
 };
 Repetitions& TheRepetitions() {
   static Repetitions& repetitions = *new Repetitions;
@@ -55,7 +56,7 @@ Repetitions& TheRepetitions() {
 
 void CountAsBegun(const NodePtr& node, int64_t repetition) {
   Repetitions& repetitions = TheRepetitions();
-  std::lock_guard lock(repetitions.mu);
+  MutexLock lock(repetitions.mu);
   std::erase_if(repetitions.begun, [](const auto& entry) { return entry.first.expired(); });
   int64_t& begun = repetitions.begun[node];
   begun = std::max(begun, repetition + 1);
@@ -63,7 +64,7 @@ void CountAsBegun(const NodePtr& node, int64_t repetition) {
 
 int64_t BeginNext(const NodePtr& node) {
   Repetitions& repetitions = TheRepetitions();
-  std::lock_guard lock(repetitions.mu);
+  MutexLock lock(repetitions.mu);
   return repetitions.begun[node]++;
 }
 
@@ -87,7 +88,7 @@ std::shared_ptr<JobReader> JobReader::Of(const BuildSite& site) {
   // Inside a function each opening reads for itself, as each iterator does.
   if (commits == nullptr || site.in_body()) return std::shared_ptr<JobReader>(new JobReader(site));
   Registry& registry = TheRegistry();
-  std::lock_guard lock(registry.mu);
+  MutexLock lock(registry.mu);
   std::erase_if(registry.readers, [](const auto& entry) { return entry.second.expired(); });
   std::weak_ptr<JobReader>& known = registry.readers[{commits, site.number()}];
   if (std::shared_ptr<JobReader> reader = known.lock()) return reader;
@@ -125,7 +126,7 @@ absl::StatusOr<std::optional<Element>> JobReader::Next(int64_t pass) {
   std::vector<std::shared_ptr<Session>> over;  // ended outside the lock
   std::shared_ptr<Session> session;
   {
-    std::lock_guard lock(mu_);
+    MutexLock lock(mu_);
     repetition = RepetitionOf(pass);
     session = SessionOf(repetition);
     // Under keep = taken a repetition that was read to its end is done with.
@@ -146,14 +147,14 @@ absl::StatusOr<std::optional<Element>> JobReader::Next(int64_t pass) {
 bool JobReader::Ready(int64_t pass) {
   std::shared_ptr<Session> session;
   {
-    std::lock_guard lock(mu_);
+    MutexLock lock(mu_);
     session = SessionIn(pass);
   }
   return session != nullptr && session->Ready();
 }
 
 bool JobReader::OthersTookAll(int64_t pass) {
-  std::lock_guard lock(mu_);
+  MutexLock lock(mu_);
   const std::shared_ptr<Session> session = SessionIn(pass);
   return session != nullptr && session->others_took_all() > 0;
 }
@@ -181,9 +182,9 @@ int64_t JobReader::RepetitionOf(int64_t pass) {
 }
 
 absl::Status JobReader::EnsureJoined() {
-  std::lock_guard joining_lock(joining_mu_);  // Next() and Commit() may both want it
+  MutexLock joining_lock(joining_mu_);  // Next() and Commit() may both want it
   {
-    std::lock_guard lock(mu_);
+    MutexLock lock(mu_);
     if (job_.has_value()) return absl::OkStatus();
   }
   if (stub_ == nullptr) {
@@ -203,7 +204,7 @@ absl::Status JobReader::EnsureJoined() {
     if (cancelled_ != nullptr && cancelled_->load()) stop.request_stop();
   }
   ASSIGN_OR_RETURN(control::JobAnswer job, joining.get());
-  std::lock_guard lock(mu_);
+  MutexLock lock(mu_);
   if (restored_.has_value() &&
       (restored_->reader.job != job.job ||
        (restored_->job_mark != 0 && restored_->job_mark != MarkOfJob(job.token)))) {
@@ -238,7 +239,7 @@ absl::StatusOr<control::JobAnswer> JobReader::Join(std::stop_token stop) {
   }
   AdviseIfEachRankReadsAll(Dataset(node_), options_, *StderrEventLog());
   {
-    std::lock_guard lock(mu_);
+    MutexLock lock(mu_);
     request.run_id = options_.run_id;
     request.seed = options_.seed;
     if (restored_.has_value()) request.name = restored_->reader.job_name;
@@ -260,7 +261,7 @@ absl::StatusOr<control::JobAnswer> JobReader::Join(std::stop_token stop) {
   }
   std::optional<control::Restoration> restoration;
   {
-    std::lock_guard lock(mu_);
+    MutexLock lock(mu_);
     if (united_.has_value()) restoration = united_->restoration;
   }
   if (!restoration.has_value()) return stub_->GetOrCreateJob(request, call);
@@ -324,11 +325,16 @@ absl::Status JobReader::Save(int64_t pass, StateWriter& writer) {
         "restored, since what comes behind it is kept too; ask for keep = kCommitted"));
   }
   // What was restored of all ranks is nothing before it has become a job.
-  if (united_.has_value()) RETURN_IF_ERROR(EnsureJoined());
+  bool united = false;
+  {
+    MutexLock lock(mu_);
+    united = united_.has_value();
+  }
+  if (united) RETURN_IF_ERROR(EnsureJoined());
   // Nor is a position that a node above keeps to read again from, in that very job. Where that
   // cannot be joined, Next() says so.
   if (writer.save_number() == 0 && states_ != nullptr) EnsureJoined().IgnoreError();
-  std::unique_lock lock(mu_);
+  MutexLock lock(mu_);
   JobState state{.reader = StateNow(job_.has_value() ? RepetitionOf(pass) : 0),
                  .terms = TermsOf(options_)};
   if (states_ == nullptr) {
@@ -373,7 +379,7 @@ absl::Status JobReader::Put(JobState state, StateWriter& writer) {
   states_->Put(number_,
                state.reader.repetitions.empty() ? 0 : state.reader.repetitions.back().number,
                [this, state] { return SectionOf(state); });
-  std::lock_guard lock(mu_);
+  MutexLock lock(mu_);
   newest_save_ = std::max(newest_save_, state.reader.save);
   saves_[state.reader.save] = std::move(state.reader);
   if (saves_.size() > kMostSaves) saves_.erase(saves_.begin());
@@ -435,7 +441,8 @@ void JobReader::BeginAnew() {
 
 absl::Status JobReader::TakeUp(int64_t pass, JobState state) {
   std::map<int64_t, std::shared_ptr<Session>> replaced;  // ended outside the lock
-  std::scoped_lock lock(joining_mu_, mu_);
+  MutexLock joining_lock(joining_mu_);
+  MutexLock lock(mu_);
   replaced = sessions_;
   BeginAnew();
   const ReaderState& reader = state.reader;
@@ -484,7 +491,8 @@ absl::Status JobReader::TakeUpAll(int64_t pass, const StateExchange::TakenUp& ta
   // from its first splits.
   if (edited) RETURN_IF_ERROR(control::ForgetBookmarks(united.restoration));
   std::map<int64_t, std::shared_ptr<Session>> replaced;  // ended outside the lock
-  std::scoped_lock lock(joining_mu_, mu_);
+  MutexLock joining_lock(joining_mu_);
+  MutexLock lock(mu_);
   replaced = sessions_;
   BeginAnew();
   if (ranks.empty()) return absl::OkStatus();
@@ -497,14 +505,14 @@ void JobReader::Stop(absl::Duration bound) {
   const absl::Time deadline = BootTime() + bound;
   std::map<int64_t, std::shared_ptr<Session>> sessions;
   {
-    std::lock_guard lock(mu_);
+    MutexLock lock(mu_);
     sessions = sessions_;
   }
   for (auto& [repetition, session] : sessions) session->Leave(deadline - BootTime());
 }
 
 absl::StatusOr<std::optional<control::Commit>> JobReader::CommitOf(uint64_t save) {
-  std::lock_guard lock(mu_);
+  MutexLock lock(mu_);
   if (save <= committed_save_) return std::nullopt;
   if (!KeepsStates()) return std::nullopt;
   auto saved = saves_.find(save);
@@ -545,7 +553,7 @@ absl::Status JobReader::Commit(uint64_t save) {
   // The latest; one that has left has nothing of its own to be committed.
   std::vector<std::shared_ptr<Session>> sessions;
   {
-    std::lock_guard lock(mu_);
+    MutexLock lock(mu_);
     SessionOf(last);
     for (const control::Commit::OfRepetition& its : commit->repetitions) {
       const auto found = sessions_.find(its.repetition);
@@ -556,7 +564,7 @@ absl::Status JobReader::Commit(uint64_t save) {
     ASSIGN_OR_RETURN(said, sessions.back()->Commit(*commit));
   }
   std::vector<std::shared_ptr<Session>> kept;  // ended outside the lock
-  std::lock_guard lock(mu_);
+  MutexLock lock(mu_);
   saves_.erase(saves_.begin(), saves_.upper_bound(save));
   committed_save_ = std::max(committed_save_, save);
   for (auto session = sessions_.begin(); session != sessions_.end();) {

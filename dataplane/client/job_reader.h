@@ -8,12 +8,12 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 
 #include "absl/status/statusor.h"
 #include "control/stub/dispatcher_stub.h"
+#include "control/sync/mutex.h"
 #include "dataplane/client/session.h"
 #include "dataplane/client/state.h"
 #include "dataplane/dataset/build_site.h"
@@ -63,11 +63,12 @@ class JobReader {
   absl::StatusOr<std::optional<control::Commit>> CommitOf(uint64_t save);
   static std::optional<control::Commit> CommitOf(uint64_t save, const ReaderState& state);
   bool CountsRepetitions() const;
-  int64_t RepetitionOf(int64_t pass);                      // REQUIRES: mu_ held, as the next
-  std::shared_ptr<Session> SessionIn(int64_t pass) const;  // nullptr: it was not begun
+  int64_t RepetitionOf(int64_t pass) REQUIRES(mu_);
+  std::shared_ptr<Session> SessionIn(int64_t pass) const
+      REQUIRES(mu_);  // nullptr: it was not begun
   // The session on `repetition`, begun if there is none.
-  std::shared_ptr<Session> SessionOf(int64_t repetition);
-  ReaderState StateNow(int64_t repetition);
+  std::shared_ptr<Session> SessionOf(int64_t repetition) REQUIRES(mu_);
+  ReaderState StateNow(int64_t repetition) REQUIRES(mu_);
   // `state` is part of the one being written, or of one kept to be part of another.
   absl::Status Put(JobState state, StateWriter& writer);
   // Whether elements come again as they came: a node above that has read ahead may go
@@ -79,9 +80,9 @@ class JobReader {
   // What all ranks' states contain, of a job under another service or launch.
   absl::Status TakeUpAll(int64_t pass, const StateExchange::TakenUp& taken_up);
   // Ends the sessions, forgets states and job; a new incarnation begins.
-  void BeginAnew();  // REQUIRES: mu_ and joining_mu_ held
+  void BeginAnew() REQUIRES(joining_mu_, mu_);
   bool KeepsStates() const;
-  bool AllEnded() const;  // REQUIRES: mu_ held
+  bool AllEnded() const REQUIRES(mu_);
 
   const NodePtr node_;
   const int number_;  // of the node in its graph
@@ -95,18 +96,17 @@ class JobReader {
   transfer::Wish wish_;                            // set before the first session begins
   std::unique_ptr<control::DispatcherStub> stub_;  // set with it
 
-  std::mutex joining_mu_;  // held while the job is joined; taken before mu_
-  std::mutex mu_;          // not held while anything is waited for
-  // All below guarded by mu_.
+  Mutex joining_mu_;  // held while the job is joined; taken before mu_
+  Mutex mu_;          // not held while anything is waited for
   struct Pass {
     int64_t pass = 0;
     int64_t repetition = 0;
   };
-  std::optional<Pass> present_;  // nullopt: none was begun or restored
-  std::optional<control::JobAnswer> job_;
-  ClientId client_;
-  Incarnation incarnation_;
-  std::optional<JobState> restored_;  // until its sessions have begun
+  std::optional<Pass> present_ GUARDED_BY(mu_);  // nullopt: none was begun or restored
+  std::optional<control::JobAnswer> job_ GUARDED_BY(mu_);
+  ClientId client_ GUARDED_BY(mu_);
+  Incarnation incarnation_ GUARDED_BY(mu_);
+  std::optional<JobState> restored_ GUARDED_BY(mu_);  // until its sessions have begun
   // Of all ranks: asked for when the job is joined; the job's name and seed with it.
   struct United {
     control::Restoration restoration;
@@ -114,16 +114,16 @@ class JobReader {
     std::string run_id;
     uint64_t seed = 0;
   };
-  std::optional<United> united_;
+  std::optional<United> united_ GUARDED_BY(mu_);
   // Goes on for a process that died, and says so in every repetition it joins:
   // of those that its state does not know it has nothing.
-  bool took_up_ = false;                                  // guarded by mu_
-  std::map<int64_t, std::shared_ptr<Session>> sessions_;  // by repetition
-  std::map<uint64_t, ReaderState> saves_;                 // not committed, by number
-  uint64_t newest_save_ = 0;
-  bool read_ahead_ = false;  // a node above takes more than it has given on
-  bool advised_ = false;     // of Next()'s thread: its first answer was looked at
-  uint64_t committed_save_ = 0;
+  bool took_up_ GUARDED_BY(mu_) = false;
+  std::map<int64_t, std::shared_ptr<Session>> sessions_ GUARDED_BY(mu_);  // by repetition
+  std::map<uint64_t, ReaderState> saves_ GUARDED_BY(mu_);  // not committed, by number
+  uint64_t newest_save_ GUARDED_BY(mu_) = 0;
+  bool read_ahead_ GUARDED_BY(mu_) = false;  // a node above takes more than it has given on
+  bool advised_ = false;                     // of Next()'s thread: its first answer was looked at
+  uint64_t committed_save_ GUARDED_BY(mu_) = 0;
 };
 
 }  // namespace penstock::client

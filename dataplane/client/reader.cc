@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "control/sync/mutex.h"
 #include "penstock/status.h"
 
 namespace penstock::client {
@@ -38,7 +39,7 @@ absl::StatusOr<transfer::Choice> Reader::Dial(int64_t number, const transfer::Wi
   ASSIGN_OR_RETURN(std::unique_ptr<transfer::ReceiveLink> link,
                    choice.transport->Dial(choice.offer.address, std::move(dial),
                                           std::make_shared<Events>(worker_.worker, events_)));
-  std::lock_guard lock(mu_);
+  MutexLock lock(mu_);
   number_ = number;
   link_ = std::move(link);
   return choice;
@@ -47,18 +48,18 @@ absl::StatusOr<transfer::Choice> Reader::Dial(int64_t number, const transfer::Wi
 void Reader::Close() {
   std::unique_ptr<transfer::ReceiveLink> link;
   {
-    std::lock_guard lock(mu_);
+    MutexLock lock(mu_);
     link = std::move(link_);
   }
 }
 
 void Reader::Grant(int64_t link, int64_t count) {
-  std::lock_guard lock(mu_);
+  MutexLock lock(mu_);
   if (link_ != nullptr && number_ == link) link_->Grant({count});
 }
 
 void Reader::Recall() {
-  std::lock_guard lock(mu_);
+  MutexLock lock(mu_);
   if (link_ != nullptr) link_->Recall();
 }
 

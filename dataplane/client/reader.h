@@ -4,13 +4,13 @@
 
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "control/protocol/session_messages.h"
+#include "control/sync/mutex.h"
 #include "dataplane/client/landings.h"
 #include "dataplane/transfer/transport.h"
 #include "penstock/ids.h"
@@ -97,9 +97,9 @@ class Reader {
   ReaderEvents& events_;
   Progress progress_;
 
-  std::mutex mu_;       // never taken inside an event
-  int64_t number_ = 0;  // of link_
-  std::unique_ptr<transfer::ReceiveLink> link_;
+  Mutex mu_;                            // never taken inside an event
+  int64_t number_ GUARDED_BY(mu_) = 0;  // of link_
+  std::unique_ptr<transfer::ReceiveLink> link_ GUARDED_BY(mu_);
 };
 
 }  // namespace penstock::client

@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "control/observe/fail_point.h"
 #include "control/stub/this_process.h"
+#include "control/sync/mutex.h"
 #include "dataplane/client/counters.h"
 #include "dataplane/memory/pool.h"
 #include "penstock/status.h"
@@ -75,7 +76,7 @@ Session::Session(SessionOptions options, control::DispatcherStub& stub)
   }
   heard_ = options_.heard;
   leaving_ = options_.claims_only;
-  std::lock_guard lock(mu_);  // events may come before the stream has its name
+  MutexLock lock(mu_);  // events may come before the stream has its name
   stream_ = stub_.KeepClientSession(this, {.timeout = options_.distribute.timeout});
   thread_ = std::thread([this] { Run(); });
 }
@@ -113,9 +114,8 @@ absl::StatusOr<std::optional<Element>> Session::Next() {
     if (IsCancelled()) return absl::CancelledError("the iterator was stopped");
     if (!error_.ok()) return error_;
     if (rounds_.Next() != nullptr && LeaseHolds()) {
-      absl::StatusOr<std::optional<Element>> element = TakeRound(lock);
+      absl::StatusOr<std::optional<Element>> element = TakeRound();
       if (!element.ok() || element->has_value()) return element;
-      lock.lock();
       continue;
     }
     if (merge_.ready() && LeaseHolds()) break;
@@ -188,12 +188,12 @@ std::string Session::ProtocolOf(WorkerId worker) const {
 }
 
 Taken Session::taken() const {
-  std::lock_guard lock(mu_);
+  MutexLock lock(mu_);
   return TakenLocked();
 }
 
 control::Heard Session::heard() const {
-  std::lock_guard lock(mu_);
+  MutexLock lock(mu_);
   return heard_;
 }
 
@@ -206,23 +206,23 @@ Taken Session::TakenLocked() const {
 }
 
 bool Session::ended() const {
-  std::lock_guard lock(mu_);
+  MutexLock lock(mu_);
   return (end_seen_ && handed_ == 0) || options_.claims_only;
 }
 
 int64_t Session::others_took_all() const {
-  std::lock_guard lock(mu_);
+  MutexLock lock(mu_);
   return end_seen_ && handed_ == 0 && TakenLocked().empty() ? elements_in_all_ : 0;
 }
 
 absl::StatusOr<bool> Session::Commit(const control::Commit& commit) {
   FailPoint("save_before_commit");
-  std::lock_guard one_at_a_time(committing_mu_);
+  MutexLock one_at_a_time(committing_mu_);
   Lock lock(mu_);
   if (commit.number <= committed_) return true;  // a later state was kept
   if (left_ || leave_sent_ || (over_ && error_.ok() && !Owes())) return false;
   committing_ = commit;
-  absl::Cleanup not_committing = [this] { committing_.reset(); };
+  absl::Cleanup not_committing = [this]() REQUIRES(mu_) { committing_.reset(); };
   if (welcomed_) stream_->Send(commit);
   const absl::Time deadline = BootTime() + options_.distribute.timeout;
   while (committed_ < commit.number) {
@@ -259,18 +259,18 @@ void Session::SayGoodbye(Lock& lock, absl::Duration bound) {
   leaving_ = true;
   WakeAgent();  // without a stream it is said on the next
   changed_.wait_for(lock, absl::ToChronoMilliseconds(std::min(bound, absl::Minutes(10))),
-                    [&] { return left_ || over_ || !error_.ok(); });
+                    [&]() REQUIRES(mu_) { return left_ || over_ || !error_.ok(); });
 }
 
 void Session::Abandon() {
-  std::lock_guard lock(mu_);
+  MutexLock lock(mu_);
   abandoned_ = true;
 }
 
 // --- The stream's events -------------------------------------------------------
 
 control::ClientUp Session::Hello() {
-  std::lock_guard lock(mu_);
+  MutexLock lock(mu_);
   welcomed_ = false;
   leave_sent_ = false;
   unanswered_.clear();
@@ -293,9 +293,9 @@ control::ClientUp Session::Hello() {
 
 void Session::OnMessage(control::ClientDown message, uint64_t sequence) {
   std::vector<Landed> given_back;
-  std::lock_guard lock(mu_);
+  MutexLock lock(mu_);
   heard_.sequence = std::max(heard_.sequence, sequence);
-  std::visit([this](const auto& its) { Handle(its); }, message);
+  std::visit([this](const auto& its) REQUIRES(mu_) { Handle(its); }, message);
   given_back.swap(given_back_);
   WakeWaiting();
 }
@@ -457,13 +457,13 @@ void Session::Handle(const control::SessionError& error) {
 }
 
 void Session::OnLost(const absl::Status&) {
-  std::lock_guard lock(mu_);
+  MutexLock lock(mu_);
   welcomed_ = false;
   WakeWaiting();
 }
 
 void Session::OnGivenUp(const absl::Status& status) {
-  std::lock_guard lock(mu_);
+  MutexLock lock(mu_);
   welcomed_ = false;
   // Behind the end nothing is lost by waiting for a dispatcher that is away, but what is not
   // committed without it.

@@ -8,7 +8,6 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <thread>
@@ -22,6 +21,7 @@
 #include "control/protocol/receiver.h"
 #include "control/protocol/round_queue.h"
 #include "control/stub/dispatcher_stub.h"
+#include "control/sync/mutex.h"
 #include "dataplane/client/ahead.h"
 #include "dataplane/client/merge.h"
 #include "dataplane/client/reader.h"
@@ -109,50 +109,50 @@ class Session final : private control::ReconnectingClientEvents,
   void OnMessage(control::ClientDown message, uint64_t sequence) override;
   void OnLost(const absl::Status& status) override;
   void OnGivenUp(const absl::Status& status) override;
-  void Handle(const control::Welcome& welcome);
-  void Handle(const control::ClientHeartbeatAnswer& answer);
-  void Handle(const control::Membership& membership);
-  void NoteWhetherServed(const control::Membership& membership);
-  void Handle(const control::Fence& fence);
+  void Handle(const control::Welcome& welcome) REQUIRES(mu_);
+  void Handle(const control::ClientHeartbeatAnswer& answer) REQUIRES(mu_);
+  void Handle(const control::Membership& membership) REQUIRES(mu_);
+  void NoteWhetherServed(const control::Membership& membership) REQUIRES(mu_);
+  void Handle(const control::Fence& fence) REQUIRES(mu_);
   // What others wait for, out of what landed of the partition: all if nobody has called Next() for
   // a while, else the later half.
-  IndexSet GiveBack(PartitionId partition);
-  void Handle(const control::ReportAtOnce&);
-  void Handle(const control::Committed& committed);
-  void Handle(const control::End& end);
-  void Handle(const control::Left&);
-  void Handle(const control::Agreed& agreed);
-  void Handle(const control::ConsumersLost& lost);
-  void Handle(const control::SessionError& error);
+  IndexSet GiveBack(PartitionId partition) REQUIRES(mu_);
+  void Handle(const control::ReportAtOnce&) REQUIRES(mu_);
+  void Handle(const control::Committed& committed) REQUIRES(mu_);
+  void Handle(const control::End& end) REQUIRES(mu_);
+  void Handle(const control::Left&) REQUIRES(mu_);
+  void Handle(const control::Agreed& agreed) REQUIRES(mu_);
+  void Handle(const control::ConsumersLost& lost) REQUIRES(mu_);
+  void Handle(const control::SessionError& error) REQUIRES(mu_);
 
-  // Of session_rounds.cc, a coordinated read; with the lock held.
+  // Of session_rounds.cc, a coordinated read.
   bool coordinated() const { return options_.distribute.num_consumers.has_value() && !ordered(); }
   // The index as a Receiver counts: the turn, where an index is some consumer's.
-  Index PositionOf(const Identity& identity) const;
+  Index PositionOf(const Identity& identity) const REQUIRES(mu_);
   // Of an element, or an error, that a worker sent: to the members of a group it says the same
   // index, and each has one of its own.
   Identity ToThisMember(Identity identity) const;
-  void KeepForRound(Landed landed);
+  void KeepForRound(Landed landed) REQUIRES(mu_);
   // The element of the next round, an error, or nullopt: one that is dropped.
-  absl::StatusOr<std::optional<Element>> TakeRound(std::unique_lock<std::mutex>& lock);
-  absl::Status ErrorOf(const protocol::Agreed::Round& round, int64_t number) const;
-  protocol::RoundsReport SayRounds();
-  void SendLanded();
+  absl::StatusOr<std::optional<Element>> TakeRound() REQUIRES(mu_);
+  absl::Status ErrorOf(const protocol::Agreed::Round& round, int64_t number) const REQUIRES(mu_);
+  protocol::RoundsReport SayRounds() REQUIRES(mu_);
+  void SendLanded() REQUIRES(mu_);
   // Whether what is new is to be said at once: others may wait for it, or it is much.
-  bool MustSay() const;
-  int64_t Room() const;  // elements to be held, landed and not taken
-  void CheckConsumers(absl::Time now, absl::Time& wake);
-  void NoteWhatHinders();           // rounds from being agreed on, or the order from going on
-  std::string WhatHinders() const;  // in words
-  bool HasSome() const;             // that Next() has not returned
-  bool IsOver() const;              // all that will ever come has been returned
+  bool MustSay() const REQUIRES(mu_);
+  int64_t Room() const REQUIRES(mu_);  // elements to be held, landed and not taken
+  void CheckConsumers(absl::Time now, absl::Time& wake) REQUIRES(mu_);
+  void NoteWhatHinders() REQUIRES(mu_);  // rounds from being agreed on, or the order from going on
+  std::string WhatHinders() const REQUIRES(mu_);  // in words
+  bool HasSome() const REQUIRES(mu_);             // that Next() has not returned
+  bool IsOver() const REQUIRES(mu_);              // all that will ever come has been returned
   // Any reader of the job may get any element (IterationRecord::shared()).
   bool shared() const { return !coordinated() && !ordered() && !reads_window(); }
 
   // Elements come in an order of their own: what was taken makes room for more.
   bool ordered() const { return options_.distribute.order == MergeOrder::kDeterministic; }
-  void OpenOrdered(const control::Welcome& welcome);
-  void SayAhead(PartitionId partition);
+  void OpenOrdered(const control::Welcome& welcome) REQUIRES(mu_);
+  void SayAhead(PartitionId partition) REQUIRES(mu_);
   // What Next() returns at that step, or in that round, of a consumer.
   absl::StatusOr<Element> AtStep(int64_t step, Landed landed) const;
 
@@ -167,57 +167,56 @@ class Session final : private control::ReconnectingClientEvents,
                       const absl::Status& error) override;
   void OnRecalled(WorkerId worker, int64_t count) override;
   void OnLinkClosed(WorkerId worker, const absl::Status& reason) override;
-  // With the lock held, around what lands in one event.
-  bool BeginLanding(WorkerId worker);  // whether Next() may wait for it
-  void Land(Landed landed);
-  void EndLanding(bool waited_for);
+  // Around what lands in one event.
+  bool BeginLanding(WorkerId worker) REQUIRES(mu_);  // whether Next() may wait for it
+  void Land(Landed landed) REQUIRES(mu_);
+  void EndLanding(bool waited_for) REQUIRES(mu_);
 
   // The agent's thread: heartbeats, reports, dialling, recalls, leaving.
   void Run();
-  // The parts of a turn, with the lock held; links are dialled and closed
+  // The parts of a turn; links are dialled and closed
   // without it. Each moves `wake` to when it must run again.
-  using Lock = std::unique_lock<std::mutex>;
-  void ReopenStream(Lock& lock);
-  void TendStream(absl::Time now, absl::Time& wake);
-  void TendLinks(Lock& lock, absl::Time now, absl::Time& wake);
-  bool CloseOneLink(Lock& lock, absl::Time now, absl::Time& wake);
-  bool DialOneLink(Lock& lock, absl::Time now, absl::Time& wake);
-  void TendCredits(Lock& lock, absl::Time now, absl::Time& wake);
-  transfer::DialOptions DialOptionsFor(const Reader::Progress& progress) const;
+  using Lock = MutexLock;
+  void ReopenStream() REQUIRES(mu_);
+  void TendStream(absl::Time now, absl::Time& wake) REQUIRES(mu_);
+  void TendLinks(absl::Time now, absl::Time& wake) REQUIRES(mu_);
+  bool CloseOneLink(absl::Time now, absl::Time& wake) REQUIRES(mu_);
+  bool DialOneLink(absl::Time now, absl::Time& wake) REQUIRES(mu_);
+  void TendCredits(absl::Time now, absl::Time& wake) REQUIRES(mu_);
+  transfer::DialOptions DialOptionsFor(const Reader::Progress& progress) const REQUIRES(mu_);
   // A protocol that lacks the means here, such as memory, is not tried for ever.
-  void GiveUpIfInVain(Reader::Progress& progress);
-  void LinkFailed(Reader& reader, const absl::Status& reason);
-  void CheckReach(absl::Time now, absl::Time& wake);
-  void CheckServed(absl::Time now, absl::Time& wake);
-  void TendWaiting(absl::Time now, absl::Time& wake);
-  void SayWaits();               // of session_waits.cc, as the next
-  std::string WaitsFor() const;  // in words
-  void RecallAll(Lock& lock);
+  void GiveUpIfInVain(Reader::Progress& progress) REQUIRES(mu_);
+  void LinkFailed(Reader& reader, const absl::Status& reason) REQUIRES(mu_);
+  void CheckReach(absl::Time now, absl::Time& wake) REQUIRES(mu_);
+  void CheckServed(absl::Time now, absl::Time& wake) REQUIRES(mu_);
+  void TendWaiting(absl::Time now, absl::Time& wake) REQUIRES(mu_);
+  void SayWaits() REQUIRES(mu_);               // of session_waits.cc, as the next
+  std::string WaitsFor() const REQUIRES(mu_);  // in words
+  void RecallAll() REQUIRES(mu_);
 
-  // With the lock held:
-  protocol::Receiver& ReceiverOf(PartitionId partition);
+  protocol::Receiver& ReceiverOf(PartitionId partition) REQUIRES(mu_);
   // Whether it is one that the dispatcher has named, or may be about to: a worker may name any.
-  bool Known(PartitionId partition) const;
-  void SendReport(bool waits = false);
-  void Beat();
+  bool Known(PartitionId partition) const REQUIRES(mu_);
+  void SendReport(bool waits = false) REQUIRES(mu_);
+  void Beat() REQUIRES(mu_);
   // Workers without a partition or a link, whose counts have just been told.
-  void ForgetGone();
-  std::vector<control::LinkCounts> CountLinks() const;
-  void SayGoodbye(Lock& lock, absl::Duration bound);
-  void SendLeave();
-  bool MayLeave() const;
-  bool Owes() const;  // something taken, to be kept by a Commit()
+  void ForgetGone() REQUIRES(mu_);
+  std::vector<control::LinkCounts> CountLinks() const REQUIRES(mu_);
+  void SayGoodbye(Lock& lock, absl::Duration bound) REQUIRES(mu_);
+  void SendLeave() REQUIRES(mu_);
+  bool MayLeave() const REQUIRES(mu_);
+  bool Owes() const REQUIRES(mu_);  // something taken, to be kept by a Commit()
   // Elements come from windows that trainers share: with gaps, and perhaps again.
   bool reads_window() const { return options_.distribute.cross_trainer_cache.has_value(); }
-  bool LeaseHolds() const;
-  bool IsCancelled() const;
-  void Fail(const absl::Status& status);
-  Taken TakenLocked() const;
-  void WakeAgent();
-  void WakeWaiting();  // all but the agent
-  Reader* FindReader(WorkerId worker);
-  std::string AddressOf(WorkerId worker) const;
-  std::string ProtocolOf(WorkerId worker) const;  // of the latest link to it
+  bool LeaseHolds() const REQUIRES(mu_);
+  bool IsCancelled() const REQUIRES(mu_);
+  void Fail(const absl::Status& status) REQUIRES(mu_);
+  Taken TakenLocked() const REQUIRES(mu_);
+  void WakeAgent() REQUIRES(mu_);
+  void WakeWaiting() REQUIRES(mu_);  // all but the agent
+  Reader* FindReader(WorkerId worker) REQUIRES(mu_);
+  std::string AddressOf(WorkerId worker) const REQUIRES(mu_);
+  std::string ProtocolOf(WorkerId worker) const REQUIRES(mu_);  // of the latest link to it
 
   struct ToGrant {
     std::shared_ptr<Reader> reader;
@@ -225,92 +224,99 @@ class Session final : private control::ReconnectingClientEvents,
     int64_t count;
   };
   using ToGrants = absl::InlinedVector<ToGrant, 4>;
-  ToGrants TakeGrants();
+  ToGrants TakeGrants() REQUIRES(mu_);
   static void Apply(const ToGrants& grants);  // without the lock
 
   const SessionOptions options_;
   control::DispatcherStub& stub_;
 
-  std::mutex committing_mu_;  // held by Commit(); taken before mu_
-  mutable std::mutex mu_;
+  Mutex committing_mu_;  // held by Commit(); taken before mu_
+  mutable Mutex mu_;
   transfer::PollingCondition landed_;  // for Next()
   std::condition_variable changed_;    // for Commit() and the destructor
   std::condition_variable agent_;
-  // All below guarded by mu_.
 
   // The stream.
-  bool welcomed_ = false;                    // on the present stream
-  std::optional<control::Welcome> welcome_;  // the latest
-  control::Heard heard_;
-  uint64_t heartbeats_ = 0;
-  std::map<uint64_t, absl::Time> unanswered_;  // when each was sent
-  absl::Time hello_sent_;
-  absl::Time renewed_;  // the lease
-  absl::Time next_heartbeat_;
-  bool report_at_once_ = false;
-  bool news_ = false;  // something to report since the last report
-  bool end_ = false;   // said by the dispatcher
-  bool end_seen_ = false;
-  bool leaving_ = false;
-  bool for_good_ = false;    // the destructor runs: nobody will call Commit()
-  bool leave_sent_ = false;  // on the present stream
-  bool last_beat_sent_ = false;
-  bool left_ = false;
-  bool over_ = false;      // no stream any more
-  absl::Status given_up_;  // with which it ended
-  bool reopens_ = false;   // the agent is about to: the dispatcher was away, and something is owed
-  bool abandoned_ = false;
-  absl::Status error_;                         // for good
-  std::optional<control::Commit> committing_;  // while Commit() waits
-  int64_t committed_ = 0;                      // number
-  Taken committed_taken_;                      // of this repetition
+  bool welcomed_ GUARDED_BY(mu_) = false;                    // on the present stream
+  std::optional<control::Welcome> welcome_ GUARDED_BY(mu_);  // the latest
+  control::Heard heard_ GUARDED_BY(mu_);
+  uint64_t heartbeats_ GUARDED_BY(mu_) = 0;
+  std::map<uint64_t, absl::Time> unanswered_ GUARDED_BY(mu_);  // when each was sent
+  absl::Time hello_sent_ GUARDED_BY(mu_);
+  absl::Time renewed_ GUARDED_BY(mu_);  // the lease
+  absl::Time next_heartbeat_ GUARDED_BY(mu_);
+  bool report_at_once_ GUARDED_BY(mu_) = false;
+  bool news_ GUARDED_BY(mu_) = false;  // something to report since the last report
+  bool end_ GUARDED_BY(mu_) = false;   // said by the dispatcher
+  bool end_seen_ GUARDED_BY(mu_) = false;
+  bool leaving_ GUARDED_BY(mu_) = false;
+  bool for_good_ GUARDED_BY(mu_) = false;    // the destructor runs: nobody will call Commit()
+  bool leave_sent_ GUARDED_BY(mu_) = false;  // on the present stream
+  bool last_beat_sent_ GUARDED_BY(mu_) = false;
+  bool left_ GUARDED_BY(mu_) = false;
+  bool over_ GUARDED_BY(mu_) = false;      // no stream any more
+  absl::Status given_up_ GUARDED_BY(mu_);  // with which it ended
+  // The agent is about to: the dispatcher was away, and something is owed.
+  bool reopens_ GUARDED_BY(mu_) = false;
+  bool abandoned_ GUARDED_BY(mu_) = false;
+  absl::Status error_ GUARDED_BY(mu_);                         // for good
+  std::optional<control::Commit> committing_ GUARDED_BY(mu_);  // while Commit() waits
+  int64_t committed_ GUARDED_BY(mu_) = 0;                      // number
+  Taken committed_taken_ GUARDED_BY(mu_);                      // of this repetition
 
   // The elements.
-  std::map<PartitionId, protocol::Receiver> receivers_;
-  uint64_t partitions_ = 0;  // numbered from 1, as far as the dispatcher has named them
-  Merge merge_;
-  int64_t handed_ = 0;           // elements that Next() returned and that are not taken
-  protocol::RoundQueue rounds_;  // of a coordinated read
-  std::map<std::pair<PartitionId, int64_t>, Landed> for_rounds_;  // what landed, by turn
-  std::vector<protocol::RoundError> round_errors_;                // that landed, the latest
-  size_t round_errors_said_ = 0;
-  int64_t landed_unsaid_ = 0;  // since the last report
-  int64_t taken_unsaid_ = 0;
-  int64_t rounds_in_all_ = 0;  // told with the end, as the next
-  int64_t elements_in_all_ = 0;
-  std::string waits_for_;  // why nothing is given to any consumer, as the dispatcher sees it
+  std::map<PartitionId, protocol::Receiver> receivers_ GUARDED_BY(mu_);
+  // Numbered from 1, as far as the dispatcher has named them.
+  uint64_t partitions_ GUARDED_BY(mu_) = 0;
+  Merge merge_ GUARDED_BY(mu_);
+  int64_t handed_ GUARDED_BY(mu_) = 0;  // elements that Next() returned and that are not taken
+  protocol::RoundQueue rounds_ GUARDED_BY(mu_);  // of a coordinated read
+  std::map<std::pair<PartitionId, int64_t>, Landed> for_rounds_
+      GUARDED_BY(mu_);                                              // what landed, by turn
+  std::vector<protocol::RoundError> round_errors_ GUARDED_BY(mu_);  // that landed, the latest
+  size_t round_errors_said_ GUARDED_BY(mu_) = 0;
+  int64_t landed_unsaid_ GUARDED_BY(mu_) = 0;  // since the last report
+  int64_t taken_unsaid_ GUARDED_BY(mu_) = 0;
+  int64_t rounds_in_all_ GUARDED_BY(mu_) = 0;  // told with the end, as the next
+  int64_t elements_in_all_ GUARDED_BY(mu_) = 0;
+  // Why nothing is given to any consumer, as the dispatcher sees it.
+  std::string waits_for_ GUARDED_BY(mu_);
   struct LostConsumer {
     absl::Time heard;  // last, by the dispatcher
     bool dead = false;
     std::string why;
   };
-  std::map<int64_t, LostConsumer> lost_;             // of the others, by number
-  absl::Time waits_since_ = absl::InfiniteFuture();  // for whatever hinders
-  StepMarks marks_;
-  Window window_;
-  Ahead ahead_;  // of an ordered merge
-  std::map<WorkerId, std::shared_ptr<Reader>> readers_;
+  std::map<int64_t, LostConsumer> lost_ GUARDED_BY(mu_);             // of the others, by number
+  absl::Time waits_since_ GUARDED_BY(mu_) = absl::InfiniteFuture();  // for whatever hinders
+  StepMarks marks_ GUARDED_BY(mu_);
+  Window window_ GUARDED_BY(mu_);
+  Ahead ahead_ GUARDED_BY(mu_);  // of an ordered merge
+  std::map<WorkerId, std::shared_ptr<Reader>> readers_ GUARDED_BY(mu_);
   // To be returned once: what of the workers kept the present call of Next() waiting, and what of
   // the other consumers.
-  absl::Status unreachable_;
-  absl::Status hindered_;
-  absl::Time no_worker_since_ = absl::InfiniteFuture();
-  absl::Time last_recall_;
-  StepTimes times_;
-  WaitLines wait_lines_{options_.events, {{"job", options_.job.name}}};
-  bool recalls_soon_ = false;                 // the agent is about to look who has credits to spare
-  int64_t calls_ = 0;                         // of Next()
-  int64_t calls_seen_ = 0;                    // when the agent last looked
-  absl::Time called_ = absl::InfinitePast();  // about when the last was made or waited
+  absl::Status unreachable_ GUARDED_BY(mu_);
+  absl::Status hindered_ GUARDED_BY(mu_);
+  absl::Time no_worker_since_ GUARDED_BY(mu_) = absl::InfiniteFuture();
+  absl::Time last_recall_ GUARDED_BY(mu_);
+  StepTimes times_ GUARDED_BY(mu_);
+  WaitLines wait_lines_ GUARDED_BY(mu_){options_.events, {{"job", options_.job.name}}};
+  bool recalls_soon_ GUARDED_BY(mu_) =
+      false;                                // the agent is about to look who has credits to spare
+  int64_t calls_ GUARDED_BY(mu_) = 0;       // of Next()
+  int64_t calls_seen_ GUARDED_BY(mu_) = 0;  // when the agent last looked
+  absl::Time called_ GUARDED_BY(mu_) =
+      absl::InfinitePast();  // about when the last was made or waited
   // What landed went to others since nobody calls Next(): no more is asked for until somebody does.
-  bool idle_ = false;
-  bool recalls_all_ = false;        // the agent is about to ask back what workers may send
-  std::vector<Landed> given_back_;  // to be let go of without the lock
-  absl::Time say_waits_ = absl::InfinitePast();  // again
-  absl::Duration between_waits_;
+  bool idle_ GUARDED_BY(mu_) = false;
+  // The agent is about to ask back what workers may send.
+  bool recalls_all_ GUARDED_BY(mu_) = false;
+  std::vector<Landed> given_back_ GUARDED_BY(mu_);               // to be let go of without the lock
+  absl::Time say_waits_ GUARDED_BY(mu_) = absl::InfinitePast();  // again
+  absl::Duration between_waits_ GUARDED_BY(mu_);
 
-  bool stopping_ = false;
-  std::unique_ptr<control::ReconnectingClientSession> stream_;  // replaced by the agent alone
+  bool stopping_ GUARDED_BY(mu_) = false;
+  // Replaced by the agent alone.
+  std::unique_ptr<control::ReconnectingClientSession> stream_ GUARDED_BY(mu_);
   std::thread thread_;
 };
 

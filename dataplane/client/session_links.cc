@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "control/observe/fail_point.h"
 #include "control/protocol/trainer_token.h"
+#include "control/sync/mutex.h"
 #include "dataplane/client/counters.h"
 #include "dataplane/client/session.h"
 #include "penstock/status.h"
@@ -34,9 +35,9 @@ constexpr int kLinksInVain = 3;
 // Whether this process has not yet said that it does without a named protocol
 // towards this worker.
 bool FirstFallBack(WorkerId worker) {
-  static std::mutex mu;
+  static Mutex mu;
   static std::set<WorkerId>& said = *new std::set<WorkerId>;
-  std::lock_guard lock(mu);
+  MutexLock lock(mu);
   return said.insert(worker).second;
 }
 
@@ -45,7 +46,7 @@ bool FirstFallBack(WorkerId worker) {
 // --- The links' events -----------------------------------------------------------
 
 void Session::OnLinkOpen(WorkerId worker) {
-  std::lock_guard lock(mu_);
+  MutexLock lock(mu_);
   Reader* reader = FindReader(worker);
   if (reader == nullptr) return;
   reader->progress().opened = true;
@@ -54,7 +55,7 @@ void Session::OnLinkOpen(WorkerId worker) {
 
 void Session::OnElements(WorkerId worker, absl::Span<Element> elements) {
   for (size_t i = 0; i < elements.size(); ++i) FailPoint("land_before_ack");
-  std::lock_guard lock(mu_);
+  MutexLock lock(mu_);
   const bool waited_for = BeginLanding(worker);
   for (Element& element : elements) {
     Landed landed{.identity = ToThisMember(element.identity()),
@@ -67,7 +68,7 @@ void Session::OnElements(WorkerId worker, absl::Span<Element> elements) {
 }
 
 void Session::OnElementError(WorkerId worker, const Identity& identity, const absl::Status& error) {
-  std::lock_guard lock(mu_);
+  MutexLock lock(mu_);
   const bool waited_for = BeginLanding(worker);
   Land({.identity = ToThisMember(identity), .error = error, .from = worker});
   EndLanding(waited_for);
@@ -126,14 +127,14 @@ void Session::EndLanding(bool waited_for) {
 }
 
 void Session::OnRecalled(WorkerId worker, int64_t count) {
-  std::lock_guard lock(mu_);
+  MutexLock lock(mu_);
   if (Reader* reader = FindReader(worker)) reader->progress().landings.OnRecalled(count);
   window_.OnRecalled(worker, count);
   WakeAgent();
 }
 
 void Session::OnLinkClosed(WorkerId worker, const absl::Status& reason) {
-  std::lock_guard lock(mu_);
+  MutexLock lock(mu_);
   if (Reader* reader = FindReader(worker)) LinkFailed(*reader, reason);
 }
 
@@ -145,10 +146,10 @@ void Session::Run() {
     const absl::Time now = BootTime();
     absl::Time wake = now + kLongestSleep;
     if (IsCancelled() && MayLeave()) leaving_ = true;
-    if (std::exchange(reopens_, false)) ReopenStream(lock);
+    if (std::exchange(reopens_, false)) ReopenStream();
     TendStream(now, wake);
-    TendLinks(lock, now, wake);
-    TendCredits(lock, now, wake);
+    TendLinks(now, wake);
+    TendCredits(now, wake);
     TendWaiting(now, wake);
     SayWaits();
     CheckReach(now, wake);
@@ -158,12 +159,12 @@ void Session::Run() {
   }
 }
 
-void Session::ReopenStream(Lock& lock) {
+void Session::ReopenStream() {
   auto over = std::exchange(
       stream_, stub_.KeepClientSession(this, {.timeout = options_.distribute.timeout}));
-  lock.unlock();
+  mu_.unlock();
   over.reset();
-  lock.lock();
+  mu_.lock();
 }
 
 void Session::TendStream(absl::Time now, absl::Time& wake) {
@@ -196,7 +197,7 @@ void Session::Beat() {
 
 // What landed from it needs no telling any more: partitions come to it under new placements only.
 void Session::ForgetGone() {
-  std::erase_if(readers_, [this](const auto& entry) {
+  std::erase_if(readers_, [this](const auto& entry) REQUIRES(mu_) {
     const Reader::Progress& progress = entry.second->progress();
     return !progress.placed && progress.phase == Reader::Phase::kDown && merge_.Forget(entry.first);
   });
@@ -221,14 +222,14 @@ std::vector<control::LinkCounts> Session::CountLinks() const {
   return links;
 }
 
-void Session::TendLinks(Lock& lock, absl::Time now, absl::Time& wake) {
-  while (!stopping_ && CloseOneLink(lock, now, wake)) {
+void Session::TendLinks(absl::Time now, absl::Time& wake) {
+  while (!stopping_ && CloseOneLink(now, wake)) {
   }
-  while (!stopping_ && DialOneLink(lock, now, wake)) {
+  while (!stopping_ && DialOneLink(now, wake)) {
   }
 }
 
-bool Session::CloseOneLink(Lock& lock, absl::Time now, absl::Time& wake) {
+bool Session::CloseOneLink(absl::Time now, absl::Time& wake) {
   const bool none_wanted = end_ || leaving_ || !error_.ok();
   for (auto& [worker, reader] : readers_) {
     Reader::Progress& progress = reader->progress();
@@ -239,9 +240,9 @@ bool Session::CloseOneLink(Lock& lock, absl::Time now, absl::Time& wake) {
     if (progress.phase == Reader::Phase::kDown) continue;
     if (progress.phase != Reader::Phase::kBroken && !none_wanted && !late) continue;
     std::shared_ptr<Reader> closing = reader;
-    lock.unlock();
+    mu_.unlock();
     closing->Close();  // what lands until then counts
-    lock.lock();
+    mu_.lock();
     window_.RemoveLink(closing->worker().worker);
     if (progress.phase == Reader::Phase::kBroken && progress.dialled) GiveUpIfInVain(progress);
     progress.phase = Reader::Phase::kDown;
@@ -251,7 +252,7 @@ bool Session::CloseOneLink(Lock& lock, absl::Time now, absl::Time& wake) {
   return false;
 }
 
-bool Session::DialOneLink(Lock& lock, absl::Time now, absl::Time& wake) {
+bool Session::DialOneLink(absl::Time now, absl::Time& wake) {
   if (!welcome_.has_value() || end_ || leaving_ || !error_.ok()) return false;
   for (auto& [worker, reader] : readers_) {
     Reader::Progress& progress = reader->progress();
@@ -267,10 +268,10 @@ bool Session::DialOneLink(Lock& lock, absl::Time now, absl::Time& wake) {
     transfer::DialOptions dial = DialOptionsFor(progress);
     const std::map<std::string, std::string> given_up = progress.given_up;
     progress.landings.OnDialled();
-    lock.unlock();
+    mu_.unlock();
     absl::StatusOr<transfer::Choice> begun =
         dialling->Dial(number, options_.wish, given_up, std::move(dial));
-    lock.lock();
+    mu_.lock();
     progress.dialled = begun.ok();
     if (begun.ok()) {
       progress.choice = *std::move(begun);
@@ -323,7 +324,7 @@ void Session::LinkFailed(Reader& reader, const absl::Status& reason) {
   WakeAgent();
 }
 
-void Session::TendCredits(Lock& lock, absl::Time now, absl::Time& wake) {
+void Session::TendCredits(absl::Time now, absl::Time& wake) {
   std::vector<Event> opened;
   for (auto& [worker, reader] : readers_) {
     Reader::Progress& progress = reader->progress();
@@ -348,12 +349,12 @@ void Session::TendCredits(Lock& lock, absl::Time now, absl::Time& wake) {
     }
   }
   if (ToGrants grants = TakeGrants(); !grants.empty() || !opened.empty()) {
-    lock.unlock();
+    mu_.unlock();
     Apply(grants);
     for (Event& event : opened) options_.events->Write(std::move(event));
-    lock.lock();
+    mu_.lock();
   }
-  if (std::exchange(recalls_all_, false)) RecallAll(lock);
+  if (std::exchange(recalls_all_, false)) RecallAll();
   recalls_soon_ = window_.Starving();
   if (!recalls_soon_) return;
   wake = std::min(wake, now + kRecallAfter);
@@ -365,19 +366,19 @@ void Session::TendCredits(Lock& lock, absl::Time now, absl::Time& wake) {
       idle.push_back(reader->second);
     }
   }
-  lock.unlock();
+  mu_.unlock();
   for (const std::shared_ptr<Reader>& reader : idle) reader->Recall();
-  lock.lock();
+  mu_.lock();
 }
 
-void Session::RecallAll(Lock& lock) {
+void Session::RecallAll() {
   std::vector<std::shared_ptr<Reader>> asked;
   for (const auto& [worker, reader] : readers_) {
     if (window_.asked(worker) > 0) asked.push_back(reader);
   }
-  lock.unlock();
+  mu_.unlock();
   for (const std::shared_ptr<Reader>& reader : asked) reader->Recall();
-  lock.lock();
+  mu_.lock();
 }
 
 // Near the end of a shared job: says that Next() waits, for what others may hold and not return.

@@ -136,7 +136,7 @@ void Session::Handle(const control::ConsumersLost& lost) {
   WakeAgent();
 }
 
-absl::StatusOr<std::optional<Element>> Session::TakeRound(Lock& lock) {
+absl::StatusOr<std::optional<Element>> Session::TakeRound() {
   const protocol::Agreed::Round round = *rounds_.Next();
   const int64_t number = rounds_.taken();
   rounds_.Take();
@@ -163,13 +163,15 @@ absl::StatusOr<std::optional<Element>> Session::TakeRound(Lock& lock) {
   const ToGrants grants = TakeGrants();
   absl::Status error = ErrorOf(round, number);
   if (!error.ok() && options_.distribute.on_error == RoundErrors::kStop) error_ = error;
-  lock.unlock();
+  mu_.unlock();
   Apply(grants);
+  std::optional<absl::StatusOr<Element>> element;
+  if (error.ok() && !round.rest) element = AtStep(number, std::move(landed));
+  mu_.lock();
   if (!error.ok()) return error;
-  if (round.rest) return std::nullopt;
-  absl::StatusOr<Element> element = AtStep(number, std::move(landed));
-  if (!element.ok()) return element.status();
-  return std::optional<Element>(*std::move(element));
+  if (!element) return std::nullopt;
+  if (!element->ok()) return element->status();
+  return std::optional<Element>(**std::move(element));
 }
 
 absl::StatusOr<Element> Session::AtStep(int64_t step, Landed landed) const {

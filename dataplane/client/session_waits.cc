@@ -11,7 +11,8 @@ namespace penstock::client {
 
 void Session::SayWaits() {
   if (!times_.waiting() || leaving_ || !error_.ok()) return;
-  wait_lines_.Waits(absl::FromChrono(times_.Waiting()), [this] { return WaitsFor(); });
+  wait_lines_.Waits(absl::FromChrono(times_.Waiting()),
+                    [this]() REQUIRES(mu_) { return WaitsFor(); });
 }
 
 std::string Session::WaitsFor() const {
