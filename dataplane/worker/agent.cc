@@ -7,6 +7,7 @@
 #include <variant>
 
 #include "absl/strings/str_cat.h"
+#include "control/sync/mutex.h"
 
 namespace penstock::worker {
 namespace {
@@ -30,7 +31,7 @@ Agent::Agent(control::DispatcherStub* stub, std::shared_ptr<Workshop> workshop, 
   std::shared_ptr<control::ReconnectingWorkerSession> session = stub->KeepWorkerSession(
       this, {.timeout = options_.dispatcher_timeout, .first_backoff = kFirstBackoff});
   {
-    std::lock_guard lock(session_mu_);
+    MutexLock lock(session_mu_);
     session_ = std::move(session);
   }
   tasks_->SayAgain();  // orders may have come before there was anyone to answer to
@@ -44,32 +45,33 @@ Agent::~Agent() {
 // --- Waiting for it --------------------------------------------------------------
 
 absl::Status Agent::AwaitWelcome() {
-  std::unique_lock lock(mu_);
-  changed_.wait(lock, [&] { return welcomed_ || stopping_ || given_up_.has_value(); });
+  MutexLock lock(mu_);
+  changed_.wait(lock,
+                [&]() REQUIRES(mu_) { return welcomed_ || stopping_ || given_up_.has_value(); });
   if (welcomed_) return absl::OkStatus();
   return given_up_.value_or(absl::CancelledError("the worker was stopped"));
 }
 
 void Agent::AwaitOver() {
-  std::unique_lock lock(mu_);
-  changed_.wait(lock, [&] { return stopping_ || given_up_.has_value(); });
+  MutexLock lock(mu_);
+  changed_.wait(lock, [&]() REQUIRES(mu_) { return stopping_ || given_up_.has_value(); });
 }
 
 absl::Status Agent::status() const {
-  std::lock_guard lock(mu_);
+  MutexLock lock(mu_);
   return given_up_.value_or(absl::OkStatus());
 }
 
 absl::Status Agent::Drain(absl::Time deadline) {
   {
-    std::lock_guard lock(mu_);
+    MutexLock lock(mu_);
     draining_ = true;
   }
   Send(control::Drain());
-  std::unique_lock lock(mu_);
+  MutexLock lock(mu_);
   const auto left = absl::ToChronoMilliseconds(std::min(deadline - absl::Now(), absl::Hours(24)));
-  const bool done =
-      changed_.wait_for(lock, left, [&] { return drained_ || stopping_ || given_up_.has_value(); });
+  const bool done = changed_.wait_for(
+      lock, left, [&]() REQUIRES(mu_) { return drained_ || stopping_ || given_up_.has_value(); });
   if (drained_) return absl::OkStatus();
   if (!done) {
     return absl::DeadlineExceededError(
@@ -81,17 +83,22 @@ absl::Status Agent::Drain(absl::Time deadline) {
 
 void Agent::Stop() {
   {
-    std::unique_lock lock(mu_);
+    MutexLock lock(mu_);
     if (std::exchange(stopping_, true)) return;
     changed_.notify_all();
   }
   heart_.join();
   Send(control::WorkerLeave());
   {
-    std::unique_lock lock(mu_);
-    changed_.wait_for(lock, kGoodbye, [&] { return !connected_; });
+    MutexLock lock(mu_);
+    changed_.wait_for(lock, kGoodbye, [&]() REQUIRES(mu_) { return !connected_; });
   }
-  session_->Stop();
+  std::shared_ptr<control::ReconnectingWorkerSession> session;
+  {
+    MutexLock lock(session_mu_);
+    session = session_;
+  }
+  session->Stop();
   workshop_->SetTell(nullptr);
 }
 
@@ -100,7 +107,7 @@ void Agent::Stop() {
 control::WorkerUp Agent::Hello() {
   control::WorkerHello hello = options_.hello;
   hello.held = tasks_->held();
-  std::lock_guard lock(mu_);
+  MutexLock lock(mu_);
   hello.heard = heard_;
   return hello;
 }
@@ -115,7 +122,7 @@ void Agent::OnMessage(control::WorkerDown message, uint64_t sequence) {
   if (const auto* splits = std::get_if<Splits>(&message)) return tasks_->Do(*splits);
   if (const auto* allow = std::get_if<AllowTurns>(&message)) return tasks_->Do(*allow);
   if (std::holds_alternative<Drained>(message)) {
-    std::lock_guard lock(mu_);
+    MutexLock lock(mu_);
     drained_ = true;
     changed_.notify_all();
   }
@@ -126,7 +133,7 @@ void Agent::Follow(const control::WorkerDown& message, uint64_t sequence) {
   control::Life before;
   const auto* welcome = std::get_if<control::WorkerWelcome>(&message);
   {
-    std::lock_guard lock(mu_);
+    MutexLock lock(mu_);
     before = heard_.life;
     if (welcome != nullptr) heard_ = {welcome->life, 0};
     heard_.sequence = std::max(heard_.sequence, sequence);
@@ -139,7 +146,7 @@ void Agent::Follow(const control::WorkerDown& message, uint64_t sequence) {
 void Agent::OnWelcome(const control::WorkerWelcome& welcome) {
   bool again = false, drain = false;
   {
-    std::lock_guard lock(mu_);
+    MutexLock lock(mu_);
     again = std::exchange(welcomed_, true);
     drain = draining_;
     connected_ = true;
@@ -152,7 +159,7 @@ void Agent::OnWelcome(const control::WorkerWelcome& welcome) {
 }
 
 void Agent::OnLost(const absl::Status& status) {
-  std::lock_guard lock(mu_);
+  MutexLock lock(mu_);
   if (std::exchange(connected_, false)) lost_ = absl::Now();
   wait_lines_.Waits(absl::Now() - lost_, [&] {
     return absl::StrCat("the dispatcher at ", dispatcher_, ": ", status.message(), "; for ",
@@ -162,7 +169,7 @@ void Agent::OnLost(const absl::Status& status) {
 }
 
 void Agent::OnGivenUp(const absl::Status& status) {
-  std::lock_guard lock(mu_);
+  MutexLock lock(mu_);
   connected_ = false;
   given_up_ = status;
   changed_.notify_all();
@@ -171,7 +178,7 @@ void Agent::OnGivenUp(const absl::Status& status) {
 void Agent::Send(control::WorkerUp message) {
   std::shared_ptr<control::ReconnectingWorkerSession> session;
   {
-    std::lock_guard lock(session_mu_);
+    MutexLock lock(session_mu_);
     session = session_;
   }
   if (session != nullptr) session->Send(std::move(message));
@@ -179,7 +186,7 @@ void Agent::Send(control::WorkerUp message) {
 
 void Agent::Beat() {
   uint64_t counter = 0;
-  std::unique_lock lock(mu_);
+  MutexLock lock(mu_);
   while (!stopping_) {
     const bool connected = connected_;
     lock.unlock();
@@ -188,7 +195,8 @@ void Agent::Beat() {
       Send(control::WorkerHeartbeat{++counter, workshop_->definitions.Work(), tasks_->Work()});
     }
     lock.lock();
-    changed_.wait_for(lock, absl::ToChronoNanoseconds(interval_), [&] { return stopping_; });
+    changed_.wait_for(lock, absl::ToChronoNanoseconds(interval_),
+                      [&]() REQUIRES(mu_) { return stopping_; });
   }
 }
 

@@ -5,7 +5,6 @@
 
 #include <condition_variable>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <thread>
@@ -17,6 +16,7 @@
 #include "control/observe/wait_lines.h"
 #include "control/protocol/session_messages.h"
 #include "control/stub/dispatcher_stub.h"
+#include "control/sync/mutex.h"
 #include "dataplane/worker/tasks.h"
 #include "dataplane/worker/workshop.h"
 
@@ -64,22 +64,21 @@ class Agent final : private control::ReconnectingWorkerEvents {
   const AgentOptions options_;
   const std::string dispatcher_;  // its address
 
-  mutable std::mutex mu_;
+  mutable Mutex mu_;
   std::condition_variable changed_;
-  // Guarded by mu_.
-  bool connected_ = false;         // welcomed on the present stream
-  bool welcomed_ = false;          // ever
-  absl::Time lost_ = absl::Now();  // when it was connected last, or when it began
-  WaitLines wait_lines_{StderrEventLog()};
-  bool draining_ = false;
-  control::Heard heard_;  // of the dispatcher, last
-  bool drained_ = false;
-  bool stopping_ = false;
-  absl::Duration interval_;
-  std::optional<absl::Status> given_up_;
+  bool connected_ GUARDED_BY(mu_) = false;         // welcomed on the present stream
+  bool welcomed_ GUARDED_BY(mu_) = false;          // ever
+  absl::Time lost_ GUARDED_BY(mu_) = absl::Now();  // when it was connected last, or when it began
+  WaitLines wait_lines_ GUARDED_BY(mu_){StderrEventLog()};
+  bool draining_ GUARDED_BY(mu_) = false;
+  control::Heard heard_ GUARDED_BY(mu_);  // of the dispatcher, last
+  bool drained_ GUARDED_BY(mu_) = false;
+  bool stopping_ GUARDED_BY(mu_) = false;
+  absl::Duration interval_ GUARDED_BY(mu_);
+  std::optional<absl::Status> given_up_ GUARDED_BY(mu_);
 
-  std::mutex session_mu_;  // taken last; only for the pointer
-  std::shared_ptr<control::ReconnectingWorkerSession> session_;
+  Mutex session_mu_;  // taken last; only for the pointer
+  std::shared_ptr<control::ReconnectingWorkerSession> session_ GUARDED_BY(session_mu_);
   std::thread heart_;
 };
 

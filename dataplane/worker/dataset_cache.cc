@@ -4,6 +4,7 @@
 #include <iterator>
 
 #include "absl/strings/str_cat.h"
+#include "control/sync/mutex.h"
 #include "dataplane/dataset/definition.h"
 #include "penstock/status.h"
 
@@ -31,7 +32,7 @@ absl::StatusOr<std::shared_ptr<const Definition>> DatasetCache::Get(std::string_
                                                                     uint64_t edition) {
   Key key(id, edition);
   {
-    std::lock_guard lock(mu_);
+    MutexLock lock(mu_);
     if (auto found = known_.find(key); found != known_.end()) return found->second;
   }
   PENSTOCK_ASSIGN_OR_RETURN(control::GetDatasetAnswer answer, fetch_(id, edition));
@@ -46,13 +47,13 @@ absl::StatusOr<std::shared_ptr<const Definition>> DatasetCache::Get(std::string_
   auto profile = std::make_unique<Profile>(dataset->node());
   auto definition = std::make_shared<const Definition>(
       Definition{*std::move(dataset), PlanOf(answer.summary), std::move(profile)});
-  std::lock_guard lock(mu_);
+  MutexLock lock(mu_);
   Evict();
   return known_.emplace(std::move(key), std::move(definition)).first->second;
 }
 
 std::vector<control::DatasetWork> DatasetCache::Work() const {
-  std::lock_guard lock(mu_);
+  MutexLock lock(mu_);
   std::vector<control::DatasetWork> work;
   for (const auto& [key, definition] : known_)
     work.push_back({key.first, definition->profile->Stats()});

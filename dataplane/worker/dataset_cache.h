@@ -6,7 +6,6 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -14,6 +13,7 @@
 
 #include "absl/status/statusor.h"
 #include "control/protocol/session_messages.h"
+#include "control/sync/mutex.h"
 #include "dataplane/dataset/profile.h"
 #include "dataplane/dataset/split.h"
 #include "penstock/dataset.h"
@@ -46,11 +46,11 @@ class DatasetCache {
 
  private:
   using Key = std::pair<std::string, uint64_t>;  // id, edition
-  void Evict();
+  void Evict() REQUIRES(mu_);
 
   const Fetch fetch_;
-  mutable std::mutex mu_;
-  std::map<Key, std::shared_ptr<const Definition>> known_;  // guarded by mu_
+  mutable Mutex mu_;
+  std::map<Key, std::shared_ptr<const Definition>> known_ GUARDED_BY(mu_);
 };
 
 }  // namespace penstock::worker

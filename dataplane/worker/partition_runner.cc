@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "control/observe/fail_point.h"
+#include "control/sync/mutex.h"
 #include "dataplane/dataset/static_shard.h"
 #include "dataplane/memory/shared_pool.h"
 #include "dataplane/worker/group_output.h"
@@ -94,7 +95,7 @@ void PartitionRunner::Run() {
   if (!status.ok() && !cancelled_) {
     control::PartitionFailed failed{assign_.of, status};
     {
-      std::lock_guard lock(mu_);
+      MutexLock lock(mu_);
       failed_ = failed;
     }
     Say(std::move(failed));
@@ -102,13 +103,13 @@ void PartitionRunner::Run() {
   permit_.Cancel();
   outlet_->Close(*lane_);
   // Under the lock: whoever waits may be the last but this thread to hold the runner.
-  std::lock_guard lock(mu_);
+  MutexLock lock(mu_);
   done_ = true;
   done_changed_.notify_all();
 }
 
 void PartitionRunner::AwaitAnotherMoment() {
-  std::unique_lock lock(mu_);
+  MutexLock lock(mu_);
   done_changed_.wait_for(lock, kOneMoment, [this] { return cancelled_.load(); });
 }
 
@@ -150,14 +151,14 @@ absl::Status PartitionRunner::Replay() {
   splits_.Cancel();  // a thread of the iterator that reads ahead may wait for them
   iterator.reset();
   {
-    std::lock_guard lock(mu_);
+    MutexLock lock(mu_);
     work_.partitions = 0;
   }
   if (!elements.ok()) return elements.status();
   if (assign_.terms.coordinated()) {
     const control::AtEnd at_end{assign_.of, *elements};
     {
-      std::lock_guard lock(mu_);
+      MutexLock lock(mu_);
       at_end_ = at_end;
     }
     Say(at_end);
@@ -165,7 +166,7 @@ absl::Status PartitionRunner::Replay() {
   PENSTOCK_RETURN_IF_ERROR(lane_->End(*elements));
   const control::Ended ended{assign_.of, lane_->elements()};
   {
-    std::lock_guard lock(mu_);
+    MutexLock lock(mu_);
     ended_ = ended;
   }
   Say(ended);
@@ -242,14 +243,14 @@ absl::StatusOr<Index> PartitionRunner::Produce(NodeIterator& iterator, const Dat
 
 void PartitionRunner::CountWork(int64_t made) {
   const absl::Duration busy = absl::FromChrono(permit_.held());
-  std::lock_guard lock(mu_);
+  MutexLock lock(mu_);
   count_work_ = false;
   work_.elements = made;
   work_.busy = busy;
 }
 
 control::IterationWork PartitionRunner::Work() {
-  std::lock_guard lock(mu_);
+  MutexLock lock(mu_);
   count_work_ = true;
   return work_;
 }
@@ -306,7 +307,7 @@ void PartitionRunner::MarkIfDue(NodeIterator& iterator, const Dataset& dataset, 
   if (!position.ok() || !files_.error().ok()) return;
   control::Bookmark bookmark{assign_.of, index, *std::move(position), {}};
   {
-    std::lock_guard lock(mu_);
+    MutexLock lock(mu_);
     bookmark_ = bookmark;
   }
   Say(std::move(bookmark));
@@ -337,7 +338,7 @@ void PartitionRunner::SayAgain() {
   std::optional<control::Ended> ended;
   std::optional<control::PartitionFailed> failed;
   {
-    std::lock_guard lock(mu_);
+    MutexLock lock(mu_);
     bookmark = bookmark_;
     at_end = at_end_;
     ended = ended_;
@@ -351,7 +352,7 @@ void PartitionRunner::SayAgain() {
 
 void PartitionRunner::Cancel() {
   {
-    std::lock_guard lock(mu_);
+    MutexLock lock(mu_);
     cancelled_ = true;
     done_changed_.notify_all();
   }
@@ -362,10 +363,10 @@ void PartitionRunner::Cancel() {
 }
 
 bool PartitionRunner::AwaitDone(absl::Time deadline) {
-  std::unique_lock lock(mu_);
+  MutexLock lock(mu_);
   const auto left = absl::ToChronoMilliseconds(
       std::clamp(deadline - absl::Now(), absl::ZeroDuration(), absl::Hours(1)));
-  return done_changed_.wait_for(lock, left, [&] { return done_; });
+  return done_changed_.wait_for(lock, left, [&]() REQUIRES(mu_) { return done_; });
 }
 
 }  // namespace penstock::worker

@@ -6,13 +6,13 @@
 #include <atomic>
 #include <condition_variable>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "control/protocol/session_messages.h"
+#include "control/sync/mutex.h"
 #include "dataplane/dataset/node_iterator.h"
 #include "dataplane/worker/exit.h"
 #include "dataplane/worker/split_feed.h"
@@ -87,15 +87,14 @@ class PartitionRunner : public std::enable_shared_from_this<PartitionRunner> {
   std::atomic<bool> cancelled_{false};
   std::atomic<bool> count_work_{true};  // at the next whole element
 
-  std::mutex mu_;
+  Mutex mu_;
   std::condition_variable done_changed_;
-  // Guarded by mu_.
-  bool done_ = false;
-  control::IterationWork work_{.partitions = 1};
-  std::optional<control::Bookmark> bookmark_;  // the newest
-  std::optional<control::AtEnd> at_end_;
-  std::optional<control::Ended> ended_;
-  std::optional<control::PartitionFailed> failed_;
+  bool done_ GUARDED_BY(mu_) = false;
+  control::IterationWork work_ GUARDED_BY(mu_){.partitions = 1};
+  std::optional<control::Bookmark> bookmark_ GUARDED_BY(mu_);  // the newest
+  std::optional<control::AtEnd> at_end_ GUARDED_BY(mu_);
+  std::optional<control::Ended> ended_ GUARDED_BY(mu_);
+  std::optional<control::PartitionFailed> failed_ GUARDED_BY(mu_);
 };
 
 }  // namespace penstock::worker

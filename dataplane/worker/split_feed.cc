@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "control/sync/mutex.h"
 
 namespace penstock::worker {
 namespace {
@@ -50,7 +51,7 @@ void PartitionSplits::PaceFrom(List& list, int64_t ordinal) {
 
 absl::StatusOr<std::optional<int64_t>> PartitionSplits::Get(int provider, int64_t repetition,
                                                             int64_t ordinal) {
-  std::unique_lock lock(mu_);
+  MutexLock lock(mu_);
   bool waits = false;
   absl::StatusOr<std::optional<int64_t>> answer = std::nullopt;
   while (!TryGetLocked(provider, repetition, ordinal, answer)) {
@@ -104,7 +105,7 @@ void PartitionSplits::Append(const control::SplitRun& run) {
   std::optional<int64_t> again;
   int32_t wanted = 0;
   {
-    std::lock_guard lock(mu_);
+    MutexLock lock(mu_);
     List& list = lists_[{run.provider, run.repetition}];
     wanted = list.wanted;
     if (!AppendLocked(run) && list.asked) again = list.end();
@@ -133,7 +134,7 @@ bool PartitionSplits::AppendLocked(const control::SplitRun& run) {
 void PartitionSplits::AskAgain() {
   std::map<Source, List> asked;
   {
-    std::lock_guard lock(mu_);
+    MutexLock lock(mu_);
     asked = lists_;
   }
   for (const auto& [source, list] : asked) {
@@ -143,7 +144,7 @@ void PartitionSplits::AskAgain() {
 
 void PartitionSplits::Cancel() {
   {
-    std::lock_guard lock(mu_);
+    MutexLock lock(mu_);
     cancelled_ = true;
   }
   changed_.notify_all();

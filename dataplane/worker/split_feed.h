@@ -7,7 +7,6 @@
 #include <cstdint>
 #include <functional>
 #include <map>
-#include <mutex>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -15,6 +14,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "control/protocol/session_messages.h"
+#include "control/sync/mutex.h"
 #include "dataplane/dataset/split.h"
 
 namespace penstock::worker {
@@ -64,20 +64,20 @@ class PartitionSplits final : public SplitFeed {
 
   // False: not known yet.
   bool TryGetLocked(int provider, int64_t repetition, int64_t ordinal,
-                    absl::StatusOr<std::optional<int64_t>>& answer);
+                    absl::StatusOr<std::optional<int64_t>>& answer) REQUIRES(mu_);
   // The ordinal to ask for now that `ordinal` is wanted (`needed`) or read, marked as
   // asked; nullopt if none.
-  std::optional<int64_t> QuestionAfter(List& list, int64_t ordinal, bool needed);
-  void PaceFrom(List& list, int64_t ordinal);
-  bool AppendLocked(const control::SplitRun& run);  // false: a gap
+  std::optional<int64_t> QuestionAfter(List& list, int64_t ordinal, bool needed) REQUIRES(mu_);
+  void PaceFrom(List& list, int64_t ordinal) REQUIRES(mu_);
+  bool AppendLocked(const control::SplitRun& run) REQUIRES(mu_);  // false: a gap
 
   const Ask ask_;
   const Waiting waiting_;
   const std::function<absl::Time()> now_;
-  std::mutex mu_;
+  Mutex mu_;
   std::condition_variable changed_;
-  std::map<Source, List> lists_;  // guarded by mu_
-  bool cancelled_ = false;        // guarded by mu_
+  std::map<Source, List> lists_ GUARDED_BY(mu_);
+  bool cancelled_ GUARDED_BY(mu_) = false;
 };
 
 }  // namespace penstock::worker

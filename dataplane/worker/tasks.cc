@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "control/sync/mutex.h"
 #include "dataplane/worker/outlet.h"
 #include "dataplane/worker/shared_window.h"
 
@@ -29,7 +30,7 @@ void Tasks::Do(const control::Assign& assign) {
   std::shared_ptr<PartitionRunner> same;
   std::shared_ptr<IterationExit> namesake;
   {
-    std::lock_guard lock(mu_);
+    MutexLock lock(mu_);
     if (stopped_) return;
     ForgetIdleLocked();
     Iteration& iteration = iterations_[assign.of.iteration];
@@ -74,7 +75,7 @@ void Tasks::Do(const control::AllowTurns& order) {
 }
 
 void Tasks::Do(const control::Unassign& order) {
-  std::lock_guard lock(mu_);
+  MutexLock lock(mu_);
   auto iteration = iterations_.find(order.of.iteration);
   if (iteration == iterations_.end()) return;
   auto runner = iteration->second.runners.find(order.of.partition);
@@ -88,7 +89,7 @@ void Tasks::Do(const control::Unassign& order) {
 void Tasks::SayAgain() {
   Runners runners;
   {
-    std::lock_guard lock(mu_);
+    MutexLock lock(mu_);
     for (const auto& [id, iteration] : iterations_)
       for (const auto& [partition, runner] : iteration.runners) runners.push_back(runner);
   }
@@ -98,7 +99,7 @@ void Tasks::SayAgain() {
 void Tasks::Drop(const absl::Status& reason) {
   std::vector<std::shared_ptr<IterationExit>> exits;
   {
-    std::lock_guard lock(mu_);
+    MutexLock lock(mu_);
     exits = RetireAllLocked();
   }
   for (const auto& exit : exits) exit->CloseLinks(reason);
@@ -108,7 +109,7 @@ absl::StatusOr<std::shared_ptr<transfer::SendEvents>> Tasks::Accept(
     const transfer::Hello& hello, std::shared_ptr<transfer::SendLink> link) {
   std::shared_ptr<IterationExit> exit;
   {
-    std::lock_guard lock(mu_);
+    MutexLock lock(mu_);
     auto found = iterations_.find(hello.iteration);
     if (found != iterations_.end()) exit = found->second.exit;
   }
@@ -120,13 +121,13 @@ absl::StatusOr<std::shared_ptr<transfer::SendEvents>> Tasks::Accept(
 }
 
 void Tasks::ForgetIdle() {
-  std::lock_guard lock(mu_);
+  MutexLock lock(mu_);
   ForgetDoneLocked();
   ForgetIdleLocked();
 }
 
 std::vector<control::PlacedPartition> Tasks::held() const {
-  std::lock_guard lock(mu_);
+  MutexLock lock(mu_);
   std::vector<control::PlacedPartition> all;
   for (const auto& [id, iteration] : iterations_)
     for (const auto& [partition, runner] : iteration.runners) all.push_back(runner->of());
@@ -134,7 +135,7 @@ std::vector<control::PlacedPartition> Tasks::held() const {
 }
 
 std::vector<control::IterationWork> Tasks::Work() const {
-  std::lock_guard lock(mu_);
+  MutexLock lock(mu_);
   std::vector<control::IterationWork> all;
   for (const auto& [id, iteration] : iterations_) {
     control::IterationWork sum{.iteration = id};
@@ -150,7 +151,7 @@ std::vector<control::IterationWork> Tasks::Work() const {
 }
 
 int Tasks::size() const {
-  std::lock_guard lock(mu_);
+  MutexLock lock(mu_);
   size_t size = 0;
   for (const auto& [id, iteration] : iterations_) size += iteration.runners.size();
   return static_cast<int>(size);
@@ -160,7 +161,7 @@ absl::Status Tasks::Stop(absl::Time deadline) {
   Runners runners;
   std::vector<std::shared_ptr<IterationExit>> exits;
   {
-    std::lock_guard lock(mu_);
+    MutexLock lock(mu_);
     stopped_ = true;
     exits = RetireAllLocked();
     runners = std::move(retired_);
@@ -174,7 +175,7 @@ absl::Status Tasks::Stop(absl::Time deadline) {
 }
 
 std::shared_ptr<PartitionRunner> Tasks::Find(const control::PlacedPartition& of) const {
-  std::lock_guard lock(mu_);
+  MutexLock lock(mu_);
   auto iteration = iterations_.find(of.iteration);
   if (iteration == iterations_.end()) return nullptr;
   auto runner = iteration->second.runners.find(of.partition);

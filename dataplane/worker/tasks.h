@@ -5,7 +5,6 @@
 
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
@@ -13,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "control/protocol/session_messages.h"
+#include "control/sync/mutex.h"
 #include "dataplane/transfer/transport.h"
 #include "dataplane/worker/exit.h"
 #include "dataplane/worker/partition_runner.h"
@@ -70,17 +70,16 @@ class Tasks {
   using Runners = std::vector<std::shared_ptr<PartitionRunner>>;
 
   std::shared_ptr<PartitionRunner> Find(const control::PlacedPartition& of) const;
-  void RetireLocked(std::shared_ptr<PartitionRunner> runner);
-  std::vector<std::shared_ptr<IterationExit>> RetireAllLocked();
-  void ForgetDoneLocked();
-  void ForgetIdleLocked();
+  void RetireLocked(std::shared_ptr<PartitionRunner> runner) REQUIRES(mu_);
+  std::vector<std::shared_ptr<IterationExit>> RetireAllLocked() REQUIRES(mu_);
+  void ForgetDoneLocked() REQUIRES(mu_);
+  void ForgetIdleLocked() REQUIRES(mu_);
 
   const std::shared_ptr<Workshop> workshop_;
-  mutable std::mutex mu_;
-  // Guarded by mu_.
-  std::map<IterationId, Iteration> iterations_;
-  Runners retired_;  // cancelled, perhaps still running
-  bool stopped_ = false;
+  mutable Mutex mu_;
+  std::map<IterationId, Iteration> iterations_ GUARDED_BY(mu_);
+  Runners retired_ GUARDED_BY(mu_);  // cancelled, perhaps still running
+  bool stopped_ GUARDED_BY(mu_) = false;
 };
 
 }  // namespace penstock::worker

@@ -4,6 +4,7 @@
 #include <optional>
 #include <utility>
 
+#include "control/sync/mutex.h"
 #include "dataplane/dataset/error_origin.h"
 #include "penstock/status.h"
 
@@ -31,13 +32,13 @@ class WatchedFiles::WatchedFile final : public File {
 
 absl::Status WatchedFiles::error() const {
   if (!failed_.load(std::memory_order_acquire)) return absl::OkStatus();
-  std::lock_guard lock(mu_);
+  MutexLock lock(mu_);
   return error_;
 }
 
 void WatchedFiles::See(const absl::Status& status) {
   if (!IsOfTheMoment(status)) return;
-  std::lock_guard lock(mu_);
+  MutexLock lock(mu_);
   error_.Update(status);
   failed_.store(true, std::memory_order_release);
 }

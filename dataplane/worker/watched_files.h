@@ -4,11 +4,11 @@
 
 #include <atomic>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
 #include "control/env/files.h"
+#include "control/sync/mutex.h"
 
 namespace penstock::worker {
 
@@ -37,8 +37,8 @@ class WatchedFiles final : public Files {
 
   Files& files_;
   std::atomic<bool> failed_ = false;  // set before anybody is told of the error
-  mutable std::mutex mu_;
-  absl::Status error_;  // guarded by mu_
+  mutable Mutex mu_;
+  absl::Status error_ GUARDED_BY(mu_);
 };
 
 }  // namespace penstock::worker

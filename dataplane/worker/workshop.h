@@ -4,13 +4,13 @@
 
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <utility>
 
 #include "absl/time/time.h"
 #include "control/env/files.h"
 #include "control/protocol/session_messages.h"
+#include "control/sync/mutex.h"
 #include "dataplane/dataset/python_host.h"
 #include "dataplane/dataset/read_ahead.h"
 #include "dataplane/memory/pool.h"
@@ -70,17 +70,17 @@ class Workshop {
   // To whom Say() speaks from now on; nullptr: to nobody. When it returns, the
   // one before is not being called and will not be.
   void SetTell(Tell tell) {
-    std::lock_guard lock(mu_);
+    MutexLock lock(mu_);
     tell_ = std::move(tell);
   }
   void Say(control::WorkerUp message) {
-    std::lock_guard lock(mu_);
+    MutexLock lock(mu_);
     if (tell_) tell_(std::move(message));
   }
 
  private:
-  std::mutex mu_;
-  Tell tell_;  // guarded by mu_
+  Mutex mu_;
+  Tell tell_ GUARDED_BY(mu_);
 };
 
 }  // namespace penstock::worker
