@@ -98,10 +98,11 @@ class LeasesTest : public ::testing::Test {
   }
 
   std::vector<uint64_t> Workers() {
+    std::promise<DispatcherStatus> said;  // when all before it is durable
+    core_->GetStatus([&said](const auto& status) { said.set_value(status.value()); });
     std::vector<uint64_t> ids;
-    core_->GetStatus([&ids](const absl::StatusOr<DispatcherStatus>& status) {
-      for (const WorkerStatus& worker : status->workers) ids.push_back(worker.worker.value());
-    });
+    for (const WorkerStatus& worker : said.get_future().get().workers)
+      ids.push_back(worker.worker.value());
     return ids;
   }
 
