@@ -164,7 +164,8 @@ absl::StatusOr<IterationState> ReadIteration(const wire::Iteration& from) {
         ReadPartition(partition, to.record.partitions.emplace_back(), to.splits.emplace_back()));
   }
   for (const wire::Iteration::Session& session : from.sessions()) {
-    ASSIGN_OR_RETURN(to.record.readers.emplace_back(), ReadSession(session));
+    ASSIGN_OR_RETURN(protocol::ReaderRecord reader, ReadSession(session));
+    to.record.readers.Add(std::move(reader));
   }
   for (const wire::Iteration::HandedOut& handed : from.handed_out()) {
     to.handed_out[{handed.provider(), handed.repetition()}] = handed.splits();

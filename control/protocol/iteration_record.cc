@@ -137,11 +137,12 @@ struct Applying {
     bookmarks.erase(bookmarks.begin(), stays);
   }
   void operator()(const ReaderJoined& c) const {
-    ReaderRecord& reader = record.readers.emplace_back();
+    ReaderRecord reader;
     reader.client = c.client;
     reader.incarnation = c.incarnation;
     reader.consumer = c.consumer;
     reader.fresh = record.coordinated();
+    record.readers.Add(std::move(reader));
   }
   void operator()(const ReaderReplaced& c) const {
     ReaderRecord& replaced = reader(c.client);
@@ -232,9 +233,20 @@ RestOf IterationRecord::RestsOf(PartitionId id) const {
   return RestOfPartition(rounds.ends, rounds.consumers, rounds.rests, id);
 }
 
-std::optional<size_t> IterationRecord::FindReader(ClientId client) const {
-  for (size_t i = 0; i < readers.size(); ++i)
-    if (readers[i].client == client) return i;
+void ReaderList::Add(ReaderRecord reader) {
+  constexpr size_t kFew = 8;
+  list_.push_back(std::move(reader));
+  if (list_.size() > kFew)
+    for (size_t i = at_.size(); i < list_.size(); ++i) at_.emplace(list_[i].client, i);
+}
+
+std::optional<size_t> ReaderList::Find(ClientId client) const {
+  if (!at_.empty()) {
+    const auto found = at_.find(client);
+    return found == at_.end() ? std::nullopt : std::optional(found->second);
+  }
+  for (size_t i = 0; i < list_.size(); ++i)
+    if (list_[i].client == client) return i;
   return std::nullopt;
 }
 

@@ -8,6 +8,7 @@
 #include <string>
 #include <variant>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/container/inlined_vector.h"
 #include "control/protocol/index_set.h"
 #include "control/protocol/positions.h"
@@ -76,6 +77,27 @@ struct ReaderRecord {
   friend bool operator==(const ReaderRecord&, const ReaderRecord&) = default;
 };
 
+// In the order they joined; nobody is taken out. Found by client in the same time, however many.
+class ReaderList {
+ public:
+  void Add(ReaderRecord reader);
+  // Its position; nullopt for a client that never joined.
+  std::optional<size_t> Find(ClientId client) const;
+  size_t size() const { return list_.size(); }
+  bool empty() const { return list_.empty(); }
+  auto begin() const { return list_.begin(); }
+  auto end() const { return list_.end(); }
+  auto begin() { return list_.begin(); }
+  auto end() { return list_.end(); }
+  const ReaderRecord& operator[](size_t i) const { return list_[i]; }
+  ReaderRecord& operator[](size_t i) { return list_[i]; }
+  friend bool operator==(const ReaderList& a, const ReaderList& b) { return a.list_ == b.list_; }
+
+ private:
+  absl::InlinedVector<ReaderRecord, 2> list_;
+  absl::flat_hash_map<ClientId, size_t> at_;  // of all, once they are more than a few
+};
+
 // Of a coordinated read.
 struct RoundsRecord {
   int64_t consumers = 0;  // 0: it is none
@@ -91,8 +113,8 @@ struct IterationRecord {
   RoundsRecord rounds;
   int64_t dealt_to = 0;  // consumers of order kDeterministic (positions.h); 0: it has none
   absl::InlinedVector<PartitionRecord, 1> partitions;  // [0] is partition 1
-  absl::InlinedVector<ReaderRecord, 2> readers;        // in the order they joined
-  bool closed = false;                                 // the end may be told
+  ReaderList readers;
+  bool closed = false;     // the end may be told
   bool finished = false;   // all is kept, or given up by name; nothing changes any more
   bool forgotten = false;  // finished, and of who had what there are marks alone
 
@@ -108,7 +130,7 @@ struct IterationRecord {
   std::optional<Index> EndOf(PartitionId id) const;
   RestOf RestsOf(PartitionId id) const;
   // Position in `readers`; nullopt for a client that never joined.
-  std::optional<size_t> FindReader(ClientId client) const;
+  std::optional<size_t> FindReader(ClientId client) const { return readers.Find(client); }
   friend bool operator==(const IterationRecord&, const IterationRecord&) = default;
 };
 

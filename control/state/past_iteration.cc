@@ -46,13 +46,14 @@ IterationState FromPast(JobId job, const JobTerms& terms, int64_t repetition,
   iteration.division = past.more->division;
   if (record.coordinated()) record.rounds = past.more->rounds;
   for (const PastIteration::Reader& from : past.more->readers) {
-    protocol::ReaderRecord& reader = record.readers.emplace_back();
+    protocol::ReaderRecord reader;
     reader.client = from.client;
     reader.incarnation = from.incarnation;
     reader.standing = from.standing;
     reader.told_end = from.standing == protocol::Standing::kLiving;
     reader.consumer = from.consumer;
     reader.mark = from.mark;
+    record.readers.Add(std::move(reader));
   }
   return iteration;
 }

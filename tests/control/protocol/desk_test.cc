@@ -485,5 +485,18 @@ TEST(Record, FitsNoChangeOutOfOrder) {
   EXPECT_FALSE(Fits(record, IterationReopened{}));
 }
 
+TEST(Readers, AreFoundHoweverManyJoined) {
+  IterationRecord record;
+  for (uint64_t client = 1; client <= 100; ++client) {
+    ASSERT_FALSE(Fits(record, ReaderKept{ClientId(client), kPartition, {}}));
+    Apply(record, ReaderJoined{ClientId(client), Incarnation(client)});
+    const IterationRecord copy = record;
+    for (uint64_t before = 1; before <= client; ++before)
+      ASSERT_EQ(copy.FindReader(ClientId(before)), before - 1);
+    ASSERT_EQ(copy.FindReader(ClientId(client + 1)), std::nullopt);
+    ASSERT_EQ(copy, record);
+  }
+}
+
 }  // namespace
 }  // namespace penstock::protocol
