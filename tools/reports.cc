@@ -92,7 +92,7 @@ std::string ReportJobs(const control::DispatcherStatus& status, const std::strin
   Rows rows;
   for (const control::JobStatus& job : status.jobs) {
     if (!name_space.empty() && control::NamespaceOf(job.name) != name_space) continue;
-    int64_t taken = 0, kept = 0;
+    int64_t taken = job.earlier_elements, kept = job.earlier_elements;
     size_t readers = 0;
     std::string owed, waits_for;
     for (const control::IterationStatus& iteration : job.iterations) {
@@ -104,11 +104,13 @@ std::string ReportJobs(const control::DispatcherStatus& status, const std::strin
         kept += partition.kept;
       }
     }
-    rows.push_back({absl::StrCat(job.job.value()), OrDash(job.name), NameOf(job.terms.mode),
-                    NameOf(job.phase), job.dataset_id, absl::StrCat(job.iterations.size()),
-                    absl::StrCat(readers), absl::StrCat(taken), absl::StrCat(kept), OrDash(owed),
-                    OrDash(job.slowed_by), OrDash(waits_for), DurationOrDash(job.unread_for),
-                    DurationOrDash(job.goes_in)});
+    rows.push_back(
+        {absl::StrCat(job.job.value()), OrDash(job.name), NameOf(job.terms.mode), NameOf(job.phase),
+         job.dataset_id,
+         absl::StrCat(job.earlier_iterations + static_cast<int64_t>(job.iterations.size())),
+         absl::StrCat(readers), absl::StrCat(taken), absl::StrCat(kept), OrDash(owed),
+         OrDash(job.slowed_by), OrDash(waits_for), DurationOrDash(job.unread_for),
+         DurationOrDash(job.goes_in)});
   }
   return FormatTable({"JOB", "NAME", "MODE", "PHASE", "DATASET", "ITERATIONS", "READERS", "TAKEN",
                       "KEPT", "OWED", "SLOWED BY", "WAITS FOR", "UNREAD FOR", "GOES IN"},

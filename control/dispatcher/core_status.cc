@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What people ask a dispatcher.
+#include <algorithm>
 #include <map>
+#include <numeric>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -12,6 +14,9 @@
 
 namespace penstock::control {
 namespace {
+
+// Of a job's past iterations; the others are summed up.
+constexpr size_t kPastShown = 100;
 
 PartitionStatus StatusOf(const IterationState& iteration, size_t p, const protocol::Desk* desk) {
   const protocol::PartitionRecord& partition = iteration.record.partitions[p];
@@ -148,8 +153,16 @@ void Core::GetStatus(Done<DispatcherStatus> done) {
     }
     const auto& feeds = scaling_.latest().jobs;
     if (const auto feed = feeds.find(id); feed != feeds.end()) to.feed = feed->second;
-    for (const int64_t repetition : state_.PastOf(id))
-      to.iterations.push_back(StatusOf(*state_.FindPast(id, repetition), nullptr));
+    const std::vector<int64_t> past = state_.PastOf(id);
+    to.earlier_iterations = static_cast<int64_t>(past.size() - std::min(past.size(), kPastShown));
+    for (size_t i = 0; i < past.size(); ++i) {
+      if (static_cast<int64_t>(i) < to.earlier_iterations) {
+        const auto& ends = state_.past.at({id, past[i]}).ends;
+        to.earlier_elements += std::accumulate(ends.begin(), ends.end(), Index{0});
+      } else {
+        to.iterations.push_back(StatusOf(*state_.FindPast(id, past[i]), nullptr));
+      }
+    }
     for (IterationId of : state_.IterationsOf(id)) {
       auto desk = desks_.find(of);
       const protocol::Desk* known = desk == desks_.end() ? nullptr : &desk->second;

@@ -45,7 +45,7 @@ Rows JobsOf(const DispatcherStatus& status) {
   Rows rows;
   for (const JobStatus& job : status.jobs) {
     size_t readers = 0, partitions = 0;
-    int64_t taken = 0, kept = 0;
+    int64_t taken = job.earlier_elements, kept = job.earlier_elements;
     std::string waits_for;
     for (const IterationStatus& iteration : job.iterations) {
       waits_for = iteration.waits_for;
@@ -56,10 +56,11 @@ Rows JobsOf(const DispatcherStatus& status) {
         kept += partition.kept;
       }
     }
-    rows.push_back({job.name, PhaseName(job.phase), job.dataset_id,
-                    absl::StrCat(job.iterations.size()), absl::StrCat(readers),
-                    absl::StrCat(partitions), absl::StrCat(taken), absl::StrCat(kept), waits_for,
-                    GoesIn(job.goes_in)});
+    rows.push_back(
+        {job.name, PhaseName(job.phase), job.dataset_id,
+         absl::StrCat(job.earlier_iterations + static_cast<int64_t>(job.iterations.size())),
+         absl::StrCat(readers), absl::StrCat(partitions), absl::StrCat(taken), absl::StrCat(kept),
+         waits_for, GoesIn(job.goes_in)});
   }
   return rows;
 }

@@ -134,6 +134,8 @@ static void ToWire(const JobStatus& from, wire::JobStatus* to) {
   to->set_seed(from.seed);
   to->set_phase(static_cast<uint32_t>(from.phase));
   for (const IterationStatus& iteration : from.iterations) ToWire(iteration, to->add_iterations());
+  to->set_earlier_iterations(from.earlier_iterations);
+  to->set_earlier_elements(from.earlier_elements);
   to->set_slowed_by(from.slowed_by);
   ToWire(from.feed, to->mutable_feed());
   to->set_unread_for_ns(absl::ToInt64Nanoseconds(from.unread_for));
@@ -147,6 +149,8 @@ static absl::StatusOr<JobStatus> FromWire(const wire::JobStatus& from) {
                .run_id = from.run_id(),
                .dataset_id = from.dataset_id(),
                .seed = from.seed(),
+               .earlier_iterations = from.earlier_iterations(),
+               .earlier_elements = from.earlier_elements(),
                .slowed_by = from.slowed_by(),
                .feed = FromWire(from.feed()),
                .unread_for = absl::Nanoseconds(from.unread_for_ns())};

@@ -242,7 +242,10 @@ struct JobStatus {
   JobTerms terms;
   uint64_t seed = 0;
   JobPhase phase = JobPhase::kActive;
-  std::vector<IterationStatus> iterations;
+  std::vector<IterationStatus> iterations;  // without the earlier ones
+  // All but the last hundred that nobody is connected to any more, and that are kept.
+  int64_t earlier_iterations = 0;
+  int64_t earlier_elements = 0;
   std::string slowed_by;  // its quota, if that is what holds it back; else empty
   JobFeed feed;
   absl::Duration unread_for;                          // zero: somebody reads it

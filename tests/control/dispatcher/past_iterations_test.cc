@@ -65,7 +65,11 @@ TEST_F(PastIterations, AreEndsAndCountsHoweverTheirReadersSharedThem) {
     EXPECT_EQ(recovered_.past.size(), 200u);
     // Where states may be restored, a mark of each reader's history.
     EXPECT_LE(SnapshotSize() - after_100, keep == Keep::kTaken ? 100u * 16 : 100u * (16 + 4 * 40));
-    const IterationStatus shown = Status().jobs.at(0).iterations.at(150);
+    const JobStatus job = Status().jobs.at(0);
+    EXPECT_EQ(job.earlier_iterations, 100);
+    EXPECT_EQ(job.earlier_elements, 100 * kElements);
+    ASSERT_EQ(job.iterations.size(), 100u);
+    const IterationStatus& shown = job.iterations[50];
     EXPECT_TRUE(shown.finished);
     EXPECT_EQ(shown.repetition, 150);
     EXPECT_EQ(shown.partitions.at(0).elements, kElements);
