@@ -14,6 +14,7 @@
 #include "dataplane/dataset/fingerprint.h"
 #include "dataplane/dataset/function.h"
 #include "dataplane/dataset/graph.h"
+#include "dataplane/dataset/replay_point.h"
 #include "dataplane/dataset/state_bytes.h"
 #include "dataplane/dataset/states_of_ranks.h"
 #include "penstock/status.h"
@@ -132,14 +133,27 @@ absl::StatusOr<std::unique_ptr<NodeIterator>> BuildIterator(const Dataset& datas
   return BuildSite::Root(dataset.node(), context).Build();
 }
 
-absl::StatusOr<std::string> SaveIterator(NodeIterator& iterator, const Dataset& dataset,
-                                         uint64_t save) {
+static absl::StatusOr<StateWriter> Written(NodeIterator& iterator, const Dataset& dataset,
+                                           uint64_t save) {
   StateWriter writer(save);
   writer.WriteUnsigned(kPositionVersion);
   writer.WriteUnsigned(dataset.fingerprint());
   writer.WriteString(NodeMarks(*dataset.node()));
   RETURN_IF_ERROR(iterator.Save(writer));
+  return writer;
+}
+
+absl::StatusOr<std::string> SaveIterator(NodeIterator& iterator, const Dataset& dataset,
+                                         uint64_t save) {
+  ASSIGN_OR_RETURN(StateWriter writer, Written(iterator, dataset, save));
   return std::move(writer).Take();
+}
+
+absl::StatusOr<ReplayPoint> SaveForReplay(NodeIterator& iterator, const Dataset& dataset) {
+  ASSIGN_OR_RETURN(StateWriter writer, Written(iterator, dataset, 0));
+  ReplayPoint point{.position = {}, .splits = writer.splits_needed()};
+  point.position = std::move(writer).Take();
+  return point;
 }
 
 absl::Status RestoreIterator(NodeIterator& iterator, const Dataset& dataset,

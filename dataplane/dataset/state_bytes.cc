@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dataplane/dataset/state_bytes.h"
 
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 #include "penstock/status.h"
 
@@ -24,9 +26,18 @@ void StateWriter::WriteString(std::string_view value) {
   bytes_.append(value);
 }
 
-absl::Status StateWriter::WriteKept(std::string_view bytes,
+void StateWriter::NeedsSplits(int provider, int64_t repetition, int64_t ordinal) {
+  const std::pair needed(repetition, ordinal);
+  const auto [at, first] = splits_needed_.try_emplace(provider, needed);
+  if (!first) at->second = std::min(at->second, needed);
+}
+
+absl::Status StateWriter::WriteKept(const StateWriter& kept,
                                     const std::vector<WhenPartOf>& attached) {
-  WriteString(bytes);
+  WriteString(kept.bytes());
+  for (const auto& [provider, needed] : kept.splits_needed_)
+    NeedsSplits(provider, needed.first, needed.second);
+  needs_all_splits_ |= kept.needs_all_splits_;
   for (const WhenPartOf& when : attached) {
     if (absl::Status status = when(*this); !status.ok()) return status;
   }

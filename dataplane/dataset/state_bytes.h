@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -32,8 +33,17 @@ class StateWriter {
   using WhenPartOf = std::function<absl::Status(StateWriter& state)>;
   void Attach(WhenPartOf when) { attached_.push_back(std::move(when)); }
   std::vector<WhenPartOf> TakeAttached() { return std::exchange(attached_, {}); }
-  // Writes bytes that were kept, with what was attached to them.
-  absl::Status WriteKept(std::string_view bytes, const std::vector<WhenPartOf>& attached);
+  // Writes bytes that were kept, with what was attached to them and what they need.
+  absl::Status WriteKept(const StateWriter& kept, const std::vector<WhenPartOf>& attached);
+
+  // Of what a partition was given (split.h): whoever goes on from these bytes asks for no split of
+  // the provider before that one, ever. Of several of one provider the first counts.
+  void NeedsSplits(int provider, int64_t repetition, int64_t ordinal);
+  // Whoever does may ask for any of all providers.
+  void NeedsAllSplits() { needs_all_splits_ = true; }
+  // By provider: repetition and ordinal. Of a provider that is missing all may be needed.
+  using SplitsNeeded = std::map<int, std::pair<int64_t, int64_t>>;
+  SplitsNeeded splits_needed() const { return needs_all_splits_ ? SplitsNeeded() : splits_needed_; }
 
   std::string Take() && { return std::move(bytes_); }
   const std::string& bytes() const { return bytes_; }
@@ -42,6 +52,8 @@ class StateWriter {
   uint64_t save_number_;
   std::string bytes_;
   std::vector<WhenPartOf> attached_;
+  SplitsNeeded splits_needed_;
+  bool needs_all_splits_ = false;
 };
 
 // Reads what a StateWriter wrote, from bytes that may be damaged: DataLoss at

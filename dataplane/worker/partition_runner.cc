@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "control/observe/fail_point.h"
 #include "control/sync/mutex.h"
+#include "dataplane/dataset/replay_point.h"
 #include "dataplane/dataset/static_shard.h"
 #include "dataplane/memory/shared_pool.h"
 #include "dataplane/worker/group_output.h"
@@ -302,10 +303,13 @@ void PartitionRunner::MarkIfDue(NodeIterator& iterator, const Dataset& dataset, 
                                                               : since >= kLongestWithoutBookmark;
   if (!due) return;
   clock = {index, workshop_->now()};
-  absl::StatusOr<std::string> position = SaveIterator(iterator, dataset);
+  absl::StatusOr<ReplayPoint> point = SaveForReplay(iterator, dataset);
   // A bookmark only shortens a replay.
-  if (!position.ok() || !files_.error().ok()) return;
-  control::Bookmark bookmark{assign_.of, index, *std::move(position), {}};
+  if (!point.ok() || !files_.error().ok()) return;
+  control::Bookmark bookmark{assign_.of, index, std::move(point->position), {}};
+  for (const auto& [provider, first] : point->splits)
+    bookmark.splits.push_back({provider, first.first, first.second});
+  splits_.Forget(bookmark.splits);
   {
     MutexLock lock(mu_);
     bookmark_ = bookmark;

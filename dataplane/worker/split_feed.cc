@@ -131,6 +131,19 @@ bool PartitionSplits::AppendLocked(const control::SplitRun& run) {
   return true;
 }
 
+void PartitionSplits::Forget(absl::Span<const control::SplitMark> needed) {
+  MutexLock lock(mu_);
+  for (const control::SplitMark& mark : needed) {
+    const auto kept = lists_.lower_bound({mark.provider, mark.repetition});
+    lists_.erase(lists_.lower_bound({mark.provider, 0}), kept);
+    if (kept == lists_.end() || kept->first != Source{mark.provider, mark.repetition}) continue;
+    List& list = kept->second;
+    const int64_t passed = std::clamp<int64_t>(mark.ordinal, list.first, list.end()) - list.first;
+    list.numbers.erase(list.numbers.begin(), list.numbers.begin() + passed);
+    list.first += passed;
+  }
+}
+
 void PartitionSplits::AskAgain() {
   std::map<Source, List> asked;
   {

@@ -13,6 +13,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "absl/types/span.h"
 #include "control/protocol/session_messages.h"
 #include "control/sync/mutex.h"
 #include "dataplane/dataset/split.h"
@@ -42,6 +43,8 @@ class PartitionSplits final : public SplitFeed {
   // What the dispatcher answered. What is known already is not taken twice; a
   // run that leaves a gap is dropped and asked for again.
   void Append(const control::SplitRun& run);
+  // Get() will ask for none before these any more.
+  void Forget(absl::Span<const control::SplitMark> needed);
   // Repeats the questions without an answer; for a session that was renewed.
   void AskAgain();
   // Every Get() that waits, or comes later, returns Cancelled.

@@ -72,6 +72,7 @@ absl::Status FileSource::Save(StateWriter& writer) {
   writer.WriteInt(span_.end - span_.begin);
   writer.WriteBool(reader_ != nullptr);
   if (reader_ != nullptr) writer.WriteInt(reader_->position());
+  cursor_.NoteNeeded(writer, span_.begin < span_.end || reader_ != nullptr);
   return absl::OkStatus();
 }
 

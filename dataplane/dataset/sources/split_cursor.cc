@@ -32,6 +32,12 @@ absl::StatusOr<std::optional<Span64>> SplitCursor::Next() {
 void SplitCursor::Save(StateWriter& writer, Span64 left) const {
   writer.WriteInt(ordinal_);
   writer.WriteInt(left.end - left.begin);
+  NoteNeeded(writer, left.begin < left.end);
+}
+
+void SplitCursor::NoteNeeded(StateWriter& writer, bool some_left) const {
+  if (site_.splits() == nullptr) return;
+  writer.NeedsSplits(site_.provider(), site_.repetition(), ordinal_ - (some_left ? 1 : 0));
 }
 
 absl::StatusOr<Span64> SplitCursor::Restore(

@@ -27,6 +27,9 @@ class SplitCursor {
   // splits were begun, and how much of the last is left. The split's own number is
   // asked for again: the feed gives the same one.
   void Save(StateWriter& writer, Span64 left) const;
+  // Says what of the splits a position needs: `some_left` of the last one, which Save() does
+  // itself.
+  void NoteNeeded(StateWriter& writer, bool some_left) const;
   // What was left of the span that `next` gives for that split (Next(), or what is made of
   // it); empty where it had ended. DataLoss for what Save() never wrote.
   absl::StatusOr<Span64> Restore(StateReader& reader,

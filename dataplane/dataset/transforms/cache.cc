@@ -57,6 +57,8 @@ class CacheIterator final : public NodeIterator {
   absl::Status Save(StateWriter& writer) override {
     RETURN_IF_ERROR(Begin());
     writer.WriteUnsigned(store_->key());
+    // Elsewhere the next pass begins with the input anew.
+    if (site_.splits() != nullptr) writer.NeedsAllSplits();
     writer.WriteInt(passed_);
     writer.WriteBool(input_ != nullptr);
     return input_ == nullptr ? absl::OkStatus() : input_->Save(writer);

@@ -80,7 +80,7 @@ class InterleaveIterator final : public NodeIterator {
       writer.WriteInt(open.element);
       StateWriter inner(writer.save_number());
       RETURN_IF_ERROR(open.iterator->Save(inner));
-      RETURN_IF_ERROR(writer.WriteKept(inner.bytes(), inner.TakeAttached()));
+      RETURN_IF_ERROR(writer.WriteKept(inner, inner.TakeAttached()));
     }
     return absl::OkStatus();
   }

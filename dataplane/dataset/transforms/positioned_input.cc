@@ -153,7 +153,7 @@ absl::Status PositionedInput::Write(StateWriter& writer, int64_t n, const Rememb
   RETURN_IF_ERROR(from.state.status());
   writer.WriteUnsigned(from.at);
   writer.WriteUnsigned(n - from.at);
-  return writer.WriteKept(from.state->bytes(), from.attached);
+  return writer.WriteKept(*from.state, from.attached);
 }
 
 absl::Status PositionedInput::Save(StateWriter& writer, int64_t n) {

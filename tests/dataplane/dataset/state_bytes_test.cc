@@ -52,5 +52,20 @@ TEST(StateBytes, DamagedBytesAreDataLoss) {
   EXPECT_EQ(StateReader("\x08").ReadIntIn(0, 4, "a count").value(), 4);
 }
 
+TEST(StateBytes, WhatIsKeptNeedsItsSplitsToo) {
+  using Needed = StateWriter::SplitsNeeded;
+  StateWriter writer, kept, of_a_cache;
+  EXPECT_EQ(writer.splits_needed(), Needed());
+  writer.NeedsSplits(0, 4, 2);
+  writer.NeedsSplits(1, 4, 2);
+  kept.NeedsSplits(0, 3, 9);
+  kept.NeedsSplits(1, 5, 0);
+  ASSERT_TRUE(writer.WriteKept(kept, {}).ok());
+  EXPECT_EQ(writer.splits_needed(), (Needed{{0, {3, 9}}, {1, {4, 2}}}));
+  of_a_cache.NeedsAllSplits();
+  ASSERT_TRUE(writer.WriteKept(of_a_cache, {}).ok());
+  EXPECT_EQ(writer.splits_needed(), Needed());
+}
+
 }  // namespace
 }  // namespace penstock

@@ -112,6 +112,27 @@ std::unique_ptr<SplitFeed> DealtSplits(const SplitPlan& plan, uint64_t seed, int
   return std::make_unique<Dealt>(plan, seed, partitions, partition);
 }
 
+// Has nothing of what lies before the splits that are needed.
+class RetiringFeed final : public SplitFeed {
+ public:
+  explicit RetiringFeed(std::unique_ptr<SplitFeed> feed) : feed_(std::move(feed)) {}
+
+  absl::StatusOr<std::optional<int64_t>> Get(int provider, int64_t repetition,
+                                             int64_t ordinal) override {
+    const auto first = needed_.find(provider);
+    if (first != needed_.end() && std::pair(repetition, ordinal) < first->second) {
+      return absl::NotFoundError(absl::StrCat("split ", ordinal, " of provider ", provider,
+                                              ", repetition ", repetition, ", is retired"));
+    }
+    return feed_->Get(provider, repetition, ordinal);
+  }
+  void Retire(StateWriter::SplitsNeeded needed) { needed_ = std::move(needed); }
+
+ private:
+  const std::unique_ptr<SplitFeed> feed_;
+  StateWriter::SplitsNeeded needed_;
+};
+
 Reading::Reading(const Dataset& dataset, const Options& options) : dataset_(dataset) {
   context_.seed = options.seed;
   context_.threads = options.threads;
@@ -119,7 +140,8 @@ Reading::Reading(const Dataset& dataset, const Options& options) : dataset_(data
   context_.cancelled = &cancelled_;
   context_.same_elsewhere = options.same_elsewhere;
   if (options.plan != nullptr) {
-    feed_ = DealtSplits(*options.plan, options.deal, options.partitions, options.partition);
+    feed_ = std::make_unique<RetiringFeed>(
+        DealtSplits(*options.plan, options.deal, options.partitions, options.partition));
     context_.plan = options.plan;
     context_.splits = feed_.get();
     context_.partition = options.partition;
@@ -182,6 +204,17 @@ std::string Reading::Save() {
 
 absl::Status Reading::Restore(const std::string& bytes) {
   return RestoreIterator(*iterator_, dataset_, bytes);
+}
+
+ReplayPoint Reading::SaveForReplay() {
+  absl::StatusOr<ReplayPoint> point = penstock::SaveForReplay(*iterator_, dataset_);
+  EXPECT_TRUE(point.ok()) << point.status();
+  return point.value_or(ReplayPoint());
+}
+
+absl::Status Reading::Restore(const ReplayPoint& point) {
+  if (feed_ != nullptr) feed_->Retire(point.splits);
+  return Restore(point.position);
 }
 
 }  // namespace penstock::suite

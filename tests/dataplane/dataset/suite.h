@@ -19,6 +19,7 @@
 
 #include "control/env/fake_files.h"
 #include "dataplane/dataset/node_iterator.h"
+#include "dataplane/dataset/replay_point.h"
 #include "dataplane/dataset/split.h"
 #include "penstock/dataset.h"
 #include "penstock/element.h"
@@ -69,6 +70,8 @@ std::vector<std::string> Rows(const Element& batch);
 std::unique_ptr<SplitFeed> DealtSplits(const SplitPlan& plan, uint64_t seed, int partitions,
                                        int partition);
 
+class RetiringFeed;
+
 // A dataset at work, with what it needs.
 class Reading {
  public:
@@ -93,13 +96,16 @@ class Reading {
   int64_t Skip(int64_t count);
   std::string Save();
   absl::Status Restore(const std::string& bytes);
+  // The same, where splits that are not needed behind the position are not to be had any more.
+  ReplayPoint SaveForReplay();
+  absl::Status Restore(const ReplayPoint& point);
   void Cancel() { cancelled_ = true; }
   NodeIterator& iterator() { return *iterator_; }
 
  private:
   Dataset dataset_;
   std::atomic<bool> cancelled_ = false;
-  std::unique_ptr<SplitFeed> feed_;
+  std::unique_ptr<RetiringFeed> feed_;
   RunContext context_;
   std::unique_ptr<NodeIterator> iterator_;
 };

@@ -30,10 +30,10 @@ class Suite : public ::testing::TestWithParam<Case> {
   // Reads on from every position that a reading of `options` saves.
   void ExpectExactRestores(const Reading::Options& options) {
     const Strings whole = Whole(options);
-    Strings states;
+    std::vector<ReplayPoint> states;
     Reading reading(dataset_, options);
     for (size_t i = 0;; ++i) {
-      states.push_back(reading.Save());
+      states.push_back(reading.SaveForReplay());
       if (i == whole.size()) break;
       ASSERT_EQ(reading.Next(), whole[i]) << "saving changed element " << i;
     }

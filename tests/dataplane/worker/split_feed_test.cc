@@ -146,5 +146,20 @@ TEST(PartitionSplits, CancelWakesWhoWaits) {
   EXPECT_EQ(got.get().status().code(), absl::StatusCode::kCancelled);
 }
 
+TEST(PartitionSplits, WhatNoBookmarkNeedsIsForgotten) {
+  Feed feed(std::vector<control::SplitRun>{
+      {.repetition = 0, .numbers = {1, 2}, .no_more = true},
+      {.repetition = 1, .numbers = {3, 4, 5}, .no_more = true},
+      {.provider = 1, .repetition = 0, .numbers = {6}, .no_more = true}});
+  feed.splits.Forget(std::vector<control::SplitMark>{{0, 1, 2}});
+  EXPECT_TRUE(absl::IsNotFound(feed.splits.Get(0, 1, 1).status()));
+  EXPECT_EQ(**feed.splits.Get(0, 1, 2), 5);
+  EXPECT_FALSE(feed.splits.Get(0, 1, 3)->has_value());
+  EXPECT_EQ(**feed.splits.Get(1, 0, 0), 6);
+  feed.splits.Forget(std::vector<control::SplitMark>{{0, 2, 0}, {1, 0, 7}});
+  EXPECT_TRUE(absl::IsNotFound(feed.splits.Get(1, 0, 0).status()));
+  EXPECT_THAT(feed.Asked(), IsEmpty());
+}
+
 }  // namespace
 }  // namespace penstock::worker

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// A position of a partition, and what of the splits it was given a replay from there needs.
+#pragma once
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "dataplane/dataset/node_iterator.h"
+#include "dataplane/dataset/state_bytes.h"
+
+namespace penstock {
+
+struct ReplayPoint {
+  std::string position;  // as SaveIterator()'s
+  StateWriter::SplitsNeeded splits;
+};
+absl::StatusOr<ReplayPoint> SaveForReplay(NodeIterator& iterator, const Dataset& dataset);
+
+}  // namespace penstock
