@@ -4,8 +4,8 @@
 
 A dispatcher with a journal, workers, and readers of one named job, epoch by epoch; each epoch's
 elements come once. What the dispatcher would keep over a restart is counted in bytes several times,
-as `penstock journal verify` has it. Memory and states are shown, and not judged: soak.py judges
-memory. The last line says how it went.
+as `penstock journal verify` has it. States are shown, and not judged; memory is judged over a thousand
+epochs and more: no process may grow in the second half. The last line says how it went.
 """
 import re
 import subprocess
@@ -16,6 +16,8 @@ from fleet import Failed, Fleet
 
 # Bytes of the dispatcher's state that one epoch may leave; with states, so many more of each reader.
 PER_EPOCH, PER_STATE = 24, 40
+# MiB by which a process may grow all the same: pools still meet a moment when more was under way than ever before.
+SPARE = 2
 
 
 def kept(fleet, journal, live):
@@ -32,11 +34,10 @@ def kept(fleet, journal, live):
 
 def show(epoch, fleet, journal, workers, readers, states, live):
     state, folder, past = kept(fleet, journal, live)
-    memory = [f"{process.memory()['MiB of its own']:.1f}" for process in (fleet.dispatcher, *workers, *readers)]
-    print(f"epoch {epoch}: state {state} B, journal {folder} B, {past} past; MiB: dispatcher {memory[0]}, workers "
-          f"{' '.join(memory[1:1 + len(workers)])}, readers {' '.join(memory[1 + len(workers):])}; states "
-          f"{max(states)} B", flush=True)
-    return state
+    memory = {process.name: process.memory()["MiB of its own"] for process in (fleet.dispatcher, *workers, *readers)}
+    print(f"epoch {epoch}: state {state} B, journal {folder} B, {past} past; MiB: "
+          f"{', '.join(f'{name} {its:.1f}' for name, its in memory.items())}; states {max(states)} B", flush=True)
+    return state, memory
 
 
 def run(args, folder, found):
@@ -48,7 +49,7 @@ def run(args, folder, found):
         readers = [fleet.start("reader", fleet.binaries / "fault_epoch_reader", "--service", fleet.service,
                                "--protocol", args.protocol, "--elements", args.elements, *options)
                    for _ in range(args.readers)]
-        sizes = []
+        sizes, memories = [], []
         for found.epochs in range(1, args.epochs + 1):
             for reader in readers:
                 reader.say("epoch")
@@ -58,11 +59,17 @@ def run(args, folder, found):
                 raise Failed(f"epoch {found.epochs}: {read} elements came")
             if found.epochs % (args.epochs // args.samples) == 0:
                 states = [int(answer[2]) for answer in answers]
-                sizes.append(show(found.epochs, fleet, journal, workers, readers, states, int(args.endless)))
+                size, memory = show(found.epochs, fleet, journal, workers, readers, states, int(args.endless))
+                sizes.append(size)
+                memories.append(memory)
         between = (len(sizes) - 1) * (args.epochs // args.samples)
         found.bytes_an_epoch = round((sizes[-1] - sizes[0]) / between, 1)
         if found.bytes_an_epoch > PER_EPOCH + (PER_STATE * args.readers if args.commits else 0):
             raise Failed("that is more than counts and ends take")
+        grown = {name: its - memories[len(memories) // 2][name] for name, its in memories[-1].items()}
+        found.grown = round(max(grown.values()), 1)
+        if args.epochs >= 1000 and found.grown > SPARE:
+            raise Failed(f"processes have grown by so many MiB in the second half: {grown}")
 
 
 if __name__ == "__main__":
@@ -74,4 +81,4 @@ if __name__ == "__main__":
     parser.add_argument("--samples", type=int, default=8)
     parser.add_argument("--commits", action="store_true", help="keep = committed, a state at each end")
     parser.add_argument("--endless", action="store_true", help="repeats before Distribute")
-    program.conclude(parser.parse_args(), run, epochs=0, bytes_an_epoch=0)
+    program.conclude(parser.parse_args(), run, epochs=0, bytes_an_epoch=0, grown=0)
