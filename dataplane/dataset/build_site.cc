@@ -7,6 +7,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "control/env/files_until.h"
+#include "dataplane/dataset/catch_exhausted.h"
 #include "dataplane/dataset/expr/bind_with.h"
 #include "dataplane/dataset/profile.h"
 #include "dataplane/dataset/python_host.h"
@@ -113,9 +114,10 @@ BuildSite BuildSite::InputSite(size_t i) const {
 }
 
 absl::StatusOr<std::unique_ptr<NodeIterator>> BuildSite::Build() const {
-  absl::StatusOr<std::unique_ptr<NodeIterator>> built = FindNodeKind(node_->op)->build(*this);
+  absl::StatusOr<std::unique_ptr<NodeIterator>> built =
+      CatchExhausted(name(), [this] { return FindNodeKind(node_->op)->build(*this); });
   if (!built.ok() || profile() == nullptr) return built;
-  return Profiled(*std::move(built), *profile());
+  return Profiled(*std::move(built), *profile(), name());
 }
 
 absl::StatusOr<std::unique_ptr<NodeIterator>> BuildSite::BuildPass(size_t i, int64_t pass,

@@ -15,6 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "dataplane/dataset/aside.h"
+#include "dataplane/dataset/catch_exhausted.h"
 #include "dataplane/dataset/epochs.h"
 #include "dataplane/dataset/graph.h"
 #include "dataplane/dataset/interruptible.h"
@@ -316,7 +317,7 @@ class LocalIterator final : public InterruptibleIterator {
   }
 
   NextResult Deliver(NextResult next) {  // REQUIRES: mu_ held
-    if (absl::IsCancelled(next.status())) return next;
+    if (absl::IsCancelled(next.status()) || IsExhausted(next.status())) return next;
     RETURN_IF_ERROR(pending_.Take());
     // An error takes a step as well: it stands at an element's place.
     const bool end = next.ok() && !next->has_value();
@@ -459,7 +460,8 @@ void ElementRange::Advance() {
   }
   NextResult next = iterator_->Next();
   if (!next.ok()) {
-    over_ = absl::IsCancelled(next.status()) || absl::IsFailedPrecondition(next.status());
+    over_ = absl::IsCancelled(next.status()) || absl::IsFailedPrecondition(next.status()) ||
+            IsExhausted(next.status());
     current_.emplace(next.status());
   } else if (next->has_value()) {
     current_.emplace(**std::move(next));

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "dataplane/dataset/build_site.h"
+#include "dataplane/dataset/catch_exhausted.h"
 #include "dataplane/dataset/element_views.h"
 #include "dataplane/dataset/fingerprint.h"
 #include "dataplane/dataset/function.h"
@@ -89,7 +90,8 @@ absl::StatusOr<int64_t> NodeIterator::Skip(int64_t count) {
   for (int64_t passed = 0; passed < count; ++passed) {
     absl::StatusOr<std::optional<Element>> element = Next();
     // An error stands at an element's place and is passed over as one.
-    if (absl::IsCancelled(element.status())) return element.status();
+    if (absl::IsCancelled(element.status()) || IsExhausted(element.status()))
+      return element.status();
     if (element.ok() && !element->has_value()) return passed;
   }
   return count;

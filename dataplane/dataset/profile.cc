@@ -7,6 +7,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "dataplane/dataset/catch_exhausted.h"
 #include "dataplane/dataset/element_views.h"
 #include "dataplane/dataset/interruptible.h"
 #include "penstock/status.h"
@@ -41,10 +42,11 @@ void AddRelaxed(std::atomic<int64_t>& counter, int64_t by) {
 
 class ProfiledIterator final : public NodeIterator, public KnowsWhatIsReady {
  public:
-  ProfiledIterator(std::unique_ptr<NodeIterator> iterator, NodeProfile& node)
+  ProfiledIterator(std::unique_ptr<NodeIterator> iterator, NodeProfile& node, std::string name)
       : iterator_(std::move(iterator)),
         ready_(dynamic_cast<KnowsWhatIsReady*>(iterator_.get())),
-        node_(node) {}
+        node_(node),
+        name_(std::move(name)) {}
   ~ProfiledIterator() override { Flush(); }
 
   absl::StatusOr<std::optional<Element>> Next() override {
@@ -84,26 +86,43 @@ class ProfiledIterator final : public NodeIterator, public KnowsWhatIsReady {
 
   absl::StatusOr<int64_t> Skip(int64_t count) override {
     ProfileScope scope(&node_, 1);
-    return iterator_->Skip(count);
+    return Caught([&] { return iterator_->Skip(count); });
   }
-  absl::Status Save(StateWriter& writer) override { return iterator_->Save(writer); }
-  absl::Status Restore(StateReader& reader) override { return iterator_->Restore(reader); }
+  absl::Status Save(StateWriter& writer) override {
+    return Caught([&] { return iterator_->Save(writer); });
+  }
+  absl::Status Restore(StateReader& reader) override {
+    return Caught([&] { return iterator_->Restore(reader); });
+  }
   bool Ready() override { return ready_ != nullptr && ready_->Ready(); }
 
  private:
   template <class Call>
+  std::invoke_result_t<Call> Caught(Call call) {
+    if (!ended_.ok()) return ended_;
+    std::invoke_result_t<Call> result = CatchExhausted(name_, call);
+    if (!result.ok() && IsExhausted(StatusOf(result))) ended_ = StatusOf(result);
+    return result;
+  }
+  static const absl::Status& StatusOf(const absl::Status& status) { return status; }
+  template <class T>
+  static const absl::Status& StatusOf(const absl::StatusOr<T>& result) {
+    return result.status();
+  }
+
+  template <class Call>
   std::invoke_result_t<Call> Timed(Call call) {
     if (timing.inside) {
-      if (timing.weight == 0) return call();
+      if (timing.weight == 0) return Caught(call);
       ProfileScope scope(&node_, 0);
-      return call();
+      return Caught(call);
     }
     const bool timed = --until_timed_ <= 0;
     const auto begin = timed ? Clock::now() : Clock::time_point();
     std::invoke_result_t<Call> result = [&] {
       ProfileScope scope(timed ? &node_ : nullptr, every_);
       timing.inside = true;
-      return call();
+      return Caught(call);
     }();
     timing.inside = false;
     if (timed) TimeAgain(std::exchange(timing.scopes, 0), Since(begin));
@@ -131,7 +150,9 @@ class ProfiledIterator final : public NodeIterator, public KnowsWhatIsReady {
   const std::unique_ptr<NodeIterator> iterator_;
   KnowsWhatIsReady* const ready_;  // the same, if it does
   NodeProfile& node_;
-  int64_t every_ = 1;  // calls of which one is timed
+  const std::string name_;
+  absl::Status ended_;  // why, once it is exhausted
+  int64_t every_ = 1;   // calls of which one is timed
   int64_t until_timed_ = 1;
   int64_t elements_ = 0;  // not yet flushed, as the next
   int64_t bytes_ = 0;
@@ -185,8 +206,9 @@ ProfileWait::~ProfileWait() {
   timing.inside_ns += waited;
 }
 
-std::unique_ptr<NodeIterator> Profiled(std::unique_ptr<NodeIterator> iterator, NodeProfile& node) {
-  return std::make_unique<ProfiledIterator>(std::move(iterator), node);
+std::unique_ptr<NodeIterator> Profiled(std::unique_ptr<NodeIterator> iterator, NodeProfile& node,
+                                       std::string name) {
+  return std::make_unique<ProfiledIterator>(std::move(iterator), node, std::move(name));
 }
 
 }  // namespace penstock

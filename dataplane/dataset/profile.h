@@ -79,7 +79,9 @@ class ProfileWait {
   ProfileScope::Clock::time_point begin_;
 };
 
-// The same iterator, counted and timed.
-std::unique_ptr<NodeIterator> Profiled(std::unique_ptr<NodeIterator> iterator, NodeProfile& node);
+// The same iterator, counted and timed. Where it runs out of memory or threads, an error that names
+// the node ends reading: it comes again whenever it is asked (catch_exhausted.h).
+std::unique_ptr<NodeIterator> Profiled(std::unique_ptr<NodeIterator> iterator, NodeProfile& node,
+                                       std::string name);
 
 }  // namespace penstock

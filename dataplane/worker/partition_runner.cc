@@ -3,12 +3,14 @@
 
 #include <algorithm>
 #include <chrono>
+#include <system_error>
 #include <thread>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "control/observe/fail_point.h"
 #include "control/sync/mutex.h"
+#include "dataplane/dataset/catch_exhausted.h"
 #include "dataplane/dataset/replay_point.h"
 #include "dataplane/dataset/static_shard.h"
 #include "dataplane/memory/shared_pool.h"
@@ -44,7 +46,11 @@ std::shared_ptr<PartitionRunner> PartitionRunner::Start(std::shared_ptr<Workshop
                                                         control::Assign assign) {
   std::shared_ptr<PartitionRunner> runner(
       new PartitionRunner(std::move(workshop), std::move(outlet), std::move(assign)));
-  std::thread([runner] { runner->Run(); }).detach();  // AwaitDone() stands for joining
+  try {
+    std::thread([runner] { runner->Run(); }).detach();  // AwaitDone() stands for joining
+  } catch (const std::system_error& error) {
+    runner->End(ThreadsRanOut(ToString(runner->of().partition), error));
+  }
   return runner;
 }
 
@@ -93,6 +99,10 @@ void PartitionRunner::Run() {
     AwaitAnotherMoment();
     status = of_the_moment;
   }
+  End(status);
+}
+
+void PartitionRunner::End(const absl::Status& status) {
   if (!status.ok() && !cancelled_) {
     control::PartitionFailed failed{assign_.of, status};
     {
@@ -232,6 +242,7 @@ absl::StatusOr<Index> PartitionRunner::Produce(NodeIterator& iterator, const Dat
       if (cancelled_) break;
       PENSTOCK_RETURN_IF_ERROR(files_.error());
       if (next.ok() && !next->has_value()) return index;
+      if (IsExhausted(next.status())) return next.status();
       PENSTOCK_RETURN_IF_ERROR(SendNext(std::move(next), index));
       ++index;
       ++made;

@@ -72,6 +72,8 @@ class PartitionRunner : public std::enable_shared_from_this<PartitionRunner> {
   // The element as it is sent, with that index.
   absl::StatusOr<Element> Finished(Element element, Index index) const;
   absl::Status SendNext(absl::StatusOr<std::optional<Element>> next, Index index);
+  // The last that is done: says why, where it is an error, and lets go.
+  void End(const absl::Status& status);
   Identity IdentityOf(Index index) const;
   void MarkIfDue(NodeIterator& iterator, const Dataset& dataset, Index index, BookmarkClock& clock);
   void Say(control::WorkerUp message);

@@ -9,6 +9,7 @@
 #include <ctime>
 
 #include "absl/algorithm/container.h"
+#include "dataplane/dataset/catch_exhausted.h"
 #include "dataplane/dataset/expr/ops_python.h"
 #include "dataplane/dataset/profile.h"
 #include "dataplane/dataset/python_host.h"
@@ -109,7 +110,8 @@ void MapStep::MakeUpForWaiting(double share_waited) {
 
 absl::Status MapStep::Call(absl::Span<const Tensor> input, const RandomKey& random,
                            ResultSink& sink) const {
-  absl::Status run = function_->Run(input, random, sink);
+  const absl::Status run = OfElement(
+      CatchExhausted("its function", [&] { return function_->Run(input, random, sink); }));
   return run.ok() ? run : Annotate(run, "in ", name_, ", element ", random.element);
 }
 

@@ -15,6 +15,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
+#include "dataplane/dataset/catch_exhausted.h"
 #include "dataplane/dataset/function.h"
 #include "dataplane/dataset/node_iterator.h"
 #include "dataplane/dataset/pending_takes.h"
@@ -24,7 +25,7 @@ namespace penstock {
 
 // Whether `status` ends reading rather than standing at an element's place.
 inline bool EndsReading(const absl::Status& status) {
-  return absl::IsCancelled(status);
+  return absl::IsCancelled(status) || IsExhausted(status);
 }
 
 // Elements between two remembered positions: fewer where each stands for many others or for

@@ -2,6 +2,7 @@
 #include "dataplane/dataset/transforms/thread_pool.h"
 
 #include <algorithm>
+#include <system_error>
 #include <utility>
 
 #include "penstock/check.h"
@@ -38,7 +39,10 @@ int ThreadPool::threads() const {
 
 void ThreadPool::Grow(int threads) {
   std::lock_guard lock(mu_);
-  while (static_cast<int>(threads_.size()) < threads) threads_.emplace_back([this] { Run(); });
+  try {
+    while (static_cast<int>(threads_.size()) < threads) threads_.emplace_back([this] { Run(); });
+  } catch (const std::system_error&) {  // OrderedCalls go on with those that there are, or alone
+  }
 }
 
 ThreadPool& ThreadPool::OfProcess() {

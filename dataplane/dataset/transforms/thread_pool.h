@@ -25,7 +25,7 @@ class ThreadPool {
   // (Grow); made at first use and never ended.
   static ThreadPool& OfProcess();
 
-  // Makes threads until there are `threads` of them. Any thread.
+  // Makes threads until there are `threads` of them, or the process gets no more. Any thread.
   void Grow(int threads);
 
   // Runs `work` on one of the threads, soon. Any thread; never waits.

@@ -488,7 +488,7 @@ TEST(Record, FitsNoChangeOutOfOrder) {
 TEST(Readers, AreFoundHoweverManyJoined) {
   IterationRecord record;
   for (uint64_t client = 1; client <= 100; ++client) {
-    ASSERT_FALSE(Fits(record, ReaderKept{ClientId(client), kPartition, {}}));
+    ASSERT_FALSE(Fits(record, ReaderGone{ClientId(client), Standing::kDead}));
     Apply(record, ReaderJoined{ClientId(client), Incarnation(client)});
     const IterationRecord copy = record;
     for (uint64_t before = 1; before <= client; ++before)

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dataplane/dataset/catch_exhausted.h"
+
+#include <string>
+
+#include "absl/strings/cord.h"
+#include "absl/strings/str_cat.h"
+
+namespace penstock {
+namespace {
+
+constexpr char kMark[] = "penstock.exhausted";
+
+absl::Status Exhausted(std::string_view name, std::string_view what) {
+  absl::Status status =
+      absl::ResourceExhaustedError(absl::StrCat(std::string(name), ": ", std::string(what)));
+  status.SetPayload(kMark, absl::Cord());
+  return status;
+}
+
+}  // namespace
+
+absl::Status MemoryRanOut(std::string_view name) {
+  return Exhausted(name,
+                   "the process has no memory for this element; make elements smaller, or give it "
+                   "more (ulimit -v, the container's limit)");
+}
+
+absl::Status ThreadsRanOut(std::string_view name, const std::system_error& error) {
+  return Exhausted(
+      name, absl::StrCat("the process gets no further thread (", error.what(),
+                         "); use fewer parallel calls, or give it more (ulimit -u, ulimit -v, the "
+                         "container's limit)"));
+}
+
+bool IsExhausted(const absl::Status& status) {
+  return absl::IsResourceExhausted(status) && status.GetPayload(kMark).has_value();
+}
+
+absl::Status OfElement(absl::Status status) {
+  status.ErasePayload(kMark);
+  return status;
+}
+
+}  // namespace penstock

@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Processes that may take little more memory than they have: what needs more is an error, and nothing aborts."""
+import os
+import subprocess
+import sys
+import textwrap
+import unittest
+
+HEAD = """
+import gzip, os, re, resource, struct, sys, tempfile, zlib
+import numpy as np
+import penstock as ps
+import penstock.tf as tf
+from penstock import errors
+
+folder = tempfile.mkdtemp()
+
+def allow(mib):
+    with open("/proc/self/status") as status:
+        has = int(re.search(r"VmSize:\\s+(\\d+) kB", status.read()).group(1)) << 10
+    resource.setrlimit(resource.RLIMIT_AS, (has + (mib << 20), resource.RLIM_INFINITY))
+
+def refused(dataset, *parts):
+    try:
+        next(iterator := iter(dataset))
+    except errors.ResourceExhaustedError as error:
+        for part in parts:
+            assert part in str(error), str(error)
+        return iterator
+    raise SystemExit("it was made")
+
+list(ps.Dataset.range(64).map(lambda x: x + 1).prefetch(2))  # threads are there
+"""
+
+
+class Exhausted(unittest.TestCase):
+    def run_python(self, text):
+        done = subprocess.run(
+            [sys.executable, "-c", HEAD + textwrap.dedent(text)], capture_output=True, text=True, timeout=120, env=os.environ
+        )
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+
+    def test_a_line_that_no_memory_has(self):
+        self.run_python("""
+            path = os.path.join(folder, "zeros.txt.gz")
+            with gzip.open(path, "wb", compresslevel=1) as file:
+                for _ in range(64): file.write(bytes(16 << 20))
+            with gzip.open(path, "ab") as file: file.write(b"\\nnext\\n")
+            allow(256)
+            refused(ps.TextLineDataset(path, compression_type="GZIP"), "TextLine")
+        """)
+
+    def test_a_picture_that_no_memory_has(self):
+        self.run_python("""
+            def chunk(kind, data):
+                return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+            side = 16384
+            deflate = zlib.compressobj(1)
+            rows = b"".join(deflate.compress(bytes(1 + side)) for _ in range(side)) + deflate.flush()
+            head = struct.pack(">IIBBBBB", side, side, 8, 0, 0, 0, 0)
+            png = b"\\x89PNG\\r\\n\\x1a\\n" + chunk(b"IHDR", head) + chunk(b"IDAT", rows) + chunk(b"IEND", b"")
+            allow(128)
+            data = ps.Dataset.from_tensor_slices([png, png]).map(lambda x: tf.io.decode_png(x, channels=1))
+            refused(data, "Map")
+        """)
+
+    def test_strings_that_no_memory_has_and_the_next_element(self):
+        self.run_python("""
+            allow(512)
+            texts = [b"a" * (1 << 20), b"b"]
+            data = ps.Dataset.from_tensor_slices(texts).map(lambda x: tf.strings.regex_replace(x, "a", "x" * 100000))
+            iterator = refused(data, "Map", "element 0")
+            assert next(iterator).numpy() == b"b"
+        """)
+
+    def test_a_thread_that_the_process_does_not_get(self):
+        self.run_python("""
+            iterator = iter(ps.Dataset.range(5).prefetch(2).prefetch(2).prefetch(2).prefetch(2))
+            allow(4)
+            try:
+                next(iterator)
+                raise SystemExit("there was a thread")
+            except errors.ResourceExhaustedError as error:
+                assert "Prefetch" in str(error) and "thread" in str(error), error
+            resource.setrlimit(resource.RLIMIT_AS, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+            assert [int(x) for x in ps.Dataset.range(5).prefetch(2)] == [0, 1, 2, 3, 4]
+        """)
+
+
+if __name__ == "__main__":
+    unittest.main()
