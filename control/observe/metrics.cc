@@ -104,7 +104,7 @@ Counter& Metrics::GetCounter(const std::string& name, const std::string& help,
 
 std::shared_ptr<Counter> Metrics::ShareCounter(const std::string& name, const std::string& help,
                                                const Labels& labels) {
-  std::lock_guard lock(rep_->mu);
+  MutexLock lock(rep_->mu);
   MetricFamily<Counter>& family = rep_->counters[name];
   family.help = help;
   std::string text = LabelText(labels);

@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Dispatcher and worker as objects: what their configs do and what they tell.
+#include <arpa/inet.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
 #include "absl/strings/str_cat.h"
 #include "tests/cluster/cluster.h"
 #include "tests/cluster/temporary_folder.h"
@@ -91,13 +95,21 @@ TEST(Servers, ElementsComeFromTheDataTransferAddress) {
 
 TEST(Servers, TheDataTransferPortIsBound) {
   Cluster cluster(0);
-  const int port = cluster.dispatcher().port();  // which is taken
+  const int taken = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in address{
+      .sin_family = AF_INET, .sin_port = 0, .sin_addr = {INADDR_ANY}, .sin_zero = {}};
+  socklen_t size = sizeof(address);
+  ASSERT_EQ(::bind(taken, reinterpret_cast<sockaddr*>(&address), size), 0);
+  ASSERT_EQ(::listen(taken, 1), 0);
+  ASSERT_EQ(::getsockname(taken, reinterpret_cast<sockaddr*>(&address), &size), 0);
+  const int port = ntohs(address.sin_port);
   const absl::Status status = WorkerServer::Start({.dispatcher_address = cluster.service(),
                                                    .data_transfer_protocol = "tcp",
                                                    .data_transfer_port = port})
                                   .status();
   EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable) << status;
   EXPECT_THAT(std::string(status.message()), HasSubstr(absl::StrCat(port)));
+  ::close(taken);
 }
 
 TEST(Servers, RefuseConfigsThatMakeNoSense) {

@@ -26,8 +26,11 @@ namespace penstock {
 namespace {
 
 using suite::Reading;
+using ::testing::AllOf;
 using ::testing::ElementsAre;
+using ::testing::Ge;
 using ::testing::HasSubstr;
+using ::testing::Le;
 using ::testing::SizeIs;
 using Strings = std::vector<std::string>;
 
@@ -152,7 +155,8 @@ TEST(Cache, IsNotThatOfAnIteratorThatHasNotReadAll) {
   const Dataset dataset = Counted(Dataset::Range(10)).Cache();
   Iterator slow = IteratorOf(dataset);
   RestOf(slow, 9);
-  EXPECT_EQ(CallsOf([&] { ReadHere(dataset); }), 10);
+  // The last one of `slow` may be made meanwhile, ahead.
+  EXPECT_THAT(CallsOf([&] { ReadHere(dataset); }), AllOf(Ge(10), Le(11)));
   EXPECT_EQ(CallsOf([&] { ReadHere(dataset); }), 0);
   EXPECT_THAT(RestOf(slow), ElementsAre("9"));
 }
