@@ -89,7 +89,7 @@ class Strikes:
         return f"add {self.workers[-1].name}"
 
     def _remove_worker(self, _, rng):
-        ready = [worker for worker in self._running() if worker.port or not worker.lines.empty()]  # else they just end
+        ready = [worker for worker in self._running() if self._is_ready(worker)]
         if len(self._running()) < 2 or not ready:
             return None
         victim = rng.choice(ready)
@@ -99,8 +99,14 @@ class Strikes:
     def remove(self, worker):
         """Hands over what it has, and ends."""
         self.workers.remove(worker)
+        if not self._is_ready(worker):  # has nothing yet, and may not listen to signals
+            return worker.kill()
         self.leaving.append((worker, time.monotonic() + DRAINED_IN))
         worker.child.terminate()
+
+    @staticmethod
+    def _is_ready(worker):
+        return worker.port or not worker.lines.empty()
 
     def _end_worker(self, _, rng):
         """By an element of a job of its own, which ends before long."""
