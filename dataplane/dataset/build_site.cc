@@ -114,10 +114,12 @@ BuildSite BuildSite::InputSite(size_t i) const {
 }
 
 absl::StatusOr<std::unique_ptr<NodeIterator>> BuildSite::Build() const {
-  absl::StatusOr<std::unique_ptr<NodeIterator>> built =
-      CatchExhausted(name(), [this] { return FindNodeKind(node_->op)->build(*this); });
-  if (!built.ok() || profile() == nullptr) return built;
-  return Profiled(*std::move(built), *profile(), name());
+  NodeProfile* const counted = profile();
+  const auto build = [this] { return FindNodeKind(node_->op)->build(*this); };
+  if (counted == nullptr) return build();
+  absl::StatusOr<std::unique_ptr<NodeIterator>> built = CatchExhausted(counted->name, build);
+  if (!built.ok()) return built;
+  return Profiled(*std::move(built), *counted);
 }
 
 absl::StatusOr<std::unique_ptr<NodeIterator>> BuildSite::BuildPass(size_t i, int64_t pass,

@@ -33,6 +33,7 @@ std::invoke_result_t<Call> CatchExhausted(std::string_view name, Call&& call) {
   } catch (const std::length_error&) {  // more than any memory has
     return MemoryRanOut(name);
   } catch (const std::system_error& error) {
+    if (error.code() != std::errc::resource_unavailable_try_again) throw;
     return ThreadsRanOut(name, error);
   }
 }

@@ -42,11 +42,10 @@ void AddRelaxed(std::atomic<int64_t>& counter, int64_t by) {
 
 class ProfiledIterator final : public NodeIterator, public KnowsWhatIsReady {
  public:
-  ProfiledIterator(std::unique_ptr<NodeIterator> iterator, NodeProfile& node, std::string name)
+  ProfiledIterator(std::unique_ptr<NodeIterator> iterator, NodeProfile& node)
       : iterator_(std::move(iterator)),
         ready_(dynamic_cast<KnowsWhatIsReady*>(iterator_.get())),
-        node_(node),
-        name_(std::move(name)) {}
+        node_(node) {}
   ~ProfiledIterator() override { Flush(); }
 
   absl::StatusOr<std::optional<Element>> Next() override {
@@ -100,7 +99,7 @@ class ProfiledIterator final : public NodeIterator, public KnowsWhatIsReady {
   template <class Call>
   std::invoke_result_t<Call> Caught(Call call) {
     if (!ended_.ok()) return ended_;
-    std::invoke_result_t<Call> result = CatchExhausted(name_, call);
+    std::invoke_result_t<Call> result = CatchExhausted(node_.name, call);
     if (!result.ok() && IsExhausted(StatusOf(result))) ended_ = StatusOf(result);
     return result;
   }
@@ -150,7 +149,6 @@ class ProfiledIterator final : public NodeIterator, public KnowsWhatIsReady {
   const std::unique_ptr<NodeIterator> iterator_;
   KnowsWhatIsReady* const ready_;  // the same, if it does
   NodeProfile& node_;
-  const std::string name_;
   absl::Status ended_;  // why, once it is exhausted
   int64_t every_ = 1;   // calls of which one is timed
   int64_t until_timed_ = 1;
@@ -160,20 +158,23 @@ class ProfiledIterator final : public NodeIterator, public KnowsWhatIsReady {
 
 }  // namespace
 
-Profile::Profile(NodePtr root) : root_(std::move(root)), nodes_(static_cast<size_t>(root_->size)) {}
+Profile::Profile(NodePtr root) : root_(std::move(root)), nodes_(static_cast<size_t>(root_->size)) {
+  VisitNodes(*root_, [this](const Dataset::Node& of, int number) {
+    node(number).name = NodeName(of, number);
+  });
+}
 
 IteratorStats Profile::Stats() const {
   IteratorStats stats;
-  VisitNodes(*root_, [&](const Dataset::Node& node, int number) {
-    const NodeProfile& counted = nodes_[static_cast<size_t>(number)];
-    stats.nodes.push_back({.node = NodeName(node, number),
+  for (const NodeProfile& counted : nodes_) {
+    stats.nodes.push_back({.node = counted.name,
                            .elements = counted.elements.load(std::memory_order_relaxed),
                            .bytes = counted.bytes.load(std::memory_order_relaxed),
                            .busy = absl::Nanoseconds(counted.busy_ns.load()),
                            .waiting = absl::Nanoseconds(counted.waiting_ns.load()),
                            .parallelism = counted.parallelism.load(std::memory_order_relaxed),
                            .ahead = counted.ahead.load(std::memory_order_relaxed)});
-  });
+  }
   return stats;
 }
 
@@ -206,9 +207,8 @@ ProfileWait::~ProfileWait() {
   timing.inside_ns += waited;
 }
 
-std::unique_ptr<NodeIterator> Profiled(std::unique_ptr<NodeIterator> iterator, NodeProfile& node,
-                                       std::string name) {
-  return std::make_unique<ProfiledIterator>(std::move(iterator), node, std::move(name));
+std::unique_ptr<NodeIterator> Profiled(std::unique_ptr<NodeIterator> iterator, NodeProfile& node) {
+  return std::make_unique<ProfiledIterator>(std::move(iterator), node);
 }
 
 }  // namespace penstock

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <string>
 
 #include "dataplane/dataset/graph.h"
 #include "dataplane/dataset/node_iterator.h"
@@ -19,6 +20,7 @@ namespace penstock {
 
 // One node's counts, of all iterators built for it. Any thread; relaxed.
 struct NodeProfile {
+  std::string name;                    // as errors have it; never changes
   std::atomic<int64_t> elements{0};    // given out, errors in an element's place included
   std::atomic<int64_t> bytes{0};       // of their blocks; 0 where they went into a batch's rows
   std::atomic<int64_t> busy_ns{0};     // of all threads in this node's own code, an estimate
@@ -81,7 +83,6 @@ class ProfileWait {
 
 // The same iterator, counted and timed. Where it runs out of memory or threads, an error that names
 // the node ends reading: it comes again whenever it is asked (catch_exhausted.h).
-std::unique_ptr<NodeIterator> Profiled(std::unique_ptr<NodeIterator> iterator, NodeProfile& node,
-                                       std::string name);
+std::unique_ptr<NodeIterator> Profiled(std::unique_ptr<NodeIterator> iterator, NodeProfile& node);
 
 }  // namespace penstock

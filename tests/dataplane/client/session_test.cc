@@ -340,23 +340,6 @@ TEST_F(SessionBehindNodesTest, WhatTheyHoldIsHandedAndTakenOnceTheyGiveIt) {
   EXPECT_TRUE(Reported(&control::PartitionReport::taken, IndexSet::Of(0, 3)));
 }
 
-// Its end and that of others need not wait until it has taken what it received.
-TEST_F(SessionTest, WithAnEarlyEndItGivesNothingBack) {
-  early_end_ = true;
-  Begin();
-  auto link = Link();
-  for (Index i = 0; i < 3; ++i) ASSERT_TRUE(Send(link->link(), i).ok());
-  EXPECT_TRUE(Reported(&control::PartitionReport::handed, IndexSet::Of(0, 3)));
-  EXPECT_EQ(NextValue(), 0);
-  dispatcher_.Say(control::Fence{kPartition, Placement(2), /*give_back=*/true});
-  EXPECT_TRUE(dispatcher_.Heard<control::FenceAnswer>().report.returned.empty());
-  dispatcher_.Say(control::End());
-  EXPECT_EQ(NextValue(), 1);
-  EXPECT_FALSE(session_->ended());
-  EXPECT_EQ(NextValue(), 2);
-  EXPECT_EQ(session_->taken().at(kPartition), IndexSet::Of(0, 3));
-}
-
 TEST_F(SessionBehindNodesTest, WhatTheyHoldIsNotTakenAlongWhenItLeaves) {
   Begin();
   auto link = Link();
