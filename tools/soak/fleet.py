@@ -112,10 +112,10 @@ class Process:
                 "segments": (proc / "maps").read_text().count(SEGMENT)}
 
     def memory(self):
-        """Its resident MiB: of its own, and in shared segments."""
+        """Its resident MiB: of its own, and in shared segments. Empty of one that is ending."""
         status = (pathlib.Path("/proc") / str(self.child.pid) / "status").read_text()
-        return {name: int(re.search(rf"{line}:\s+(\d+) kB", status)[1]) / 1024
-                for name, line in (("MiB of its own", "RssAnon"), ("MiB shared", "RssShmem"))}
+        found = dict(re.findall(r"^(RssAnon|RssShmem):\s+(\d+) kB", status, re.MULTILINE))
+        return {"MiB of its own": int(found["RssAnon"]) / 1024, "MiB shared": int(found["RssShmem"]) / 1024} if found else {}
 
 
 class Fleet:

@@ -163,7 +163,8 @@ class Soak:
                 raise Failed("; ".join(left))
             time.sleep(0.05)
         for process in self.processes():
-            self.memory.setdefault(process.name, []).append((words, process.memory()["MiB of its own"]))
+            if held := process.memory():  # a worker that is refused may be ending; turn() looks at how
+                self.memory.setdefault(process.name, []).append((words, held["MiB of its own"]))
 
     def warm(self, name):
         """Its memory behind each lap, from when it had read the largest elements a few laps ago."""
