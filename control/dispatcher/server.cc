@@ -18,6 +18,7 @@
 #include "control/observe/metrics.h"
 #include "control/observe/text_server.h"
 #include "control/policy/worker_list.h"
+#include "control/sync/boot_time.h"
 #include "control/sync/mutex.h"
 #include "penstock/status.h"
 
@@ -61,13 +62,6 @@ absl::Status CheckConfig(const DispatcherConfig& config) {
     }
   }
   return absl::OkStatus();
-}
-
-// Time that goes on while the machine sleeps, and is not set by anyone.
-absl::Time BootTime() {
-  timespec now{};
-  clock_gettime(CLOCK_BOOTTIME, &now);
-  return absl::TimeFromTimespec(now);
 }
 
 uint64_t Random() {

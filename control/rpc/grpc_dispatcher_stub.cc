@@ -166,10 +166,10 @@ class GrpcDispatcherStub final : public DispatcherStub {
     Answer answer;
     const absl::Status status =
         Retry(address_, options, stop_.get_token(),
-              [&](absl::Time deadline, const std::stop_token& stop) {
+              [&](absl::Duration left, const std::stop_token& stop) {
                 answer.Clear();
                 grpc::ClientContext context;
-                context.set_deadline(absl::ToChronoTime(deadline));
+                context.set_deadline(absl::ToChronoTime(absl::Now() + left));
                 std::stop_callback cancel(stop, [&context] { context.TryCancel(); });
                 return FromGrpc(((*stub_).*method)(&context, request, &answer));
               });

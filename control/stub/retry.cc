@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "control/observe/wait_lines.h"
+#include "control/sync/boot_time.h"
 
 namespace penstock::control {
 namespace {
@@ -35,22 +36,22 @@ void Pause(absl::Duration step, std::stop_token stop) {
 
 absl::Status Retry(
     const std::string& address, const CallOptions& options, std::stop_token of_stub,
-    absl::FunctionRef<absl::Status(absl::Time deadline, const std::stop_token& stop)> once) {
+    absl::FunctionRef<absl::Status(absl::Duration left, const std::stop_token& stop)> once) {
   std::stop_source stop;  // by the caller, or of the whole stub
   std::stop_callback by_caller(options.stop, [&stop] { stop.request_stop(); });
   std::stop_callback by_stub(std::move(of_stub), [&stop] { stop.request_stop(); });
-  const absl::Time begun = absl::Now();
+  const absl::Time begun = BootTime();
   const absl::Time deadline = begun + options.timeout;
   absl::Duration pause = kFirstPause;
   WaitLines lines(StderrEventLog());
   std::string why = "no time to try";
-  while (!stop.stop_requested() && absl::Now() < deadline) {
-    const absl::Status status = once(deadline, stop.get_token());
+  while (!stop.stop_requested() && BootTime() < deadline) {
+    const absl::Status status = once(deadline - BootTime(), stop.get_token());
     if (!IsWorthTryingAgain(status)) return status;
     why = std::string(status.message());
-    lines.Waits(absl::Now() - begun,
+    lines.Waits(BootTime() - begun,
                 [&] { return absl::StrCat("the dispatcher at ", address, ": ", why); });
-    Pause(std::min(pause, deadline - absl::Now()), stop.get_token());
+    Pause(std::min(pause, deadline - BootTime()), stop.get_token());
     pause = std::min(2 * pause, kMaxPause);
   }
   if (stop.stop_requested()) {

@@ -13,10 +13,10 @@
 namespace penstock::control {
 
 // Calls `once` again, with jittered back-off, while it is Unavailable, Aborted, Cancelled or
-// DeadlineExceeded; any other status is final. `once` ends at its deadline and when stopped. The
-// stop is that of `options` or `of_stub`. Errors are those of DispatcherStub.
+// DeadlineExceeded; any other status is final. `once` ends after the time that is left, and when
+// stopped. The stop is that of `options` or `of_stub`. Errors are those of DispatcherStub.
 absl::Status Retry(
     const std::string& address, const CallOptions& options, std::stop_token of_stub,
-    absl::FunctionRef<absl::Status(absl::Time deadline, const std::stop_token& stop)> once);
+    absl::FunctionRef<absl::Status(absl::Duration left, const std::stop_token& stop)> once);
 
 }  // namespace penstock::control

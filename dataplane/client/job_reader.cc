@@ -12,6 +12,7 @@
 #include "control/observe/event_log.h"
 #include "control/protocol/restore.h"
 #include "control/protocol/scoped_name.h"
+#include "control/sync/boot_time.h"
 #include "control/sync/mutex.h"
 #include "dataplane/client/advice.h"
 #include "dataplane/client/client_settings.h"

@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "control/observe/fail_point.h"
 #include "control/stub/this_process.h"
+#include "control/sync/boot_time.h"
 #include "control/sync/mutex.h"
 #include "dataplane/client/counters.h"
 #include "dataplane/memory/pool.h"
@@ -50,12 +51,6 @@ control::PartitionReport ToMessage(protocol::Report report) {
           .handed = std::move(report.handed),
           .returned = std::move(report.returned),
           .whole = report.whole};
-}
-
-absl::Time BootTime() {
-  timespec now;
-  clock_gettime(CLOCK_BOOTTIME, &now);
-  return absl::TimeFromTimespec(now);
 }
 
 Session::Session(SessionOptions options, control::DispatcherStub& stub)

@@ -322,8 +322,4 @@ class Session final : private control::ReconnectingClientEvents,
 
 control::PartitionReport ToMessage(protocol::Report report);
 
-// Time that also passes while the machine sleeps, and that nobody sets: whatever a session waits
-// for goes by it.
-absl::Time BootTime();
-
 }  // namespace penstock::client

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "control/observe/fail_point.h"
 #include "control/protocol/trainer_token.h"
+#include "control/sync/boot_time.h"
 #include "control/sync/mutex.h"
 #include "dataplane/client/counters.h"
 #include "dataplane/client/session.h"

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
+#include "control/sync/boot_time.h"
 #include "dataplane/client/counters.h"
 #include "dataplane/client/session.h"
 #include "dataplane/memory/pool.h"

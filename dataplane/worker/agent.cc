@@ -7,6 +7,7 @@
 #include <variant>
 
 #include "absl/strings/str_cat.h"
+#include "control/sync/boot_time.h"
 #include "control/sync/mutex.h"
 
 namespace penstock::worker {
@@ -69,7 +70,7 @@ absl::Status Agent::Drain(absl::Time deadline) {
   }
   Send(control::Drain());
   MutexLock lock(mu_);
-  const auto left = absl::ToChronoMilliseconds(std::min(deadline - absl::Now(), absl::Hours(24)));
+  const auto left = absl::ToChronoMilliseconds(std::min(deadline - BootTime(), absl::Hours(24)));
   const bool done = changed_.wait_for(
       lock, left, [&]() REQUIRES(mu_) { return drained_ || stopping_ || given_up_.has_value(); });
   if (drained_) return absl::OkStatus();
@@ -160,8 +161,8 @@ void Agent::OnWelcome(const control::WorkerWelcome& welcome) {
 
 void Agent::OnLost(const absl::Status& status) {
   MutexLock lock(mu_);
-  if (std::exchange(connected_, false)) lost_ = absl::Now();
-  wait_lines_.Waits(absl::Now() - lost_, [&] {
+  if (std::exchange(connected_, false)) lost_ = BootTime();
+  wait_lines_.Waits(BootTime() - lost_, [&] {
     return absl::StrCat("the dispatcher at ", dispatcher_, ": ", status.message(), "; for ",
                         absl::FormatDuration(options_.dispatcher_timeout), " at most");
   });

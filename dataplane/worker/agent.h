@@ -16,6 +16,7 @@
 #include "control/observe/wait_lines.h"
 #include "control/protocol/session_messages.h"
 #include "control/stub/dispatcher_stub.h"
+#include "control/sync/boot_time.h"
 #include "control/sync/mutex.h"
 #include "dataplane/worker/tasks.h"
 #include "dataplane/worker/workshop.h"
@@ -66,9 +67,9 @@ class Agent final : private control::ReconnectingWorkerEvents {
 
   mutable Mutex mu_;
   std::condition_variable changed_;
-  bool connected_ GUARDED_BY(mu_) = false;         // welcomed on the present stream
-  bool welcomed_ GUARDED_BY(mu_) = false;          // ever
-  absl::Time lost_ GUARDED_BY(mu_) = absl::Now();  // when it was connected last, or when it began
+  bool connected_ GUARDED_BY(mu_) = false;        // welcomed on the present stream
+  bool welcomed_ GUARDED_BY(mu_) = false;         // ever
+  absl::Time lost_ GUARDED_BY(mu_) = BootTime();  // when it was connected last, or when it began
   WaitLines wait_lines_ GUARDED_BY(mu_){StderrEventLog()};
   bool draining_ GUARDED_BY(mu_) = false;
   control::Heard heard_ GUARDED_BY(mu_);  // of the dispatcher, last

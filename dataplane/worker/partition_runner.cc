@@ -9,10 +9,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "control/observe/fail_point.h"
+#include "control/sync/boot_time.h"
 #include "control/sync/mutex.h"
-#include "dataplane/dataset/catch_exhausted.h"
 #include "dataplane/dataset/replay_point.h"
 #include "dataplane/dataset/static_shard.h"
+#include "dataplane/dataset/catch_exhausted.h"
 #include "dataplane/memory/shared_pool.h"
 #include "dataplane/worker/group_output.h"
 #include "dataplane/worker/output_pool.h"
@@ -380,7 +381,7 @@ void PartitionRunner::Cancel() {
 bool PartitionRunner::AwaitDone(absl::Time deadline) {
   MutexLock lock(mu_);
   const auto left = absl::ToChronoMilliseconds(
-      std::clamp(deadline - absl::Now(), absl::ZeroDuration(), absl::Hours(1)));
+      std::clamp(deadline - BootTime(), absl::ZeroDuration(), absl::Hours(1)));
   return done_changed_.wait_for(lock, left, [&]() REQUIRES(mu_) { return done_; });
 }
 

@@ -21,6 +21,7 @@
 #include "control/observe/text_server.h"
 #include "control/stub/dispatcher_stub.h"
 #include "control/stub/this_process.h"
+#include "control/sync/boot_time.h"
 #include "dataplane/dataset/python_host.h"
 #include "dataplane/memory/usable_memory.h"
 #include "dataplane/python/process_host.h"
@@ -159,7 +160,7 @@ class Server final : public WorkerServer {
   int metrics_port() const override { return pages_ == nullptr ? -1 : pages_->port(); }
   int NumTasks() const override { return tasks_->size(); }
   absl::Status Drain(absl::Duration bound) override {
-    absl::Status drained = agent_->Drain(absl::Now() + bound);
+    absl::Status drained = agent_->Drain(BootTime() + bound);
     Stop();
     return drained;
   }
@@ -358,7 +359,7 @@ void Server::Stop() {
   std::this_thread::sleep_for(absl::ToChronoMilliseconds(config_.shutdown_quiet_period));
   if (agent_ != nullptr) agent_->Stop();
   if (stub_ != nullptr) stub_->Stop();
-  if (tasks_ != nullptr) tasks_->Stop(absl::Now() + kStopBound).IgnoreError();
+  if (tasks_ != nullptr) tasks_->Stop(BootTime() + kStopBound).IgnoreError();
   if (python_ != nullptr) python_->Stop();  // what its calls then give reaches nobody
   listeners_.clear();
 }

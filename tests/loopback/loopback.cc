@@ -322,13 +322,13 @@ class LoopbackStub final : public DispatcherStub {
     std::optional<Answer> answer;
     const absl::Status status =
         Retry(address_, options, stop_.get_token(),
-              [&](absl::Time deadline, const std::stop_token& stop) -> absl::Status {
+              [&](absl::Duration left, const std::stop_token& stop) -> absl::Status {
                 const std::shared_ptr<Line> line = Lines::OfThisProcess().At(address_);
                 if (line == nullptr || !line->Enter()) return Refused();
                 auto awaited = std::make_shared<Awaited<Answer>>();
                 ask(*line->core(), [awaited](Answer its) { awaited->Set(std::move(its)); });
                 line->Leave();
-                answer = awaited->Wait(deadline, stop);
+                answer = awaited->Wait(absl::Now() + left, stop);
                 if (!answer) return absl::CancelledError("nobody waits for the answer");
                 if constexpr (std::is_same_v<Answer, absl::Status>) {
                   return *answer;

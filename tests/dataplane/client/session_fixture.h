@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "control/observe/metrics.h"
+#include "control/sync/boot_time.h"
 #include "dataplane/client/session.h"
 #include "dataplane/memory/pool.h"
 #include "gtest/gtest.h"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dataplane/client/session.h"
 
+#include "control/sync/boot_time.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/dataplane/client/session_fixture.h"

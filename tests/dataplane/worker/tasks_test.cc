@@ -11,6 +11,7 @@
 #include "control/env/fake_files.h"
 #include "control/observe/metrics.h"
 #include "control/protocol/trainer_token.h"
+#include "control/sync/boot_time.h"
 #include "dataplane/dataset/definition.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -162,7 +163,7 @@ class TasksTest : public ::testing::Test {
   }
   ~TasksTest() override {
     workshop_->SetTell(nullptr);
-    EXPECT_TRUE(tasks_->Stop(absl::Now() + absl::Minutes(1)).ok());
+    EXPECT_TRUE(tasks_->Stop(BootTime() + absl::Minutes(1)).ok());
   }
 
   // Registers the dataset and gives the order to run it.
@@ -490,7 +491,7 @@ TEST_F(TasksTest, StopClosesLinksAndEndsPartitionsThatWait) {
   tasks_->Do(Order(Dataset::Range(1'000'000), Placed(1)));
   Line line = Dial(1);
   line.trainer->Await(1);
-  EXPECT_TRUE(tasks_->Stop(absl::Now() + absl::Minutes(1)).ok());
+  EXPECT_TRUE(tasks_->Stop(BootTime() + absl::Minutes(1)).ok());
   EXPECT_EQ(line.trainer->AwaitClosed().code(), absl::StatusCode::kUnavailable);
   EXPECT_THAT(tasks_->held(), IsEmpty());
 }
