@@ -125,8 +125,10 @@ void Core::OnMessage(const std::shared_ptr<ClientPeer>& peer, ClientUp message) 
     // Errors first: a turn that landed with one is agreed on with it.
     if (report->rounds) {
       const IterationState& iteration = state_.iterations.at(peer->iteration);
-      protocol::OnRoundErrors(iteration.record, turn.DeskOf(iteration.id), peer->client,
-                              peer->incarnation, report->rounds->errors);
+      const absl::Status may_be =
+          protocol::OnRoundErrors(iteration.record, turn.DeskOf(iteration.id), peer->client,
+                                  peer->incarnation, report->rounds->errors);
+      if (!may_be.ok()) return turn.Close(peer, may_be);
     }
     OnReports(turn, *peer, report->partitions);
     if (report->waits) {

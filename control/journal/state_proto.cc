@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A whole state to and from its wire form.
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "control/journal/changes_proto.h"
 #include "control/journal/records_proto.h"
@@ -107,6 +108,10 @@ absl::StatusOr<protocol::RoundsRecord> ReadRounds(const wire::Iteration::Rounds&
   }
   for (uint64_t partition : from.joined()) to.schedule.joined.push_back(PartitionId(partition));
   for (int64_t end : from.ends()) to.ends.push_back(end);
+  const bool negative =
+      to.consumers < 0 || absl::c_any_of(to.ends, [](Index end) { return end < 0; });
+  if (negative || (to.consumers == 0 && !to.ends.empty()) || !to.schedule.IsSound())
+    return absl::DataLossError("rounds that no coordinated read has");
   return to;
 }
 
@@ -174,6 +179,15 @@ absl::StatusOr<IterationState> ReadIteration(const wire::Iteration& from) {
   if (from.has_failure()) to.failure = FromWire(from.failure());
   if (from.has_rounds()) {
     ASSIGN_OR_RETURN(to.record.rounds, ReadRounds(from.rounds()));
+    const protocol::RoundsRecord& rounds = to.record.rounds;
+    const auto there = [&](PartitionId partition) { return to.record.Has(partition); };
+    const auto lane_there = [&](const protocol::TurnOf& lane) { return there(lane.partition); };
+    if ((!rounds.ends.empty() && rounds.ends.size() != to.record.partitions.size()) ||
+        !absl::c_all_of(rounds.schedule.joined, there) ||
+        !absl::c_all_of(rounds.schedule.lanes, lane_there)) {
+      return absl::DataLossError(
+          absl::StrCat(ToString(to.id), " has rounds of other partitions than its own"));
+    }
   }
   to.record.forgotten = from.forgotten();
   if (to.record.finished) protocol::ForgetHistories(to.record);  // of older releases

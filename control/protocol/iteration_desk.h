@@ -108,9 +108,10 @@ Decision OnReport(const IterationRecord& record, Desk& desk, ClientId client,
 // Next() waits there and nothing is left to be taken; said again from time to time. Rule 25.
 void OnWaits(const IterationRecord& record, Desk& desk, ClientId client, Incarnation incarnation);
 // Errors that landed at a consumer; before the reports of what it has, since a round may
-// be agreed on with those.
-void OnRoundErrors(const IterationRecord& record, Desk& desk, ClientId client,
-                   Incarnation incarnation, absl::Span<const RoundError> errors);
+// be agreed on with those. InvalidArgument for those of no partition, and for more than there are
+// turns ahead of all consumers.
+absl::Status OnRoundErrors(const IterationRecord& record, Desk& desk, ClientId client,
+                           Incarnation incarnation, absl::Span<const RoundError> errors);
 // InvalidArgument where it says that it knows of rounds that it was not told of over its present
 // stream, behind its first report there.
 absl::Status CheckRoundsReport(const IterationRecord& record, const Desk& desk, ClientId client,

@@ -97,14 +97,16 @@ struct Fitting {
   bool operator()(const ConsumersFormed&) const { return record.coordinated(); }
   bool operator()(const RoundsRescheduled& c) const {
     if (!record.coordinated() || !record.Has(c.event.partition)) return false;
-    const Schedule& schedule = record.rounds.schedule;
-    const int64_t last = schedule.events.empty() ? schedule.first : schedule.events.back().round;
     const bool joins = c.event.kind == RoundEvent::Kind::kJoins;
-    return c.event.round >= last && schedule.Knows(c.event.partition) != joins;
+    if (record.rounds.schedule.Knows(c.event.partition) == joins) return false;
+    Schedule with = record.rounds.schedule;
+    with.Add(c.event);
+    return with.IsSound();
   }
   bool operator()(const RestsPlanned& c) const {
     return record.coordinated() && record.rounds.ends.empty() &&
-           c.ends.size() == record.partitions.size();
+           c.ends.size() == record.partitions.size() &&
+           std::none_of(c.ends.begin(), c.ends.end(), [](Index end) { return end < 0; });
   }
   bool operator()(const RoundsForgotten& c) const {
     return record.coordinated() && c.below >= record.rounds.schedule.first;
@@ -179,11 +181,7 @@ struct Applying {
   void operator()(const ConsumersFormed&) const {
     for (ReaderRecord& reader : record.readers) reader.fresh = false;
   }
-  void operator()(const RoundsRescheduled& c) const {
-    Schedule& schedule = record.rounds.schedule;
-    schedule.events.push_back(c.event);
-    if (c.event.kind == RoundEvent::Kind::kJoins) schedule.joined.push_back(c.event.partition);
-  }
+  void operator()(const RoundsRescheduled& c) const { record.rounds.schedule.Add(c.event); }
   void operator()(const RestsPlanned& c) const { record.rounds.ends = c.ends; }
   void operator()(const RoundsForgotten& c) const { ForgetBefore(record.rounds.schedule, c.below); }
 };

@@ -48,6 +48,28 @@ bool Schedule::Knows(PartitionId partition) const {
   return std::find(joined.begin(), joined.end(), partition) != joined.end();
 }
 
+void Schedule::Add(const RoundEvent& event) {
+  events.push_back(event);
+  if (event.kind == RoundEvent::Kind::kJoins) joined.push_back(event.partition);
+}
+
+bool Schedule::IsSound() const {
+  if (next < 0 || next >= std::max<int64_t>(1, static_cast<int64_t>(lanes.size()))) return false;
+  std::vector<PartitionId> in_turn;
+  for (const TurnOf& lane : lanes) in_turn.push_back(lane.partition);
+  int64_t last = first;
+  for (const RoundEvent& event : events) {
+    const auto at = std::find(in_turn.begin(), in_turn.end(), event.partition);
+    const bool joins = event.kind == RoundEvent::Kind::kJoins;
+    if (event.round < last || joins != (at == in_turn.end())) return false;
+    if (joins && !Knows(event.partition)) return false;
+    if (joins) in_turn.push_back(event.partition);
+    if (event.kind == RoundEvent::Kind::kLeaves) in_turn.erase(at);
+    last = event.round;
+  }
+  return true;
+}
+
 void RoundCursor::Settle(const Schedule& schedule) {
   for (auto event = FirstEventOf(schedule, round_) + settled_;
        event != schedule.events.end() && event->round == round_; ++event, ++settled_) {

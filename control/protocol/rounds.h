@@ -55,10 +55,14 @@ struct Schedule {
   std::vector<RoundEvent> events;   // ascending
   std::vector<PartitionId> joined;  // ever
   bool Knows(PartitionId partition) const;
+  void Add(const RoundEvent& event);
+  // Whether it can be walked along: events ascend, and those that skip or leave are in turn. One
+  // that was not made here, as in a journal, may not be so.
+  bool IsSound() const;
   friend bool operator==(const Schedule&, const Schedule&) = default;
 };
 
-// A place in a schedule, that moves forward. Stays good when events are added, and
+// A place in a schedule that is sound, which moves forward. Stays good when events are added, and
 // when those before its place are forgotten.
 class RoundCursor {
  public:

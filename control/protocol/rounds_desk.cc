@@ -15,6 +15,8 @@ namespace {
 // Events of the schedule that are kept at least; forgetting them one by one would be
 // a record of the journal each.
 constexpr size_t kEventsKept = 64;
+// Far more than turns that consumers have room for: errors of rounds that not all have taken.
+constexpr size_t kMostErrors = 1 << 14;
 
 class Agreeing {
  public:
@@ -396,14 +398,25 @@ const ReaderRecord* LivingConsumer(const IterationRecord& record, ClientId clien
 
 }  // namespace
 
-void OnRoundErrors(const IterationRecord& record, Desk& desk, ClientId client,
-                   Incarnation incarnation, absl::Span<const RoundError> errors) {
+absl::Status OnRoundErrors(const IterationRecord& record, Desk& desk, ClientId client,
+                           Incarnation incarnation, absl::Span<const RoundError> errors) {
   const ReaderRecord* reader = LivingConsumer(record, client, incarnation);
-  if (reader == nullptr) return;
+  if (reader == nullptr) return absl::OkStatus();
   for (const RoundError& error : errors) {
+    if (!record.Has(error.at.partition)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("consumer ", reader->consumer, " has an error of ",
+                       ToString(error.at.partition), ", which is none of this iteration's"));
+    }
     desk.rounds.errors.try_emplace({error.at.partition, error.at.turn},
                                    std::pair(reader->consumer, error));
+    if (desk.rounds.errors.size() > kMostErrors) {
+      return absl::InvalidArgumentError(absl::StrCat("consumer ", reader->consumer,
+                                                     " has errors of more than ", kMostErrors,
+                                                     " rounds that not all consumers have taken"));
+    }
   }
+  return absl::OkStatus();
 }
 
 absl::Status CheckRoundsReport(const IterationRecord& record, const Desk& desk, ClientId client,

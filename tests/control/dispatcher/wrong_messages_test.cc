@@ -215,6 +215,19 @@ TEST_F(AgreeingConsumersTest, WithRoomForEverythingAreSentNoMoreThanThat) {
   EXPECT_EQ(Status().jobs.size(), 1u);
 }
 
+TEST_F(AgreeingConsumersTest, AreRefusedErrorsOfMoreRoundsThanThereAre) {
+  protocol::RoundsReport report;
+  for (int64_t turn = 0; turn < 1 << 15; ++turn)
+    report.errors.push_back({{PartitionId(1), turn}, "late", 1});
+  core_->OnMessage(peers_[0], Report{{}, report});
+  ASSERT_TRUE(told_[0]->finished.has_value());
+  EXPECT_THAT(std::string(told_[0]->finished->message()), HasSubstr("more than 16384 rounds"));
+  core_->OnMessage(peers_[1],
+                   Report{{}, protocol::RoundsReport{.errors = {{{PartitionId(9), 0}}}}});
+  ASSERT_TRUE(told_[1]->finished.has_value());
+  EXPECT_THAT(std::string(told_[1]->finished->message()), HasSubstr("none of this iteration's"));
+}
+
 // One who has every other turn, and one who has those between.
 TEST_F(AgreeingConsumersTest, WhoHaveNoTurnInCommonHoldNobodyUp) {
   for (size_t c = 0; c < 2; ++c) {

@@ -12,8 +12,7 @@ namespace {
 using Kind = RoundEvent::Kind;
 
 void Add(Schedule& schedule, int64_t round, Kind kind, uint64_t partition) {
-  schedule.events.push_back({round, kind, PartitionId(partition)});
-  if (kind == Kind::kJoins) schedule.joined.push_back(PartitionId(partition));
+  schedule.Add({round, kind, PartitionId(partition)});
 }
 
 std::vector<TurnOf> Rounds(const Schedule& schedule, int64_t from, int64_t to) {
@@ -64,6 +63,29 @@ TEST(Rounds, ACursorMayBeOlderThanWhatIsForgotten) {
   EXPECT_EQ(*cursor.Turn(schedule), before);
   cursor.MoveTo(schedule, 11);
   EXPECT_EQ(cursor.Turn(schedule), Rounds(Eventful(), 11, 12)[0]);
+}
+
+TEST(Rounds, AScheduleThatCannotBeWalkedAlongIsNotSound) {
+  EXPECT_TRUE(Eventful().IsSound());
+  Schedule forgetful = Eventful();
+  ForgetBefore(forgetful, 7);
+  EXPECT_TRUE(forgetful.IsSound());
+  const auto with = [](int64_t round, Kind kind, uint64_t partition) {
+    Schedule schedule = Eventful();
+    Add(schedule, round, kind, partition);
+    return schedule.IsSound();
+  };
+  EXPECT_TRUE(with(9, Kind::kLeaves, 2));
+  EXPECT_FALSE(with(9, Kind::kLeaves, 3)) << "it has left";
+  EXPECT_FALSE(with(9, Kind::kSkips, 4)) << "it never joined";
+  EXPECT_FALSE(with(8, Kind::kLeaves, 2)) << "events ascend";
+  EXPECT_FALSE(with(9, Kind::kJoins, 1)) << "it is in turn";
+  Schedule skips_nobody;
+  Add(skips_nobody, 0, Kind::kSkips, 1);
+  EXPECT_FALSE(skips_nobody.IsSound());
+  Schedule outside = forgetful;
+  outside.next = static_cast<int64_t>(outside.lanes.size());
+  EXPECT_FALSE(outside.IsSound());
 }
 
 TEST(Rounds, EachConsumerGetsOneOfEachRestRound) {
