@@ -111,7 +111,7 @@ class Moves : public testing::TestWithParam<int64_t> {
 };
 
 TEST_P(Moves, AWorkerThatJoinsIsWaitedForByNoConsumer) {
-  constexpr int64_t kCount = 40'000;
+  constexpr int64_t kCount = 16'000;
   Door door;
   Cluster cluster(0);
   cluster.AddWorker({.permits = 1});
@@ -146,7 +146,7 @@ TEST_P(Moves, AWorkerThatJoinsIsWaitedForByNoConsumer) {
 // Two shards on one worker; the one that stays comes to its end while the other waits to be
 // taken up by the worker that joined.
 TEST_P(Moves, AShardThatMovesHoldsUpNoOther) {
-  constexpr int64_t kCount = 20'000;
+  constexpr int64_t kCount = 8'000;
   Door door;
   Cluster cluster(0);
   for (int i = 0; i < 2; ++i) cluster.AddWorker({.permits = 1});
@@ -166,11 +166,12 @@ TEST_P(Moves, AShardThatMovesHoldsUpNoOther) {
   Door::Shut();
   cluster.AddWorker({.permits = 1});
   Door::AwaitNewcomer();
-  auto of_shard = [&](int64_t shard) {
-    return std::count_if(numbers.begin(), numbers.end(),
-                         [&](int64_t number) { return number % 2 == shard; });
-  };
-  while (of_shard(0) < kCount / 2 && of_shard(1) < kCount / 2) ReadSome(*it, 1, numbers);
+  int64_t of_shard[2] = {0, 0};
+  for (const int64_t number : numbers) ++of_shard[number % 2];
+  while (of_shard[0] < kCount / 2 && of_shard[1] < kCount / 2) {
+    ReadSome(*it, 1, numbers);
+    ++of_shard[numbers.back() % 2];
+  }
   EXPECT_LT(static_cast<int64_t>(numbers.size()), kCount);
   Door::Open();
   ReadRest(*it, numbers);
@@ -179,7 +180,7 @@ TEST_P(Moves, AShardThatMovesHoldsUpNoOther) {
 
 // A drain waits for no reader: this one asks for nothing while all workers but one drain.
 TEST_P(Moves, WorkersDrainAtOnceWhileNobodyReads) {
-  constexpr int64_t kCount = 20'000;
+  constexpr int64_t kCount = 8'000;
   for (ShardingPolicy mode : {ShardingPolicy::kDynamic, ShardingPolicy::kData}) {
     Door door;
     Cluster cluster(3);
@@ -199,7 +200,7 @@ TEST_P(Moves, WorkersDrainAtOnceWhileNobodyReads) {
 
 // Joins and drains in turn, between commits: the worker of the beginning is long gone.
 TEST_P(Moves, AFleetIsReplacedBetweenCommits) {
-  constexpr int64_t kCount = 20'000;
+  constexpr int64_t kCount = 8'000;
   Door door;
   Cluster cluster(2);
   DistributeOptions options = Options(cluster, ShardingPolicy::kDynamic, "replaced");
