@@ -146,7 +146,8 @@ std::vector<Setting> SettingsOf(WorkerConfig& config) {
       {"permits", &config.permits, "partitions computed at once; 0: one per 4 cores"},
       {"threads", &config.threads, "of parallel nodes; 0: one per core"},
       {"memory-budget-bytes", &config.memory_budget_bytes,
-       "of elements on their way to clients; 0: half of the machine's memory"},
+       "of elements on their way to clients, and of the largest one; 0: half of the machine's "
+       "memory"},
       {"ram-budget-bytes", &config.ram_budget_bytes,
        "of what pipelines keep ready beyond their least; 0: a quarter of the machine's memory"},
       {"cross-trainer-cache-size-bytes", &config.cross_trainer_cache_size_bytes,

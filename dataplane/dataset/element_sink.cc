@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "dataplane/memory/element_limit.h"
 #include "penstock/status.h"
 
 namespace penstock {
@@ -37,6 +38,8 @@ absl::StatusOr<absl::Span<std::byte>> ElementSink::Place(size_t i, DType dtype,
   kept.dims.assign(dims.begin(), dims.end());
   kept.tensor = Tensor(dtype, kept.dims, nullptr);
   const size_t bytes = kept.tensor.byte_count();
+  if (bytes > static_cast<size_t>(MostElementBytes()))
+    return AboveElementLimit(absl::StrCat("a component of ", bytes, " bytes"));
   ASSIGN_OR_RETURN(kept.values, pool_.Lend(bytes));
   kept.tensor = Tensor(dtype, kept.dims, kept.values.bytes().data());
   return kept.values.bytes().first(bytes);

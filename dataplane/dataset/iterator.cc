@@ -15,7 +15,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "dataplane/dataset/aside.h"
-#include "dataplane/dataset/catch_exhausted.h"
 #include "dataplane/dataset/epochs.h"
 #include "dataplane/dataset/graph.h"
 #include "dataplane/dataset/interruptible.h"
@@ -28,6 +27,7 @@
 #include "dataplane/dataset/state_bytes.h"
 #include "dataplane/dataset/state_sections.h"
 #include "dataplane/dataset/states_of_ranks.h"
+#include "dataplane/memory/catch_exhausted.h"
 #include "penstock/dataset.h"
 #include "penstock/status.h"
 

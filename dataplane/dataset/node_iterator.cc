@@ -10,7 +10,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "dataplane/dataset/build_site.h"
-#include "dataplane/dataset/catch_exhausted.h"
 #include "dataplane/dataset/element_views.h"
 #include "dataplane/dataset/fingerprint.h"
 #include "dataplane/dataset/function.h"
@@ -18,6 +17,7 @@
 #include "dataplane/dataset/replay_point.h"
 #include "dataplane/dataset/state_bytes.h"
 #include "dataplane/dataset/states_of_ranks.h"
+#include "dataplane/memory/catch_exhausted.h"
 #include "penstock/status.h"
 
 namespace penstock {

@@ -7,9 +7,9 @@
 #include <type_traits>
 #include <utility>
 
-#include "dataplane/dataset/catch_exhausted.h"
 #include "dataplane/dataset/element_views.h"
 #include "dataplane/dataset/interruptible.h"
+#include "dataplane/memory/catch_exhausted.h"
 #include "penstock/status.h"
 
 namespace penstock {

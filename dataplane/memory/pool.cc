@@ -3,7 +3,9 @@
 
 #include <cstring>
 
+#include "absl/strings/str_cat.h"
 #include "dataplane/element/error_block.h"
+#include "dataplane/memory/element_limit.h"
 #include "dataplane/memory/heap_pool.h"
 #include "penstock/check.h"
 
@@ -29,6 +31,9 @@ Element OpenBlock::Seal(const Spec& spec) && {
 }
 
 absl::StatusOr<OpenBlock> NewBlock(Pool& pool, const BlockLayout& layout, const Spec& spec) {
+  const uint64_t bytes = layout.head_bytes() + layout.body_bytes();
+  if (bytes > static_cast<uint64_t>(MostElementBytes()))
+    return AboveElementLimit(absl::StrCat("an element of ", bytes, " bytes"));
   absl::StatusOr<Loan> loan = pool.LendBlock(layout.head_bytes(), layout.body_bytes());
   if (!loan.ok()) return loan.status();
   BlockWriter writer(layout, loan->bytes(), spec);

@@ -62,6 +62,7 @@ struct OpenBlock {
   // The finished element; every leaf must have been written.
   Element Seal(const Spec& spec) &&;
 };
+// ResourceExhausted for one that is larger than an element may be (element_limit.h).
 absl::StatusOr<OpenBlock> NewBlock(Pool& pool, const BlockLayout& layout, const Spec& spec);
 
 // An element with copies of `tensors`, whose leaves `spec` describes.

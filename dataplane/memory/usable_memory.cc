@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dataplane/memory/usable_memory.h"
 
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -100,6 +101,13 @@ int64_t LeastOfGroups(const std::string& root, Of of) {
   return least;
 }
 
+// What RLIMIT_AS leaves the process; INT64_MAX for no limit.
+int64_t AddressSpace() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur > INT64_MAX) return INT64_MAX;
+  return static_cast<int64_t>(limit.rlim_cur);
+}
+
 }  // namespace
 
 int64_t UsableMemoryOf(const std::string& root, int64_t machine_bytes) {
@@ -113,7 +121,8 @@ int64_t UnusedMemoryOf(const std::string& root) {
 
 int64_t UsableMemory() {
   static const int64_t usable =
-      UsableMemoryOf("", int64_t{::sysconf(_SC_PHYS_PAGES)} * ::sysconf(_SC_PAGESIZE));
+      std::min(AddressSpace(),
+               UsableMemoryOf("", int64_t{::sysconf(_SC_PHYS_PAGES)} * ::sysconf(_SC_PAGESIZE)));
   return usable;
 }
 

@@ -8,7 +8,8 @@
 namespace penstock {
 
 // Bytes: the machine's memory, or the least limit of the control groups (v1 and v2) that the
-// process is in, if that is less, as in a container. As it is at the first call. Any thread.
+// process is in, as in a container, or of its address space (RLIMIT_AS), if that is less. As it is
+// at the first call. Any thread.
 int64_t UsableMemory();
 
 // The same of a machine with so many bytes, whose files lie below `root`: proc/self/cgroup, and the

@@ -13,7 +13,7 @@
 #include "control/sync/mutex.h"
 #include "dataplane/dataset/replay_point.h"
 #include "dataplane/dataset/static_shard.h"
-#include "dataplane/dataset/catch_exhausted.h"
+#include "dataplane/memory/catch_exhausted.h"
 #include "dataplane/memory/shared_pool.h"
 #include "dataplane/worker/group_output.h"
 #include "dataplane/worker/output_pool.h"

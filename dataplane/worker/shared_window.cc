@@ -4,11 +4,13 @@
 #include <algorithm>
 #include <chrono>
 #include <optional>
+#include <system_error>
 #include <thread>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "control/protocol/trainer_token.h"
+#include "dataplane/memory/catch_exhausted.h"
 #include "dataplane/worker/counters.h"
 #include "penstock/status.h"
 
@@ -99,11 +101,17 @@ class SharedWindow::Link final : public transfer::SendEvents,
   const std::weak_ptr<SharedWindow> window_;
 };
 
-std::shared_ptr<SharedWindow> SharedWindow::Start(IterationId iteration, std::string token,
-                                                  int64_t max_bytes, const SharedSlots& slots) {
+absl::StatusOr<std::shared_ptr<SharedWindow>> SharedWindow::Start(IterationId iteration,
+                                                                  std::string token,
+                                                                  int64_t max_bytes,
+                                                                  const SharedSlots& slots) {
   std::shared_ptr<SharedWindow> window(
       new SharedWindow(iteration, std::move(token), max_bytes, slots));
-  std::thread([window] { window->Serve(); }).detach();  // CloseLinks() waits for its end
+  try {
+    std::thread([window] { window->Serve(); }).detach();  // CloseLinks() waits for its end
+  } catch (const std::system_error& error) {
+    return ThreadsRanOut(ToString(iteration), error);
+  }
   return window;
 }
 

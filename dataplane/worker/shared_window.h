@@ -35,9 +35,11 @@ namespace penstock::worker {
 class SharedWindow final : public IterationExit, public std::enable_shared_from_this<SharedWindow> {
  public:
   // Its thread ends when it is retired or its links are closed; one of the two has
-  // to come. `max_bytes`: of the elements in the window together.
-  static std::shared_ptr<SharedWindow> Start(IterationId iteration, std::string token,
-                                             int64_t max_bytes, const SharedSlots& slots = {});
+  // to come. `max_bytes`: of the elements in the window together. ResourceExhausted where the
+  // process gets no thread.
+  static absl::StatusOr<std::shared_ptr<SharedWindow>> Start(IterationId iteration,
+                                                             std::string token, int64_t max_bytes,
+                                                             const SharedSlots& slots = {});
 
   // As of every exit; InvalidArgument for a token that names no trainer
   // (trainer_token.h). Links of the same one share its place in the window.

@@ -12,7 +12,8 @@
 namespace penstock::worker {
 namespace {
 
-std::shared_ptr<IterationExit> OpenExit(const control::Assign& assign, const Workshop& workshop) {
+absl::StatusOr<std::shared_ptr<IterationExit>> OpenExit(const control::Assign& assign,
+                                                        const Workshop& workshop) {
   if (assign.terms.cross_trainer_cache)
     return SharedWindow::Start(assign.of.iteration, assign.token, workshop.window_bytes,
                                workshop.shared_slots);
@@ -29,6 +30,7 @@ Tasks::~Tasks() {
 void Tasks::Do(const control::Assign& assign) {
   std::shared_ptr<PartitionRunner> same;
   std::shared_ptr<IterationExit> namesake;
+  absl::Status opened;
   {
     MutexLock lock(mu_);
     if (stopped_) return;
@@ -41,17 +43,24 @@ void Tasks::Do(const control::Assign& assign) {
     }
     if (iteration.exit == nullptr) {
       iteration.token = assign.token;
-      iteration.exit = OpenExit(assign, *workshop_);
+      absl::StatusOr<std::shared_ptr<IterationExit>> exit = OpenExit(assign, *workshop_);
+      opened = exit.status();
+      if (exit.ok()) iteration.exit = *std::move(exit);
     }
-    std::shared_ptr<PartitionRunner>& runner = iteration.runners[assign.of.partition];
-    if (runner != nullptr && runner->of().placement > assign.of.placement) return;
-    if (runner != nullptr && runner->of().placement == assign.of.placement) {
-      same = runner;
+    if (opened.ok()) {
+      std::shared_ptr<PartitionRunner>& runner = iteration.runners[assign.of.partition];
+      if (runner != nullptr && runner->of().placement > assign.of.placement) return;
+      if (runner != nullptr && runner->of().placement == assign.of.placement) {
+        same = runner;
+      } else {
+        if (runner != nullptr) RetireLocked(std::move(runner));
+        runner = PartitionRunner::Start(workshop_, iteration.exit, assign);
+      }
     } else {
-      if (runner != nullptr) RetireLocked(std::move(runner));
-      runner = PartitionRunner::Start(workshop_, iteration.exit, assign);
+      iterations_.erase(assign.of.iteration);
     }
   }
+  if (!opened.ok()) workshop_->Say(control::PartitionFailed{assign.of, opened});
   if (namesake != nullptr) {
     namesake->CloseLinks(absl::UnavailableError(
         absl::StrCat("the dispatcher that had ", ToString(assign.of.iteration),

@@ -23,6 +23,7 @@
 #include "control/stub/this_process.h"
 #include "control/sync/boot_time.h"
 #include "dataplane/dataset/python_host.h"
+#include "dataplane/memory/element_limit.h"
 #include "dataplane/memory/usable_memory.h"
 #include "dataplane/python/process_host.h"
 #include "dataplane/transfer/library.h"
@@ -195,6 +196,7 @@ absl::Status Server::Open() {
   PENSTOCK_ASSIGN_OR_RETURN(stub_,
                             control::DispatcherStub::Make(config_.dispatcher_address, config_.tls));
   PENSTOCK_ASSIGN_OR_RETURN(python_, PythonFor(config_));
+  if (config_.memory_budget_bytes > 0) LimitElementBytes(config_.memory_budget_bytes);
   workshop_ = std::make_shared<Workshop>(WorkshopOptions{
       .permits = config_.permits > 0 ? config_.permits : DefaultPermits(),
       .threads = config_.threads,

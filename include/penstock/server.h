@@ -113,9 +113,11 @@ struct WorkerConfig {
   // ANY. None may be empty.
   std::vector<std::string> worker_tags;
   // Below, "the memory" is the machine's, or the container's where that has less.
-  int permits = 0;                  // partitions computed at once; 0: one per 4 cores
-  int threads = 0;                  // of the pipeline; 0: one per core
-  int64_t memory_budget_bytes = 0;  // of elements on their way to clients; 0: half the memory
+  int permits = 0;  // partitions computed at once; 0: one per 4 cores
+  int threads = 0;  // of the pipeline; 0: one per core
+  // Of elements on their way to clients; one that is larger alone is refused, in this whole
+  // process. 0: half the memory.
+  int64_t memory_budget_bytes = 0;
   // Of what nodes left at kAutotune hold ready or in work beyond their least, in all partitions
   // together; 0: a quarter of the memory, shared with whatever else reads in this process.
   int64_t ram_budget_bytes = 0;

@@ -13,6 +13,8 @@ import penstock as ps
 import penstock.tf as tf
 from penstock import errors
 
+service = ps.data.service
+
 folder = tempfile.mkdtemp()
 
 def allow(mib):
@@ -84,6 +86,79 @@ class Exhausted(unittest.TestCase):
                 assert "Prefetch" in str(error) and "thread" in str(error), error
             resource.setrlimit(resource.RLIMIT_AS, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
             assert [int(x) for x in ps.Dataset.range(5).prefetch(2)] == [0, 1, 2, 3, 4]
+        """)
+
+    def test_an_element_above_the_budget_is_refused_before_it_is_made(self):
+        self.run_python("""
+            dispatcher = service.DispatchServer()
+            worker = service.WorkerServer(service.WorkerConfig(dispatcher._address, memory_budget_bytes=1 << 20))
+            def read(dataset):
+                return iter(dataset.distribute("parallel_epochs", dispatcher.target))
+            def most():
+                with open("/proc/self/status") as status:
+                    return int(re.search(r"VmHWM:\\s+(\\d+) kB", status.read()).group(1)) >> 10
+
+            path = os.path.join(folder, "large.tfrecord.gz")
+            with tf.io.TFRecordWriter(path, "GZIP") as writer:
+                for record in (b"first", bytes(64 << 20), b"last"): writer.write(record)
+            above = "is more than the 1048576 bytes that one element may take"
+            before = most()
+            sizes = ps.Dataset.from_tensor_slices(np.array([1 << 8, 1 << 28, 1 << 9], np.int64))
+            iterator = read(sizes.map(lambda n: tf.fill([n], np.int64(7))))
+            assert next(iterator).shape == (1 << 8,)
+            try:
+                next(iterator)
+                raise SystemExit("it was made")
+            except errors.ResourceExhaustedError as error:
+                assert "Map" in str(error) and "element 1" in str(error) and above in str(error), error
+            assert next(iterator).shape == (1 << 9,)
+
+            iterator = read(ps.TFRecordDataset(path, "GZIP"))
+            assert next(iterator).numpy() == b"first"
+            try:
+                next(iterator)
+                raise SystemExit("it was read")
+            except errors.ResourceExhaustedError as error:
+                assert "TFRecord" in str(error) and "67108864" in str(error) and above in str(error), error
+            assert next(iterator).numpy() == b"last"
+
+            for endless in (ps.Dataset.range(1).repeat().batch(1 << 60),
+                            ps.Dataset.from_tensors("x" * 1000).repeat().batch(1 << 60)):
+                try:
+                    next(read(endless))
+                    raise SystemExit("it ended")
+                except errors.ResourceExhaustedError as error:
+                    assert "Batch" in str(error) and above in str(error), error
+            assert most() - before < 64, (before, most())
+        """)
+
+    def test_a_worker_that_gets_no_thread_for_a_partition(self):
+        self.run_python("""
+            import subprocess, time
+            dispatcher = service.DispatchServer()
+            worker = subprocess.Popen(
+                [os.environ["PENSTOCK_COMMAND"], "worker", "--dispatcher-address", dispatcher._address],
+                stdout=subprocess.PIPE, text=True, env={**os.environ, "GLIBC_TUNABLES": "glibc.pthread.stack_cache_size=0"})
+            def read():
+                return sorted(int(x) for x in ps.Dataset.range(5).distribute("distributed_epoch", dispatcher.target))
+            try:
+                assert "ready" in worker.stdout.readline()
+                assert read() == [0, 1, 2, 3, 4]  # what it needs beside partitions is there
+                def size():
+                    with open(f"/proc/{worker.pid}/status") as status:
+                        return int(re.search(r"VmSize:\\s+(\\d+) kB", status.read()).group(1)) << 10
+                has = size()
+                while (now := (time.sleep(0.3), size())[1]) != has: has = now  # threads that end give theirs back
+                resource.prlimit(worker.pid, resource.RLIMIT_AS, (has + (4 << 20), resource.RLIM_INFINITY))
+                try:
+                    read()
+                    raise SystemExit("there was a thread")
+                except errors.ResourceExhaustedError as error:
+                    assert "thread" in str(error) and "partition 1" in str(error), error
+                resource.prlimit(worker.pid, resource.RLIMIT_AS, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+                assert read() == [0, 1, 2, 3, 4]
+            finally:
+                worker.kill()
         """)
 
 

@@ -7,17 +7,26 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "dataplane/memory/element_limit.h"
 #include "penstock/status.h"
 
 namespace penstock {
 namespace {
 
-uint64_t most_value_bytes = kMaxValueBytes;
+absl::Status TooLarge(std::string_view value) {
+  if (MostValueBytes() < kMaxValueBytes) return AboveElementLimit(value);
+  return absl::ResourceExhaustedError(
+      absl::StrCat(std::string(value), " takes more than ", kMaxValueBytes >> 30, " GiB"));
+}
 
 }  // namespace
 
-void LimitValueBytes(uint64_t bytes) {
-  most_value_bytes = bytes;
+uint64_t MostValueBytes() {
+  return std::min(kMaxValueBytes, static_cast<uint64_t>(MostElementBytes()));
+}
+
+absl::Status StringsTooLarge(uint64_t bytes) {
+  return TooLarge(absl::StrCat("a value of strings of ", bytes, " bytes"));
 }
 
 const char* BytesOf(const Tensor& x) {
@@ -31,15 +40,13 @@ absl::StatusOr<int64_t> CountOf(absl::Span<const int64_t> dims, DType dtype) {
   // the dims, as strides are, can overflow either.
   uint64_t count = 1;
   bool empty = false;
-  const uint64_t most = most_value_bytes / std::max<size_t>(SizeOf(dtype), 1);
+  const uint64_t most = MostValueBytes() / std::max<size_t>(SizeOf(dtype), 1);
   for (int64_t dim : dims) {
     if (dim < 0) return absl::InvalidArgumentError(absl::StrCat("a dimension is ", dim));
     if (dim == 0) {
       empty = true;
     } else if (count > most / static_cast<uint64_t>(dim)) {
-      return absl::ResourceExhaustedError(absl::StrCat("a value of [", absl::StrJoin(dims, ","),
-                                                       "] ", Name(dtype), " takes more than ",
-                                                       kMaxValueBytes >> 30, " GiB"));
+      return TooLarge(absl::StrCat("a value of [", absl::StrJoin(dims, ","), "] ", Name(dtype)));
     } else {
       count *= static_cast<uint64_t>(dim);
     }
@@ -97,8 +104,7 @@ absl::StatusOr<Tensor> OpRun::KeepStrings(absl::Span<const int64_t> dims,
   auto* offsets = arena_.AllocateArray<uint64_t>(count + 1);
   offsets[0] = 0;
   for (int64_t n = 0; n < count; ++n) offsets[n + 1] = offsets[n] + at(n).size();
-  if (offsets[count] > most_value_bytes)
-    return absl::ResourceExhaustedError(absl::StrCat("strings of ", offsets[count], " bytes"));
+  if (offsets[count] > MostValueBytes()) return StringsTooLarge(offsets[count]);
   char* bytes = reinterpret_cast<char*>(arena_.Allocate(offsets[count] + 1));
   for (int64_t n = 0; n < count; ++n) {
     const std::string_view value = at(n);

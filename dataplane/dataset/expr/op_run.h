@@ -17,12 +17,12 @@
 
 namespace penstock {
 
-// No value may take more memory than this; what asks for more is
-// ResourceExhausted, not an allocation.
+// No value may take more memory than this, nor than one element (element_limit.h); what asks for
+// more is ResourceExhausted, not an allocation.
 inline constexpr uint64_t kMaxValueBytes = uint64_t{4} << 30;
-// A lower limit for the whole process, set before any function runs. Fuzzers ask for large values
-// all the time, and would find nothing but memory used up.
-void LimitValueBytes(uint64_t bytes);
+uint64_t MostValueBytes();
+// What is said of strings that together take `bytes`, more than that.
+absl::Status StringsTooLarge(uint64_t bytes);
 
 // Where an output of an operation goes.
 struct OutputPlace {
@@ -90,7 +90,7 @@ class OpRun {
 const char* BytesOf(const Tensor& x);
 
 // Values of a tensor of `dims`; ResourceExhausted if it takes more than
-// kMaxValueBytes.
+// MostValueBytes().
 absl::StatusOr<int64_t> CountOf(absl::Span<const int64_t> dims, DType dtype);
 
 }  // namespace penstock

@@ -3,8 +3,10 @@
 // the pattern.
 #include <re2/re2.h>
 
+#include <algorithm>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "dataplane/dataset/expr/text.h"
 #include "penstock/status.h"
@@ -55,13 +57,31 @@ absl::StatusOr<Specs> InferReplace(const Attrs& attrs, InputSpecs inputs) {
   return Specs{Dense(kString, inputs[0].shape)};
 }
 
+// What a text becomes may be many times as large as it; checked before it is made.
+absl::Status CheckReplaced(std::string_view text, const RE2& pattern, const std::string& rewrite,
+                           bool global) {
+  const auto references = static_cast<uint64_t>(std::count(rewrite.begin(), rewrite.end(), '\\'));
+  const double size = static_cast<double>(text.size());
+  const double most_a_match =
+      static_cast<double>(rewrite.size()) + static_cast<double>(references) * size;
+  if (size + (global ? size + 1 : 1) * most_a_match <= static_cast<double>(MostValueBytes()))
+    return absl::OkStatus();
+  std::string rest(text);
+  const auto matches = static_cast<uint64_t>(global ? RE2::GlobalReplace(&rest, pattern, "")
+                                                    : RE2::Replace(&rest, pattern, ""));
+  const uint64_t bytes =
+      rest.size() + matches * rewrite.size() + references * (text.size() - rest.size());
+  return bytes > MostValueBytes() ? StringsTooLarge(bytes) : absl::OkStatus();
+}
+
 absl::StatusOr<Kernel> MakeReplace(const OpDef& def, InputSpecs) {
   ASSIGN_OR_RETURN(const std::shared_ptr<const RE2> pattern,
                    Compile(Get<std::string>(def.attrs, "pattern")));
   return Kernel([pattern, rewrite = Get<std::string>(def.attrs, "rewrite"),
                  global = Get<bool>(def.attrs, "global")](OpRun& run) {
     const Tensor& x = run.input(0);
-    return MakeStrings(run, x.dims(), [&](int64_t n) {
+    return MakeStrings(run, x.dims(), [&](int64_t n) -> absl::StatusOr<std::string> {
+      RETURN_IF_ERROR(CheckReplaced(x.string(n), *pattern, rewrite, global));
       std::string text(x.string(n));
       if (global)
         RE2::GlobalReplace(&text, *pattern, rewrite);

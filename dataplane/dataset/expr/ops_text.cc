@@ -113,12 +113,13 @@ absl::Status ReduceJoin(OpRun& run, int64_t axis, const std::string& separator) 
   ASSIGN_OR_RETURN(const Dims dims, JoinedDims(x.dims(), axis));
   ASSIGN_OR_RETURN(const int place, PlaceOfAxis(axis, x.rank()));
   const int64_t length = x.dim(place), stride = StridesOf(x.dims())[place];
-  return MakeStrings(run, dims, [&](int64_t n) {
+  return MakeStrings(run, dims, [&](int64_t n) -> absl::StatusOr<std::string> {
     const int64_t start = n / stride * stride * length + n % stride;
     std::string joined;
     for (int64_t i = 0; i < length; ++i) {
       if (i > 0) joined += separator;
       joined += x.string(start + i * stride);
+      if (joined.size() > MostValueBytes()) return StringsTooLarge(joined.size());
     }
     return joined;
   });

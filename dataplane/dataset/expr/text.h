@@ -31,14 +31,21 @@ inline std::string Quoted(std::string_view value) {
                       value.size() > kShown ? "…'" : "'");
 }
 
-// A string tensor of these dims; make(n) gives string n.
+// A string tensor of these dims; make(n) gives string n, a StatusOr.
 template <class Make>
 absl::Status MakeStrings(OpRun& run, absl::Span<const int64_t> dims, Make&& make) {
   auto count = CountOf(dims, kUInt64);
   if (!count.ok()) return count.status();
   std::vector<std::string> values;
   values.reserve(*count);
-  for (int64_t n = 0; n < *count; ++n) values.push_back(make(n));
+  uint64_t bytes = 0;
+  for (int64_t n = 0; n < *count; ++n) {
+    absl::StatusOr<std::string> value = make(n);
+    if (!value.ok()) return value.status();
+    bytes += value->size();
+    if (bytes > MostValueBytes()) return StringsTooLarge(bytes);
+    values.push_back(*std::move(value));
+  }
   return run.Strings(0, dims, [&](int64_t n) -> std::string_view { return values[n]; });
 }
 

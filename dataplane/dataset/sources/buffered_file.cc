@@ -5,6 +5,8 @@
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
+#include "dataplane/memory/catch_exhausted.h"
+#include "dataplane/memory/element_limit.h"
 #include "penstock/status.h"
 
 namespace penstock {
@@ -34,7 +36,7 @@ std::optional<int64_t> BufferedFile::left() const {
 }
 
 absl::Status BufferedFile::GiveUp(const absl::Status& why) {
-  if (absl::IsCancelled(why)) return why;
+  if (absl::IsCancelled(why) || IsExhausted(why)) return why;
   AdvanceToEnd();
   return Annotate(why, "the rest of the file is left out");
 }
@@ -54,9 +56,13 @@ absl::StatusOr<std::string_view> BufferedFile::Peek(size_t bytes) {
   return std::string_view(buffer_.get() + (position_ - buffered_from_), have);
 }
 
-void BufferedFile::Reserve(size_t capacity, size_t kept) {
+absl::Status BufferedFile::Reserve(size_t capacity, size_t kept) {
   const char* from = kept == 0 ? nullptr : buffer_.get() + (position_ - buffered_from_);
   if (capacity > capacity_) {
+    if (capacity > std::max<size_t>(MostElementBytes(), kBufferBytes)) {
+      return OfReading(AboveElementLimit(absl::StrCat(name(), ": what begins at ", position_,
+                                                      ", of ", capacity, " bytes or more,")));
+    }
     auto larger = std::make_unique_for_overwrite<char[]>(capacity);
     if (kept > 0) std::memcpy(larger.get(), from, kept);
     buffer_ = std::move(larger);
@@ -66,12 +72,13 @@ void BufferedFile::Reserve(size_t capacity, size_t kept) {
   }
   buffered_from_ = position_;
   buffered_ = kept;
+  return absl::OkStatus();
 }
 
 absl::StatusOr<std::string_view> BufferedFile::Fill(size_t bytes) {
   size_t have = Buffered();
   if (file_ != nullptr) {
-    Reserve(bytes <= capacity_ ? capacity_ : std::max(bytes, kBufferBytes), have);
+    RETURN_IF_ERROR(Reserve(bytes <= capacity_ ? capacity_ : std::max(bytes, kBufferBytes), have));
     const size_t room = std::min<int64_t>(capacity_, *left()) - have;
     ASSIGN_OR_RETURN(const size_t got, file_->ReadAt(position_ + static_cast<int64_t>(have),
                                                      {buffer_.get() + have, room}));
@@ -84,7 +91,7 @@ absl::StatusOr<std::string_view> BufferedFile::Fill(size_t bytes) {
   // number, so memory grows with what is there.
   for (;;) {
     const size_t enough = std::min(bytes, std::max(2 * have, kBufferBytes));
-    Reserve(std::max(enough, capacity_), have);
+    RETURN_IF_ERROR(Reserve(std::max(enough, capacity_), have));
     ASSIGN_OR_RETURN(const size_t got, inflater_->ReadAt(position_ + static_cast<int64_t>(have),
                                                          {buffer_.get() + have, capacity_ - have}));
     have += got;

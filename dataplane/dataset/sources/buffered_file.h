@@ -31,14 +31,15 @@ class BufferedFile {
   std::optional<int64_t> left() const;
 
   // The next `bytes` bytes, or more; fewer only at the end of the file. Valid
-  // until the next call.
+  // until the next call. ResourceExhausted, which ends reading, where they are more than an
+  // element may take: what follows them is not known.
   absl::StatusOr<std::string_view> Peek(size_t bytes);
   // Moves on by `bytes`, which may lie behind what was seen.
   void Advance(int64_t bytes) { position_ += bytes; }
   // Nothing is left, and nothing will be for who begins at this position.
   void AdvanceToEnd() { position_ = kBehindAll; }
   // The same because of `why`, which it returns and to which it adds that.
-  // Reading that was stopped (Cancelled) stays where it is.
+  // Reading that was stopped (Cancelled, IsExhausted()) stays where it is.
   absl::Status GiveUp(const absl::Status& why);
 
  private:
@@ -50,7 +51,7 @@ class BufferedFile {
   size_t Buffered() const;
   // Puts the `kept` buffered bytes from the position on to the buffer's front,
   // which then holds `capacity` or more.
-  void Reserve(size_t capacity, size_t kept);
+  absl::Status Reserve(size_t capacity, size_t kept);
 
   std::string name_;
   std::unique_ptr<File> file_;          // read as it is, or

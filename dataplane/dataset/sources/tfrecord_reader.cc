@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "dataplane/dataset/sources/record_reader.h"
 #include "dataplane/element/crc32c.h"
+#include "dataplane/memory/element_limit.h"
 #include "penstock/status.h"
 
 namespace penstock {
@@ -31,10 +32,15 @@ class TFRecordReader final : public RecordReader {
     ASSIGN_OR_RETURN(const std::optional<int64_t> length, NextLength());
     if (!length.has_value()) return std::nullopt;
     const int64_t bytes = kHeadBytes + *length + kRecordTailBytes;
+    const int64_t begin = file_.position();
+    if (bytes > MostElementBytes()) {
+      file_.Advance(bytes);
+      return AboveElementLimit(absl::StrCat(file_.name(), ": the record at offset ", begin, ", of ",
+                                            *length, " bytes,"));
+    }
     absl::StatusOr<std::string_view> seen = file_.Peek(bytes);
     if (!seen.ok()) return file_.GiveUp(seen.status());
     if (static_cast<int64_t>(seen->size()) < bytes) return Truncated();
-    const int64_t begin = file_.position();
     file_.Advance(bytes);
     const std::string_view data = seen->substr(kHeadBytes, *length);
     if (LoadAt<uint32_t>(*seen, kHeadBytes + *length) != MaskedCrc32c(data)) {
@@ -49,7 +55,8 @@ class TFRecordReader final : public RecordReader {
     ASSIGN_OR_RETURN(const std::optional<int64_t> length, NextLength());
     if (!length.has_value()) return false;
     const int64_t bytes = kHeadBytes + *length + kRecordTailBytes;
-    if (!file_.left().has_value()) {  // whether it is all there shows in reading it
+    // Whether it is all there shows in reading it.
+    if (!file_.left().has_value() && bytes <= MostElementBytes()) {
       const absl::StatusOr<std::string_view> seen = file_.Peek(bytes);
       if (!seen.ok()) return file_.GiveUp(seen.status());
       if (static_cast<int64_t>(seen->size()) < bytes) return Truncated();

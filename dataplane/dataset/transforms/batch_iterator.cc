@@ -4,11 +4,14 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "dataplane/dataset/transforms/batching_iterator.h"
 #include "dataplane/dataset/transforms/padded_row.h"
 #include "dataplane/dataset/transforms/row_errors.h"
 #include "dataplane/dataset/transforms/stack_rows.h"
 #include "dataplane/dataset/transforms/static_batch.h"
+#include "dataplane/memory/catch_exhausted.h"
+#include "dataplane/memory/element_limit.h"
 #include "penstock/status.h"
 
 namespace penstock {
@@ -99,12 +102,20 @@ class StackIterator final : public BatchIterator {
  private:
   absl::Status Begin() override {
     elements_.clear();
+    bytes_ = 0;
     return absl::OkStatus();
   }
   absl::StatusOr<bool> ReadRow(PositionedInput& input, int64_t) override {
     ASSIGN_OR_RETURN(std::optional<Element> next, input.Next());
     if (!next.has_value()) return false;
+    bytes_ += next->block().size();
     elements_.push_back(*std::move(next));
+    if (bytes_ >
+        static_cast<size_t>(MostElementBytes())) {  // maybe long before it has all its rows
+      return OfReading(
+          AboveElementLimit(absl::StrCat(site_.name(), ": a batch, of which ", elements_.size(),
+                                         " rows take ", bytes_, " bytes,")));
+    }
     return true;
   }
   absl::StatusOr<Element> Put(int64_t, absl::Status errors) override {
@@ -119,6 +130,7 @@ class StackIterator final : public BatchIterator {
 
   const std::optional<RowPadding> padding_;
   std::vector<Element> elements_;
+  size_t bytes_ = 0;  // of them
 };
 
 }  // namespace

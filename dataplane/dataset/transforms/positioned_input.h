@@ -15,11 +15,11 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
-#include "dataplane/dataset/catch_exhausted.h"
 #include "dataplane/dataset/function.h"
 #include "dataplane/dataset/node_iterator.h"
 #include "dataplane/dataset/pending_takes.h"
 #include "dataplane/dataset/state_bytes.h"
+#include "dataplane/memory/catch_exhausted.h"
 
 namespace penstock {
 

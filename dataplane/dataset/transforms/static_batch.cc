@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "dataplane/element/copy_bytes.h"
+#include "dataplane/memory/catch_exhausted.h"
 #include "penstock/check.h"
 #include "penstock/status.h"
 
@@ -78,8 +79,9 @@ BlockLayout StaticBatches::LayoutFor(int64_t rows) const {
 }
 
 absl::StatusOr<OpenBatch> StaticBatches::Open() const {
-  ASSIGN_OR_RETURN(OpenBlock block, NewBlock(pool_, layout_, batch_));
-  OpenBatch batch(std::move(block));
+  absl::StatusOr<OpenBlock> block = NewBlock(pool_, layout_, batch_);
+  if (!block.ok()) return OfReading(block.status());
+  OpenBatch batch(*std::move(block));
   batch.leaves_.reserve(row_.leaves().size());
   for (size_t i = 0; i < row_.leaves().size(); ++i) {
     const absl::Span<std::byte> values = batch.block_.writer.data(i);

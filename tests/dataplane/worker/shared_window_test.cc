@@ -69,7 +69,7 @@ class SharedWindowTest : public ::testing::Test {
   }
 
   std::shared_ptr<SharedWindow> window_ =
-      SharedWindow::Start(kIteration, "token", 4 * BytesOfOne());
+      SharedWindow::Start(kIteration, "token", 4 * BytesOfOne()).value();
   Permits permits_{1};
   Permit permit_{permits_, JobId(1)};
   std::shared_ptr<PartitionExit> way_;
@@ -152,7 +152,7 @@ TEST_F(SharedWindowTest, AnErrorGoesToTheTrainerThatAskedAndIsNotKept) {
 
 TEST_F(SharedWindowTest, AnElementThatFitsInNoWindowIsAnErrorThatSaysWhatToSet) {
   window_->CloseLinks(absl::UnavailableError("another"));
-  window_ = SharedWindow::Start(kIteration, "token", BytesOfOne() - 1);
+  window_ = SharedWindow::Start(kIteration, "token", BytesOfOne() - 1).value();
   Produce();
   auto link = Open("a", 1);
   link->Grant(1);

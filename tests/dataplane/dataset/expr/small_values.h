@@ -2,10 +2,10 @@
 // Included by fuzzers that run functions: no value takes more than 4 MiB.
 #pragma once
 
-#include "dataplane/dataset/expr/op_run.h"
+#include "dataplane/memory/element_limit.h"
 
 namespace penstock {
 
-inline const bool kValuesAreSmall = (LimitValueBytes(kMaxValueBytes >> 10), true);
+inline const bool kValuesAreSmall = (LimitElementBytes(4 << 20), true);
 
 }  // namespace penstock

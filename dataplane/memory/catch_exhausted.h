@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory and threads that a process has no more of, as an error where an element would stand.
+// Memory and threads that a process has no more of, as an error where an element would stand, or
+// as one that ends reading.
 #pragma once
 
 #include <new>
@@ -21,6 +22,9 @@ absl::Status ThreadsRanOut(std::string_view name, const std::system_error& error
 bool IsExhausted(const absl::Status& status);
 // The same, no longer IsExhausted(): of a call for one element that leaves nothing behind.
 absl::Status OfElement(absl::Status status);
+// A ResourceExhausted that is IsExhausted() from now on, others as they are: of a node that cannot
+// say where its next element begins.
+absl::Status OfReading(absl::Status status);
 
 // What `call` returns, a Status or StatusOr; one of the above where it throws since the process
 // has no memory for what it wants, or no thread. What it was about is let go of, as by an error.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "dataplane/dataset/catch_exhausted.h"
+#include "dataplane/memory/catch_exhausted.h"
 
 #include <string>
 
@@ -12,10 +12,8 @@ namespace {
 constexpr char kMark[] = "penstock.exhausted";
 
 absl::Status Exhausted(std::string_view name, std::string_view what) {
-  absl::Status status =
-      absl::ResourceExhaustedError(absl::StrCat(std::string(name), ": ", std::string(what)));
-  status.SetPayload(kMark, absl::Cord());
-  return status;
+  return OfReading(
+      absl::ResourceExhaustedError(absl::StrCat(std::string(name), ": ", std::string(what))));
 }
 
 }  // namespace
@@ -35,6 +33,11 @@ absl::Status ThreadsRanOut(std::string_view name, const std::system_error& error
 
 bool IsExhausted(const absl::Status& status) {
   return absl::IsResourceExhausted(status) && status.GetPayload(kMark).has_value();
+}
+
+absl::Status OfReading(absl::Status status) {
+  if (absl::IsResourceExhausted(status)) status.SetPayload(kMark, absl::Cord());
+  return status;
 }
 
 absl::Status OfElement(absl::Status status) {
