@@ -11,7 +11,8 @@ PATIENCE = 600  # seconds for one order; that nothing moves at all is noticed fa
 ROUNDS_BETWEEN_STATES = 50
 READ_BETWEEN_LEAVES = 20  # elements
 # What a dispatcher says to those that another one, or a later record, had told of their job.
-OF_ANOTHER_LIFE = ("not the one that this reader began with", "older copy of the journal", "is not known to this dispatcher")
+OF_ANOTHER_LIFE = ("not the one that this reader began with", "older copy of the journal", "is not known to this dispatcher",
+                   "it has lost its journal")
 
 
 OTHERS_ARE_DEAD = "cannot be given out"  # in what a consumer of rounds hears
