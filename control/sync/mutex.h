@@ -4,6 +4,9 @@
 // called so. A lambda says it like a function:
 //
 //   changed_.wait(lock, [this]() REQUIRES(mu_) { return stopping_; });
+//
+// What the lock of an object of another class guards: GUARDED_BY(&Outlet::mu_). Which
+// outlet's it is that is held is not checked.
 #pragma once
 
 #include <mutex>
@@ -20,6 +23,7 @@ namespace penstock {
 class ABSL_LOCKABLE Mutex {
  public:
   void lock() ABSL_EXCLUSIVE_LOCK_FUNCTION() { mu_.lock(); }
+  bool try_lock() ABSL_EXCLUSIVE_TRYLOCK_FUNCTION(true) { return mu_.try_lock(); }
   void unlock() ABSL_UNLOCK_FUNCTION() { mu_.unlock(); }
   // Tells the analysis what it cannot see: the lock is held here. Checks nothing.
   void AssertHeld() const ABSL_ASSERT_EXCLUSIVE_LOCK() {}
@@ -33,6 +37,7 @@ class ABSL_LOCKABLE Mutex {
 class ABSL_SCOPED_LOCKABLE MutexLock {
  public:
   explicit MutexLock(Mutex& mu) ABSL_EXCLUSIVE_LOCK_FUNCTION(mu) : lock_(mu.mu_) {}
+  MutexLock(Mutex& mu, std::adopt_lock_t adopt) REQUIRES(mu) : lock_(mu.mu_, adopt) {}
   ~MutexLock() ABSL_UNLOCK_FUNCTION() {}
   MutexLock(const MutexLock&) = delete;
   MutexLock& operator=(const MutexLock&) = delete;

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "control/observe/metrics.h"
+#include "control/sync/mutex.h"
 
 namespace penstock::transfer {
 namespace {
@@ -91,14 +92,14 @@ Codec ChooseCodec(Codec present, double link_bytes_per_s, const std::array<Codec
 
 void LinkCodec::Wish(LinkCompression wish) {
   wish_ = wish;
-  std::lock_guard lock(mu_);
+  MutexLock lock(mu_);
   period_begin_ = now_();
   if (wish == LinkCompression::kSnappy) present_ = Codec::kSnappy;
   if (wish == LinkCompression::kLz4) present_ = Codec::kLz4;
 }
 
 Codec LinkCodec::present() const {
-  std::lock_guard lock(mu_);
+  MutexLock lock(mu_);
   return present_;
 }
 
@@ -110,7 +111,7 @@ LinkCodec::Encoded LinkCodec::Encode(MessageType type, absl::Span<const std::byt
     Codec codec;
     bool try_all;
     {
-      std::lock_guard lock(mu_);
+      MutexLock lock(mu_);
       codec = present_;
       try_all = std::exchange(try_all_, false);
     }
@@ -134,7 +135,7 @@ std::optional<LinkCodec::Encoded> LinkCodec::Try(Codec codec, MessageType type,
   const size_t after = Compress(codec, type, bytes, slot->bytes());
   const double took = std::max(ProcessorTime() - begin, 1e-9);
   {
-    std::lock_guard lock(mu_);
+    MutexLock lock(mu_);
     CodecSpeed& speed = speeds_[At(codec)];
     const double rate = static_cast<double>(bytes.size()) / took;
     const double ratio =
@@ -152,7 +153,7 @@ std::optional<LinkCodec::Encoded> LinkCodec::Try(Codec codec, MessageType type,
 std::optional<LinkCodec::Encoded> LinkCodec::TryAll(MessageType type,
                                                     absl::Span<const std::byte> bytes) {
   {
-    std::lock_guard lock(mu_);
+    MutexLock lock(mu_);
     speeds_ = {};  // of other contents
   }
   std::optional<Encoded> best = Try(Codec::kSnappy, type, bytes);
@@ -169,14 +170,14 @@ void LinkCodec::OnError() {
 
 void LinkCodec::OnSent(int64_t count, size_t bytes) {
   if (wish_ != LinkCompression::kAuto) return;
-  std::lock_guard lock(mu_);
+  MutexLock lock(mu_);
   if (under_way_.empty()) busy_since_ = now_();
   under_way_.Push({count, bytes});
 }
 
 void LinkCodec::OnLanded(int64_t count) {
   if (wish_ != LinkCompression::kAuto || count == 0) return;
-  std::lock_guard lock(mu_);
+  MutexLock lock(mu_);
   const Clock::time_point now = now_();
   const bool was_busy = !under_way_.empty();
   while (count > 0 && !under_way_.empty()) {

@@ -14,10 +14,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <mutex>
 #include <optional>
 
 #include "absl/types/span.h"
+#include "control/sync/mutex.h"
 #include "dataplane/memory/pool.h"
 #include "dataplane/transfer/codec.h"
 #include "dataplane/transfer/fifo.h"
@@ -76,23 +76,22 @@ class LinkCodec {
   std::optional<Encoded> Try(Codec codec, MessageType type, absl::Span<const std::byte> bytes);
   std::optional<Encoded> TryAll(MessageType type, absl::Span<const std::byte> bytes);
   void OnSent(int64_t count, size_t bytes);
-  void EndPeriod(Clock::time_point now);  // with mu_ held
+  void EndPeriod(Clock::time_point now) REQUIRES(mu_);
 
   Pool& pool_;
   const std::function<Clock::time_point()> now_;
   LinkCompression wish_ = LinkCompression::kNone;
 
-  mutable std::mutex mu_;
-  // All below guarded by mu_.
-  Codec present_ = Codec::kNone;
-  std::array<CodecSpeed, 3> speeds_;
-  bool try_all_ = false;  // the next message
-  int idle_periods_ = 0;  // until codecs may be tried again
-  Fifo<UnderWay> under_way_;
-  Clock::time_point period_begin_;
-  Clock::time_point busy_since_;
-  Clock::duration busy_{0};  // of this period
-  size_t landed_bytes_ = 0;  // in this period
+  mutable Mutex mu_;
+  Codec present_ GUARDED_BY(mu_) = Codec::kNone;
+  std::array<CodecSpeed, 3> speeds_ GUARDED_BY(mu_);
+  bool try_all_ GUARDED_BY(mu_) = false;  // the next message
+  int idle_periods_ GUARDED_BY(mu_) = 0;  // until codecs may be tried again
+  Fifo<UnderWay> under_way_ GUARDED_BY(mu_);
+  Clock::time_point period_begin_ GUARDED_BY(mu_);
+  Clock::time_point busy_since_ GUARDED_BY(mu_);
+  Clock::duration busy_ GUARDED_BY(mu_){0};  // of this period
+  size_t landed_bytes_ GUARDED_BY(mu_) = 0;  // in this period
 };
 
 }  // namespace penstock::transfer

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "control/sync/mutex.h"
 #include "penstock/check.h"
 
 namespace penstock::transfer {
@@ -39,11 +40,11 @@ class Poller {
  public:
   // A forked child has one of its own, without loops.
   static Poller& OfProcess() {
-    static std::mutex mu;
+    static Mutex mu;
     static std::atomic<Poller*> present{nullptr};
     Poller* poller = present.load(std::memory_order_acquire);
     if (poller != nullptr && poller->made_here_) return *poller;
-    std::lock_guard lock(mu);
+    MutexLock lock(mu);
     poller = present.load(std::memory_order_relaxed);
     if (poller == nullptr || !poller->made_here_) {
       poller = new Poller;  // lasts as long as the process
@@ -54,7 +55,7 @@ class Poller {
 
   absl::Status Add(std::shared_ptr<ServedLoop> loop) {
     Loops gone;
-    std::lock_guard lock(mu_);
+    MutexLock lock(mu_);
     if (!bell_) bell_ = Descriptor(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
     if (!bell_) {
       return absl::UnavailableError(absl::StrCat("no descriptor to be woken by: errno ", errno));
@@ -67,7 +68,7 @@ class Poller {
 
   void Remove(const ServedLoop& loop) {
     Loops gone;
-    std::lock_guard lock(mu_);
+    MutexLock lock(mu_);
     std::erase_if(loops_, [&](const auto& one) { return one.get() == &loop; });
     ++version_;
     if (!leads_) gone.swap(led_);
@@ -76,7 +77,7 @@ class Poller {
   // False: another thread leads, which `waits` is to follow, or there is nothing to
   // lead.
   bool TryLead(PollingCondition* waits) {
-    std::lock_guard lock(mu_);
+    MutexLock lock(mu_);
     if (leads_ || !HasWork()) {
       if (waits != nullptr) followers_.push_back(waits);
       return false;
@@ -91,14 +92,14 @@ class Poller {
   }
   void StopLeading() {
     Loops gone;
-    std::lock_guard lock(mu_);
+    MutexLock lock(mu_);
     leads_ = false;
     if (led_version_ != version_) gone.swap(led_);
     if (!followers_.empty()) followers_.back()->Offer();
   }
   // REQUIRES: TryLead() was false for it.
   void Unfollow(PollingCondition* waits) {
-    std::lock_guard lock(mu_);
+    MutexLock lock(mu_);
     followers_.erase(std::find(followers_.begin(), followers_.end(), waits));
   }
 
@@ -145,7 +146,7 @@ class Poller {
  private:
   Poller() = default;
 
-  bool HasWork() const {
+  bool HasWork() const REQUIRES(mu_) {
     return std::any_of(loops_.begin(), loops_.end(),
                        [](const auto& loop) { return !loop->idle(); });
   }
@@ -199,13 +200,12 @@ class Poller {
   int wasted_spins_ = 0;  // in a row
   int sleeps_ = 0;        // since the last of these
 
-  std::mutex mu_;
-  // Guarded by mu_.
-  bool leads_ = false;  // somebody
-  Loops loops_;
-  uint64_t version_ = 0;  // of loops_
-  uint64_t led_version_ = 0;
-  std::vector<PollingCondition*> followers_;  // one entry for each thread
+  Mutex mu_;
+  bool leads_ GUARDED_BY(mu_) = false;  // somebody
+  Loops loops_ GUARDED_BY(mu_);
+  uint64_t version_ GUARDED_BY(mu_) = 0;  // of loops_
+  uint64_t led_version_ GUARDED_BY(mu_) = 0;
+  std::vector<PollingCondition*> followers_ GUARDED_BY(mu_);  // one entry for each thread
 };
 
 // --- PollingCondition ------------------------------------------------------------------
@@ -238,8 +238,10 @@ void PollingCondition::WaitAside(std::unique_lock<std::mutex>& lock) {
 void PollingCondition::Sleep(uint64_t seen, Nanoseconds until) {
   sleeping_.fetch_add(1, std::memory_order_seq_cst);
   {
-    std::unique_lock lock(mu_);
-    const auto over = [&] { return offered_ || notified_.load(std::memory_order_seq_cst) != seen; };
+    MutexLock lock(mu_);
+    const auto over = [&]() REQUIRES(mu_) {
+      return offered_ || notified_.load(std::memory_order_seq_cst) != seen;
+    };
     if (until == ServedLoop::kNever) {
       woken_.wait(lock, [&] { return notified_.load(std::memory_order_seq_cst) != seen; });
     } else {
@@ -253,7 +255,7 @@ void PollingCondition::Sleep(uint64_t seen, Nanoseconds until) {
 void PollingCondition::NotifyAll() {
   notified_.fetch_add(1, std::memory_order_seq_cst);
   if (sleeping_.load(std::memory_order_seq_cst) > 0) {
-    { std::lock_guard lock(mu_); }  // whoever is about to wait has looked, or will see the change
+    { MutexLock lock(mu_); }  // whoever is about to wait has looked, or will see the change
     woken_.notify_all();
   }
   if (polling_.load(std::memory_order_seq_cst) > 0) Poller::OfProcess().WakeLeader();
@@ -261,7 +263,7 @@ void PollingCondition::NotifyAll() {
 
 void PollingCondition::Offer() {
   {
-    std::lock_guard lock(mu_);
+    MutexLock lock(mu_);
     offered_ = true;
   }
   woken_.notify_all();

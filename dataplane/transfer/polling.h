@@ -10,6 +10,7 @@
 #include <mutex>
 
 #include "absl/status/status.h"
+#include "control/sync/mutex.h"
 #include "dataplane/transfer/served_loop.h"
 
 namespace penstock::transfer {
@@ -45,9 +46,9 @@ class PollingCondition {
   std::atomic<int> polling_{0};        // threads
   std::atomic<int> sleeping_{0};       // threads
 
-  std::mutex mu_;  // taken inside Poller's, and with no other behind it
+  Mutex mu_;  // taken inside Poller's, and with no other behind it
   std::condition_variable woken_;
-  bool offered_ = false;  // a turn at the loops; guarded by mu_
+  bool offered_ GUARDED_BY(mu_) = false;  // a turn at the loops
 };
 
 // Serves all loops once, without waiting, unless another thread is at it. For a

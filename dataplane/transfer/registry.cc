@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <mutex>
 #include <utility>
 
 #include "absl/strings/str_join.h"
+#include "control/sync/mutex.h"
 #include "dataplane/transfer/builtin_transports.h"
 #include "dataplane/transfer/transport.h"
 
@@ -10,10 +10,10 @@ namespace penstock::transfer {
 namespace {
 
 struct Registry {
-  std::mutex mu;
-  std::vector<std::unique_ptr<Transport>> transports = BuiltinTransports();
+  Mutex mu;
+  std::vector<std::unique_ptr<Transport>> transports GUARDED_BY(mu) = BuiltinTransports();
 
-  Transport* Find(std::string_view name) {
+  Transport* Find(std::string_view name) REQUIRES(mu) {
     for (const std::unique_ptr<Transport>& transport : transports) {
       if (transport->name() == name) return transport.get();
     }
@@ -31,7 +31,7 @@ Registry& TheRegistry() {
 
 absl::StatusOr<Transport*> FindTransport(std::string_view name) {
   Registry& registry = TheRegistry();
-  std::unique_lock lock(registry.mu);
+  MutexLock lock(registry.mu);
   if (Transport* transport = registry.Find(name)) return transport;
   lock.unlock();
   return absl::NotFoundError(absl::StrCat("transfer protocol '", std::string(name),
@@ -41,7 +41,7 @@ absl::StatusOr<Transport*> FindTransport(std::string_view name) {
 
 std::vector<std::string> TransportNames() {
   Registry& registry = TheRegistry();
-  std::lock_guard lock(registry.mu);
+  MutexLock lock(registry.mu);
   std::vector<std::string> names;
   for (const std::unique_ptr<Transport>& transport : registry.transports) {
     names.emplace_back(transport->name());
@@ -51,7 +51,7 @@ std::vector<std::string> TransportNames() {
 
 absl::Status RegisterTransport(std::unique_ptr<Transport> transport) {
   Registry& registry = TheRegistry();
-  std::lock_guard lock(registry.mu);
+  MutexLock lock(registry.mu);
   if (registry.Find(transport->name()) != nullptr) {
     return absl::AlreadyExistsError(absl::StrCat(
         "a transfer protocol called '", std::string(transport->name()), "' is there already"));

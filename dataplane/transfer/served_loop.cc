@@ -9,9 +9,11 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <mutex>
 #include <system_error>
 
 #include "absl/strings/str_cat.h"
+#include "control/sync/mutex.h"
 
 namespace penstock::transfer {
 namespace {
@@ -68,7 +70,7 @@ void ServedLoop::Stop() {
   stopping_ = true;
   Ring();
   thread_.join();
-  std::lock_guard turn(turn_);
+  MutexLock turn(turn_);
   ended_ = true;
 }
 
@@ -79,14 +81,14 @@ bool ServedLoop::Visit(Nanoseconds now) {
   // One that sleeps for long keeps aside when it has heard of this.
   Nanoseconds looks_at = looks_at_.load(std::memory_order_seq_cst);
   if (looks_at > now + kAside && looks_at_.compare_exchange_strong(looks_at, 0)) Ring();
-  std::unique_lock turn(turn_, std::try_to_lock);
-  if (!turn) return false;
+  if (!turn_.try_lock()) return false;
+  MutexLock turn(turn_, std::adopt_lock);
   Disarm(Sleeper::kOwn);
   return ServeWithTurn(now, /*may_look=*/true);
 }
 
 bool ServedLoop::BeginSleep() {
-  std::lock_guard turn(turn_);
+  MutexLock turn(turn_);
   if (ended_) return true;  // nothing comes any more
   sleeper_ = Sleeper::kVisitor;
   SetSleeps(true);  // again, if the own thread has: that may have been answered
@@ -96,7 +98,7 @@ bool ServedLoop::BeginSleep() {
 }
 
 void ServedLoop::EndSleep() {
-  std::lock_guard turn(turn_);
+  MutexLock turn(turn_);
   Disarm(Sleeper::kVisitor);
   descriptors_ready_ = true;
 }
@@ -144,7 +146,7 @@ void ServedLoop::Run() {
     woken_.store(false, std::memory_order_seq_cst);  // before what a Wake() is for is looked at
     bool found;
     {
-      std::lock_guard turn(turn_);
+      MutexLock turn(turn_);
       // Descriptors that a visitor sleeps at are his: what they tell, they tell once.
       found = ServeWithTurn(Now(), sleeper_ != Sleeper::kVisitor);
     }
@@ -164,7 +166,7 @@ void ServedLoop::Rest(bool visited) {
   Nanoseconds until = now + (visited ? kAside : kLongestSleep);
   bool watches = false;
   {
-    std::lock_guard turn(turn_);
+    MutexLock turn(turn_);
     until = std::min(until, NextDeadline());
     looks_at_.store(std::max<Nanoseconds>(until, 1), std::memory_order_seq_cst);
     // Anybody who comes by from here on sees for how long this sleeps, and rings.
@@ -182,7 +184,7 @@ void ServedLoop::Rest(bool visited) {
   looks_at_.store(0, std::memory_order_seq_cst);
   eventfd_t rings;
   [[maybe_unused]] const int read = ::eventfd_read(bell_.get(), &rings);
-  std::lock_guard turn(turn_);
+  MutexLock turn(turn_);
   Disarm(Sleeper::kOwn);
   descriptors_ready_ = true;
 }

@@ -10,10 +10,10 @@
 
 #include <atomic>
 #include <cstdint>
-#include <mutex>
 #include <thread>
 
 #include "absl/status/status.h"
+#include "control/sync/mutex.h"
 #include "dataplane/memory/descriptor.h"
 #include "dataplane/memory/forked.h"
 
@@ -56,25 +56,23 @@ class ServedLoop {
   // Any thread: as Wake() at that moment, or up to 2 ms later.
   void WakeAt(Nanoseconds moment);
 
-  // The following with the turn.
-
   // Does what there is to do, without waiting; true if there was something.
   // `descriptors`: some of those that descriptor() watches may be ready.
-  virtual bool Serve(Nanoseconds now, bool descriptors) = 0;
+  virtual bool Serve(Nanoseconds now, bool descriptors) REQUIRES(turn_) = 0;
   // From true to false, whatever there is to do makes descriptor() readable, at
   // least until somebody has looked at the descriptors. A Serve() follows before
   // anybody sleeps. True may be said again.
-  virtual void SetSleeps(bool sleeps) = 0;
+  virtual void SetSleeps(bool sleeps) REQUIRES(turn_) = 0;
   // When Serve() must be called at the latest.
-  virtual Nanoseconds NextDeadline() = 0;
+  virtual Nanoseconds NextDeadline() REQUIRES(turn_) = 0;
 
  private:
   enum class Sleeper : uint8_t { kNobody, kOwn, kVisitor };
   void Run();
   void Rest(bool visited);
-  bool FallAsleep();
-  void Disarm(Sleeper sleeper);
-  bool ServeWithTurn(Nanoseconds now, bool may_look);
+  bool FallAsleep() REQUIRES(turn_);
+  void Disarm(Sleeper sleeper) REQUIRES(turn_);
+  bool ServeWithTurn(Nanoseconds now, bool may_look) REQUIRES(turn_);
   void Ring();
 
   const MadeHere made_here_;
@@ -86,12 +84,11 @@ class ServedLoop {
   std::atomic<Nanoseconds> looks_at_{0};
   std::atomic<std::thread::id> server_;
 
-  std::mutex turn_;
-  // Guarded by turn_.
-  bool ended_ = false;
-  Sleeper sleeper_ = Sleeper::kNobody;  // who has said that he sleeps
-  bool descriptors_ready_ = true;       // as far as is known
-  Nanoseconds descriptors_at_ = 0;      // looked at again then at the latest
+  Mutex turn_;
+  bool ended_ GUARDED_BY(turn_) = false;
+  Sleeper sleeper_ GUARDED_BY(turn_) = Sleeper::kNobody;  // who has said that he sleeps
+  bool descriptors_ready_ GUARDED_BY(turn_) = true;       // as far as is known
+  Nanoseconds descriptors_at_ GUARDED_BY(turn_) = 0;      // looked at again then at the latest
 
   std::thread thread_;
 };

@@ -3,6 +3,8 @@
 
 #include <chrono>
 
+#include "control/sync/mutex.h"
+
 namespace penstock::worker {
 
 void Budget::Subtract(int64_t bytes) {
@@ -12,12 +14,12 @@ void Budget::Subtract(int64_t bytes) {
 
 void Budget::Wait(const std::function<bool()>& cancelled) {
   if (!exhausted()) return;
-  std::unique_lock lock(mu_);
+  MutexLock lock(mu_);
   while (exhausted() && !cancelled()) freed_.WaitFor(lock, transfer::kLongestWait);
 }
 
 void Budget::Wake() {
-  { std::lock_guard lock(mu_); }  // whoever is about to wait has looked, or will see the change
+  { MutexLock lock(mu_); }  // whoever is about to wait has looked, or will see the change
   freed_.NotifyAll();
 }
 

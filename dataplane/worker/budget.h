@@ -5,8 +5,8 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
-#include <mutex>
 
+#include "control/sync/mutex.h"
 #include "dataplane/transfer/polling.h"
 
 namespace penstock::worker {
@@ -33,7 +33,7 @@ class Budget {
  private:
   const int64_t bytes_;
   std::atomic<int64_t> used_{0};
-  std::mutex mu_;
+  Mutex mu_;
   transfer::PollingCondition freed_;
 };
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "control/sync/mutex.h"
 #include "dataplane/element/pad.h"
 #include "dataplane/worker/outlet.h"
 #include "penstock/status.h"
@@ -60,7 +61,7 @@ absl::Status Lane::Pass(Index index) {
     passed_ = index + 1;
     return SendTurns(passed_);
   }
-  std::lock_guard lock(outlet_->mu_);
+  MutexLock lock(outlet_->mu_);
   sender_.OnPassed(index);
   return absl::OkStatus();
 }
@@ -71,7 +72,7 @@ absl::Status Lane::End(Index elements) {
     PENSTOCK_ASSIGN_OR_RETURN(elements_, SendRest(elements));
   }
   {
-    std::lock_guard lock(outlet_->mu_);
+    MutexLock lock(outlet_->mu_);
     sender_.OnEnd(elements_);
   }
   return outlet_->SendAgain(*this, /*until_ended=*/true);
@@ -100,7 +101,7 @@ absl::Status Lane::SendTurns(Index produced) {
     PENSTOCK_RETURN_IF_ERROR(outlet_->Send(*this, std::move(next)));
   }
   if (held_.empty() && passed_ > 0) {
-    std::lock_guard lock(outlet_->mu_);
+    MutexLock lock(outlet_->mu_);
     sender_.OnPassed(passed_ - 1);
     passed_ = 0;
   }
@@ -126,7 +127,7 @@ absl::StatusOr<Index> Lane::SendRest(Index elements) {
 absl::Status Lane::SendPads(Index elements, int64_t pads, const transfer::Sent& last) {
   for (Index index = elements; index < elements + pads; ++index) {
     if (skip_.Contains(index)) {
-      std::lock_guard lock(outlet_->mu_);
+      MutexLock lock(outlet_->mu_);
       sender_.OnPassed(index);
       continue;
     }
@@ -146,7 +147,7 @@ absl::Status Lane::SendPads(Index elements, int64_t pads, const transfer::Sent& 
 
 void Lane::Allow(int64_t turns, const std::optional<protocol::RestOf>& rest) {
   {
-    std::lock_guard lock(outlet_->mu_);
+    MutexLock lock(outlet_->mu_);
     turns_ = std::max(turns_, turns);
     if (rest) rest_ = rest;
   }
@@ -163,7 +164,7 @@ std::shared_ptr<Pool> Lane::NextSlots() {
 
 void Lane::AddReader(const control::Reader& reader) {
   {
-    std::lock_guard lock(outlet_->mu_);
+    MutexLock lock(outlet_->mu_);
     if (Serves(reader)) return;
     readers_.push_back(reader);
     sender_.OnAddReader({reader.client, reader.incarnation});
@@ -174,7 +175,7 @@ void Lane::AddReader(const control::Reader& reader) {
 
 void Lane::Cancel() {
   {
-    std::lock_guard lock(outlet_->mu_);
+    MutexLock lock(outlet_->mu_);
     cancelled_ = true;
   }
   outlet_->changed_.NotifyAll();
@@ -184,7 +185,7 @@ void Lane::Cancel() {
 
 std::shared_ptr<PartitionExit> Outlet::Open(const LaneOptions& options) {
   auto lane = std::make_shared<Lane>(shared_from_this(), options);
-  std::lock_guard lock(mu_);
+  MutexLock lock(mu_);
   for (const control::Reader& reader : options.readers) LinkUpLocked(*lane, reader);
   lanes_.push_back(lane);
   return lane;
@@ -200,7 +201,7 @@ void Outlet::LinkUpLocked(Lane& lane, const control::Reader& reader) {
 void Outlet::Close(PartitionExit& exit) {
   std::shared_ptr<Lane> gone;  // may be the last handle
   {
-    std::lock_guard lock(mu_);
+    MutexLock lock(mu_);
     auto found = std::find_if(lanes_.begin(), lanes_.end(),
                               [&](const auto& other) { return other.get() == &exit; });
     if (found != lanes_.end()) {

@@ -13,11 +13,11 @@
 #include "absl/status/statusor.h"
 #include "control/protocol/sender.h"
 #include "control/protocol/session_messages.h"
+#include "control/sync/mutex.h"
 #include "dataplane/worker/exit.h"
+#include "dataplane/worker/outlet.h"
 
 namespace penstock::worker {
-
-class Outlet;
 
 // Sends each element to one reader with a credit, or, in a coordinated read and in the order of
 // several consumers, to the one whose it is; before it goes what must be sent again.
@@ -43,11 +43,11 @@ class Lane final : public PartitionExit {
 
  private:
   friend class Outlet;
-  transfer::Sent TakeAgainLocked();  // REQUIRES: !again_.empty()
-  bool Serves(const control::Reader& reader) const;
-  // REQUIRES: outlet_->mu_ held.
-  bool IsFor(Index index, const control::Reader& reader) const;
-  bool MaySendLocked(Index index) const;
+  // REQUIRES: !again_.empty()
+  transfer::Sent TakeAgainLocked() REQUIRES(&Outlet::mu_);
+  bool Serves(const control::Reader& reader) const REQUIRES(&Outlet::mu_);
+  bool IsFor(Index index, const control::Reader& reader) const REQUIRES(&Outlet::mu_);
+  bool MaySendLocked(Index index) const REQUIRES(&Outlet::mu_);
   // Sends the whole turns below `produced` of what is held back.
   absl::Status SendTurns(Index produced);
   absl::StatusOr<Index> SendRest(Index elements);
@@ -68,16 +68,15 @@ class Lane final : public PartitionExit {
   Index passed_ = 0;                 // passed below, and not told the Sender yet
   Index elements_ = 0;
 
-  // Guarded by outlet_->mu_.
-  protocol::Sender sender_;
-  std::vector<control::Reader> readers_;
+  protocol::Sender sender_ GUARDED_BY(&Outlet::mu_);
+  std::vector<control::Reader> readers_ GUARDED_BY(&Outlet::mu_);
   // Sent on links that broke, by the client that alone can settle it.
-  std::map<ClientId, std::vector<transfer::Sent>> in_doubt_;
-  std::map<Index, transfer::Sent> again_;  // settled: did not land
-  bool cancelled_ = false;
-  int64_t turns_;
-  std::optional<protocol::RestOf> rest_;
-  std::optional<Index> end_;  // without pads
+  std::map<ClientId, std::vector<transfer::Sent>> in_doubt_ GUARDED_BY(&Outlet::mu_);
+  std::map<Index, transfer::Sent> again_ GUARDED_BY(&Outlet::mu_);  // settled: did not land
+  bool cancelled_ GUARDED_BY(&Outlet::mu_) = false;
+  int64_t turns_ GUARDED_BY(&Outlet::mu_);
+  std::optional<protocol::RestOf> rest_ GUARDED_BY(&Outlet::mu_);
+  std::optional<Index> end_ GUARDED_BY(&Outlet::mu_);  // without pads
 };
 
 }  // namespace penstock::worker

@@ -8,7 +8,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "control/sync/mutex.h"
 #include "dataplane/worker/counters.h"
+#include "dataplane/worker/lane.h"
 #include "dataplane/worker/link_times.h"
 #include "penstock/status.h"
 
@@ -69,22 +71,23 @@ class Outlet::Link final : public transfer::SendEvents,
   // Held from before Send() until `sent` has the note of it: the client says how
   // many landed, so notes must stand in the order of sending. Taken before the
   // outlet's mu_, and by no event.
-  std::mutex order;
+  Mutex order;
 
-  // Guarded by the outlet's mu_.
-  bool closing = false;                      // sends nothing more
-  bool dry = false;                          // had no credit when last tried
-  bool unflushed = false;                    // something was sent since the last flush
-  uint64_t grants = 0;                       // how often credits came
-  LinkTimes times{ToString(reader.client)};  // what it waits for, at all times
-  int sending = 0;                           // lanes inside Send()
-  int64_t landed = 0;                        // said by the client and not taken off `sent` yet
-  std::deque<Note> sent;
-  std::optional<std::vector<transfer::Sent>> closed;  // with what it left unconfirmed
+  bool closing GUARDED_BY(&Outlet::mu_) = false;    // sends nothing more
+  bool dry GUARDED_BY(&Outlet::mu_) = false;        // had no credit when last tried
+  bool unflushed GUARDED_BY(&Outlet::mu_) = false;  // something was sent since the last flush
+  uint64_t grants GUARDED_BY(&Outlet::mu_) = 0;     // how often credits came
+  // What it waits for, at all times.
+  LinkTimes times GUARDED_BY(&Outlet::mu_){ToString(reader.client)};
+  int sending GUARDED_BY(&Outlet::mu_) = 0;     // lanes inside Send()
+  int64_t landed GUARDED_BY(&Outlet::mu_) = 0;  // said by the client and not taken off `sent` yet
+  std::deque<Note> sent GUARDED_BY(&Outlet::mu_);
+  // With what it left unconfirmed.
+  std::optional<std::vector<transfer::Sent>> closed GUARDED_BY(&Outlet::mu_);
 
   // With credits the next element is waited for; without, what is under way, or, if
-  // nothing is, the trainer, who holds all its slots. With the outlet's mu_ held.
-  void Account() {
+  // nothing is, the trainer, who holds all its slots.
+  void Account() REQUIRES(&Outlet::mu_) {
     times.Now(!dry           ? LinkWaitsFor::kProduce
               : sent.empty() ? LinkWaitsFor::kTrainer
                              : LinkWaitsFor::kTransport);
@@ -106,8 +109,9 @@ absl::Status Outlet::Send(Lane& lane, transfer::Sent sent) {
   // Small ones go in frames, and are too many for that.
   const bool passes_by = BytesOf(sent.element) >= int64_t{kFrameBelow};
   const Index index = sent.identity.index;
-  std::unique_lock lock(mu_);
-  PENSTOCK_RETURN_IF_ERROR(Await(lane, lock, [&] { return lane.MaySendLocked(index); }));
+  MutexLock lock(mu_);
+  PENSTOCK_RETURN_IF_ERROR(
+      Await(lane, lock, [&]() REQUIRES(mu_) { return lane.MaySendLocked(index); }));
   PENSTOCK_RETURN_IF_ERROR(SendOne(lane, std::move(sent), lock));
   // When it is on its way: slots and credits that came back are for the next.
   if (passes_by) transfer::PollTransports();
@@ -145,8 +149,9 @@ absl::Status Outlet::Await(Lane& lane, std::unique_lock<std::mutex>& lock, const
 }
 
 absl::StatusOr<protocol::RestOf> Outlet::AwaitRest(Lane& lane, Index elements) {
-  std::unique_lock lock(mu_);
-  PENSTOCK_RETURN_IF_ERROR(Await(lane, lock, [&] { return lane.rest_.has_value(); }));
+  MutexLock lock(mu_);
+  PENSTOCK_RETURN_IF_ERROR(
+      Await(lane, lock, [&]() REQUIRES(mu_) { return lane.rest_.has_value(); }));
   lane.end_ = elements;
   return *lane.rest_;
 }
@@ -183,10 +188,10 @@ absl::Status Outlet::SendOne(Lane& lane, transfer::Sent sent, std::unique_lock<s
 
 bool Outlet::SendOn(const LinkPtr& link, Lane& lane, transfer::Sent& sent, uint64_t grants) {
   const int64_t bytes = BytesOf(sent.element);
-  std::lock_guard in_order(link->order);
+  MutexLock in_order(link->order);
   const absl::Status status = sent.error.ok() ? link->send->Send(std::move(sent.element))
                                               : link->send->SendError(sent.identity, sent.error);
-  std::lock_guard lock(mu_);
+  MutexLock lock(mu_);
   --link->sending;
   if (status.ok()) {
     lane.sender_.OnSent(link->reader.client, sent.identity.index);
@@ -219,7 +224,7 @@ Outlet::LinkPtr Outlet::PickLocked(const Lane& lane, Index index) {
 }
 
 std::shared_ptr<Pool> Outlet::NextSlots(const Lane& lane) {
-  std::lock_guard lock(mu_);
+  MutexLock lock(mu_);
   for (size_t i = 0; i < up_.size(); ++i) {
     const LinkPtr& link = up_[(turn_ + i) % up_.size()];
     if (link->closing || !lane.Serves(link->reader)) continue;
@@ -234,7 +239,8 @@ std::shared_ptr<Pool> Outlet::NextSlots(const Lane& lane) {
 
 absl::Status Outlet::SendAgain(Lane& lane, bool until_ended) {
   std::optional<PermitPause> pause;
-  std::unique_lock lock(mu_);
+  MutexLock held(mu_);
+  std::unique_lock<std::mutex>& lock = held;  // as SendOne() lets go of it
   while (true) {
     if (lane.cancelled_) return absl::CancelledError("the partition was stopped");
     if (!lane.again_.empty()) {
@@ -258,7 +264,7 @@ absl::Status Outlet::SendAgain(Lane& lane, bool until_ended) {
 void Outlet::Flush() {
   std::vector<LinkPtr> links;
   {
-    std::lock_guard lock(mu_);
+    MutexLock lock(mu_);
     for (const LinkPtr& link : up_)
       if (std::exchange(link->unflushed, false)) links.push_back(link);
   }
@@ -276,7 +282,7 @@ absl::StatusOr<std::shared_ptr<transfer::SendEvents>> Outlet::Accept(
   auto link = std::make_shared<Link>(weak_from_this(), std::move(send));
   std::vector<LinkPtr> replaced;
   {
-    std::lock_guard lock(mu_);
+    MutexLock lock(mu_);
     if (retired_) {
       return absl::UnavailableError(absl::StrCat("no partition of ", ToString(iteration_),
                                                  " is left on this worker; try again"));
@@ -300,7 +306,7 @@ absl::StatusOr<std::shared_ptr<transfer::SendEvents>> Outlet::Accept(
 void Outlet::CloseLinks(const absl::Status& reason) {
   std::vector<LinkPtr> links;
   {
-    std::lock_guard lock(mu_);
+    MutexLock lock(mu_);
     retired_ = true;
     for (const auto& [reader, session] : sessions_) {
       if (session.up != nullptr) links.push_back(session.up);
@@ -313,7 +319,7 @@ void Outlet::CloseLinks(const absl::Status& reason) {
 
 void Outlet::OnCredits(Link& link) {
   {
-    std::lock_guard lock(mu_);
+    MutexLock lock(mu_);
     ++link.grants;
     if (!std::exchange(link.dry, false)) return;
     link.Account();
@@ -322,14 +328,14 @@ void Outlet::OnCredits(Link& link) {
 }
 
 void Outlet::OnLanded(Link& link, int64_t count) {
-  std::lock_guard lock(mu_);
+  MutexLock lock(mu_);
   link.landed += count;
   ConfirmLocked(link);
   link.Account();
 }
 
 void Outlet::OnClosed(const LinkPtr& link, std::vector<transfer::Sent> unconfirmed) {
-  std::lock_guard lock(mu_);
+  MutexLock lock(mu_);
   link->closing = true;
   link->closed = std::move(unconfirmed);
   SettleLocked(link);
@@ -413,7 +419,7 @@ Lane* Outlet::FindLocked(PartitionId partition, Placement placement) {
 }
 
 bool Outlet::RetireIfIdle() {
-  std::lock_guard lock(mu_);
+  MutexLock lock(mu_);
   if (lanes_.empty() && sessions_.empty()) retired_ = true;
   return retired_;
 }

@@ -24,14 +24,16 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "control/protocol/session_messages.h"
+#include "control/sync/mutex.h"
 #include "dataplane/transfer/polling.h"
 #include "dataplane/transfer/transport.h"
 #include "dataplane/worker/budget.h"
 #include "dataplane/worker/exit.h"
-#include "dataplane/worker/lane.h"
 #include "dataplane/worker/shared_slots.h"
 
 namespace penstock::worker {
+
+class Lane;
 
 class Outlet final : public IterationExit, public std::enable_shared_from_this<Outlet> {
  public:
@@ -66,25 +68,27 @@ class Outlet final : public IterationExit, public std::enable_shared_from_this<O
   // Waits until `ready`, which is asked under the lock; sends again meanwhile. OK with the
   // lock held, else without it.
   template <class Ready>
-  absl::Status Await(Lane& lane, std::unique_lock<std::mutex>& lock, const Ready& ready);
-  // Lets go of the lock, in whatever way it ends.
-  absl::Status SendOne(Lane& lane, transfer::Sent sent, std::unique_lock<std::mutex>& lock);
+  absl::Status Await(Lane& lane, std::unique_lock<std::mutex>& lock, const Ready& ready)
+      REQUIRES(mu_);
+  // Lets go of the lock, in whatever way it ends, which the analysis does not see.
+  absl::Status SendOne(Lane& lane, transfer::Sent sent, std::unique_lock<std::mutex>& lock)
+      REQUIRES(mu_);
   // False: look for a link again. `grants`: the link's when it was picked.
   bool SendOn(const LinkPtr& link, Lane& lane, transfer::Sent& sent, uint64_t grants);
   absl::Status SendAgain(Lane& lane, bool until_ended);
-  LinkPtr PickLocked(const Lane& lane, Index index);
+  LinkPtr PickLocked(const Lane& lane, Index index) REQUIRES(mu_);
   std::shared_ptr<Pool> NextSlots(const Lane& lane);
-  void LinkUpLocked(Lane& lane, const control::Reader& reader);
-  Lane* FindLocked(PartitionId partition, Placement placement);
+  void LinkUpLocked(Lane& lane, const control::Reader& reader) REQUIRES(mu_);
+  Lane* FindLocked(PartitionId partition, Placement placement) REQUIRES(mu_);
 
   void OnCredits(Link& link);
   void OnLanded(Link& link, int64_t count);
   void OnClosed(const LinkPtr& link, std::vector<transfer::Sent> unconfirmed);
   // What happened on the link, as far as it may be told to the Senders now.
-  void SettleLocked(const LinkPtr& link);
-  void ConfirmLocked(Link& link);
-  void RaiseLocked(const LinkPtr& link);
-  void BreakLocked(const LinkPtr& link);
+  void SettleLocked(const LinkPtr& link) REQUIRES(mu_);
+  void ConfirmLocked(Link& link) REQUIRES(mu_);
+  void RaiseLocked(const LinkPtr& link) REQUIRES(mu_);
+  void BreakLocked(const LinkPtr& link) REQUIRES(mu_);
 
   const IterationId iteration_;
   const std::string token_;
@@ -92,14 +96,13 @@ class Outlet final : public IterationExit, public std::enable_shared_from_this<O
   // Of elements for groups, which all members on this host read where they lie.
   const std::shared_ptr<SharedPool> for_groups_;
 
-  mutable std::mutex mu_;
+  mutable Mutex mu_;
   transfer::PollingCondition changed_;
-  // Guarded by mu_.
-  std::map<control::Reader, Session> sessions_;
-  std::vector<LinkPtr> up_;  // of all sessions, in the order they came up
-  size_t turn_ = 0;          // in up_: who is asked first for the next element
-  std::vector<std::shared_ptr<Lane>> lanes_;
-  bool retired_ = false;
+  std::map<control::Reader, Session> sessions_ GUARDED_BY(mu_);
+  std::vector<LinkPtr> up_ GUARDED_BY(mu_);  // of all sessions, in the order they came up
+  size_t turn_ GUARDED_BY(mu_) = 0;          // in up_: who is asked first for the next element
+  std::vector<std::shared_ptr<Lane>> lanes_ GUARDED_BY(mu_);
+  bool retired_ GUARDED_BY(mu_) = false;
 };
 
 }  // namespace penstock::worker

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "control/sync/mutex.h"
 #include "penstock/check.h"
 
 namespace penstock::worker {
@@ -26,10 +27,10 @@ void Permits::GrantLocked() {
 }
 
 Permit* Permits::TakeNextLocked() {
-  const auto next = std::min_element(
-      waiting_.begin(), waiting_.end(), [this](const Permit* first, const Permit* second) {
-        return jobs_.at(first->job_).turn < jobs_.at(second->job_).turn;
-      });
+  const auto earlier = [this](const Permit* first, const Permit* second) REQUIRES(mu_) {
+    return jobs_.at(first->job_).turn < jobs_.at(second->job_).turn;
+  };
+  const auto next = std::min_element(waiting_.begin(), waiting_.end(), earlier);
   Permit* permit = *next;
   waiting_.erase(next);
   --queued_;
@@ -38,29 +39,29 @@ Permit* Permits::TakeNextLocked() {
 }
 
 Permit::Permit(Permits& permits, JobId job) : permits_(permits), job_(job) {
-  std::lock_guard lock(permits_.mu_);
+  MutexLock lock(permits_.mu_);
   ++permits_.jobs_[job_].partitions;
 }
 
 Permit::~Permit() {
-  std::lock_guard lock(permits_.mu_);
+  MutexLock lock(permits_.mu_);
   GiveUpLocked();
   const auto job = permits_.jobs_.find(job_);
   if (--job->second.partitions == 0) permits_.jobs_.erase(job);
 }
 
 bool Permit::Take() {
-  std::unique_lock lock(permits_.mu_);
+  MutexLock lock(permits_.mu_);
   return WaitLocked(lock);
 }
 
 void Permit::Pause() {
-  std::lock_guard lock(permits_.mu_);
+  MutexLock lock(permits_.mu_);
   if (pauses_++ == 0) GiveUpLocked();
 }
 
 bool Permit::Resume() {
-  std::unique_lock lock(permits_.mu_);
+  MutexLock lock(permits_.mu_);
   PENSTOCK_CHECK(pauses_ > 0);
   if (--pauses_ > 0) return !cancelled_;
   return WaitLocked(lock);
@@ -68,28 +69,28 @@ bool Permit::Resume() {
 
 bool Permit::ShouldYield() const {
   if (permits_.queued_.load(std::memory_order_relaxed) == 0) return false;
-  std::lock_guard lock(permits_.mu_);
+  MutexLock lock(permits_.mu_);
   return held_ && Clock::now() - held_since_ >= permits_.slice_;
 }
 
 bool Permit::Yield() {
-  std::unique_lock lock(permits_.mu_);
+  MutexLock lock(permits_.mu_);
   if (held_) GiveUpLocked();
   return WaitLocked(lock);
 }
 
 void Permit::Cancel() {
-  std::lock_guard lock(permits_.mu_);
+  MutexLock lock(permits_.mu_);
   cancelled_ = true;
   GiveUpLocked();
 }
 
 std::chrono::nanoseconds Permit::held() const {
-  std::lock_guard lock(permits_.mu_);
+  MutexLock lock(permits_.mu_);
   return held_for_ + (held_ ? Clock::now() - held_since_ : Clock::duration::zero());
 }
 
-bool Permit::WaitLocked(std::unique_lock<std::mutex>& lock) {
+bool Permit::WaitLocked(MutexLock& lock) {
   if (cancelled_) return false;
   if (!held_ && !queued_) {
     queued_ = true;
@@ -97,7 +98,8 @@ bool Permit::WaitLocked(std::unique_lock<std::mutex>& lock) {
     ++permits_.queued_;
     permits_.GrantLocked();
   }
-  permits_.granted_.wait(lock, [&] { return held_ || cancelled_ || pauses_ > 0; });
+  permits_.granted_.wait(
+      lock, [&]() REQUIRES(permits_.mu_) { return held_ || cancelled_ || pauses_ > 0; });
   return !cancelled_;
 }
 

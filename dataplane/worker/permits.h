@@ -11,8 +11,8 @@
 #include <cstdint>
 #include <deque>
 #include <map>
-#include <mutex>
 
+#include "control/sync/mutex.h"
 #include "penstock/ids.h"
 
 namespace penstock::worker {
@@ -39,20 +39,20 @@ class Permits {
     uint64_t turn = 0;  // its last
   };
 
-  void GrantLocked();  // hands out free permits
+  void GrantLocked() REQUIRES(mu_);  // hands out free permits
   // Of the job whose last turn was the earliest, the one that has waited longest. REQUIRES: one
   // waits.
-  Permit* TakeNextLocked();
+  Permit* TakeNextLocked() REQUIRES(mu_);
 
   const int count_;
   const std::chrono::nanoseconds slice_;
   std::atomic<int> queued_ = 0;  // size of waiting_, for a look without the lock
-  std::mutex mu_;
+  Mutex mu_;
   std::condition_variable granted_;
-  int free_;                     // guarded by mu_
-  std::deque<Permit*> waiting_;  // guarded by mu_, as the rest; in the order they came
-  std::map<JobId, Job> jobs_;    // that have partitions here
-  uint64_t turns_ = 0;
+  int free_ GUARDED_BY(mu_);
+  std::deque<Permit*> waiting_ GUARDED_BY(mu_);  // in the order they came
+  std::map<JobId, Job> jobs_ GUARDED_BY(mu_);    // that have partitions here
+  uint64_t turns_ GUARDED_BY(mu_) = 0;
 };
 
 // One partition's claim on a permit. Take() once, then Pause() and Resume()
@@ -84,19 +84,18 @@ class Permit {
   std::chrono::nanoseconds held() const;
 
  private:
-  bool WaitLocked(std::unique_lock<std::mutex>& lock);
-  void GiveUpLocked();
+  bool WaitLocked(MutexLock& lock) REQUIRES(permits_.mu_);
+  void GiveUpLocked() REQUIRES(permits_.mu_);
 
   using Clock = std::chrono::steady_clock;
   Permits& permits_;
   const JobId job_;
-  // Guarded by permits_.mu_.
-  bool held_ = false;
-  bool queued_ = false;
-  bool cancelled_ = false;
-  int pauses_ = 0;
-  Clock::time_point held_since_;          // while held_
-  std::chrono::nanoseconds held_for_{0};  // before
+  bool held_ GUARDED_BY(&Permits::mu_) = false;
+  bool queued_ GUARDED_BY(&Permits::mu_) = false;
+  bool cancelled_ GUARDED_BY(&Permits::mu_) = false;
+  int pauses_ GUARDED_BY(&Permits::mu_) = 0;
+  Clock::time_point held_since_ GUARDED_BY(&Permits::mu_);          // while held_
+  std::chrono::nanoseconds held_for_ GUARDED_BY(&Permits::mu_){0};  // before
 
   friend class Permits;
 };

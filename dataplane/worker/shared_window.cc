@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "control/protocol/trainer_token.h"
+#include "control/sync/mutex.h"
 #include "dataplane/memory/catch_exhausted.h"
 #include "dataplane/worker/counters.h"
 #include "penstock/status.h"
@@ -47,14 +48,14 @@ class SharedWindow::Producer final : public PartitionExit {
   void Allow(int64_t, const std::optional<protocol::RestOf>&) override {}
   void Cancel() override {
     {
-      std::lock_guard lock(window_->mu_);
+      MutexLock lock(window_->mu_);
       cancelled = true;
     }
     window_->changed_.NotifyAll();
   }
 
   Permit* const permit;
-  bool cancelled = false;  // guarded by the window's mu_
+  bool cancelled GUARDED_BY(&SharedWindow::mu_) = false;
 
  private:
   const std::shared_ptr<SharedWindow> window_;
@@ -87,15 +88,16 @@ class SharedWindow::Link final : public transfer::SendEvents,
   const control::Reader reader;
   const bool on_this_host;  // its client maps segments
 
-  // Guarded by the window's mu_.
-  bool closing = false;       // sends nothing more
-  bool closed = false;        // OnClosed came
-  bool sending = false;       // the thread is inside Send(): what happens waits for its note
-  bool dry = false;           // had no credit when last tried
-  bool unflushed = false;     // something was sent since the last flush
-  uint64_t grants = 0;        // how often credits came
-  int64_t landed = 0;         // said by the client and not taken off `sent` yet
-  std::deque<Position> sent;  // not landed; -1 of an error
+  bool closing GUARDED_BY(&SharedWindow::mu_) = false;  // sends nothing more
+  bool closed GUARDED_BY(&SharedWindow::mu_) = false;   // OnClosed came
+  // The thread is inside Send(): what happens waits for its note.
+  bool sending GUARDED_BY(&SharedWindow::mu_) = false;
+  bool dry GUARDED_BY(&SharedWindow::mu_) = false;        // had no credit when last tried
+  bool unflushed GUARDED_BY(&SharedWindow::mu_) = false;  // something was sent since the last flush
+  uint64_t grants GUARDED_BY(&SharedWindow::mu_) = 0;     // how often credits came
+  // Said by the client and not taken off `sent` yet.
+  int64_t landed GUARDED_BY(&SharedWindow::mu_) = 0;
+  std::deque<Position> sent GUARDED_BY(&SharedWindow::mu_);  // not landed; -1 of an error
 
  private:
   const std::weak_ptr<SharedWindow> window_;
@@ -126,14 +128,14 @@ SharedWindow::SharedWindow(IterationId iteration, std::string token, int64_t max
 
 std::shared_ptr<PartitionExit> SharedWindow::Open(const LaneOptions& options) {
   auto producer = std::make_shared<Producer>(shared_from_this(), options);
-  std::lock_guard lock(mu_);
+  MutexLock lock(mu_);
   producers_.push_back(producer);
   return producer;
 }
 
 void SharedWindow::Close(PartitionExit& exit) {
   std::shared_ptr<Producer> gone;  // may be the last handle
-  std::lock_guard lock(mu_);
+  MutexLock lock(mu_);
   auto found = std::find_if(producers_.begin(), producers_.end(),
                             [&](const auto& producer) { return producer.get() == &exit; });
   if (found == producers_.end()) return;
@@ -143,8 +145,8 @@ void SharedWindow::Close(PartitionExit& exit) {
 }
 
 std::shared_ptr<Pool> SharedWindow::BestPool() const {
-  std::lock_guard lock(mu_);
-  const bool read = std::any_of(up_.begin(), up_.end(), [](const LinkPtr& link) {
+  MutexLock lock(mu_);
+  const bool read = std::any_of(up_.begin(), up_.end(), [&](const LinkPtr& link) REQUIRES(mu_) {
     return link->on_this_host && !link->closing;
   });
   return read ? pool_ : nullptr;
@@ -161,7 +163,7 @@ absl::Status SharedWindow::Add(Producer& producer, transfer::Sent sent) {
   // None of these is let go of, nor waited for, under the lock.
   std::vector<Entry> fallen;
   std::optional<PermitPause> pause;
-  Lock lock(mu_);
+  MutexLock lock(mu_);
   while (asking_.empty() && !producer.cancelled && !retired_) {
     if (pause.has_value()) {
       changed_.WaitFor(lock, transfer::kLongestWait);
@@ -213,7 +215,7 @@ void SharedWindow::Insert(transfer::Sent sent, std::vector<Entry>& fallen) {
 
 // A place that has fallen out of the window is where a new trainer begins.
 void SharedWindow::ForgetTrainersGone() {
-  std::erase_if(trainers_, [this](const auto& entry) {
+  std::erase_if(trainers_, [this](const auto& entry) REQUIRES(mu_) {
     return entry.second.links == 0 && entry.second.next < first_;
   });
 }
@@ -221,11 +223,11 @@ void SharedWindow::ForgetTrainersGone() {
 // --- Sending ---------------------------------------------------------------------
 
 void SharedWindow::Serve() {
-  Lock lock(mu_);
+  MutexLock lock(mu_);
   while (!retired_) {
     if (LinkPtr link = Pick()) {
-      SendOn(link, lock);
-    } else if (!FlushOne(lock)) {
+      SendOn(link);
+    } else if (!FlushOne()) {
       changed_.WaitFor(lock, transfer::kLongestWait);
     }
   }
@@ -256,7 +258,7 @@ SharedWindow::LinkPtr SharedWindow::Pick() {
 void SharedWindow::Skip(Trainer& trainer) {
   int64_t skipped = std::max<int64_t>(first_ - trainer.next, 0);
   trainer.next = std::max(trainer.next, first_);
-  const auto drop = [&](std::set<Position>& positions) {
+  const auto drop = [&](std::set<Position>& positions) REQUIRES(mu_) {
     const auto left = positions.lower_bound(first_);
     skipped += std::distance(positions.begin(), left);
     positions.erase(positions.begin(), left);
@@ -289,20 +291,20 @@ SharedWindow::Parcel SharedWindow::Take(Trainer& trainer) {
   return parcel;
 }
 
-void SharedWindow::SendOn(const LinkPtr& link, Lock& lock) {
+void SharedWindow::SendOn(const LinkPtr& link) {
   Trainer& trainer = trainers_.at(link->trainer);
-  if (!HasNext(trainer)) return AskFor(link, lock);
+  if (!HasNext(trainer)) return AskFor(link);
   Parcel parcel = Take(trainer);
   const uint64_t grants = link->grants;
   link->sending = true;
-  lock.unlock();
+  mu_.unlock();
   const auto bytes =
       parcel.sent.element ? static_cast<int64_t>(parcel.sent.element.block().size()) : 0;
   const absl::Status status = parcel.position >= 0
                                   ? link->send->Send(std::move(parcel.sent.element))
                                   : link->send->SendError(parcel.sent.identity, parcel.sent.error);
   parcel.sent.element = Element();
-  lock.lock();
+  mu_.lock();
   link->sending = false;
   if (status.ok()) {
     link->sent.push_back(parcel.position);
@@ -327,11 +329,11 @@ void SharedWindow::SendOn(const LinkPtr& link, Lock& lock) {
   if (link->closed) Break(link);
 }
 
-void SharedWindow::AskFor(const LinkPtr& link, Lock& lock) {
+void SharedWindow::AskFor(const LinkPtr& link) {
   const uint64_t grants = link->grants;
-  lock.unlock();
+  mu_.unlock();
   const bool wants = link->send->credits() > 0;
-  lock.lock();
+  mu_.lock();
   if (!wants) {
     link->dry = link->grants == grants;
     return;
@@ -343,14 +345,15 @@ void SharedWindow::AskFor(const LinkPtr& link, Lock& lock) {
   changed_.NotifyAll();
 }
 
-bool SharedWindow::FlushOne(Lock& lock) {
-  auto link = std::find_if(up_.begin(), up_.end(),
-                           [](const LinkPtr& its) { return std::exchange(its->unflushed, false); });
+bool SharedWindow::FlushOne() {
+  auto link = std::find_if(up_.begin(), up_.end(), [&](const LinkPtr& its) REQUIRES(mu_) {
+    return std::exchange(its->unflushed, false);
+  });
   if (link == up_.end()) return false;
   const LinkPtr flushed = *link;
-  lock.unlock();
+  mu_.unlock();
   flushed->send->Flush();
-  lock.lock();
+  mu_.lock();
   return true;
 }
 
@@ -372,7 +375,7 @@ absl::StatusOr<std::shared_ptr<transfer::SendEvents>> SharedWindow::Accept(
   auto link = std::make_shared<Link>(weak_from_this(), std::move(send), *std::move(named));
   std::vector<LinkPtr> replaced;
   {
-    std::lock_guard lock(mu_);
+    MutexLock lock(mu_);
     if (retired_) {
       return absl::UnavailableError(absl::StrCat("no partition of ", ToString(iteration_),
                                                  " is left on this worker; try again"));
@@ -398,32 +401,32 @@ absl::StatusOr<std::shared_ptr<transfer::SendEvents>> SharedWindow::Accept(
 void SharedWindow::CloseLinks(const absl::Status& reason) {
   std::vector<LinkPtr> links;
   {
-    std::lock_guard lock(mu_);
+    MutexLock lock(mu_);
     retired_ = true;
     links = up_;
     for (const LinkPtr& link : links) link->closing = true;
   }
   changed_.NotifyAll();
   for (const LinkPtr& link : links) link->send->Close(reason);
-  Lock lock(mu_);
-  served_.wait(lock, [this] { return !serving_; });
+  MutexLock lock(mu_);
+  served_.wait(lock, [this]() REQUIRES(mu_) { return !serving_; });
 }
 
 bool SharedWindow::RetireIfIdle() {
-  std::lock_guard lock(mu_);
+  MutexLock lock(mu_);
   if (producers_.empty() && up_.empty() && !std::exchange(retired_, true)) changed_.NotifyAll();
   return retired_;
 }
 
 int64_t SharedWindow::skipped(const std::string& trainer) const {
-  std::lock_guard lock(mu_);
+  MutexLock lock(mu_);
   auto found = trainers_.find(trainer);
   return found == trainers_.end() ? 0 : found->second.skipped;
 }
 
 void SharedWindow::OnCredits(Link& link) {
   {
-    std::lock_guard lock(mu_);
+    MutexLock lock(mu_);
     ++link.grants;
     if (!std::exchange(link.dry, false)) return;
   }
@@ -431,13 +434,13 @@ void SharedWindow::OnCredits(Link& link) {
 }
 
 void SharedWindow::OnLanded(Link& link, int64_t count) {
-  std::lock_guard lock(mu_);
+  MutexLock lock(mu_);
   link.landed += count;
   if (!link.sending) Confirm(link);
 }
 
 void SharedWindow::OnClosed(const LinkPtr& link) {
-  std::lock_guard lock(mu_);
+  MutexLock lock(mu_);
   link->closing = link->closed = true;
   if (!link->sending) Break(link);
 }

@@ -20,11 +20,11 @@
 #include <deque>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <set>
 #include <string>
 #include <vector>
 
+#include "control/sync/mutex.h"
 #include "dataplane/memory/shared_pool.h"
 #include "dataplane/transfer/polling.h"
 #include "dataplane/worker/exit.h"
@@ -92,49 +92,49 @@ class SharedWindow final : public IterationExit, public std::enable_shared_from_
 
   // For the producers. Waits until a trainer asks.
   absl::Status Add(Producer& producer, transfer::Sent sent);
-  void Insert(transfer::Sent sent, std::vector<Entry>& fallen);
-  void ForgetTrainersGone();
+  void Insert(transfer::Sent sent, std::vector<Entry>& fallen) REQUIRES(mu_);
+  void ForgetTrainersGone() REQUIRES(mu_);
 
   // The thread.
   void Serve();
-  using Lock = std::unique_lock<std::mutex>;
-  LinkPtr Pick();  // with something to send, or to be asked whether it wants more
-  void SendOn(const LinkPtr& link, Lock& lock);
-  void AskFor(const LinkPtr& link, Lock& lock);
-  bool FlushOne(Lock& lock);
-  Parcel Take(Trainer& trainer);
-  bool HasNext(Trainer& trainer);
-  void Skip(Trainer& trainer);
+  LinkPtr Pick() REQUIRES(mu_);  // with something to send, or to be asked whether it wants more
+  // These let go of the lock while they call the link.
+  void SendOn(const LinkPtr& link) REQUIRES(mu_);
+  void AskFor(const LinkPtr& link) REQUIRES(mu_);
+  bool FlushOne() REQUIRES(mu_);
+  Parcel Take(Trainer& trainer) REQUIRES(mu_);
+  bool HasNext(Trainer& trainer) REQUIRES(mu_);
+  void Skip(Trainer& trainer) REQUIRES(mu_);
 
   void OnCredits(Link& link);
   void OnLanded(Link& link, int64_t count);
   void OnClosed(const LinkPtr& link);
-  void Confirm(Link& link);
-  void Break(const LinkPtr& link);
+  void Confirm(Link& link) REQUIRES(mu_);
+  void Break(const LinkPtr& link) REQUIRES(mu_);
   // Those of `positions` that the hello does not name are to be sent again.
-  void Settle(Trainer& trainer, const std::set<Position>& positions, const transfer::Hello& hello);
+  void Settle(Trainer& trainer, const std::set<Position>& positions, const transfer::Hello& hello)
+      REQUIRES(mu_);
 
-  Position end() const { return first_ + static_cast<Position>(entries_.size()); }
+  Position end() const REQUIRES(mu_) { return first_ + static_cast<Position>(entries_.size()); }
 
   const IterationId iteration_;
   const std::string token_;
   const int64_t max_bytes_;
   const std::shared_ptr<SharedPool> pool_;
 
-  mutable std::mutex mu_;
+  mutable Mutex mu_;
   transfer::PollingCondition changed_;
   std::condition_variable served_;
-  // All below guarded by mu_; the private methods above hold it.
-  std::deque<Entry> entries_;
-  Position first_ = 0;  // of entries_
-  int64_t bytes_ = 0;
-  std::map<std::string, Trainer> trainers_;
-  std::deque<Trainer*> asking_;  // for what comes next, in that order
-  std::vector<LinkPtr> up_;
-  size_t turn_ = 0;  // in up_
-  std::vector<std::shared_ptr<Producer>> producers_;
-  bool retired_ = false;
-  bool serving_ = true;
+  std::deque<Entry> entries_ GUARDED_BY(mu_);
+  Position first_ GUARDED_BY(mu_) = 0;  // of entries_
+  int64_t bytes_ GUARDED_BY(mu_) = 0;
+  std::map<std::string, Trainer> trainers_ GUARDED_BY(mu_);
+  std::deque<Trainer*> asking_ GUARDED_BY(mu_);  // for what comes next, in that order
+  std::vector<LinkPtr> up_ GUARDED_BY(mu_);
+  size_t turn_ GUARDED_BY(mu_) = 0;  // in up_
+  std::vector<std::shared_ptr<Producer>> producers_ GUARDED_BY(mu_);
+  bool retired_ GUARDED_BY(mu_) = false;
+  bool serving_ GUARDED_BY(mu_) = true;
 };
 
 }  // namespace penstock::worker

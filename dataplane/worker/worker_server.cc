@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <chrono>
 #include <memory>
-#include <mutex>
 #include <random>
 #include <thread>
 #include <utility>
@@ -22,6 +21,7 @@
 #include "control/stub/dispatcher_stub.h"
 #include "control/stub/this_process.h"
 #include "control/sync/boot_time.h"
+#include "control/sync/mutex.h"
 #include "dataplane/dataset/python_host.h"
 #include "dataplane/memory/element_limit.h"
 #include "dataplane/memory/usable_memory.h"
@@ -187,8 +187,8 @@ class Server final : public WorkerServer {
   std::vector<std::unique_ptr<transfer::Listener>> listeners_;
   std::unique_ptr<Agent> agent_;
   std::unique_ptr<TextServer> pages_;
-  std::mutex stop_mu_;  // one Stop() at a time
-  bool stopped_ = false;
+  Mutex stop_mu_;  // one Stop() at a time
+  bool stopped_ GUARDED_BY(stop_mu_) = false;
 };
 
 absl::Status Server::Open() {
@@ -355,7 +355,7 @@ std::string Server::StatusPage() const {
 }
 
 void Server::Stop() {
-  std::lock_guard lock(stop_mu_);
+  MutexLock lock(stop_mu_);
   if (std::exchange(stopped_, true)) return;
   pages_.reset();  // which show what goes now
   std::this_thread::sleep_for(absl::ToChronoMilliseconds(config_.shutdown_quiet_period));

@@ -8,6 +8,7 @@
 
 #include "absl/time/clock.h"
 #include "control/rpc/prepare_grpc.h"
+#include "control/sync/mutex.h"
 #include "dataplane/transfer/grpc/convert.h"
 #include "dataplane/transfer/grpc/slices.h"
 #include "penstock/status.h"
@@ -68,9 +69,12 @@ std::shared_ptr<ReceiveStream> ReceiveStream::Start(
   stream->self_ = stream;
   stream->stub_.PrepareBidiStreamingCall(&stream->context_, kLinkMethod, {}, stream.get());
   stream->AddHold();  // writes come from other threads than gRPC's
-  stream->writing_ = ToBuffer(Encode(stream->options_.hello));
-  stream->busy_ = true;
-  stream->StartWrite(&stream->writing_);
+  {
+    MutexLock lock(stream->mu_);
+    stream->writing_ = ToBuffer(Encode(stream->options_.hello));
+    stream->busy_ = true;
+    stream->StartWrite(&stream->writing_);
+  }
   stream->StartRead(&stream->read_);
   stream->CancelAfter(stream->options_.timeout);
   stream->StartCall();
@@ -93,13 +97,13 @@ ReceiveStream::ReceiveStream(std::string target,
 void ReceiveStream::Grant(Credits credits) {
   if (credits.count <= 0) return;
   landing_.Grant(credits.count);
-  std::lock_guard lock(mu_);
+  MutexLock lock(mu_);
   (waiting_.recall ? waiting_.granted_after_recall : waiting_.granted) += credits.count;
   WriteNext();
 }
 
 void ReceiveStream::Recall() {
-  std::lock_guard lock(mu_);
+  MutexLock lock(mu_);
   // A second one in one message: what was granted since comes back too.
   waiting_.granted += std::exchange(waiting_.granted_after_recall, 0);
   waiting_.recall = true;
@@ -109,7 +113,7 @@ void ReceiveStream::Recall() {
 void ReceiveStream::Close() {
   gate_.Close();
   {
-    std::lock_guard lock(mu_);
+    MutexLock lock(mu_);
     closed_ = true;
     WriteNext();
   }
@@ -117,7 +121,7 @@ void ReceiveStream::Close() {
 }
 
 void ReceiveStream::CancelAfter(absl::Duration timeout) {
-  std::lock_guard lock(mu_);
+  MutexLock lock(mu_);
   if (over_) return;
   alarm_.emplace();
   alarm_->Set(absl::ToChronoTime(absl::Now() + std::min(timeout, absl::Hours(24 * 365))),
@@ -126,7 +130,7 @@ void ReceiveStream::CancelAfter(absl::Duration timeout) {
                 const std::shared_ptr<ReceiveStream> self = stream.lock();
                 if (!expired || self == nullptr) return;
                 {
-                  std::lock_guard lock(self->mu_);
+                  MutexLock lock(self->mu_);
                   self->timed_out_ = true;
                 }
                 self->context_.TryCancel();
@@ -143,7 +147,7 @@ void ReceiveStream::OnReadDone(bool ok) {
     return StartRead(&read_);
   }
   if (ok) context_.TryCancel();
-  std::lock_guard lock(mu_);
+  MutexLock lock(mu_);
   over_ = true;
   WriteNext();
 }
@@ -201,20 +205,20 @@ absl::Status ReceiveStream::Land(MessageType type) {
 void ReceiveStream::Open() {
   open_ = true;
   {
-    std::lock_guard lock(mu_);
+    MutexLock lock(mu_);
     if (!closed_) alarm_->Cancel();
   }
   events_->OnOpen();
 }
 
 void ReceiveStream::ReportLanded(int64_t count) {
-  std::lock_guard lock(mu_);
+  MutexLock lock(mu_);
   waiting_.landed += count;
   WriteNext();
 }
 
 void ReceiveStream::OnWriteDone(bool ok) {
-  std::lock_guard lock(mu_);
+  MutexLock lock(mu_);
   busy_ = false;
   writing_.Clear();
   if (!ok) over_ = true;
@@ -241,7 +245,7 @@ void ReceiveStream::OnDone(const grpc::Status& status) {
   std::shared_ptr<ReceiveStream> self = std::exchange(self_, nullptr);
   absl::Status reason = broken_;
   {
-    std::lock_guard lock(mu_);
+    MutexLock lock(mu_);
     over_ = true;
     if (alarm_.has_value()) alarm_->Cancel();
     if (reason.ok() && timed_out_) {

@@ -8,10 +8,10 @@
 
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 
+#include "control/sync/mutex.h"
 #include "dataplane/transfer/gate.h"
 #include "dataplane/transfer/landing.h"
 #include "dataplane/transfer/message.h"
@@ -52,7 +52,7 @@ class ReceiveStream : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::Byt
   void ReportLanded(int64_t count);  // with credits that wait, if any
   // Cancels the call unless the alarm is called off before.
   void CancelAfter(absl::Duration timeout);
-  void WriteNext();  // with mu_ held
+  void WriteNext() REQUIRES(mu_);
 
   const std::string target_;
   DialOptions options_;
@@ -68,16 +68,15 @@ class ReceiveStream : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::Byt
   bool open_ = false;    // of the reading side
   absl::Status broken_;  // of the reading side: why it stopped reading
 
-  std::mutex mu_;
-  // All below guarded by mu_.
-  std::optional<grpc::Alarm> alarm_;
-  bool timed_out_ = false;
-  bool closed_ = false;  // by this client
-  bool over_ = false;    // nothing may be written any more
-  bool busy_ = false;    // a write is under way
-  bool hold_ = true;     // gRPC waits for RemoveHold()
-  grpc::ByteBuffer writing_;
-  Update waiting_;  // what the worker is to be told next
+  Mutex mu_;
+  std::optional<grpc::Alarm> alarm_ GUARDED_BY(mu_);
+  bool timed_out_ GUARDED_BY(mu_) = false;
+  bool closed_ GUARDED_BY(mu_) = false;  // by this client
+  bool over_ GUARDED_BY(mu_) = false;    // nothing may be written any more
+  bool busy_ GUARDED_BY(mu_) = false;    // a write is under way
+  bool hold_ GUARDED_BY(mu_) = true;     // gRPC waits for RemoveHold()
+  grpc::ByteBuffer writing_ GUARDED_BY(mu_);
+  Update waiting_ GUARDED_BY(mu_);  // what the worker is to be told next
 };
 
 }  // namespace penstock::transfer

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/time/clock.h"
+#include "control/sync/mutex.h"
 #include "dataplane/memory/pool.h"
 #include "dataplane/transfer/grpc/convert.h"
 #include "dataplane/transfer/grpc/slices.h"
@@ -22,13 +23,16 @@ SendStream* SendStream::Start(grpc::GenericCallbackServerContext* context, Owner
                               std::chrono::milliseconds hello_timeout) {
   std::shared_ptr<SendStream> stream(new SendStream(context, owner));
   stream->self_ = stream;
-  stream->alarm_.emplace();
-  stream->alarm_->Set(std::chrono::system_clock::now() + hello_timeout,
-                      [stranger = stream->weak_from_this()](bool expired) {
-                        const std::shared_ptr<SendStream> self = stranger.lock();
-                        if (self == nullptr || !expired) return;
-                        self->TurnAway(absl::DeadlineExceededError("the client said no hello"));
-                      });
+  {
+    MutexLock lock(stream->mu_);
+    stream->alarm_.emplace();
+    stream->alarm_->Set(std::chrono::system_clock::now() + hello_timeout,
+                        [stranger = stream->weak_from_this()](bool expired) {
+                          const std::shared_ptr<SendStream> self = stranger.lock();
+                          if (self == nullptr || !expired) return;
+                          self->TurnAway(absl::DeadlineExceededError("the client said no hello"));
+                        });
+  }
   stream->StartRead(&stream->read_);
   return stream.get();
 }
@@ -37,7 +41,7 @@ SendStream::SendStream(grpc::GenericCallbackServerContext* context, Owner& owner
     : context_(context), owner_(owner), outbox_(DefaultPool(), kFrameBytes) {}
 
 int64_t SendStream::credits() const {
-  std::lock_guard lock(mu_);
+  MutexLock lock(mu_);
   return outbox_.credits();
 }
 
@@ -47,7 +51,7 @@ absl::Status SendStream::Send(Sent&& sent) {
                                                    " bytes; 'grpc' carries ", kMaxBlockBytes,
                                                    " at most"));
   }
-  std::lock_guard lock(mu_);
+  MutexLock lock(mu_);
   if (closing_) return absl::UnavailableError("the link is closed");
   PENSTOCK_RETURN_IF_ERROR(outbox_.Send(std::move(sent)));
   WriteNext();
@@ -56,7 +60,7 @@ absl::Status SendStream::Send(Sent&& sent) {
 }
 
 void SendStream::Flush() {
-  std::lock_guard lock(mu_);
+  MutexLock lock(mu_);
   outbox_.Seal();
   WriteNext();
 }
@@ -68,7 +72,7 @@ void SendStream::FlushLater() {
               [stream = weak_from_this(), frame = outbox_.frame()](bool) {
                 const std::shared_ptr<SendStream> self = stream.lock();
                 if (self == nullptr) return;
-                std::lock_guard lock(self->mu_);
+                MutexLock lock(self->mu_);
                 self->alarm_set_ = false;
                 if (!self->outbox_.filling()) return;
                 if (self->outbox_.frame() != frame) return self->FlushLater();
@@ -78,7 +82,7 @@ void SendStream::FlushLater() {
 }
 
 void SendStream::Close(const absl::Status& reason) {
-  std::lock_guard lock(mu_);
+  MutexLock lock(mu_);
   if (closing_) return;
   closing_ = true;
   reason_ = reason;
@@ -88,14 +92,14 @@ void SendStream::Close(const absl::Status& reason) {
 
 void SendStream::OnReadDone(bool ok) {
   if (!ok) {
-    std::lock_guard lock(mu_);
+    MutexLock lock(mu_);
     accepting_ = false;
     return Break(absl::UnavailableError("the client's connection broke"));
   }
   absl::StatusOr<std::string> bytes = ToString(read_);
   absl::Status handled = bytes.ok() ? Handle(*bytes) : bytes.status();
   if (handled.ok()) return StartRead(&read_);
-  std::lock_guard lock(mu_);
+  MutexLock lock(mu_);
   accepting_ = false;
   Break(handled);
 }
@@ -108,7 +112,7 @@ absl::Status SendStream::Handle(const std::string& bytes) {
   }
   if (auto* update = std::get_if<Update>(&message)) return Handle(*update);
   if (std::holds_alternative<Goodbye>(message)) {
-    std::lock_guard lock(mu_);
+    MutexLock lock(mu_);
     Break(absl::OkStatus());
     return absl::OkStatus();
   }
@@ -122,7 +126,7 @@ absl::Status SendStream::Handle(Hello hello) {
   owner_.OnGreeted(*this);
   absl::StatusOr<std::shared_ptr<SendEvents>> events =
       owner_.Accept(hello_, std::make_shared<SendHandle<SendStream>>(shared_from_this()));
-  std::lock_guard lock(mu_);
+  MutexLock lock(mu_);
   accepting_ = false;
   if (!events.ok()) {
     closing_ = false;  // that the handle was let go of is no reason to tell
@@ -136,7 +140,7 @@ absl::Status SendStream::Handle(Hello hello) {
 
 absl::Status SendStream::Handle(const Update& update) {
   {
-    std::lock_guard lock(mu_);
+    MutexLock lock(mu_);
     PENSTOCK_RETURN_IF_ERROR(outbox_.Apply(update));
     codec_.OnLanded(update.landed);
     WriteNext();
@@ -146,7 +150,7 @@ absl::Status SendStream::Handle(const Update& update) {
 }
 
 void SendStream::OnWriteDone(bool ok) {
-  std::lock_guard lock(mu_);
+  MutexLock lock(mu_);
   busy_ = false;
   writing_.Clear();
   if (!ok) return Break(absl::UnavailableError("the client's connection broke"));
@@ -159,13 +163,13 @@ void SendStream::Cancel() {
 }
 
 void SendStream::TurnAway(const absl::Status& reason) {
-  std::lock_guard lock(mu_);
+  MutexLock lock(mu_);
   if (!std::exchange(accepting_, false)) return;
   Break(reason);
 }
 
 void SendStream::OnCancel() {
-  std::lock_guard lock(mu_);
+  MutexLock lock(mu_);
   Break(absl::UnavailableError("the client's connection broke"));
 }
 
@@ -203,7 +207,7 @@ void SendStream::OnDone() {
   std::vector<Sent> unconfirmed;
   absl::Status reason;
   {
-    std::lock_guard lock(mu_);
+    MutexLock lock(mu_);
     unconfirmed = outbox_.TakeUnconfirmed();
     closing_ = true;
     reason = reason_;

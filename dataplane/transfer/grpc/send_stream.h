@@ -10,10 +10,10 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 
+#include "control/sync/mutex.h"
 #include "dataplane/transfer/link_codec.h"
 #include "dataplane/transfer/outbox.h"
 #include "dataplane/transfer/transport.h"
@@ -61,11 +61,10 @@ class SendStream : public grpc::ServerGenericBidiReactor,
   absl::Status Handle(const std::string& bytes);
   absl::Status Handle(Hello hello);
   absl::Status Handle(const Update& update);
-  // Those below with mu_ held.
-  void Break(const absl::Status& reason);
-  void FlushLater();
-  void WriteNext();
-  grpc::ByteBuffer NextMessage();
+  void Break(const absl::Status& reason) REQUIRES(mu_);
+  void FlushLater() REQUIRES(mu_);
+  void WriteNext() REQUIRES(mu_);
+  grpc::ByteBuffer NextMessage() REQUIRES(mu_);
 
   grpc::GenericCallbackServerContext* const context_;
   Owner& owner_;
@@ -77,19 +76,19 @@ class SendStream : public grpc::ServerGenericBidiReactor,
   Hello hello_;  // constant once accepted
   std::shared_ptr<SendEvents> events_;
 
-  mutable std::mutex mu_;
-  // All below guarded by mu_.
   LinkCodec codec_{DefaultPool()};
-  Outbox outbox_;
-  std::optional<grpc::Alarm> alarm_;  // for the hello, then for frames
-  bool alarm_set_ = false;
-  grpc::ByteBuffer writing_;
-  bool accepting_ = true;  // neither write nor finish before the hello was answered
-  bool busy_ = false;      // a write is under way
-  bool finished_ = false;  // Finish() was called
-  bool broken_ = false;    // write nothing more
-  bool closing_ = false;   // no more Send(); reason_ says why
-  absl::Status reason_;
+
+  mutable Mutex mu_;
+  Outbox outbox_ GUARDED_BY(mu_);
+  std::optional<grpc::Alarm> alarm_ GUARDED_BY(mu_);  // for the hello, then for frames
+  bool alarm_set_ GUARDED_BY(mu_) = false;
+  grpc::ByteBuffer writing_ GUARDED_BY(mu_);
+  bool accepting_ GUARDED_BY(mu_) = true;  // neither write nor finish before the hello was answered
+  bool busy_ GUARDED_BY(mu_) = false;      // a write is under way
+  bool finished_ GUARDED_BY(mu_) = false;  // Finish() was called
+  bool broken_ GUARDED_BY(mu_) = false;    // write nothing more
+  bool closing_ GUARDED_BY(mu_) = false;   // no more Send(); reason_ says why
+  absl::Status reason_ GUARDED_BY(mu_);
 };
 
 }  // namespace penstock::transfer

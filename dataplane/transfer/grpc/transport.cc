@@ -6,7 +6,6 @@
 
 #include <condition_variable>
 #include <memory>
-#include <mutex>
 #include <set>
 #include <string>
 #include <utility>
@@ -17,6 +16,7 @@
 #include "absl/strings/str_cat.h"
 #include "control/rpc/credentials.h"
 #include "control/rpc/prepare_grpc.h"
+#include "control/sync/mutex.h"
 #include "dataplane/transfer/grpc/receive_stream.h"
 #include "dataplane/transfer/grpc/send_stream.h"
 #include "penstock/status.h"
@@ -46,7 +46,7 @@ class LinkService : public grpc::CallbackGenericService, public SendStream::Owne
   grpc::ServerGenericBidiReactor* CreateReactor(
       grpc::GenericCallbackServerContext* context) override {
     if (context->method() != kLinkMethod) return new Refusal;
-    std::lock_guard lock(mu_);
+    MutexLock lock(mu_);
     if (strangers_.size() == limits_.count) {
       strangers_.front()->TurnAway(absl::ResourceExhaustedError("too many strangers"));
       strangers_.erase(strangers_.begin());
@@ -60,14 +60,15 @@ class LinkService : public grpc::CallbackGenericService, public SendStream::Owne
 
   // Closes all links, and breaks those whose clients do not read.
   void Stop() {
-    std::unique_lock lock(mu_);
+    MutexLock lock(mu_);
     stopped_ = true;
     for (SendStream* stream : streams_) {
       stream->Close(absl::UnavailableError("the worker has stopped"));
     }
-    if (none_.wait_for(lock, Listener::kStopTimeout, [&] { return streams_.empty(); })) return;
+    const auto none = [this]() REQUIRES(mu_) { return streams_.empty(); };
+    if (none_.wait_for(lock, Listener::kStopTimeout, none)) return;
     for (SendStream* stream : streams_) stream->Cancel();
-    none_.wait(lock, [&] { return streams_.empty(); });
+    none_.wait(lock, none);
   }
 
  private:
@@ -76,11 +77,11 @@ class LinkService : public grpc::CallbackGenericService, public SendStream::Owne
     return accept_(hello, std::move(link));
   }
   void OnGreeted(SendStream& stream) override {
-    std::lock_guard lock(mu_);
+    MutexLock lock(mu_);
     std::erase(strangers_, &stream);
   }
   void OnOver(SendStream& stream) override {
-    std::lock_guard lock(mu_);
+    MutexLock lock(mu_);
     std::erase(strangers_, &stream);
     streams_.erase(&stream);
     none_.notify_all();
@@ -88,12 +89,11 @@ class LinkService : public grpc::CallbackGenericService, public SendStream::Owne
 
   const Listener::Accept accept_;
   const StrangerLimits limits_;
-  std::mutex mu_;
+  Mutex mu_;
   std::condition_variable none_;
-  // All below guarded by mu_.
-  bool stopped_ = false;
-  std::set<SendStream*> streams_;
-  std::vector<SendStream*> strangers_;  // of them; oldest first
+  bool stopped_ GUARDED_BY(mu_) = false;
+  std::set<SendStream*> streams_ GUARDED_BY(mu_);
+  std::vector<SendStream*> strangers_ GUARDED_BY(mu_);  // of them; oldest first
 };
 
 class GrpcListener : public Listener {

@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "control/sync/mutex.h"
 #include "dataplane/element/block.h"
 
 namespace penstock::transfer {
@@ -84,8 +85,8 @@ void LocalLink::CloseByWorker(const absl::Status& reason) {
 }
 
 void LocalLink::WaitEnded() {
-  std::unique_lock lock(mu_);
-  all_told_.wait(lock, [&] { return ended_told_; });
+  MutexLock lock(mu_);
+  all_told_.wait(lock, [&]() REQUIRES(mu_) { return ended_told_; });
 }
 
 void LocalLink::Grant(Credits credits) {
@@ -192,7 +193,7 @@ void LocalLink::Deliver(ToWorker& event) {
 void LocalLink::TellEnded() {
   ended_(this);
   {
-    std::lock_guard lock(mu_);
+    MutexLock lock(mu_);
     ended_told_ = true;
   }
   all_told_.notify_all();

@@ -7,9 +7,9 @@
 #include <condition_variable>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <vector>
 
+#include "control/sync/mutex.h"
 #include "dataplane/transfer/local/mailbox.h"
 #include "dataplane/transfer/transport.h"
 
@@ -73,9 +73,9 @@ class LocalLink : public std::enable_shared_from_this<LocalLink> {
   std::shared_ptr<SendEvents> sender_;
   std::function<void(LocalLink*)> ended_;
 
-  std::mutex mu_;
+  Mutex mu_;
   std::condition_variable all_told_;
-  bool ended_told_ = false;  // guarded by mu_
+  bool ended_told_ GUARDED_BY(mu_) = false;
 
   Mailbox<ToClient> to_client_;
   Mailbox<ToWorker> to_worker_;

@@ -7,10 +7,10 @@
 
 #include <condition_variable>
 #include <functional>
-#include <mutex>
 #include <thread>
 #include <utility>
 
+#include "control/sync/mutex.h"
 #include "dataplane/transfer/fifo.h"
 
 namespace penstock::transfer {
@@ -23,52 +23,54 @@ class Mailbox {
   explicit Mailbox(std::function<void(Event&)> handle) : handle_(std::move(handle)) {}
 
   void Start() {
-    std::unique_lock lock(mu_);
+    MutexLock lock(mu_);
     started_ = true;
-    Run(lock);
+    Run();
   }
 
   // False behind Close(): `event` stays as it was.
   bool Post(Event&& event) {
-    std::unique_lock lock(mu_);
+    MutexLock lock(mu_);
     if (closed_) return false;
     waiting_.Push(std::move(event));
-    Run(lock);
+    Run();
     return true;
   }
 
   // No event begins any more; one that runs is waited for, unless it is the one
   // that calls this. Returns those that never ran.
   Fifo<Event> Close() {
-    std::unique_lock lock(mu_);
+    MutexLock lock(mu_);
     closed_ = true;
-    idle_.wait(lock, [&] { return !running_ || runner_ == std::this_thread::get_id(); });
+    idle_.wait(lock,
+               [&]() REQUIRES(mu_) { return !running_ || runner_ == std::this_thread::get_id(); });
     return std::exchange(waiting_, Fifo<Event>());
   }
 
  private:
-  void Run(std::unique_lock<std::mutex>& lock) {
+  // Lets go of the lock around each event.
+  void Run() REQUIRES(mu_) {
     if (!started_ || running_) return;
     running_ = true;
     runner_ = std::this_thread::get_id();
     while (!waiting_.empty() && !closed_) {
       Event event = waiting_.Pop();
-      lock.unlock();
+      mu_.unlock();
       handle_(event);
-      lock.lock();
+      mu_.lock();
     }
     running_ = false;
     idle_.notify_all();
   }
 
   const std::function<void(Event&)> handle_;
-  std::mutex mu_;
+  Mutex mu_;
   std::condition_variable idle_;
-  Fifo<Event> waiting_;
-  bool started_ = false;
-  bool running_ = false;
-  bool closed_ = false;
-  std::thread::id runner_;
+  Fifo<Event> waiting_ GUARDED_BY(mu_);
+  bool started_ GUARDED_BY(mu_) = false;
+  bool running_ GUARDED_BY(mu_) = false;
+  bool closed_ GUARDED_BY(mu_) = false;
+  std::thread::id runner_ GUARDED_BY(mu_);
 };
 
 }  // namespace penstock::transfer

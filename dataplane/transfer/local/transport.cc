@@ -3,13 +3,13 @@
 
 #include <condition_variable>
 #include <map>
-#include <mutex>
 #include <random>
 #include <set>
 #include <string>
 #include <utility>
 
 #include "absl/strings/str_format.h"
+#include "control/sync/mutex.h"
 #include "dataplane/transfer/local/link.h"
 
 namespace penstock::transfer {
@@ -23,13 +23,13 @@ class LocalDoor {
   // False: closed.
   bool Open(const std::shared_ptr<LocalLink>& link, const std::shared_ptr<LocalDoor>& self) {
     {
-      std::lock_guard lock(mu_);
+      MutexLock lock(mu_);
       if (closed_) return false;
       links_.insert(link);
       ++opening_;
     }
     link->Open(accept_, [self](LocalLink* ended) { self->Forget(ended); });
-    std::lock_guard lock(mu_);
+    MutexLock lock(mu_);
     --opening_;
     opened_.notify_all();
     return true;
@@ -38,9 +38,9 @@ class LocalDoor {
   void Close() {
     std::set<std::shared_ptr<LocalLink>> links;
     {
-      std::unique_lock lock(mu_);
+      MutexLock lock(mu_);
       closed_ = true;
-      opened_.wait(lock, [&] { return opening_ == 0; });
+      opened_.wait(lock, [&]() REQUIRES(mu_) { return opening_ == 0; });
       links = links_;
     }
     for (const std::shared_ptr<LocalLink>& link : links) {
@@ -51,23 +51,23 @@ class LocalDoor {
 
  private:
   void Forget(LocalLink* ended) {
-    std::lock_guard lock(mu_);
+    MutexLock lock(mu_);
     links_.erase(ended->shared_from_this());
   }
 
   const Listener::Accept accept_;
-  std::mutex mu_;
+  Mutex mu_;
   std::condition_variable opened_;
-  int opening_ = 0;
-  bool closed_ = false;
-  std::set<std::shared_ptr<LocalLink>> links_;
+  int opening_ GUARDED_BY(mu_) = 0;
+  bool closed_ GUARDED_BY(mu_) = false;
+  std::set<std::shared_ptr<LocalLink>> links_ GUARDED_BY(mu_);
 };
 
 // The listeners of this process by address.
 class Doors {
  public:
   std::string Add(std::shared_ptr<LocalDoor> door) {
-    std::lock_guard lock(mu_);
+    MutexLock lock(mu_);
     std::string address;
     do {  // random, so that one of another process is not taken for ours
       address =
@@ -76,19 +76,19 @@ class Doors {
     return address;
   }
   void Remove(const std::string& address) {
-    std::lock_guard lock(mu_);
+    MutexLock lock(mu_);
     doors_.erase(address);
   }
   std::shared_ptr<LocalDoor> Find(std::string_view address) {
-    std::lock_guard lock(mu_);
+    MutexLock lock(mu_);
     auto found = doors_.find(address);
     return found == doors_.end() ? nullptr : found->second;
   }
 
  private:
-  std::mutex mu_;
-  std::random_device random_;
-  std::map<std::string, std::shared_ptr<LocalDoor>, std::less<>> doors_;
+  Mutex mu_;
+  std::random_device random_ GUARDED_BY(mu_);
+  std::map<std::string, std::shared_ptr<LocalDoor>, std::less<>> doors_ GUARDED_BY(mu_);
 };
 
 class LocalListener : public Listener {

@@ -3,6 +3,8 @@
 
 #include <utility>
 
+#include "control/sync/mutex.h"
+
 namespace penstock::transfer {
 namespace {
 
@@ -21,7 +23,7 @@ Channel::Channel(SharedSegment control, Side side)
 
 void Channel::Send(uint64_t word) {
   {
-    std::lock_guard lock(mu_);
+    MutexLock lock(mu_);
     if (!waiting_.empty() || !writer_.Write(word)) {
       waiting_.Push(word);
       WriteWaiting();
@@ -32,7 +34,7 @@ void Channel::Send(uint64_t word) {
 
 void Channel::Flush() {
   {
-    std::lock_guard lock(mu_);
+    MutexLock lock(mu_);
     if (waiting_.empty()) return;
     WriteWaiting();
   }
@@ -50,20 +52,20 @@ void Channel::WriteWaiting() {
 }
 
 bool Channel::flushed() const {
-  std::lock_guard lock(mu_);
+  MutexLock lock(mu_);
   return waiting_.empty();
 }
 
 void Channel::RingBy(const PacketSocket& socket) {
   {
-    std::lock_guard lock(bell_mu_);
+    MutexLock lock(bell_mu_);
     bell_ = &socket;
   }
   Ring();
 }
 
 void Channel::StopRinging() {
-  std::lock_guard lock(bell_mu_);
+  MutexLock lock(bell_mu_);
   bell_ = nullptr;
 }
 
@@ -85,7 +87,7 @@ void Channel::RingIfAsleep() {
 }
 
 void Channel::Ring() {
-  std::lock_guard lock(bell_mu_);
+  MutexLock lock(bell_mu_);
   // One that is full has packets for the other side to wake for.
   if (bell_ != nullptr) bell_->Send(PacketKind::kRing).IgnoreError();
 }

@@ -7,9 +7,9 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <mutex>
 
 #include "absl/status/statusor.h"
+#include "control/sync/mutex.h"
 #include "dataplane/memory/shared_segment.h"
 #include "dataplane/transfer/fifo.h"
 #include "dataplane/transfer/shm/ring.h"
@@ -56,7 +56,7 @@ class Channel {
   const SharedSegment& control() const { return control_; }
 
  private:
-  void WriteWaiting();  // with mu_ held; as many as there is room for
+  void WriteWaiting() REQUIRES(mu_);  // as many as there is room for
   void RingIfAsleep();
   void Ring();
 
@@ -65,13 +65,12 @@ class Channel {
   SideMemory& other_;
   RingReader reader_;
 
-  mutable std::mutex mu_;
-  // Guarded by mu_.
-  RingWriter writer_;
-  Fifo<uint64_t> waiting_;
+  mutable Mutex mu_;
+  RingWriter writer_ GUARDED_BY(mu_);
+  Fifo<uint64_t> waiting_ GUARDED_BY(mu_);
 
-  std::mutex bell_mu_;
-  const PacketSocket* bell_ = nullptr;  // guarded by bell_mu_
+  Mutex bell_mu_;
+  const PacketSocket* bell_ GUARDED_BY(bell_mu_) = nullptr;
 };
 
 }  // namespace penstock::transfer

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "control/sync/mutex.h"
 #include "dataplane/transfer/polling.h"
 #include "penstock/status.h"
 
@@ -36,7 +37,7 @@ absl::StatusOr<Loop*> Loop::Start() {
 void Loop::Add(std::shared_ptr<Member> member, int socket, int pidfd, Tells tells) {
   members_count_.fetch_add(1, std::memory_order_relaxed);
   {
-    std::lock_guard lock(mu_);
+    MutexLock lock(mu_);
     new_.push_back({0, std::move(member), socket, pidfd, tells});
   }
   has_new_.store(true, std::memory_order_seq_cst);
@@ -55,7 +56,7 @@ bool Loop::Serve(Nanoseconds now, bool descriptors) {
 void Loop::TakeOnNew() {
   std::vector<Served> taken;
   {
-    std::lock_guard lock(mu_);
+    MutexLock lock(mu_);
     has_new_.store(false, std::memory_order_seq_cst);
     taken.swap(new_);
   }

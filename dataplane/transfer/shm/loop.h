@@ -6,10 +6,10 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "control/sync/mutex.h"
 #include "dataplane/memory/descriptor.h"
 #include "dataplane/memory/forked.h"
 #include "dataplane/transfer/served_loop.h"
@@ -85,8 +85,8 @@ class Loop final : public ServedLoop {
   uint64_t last_number_ = 0;
   bool sleeps_ = false;
 
-  std::mutex mu_;
-  std::vector<Served> new_;  // guarded by mu_
+  Mutex mu_;
+  std::vector<Served> new_ GUARDED_BY(mu_);
 };
 
 }  // namespace penstock::transfer

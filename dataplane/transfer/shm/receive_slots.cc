@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "control/sync/mutex.h"
 #include "penstock/status.h"
 
 namespace penstock::transfer {
@@ -25,7 +26,7 @@ absl::StatusOr<ReceiveSlots::NewSegment> ReceiveSlots::Add(uint64_t bytes, uint6
   ASSIGN_OR_RETURN(segment.view, SlotView::Map(segment.memory.fd(), segment.layout));
   segment.locked = page_locking_.Lock(segment.view.memory());
 
-  std::lock_guard lock(mu_);
+  MutexLock lock(mu_);
   uint32_t number = 0;
   while (segments_.contains(number)) ++number;
   if (number >= kMaxSegments) {
@@ -52,7 +53,7 @@ absl::Status ReceiveSlots::Adopt(uint64_t number, uint64_t slots, uint64_t body_
   RETURN_IF_ERROR(memory.status());
   segment.memory = *std::move(memory);
   ASSIGN_OR_RETURN(segment.view, SlotView::MapPrivate(descriptor, segment.layout));
-  std::lock_guard lock(mu_);
+  MutexLock lock(mu_);
   const auto its = static_cast<uint32_t>(number);
   if (segments_.contains(its)) {
     return absl::DataLossError(
@@ -78,7 +79,7 @@ void ReceiveSlots::Insert(uint32_t number, Segment segment) {
 
 absl::Status ReceiveSlots::Retire(uint64_t number) {
   Segment retired;  // unmapped outside the lock
-  std::lock_guard lock(mu_);
+  MutexLock lock(mu_);
   auto found =
       number < kMaxSegments ? segments_.find(static_cast<uint32_t>(number)) : segments_.end();
   if (found == segments_.end() || found->second.here > 0) {
@@ -93,7 +94,7 @@ absl::Status ReceiveSlots::Retire(uint64_t number) {
 
 absl::StatusOr<ReceiveSlots::Arrived> ReceiveSlots::Arrive(const SlotWord& word) {
   const uint32_t in_segment = word.slot & ((1u << kSlotInSegmentBits) - 1);
-  std::lock_guard lock(mu_);
+  MutexLock lock(mu_);
   auto found = segments_.find(word.slot >> kSlotInSegmentBits);
   if (closed_ || found == segments_.end() || in_segment >= found->second.layout.slots) {
     return absl::DataLossError(
@@ -123,7 +124,7 @@ void ReceiveSlots::TakeBack(Slot* returned) noexcept {
     slot->drop_written->DropWritten(slot->number & ((1u << kSlotInSegmentBits) - 1));
   }
   std::shared_ptr<ReceiveSlots> last;  // let go of outside the lock
-  std::lock_guard lock(mu_);
+  MutexLock lock(mu_);
   const SlotWord word{.slot = slot->number, .generation = slot->generation};
   slot->generation = (slot->generation + 1) & kGenerationMask;
   slot->here = false;
@@ -139,7 +140,7 @@ void ReceiveSlots::TakeBack(Slot* returned) noexcept {
 }
 
 void ReceiveSlots::Close() {
-  std::lock_guard lock(mu_);
+  MutexLock lock(mu_);
   if (std::exchange(closed_, true)) return;
   if (here_ > 0) {
     self_ = shared_from_this();

@@ -10,10 +10,10 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <mutex>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "control/sync/mutex.h"
 #include "dataplane/memory/page_locking.h"
 #include "dataplane/memory/slot_segment.h"
 #include "dataplane/transfer/shm/channel.h"
@@ -83,22 +83,21 @@ class ReceiveSlots final : public SlotOwner, public std::enable_shared_from_this
     uint32_t here = 0;  // slots
   };
 
-  // Those below with mu_ held.
-  void Insert(uint32_t number, Segment segment);
-  void LetGoOfHold();
+  void Insert(uint32_t number, Segment segment) REQUIRES(mu_);
+  void LetGoOfHold() REQUIRES(mu_);
 
   const MadeHere made_here_;
   const std::shared_ptr<Channel> channel_;
   PageLocking& page_locking_;
   const WordKind given_back_;
 
-  std::mutex mu_;
-  // Guarded by mu_.
-  std::map<uint32_t, Segment> segments_;  // by number
-  bool closed_ = false;
-  int64_t here_ = 0;  // slots, of all segments
-  Descriptor hold_;
-  std::shared_ptr<ReceiveSlots> self_;  // closed with slots here: until they are back
+  Mutex mu_;
+  std::map<uint32_t, Segment> segments_ GUARDED_BY(mu_);  // by number
+  bool closed_ GUARDED_BY(mu_) = false;
+  int64_t here_ GUARDED_BY(mu_) = 0;  // slots, of all segments
+  Descriptor hold_ GUARDED_BY(mu_);
+  // Closed with slots here: until they are back.
+  std::shared_ptr<ReceiveSlots> self_ GUARDED_BY(mu_);
 };
 
 }  // namespace penstock::transfer

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "control/sync/mutex.h"
 #include "dataplane/element/block.h"
 #include "dataplane/element/error_block.h"
 #include "dataplane/memory/copied.h"
@@ -67,7 +68,7 @@ void SendEnd::Join() {
 }
 
 int64_t SendEnd::credits() const {
-  std::lock_guard lock(mu_);
+  MutexLock lock(mu_);
   return credits_;
 }
 
@@ -75,13 +76,13 @@ int64_t SendEnd::credits() const {
 
 absl::Status SendEnd::Send(Sent&& sent) {
   if (!made_here_) return absl::UnavailableError("the link belongs to the parent process");
-  Lock lock(mu_);
+  MutexLock lock(mu_);
   if (closing_ || gone_) return absl::UnavailableError("the link is closed");
   if (credits_ == 0) return absl::FailedPreconditionError("no credit on this link");
   --credits_;
   sent_.Push(std::move(sent));
   PostParcels();
-  Pump(lock);
+  Pump();
   if (sent_.filling() && flush_frame_ != sent_.frame()) {
     flush_frame_ = sent_.frame();
     const Loop::Nanoseconds at = Loop::Now() + std::chrono::nanoseconds(kLongestFilling).count();
@@ -94,27 +95,27 @@ absl::Status SendEnd::Send(Sent&& sent) {
 
 void SendEnd::Flush() {
   if (!made_here_) return;
-  Lock lock(mu_);
+  MutexLock lock(mu_);
   sent_.Seal();
   PostParcels();
-  Pump(lock);
+  Pump();
 }
 
 void SendEnd::FlushFrame(Loop::Nanoseconds now) {
   if (now < flush_at_.load(std::memory_order_seq_cst)) return;
-  Lock lock(mu_);
+  MutexLock lock(mu_);
   flush_at_.store(Loop::kNever, std::memory_order_seq_cst);
   if (!sent_.filling() || sent_.frame() != flush_frame_) return;
   sent_.Seal();
   PostParcels();
-  Pump(lock);
+  Pump();
 }
 
 void SendEnd::PostParcels() {
   for (; posted_ < sent_.ready(); ++posted_) outbox_.Push({Letter::kParcel});
 }
 
-void SendEnd::Pump(Lock& lock) {
+void SendEnd::Pump() {
   if (pumping_) return;  // that thread goes on with what was added
   pumping_ = true;
   while (!outbox_.empty() && !gone_) {
@@ -135,7 +136,7 @@ void SendEnd::Pump(Lock& lock) {
     }
     const Next next = *std::exchange(next_, std::nullopt);
     outbox_.Pop();
-    channel_->Send(Announce(next, lock));
+    channel_->Send(Announce(next));
   }
   pumping_ = false;
   if (gone_ || (closing_ && outbox_.empty())) loop_.Wake();
@@ -164,7 +165,7 @@ bool SendEnd::FindSlot(Next& next) {
   return next.place.has_value();
 }
 
-uint64_t SendEnd::Announce(const Next& next, Lock& lock) {
+uint64_t SendEnd::Announce(const Next& next) {
   const absl::Span<const std::byte> bytes = next.parcel.bytes;
   if (next.shared.has_value()) {
     return Pack(WordKind::kShared, shared_.GiveAway(*next.shared, next.parcel.loan.Share()));
@@ -174,7 +175,7 @@ uint64_t SendEnd::Announce(const Next& next, Lock& lock) {
     return Pack(WordKind::kElement, slots_->GiveAway(bytes.data() + head_bytes, head_bytes));
   }
   const SendSlots::Place& place = *next.place;
-  lock.unlock();
+  mu_.unlock();
   if (const Sent* error = next.parcel.error; error != nullptr) {
     // Where the client does not write: whoever writes a block also reads in it.
     alignas(kBlockAlignment) std::byte block[kMaxErrorBlockBytes];
@@ -182,7 +183,7 @@ uint64_t SendEnd::Announce(const Next& next, Lock& lock) {
     CopyCounted(place.body, block, next.room.bytes);
   }
   CopyCounted(place.body - next.room.head_bytes, bytes.data(), bytes.size());
-  lock.lock();
+  mu_.lock();
   return Pack(next.room.kind, slots_->GiveAway(place.body, next.room.head_bytes));
 }
 
@@ -238,15 +239,15 @@ absl::Status SendEnd::HandleWord(uint64_t word) {
   switch (KindOf(word)) {
     case WordKind::kReturn: {
       RETURN_IF_ERROR(slots_->OnReturned(SlotOf(word)));
-      Lock lock(mu_);
-      if (!outbox_.empty()) Pump(lock);
+      MutexLock lock(mu_);
+      if (!outbox_.empty()) Pump();
       return absl::OkStatus();
     }
     case WordKind::kReturnShared:
       return OnReturnedShared(SlotOf(word));
     case WordKind::kLanded: {
       {
-        std::lock_guard lock(mu_);
+        MutexLock lock(mu_);
         if (!sent_.Landed(CountOf(word))) {
           return absl::DataLossError(
               absl::StrCat("the client has landed ", CountOf(word), " more than were sent"));
@@ -257,7 +258,7 @@ absl::Status SendEnd::HandleWord(uint64_t word) {
     }
     case WordKind::kGranted: {
       {
-        std::lock_guard lock(mu_);
+        MutexLock lock(mu_);
         if (credits_ > std::numeric_limits<int64_t>::max() - CountOf(word)) {
           return absl::DataLossError("more credits than can be counted");
         }
@@ -267,11 +268,11 @@ absl::Status SendEnd::HandleWord(uint64_t word) {
       return absl::OkStatus();
     }
     case WordKind::kRecall: {
-      Lock lock(mu_);
+      MutexLock lock(mu_);
       sent_.Seal();  // the answer comes behind what was sent
       PostParcels();
       outbox_.Push({Letter::kRecalled, std::exchange(credits_, 0)});
-      Pump(lock);
+      Pump();
       return absl::OkStatus();
     }
     default:
@@ -281,7 +282,7 @@ absl::Status SendEnd::HandleWord(uint64_t word) {
 
 absl::Status SendEnd::OnReturnedShared(const SlotWord& word) {
   Loan returned;  // let go of outside the lock
-  std::lock_guard lock(mu_);
+  MutexLock lock(mu_);
   ASSIGN_OR_RETURN(returned, shared_.OnReturned(word));
   return absl::OkStatus();
 }
@@ -310,20 +311,20 @@ absl::Status SendEnd::HandlePacket(Packet packet) {
       if (packet.descriptors.size() != 1) {
         return absl::DataLossError("a shared segment came without its descriptor");
       }
-      Lock lock(mu_);
+      MutexLock lock(mu_);
       const size_t asked = asked_;
       lock.unlock();
       if (asked == 0) return absl::DataLossError("a shared segment that nobody asked for");
       RETURN_IF_ERROR(slots_->Add(packet.a, packet.b, packet.c, asked, packet.descriptors[0]));
       lock.lock();
       asked_ = 0;
-      Pump(lock);
+      Pump();
       return absl::OkStatus();
     }
     case PacketKind::kMapped: {
-      Lock lock(mu_);
+      MutexLock lock(mu_);
       RETURN_IF_ERROR(shared_.OnMapped(packet));
-      Pump(lock);
+      Pump();
       return absl::OkStatus();
     }
     case PacketKind::kRing:
@@ -357,7 +358,7 @@ absl::StatusOr<Hello> SendEnd::ReadGreeting(Packet packet) {
   channel_->SetSleeps(sleeps_);
   channel_->RingBy(socket_);
   if ((packet.c & kReadsShared) != 0) {
-    std::lock_guard lock(mu_);
+    MutexLock lock(mu_);
     shared_.Allow();
   }
   ASSIGN_OR_RETURN(Message message, Decode(hello));
@@ -397,13 +398,13 @@ void SendEnd::SendReason(const absl::Status& reason) {
 void SendEnd::Close(const absl::Status& reason) {
   if (!made_here_) return;
   {
-    Lock lock(mu_);
+    MutexLock lock(mu_);
     if (closing_) return;
     closing_ = true;
     reason_ = reason;
     sent_.Seal();
     PostParcels();
-    Pump(lock);
+    Pump();
   }
   loop_.Wake();
 }
@@ -414,7 +415,7 @@ void SendEnd::Break() {
 }
 
 void SendEnd::Fail(const absl::Status& status) {
-  std::lock_guard lock(mu_);
+  MutexLock lock(mu_);
   if (!closing_) reason_ = status;
   closing_ = true;
   gone_ = true;
@@ -423,7 +424,7 @@ void SendEnd::Fail(const absl::Status& status) {
 void SendEnd::SayClosed(Loop::Nanoseconds now) {
   if (!closing_ || !greeted_ || said_closed_) return;
   if (end_by_ == Loop::kNever) end_by_ = now + kClosingTimeout;
-  std::lock_guard lock(mu_);
+  MutexLock lock(mu_);
   if (!outbox_.empty() || pumping_ || !channel_->flushed()) return;
   said_closed_ = true;
   SendReason(reason_);
@@ -432,7 +433,7 @@ void SendEnd::SayClosed(Loop::Nanoseconds now) {
 void SendEnd::Finish() {
   absl::Status reason;
   {
-    std::lock_guard lock(mu_);
+    MutexLock lock(mu_);
     if (pumping_) return;  // that thread wakes the loop
     closing_ = true;
     reason = reason_;
@@ -441,7 +442,7 @@ void SendEnd::Finish() {
   std::vector<Sent> unconfirmed;
   if (events_ != nullptr) {
     DrainRing();
-    std::lock_guard lock(mu_);
+    MutexLock lock(mu_);
     unconfirmed = sent_.TakeUnconfirmed();
     shared_.HandOver(loop_, pidfd_);
   }
@@ -459,7 +460,7 @@ void SendEnd::DrainRing() {
     if (KindOf(word) == WordKind::kReturnShared && !OnReturnedShared(SlotOf(word)).ok()) return;
     if (KindOf(word) != WordKind::kLanded) continue;
     {
-      std::lock_guard lock(mu_);
+      MutexLock lock(mu_);
       if (!sent_.Landed(CountOf(word))) return;
     }
     events_->OnLanded(CountOf(word));

@@ -13,10 +13,10 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <vector>
 
+#include "control/sync/mutex.h"
 #include "dataplane/transfer/fifo.h"
 #include "dataplane/transfer/outgoing.h"
 #include "dataplane/transfer/shm/channel.h"
@@ -78,7 +78,6 @@ class SendEnd : public Loop::Member, public std::enable_shared_from_this<SendEnd
     std::optional<SlotWord> in_place;         // made there
     std::optional<SendSlots::Place> place;    // or to be copied
   };
-  using Lock = std::unique_lock<std::mutex>;
 
   static Room RoomFor(const Outgoing::Parcel& parcel);
 
@@ -98,12 +97,13 @@ class SendEnd : public Loop::Member, public std::enable_shared_from_this<SendEnd
   void Finish();
   void Fail(const absl::Status& status);
 
-  // With mu_ held:
-  void PostParcels();
-  void Pump(Lock& lock);
-  bool FindSlot(Next& next);  // false: none is free, or the client is mapping it
-  uint64_t Announce(const Next& next, Lock& lock);
-  void Ask(const Room& room);
+  void PostParcels() REQUIRES(mu_);
+  // Both let go of the lock where they copy.
+  void Pump() REQUIRES(mu_);
+  uint64_t Announce(const Next& next) REQUIRES(mu_);
+  // False: none is free, or the client is mapping it.
+  bool FindSlot(Next& next) REQUIRES(mu_);
+  void Ask(const Room& room) REQUIRES(mu_);
 
   Loop& loop_;
   PacketSocket socket_;
@@ -126,18 +126,18 @@ class SendEnd : public Loop::Member, public std::enable_shared_from_this<SendEnd
   std::atomic<bool> closing_{false};  // no more Send(); reason_ says why. Set with mu_ held
   std::atomic<Loop::Nanoseconds> flush_at_{Loop::kNever};
 
-  mutable std::mutex mu_;
-  // Guarded by mu_.
-  int64_t credits_ = 0;
-  Outgoing sent_;
-  Fifo<Letter> outbox_;
-  size_t posted_ = 0;         // parcels in the outbox, besides next_
-  std::optional<Next> next_;  // not announced yet
-  bool pumping_ = false;      // a thread is at it
-  size_t asked_ = 0;          // for a segment of so many bytes at most; 0: the client has answered
-  uint64_t flush_frame_ = 0;  // what flush_at_ is about
-  absl::Status reason_;
-  SendShared shared_;
+  mutable Mutex mu_;
+  int64_t credits_ GUARDED_BY(mu_) = 0;
+  Outgoing sent_ GUARDED_BY(mu_);
+  Fifo<Letter> outbox_ GUARDED_BY(mu_);
+  size_t posted_ GUARDED_BY(mu_) = 0;         // parcels in the outbox, besides next_
+  std::optional<Next> next_ GUARDED_BY(mu_);  // not announced yet
+  bool pumping_ GUARDED_BY(mu_) = false;      // a thread is at it
+  // For a segment of so many bytes at most; 0: the client has answered.
+  size_t asked_ GUARDED_BY(mu_) = 0;
+  uint64_t flush_frame_ GUARDED_BY(mu_) = 0;  // what flush_at_ is about
+  absl::Status reason_ GUARDED_BY(mu_);
+  SendShared shared_ GUARDED_BY(mu_);
 };
 
 }  // namespace penstock::transfer

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "control/sync/mutex.h"
 #include "dataplane/element/block.h"
 #include "dataplane/memory/heap_pool.h"
 #include "penstock/check.h"
@@ -39,7 +40,7 @@ absl::Status SendSlots::Add(uint64_t number, uint64_t slots, uint64_t body_bytes
   ASSIGN_OR_RETURN(segment->view, SlotView::Map(descriptor.get(), segment->layout));
   segment->slots = std::make_unique<SharedSlot[]>(slots);
 
-  std::lock_guard lock(mu_);
+  MutexLock lock(mu_);
   const auto its = static_cast<uint32_t>(number);
   if (segments_.contains(its)) {
     return absl::InvalidArgumentError(
@@ -86,7 +87,7 @@ void SendSlots::PutFree(SharedSlot& slot) {
 }
 
 std::optional<SendSlots::Place> SendSlots::Claim(size_t bytes) {
-  std::lock_guard lock(mu_);
+  MutexLock lock(mu_);
   SharedSlot* slot = TakeFree(bytes);
   if (slot == nullptr) return std::nullopt;
   slot->data = slot->body - kHeadRoom;
@@ -101,7 +102,7 @@ absl::StatusOr<Loan> SendSlots::Lend(size_t bytes) {
 absl::StatusOr<Loan> SendSlots::LendBlock(size_t head_bytes, size_t body_bytes) {
   // Smaller ones go in frames, and larger heads do not fit before a body.
   if (head_bytes + body_bytes >= kFrameBelow && head_bytes <= kHeadRoom) {
-    std::lock_guard lock(mu_);
+    MutexLock lock(mu_);
     if (SharedSlot* slot = TakeFree(body_bytes); slot != nullptr) {
       slot->data = slot->body - head_bytes;
       slot->bytes = head_bytes + slot->segment->layout.body_bytes;
@@ -122,7 +123,7 @@ SendSlots::SharedSlot* SendSlots::SlotAt(const std::byte* address) const {
 }
 
 std::optional<SlotWord> SendSlots::Find(absl::Span<const std::byte> block) {
-  std::lock_guard lock(mu_);
+  MutexLock lock(mu_);
   const SharedSlot* slot = SlotAt(block.data());
   if (slot == nullptr || !slot->held || slot->at_client || slot->data != block.data()) {
     return std::nullopt;
@@ -133,12 +134,12 @@ std::optional<SlotWord> SendSlots::Find(absl::Span<const std::byte> block) {
 }
 
 bool SendSlots::Owns(const std::byte* address) const {
-  std::lock_guard lock(mu_);
+  MutexLock lock(mu_);
   return SlotAt(address) != nullptr;
 }
 
 SlotWord SendSlots::GiveAway(const std::byte* body, uint32_t head_bytes) {
-  std::lock_guard lock(mu_);
+  MutexLock lock(mu_);
   SharedSlot* slot = SlotAt(body);
   PENSTOCK_CHECK(slot != nullptr && slot->held && !slot->at_client && head_bytes <= kHeadRoom);
   const Segment& segment = *slot->segment;
@@ -150,7 +151,7 @@ SlotWord SendSlots::GiveAway(const std::byte* body, uint32_t head_bytes) {
 
 absl::Status SendSlots::OnReturned(const SlotWord& word) {
   const uint32_t in_segment = word.slot & ((1u << kSlotInSegmentBits) - 1);
-  std::lock_guard lock(mu_);
+  MutexLock lock(mu_);
   auto found = segments_.find(word.slot >> kSlotInSegmentBits);
   if (found == segments_.end() || in_segment >= found->second->layout.slots) {
     return absl::DataLossError(
@@ -172,7 +173,7 @@ void SendSlots::TakeBack(Slot* returned) noexcept {
   if (!made_here_) return;
   auto* slot = static_cast<SharedSlot*>(returned);
   std::shared_ptr<SendSlots> last;  // let go of outside the lock
-  std::lock_guard lock(mu_);
+  MutexLock lock(mu_);
   slot->held = false;
   ++counters_.slots_returned;
   counters_.bytes_lent -= static_cast<int64_t>(slot->segment->layout.slot_bytes());
@@ -195,7 +196,7 @@ void SendSlots::RemoveFromFree(const Segment& segment) {
 std::vector<uint32_t> SendSlots::TakeIdle(size_t bytes) {
   std::vector<std::unique_ptr<Segment>> gone;  // unmapped outside the lock
   std::vector<uint32_t> numbers;
-  std::lock_guard lock(mu_);
+  MutexLock lock(mu_);
   size_t idle = 0;
   for (auto at = segments_.begin(); at != segments_.end();) {
     const Segment& segment = *at->second;
@@ -219,13 +220,13 @@ std::vector<uint32_t> SendSlots::TakeIdle(size_t bytes) {
 }
 
 void SendSlots::Close() {
-  std::lock_guard lock(mu_);
+  MutexLock lock(mu_);
   if (std::exchange(closed_, true)) return;
   if (held_ > 0) self_ = shared_from_this();
 }
 
 PoolCounters SendSlots::counters() const {
-  std::lock_guard lock(mu_);
+  MutexLock lock(mu_);
   return counters_;
 }
 

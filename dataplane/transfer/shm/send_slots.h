@@ -10,12 +10,12 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "control/sync/mutex.h"
 #include "dataplane/memory/pool.h"
 #include "dataplane/memory/slot_segment.h"
 #include "dataplane/transfer/shm/word.h"
@@ -85,22 +85,21 @@ class SendSlots : public Pool, public SlotOwner, public std::enable_shared_from_
     uint32_t free = 0;
   };
 
-  // Those below with mu_ held.
-  SharedSlot* TakeFree(size_t body_bytes);
-  void PutFree(SharedSlot& slot);
-  SharedSlot* SlotAt(const std::byte* address) const;
-  void RemoveFromFree(const Segment& segment);
+  SharedSlot* TakeFree(size_t body_bytes) REQUIRES(mu_);
+  void PutFree(SharedSlot& slot) REQUIRES(mu_);
+  SharedSlot* SlotAt(const std::byte* address) const REQUIRES(mu_);
+  void RemoveFromFree(const Segment& segment) REQUIRES(mu_);
 
   const MadeHere made_here_;
 
-  mutable std::mutex mu_;
-  // Guarded by mu_.
-  std::map<uint32_t, std::unique_ptr<Segment>> segments_;  // by number
-  std::map<size_t, SharedSlot*> free_;                     // lists, by bytes of a body
-  bool closed_ = false;
-  int64_t held_ = 0;
-  PoolCounters counters_;
-  std::shared_ptr<SendSlots> self_;  // closed with slots held: until they are back
+  mutable Mutex mu_;
+  std::map<uint32_t, std::unique_ptr<Segment>> segments_ GUARDED_BY(mu_);  // by number
+  std::map<size_t, SharedSlot*> free_ GUARDED_BY(mu_);  // lists, by bytes of a body
+  bool closed_ GUARDED_BY(mu_) = false;
+  int64_t held_ GUARDED_BY(mu_) = 0;
+  PoolCounters counters_ GUARDED_BY(mu_);
+  // Closed with slots held: until they are back.
+  std::shared_ptr<SendSlots> self_ GUARDED_BY(mu_);
 };
 
 }  // namespace penstock::transfer

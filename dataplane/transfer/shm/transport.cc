@@ -4,7 +4,6 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
-#include <mutex>
 #include <random>
 #include <string>
 #include <utility>
@@ -13,6 +12,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_format.h"
 #include "control/observe/event_log.h"
+#include "control/sync/mutex.h"
 #include "dataplane/transfer/shm/host.h"
 #include "dataplane/transfer/shm/loop.h"
 #include "dataplane/transfer/shm/receive_end.h"
@@ -40,19 +40,20 @@ class ShmDoor : public Loop::Member, public std::enable_shared_from_this<ShmDoor
     if (!made_here_) return;
     closing_ = true;
     loop_.Wake();
-    std::unique_lock lock(mu_);
-    changed_.wait(lock, [&] { return closed_; });
+    MutexLock lock(mu_);
+    changed_.wait(lock, [&]() REQUIRES(mu_) { return closed_; });
     const std::vector<std::shared_ptr<SendEnd>> ends = ends_;
     lock.unlock();
     for (const std::shared_ptr<SendEnd>& end : ends) {
       end->Close(absl::UnavailableError("the worker has stopped"));
     }
     lock.lock();
-    if (changed_.wait_for(lock, Listener::kStopTimeout, [&] { return ends_.empty(); })) return;
+    const auto none = [this]() REQUIRES(mu_) { return ends_.empty(); };
+    if (changed_.wait_for(lock, Listener::kStopTimeout, none)) return;
     lock.unlock();
     for (const std::shared_ptr<SendEnd>& end : ends) end->Break();
     lock.lock();
-    changed_.wait(lock, [&] { return ends_.empty(); });
+    changed_.wait(lock, none);
   }
 
   bool Poll(Loop::Nanoseconds now) override {
@@ -83,7 +84,7 @@ class ShmDoor : public Loop::Member, public std::enable_shared_from_this<ShmDoor
   void OnDropped() override {
     socket_.Reset();
     {
-      std::lock_guard lock(mu_);
+      MutexLock lock(mu_);
       closed_ = true;
     }
     changed_.notify_all();
@@ -94,14 +95,14 @@ class ShmDoor : public Loop::Member, public std::enable_shared_from_this<ShmDoor
     auto end = std::make_shared<SendEnd>(loop_, std::move(socket), accept_);
     end->on_over = [door = shared_from_this(), over = end.get()] { door->Forget(over); };
     {
-      std::lock_guard lock(mu_);
+      MutexLock lock(mu_);
       ends_.push_back(end);
     }
     end->Join();
   }
   void Forget(const SendEnd* over) {
     {
-      std::lock_guard lock(mu_);
+      MutexLock lock(mu_);
       std::erase_if(ends_, [&](const auto& end) { return end.get() == over; });
     }
     changed_.notify_all();
@@ -113,10 +114,10 @@ class ShmDoor : public Loop::Member, public std::enable_shared_from_this<ShmDoor
   std::atomic<bool> closing_{false};
   Loop::Nanoseconds try_again_ = Loop::kNever;  // of whoever serves
 
-  std::mutex mu_;
+  Mutex mu_;
   std::condition_variable changed_;
-  bool closed_ = false;                         // guarded by mu_
-  std::vector<std::shared_ptr<SendEnd>> ends_;  // guarded by mu_
+  bool closed_ GUARDED_BY(mu_) = false;
+  std::vector<std::shared_ptr<SendEnd>> ends_ GUARDED_BY(mu_);
 };
 
 class ShmListener : public Listener {
@@ -187,15 +188,15 @@ class ShmTransport : public Transport {
 
   // The process's, begun at first use.
   absl::StatusOr<Loop*> TheLoop() {
-    std::lock_guard lock(mu_);
+    MutexLock lock(mu_);
     if (loop_ == nullptr || !loop_->runs()) {
       ASSIGN_OR_RETURN(loop_, Loop::Start());
     }
     return loop_;
   }
 
-  std::mutex mu_;
-  Loop* loop_ = nullptr;  // guarded by mu_; lasts as long as the process
+  Mutex mu_;
+  Loop* loop_ GUARDED_BY(mu_) = nullptr;  // lasts as long as the process
 };
 
 }  // namespace

@@ -3,12 +3,12 @@
 
 #include <algorithm>
 #include <condition_variable>
-#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "control/sync/mutex.h"
 #include "dataplane/transfer/tcp/loop.h"
 #include "dataplane/transfer/tcp/send_socket.h"
 #include "dataplane/transfer/tcp/socket.h"
@@ -41,16 +41,17 @@ class Door : public Loop::Member,
   void Close() {
     const absl::Status reason = absl::UnavailableError("the worker has stopped");
     for (const std::shared_ptr<SendSocket>& link : Stop()) link->Close(reason);
-    std::unique_lock lock(mu_);
-    if (none_.wait_for(lock, Listener::kStopTimeout, [&] { return links_.empty(); })) return;
+    MutexLock lock(mu_);
+    const auto none = [this]() REQUIRES(mu_) { return links_.empty(); };
+    if (none_.wait_for(lock, Listener::kStopTimeout, none)) return;
     for (const std::shared_ptr<SendSocket>& link : links_) link->Break(reason);
-    none_.wait(lock, [&] { return links_.empty(); });
+    none_.wait(lock, none);
   }
 
  private:
   // From here on no link begins; those that there are.
   std::vector<std::shared_ptr<SendSocket>> Stop() {
-    std::lock_guard lock(mu_);
+    MutexLock lock(mu_);
     stopped_ = true;
     return links_;
   }
@@ -75,7 +76,7 @@ class Door : public Loop::Member,
       strangers_.erase(strangers_.begin());
     }
     auto link = std::make_shared<SendSocket>(loop_, std::move(connection), *this);
-    std::lock_guard lock(mu_);
+    MutexLock lock(mu_);
     if (stopped_ || !link->Start(limits_.hello_timeout).ok()) return;  // which closes it
     links_.push_back(link);
     strangers_.push_back(std::move(link));
@@ -89,7 +90,7 @@ class Door : public Loop::Member,
   void OnOver(SendSocket& socket) override {
     Erase(strangers_, socket);
     {
-      std::lock_guard lock(mu_);
+      MutexLock lock(mu_);
       Erase(links_, socket);
     }
     none_.notify_all();
@@ -107,11 +108,10 @@ class Door : public Loop::Member,
   const StrangerLimits limits_;
   std::vector<std::shared_ptr<SendSocket>> strangers_;  // of whoever serves; oldest first
 
-  std::mutex mu_;
+  Mutex mu_;
   std::condition_variable none_;
-  // All below guarded by mu_.
-  bool stopped_ = false;
-  std::vector<std::shared_ptr<SendSocket>> links_;
+  bool stopped_ GUARDED_BY(mu_) = false;
+  std::vector<std::shared_ptr<SendSocket>> links_ GUARDED_BY(mu_);
 };
 
 class TcpListener : public Listener {

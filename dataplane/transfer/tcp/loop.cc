@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "control/sync/mutex.h"
 #include "dataplane/transfer/polling.h"
 #include "penstock/check.h"
 #include "penstock/status.h"
@@ -33,7 +34,7 @@ void Loop::Stop() {
   ServedLoop::Stop();
   std::unordered_map<uint64_t, std::shared_ptr<Member>> members;  // let go of without the lock
   Fifo<std::shared_ptr<Member>> calls;
-  std::lock_guard lock(mu_);
+  MutexLock lock(mu_);
   std::swap(members, members_);
   links_ = 0;
   std::swap(calls, calls_);
@@ -42,7 +43,7 @@ void Loop::Stop() {
 absl::Status Loop::Add(const Socket& socket, std::shared_ptr<Member> member) {
   uint64_t id;
   {
-    std::lock_guard lock(mu_);
+    MutexLock lock(mu_);
     id = ++last_id_;
     member->id_ = id;
     links_ += member->is_link() ? 1 : 0;
@@ -53,7 +54,7 @@ absl::Status Loop::Add(const Socket& socket, std::shared_ptr<Member> member) {
   event.data.u64 = id;
   if (::epoll_ctl(epoll_.fd(), EPOLL_CTL_ADD, socket.fd(), &event) == 0) return absl::OkStatus();
   const int error = errno;
-  std::lock_guard lock(mu_);
+  MutexLock lock(mu_);
   if (auto failed = members_.extract(id); failed.mapped()->is_link()) --links_;
   return BrokenBy("cannot wait for a socket", error);
 }
@@ -61,7 +62,7 @@ absl::Status Loop::Add(const Socket& socket, std::shared_ptr<Member> member) {
 void Loop::Remove(const Socket& socket, Member& member) {
   ::epoll_ctl(epoll_.fd(), EPOLL_CTL_DEL, socket.fd(), nullptr);
   std::shared_ptr<Member> removed;
-  std::lock_guard lock(mu_);
+  MutexLock lock(mu_);
   if (auto its = members_.find(member.id_); its != members_.end()) {
     removed = std::move(its->second);
     links_ -= removed->is_link() ? 1 : 0;
@@ -71,7 +72,7 @@ void Loop::Remove(const Socket& socket, Member& member) {
 
 void Loop::Call(std::shared_ptr<Member> member) {
   {
-    std::lock_guard lock(mu_);
+    MutexLock lock(mu_);
     if (stopped_) return;
     calls_.Push(std::move(member));
   }
@@ -80,7 +81,7 @@ void Loop::Call(std::shared_ptr<Member> member) {
 
 void Loop::SetDeadline(const std::shared_ptr<Member>& member, Clock::time_point deadline) {
   {
-    std::lock_guard lock(mu_);
+    MutexLock lock(mu_);
     member->deadline_ = deadline;
     if (stopped_ || deadline == Clock::time_point::max()) return;
     deadlines_.push_back({deadline, member});
@@ -98,7 +99,7 @@ bool Loop::Serve(Nanoseconds, bool) {
 }
 
 ServedLoop::Nanoseconds Loop::NextDeadline() {
-  std::lock_guard lock(mu_);
+  MutexLock lock(mu_);
   if (deadlines_.empty()) return kNever;
   return deadlines_.front().at.time_since_epoch() / std::chrono::nanoseconds(1);
 }
@@ -114,7 +115,7 @@ bool Loop::TellReady() {
 void Loop::Tell(uint64_t id, uint32_t events) {
   std::shared_ptr<Member> member;
   {
-    std::lock_guard lock(mu_);
+    MutexLock lock(mu_);
     auto its = members_.find(id);
     if (its == members_.end()) return;  // removed in this turn
     member = its->second;
@@ -124,7 +125,7 @@ void Loop::Tell(uint64_t id, uint32_t events) {
 
 bool Loop::RunCalls() {
   {
-    std::lock_guard lock(mu_);
+    MutexLock lock(mu_);
     if (calls_.empty()) return false;
     std::swap(running_, calls_);
   }
@@ -136,7 +137,7 @@ bool Loop::RunDeadlines() {
   for (bool found = false;; found = true) {
     std::shared_ptr<Member> late;
     {
-      std::lock_guard lock(mu_);
+      MutexLock lock(mu_);
       if (deadlines_.empty() || deadlines_.front().at > Clock::now()) return found;
       std::pop_heap(deadlines_.begin(), deadlines_.end());
       const Deadline deadline = std::move(deadlines_.back());

@@ -6,11 +6,11 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <unordered_map>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "control/sync/mutex.h"
 #include "dataplane/transfer/fifo.h"
 #include "dataplane/transfer/served_loop.h"
 #include "dataplane/transfer/tcp/socket.h"
@@ -37,8 +37,8 @@ class Loop final : public ServedLoop {
 
    private:
     friend class Loop;
-    uint64_t id_ = 0;  // guarded by the loop's mu_, as is the other
-    Clock::time_point deadline_ = Clock::time_point::max();
+    uint64_t id_ GUARDED_BY(&Loop::mu_) = 0;
+    Clock::time_point deadline_ GUARDED_BY(&Loop::mu_) = Clock::time_point::max();
   };
 
   // Unavailable when the system has no thread or descriptor for it.
@@ -84,12 +84,12 @@ class Loop final : public ServedLoop {
   std::atomic<int> links_{0};              // among the members
   Fifo<std::shared_ptr<Member>> running_;  // calls, of whoever serves
 
-  std::mutex mu_;
-  // All below guarded by mu_.
-  uint64_t last_id_ = 0;
-  std::unordered_map<uint64_t, std::shared_ptr<Member>> members_;
-  Fifo<std::shared_ptr<Member>> calls_;
-  std::vector<Deadline> deadlines_;  // a heap; those that were replaced are among them
+  Mutex mu_;
+  uint64_t last_id_ GUARDED_BY(mu_) = 0;
+  std::unordered_map<uint64_t, std::shared_ptr<Member>> members_ GUARDED_BY(mu_);
+  Fifo<std::shared_ptr<Member>> calls_ GUARDED_BY(mu_);
+  // A heap; those that were replaced are among them.
+  std::vector<Deadline> deadlines_ GUARDED_BY(mu_);
 };
 
 }  // namespace penstock::transfer::tcp

@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
+#include "control/sync/mutex.h"
 #include "dataplane/transfer/message.h"
 #include "dataplane/transfer/tcp/wire.h"
 #include "penstock/status.h"
@@ -46,7 +47,7 @@ void ReceiveSocket::Start() {
 
 void ReceiveSocket::Connect(absl::StatusOr<std::vector<Endpoint>> endpoints) {
   {
-    std::lock_guard lock(mu_);
+    MutexLock lock(mu_);
     endpoints_ = std::move(endpoints);
   }
   loop_->Call(shared_from_this());
@@ -57,13 +58,13 @@ void ReceiveSocket::Connect(absl::StatusOr<std::vector<Endpoint>> endpoints) {
 void ReceiveSocket::Grant(Credits credits) {
   if (credits.count <= 0) return;
   landing_.Grant(credits.count);
-  std::lock_guard lock(mu_);
+  MutexLock lock(mu_);
   (waiting_.recall ? waiting_.granted_after_recall : waiting_.granted) += credits.count;
   Write();
 }
 
 void ReceiveSocket::Recall() {
-  std::lock_guard lock(mu_);
+  MutexLock lock(mu_);
   // A second one in one message: what was granted since comes back too.
   waiting_.granted += std::exchange(waiting_.granted_after_recall, 0);
   waiting_.recall = true;
@@ -74,7 +75,7 @@ void ReceiveSocket::Close() {
   gate_.Close();
   loan_ = Loan();  // nobody touches it from here on until the link is known as closed
   {
-    std::lock_guard lock(mu_);
+    MutexLock lock(mu_);
     closed_ = true;
     Write();
   }
@@ -102,7 +103,7 @@ void ReceiveSocket::OnDeadline() {
           absl::StrCat("it did not answer within ", absl::FormatDuration(options_.timeout))));
     } else {
       report_due_ = false;
-      std::lock_guard lock(mu_);
+      MutexLock lock(mu_);
       Write();
     }
     gate_.Leave();
@@ -118,7 +119,7 @@ std::optional<absl::Status> ReceiveSocket::Advance(uint32_t events) {
   }
   if ((events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0) incoming_.ExpectEnd();
   if ((events & EPOLLOUT) != 0) {
-    std::lock_guard lock(mu_);
+    MutexLock lock(mu_);
     writable_ = true;
     Write();
   }
@@ -126,7 +127,7 @@ std::optional<absl::Status> ReceiveSocket::Advance(uint32_t events) {
 }
 
 std::optional<absl::Status> ReceiveSocket::ConnectOn(uint32_t events) {
-  std::unique_lock lock(mu_);
+  MutexLock lock(mu_);
   if (!endpoints_.has_value()) return std::nullopt;
   if (!endpoints_->ok()) return endpoints_->status();
   if (connecting_) {
@@ -187,7 +188,7 @@ std::optional<absl::Status> ReceiveSocket::ReadOn() {
 
 void ReceiveSocket::ReportSoon() {
   if (report_due_) return;
-  std::lock_guard lock(mu_);
+  MutexLock lock(mu_);
   if (closed_ || waiting_.landed == 0) return;
   report_due_ = true;
   loop_->SetDeadline(shared_from_this(), Loop::Clock::now() + kLongestUnreported);
@@ -232,7 +233,7 @@ absl::Status ReceiveSocket::Land() {
   } else {
     status = landing_.Element(std::move(loan), bytes, *events_, count);
   }
-  std::lock_guard lock(mu_);
+  MutexLock lock(mu_);
   waiting_.landed += count;
   return status;
 }
@@ -253,7 +254,7 @@ std::optional<absl::Status> ReceiveSocket::HandleText() {
   if (const auto* error = std::get_if<ErrorMessage>(&*message); open_ && error != nullptr) {
     if (absl::Status used = landing_.Use(1); !used.ok()) return used;
     events_->OnError(error->identity, error->error);
-    std::lock_guard lock(mu_);
+    MutexLock lock(mu_);
     ++waiting_.landed;
     return std::nullopt;
   }
@@ -278,7 +279,7 @@ void ReceiveSocket::SeeOff(uint32_t events) {
   loan_ = Loan();
   Incoming::Got got = Incoming::Got::kEnd;
   {
-    std::lock_guard lock(mu_);
+    MutexLock lock(mu_);
     if (connected_) {
       if ((events & EPOLLOUT) != 0) writable_ = true;
       Write();
@@ -298,7 +299,7 @@ void ReceiveSocket::End() {
   loan_ = Loan();
   events_.reset();
   loop_->SetDeadline(shared_from_this(), Loop::Clock::time_point::max());
-  std::lock_guard lock(mu_);
+  MutexLock lock(mu_);
   Write();  // what has landed, if the worker still listens
   connected_ = false;
   if (!socket_) return;
@@ -307,7 +308,7 @@ void ReceiveSocket::End() {
 }
 
 bool ReceiveSocket::closed() {
-  std::lock_guard lock(mu_);
+  MutexLock lock(mu_);
   return closed_;
 }
 

@@ -5,11 +5,11 @@
 
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "control/sync/mutex.h"
 #include "dataplane/transfer/gate.h"
 #include "dataplane/transfer/landing.h"
 #include "dataplane/transfer/tcp/incoming.h"
@@ -56,9 +56,8 @@ class ReceiveSocket : public Loop::Member, public std::enable_shared_from_this<R
   void End();
   bool closed();
 
-  // With mu_ held:
-  void Write();
-  void AddWaiting();
+  void Write() REQUIRES(mu_);
+  void AddWaiting() REQUIRES(mu_);
 
   const std::shared_ptr<Loop> loop_;
   const std::string target_;
@@ -79,17 +78,17 @@ class ReceiveSocket : public Loop::Member, public std::enable_shared_from_this<R
   bool report_due_ = false;    // the deadline is for what has landed
   absl::Status last_failure_;  // of connecting
 
-  std::mutex mu_;
-  // All below guarded by mu_; the socket is changed by whoever serves only.
-  std::optional<absl::StatusOr<std::vector<Endpoint>>> endpoints_;
+  Mutex mu_;
+  // Changed by whoever serves, who reads them without mu_, and with it.
   Socket socket_;
   bool connected_ = false;
-  bool writable_ = false;
-  bool closed_ = false;  // by this client
-  bool goodbye_said_ = false;
-  Update waiting_;   // what the worker is to be told next
-  std::string out_;  // what is being written
-  size_t out_at_ = 0;
+  std::optional<absl::StatusOr<std::vector<Endpoint>>> endpoints_ GUARDED_BY(mu_);
+  bool writable_ GUARDED_BY(mu_) = false;
+  bool closed_ GUARDED_BY(mu_) = false;  // by this client
+  bool goodbye_said_ GUARDED_BY(mu_) = false;
+  Update waiting_ GUARDED_BY(mu_);   // what the worker is to be told next
+  std::string out_ GUARDED_BY(mu_);  // what is being written
+  size_t out_at_ GUARDED_BY(mu_) = 0;
 };
 
 }  // namespace penstock::transfer::tcp

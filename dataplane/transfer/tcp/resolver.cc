@@ -3,11 +3,13 @@
 
 #include <utility>
 
+#include "control/sync/mutex.h"
+
 namespace penstock::transfer::tcp {
 
 Resolver::~Resolver() {
   {
-    std::lock_guard lock(mu_);
+    MutexLock lock(mu_);
     stopping_ = true;
   }
   asked_.notify_all();
@@ -18,7 +20,7 @@ void Resolver::LookUp(HostAndPort where, Done done) {
   absl::StatusOr<std::vector<Endpoint>> number = tcp::LookUp(where, /*numeric=*/true);
   if (number.ok()) return done(std::move(number));
   {
-    std::lock_guard lock(mu_);
+    MutexLock lock(mu_);
     questions_.push_back({std::move(where), std::move(done)});
     if (!thread_.joinable()) thread_ = std::thread([this] { Run(); });
   }
@@ -26,9 +28,9 @@ void Resolver::LookUp(HostAndPort where, Done done) {
 }
 
 void Resolver::Run() {
-  std::unique_lock lock(mu_);
+  MutexLock lock(mu_);
   while (true) {
-    asked_.wait(lock, [&] { return stopping_ || !questions_.empty(); });
+    asked_.wait(lock, [&]() REQUIRES(mu_) { return stopping_ || !questions_.empty(); });
     if (stopping_) return;
     Question next = std::move(questions_.front());
     questions_.pop_front();

@@ -5,11 +5,11 @@
 #include <condition_variable>
 #include <deque>
 #include <functional>
-#include <mutex>
 #include <thread>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "control/sync/mutex.h"
 #include "dataplane/transfer/tcp/socket.h"
 
 namespace penstock::transfer::tcp {
@@ -31,12 +31,11 @@ class Resolver {
   };
   void Run();
 
-  std::mutex mu_;
+  Mutex mu_;
   std::condition_variable asked_;
-  // All below guarded by mu_.
-  std::deque<Question> questions_;
-  bool stopping_ = false;
-  std::thread thread_;  // begun at the first name
+  std::deque<Question> questions_ GUARDED_BY(mu_);
+  bool stopping_ GUARDED_BY(mu_) = false;
+  std::thread thread_ GUARDED_BY(mu_);  // begun at the first name
 };
 
 }  // namespace penstock::transfer::tcp

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "control/sync/mutex.h"
 #include "dataplane/memory/pool.h"
 #include "dataplane/transfer/stranger_limits.h"
 #include "penstock/check.h"
@@ -48,18 +49,18 @@ absl::Status SendSocket::Start(std::chrono::milliseconds hello_timeout) {
 // --- The worker's calls ----------------------------------------------------------
 
 int64_t SendSocket::credits() const {
-  std::lock_guard lock(mu_);
+  MutexLock lock(mu_);
   return outbox_.credits();
 }
 
 absl::Status SendSocket::Send(Sent&& sent) {
-  std::unique_lock lock(mu_);
+  MutexLock lock(mu_);
   if (closing_) return absl::UnavailableError("the link is closed");
   const size_t bytes = sent.element ? sent.element.block().size() : kWorthWriting;
   PENSTOCK_RETURN_IF_ERROR(outbox_.Send(std::move(sent)));
   const bool holds = Holds(bytes);
   if ((outbox_.filling() || holds) && !deadline_set_) FlushLater();
-  if (!holds) Write(lock);
+  if (!holds) Write();
   return absl::OkStatus();
 }
 
@@ -74,22 +75,22 @@ bool SendSocket::Holds(size_t bytes) {
 }
 
 void SendSocket::Flush() {
-  std::unique_lock lock(mu_);
+  MutexLock lock(mu_);
   outbox_.Seal();
-  Write(lock);
+  Write();
 }
 
 void SendSocket::Close(const absl::Status& reason) {
-  std::unique_lock lock(mu_);
+  MutexLock lock(mu_);
   if (closing_) return;
   closing_ = true;
   reason_ = reason;
   outbox_.Seal();
-  Write(lock);
+  Write();
 }
 
 void SendSocket::Break(const absl::Status& reason) {
-  std::lock_guard lock(mu_);
+  MutexLock lock(mu_);
   BreakLocked(reason);
 }
 
@@ -100,9 +101,9 @@ void SendSocket::OnReady(uint32_t events) {
   if ((events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0) incoming_.ExpectEnd();
   if (absl::Status read = ReadOn(); !read.ok()) ReadNoMore(read);
   {
-    std::unique_lock lock(mu_);
+    MutexLock lock(mu_);
     if ((events & EPOLLOUT) != 0) writable_ = true;
-    if (held_bytes_ == 0) Write(lock);
+    if (held_bytes_ == 0) Write();
   }
   EndIfOver();
 }
@@ -172,14 +173,14 @@ absl::Status SendSocket::Greet(Hello hello) {
   absl::StatusOr<std::shared_ptr<SendEvents>> events =
       owner_.Accept(hello_, std::make_shared<SendHandle<SendSocket>>(shared_from_this()));
   if (!events.ok()) {
-    std::lock_guard lock(mu_);
+    MutexLock lock(mu_);
     closing_ = false;  // that the handle was let go of is no reason to tell
     return events.status();
   }
   events_ = *std::move(events);
   loop_->SetDeadline(shared_from_this(), Loop::Clock::time_point::max());
   owner_.OnGreeted(*this);
-  std::lock_guard lock(mu_);
+  MutexLock lock(mu_);
   accepting_ = false;
   outbox_.Welcome();  // written when all was read
   return absl::OkStatus();
@@ -187,7 +188,7 @@ absl::Status SendSocket::Greet(Hello hello) {
 
 absl::Status SendSocket::Handle(const Update& update) {
   {
-    std::lock_guard lock(mu_);
+    MutexLock lock(mu_);
     PENSTOCK_RETURN_IF_ERROR(outbox_.Apply(update));
     codec_.OnLanded(update.landed);
     if (update.recall) held_bytes_ = 0;  // the answer goes behind it, at once
@@ -198,17 +199,19 @@ absl::Status SendSocket::Handle(const Update& update) {
 
 void SendSocket::ReadNoMore(const absl::Status& reason) {
   deaf_ = true;
-  if (absl::IsUnavailable(reason) && !accepting_) return Break(reason);
+  MutexLock lock(mu_);
+  if (absl::IsUnavailable(reason) && !accepting_) return BreakLocked(reason);
+  lock.unlock();
   // Told to the client, in answer to its hello or behind what was sent.
   Close(reason);
-  std::lock_guard lock(mu_);
+  lock.lock();
   accepting_ = false;
 }
 
 void SendSocket::OnDeadline() {
   if (over_) return;
   {
-    std::unique_lock lock(mu_);
+    MutexLock lock(mu_);
     if (accepting_ || shut_down_) {
       BreakLocked(absl::UnavailableError("the client did not answer"));
     } else {
@@ -218,7 +221,7 @@ void SendSocket::OnDeadline() {
       } else {
         outbox_.Seal();
       }
-      Write(lock);
+      Write();
     }
   }
   EndIfOver();
@@ -228,7 +231,7 @@ void SendSocket::EndIfOver() {
   std::vector<Sent> unconfirmed;
   absl::Status reason;
   {
-    std::lock_guard lock(mu_);
+    MutexLock lock(mu_);
     if (!broken_ || writing_ || over_) return;
     over_ = true;
     loop_->Remove(socket_, *this);
@@ -259,7 +262,7 @@ void SendSocket::FlushLater() {
   loop_->SetDeadline(shared_from_this(), Loop::Clock::now() + kLongestFilling);
 }
 
-void SendSocket::Write(std::unique_lock<std::mutex>& lock) {
+void SendSocket::Write() {
   held_bytes_ = 0;
   if (writing_ || accepting_ || broken_ || shut_down_) return;
   writing_ = true;
@@ -267,9 +270,9 @@ void SendSocket::Write(std::unique_lock<std::mutex>& lock) {
     TakePieces();
     if (pieces_.empty() || !writable_) break;
     writable_ = false;  // unless the loop says otherwise meanwhile
-    lock.unlock();
+    mu_.unlock();
     const Wrote wrote = WritePieces();
-    lock.lock();
+    mu_.lock();
     if (wrote == Wrote::kAll) writable_ = true;
     if (wrote == Wrote::kFailed) {
       BreakLocked(BrokenBy("the client's connection broke", write_error_));

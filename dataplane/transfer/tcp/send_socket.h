@@ -9,9 +9,9 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <string>
 
+#include "control/sync/mutex.h"
 #include "dataplane/transfer/fifo.h"
 #include "dataplane/transfer/link_codec.h"
 #include "dataplane/transfer/outbox.h"
@@ -77,17 +77,16 @@ class SendSocket : public Loop::Member, public std::enable_shared_from_this<Send
   void ReadNoMore(const absl::Status& reason);
   void EndIfOver();
 
-  // With mu_ held:
-  void BreakLocked(const absl::Status& reason);
-  void FlushLater();
+  void BreakLocked(const absl::Status& reason) REQUIRES(mu_);
+  void FlushLater() REQUIRES(mu_);
   // Whether what was sent just now, of so many bytes, may wait for more to go with.
-  bool Holds(size_t bytes);
+  bool Holds(size_t bytes) REQUIRES(mu_);
   // Writes until the socket is full or all is written, unless another thread does.
-  // Lets go of `lock` meanwhile.
-  void Write(std::unique_lock<std::mutex>& lock);
-  void TakePieces();
-  Piece NextPiece();
-  void ShutDown();
+  // Lets go of the lock meanwhile.
+  void Write() REQUIRES(mu_);
+  void TakePieces() REQUIRES(mu_);
+  Piece NextPiece() REQUIRES(mu_);
+  void ShutDown() REQUIRES(mu_);
 
   // By whoever writes, without mu_:
   void EncodePiece(Piece& piece);
@@ -114,22 +113,21 @@ class SendSocket : public Loop::Member, public std::enable_shared_from_this<Send
   size_t written_ = 0;  // bytes of the first piece
   int write_error_ = 0;
 
-  mutable std::mutex mu_;
-  // All below guarded by mu_; the descriptor stays open while somebody writes.
-  Socket socket_;
-  Outbox outbox_;
-  bool deadline_set_ = false;  // for the frame that is open, or what is held
-  uint64_t frame_ = 0;         // which it was then
-  size_t held_bytes_ = 0;      // of what waits for more to go with
-  Loop::Clock::time_point last_send_;
-  bool accepting_ = true;     // nothing is written before the hello was answered
-  bool writing_ = false;      // by some thread
-  bool writable_ = true;      // as far as is known
-  bool closing_ = false;      // no more Send(); reason_ says why
-  bool closed_said_ = false;  // the last message is among pieces_, or written
-  bool shut_down_ = false;    // nothing more goes out; waits for the client's end
-  bool broken_ = false;       // to be ended at once
-  absl::Status reason_;
+  mutable Mutex mu_;
+  Socket socket_;  // open until whoever serves ends it with mu_ held, while nobody writes
+  Outbox outbox_ GUARDED_BY(mu_);
+  bool deadline_set_ GUARDED_BY(mu_) = false;  // for the frame that is open, or what is held
+  uint64_t frame_ GUARDED_BY(mu_) = 0;         // which it was then
+  size_t held_bytes_ GUARDED_BY(mu_) = 0;      // of what waits for more to go with
+  Loop::Clock::time_point last_send_ GUARDED_BY(mu_);
+  bool accepting_ GUARDED_BY(mu_) = true;     // nothing is written before the hello was answered
+  bool writing_ GUARDED_BY(mu_) = false;      // by some thread
+  bool writable_ GUARDED_BY(mu_) = true;      // as far as is known
+  bool closing_ GUARDED_BY(mu_) = false;      // no more Send(); reason_ says why
+  bool closed_said_ GUARDED_BY(mu_) = false;  // the last message is among pieces_, or written
+  bool shut_down_ GUARDED_BY(mu_) = false;    // nothing more goes out; waits for the client's end
+  bool broken_ GUARDED_BY(mu_) = false;       // to be ended at once
+  absl::Status reason_ GUARDED_BY(mu_);
 };
 
 }  // namespace penstock::transfer::tcp

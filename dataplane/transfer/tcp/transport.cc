@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dataplane/transfer/tcp/transport.h"
 
-#include <mutex>
 #include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "control/sync/mutex.h"
 #include "dataplane/transfer/tcp/listener.h"
 #include "dataplane/transfer/tcp/loop.h"
 #include "dataplane/transfer/tcp/receive_socket.h"
@@ -65,16 +65,16 @@ class TcpTransport : public Transport {
  private:
   // One for all links that this process dials, from the first one on.
   absl::StatusOr<std::shared_ptr<Loop>> ClientLoop() {
-    std::lock_guard lock(mu_);
+    MutexLock lock(mu_);
     if (loop_ == nullptr) {
       PENSTOCK_ASSIGN_OR_RETURN(loop_, Loop::Start());
     }
     return loop_;
   }
 
-  std::mutex mu_;
-  std::shared_ptr<Loop> loop_;  // guarded by mu_
-  Resolver resolver_;           // the first to go: it calls sockets, which call the loop
+  Mutex mu_;
+  std::shared_ptr<Loop> loop_ GUARDED_BY(mu_);
+  Resolver resolver_;  // the first to go: it calls sockets, which call the loop
 };
 
 }  // namespace

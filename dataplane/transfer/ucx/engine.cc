@@ -7,6 +7,7 @@
 #include <random>
 #include <utility>
 
+#include "control/sync/mutex.h"
 #include "dataplane/transfer/ucx/address.h"
 #include "dataplane/transfer/ucx/engine_work.h"
 #include "penstock/status.h"
@@ -30,7 +31,7 @@ constexpr int kMostWastedSpins = 8;
 class Running {
  public:
   void Add(const std::shared_ptr<Engine>& engine) {
-    std::lock_guard lock(mu_);
+    MutexLock lock(mu_);
     if (!std::exchange(hooked_, true)) std::atexit([] { The().StopAll(); });
     std::erase_if(engines_, [](const std::weak_ptr<Engine>& one) { return one.expired(); });
     engines_.push_back(engine);
@@ -42,7 +43,7 @@ class Running {
 
  private:
   void StopAll() {
-    std::unique_lock lock(mu_);
+    MutexLock lock(mu_);
     const std::vector<std::weak_ptr<Engine>> engines = std::exchange(engines_, {});
     lock.unlock();
     for (const std::weak_ptr<Engine>& one : engines) {
@@ -51,9 +52,9 @@ class Running {
     }
   }
 
-  std::mutex mu_;
-  bool hooked_ = false;
-  std::vector<std::weak_ptr<Engine>> engines_;
+  Mutex mu_;
+  bool hooked_ GUARDED_BY(mu_) = false;
+  std::vector<std::weak_ptr<Engine>> engines_ GUARDED_BY(mu_);
 };
 
 uint64_t RandomNumber() {
@@ -86,22 +87,22 @@ absl::StatusOr<std::shared_ptr<Engine>> Engine::Start(Resources& resources, Lane
 
 void Engine::Stop() {
   {
-    std::lock_guard lock(mu_);
+    MutexLock lock(mu_);
     stopping_ = true;
     if (std::exchange(asleep_, false)) worker_->Wake();
   }
   if (thread_.get_id() == std::this_thread::get_id()) return;  // an event that ends the program
-  std::lock_guard lock(stop_mu_);
+  MutexLock lock(stop_mu_);
   if (thread_.joinable()) thread_.join();
 }
 
 bool Engine::stopped() {
-  std::lock_guard lock(mu_);
+  MutexLock lock(mu_);
   return stopped_;
 }
 
 void Engine::Call(const std::shared_ptr<Link>& link) {
-  std::lock_guard lock(mu_);
+  MutexLock lock(mu_);
   if (stopped_ || std::exchange(link->called_, true)) return;
   calls_.Push(link);
   if (std::exchange(asleep_, false)) worker_->Wake();
@@ -115,7 +116,7 @@ void Engine::SetDeadline(Link& link, Clock::time_point deadline) {
 void Engine::Run() {
   while (true) {
     {
-      std::lock_guard lock(mu_);
+      MutexLock lock(mu_);
       if (stopping_) break;
     }
     const bool busy = Turn();
@@ -146,14 +147,14 @@ void Engine::Sleep() {
           : std::chrono::ceil<std::chrono::milliseconds>(next_deadline_ - now);
   const auto most = under_way_ > 0 ? kLongestSleepAtWork : kLongestSleep;
   {
-    std::lock_guard lock(mu_);
+    MutexLock lock(mu_);
     if (!calls_.empty() || stopping_) return;
     asleep_ = true;
   }
   worker_->Sleep(
       static_cast<int>(std::clamp(until_deadline, std::chrono::milliseconds(0), most).count()));
   {
-    std::lock_guard lock(mu_);
+    MutexLock lock(mu_);
     asleep_ = false;
   }
   const Clock::time_point woken = Clock::now();
@@ -163,7 +164,7 @@ void Engine::Sleep() {
 }
 
 bool Engine::RunCalls() {
-  std::unique_lock lock(mu_);
+  MutexLock lock(mu_);
   const size_t count = calls_.size();
   for (size_t i = 0; i < count; ++i) {
     const std::shared_ptr<Link> link = calls_.Pop();
@@ -242,7 +243,7 @@ void Engine::End() {
   }
   Fifo<std::shared_ptr<Link>> calls;
   {
-    std::lock_guard lock(mu_);
+    MutexLock lock(mu_);
     stopped_ = true;
     std::swap(calls, calls_);
   }

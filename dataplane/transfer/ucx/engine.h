@@ -13,7 +13,6 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -22,6 +21,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "control/sync/mutex.h"
 #include "dataplane/memory/device_landing.h"
 #include "dataplane/memory/forked.h"
 #include "dataplane/transfer/fifo.h"
@@ -89,7 +89,7 @@ class Engine final : private Worker::Events {
     Fifo<Incoming> waiting_;
     bool two_pieces_ = false;  // the other end wishes for elements in two pieces
     Clock::time_point deadline_ = Clock::time_point::max();
-    bool called_ = false;  // guarded by the engine's mu_
+    bool called_ GUARDED_BY(&Engine::mu_) = false;
   };
 
   // Makes a link for whoever greets; its first message is the hello. Called on the thread.
@@ -211,14 +211,13 @@ class Engine final : private Worker::Events {
   int under_way_ = 0;     // sends and receives
   int wasted_spins_ = 0;  // in a row, that ended in sleep
 
-  std::mutex mu_;
-  // All below guarded by mu_.
-  Fifo<std::shared_ptr<Link>> calls_;
-  bool asleep_ = false;
-  bool stopping_ = false;
-  bool stopped_ = false;
+  Mutex mu_;
+  Fifo<std::shared_ptr<Link>> calls_ GUARDED_BY(mu_);
+  bool asleep_ GUARDED_BY(mu_) = false;
+  bool stopping_ GUARDED_BY(mu_) = false;
+  bool stopped_ GUARDED_BY(mu_) = false;
 
-  std::mutex stop_mu_;  // one joins
+  Mutex stop_mu_;  // one joins
   std::thread thread_;
 };
 

@@ -4,11 +4,11 @@
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
-#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "control/sync/mutex.h"
 #include "dataplane/transfer/ucx/compatibility.h"
 #include "dataplane/transfer/ucx/engine.h"
 #include "dataplane/transfer/ucx/send_end.h"
@@ -30,7 +30,7 @@ class UcxListener final : public Listener, public SendEnd::Owner {
   absl::Status Start() {
     PENSTOCK_ASSIGN_OR_RETURN(
         engine_, Engine::Start(resources_, settings_.lanes, [this] { return LetIn(); }));
-    std::lock_guard lock(mu_);
+    MutexLock lock(mu_);
     begun_ = engine_;
     return absl::OkStatus();
   }
@@ -43,7 +43,7 @@ class UcxListener final : public Listener, public SendEnd::Owner {
  private:
   // On the engine's thread.
   std::shared_ptr<Engine::Link> LetIn() {
-    std::lock_guard lock(mu_);
+    MutexLock lock(mu_);
     if (stopped_ || begun_ == nullptr) return nullptr;  // who dials tries again or elsewhere
     links_.push_back(std::make_shared<SendEnd>(begun_, resources_.pool, *this));
     return links_.back();
@@ -54,7 +54,7 @@ class UcxListener final : public Listener, public SendEnd::Owner {
   }
   void OnOver(SendEnd& end) override {
     {
-      std::lock_guard lock(mu_);
+      MutexLock lock(mu_);
       std::erase_if(links_, [&](const auto& link) { return link.get() == &end; });
     }
     none_.notify_all();
@@ -64,14 +64,15 @@ class UcxListener final : public Listener, public SendEnd::Owner {
   void CloseLinks() {
     const absl::Status reason = absl::UnavailableError("the worker has stopped");
     for (const std::shared_ptr<SendEnd>& link : Stop()) link->Close(reason);
-    std::unique_lock lock(mu_);
-    if (none_.wait_for(lock, Listener::kStopTimeout, [&] { return links_.empty(); })) return;
+    MutexLock lock(mu_);
+    const auto none = [this]() REQUIRES(mu_) { return links_.empty(); };
+    if (none_.wait_for(lock, Listener::kStopTimeout, none)) return;
     for (const std::shared_ptr<SendEnd>& link : links_) link->Break(reason);
-    none_.wait(lock, [&] { return links_.empty(); });
+    none_.wait(lock, none);
   }
   // From here on no link begins; those that there are.
   std::vector<std::shared_ptr<SendEnd>> Stop() {
-    std::lock_guard lock(mu_);
+    MutexLock lock(mu_);
     stopped_ = true;
     return links_;
   }
@@ -81,12 +82,11 @@ class UcxListener final : public Listener, public SendEnd::Owner {
   const Listener::Accept accept_;
   std::shared_ptr<Engine> engine_;
 
-  std::mutex mu_;
+  Mutex mu_;
   std::condition_variable none_;
-  // All below guarded by mu_.
-  std::shared_ptr<Engine> begun_;  // engine_, once its thread may use it
-  bool stopped_ = false;
-  std::vector<std::shared_ptr<SendEnd>> links_;
+  std::shared_ptr<Engine> begun_ GUARDED_BY(mu_);  // engine_, once its thread may use it
+  bool stopped_ GUARDED_BY(mu_) = false;
+  std::vector<std::shared_ptr<SendEnd>> links_ GUARDED_BY(mu_);
 };
 
 }  // namespace

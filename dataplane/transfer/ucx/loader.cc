@@ -6,11 +6,11 @@
 
 #include <cstdlib>
 #include <filesystem>
-#include <mutex>
 #include <string>
 #include <system_error>
 
 #include "absl/strings/str_cat.h"
+#include "control/sync/mutex.h"
 #include "dataplane/transfer/ucx/settings.h"
 #include "penstock/status.h"
 
@@ -74,9 +74,9 @@ absl::StatusOr<Fabric*> Open() {
 }  // namespace
 
 absl::StatusOr<Fabric*> OpenTheFabric() {
-  static std::mutex& mu = *new std::mutex;
-  static Fabric* fabric = nullptr;  // guarded by mu
-  std::lock_guard lock(mu);
+  static Mutex& mu = *new Mutex;
+  static Fabric* fabric GUARDED_BY(mu) = nullptr;
+  MutexLock lock(mu);
   if (fabric == nullptr) {
     PENSTOCK_ASSIGN_OR_RETURN(fabric, Open());
   }

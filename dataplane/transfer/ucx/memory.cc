@@ -4,6 +4,7 @@
 #include <mutex>
 #include <utility>
 
+#include "control/sync/mutex.h"
 #include "dataplane/memory/forked.h"
 #include "dataplane/memory/heap_pool.h"
 #include "dataplane/transfer/ucx/loader.h"
@@ -45,10 +46,10 @@ Handle Memory::Find(absl::Span<const std::byte> bytes) const {
 }
 
 absl::StatusOr<Resources*> TheResources() {
-  static std::mutex& mu = *new std::mutex;
-  static Resources* resources = nullptr;  // guarded by mu
-  static const MadeHere* made_here = nullptr;
-  std::lock_guard lock(mu);
+  static Mutex& mu = *new Mutex;
+  static Resources* resources GUARDED_BY(mu) = nullptr;
+  static const MadeHere* made_here GUARDED_BY(mu) = nullptr;
+  MutexLock lock(mu);
   if (made_here != nullptr && !*made_here) {
     return absl::FailedPreconditionError(
         "this process was forked from one that used 'ucx', and UCX cannot go on in a child");

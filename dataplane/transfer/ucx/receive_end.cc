@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
+#include "control/sync/mutex.h"
 #include "dataplane/element/block_head.h"
 #include "dataplane/transfer/message.h"
 #include "dataplane/transfer/ucx/gpu_places.h"
@@ -45,7 +46,7 @@ void ReceiveEnd::Grant(Credits credits) {
   if (credits.count <= 0) return;
   landing_.Grant(credits.count);
   {
-    std::lock_guard lock(mu_);
+    MutexLock lock(mu_);
     (waiting_.recall ? waiting_.granted_after_recall : waiting_.granted) += credits.count;
   }
   engine_->Call(shared_from_this());
@@ -53,7 +54,7 @@ void ReceiveEnd::Grant(Credits credits) {
 
 void ReceiveEnd::Recall() {
   {
-    std::lock_guard lock(mu_);
+    MutexLock lock(mu_);
     // A second one in one message: what was granted since comes back too.
     waiting_.granted += std::exchange(waiting_.granted_after_recall, 0);
     waiting_.recall = true;
@@ -64,14 +65,14 @@ void ReceiveEnd::Recall() {
 void ReceiveEnd::Close() {
   gate_.Close();
   {
-    std::lock_guard lock(mu_);
+    MutexLock lock(mu_);
     closed_ = true;
   }
   engine_->Call(shared_from_this());
 }
 
 bool ReceiveEnd::closed() {
-  std::lock_guard lock(mu_);
+  MutexLock lock(mu_);
   return closed_;
 }
 
@@ -188,7 +189,7 @@ absl::Status ReceiveEnd::HandleOpen(const Message& message) {
     PENSTOCK_RETURN_IF_ERROR(landing_.Use(1));
     events_->OnError(error->identity, error->error);
     {
-      std::lock_guard lock(mu_);
+      MutexLock lock(mu_);
       ++waiting_.landed;
     }
     engine_->Call(shared_from_this());
@@ -206,7 +207,7 @@ absl::Status ReceiveEnd::Land(Engine::Incoming& incoming) {
       : frame ? landing_.Frame(std::move(incoming.loan), incoming.bytes, *events_, count)
               : landing_.Element(std::move(incoming.loan), incoming.bytes, *events_, count);
   {
-    std::lock_guard lock(mu_);
+    MutexLock lock(mu_);
     waiting_.landed += count;
   }
   engine_->Call(shared_from_this());  // behind all that has come with it
@@ -215,7 +216,7 @@ absl::Status ReceiveEnd::Land(Engine::Incoming& incoming) {
 
 void ReceiveEnd::Report() {
   {
-    std::lock_guard lock(mu_);
+    MutexLock lock(mu_);
     if (waiting_.landed == 0 && waiting_.granted == 0 && !waiting_.recall) return;
     out_.clear();
     Append(std::exchange(waiting_, Update()), out_);

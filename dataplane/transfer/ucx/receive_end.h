@@ -6,10 +6,10 @@
 
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 
+#include "control/sync/mutex.h"
 #include "dataplane/transfer/gate.h"
 #include "dataplane/transfer/landing.h"
 #include "dataplane/transfer/transport.h"
@@ -72,10 +72,9 @@ class ReceiveEnd final : public Engine::Link {
   bool over_ = false;
   std::string out_;  // what is being sent
 
-  std::mutex mu_;
-  // All below guarded by mu_.
-  bool closed_ = false;  // by this client
-  Update waiting_;       // what the worker is to be told next
+  Mutex mu_;
+  bool closed_ GUARDED_BY(mu_) = false;  // by this client
+  Update waiting_ GUARDED_BY(mu_);       // what the worker is to be told next
 };
 
 }  // namespace penstock::transfer::ucx

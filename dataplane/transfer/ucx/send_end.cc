@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "control/sync/mutex.h"
 #include "dataplane/memory/pool.h"
 #include "penstock/status.h"
 
@@ -29,12 +30,12 @@ SendEnd::SendEnd(std::shared_ptr<Engine> engine, std::shared_ptr<Pool> slots, Ow
 // --- The worker's calls ----------------------------------------------------------
 
 int64_t SendEnd::credits() const {
-  std::lock_guard lock(mu_);
+  MutexLock lock(mu_);
   return outbox_.credits();
 }
 
 absl::Status SendEnd::Send(Sent&& sent) {
-  std::lock_guard lock(mu_);
+  MutexLock lock(mu_);
   if (closing_) return absl::UnavailableError("the link is closed");
   PENSTOCK_RETURN_IF_ERROR(outbox_.Send(std::move(sent)));
   Ask();
@@ -42,14 +43,14 @@ absl::Status SendEnd::Send(Sent&& sent) {
 }
 
 void SendEnd::Flush() {
-  std::lock_guard lock(mu_);
+  MutexLock lock(mu_);
   outbox_.Seal();
   Ask();
 }
 
 void SendEnd::Close(const absl::Status& reason) {
   {
-    std::lock_guard lock(mu_);
+    MutexLock lock(mu_);
     if (std::exchange(closing_, true)) return;
     reason_ = reason;
     outbox_.Seal();
@@ -59,7 +60,7 @@ void SendEnd::Close(const absl::Status& reason) {
 
 void SendEnd::Break(const absl::Status& reason) {
   {
-    std::lock_guard lock(mu_);
+    MutexLock lock(mu_);
     if (!std::exchange(closing_, true)) reason_ = reason;
     broken_ = true;
   }
@@ -91,7 +92,7 @@ void SendEnd::OnIncoming(Engine::Incoming incoming) {
     // Told to the client, in answer to its hello or behind what was sent.
     deaf_ = true;
     Close(handled);
-    std::lock_guard lock(mu_);
+    MutexLock lock(mu_);
     accepting_ = false;
   }
   Pump();
@@ -120,7 +121,7 @@ absl::Status SendEnd::Handle(const Engine::Incoming& incoming) {
   const auto* update = std::get_if<Update>(&*message);
   if (update == nullptr) return absl::InvalidArgumentError("a message that a client does not send");
   {
-    std::lock_guard lock(mu_);
+    MutexLock lock(mu_);
     PENSTOCK_RETURN_IF_ERROR(outbox_.Apply(*update));
   }
   // Who still lands what was sent is not silent.
@@ -134,7 +135,7 @@ absl::Status SendEnd::Greet(Hello hello) {
   hello_ = std::move(hello);
   absl::StatusOr<std::shared_ptr<SendEvents>> events =
       owner_.OnHello(hello_, std::make_shared<UcxSendLink>(self()));
-  std::lock_guard lock(mu_);
+  MutexLock lock(mu_);
   if (!events.ok()) {
     closing_ = false;  // that the handle was let go of is no reason to tell
     return events.status();
@@ -147,7 +148,7 @@ absl::Status SendEnd::Greet(Hello hello) {
 
 void SendEnd::OnCall() {
   if (over_) return;
-  std::unique_lock lock(mu_);
+  MutexLock lock(mu_);
   if (broken_) {
     lock.unlock();
     return End(absl::OkStatus());
@@ -162,7 +163,7 @@ void SendEnd::OnCall() {
 }
 
 void SendEnd::Pump() {
-  std::unique_lock lock(mu_);
+  MutexLock lock(mu_);
   while (!accepting_ && !outbox_.empty()) {
     Outbox::Next next = outbox_.Take();
     lock.unlock();
@@ -184,7 +185,7 @@ void SendEnd::OnDeadline() {
   if (over_) return;
   if (closed_said_) return End(absl::UnavailableError("the client did not answer"));
   {
-    std::lock_guard lock(mu_);
+    MutexLock lock(mu_);
     deadline_set_ = false;
     if (outbox_.filling() && outbox_.frame() != frame_) {
       deadline_set_ = true;
@@ -209,7 +210,7 @@ void SendEnd::End(const absl::Status& reason) {
   std::vector<Sent> unconfirmed;
   absl::Status why;
   {
-    std::lock_guard lock(mu_);
+    MutexLock lock(mu_);
     if (!std::exchange(closing_, true)) reason_ = reason;
     why = reason_;
     unconfirmed = outbox_.TakeUnconfirmed();

@@ -6,9 +6,9 @@
 
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <string>
 
+#include "control/sync/mutex.h"
 #include "dataplane/transfer/outbox.h"
 #include "dataplane/transfer/transport.h"
 #include "dataplane/transfer/ucx/engine.h"
@@ -55,8 +55,8 @@ class SendEnd final : public Engine::Link {
   void Pump();
   void End(const absl::Status& reason);
   std::shared_ptr<SendEnd> self() { return std::static_pointer_cast<SendEnd>(shared_from_this()); }
-  // With mu_ held: calls the engine if there is something for it.
-  void Ask();
+  // Calls the engine if there is something for it.
+  void Ask() REQUIRES(mu_);
 
   const std::shared_ptr<Engine> engine_;
   const std::shared_ptr<Pool> slots_;
@@ -70,16 +70,15 @@ class SendEnd final : public Engine::Link {
   Hello hello_;  // constant once accepted
   std::shared_ptr<SendEvents> events_;
 
-  mutable std::mutex mu_;
-  // All below guarded by mu_.
-  Outbox outbox_;
-  bool deadline_asked_ = false;  // for the frame that is open
-  bool deadline_set_ = false;
-  uint64_t frame_ = 0;     // which it was then
-  bool accepting_ = true;  // nothing is sent before the hello was answered
-  bool closing_ = false;   // no more Send(); reason_ says why
-  bool broken_ = false;
-  absl::Status reason_;
+  mutable Mutex mu_;
+  Outbox outbox_ GUARDED_BY(mu_);
+  bool deadline_asked_ GUARDED_BY(mu_) = false;  // for the frame that is open
+  bool deadline_set_ GUARDED_BY(mu_) = false;
+  uint64_t frame_ GUARDED_BY(mu_) = 0;     // which it was then
+  bool accepting_ GUARDED_BY(mu_) = true;  // nothing is sent before the hello was answered
+  bool closing_ GUARDED_BY(mu_) = false;   // no more Send(); reason_ says why
+  bool broken_ GUARDED_BY(mu_) = false;
+  absl::Status reason_ GUARDED_BY(mu_);
 };
 
 }  // namespace penstock::transfer::ucx

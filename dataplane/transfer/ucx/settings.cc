@@ -2,20 +2,20 @@
 #include "dataplane/transfer/ucx/settings.h"
 
 #include <cstdlib>
-#include <mutex>
 #include <optional>
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "control/sync/mutex.h"
 #include "penstock/status.h"
 
 namespace penstock::transfer::ucx {
 namespace {
 
 struct Chosen {
-  std::mutex mu;
-  std::optional<Settings> settings;
-  bool settled = false;
+  Mutex mu;
+  std::optional<Settings> settings GUARDED_BY(mu);
+  bool settled GUARDED_BY(mu) = false;
 };
 
 Chosen& TheChosen() {
@@ -35,8 +35,7 @@ absl::StatusOr<Settings> OfTheEnvironment() {
   return settings;
 }
 
-// With the lock held.
-absl::StatusOr<Settings> Current(Chosen& chosen) {
+absl::StatusOr<Settings> Current(Chosen& chosen) REQUIRES(chosen.mu) {
   if (!chosen.settings.has_value()) return OfTheEnvironment();
   return *chosen.settings;
 }
@@ -65,7 +64,7 @@ std::string_view NameOf(Lanes lanes) {
 
 absl::Status Set(const Settings& settings) {
   Chosen& chosen = TheChosen();
-  std::lock_guard lock(chosen.mu);
+  MutexLock lock(chosen.mu);
   PENSTOCK_ASSIGN_OR_RETURN(const Settings current, Current(chosen));
   if (chosen.settled && current.lanes != settings.lanes) {
     return absl::FailedPreconditionError(
@@ -86,13 +85,13 @@ absl::Status SetLanes(std::string_view name) {
 
 absl::StatusOr<Settings> CurrentSettings() {
   Chosen& chosen = TheChosen();
-  std::lock_guard lock(chosen.mu);
+  MutexLock lock(chosen.mu);
   return Current(chosen);
 }
 
 absl::StatusOr<Settings> SettleSettings() {
   Chosen& chosen = TheChosen();
-  std::lock_guard lock(chosen.mu);
+  MutexLock lock(chosen.mu);
   PENSTOCK_ASSIGN_OR_RETURN(chosen.settings, Current(chosen));
   chosen.settled = true;
   return *chosen.settings;

@@ -3,12 +3,12 @@
 
 #include <algorithm>
 #include <atomic>
-#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "control/sync/mutex.h"
 #include "dataplane/transfer/ucx/address.h"
 #include "dataplane/transfer/ucx/compatibility.h"
 #include "dataplane/transfer/ucx/engine.h"
@@ -114,7 +114,7 @@ class UcxTransport final : public Transport {
   // One for all links that this process dials, until it is spoilt: then a new one for
   // new links.
   absl::StatusOr<std::shared_ptr<Engine>> ClientEngine(const Ready& ready) {
-    std::lock_guard lock(mu_);
+    MutexLock lock(mu_);
     std::erase_if(engines_, [](const std::shared_ptr<Engine>& engine) {
       if (!engine->spoilt() || engine.use_count() > 1) return false;
       engine->Stop();
@@ -130,8 +130,8 @@ class UcxTransport final : public Transport {
 
   const std::string name_;
   const std::function<absl::StatusOr<Ready>()> ready_;
-  std::mutex mu_;
-  std::vector<std::shared_ptr<Engine>> engines_;  // guarded by mu_; the last takes new links
+  Mutex mu_;
+  std::vector<std::shared_ptr<Engine>> engines_ GUARDED_BY(mu_);  // the last takes new links
 };
 
 }  // namespace
