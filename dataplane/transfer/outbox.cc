@@ -55,9 +55,7 @@ Outbox::Next Outbox::Take() {
   }
   --posted_;
   Outgoing::Parcel parcel = sent_.Take();
-  if (parcel.error != nullptr) {
-    return {.text = Encode(ErrorMessage{parcel.error->identity, parcel.error->error}), .count = 1};
-  }
+  if (parcel.error.has_value()) return {.text = Encode(*parcel.error), .count = 1};
   return {.type = parcel.is_frame ? MessageType::kFrame : MessageType::kElement,
           .bytes = parcel.bytes,
           .loan = std::move(parcel.loan),

@@ -58,7 +58,7 @@ Outgoing::Parcel Outgoing::Take() {
             .is_frame = true,
             .count = kept.count};
   }
-  if (!kept.alone.error.ok()) return {.error = &kept.alone};
+  if (!kept.alone.error.ok()) return {.error = ErrorMessage{kept.alone.identity, kept.alone.error}};
   return {.bytes = kept.alone.element.block(), .loan = kept.alone.element.loan().Share()};
 }
 

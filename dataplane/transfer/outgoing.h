@@ -13,6 +13,7 @@
 #include "dataplane/element/frame.h"
 #include "dataplane/memory/pool.h"
 #include "dataplane/transfer/fifo.h"
+#include "dataplane/transfer/message.h"
 #include "dataplane/transfer/transport.h"
 
 namespace penstock::transfer {
@@ -28,7 +29,7 @@ class Outgoing {
   struct Parcel {
     absl::Span<const std::byte> bytes;  // of the frame or the block; none of an error
     Loan loan;                          // keeps `bytes`
-    const Sent* error = nullptr;        // until it has landed
+    std::optional<ErrorMessage> error;  // a copy: what waits here moves as more is sent
     bool is_frame = false;
     int64_t count = 1;  // elements, or the error
   };

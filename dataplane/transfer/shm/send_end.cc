@@ -143,7 +143,7 @@ void SendEnd::Pump() {
 }
 
 SendEnd::Room SendEnd::RoomFor(const Outgoing::Parcel& parcel) {
-  if (parcel.error != nullptr) return {WordKind::kError, ErrorBlockBytes(parcel.error->error)};
+  if (parcel.error.has_value()) return {WordKind::kError, ErrorBlockBytes(parcel.error->error)};
   // What any frame may take, so that all frames find the same slots.
   if (parcel.is_frame) return {WordKind::kFrame, kFrameBytes};
   const uint32_t head_bytes = PrefixOf(parcel.bytes.data()).head_bytes;
@@ -176,7 +176,7 @@ uint64_t SendEnd::Announce(const Next& next) {
   }
   const SendSlots::Place& place = *next.place;
   mu_.unlock();
-  if (const Sent* error = next.parcel.error; error != nullptr) {
+  if (const std::optional<ErrorMessage>& error = next.parcel.error; error.has_value()) {
     // Where the client does not write: whoever writes a block also reads in it.
     alignas(kBlockAlignment) std::byte block[kMaxErrorBlockBytes];
     WriteErrorBlock(block, error->identity, error->error);

@@ -115,6 +115,22 @@ TEST_P(TransportConformance, AnErrorStandsInTheElementsPlace) {
   EXPECT_TRUE(worker->AwaitLanded(3));
 }
 
+TEST_P(TransportConformance, ErrorsInARowKeepTheirOrder) {
+  constexpr Index kErrors = 50;
+  auto client = std::make_shared<ClientEnd>();
+  auto link = Open(client);
+  std::shared_ptr<WorkerEnd> worker = worker_.Link(0);
+  ASSERT_NE(worker, nullptr);
+  link->Grant({kErrors});
+  ASSERT_TRUE(worker->AwaitGranted(kErrors));
+  for (Index i = 0; i < kErrors; ++i) {
+    ASSERT_TRUE(worker->link().SendError(IdentityOf(i), absl::DataLossError("bad")).ok());
+  }
+  ASSERT_TRUE(client->AwaitCount(kErrors));
+  EXPECT_EQ(client->indices(), UpTo(kErrors));
+  EXPECT_TRUE(worker->AwaitLanded(kErrors));
+}
+
 TEST_P(TransportConformance, FlushSendsWhatWaitsForCompany) {
   auto client = std::make_shared<ClientEnd>();
   auto link = Open(client);

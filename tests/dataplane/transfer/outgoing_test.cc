@@ -71,6 +71,15 @@ TEST_F(OutgoingTest, WhatIsTooLargeForAFrameAndErrorsGoAloneAndInOrder) {
   EXPECT_FALSE(out_.Take().is_frame);
 }
 
+// It may wait for a slot meanwhile.
+TEST_F(OutgoingTest, AnErrorThatWasTakenStaysWhileMoreIsSent) {
+  out_.Push(Error(0));
+  const Outgoing::Parcel parcel = out_.Take();
+  for (Index i = 1; i < 100; ++i) out_.Push(Error(i));
+  EXPECT_EQ(parcel.error->identity.index, 0);
+  EXPECT_EQ(parcel.error->error, absl::DataLossError("bad"));
+}
+
 TEST_F(OutgoingTest, ElementsOfAnotherSpecOpenAFrameOfTheirOwn) {
   out_.Push(Blob(0, 100));
   Sent other = Blob(1, 100);
