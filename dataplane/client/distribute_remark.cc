@@ -77,6 +77,9 @@ std::string RemarkOfDistribute(const Dataset::Node& node) {
       said.push_back(TextOf(attr, value));
     }
   }
+  if (!node.inputs.empty() && node.inputs[0]->op == "Prefetch") {
+    said.push_back("(its window stands for the Prefetch before it)");
+  }
   return absl::StrJoin(said, " ");
 }
 

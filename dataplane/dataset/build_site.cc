@@ -26,10 +26,18 @@ bool ReadsAhead(const Dataset::Node& node) {
   return node.op == "Prefetch";
 }
 
+// The last node, but for those that `run` leaves out and options of theirs.
+const Dataset::Node* LastOf(const NodePtr& root, const RunContext& run) {
+  const Dataset::Node* node = root.get();
+  if (!run.sent_ahead) return node;
+  while (node->op == "Options" || ReadsAhead(*node)) node = node->inputs[0].get();
+  return node;
+}
+
 // The node whose elements are made in RunContext::output: the last, or the one whose elements
 // the last hands on (a Repeat of batches); from behind what reads ahead only if `run` says so.
 const Dataset::Node* MakerOfOutput(const NodePtr& root, const RunContext& run) {
-  const Dataset::Node* node = root.get();
+  const Dataset::Node* node = LastOf(root, run);
   while (FindNodeKind(node->op)->hands_on && (run.output_ahead || !ReadsAhead(*node))) {
     node = node->inputs[0].get();
   }
@@ -87,6 +95,10 @@ std::shared_ptr<PythonHost> BuildSite::python() const {
 
 ReadAheadBudget& BuildSite::read_ahead() const {
   return run_->read_ahead == nullptr ? ReadAheadBudget::OfProcess() : *run_->read_ahead;
+}
+
+bool BuildSite::is_left_out() const {
+  return !in_body_ && number_ >= LastOf(shared_->root, *run_)->size;
 }
 
 absl::Status BuildSite::CheckCancelled() const {

@@ -41,6 +41,8 @@ class BuildSite {
   // Opens a file of files(), until the running dataset is cancelled; the error
   // names this node.
   absl::StatusOr<std::unique_ptr<File>> OpenFile(const std::string& name) const;
+  // Prefetch: whether this run leaves it out (RunContext::sent_ahead).
+  bool is_left_out() const;
   int threads() const { return threads_ > 0 ? threads_ : run_->threads; }  // 0: one per core
   int number() const { return number_; }  // of the node in the graph
   std::string name() const { return NodeName(*node_, number_); }

@@ -24,7 +24,7 @@ absl::StatusOr<OpenBlock*> ElementSink::Block() {
     kept_.resize(spec_.leaves().size());
     return nullptr;
   }
-  ASSIGN_OR_RETURN(block_, NewBlock(pool_, BlockLayout::OfStatic(spec_), spec_));
+  ASSIGN_OR_RETURN(block_, NewBlock(pool_, BlockLayout::OfStatic(spec_), spec_, place_));
   return &*block_;
 }
 
@@ -51,7 +51,7 @@ absl::StatusOr<absl::Span<std::byte>> ElementSink::PlaceOnlyLeaf(DType dtype,
   leaf.dtype = dtype;
   leaf.dims.assign(dims.begin(), dims.end());
   ASSIGN_OR_RETURN(const BlockLayout layout, BlockLayout::Of({&leaf, 1}));
-  ASSIGN_OR_RETURN(block_, NewBlock(pool_, layout, spec_));
+  ASSIGN_OR_RETURN(block_, NewBlock(pool_, layout, spec_, place_));
   return block_->writer.data(0);
 }
 

@@ -19,7 +19,9 @@ namespace penstock {
 // they are kept aside, in slots of the pool, until all sizes are known. One thread.
 class ElementSink final : public ResultSink {
  public:
-  ElementSink(Pool& pool, const Spec& spec) : pool_(pool), spec_(spec) {}
+  // `place`: of Pool::PlaceOf().
+  ElementSink(Pool& pool, const Spec& spec, int64_t place = kNoPlace)
+      : pool_(pool), place_(place), spec_(spec) {}
 
   absl::StatusOr<absl::Span<std::byte>> Place(size_t i, DType dtype,
                                               absl::Span<const int64_t> dims) override;
@@ -43,6 +45,7 @@ class ElementSink final : public ResultSink {
   absl::StatusOr<absl::Span<std::byte>> PlaceOnlyLeaf(DType dtype, absl::Span<const int64_t> dims);
 
   Pool& pool_;
+  const int64_t place_;
   Spec spec_;
   size_t given_ = 0;
   std::optional<OpenBlock> block_;

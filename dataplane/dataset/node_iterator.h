@@ -112,6 +112,9 @@ struct RunContext {
   // memory of it; on workers not, where it is clients' slots.
   Pool* output = nullptr;
   bool output_ahead = false;
+  // What the last node gives is sent on ahead of who takes it, as by a worker: a Prefetch that is
+  // last would hold it once more, out of clients' slots, and is left out.
+  bool sent_ahead = false;
   Files* files = nullptr;                  // nullptr: DefaultFiles()
   int threads = 0;                         // for parallel nodes; 0: one per core
   std::atomic<bool>* cancelled = nullptr;  // set from any thread; long waits end with Cancelled

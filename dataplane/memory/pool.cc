@@ -30,11 +30,12 @@ Element OpenBlock::Seal(const Spec& spec) && {
   return Element(std::move(loan), writer.block(), spec);
 }
 
-absl::StatusOr<OpenBlock> NewBlock(Pool& pool, const BlockLayout& layout, const Spec& spec) {
+absl::StatusOr<OpenBlock> NewBlock(Pool& pool, const BlockLayout& layout, const Spec& spec,
+                                   int64_t place) {
   const uint64_t bytes = layout.head_bytes() + layout.body_bytes();
   if (bytes > static_cast<uint64_t>(MostElementBytes()))
     return AboveElementLimit(absl::StrCat("an element of ", bytes, " bytes"));
-  absl::StatusOr<Loan> loan = pool.LendBlock(layout.head_bytes(), layout.body_bytes());
+  absl::StatusOr<Loan> loan = pool.LendBlockAt(place, layout.head_bytes(), layout.body_bytes());
   if (!loan.ok()) return loan.status();
   BlockWriter writer(layout, loan->bytes(), spec);
   return OpenBlock{.loan = *std::move(loan), .writer = writer};

@@ -33,6 +33,9 @@ struct PoolCounters {
   int64_t bytes_lent = 0;      // in slots now
 };
 
+// A place of Pool::PlaceOf() that says nothing.
+inline constexpr int64_t kNoPlace = -1;
+
 // Lends slots. Thread-safe. Lives on, invisibly, until its last slot is back,
 // so that elements may outlive whoever made the pool.
 class Pool {
@@ -49,6 +52,15 @@ class Pool {
   virtual absl::StatusOr<Loan> LendBlock(size_t head_bytes, size_t body_bytes) {
     return Lend(head_bytes + body_bytes);
   }
+  // For a pool whose memory depends on which element it is for: the place of the one that its user
+  // gives out after `ahead` others, counted from the one that it is asked for now. Called by the
+  // thread that is asked; the place holds for good, and for any thread. kNoPlace: it is all one.
+  virtual int64_t PlaceOf(int64_t /*ahead*/) const { return kNoPlace; }
+  // The same as LendBlock(head_bytes, body_bytes), for the element at a place of PlaceOf().
+  virtual absl::StatusOr<Loan> LendBlockAt(int64_t /*place*/, size_t head_bytes,
+                                           size_t body_bytes) {
+    return LendBlock(head_bytes, body_bytes);
+  }
   virtual PoolCounters counters() const = 0;
 };
 
@@ -62,8 +74,10 @@ struct OpenBlock {
   // The finished element; every leaf must have been written.
   Element Seal(const Spec& spec) &&;
 };
-// ResourceExhausted for one that is larger than an element may be (element_limit.h).
-absl::StatusOr<OpenBlock> NewBlock(Pool& pool, const BlockLayout& layout, const Spec& spec);
+// ResourceExhausted for one that is larger than an element may be (element_limit.h). `place`: of
+// Pool::PlaceOf().
+absl::StatusOr<OpenBlock> NewBlock(Pool& pool, const BlockLayout& layout, const Spec& spec,
+                                   int64_t place = kNoPlace);
 
 // An element with copies of `tensors`, whose leaves `spec` describes.
 absl::StatusOr<Element> MakeElement(Pool& pool, absl::Span<const Tensor> tensors, const Spec& spec);

@@ -53,10 +53,12 @@ class PartitionExit {
   virtual Index elements() const = 0;
   // Goes on sending again what does not land, until cancelled.
   virtual void Linger() = 0;
-  // Where an element that is sent next is best made; nullptr: anywhere. Any thread.
-  virtual std::shared_ptr<Pool> NextSlots() = 0;
+  // Where the element of that index is best made; nullptr: anywhere. Any thread.
+  virtual std::shared_ptr<Pool> SlotsFor(Index index) = 0;
   // `index` is made next, as far as that is known.
   virtual void Produces(Index index) = 0;
+  // The index of the element that is made so many after that one.
+  virtual Index ProducesAfter(int64_t elements) const = 0;
   // Sends to this session too, from now on.
   virtual void AddReader(const control::Reader& reader) = 0;
   // Of a coordinated read: `turns` may be sent, and `rest` fills the last. Of an ordered one:

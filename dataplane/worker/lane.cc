@@ -158,8 +158,8 @@ void Lane::Linger() {
   outlet_->SendAgain(*this, /*until_ended=*/false).IgnoreError();
 }
 
-std::shared_ptr<Pool> Lane::NextSlots() {
-  return outlet_->NextSlots(*this);
+std::shared_ptr<Pool> Lane::SlotsFor(Index index) {
+  return outlet_->SlotsFor(*this, index);
 }
 
 void Lane::AddReader(const control::Reader& reader) {

@@ -35,8 +35,11 @@ class Lane final : public PartitionExit {
   absl::Status End(Index elements) override;
   Index elements() const override { return elements_; }
   void Linger() override;
-  std::shared_ptr<Pool> NextSlots() override;
+  std::shared_ptr<Pool> SlotsFor(Index index) override;
   void Produces(Index index) override { producing_ = index; }
+  Index ProducesAfter(int64_t elements) const override {
+    return producing_ + elements * group_size_;
+  }
   void AddReader(const control::Reader& reader) override;
   void Allow(int64_t turns, const std::optional<protocol::RestOf>& rest) override;
   void Cancel() override;

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <deque>
 #include <optional>
+#include <tuple>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -16,6 +17,13 @@
 
 namespace penstock::worker {
 namespace {
+
+using Clock = std::chrono::steady_clock;
+// How long an element waits at most for the client in whose memory it lies, while others that have
+// enough could have a copy.
+constexpr std::chrono::milliseconds kPatience(500);
+// More credits than any client uses; what is said beyond is not counted.
+constexpr int64_t kMostCredits = int64_t{1} << 40;
 
 // What came under an earlier placement is no answer: skip has it, or the client gave it back.
 IndexSet HoldingOf(const std::vector<transfer::Holding>& holdings,
@@ -41,10 +49,11 @@ class Outlet::Link final : public transfer::SendEvents,
       : outlet_(std::move(outlet)),
         send(std::move(send)),
         slots(this->send->pool()),
+        owner(dynamic_cast<const SlotOwner*>(slots.get())),
         reader{this->send->hello().client, this->send->hello().incarnation} {}
 
-  void OnCredits(transfer::Credits) override {
-    if (auto outlet = outlet_.lock()) outlet->OnCredits(*this);
+  void OnCredits(transfer::Credits credits) override {
+    if (auto outlet = outlet_.lock()) outlet->OnCredits(*this, credits.count);
   }
   void OnLanded(int64_t count) override {
     if (auto outlet = outlet_.lock()) outlet->OnLanded(*this, count);
@@ -66,6 +75,7 @@ class Outlet::Link final : public transfer::SendEvents,
 
   const std::shared_ptr<transfer::SendLink> send;
   const std::shared_ptr<Pool> slots;  // in memory of the client's, if there is such
+  const SlotOwner* const owner;       // of what those lend
   const control::Reader reader;
 
   // Held from before Send() until `sent` has the note of it: the client says how
@@ -77,6 +87,12 @@ class Outlet::Link final : public transfer::SendEvents,
   bool dry GUARDED_BY(&Outlet::mu_) = false;        // had no credit when last tried
   bool unflushed GUARDED_BY(&Outlet::mu_) = false;  // something was sent since the last flush
   uint64_t grants GUARDED_BY(&Outlet::mu_) = 0;     // how often credits came
+  // Those it has, but for what it has called back without a word to us; and the most it had.
+  int64_t credits GUARDED_BY(&Outlet::mu_) = 0;
+  int64_t window GUARDED_BY(&Outlet::mu_) = 0;
+  // When the last ones came, and how long it took from one to the next of late.
+  Clock::time_point credited_at GUARDED_BY(&Outlet::mu_);
+  Clock::duration interval GUARDED_BY(&Outlet::mu_){0};
   // What it waits for, at all times.
   LinkTimes times GUARDED_BY(&Outlet::mu_){ToString(reader.client)};
   int sending GUARDED_BY(&Outlet::mu_) = 0;     // lanes inside Send()
@@ -84,6 +100,21 @@ class Outlet::Link final : public transfer::SendEvents,
   std::deque<Note> sent GUARDED_BY(&Outlet::mu_);
   // With what it left unconfirmed.
   std::optional<std::vector<transfer::Sent>> closed GUARDED_BY(&Outlet::mu_);
+
+  // Has taken most of what it holds at a time.
+  bool IsHungry() const REQUIRES(&Outlet::mu_) { return !dry && 4 * credits >= 3 * window; }
+
+  // Its credits beyond the elements that were made for it, or are being made, and not sent yet.
+  int64_t Unused() const REQUIRES(&Outlet::mu_) {
+    if (slots == nullptr) return credits;
+    const PoolCounters counters = slots->counters();
+    const int64_t held = counters.slots_lent - counters.slots_returned;  // also what has not landed
+    return credits - std::max<int64_t>(0, held - static_cast<int64_t>(sent.size()));
+  }
+  // When it is likely to have one more of them.
+  Clock::time_point NextUnused(int64_t unused) const REQUIRES(&Outlet::mu_) {
+    return credited_at + (1 - unused) * interval;
+  }
 
   // With credits the next element is waited for; without, what is under way, or, if
   // nothing is, the trainer, who holds all its slots.
@@ -159,29 +190,31 @@ absl::StatusOr<protocol::RestOf> Outlet::AwaitRest(Lane& lane, Index elements) {
 absl::Status Outlet::SendOne(Lane& lane, transfer::Sent sent, std::unique_lock<std::mutex>& lock) {
   // Neither a link's end nor a wait for a permit is for under the lock.
   std::optional<PermitPause> pause;
-  LinkPtr link;
+  Pick pick;
+  std::optional<Clock::time_point> patient_until;  // from when another one could have had it
   while (true) {
     if (lane.cancelled_) {
       lock.unlock();
       return absl::CancelledError("the partition was stopped");
     }
-    link = PickLocked(lane, sent.identity.index);
-    if (link == nullptr && pause.has_value()) {
-      changed_.WaitFor(lock, transfer::kLongestWait);
+    pick = PickLocked(lane, sent, !patient_until || Clock::now() < *patient_until);
+    if (pick.passed_over && !patient_until) patient_until = Clock::now() + kPatience;
+    if (pick.link == nullptr && pause.has_value()) {
+      changed_.WaitFor(lock, pick.passed_over ? kPatience : transfer::kLongestWait);
       continue;
     }
-    if (link == nullptr) {  // look once more when that is done
+    if (pick.link == nullptr) {  // look once more when that is done
       lock.unlock();
       Flush();
       pause.emplace(lane.permit_);
       lock.lock();
       continue;
     }
-    const uint64_t grants = link->grants;
-    ++link->sending;
+    const uint64_t grants = pick.link->grants;
+    ++pick.link->sending;
     lock.unlock();
-    if (SendOn(link, lane, sent, grants)) return absl::OkStatus();
-    link.reset();
+    if (SendOn(pick.link, lane, sent, grants)) return absl::OkStatus();
+    pick.link.reset();
     lock.lock();
   }
 }
@@ -194,6 +227,7 @@ bool Outlet::SendOn(const LinkPtr& link, Lane& lane, transfer::Sent& sent, uint6
   MutexLock lock(mu_);
   --link->sending;
   if (status.ok()) {
+    --link->credits;
     lane.sender_.OnSent(link->reader.client, sent.identity.index);
     link->sent.push_back(
         {sent.identity.partition, sent.identity.placement, sent.identity.index, bytes});
@@ -202,6 +236,9 @@ bool Outlet::SendOn(const LinkPtr& link, Lane& lane, transfer::Sent& sent, uint6
     CountSent(bytes);
   } else if (absl::IsFailedPrecondition(status)) {
     link->dry = link->grants == grants;  // else credits came in between
+    if (link->dry && std::exchange(link->credits, 0) > 0) {
+      link->window = 0;  // it called some back, and may grant fewer from now on
+    }
     link->Account();
   } else if (absl::IsInvalidArgument(status) && sent.error.ok()) {
     sent.error = status;  // this protocol cannot carry the element; the reader is told
@@ -212,29 +249,49 @@ bool Outlet::SendOn(const LinkPtr& link, Lane& lane, transfer::Sent& sent, uint6
   return status.ok();
 }
 
-Outlet::LinkPtr Outlet::PickLocked(const Lane& lane, Index index) {
+Outlet::Pick Outlet::PickLocked(const Lane& lane, const transfer::Sent& sent, bool patient) {
+  const SlotOwner* const owner = sent.element ? sent.element.loan().owner() : nullptr;
+  size_t next = up_.size(), hungry = up_.size();
+  bool owner_is_up = false;
   for (size_t i = 0; i < up_.size(); ++i) {
-    const LinkPtr& link = up_[(turn_ + i) % up_.size()];
-    if (link->closing || link->dry || !lane.Serves(link->reader)) continue;
-    if (!lane.sender_.MaySendTo(link->reader.client) || !lane.IsFor(index, link->reader)) continue;
-    turn_ = (turn_ + i + 1) % up_.size();
-    return link;
+    const size_t at = (turn_ + i) % up_.size();
+    const LinkPtr& link = up_[at];
+    if (link->closing || !lane.Serves(link->reader)) continue;
+    if (!lane.sender_.MaySendTo(link->reader.client)) continue;
+    if (!lane.IsFor(sent.identity.index, link->reader)) continue;
+    const bool owns = link->owner != nullptr && link->owner == owner;
+    owner_is_up |= owns;
+    if (link->dry) continue;
+    if (owns) return {link};
+    if (next == up_.size()) next = at;
+    if (hungry == up_.size() && link->IsHungry()) hungry = at;
   }
-  return nullptr;
+  const size_t chosen = owner_is_up && patient ? hungry : next;
+  if (chosen == up_.size()) return {nullptr, next != up_.size()};
+  turn_ = (chosen + 1) % up_.size();
+  return {up_[chosen]};
 }
 
-std::shared_ptr<Pool> Outlet::NextSlots(const Lane& lane) {
+std::shared_ptr<Pool> Outlet::SlotsFor(const Lane& lane, Index index) {
   MutexLock lock(mu_);
-  for (size_t i = 0; i < up_.size(); ++i) {
-    const LinkPtr& link = up_[(turn_ + i) % up_.size()];
+  const Link* best = nullptr;
+  std::tuple<bool, int64_t, Clock::time_point> best_rank;
+  for (const LinkPtr& link : up_) {
     if (link->closing || !lane.Serves(link->reader)) continue;
     if (lane.group_size_ > 1) {
       if (link->slots != nullptr) return for_groups_;
-    } else if (lane.IsFor(lane.producing_, link->reader)) {
-      return link->slots;
+      continue;
     }
+    if (!lane.IsFor(index, link->reader)) continue;
+    // The one with the most credits; if all are used, the one that is likely to have the next.
+    const int64_t unused = link->Unused();
+    const auto rank = unused > 0 ? std::tuple(false, -unused, link->credited_at)
+                                 : std::tuple(true, int64_t{0}, link->NextUnused(unused));
+    if (best != nullptr && best_rank <= rank) continue;
+    best = link.get();
+    best_rank = rank;
   }
-  return nullptr;
+  return best == nullptr ? nullptr : best->slots;
 }
 
 absl::Status Outlet::SendAgain(Lane& lane, bool until_ended) {
@@ -317,12 +374,20 @@ void Outlet::CloseLinks(const absl::Status& reason) {
   for (const LinkPtr& link : links) link->send->Close(reason);
 }
 
-void Outlet::OnCredits(Link& link) {
+void Outlet::OnCredits(Link& link, int64_t count) {
   {
     MutexLock lock(mu_);
     ++link.grants;
-    if (!std::exchange(link.dry, false)) return;
-    link.Account();
+    const bool was_hungry = link.IsHungry();
+    link.credits = std::min(link.credits + std::min(count, kMostCredits), kMostCredits);
+    const Clock::time_point now = Clock::now();
+    if (link.credited_at != Clock::time_point() && count > 0)
+      link.interval += ((now - link.credited_at) / count - link.interval) / 8;
+    link.credited_at = now;
+    link.window = std::max(link.window, link.credits);
+    const bool was_dry = std::exchange(link.dry, false);
+    if (was_dry) link.Account();
+    if (!was_dry && (was_hungry || !link.IsHungry())) return;  // nobody waits for that
   }
   changed_.NotifyAll();
 }

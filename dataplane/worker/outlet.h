@@ -76,12 +76,19 @@ class Outlet final : public IterationExit, public std::enable_shared_from_this<O
   // False: look for a link again. `grants`: the link's when it was picked.
   bool SendOn(const LinkPtr& link, Lane& lane, transfer::Sent& sent, uint64_t grants);
   absl::Status SendAgain(Lane& lane, bool until_ended);
-  LinkPtr PickLocked(const Lane& lane, Index index) REQUIRES(mu_);
-  std::shared_ptr<Pool> NextSlots(const Lane& lane);
+  struct Pick {
+    LinkPtr link;              // nullptr: nobody yet
+    bool passed_over = false;  // another one has a credit
+  };
+  // Who gets it now. The one in whose memory it lies comes first; while `patient` it is waited for
+  // as long as nobody else is hungry.
+  Pick PickLocked(const Lane& lane, const transfer::Sent& sent, bool patient) REQUIRES(mu_);
+  // Of the client that is to get it, as far as that is known; those with credits in turn.
+  std::shared_ptr<Pool> SlotsFor(const Lane& lane, Index index);
   void LinkUpLocked(Lane& lane, const control::Reader& reader) REQUIRES(mu_);
   Lane* FindLocked(PartitionId partition, Placement placement) REQUIRES(mu_);
 
-  void OnCredits(Link& link);
+  void OnCredits(Link& link, int64_t count);
   void OnLanded(Link& link, int64_t count);
   void OnClosed(const LinkPtr& link, std::vector<transfer::Sent> unconfirmed);
   // What happened on the link, as far as it may be told to the Senders now.
@@ -100,7 +107,8 @@ class Outlet final : public IterationExit, public std::enable_shared_from_this<O
   transfer::PollingCondition changed_;
   std::map<control::Reader, Session> sessions_ GUARDED_BY(mu_);
   std::vector<LinkPtr> up_ GUARDED_BY(mu_);  // of all sessions, in the order they came up
-  size_t turn_ GUARDED_BY(mu_) = 0;          // in up_: who is asked first for the next element
+  // In up_: who is asked first for the next element.
+  size_t turn_ GUARDED_BY(mu_) = 0;
   std::vector<std::shared_ptr<Lane>> lanes_ GUARDED_BY(mu_);
   bool retired_ GUARDED_BY(mu_) = false;
 };

@@ -150,6 +150,7 @@ absl::Status PartitionRunner::Replay() {
       .plan = divided ? &definition->plan : nullptr,
       .pool = workshop_->pool.get(),
       .output = &output,
+      .sent_ahead = true,
       .files = &files_,
       .threads = workshop_->threads,
       .cancelled = &cancelled_,
@@ -270,7 +271,7 @@ control::IterationWork PartitionRunner::Work() {
 
 absl::StatusOr<Element> PartitionRunner::Finished(Element element, Index index) const {
   const bool for_group = assign_.terms.group_size > 1;
-  if (const std::shared_ptr<Pool> slots = for_group ? lane_->NextSlots() : nullptr) {
+  if (const std::shared_ptr<Pool> slots = for_group ? lane_->SlotsFor(index) : nullptr) {
     element = InSharedSlot(*slots, std::move(element));
   }
   if (element.IsShared()) {  // by a source that yields one block many times

@@ -42,8 +42,9 @@ class SharedWindow::Producer final : public PartitionExit {
   }
   Index elements() const override { return 0; }  // it does not end
   void Linger() override {}
-  std::shared_ptr<Pool> NextSlots() override { return window_->BestPool(); }
+  std::shared_ptr<Pool> SlotsFor(Index) override { return window_->BestPool(); }
   void Produces(Index) override {}
+  Index ProducesAfter(int64_t elements) const override { return elements; }
   void AddReader(const control::Reader&) override {}  // the token lets trainers in
   void Allow(int64_t, const std::optional<protocol::RestOf>&) override {}
   void Cancel() override {

@@ -56,6 +56,7 @@ class Loan {
     return slot_ != nullptr && slot_->holders.load(std::memory_order_acquire) > 1;
   }
   explicit operator bool() const { return slot_ != nullptr; }
+  const SlotOwner* owner() const { return slot_ == nullptr ? nullptr : slot_->owner; }
   absl::Span<std::byte> bytes() const {
     return slot_ == nullptr ? absl::Span<std::byte>() : absl::MakeSpan(slot_->data, slot_->bytes);
   }

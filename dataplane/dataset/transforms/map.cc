@@ -89,7 +89,7 @@ class MapIterator final : public NodeIterator {
   struct Place final : OrderedCalls::Call {
     explicit Place(MapIterator* of) : map(of) {}
     void Run() override {
-      ElementSink sink(map->site_.pool(), map->site_.spec());
+      ElementSink sink(map->site_.pool(), map->site_.spec(), place);
       absl::Status run = map->step_->Run(input.leaves(), number, sink);
       input.Clear();
       result = run.ok() ? Optional(std::move(sink).Finish()) : std::move(run);
@@ -102,6 +102,7 @@ class MapIterator final : public NodeIterator {
     MapIterator* const map;
     ElementViews input;
     int64_t number = 0;
+    int64_t place = kNoPlace;  // in the pool
     absl::StatusOr<std::optional<Element>> result;
   };
 
@@ -153,6 +154,7 @@ class MapIterator final : public NodeIterator {
         continue;
       }
       place.number = number;
+      place.place = site_.pool().PlaceOf(number - given_);
       calls_.Add(place);
     }
     return absl::OkStatus();

@@ -47,9 +47,10 @@ class BatchInWork {
   bool full() const { return rows_ == most_rows_; }
   int64_t rows() const { return rows_; }
 
-  // `first` is the number of the batch's first element in the Map's input.
-  absl::Status Begin(int64_t first) {
-    ASSIGN_OR_RETURN(open_, batches_.Open());
+  // `first` is the number of the batch's first element in the Map's input; `place`: of the pool's
+  // PlaceOf().
+  absl::Status Begin(int64_t first, int64_t place) {
+    ASSIGN_OR_RETURN(open_, batches_.Open(place));
     first_ = first;
     rows_ = 0;
     inputs_.clear();
@@ -222,7 +223,8 @@ class MapBatchIterator final : public BatchingIterator {
       if (work_.taken() == work_.places())
         work_.Add(std::make_unique<BatchInWork>(batches_, padding_, *step_, rows_));
       BatchInWork& batch = work_.next();
-      if (!batch.begun()) RETURN_IF_ERROR(batch.Begin(input_.pulled()));
+      if (!batch.begun())
+        RETURN_IF_ERROR(batch.Begin(input_.pulled(), site_.pool().PlaceOf(Batches())));
       while (!batch.full() && !ended_) {
         absl::StatusOr<std::optional<Element>> input = input_.Next();
         if (!input.ok()) {
@@ -244,6 +246,9 @@ class MapBatchIterator final : public BatchingIterator {
     }
     return absl::OkStatus();
   }
+
+  // Read to their end, and not given out.
+  int64_t Batches() const { return static_cast<int64_t>(work_.taken()); }
 
   void Pass(const BatchInWork& batch) {
     GaveUpTo(given() + batch.rows());

@@ -170,7 +170,7 @@ absl::StatusOr<Inferred> InferPrefetch(const Attrs& attrs, absl::Span<const Node
 absl::StatusOr<std::unique_ptr<NodeIterator>> BuildPrefetch(const BuildSite& site) {
   ASSIGN_OR_RETURN(std::unique_ptr<NodeIterator> input, site.BuildInput(0));
   const int64_t size = site.attr<int64_t>("buffer_size");
-  if (size == 0) return input;
+  if (size == 0 || site.is_left_out()) return input;
   const bool tuned = size == kAutotune;
   const int64_t least = tuned ? BufferFor(site.spec()) : size;
   return std::make_unique<PrefetchIterator>(site, std::move(input), least,

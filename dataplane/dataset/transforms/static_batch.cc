@@ -78,8 +78,8 @@ BlockLayout StaticBatches::LayoutFor(int64_t rows) const {
   return BlockLayout::OfStatic(row_.WithLeaves(leaves));
 }
 
-absl::StatusOr<OpenBatch> StaticBatches::Open() const {
-  absl::StatusOr<OpenBlock> block = NewBlock(pool_, layout_, batch_);
+absl::StatusOr<OpenBatch> StaticBatches::Open(int64_t place) const {
+  absl::StatusOr<OpenBlock> block = NewBlock(pool_, layout_, batch_, place);
   if (!block.ok()) return OfReading(block.status());
   OpenBatch batch(*std::move(block));
   batch.leaves_.reserve(row_.leaves().size());

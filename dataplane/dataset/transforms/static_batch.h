@@ -73,7 +73,8 @@ class StaticBatches {
   // REQUIRES: Fit(row, rows). `batch` is the spec of what is made.
   StaticBatches(Pool& pool, Spec row, Spec batch, int64_t rows);
 
-  absl::StatusOr<OpenBatch> Open() const;
+  // `place`: of Pool::PlaceOf().
+  absl::StatusOr<OpenBatch> Open(int64_t place = kNoPlace) const;
   // The batch of the first `rows` rows, all of which were written. Fewer than
   // there is room for: in a block of their own, copied.
   absl::StatusOr<Element> Seal(OpenBatch batch, int64_t rows) const;

@@ -28,6 +28,11 @@ constexpr size_t kAskedSlack = 2;
 // Words read before other links get their turn.
 constexpr int kWordsOfClientAtOnce = 256;
 
+// A link asks for more slots on a miss so often, for so many at a time: nodes read no further
+// ahead.
+constexpr int kMostAsksOnMiss = 8;
+constexpr uint64_t kMostOnMiss = 16;
+
 constexpr char kBroke[] = "the client's connection broke";
 
 // A copy of a block whose body another process may write, made before it is checked.
@@ -80,6 +85,7 @@ absl::Status SendEnd::Send(Sent&& sent) {
   if (closing_ || gone_) return absl::UnavailableError("the link is closed");
   if (credits_ == 0) return absl::FailedPreconditionError("no credit on this link");
   --credits_;
+  AskForMissed(sent);
   sent_.Push(std::move(sent));
   PostParcels();
   Pump();
@@ -187,15 +193,29 @@ uint64_t SendEnd::Announce(const Next& next) {
   return Pack(next.room.kind, slots_->GiveAway(place.body, next.room.head_bytes));
 }
 
-void SendEnd::Ask(const Room& room) {
+// Blocks that lie elsewhere are copied into the slots that come back, so that the next ones find
+// none free either, for ever: more slots end that.
+void SendEnd::AskForMissed(const Sent& sent) {
+  const uint64_t missed = slots_->TakeMissed();
+  if (missed == 0 || !sent.element || asks_on_miss_ == kMostAsksOnMiss || asked_ != 0) return;
+  if (slots_->counters().segments_allocated == 0) return;  // this element will ask for the first
+  const HeadPrefix prefix = PrefixOf(sent.element.block().data());
+  if (prefix.head_bytes > kHeadRoom || prefix.head_bytes + prefix.body_bytes < kFrameBelow) return;
+  ++asks_on_miss_;
+  Ask({WordKind::kElement, prefix.body_bytes}, std::min(missed, kMostOnMiss));
+}
+
+void SendEnd::Ask(const Room& room, uint64_t more) {
   if (asked_ != 0) return;
   for (uint32_t number : slots_->TakeIdle(room.bytes)) {
     socket_.Send(PacketKind::kRetire, number).IgnoreError();  // its end is told by the socket
   }
   // As many as may be sent before one must come back, and those being read
   // meanwhile; frames come back at once.
-  const uint64_t count =
-      room.kind == WordKind::kFrame ? 4 : outbox_.size() + static_cast<uint64_t>(credits_) + 2;
+  const uint64_t count = more > 0 ? more
+                         : room.kind == WordKind::kFrame
+                             ? 4
+                             : outbox_.size() + static_cast<uint64_t>(credits_) + 2;
   asked_ = kAskedSlack * LayoutFor(room.bytes, count).bytes();
   socket_.Send(PacketKind::kNeed, room.bytes, count).IgnoreError();
 }

@@ -103,7 +103,9 @@ class SendEnd : public Loop::Member, public std::enable_shared_from_this<SendEnd
   uint64_t Announce(const Next& next) REQUIRES(mu_);
   // False: none is free, or the client is mapping it.
   bool FindSlot(Next& next) REQUIRES(mu_);
-  void Ask(const Room& room) REQUIRES(mu_);
+  // For `more` slots; 0: as many as may be on their way.
+  void Ask(const Room& room, uint64_t more = 0) REQUIRES(mu_);
+  void AskForMissed(const Sent& sent) REQUIRES(mu_);
 
   Loop& loop_;
   PacketSocket socket_;
@@ -135,6 +137,7 @@ class SendEnd : public Loop::Member, public std::enable_shared_from_this<SendEnd
   bool pumping_ GUARDED_BY(mu_) = false;      // a thread is at it
   // For a segment of so many bytes at most; 0: the client has answered.
   size_t asked_ GUARDED_BY(mu_) = 0;
+  int asks_on_miss_ GUARDED_BY(mu_) = 0;
   uint64_t flush_frame_ GUARDED_BY(mu_) = 0;  // what flush_at_ is about
   absl::Status reason_ GUARDED_BY(mu_);
   SendShared shared_ GUARDED_BY(mu_);

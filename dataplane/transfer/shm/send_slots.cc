@@ -108,6 +108,7 @@ absl::StatusOr<Loan> SendSlots::LendBlock(size_t head_bytes, size_t body_bytes) 
       slot->bytes = head_bytes + slot->segment->layout.body_bytes;
       return Loan(slot);
     }
+    missed_.fetch_add(1, std::memory_order_relaxed);
   }
   return DefaultPool().Lend(head_bytes + body_bytes);
 }

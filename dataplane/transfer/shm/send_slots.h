@@ -6,6 +6,7 @@
 // where the client can write: heads lie in private memory until they are given away.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -41,6 +42,10 @@ class SendSlots : public Pool, public SlotOwner, public std::enable_shared_from_
     std::byte* body = nullptr;  // with kHeadRoom bytes before it, which the client does not see
     size_t body_bytes = 0;      // the client sees, and may write, them at any time
   };
+  // How many blocks were made elsewhere since this was asked last, as no slot was free for them.
+  uint64_t TakeMissed() {
+    return missed_.load(std::memory_order_relaxed) == 0 ? 0 : missed_.exchange(0);
+  }
   // A free slot whose body takes `bytes`; nullopt if there is none.
   std::optional<Place> Claim(size_t bytes);
   // The slot that keeps `block`, if that is one of these, is held for it alone
@@ -91,6 +96,8 @@ class SendSlots : public Pool, public SlotOwner, public std::enable_shared_from_
   void RemoveFromFree(const Segment& segment) REQUIRES(mu_);
 
   const MadeHere made_here_;
+
+  std::atomic<uint64_t> missed_{0};
 
   mutable Mutex mu_;
   std::map<uint32_t, std::unique_ptr<Segment>> segments_ GUARDED_BY(mu_);  // by number

@@ -459,13 +459,14 @@ TEST_F(GatedTest, ACommitReachesTheNodesByTheNumberOfTheSave) {
 }
 
 // How many elements of `dataset` lie in RunContext::output.
-int64_t MadeInOutput(const Dataset& dataset, bool output_ahead) {
+int64_t MadeInOutput(const Dataset& dataset, bool output_ahead, bool sent_ahead = false) {
   const std::shared_ptr<Pool> pool = Pool::Create();
   const std::shared_ptr<Pool> output = Pool::Create();
   RunContext context;
   context.pool = pool.get();
   context.output = output.get();
   context.output_ahead = output_ahead;
+  context.sent_ahead = sent_ahead;
   std::vector<Element> elements;
   {
     std::unique_ptr<NodeIterator> iterator = BuildIterator(dataset, context).value();
@@ -483,6 +484,14 @@ TEST(Output, HoldsWhatTheLastNodeHandsOnAndReadAheadOnlyIfToldSo) {
     EXPECT_EQ(MadeInOutput(batches.Repeat(2).Take(5).WithOptions({.threads = 1}), output_ahead), 5);
     EXPECT_EQ(MadeInOutput(batches.Prefetch(1).Repeat(2), output_ahead), output_ahead ? 8 : 0);
   }
+}
+
+TEST(Output, HoldsWhatAPrefetchThatIsLastOfAllWouldHandOnWhereItIsSentAhead) {
+  const Dataset batches = Dataset::Range(8).Batch(2);
+  EXPECT_EQ(MadeInOutput(batches.Prefetch(2), false, true), 4);
+  EXPECT_EQ(MadeInOutput(batches.Prefetch(2).WithOptions({.threads = 1}).Prefetch(2), false, true),
+            4);
+  EXPECT_EQ(MadeInOutput(batches.Prefetch(2).Repeat(2), false, true), 0) << "another is last";
 }
 
 }  // namespace
