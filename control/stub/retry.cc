@@ -3,13 +3,13 @@
 
 #include <algorithm>
 #include <condition_variable>
-#include <mutex>
 #include <random>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "control/observe/wait_lines.h"
+#include "control/sync/mutex.h"
 
 namespace penstock::control {
 namespace {
@@ -25,9 +25,9 @@ bool IsWorthTryingAgain(const absl::Status& status) {
 void Pause(absl::Duration step, std::stop_token stop) {
   thread_local std::minstd_rand random{std::random_device{}()};
   step *= std::uniform_real_distribution<double>(0.5, 1.0)(random);
-  std::mutex mu;
+  Mutex mu;
   std::condition_variable_any never;
-  std::unique_lock lock(mu);
+  MutexLock lock(mu);
   never.wait_for(lock, std::move(stop), absl::ToChronoNanoseconds(step), [] { return false; });
 }
 
