@@ -5,11 +5,11 @@
 #include <cuda_runtime_api.h>
 #include <dlfcn.h>
 
-#include <mutex>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "control/sync/mutex.h"
 #include "cuda/error.h"
 #include "penstock/status.h"
 
@@ -60,8 +60,8 @@ absl::Status DriverStatus(CUresult result, const char* call) {
 }
 
 struct Contexts {
-  std::mutex mu;
-  std::vector<CUcontext> of;  // by device; null: not made by us yet
+  Mutex mu;
+  std::vector<CUcontext> of GUARDED_BY(mu);  // by device; null: not made by us yet
 };
 
 // Kept until the process ends: streams and memory of ours live in them.
@@ -76,7 +76,7 @@ absl::StatusOr<CUcontext> PrimaryContext(int device) {
   if (!driver.whole()) {
     return absl::NotFoundError("no GPU: libcuda.so.1 lacks functions that every driver has");
   }
-  std::lock_guard lock(contexts.mu);
+  MutexLock lock(contexts.mu);
   if (contexts.of.empty()) contexts.of.resize(count);
   CUcontext& context = contexts.of[device];
   if (context == nullptr) {

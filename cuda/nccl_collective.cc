@@ -12,12 +12,12 @@
 #include <chrono>
 #include <cstring>
 #include <deque>
-#include <mutex>
 #include <optional>
 #include <thread>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "control/sync/mutex.h"
 #include "cuda/context.h"
 #include "cuda/error.h"
 #include "cuda/nccl_library.h"
@@ -75,6 +75,7 @@ class NcclCollective final : public Collective {
   static absl::StatusOr<std::unique_ptr<NcclCollective>> Split(const NcclLibrary& nccl,
                                                                NcclComm parent, int color) {
     std::unique_ptr<NcclCollective> own(new NcclCollective(nccl));
+    MutexLock lock(own->mu_);
     RETURN_IF_ERROR(nccl.ToStatus(nccl.CommCuDevice(parent, &own->device_), "ncclCommCuDevice"));
     ASSIGN_OR_RETURN(const OnDevice on, OnDevice::Enter(own->device_));
     int key = 0;
@@ -95,7 +96,7 @@ class NcclCollective final : public Collective {
     const absl::StatusOr<OnDevice> on = OnDevice::Enter(device_);
     if (!on.ok()) return;
     {
-      std::lock_guard lock(mu_);
+      MutexLock lock(mu_);
       // Unfinished work would never let it be destroyed.
       if (comm_ != nullptr && pending_.empty() && ended_.ok())
         (void)nccl_.CommDestroy(comm_);
@@ -165,12 +166,18 @@ class NcclCollective final : public Collective {
 
   absl::StatusOr<std::unique_ptr<Collective>> Split(int color) override {
     RETURN_IF_ERROR(AsyncError());
-    ASSIGN_OR_RETURN(std::unique_ptr<NcclCollective> split, Split(nccl_, comm_, color));
+    NcclComm comm;
+    {
+      MutexLock lock(mu_);
+      RETURN_IF_ERROR(ended_);
+      comm = comm_;
+    }
+    ASSIGN_OR_RETURN(std::unique_ptr<NcclCollective> split, Split(nccl_, comm, color));
     return split;
   }
 
   absl::Status AsyncError() const override {
-    std::lock_guard lock(mu_);
+    MutexLock lock(mu_);
     if (!ended_.ok() || comm_ == nullptr) return ended_;
     int error = kNcclSuccess;
     const int asked = nccl_.CommGetAsyncError(comm_, &error);
@@ -180,7 +187,7 @@ class NcclCollective final : public Collective {
 
   // NCCL carries no words: the others see their own connections break.
   void Abort(const absl::Status& why) override {
-    std::lock_guard lock(mu_);
+    MutexLock lock(mu_);
     ended_.Update(why);
     if (comm_ == nullptr) return;
     const absl::StatusOr<OnDevice> on = OnDevice::Enter(device_);
@@ -206,13 +213,13 @@ class NcclCollective final : public Collective {
       std::this_thread::sleep_for(kPoll);
     }
   }
-  absl::Status Settle(std::string_view call) const {
+  absl::Status Settle(std::string_view call) const REQUIRES(mu_) {
     return nccl_.ToStatus(Settled(nccl_, comm_), call);
   }
 
   template <class Call>
   absl::Status Launch(std::string_view name, Call call) {
-    std::lock_guard lock(mu_);
+    MutexLock lock(mu_);
     RETURN_IF_ERROR(ended_);
     const int result = call(comm_);
     if (result == kNcclInProgress) return Settle(name);
@@ -232,7 +239,7 @@ class NcclCollective final : public Collective {
     while (true) {
       const cudaError_t error = cudaEventQuery(event);
       if (error == cudaSuccess) {
-        std::lock_guard lock(mu_);
+        MutexLock lock(mu_);
         return ended_;
       }
       (void)cudaGetLastError();
@@ -246,9 +253,9 @@ class NcclCollective final : public Collective {
   }
 
   const NcclLibrary& nccl_;
-  mutable std::mutex mu_;
-  NcclComm comm_ = nullptr;  // guarded by mu_; nullptr: aborted
-  absl::Status ended_;       // guarded by mu_
+  mutable Mutex mu_;
+  NcclComm comm_ GUARDED_BY(mu_) = nullptr;  // nullptr: aborted
+  absl::Status ended_ GUARDED_BY(mu_);
   int device_ = 0;
   int rank_ = 0;
   int size_ = 0;

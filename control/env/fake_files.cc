@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "control/sync/mutex.h"
 
 namespace penstock {
 
@@ -21,7 +22,7 @@ class FakeFiles::FakeFile final : public File {
   absl::StatusOr<size_t> ReadAt(int64_t offset, absl::Span<char> into) override {
     const size_t got = content_->bytes.copy(
         into.data(), into.size(), std::min(static_cast<size_t>(offset), content_->bytes.size()));
-    std::lock_guard lock(content_->mu);
+    MutexLock lock(content_->mu);
     if (!content_->failure.ok() && offset + static_cast<int64_t>(got) > content_->fails_from)
       return content_->failure;
     return got;
@@ -29,7 +30,7 @@ class FakeFiles::FakeFile final : public File {
 
   void WillReadInOrder(int64_t) override {}
   std::optional<absl::Span<const char>> Map() override {
-    std::lock_guard lock(content_->mu);
+    MutexLock lock(content_->mu);
     if (!content_->failure.ok()) return std::nullopt;  // shows in ReadAt()
     return absl::MakeConstSpan(content_->bytes);
   }
@@ -42,27 +43,27 @@ class FakeFiles::FakeFile final : public File {
 void FakeFiles::Put(const std::string& name, std::string bytes) {
   auto content = std::make_shared<Content>();
   content->bytes = std::move(bytes);
-  std::lock_guard lock(mu_);
+  MutexLock lock(mu_);
   files_[name] = std::move(content);
 }
 
 void FakeFiles::FailFrom(const std::string& name, int64_t offset, absl::Status error) {
-  std::lock_guard lock(mu_);
+  MutexLock lock(mu_);
   Content& content = *files_.at(name);
-  std::lock_guard content_lock(content.mu);
+  MutexLock content_lock(content.mu);
   content.fails_from = offset;
   content.failure = std::move(error);
 }
 
 absl::StatusOr<std::unique_ptr<File>> FakeFiles::Open(const std::string& name, CancelFlag) {
-  std::lock_guard lock(mu_);
+  MutexLock lock(mu_);
   auto it = files_.find(name);
   if (it == files_.end()) return absl::NotFoundError(absl::StrCat("cannot open ", name));
   return std::make_unique<FakeFile>(name, it->second);
 }
 
 absl::StatusOr<std::vector<std::string>> FakeFiles::Glob(const std::string& pattern, CancelFlag) {
-  std::lock_guard lock(mu_);
+  MutexLock lock(mu_);
   std::vector<std::string> names;
   for (const auto& [name, content] : files_)
     if (fnmatch(pattern.c_str(), name.c_str(), FNM_PATHNAME) == 0) names.push_back(name);

@@ -3,11 +3,11 @@
 #pragma once
 
 #include <map>
-#include <mutex>
 #include <string>
 #include <vector>
 
 #include "control/env/files.h"
+#include "control/sync/mutex.h"
 
 namespace penstock {
 
@@ -28,14 +28,14 @@ class FakeFiles final : public Files {
  private:
   struct Content {
     std::string bytes;
-    std::mutex mu;
-    int64_t fails_from = 0;  // guarded by mu
-    absl::Status failure;    // guarded by mu
+    Mutex mu;
+    int64_t fails_from GUARDED_BY(mu) = 0;
+    absl::Status failure GUARDED_BY(mu);
   };
   class FakeFile;
 
-  std::mutex mu_;
-  std::map<std::string, std::shared_ptr<Content>> files_;  // guarded by mu_
+  Mutex mu_;
+  std::map<std::string, std::shared_ptr<Content>> files_ GUARDED_BY(mu_);
 };
 
 }  // namespace penstock

@@ -2,7 +2,6 @@
 #include "control/env/scheme_files.h"
 
 #include <cstdlib>
-#include <mutex>
 #include <optional>
 #include <utility>
 
@@ -13,6 +12,7 @@
 #include "control/env/remote/name.h"
 #include "control/env/remote/remote_file.h"
 #include "control/env/remote/s3_files.h"
+#include "control/sync/mutex.h"
 #include "penstock/status.h"
 
 namespace penstock {
@@ -116,7 +116,7 @@ class ProcessFiles final : public SchemeFiles {
 
   absl::Status Configure(FilesConfig config) {
     RETURN_IF_ERROR(Check(config));
-    std::lock_guard lock(mu_);
+    MutexLock lock(mu_);
     if (remote_.has_value()) {
       return absl::FailedPreconditionError(
           "ConfigureFiles() comes too late: a remote file has been named before");
@@ -127,26 +127,27 @@ class ProcessFiles final : public SchemeFiles {
 
  private:
   absl::StatusOr<Remote*> GetRemote() override {
-    std::lock_guard lock(mu_);
+    MutexLock lock(mu_);
     if (!remote_.has_value()) {
       remote_ = Make();
       // Before libraries below take themselves apart.
-      if (remote_->ok()) std::atexit([] { (**Get().remote_)->Stop(); });
+      if (remote_->ok()) std::atexit([] { (*Get().GetRemote())->Stop(); });
     }
     if (!remote_->ok()) return remote_->status();
     return (*remote_)->get();
   }
 
-  absl::StatusOr<std::unique_ptr<Remote>> Make() {
+  absl::StatusOr<std::unique_ptr<Remote>> Make() REQUIRES(mu_) {
     if (!config_.has_value()) {
       ASSIGN_OR_RETURN(config_, ReadFilesConfig("", ProcessEnvironment()));
     }
     return Remote::Make(*config_, ProcessEnvironment());
   }
 
-  std::mutex mu_;
-  std::optional<FilesConfig> config_;                              // guarded by mu_, as the next
-  std::optional<absl::StatusOr<std::unique_ptr<Remote>>> remote_;  // nullopt: not needed yet
+  Mutex mu_;
+  std::optional<FilesConfig> config_ GUARDED_BY(mu_);
+  // nullopt: not needed yet.
+  std::optional<absl::StatusOr<std::unique_ptr<Remote>>> remote_ GUARDED_BY(mu_);
 };
 
 }  // namespace

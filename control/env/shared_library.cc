@@ -4,11 +4,11 @@
 #include <dlfcn.h>
 
 #include <memory>
-#include <mutex>
 #include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "control/sync/mutex.h"
 #include "penstock/status.h"
 
 namespace penstock {
@@ -60,10 +60,10 @@ absl::Status Load(const std::string& path, const LibraryKind& kind) {
 }  // namespace
 
 absl::Status LoadLibrary(const std::string& path, const LibraryKind& kind) {
-  static std::mutex mu;
+  static Mutex mu;
   static std::set<std::pair<std::string, std::string>>& loaded =
       *new std::set<std::pair<std::string, std::string>>;  // guarded by mu
-  std::lock_guard lock(mu);
+  MutexLock lock(mu);
   if (loaded.contains({kind.enter, path})) return absl::OkStatus();
   PENSTOCK_RETURN_IF_ERROR(Load(path, kind));
   loaded.insert({kind.enter, path});

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <condition_variable>
-#include <mutex>
 #include <random>
 #include <utility>
 
@@ -11,6 +10,7 @@
 #include "absl/time/clock.h"
 #include "control/observe/wait_lines.h"
 #include "control/sync/boot_time.h"
+#include "control/sync/mutex.h"
 
 namespace penstock::control {
 namespace {
@@ -26,9 +26,9 @@ bool IsWorthTryingAgain(const absl::Status& status) {
 void Pause(absl::Duration step, std::stop_token stop) {
   thread_local std::minstd_rand random{std::random_device{}()};
   step *= std::uniform_real_distribution<double>(0.5, 1.0)(random);
-  std::mutex mu;
+  Mutex mu;
   std::condition_variable_any never;
-  std::unique_lock lock(mu);
+  MutexLock lock(mu);
   never.wait_for(lock, std::move(stop), absl::ToChronoNanoseconds(step), [] { return false; });
 }
 

@@ -3,11 +3,13 @@
 
 #include <utility>
 
+#include "control/sync/mutex.h"
+
 namespace penstock {
 
 Aside::~Aside() {
   {
-    std::lock_guard lock(mu_);
+    MutexLock lock(mu_);
     leaving_ = true;
   }
   changed_.notify_all();
@@ -17,7 +19,7 @@ Aside::~Aside() {
 void Aside::Begin() {
   if (!thread_.joinable()) thread_ = std::thread([this] { Live(); });
   {
-    std::lock_guard lock(mu_);
+    MutexLock lock(mu_);
     wanted_ = true;
     over_ = false;
   }
@@ -27,8 +29,8 @@ void Aside::Begin() {
 
 bool Aside::Await(absl::Time deadline) {
   if (!begun_) return true;
-  std::unique_lock lock(mu_);
-  const auto is_over = [this] { return over_; };
+  MutexLock lock(mu_);
+  const auto is_over = [this]() REQUIRES(mu_) { return over_; };
   if (deadline == absl::InfiniteFuture()) {
     changed_.wait(lock, is_over);
   } else if (!changed_.wait_until(lock, absl::ToChronoTime(deadline), is_over)) {
@@ -39,9 +41,9 @@ bool Aside::Await(absl::Time deadline) {
 }
 
 void Aside::Live() {
-  std::unique_lock lock(mu_);
+  MutexLock lock(mu_);
   while (true) {
-    changed_.wait(lock, [this] { return wanted_ || leaving_; });
+    changed_.wait(lock, [this]() REQUIRES(mu_) { return wanted_ || leaving_; });
     if (!wanted_) return;
     wanted_ = false;
     lock.unlock();

@@ -4,10 +4,10 @@
 
 #include <condition_variable>
 #include <functional>
-#include <mutex>
 #include <thread>
 
 #include "absl/time/time.h"
+#include "control/sync/mutex.h"
 
 namespace penstock {
 
@@ -31,11 +31,11 @@ class Aside {
 
   const std::function<void()> run_;
   bool begun_ = false;  // of who calls
-  std::mutex mu_;
+  Mutex mu_;
   std::condition_variable changed_;
-  bool wanted_ = false;  // guarded by mu_, as the next two
-  bool over_ = false;
-  bool leaving_ = false;
+  bool wanted_ GUARDED_BY(mu_) = false;
+  bool over_ GUARDED_BY(mu_) = false;
+  bool leaving_ GUARDED_BY(mu_) = false;
   std::thread thread_;  // begun by the first Begin()
 };
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dataplane/dataset/build_site.h"
 
-#include <mutex>
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "control/env/files_until.h"
+#include "control/sync/mutex.h"
 #include "dataplane/dataset/expr/bind_with.h"
 #include "dataplane/dataset/profile.h"
 #include "dataplane/dataset/python_host.h"
@@ -50,8 +50,9 @@ struct BuildSite::Shared {
   NodePtr root;                          // keeps all nodes and functions alive
   const Dataset::Node* maker = nullptr;  // of what the last node gives
   std::shared_ptr<Files> files;          // of functions; their waits end with the run
-  std::mutex mu;
-  absl::flat_hash_map<const FunctionDef*, std::shared_ptr<const BoundFunction>> bound;
+  Mutex mu;
+  absl::flat_hash_map<const FunctionDef*, std::shared_ptr<const BoundFunction>> bound
+      GUARDED_BY(mu);
 };
 
 BuildSite BuildSite::Root(NodePtr root, const RunContext& run) {
@@ -179,7 +180,7 @@ absl::StatusOr<std::unique_ptr<NodeIterator>> BuildSite::BuildBody(
 
 absl::StatusOr<std::shared_ptr<const BoundFunction>> BuildSite::Bind(
     const std::shared_ptr<const FunctionDef>& function) const {
-  std::lock_guard lock(shared_->mu);
+  MutexLock lock(shared_->mu);
   std::shared_ptr<const BoundFunction>& bound = shared_->bound[function.get()];
   if (bound == nullptr) {
     absl::StatusOr<std::shared_ptr<const BoundFunction>> made =

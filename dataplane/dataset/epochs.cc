@@ -2,18 +2,18 @@
 #include "dataplane/dataset/epochs.h"
 
 #include <algorithm>
-#include <mutex>
 #include <string>
 #include <variant>
 
 #include "absl/functional/function_ref.h"
+#include "control/sync/mutex.h"
 #include "dataplane/dataset/graph.h"
 
 namespace penstock {
 namespace {
 
-std::mutex& TheMutex() {
-  static std::mutex& mutex = *new std::mutex;
+Mutex& TheMutex() {
+  static Mutex& mutex = *new Mutex;
   return mutex;
 }
 
@@ -27,8 +27,8 @@ bool DrawsInEachEpoch(const Dataset::Node& node) {
   });
 }
 
-// REQUIRES: TheMutex() held.
-void ForCounted(const Dataset& dataset, absl::FunctionRef<void(int64_t& epochs)> visit) {
+void ForCounted(const Dataset& dataset, absl::FunctionRef<void(int64_t& epochs)> visit)
+    REQUIRES(TheMutex()) {
   VisitNodes(*dataset.node(), [&](const Dataset::Node& node, int) {
     if (&node == dataset.node().get() || DrawsInEachEpoch(node)) visit(node.kept.epochs);
   });
@@ -37,7 +37,7 @@ void ForCounted(const Dataset& dataset, absl::FunctionRef<void(int64_t& epochs)>
 }  // namespace
 
 int64_t BeginEpoch(const Dataset& dataset) {
-  std::lock_guard lock(TheMutex());
+  MutexLock lock(TheMutex());
   int64_t epoch = 0;
   ForCounted(dataset, [&](int64_t& epochs) { epoch = std::max(epoch, epochs); });
   ForCounted(dataset, [&](int64_t& epochs) { epochs = epoch + 1; });
@@ -45,7 +45,7 @@ int64_t BeginEpoch(const Dataset& dataset) {
 }
 
 void GoOnInEpoch(const Dataset& dataset, int64_t from, int64_t to) {
-  std::lock_guard lock(TheMutex());
+  MutexLock lock(TheMutex());
   ForCounted(dataset, [&](int64_t& epochs) { epochs = NextEpoch(epochs, from, to); });
 }
 

@@ -13,7 +13,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
+#include "control/sync/boot_time.h"
+#include "control/sync/mutex.h"
 #include "dataplane/dataset/aside.h"
 #include "dataplane/dataset/epochs.h"
 #include "dataplane/dataset/graph.h"
@@ -135,7 +136,7 @@ class LocalIterator final : public InterruptibleIterator {
   // Waits only while another thread is in Next() without a deadline: what is made
   // behind a deadline is made after its position was kept.
   absl::StatusOr<State> Save() override {
-    std::lock_guard finish_lock(finish_mu_);
+    MutexLock finish_lock(finish_mu_);
     ASSIGN_OR_RETURN(const Unfinished unfinished, SaveUnfinished());
     return Finish(unfinished);
   }
@@ -155,7 +156,7 @@ class LocalIterator final : public InterruptibleIterator {
     StateReader reader(BehindMagic(state));
     ASSIGN_OR_RETURN(const StateHead head, ReadStateHead(reader, state.bytes));
     {
-      std::lock_guard lock(origin_mu_);
+      MutexLock lock(origin_mu_);
       if (head.origin != origin_ && restored_ != std::pair(head.origin, head.save)) {
         return absl::FailedPreconditionError(
             "the state is not this iterator's: another one gave it, or this one before its last "
@@ -167,10 +168,11 @@ class LocalIterator final : public InterruptibleIterator {
 
   absl::Status Stop(absl::Duration bound) override {
     cancelled_ = true;
-    const absl::Time deadline = absl::Now() + bound;
+    const absl::Time deadline = BootTime() + bound;
     commits_.Stop(bound);
     std::unique_lock lock(mu_, std::defer_lock);
-    if (lock.try_lock_until(absl::ToChronoTime(deadline))) return absl::OkStatus();
+    const absl::Duration left = std::min(deadline - BootTime(), absl::Hours(24));
+    if (lock.try_lock_for(absl::ToChronoNanoseconds(left))) return absl::OkStatus();
     return absl::DeadlineExceededError("an element is still being made");
   }
 
@@ -243,7 +245,8 @@ class LocalIterator final : public InterruptibleIterator {
     if (!aside_.under_way()) aside_.Begin();
     if (!aside_.Await(deadline)) return std::nullopt;
     NextResult next = std::move(made_aside_);
-    std::scoped_lock lock(kept_mu_, mu_);
+    MutexLock kept_lock(kept_mu_);
+    std::lock_guard lock(mu_);
     // What nobody asked for leaves its number to the next, so that it takes no
     // place among the states that can be committed.
     if (!kept_given_) --saves_;
@@ -273,8 +276,9 @@ class LocalIterator final : public InterruptibleIterator {
   absl::Status TakeUp(const StateHead& head, std::string_view position,
                       StateExchange::TakenUp taken_up, const RestoreOptions& options) {
     aside_.Await(absl::InfiniteFuture());
-    std::lock_guard finish_lock(finish_mu_);  // whose nodes go
-    std::scoped_lock lock(kept_mu_, mu_);
+    MutexLock finish_lock(finish_mu_);  // whose nodes go
+    MutexLock kept_lock(kept_mu_);
+    std::lock_guard lock(mu_);
     if (cancelled_) return Stopped();
     const bool all_ranks = taken_up.all_ranks;
     GiveUp();
@@ -291,18 +295,18 @@ class LocalIterator final : public InterruptibleIterator {
     step_ = head.step;
     skip_steps_ = options.skip_steps;
     saves_ = std::max(saves_, head.save);
-    std::lock_guard origin_lock(origin_mu_);
+    MutexLock origin_lock(origin_mu_);
     if (!all_ranks) restored_ = {head.origin, head.save};
     return absl::OkStatus();
   }
 
   // What was made and what was saved of it.
-  void GiveUp() {  // REQUIRES: kept_mu_ and mu_ held
+  void GiveUp() REQUIRES(kept_mu_) {  // REQUIRES: mu_ held
     kept_state_.reset();
     ready_ = nullptr;
     nodes_.reset();
     pending_.clear();
-    std::lock_guard origin_lock(origin_mu_);
+    MutexLock origin_lock(origin_mu_);
     origin_ = RandomNumber();
     restored_.reset();
   }
@@ -328,7 +332,8 @@ class LocalIterator final : public InterruptibleIterator {
   // An element that Next() may stop waiting for. What Save() gives meanwhile is kept.
   void MakeAside() {
     {
-      std::scoped_lock lock(kept_mu_, mu_);
+      MutexLock kept_lock(kept_mu_);
+      std::lock_guard lock(mu_);
       kept_state_ = SaveLocked();
       kept_given_ = false;
     }
@@ -343,8 +348,8 @@ class LocalIterator final : public InterruptibleIterator {
     std::string position;
   };
 
-  absl::StatusOr<Unfinished> SaveUnfinished() {  // REQUIRES: finish_mu_ held
-    std::lock_guard kept_lock(kept_mu_);
+  absl::StatusOr<Unfinished> SaveUnfinished() REQUIRES(finish_mu_) {
+    MutexLock kept_lock(kept_mu_);
     if (cancelled_) return Stopped();
     if (kept_state_.has_value()) {
       kept_given_ = true;
@@ -361,7 +366,7 @@ class LocalIterator final : public InterruptibleIterator {
     StateWriter head;
     head.WriteUnsigned(kStateVersion);
     {
-      std::lock_guard lock(origin_mu_);
+      MutexLock lock(origin_mu_);
       head.WriteUnsigned(origin_);
     }
     head.WriteUnsigned(save);
@@ -392,20 +397,20 @@ class LocalIterator final : public InterruptibleIterator {
   CommitListeners commits_;
   // Used while mu_ is held.
   const std::shared_ptr<StateExchange> states_ = std::make_shared<StateExchange>();
-  std::mutex origin_mu_;              // the last taken
-  uint64_t origin_ = RandomNumber();  // guarded by origin_mu_
-  // Origin and number of the state taken up; guarded by origin_mu_.
-  std::optional<std::pair<uint64_t, uint64_t>> restored_;
+  Mutex origin_mu_;  // the last taken
+  uint64_t origin_ GUARDED_BY(origin_mu_) = RandomNumber();
+  // Origin and number of the state taken up.
+  std::optional<std::pair<uint64_t, uint64_t>> restored_ GUARDED_BY(origin_mu_);
   // Held while a state's sections are asked for, which Next() need not wait for; taken first.
-  std::mutex finish_mu_;
-  std::mutex kept_mu_;                                    // taken before mu_
-  std::optional<absl::StatusOr<Unfinished>> kept_state_;  // guarded by kept_mu_, as the next
-  bool kept_given_ = false;                               // by Save()
-  std::timed_mutex mu_;                                   // held while an element is made
-  RunContext context_;                                    // guarded by mu_, as all below
-  std::unique_ptr<NodeIterator> nodes_;                   // reads context_
-  absl::Status restore_failed_;                           // then there are no nodes_
-  std::atomic<int64_t> step_ = 0;                         // written while mu_ is held
+  Mutex finish_mu_;
+  Mutex kept_mu_;  // taken before mu_
+  std::optional<absl::StatusOr<Unfinished>> kept_state_ GUARDED_BY(kept_mu_);
+  bool kept_given_ GUARDED_BY(kept_mu_) = false;  // by Save()
+  std::timed_mutex mu_;                           // held while an element is made
+  RunContext context_;                            // guarded by mu_, as all below
+  std::unique_ptr<NodeIterator> nodes_;           // reads context_
+  absl::Status restore_failed_;                   // then there are no nodes_
+  std::atomic<int64_t> step_ = 0;                 // written while mu_ is held
   int64_t skip_steps_ = 0;
   uint64_t saves_ = 0;
   KnowsWhatIsReady* ready_ = nullptr;  // nodes_, if it does; guarded by mu_

@@ -4,7 +4,8 @@
 #include <atomic>
 #include <map>
 #include <memory>
-#include <mutex>
+
+#include "control/sync/mutex.h"
 
 namespace penstock {
 
@@ -15,7 +16,7 @@ class KeptAcrossPasses {
   // What node number `node` keeps, empty at first: for the one iterator that
   // the node has at a time.
   std::shared_ptr<void>& Of(int node) {
-    std::lock_guard lock(mu_);
+    MutexLock lock(mu_);
     return by_node_[node];  // never moves
   }
 
@@ -25,8 +26,8 @@ class KeptAcrossPasses {
   bool TakeOthersTookAll() { return others_took_all_.exchange(false); }
 
  private:
-  std::mutex mu_;
-  std::map<int, std::shared_ptr<void>> by_node_;  // guarded by mu_
+  Mutex mu_;
+  std::map<int, std::shared_ptr<void>> by_node_ GUARDED_BY(mu_);
   std::atomic<bool> others_took_all_ = false;
 };
 

@@ -9,6 +9,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "control/sync/mutex.h"
 #include "dataplane/dataset/build_site.h"
 #include "dataplane/dataset/element_views.h"
 #include "dataplane/dataset/fingerprint.h"
@@ -98,32 +99,32 @@ absl::StatusOr<int64_t> NodeIterator::Skip(int64_t count) {
 }
 
 uint64_t CommitListeners::Add(Listener listener) {
-  std::lock_guard lock(mu_);
+  MutexLock lock(mu_);
   listeners_.emplace(++last_id_, std::move(listener));
   return last_id_;
 }
 
 void CommitListeners::Remove(uint64_t id) {
-  std::lock_guard lock(mu_);
+  MutexLock lock(mu_);
   listeners_.erase(id);
 }
 
 absl::Status CommitListeners::Commit(uint64_t save) {
-  std::lock_guard lock(mu_);
+  MutexLock lock(mu_);
   absl::Status first;
   for (const auto& [id, listener] : listeners_) first.Update(listener(save));
   return first;
 }
 
 void CommitListeners::AddStop(StopListener listener) {
-  std::lock_guard lock(mu_);
+  MutexLock lock(mu_);
   stop_listeners_.push_back(std::move(listener));
 }
 
 void CommitListeners::Stop(absl::Duration bound) {
   std::vector<StopListener> listeners;  // called without the lock: they wait
   {
-    std::lock_guard lock(mu_);
+    MutexLock lock(mu_);
     listeners = stop_listeners_;
   }
   for (const StopListener& listener : listeners) listener(bound);

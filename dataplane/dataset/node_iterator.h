@@ -8,7 +8,6 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -16,6 +15,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "control/sync/mutex.h"
 #include "dataplane/dataset/split.h"
 #include "dataplane/memory/pool.h"
 #include "penstock/dataset.h"
@@ -87,10 +87,10 @@ class CommitListeners {
   void Stop(absl::Duration bound);
 
  private:
-  std::mutex mu_;
-  uint64_t last_id_ = 0;  // guarded by mu_, as the next
-  std::map<uint64_t, Listener> listeners_;
-  std::vector<StopListener> stop_listeners_;
+  Mutex mu_;
+  uint64_t last_id_ GUARDED_BY(mu_) = 0;
+  std::map<uint64_t, Listener> listeners_ GUARDED_BY(mu_);
+  std::vector<StopListener> stop_listeners_ GUARDED_BY(mu_);
 };
 
 class StateExchange;  // state_sections.h

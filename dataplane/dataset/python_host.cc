@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dataplane/dataset/python_host.h"
 
-#include <mutex>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "control/sync/mutex.h"
 #include "dataplane/memory/forked.h"
 
 #define XXH_INLINE_ALL
@@ -43,9 +43,9 @@ uint64_t FunctionKey(const PythonFunction& function) {
 }
 
 struct OfThisProcess {
-  std::mutex mu;
-  std::shared_ptr<PythonHost> host;  // guarded by mu, as is the other
-  MadeHere made_here;
+  Mutex mu;
+  std::shared_ptr<PythonHost> host GUARDED_BY(mu);
+  MadeHere made_here GUARDED_BY(mu);
 };
 
 OfThisProcess& Here() {
@@ -88,7 +88,7 @@ std::shared_ptr<PythonHost> PythonHost::Refusing(std::string reason) {
 
 std::shared_ptr<PythonHost> PythonHost::OfProcess() {
   OfThisProcess& here = Here();
-  std::lock_guard lock(here.mu);
+  MutexLock lock(here.mu);
   if (here.host != nullptr && here.made_here) return here.host;
   return Refusing(
       "this process runs no functions written in Python: read the dataset from Python, or "
@@ -97,7 +97,7 @@ std::shared_ptr<PythonHost> PythonHost::OfProcess() {
 
 void PythonHost::SetOfProcess(std::shared_ptr<PythonHost> host) {
   OfThisProcess& here = Here();
-  std::lock_guard lock(here.mu);
+  MutexLock lock(here.mu);
   // What a parent had made is the parent's to end.
   if (!here.made_here) new std::shared_ptr<PythonHost>(std::move(here.host));
   here.host = std::move(host);

@@ -5,7 +5,6 @@
 
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
@@ -13,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "control/sync/mutex.h"
 
 namespace penstock {
 
@@ -27,7 +27,7 @@ class Registered {
   // AlreadyExists if the name is taken by another version; the same one again
   // changes nothing.
   absl::Status Add(std::string name, T value) {
-    std::lock_guard lock(mu_);
+    MutexLock lock(mu_);
     const auto found = values_.find(name);
     if (found == values_.end()) {
       values_[std::move(name)] = std::make_shared<const T>(std::move(value));
@@ -40,7 +40,7 @@ class Registered {
 
   // NotFound says what to do.
   absl::StatusOr<std::shared_ptr<const T>> Find(const std::string& name) const {
-    std::lock_guard lock(mu_);
+    MutexLock lock(mu_);
     const auto found = values_.find(name);
     if (found != values_.end()) return found->second;
     return Missing(absl::StrCat("'", name, "'"));
@@ -48,7 +48,7 @@ class Registered {
 
   // The same of one version alone.
   absl::StatusOr<std::shared_ptr<const T>> Find(const std::string& name, int64_t version) const {
-    std::lock_guard lock(mu_);
+    MutexLock lock(mu_);
     const auto found = values_.find(name);
     if (found == values_.end()) return Missing(absl::StrCat("'", name, "' version ", version));
     if (found->second->version == version) return found->second;
@@ -58,17 +58,17 @@ class Registered {
   }
 
   std::vector<std::string> Names() const {
-    std::lock_guard lock(mu_);
+    MutexLock lock(mu_);
     return NamesLocked();
   }
 
  private:
-  std::vector<std::string> NamesLocked() const {
+  std::vector<std::string> NamesLocked() const REQUIRES(mu_) {
     std::vector<std::string> names;
     for (const auto& [name, value] : values_) names.push_back(name);
     return names;
   }
-  absl::Status Missing(const std::string& wanted) const {
+  absl::Status Missing(const std::string& wanted) const REQUIRES(mu_) {
     return absl::NotFoundError(absl::StrCat(
         what_, " ", wanted,
         " is not registered in this program; link what registers it, or load its plug-in "
@@ -77,8 +77,8 @@ class Registered {
   }
 
   const std::string what_;
-  mutable std::mutex mu_;
-  std::map<std::string, std::shared_ptr<const T>> values_;  // guarded by mu_
+  mutable Mutex mu_;
+  std::map<std::string, std::shared_ptr<const T>> values_ GUARDED_BY(mu_);
 };
 
 }  // namespace penstock

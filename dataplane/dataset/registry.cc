@@ -2,10 +2,10 @@
 #include "dataplane/dataset/registry.h"
 
 #include <map>
-#include <mutex>
 #include <type_traits>
 #include <utility>
 
+#include "control/sync/mutex.h"
 #include "dataplane/dataset/sources/kinds.h"
 #include "dataplane/dataset/transforms/kinds.h"
 #include "penstock/check.h"
@@ -37,27 +37,27 @@ class Registry {
 
   void Add(NodeKind kind) {
     PENSTOCK_CHECK(kind.infer != nullptr && kind.build != nullptr);
-    std::lock_guard lock(mu_);
+    MutexLock lock(mu_);
     std::string op = kind.op;
     kinds_.emplace(std::move(op), std::move(kind));  // rows never move
   }
 
   const NodeKind* Find(std::string_view op) const {
-    std::lock_guard lock(mu_);
+    MutexLock lock(mu_);
     auto it = kinds_.find(op);
     return it == kinds_.end() ? nullptr : &it->second;
   }
 
   std::vector<const NodeKind*> All() const {
-    std::lock_guard lock(mu_);
+    MutexLock lock(mu_);
     std::vector<const NodeKind*> all;
     for (const auto& [op, kind] : kinds_) all.push_back(&kind);
     return all;
   }
 
  private:
-  mutable std::mutex mu_;
-  std::map<std::string, NodeKind, std::less<>> kinds_;  // guarded by mu_
+  mutable Mutex mu_;
+  std::map<std::string, NodeKind, std::less<>> kinds_ GUARDED_BY(mu_);
 };
 
 Registry& TheRegistry() {

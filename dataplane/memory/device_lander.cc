@@ -3,13 +3,14 @@
 
 #include <algorithm>
 #include <cstring>
-#include <mutex>
 #include <optional>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "control/sync/boot_time.h"
+#include "control/sync/mutex.h"
 #include "dataplane/element/block.h"
 #include "dataplane/memory/pool.h"
 #include "penstock/check.h"
@@ -279,8 +280,8 @@ namespace {
 
 // Of landers that ended before their copies: kept until the device is done.
 struct LeftOver {
-  std::mutex mu;
-  std::vector<std::unique_ptr<LanderPlaces>> places;  // guarded by mu
+  Mutex mu;
+  std::vector<std::unique_ptr<LanderPlaces>> places GUARDED_BY(mu);
 };
 
 LeftOver& TheLeftOver() {
@@ -300,14 +301,14 @@ class DeviceLanes {
     WaitUntil([&] { return places_->Idle(); });
     if (places_->Idle()) return;
     LeftOver& left_over = TheLeftOver();
-    std::lock_guard lock(left_over.mu);
+    MutexLock lock(left_over.mu);
     left_over.places.push_back(std::move(places_));
   }
 
   // With the lock held and all given back that can be.
   template <class F>
   auto With(F f) {
-    std::lock_guard lock(mu_);
+    MutexLock lock(mu_);
     places_->Progress();
     return f(*places_);
   }
@@ -325,8 +326,8 @@ class DeviceLanes {
  private:
   template <class Condition>
   void WaitUntil(Condition condition) {
-    const absl::Time until = absl::Now() + stop_within_;
-    for (With([](LanderPlaces&) {}); !condition() && absl::Now() < until;
+    const absl::Time until = BootTime() + stop_within_;
+    for (With([](LanderPlaces&) {}); !condition() && BootTime() < until;
          With([](LanderPlaces&) {})) {
       absl::SleepFor(kEndPolls);
     }
@@ -334,7 +335,7 @@ class DeviceLanes {
 
   const absl::Duration stop_within_;
   const int device_;
-  std::mutex mu_;
+  Mutex mu_;
   std::unique_ptr<LanderPlaces> places_;  // what it points to is guarded by mu_
 };
 
@@ -464,7 +465,7 @@ int DeviceLander::Progress() {
 int DeviceLander::ProgressLeftOver() {
   LeftOver& left_over = TheLeftOver();
   std::vector<std::unique_ptr<LanderPlaces>> done;  // given back outside the lock
-  std::lock_guard lock(left_over.mu);
+  MutexLock lock(left_over.mu);
   int held = 0;
   std::erase_if(left_over.places, [&](std::unique_ptr<LanderPlaces>& places) {
     places->Progress();

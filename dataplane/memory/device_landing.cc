@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "control/observe/event_log.h"
+#include "control/sync/mutex.h"
 #include "dataplane/element/block.h"
 #include "dataplane/memory/device_lander.h"
 #include "penstock/status.h"
@@ -21,10 +22,10 @@ constexpr size_t kMostShare = 16;
 
 // What something may still write to, as long as the process lives.
 void KeepForGood(std::unique_ptr<DeviceLander> lander) {
-  static std::mutex& mu = *new std::mutex;
+  static Mutex& mu = *new Mutex;
   static std::vector<std::unique_ptr<DeviceLander>>& kept =
       *new std::vector<std::unique_ptr<DeviceLander>>;
-  std::lock_guard lock(mu);
+  MutexLock lock(mu);
   kept.push_back(std::move(lander));
 }
 
@@ -36,11 +37,11 @@ class DirectWays {
   explicit DirectWays(int device) : device_(device) {}
 
   bool off() const {
-    std::lock_guard lock(mu_);
+    MutexLock lock(mu_);
     return off_;
   }
   std::string state() const {
-    std::lock_guard lock(mu_);
+    MutexLock lock(mu_);
     return state_;
   }
   void Try() { Become("being tried", false); }
@@ -50,7 +51,7 @@ class DirectWays {
   void OnReceived(const absl::Status& status) {
     bool too_many = false;
     {
-      std::lock_guard lock(mu_);
+      MutexLock lock(mu_);
       failures_ = status.ok() ? 0 : failures_ + 1;
       too_many = failures_ == kMostFailures && !off_;
     }
@@ -63,7 +64,7 @@ class DirectWays {
  private:
   void Become(std::string state, bool off) {
     {
-      std::lock_guard lock(mu_);
+      MutexLock lock(mu_);
       if (off_) return;
       state_ = state;
       off_ = off;
@@ -74,11 +75,10 @@ class DirectWays {
   }
 
   const int device_;
-  mutable std::mutex mu_;
-  // All below guarded by mu_.
-  bool off_ = false;
-  std::string state_ = "not asked for";
-  int failures_ = 0;  // in a row
+  mutable Mutex mu_;
+  bool off_ GUARDED_BY(mu_) = false;
+  std::string state_ GUARDED_BY(mu_) = "not asked for";
+  int failures_ GUARDED_BY(mu_) = 0;  // in a row
 };
 
 // A place's head on the host.
@@ -128,7 +128,7 @@ class DevicePlaces final : public SlotOwner, public std::enable_shared_from_this
         lander_->FreePlace(*place);
         return std::nullopt;
       }
-      std::lock_guard lock(mu_);
+      MutexLock lock(mu_);
       slot.memory = *std::move(memory);
       slot.data = slot.memory.bytes().data();
     }
@@ -143,7 +143,7 @@ class DevicePlaces final : public SlotOwner, public std::enable_shared_from_this
   }
 
   DeviceElement Take(const Element& element) {
-    std::lock_guard lock(mu_);
+    MutexLock lock(mu_);
     for (const DevicePlaceSlot& slot : slots_) {
       if (slot.data != nullptr && slot.data == element.block().data())
         return lander_->Adopt(slot.place, element.Share());
@@ -164,7 +164,7 @@ class DevicePlaces final : public SlotOwner, public std::enable_shared_from_this
   const std::shared_ptr<DirectWays> ways_;
   const std::unique_ptr<DeviceLander> lander_;
   const std::unique_ptr<Registration> registration_;  // of the lander's places
-  std::mutex mu_;                                     // guards where the slots' heads lie
+  Mutex mu_;                                          // guards where the slots' heads lie
   std::vector<DevicePlaceSlot> slots_;
 };
 
@@ -197,7 +197,7 @@ std::optional<DevicePlace> DeviceLanding::LendPlace(size_t head_bytes, size_t bo
   if (ways_->off()) return std::nullopt;
   std::shared_ptr<DevicePlaces> places;
   {
-    std::lock_guard lock(mu_);
+    MutexLock lock(mu_);
     if (places_ != nullptr && places_->place_bytes() >= body_bytes) {
       places = places_;
     } else if (!opening_) {
@@ -246,7 +246,7 @@ void DeviceLanding::OpenPlaces(size_t place_bytes, const Open& open) {
     if (lander.ok() && absl::IsDeadlineExceeded(opened.status())) KeepForGood(*std::move(lander));
   }
   {
-    std::lock_guard lock(mu_);
+    MutexLock lock(mu_);
     opening_ = false;
     if (places == nullptr) return;
     std::erase_if(outgrown_, [](const auto& one) { return one.expired(); });
@@ -259,7 +259,7 @@ void DeviceLanding::OpenPlaces(size_t place_bytes, const Open& open) {
 DeviceElement DeviceLanding::Take(const Element& element) {
   std::vector<std::shared_ptr<DevicePlaces>> all;
   {
-    std::lock_guard lock(mu_);
+    MutexLock lock(mu_);
     if (places_ == nullptr) return DeviceElement();
     all.push_back(places_);
     for (const std::weak_ptr<DevicePlaces>& one : outgrown_) {
@@ -277,7 +277,7 @@ std::string DeviceLanding::state() const {
 }
 
 int64_t DeviceLanding::grown() const {
-  std::lock_guard lock(mu_);
+  MutexLock lock(mu_);
   return grown_;
 }
 

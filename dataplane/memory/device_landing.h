@@ -13,7 +13,6 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <thread>
@@ -22,6 +21,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "control/sync/mutex.h"
 #include "dataplane/memory/device.h"
 #include "dataplane/memory/gpu_direct_driver.h"
 #include "dataplane/memory/pool.h"
@@ -110,14 +110,13 @@ class DeviceLanding final : public Pool {
   Pool& host_;
   const std::shared_ptr<DirectWays> ways_;
 
-  mutable std::mutex mu_;
-  // All below guarded by mu_.
-  std::shared_ptr<DevicePlaces> places_;               // those that are lent from
-  std::vector<std::weak_ptr<DevicePlaces>> outgrown_;  // those before them
-  size_t opened_bytes_ = 0;                            // of a place, asked for so far
-  bool opening_ = false;
-  int64_t grown_ = 0;
-  std::thread opener_;
+  mutable Mutex mu_;
+  std::shared_ptr<DevicePlaces> places_ GUARDED_BY(mu_);               // those that are lent from
+  std::vector<std::weak_ptr<DevicePlaces>> outgrown_ GUARDED_BY(mu_);  // those before them
+  size_t opened_bytes_ GUARDED_BY(mu_) = 0;  // of a place, asked for so far
+  bool opening_ GUARDED_BY(mu_) = false;
+  int64_t grown_ GUARDED_BY(mu_) = 0;
+  std::thread opener_ GUARDED_BY(mu_);
 };
 
 }  // namespace penstock

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "control/sync/mutex.h"
 #include "dataplane/element/block.h"
 #include "dataplane/memory/page_locking.h"
 #include "penstock/status.h"
@@ -76,13 +77,13 @@ void DeviceQueue::LandAhead() {
 
 void DeviceQueue::Ahead(const Element& element) {
   if (options_.depth == 0) return;
-  std::lock_guard lock(mu_);
+  MutexLock lock(mu_);
   waiting_.push_back({element.Share(), DeviceElement()});
   LandAhead();
 }
 
 absl::StatusOr<std::optional<DeviceElement>> DeviceQueue::TryTake(const Element& element) {
-  std::lock_guard lock(mu_);
+  MutexLock lock(mu_);
   const auto found = std::find_if(waiting_.begin(), waiting_.end(), [&](const Waiting& waiting) {
     return waiting.element.block().data() == element.block().data();
   });
@@ -116,12 +117,12 @@ absl::StatusOr<std::optional<DeviceElement>> DeviceQueue::TryTake(const Element&
 }
 
 void DeviceQueue::Forget() {
-  std::lock_guard lock(mu_);
+  MutexLock lock(mu_);
   waiting_.clear();
 }
 
 int DeviceQueue::Progress() {
-  std::lock_guard lock(mu_);
+  MutexLock lock(mu_);
   int held = lander_ == nullptr ? 0 : lander_->Progress();
   std::erase_if(outgrown_, [&held](const auto& lander) {
     const int its = lander->Progress();
@@ -132,7 +133,7 @@ int DeviceQueue::Progress() {
 }
 
 DeviceLandingStats DeviceQueue::stats() const {
-  std::lock_guard lock(mu_);
+  MutexLock lock(mu_);
   DeviceLandingStats stats = stats_;
   stats.device = options_.device;
   stats.places = places();

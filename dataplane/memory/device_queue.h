@@ -8,13 +8,13 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "control/sync/mutex.h"
 #include "dataplane/memory/device.h"
 #include "dataplane/memory/device_lander.h"
 #include "dataplane/memory/device_landing.h"
@@ -71,21 +71,22 @@ class DeviceQueue {
 
   int places() const { return options_.depth + options_.held; }
   // As DeviceLanding::Take().
-  DeviceElement TakeLanded(const Element& element);
-  absl::Status MakeRoom(const Element& element);
-  absl::StatusOr<DeviceElement> Land(const Element& element);
-  void LandAhead();
+  DeviceElement TakeLanded(const Element& element) REQUIRES(mu_);
+  absl::Status MakeRoom(const Element& element) REQUIRES(mu_);
+  absl::StatusOr<DeviceElement> Land(const Element& element) REQUIRES(mu_);
+  void LandAhead() REQUIRES(mu_);
 
   DeviceBackend& backend_;
   const DeviceQueueOptions options_;
   std::unique_ptr<DeviceLanding> landing_;  // constant once elements come
 
-  mutable std::mutex mu_;  // guards all below
-  std::unique_ptr<DeviceLander> lander_;
-  size_t place_bytes_ = 0;
-  std::vector<std::unique_ptr<DeviceLander>> outgrown_;  // whose copies are under way
-  std::deque<Waiting> waiting_;                          // in the order they will be taken
-  DeviceLandingStats stats_;
+  mutable Mutex mu_;
+  std::unique_ptr<DeviceLander> lander_ GUARDED_BY(mu_);
+  size_t place_bytes_ GUARDED_BY(mu_) = 0;
+  // Whose copies are under way.
+  std::vector<std::unique_ptr<DeviceLander>> outgrown_ GUARDED_BY(mu_);
+  std::deque<Waiting> waiting_ GUARDED_BY(mu_);  // in the order they will be taken
+  DeviceLandingStats stats_ GUARDED_BY(mu_);
 };
 
 }  // namespace penstock

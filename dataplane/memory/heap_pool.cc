@@ -11,6 +11,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "control/sync/mutex.h"
 #include "dataplane/memory/shared_segment.h"
 #include "penstock/check.h"
 
@@ -56,12 +57,12 @@ struct HeapPool::Segment {
 };
 
 struct alignas(64) HeapPool::SizeClass {
-  mutable std::mutex mu;
-  HeapSlot* free = nullptr;  // guarded by mu, as are the rest
-  std::vector<std::unique_ptr<Segment>> segments;
-  int64_t lent = 0;
-  int64_t returned = 0;
-  int64_t bytes_lent = 0;
+  mutable Mutex mu;
+  HeapSlot* free GUARDED_BY(mu) = nullptr;
+  std::vector<std::unique_ptr<Segment>> segments GUARDED_BY(mu);
+  int64_t lent GUARDED_BY(mu) = 0;
+  int64_t returned GUARDED_BY(mu) = 0;
+  int64_t bytes_lent GUARDED_BY(mu) = 0;
 };
 
 int HeapPool::ClassOf(size_t bytes) {
@@ -90,7 +91,7 @@ absl::StatusOr<Loan> HeapPool::Lend(size_t bytes) {
   SizeClass& its = (*classes_)[size_class];
   HeapSlot* slot;
   {
-    std::lock_guard lock(its.mu);
+    MutexLock lock(its.mu);
     slot = its.free;
     if (slot != nullptr) {
       its.free = slot->next_free;
@@ -107,9 +108,9 @@ absl::StatusOr<Loan> HeapPool::Lend(size_t bytes) {
 absl::StatusOr<Loan> HeapPool::Grow(int size_class) {
   SizeClass& its = (*classes_)[size_class];
   const size_t slot_bytes = ClassBytes(size_class);
-  std::lock_guard growing(grow_mu_);
+  MutexLock growing(grow_mu_);
   {
-    std::lock_guard lock(its.mu);  // another thread may have grown it, or returned a slot
+    MutexLock lock(its.mu);  // another thread may have grown it, or returned a slot
     if (HeapSlot* slot = its.free; slot != nullptr) {
       its.free = slot->next_free;
       --slot->segment->free_count;
@@ -132,7 +133,7 @@ absl::StatusOr<Loan> HeapPool::Grow(int size_class) {
   ASAN_POISON_MEMORY_REGION((*segment)->memory + slot_bytes, (*segment)->bytes - slot_bytes);
   (*segment)->free_count = count - 1;  // the first is lent at once
   slots[0].holders.store(1, std::memory_order_relaxed);
-  std::lock_guard lock(its.mu);
+  MutexLock lock(its.mu);
   for (size_t i = count - 1; i > 0; --i) {
     slots[i].next_free = its.free;
     its.free = &slots[i];
@@ -150,7 +151,7 @@ absl::StatusOr<Loan> HeapPool::LendOwnSegment(size_t bytes) {
   if (Loan kept = LendKept(bytes)) return kept;
   bytes = AlignUp(bytes, kBlockAlignment);
   {
-    std::lock_guard growing(grow_mu_);
+    MutexLock growing(grow_mu_);
     if (absl::Status reserved = Reserve(bytes); !reserved.ok()) return reserved;
   }
   // Without the lock: to allocate and register so much takes a while.
@@ -159,7 +160,7 @@ absl::StatusOr<Loan> HeapPool::LendOwnSegment(size_t bytes) {
   HeapSlot& slot = (*segment)->slots[0];
   slot.holders.store(1, std::memory_order_relaxed);
   SizeClass& own = (*classes_)[kClasses];
-  std::lock_guard lock(own.mu);
+  MutexLock lock(own.mu);
   ++own.lent;
   own.bytes_lent += static_cast<int64_t>(slot.bytes);
   own.segments.push_back(*std::move(segment));
@@ -168,7 +169,7 @@ absl::StatusOr<Loan> HeapPool::LendOwnSegment(size_t bytes) {
 
 Loan HeapPool::LendKept(size_t bytes) {
   SizeClass& own = (*classes_)[kClasses];
-  std::lock_guard lock(own.mu);
+  MutexLock lock(own.mu);
   for (HeapSlot** link = &own.free; *link != nullptr; link = &(*link)->next_free) {
     HeapSlot* const slot = *link;
     if (slot->bytes < bytes || slot->bytes / 3 * 2 > bytes) continue;
@@ -244,7 +245,7 @@ void HeapPool::ReleaseFreeSegments() {
   const auto idle = [](const Segment& segment) { return segment.free_count == segment.slot_count; };
   for (SizeClass& its : *classes_) {
     std::vector<std::unique_ptr<Segment>> freed;  // outside the lock
-    std::lock_guard lock(its.mu);
+    MutexLock lock(its.mu);
     for (HeapSlot** link = &its.free; *link != nullptr;) {
       if (idle(*(*link)->segment)) {
         *link = (*link)->next_free;
@@ -270,7 +271,7 @@ void HeapPool::TakeBack(Slot* returned) noexcept {
   bool closed;
   ASAN_POISON_MEMORY_REGION(slot->data, slot->bytes);
   {
-    std::lock_guard lock(its.mu);
+    MutexLock lock(its.mu);
     slot->next_free = its.free;
     its.free = slot;
     ++slot->segment->free_count;
@@ -283,6 +284,7 @@ void HeapPool::TakeBack(Slot* returned) noexcept {
 }
 
 std::unique_ptr<HeapPool::Segment> HeapPool::TakeOldestKept(SizeClass& own, size_t returned) {
+  own.mu.AssertHeld();
   own.bytes_lent -= static_cast<int64_t>(returned);
   HeapSlot** link = &own.free;
   for (int kept = 0; kept < kKeptOwnSegments && *link != nullptr; ++kept) {
@@ -302,7 +304,7 @@ PoolCounters HeapPool::counters() const {
   PoolCounters sum;
   for (int c = 0; c <= kClasses; ++c) {
     const SizeClass& its = (*classes_)[c];
-    std::lock_guard lock(its.mu);
+    MutexLock lock(its.mu);
     sum.slots_lent += its.lent;
     sum.slots_returned += its.returned;
     sum.bytes_lent += c == kClasses

@@ -7,9 +7,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <vector>
 
+#include "control/sync/mutex.h"
 #include "dataplane/memory/pool.h"
 #include "dataplane/memory/registrar.h"
 
@@ -32,7 +32,7 @@ class HeapPool final : public Pool, public SlotOwner {
   void TakeBack(Slot* slot) noexcept override;
 
   // No more will be lent: the pool ends itself when the last slot is back.
-  void Close();
+  void Close() ABSL_NO_THREAD_SAFETY_ANALYSIS;  // it holds the locks of all classes at once
 
   static constexpr int kClasses = 41;
   // The smallest class of at least `bytes`; kClasses if there is none.
@@ -53,8 +53,8 @@ class HeapPool final : public Pool, public SlotOwner {
   absl::StatusOr<std::unique_ptr<Segment>> NewSegment(size_t count, size_t slot_bytes,
                                                       int size_class);
   // Counts `bytes` of new segments; ResourceExhausted if they do not fit even
-  // after free segments were given back. REQUIRES: grow_mu_ is held.
-  absl::Status Reserve(size_t bytes);
+  // after free segments were given back.
+  absl::Status Reserve(size_t bytes) REQUIRES(grow_mu_);
   // Behind the return of an own slot of so many bytes: the segment that is one too many to be kept,
   // if there is one. REQUIRES: its lock is held.
   std::unique_ptr<Segment> TakeOldestKept(SizeClass& own, size_t returned);
@@ -65,7 +65,7 @@ class HeapPool final : public Pool, public SlotOwner {
   const std::shared_ptr<Registrar> registrar_;                    // behind its last registration
   std::unique_ptr<std::array<SizeClass, kClasses + 1>> classes_;  // the last: own segments
 
-  std::mutex grow_mu_;  // taken before a class's lock, never inside it
+  Mutex grow_mu_;  // taken before a class's lock, never inside it
   std::atomic<int64_t> reserved_{0};
   std::atomic<int64_t> segments_allocated_{0};
   std::atomic<int64_t> registrations_{0};

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "control/observe/metrics.h"
+#include "control/sync/mutex.h"
 #include "dataplane/memory/shared_segment.h"
 #include "penstock/status.h"
 
@@ -78,7 +79,7 @@ void PageLocking::Refused(const absl::Status& why, size_t bytes) {
                                   "Segments that could not be page-locked: copied more slowly.");
   refused.Add();
   {
-    std::lock_guard lock(mu_);
+    MutexLock lock(mu_);
     if (std::exchange(told_, true)) return;
   }
   events_->Write({"page_lock_refused",

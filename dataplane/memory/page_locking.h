@@ -4,13 +4,13 @@
 #pragma once
 
 #include <memory>
-#include <mutex>
 #include <string>
 #include <string_view>
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "control/observe/event_log.h"
+#include "control/sync/mutex.h"
 #include "dataplane/memory/device.h"
 #include "dataplane/memory/registrar.h"
 
@@ -53,8 +53,8 @@ class PageLocking {
   const std::shared_ptr<EventLog> events_;
   const absl::Status off_;  // why nothing is page-locked; OK if it is
 
-  mutable std::mutex mu_;
-  bool told_ = false;  // guarded by mu_
+  mutable Mutex mu_;
+  bool told_ GUARDED_BY(mu_) = false;
 };
 
 }  // namespace penstock

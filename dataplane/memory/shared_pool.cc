@@ -2,9 +2,11 @@
 #include "dataplane/memory/shared_pool.h"
 
 #include <algorithm>
+#include <mutex>
 #include <shared_mutex>
 #include <utility>
 
+#include "control/sync/mutex.h"
 #include "dataplane/element/block.h"
 #include "dataplane/element/frame.h"
 #include "dataplane/memory/copied.h"
@@ -111,7 +113,7 @@ absl::StatusOr<Loan> SharedPool::LendBlock(size_t head_bytes, size_t body_bytes)
 Loan SharedPool::LendFree(size_t head_bytes, size_t body_bytes) {
   SharedSlot* slot;
   {
-    std::lock_guard lock(mu_);
+    MutexLock lock(mu_);
     slot = TakeFree(body_bytes);
     if (slot == nullptr) return Loan();
     ++counters_.slots_lent;
@@ -163,7 +165,7 @@ SlotLayout SharedPool::Reserve(size_t body_bytes, std::vector<std::unique_ptr<Ow
     }
   }
   layout = LayoutFor(body_bytes, std::max(slots, kFirstSlots));
-  const auto left = [this] {
+  const auto left = [this]() REQUIRES(mu_) {
     return options_.max_bytes - static_cast<size_t>(counters_.bytes_reserved);
   };
   for (size_t i = 0; i < segments_.size() && left() < layout.bytes();) {
@@ -195,14 +197,14 @@ bool SharedPool::Grow(size_t body_bytes) {
   std::vector<std::unique_ptr<Owned>> gone;
   SlotLayout layout;
   {
-    std::lock_guard lock(mu_);
+    MutexLock lock(mu_);
     layout = Reserve(body_bytes, gone);
   }
   gone.clear();
   if (layout.slots == 0) return false;
   absl::StatusOr<SharedSegment> memory =
       SharedSegment::Create(layout.bytes(), SharedSegment::Writers::kOwner);
-  std::lock_guard lock(mu_);
+  MutexLock lock(mu_);
   if (!memory.ok()) {
     counters_.bytes_reserved -= static_cast<int64_t>(layout.bytes());
     return false;
@@ -230,7 +232,7 @@ void SharedPool::TakeBack(Slot* returned) noexcept {
   auto* slot = static_cast<SharedSlot*>(returned);
   bool last;
   {
-    std::lock_guard lock(mu_);
+    MutexLock lock(mu_);
     PutFree(*slot);
     ++counters_.slots_returned;
     counters_.bytes_lent -= static_cast<int64_t>(slot->of->segment->layout.slot_bytes());
@@ -242,7 +244,7 @@ void SharedPool::TakeBack(Slot* returned) noexcept {
 void SharedPool::Close() {
   bool last;
   {
-    std::lock_guard lock(mu_);
+    MutexLock lock(mu_);
     closed_ = true;
     last = lent_ == 0;
   }
@@ -250,7 +252,7 @@ void SharedPool::Close() {
 }
 
 PoolCounters SharedPool::counters() const {
-  std::lock_guard lock(mu_);
+  MutexLock lock(mu_);
   return counters_;
 }
 

@@ -12,10 +12,10 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <vector>
 
+#include "control/sync/mutex.h"
 #include "dataplane/memory/pool.h"
 #include "dataplane/memory/slot_segment.h"
 #include "penstock/element.h"
@@ -80,23 +80,21 @@ class SharedPool final : public Pool, public SlotOwner {
   // A segment with slots for bodies of `body_bytes`; whether there is one now.
   bool Grow(size_t body_bytes);
 
-  // Those below with mu_ held.
-  SharedSlot* TakeFree(size_t body_bytes);
-  void PutFree(SharedSlot& slot);
+  SharedSlot* TakeFree(size_t body_bytes) REQUIRES(mu_);
+  void PutFree(SharedSlot& slot) REQUIRES(mu_);
   // The room for a new segment, counted as reserved; no slots if there is none. Segments
   // that are wholly free make room, and are let go of outside the lock.
-  SlotLayout Reserve(size_t body_bytes, std::vector<std::unique_ptr<Owned>>& gone);
+  SlotLayout Reserve(size_t body_bytes, std::vector<std::unique_ptr<Owned>>& gone) REQUIRES(mu_);
 
   const MadeHere made_here_;
   const Options options_;
 
-  mutable std::mutex mu_;
-  // Guarded by mu_.
-  std::vector<std::unique_ptr<Owned>> segments_;
-  std::map<size_t, SharedSlot*> free_;  // lists, by bytes of a body
-  bool closed_ = false;
-  int64_t lent_ = 0;
-  PoolCounters counters_;
+  mutable Mutex mu_;
+  std::vector<std::unique_ptr<Owned>> segments_ GUARDED_BY(mu_);
+  std::map<size_t, SharedSlot*> free_ GUARDED_BY(mu_);  // lists, by bytes of a body
+  bool closed_ GUARDED_BY(mu_) = false;
+  int64_t lent_ GUARDED_BY(mu_) = 0;
+  PoolCounters counters_ GUARDED_BY(mu_);
 };
 
 // `element`, or, unless it lies in such a pool's slot already or travels in a frame, one counted

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <atomic>
 #include <condition_variable>
-#include <mutex>
 #include <utility>
 
 #include "absl/functional/function_ref.h"
@@ -13,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "control/observe/event_log.h"
+#include "control/sync/mutex.h"
 #include "penstock/status.h"
 
 namespace penstock::pythons {
@@ -72,18 +72,18 @@ class Host final : public PythonHost, public std::enable_shared_from_this<Host> 
  private:
   absl::Status CheckRuns(CancelFlag cancelled);  // Cancelled by it, or after Stop()
   absl::StatusOr<Place*> Take(Place* wanted, CancelFlag cancelled);
-  Place* FreePlace(Place* wanted);
+  Place* FreePlace(Place* wanted) REQUIRES(mu_);
   void Give(Place* place);
   // Has a process there, and does what was left for it.
   absl::Status Ready(Place& place);
   std::unique_ptr<Process> Remove(Place& place);
 
   const HostOptions options_;
-  std::mutex mu_;
+  Mutex mu_;
   std::condition_variable freed_;
   std::vector<Place> places_;
-  uint64_t lives_ = 0;
-  bool stopped_ = false;
+  uint64_t lives_ GUARDED_BY(mu_) = 0;
+  bool stopped_ GUARDED_BY(mu_) = false;
 };
 
 // --- Generators ----------------------------------------------------------------------
@@ -186,7 +186,9 @@ class HostUntil final : public PythonHost {
 
 absl::Status Host::StartAll() {
   for (Place& place : places_) {
-    ASSIGN_OR_RETURN(place.process, Process::Start(options_.command));
+    ASSIGN_OR_RETURN(std::unique_ptr<Process> process, Process::Start(options_.command));
+    MutexLock lock(mu_);
+    place.process = std::move(process);
     place.life = ++lives_;
   }
   for (Place& place : places_) RETURN_IF_ERROR(place.process->AwaitReady());
@@ -256,15 +258,17 @@ absl::Status Host::Do(const PythonFunction& function, Place* wanted, CancelFlag 
 }
 
 absl::Status Host::CheckRuns(CancelFlag cancelled) {
-  std::lock_guard lock(mu_);
+  MutexLock lock(mu_);
   if (cancelled != nullptr && *cancelled) return absl::CancelledError("reading was stopped");
   return stopped_ ? Stopped() : absl::OkStatus();
 }
 
 absl::StatusOr<Place*> Host::Take(Place* wanted, CancelFlag cancelled) {
-  std::unique_lock lock(mu_);
+  MutexLock lock(mu_);
   Place* place = nullptr;
-  const auto found = [&] { return stopped_ || (place = FreePlace(wanted)) != nullptr; };
+  const auto found = [&]() REQUIRES(mu_) {
+    return stopped_ || (place = FreePlace(wanted)) != nullptr;
+  };
   while (!freed_.wait_for(lock, absl::ToChronoNanoseconds(kLookForCancelled), found)) {
     if (cancelled != nullptr && *cancelled) return absl::CancelledError("reading was stopped");
   }
@@ -286,7 +290,7 @@ Place* Host::FreePlace(Place* wanted) {
 
 void Host::Give(Place* place) {
   {
-    std::lock_guard lock(mu_);
+    MutexLock lock(mu_);
     place->taken = false;
   }
   freed_.notify_all();
@@ -303,7 +307,7 @@ absl::Status Host::Ready(Place& place) {
     if (!started.ok()) return absl::FailedPreconditionError(started.status().message());
     std::unique_ptr<Process> process = *std::move(started);
     {
-      std::lock_guard lock(mu_);
+      MutexLock lock(mu_);
       if (stopped_) return Stopped();
       place.process = std::move(process);
       place.life = ++lives_;
@@ -315,7 +319,7 @@ absl::Status Host::Ready(Place& place) {
   }
   std::vector<uint64_t> to_close;
   {
-    std::lock_guard lock(mu_);
+    MutexLock lock(mu_);
     to_close.swap(place.to_close);
   }
   for (const uint64_t session : to_close) place.process->Close(session);
@@ -323,12 +327,12 @@ absl::Status Host::Ready(Place& place) {
 }
 
 std::unique_ptr<Process> Host::Remove(Place& place) {
-  std::lock_guard lock(mu_);  // Stop() looks at it
+  MutexLock lock(mu_);  // Stop() looks at it
   return std::move(place.process);
 }
 
 Place* Host::TakeSession() {
-  std::lock_guard lock(mu_);
+  MutexLock lock(mu_);
   auto place = std::min_element(places_.begin(), places_.end(), [](const Place& a, const Place& b) {
     return a.sessions < b.sessions;
   });
@@ -338,7 +342,7 @@ Place* Host::TakeSession() {
 
 void Host::LeaveSession(Place* place, uint64_t life, uint64_t session) {
   {
-    std::lock_guard lock(mu_);
+    MutexLock lock(mu_);
     --place->sessions;
     if (place->process == nullptr || place->life != life) return;
     if (place->taken || stopped_) {
@@ -353,7 +357,7 @@ void Host::LeaveSession(Place* place, uint64_t life, uint64_t session) {
 
 void Host::Stop() {
   {
-    std::lock_guard lock(mu_);
+    MutexLock lock(mu_);
     stopped_ = true;
     for (Place& place : places_)
       if (place.process != nullptr) place.process->Interrupt();

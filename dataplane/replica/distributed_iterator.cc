@@ -7,6 +7,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
+#include "control/sync/boot_time.h"
+#include "control/sync/mutex.h"
 #include "dataplane/dataset/epochs.h"
 #include "dataplane/dataset/random_number.h"
 #include "dataplane/dataset/state_bytes.h"
@@ -168,12 +170,12 @@ absl::Status StepIterator::Meet() {
 
 absl::Status StepIterator::AwaitOthers(absl::FunctionRef<absl::Status()> wait) {
   {
-    std::lock_guard lock(wait_mu_);
+    MutexLock lock(wait_mu_);
     if (stopped_) return Stopped();
     waits_ = true;
   }
   absl::Status status = wait();
-  std::lock_guard lock(wait_mu_);
+  MutexLock lock(wait_mu_);
   waits_ = false;
   return stopped_ ? Stopped() : status;
 }
@@ -185,7 +187,7 @@ absl::Status StepIterator::MeetOthers() {
         StepAligner::Make(plan_->group, {.partial_batches = plan_->options.partial_batches,
                                          .first_step = step_,
                                          .alike = plan_->alike}));
-    std::lock_guard lock(wait_mu_);
+    MutexLock lock(wait_mu_);
     aligner_ = std::move(aligner);
     return absl::OkStatus();
   }
@@ -408,7 +410,7 @@ void StepIterator::LeaveOthers() {
     --unanswered_;
   unanswered_ = 0;
   met_ = false;
-  std::lock_guard lock(wait_mu_);
+  MutexLock lock(wait_mu_);
   aligner_.reset();
 }
 
@@ -445,13 +447,13 @@ void StepIterator::AbandonOthers() {
 
 absl::Status StepIterator::Stop(absl::Duration bound) {
   {
-    std::lock_guard lock(wait_mu_);
+    MutexLock lock(wait_mu_);
     stopped_ = true;
     if (waits_) AbandonOthers();
   }
-  const absl::Time deadline = absl::Now() + bound;
+  const absl::Time deadline = BootTime() + bound;
   return Each([&](size_t n) {
-    return pipelines_[n]->Stop(std::max(deadline - absl::Now(), absl::ZeroDuration()));
+    return pipelines_[n]->Stop(std::max(deadline - BootTime(), absl::ZeroDuration()));
   });
 }
 

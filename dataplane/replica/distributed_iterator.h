@@ -5,12 +5,12 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/functional/function_ref.h"
+#include "control/sync/mutex.h"
 #include "dataplane/replica/input_plan.h"
 #include "dataplane/replica/land_ahead.h"
 #include "dataplane/replica/landing_progress.h"
@@ -56,7 +56,7 @@ class StepIterator final : public DistributedIteratorImpl {
   // What `wait` gives, which waits for the other processes; Cancelled once Stop() is called.
   absl::Status AwaitOthers(absl::FunctionRef<absl::Status()> wait);
   // Ends that wait, for all.
-  void AbandonOthers();  // REQUIRES: wait_mu_ held
+  void AbandonOthers() REQUIRES(wait_mu_);
   absl::StatusOr<std::optional<DistributedValues>> Step();
   // Whether the step is made, which has data for some or all local replicas.
   absl::StatusOr<bool> GoesOn(bool any, bool all);
@@ -75,11 +75,11 @@ class StepIterator final : public DistributedIteratorImpl {
   std::unique_ptr<LandingProgress> progress_;         // of them
   Pool* landing_pool_ = &DefaultPool();               // where what lands is made
   std::vector<std::unique_ptr<Pipeline>> pipelines_;  // constant after Start()
-  std::mutex wait_mu_;
+  Mutex wait_mu_;
   std::optional<StepAligner>
-      aligner_;             // if the plan says so, from Meet() on; written under wait_mu_
-  bool waits_ = false;      // for other processes; guarded by wait_mu_
-  int64_t unanswered_ = 0;  // steps started there and not finished
+      aligner_;  // if the plan says so, from Meet() on; written under wait_mu_
+  bool waits_ GUARDED_BY(wait_mu_) = false;  // for other processes
+  int64_t unanswered_ = 0;                   // steps started there and not finished
   bool met_ = false;
   std::atomic<bool> stopped_ = false;
   int64_t step_ = 0;

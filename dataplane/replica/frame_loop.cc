@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "control/sync/mutex.h"
 #include "penstock/status.h"
 
 namespace penstock::replica {
@@ -78,7 +79,7 @@ FrameLoop::FrameLoop(std::vector<Socket> peers, std::chrono::milliseconds silenc
 void FrameLoop::Stop() {
   if (!thread_.joinable()) return;
   {
-    std::lock_guard lock(mu_);
+    MutexLock lock(mu_);
     stop_ = true;
   }
   ::eventfd_write(wake_.fd(), 1);
@@ -89,7 +90,7 @@ void FrameLoop::Stop() {
 
 void FrameLoop::Send(size_t peer, std::string_view frame) {
   {
-    std::lock_guard lock(mu_);
+    MutexLock lock(mu_);
     if (!peers_[peer].socket) return;
     peers_[peer].out.append(Framed(frame));
   }
@@ -111,7 +112,7 @@ void FrameLoop::Run() {
     }
     polled.assign(1, {wake_.fd(), POLLIN, 0});
     {
-      std::lock_guard lock(mu_);
+      MutexLock lock(mu_);
       if (stop_ && end == Clock::time_point::max()) end = now + kFarewell;
       for (const Peer& peer : peers_) {
         const bool more = peer.sent < peer.out.size();
@@ -134,7 +135,7 @@ void FrameLoop::Run() {
 }
 
 bool FrameLoop::AllSent() {
-  std::lock_guard lock(mu_);
+  MutexLock lock(mu_);
   return std::all_of(peers_.begin(), peers_.end(),
                      [](const Peer& peer) { return !peer.socket || peer.sent == peer.out.size(); });
 }
@@ -148,13 +149,13 @@ void FrameLoop::Beat() {
                   absl::StrCat("nothing was heard of it for ", silence_.count(), " ms")));
       continue;
     }
-    std::lock_guard lock(mu_);
+    MutexLock lock(mu_);
     if (peers_[i].sent == peers_[i].out.size()) peers_[i].out.append(Framed(""));
   }
 }
 
 absl::Status FrameLoop::Flush(Peer& peer) {
-  std::lock_guard lock(mu_);
+  MutexLock lock(mu_);
   while (peer.sent < peer.out.size()) {
     const ssize_t sent = ::send(peer.socket.fd(), peer.out.data() + peer.sent,
                                 peer.out.size() - peer.sent, MSG_NOSIGNAL);
@@ -198,7 +199,7 @@ absl::Status FrameLoop::Receive(size_t number) {
 
 void FrameLoop::Drop(size_t number, const absl::Status& why) {
   {
-    std::lock_guard lock(mu_);
+    MutexLock lock(mu_);
     peers_[number].socket.HangUp();
     peers_[number].out.clear();
     peers_[number].sent = 0;

@@ -8,7 +8,6 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -16,6 +15,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "control/sync/mutex.h"
 #include "dataplane/transfer/tcp/socket.h"
 
 namespace penstock::replica {
@@ -62,11 +62,11 @@ class FrameLoop {
   void Drop(size_t number, const absl::Status& why);
   bool AllSent();
 
-  std::mutex mu_;
+  Mutex mu_;
   std::vector<Peer> peers_;
   const std::chrono::milliseconds silence_;
   const Events events_;
-  bool stop_ = false;  // guarded by mu_
+  bool stop_ GUARDED_BY(mu_) = false;
   transfer::tcp::Socket wake_;
   std::thread thread_;
 };

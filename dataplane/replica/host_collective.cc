@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "control/sync/mutex.h"
 #include "penstock/status.h"
 
 namespace penstock::replica {
@@ -28,7 +29,7 @@ class NearLine final : public HubLine {
 }  // namespace
 
 void Inbox::Hear(const RankNews& news) {
-  std::lock_guard lock(mu_);
+  MutexLock lock(mu_);
   Of& of = communicators_[news.communicator];
   if (news.result.ok())
     of.results.push_back(*news.result);
@@ -38,15 +39,16 @@ void Inbox::Hear(const RankNews& news) {
 }
 
 void Inbox::EndAll(const absl::Status& why) {
-  std::lock_guard lock(mu_);
+  MutexLock lock(mu_);
   all_.Update(why);
   changed_.notify_all();
 }
 
 absl::StatusOr<RankResult> Inbox::Take(uint64_t communicator) {
-  std::unique_lock lock(mu_);
+  MutexLock lock(mu_);
   Of& of = communicators_[communicator];
-  changed_.wait(lock, [&] { return !of.results.empty() || !of.end.ok() || !all_.ok(); });
+  changed_.wait(lock,
+                [&]() REQUIRES(mu_) { return !of.results.empty() || !of.end.ok() || !all_.ok(); });
   if (of.results.empty()) return of.end.ok() ? all_ : of.end;
   RankResult result = std::move(of.results.front());
   of.results.pop_front();
@@ -54,13 +56,13 @@ absl::StatusOr<RankResult> Inbox::Take(uint64_t communicator) {
 }
 
 absl::Status Inbox::EndOf(uint64_t communicator) const {
-  std::lock_guard lock(mu_);
+  MutexLock lock(mu_);
   const auto found = communicators_.find(communicator);
   return found == communicators_.end() || found->second.end.ok() ? all_ : found->second.end;
 }
 
 void Inbox::Forget(uint64_t communicator) {
-  std::lock_guard lock(mu_);
+  MutexLock lock(mu_);
   communicators_.erase(communicator);
 }
 

@@ -9,10 +9,10 @@
 #include <deque>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <vector>
 
 #include "absl/time/time.h"
+#include "control/sync/mutex.h"
 #include "dataplane/replica/collective.h"
 #include "dataplane/replica/hub.h"
 
@@ -48,10 +48,10 @@ class Inbox {
     absl::Status end;
   };
 
-  mutable std::mutex mu_;
+  mutable Mutex mu_;
   std::condition_variable changed_;
-  std::map<uint64_t, Of> communicators_;
-  absl::Status all_;
+  std::map<uint64_t, Of> communicators_ GUARDED_BY(mu_);
+  absl::Status all_ GUARDED_BY(mu_);
 };
 
 class HostCollective final : public Collective {

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "control/sync/mutex.h"
 
 namespace penstock::replica {
 namespace {
@@ -95,7 +96,7 @@ Hub::Communicators::iterator Hub::Find(int rank, uint64_t communicator) {
 }
 
 void Hub::Call(int rank, uint64_t communicator, RankCall call) {
-  std::lock_guard lock(mu_);
+  MutexLock lock(mu_);
   const auto found = Find(rank, communicator);
   if (found == communicators_.end()) return;
   auto calls = found->second.calls.Add(found->second.PlaceOf(rank), std::move(call));
@@ -138,13 +139,13 @@ void Hub::AnswerSplit(uint64_t number, const std::vector<RankCall>& calls) {
 }
 
 void Hub::End(int rank, uint64_t communicator, const absl::Status& why) {
-  std::lock_guard lock(mu_);
+  MutexLock lock(mu_);
   const auto found = Find(rank, communicator);
   if (found != communicators_.end()) EndAt(found, why);
 }
 
 void Hub::Lose(int rank, const absl::Status& why) {
-  std::lock_guard lock(mu_);
+  MutexLock lock(mu_);
   tell_[static_cast<size_t>(rank)] = [](const RankNews&) {};
   for (auto at = communicators_.begin(); at != communicators_.end();)
     at = at->second.PlaceOf(rank) < 0 ? std::next(at) : EndAt(at, why);

@@ -6,13 +6,13 @@
 #include <deque>
 #include <functional>
 #include <map>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "control/sync/mutex.h"
 #include "dataplane/replica/collective.h"
 
 namespace penstock::replica {
@@ -84,18 +84,18 @@ class Hub {
 
   using Communicators = std::map<uint64_t, Communicator>;
 
-  const Communicator& Add(std::vector<int> ranks);
+  const Communicator& Add(std::vector<int> ranks) REQUIRES(mu_);
   // The communicator if the rank is in it, else end().
-  Communicators::iterator Find(int rank, uint64_t communicator);
+  Communicators::iterator Find(int rank, uint64_t communicator) REQUIRES(mu_);
   // The one behind it.
-  Communicators::iterator EndAt(Communicators::iterator at, const absl::Status& why);
-  void Answer(uint64_t number, const std::vector<RankCall>& calls);
-  void AnswerSplit(uint64_t number, const std::vector<RankCall>& calls);
+  Communicators::iterator EndAt(Communicators::iterator at, const absl::Status& why) REQUIRES(mu_);
+  void Answer(uint64_t number, const std::vector<RankCall>& calls) REQUIRES(mu_);
+  void AnswerSplit(uint64_t number, const std::vector<RankCall>& calls) REQUIRES(mu_);
 
-  std::mutex mu_;
-  std::vector<Tell> tell_;
-  Communicators communicators_;  // without those that have ended
-  uint64_t next_ = 0;
+  Mutex mu_;
+  std::vector<Tell> tell_ GUARDED_BY(mu_);
+  Communicators communicators_ GUARDED_BY(mu_);  // without those that have ended
+  uint64_t next_ GUARDED_BY(mu_) = 0;
 };
 
 }  // namespace penstock::replica

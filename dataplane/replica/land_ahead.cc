@@ -3,10 +3,10 @@
 
 #include <cstdint>
 #include <map>
-#include <mutex>
 #include <optional>
 #include <utility>
 
+#include "control/sync/mutex.h"
 #include "dataplane/dataset/graph.h"
 #include "dataplane/dataset/registry.h"
 #include "dataplane/dataset/state_bytes.h"
@@ -24,21 +24,21 @@ class Desk {
     return desk;
   }
   int64_t Add(const std::shared_ptr<const DeviceQueues>& queues) {
-    std::lock_guard lock(mu_);
+    MutexLock lock(mu_);
     std::erase_if(queues_, [](const auto& entry) { return entry.second.expired(); });
     queues_[++last_] = queues;
     return last_;
   }
   std::shared_ptr<const DeviceQueues> Find(int64_t number) {
-    std::lock_guard lock(mu_);
+    MutexLock lock(mu_);
     const auto found = queues_.find(number);
     return found == queues_.end() ? nullptr : found->second.lock();
   }
 
  private:
-  std::mutex mu_;
-  int64_t last_ = 0;  // guarded by mu_, as the next
-  std::map<int64_t, std::weak_ptr<const DeviceQueues>> queues_;
+  Mutex mu_;
+  int64_t last_ GUARDED_BY(mu_) = 0;
+  std::map<int64_t, std::weak_ptr<const DeviceQueues>> queues_ GUARDED_BY(mu_);
 };
 
 class LandAheadIterator final : public NodeIterator {

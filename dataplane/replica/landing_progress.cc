@@ -4,6 +4,8 @@
 #include <chrono>
 #include <utility>
 
+#include "control/sync/mutex.h"
+
 namespace penstock::replica {
 namespace {
 
@@ -18,7 +20,7 @@ LandingProgress::LandingProgress(std::shared_ptr<const DeviceQueues> queues)
 
 LandingProgress::~LandingProgress() {
   {
-    std::lock_guard lock(mu_);
+    MutexLock lock(mu_);
     stop_ = true;
   }
   stop_now_.notify_all();
@@ -30,8 +32,10 @@ void LandingProgress::Run() {
     int held = 0;
     for (const std::unique_ptr<DeviceQueue>& queue : *queues_)
       if (queue != nullptr) held += queue->Progress();
-    std::unique_lock lock(mu_);
-    if (stop_now_.wait_for(lock, held > 0 ? kBusy : kIdle, [this] { return stop_; })) return;
+    MutexLock lock(mu_);
+    if (stop_now_.wait_for(lock, held > 0 ? kBusy : kIdle,
+                           [this]() REQUIRES(mu_) { return stop_; }))
+      return;
   }
 }
 

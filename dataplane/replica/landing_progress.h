@@ -5,9 +5,9 @@
 
 #include <condition_variable>
 #include <memory>
-#include <mutex>
 #include <thread>
 
+#include "control/sync/mutex.h"
 #include "dataplane/replica/land_ahead.h"
 
 namespace penstock::replica {
@@ -22,9 +22,9 @@ class LandingProgress {
   void Run();
 
   const std::shared_ptr<const DeviceQueues> queues_;
-  std::mutex mu_;
+  Mutex mu_;
   std::condition_variable stop_now_;
-  bool stop_ = false;  // guarded by mu_
+  bool stop_ GUARDED_BY(mu_) = false;
   std::thread thread_;
 };
 

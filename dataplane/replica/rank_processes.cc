@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <mutex>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -15,6 +14,7 @@
 #include "absl/time/time.h"
 #include "control/observe/event_log.h"
 #include "control/observe/wait_lines.h"
+#include "control/sync/mutex.h"
 #include "dataplane/replica/frame_loop.h"
 #include "dataplane/replica/host_collective.h"
 #include "dataplane/replica/rank_messages.h"
@@ -42,7 +42,7 @@ class HubHere final : public HubLine {
   static absl::StatusOr<std::shared_ptr<HubHere>> Start(std::vector<Socket> others,
                                                         std::chrono::milliseconds silence) {
     auto here = std::make_shared<HubHere>(others.size());
-    std::lock_guard lock(here->starting_);
+    MutexLock lock(here->starting_);
     ASSIGN_OR_RETURN(
         here->loop_,
         FrameLoop::Start(
@@ -71,7 +71,7 @@ class HubHere final : public HubLine {
       tells.push_back([this, peer](const RankNews& news) {
         RankHears hears{.communicator = news.communicator, .end = news.result.status()};
         if (news.result.ok()) hears.result = *news.result;
-        { std::lock_guard lock(starting_); }  // behind it, loop_ is constant
+        { MutexLock lock(starting_); }  // behind it, loop_ is constant
         loop_->Send(peer, ToBytes(hears));
       });
     }
@@ -98,7 +98,7 @@ class HubHere final : public HubLine {
 
   const std::shared_ptr<Inbox> inbox_ = std::make_shared<Inbox>();
   Hub hub_;
-  std::mutex starting_;
+  Mutex starting_;
   std::unique_ptr<FrameLoop> loop_;
 };
 

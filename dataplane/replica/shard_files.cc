@@ -3,13 +3,13 @@
 
 #include <map>
 #include <memory>
-#include <mutex>
 #include <numeric>
 #include <optional>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "control/sync/mutex.h"
 #include "dataplane/dataset/function.h"
 #include "dataplane/dataset/graph.h"
 #include "dataplane/dataset/registry.h"
@@ -34,13 +34,12 @@ class FilesOfShard final : public SplitFeed {
     const int64_t place = index_ + ordinal * shards_;
     if (place >= source.count) return std::nullopt;
     if (!source.shuffled) return place;
-    std::lock_guard lock(mu_);
+    MutexLock lock(mu_);
     return Order(provider, repetition)[place];
   }
 
  private:
-  // REQUIRES: mu_ held.
-  const std::vector<int64_t>& Order(int provider, int64_t repetition) {
+  const std::vector<int64_t>& Order(int provider, int64_t repetition) REQUIRES(mu_) {
     auto& [of_repetition, order] = orders_[provider];
     if (of_repetition == repetition) return order;
     const SplitProviderPlan& source = plan_.providers[provider];
@@ -62,9 +61,9 @@ class FilesOfShard final : public SplitFeed {
   const int64_t epoch_;
   const int64_t shards_;
   const int64_t index_;
-  std::mutex mu_;
-  // By provider: of which repetition, and the order; guarded by mu_.
-  std::map<int, std::pair<std::optional<int64_t>, std::vector<int64_t>>> orders_;
+  Mutex mu_;
+  // By provider: of which repetition, and the order.
+  std::map<int, std::pair<std::optional<int64_t>, std::vector<int64_t>>> orders_ GUARDED_BY(mu_);
 };
 
 // Its input as it runs on its own, with splits handed out here.

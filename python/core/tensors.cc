@@ -11,6 +11,7 @@
 
 #include "absl/container/inlined_vector.h"
 #include "absl/strings/str_cat.h"
+#include "control/sync/mutex.h"
 #include "python/core/casters.h"
 #include "python/core/dlpack.h"
 #include "python/core/errors.h"
@@ -447,12 +448,12 @@ Held::~Held() {
 }
 
 absl::Status Held::ReadyOn(void* stream) {
-  std::lock_guard lock(mu_);
+  MutexLock lock(mu_);
   return on_device_.ReadyOn(stream);
 }
 
 void Held::ReadyByOthers() {
-  std::lock_guard lock(mu_);
+  MutexLock lock(mu_);
   unknown_readers_ = true;
 }
 

@@ -5,8 +5,9 @@
 
 #include <cstddef>
 #include <memory>
-#include <mutex>
 #include <vector>
+
+#include "control/sync/mutex.h"
 
 namespace penstock::remote {
 
@@ -36,8 +37,8 @@ class Buffers {
  private:
   const size_t bytes_;
   const size_t most_;
-  std::mutex mu_;
-  std::vector<char*> free_;  // guarded by mu_
+  Mutex mu_;
+  std::vector<char*> free_ GUARDED_BY(mu_);
 };
 
 }  // namespace penstock::remote

@@ -10,13 +10,13 @@
 #include <condition_variable>
 #include <csignal>
 #include <list>
-#include <mutex>
 #include <thread>
 #include <utility>
 #include <vector>
 
 #include "control/env/remote/transfer.h"
 #include "control/observe/event_log.h"
+#include "control/sync/mutex.h"
 #include "penstock/check.h"
 #include "penstock/status.h"
 
@@ -31,13 +31,13 @@ constexpr auto kLookForCancel = std::chrono::milliseconds(50);
 
 // Where an outcome is handed over.
 struct Ticket {
-  std::mutex mu;
+  Mutex mu;
   std::condition_variable done_cv;
-  std::optional<absl::StatusOr<GetReply>> outcome;  // guarded by mu
+  std::optional<absl::StatusOr<GetReply>> outcome GUARDED_BY(mu);
   std::atomic<bool> abandoned = false;
 
   void Finish(absl::StatusOr<GetReply> with) {
-    std::lock_guard lock(mu);
+    MutexLock lock(mu);
     outcome = std::move(with);
     done_cv.notify_all();
   }
@@ -96,9 +96,9 @@ class Client final : public HttpClient {
   Buffers buffers_;
   std::thread thread_;
 
-  std::mutex mu_;
-  bool stopping_ = false;  // guarded by mu_, as the next
-  Jobs new_;
+  Mutex mu_;
+  bool stopping_ GUARDED_BY(mu_) = false;
+  Jobs new_ GUARDED_BY(mu_);
 
   // The thread's alone.
   Jobs waiting_;  // for their time, or for a connection
@@ -113,7 +113,7 @@ class Client::Pending final : public PendingGet {
       : client_(client), ticket_(std::move(ticket)) {}
   ~Pending() override {
     {
-      std::lock_guard lock(ticket_->mu);
+      MutexLock lock(ticket_->mu);
       if (taken_ || ticket_->outcome.has_value()) return;
     }
     ticket_->abandoned = true;
@@ -121,7 +121,7 @@ class Client::Pending final : public PendingGet {
   }
 
   absl::StatusOr<GetReply> Wait(CancelFlag cancelled) override {
-    std::unique_lock lock(ticket_->mu);
+    MutexLock lock(ticket_->mu);
     while (!ticket_->outcome.has_value()) {
       if (cancelled == nullptr) {
         ticket_->done_cv.wait(lock);
@@ -145,7 +145,7 @@ std::unique_ptr<PendingGet> Client::Start(GetRequest request) {
   auto ticket = std::make_shared<Ticket>();
   Job job{ticket, std::make_unique<Transfer>(std::move(request), config_, buffers_)};
   {
-    std::lock_guard lock(mu_);
+    MutexLock lock(mu_);
     if (stopping_) {
       ticket->Finish(absl::CancelledError("no files are read any more"));
     } else {
@@ -158,7 +158,7 @@ std::unique_ptr<PendingGet> Client::Start(GetRequest request) {
 
 void Client::Stop() {
   {
-    std::lock_guard lock(mu_);
+    MutexLock lock(mu_);
     if (stopping_) return;
     stopping_ = true;
   }
@@ -191,7 +191,7 @@ void Client::Run() {
 }
 
 bool Client::TakeNew() {
-  std::lock_guard lock(mu_);
+  MutexLock lock(mu_);
   waiting_.splice(waiting_.end(), new_);
   return !stopping_;
 }

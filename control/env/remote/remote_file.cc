@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "control/env/remote/name.h"
+#include "control/sync/mutex.h"
 #include "penstock/status.h"
 
 namespace penstock::remote {
@@ -53,7 +54,7 @@ class RemoteFile final : public File {
   }
 
   void WillReadInOrder(int64_t offset) override {
-    std::lock_guard lock(mu_);
+    MutexLock lock(mu_);
     stream_.emplace(source_, std::min(std::max(offset, head_end()), size()), size());
   }
 
@@ -62,7 +63,7 @@ class RemoteFile final : public File {
 
   absl::StatusOr<size_t> ReadBehindHead(int64_t offset, absl::Span<char> into) {
     {
-      std::lock_guard lock(mu_);
+      MutexLock lock(mu_);
       if (stream_.has_value() && offset >= stream_->position()) {
         stream_->SkipTo(offset);
         return Explained(stream_->Read(into, cancelled_));
@@ -85,8 +86,8 @@ class RemoteFile final : public File {
   const CancelFlag cancelled_;
   const RangeStream::Source source_;
 
-  std::mutex mu_;
-  std::optional<RangeStream> stream_;  // guarded by mu_; of who reads in order
+  Mutex mu_;
+  std::optional<RangeStream> stream_ GUARDED_BY(mu_);  // of who reads in order
 };
 
 }  // namespace

@@ -5,7 +5,6 @@
 // position in the input is the input's.
 #include <algorithm>
 #include <limits>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <utility>
@@ -14,6 +13,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "control/observe/event_log.h"
+#include "control/sync/mutex.h"
 #include "dataplane/dataset/state_bytes.h"
 #include "dataplane/dataset/transforms/cache_store.h"
 #include "dataplane/dataset/transforms/kinds.h"
@@ -241,7 +241,7 @@ class MemoryStore final : public CacheStore {
     whole_ = std::make_shared<const CachedElements>(
         CachedElements{std::exchange(filling_, {}), seed(), site_.number()});
     if (KeptByNode* kept = site_.kept_by_node()) {
-      std::lock_guard lock(kept->mu);
+      MutexLock lock(kept->mu);
       if (kept->cached == nullptr) kept->cached = whole_;
     }
     return absl::OkStatus();
@@ -254,8 +254,8 @@ class MemoryStore final : public CacheStore {
   std::shared_ptr<const CachedElements> OfAllIterators() const {
     KeptByNode* kept = site_.kept_by_node();
     if (kept == nullptr) return nullptr;
-    std::lock_guard lock(kept->mu);
-    const std::shared_ptr<const CachedElements>& cached = kept->cached;
+    MutexLock lock(kept->mu);
+    const std::shared_ptr<const CachedElements> cached = kept->cached;
     // By its number a node draws.
     if (cached == nullptr || cached->number != site_.number()) return nullptr;
     const bool any_seed = !demanded_.has_value() && !site_.in_first_pass();

@@ -3,13 +3,13 @@
 // or of an earlier run. When it may stand for the input is Accepts() and
 // HasTheseSplits() below; the reasons are in dataset.h at Cache(path).
 #include <map>
-#include <mutex>
 #include <string>
 #include <tuple>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "control/sync/mutex.h"
 #include "dataplane/dataset/sources/record_reader.h"
 #include "dataplane/dataset/transforms/cache_file.h"
 #include "dataplane/dataset/transforms/cache_store.h"
@@ -30,13 +30,13 @@ class RememberingFeed final : public SplitFeed {
   absl::StatusOr<std::optional<int64_t>> Get(int provider, int64_t repetition,
                                              int64_t ordinal) override {
     ASSIGN_OR_RETURN(const std::optional<int64_t> split, feed_.Get(provider, repetition, ordinal));
-    std::lock_guard lock(mu_);
+    MutexLock lock(mu_);
     answers_[{provider - first_provider_, repetition, ordinal}] = split.value_or(-1);
     return split;
   }
 
   std::vector<AnsweredSplit> Answers() const {
-    std::lock_guard lock(mu_);
+    MutexLock lock(mu_);
     std::vector<AnsweredSplit> answers;
     for (const auto& [question, split] : answers_) {
       const auto [provider, repetition, ordinal] = question;
@@ -48,8 +48,8 @@ class RememberingFeed final : public SplitFeed {
  private:
   SplitFeed& feed_;
   const int first_provider_;
-  mutable std::mutex mu_;
-  std::map<std::tuple<int, int64_t, int64_t>, int64_t> answers_;  // guarded by mu_
+  mutable Mutex mu_;
+  std::map<std::tuple<int, int64_t, int64_t>, int64_t> answers_ GUARDED_BY(mu_);
 };
 
 class DiskReader final : public CacheReader {

@@ -2,11 +2,11 @@
 #include "dataplane/dataset/transforms/map_batch.h"
 
 #include <algorithm>
-#include <mutex>
 #include <optional>
 #include <utility>
 #include <vector>
 
+#include "control/sync/mutex.h"
 #include "dataplane/dataset/profile.h"
 #include "dataplane/dataset/read_ahead.h"
 #include "dataplane/dataset/transforms/batching_iterator.h"
@@ -131,7 +131,7 @@ class BatchInWork {
   }
 
   void Failed(int64_t row, const absl::Status& error) {
-    std::lock_guard lock(mu_);
+    MutexLock lock(mu_);
     errors_.Add(row, error);
   }
 
@@ -158,7 +158,7 @@ class BatchInWork {
   std::vector<std::unique_ptr<Rows>> calls_;
   size_t calls_used_ = 0;
 
-  std::mutex mu_;
+  Mutex mu_;
   RowErrors errors_;  // guarded by mu_ until all rows are done
 };
 

@@ -3,20 +3,22 @@
 
 #include <utility>
 
+#include "control/sync/mutex.h"
+
 namespace penstock {
 
 OrderedCalls::OrderedCalls(ThreadPool& pool, int parallelism)
     : pool_(pool), parallelism_(parallelism), shared_(std::make_shared<Shared>(parallelism)) {}
 
 OrderedCalls::~OrderedCalls() {
-  std::unique_lock lock(shared_->mu);
+  MutexLock lock(shared_->mu);
   shared_->waiting.clear();
-  shared_->done.wait(lock, [this] { return shared_->running == 0; });
+  shared_->done.wait(lock, [this]() REQUIRES(shared_->mu) { return shared_->running == 0; });
 }
 
 void OrderedCalls::Add(Call& call) {
   {
-    std::lock_guard lock(shared_->mu);
+    MutexLock lock(shared_->mu);
     call.begun_ = call.done_ = false;
     shared_->waiting.push_back(&call);
   }
@@ -25,13 +27,13 @@ void OrderedCalls::Add(Call& call) {
 
 void OrderedCalls::SetParallelism(int parallelism) {
   if (parallelism == std::exchange(parallelism_, parallelism)) return;
-  std::lock_guard lock(shared_->mu);
+  MutexLock lock(shared_->mu);
   shared_->parallelism = parallelism;
 }
 
 void OrderedCalls::KeepGoing() {
   {
-    std::lock_guard lock(shared_->mu);
+    MutexLock lock(shared_->mu);
     if (shared_->waiting.empty() || shared_->runners >= shared_->parallelism) return;
     ++shared_->runners;
   }
@@ -41,7 +43,7 @@ void OrderedCalls::KeepGoing() {
 bool OrderedCalls::Await(Call& call) {
   bool helped = false, others_idle = false;
   {
-    std::unique_lock lock(shared_->mu);
+    MutexLock lock(shared_->mu);
     while (!call.done_) {
       if (!call.begun_ && shared_->running < shared_->parallelism) {
         RunOne(*shared_, lock);
@@ -57,12 +59,12 @@ bool OrderedCalls::Await(Call& call) {
 }
 
 void OrderedCalls::RunWaiting(Shared& shared) {
-  std::unique_lock lock(shared.mu);
+  MutexLock lock(shared.mu);
   while (!shared.waiting.empty() && shared.running < shared.parallelism) RunOne(shared, lock);
   --shared.runners;
 }
 
-void OrderedCalls::RunOne(Shared& shared, std::unique_lock<std::mutex>& lock) {
+void OrderedCalls::RunOne(Shared& shared, MutexLock& lock) {
   Call& call = *shared.waiting.front();
   shared.waiting.pop_front();
   call.begun_ = true;

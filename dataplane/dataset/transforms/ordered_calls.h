@@ -5,8 +5,8 @@
 #include <condition_variable>
 #include <deque>
 #include <memory>
-#include <mutex>
 
+#include "control/sync/mutex.h"
 #include "dataplane/dataset/transforms/thread_pool.h"
 
 namespace penstock {
@@ -47,16 +47,18 @@ class OrderedCalls {
   // Outlives the OrderedCalls while posted work still refers to it.
   struct Shared {
     explicit Shared(int most) : parallelism(most) {}
-    std::mutex mu;
+    Mutex mu;
     std::condition_variable done;
-    int parallelism;  // guarded by mu, as are the next three
-    std::deque<Call*> waiting;
-    int running = 0;  // calls; never above `parallelism`
-    int runners = 0;  // of these, on the pool's threads or posted there
+    int parallelism GUARDED_BY(mu);
+    std::deque<Call*> waiting GUARDED_BY(mu);
+    int running GUARDED_BY(mu) = 0;  // calls; never above `parallelism`
+    int runners GUARDED_BY(mu) = 0;  // of these, on the pool's threads or posted there
   };
   // Runs waiting calls until there are none.
   static void RunWaiting(Shared& shared);
-  static void RunOne(Shared& shared, std::unique_lock<std::mutex>& lock);
+  // `lock` holds shared.mu, but not while the call runs: the analysis does not see into it.
+  static void RunOne(Shared& shared, MutexLock& lock)
+      REQUIRES(shared.mu) ABSL_NO_THREAD_SAFETY_ANALYSIS;
   // Sees to it that somebody runs the waiting calls.
   void KeepGoing();
 

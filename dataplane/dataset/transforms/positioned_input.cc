@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "control/sync/mutex.h"
 #include "penstock/check.h"
 #include "penstock/status.h"
 
@@ -29,12 +30,12 @@ void PositionedInput::Remember() {
 
 void PositionedInput::RememberHere() {
   {
-    std::lock_guard lock(mu_);
+    MutexLock lock(mu_);
     if (!remembered_.empty() && remembered_.back().at == pulled_) return;
   }
   Remembered here = {pulled_, StateOf(*input_)};
   if (here.state.ok()) here.attached = here.state->TakeAttached();
-  std::lock_guard lock(mu_);
+  MutexLock lock(mu_);
   remembered_.push_back(std::move(here));
 }
 
@@ -47,7 +48,7 @@ auto PositionedInput::Reading(Read read) {
     return read();
   }();
   if (pending.empty()) return result;
-  std::lock_guard lock(mu_);
+  MutexLock lock(mu_);
   pending_[pulled_].Append(pending);
   return result;
 }
@@ -105,7 +106,7 @@ absl::Status PositionedInput::PassTo(int64_t n) {
 }
 
 void PositionedInput::Release(int64_t n) {
-  std::lock_guard lock(mu_);
+  MutexLock lock(mu_);
   while (remembered_.size() > 1 && remembered_[1].at <= n) remembered_.pop_front();
 }
 
@@ -113,7 +114,7 @@ void PositionedInput::Gave(int64_t number) {
   if (holds_ == Holds::kNothing) return;
   PendingTakes gone;
   {
-    std::lock_guard lock(mu_);
+    MutexLock lock(mu_);
     const auto found = pending_.find(number);
     if (found == pending_.end()) return;
     gone = std::move(found->second);
@@ -126,7 +127,7 @@ void PositionedInput::GaveBelow(int64_t n) {
   if (holds_ == Holds::kNothing) return;
   PendingTakes gone;
   {
-    std::lock_guard lock(mu_);
+    MutexLock lock(mu_);
     if (static_cast<size_t>(n - gave_below_) > pending_.size()) {
       for (auto its = pending_.begin(); its != pending_.end();) {
         if (its->first >= n) {
@@ -164,7 +165,7 @@ absl::Status PositionedInput::Save(StateWriter& writer, int64_t n) {
 }
 
 absl::Status PositionedInput::SaveBehind(StateWriter& writer, int64_t n) {
-  std::lock_guard lock(mu_);
+  MutexLock lock(mu_);
   auto from = remembered_.rbegin();
   while (from != remembered_.rend() && from->at > n) ++from;
   PENSTOCK_CHECK(from != remembered_.rend());

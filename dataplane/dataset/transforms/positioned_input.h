@@ -8,13 +8,13 @@
 #include <deque>
 #include <limits>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
+#include "control/sync/mutex.h"
 #include "dataplane/dataset/function.h"
 #include "dataplane/dataset/node_iterator.h"
 #include "dataplane/dataset/pending_takes.h"
@@ -98,10 +98,10 @@ class PositionedInput {
   int64_t remember_at_ = 0;  // value of pulled_ at which the next position is kept
   bool exact_ = true;        // the input stands behind element pulled_ - 1, and nowhere else
 
-  std::mutex mu_;
-  std::deque<Remembered> remembered_;                   // guarded by mu_, as all below; ascending
-  absl::flat_hash_map<int64_t, PendingTakes> pending_;  // by number
-  int64_t gave_below_ = 0;
+  Mutex mu_;
+  std::deque<Remembered> remembered_ GUARDED_BY(mu_);                   // ascending
+  absl::flat_hash_map<int64_t, PendingTakes> pending_ GUARDED_BY(mu_);  // by number
+  int64_t gave_below_ GUARDED_BY(mu_) = 0;
 };
 
 }  // namespace penstock

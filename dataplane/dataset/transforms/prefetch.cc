@@ -4,11 +4,11 @@
 #include <chrono>
 #include <condition_variable>
 #include <deque>
-#include <mutex>
 #include <thread>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "control/sync/mutex.h"
 #include "dataplane/dataset/interruptible.h"
 #include "dataplane/dataset/profile.h"
 #include "dataplane/dataset/read_ahead.h"
@@ -37,7 +37,7 @@ class PrefetchIterator final : public NodeIterator, public KnowsWhatIsReady {
 
   ~PrefetchIterator() override {
     {
-      std::lock_guard lock(mu_);
+      MutexLock lock(mu_);
       stopping_ = true;
     }
     changed_.notify_all();
@@ -49,7 +49,7 @@ class PrefetchIterator final : public NodeIterator, public KnowsWhatIsReady {
       input_.Remember();
       reader_ = std::thread([this] { Fill(); });
     }
-    std::unique_lock lock(mu_);
+    MutexLock lock(mu_);
     if (queue_.empty()) {
       RETURN_IF_ERROR(AwaitElement(lock));
       if (queue_.empty()) {
@@ -71,7 +71,7 @@ class PrefetchIterator final : public NodeIterator, public KnowsWhatIsReady {
   }
 
   bool Ready() override {
-    std::lock_guard lock(mu_);
+    MutexLock lock(mu_);
     return !queue_.empty() || ended_;
   }
 
@@ -95,7 +95,7 @@ class PrefetchIterator final : public NodeIterator, public KnowsWhatIsReady {
  private:
   // Returns with an element, or none at the end. A reader who finds nothing where there
   // was as much as there may be wants more in one go than the input gives meanwhile.
-  absl::Status AwaitElement(std::unique_lock<std::mutex>& lock) {
+  absl::Status AwaitElement(MutexLock& lock) REQUIRES(mu_) {
     if (std::exchange(was_full_, false) && !ended_) {
       ahead_.FellShort();
       changed_.notify_all();
@@ -113,7 +113,7 @@ class PrefetchIterator final : public NodeIterator, public KnowsWhatIsReady {
   void Fill() {
     while (true) {
       absl::StatusOr<std::optional<Element>> next = input_.Next();
-      std::unique_lock lock(mu_);
+      MutexLock lock(mu_);
       if (next.ok() && !next->has_value()) {
         ended_ = true;
         changed_.notify_all();
@@ -128,24 +128,24 @@ class PrefetchIterator final : public NodeIterator, public KnowsWhatIsReady {
       changed_.notify_all();
       if (last) return;
       was_full_ |= Full();
-      changed_.wait(lock, [this] { return stopping_ || !Full(); });
+      changed_.wait(lock, [this]() REQUIRES(mu_) { return stopping_ || !Full(); });
       if (stopping_) return;
     }
   }
 
-  bool Full() const { return static_cast<int64_t>(queue_.size()) >= ahead_.depth(); }
+  bool Full() const REQUIRES(mu_) { return static_cast<int64_t>(queue_.size()) >= ahead_.depth(); }
 
   BuildSite site_;
   PositionedInput input_;  // once reader_ runs, the reader's but for positions
   int64_t given_ = 0;
 
-  std::mutex mu_;
+  Mutex mu_;
   std::condition_variable changed_;
-  std::deque<absl::StatusOr<Element>> queue_;  // guarded by mu_, as the next four
-  ReadAhead ahead_;
-  bool was_full_ = false;  // since the queue was last found empty
-  bool ended_ = false;
-  bool stopping_ = false;
+  std::deque<absl::StatusOr<Element>> queue_ GUARDED_BY(mu_);
+  ReadAhead ahead_ GUARDED_BY(mu_);
+  bool was_full_ GUARDED_BY(mu_) = false;  // since the queue was last found empty
+  bool ended_ GUARDED_BY(mu_) = false;
+  bool stopping_ GUARDED_BY(mu_) = false;
   std::thread reader_;  // begun by the first Next()
 };
 

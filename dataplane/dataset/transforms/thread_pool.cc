@@ -5,6 +5,7 @@
 #include <system_error>
 #include <utility>
 
+#include "control/sync/mutex.h"
 #include "penstock/check.h"
 #include "penstock/dataset.h"
 
@@ -24,7 +25,7 @@ ThreadPool::ThreadPool(int threads) {
 
 ThreadPool::~ThreadPool() {
   {
-    std::lock_guard lock(mu_);
+    MutexLock lock(mu_);
     stopping_ = true;
     work_.clear();
   }
@@ -33,12 +34,12 @@ ThreadPool::~ThreadPool() {
 }
 
 int ThreadPool::threads() const {
-  std::lock_guard lock(mu_);
+  MutexLock lock(mu_);
   return static_cast<int>(threads_.size());
 }
 
 void ThreadPool::Grow(int threads) {
-  std::lock_guard lock(mu_);
+  MutexLock lock(mu_);
   try {
     while (static_cast<int>(threads_.size()) < threads) threads_.emplace_back([this] { Run(); });
   } catch (const std::system_error&) {  // OrderedCalls go on with those that there are, or alone
@@ -52,16 +53,16 @@ ThreadPool& ThreadPool::OfProcess() {
 
 void ThreadPool::Post(std::function<void()> work) {
   {
-    std::lock_guard lock(mu_);
+    MutexLock lock(mu_);
     work_.push_back(std::move(work));
   }
   wake_.notify_one();
 }
 
 void ThreadPool::Run() {
-  std::unique_lock lock(mu_);
+  MutexLock lock(mu_);
   while (true) {
-    wake_.wait(lock, [this] { return stopping_ || !work_.empty(); });
+    wake_.wait(lock, [this]() REQUIRES(mu_) { return stopping_ || !work_.empty(); });
     if (stopping_) return;
     std::function<void()> work = std::move(work_.front());
     work_.pop_front();

@@ -6,9 +6,10 @@
 #include <condition_variable>
 #include <deque>
 #include <functional>
-#include <mutex>
 #include <thread>
 #include <vector>
+
+#include "control/sync/mutex.h"
 
 namespace penstock {
 
@@ -36,11 +37,11 @@ class ThreadPool {
  private:
   void Run();
 
-  mutable std::mutex mu_;
+  mutable Mutex mu_;
   std::condition_variable wake_;
-  std::deque<std::function<void()>> work_;  // guarded by mu_, as the next two
-  bool stopping_ = false;
-  std::vector<std::thread> threads_;
+  std::deque<std::function<void()>> work_ GUARDED_BY(mu_);
+  bool stopping_ GUARDED_BY(mu_) = false;
+  std::vector<std::thread> threads_ GUARDED_BY(mu_);
 };
 
 // Threads that one parallel node begins with: `calls` as the dataset asks for it
