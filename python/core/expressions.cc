@@ -298,6 +298,21 @@ Expr ExprFrom(const py::object& value) {
   return py::module_::import("penstock.expr").attr("as_expr")(value).cast<Expr>();
 }
 
+// As py::implicitly_convertible<py::object, Expr>(), whose flag against recursion is one for all
+// threads in pybind11 2.10: a thread that traces while another one converts is told that it cannot.
+void ConvertObjectsToExpr() {
+  const auto convert = [](PyObject* object, PyTypeObject* expr) -> PyObject* {
+    thread_local bool converting = false;
+    if (converting) return nullptr;
+    converting = true;
+    PyObject* const converted = PyObject_CallOneArg(reinterpret_cast<PyObject*>(expr), object);
+    converting = false;
+    if (converted == nullptr) PyErr_Clear();
+    return converted;
+  };
+  py::detail::get_type_info(typeid(Expr), true)->implicit_conversions.emplace_back(convert);
+}
+
 void BindExpressions(py::module_& module) {
   py::class_<Expr>(
       module, "Expr",
@@ -309,7 +324,7 @@ void BindExpressions(py::module_& module) {
       .def("member", [](const Expr& x, const std::string& key) { return CheckedExpr(x[key]); })
       .def("member", [](const Expr& x, int64_t i) { return CheckedExpr(x[i]); })
       .def("at", [](const Expr& x, const Expr& i) { return CheckedExpr(x[i]); });
-  py::implicitly_convertible<py::object, Expr>();
+  ConvertObjectsToExpr();
   module.def("literal", [](bool value) { return Expr(value); });
   module.def("literal", [](int64_t value) { return Expr(value); });
   module.def("literal", [](double value) { return Expr(value); });

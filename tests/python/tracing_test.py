@@ -5,6 +5,7 @@ import pathlib
 import random
 import re
 import sys
+import threading
 import time
 import unittest
 import uuid
@@ -200,6 +201,28 @@ class Tracing(unittest.TestCase):
 
         self.assertEqual(draw(1), draw(1))
         self.assertNotEqual(draw(1), draw(2))
+
+
+class TracedByThreads(unittest.TestCase):
+    def test_at_once(self):
+        # Each takes the other's turn in the middle of what it converts.
+        self.addCleanup(sys.setswitchinterval, sys.getswitchinterval())
+        sys.setswitchinterval(1e-6)
+        failed = []
+
+        def trace():
+            try:
+                for _ in range(200):
+                    ps.Dataset.range(1).map(lambda x: ps.ops.where((x + 1) * 2 < 3, 0.5, 1.5))
+            except Exception as error:
+                failed.append(error)
+
+        threads = [threading.Thread(target=trace) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(failed, [])
 
 
 class VolatileCalls(unittest.TestCase):
