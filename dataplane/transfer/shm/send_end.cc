@@ -28,8 +28,8 @@ constexpr size_t kAskedSlack = 2;
 // Words read before other links get their turn.
 constexpr int kWordsOfClientAtOnce = 256;
 
-// A link asks for more slots on a miss so often, for so many at a time: nodes read no further
-// ahead.
+// How often a link asks for more slots since there was none, and for how many at most: far more
+// than nodes read ahead.
 constexpr int kMostAsksOnMiss = 8;
 constexpr uint64_t kMostOnMiss = 16;
 
