@@ -10,8 +10,8 @@
 namespace penstock::worker {
 
 // Which client gets an element is decided when it is sent, where it is not the one whose index it
-// is; one made for another is copied then. Thread-safe. `lane` and `otherwise` outlive it, what it lent
-// does not need it.
+// is; one made for another is copied then. Thread-safe. `lane` and `otherwise` outlive it, what it
+// lent does not need it.
 class OutputPool : public Pool {
  public:
   OutputPool(PartitionExit& lane, Pool& otherwise) : lane_(lane), otherwise_(otherwise) {}

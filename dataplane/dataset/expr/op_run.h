@@ -21,7 +21,7 @@ namespace penstock {
 // more is ResourceExhausted, not an allocation.
 inline constexpr uint64_t kMaxValueBytes = uint64_t{4} << 30;
 uint64_t MostValueBytes();
-// What is said of strings that together take `bytes`, more than that.
+// The error for strings that together take `bytes`, which is more than that.
 absl::Status StringsTooLarge(uint64_t bytes);
 
 // Where an output of an operation goes.
