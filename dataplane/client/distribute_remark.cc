@@ -77,7 +77,9 @@ std::string RemarkOfDistribute(const Dataset::Node& node) {
       said.push_back(TextOf(attr, value));
     }
   }
-  if (!node.inputs.empty() && node.inputs[0]->op == "Prefetch") {
+  const Dataset::Node* last = node.inputs.empty() ? nullptr : node.inputs[0].get();
+  while (last != nullptr && last->op == "Options") last = last->inputs[0].get();
+  if (last != nullptr && last->op == "Prefetch") {
     said.push_back("(its window stands for the Prefetch before it)");
   }
   return absl::StrJoin(said, " ");

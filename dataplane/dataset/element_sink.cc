@@ -58,7 +58,7 @@ absl::StatusOr<absl::Span<std::byte>> ElementSink::PlaceOnlyLeaf(DType dtype,
 absl::Status ElementSink::Copy(size_t i, const Tensor& value) {
   ++given_;
   if (spec_.leaves().size() == 1 && !AllStatic(spec_)) {
-    ASSIGN_OR_RETURN(whole_, MakeElement(pool_, {&value, 1}, spec_));
+    ASSIGN_OR_RETURN(whole_, MakeElement(pool_, {&value, 1}, spec_, place_));
     return absl::OkStatus();
   }
   ASSIGN_OR_RETURN(OpenBlock * block, Block());
@@ -82,7 +82,7 @@ absl::StatusOr<Element> ElementSink::Finish() && {
   if (block != nullptr) return std::move(*block).Seal(spec_);
   std::vector<Tensor> tensors;
   for (const Kept& kept : kept_) tensors.push_back(kept.tensor);
-  return MakeElement(pool_, tensors, spec_);
+  return MakeElement(pool_, tensors, spec_, place_);
 }
 
 }  // namespace penstock

@@ -41,12 +41,12 @@ absl::StatusOr<OpenBlock> NewBlock(Pool& pool, const BlockLayout& layout, const 
   return OpenBlock{.loan = *std::move(loan), .writer = writer};
 }
 
-absl::StatusOr<Element> MakeElement(Pool& pool, absl::Span<const Tensor> tensors,
-                                    const Spec& spec) {
+absl::StatusOr<Element> MakeElement(Pool& pool, absl::Span<const Tensor> tensors, const Spec& spec,
+                                    int64_t place) {
   PENSTOCK_CHECK(tensors.size() == spec.leaves().size());
   absl::StatusOr<BlockLayout> layout = LayoutOf(tensors);
   if (!layout.ok()) return layout.status();
-  absl::StatusOr<OpenBlock> block = NewBlock(pool, *layout, spec);
+  absl::StatusOr<OpenBlock> block = NewBlock(pool, *layout, spec, place);
   if (!block.ok()) return block.status();
   for (size_t i = 0; i < tensors.size(); ++i) block->writer.Copy(i, tensors[i]);
   return std::move(*block).Seal(spec);

@@ -79,8 +79,9 @@ struct OpenBlock {
 absl::StatusOr<OpenBlock> NewBlock(Pool& pool, const BlockLayout& layout, const Spec& spec,
                                    int64_t place = kNoPlace);
 
-// An element with copies of `tensors`, whose leaves `spec` describes.
-absl::StatusOr<Element> MakeElement(Pool& pool, absl::Span<const Tensor> tensors, const Spec& spec);
+// An element with copies of `tensors`, whose leaves `spec` describes. `place`: as of NewBlock().
+absl::StatusOr<Element> MakeElement(Pool& pool, absl::Span<const Tensor> tensors, const Spec& spec,
+                                    int64_t place = kNoPlace);
 
 // An error in an element's place; dataplane/element/error_block.h reads it.
 absl::StatusOr<Element> MakeErrorBlock(Pool& pool, const Identity& identity,

@@ -90,9 +90,10 @@ class Outlet::Link final : public transfer::SendEvents,
   // Those it has, but for what it has called back without a word to us; and the most it had.
   int64_t credits GUARDED_BY(&Outlet::mu_) = 0;
   int64_t window GUARDED_BY(&Outlet::mu_) = 0;
-  // When the last ones came, and how long it took from one to the next of late.
-  Clock::time_point credited_at GUARDED_BY(&Outlet::mu_);
-  Clock::duration interval GUARDED_BY(&Outlet::mu_){0};
+  // When the last one came, and how far apart they came of late: in credits of all links, since
+  // times would be noise.
+  int64_t credited_at GUARDED_BY(&Outlet::mu_) = 0;
+  double interval GUARDED_BY(&Outlet::mu_) = 0;
   // What it waits for, at all times.
   LinkTimes times GUARDED_BY(&Outlet::mu_){ToString(reader.client)};
   int sending GUARDED_BY(&Outlet::mu_) = 0;     // lanes inside Send()
@@ -112,8 +113,8 @@ class Outlet::Link final : public transfer::SendEvents,
     return credits - std::max<int64_t>(0, held - static_cast<int64_t>(sent.size()));
   }
   // When it is likely to have one more of them.
-  Clock::time_point NextUnused(int64_t unused) const REQUIRES(&Outlet::mu_) {
-    return credited_at + (1 - unused) * interval;
+  double NextUnused(int64_t unused) const REQUIRES(&Outlet::mu_) {
+    return static_cast<double>(credited_at) + static_cast<double>(1 - unused) * interval;
   }
 
   // With credits the next element is waited for; without, what is under way, or, if
@@ -249,33 +250,41 @@ bool Outlet::SendOn(const LinkPtr& link, Lane& lane, transfer::Sent& sent, uint6
   return status.ok();
 }
 
+const Outlet::Link* Outlet::OwnerLocked(const Element& element) const {
+  if (BytesOf(element) < int64_t{kFrameBelow}) return nullptr;  // it travels in a frame
+  for (const LinkPtr& link : up_)
+    if (link->owner != nullptr && link->owner == element.loan().owner()) return link.get();
+  return nullptr;
+}
+
 Outlet::Pick Outlet::PickLocked(const Lane& lane, const transfer::Sent& sent, bool patient) {
-  const SlotOwner* const owner = sent.element ? sent.element.loan().owner() : nullptr;
-  size_t next = up_.size(), hungry = up_.size();
-  bool owner_is_up = false;
+  const auto may_get = [&](const Link& link) REQUIRES(mu_) {
+    return !link.closing && lane.Serves(link.reader) &&
+           lane.sender_.MaySendTo(link.reader.client) &&
+           lane.IsFor(sent.identity.index, link.reader);
+  };
+  const Link* owner = OwnerLocked(sent.element);
+  if (owner != nullptr && !may_get(*owner)) owner = nullptr;
+  bool passed_over = false;
   for (size_t i = 0; i < up_.size(); ++i) {
     const size_t at = (turn_ + i) % up_.size();
     const LinkPtr& link = up_[at];
-    if (link->closing || !lane.Serves(link->reader)) continue;
-    if (!lane.sender_.MaySendTo(link->reader.client)) continue;
-    if (!lane.IsFor(sent.identity.index, link->reader)) continue;
-    const bool owns = link->owner != nullptr && link->owner == owner;
-    owner_is_up |= owns;
-    if (link->dry) continue;
-    if (owns) return {link};
-    if (next == up_.size()) next = at;
-    if (hungry == up_.size() && link->IsHungry()) hungry = at;
+    if (owner != nullptr && !owner->dry && link.get() != owner) continue;
+    if (link->dry || !may_get(*link)) continue;
+    if (owner != nullptr && link.get() != owner && patient && !link->IsHungry()) {
+      passed_over = true;
+      continue;
+    }
+    if (link.get() != owner) turn_ = (at + 1) % up_.size();
+    return {link, false};
   }
-  const size_t chosen = owner_is_up && patient ? hungry : next;
-  if (chosen == up_.size()) return {nullptr, next != up_.size()};
-  turn_ = (chosen + 1) % up_.size();
-  return {up_[chosen]};
+  return {nullptr, passed_over};
 }
 
 std::shared_ptr<Pool> Outlet::SlotsFor(const Lane& lane, Index index) {
   MutexLock lock(mu_);
   const Link* best = nullptr;
-  std::tuple<bool, int64_t, Clock::time_point> best_rank;
+  std::tuple<bool, double, int64_t> best_rank;
   for (const LinkPtr& link : up_) {
     if (link->closing || !lane.Serves(link->reader)) continue;
     if (lane.group_size_ > 1) {
@@ -285,8 +294,9 @@ std::shared_ptr<Pool> Outlet::SlotsFor(const Lane& lane, Index index) {
     if (!lane.IsFor(index, link->reader)) continue;
     // The one with the most credits; if all are used, the one that is likely to have the next.
     const int64_t unused = link->Unused();
-    const auto rank = unused > 0 ? std::tuple(false, -unused, link->credited_at)
-                                 : std::tuple(true, int64_t{0}, link->NextUnused(unused));
+    const std::tuple rank(unused <= 0,
+                          unused > 0 ? -static_cast<double>(unused) : link->NextUnused(unused),
+                          link->credited_at);
     if (best != nullptr && best_rank <= rank) continue;
     best = link.get();
     best_rank = rank;
@@ -380,10 +390,12 @@ void Outlet::OnCredits(Link& link, int64_t count) {
     ++link.grants;
     const bool was_hungry = link.IsHungry();
     link.credits = std::min(link.credits + std::min(count, kMostCredits), kMostCredits);
-    const Clock::time_point now = Clock::now();
-    if (link.credited_at != Clock::time_point() && count > 0)
-      link.interval += ((now - link.credited_at) / count - link.interval) / 8;
-    link.credited_at = now;
+    if (count > 0) {
+      credits_seen_ += std::min(count, kMostCredits);
+      const auto gap = static_cast<double>(credits_seen_ - link.credited_at);
+      link.interval += (gap / static_cast<double>(count) - link.interval) / 8;
+      link.credited_at = credits_seen_;
+    }
     link.window = std::max(link.window, link.credits);
     const bool was_dry = std::exchange(link.dry, false);
     if (was_dry) link.Account();

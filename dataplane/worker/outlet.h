@@ -76,6 +76,8 @@ class Outlet final : public IterationExit, public std::enable_shared_from_this<O
   // False: look for a link again. `grants`: the link's when it was picked.
   bool SendOn(const LinkPtr& link, Lane& lane, transfer::Sent& sent, uint64_t grants);
   absl::Status SendAgain(Lane& lane, bool until_ended);
+  // The link in whose client's memory it lies; nullptr: none.
+  const Link* OwnerLocked(const Element& element) const REQUIRES(mu_);
   struct Pick {
     LinkPtr link;              // nullptr: nobody yet
     bool passed_over = false;  // another one has a credit
@@ -109,6 +111,7 @@ class Outlet final : public IterationExit, public std::enable_shared_from_this<O
   std::vector<LinkPtr> up_ GUARDED_BY(mu_);  // of all sessions, in the order they came up
   // In up_: who is asked first for the next element.
   size_t turn_ GUARDED_BY(mu_) = 0;
+  int64_t credits_seen_ GUARDED_BY(mu_) = 0;  // of all links, since the beginning
   std::vector<std::shared_ptr<Lane>> lanes_ GUARDED_BY(mu_);
   bool retired_ GUARDED_BY(mu_) = false;
 };

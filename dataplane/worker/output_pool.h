@@ -18,7 +18,7 @@ class OutputPool : public Pool {
 
   absl::StatusOr<Loan> Lend(size_t bytes) override { return otherwise_.Lend(bytes); }
   absl::StatusOr<Loan> LendBlock(size_t head_bytes, size_t body_bytes) override {
-    return LendBlockAt(lane_.ProducesAfter(0), head_bytes, body_bytes);
+    return LendBlockAt(kNoPlace, head_bytes, body_bytes);
   }
   // A place is an index.
   int64_t PlaceOf(int64_t ahead) const override { return lane_.ProducesAfter(ahead); }

@@ -56,13 +56,9 @@ absl::StatusOr<std::string_view> BufferedFile::Peek(size_t bytes) {
   return std::string_view(buffer_.get() + (position_ - buffered_from_), have);
 }
 
-absl::Status BufferedFile::Reserve(size_t capacity, size_t kept) {
+void BufferedFile::Reserve(size_t capacity, size_t kept) {
   const char* from = kept == 0 ? nullptr : buffer_.get() + (position_ - buffered_from_);
   if (capacity > capacity_) {
-    if (capacity > std::max<size_t>(MostElementBytes(), kBufferBytes)) {
-      return OfReading(AboveElementLimit(absl::StrCat(name(), ": what begins at ", position_,
-                                                      ", of ", capacity, " bytes or more,")));
-    }
     auto larger = std::make_unique_for_overwrite<char[]>(capacity);
     if (kept > 0) std::memcpy(larger.get(), from, kept);
     buffer_ = std::move(larger);
@@ -72,13 +68,16 @@ absl::Status BufferedFile::Reserve(size_t capacity, size_t kept) {
   }
   buffered_from_ = position_;
   buffered_ = kept;
-  return absl::OkStatus();
 }
 
 absl::StatusOr<std::string_view> BufferedFile::Fill(size_t bytes) {
+  if (bytes > std::max<size_t>(MostElementBytes(), kBufferBytes)) {
+    return OfReading(AboveElementLimit(
+        absl::StrCat(name(), ": what begins at ", position_, ", of ", bytes, " bytes or more,")));
+  }
   size_t have = Buffered();
   if (file_ != nullptr) {
-    RETURN_IF_ERROR(Reserve(bytes <= capacity_ ? capacity_ : std::max(bytes, kBufferBytes), have));
+    Reserve(bytes <= capacity_ ? capacity_ : std::max(bytes, kBufferBytes), have);
     const size_t room = std::min<int64_t>(capacity_, *left()) - have;
     ASSIGN_OR_RETURN(const size_t got, file_->ReadAt(position_ + static_cast<int64_t>(have),
                                                      {buffer_.get() + have, room}));
@@ -91,7 +90,7 @@ absl::StatusOr<std::string_view> BufferedFile::Fill(size_t bytes) {
   // number, so memory grows with what is there.
   for (;;) {
     const size_t enough = std::min(bytes, std::max(2 * have, kBufferBytes));
-    RETURN_IF_ERROR(Reserve(std::max(enough, capacity_), have));
+    Reserve(std::max(enough, capacity_), have);
     ASSIGN_OR_RETURN(const size_t got, inflater_->ReadAt(position_ + static_cast<int64_t>(have),
                                                          {buffer_.get() + have, capacity_ - have}));
     have += got;

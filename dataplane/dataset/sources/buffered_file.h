@@ -51,7 +51,7 @@ class BufferedFile {
   size_t Buffered() const;
   // Puts the `kept` buffered bytes from the position on to the buffer's front,
   // which then holds `capacity` or more.
-  absl::Status Reserve(size_t capacity, size_t kept);
+  void Reserve(size_t capacity, size_t kept);
 
   std::string name_;
   std::unique_ptr<File> file_;          // read as it is, or

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <utility>
 
 #include "dataplane/dataset/sources/record_reader.h"
+#include "dataplane/memory/element_limit.h"
 #include "penstock/status.h"
 
 namespace penstock {
@@ -13,7 +15,9 @@ class LineReader final : public RecordReader {
 
   absl::StatusOr<std::optional<std::string_view>> Next() override {
     size_t searched = 0;
-    for (size_t wanted = kFirstLook;; wanted = 2 * searched) {
+    const auto most = static_cast<size_t>(MostElementBytes());
+    for (size_t wanted = kFirstLook;;
+         wanted = std::max(searched + 1, std::min(2 * searched, most))) {
       absl::StatusOr<std::string_view> seen = file_.Peek(wanted);
       if (!seen.ok()) return file_.GiveUp(seen.status());
       const size_t end = seen->find('\n', searched);

@@ -28,10 +28,11 @@ constexpr size_t kAskedSlack = 2;
 // Words read before other links get their turn.
 constexpr int kWordsOfClientAtOnce = 256;
 
-// How often a link asks for more slots since there was none, and for how many at most: far more
-// than nodes read ahead.
+// How often a link asks for more slots since there was none, for how many of those that lacked at
+// most, and for how many beyond: a node that reads ahead goes further little by little.
 constexpr int kMostAsksOnMiss = 8;
 constexpr uint64_t kMostOnMiss = 16;
+constexpr uint64_t kSpareOnMiss = 2;
 
 constexpr char kBroke[] = "the client's connection broke";
 
@@ -202,7 +203,7 @@ void SendEnd::AskForMissed(const Sent& sent) {
   const HeadPrefix prefix = PrefixOf(sent.element.block().data());
   if (prefix.head_bytes > kHeadRoom || prefix.head_bytes + prefix.body_bytes < kFrameBelow) return;
   ++asks_on_miss_;
-  Ask({WordKind::kElement, prefix.body_bytes}, std::min(missed, kMostOnMiss));
+  Ask({WordKind::kElement, prefix.body_bytes}, std::min(missed, kMostOnMiss) + kSpareOnMiss);
 }
 
 void SendEnd::Ask(const Room& room, uint64_t more) {
