@@ -40,7 +40,9 @@ absl::Status ToStatus(const protocol::Refused& refused) {
           absl::StrCat("another process has taken up the session of ", who));
     case protocol::Refusal::kFinished:
       return absl::FailedPreconditionError(absl::StrCat(
-          "the iteration that ", who, " restores is over, and its state is not the last one"));
+          "the iteration that ", who,
+          " restores is over, and its state is not the last one that it committed; others have "
+          "read the rest. Restore the last committed state"));
     case protocol::Refusal::kConsumerTaken:
       return absl::FailedPreconditionError(
           absl::StrCat("another process reads under the consumer_index of ", who,

@@ -236,7 +236,8 @@ Assign Turn::AssignOf(const IterationState& iteration, const protocol::Assign& a
             .turns = assign.turns,
             .rest = assign.rest,
             .lead = iteration.LeadOf(assign.partition),
-            .dealt = assign.dealt};
+            .dealt = assign.dealt,
+            .copied = assign.copied};
   if (assign.bookmark.has_value()) {
     to.bookmark_index = assign.bookmark->index;
     to.bookmark = assign.bookmark->bytes;

@@ -374,6 +374,7 @@ static void ToWire(const Assign& from, wire::Assign* to) {
   ListToWire(from.readers, to->mutable_readers());
   to->set_turns(from.turns);
   if (from.rest) ToWire(*from.rest, to->mutable_rest());
+  if (from.copied) to->set_copied(*from.copied);
   to->set_lead(from.lead);
   if (from.dealt) ToWire(*from.dealt, to->mutable_dealt());
 }
@@ -392,7 +393,12 @@ static absl::StatusOr<WorkerDown> FromWire(const wire::Assign& from) {
             .turns = from.turns(),
             .rest = std::nullopt,
             .lead = from.lead(),
-            .dealt = std::nullopt};
+            .dealt = std::nullopt,
+            .copied = std::nullopt};
+  if (from.has_copied()) {
+    RETURN_IF_ERROR(CheckIndex("an element that is copied", from.copied()));
+    to.copied = from.copied();
+  }
   if (from.has_dealt()) {
     ASSIGN_OR_RETURN(to.dealt, FromWire(from.dealt()));
   }

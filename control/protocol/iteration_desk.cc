@@ -266,13 +266,13 @@ std::vector<PartitionId> Assignable(const IterationRecord& record, const Desk& d
 
 namespace {
 
-// Pads are copies of the last element: where one is to be sent, that is sent again,
-// and dropped by whoever has it.
-void SendForPads(const IterationRecord& record, Assign& assign) {
+// Pads are copies of the last element: where one is to be sent, that is made again.
+void MakeForPads(const IterationRecord& record, Assign& assign) {
   const std::optional<Index> end = record.EndOf(assign.partition);
   if (!end || assign.rest->pads == 0) return;
-  if (assign.skip.FirstMissing(*end) < *end + assign.rest->pads) {
+  if (assign.skip.FirstMissing(*end) < *end + assign.rest->pads && assign.skip.Contains(*end - 1)) {
     assign.skip.Remove(IndexSet::Of(*end - 1, *end));
+    assign.copied = *end - 1;
   }
 }
 
@@ -290,7 +290,8 @@ Decision AssignTo(const IterationRecord& record, Desk& desk, PartitionId partiti
                 .readers = {},
                 .turns = 0,
                 .rest = std::nullopt,
-                .dealt = std::nullopt};
+                .dealt = std::nullopt,
+                .copied = std::nullopt};
   PartitionDesk& on_desk = desk.partitions[partition.value() - 1];
   if (!record.coordinated()) {
     const Positions positions = PositionsOf(record);
@@ -304,7 +305,7 @@ Decision AssignTo(const IterationRecord& record, Desk& desk, PartitionId partiti
     on_desk.turns_allowed = 0;
     NoteAllowed(assign.turns, on_desk);
     on_desk.rest_told = assign.rest.has_value();
-    SendForPads(record, assign);
+    MakeForPads(record, assign);
   }
   for (const Bookmark& bookmark : placed.bookmarks)
     if (bookmark.index <= assign.skip.FirstMissing() || record.keep == KeepPolicy::kNothing ||

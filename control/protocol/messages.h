@@ -167,6 +167,8 @@ struct Assign {
   int64_t turns = 0;               // that may be sent so far, in a coordinated read
   std::optional<RestOf> rest;      // once it is known
   std::optional<Positions> dealt;  // of order kDeterministic: whose an element is
+  // Made, though it is sent to nobody: pads are copies of it. Not in `skip`.
+  std::optional<Index> copied;
 };
 struct AddReader {
   WorkerId worker;

@@ -65,7 +65,8 @@ std::optional<Refusal> WhyRefused(const IterationRecord& record, const Desk& des
   if (!presents.state) return living ? Refusal::kReplaced : Refusal::kDeclaredDead;
   if (Lacks(record, reader, *presents.state)) return Refusal::kStateIsOlder;
   if (record.finished && !HasKept(record, reader, *presents.state)) return Refusal::kFinished;
-  if (!living && !HasKept(record, reader, *presents.state) &&
+  // In a coordinated read what a consumer took is nobody else's, committed or not.
+  if (!living && !HasKept(record, reader, *presents.state) && !record.coordinated() &&
       desk.broken != Broken::kNewerStateAfterDeath)
     return Refusal::kStateIsNewer;
   if (record.dealt() && IsTaken(record, reader.consumer, reader.client))
@@ -149,7 +150,7 @@ Decision TakesUp(const IterationRecord& record, Desk& desk, size_t position,
   if (record.closed) {
     ended = Secured(record, position, *presents.state) || desk.broken == Broken::kClosedIsFinished;
     if (!ended) deciding.Reopen(presents.client);
-  } else if (reader.standing == Standing::kLiving) {
+  } else if (reader.standing == Standing::kLiving || !HasKept(record, reader, *presents.state)) {
     if (desk.broken != Broken::kNoRaiseOnRestart) deciding.RaiseAssigned(presents.client);
   } else {  // all was placed anew when it went: it has nothing but what it kept
     deciding.AddToWorkers({presents.client, presents.incarnation, reader.consumer});

@@ -671,6 +671,8 @@ struct Assign {
   int64_t lead = 0;
   // Of order kDeterministic with several consumers: whose an element is.
   std::optional<protocol::Positions> dealt;
+  // Of a coordinated read: made, though it is sent to nobody; pads are copies of it. Not in `skip`.
+  std::optional<Index> copied;
   friend bool operator==(const Assign&, const Assign&) = default;
 };
 

@@ -114,7 +114,8 @@ void Session::Handle(const control::ConsumersLost& lost) {
     if (was == before.end() && !its.dead) says("consumer_suspected", its.consumer, to);
     if (its.dead && (was == before.end() || !was->second.dead)) {
       says("consumer_dead", its.consumer, to);
-      died = true;
+      // One that was dead before this session began may be on its way back, as this one was.
+      died |= was != before.end();
     }
   }
   const auto is_dead = [](const auto& lost_one) { return lost_one.second.dead; };

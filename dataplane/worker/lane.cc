@@ -98,6 +98,11 @@ absl::Status Lane::SendTurns(Index produced) {
   while (!held_.empty() && held_.front().identity.index < whole) {
     transfer::Sent next = std::move(held_.front());
     held_.pop_front();
+    if (skip_.Contains(next.identity.index)) {  // made for its copies alone
+      MutexLock lock(outlet_->mu_);
+      sender_.OnPassed(next.identity.index);
+      continue;
+    }
     PENSTOCK_RETURN_IF_ERROR(outlet_->Send(*this, std::move(next)));
   }
   if (held_.empty() && passed_ > 0) {

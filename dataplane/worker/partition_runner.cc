@@ -22,6 +22,13 @@
 namespace penstock::worker {
 namespace {
 
+// What of it is sent to nobody. All but what is copied is passed over, too.
+IndexSet UnsentOf(const control::Assign& assign) {
+  IndexSet unsent = assign.skip;
+  if (assign.copied) unsent.Add(*assign.copied);
+  return unsent;
+}
+
 // Design: every 1,024 outputs or 5 s of input. Not more than ten a second, so
 // that small elements do not fill the dispatcher's journal: replaying a tenth of
 // a second costs a tenth of a second.
@@ -78,7 +85,7 @@ PartitionRunner::PartitionRunner(std::shared_ptr<Workshop> workshop,
           workshop_->now),
       lane_(
           outlet_->Open({.of = assign_.of,
-                         .skip = assign_.skip,
+                         .skip = UnsentOf(assign_),
                          .first = assign_.bookmark_index,
                          .readers = assign_.readers,
                          .consumers = assign_.terms.coordinated() ? assign_.terms.num_consumers : 0,

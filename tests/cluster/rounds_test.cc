@@ -77,6 +77,33 @@ INSTANTIATE_TEST_SUITE_P(Policies, RestsTest,
                                            RestCase{Rests::kDrop, 5, 20, 0},
                                            RestCase{Rests::kError, 5, 20, 0}));
 
+// The pad is a copy of the last element, which is the other consumer's. That one is at its end.
+TEST(Rounds, AConsumerThatComesBackForItsPadAloneGetsIt) {
+  Cluster cluster(1);
+  auto its = Consumers(cluster, 2, Numbers(9), ShardingPolicy::kDynamic,
+                       [](DistributeOptions& options) { options.keep = Keep::kCommitted; });
+  auto other = std::async(std::launch::async, [&] { return ReadRounds(its[0]); });
+  const Read before = ReadRounds(its[1], 4);
+  ASSERT_TRUE(before.error.ok()) << before.error;
+  const absl::StatusOr<State> state = its[1].Save();
+  ASSERT_TRUE(state.ok()) << state.status();
+  ASSERT_TRUE(its[1].Commit(*state).ok());
+  EXPECT_EQ(other.get().rounds.size(), 5);
+  const absl::StatusOr<State> last = its[0].Save();
+  ASSERT_TRUE(last.ok()) << last.status();
+  ASSERT_TRUE(its[0].Commit(*last).ok());
+  its.clear();
+  DistributeOptions options = Consumer(cluster, 1, 2, ShardingPolicy::kDynamic);
+  options.keep = Keep::kCommitted;
+  absl::StatusOr<Iterator> back = Numbers(9).Distribute(options).MakeIterator();
+  ASSERT_TRUE(back.ok()) << back.status();
+  ASSERT_TRUE(back->Restore(*state).ok());
+  const Read after = ReadRounds(*back);
+  EXPECT_TRUE(after.error.ok()) << after.error;
+  ASSERT_EQ(after.rounds.size(), 1);
+  EXPECT_TRUE(after.rounds[0].token.pad);
+}
+
 TEST(Rounds, AWorkerThatGoesTakesNothingWithIt) {
   Cluster cluster(2);
   auto its = Consumers(cluster, 2, Numbers(2000), ShardingPolicy::kDynamic);

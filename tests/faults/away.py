@@ -6,11 +6,12 @@ It is killed -9 behind the end of an epoch of which it had committed a part. Whe
 the time of job_gc_timeout is over, it comes back with its state; or another one comes without. Each record is in one
 kept history once in each epoch. The last line says how it went.
 """
+import pathlib
 import time
 
 import program
 import scenes
-from fleet import Failed, differences_of, history, kept
+from fleet import Failed, differences, differences_of, history, kept
 
 COUNT, EPOCHS, WORKERS = 600, 3, 2
 TIMEOUT_MS = 1500  # client_timeout, and job_gc_timeout
@@ -38,11 +39,7 @@ class Away:
             trainer.expect("commit", "committed")
             trainer.expect(f"read {epoch - first + self.scene.rng.randrange(1, epoch // 2)}", "read")
             trainer.kill()
-        deadline = time.monotonic() + 60
-        while self.fleet.dispatcher.errors.read_text().count("client_dead") < len(self.trainers):
-            if time.monotonic() > deadline:
-                raise Failed("trainers that are away are not declared dead")
-            time.sleep(0.05)
+        await_dead(self.fleet, len(self.trainers))
         time.sleep(3 * TIMEOUT_MS / 1000)
 
 
@@ -87,8 +84,83 @@ def another_comes(scene):
         end(away)
 
 
+def go_back(reader):
+    """To the state before the one that it wrote last."""
+    pathlib.Path(f"{reader.state}.before").rename(reader.state)
+
+
+def await_dead(fleet, count):
+    deadline = time.monotonic() + 60
+    while fleet.dispatcher.errors.read_text().count("client_dead") < count:
+        if time.monotonic() > deadline:
+            raise Failed("trainers that are away are not declared dead")
+        time.sleep(0.05)
+
+
+def state_was_never_committed(scene):
+    """It was killed between writing a state and committing it. It is told so, while others read and when all is read."""
+    for ended in (False, True):
+        with fleet_of(scene) as fleet:
+            for _ in range(WORKERS):
+                fleet.start_worker()
+            job = f"never-committed-{ended}"
+            before = scene.open(fleet, job, COUNT, commit_every=1 << 40)
+            before.expect("read 50", "read")
+            before.expect("commit", "committed")
+            before.expect("read 50", "read")
+            before.expect(f"save {before.state}", "saved")
+            before.kill()
+            await_dead(fleet, 1)
+            other = scene.open(fleet, job, COUNT, state=f"{job}-other", commit_every=1 << 40)
+            other.expect("all" if ended else "read 10", "end" if ended else "read")
+            after = scene.open(fleet, job, COUNT, commit_every=1 << 40)
+            scene.refused(after, "all", "Restore the last committed state")
+            go_back(before)
+            after.expect(f"open {job} {COUNT} 1 {after.log} {before.state}", "resumed")
+            after.expect("all", "end", seconds=60)
+            other.expect("all", "end", seconds=60)
+            lost, doubled = differences_of(kept(before.log) + history(other.log) + history(after.log), COUNT, 1)
+            if lost or doubled:
+                raise Failed(f"lost={lost} doubled={doubled}")
+
+
+def one_consumer_had_committed(scene):
+    """Of two that were killed while they committed a state of one step. Both go on from it: each turn is one consumer's."""
+    with fleet_of(scene) as fleet:
+        for _ in range(WORKERS):
+            fleet.start_worker()
+
+        def open_all():
+            return [scene.open(fleet, "rounds", COUNT, "--consumers", 2, "--consumer", i, state=f"consumer-{i}",
+                               commit_every=1 << 40) for i in range(2)]
+
+        def all_say(readers, order, answer):
+            for reader in readers:
+                reader.say(order)
+            for reader in readers:
+                if (heard := reader.hear(60)) != answer:
+                    raise Failed(f"{reader.name}: {heard}")
+
+        before = open_all()
+        all_say(before, "read 50", "read")
+        all_say(before, "commit", "committed")
+        all_say(before, "read 20", "read")
+        for reader in before:
+            reader.expect(f"save {reader.state}", "saved")
+        before[0].expect("keep", "kept")
+        for reader in before:
+            reader.kill()
+        await_dead(fleet, 2)
+        after = open_all()
+        all_say(after, "all", "end")
+        lost, doubled = differences([reader.log for reader in before + after], COUNT)
+        if lost or doubled:
+            raise Failed(f"lost={lost} doubled={doubled}")
+
+
 def run(args, folder, found):
-    scenes.play([comes_back, comes_back_behind_a_restart, another_comes], args, folder, found)
+    scenes.play([comes_back, comes_back_behind_a_restart, another_comes, state_was_never_committed, one_consumer_had_committed],
+                args, folder, found)
 
 
 if __name__ == "__main__":

@@ -17,11 +17,11 @@ class Scene:
         return Fleet(self.args.bin, self.folder, self.args.protocol, client_timeout_ms, dispatcher_flags=flags,
                      network=network)
 
-    def open(self, fleet, job, count, *options, **how):
+    def open(self, fleet, job, count, *options, state=None, **how):
         reader = fleet.start_trainer(*options, **how)
         reader.count = count
         reader.log = self.folder / f"{job}-{fleet.started['trainer']}.log"
-        reader.state = self.folder / f"{job}.state"
+        reader.state = self.folder / f"{state or job}.state"
         reader.expect(f"open {job} {count} 1 {reader.log} {reader.state}", "open", "resumed")
         return reader
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The jobs that a soak reads at once, one of each kind, and how their elements are counted."""
 import collections
+import pathlib
 import threading
 import time
 from typing import NamedTuple
@@ -15,11 +16,17 @@ OF_ANOTHER_LIFE = ("not the one that this reader began with", "older copy of the
                    "it has lost its journal")
 
 
+# What it says to one that was declared dead, whose state was written and not committed any more.
+NEVER_COMMITTED = "Restore the last committed state"
 OTHERS_ARE_DEAD = "cannot be given out"  # in what a consumer of rounds hears
 
 
 class Refused(Failed):
     """A reader of a job is told that this dispatcher does not have it as it was."""
+
+
+class NeverCommitted(Failed):
+    """A reader that was declared dead restores what it had not committed: others have read that."""
 
 
 class Kind(NamedTuple):
@@ -158,7 +165,10 @@ class Job:
             return OTHERS_ARE_DEAD
         if answer in answers:
             return answer
-        what = Refused if any(words in answer for words in OF_ANOTHER_LIFE) else Failed
+        if any(words in answer for words in OF_ANOTHER_LIFE):
+            what = Refused
+        else:
+            what = NeverCommitted if NEVER_COMMITTED in answer else Failed
         raise what(f"{seat.process.name} of {self.name}: {answer}")
 
     def _open(self, i, checkpoint):
@@ -180,7 +190,18 @@ class Job:
             except Gone:
                 if not seat.killed:
                     raise
+            except NeverCommitted:
+                self._go_back(i)
+                continue
             self._end_or_revive([seat])
+
+    def _go_back(self, i):
+        """To the state before the one that it wrote last, or to none."""
+        checkpoint = self._checkpoint(i)
+        checkpoint.unlink()  # it is not refused twice
+        before = pathlib.Path(f"{checkpoint}.before")
+        if before.exists():
+            before.rename(checkpoint)
 
     def _read_and_leave(self, i):
         """Where it is told to leave, another reader takes its place, with a log of its own."""

@@ -2,14 +2,16 @@
 // A trainer that does what it is told, one order a line of its standard input,
 // and says one line for each:
 //
-//   open JOB COUNT WORDS LOG CHECKPOINT   "open", or "resumed" if CHECKPOINT is
-//   a state all                  reads to the end: "end" next reads one and
-//   holds it: "element NUMBER", "end", "error CODE …" read N reads so many:
-//   "read", or "end" commit               writes a state to CHECKPOINT and
-//   commits it: "committed" save FILE            writes a state to FILE:
-//   "saved" keep                 commits the state written last: "kept" look
-//   reads all held elements once more: "same" or "changed" drop lets go of what
-//   it holds: "dropped" close                ends the reading: "closed"
+// - open JOB COUNT WORDS LOG CHECKPOINT: "open", or "resumed" if CHECKPOINT is a state
+// - all: reads to the end: "end"
+// - next: reads one and holds it: "element NUMBER", "end"
+// - read N: reads N: "read", or "end"
+// - commit: writes a state to CHECKPOINT and commits it: "committed"
+// - save FILE: writes a state to FILE; the one before is FILE.before then: "saved"
+// - keep: commits the state written last: "kept"
+// - look: reads all held elements once more: "same" or "changed"
+// - drop: lets go of what it holds: "dropped"
+// - close: ends the reading: "closed"
 //
 // Whatever fails is "error CODE MESSAGE". Each element read is a line of LOG
 // before the next is asked for: its number, partition, placement, index and
@@ -248,6 +250,10 @@ class Trainer {
       if (!out.flush()) {
         return absl::ResourceExhaustedError(absl::StrCat("cannot write ", temporary));
       }
+    }
+    if (std::filesystem::exists(file)) {  // kept, as this one may never be committed
+      std::filesystem::remove(file + ".before");
+      std::filesystem::create_hard_link(file, file + ".before");
     }
     std::filesystem::rename(temporary, file);
     return absl::OkStatus();

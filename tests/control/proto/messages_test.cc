@@ -119,7 +119,8 @@ TEST(Wire, EachWorkerMessageArrivesAsItWasSent) {
                   6,
                   std::nullopt,
                   0,
-                  protocol::Positions{8, 3, 17}},
+                  protocol::Positions{8, 3, 17},
+                  11},
            AddReader{kOf, {ClientId(5), Incarnation(6)}}, Unassign{kOf},
            Splits{kOf, {0, 1, 2, {3}, false}}, Drained{},
            WorkerRefused{absl::FailedPreconditionError("why")}}) {

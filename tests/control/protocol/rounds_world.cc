@@ -26,7 +26,7 @@ std::string TextOf(const Holdings& holdings) {
 std::string ToString(const RoundsStep& step) {
   static constexpr const char* kNames[] = {"deliver", "land",  "take",    "report", "present",
                                            "at end",  "ended", "leave",   "commit", "kill",
-                                           "restart", "break", "go back", "join"};
+                                           "restart", "break", "go back", "expire", "join"};
   return absl::StrCat(kNames[static_cast<size_t>(step.kind)], " ", step.a, " ", step.b);
 }
 
@@ -65,6 +65,7 @@ void RoundsWorld::Route(const Message& message) {
   if (const auto* assign = std::get_if<Assign>(&message)) {
     Sending& sending = workers_[assign->partition.value() - 1];
     sending = {.worker = assign->worker, .placement = assign->placement, .skip = assign->skip};
+    if (assign->copied) sending.skip.Add(*assign->copied);
     sending.turns = assign->turns;
     sending.rest = assign->rest;
     return;
@@ -196,6 +197,14 @@ bool RoundsWorld::AllSent(int partition) const {
   return sending.skip.FirstMissing() >= end + (sending.rest ? sending.rest->pads : 0);
 }
 
+bool RoundsWorld::MayExpire(int consumer) const {
+  const auto found = record_.FindReader(ClientOf(static_cast<size_t>(consumer)));
+  if (!found) return false;
+  const ReaderRecord& reader = record_.readers[*found];
+  return reader.standing == Standing::kLiving &&
+         reader.incarnation.value() < consumers_[static_cast<size_t>(consumer)].incarnation;
+}
+
 std::vector<RoundsStep> RoundsWorld::Next() const {
   using Kind = RoundsStep::Kind;
   std::vector<RoundsStep> steps;
@@ -204,6 +213,7 @@ std::vector<RoundsStep> RoundsWorld::Next() const {
     if (consumer.left) continue;
     if (!consumer.presented) {
       steps.push_back({Kind::kPresent, c});
+      if (expired_ < scene_->leases_run_out && MayExpire(c)) steps.push_back({Kind::kExpire, c});
     } else {
       if (!consumer.inbox.empty()) steps.push_back({Kind::kDeliver, c});
       if (consumer.says) steps.push_back({Kind::kReport, c});
@@ -318,6 +328,9 @@ void RoundsWorld::Take(const RoundsStep& step) {
       return Settle(OnCommit(record_, desk_, ClientOf(static_cast<size_t>(step.a)),
                              Incarnation(consumer.incarnation),
                              {.number = consumer.state_rounds, .kept = consumer.state}));
+    case Kind::kExpire:
+      ++expired_;
+      return Settle(OnReaderDead(record_, desk_, ClientOf(static_cast<size_t>(step.a))));
     case Kind::kJoin:
       return Settle(OpenPartition(record_, desk_));
     case Kind::kBreak:
@@ -384,8 +397,8 @@ bool RoundsWorld::WaitsForStates() const {
 }
 
 std::string RoundsWorld::Describe() const {
-  std::string text = absl::StrCat(kills_, " ", restarts_, " ", deaths_, " ", breaks_, " ",
-                                  record_.closed, record_.finished);
+  std::string text = absl::StrCat(kills_, " ", restarts_, " ", deaths_, " ", expired_, " ", breaks_,
+                                  " ", record_.closed, record_.finished);
   for (size_t p = 0; p < record_.partitions.size(); ++p) {
     const Sending& s = workers_[p];
     const PartitionRecord& r = record_.partitions[p];

@@ -24,6 +24,7 @@ struct RoundsScene {
   int worker_deaths = 0;
   int dispatcher_restarts = 0;
   int consumer_deaths = 0;  // each comes back with the state it wrote last
+  int leases_run_out = 0;   // of consumers that have died and are not back
   int broken_streams = 0;
   int64_t room = 0;     // elements that a consumer holds; 0: it does not say
   int state_every = 0;  // rounds between two states; 0: none are written
@@ -45,6 +46,7 @@ struct RoundsStep {
     kRestart,  // the dispatcher
     kBreak,    // consumer `a`'s stream
     kGoBack,   // consumer `a` dies, and starts from its state
+    kExpire,   // consumer `a`'s lease runs out before it is back
     kJoin,     // a worker, with a partition more
   };
   Kind kind;
@@ -101,6 +103,7 @@ class RoundsWorld {
   void Report(int consumer, bool all);
   std::optional<Index> NextFor(int partition, int consumer) const;
   bool AllSent(int partition) const;
+  bool MayExpire(int consumer) const;
   Index Whole(int partition) const;
   void Fault(std::string what) {
     if (fault_.empty()) fault_ = std::move(what);
@@ -115,6 +118,7 @@ class RoundsWorld {
   int kills_ = 0;
   int restarts_ = 0;
   int deaths_ = 0;
+  int expired_ = 0;
   int breaks_ = 0;
   std::vector<std::vector<TurnOf>> told_;  // by round, the first word of it, by consumer
   std::string fault_;

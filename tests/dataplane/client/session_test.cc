@@ -548,10 +548,21 @@ TEST_F(SessionTest, AConsumerThatIsDeclaredDeadEndsTheWaitAtOnce) {
   EXPECT_THAT(ProcessMetrics().Render(), HasSubstr("penstock_client_lost_consumers{job=\"j\"} 1"));
 }
 
+// Trainers that were all away come back one after another.
+TEST_F(SessionTest, AConsumerThatWasDeadBeforeIsWaitedFor) {
+  consumers_ = 8;
+  Begin({}, absl::Hours(1), /*timeout=*/absl::Milliseconds(200));
+  dispatcher_.Say(Lost(3, /*dead=*/true));
+  EXPECT_THAT(
+      std::string(session_->Next().status().message()),
+      ::testing::StartsWith("round 0 could not be given out for 200ms: consumer 3 is dead: not"));
+}
+
 // As an evaluation between two steps would see it.
 TEST_F(SessionTest, ADeathThatIsOverBeforeTheNextCallIsNotReturned) {
   consumers_ = 8;
   Begin({}, absl::Hours(1), /*timeout=*/absl::Milliseconds(200));
+  dispatcher_.Say(Lost(3, /*dead=*/false));
   dispatcher_.Say(Lost(3, /*dead=*/true));
   dispatcher_.Say(control::ConsumersLost());
   EXPECT_EQ(events_->WaitFor("consumer_back", absl::Minutes(1)).field("consumer"), "3");
