@@ -11,7 +11,7 @@
 namespace penstock {
 
 // Bytes that an element may take, or what it is made from: a record, a value of a function. Half of
-// UsableMemory(); in a worker its memory budget. Any thread; one load.
+// UsableMemory(); in a worker its memory budget. Any thread.
 int64_t MostElementBytes();
 
 // For the whole process, from now on. Any thread.

@@ -71,7 +71,7 @@ class HubHere final : public HubLine {
       tells.push_back([this, peer](const RankNews& news) {
         RankHears hears{.communicator = news.communicator, .end = news.result.status()};
         if (news.result.ok()) hears.result = *news.result;
-        { MutexLock lock(starting_); }  // behind it, loop_ is constant
+        { MutexLock lock(starting_); }  // from then on loop_ is constant
         loop_->Send(peer, ToBytes(hears));
       });
     }

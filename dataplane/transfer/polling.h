@@ -46,7 +46,7 @@ class PollingCondition {
   std::atomic<int> polling_{0};        // threads
   std::atomic<int> sleeping_{0};       // threads
 
-  Mutex mu_;  // taken inside Poller's, and with no other behind it
+  Mutex mu_;  // taken while Poller's is held; no other is taken while it is
   std::condition_variable woken_;
   bool offered_ GUARDED_BY(mu_) = false;  // a turn at the loops
 };

@@ -57,7 +57,7 @@ class PartitionExit {
   virtual std::shared_ptr<Pool> SlotsFor(Index index) = 0;
   // `index` is made next, as far as that is known.
   virtual void Produces(Index index) = 0;
-  // The index of the element that is made so many after that one.
+  // The index of the element that is made `elements` later.
   virtual Index ProducesAfter(int64_t elements) const = 0;
   // Sends to this session too, from now on.
   virtual void AddReader(const control::Reader& reader) = 0;

@@ -135,7 +135,7 @@ class SendEnd : public Loop::Member, public std::enable_shared_from_this<SendEnd
   size_t posted_ GUARDED_BY(mu_) = 0;         // parcels in the outbox, besides next_
   std::optional<Next> next_ GUARDED_BY(mu_);  // not announced yet
   bool pumping_ GUARDED_BY(mu_) = false;      // a thread is at it
-  // For a segment of so many bytes at most; 0: the client has answered.
+  // The most bytes that the segment may have which was asked for; 0: none is awaited.
   size_t asked_ GUARDED_BY(mu_) = 0;
   int asks_on_miss_ GUARDED_BY(mu_) = 0;
   uint64_t flush_frame_ GUARDED_BY(mu_) = 0;  // what flush_at_ is about

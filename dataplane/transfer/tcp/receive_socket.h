@@ -79,7 +79,7 @@ class ReceiveSocket : public Loop::Member, public std::enable_shared_from_this<R
   absl::Status last_failure_;  // of connecting
 
   Mutex mu_;
-  // Changed by whoever serves, who reads them without mu_, and with it.
+  // Changed by the serving thread with mu_ held, and read by it without.
   Socket socket_;
   bool connected_ = false;
   std::optional<absl::StatusOr<std::vector<Endpoint>>> endpoints_ GUARDED_BY(mu_);
