@@ -18,8 +18,6 @@
 namespace penstock::client {
 namespace {
 
-// How long the dispatcher may take to say that a worker is gone.
-constexpr absl::Duration kGoneWithin = absl::Seconds(2);
 constexpr absl::Duration kFirstBackoff = absl::Milliseconds(20);
 constexpr absl::Duration kMaxBackoff = absl::Seconds(2);
 // A worker between two placements usually gets the next one soon.
@@ -280,9 +278,7 @@ bool Session::DialOneLink(absl::Time now, absl::Time& wake) {
       progress.choice = *std::move(begun);
     } else {
       LinkFailed(*dialling, begun.status());
-      // No later attempt does better, unless the worker is gone and this has not been heard yet:
-      // with it went its protocol `local`.
-      if (BootTime() - progress.down_since >= kGoneWithin) Fail(begun.status());
+      Fail(begun.status());  // no later attempt can do better
     }
     return true;
   }

@@ -8,6 +8,7 @@
 #include <string>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "control/sync/mutex.h"
 #include "dataplane/transfer/local/link.h"
@@ -68,13 +69,12 @@ class Doors {
  public:
   std::string Add(std::shared_ptr<LocalDoor> door) {
     MutexLock lock(mu_);
-    std::string address;
-    do {  // random, so that one of another process is not taken for ours
-      address =
-          absl::StrFormat("local:%08x%08x%08x%08x", random_(), random_(), random_(), random_());
-    } while (!doors_.emplace(address, door).second);
+    std::string address = absl::StrCat(process_, added_++);
+    doors_.emplace(address, std::move(door));
     return address;
   }
+  // Whether it is of this process, also where its listener has stopped.
+  bool IsHere(std::string_view address) const { return address.starts_with(process_); }
   void Remove(const std::string& address) {
     MutexLock lock(mu_);
     doors_.erase(address);
@@ -86,8 +86,14 @@ class Doors {
   }
 
  private:
+  static std::string ProcessName() {
+    std::random_device random;  // so that no other process has it
+    return absl::StrFormat("local:%08x%08x%08x%08x:", random(), random(), random(), random());
+  }
+
+  const std::string process_ = ProcessName();
   Mutex mu_;
-  std::random_device random_ GUARDED_BY(mu_);
+  uint64_t added_ GUARDED_BY(mu_) = 0;
   std::map<std::string, std::shared_ptr<LocalDoor>, std::less<>> doors_ GUARDED_BY(mu_);
 };
 
@@ -132,7 +138,7 @@ class LocalTransport : public Transport {
   }
 
   absl::Status Check(std::string_view address, std::string_view) override {
-    if (doors_->Find(address) != nullptr) return absl::OkStatus();
+    if (doors_->IsHere(address)) return absl::OkStatus();
     return absl::NotFoundError("the worker is not in this process");
   }
 
