@@ -16,7 +16,7 @@ namespace penstock {
 
 // Results are written in place into the element's block where its layout is
 // known when they come: all leaves are static, or there is only one. Otherwise
-// they are kept aside, in slots of the pool, until all sizes are known. One thread.
+// they are kept aside until all sizes are known: no block of the pool is lent for them. One thread.
 class ElementSink final : public ResultSink {
  public:
   // `place`: of Pool::PlaceOf().
