@@ -36,9 +36,9 @@ list(ps.Dataset.range(64).map(lambda x: x + 1).prefetch(2))  # threads are there
 
 
 class Exhausted(unittest.TestCase):
-    def run_python(self, text):
+    def run_python(self, text, before=""):
         done = subprocess.run(
-            [sys.executable, "-c", HEAD + textwrap.dedent(text)], capture_output=True, text=True, timeout=120, env=os.environ
+            [sys.executable, "-c", before + HEAD + textwrap.dedent(text)], capture_output=True, text=True, timeout=120, env=os.environ
         )
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
 
@@ -74,6 +74,14 @@ class Exhausted(unittest.TestCase):
             iterator = refused(data, "Map", "element 0")
             assert next(iterator).numpy() == b"b"
         """)
+
+    def test_an_element_above_half_of_what_the_process_may_have(self):
+        self.run_python("""
+            sizes = ps.Dataset.from_tensor_slices(np.array([3 << 30, 4], np.int64))
+            data = sizes.map(lambda n: tf.fill([n], np.uint8(7)))
+            iterator = refused(data, "Map", "element 0", "more than the 2147483648 bytes that one element may take")
+            assert next(iterator).shape == (4,)
+        """, before="import resource; resource.setrlimit(resource.RLIMIT_AS, (4 << 30, resource.RLIM_INFINITY))")
 
     def test_a_thread_that_the_process_does_not_get(self):
         self.run_python("""
