@@ -60,8 +60,10 @@ TEST(DistributeOptionsTest, ExplainNamesTheModeTheServiceAndWhatIsNotAsUsual) {
               HasSubstr("  | compression=LZ4 fallback=[\"shm\", \"tcp\"] job_name=\"j\" "
                         "keep=COMMITTED max_permits=2 order=FAIR processing_mode=FILE_OR_DATA "
                         "service=\"grpc://localhost:5050\" timeout=1m30s\n"));
-  EXPECT_THAT(numbers.Prefetch(2).Distribute(Good()).Explain(),
-              HasSubstr("(its window stands for the Prefetch before it)\n"));
+  for (const Dataset& last : {numbers.Prefetch(2), numbers.Prefetch(2).WithOptions({.threads = 1})}) {
+    EXPECT_THAT(last.Distribute(Good()).Explain(),
+                HasSubstr("(its window stands for the Prefetch before it)\n"));
+  }
 }
 
 TEST(DistributeOptionsTest, AreTheSameAsAttributes) {
