@@ -26,30 +26,20 @@ bool ReadsAhead(const Dataset::Node& node) {
   return node.op == "Prefetch";
 }
 
-// The last node, but for those that `run` leaves out and options of theirs.
-const Dataset::Node* LastOf(const NodePtr& root, const RunContext& run) {
+// The number of the last node, but for those that `run` leaves out and options of theirs.
+int LastOf(const NodePtr& root, const RunContext& run) {
   const Dataset::Node* node = root.get();
-  if (!run.sent_ahead) return node;
-  while (node->op == "Options" || ReadsAhead(*node)) node = node->inputs[0].get();
-  return node;
-}
-
-// The node whose elements are made in RunContext::output: the last, or the one whose elements
-// the last hands on (a Repeat of batches); from behind what reads ahead only if `run` says so.
-const Dataset::Node* MakerOfOutput(const NodePtr& root, const RunContext& run) {
-  const Dataset::Node* node = LastOf(root, run);
-  while (FindNodeKind(node->op)->hands_on && (run.output_ahead || !ReadsAhead(*node))) {
+  while (run.sent_ahead && (node->op == "Options" || ReadsAhead(*node)))
     node = node->inputs[0].get();
-  }
-  return node;
+  return node->size - 1;
 }
 
 }  // namespace
 
 struct BuildSite::Shared {
-  NodePtr root;                          // keeps all nodes and functions alive
-  const Dataset::Node* maker = nullptr;  // of what the last node gives
-  std::shared_ptr<Files> files;          // of functions; their waits end with the run
+  NodePtr root;                  // keeps all nodes and functions alive
+  int last = 0;                  // number of the node that gives what the run gives
+  std::shared_ptr<Files> files;  // of functions; their waits end with the run
   Mutex mu;
   absl::flat_hash_map<const FunctionDef*, std::shared_ptr<const BoundFunction>> bound
       GUARDED_BY(mu);
@@ -59,7 +49,7 @@ BuildSite BuildSite::Root(NodePtr root, const RunContext& run) {
   BuildSite site;
   site.shared_ = std::make_shared<Shared>();
   site.shared_->root = root;
-  site.shared_->maker = MakerOfOutput(root, run);
+  site.shared_->last = LastOf(root, run);
   site.number_ = root->size - 1;
   site.node_ = std::move(root);
   site.run_ = &run;
@@ -68,7 +58,7 @@ BuildSite BuildSite::Root(NodePtr root, const RunContext& run) {
 }
 
 Pool& BuildSite::pool() const {
-  if (run_->output != nullptr && node_.get() == shared_->maker && !in_body_) return *run_->output;
+  if (output() != nullptr && !FindNodeKind(node_->op)->hands_on) return *output();
   return run_->pool == nullptr ? DefaultPool() : *run_->pool;
 }
 
@@ -99,7 +89,7 @@ ReadAheadBudget& BuildSite::read_ahead() const {
 }
 
 bool BuildSite::is_left_out() const {
-  return !in_body_ && number_ >= LastOf(shared_->root, *run_)->size;
+  return !in_body_ && number_ > shared_->last;
 }
 
 absl::Status BuildSite::CheckCancelled() const {
@@ -123,7 +113,15 @@ BuildSite BuildSite::InputSite(size_t i) const {
   }
   site.number_ = before + site.node_->size - 1;
   site.undivided_ = undivided_ || i >= divided_inputs;
+  site.gives_output_ = gives_output_ && (is_left_out() || HandsOn(i));
   return site;
+}
+
+bool BuildSite::HandsOn(size_t i) const {
+  const NodeKind& kind = *FindNodeKind(node_->op);
+  if (!kind.hands_on || (ReadsAhead(*node_) && !run_->output_ahead)) return false;
+  const size_t plain_inputs = node_->inputs.size() - kind.bodies;
+  return kind.bodies > 0 ? i >= plain_inputs : i < plain_inputs - kind.undivided;
 }
 
 absl::StatusOr<std::unique_ptr<NodeIterator>> BuildSite::Build() const {

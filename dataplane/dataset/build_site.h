@@ -37,6 +37,14 @@ class BuildSite {
   }
   const RunContext& run() const { return *run_; }
   Pool& pool() const;
+  // RunContext::output where this node gives what the run gives, whoever makes it; else nullptr.
+  Pool* output() const { return !gives_output_ ? nullptr : output_ ? output_ : run_->output; }
+  // The same for all below, but for where output is made.
+  BuildSite WithOutput(Pool& output) const {
+    BuildSite site = *this;
+    site.output_ = &output;
+    return site;
+  }
   Files& files() const;
   // Opens a file of files(), until the running dataset is cancelled; the error
   // names this node.
@@ -125,6 +133,8 @@ class BuildSite {
   struct Shared;  // what is bound, for all sites of one running dataset
 
   BuildSite() = default;
+  // Whether this node gives elements of input `i` as they are, in output that is not held.
+  bool HandsOn(size_t i) const;
 
   NodePtr node_;
   const RunContext* run_ = nullptr;
@@ -133,6 +143,8 @@ class BuildSite {
   int threads_ = 0;  // 0: as the run says
   int provider_ = 0;
   int64_t repetition_ = 0;
+  bool gives_output_ = true;  // what it gives is what the run gives
+  Pool* output_ = nullptr;    // nullptr: the run's
   bool in_body_ = false;
   bool undivided_ = false;
   bool first_pass_ = false;           // whatever repetition of the run

@@ -71,7 +71,8 @@ struct NodeKind {
   // Takes an argument from the element that opens it (RangeOf …): the attribute
   // "argument" is its Spec. Only inside a body.
   bool takes_argument = false;
-  // Gives its input's elements as they are, in the memory that they lie in (Take, Prefetch).
+  // Gives elements of its inputs (of its bodies, where it has some; of none that is undivided) as
+  // they are, in the memory that they lie in (Take, Prefetch, Interleave). It may leave some out.
   bool hands_on = false;
   // Takes further attributes, under names that begin with kParamPrefix: what a
   // registered source or transform is given. They identify.

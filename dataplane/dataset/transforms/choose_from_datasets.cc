@@ -63,6 +63,7 @@ NodeKind ChooseFromDatasetsKind() {
           .min_inputs = 2,
           .max_inputs = kMaxNodes,
           .undivided = 1,
+          .hands_on = true,
           .infer = InferChoose,
           .build = BuildChoose};
 }

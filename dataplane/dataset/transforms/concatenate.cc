@@ -83,6 +83,7 @@ NodeKind ConcatenateKind() {
   return {.op = "Concatenate",
           .min_inputs = 2,
           .max_inputs = 2,
+          .hands_on = true,
           .infer = InferConcatenate,
           .build = BuildConcatenate};
 }

@@ -63,6 +63,7 @@ absl::StatusOr<std::unique_ptr<NodeIterator>> BuildFilter(const BuildSite& site)
 NodeKind FilterKind() {
   return {.op = "Filter",
           .attrs = {{"predicate", AttrType::kFunction}},
+          .hands_on = true,
           .infer = InferFilter,
           .build = BuildFilter};
 }

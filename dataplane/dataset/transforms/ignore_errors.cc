@@ -86,6 +86,7 @@ absl::StatusOr<std::unique_ptr<NodeIterator>> BuildIgnoreErrors(const BuildSite&
 NodeKind IgnoreErrorsKind() {
   return {.op = "IgnoreErrors",
           .attrs = {{"max", AttrType::kInt, false}, {"log_warning", AttrType::kBool, true, false}},
+          .hands_on = true,
           .infer = InferIgnoreErrors,
           .build = BuildIgnoreErrors};
 }

@@ -12,6 +12,7 @@
 #include "dataplane/dataset/transforms/decides_by_value.h"
 #include "dataplane/dataset/transforms/kinds.h"
 #include "dataplane/dataset/transforms/positioned_input.h"
+#include "dataplane/memory/pool.h"
 #include "penstock/status.h"
 
 namespace penstock {
@@ -19,11 +20,48 @@ namespace {
 
 constexpr int64_t kMostOpenInputs = 4096;
 
+// Where the datasets of a cycle make what they give: elements of one do not follow each other.
+class CycleOutput final : public Pool {
+ public:
+  explicit CycleOutput(Pool& output) : output_(output) {}
+
+  // The one that is read now has given `in_block` of `block_length` elements of its turn, and
+  // `cycle` are read in turn. By who calls PlaceOf().
+  void Reads(int64_t in_block, int64_t block_length, int64_t cycle) {
+    in_block_ = in_block;
+    block_length_ = block_length;
+    cycle_ = cycle;
+  }
+
+  absl::StatusOr<Loan> Lend(size_t bytes) override { return output_.Lend(bytes); }
+  absl::StatusOr<Loan> LendBlock(size_t head_bytes, size_t body_bytes) override {
+    return output_.LendBlock(head_bytes, body_bytes);
+  }
+  int64_t PlaceOf(int64_t ahead) const override {
+    const int64_t turned = in_block_ + ahead;
+    return output_.PlaceOf(turned / block_length_ * block_length_ * cycle_ +
+                           turned % block_length_ - in_block_);
+  }
+  absl::StatusOr<Loan> LendBlockAt(int64_t place, size_t head_bytes, size_t body_bytes) override {
+    return output_.LendBlockAt(place, head_bytes, body_bytes);
+  }
+  PoolCounters counters() const override { return output_.counters(); }
+
+ private:
+  Pool& output_;
+  int64_t in_block_ = 0;
+  int64_t block_length_ = 1;
+  int64_t cycle_ = 1;
+};
+
 class InterleaveIterator final : public NodeIterator {
  public:
-  InterleaveIterator(const BuildSite& site, BodyOpener opener, std::unique_ptr<NodeIterator> input,
-                     int64_t cycle_length, int64_t block_length)
+  // `output`: what `opener` was made with; nullptr: bodies do not make what the run gives.
+  InterleaveIterator(const BuildSite& site, std::unique_ptr<CycleOutput> output, BodyOpener opener,
+                     std::unique_ptr<NodeIterator> input, int64_t cycle_length,
+                     int64_t block_length)
       : site_(site),
+        output_(std::move(output)),
         opener_(std::move(opener)),
         input_(std::move(input), kRememberOften),
         block_length_(block_length),
@@ -33,6 +71,7 @@ class InterleaveIterator final : public NodeIterator {
     while (true) {
       ASSIGN_OR_RETURN(const bool more, OpenCurrent());
       if (!more) return std::nullopt;
+      if (output_ != nullptr) output_->Reads(in_block_, block_length_, Cycle());
       absl::StatusOr<std::optional<Element>> next = open_[current_].iterator->Next();
       if (Took(next.status(), next.ok() && next->has_value())) return next;
     }
@@ -134,6 +173,7 @@ class InterleaveIterator final : public NodeIterator {
       }
       Turn();
       RETURN_IF_ERROR(outer.status());
+      outer_ended_ = true;
     }
     return false;
   }
@@ -144,6 +184,13 @@ class InterleaveIterator final : public NodeIterator {
     if (!iterator.ok()) return Annotate(iterator.status(), "element ", element);
     open_[place] = {*std::move(iterator), element};
     return absl::OkStatus();
+  }
+
+  // How many are read in turn.
+  int64_t Cycle() const {
+    if (!outer_ended_) return static_cast<int64_t>(open_.size());
+    return std::count_if(open_.begin(), open_.end(),
+                         [](const Open& open) { return open.iterator != nullptr; });
   }
 
   // Counts what the current dataset gave; false if it has ended.
@@ -193,12 +240,14 @@ class InterleaveIterator final : public NodeIterator {
   }
 
   BuildSite site_;
+  std::unique_ptr<CycleOutput> output_;
   BodyOpener opener_;
   PositionedInput input_;
   const int64_t block_length_;
   std::vector<Open> open_;  // one for each place of the cycle
   size_t current_ = 0;      // whose turn it is
   int64_t in_block_ = 0;    // elements it gave in this turn
+  bool outer_ended_ = false;
 };
 
 absl::StatusOr<Inferred> InferBody(const Attrs& attrs, absl::Span<const NodePtr> inputs) {
@@ -226,10 +275,14 @@ absl::StatusOr<Inferred> InferInterleave(const Attrs& attrs, absl::Span<const No
 
 absl::StatusOr<std::unique_ptr<NodeIterator>> BuildWith(const BuildSite& site, int64_t cycle_length,
                                                         int64_t block_length) {
-  ASSIGN_OR_RETURN(BodyOpener opener, BodyOpener::Create(site));
+  std::unique_ptr<CycleOutput> output;
+  if (site.output() != nullptr && cycle_length > 1)
+    output = std::make_unique<CycleOutput>(*site.output());
+  ASSIGN_OR_RETURN(BodyOpener opener,
+                   BodyOpener::Create(output == nullptr ? site : site.WithOutput(*output)));
   ASSIGN_OR_RETURN(std::unique_ptr<NodeIterator> input, site.BuildInput(0));
-  return std::make_unique<InterleaveIterator>(site, std::move(opener), std::move(input),
-                                              cycle_length, block_length);
+  return std::make_unique<InterleaveIterator>(site, std::move(output), std::move(opener),
+                                              std::move(input), cycle_length, block_length);
 }
 
 absl::StatusOr<std::unique_ptr<NodeIterator>> BuildFlatMap(const BuildSite& site) {
@@ -248,6 +301,7 @@ NodeKind FlatMapKind() {
           .min_inputs = 2,
           .max_inputs = 2,
           .bodies = 1,
+          .hands_on = true,
           .infer = InferBody,
           .build = BuildFlatMap};
 }
@@ -260,6 +314,7 @@ NodeKind InterleaveKind() {
           .min_inputs = 2,
           .max_inputs = 2,
           .bodies = 1,
+          .hands_on = true,
           .infer = InferInterleave,
           .build = BuildInterleave};
 }

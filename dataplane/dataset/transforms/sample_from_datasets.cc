@@ -118,6 +118,7 @@ NodeKind SampleFromDatasetsKind() {
                     {"stop_on_empty_dataset", AttrType::kBool},
                     {"rerandomize_each_iteration", AttrType::kBool}},
           .max_inputs = kMaxNodes,
+          .hands_on = true,
           .infer = InferSample,
           .build = BuildSample};
 }

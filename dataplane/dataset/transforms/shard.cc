@@ -113,6 +113,7 @@ std::unique_ptr<NodeIterator> ShardOfIterator(std::unique_ptr<NodeIterator> inpu
 NodeKind ShardKind() {
   return {.op = "Shard",
           .attrs = {{"num_shards", AttrType::kInt}, {"index", AttrType::kInt}},
+          .hands_on = true,
           .infer = InferShard,
           .build = BuildShard};
 }

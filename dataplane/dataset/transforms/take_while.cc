@@ -65,6 +65,7 @@ absl::StatusOr<std::unique_ptr<NodeIterator>> BuildTakeWhile(const BuildSite& si
 NodeKind TakeWhileKind() {
   return {.op = "TakeWhile",
           .attrs = {{"predicate", AttrType::kFunction}},
+          .hands_on = true,
           .infer = InferTakeWhile,
           .build = BuildTakeWhile};
 }

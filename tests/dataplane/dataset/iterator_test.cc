@@ -486,6 +486,24 @@ TEST(Output, HoldsWhatTheLastNodeHandsOnAndReadAheadOnlyIfToldSo) {
   }
 }
 
+TEST(Output, HoldsWhatNodesThatChooseHandOn) {
+  const Dataset batches = Dataset::Range(8).Batch(2);
+  const auto body = [](const Expr& x) { return RangeOf(x).Batch(2); };
+  EXPECT_EQ(MadeInOutput(batches.Filter([](Expr x) { return x[0] != 2; }), false), 3);
+  EXPECT_EQ(MadeInOutput(batches.TakeWhile([](Expr x) { return x[0] < 4; }), false), 2);
+  EXPECT_EQ(MadeInOutput(batches.Shard(2, 1), false), 2);
+  EXPECT_EQ(MadeInOutput(batches.IgnoreErrors(), false), 4);
+  EXPECT_EQ(MadeInOutput(batches.Concatenate(batches.Take(1)), false), 5);
+  EXPECT_EQ(MadeInOutput(Dataset::Range(2, 5).FlatMap(body), false), 1 + 2 + 2);
+  EXPECT_EQ(MadeInOutput(Dataset::Range(2, 5).Interleave(body), false), 1 + 2 + 2);
+  EXPECT_EQ(MadeInOutput(Dataset::SampleFromDatasets({batches, batches}), false), 8);
+  EXPECT_EQ(MadeInOutput(Dataset::ChooseFromDatasets({batches, batches}, Dataset::Range(2)), false),
+            2)
+      << "and none that says which";
+  EXPECT_EQ(MadeInOutput(batches.Shuffle(4).Filter([](Expr x) { return x[0] != 2; }), false), 0)
+      << "what is held longer is not the last node's";
+}
+
 TEST(Output, HoldsWhatAPrefetchThatIsLastOfAllWouldHandOnWhereItIsSentAhead) {
   const Dataset batches = Dataset::Range(8).Batch(2);
   EXPECT_EQ(MadeInOutput(batches.Prefetch(2), false, true), 4);

@@ -132,6 +132,28 @@ INSTANTIATE_TEST_SUITE_P(
             [] { return Numbers(kElements).Shuffle(16, {.seed = 3}).Map(Next, kFourCalls); }},
         PlacedPipeline{"Prefetch",
                        [] { return Numbers(kElements).Map(Next, kFourCalls).Prefetch(2); }},
+        PlacedPipeline{"TakeWhile",
+                       [] {
+                         return Numbers(2 * kElements).Map(Next, kFourCalls).TakeWhile([](Expr x) {
+                           return x <= kElements;
+                         });
+                       }},
+        PlacedPipeline{"Concatenate",
+                       [] {
+                         const Dataset half = Numbers(kElements / 2).Map(Next, kFourCalls);
+                         return half.Concatenate(half);
+                       }},
+        PlacedPipeline{"FlatMap",
+                       [] {
+                         return Numbers(4).FlatMap(
+                             [](Expr) { return Numbers(kElements / 4).Map(Next, kFourCalls); });
+                       }},
+        PlacedPipeline{"Interleave",
+                       [] {
+                         return Numbers(6).Interleave(
+                             [](Expr) { return Numbers(kElements / 6).Map(Next, kFourCalls); },
+                             {.cycle_length = 3, .block_length = 2});
+                       }},
         PlacedPipeline{"Repeat",
                        [] { return Numbers(kElements / 2).Map(Next, kFourCalls).Repeat(2); }}),
     [](const auto& info) { return std::string(info.param.name); });
