@@ -47,9 +47,9 @@ foreach(header
     dataplane/element/block.h dataplane/element/error_block.h dataplane/element/extension.h
     dataplane/element/frame.h
     dataplane/memory/copied.h dataplane/memory/pool.h
-    dataplane/transfer/fifo.h dataplane/transfer/gate.h dataplane/transfer/landing.h
-    dataplane/transfer/library.h dataplane/transfer/message.h dataplane/transfer/outbox.h
-    dataplane/transfer/outgoing.h dataplane/transfer/transport.h)
+    dataplane/transfer/fifo.h dataplane/transfer/filled.h dataplane/transfer/gate.h
+    dataplane/transfer/landing.h dataplane/transfer/library.h dataplane/transfer/message.h
+    dataplane/transfer/outbox.h dataplane/transfer/outgoing.h dataplane/transfer/transport.h)
   cmake_path(GET header PARENT_PATH folder)
   install(FILES ${header} DESTINATION "${transport_headers}/${folder}")
 endforeach()

@@ -34,7 +34,12 @@ void AddLinks(CLI::App& app, Chosen& chosen) {
       app.add_subcommand("links", "Show over which protocol clients read, why, and how fast.");
   command->footer(
       "One line per client and worker, as of the client's last heartbeat; rates are since the one\n"
-      "before. CREDITS: elements that the worker may send without asking again.\n\n"
+      "before. CREDITS: elements that the worker may send without asking again. IN PLACE: "
+      "elements\n"
+      "of 64 KiB and more over shm that were made in the trainer's memory; the rest was copied "
+      "there,\n"
+      "since no slot was free (no_slot), it was made for another trainer (for_another), or a node\n"
+      "holds elements, as shuffle and cache do (elsewhere).\n\n"
       "  penstock links --dispatcher-address head:5050\n"
       "  penstock links --json | jq '.[] | select(.protocol != \"ucx\")'");
   AddOptions(*command, SettingsOf(given->call));

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "control/protocol/scoped_name.h"
 #include "tools/table.h"
 
@@ -199,19 +200,34 @@ std::string ReportWaits(const control::DispatcherStatus& status,
       rows);
 }
 
+// "98 % (no_slot 2 %)"; "-" where nothing was counted.
+static std::string InPlace(const control::FilledElements& filled) {
+  const auto all = static_cast<double>(filled.all());
+  if (all == 0) return "-";
+  const auto part = [all](int64_t of) { return absl::StrFormat("%.3g %%", 100.0 * of / all); };
+  std::vector<std::string> copied;
+  const std::pair<const char*, int64_t> reasons[] = {{"no_slot", filled.no_slot},
+                                                     {"for_another", filled.for_another},
+                                                     {"elsewhere", filled.elsewhere}};
+  for (const auto& [why, elements] : reasons)
+    if (elements > 0) copied.push_back(absl::StrCat(why, " ", part(elements)));
+  if (copied.empty()) return part(filled.in_place);
+  return absl::StrCat(part(filled.in_place), " (", absl::StrJoin(copied, ", "), ")");
+}
+
 std::string ReportLinks(const control::DispatcherStatus& status) {
   Rows rows;
   for (const control::LinkStatus& link : status.links) {
-    rows.push_back({link.job, Hex(link.client.value()), OrDash(link.worker),
-                    OrDash(link.counts.protocol), link.counts.open ? "open" : "closed",
-                    absl::StrCat(link.counts.elements),
-                    absl::StrFormat("%.3f", static_cast<double>(link.counts.bytes) / 1e9),
-                    absl::StrFormat("%.0f", link.elements_per_s),
-                    absl::StrFormat("%.3f", link.bytes_per_s / 1e9),
-                    absl::StrCat(link.counts.credits), OrDash(link.counts.reason)});
+    rows.push_back(
+        {link.job, Hex(link.client.value()), OrDash(link.worker), OrDash(link.counts.protocol),
+         link.counts.open ? "open" : "closed", absl::StrCat(link.counts.elements),
+         absl::StrFormat("%.3f", static_cast<double>(link.counts.bytes) / 1e9),
+         absl::StrFormat("%.0f", link.elements_per_s),
+         absl::StrFormat("%.3f", link.bytes_per_s / 1e9), absl::StrCat(link.counts.credits),
+         InPlace(link.counts.filled), OrDash(link.counts.reason)});
   }
   return FormatTable({"JOB", "CLIENT", "WORKER", "PROTOCOL", "STATE", "ELEMENTS", "GB",
-                      "ELEMENTS/S", "GB/S", "CREDITS", "REASON"},
+                      "ELEMENTS/S", "GB/S", "CREDITS", "IN PLACE", "REASON"},
                      rows);
 }
 
@@ -228,6 +244,11 @@ std::string LinksAsJson(const control::DispatcherStatus& status) {
                      {"elements", link.counts.elements},
                      {"bytes", link.counts.bytes},
                      {"credits", link.counts.credits},
+                     {"filled",
+                      {{"in_place", link.counts.filled.in_place},
+                       {"no_slot", link.counts.filled.no_slot},
+                       {"for_another", link.counts.filled.for_another},
+                       {"elsewhere", link.counts.filled.elsewhere}}},
                      {"elements_per_s", link.elements_per_s},
                      {"bytes_per_s", link.bytes_per_s}});
   }

@@ -140,6 +140,11 @@ void ToWire(const LinkCounts& from, wire::LinkCounts* to) {
   to->set_waited_to_land_ns(absl::ToInt64Nanoseconds(from.waited_to_land));
   to->set_waited_landed_ns(absl::ToInt64Nanoseconds(from.waited_landed));
   to->set_down(from.down);
+  if (from.filled.all() == 0) return;
+  to->mutable_filled()->set_in_place(from.filled.in_place);
+  to->mutable_filled()->set_no_slot(from.filled.no_slot);
+  to->mutable_filled()->set_for_another(from.filled.for_another);
+  to->mutable_filled()->set_elsewhere(from.filled.elsewhere);
 }
 
 LinkCounts FromWire(const wire::LinkCounts& from) {
@@ -153,7 +158,9 @@ LinkCounts FromWire(const wire::LinkCounts& from) {
           .waits = from.waits(),
           .waited_to_land = absl::Nanoseconds(from.waited_to_land_ns()),
           .waited_landed = absl::Nanoseconds(from.waited_landed_ns()),
-          .down = from.down()};
+          .down = from.down(),
+          .filled = {from.filled().in_place(), from.filled().no_slot(), from.filled().for_another(),
+                     from.filled().elsewhere()}};
 }
 
 void ToWire(const StepCounts& from, wire::StepCounts* to) {

@@ -263,6 +263,17 @@ struct WorkerStatus {
 };
 
 // What has come from one worker since the session began, over all connections to it.
+// Elements of 64 KiB and more over shared memory, by how they came to lie in the client's
+// (dataplane/transfer/filled.h).
+struct FilledElements {
+  int64_t in_place = 0;  // made there; the others were copied there
+  int64_t no_slot = 0;
+  int64_t for_another = 0;
+  int64_t elsewhere = 0;
+  int64_t all() const { return in_place + no_slot + for_another + elsewhere; }
+  friend bool operator==(const FilledElements&, const FilledElements&) = default;
+};
+
 struct LinkCounts {
   WorkerId worker;
   std::string protocol;  // of the latest connection; empty before the first
@@ -277,6 +288,7 @@ struct LinkCounts {
   absl::Duration waited_to_land;
   absl::Duration waited_landed;
   bool down = false;  // wanted, and it could not be opened or broke
+  FilledElements filled;
   friend bool operator==(const LinkCounts&, const LinkCounts&) = default;
 };
 

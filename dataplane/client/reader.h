@@ -61,6 +61,7 @@ class Reader {
     Landings landings;
     int64_t elements = 0;  // that came over all its links
     int64_t bytes = 0;
+    std::shared_ptr<transfer::FilledCounts> filled = std::make_shared<transfer::FilledCounts>();
 
     // It was down while nobody asked for it.
     void ForgetFailures() {

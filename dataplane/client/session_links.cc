@@ -218,6 +218,8 @@ std::vector<control::LinkCounts> Session::CountLinks() const {
                      .credits = window_.asked(worker)});
     links.back().down =
         progress.wanted && !none_wanted && progress.down_since != absl::InfiniteFuture();
+    const auto filled = progress.filled->Now();
+    links.back().filled = {filled[0], filled[1], filled[2], filled[3]};
     times_.Into(links.back(), reader->worker().address);
   }
   return links;
@@ -300,6 +302,7 @@ transfer::DialOptions Session::DialOptionsFor(const Reader::Progress& progress) 
   dial.hello.compression = options_.distribute.compression;
   dial.tls = options_.tls;
   dial.checksum_values = options_.checksum_values;
+  dial.filled = progress.filled;
   dial.timeout = std::min(options_.distribute.timeout, absl::Seconds(10));
   return dial;
 }

@@ -30,6 +30,7 @@
 #include "absl/time/time.h"
 #include "control/protocol/index_set.h"
 #include "dataplane/memory/pool.h"
+#include "dataplane/transfer/filled.h"
 #include "penstock/distribute.h"
 #include "penstock/element.h"
 #include "penstock/ids.h"
@@ -178,6 +179,7 @@ struct DialOptions {
   absl::Duration timeout = absl::Seconds(10);  // until the worker has answered
   TlsConfig tls;                               // of `grpc`, for a worker that speaks TLS
   bool checksum_values = false;                // of `tcp`: sums over values too (tcp/wire.h)
+  std::shared_ptr<FilledCounts> filled;        // of `shm`; nullptr: not counted
 };
 
 // --- The transport -------------------------------------------------------------

@@ -312,7 +312,7 @@ class CommandTest(unittest.TestCase):
         code, out, err = run("links", *at)
         self.assertEqual(code, 0, err)
         self.assertEqual(len(out.splitlines()), 1)
-        for word in ("CLIENT", "WORKER", "PROTOCOL", "GB/S", "CREDITS", "REASON"):
+        for word in ("CLIENT", "WORKER", "PROTOCOL", "GB/S", "CREDITS", "IN PLACE", "REASON"):
             self.assertIn(word, out)
         code, out, err = run("links", "--json", *at)
         self.assertEqual(code, 0, err)

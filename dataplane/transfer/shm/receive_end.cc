@@ -197,10 +197,38 @@ bool ReceiveEnd::ReadRing(int words) {
 
 // --- Landing -----------------------------------------------------------------------
 
+namespace {
+
+// nullopt: it tells of no element, or of small ones.
+std::optional<Filled> FilledBy(WordKind kind) {
+  switch (kind) {
+    case WordKind::kElement:
+    case WordKind::kShared:
+      return Filled::kInPlace;
+    case WordKind::kCopiedNoSlot:
+      return Filled::kNoSlot;
+    case WordKind::kCopiedForAnother:
+      return Filled::kForAnother;
+    case WordKind::kCopiedElsewhere:
+    case WordKind::kBlock:
+      return Filled::kElsewhere;
+    default:
+      return std::nullopt;
+  }
+}
+
+}  // namespace
+
 absl::Status ReceiveEnd::HandleWord(uint64_t word) {
   absl::Status status;
+  if (options_.filled != nullptr) {
+    if (const std::optional<Filled> how = FilledBy(KindOf(word))) options_.filled->Add(*how);
+  }
   switch (KindOf(word)) {
     case WordKind::kElement:
+    case WordKind::kCopiedNoSlot:
+    case WordKind::kCopiedForAnother:
+    case WordKind::kCopiedElsewhere:
       status = LandElement(*slots_, SlotOf(word));
       break;
     case WordKind::kShared:

@@ -61,6 +61,17 @@ class ShmSendLink final : public SendHandle<SendEnd> {
 
 }  // namespace
 
+namespace {
+
+// What is said of a block that had to be copied.
+WordKind WhyCopied(const SlotOwner* made_by) {
+  if (SendSlots::IsMissed(made_by)) return WordKind::kCopiedNoSlot;
+  if (dynamic_cast<const SendSlots*>(made_by) != nullptr) return WordKind::kCopiedForAnother;
+  return WordKind::kCopiedElsewhere;
+}
+
+}  // namespace
+
 SendEnd::SendEnd(Loop& loop, PacketSocket socket, Listener::Accept accept)
     : loop_(loop),
       socket_(std::move(socket)),
@@ -191,7 +202,9 @@ uint64_t SendEnd::Announce(const Next& next) {
   }
   CopyCounted(place.body - next.room.head_bytes, bytes.data(), bytes.size());
   mu_.lock();
-  return Pack(next.room.kind, slots_->GiveAway(place.body, next.room.head_bytes));
+  const WordKind kind =
+      next.room.kind == WordKind::kElement ? WhyCopied(next.parcel.loan.owner()) : next.room.kind;
+  return Pack(kind, slots_->GiveAway(place.body, next.room.head_bytes));
 }
 
 // Blocks that lie elsewhere are copied into the slots that come back, so that the next ones find

@@ -95,6 +95,20 @@ std::optional<SendSlots::Place> SendSlots::Claim(size_t bytes) {
   return Place{Loan(slot), slot->body, slot->segment->layout.body_bytes};
 }
 
+namespace {
+
+Pool& MissedPool() {
+  static Pool& pool = **new std::shared_ptr<Pool>(Pool::Create());
+  return pool;
+}
+
+}  // namespace
+
+bool SendSlots::IsMissed(const SlotOwner* owner) {
+  static const auto* const missed = dynamic_cast<const SlotOwner*>(&MissedPool());
+  return owner == missed;
+}
+
 absl::StatusOr<Loan> SendSlots::Lend(size_t bytes) {
   return DefaultPool().Lend(bytes);  // only of a block is known where its body begins
 }
@@ -109,6 +123,7 @@ absl::StatusOr<Loan> SendSlots::LendBlock(size_t head_bytes, size_t body_bytes) 
       return Loan(slot);
     }
     missed_.fetch_add(1, std::memory_order_relaxed);
+    return MissedPool().Lend(head_bytes + body_bytes);
   }
   return DefaultPool().Lend(head_bytes + body_bytes);
 }

@@ -42,6 +42,8 @@ class SendSlots : public Pool, public SlotOwner, public std::enable_shared_from_
     std::byte* body = nullptr;  // with kHeadRoom bytes before it, which the client does not see
     size_t body_bytes = 0;      // the client sees, and may write, them at any time
   };
+  // Of a loan: whether it is memory that LendBlock() lent in a free slot's place, of any link.
+  static bool IsMissed(const SlotOwner* owner);
   // How many blocks were made elsewhere since this was asked last, as no slot was free for them.
   uint64_t TakeMissed() {
     return missed_.load(std::memory_order_relaxed) == 0 ? 0 : missed_.exchange(0);

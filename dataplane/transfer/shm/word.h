@@ -21,6 +21,10 @@ enum class WordKind : uint8_t {
   kError = 4,     // the block of an error in the body's place
   kRecalled = 5,  // so many credits come back unused
   kShared = 6,    // as kElement, in a segment of the worker's, which the client reads only
+  // As kElement, and the worker copied it there, since:
+  kCopiedNoSlot = 7,       // no slot was free when it was made
+  kCopiedForAnother = 13,  // it was made in memory of another client
+  kCopiedElsewhere = 14,   // it was made in memory of a node that holds elements
   // Client to worker.
   kReturn = 8,         // a slot that is the worker's again
   kLanded = 9,         // so many of the oldest have landed

@@ -48,7 +48,7 @@ TEST(Wire, EachClientMessageArrivesAsItWasSent) {
            ClientHeartbeat{5, {}},
            ClientHeartbeat{6,
                            {{WorkerId(7), "tcp", "tcp: as asked for", true, 1, 2, 3, 4,
-                             absl::Seconds(5), absl::Seconds(6)},
+                             absl::Seconds(5), absl::Seconds(6), true, {7, 8, 9, 10}},
                             {}},
                            true,
                            {7, absl::Seconds(8), absl::Seconds(9)},

@@ -1,5 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <array>
+#include <memory>
+#include <utility>
+#include <vector>
+
 #include "dataplane/memory/shared_pool.h"
+#include "dataplane/transfer/filled.h"
 #include "tests/dataplane/transfer/conformance.h"
 
 namespace penstock::transfer {
@@ -11,6 +17,57 @@ namespace {
   };
   return true;
 }();
+
+class ShmFilled : public TransportConformance {
+ protected:
+  struct Ends {
+    std::shared_ptr<ClientEnd> client = std::make_shared<ClientEnd>();
+    std::shared_ptr<FilledCounts> filled = std::make_shared<FilledCounts>();
+    std::unique_ptr<ReceiveLink> link;
+    std::shared_ptr<WorkerEnd> worker;
+  };
+
+  // A link whose client has made slots, with 8 credits. It has had one element, made elsewhere.
+  Ends OpenWithSlots() {
+    Ends ends;
+    DialOptions options = Options(BlobSpec());
+    options.filled = ends.filled;
+    ends.link = *transport_.Dial(worker_.address(), options, ends.client);
+    EXPECT_TRUE(ends.client->AwaitOpen());
+    ends.worker = worker_.Link(links_++);
+    ends.link->Grant({9});
+    EXPECT_TRUE(ends.worker->AwaitGranted(9));
+    EXPECT_TRUE(ends.worker->link().Send(Blob(0, kBytes)).ok());
+    EXPECT_TRUE(ends.client->AwaitCount(1));
+    return ends;
+  }
+  // An element made in that link's slots, if one is free.
+  Element MadeFor(const Ends& ends) {
+    const auto elsewhere = std::exchange(sender_pool_, ends.worker->link().pool());
+    Element element = Blob(1, kBytes);
+    sender_pool_ = elsewhere;
+    return element;
+  }
+
+  static constexpr int64_t kBytes = 100'000;
+  size_t links_ = 0;
+};
+INSTANTIATE_TEST_SUITE_P(Shm, ShmFilled, testing::Values("shm"));
+
+TEST_P(ShmFilled, TheClientIsToldHowEachElementCameToLieThere) {
+  const Ends one = OpenWithSlots();
+  const Ends other = OpenWithSlots();
+  EXPECT_TRUE(one.worker->link().Send(MadeFor(one)).ok());
+  EXPECT_TRUE(one.worker->link().Send(MadeFor(one)).ok());
+  EXPECT_TRUE(one.worker->link().Send(MadeFor(other)).ok());
+  std::vector<Element> held;  // until no slot is free
+  for (int i = 0; i < 32; ++i) held.push_back(MadeFor(one));
+  EXPECT_TRUE(one.worker->link().Send(std::move(held.back())).ok());
+  held.clear();
+  ASSERT_TRUE(one.client->AwaitCount(5));
+  EXPECT_EQ(one.filled->Now(), (std::array<int64_t, kWaysFilled>{2, 1, 1, 1}));
+  EXPECT_EQ(other.filled->Now(), (std::array<int64_t, kWaysFilled>{0, 0, 0, 1}));
+}
 
 }  // namespace
 

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// How elements of 64 KiB and more came to lie in memory that a worker and a client share.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <string_view>
+
+namespace penstock::transfer {
+
+enum class Filled : uint8_t {
+  kInPlace = 0,     // made there
+  kNoSlot = 1,      // copied there by the worker: no slot was free when it was made
+  kForAnother = 2,  // copied: it was made in memory of another client
+  kElsewhere = 3,   // copied: it was made in memory of a node that holds elements
+};
+inline constexpr size_t kWaysFilled = 4;
+
+// "in_place", "no_slot" …, as metrics and reports name it.
+std::string_view NameOf(Filled how);
+
+// Elements, by how they were filled. Any thread.
+class FilledCounts {
+ public:
+  // Counts it for the process, too (penstock_client_filled_total).
+  void Add(Filled how);
+  std::array<int64_t, kWaysFilled> Now() const;
+
+ private:
+  std::array<std::atomic<int64_t>, kWaysFilled> counts_{};
+};
+
+}  // namespace penstock::transfer
