@@ -547,7 +547,7 @@ TEST_F(HostileClient, OneThatSaysNothingOfSharedSegmentsGetsCopies) {
   Give();
   uint64_t word = 0;
   while (channel_->Read(word) != RingReader::Found::kWord) std::this_thread::yield();
-  EXPECT_EQ(KindOf(word), WordKind::kElement);
+  EXPECT_EQ(KindOf(word), WordKind::kCopiedElsewhere);
 }
 
 class HostileReader : public HostileClient {
