@@ -202,9 +202,15 @@ std::string ReportWaits(const control::DispatcherStatus& status,
 
 // "98 % (no_slot 2 %)"; "-" where nothing was counted.
 static std::string InPlace(const control::FilledElements& filled) {
-  const auto all = static_cast<double>(filled.all());
-  if (all == 0) return "-";
-  const auto part = [all](int64_t of) { return absl::StrFormat("%.3g %%", 100.0 * of / all); };
+  if (filled == control::FilledElements()) return "-";
+  double all = 0;  // what clients say may be any number
+  for (const int64_t elements :
+       {filled.in_place, filled.no_slot, filled.for_another, filled.elsewhere}) {
+    all += static_cast<double>(elements);
+  }
+  const auto part = [all](int64_t of) {
+    return absl::StrFormat("%.3g %%", 100 * static_cast<double>(of) / all);
+  };
   std::vector<std::string> copied;
   const std::pair<const char*, int64_t> reasons[] = {{"no_slot", filled.no_slot},
                                                      {"for_another", filled.for_another},

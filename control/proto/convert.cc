@@ -140,7 +140,7 @@ void ToWire(const LinkCounts& from, wire::LinkCounts* to) {
   to->set_waited_to_land_ns(absl::ToInt64Nanoseconds(from.waited_to_land));
   to->set_waited_landed_ns(absl::ToInt64Nanoseconds(from.waited_landed));
   to->set_down(from.down);
-  if (from.filled.all() == 0) return;
+  if (from.filled == FilledElements()) return;
   to->mutable_filled()->set_in_place(from.filled.in_place);
   to->mutable_filled()->set_no_slot(from.filled.no_slot);
   to->mutable_filled()->set_for_another(from.filled.for_another);

@@ -262,7 +262,6 @@ struct WorkerStatus {
   absl::Duration silent_for;  // since its last heartbeat
 };
 
-// What has come from one worker since the session began, over all connections to it.
 // Elements of 64 KiB and more over shared memory, by how they came to lie in the client's
 // (dataplane/transfer/filled.h).
 struct FilledElements {
@@ -270,10 +269,10 @@ struct FilledElements {
   int64_t no_slot = 0;
   int64_t for_another = 0;
   int64_t elsewhere = 0;
-  int64_t all() const { return in_place + no_slot + for_another + elsewhere; }
   friend bool operator==(const FilledElements&, const FilledElements&) = default;
 };
 
+// What has come from one worker since the session began, over all connections to it.
 struct LinkCounts {
   WorkerId worker;
   std::string protocol;  // of the latest connection; empty before the first

@@ -218,8 +218,10 @@ std::vector<control::LinkCounts> Session::CountLinks() const {
                      .credits = window_.asked(worker)});
     links.back().down =
         progress.wanted && !none_wanted && progress.down_since != absl::InfiniteFuture();
-    const auto filled = progress.filled->Now();
-    links.back().filled = {filled[0], filled[1], filled[2], filled[3]};
+    links.back().filled = {.in_place = progress.filled->Of(transfer::Filled::kInPlace),
+                           .no_slot = progress.filled->Of(transfer::Filled::kNoSlot),
+                           .for_another = progress.filled->Of(transfer::Filled::kForAnother),
+                           .elsewhere = progress.filled->Of(transfer::Filled::kElsewhere)};
     times_.Into(links.back(), reader->worker().address);
   }
   return links;

@@ -4,8 +4,8 @@
 
 #include <array>
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
-#include <string_view>
 
 namespace penstock::transfer {
 
@@ -17,15 +17,14 @@ enum class Filled : uint8_t {
 };
 inline constexpr size_t kWaysFilled = 4;
 
-// "in_place", "no_slot" …, as metrics and reports name it.
-std::string_view NameOf(Filled how);
-
 // Elements, by how they were filled. Any thread.
 class FilledCounts {
  public:
   // Counts it for the process, too (penstock_client_filled_total).
   void Add(Filled how);
-  std::array<int64_t, kWaysFilled> Now() const;
+  int64_t Of(Filled how) const {
+    return counts_[static_cast<size_t>(how)].load(std::memory_order_relaxed);
+  }
 
  private:
   std::array<std::atomic<int64_t>, kWaysFilled> counts_{};

@@ -71,7 +71,6 @@ class InterleaveIterator final : public NodeIterator {
     while (true) {
       ASSIGN_OR_RETURN(const bool more, OpenCurrent());
       if (!more) return std::nullopt;
-      if (output_ != nullptr) output_->Reads(in_block_, block_length_, Cycle());
       absl::StatusOr<std::optional<Element>> next = open_[current_].iterator->Next();
       if (Took(next.status(), next.ok() && next->has_value())) return next;
     }
@@ -160,6 +159,15 @@ class InterleaveIterator final : public NodeIterator {
   // Makes sure that the dataset whose turn it is is open; false at the end. The
   // error of an outer element stands at its turn.
   absl::StatusOr<bool> OpenCurrent() {
+    ASSIGN_OR_RETURN(const bool more, FindCurrent());
+    if (more && output_ != nullptr) {
+      const int64_t cycle = outer_ended_ ? opened_ : static_cast<int64_t>(open_.size());
+      output_->Reads(in_block_, block_length_, cycle);
+    }
+    return more;
+  }
+
+  absl::StatusOr<bool> FindCurrent() {
     for (size_t empty = 0; empty < open_.size(); ++empty) {
       if (open_[current_].iterator != nullptr) return true;
       RETURN_IF_ERROR(site_.CheckCancelled());
@@ -183,14 +191,8 @@ class InterleaveIterator final : public NodeIterator {
         opener_.Open(outer, static_cast<uint64_t>(element));
     if (!iterator.ok()) return Annotate(iterator.status(), "element ", element);
     open_[place] = {*std::move(iterator), element};
+    ++opened_;
     return absl::OkStatus();
-  }
-
-  // How many are read in turn.
-  int64_t Cycle() const {
-    if (!outer_ended_) return static_cast<int64_t>(open_.size());
-    return std::count_if(open_.begin(), open_.end(),
-                         [](const Open& open) { return open.iterator != nullptr; });
   }
 
   // Counts what the current dataset gave; false if it has ended.
@@ -207,6 +209,7 @@ class InterleaveIterator final : public NodeIterator {
 
   void Close() {
     open_[current_].iterator.reset();
+    --opened_;
     input_.Release(Oldest());
   }
 
@@ -247,6 +250,7 @@ class InterleaveIterator final : public NodeIterator {
   std::vector<Open> open_;  // one for each place of the cycle
   size_t current_ = 0;      // whose turn it is
   int64_t in_block_ = 0;    // elements it gave in this turn
+  int64_t opened_ = 0;      // that are open
   bool outer_ended_ = false;
 };
 

@@ -98,8 +98,8 @@ std::optional<SendSlots::Place> SendSlots::Claim(size_t bytes) {
 namespace {
 
 Pool& MissedPool() {
-  static Pool& pool = **new std::shared_ptr<Pool>(Pool::Create());
-  return pool;
+  static const auto& pool = *new std::shared_ptr<Pool>(Pool::Create());
+  return *pool;
 }
 
 }  // namespace

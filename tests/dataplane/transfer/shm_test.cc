@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <array>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -65,8 +64,11 @@ TEST_P(ShmFilled, TheClientIsToldHowEachElementCameToLieThere) {
   EXPECT_TRUE(one.worker->link().Send(std::move(held.back())).ok());
   held.clear();
   ASSERT_TRUE(one.client->AwaitCount(5));
-  EXPECT_EQ(one.filled->Now(), (std::array<int64_t, kWaysFilled>{2, 1, 1, 1}));
-  EXPECT_EQ(other.filled->Now(), (std::array<int64_t, kWaysFilled>{0, 0, 0, 1}));
+  EXPECT_EQ(one.filled->Of(Filled::kInPlace), 2);
+  EXPECT_EQ(one.filled->Of(Filled::kNoSlot), 1);
+  EXPECT_EQ(one.filled->Of(Filled::kForAnother), 1);
+  EXPECT_EQ(one.filled->Of(Filled::kElsewhere), 1);
+  EXPECT_EQ(other.filled->Of(Filled::kElsewhere), 1);
 }
 
 }  // namespace
