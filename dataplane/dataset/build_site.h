@@ -37,7 +37,7 @@ class BuildSite {
   }
   const RunContext& run() const { return *run_; }
   Pool& pool() const;
-  // RunContext::output where this node gives what the run gives, whoever makes it; else nullptr.
+  // RunContext::output where the elements of this node are those of the run; else nullptr.
   Pool* output() const { return !gives_output_ ? nullptr : output_ ? output_ : run_->output; }
   // The same for all below, but for where output is made.
   BuildSite WithOutput(Pool& output) const {

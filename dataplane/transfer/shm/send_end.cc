@@ -63,7 +63,7 @@ class ShmSendLink final : public SendHandle<SendEnd> {
 
 namespace {
 
-// What is said of a block that had to be copied.
+// The word for a block that had to be copied.
 WordKind WhyCopied(const SlotOwner* made_by) {
   if (SendSlots::IsMissed(made_by)) return WordKind::kCopiedNoSlot;
   if (dynamic_cast<const SendSlots*>(made_by) != nullptr) return WordKind::kCopiedForAnother;
