@@ -51,6 +51,7 @@ BuildSite BuildSite::Root(NodePtr root, const RunContext& run) {
   site.shared_->root = root;
   site.shared_->last = LastOf(root, run);
   site.number_ = root->size - 1;
+  site.hands_on_ = FindNodeKind(root->op)->hands_on;
   site.node_ = std::move(root);
   site.run_ = &run;
   site.shared_->files = std::make_shared<FilesUntil>(site.files(), run.cancelled);
@@ -58,7 +59,7 @@ BuildSite BuildSite::Root(NodePtr root, const RunContext& run) {
 }
 
 Pool& BuildSite::pool() const {
-  if (output() != nullptr && !FindNodeKind(node_->op)->hands_on) return *output();
+  if (output() != nullptr && !hands_on_) return *output();
   return run_->pool == nullptr ? DefaultPool() : *run_->pool;
 }
 
@@ -113,13 +114,14 @@ BuildSite BuildSite::InputSite(size_t i) const {
   }
   site.number_ = before + site.node_->size - 1;
   site.undivided_ = undivided_ || i >= divided_inputs;
+  site.hands_on_ = FindNodeKind(site.node_->op)->hands_on;
   site.gives_output_ = gives_output_ && (is_left_out() || HandsOn(i));
   return site;
 }
 
 bool BuildSite::HandsOn(size_t i) const {
   const NodeKind& kind = *FindNodeKind(node_->op);
-  if (!kind.hands_on || (ReadsAhead(*node_) && !run_->output_ahead)) return false;
+  if (!hands_on_ || (ReadsAhead(*node_) && !run_->output_ahead)) return false;
   const size_t plain_inputs = node_->inputs.size() - kind.bodies;
   return kind.bodies > 0 ? i >= plain_inputs : i < plain_inputs - kind.undivided;
 }

@@ -143,6 +143,7 @@ class BuildSite {
   int threads_ = 0;  // 0: as the run says
   int provider_ = 0;
   int64_t repetition_ = 0;
+  bool hands_on_ = false;     // NodeKind's, which is looked up under a lock
   bool gives_output_ = true;  // what it gives is what the run gives
   Pool* output_ = nullptr;    // nullptr: the run's
   bool in_body_ = false;

@@ -114,7 +114,8 @@ def state_was_never_committed(scene):
             other = scene.open(fleet, job, COUNT, state=f"{job}-other", commit_every=1 << 40)
             other.expect("all" if ended else "read 10", "end" if ended else "read")
             after = scene.open(fleet, job, COUNT, commit_every=1 << 40)
-            scene.refused(after, "all", "Restore the last committed state")
+            why = "is not the last one that it committed" if ended else "contains elements that were never committed"
+            scene.refused(after, "all", why, "Restore the last committed state")
             go_back(before)
             after.expect(f"open {job} {COUNT} 1 {after.log} {before.state}", "resumed")
             after.expect("all", "end", seconds=60)

@@ -17,7 +17,7 @@ OF_ANOTHER_LIFE = ("not the one that this reader began with", "older copy of the
 
 
 # What it says to one that was declared dead, whose state was written and not committed any more.
-NEVER_COMMITTED = "Restore the last committed state"
+NEVER_COMMITTED = ("contains elements that were never committed", "is not the last one that it committed")
 OTHERS_ARE_DEAD = "cannot be given out"  # in what a consumer of rounds hears
 
 
@@ -168,7 +168,7 @@ class Job:
         if any(words in answer for words in OF_ANOTHER_LIFE):
             what = Refused
         else:
-            what = NeverCommitted if NEVER_COMMITTED in answer else Failed
+            what = NeverCommitted if any(words in answer for words in NEVER_COMMITTED) else Failed
         raise what(f"{seat.process.name} of {self.name}: {answer}")
 
     def _open(self, i, checkpoint):

@@ -59,10 +59,6 @@ class ShmSendLink final : public SendHandle<SendEnd> {
   }
 };
 
-}  // namespace
-
-namespace {
-
 // The word for a block that had to be copied.
 WordKind WhyCopied(const SlotOwner* made_by) {
   if (SendSlots::IsMissed(made_by)) return WordKind::kCopiedNoSlot;
