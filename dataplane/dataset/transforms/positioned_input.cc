@@ -13,13 +13,19 @@
 namespace penstock {
 namespace {
 
-absl::StatusOr<StateWriter> StateOf(NodeIterator& input, uint64_t save_number = 0) {
+absl::StatusOr<StateWriter> StateOf(NodeIterator& input, uint64_t save_number) {
   StateWriter writer(save_number);
   RETURN_IF_ERROR(input.Save(writer));
   return writer;
 }
 
 }  // namespace
+
+PositionedInput::Remembered PositionedInput::Here(uint64_t save_number) const {
+  Remembered here = {pulled_, StateOf(*input_, save_number)};
+  if (here.state.ok()) here.attached = here.state->TakeAttached();
+  return here;
+}
 
 void PositionedInput::Remember() {
   if (pulled_ < remember_at_ || !exact_) return;
@@ -33,9 +39,12 @@ void PositionedInput::RememberHere() {
     MutexLock lock(mu_);
     if (!remembered_.empty() && remembered_.back().at == pulled_) return;
   }
-  Remembered here = {pulled_, StateOf(*input_)};
-  if (here.state.ok()) here.attached = here.state->TakeAttached();
+  Keep(Here());
+}
+
+void PositionedInput::Keep(Remembered here) {
   MutexLock lock(mu_);
+  if (!remembered_.empty() && remembered_.back().at == here.at) remembered_.pop_back();
   remembered_.push_back(std::move(here));
 }
 
@@ -159,9 +168,12 @@ absl::Status PositionedInput::Write(StateWriter& writer, int64_t n, const Rememb
 
 absl::Status PositionedInput::Save(StateWriter& writer, int64_t n) {
   if (n != pulled_ || !exact_) return SaveBehind(writer, n);
-  Remembered here = {pulled_, StateOf(*input_, writer.save_number())};
-  if (here.state.ok()) here.attached = here.state->TakeAttached();
-  return Write(writer, n, here);
+  Remembered here = Here(writer.save_number());
+  RETURN_IF_ERROR(Write(writer, n, here));
+  // No later state may begin before this one: what this one has may be committed, and the splits
+  // before it be forgotten.
+  Keep(writer.save_number() == 0 ? std::move(here) : Here());
+  return absl::OkStatus();
 }
 
 absl::Status PositionedInput::SaveBehind(StateWriter& writer, int64_t n) {

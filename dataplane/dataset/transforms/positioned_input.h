@@ -71,7 +71,8 @@ class PositionedInput {
   void GaveBelow(int64_t n);
   void GaveEnd() { GaveBelow(std::numeric_limits<int64_t>::max()); }
 
-  // The position behind the first `n` elements. REQUIRES: released ≤ n ≤ pulled().
+  // The position behind the first `n` elements. REQUIRES: released ≤ n ≤ pulled(). From a later
+  // state of the input, or the same, as those before it were written.
   absl::Status Save(StateWriter& writer, int64_t n);
   // The same while another thread may be in Next(): from what is remembered alone.
   absl::Status SaveBehind(StateWriter& writer, int64_t n);
@@ -87,8 +88,11 @@ class PositionedInput {
   // Runs `read`, which reads of the input, and keeps what is pending of that.
   template <class Read>
   auto Reading(Read read);
+  Remembered Here(uint64_t save_number = 0) const;
   // Keeps the present position, unless it is kept already.
   void RememberHere();
+  // In place of one that is kept of the same element.
+  void Keep(Remembered here);
   static absl::Status Write(StateWriter& writer, int64_t n, const Remembered& from);
 
   std::unique_ptr<NodeIterator> input_;

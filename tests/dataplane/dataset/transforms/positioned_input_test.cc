@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// Positions of an input that is read ahead: each state begins where the one before it stood, or
+// later, since what that had may be committed.
+#include "dataplane/dataset/transforms/positioned_input.h"
+
+#include <gtest/gtest.h>
+
+#include "penstock/status.h"
+
+namespace penstock {
+namespace {
+
+// 0, 1, 2, …; its state is the next of them.
+class CountingInput final : public NodeIterator {
+ public:
+  absl::StatusOr<std::optional<Element>> Next() override { return absl::InternalError("skip it"); }
+  absl::StatusOr<int64_t> Skip(int64_t count) override {
+    next_ += count;
+    return count;
+  }
+  absl::Status Save(StateWriter& writer) override {
+    writer.WriteInt(next_);
+    return absl::OkStatus();
+  }
+  absl::Status Restore(StateReader& reader) override {
+    ASSIGN_OR_RETURN(next_, reader.ReadInt());
+    return absl::OkStatus();
+  }
+
+ private:
+  int64_t next_ = 0;
+};
+
+PositionedInput OfCounting() {
+  return PositionedInput(std::make_unique<CountingInput>(), kRememberSeldom);
+}
+
+// Where the input stands in the state behind the first `n`.
+int64_t Begin(PositionedInput& input, int64_t n, uint64_t save_number) {
+  StateWriter writer(save_number);
+  const absl::Status saved = input.Save(writer, n);
+  EXPECT_TRUE(saved.ok()) << saved;
+  StateReader reader(writer.bytes());
+  return static_cast<int64_t>(*reader.ReadUnsigned());
+}
+
+class PositionedInputs : public testing::TestWithParam<uint64_t> {};
+
+TEST_P(PositionedInputs, AStateNeverBeginsBeforeAnEarlierOne) {
+  PositionedInput input = OfCounting();
+  ASSERT_EQ(*input.Skip(100), 100);
+  EXPECT_EQ(Begin(input, 70, GetParam()), 0);
+  EXPECT_EQ(Begin(input, 100, GetParam()), 100);  // nothing was read ahead
+  ASSERT_EQ(*input.Skip(50), 50);
+  input.Release(120);
+  EXPECT_EQ(Begin(input, 120, GetParam()), 100);
+  EXPECT_EQ(Begin(input, 150, GetParam()), 150);
+  EXPECT_EQ(Begin(input, 150, GetParam()), 150);
+}
+
+TEST_P(PositionedInputs, NorBehindARestoredOne) {
+  PositionedInput before = OfCounting();
+  ASSERT_EQ(*before.Skip(100), 100);
+  StateWriter writer(GetParam());
+  ASSERT_TRUE(before.Save(writer, 100).ok());
+  PositionedInput input = OfCounting();
+  StateReader reader(writer.bytes());
+  ASSERT_TRUE(input.Restore(reader).ok());
+  ASSERT_EQ(*input.Skip(50), 50);
+  EXPECT_EQ(Begin(input, 120, GetParam()), 100);
+}
+
+// Of those that a node above keeps, and of those that a user gets.
+INSTANTIATE_TEST_SUITE_P(Saves, PositionedInputs, testing::Values(0, 7));
+
+}  // namespace
+}  // namespace penstock
