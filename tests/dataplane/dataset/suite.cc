@@ -4,10 +4,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
 #include <random>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "control/sync/mutex.h"
 #include "dataplane/dataset/sources/tfrecord_writer.h"
 #include "penstock/check.h"
 
@@ -40,23 +42,32 @@ class Dealt final : public SplitFeed {
 
   absl::StatusOr<std::optional<int64_t>> Get(int provider, int64_t repetition,
                                              int64_t ordinal) override {
+    MutexLock lock(mu_);
+    const auto [its, first] = dealt_.try_emplace({provider, repetition});
+    if (first) its->second = Deal(provider, repetition);
+    if (ordinal >= static_cast<int64_t>(its->second.size())) return std::nullopt;
+    return its->second[static_cast<size_t>(ordinal)];
+  }
+
+ private:
+  std::vector<int64_t> Deal(int provider, int64_t repetition) const {
     std::seed_seq seeds{seed_, static_cast<uint64_t>(provider), static_cast<uint64_t>(repetition)};
     std::mt19937_64 random(seeds);
     std::vector<int64_t> splits;
     for (int64_t n = 0; n < plan_.providers.at(provider).count; ++n) splits.push_back(n);
     std::shuffle(splits.begin(), splits.end(), random);
-    for (int64_t split : splits) {
-      const bool ours = static_cast<int>(random() % partitions_) + 1 == partition_;
-      if (ours && ordinal-- == 0) return split;
-    }
-    return std::nullopt;
+    std::erase_if(splits, [&](int64_t) {
+      return static_cast<int>(random() % partitions_) + 1 != partition_;
+    });
+    return splits;
   }
 
- private:
   const SplitPlan plan_;
   const uint64_t seed_;
   const int partitions_;
   const int partition_;
+  Mutex mu_;
+  std::map<std::pair<int, int64_t>, std::vector<int64_t>> dealt_ GUARDED_BY(mu_);  // by repetition
 };
 
 }  // namespace

@@ -2,6 +2,7 @@
 #include "tests/dataplane/memory/fake_device.h"
 
 #include <algorithm>
+#include <condition_variable>
 #include <cstdlib>
 #include <cstring>
 #include <deque>
@@ -78,6 +79,7 @@ class Ranges {
 
 struct FakeDevice::World {
   mutable std::mutex mu;
+  std::condition_variable came;  // work, or a reason to look
   // Guarded by mu, all of it.
   int devices;
   std::vector<std::shared_ptr<Queue>> queues;
@@ -128,6 +130,20 @@ struct FakeDevice::World {
     queue.work.pop_front();
     if (work.kind == Work::Kind::kCopy) std::memcpy(work.to, work.from, work.bytes);
     if (work.kind == Work::Kind::kRecord) work.mark->reached = work.recording;
+    came.notify_all();  // another stream may wait for that
+  }
+
+  void DoAll() {
+    for (auto ready = ReadyQueues(); !ready.empty(); ready = ReadyQueues()) {
+      for (const auto& queue : ready) {
+        while (!Blocked(*queue)) Do(*queue);
+      }
+    }
+  }
+
+  void Add(Queue& queue, Work work) {
+    queue.work.push_back(std::move(work));
+    came.notify_all();
   }
 
   bool InWork(const void* at, size_t bytes) const {
@@ -217,8 +233,8 @@ class FakeStream final : public DeviceStream {
     std::lock_guard lock(world_->mu);
     RETURN_IF_ERROR(world_->TakeFailure(FakeDevice::Call::kRecord));
     const std::shared_ptr<Mark>& mark = static_cast<FakeEvent&>(event).mark();
-    queue_->work.push_back(
-        {.kind = Work::Kind::kRecord, .mark = mark, .recording = ++mark->recorded});
+    world_->Add(*queue_,
+                {.kind = Work::Kind::kRecord, .mark = mark, .recording = ++mark->recorded});
     return absl::OkStatus();
   }
 
@@ -226,7 +242,7 @@ class FakeStream final : public DeviceStream {
     std::lock_guard lock(world_->mu);
     RETURN_IF_ERROR(world_->failure);
     const std::shared_ptr<Mark>& mark = static_cast<const FakeEvent&>(event).mark();
-    queue_->work.push_back({.kind = Work::Kind::kWait, .mark = mark, .recording = mark->recorded});
+    world_->Add(*queue_, {.kind = Work::Kind::kWait, .mark = mark, .recording = mark->recorded});
     return absl::OkStatus();
   }
 
@@ -248,7 +264,8 @@ class FakeStream final : public DeviceStream {
     if (world_->locked.Touch(host, bytes) && !world_->locked.Contain(host, bytes)) {
       return absl::InvalidArgumentError("a copy's host memory is page-locked in part");
     }
-    queue_->work.push_back(
+    world_->Add(
+        *queue_,
         {.kind = Work::Kind::kCopy, .to = to, .from = from, .bytes = bytes, .to_host = to_host});
     return absl::OkStatus();
   }
@@ -320,11 +337,21 @@ void FakeDevice::Step(size_t which) {
 
 void FakeDevice::Run() {
   std::lock_guard lock(world_->mu);
-  for (auto ready = world_->ReadyQueues(); !ready.empty(); ready = world_->ReadyQueues()) {
-    for (const auto& queue : ready) {
-      while (!World::Blocked(*queue)) world_->Do(*queue);
-    }
+  world_->DoAll();
+}
+
+void FakeDevice::RunUntil(const std::atomic<bool>& stop) {
+  std::unique_lock lock(world_->mu);
+  while (true) {
+    world_->DoAll();
+    if (stop) return;
+    world_->came.wait(lock);
   }
+}
+
+void FakeDevice::Wake() {
+  std::lock_guard lock(world_->mu);
+  world_->came.notify_all();
 }
 
 std::vector<FakeDevice::ReadyWork> FakeDevice::ListReady() const {

@@ -3,6 +3,7 @@
 // in the order the test says: late, in any order between streams, or never.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -27,6 +28,9 @@ class FakeDevice final : public DeviceBackend {
   void Step(size_t which);
   // Does all that can be done.
   void Run();
+  // The same again and again as work comes, until Run() finds `stop` set: on a thread of its own.
+  void RunUntil(const std::atomic<bool>& stop);
+  void Wake();  // who waits in RunUntil() looks at its `stop`
 
   // The same for tests that keep a time of their own: the next piece of each such stream.
   struct ReadyWork {

@@ -33,17 +33,11 @@ void UseGpuDirectDriver(GpuDirectDriver* driver) {
   the_driver = driver;
 }
 
-RunningGpus::RunningGpus()
-    : thread_([this] {
-        while (!stop_) {
-          FakeGpus().Run();
-          std::this_thread::yield();
-        }
-        FakeGpus().Run();
-      }) {}
+RunningGpus::RunningGpus() : thread_([this] { FakeGpus().RunUntil(stop_); }) {}
 
 RunningGpus::~RunningGpus() {
   stop_ = true;
+  FakeGpus().Wake();
   thread_.join();
 }
 
