@@ -29,10 +29,24 @@ Json CaseOf(const Row& row) {
                  {"element_bytes", row.setup.element_bytes},
                  {"workers", row.setup.workers},
                  {"consumers", row.setup.consumers},
+                 {"coordinated", row.setup.coordinated},
+                 {"last", row.setup.last},
                  {"limit", row.limit}};
   if (row.setup.hosts.two()) record["hosts"] = {row.setup.hosts.here, row.setup.hosts.there};
   if (!row.settings.empty()) record["settings"] = Json::parse(row.settings, nullptr, false);
   return record;
+}
+
+const char* TextOf(Basis basis) {
+  switch (basis) {
+    case Basis::kElementsPerSecond:
+      return "elements per second";
+    case Basis::kElementsPerWorkerCpuSecond:
+      return "elements per worker CPU second";
+    case Basis::kElementsPerCpuSecond:
+      return "elements per CPU second";
+  }
+  return "";
 }
 
 Json PerGb(const std::map<std::string, double>& by_role, double gb) {
@@ -67,6 +81,7 @@ Json WindowRecord(const Row& row, const Pair& pair, size_t run) {
   record["limit_cpu_s_per_gb"] =
       pair.limit.cpu_seconds.empty() ? Json(nullptr) : Number(CpuPerGb(row, pair.limit));
   record["limit_foreign_cores"] = pair.limit.foreign_cores;
+  if (CopiedOf(window) >= 0) record["copied"] = CopiedOf(window);
   if (!window.done.shares.empty()) record["shares"] = window.done.shares;
   record["ratio"] = Number(RatioOf(row, pair));
   record["clean"] = pair.clean();
@@ -81,8 +96,7 @@ Json SummaryRecord(const Row& row) {
   record["clean_pairs"] = summary.clean;
   record["ratio"] = Number(summary.ratio);
   record["worst_ratio"] = Number(summary.worst_ratio);
-  record["ratio_of"] = row.basis == Basis::kElementsPerSecond ? "elements per second"
-                                                              : "elements per worker CPU second";
+  record["ratio_of"] = TextOf(row.basis);
   record["elements_per_s"] = Number(summary.elements_per_s);
   record["gb_per_s"] = Number(summary.gb_per_s);
   if (row.step_s > 0) record["utilization"] = Number(summary.utilization);
@@ -96,6 +110,7 @@ Json SummaryRecord(const Row& row) {
   record["limit_cpu_s_per_gb"] = Number(summary.limit_cpu_s_per_gb);
   record["cpu_ratio"] = Number(summary.cpu_ratio);
   record["foreign_cores"] = summary.foreign_cores;
+  if (summary.copied >= 0) record["copied"] = summary.copied;
   if (summary.share >= 0) record["max_min_share"] = summary.share;
   if (const std::string note = NoteOn(row); !note.empty()) record["note"] = note;
   return record;

@@ -33,7 +33,8 @@ std::string Thousands(int64_t value) {
 std::string SubjectOf(const Row& row) {
   std::vector<std::string> words;
   if (row.system != "penstock") words.push_back(row.system);
-  for (const std::string& word : {row.setup.protocol, row.variant}) {
+  const std::string coordinated = row.setup.coordinated ? "coordinated" : "";
+  for (const std::string& word : {row.setup.protocol, coordinated, row.setup.last, row.variant}) {
     if (!word.empty()) words.push_back(word);
   }
   return absl::StrJoin(words, " ");
@@ -48,28 +49,11 @@ std::string SizeText(int64_t bytes) {
 
 namespace {
 
-constexpr const char* kReportHead[] = {"case",
-                                       "system",
-                                       "limit",
-                                       "element",
-                                       "from:to",
-                                       "elements/s",
-                                       "GB/s",
-                                       "limit GB/s",
-                                       "ratio",
-                                       "worst",
-                                       "AU",
-                                       "pairs",
-                                       "p50 us",
-                                       "p99 us",
-                                       "skew p99 us",
-                                       "spread p99",
-                                       "CPU s/GB",
-                                       "limit CPU",
-                                       "CPU ratio",
-                                       "trainer CPU",
-                                       "max/min share",
-                                       ""};
+constexpr const char* kReportHead[] = {
+    "case",      "system",      "limit",       "element",       "from:to",  "elements/s",
+    "GB/s",      "limit GB/s",  "ratio",       "worst",         "AU",       "pairs",
+    "p50 us",    "p99 us",      "skew p99 us", "spread p99",    "CPU s/GB", "limit CPU",
+    "CPU ratio", "trainer CPU", "copied",      "max/min share", ""};
 
 // Cells in the order of kReportHead.
 std::vector<std::string> CellsOf(const Row& row) {
@@ -95,6 +79,7 @@ std::vector<std::string> CellsOf(const Row& row) {
           Digits(summary.limit_cpu_s_per_gb),
           Digits(summary.cpu_ratio),
           Digits(summary.trainer_cpu_s_per_gb),
+          Digits(summary.copied),
           Digits(summary.share),
           NoteOn(row)};
 }

@@ -13,6 +13,7 @@ namespace {
 // Elements per second, or per CPU second of those that prepare them.
 double RateOf(Basis basis, const Window& window) {
   if (basis == Basis::kElementsPerSecond) return window.elements_per_s();
+  if (basis == Basis::kElementsPerCpuSecond) return window.done.elements / window.cpu();
   const auto worker = window.cpu_seconds.find("worker");
   const double cpu = worker == window.cpu_seconds.end() ? window.cpu() : worker->second;
   return window.done.elements / cpu;
@@ -49,6 +50,12 @@ double ShareOf(const Window& window) {
   if (shares.size() < 2) return -1;
   const auto [least, most] = std::minmax_element(shares.begin(), shares.end());
   return static_cast<double>(*most) / static_cast<double>(std::max<int64_t>(1, *least));
+}
+
+double CopiedOf(const Window& window) {
+  const Done& done = window.done;
+  if (done.shared == 0) return -1;
+  return static_cast<double>(done.copied) / static_cast<double>(done.shared);
 }
 
 double CpuPerGb(const Row& row, const Window& window) {
@@ -105,6 +112,7 @@ Summary Summarize(const Row& row) {
     summary.cpu_ratio =
         median([](const Pair& pair) { return pair.side.cpu_per_gb() / pair.limit.cpu_per_gb(); });
   }
+  summary.copied = median([](const Pair& pair) { return CopiedOf(pair.side); });
   summary.share = median([](const Pair& pair) { return ShareOf(pair.side); });
   summary.foreign_cores = median(
       [](const Pair& pair) { return std::max(pair.side.foreign_cores, pair.limit.foreign_cores); });

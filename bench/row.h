@@ -44,6 +44,7 @@ struct Summary {
   double cpu_s_per_gb = -1, trainer_cpu_s_per_gb = -1, limit_cpu_s_per_gb = -1;
   double cpu_ratio = -1;          // of CPU per GB, ours by the limit's
   std::optional<InStep> in_step;  // none where trainers do not step together
+  double copied = -1;             // share of what came through shared memory
   double share = -1;              // of the client (or worker) with most by that with least
   double foreign_cores = 0;
 };
@@ -54,6 +55,9 @@ double RatioOf(const Row& row, const Pair& pair);
 double UtilizationOf(const Row& row, const Window& window);
 // The most by the least of its shares; below 0 without shares.
 double ShareOf(const Window& window);
+// The share of what came through shared memory that the worker copied there; below 0 where
+// nothing did.
+double CopiedOf(const Window& window);
 // Seconds of all processes; below 0 where some are on another host or none lasts.
 double CpuPerGb(const Row& row, const Window& window);
 // Seconds of the trainers' processes; below 0 where they hold the servers too.

@@ -149,7 +149,8 @@ absl::StatusOr<std::vector<Setup>> PlanCases(const Options& options) {
                            .element_bytes = bytes,
                            .workers = shape.workers,
                            .consumers = shape.consumers,
-                           .coordinated = workload->coordinated(),
+                           .coordinated = shape.coordinated,
+                           .last = shape.last,
                            .window_s = options.window_s,
                            .source_bytes = options.source_bytes,
                            .hosts = options.hosts});

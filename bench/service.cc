@@ -121,6 +121,8 @@ class Service final : public Side {
     sum.p99_us = std::max(sum.p99_us, done.p99_us);
     sum.max_us = std::max(sum.max_us, done.max_us);
     if (done.in_step.has_value()) sum.in_step = done.in_step;  // one measures for all
+    sum.shared += done.shared;
+    sum.copied += done.copied;
     if (setup_.consumers > 1) {
       sum.shares.push_back(std::llround(done.elements));
     } else {

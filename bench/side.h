@@ -30,6 +30,9 @@ struct Done {
   double p50_us = 0, p99_us = 0, max_us = 0;
   std::optional<InStep> in_step;
   std::vector<int64_t> shares;  // elements by client, or by worker where there is one client
+  // Of the elements that came through shared memory in slots of their own: how many there were, and
+  // how many of them the worker copied there.
+  int64_t shared = 0, copied = 0;
 };
 
 // Processes by role: "consumer", "worker", "dispatcher", "limit".

@@ -16,6 +16,7 @@
 #include "bench/measure.h"
 #include "bench/step_barrier.h"
 #include "bench/wire.h"
+#include "dataplane/transfer/filled.h"
 #include "penstock/server.h"
 #include "penstock/status.h"
 
@@ -44,6 +45,7 @@ class Trainer {
     std::vector<float> next_us;
     std::map<PartitionId, int64_t> by_partition;
     Done done;
+    const int64_t copied_before = Copied(), in_place_before = InPlace();
     const double start = Now();
     double now = start;
     bool more = true;
@@ -73,6 +75,8 @@ class Trainer {
     }
     if (steps_ != nullptr) done.in_step = steps_->Take();
     done.seconds = now - start;
+    done.copied = Copied() - copied_before;
+    done.shared = done.copied + InPlace() - in_place_before;
     done.p50_us = Quantile(next_us, 0.5);
     done.p99_us = Quantile(next_us, 0.99);
     done.max_us = next_us.empty() ? 0 : *std::max_element(next_us.begin(), next_us.end());
@@ -93,6 +97,13 @@ class Trainer {
                               WorkerServer::Start({.dispatcher_address = dispatcher_->target()}));
     setup_.service = dispatcher_->target();
     return absl::OkStatus();
+  }
+
+  static int64_t InPlace() { return transfer::FilledOfProcess(transfer::Filled::kInPlace); }
+  static int64_t Copied() {
+    return transfer::FilledOfProcess(transfer::Filled::kNoSlot) +
+           transfer::FilledOfProcess(transfer::Filled::kForAnother) +
+           transfer::FilledOfProcess(transfer::Filled::kElsewhere);
   }
 
   static std::optional<int64_t> In(bool coordinated, int64_t value) {

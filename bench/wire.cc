@@ -38,6 +38,7 @@ json ToJson(const Setup& setup) {
           {"consumers", setup.consumers},
           {"consumer", setup.consumer},
           {"coordinated", setup.coordinated},
+          {"last", setup.last},
           {"window_s", setup.window_s},
           {"source_bytes", setup.source_bytes},
           {"compress", setup.compress},
@@ -54,6 +55,7 @@ absl::StatusOr<Setup> SetupOf(const json& json) {
   PENSTOCK_RETURN_IF_ERROR(Read(json, "consumers", setup.consumers));
   PENSTOCK_RETURN_IF_ERROR(Read(json, "consumer", setup.consumer));
   PENSTOCK_RETURN_IF_ERROR(Read(json, "coordinated", setup.coordinated));
+  PENSTOCK_RETURN_IF_ERROR(Read(json, "last", setup.last));
   PENSTOCK_RETURN_IF_ERROR(Read(json, "window_s", setup.window_s));
   PENSTOCK_RETURN_IF_ERROR(Read(json, "source_bytes", setup.source_bytes));
   PENSTOCK_RETURN_IF_ERROR(Read(json, "compress", setup.compress));
@@ -74,6 +76,7 @@ json ToJson(const Done& done) {
                {"p50_us", done.p50_us},   {"p99_us", done.p99_us},     {"max_us", done.max_us},
                {"shares", done.shares}};
   if (done.in_step.has_value()) line.update(ToJson(*done.in_step));
+  if (done.shared > 0) line.update({{"shared", done.shared}, {"copied", done.copied}});
   return line;
 }
 
@@ -91,6 +94,10 @@ absl::StatusOr<Done> DoneOf(const json& json) {
     PENSTOCK_RETURN_IF_ERROR(Read(json, "skew_p99_us", in_step.skew_p99_us));
     PENSTOCK_RETURN_IF_ERROR(Read(json, "spread_p50", in_step.spread_p50));
     PENSTOCK_RETURN_IF_ERROR(Read(json, "spread_p99", in_step.spread_p99));
+  }
+  if (json.contains("shared")) {
+    PENSTOCK_RETURN_IF_ERROR(Read(json, "shared", done.shared));
+    PENSTOCK_RETURN_IF_ERROR(Read(json, "copied", done.copied));
   }
   if (const auto shares = json.find("shares"); shares != json.end() && shares->is_array()) {
     for (const auto& share : *shares) {

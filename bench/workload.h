@@ -26,6 +26,7 @@ struct Setup {
   int consumers = 1;
   int consumer = 0;          // of them, which a reader is
   bool coordinated = false;  // readers read in rounds
+  std::string last;  // what the workload puts before Distribute in this case; empty: nothing
   double window_s = 2;
   int64_t source_bytes = kColdBytes;
   bool compress = true;  // links may (LinkCompression::kAuto)
@@ -47,12 +48,18 @@ class Reader {
 };
 
 // What a ratio is of.
-enum class Basis : uint8_t { kElementsPerSecond, kElementsPerWorkerCpuSecond };
+enum class Basis : uint8_t {
+  kElementsPerSecond,
+  kElementsPerWorkerCpuSecond,
+  kElementsPerCpuSecond,  // of all processes
+};
 
-// How many processes of each kind.
+// How many processes of each kind, and what tells a case from another of the workload.
 struct Shape {
   int workers = 1;
   int consumers = 1;
+  bool coordinated = false;
+  std::string last;
 };
 
 class Workload {
@@ -74,7 +81,6 @@ class Workload {
   virtual double StepOf(const Element& /*element*/) const { return step_s(); }
   // Whether trainers wait for each other behind each step, as those that train one model.
   virtual bool in_step() const { return false; }
-  virtual bool coordinated() const { return false; }  // what a case's setup says
   // Whether all trainers read the same elements, through a cache that they share. Then
   // the rate is that of one of them: an element counts once however many read it.
   virtual bool cached() const { return false; }
@@ -116,5 +122,6 @@ const Workload& L2();
 const Workload& M1();
 const Workload& Coordinated();
 const Workload& S1Cached();
+const Workload& S1InPlace();
 
 }  // namespace penstock::bench

@@ -20,9 +20,10 @@ class CoordinatedBuffers final : public Buffers {
                 Touch::kEveryPage, /*cold=*/true) {}
 
   std::vector<int64_t> sizes() const override { return {1 << 20}; }
-  std::vector<Shape> shapes() const override { return {{.consumers = 2}, {.consumers = 4}}; }
+  std::vector<Shape> shapes() const override {
+    return {{.consumers = 2, .coordinated = true}, {.consumers = 4, .coordinated = true}};
+  }
   bool in_step() const override { return true; }
-  bool coordinated() const override { return true; }
   absl::StatusOr<std::unique_ptr<Side>> MakeLimit(const Setup& setup) const override {
     return MakeBar("4 x tf.data service", 4 * TfDataRounds(setup.consumers) * setup.consumers,
                    setup.element_bytes);

@@ -67,12 +67,13 @@ class Sequences final : public Workload {
     return {kSequenceBatch * 150 * 4};
   }  // in the middle
   bool sized() const override { return false; }
-  std::vector<Shape> shapes() const override { return {{.consumers = 2}, {.consumers = 4}}; }
+  std::vector<Shape> shapes() const override {
+    return {{.consumers = 2, .coordinated = true}, {.consumers = 4, .coordinated = true}};
+  }
   double StepOf(const Element& batch) const override {
     return SecondsOf(static_cast<double>(batch.tensor(0).dim(1)));
   }
   bool in_step() const override { return true; }
-  bool coordinated() const override { return true; }
 
   Dataset MakeDataset(const Setup& setup) const override {
     const std::vector<int64_t> boundaries = {24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768};

@@ -80,14 +80,15 @@ class Samples final : public Workload {
   }
   std::vector<int64_t> sizes() const override { return {4 << 20}; }  // about
   bool sized() const override { return false; }
-  std::vector<Shape> shapes() const override { return {{.consumers = 2}, {.consumers = 4}}; }
+  std::vector<Shape> shapes() const override {
+    return {{.consumers = 2, .coordinated = true}, {.consumers = 4, .coordinated = true}};
+  }
   double StepOf(const Element& batch) const override {
     int64_t cost = 0;
     for (const int64_t of_sample : batch["cost"].data<int64_t>()) cost += of_sample;
     return static_cast<double>(cost) * kSecondsPerCost;
   }
   bool in_step() const override { return true; }
-  bool coordinated() const override { return true; }
 
   Dataset MakeDataset(const Setup& setup) const override {
     const std::vector<int64_t> boundaries = {64, 128, 256, 512, 768, 1152, 1728, 2592, 3888};

@@ -26,6 +26,10 @@ Counter& OfProcess(size_t how) {
 
 }  // namespace
 
+int64_t FilledOfProcess(Filled how) {
+  return OfProcess(static_cast<size_t>(how)).value();
+}
+
 void FilledCounts::Add(Filled how) {
   const auto at = static_cast<size_t>(how);
   counts_[at].fetch_add(1, std::memory_order_relaxed);

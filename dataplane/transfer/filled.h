@@ -17,10 +17,13 @@ enum class Filled : uint8_t {
 };
 inline constexpr size_t kWaysFilled = 4;
 
+// Elements of all links of this process so far (penstock_client_filled_total). Any thread.
+int64_t FilledOfProcess(Filled how);
+
 // Elements, by how they were filled. Any thread.
 class FilledCounts {
  public:
-  // Counts it for the process, too (penstock_client_filled_total).
+  // Counts it for the process, too.
   void Add(Filled how);
   int64_t Of(Filled how) const {
     return counts_[static_cast<size_t>(how)].load(std::memory_order_relaxed);

@@ -58,6 +58,25 @@ INSTANTIATE_TEST_SUITE_P(
       return absl::StrReplaceAll(std::string(info.param->name()), {{"-", "_"}});
     });
 
+TEST(InPlaceWorkload, KnowsItsElementsBehindEachLastNode) {
+  bench::Setup setup = SetupOf(S1InPlace());
+  setup.element_bytes = S1InPlace().sizes().front();
+  for (const Shape& shape : S1InPlace().shapes()) {
+    setup.last = shape.last;
+    auto reader = S1InPlace().MakeReader(setup);
+    Iterator it = *S1InPlace().MakeDataset(setup).MakeIterator();
+    for (int64_t index = 0; index < 4; ++index) {
+      Element element = **it.Next();
+      element.set_identity({.partition = PartitionId(1), .index = index});
+      const absl::StatusOr<int64_t> bytes = reader->Take(element);
+      ASSERT_TRUE(bytes.ok()) << shape.last << bytes.status();
+      EXPECT_EQ(*bytes, setup.element_bytes);
+      element.set_identity({.partition = PartitionId(1), .index = index + 2});
+      EXPECT_TRUE(absl::IsDataLoss(reader->Take(element).status())) << shape.last;
+    }
+  }
+}
+
 // Those whose workers read files, which a test writes into a folder of its own.
 class FileWorkload : public ::testing::TestWithParam<const Workload*> {
  protected:

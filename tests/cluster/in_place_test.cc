@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "control/observe/metrics.h"
 #include "dataplane/memory/copied.h"
+#include "dataplane/transfer/filled.h"
 #include "penstock/expr.h"
 #include "penstock/register.h"
 #include "tests/cluster/consumers.h"
@@ -31,9 +31,8 @@ absl::Status MakeRow(CallContext& call) {
 // Elements that have landed at all trainers of this process.
 int64_t Landed() {
   int64_t landed = 0;
-  for (const char* how : {"in_place", "no_slot", "for_another", "elsewhere"})
-    landed +=
-        ProcessMetrics().GetCounter("penstock_client_filled_total", "", {{"how", how}}).value();
+  for (size_t how = 0; how < transfer::kWaysFilled; ++how)
+    landed += transfer::FilledOfProcess(static_cast<transfer::Filled>(how));
   return landed;
 }
 void AwaitLanded(int64_t count) {
