@@ -28,7 +28,7 @@ class FakeDevice final : public DeviceBackend {
   void Step(size_t which);
   // Does all that can be done.
   void Run();
-  // The same again and again as work comes, until Run() finds `stop` set: on a thread of its own.
+  // The same again and again as work comes, until `stop` is set: on a thread of its own.
   void RunUntil(const std::atomic<bool>& stop);
   void Wake();  // who waits in RunUntil() looks at its `stop`
 
