@@ -13,7 +13,7 @@ namespace penstock::bench {
 namespace {
 
 constexpr int64_t kPictureBytes = 37'632;  // of 112 x 112: a row
-// A trainer computes on so many in a second: 4 ms on a batch of 30, 34 on one of 256.
+// What a trainer computes on: 4 ms on a batch of 30 rows, 34 ms on one of 256.
 constexpr double kRowsPerSecond = 7500;
 
 int64_t RowsOf(const Setup& setup) {
@@ -38,7 +38,7 @@ Expr IsAny(const Expr& batch) {
 
 class PictureReader final : public Reader {
  public:
-  // Of so many inputs in turn, which all hold the same.
+  // Of a dataset that takes a batch from each of `inputs` equal datasets in turn.
   PictureReader(int64_t rows, int64_t inputs) : rows_(rows), inputs_(inputs) {}
 
   absl::StatusOr<int64_t> Take(const Element& element) override {
