@@ -96,7 +96,9 @@ class SkipIterator final : public NodeIterator {
 
   absl::Status Save(StateWriter& writer) override {
     writer.WriteBool(skipped_);
-    return input_.Save(writer, skipped_ ? input_.pulled() : 0);
+    RETURN_IF_ERROR(input_.Save(writer, skipped_ ? input_.pulled() : 0));
+    if (skipped_) input_.Release(input_.pulled());
+    return absl::OkStatus();
   }
 
   absl::Status Restore(StateReader& reader) override {
