@@ -46,6 +46,12 @@ void Sender::OnSent(ClientId client, Index index) {
   Find(client)->unconfirmed.Add(index);
 }
 
+void Sender::OnRefused(ClientId client, Index index) {
+  const IndexSet refused = IndexSet::Of(index, index + 1);
+  if (Served* served = Find(client)) served->unconfirmed.Remove(refused);
+  again_.Add(refused);
+}
+
 void Sender::OnPassed(Index index) {
   PENSTOCK_CHECK(!Wants(index));
   next_ = std::max(next_, index + 1);

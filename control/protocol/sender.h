@@ -39,6 +39,8 @@ class Sender {
   // `index` leaves on the link to `client`. REQUIRES: MaySendTo(client), and
   // Wants(index) or again() has it.
   void OnSent(ClientId client, Index index);
+  // It did not leave after all: the link refused it. To be sent again, to anyone.
+  void OnRefused(ClientId client, Index index);
   // The producer is past `index`, which need not be sent.
   void OnPassed(Index index);
   // The producer is at the end: `end` elements.

@@ -25,12 +25,12 @@ void Outbox::PostParcels() {
   for (; posted_ < sent_.ready(); ++posted_) letters_.Push({Letter::kParcel});
 }
 
-absl::Status Outbox::Apply(const Update& update) {
+absl::Status Outbox::Apply(const Update& update, std::vector<Acknowledged>& landed) {
   if (credits_ >
       std::numeric_limits<int64_t>::max() - update.granted - update.granted_after_recall) {
     return absl::InvalidArgumentError("more credits than can be counted");
   }
-  if (!sent_.Landed(update.landed)) {
+  if (!sent_.OnLanded(update.landed, landed)) {
     return absl::InvalidArgumentError(absl::StrCat("the client has landed ", update.landed,
                                                    " elements at once, more than were sent"));
   }
@@ -62,8 +62,9 @@ Outbox::Next Outbox::Take() {
           .count = parcel.count};
 }
 
-void Tell(const Update& update, SendEvents& events) {
-  if (update.landed > 0) events.OnLanded(update.landed);
+void Tell(const Update& update, std::vector<Acknowledged>& landed, SendEvents& events) {
+  if (!landed.empty()) events.OnLanded(landed);
+  landed.clear();
   const int64_t granted = update.granted + update.granted_after_recall;
   if (granted > 0) events.OnCredits({granted});
 }

@@ -37,9 +37,10 @@ class Outbox {
   void Seal();
   // The answer to the hello.
   void Welcome() { letters_.Push({Letter::kWelcome}); }
-  // What the client says; whoever lets go of the lock around this then calls
-  // Tell(). InvalidArgument for what no client says.
-  absl::Status Apply(const Update& update);
+  // What the client says, and what has landed of what was sent, which is put behind `landed`.
+  // Whoever lets go of the lock around this then calls Tell(). InvalidArgument for what no
+  // client says.
+  absl::Status Apply(const Update& update, std::vector<Acknowledged>& landed);
 
   // One message.
   struct Next {
@@ -71,11 +72,11 @@ class Outbox {
   size_t posted_ = 0;  // parcels among the letters
 };
 
-// The events of such an update.
-void Tell(const Update& update, SendEvents& events);
+// The events of such an update; `landed` is empty then.
+void Tell(const Update& update, std::vector<Acknowledged>& landed, SendEvents& events);
 
 // The worker's hold on its end of a link; lets go of it by closing it. `End` has
-// the methods of SendLink for whatever is Sent.
+// the methods of SendLink.
 template <class End>
 class SendHandle : public SendLink {
  public:
@@ -83,17 +84,7 @@ class SendHandle : public SendLink {
   ~SendHandle() override { end_->Close(absl::CancelledError("the worker let go of the link")); }
   const Hello& hello() const override { return end_->hello(); }
   int64_t credits() const override { return end_->credits(); }
-  absl::Status Send(Element&& element) override {
-    Sent sent;
-    sent.identity = element.identity();
-    sent.element = std::move(element);
-    absl::Status status = end_->Send(std::move(sent));
-    if (!status.ok()) element = std::move(sent.element);
-    return status;
-  }
-  absl::Status SendError(const Identity& identity, const absl::Status& error) override {
-    return end_->Send({identity, Element(), error});
-  }
+  absl::Status Send(Sent&& sent) override { return end_->Send(std::move(sent)); }
   void Flush() override { end_->Flush(); }
   void Close(const absl::Status& reason) override { end_->Close(reason); }
 

@@ -10,8 +10,9 @@
 namespace penstock::transfer {
 
 void Outgoing::Push(Sent&& sent) {
-  const bool small = sent.element && sent.element.block().size() < kFrameBelow;
-  if (small && Pack(sent.element)) {
+  const size_t bytes = sent.element ? sent.element.block().size() : 0;
+  members_.Push({sent.identity, static_cast<int64_t>(bytes)});
+  if (sent.element && bytes < kFrameBelow && Pack(sent.element)) {
     sent.element = Element();
     return;
   }
@@ -62,13 +63,14 @@ Outgoing::Parcel Outgoing::Take() {
   return {.bytes = kept.alone.element.block(), .loan = kept.alone.element.loan().Share()};
 }
 
-bool Outgoing::Landed(int64_t count) {
+bool Outgoing::OnLanded(int64_t count, std::vector<Acknowledged>& landed) {
   while (count > 0) {
     if (written_ == 0) return false;
     Kept& oldest = parcels_.front();
-    const int64_t landed = std::min(count, oldest.count - oldest.landed);
-    oldest.landed += landed;
-    count -= landed;
+    const int64_t of_parcel = std::min(count, oldest.count - oldest.landed);
+    oldest.landed += of_parcel;
+    count -= of_parcel;
+    for (int64_t i = 0; i < of_parcel; ++i) landed.push_back(members_.Pop());
     if (oldest.landed < oldest.count) break;
     parcels_.Pop();
     --written_;
@@ -84,6 +86,7 @@ std::vector<Sent> Outgoing::TakeUnconfirmed() {
     if (kept.frame) {
       Unpack(kept, sent);
     } else {
+      members_.Pop();
       sent.push_back(std::move(kept.alone));
     }
   }
@@ -91,16 +94,12 @@ std::vector<Sent> Outgoing::TakeUnconfirmed() {
   return sent;
 }
 
-void Outgoing::Unpack(const Kept& kept, std::vector<Sent>& sent) const {
+void Outgoing::Unpack(const Kept& kept, std::vector<Sent>& sent) {
   std::byte* block = kept.frame.bytes().data() + sizeof(FramePrefix);
   for (int64_t i = 0; i < kept.count; ++i) {
     std::byte* const next = block + BlockBytes(block);
-    if (i >= kept.landed) {
-      Sent one;
-      one.element = Element(kept.frame.Share(), block, kept.spec);
-      one.identity = one.element.identity();
-      sent.push_back(std::move(one));
-    }
+    if (i >= kept.landed)
+      sent.emplace_back(members_.Pop().identity, Element(kept.frame.Share(), block, kept.spec));
     block = next;
   }
 }

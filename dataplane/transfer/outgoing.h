@@ -45,8 +45,9 @@ class Outgoing {
   // The next parcel. REQUIRES: ready() > 0.
   Parcel Take();
 
-  // The `count` oldest elements and errors have landed. False if so many were not taken.
-  bool Landed(int64_t count);
+  // The `count` oldest elements and errors have landed, which are put behind `landed`. False if so
+  // many were not taken.
+  bool OnLanded(int64_t count, std::vector<Acknowledged>& landed);
   // All that has not landed, in the order of sending. What comes from frames is shared.
   std::vector<Sent> TakeUnconfirmed();
 
@@ -62,12 +63,13 @@ class Outgoing {
 
   // Copies it into the open frame, or into a new one; false if there is no room for one.
   bool Pack(const Element& element);
-  void Unpack(const Kept& kept, std::vector<Sent>& sent) const;
+  void Unpack(const Kept& kept, std::vector<Sent>& sent);
 
   Pool& frames_;
   const size_t frame_bytes_;
-  Fifo<Kept> parcels_;  // not landed; the last is the open frame, if there is one
-  size_t written_ = 0;  // of parcels_, from the front: taken
+  Fifo<Kept> parcels_;          // not landed; the last is the open frame, if there is one
+  Fifo<Acknowledged> members_;  // of all parcels, but for what has landed
+  size_t written_ = 0;          // of parcels_, from the front: taken
   std::optional<FrameWriter> frame_;
   uint64_t opened_ = 0;  // frames so far
 };

@@ -23,11 +23,13 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "absl/types/span.h"
 #include "control/protocol/index_set.h"
 #include "dataplane/memory/pool.h"
 #include "dataplane/transfer/filled.h"
@@ -67,11 +69,25 @@ struct Credits {
 
 // --- The worker's end --------------------------------------------------------
 
-// One element or error that was sent.
+// One element, or an error in an element's place.
 struct Sent {
+  Sent() = default;
+  Sent(Element its) : identity(its.identity()), element(std::move(its)) {}  // as its head says
+  Sent(const Identity& identity, Element element)
+      : identity(identity), element(std::move(element)) {}
+  Sent(const Identity& identity, absl::Status error)
+      : identity(identity), error(std::move(error)) {}
+
+  // Members of a group share an element, whose head has the first member's index.
   Identity identity;
   Element element;     // empty for an error
   absl::Status error;  // OK for an element
+};
+
+// One of what was sent, once the client has it.
+struct Acknowledged {
+  Identity identity;
+  int64_t bytes = 0;  // of the element's block; 0 for an error
 };
 
 // One accepted link. Destroying it closes it (Cancelled).
@@ -79,17 +95,13 @@ class SendLink {
  public:
   virtual ~SendLink() = default;
   virtual const Hello& hello() const = 0;
-  // Credits not used yet. Only Send(), SendError() and a client that recalls
-  // them make them fewer.
+  // Credits not used yet. Only Send() and a client that recalls them make them fewer.
   virtual int64_t credits() const = 0;
-  // Sends `element` (its identity is in its head) against one credit. Without
-  // one it is FailedPrecondition, on a closed link Unavailable, above what the
-  // protocol can carry InvalidArgument, and the element stays the caller's.
-  // The link keeps it, or a copy, until it has landed. One below 256 KiB
-  // may wait up to 2 ms for others to go with.
-  virtual absl::Status Send(Element&& element) = 0;
-  // An error in an element's place, with its identity, against one credit.
-  virtual absl::Status SendError(const Identity& identity, const absl::Status& error) = 0;
+  // Sends it against one credit. Without one it is FailedPrecondition, on a closed
+  // link Unavailable, above what the protocol can carry InvalidArgument, and `sent`
+  // stays the caller's. The link keeps it, or a copy, until it has landed. An
+  // element below 256 KiB may wait up to 2 ms for others to go with.
+  virtual absl::Status Send(Sent&& sent) = 0;
   // Where a block for this link is best made (Pool::LendBlock): in memory of the
   // client's, if some is free, from where Send() moves it without a copy. It may
   // be sent on any link all the same. nullptr: anywhere is as good.
@@ -107,8 +119,8 @@ class SendEvents {
   virtual ~SendEvents() = default;
   // That many more may be sent.
   virtual void OnCredits(Credits granted) = 0;
-  // The client has landed the `count` oldest sent and not landed so far.
-  virtual void OnLanded(int64_t count) = 0;
+  // The client has landed these, the oldest sent and not landed so far.
+  virtual void OnLanded(absl::Span<const Acknowledged> landed) = 0;
   // The link is gone, the last event. `reason` is OK if the client closed it on
   // purpose, else the status given to Close() or what broke it. `unconfirmed`
   // was sent and is not known to have landed, in the order of sending.

@@ -2,8 +2,8 @@
 #include "dataplane/worker/outlet.h"
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
-#include <deque>
 #include <optional>
 #include <tuple>
 #include <utility>
@@ -41,7 +41,7 @@ int64_t BytesOf(const Element& element) {
 
 }  // namespace
 
-// One link, with what was sent on it and is not known to have landed.
+// One link, with how much was sent on it and is not known to have landed.
 class Outlet::Link final : public transfer::SendEvents,
                            public std::enable_shared_from_this<Outlet::Link> {
  public:
@@ -55,8 +55,8 @@ class Outlet::Link final : public transfer::SendEvents,
   void OnCredits(transfer::Credits credits) override {
     if (auto outlet = outlet_.lock()) outlet->OnCredits(*this, credits.count);
   }
-  void OnLanded(int64_t count) override {
-    if (auto outlet = outlet_.lock()) outlet->OnLanded(*this, count);
+  void OnLanded(absl::Span<const transfer::Acknowledged> landed) override {
+    if (auto outlet = outlet_.lock()) outlet->OnLanded(*this, landed);
   }
   void OnClosed(const absl::Status&, std::vector<transfer::Sent> unconfirmed) override {
     if (auto outlet = outlet_.lock()) outlet->OnClosed(shared_from_this(), std::move(unconfirmed));
@@ -66,27 +66,17 @@ class Outlet::Link final : public transfer::SendEvents,
   const std::weak_ptr<Outlet> outlet_;
 
  public:
-  struct Note {
-    PartitionId partition;
-    Placement placement;
-    Index index;
-    int64_t bytes;
-  };
-
   const std::shared_ptr<transfer::SendLink> send;
   const std::shared_ptr<Pool> slots;  // in memory of the client's, if there is such
   const SlotOwner* const owner;       // of what those lend
   const control::Reader reader;
 
-  // Held from before Send() until `sent` has the note of it: the client says how
-  // many landed, so notes must stand in the order of sending. Taken before the
-  // outlet's mu_, and by no event.
-  Mutex order;
+  std::atomic<bool> unflushed = false;  // something was sent since the last flush
 
-  bool closing GUARDED_BY(&Outlet::mu_) = false;    // sends nothing more
-  bool dry GUARDED_BY(&Outlet::mu_) = false;        // had no credit when last tried
-  bool unflushed GUARDED_BY(&Outlet::mu_) = false;  // something was sent since the last flush
-  uint64_t grants GUARDED_BY(&Outlet::mu_) = 0;     // how often credits came
+  bool closing GUARDED_BY(&Outlet::mu_) = false;  // sends nothing more
+  bool gone GUARDED_BY(&Outlet::mu_) = false;     // OnClosed has come
+  bool dry GUARDED_BY(&Outlet::mu_) = false;      // had no credit when last tried
+  uint64_t grants GUARDED_BY(&Outlet::mu_) = 0;   // how often credits came
   // Those it has, but for what it has called back without a word to us; and the most it had.
   int64_t credits GUARDED_BY(&Outlet::mu_) = 0;
   int64_t window GUARDED_BY(&Outlet::mu_) = 0;
@@ -96,11 +86,9 @@ class Outlet::Link final : public transfer::SendEvents,
   double interval GUARDED_BY(&Outlet::mu_) = 0;
   // What it waits for, at all times.
   LinkTimes times GUARDED_BY(&Outlet::mu_){ToString(reader.client)};
-  int sending GUARDED_BY(&Outlet::mu_) = 0;     // lanes inside Send()
-  int64_t landed GUARDED_BY(&Outlet::mu_) = 0;  // said by the client and not taken off `sent` yet
-  std::deque<Note> sent GUARDED_BY(&Outlet::mu_);
-  // With what it left unconfirmed.
-  std::optional<std::vector<transfer::Sent>> closed GUARDED_BY(&Outlet::mu_);
+  // Sent and not known to have landed: elements and errors, and their bytes.
+  int64_t on_the_way GUARDED_BY(&Outlet::mu_) = 0;
+  int64_t bytes_on_the_way GUARDED_BY(&Outlet::mu_) = 0;
 
   // Has taken most of what it holds at a time.
   bool IsHungry() const REQUIRES(&Outlet::mu_) { return !dry && 4 * credits >= 3 * window; }
@@ -110,7 +98,7 @@ class Outlet::Link final : public transfer::SendEvents,
     if (slots == nullptr) return credits;
     const PoolCounters counters = slots->counters();
     const int64_t held = counters.slots_lent - counters.slots_returned;  // also what has not landed
-    return credits - std::max<int64_t>(0, held - static_cast<int64_t>(sent.size()));
+    return credits - std::max<int64_t>(0, held - on_the_way);
   }
   // When it is likely to have one more of them.
   double NextUnused(int64_t unused) const REQUIRES(&Outlet::mu_) {
@@ -120,9 +108,9 @@ class Outlet::Link final : public transfer::SendEvents,
   // With credits the next element is waited for; without, what is under way, or, if
   // nothing is, the trainer, who holds all its slots.
   void Account() REQUIRES(&Outlet::mu_) {
-    times.Now(!dry           ? LinkWaitsFor::kProduce
-              : sent.empty() ? LinkWaitsFor::kTrainer
-                             : LinkWaitsFor::kTransport);
+    times.Now(!dry              ? LinkWaitsFor::kProduce
+              : on_the_way == 0 ? LinkWaitsFor::kTrainer
+                                : LinkWaitsFor::kTransport);
   }
 };
 
@@ -211,43 +199,55 @@ absl::Status Outlet::SendOne(Lane& lane, transfer::Sent sent, std::unique_lock<s
       lock.lock();
       continue;
     }
-    const uint64_t grants = pick.link->grants;
-    ++pick.link->sending;
+    Link& link = *pick.link;
+    const uint64_t grants = link.grants;
+    NoteLocked(link, lane, sent);
     lock.unlock();
-    if (SendOn(pick.link, lane, sent, grants)) return absl::OkStatus();
-    pick.link.reset();
+    const int64_t bytes = BytesOf(sent.element);
+    const absl::Status status = link.send->Send(std::move(sent));
+    if (status.ok()) {
+      link.unflushed = true;
+      CountSent(bytes);
+      return absl::OkStatus();
+    }
+    lock.lock();
+    TakeBackLocked(link, lane, sent, status, grants);
+    lock.unlock();
+    pick.link.reset();  // may be its end
     lock.lock();
   }
 }
 
-bool Outlet::SendOn(const LinkPtr& link, Lane& lane, transfer::Sent& sent, uint64_t grants) {
+void Outlet::NoteLocked(Link& link, Lane& lane, const transfer::Sent& sent) {
   const int64_t bytes = BytesOf(sent.element);
-  MutexLock in_order(link->order);
-  const absl::Status status = sent.error.ok() ? link->send->Send(std::move(sent.element))
-                                              : link->send->SendError(sent.identity, sent.error);
-  MutexLock lock(mu_);
-  --link->sending;
-  if (status.ok()) {
-    --link->credits;
-    lane.sender_.OnSent(link->reader.client, sent.identity.index);
-    link->sent.push_back(
-        {sent.identity.partition, sent.identity.placement, sent.identity.index, bytes});
-    link->unflushed = true;
-    budget_->Add(bytes);
-    CountSent(bytes);
-  } else if (absl::IsFailedPrecondition(status)) {
-    link->dry = link->grants == grants;  // else credits came in between
-    if (link->dry && std::exchange(link->credits, 0) > 0) {
-      link->window = 0;  // it called some back, and may grant fewer from now on
-    }
-    link->Account();
-  } else if (absl::IsInvalidArgument(status) && sent.error.ok()) {
-    sent.error = status;  // this protocol cannot carry the element; the reader is told
-  } else {
-    link->closing = true;  // OnClosed follows
+  --link.credits;
+  ++link.on_the_way;
+  link.bytes_on_the_way += bytes;
+  budget_->Add(bytes);
+  lane.sender_.OnSent(link.reader.client, sent.identity.index);
+}
+
+void Outlet::TakeBackLocked(Link& link, Lane& lane, transfer::Sent& sent, const absl::Status& why,
+                            uint64_t grants) {
+  const int64_t bytes = BytesOf(sent.element);
+  if (!link.gone) {  // else that was done for all that was on its way
+    --link.on_the_way;
+    link.bytes_on_the_way -= bytes;
+    budget_->Subtract(bytes);
   }
-  SettleLocked(link);
-  return status.ok();
+  ++link.credits;
+  lane.sender_.OnRefused(link.reader.client, sent.identity.index);
+  if (absl::IsFailedPrecondition(why)) {
+    link.dry = link.grants == grants;  // else credits came in between
+    if (link.dry && std::exchange(link.credits, 0) > 0) {
+      link.window = 0;  // it called some back, and may grant fewer from now on
+    }
+    link.Account();
+  } else if (absl::IsInvalidArgument(why) && sent.error.ok()) {
+    sent = transfer::Sent(sent.identity, why);  // this protocol cannot carry it; the reader is told
+  } else {
+    link.closing = true;  // OnClosed follows
+  }
 }
 
 const Outlet::Link* Outlet::OwnerLocked(const Element& element) const {
@@ -333,7 +333,7 @@ void Outlet::Flush() {
   {
     MutexLock lock(mu_);
     for (const LinkPtr& link : up_)
-      if (std::exchange(link->unflushed, false)) links.push_back(link);
+      if (link->unflushed.exchange(false)) links.push_back(link);
   }
   for (const LinkPtr& link : links) link->send->Flush();
 }
@@ -404,43 +404,26 @@ void Outlet::OnCredits(Link& link, int64_t count) {
   changed_.NotifyAll();
 }
 
-void Outlet::OnLanded(Link& link, int64_t count) {
+void Outlet::OnLanded(Link& link, absl::Span<const transfer::Acknowledged> landed) {
   MutexLock lock(mu_);
-  link.landed += count;
-  ConfirmLocked(link);
-  link.Account();
-}
-
-void Outlet::OnClosed(const LinkPtr& link, std::vector<transfer::Sent> unconfirmed) {
-  MutexLock lock(mu_);
-  link->closing = true;
-  link->closed = std::move(unconfirmed);
-  SettleLocked(link);
-}
-
-void Outlet::SettleLocked(const LinkPtr& link) {
-  ConfirmLocked(*link);
-  if (link->closed.has_value() && link->sending == 0) BreakLocked(link);
-}
-
-void Outlet::ConfirmLocked(Link& link) {
-  while (link.landed > 0 && !link.sent.empty()) {
-    const Link::Note first = link.sent.front();
-    int64_t bytes = 0;
+  for (size_t i = 0; i < landed.size();) {
+    const Identity& first = landed[i].identity;
     IndexSet indices;
-    while (link.landed > 0 && !link.sent.empty() &&
-           link.sent.front().partition == first.partition &&
-           link.sent.front().placement == first.placement) {
-      indices.Add(link.sent.front().index);
-      bytes += link.sent.front().bytes;
-      link.sent.pop_front();
-      --link.landed;
+    int64_t bytes = 0;
+    for (; i < landed.size() && landed[i].identity.partition == first.partition &&
+           landed[i].identity.placement == first.placement;
+         ++i) {
+      indices.Add(landed[i].identity.index);
+      bytes += landed[i].bytes;
+      --link.on_the_way;
     }
+    link.bytes_on_the_way -= bytes;
     budget_->Subtract(bytes);
     CountLanded(indices.size());
     if (Lane* lane = FindLocked(first.partition, first.placement))
       lane->sender_.OnLanded(link.reader.client, indices);
   }
+  link.Account();
 }
 
 void Outlet::RaiseLocked(const LinkPtr& link) {
@@ -460,13 +443,11 @@ void Outlet::RaiseLocked(const LinkPtr& link) {
   changed_.NotifyAll();
 }
 
-void Outlet::BreakLocked(const LinkPtr& link) {
-  std::vector<transfer::Sent> unconfirmed = *std::exchange(link->closed, std::nullopt);
-  for (const Link::Note& note : link->sent) budget_->Subtract(note.bytes);
-  // Members of a group share an element, whose head has the first member's index.
-  for (size_t i = 0; i < std::min(unconfirmed.size(), link->sent.size()); ++i)
-    unconfirmed[i].identity.index = link->sent[i].index;
-  link->sent.clear();
+void Outlet::OnClosed(const LinkPtr& link, std::vector<transfer::Sent> unconfirmed) {
+  MutexLock lock(mu_);
+  link->closing = link->gone = true;
+  link->on_the_way = 0;
+  budget_->Subtract(std::exchange(link->bytes_on_the_way, 0));
   auto found = sessions_.find(link->reader);
   if (found == sessions_.end()) return;
   Session& session = found->second;

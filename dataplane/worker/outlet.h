@@ -7,11 +7,9 @@
 // the bytes of what is in doubt, and waits.
 //
 // Threads: one lock for all of an iteration. No method of a link is called
-// under it, since links may call back from inside their methods. Lanes that send
-// on the same link do so one after the other, under a lock of that link's that
-// no callback takes, so that notes stand in the order of sending. What happens
-// to a link while a lane is inside its Send() is put off until that has
-// returned, so that the Sender sees each sending before its outcome.
+// under it, since links may call back from inside their methods. The Sender is
+// told of each sending before the link is, so that it sees the sending before its
+// outcome; what the link refuses is taken back.
 #pragma once
 
 #include <cstdint>
@@ -73,8 +71,11 @@ class Outlet final : public IterationExit, public std::enable_shared_from_this<O
   // Lets go of the lock, in whatever way it ends, which the analysis does not see.
   absl::Status SendOne(Lane& lane, transfer::Sent sent, std::unique_lock<std::mutex>& lock)
       REQUIRES(mu_);
-  // False: look for a link again. `grants`: the link's when it was picked.
-  bool SendOn(const LinkPtr& link, Lane& lane, transfer::Sent& sent, uint64_t grants);
+  // It leaves on the link.
+  void NoteLocked(Link& link, Lane& lane, const transfer::Sent& sent) REQUIRES(mu_);
+  // It did not, for this reason. `grants`: the link's when it was picked.
+  void TakeBackLocked(Link& link, Lane& lane, transfer::Sent& sent, const absl::Status& why,
+                      uint64_t grants) REQUIRES(mu_);
   absl::Status SendAgain(Lane& lane, bool until_ended);
   // The link in whose client's memory it lies; nullptr: none.
   const Link* OwnerLocked(const Element& element) const REQUIRES(mu_);
@@ -91,13 +92,9 @@ class Outlet final : public IterationExit, public std::enable_shared_from_this<O
   Lane* FindLocked(PartitionId partition, Placement placement) REQUIRES(mu_);
 
   void OnCredits(Link& link, int64_t count);
-  void OnLanded(Link& link, int64_t count);
+  void OnLanded(Link& link, absl::Span<const transfer::Acknowledged> landed);
   void OnClosed(const LinkPtr& link, std::vector<transfer::Sent> unconfirmed);
-  // What happened on the link, as far as it may be told to the Senders now.
-  void SettleLocked(const LinkPtr& link) REQUIRES(mu_);
-  void ConfirmLocked(Link& link) REQUIRES(mu_);
   void RaiseLocked(const LinkPtr& link) REQUIRES(mu_);
-  void BreakLocked(const LinkPtr& link) REQUIRES(mu_);
 
   const IterationId iteration_;
   const std::string token_;

@@ -77,8 +77,8 @@ class SharedWindow::Link final : public transfer::SendEvents,
   void OnCredits(transfer::Credits) override {
     if (auto window = window_.lock()) window->OnCredits(*this);
   }
-  void OnLanded(int64_t count) override {
-    if (auto window = window_.lock()) window->OnLanded(*this, count);
+  void OnLanded(absl::Span<const transfer::Acknowledged> landed) override {
+    if (auto window = window_.lock()) window->OnLanded(*this, static_cast<int64_t>(landed.size()));
   }
   void OnClosed(const absl::Status&, std::vector<transfer::Sent>) override {
     if (auto window = window_.lock()) window->OnClosed(shared_from_this());
@@ -301,9 +301,7 @@ void SharedWindow::SendOn(const LinkPtr& link) {
   mu_.unlock();
   const auto bytes =
       parcel.sent.element ? static_cast<int64_t>(parcel.sent.element.block().size()) : 0;
-  const absl::Status status = parcel.position >= 0
-                                  ? link->send->Send(std::move(parcel.sent.element))
-                                  : link->send->SendError(parcel.sent.identity, parcel.sent.error);
+  const absl::Status status = link->send->Send(std::move(parcel.sent));
   parcel.sent.element = Element();
   mu_.lock();
   link->sending = false;
@@ -313,7 +311,7 @@ void SharedWindow::SendOn(const LinkPtr& link) {
     CountSent(bytes);
   } else if (absl::IsInvalidArgument(status) && parcel.position >= 0) {
     // This protocol cannot carry the element; the trainer is told.
-    trainer.errors.push_front({parcel.sent.identity, Element(), status});
+    trainer.errors.emplace_front(parcel.sent.identity, status);
   } else {
     if (parcel.position >= 0) {
       trainer.again.insert(parcel.position);

@@ -141,11 +141,11 @@ absl::Status SendStream::Handle(Hello hello) {
 absl::Status SendStream::Handle(const Update& update) {
   {
     MutexLock lock(mu_);
-    PENSTOCK_RETURN_IF_ERROR(outbox_.Apply(update));
+    PENSTOCK_RETURN_IF_ERROR(outbox_.Apply(update, landed_));
     codec_.OnLanded(update.landed);
     WriteNext();
   }
-  Tell(update, *events_);
+  Tell(update, landed_, *events_);
   return absl::OkStatus();
 }
 

@@ -12,6 +12,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "control/sync/mutex.h"
 #include "dataplane/transfer/link_codec.h"
@@ -75,6 +76,7 @@ class SendStream : public grpc::ServerGenericBidiReactor,
   bool greeted_ = false;
   Hello hello_;  // constant once accepted
   std::shared_ptr<SendEvents> events_;
+  std::vector<Acknowledged> landed_;  // told by one update
 
   LinkCodec codec_{DefaultPool()};
 

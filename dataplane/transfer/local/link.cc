@@ -17,17 +17,7 @@ class LocalSendLink : public SendLink {
   }
   const Hello& hello() const override { return link_->hello(); }
   int64_t credits() const override { return link_->credits(); }
-  absl::Status Send(Element&& element) override {
-    Sent sent;
-    sent.identity = element.identity();
-    sent.element = std::move(element);
-    absl::Status status = link_->Send(std::move(sent));
-    if (!status.ok()) element = std::move(sent.element);
-    return status;
-  }
-  absl::Status SendError(const Identity& identity, const absl::Status& error) override {
-    return link_->Send({identity, Element(), error});
-  }
+  absl::Status Send(Sent&& sent) override { return link_->Send(std::move(sent)); }
   void Flush() override {}  // nothing waits here
   void Close(const absl::Status& reason) override { link_->CloseByWorker(reason); }
 
@@ -129,7 +119,8 @@ void LocalLink::Land(Sent& sent) {
     End(valid, std::move(unconfirmed));
     return receiver->OnClosed(valid);
   }
-  landing_ = true;
+  const int64_t bytes = sent.element ? static_cast<int64_t>(sent.element.block().size()) : 0;
+  landing_ = Acknowledged{sent.identity, bytes};
   if (sent.error.ok()) {
     receiver->OnElements(absl::MakeSpan(&sent.element, 1));
   } else {
@@ -139,7 +130,8 @@ void LocalLink::Land(Sent& sent) {
 }
 
 void LocalLink::ReportLanded() {
-  if (std::exchange(landing_, false)) to_worker_.Post({.kind = ToWorker::kLanded, .count = 1});
+  if (const std::optional<Acknowledged> landed = std::exchange(landing_, std::nullopt))
+    to_worker_.Post({.kind = ToWorker::kLanded, .landed = *landed});
 }
 
 absl::Status LocalLink::Check(const Element& element) {
@@ -180,7 +172,7 @@ void LocalLink::Deliver(ToWorker& event) {
     case ToWorker::kCredits:
       return sender_->OnCredits({event.count});
     case ToWorker::kLanded:
-      return sender_->OnLanded(event.count);
+      return sender_->OnLanded(absl::MakeConstSpan(&event.landed, 1));
     case ToWorker::kClosed:
       break;
   }

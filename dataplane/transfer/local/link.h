@@ -7,6 +7,7 @@
 #include <condition_variable>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "control/sync/mutex.h"
@@ -48,6 +49,7 @@ class LocalLink : public std::enable_shared_from_this<LocalLink> {
   struct ToWorker {
     enum Kind { kCredits, kLanded, kClosed } kind = kCredits;
     int64_t count = 0;
+    Acknowledged landed;
     absl::Status reason;
     std::vector<Sent> unconfirmed;
   };
@@ -68,8 +70,8 @@ class LocalLink : public std::enable_shared_from_this<LocalLink> {
 
   // Used by the events of their side only, and cleared by its last.
   std::shared_ptr<ReceiveEvents> receiver_;
-  bool landing_ = false;  // an element is at the client, the worker not told yet
-  Spec admitted_;         // found to fit what the client expects
+  std::optional<Acknowledged> landing_;  // at the client, the worker not told yet
+  Spec admitted_;                        // found to fit what the client expects
   std::shared_ptr<SendEvents> sender_;
   std::function<void(LocalLink*)> ended_;
 

@@ -50,12 +50,13 @@ class ShmSendLink final : public SendHandle<SendEnd> {
  public:
   using SendHandle::SendHandle;
   std::shared_ptr<Pool> pool() override { return end_->slots(); }
-  absl::Status Send(Element&& element) override {
+  absl::Status Send(Sent&& sent) override {
     // Whoever reads a slot may write there: what others here read too goes as a copy.
-    if (element.IsShared() && end_->slots()->Owns(element.loan().bytes().data())) {
+    Element& element = sent.element;
+    if (element && element.IsShared() && end_->slots()->Owns(element.loan().bytes().data())) {
       ASSIGN_OR_RETURN(element, CopyChecked(DefaultPool(), element.block(), element.spec()));
     }
-    return SendHandle::Send(std::move(element));
+    return SendHandle::Send(std::move(sent));
   }
 };
 
@@ -275,17 +276,8 @@ absl::Status SendEnd::HandleWord(uint64_t word) {
     }
     case WordKind::kReturnShared:
       return OnReturnedShared(SlotOf(word));
-    case WordKind::kLanded: {
-      {
-        MutexLock lock(mu_);
-        if (!sent_.Landed(CountOf(word))) {
-          return absl::DataLossError(
-              absl::StrCat("the client has landed ", CountOf(word), " more than were sent"));
-        }
-      }
-      events_->OnLanded(CountOf(word));
-      return absl::OkStatus();
-    }
+    case WordKind::kLanded:
+      return OnLanded(CountOf(word));
     case WordKind::kGranted: {
       {
         MutexLock lock(mu_);
@@ -308,6 +300,19 @@ absl::Status SendEnd::HandleWord(uint64_t word) {
     default:
       return absl::DataLossError("a word that a client does not write");
   }
+}
+
+absl::Status SendEnd::OnLanded(int64_t count) {
+  {
+    MutexLock lock(mu_);
+    if (!sent_.OnLanded(count, landed_)) {
+      return absl::DataLossError(
+          absl::StrCat("the client has landed ", count, " more than were sent"));
+    }
+  }
+  events_->OnLanded(landed_);
+  landed_.clear();
+  return absl::OkStatus();
 }
 
 absl::Status SendEnd::OnReturnedShared(const SlotWord& word) {
@@ -488,12 +493,7 @@ void SendEnd::DrainRing() {
   uint64_t word;
   while (channel_->Read(word) == RingReader::Found::kWord) {
     if (KindOf(word) == WordKind::kReturnShared && !OnReturnedShared(SlotOf(word)).ok()) return;
-    if (KindOf(word) != WordKind::kLanded) continue;
-    {
-      MutexLock lock(mu_);
-      if (!sent_.Landed(CountOf(word))) return;
-    }
-    events_->OnLanded(CountOf(word));
+    if (KindOf(word) == WordKind::kLanded && !OnLanded(CountOf(word)).ok()) return;
   }
 }
 

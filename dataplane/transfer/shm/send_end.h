@@ -89,6 +89,7 @@ class SendEnd : public Loop::Member, public std::enable_shared_from_this<SendEnd
   bool ReadRing();
   absl::Status HandleWord(uint64_t word);
   absl::Status OnReturnedShared(const SlotWord& word);
+  absl::Status OnLanded(int64_t count);
   void FlushFrame(Loop::Nanoseconds now);
   void SendReason(const absl::Status& reason);
   void SayClosed(Loop::Nanoseconds now);
@@ -119,6 +120,7 @@ class SendEnd : public Loop::Member, public std::enable_shared_from_this<SendEnd
   bool sleeps_ = false;
   Hello hello_;
   std::shared_ptr<SendEvents> events_;
+  std::vector<Acknowledged> landed_;  // told by one word
   bool greeted_ = false;
   bool said_closed_ = false;
   Loop::Nanoseconds end_by_ = Loop::kNever;

@@ -189,11 +189,11 @@ absl::Status SendSocket::Greet(Hello hello) {
 absl::Status SendSocket::Handle(const Update& update) {
   {
     MutexLock lock(mu_);
-    PENSTOCK_RETURN_IF_ERROR(outbox_.Apply(update));
+    PENSTOCK_RETURN_IF_ERROR(outbox_.Apply(update, landed_));
     codec_.OnLanded(update.landed);
     if (update.recall) held_bytes_ = 0;  // the answer goes behind it, at once
   }
-  Tell(update, *events_);
+  Tell(update, landed_, *events_);
   return absl::OkStatus();
 }
 

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "control/sync/mutex.h"
 #include "dataplane/transfer/fifo.h"
@@ -105,6 +106,7 @@ class SendSocket : public Loop::Member, public std::enable_shared_from_this<Send
   Hello hello_;       // constant once accepted, as is
   uint8_t sums_ = 0;  // whether sums are of whole bodies: kSumOfAll
   std::shared_ptr<SendEvents> events_;
+  std::vector<Acknowledged> landed_;  // told by one update
 
   LinkCodec codec_{DefaultPool()};
 

@@ -122,11 +122,11 @@ absl::Status SendEnd::Handle(const Engine::Incoming& incoming) {
   if (update == nullptr) return absl::InvalidArgumentError("a message that a client does not send");
   {
     MutexLock lock(mu_);
-    PENSTOCK_RETURN_IF_ERROR(outbox_.Apply(*update));
+    PENSTOCK_RETURN_IF_ERROR(outbox_.Apply(*update, landed_));
   }
   // Who still lands what was sent is not silent.
   if (closed_said_) engine_->SetDeadline(*this, Engine::Clock::now() + kClientGoodbyeTimeout);
-  Tell(*update, *events_);
+  Tell(*update, landed_, *events_);
   return absl::OkStatus();
 }
 

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "control/sync/mutex.h"
 #include "dataplane/transfer/outbox.h"
@@ -69,6 +70,7 @@ class SendEnd final : public Engine::Link {
   bool closed_said_ = false;
   Hello hello_;  // constant once accepted
   std::shared_ptr<SendEvents> events_;
+  std::vector<Acknowledged> landed_;  // told by one update
 
   mutable Mutex mu_;
   Outbox outbox_ GUARDED_BY(mu_);

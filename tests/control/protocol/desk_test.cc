@@ -444,6 +444,44 @@ TEST(Sender, OffersWhatIsInDoubtToNobodyUntilTheClientSpoke) {
   EXPECT_FALSE(sender.OnAddReader({kBert, kFirst})) << "it is one already";
 }
 
+TEST(Sender, WhatALinkRefusedIsForAnyone) {
+  Sender sender(Assign{.worker = kWorker,
+                       .partition = kPartition,
+                       .placement = Placement(1),
+                       .skip = {},
+                       .bookmark = std::nullopt,
+                       .readers = {{kAnna, kFirst}, {kBert, kFirst}}});
+  ASSERT_TRUE(sender.OnLinkUp(kAnna, kFirst, {}));
+  ASSERT_TRUE(sender.OnLinkUp(kBert, kFirst, {}));
+  sender.OnSent(kAnna, 0);
+  sender.OnEnd(1);
+  sender.OnRefused(kAnna, 0);
+  EXPECT_FALSE(sender.ended());
+  EXPECT_EQ(sender.again(), Range(0, 1));
+  EXPECT_TRUE(sender.unconfirmed().empty());
+  sender.OnSent(kBert, 0);
+  EXPECT_TRUE(sender.ended());
+  sender.OnLinkBroken(kAnna);
+  EXPECT_TRUE(sender.ended());
+}
+
+TEST(Sender, WhatALinkRefusedAfterItBrokeIsForAnyone) {
+  Sender sender(Assign{.worker = kWorker,
+                       .partition = kPartition,
+                       .placement = Placement(1),
+                       .skip = {},
+                       .bookmark = std::nullopt,
+                       .readers = {{kAnna, kFirst}}});
+  ASSERT_TRUE(sender.OnLinkUp(kAnna, kFirst, {}));
+  sender.OnSent(kAnna, 0);
+  sender.OnLinkBroken(kAnna);
+  ASSERT_TRUE(sender.OnLinkUp(kAnna, kFirst, {}));
+  sender.OnRefused(kAnna, 0);
+  EXPECT_EQ(sender.again(), Range(0, 1));
+  sender.OnSent(kAnna, 0);
+  EXPECT_TRUE(sender.again().empty());
+}
+
 TEST(Receiver, DropsWhatIsOlderThanTheFenceAndSaysWhatItHas) {
   Receiver receiver(kPartition);
   EXPECT_EQ(receiver.OnElement(Placement(1), 0), Landing::kAccepted);

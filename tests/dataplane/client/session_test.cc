@@ -106,7 +106,7 @@ TEST_F(SessionTest, AnErrorIsReturnedInItsPlace) {
   Begin();
   auto link = Link();
   ASSERT_TRUE(Send(link->link(), 0).ok());
-  ASSERT_TRUE(link->link().SendError(IdentityOf(1), absl::DataLossError("file at 7")).ok());
+  ASSERT_TRUE(link->link().Send({IdentityOf(1), absl::DataLossError("file at 7")}).ok());
   ASSERT_TRUE(Send(link->link(), 2).ok());
   EXPECT_EQ(NextValue(), 0);
   EXPECT_EQ(session_->Next().status(), absl::DataLossError("file at 7"));

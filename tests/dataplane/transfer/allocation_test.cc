@@ -19,8 +19,8 @@ class Sender : public SendEvents {
     granted_.fetch_add(granted.count);
     granted_.notify_all();
   }
-  void OnLanded(int64_t count) override {
-    landed_.fetch_add(count);
+  void OnLanded(absl::Span<const Acknowledged> landed) override {
+    landed_.fetch_add(static_cast<int64_t>(landed.size()));
     landed_.notify_all();
   }
   void OnClosed(const absl::Status&, std::vector<Sent>) override {}

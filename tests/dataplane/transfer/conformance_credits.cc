@@ -19,15 +19,15 @@ TEST_P(TransportConformance, NothingIsSentWithoutACredit) {
   auto link = Open(client);
   std::shared_ptr<WorkerEnd> worker = worker_.Link(0);
   ASSERT_NE(worker, nullptr);
-  Element element = Number(0);
-  EXPECT_EQ(worker->link().Send(std::move(element)).code(), absl::StatusCode::kFailedPrecondition);
-  EXPECT_EQ(worker->link().SendError(IdentityOf(0), absl::DataLossError("")).code(),
+  Sent number = Number(0);
+  EXPECT_EQ(worker->link().Send(std::move(number)).code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(worker->link().Send({IdentityOf(0), absl::DataLossError("")}).code(),
             absl::StatusCode::kFailedPrecondition);
-  ASSERT_TRUE(element);  // stays the sender's
+  ASSERT_TRUE(number.element);  // stays the sender's
   link->Grant({1});
   ASSERT_TRUE(worker->AwaitGranted(1));
   EXPECT_EQ(worker->link().credits(), 1);
-  EXPECT_TRUE(worker->link().Send(std::move(element)).ok());
+  EXPECT_TRUE(worker->link().Send(std::move(number)).ok());
   EXPECT_EQ(worker->link().credits(), 0);
   EXPECT_EQ(worker->link().Send(Number(1)).code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_TRUE(client->AwaitCount(1));

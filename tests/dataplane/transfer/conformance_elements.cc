@@ -105,8 +105,7 @@ TEST_P(TransportConformance, AnErrorStandsInTheElementsPlace) {
   link->Grant({3});
   ASSERT_TRUE(worker->AwaitGranted(3));
   ASSERT_TRUE(worker->link().Send(Number(0)).ok());
-  ASSERT_TRUE(
-      worker->link().SendError(IdentityOf(1), absl::DataLossError("train-3 at byte 77")).ok());
+  ASSERT_TRUE(worker->link().Send({IdentityOf(1), absl::DataLossError("train-3 at byte 77")}).ok());
   ASSERT_TRUE(worker->link().Send(Number(2)).ok());
   worker->link().Flush();
   ASSERT_TRUE(client->AwaitCount(3));
@@ -124,11 +123,34 @@ TEST_P(TransportConformance, ErrorsInARowKeepTheirOrder) {
   link->Grant({kErrors});
   ASSERT_TRUE(worker->AwaitGranted(kErrors));
   for (Index i = 0; i < kErrors; ++i) {
-    ASSERT_TRUE(worker->link().SendError(IdentityOf(i), absl::DataLossError("bad")).ok());
+    ASSERT_TRUE(worker->link().Send({IdentityOf(i), absl::DataLossError("bad")}).ok());
   }
   ASSERT_TRUE(client->AwaitCount(kErrors));
   EXPECT_EQ(client->indices(), UpTo(kErrors));
   EXPECT_TRUE(worker->AwaitLanded(kErrors));
+}
+
+// Members of a group share an element, whose head has the first member's index.
+TEST_P(TransportConformance, WhatHasLandedIsToldByIdentity) {
+  auto client = std::make_shared<ClientEnd>();
+  auto link = Open(client);
+  std::shared_ptr<WorkerEnd> worker = worker_.Link(0);
+  ASSERT_NE(worker, nullptr);
+  link->Grant({4});
+  ASSERT_TRUE(worker->AwaitGranted(4));
+  const auto bytes = static_cast<int64_t>(Number(0).block().size());
+  ASSERT_TRUE(worker->link().Send(Number(0)).ok());
+  ASSERT_TRUE(worker->link().Send({IdentityOf(1), Number(0)}).ok());
+  ASSERT_TRUE(worker->link().Send({IdentityOf(2), absl::DataLossError("bad")}).ok());
+  ASSERT_TRUE(worker->link().Send({IdentityOf(3), Number(2)}).ok());
+  worker->link().Flush();
+  ASSERT_TRUE(worker->AwaitLanded(4));
+  const std::vector<Acknowledged> landed = worker->acknowledged();
+  for (Index i = 0; i < 4; ++i) {
+    EXPECT_EQ(landed[i].identity, IdentityOf(i));
+    EXPECT_EQ(landed[i].bytes, i == 2 ? 0 : bytes);
+  }
+  EXPECT_THAT(client->indices(), ElementsAre(0, 0, 2, 2));
 }
 
 TEST_P(TransportConformance, FlushSendsWhatWaitsForCompany) {

@@ -69,8 +69,8 @@ class WorkerEnd : public SendEvents, public Watched {
     Change([&] { granted_ += granted.count; });
     if (on_credits) on_credits(*link_, granted);
   }
-  void OnLanded(int64_t count) override {
-    Change([&] { landed_ += count; });
+  void OnLanded(absl::Span<const Acknowledged> landed) override {
+    Change([&] { landed_.insert(landed_.end(), landed.begin(), landed.end()); });
   }
   void OnClosed(const absl::Status& reason, std::vector<Sent> unconfirmed) override {
     if (on_closed) on_closed();
@@ -86,7 +86,7 @@ class WorkerEnd : public SendEvents, public Watched {
     return Await([&] { return granted_ >= count; });
   }
   bool AwaitLanded(int64_t count) {
-    return Await([&] { return landed_ >= count; });
+    return Await([&] { return static_cast<int64_t>(landed_.size()) >= count; });
   }
   // What OnClosed said; Internal if it never comes.
   absl::Status AwaitClosed() {
@@ -94,6 +94,10 @@ class WorkerEnd : public SendEvents, public Watched {
     return *closed_;
   }
   int64_t landed() const {
+    return Look([&] { return static_cast<int64_t>(landed_.size()); });
+  }
+  // What has landed, in the order in which that was told.
+  std::vector<Acknowledged> acknowledged() const {
     return Look([&] { return landed_; });
   }
   void ForgetUnconfirmed() {
@@ -122,7 +126,7 @@ class WorkerEnd : public SendEvents, public Watched {
  private:
   std::shared_ptr<SendLink> link_;
   int64_t granted_ = 0;
-  int64_t landed_ = 0;
+  std::vector<Acknowledged> landed_;
   std::optional<absl::Status> closed_;
   std::vector<Sent> unconfirmed_;
 };

@@ -23,7 +23,7 @@ Sent Blob(Index index, int64_t bytes) {
 }
 
 Sent Error(Index index) {
-  return {{.partition = PartitionId(1), .index = index}, Element(), absl::DataLossError("bad")};
+  return {{.partition = PartitionId(1), .index = index}, absl::DataLossError("bad")};
 }
 
 std::vector<Index> IndicesOf(const std::vector<Sent>& sent) {
@@ -34,6 +34,9 @@ std::vector<Index> IndicesOf(const std::vector<Sent>& sent) {
 
 class OutgoingTest : public testing::Test {
  protected:
+  bool Lands(int64_t count) { return out_.OnLanded(count, landed_); }
+
+  std::vector<Acknowledged> landed_;
   std::shared_ptr<Pool> pool_ = Pool::Create();
   Outgoing out_{*pool_, kFrame};
 };
@@ -93,17 +96,36 @@ TEST_F(OutgoingTest, AFramesSlotReturnsWhenAllInItHasLanded) {
   for (Index i = 0; i < 3; ++i) out_.Push(Blob(i, 100));
   out_.Seal();
   out_.Take();
-  EXPECT_TRUE(out_.Landed(2));
+  EXPECT_TRUE(Lands(2));
   EXPECT_EQ(pool_->counters().slots_returned, 0);
-  EXPECT_TRUE(out_.Landed(1));
+  EXPECT_TRUE(Lands(1));
   EXPECT_EQ(pool_->counters().slots_returned, 1);
+}
+
+// Of a group, whose members share an element, in a frame and alone.
+TEST_F(OutgoingTest, EachHasTheIdentityThatItWasSentUnder) {
+  const auto member = [](Index index, int64_t bytes) {
+    Sent sent = Blob(0, bytes);
+    sent.identity.index = index;
+    return sent;
+  };
+  for (Index i = 0; i < 4; ++i) out_.Push(member(i, 100));
+  for (Index i = 4; i < 6; ++i) out_.Push(member(i, 100'000));
+  while (out_.ready() > 0) out_.Take();
+  EXPECT_TRUE(Lands(2));
+  EXPECT_TRUE(Lands(3));
+  for (size_t i = 0; i < 5; ++i) {
+    EXPECT_EQ(landed_[i].identity.index, i);
+    EXPECT_GE(landed_[i].bytes, i < 4 ? 100 : 100'000);
+  }
+  EXPECT_THAT(IndicesOf(out_.TakeUnconfirmed()), ElementsAre(5));
 }
 
 TEST_F(OutgoingTest, MoreThanWasTakenCannotLand) {
   out_.Push(Blob(0, 100));
   out_.Push(Blob(1, 100'000));
   out_.Take();
-  EXPECT_FALSE(out_.Landed(2));
+  EXPECT_FALSE(Lands(2));
 }
 
 TEST_F(OutgoingTest, WhatHasNotLandedComesBackWhole) {
@@ -113,7 +135,7 @@ TEST_F(OutgoingTest, WhatHasNotLandedComesBackWhole) {
   out_.Push(Error(3));
   out_.Push(Blob(4, 100'000));
   out_.Push(Blob(5, 200));  // in a frame that is still open
-  ASSERT_TRUE(out_.Landed(1));
+  ASSERT_TRUE(Lands(1));
   const std::vector<Sent> back = out_.TakeUnconfirmed();
   EXPECT_THAT(IndicesOf(back), ElementsAre(1, 2, 3, 4, 5));
   EXPECT_EQ(back[0].element.tensor(0).data<uint8_t>()[99], 1);

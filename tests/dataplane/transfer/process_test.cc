@@ -292,12 +292,12 @@ TEST_P(ClientDies, WhileASlotIsFilled) {
 TEST_P(ClientDies, WhileElementsAreSealed) {
   Send(3);
   AwaitInChild(3);
-  std::vector<Element> sealed;
-  for (Index i = 0; i < 3; ++i) sealed.push_back(Blob(PoolOfLink(), i));
+  std::vector<Sent> sealed;
+  for (Index i = 0; i < 3; ++i) sealed.emplace_back(Blob(PoolOfLink(), i));
   child_.Kill();
   ExpectBroken();
   for (Index i = 0; i < 3; ++i) {
-    EXPECT_TRUE(IsBlob(sealed[i], i, kBlobBytes));
+    EXPECT_TRUE(IsBlob(sealed[i].element, i, kBlobBytes));
     EXPECT_FALSE(end_->link().Send(std::move(sealed[i])).ok());
   }
   sealed.clear();

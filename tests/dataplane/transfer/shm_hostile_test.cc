@@ -529,7 +529,7 @@ TEST_F(HostileClient, WhatItWritesWhereAnErrorIsWrittenIsNotHeeded) {
   });
   for (int i = 0; i < kErrors; ++i) {
     Grant();
-    ASSERT_TRUE(end_->link().SendError({}, absl::InternalError("an error")).ok());
+    ASSERT_TRUE(end_->link().Send({Identity(), absl::InternalError("an error")}).ok());
     const uint64_t word = NextWord();
     ASSERT_EQ(KindOf(word), WordKind::kError);
     channel_->Send(Pack(WordKind::kLanded, int64_t{1}));

@@ -21,8 +21,9 @@ class FakeLink final : public transfer::SendLink {
   // --- The test's side ---------------------------------------------------------
 
   std::weak_ptr<transfer::SendEvents> events;  // what Accept gave; holds this link
+  std::function<void()> before_send;           // called in each Send()
   std::function<void()> inside_send;           // called in each Send() that succeeds
-  absl::Status answer;                         // of Send() and SendError(), if not OK
+  absl::Status answer;                         // of Send() for an element, if not OK
 
   void Grant(int64_t count) {
     {
@@ -31,12 +32,22 @@ class FakeLink final : public transfer::SendLink {
     }
     events.lock()->OnCredits({count});
   }
+  // Calls all credits back; nobody is told.
+  void Recall() {
+    std::lock_guard lock(mu_);
+    credits_ = 0;
+  }
   void Land(int64_t count) {
+    std::vector<transfer::Acknowledged> landed;
     {
       std::lock_guard lock(mu_);
-      landed_ += count;
+      for (; count > 0; --count) {
+        const transfer::Sent& sent = sent_[landed_++];
+        const size_t bytes = sent.element ? sent.element.block().size() : 0;
+        landed.push_back({sent.identity, static_cast<int64_t>(bytes)});
+      }
     }
-    events.lock()->OnLanded(count);
+    events.lock()->OnLanded(landed);
   }
   // Breaks, with all that has not landed unconfirmed.
   void Break() {
@@ -45,7 +56,8 @@ class FakeLink final : public transfer::SendLink {
       std::lock_guard lock(mu_);
       broken_ = true;
       for (size_t i = landed_; i < sent_.size(); ++i) {
-        unconfirmed.push_back({sent_[i].identity, std::move(sent_[i].element), sent_[i].error});
+        unconfirmed.push_back(std::move(sent_[i]));
+        sent_[i].identity = unconfirmed.back().identity;
       }
     }
     events.lock()->OnClosed(absl::UnavailableError("the connection broke"), std::move(unconfirmed));
@@ -88,12 +100,19 @@ class FakeLink final : public transfer::SendLink {
     std::lock_guard lock(mu_);
     return credits_;
   }
-  absl::Status Send(Element&& element) override {
-    const Identity identity = element.identity();
-    return Accept({identity, std::move(element), absl::OkStatus()}, &element);
-  }
-  absl::Status SendError(const Identity& identity, const absl::Status& error) override {
-    return Accept({identity, Element(), error}, nullptr);
+  absl::Status Send(transfer::Sent&& sent) override {
+    if (before_send) before_send();
+    {
+      std::lock_guard lock(mu_);
+      if (!answer.ok() && sent.error.ok()) return answer;
+      if (broken_) return absl::UnavailableError("closed");
+      if (credits_ == 0) return absl::FailedPreconditionError("no credit");
+      --credits_;
+      sent_.push_back(std::move(sent));
+    }
+    changed_.notify_all();
+    if (inside_send) inside_send();
+    return absl::OkStatus();
   }
   void Flush() override {
     std::lock_guard lock(mu_);
@@ -105,24 +124,6 @@ class FakeLink final : public transfer::SendLink {
   }
 
  private:
-  absl::Status Accept(transfer::Sent sent, Element* back) {
-    {
-      std::lock_guard lock(mu_);
-      absl::Status status = !answer.ok() && sent.error.ok() ? answer
-                            : broken_                       ? absl::UnavailableError("closed")
-                            : credits_ == 0 ? absl::FailedPreconditionError("no credit")
-                                            : absl::OkStatus();
-      if (!status.ok()) {
-        if (back != nullptr) *back = std::move(sent.element);
-        return status;
-      }
-      --credits_;
-      sent_.push_back(std::move(sent));
-    }
-    changed_.notify_all();
-    if (inside_send) inside_send();
-    return absl::OkStatus();
-  }
   std::vector<Index> IndicesLocked() const {
     std::vector<Index> indices;
     for (const transfer::Sent& sent : sent_) indices.push_back(sent.identity.index);

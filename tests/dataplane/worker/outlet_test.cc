@@ -193,7 +193,7 @@ TEST_F(OutletTest, WhatDidNotLandAtAMemberOfAGroupIsSentAgain) {
   auto again = Open(second, {{PartitionId(1), Placement(3), IndexSet::Of(1, 2)}});
   again->Grant(1);
   auto lingers = std::async(std::launch::async, [&] { lane->Linger(); });
-  EXPECT_THAT(again->AwaitSent(1), ElementsAre(2));  // the second one, as its head says
+  EXPECT_THAT(again->AwaitSent(1), ElementsAre(3));
   lane->Cancel();
   lingers.get();
 }
@@ -244,6 +244,51 @@ TEST_F(OutletTest, ALinkThatBreaksInsideSendLeavesItsElementInDoubt) {
   again->Grant(1);
   EXPECT_TRUE(ended.get().ok());
   EXPECT_THAT(again->SentIndices(), ElementsAre(0));
+}
+
+TEST_F(OutletTest, ALinkThatBreaksBeforeItTakesAnElementLeavesItToAnother) {
+  auto a = Open(ReaderOf(1)), b = Open(ReaderOf(2));
+  auto lane = OpenLane({ReaderOf(1), ReaderOf(2)});
+  a->before_send = [&] { a->Break(); };
+  a->Grant(1);
+  b->Grant(1);
+  ASSERT_TRUE(lane->Send(ElementAt(0)).ok());
+  EXPECT_THAT(b->SentIndices(), ElementsAre(0));
+  b->Land(1);
+  EXPECT_EQ(budget_->used(), 0);
+  EXPECT_TRUE(lane->End(1).ok());
+}
+
+TEST_F(OutletTest, AClientThatComesBackBeforeItsOldLinkTakesAnElementGetsItOnce) {
+  auto old = Open(ReaderOf(1));
+  auto lane = OpenLane({ReaderOf(1)});
+  std::shared_ptr<FakeLink> link;
+  old->before_send = [&] {
+    old->Break();
+    link = Open(ReaderOf(1));
+    link->Grant(5);
+  };
+  old->Grant(1);
+  ASSERT_TRUE(lane->Send(ElementAt(0)).ok());
+  ASSERT_TRUE(lane->Send(ElementAt(1)).ok());
+  EXPECT_THAT(link->SentIndices(), ElementsAre(0, 1));
+  link->Land(2);
+  EXPECT_EQ(budget_->used(), 0);
+  EXPECT_TRUE(lane->End(2).ok());
+  EXPECT_THAT(link->SentIndices(), ElementsAre(0, 1));
+}
+
+TEST_F(OutletTest, ALinkWhoseCreditsWereCalledBackLeavesItsElementToAnother) {
+  auto a = Open(ReaderOf(1)), b = Open(ReaderOf(2));
+  auto lane = OpenLane({ReaderOf(1), ReaderOf(2)});
+  a->Grant(1);
+  a->Recall();
+  b->Grant(1);
+  ASSERT_TRUE(lane->Send(ElementAt(0)).ok());
+  EXPECT_THAT(b->SentIndices(), ElementsAre(0));
+  a->Grant(1);
+  ASSERT_TRUE(lane->Send(ElementAt(1)).ok());
+  EXPECT_THAT(a->SentIndices(), ElementsAre(1));
 }
 
 TEST_F(OutletTest, CountsWhatLandsInsideSend) {
