@@ -9,6 +9,7 @@
 #include "dataplane/memory/pool.h"
 #include "dataplane/transfer/grpc/convert.h"
 #include "dataplane/transfer/grpc/slices.h"
+#include "dataplane/transfer/send_handle.h"
 #include "penstock/status.h"
 
 namespace penstock::transfer {
@@ -38,11 +39,11 @@ SendStream* SendStream::Start(grpc::GenericCallbackServerContext* context, Owner
 }
 
 SendStream::SendStream(grpc::GenericCallbackServerContext* context, Owner& owner)
-    : context_(context), owner_(owner), outbox_(DefaultPool(), kFrameBytes) {}
+    : context_(context), owner_(owner), queue_(DefaultPool(), kFrameBytes) {}
 
 int64_t SendStream::credits() const {
   MutexLock lock(mu_);
-  return outbox_.credits();
+  return queue_.credits();
 }
 
 absl::Status SendStream::Send(Sent&& sent) {
@@ -53,15 +54,15 @@ absl::Status SendStream::Send(Sent&& sent) {
   }
   MutexLock lock(mu_);
   if (closing_) return absl::UnavailableError("the link is closed");
-  PENSTOCK_RETURN_IF_ERROR(outbox_.Send(std::move(sent)));
+  PENSTOCK_RETURN_IF_ERROR(queue_.Send(std::move(sent)));
   WriteNext();
-  if (outbox_.filling() && !alarm_set_) FlushLater();
+  if (queue_.filling() && !alarm_set_) FlushLater();
   return absl::OkStatus();
 }
 
 void SendStream::Flush() {
   MutexLock lock(mu_);
-  outbox_.Seal();
+  queue_.Seal();
   WriteNext();
 }
 
@@ -69,14 +70,14 @@ void SendStream::FlushLater() {
   alarm_set_ = true;
   alarm_.emplace();
   alarm_->Set(absl::ToChronoTime(absl::Now() + absl::FromChrono(kLongestFilling)),
-              [stream = weak_from_this(), frame = outbox_.frame()](bool) {
+              [stream = weak_from_this(), frame = queue_.frame()](bool) {
                 const std::shared_ptr<SendStream> self = stream.lock();
                 if (self == nullptr) return;
                 MutexLock lock(self->mu_);
                 self->alarm_set_ = false;
-                if (!self->outbox_.filling()) return;
-                if (self->outbox_.frame() != frame) return self->FlushLater();
-                self->outbox_.Seal();
+                if (!self->queue_.filling()) return;
+                if (self->queue_.frame() != frame) return self->FlushLater();
+                self->queue_.Seal();
                 self->WriteNext();
               });
 }
@@ -86,7 +87,7 @@ void SendStream::Close(const absl::Status& reason) {
   if (closing_) return;
   closing_ = true;
   reason_ = reason;
-  outbox_.Seal();
+  queue_.Seal();
   WriteNext();
 }
 
@@ -133,7 +134,7 @@ absl::Status SendStream::Handle(Hello hello) {
     return events.status();
   }
   events_ = *std::move(events);
-  outbox_.Welcome();
+  queue_.Welcome();
   WriteNext();
   return absl::OkStatus();
 }
@@ -141,7 +142,7 @@ absl::Status SendStream::Handle(Hello hello) {
 absl::Status SendStream::Handle(const Update& update) {
   {
     MutexLock lock(mu_);
-    PENSTOCK_RETURN_IF_ERROR(outbox_.Apply(update, landed_));
+    PENSTOCK_RETURN_IF_ERROR(queue_.Apply(update, landed_));
     codec_.OnLanded(update.landed);
     WriteNext();
   }
@@ -182,7 +183,7 @@ void SendStream::Break(const absl::Status& reason) {
 
 void SendStream::WriteNext() {
   if (busy_ || finished_ || accepting_) return;
-  if (!outbox_.empty() && !broken_) {
+  if (!queue_.empty() && !broken_) {
     writing_ = NextMessage();
     busy_ = true;
     return StartWrite(&writing_);
@@ -193,10 +194,10 @@ void SendStream::WriteNext() {
 }
 
 grpc::ByteBuffer SendStream::NextMessage() {
-  Outbox::Next next = outbox_.Take();
-  if (!next.text.empty()) {
-    if (next.count > 0) codec_.OnError();
-    return ToBuffer(next.text);
+  SendQueue::Next next = queue_.Take();
+  if (const std::string text = TextOf(next); !text.empty()) {
+    if (next.type == MessageType::kError) codec_.OnError();
+    return ToBuffer(text);
   }
   LinkCodec::Encoded encoded =
       codec_.Encode(next.type, next.bytes, std::move(next.loan), next.count);
@@ -208,7 +209,7 @@ void SendStream::OnDone() {
   absl::Status reason;
   {
     MutexLock lock(mu_);
-    unconfirmed = outbox_.TakeUnconfirmed();
+    unconfirmed = queue_.TakeUnconfirmed();
     closing_ = true;
     reason = reason_;
   }

@@ -16,7 +16,7 @@
 
 #include "control/sync/mutex.h"
 #include "dataplane/transfer/link_codec.h"
-#include "dataplane/transfer/outbox.h"
+#include "dataplane/transfer/send_queue.h"
 #include "dataplane/transfer/transport.h"
 
 namespace penstock::transfer {
@@ -81,7 +81,7 @@ class SendStream : public grpc::ServerGenericBidiReactor,
   LinkCodec codec_{DefaultPool()};
 
   mutable Mutex mu_;
-  Outbox outbox_ GUARDED_BY(mu_);
+  SendQueue queue_ GUARDED_BY(mu_);
   std::optional<grpc::Alarm> alarm_ GUARDED_BY(mu_);  // for the hello, then for frames
   bool alarm_set_ GUARDED_BY(mu_) = false;
   grpc::ByteBuffer writing_ GUARDED_BY(mu_);

@@ -2,7 +2,6 @@
 #include "dataplane/transfer/shm/send_end.h"
 
 #include <algorithm>
-#include <limits>
 #include <string>
 #include <utility>
 
@@ -12,7 +11,7 @@
 #include "dataplane/element/error_block.h"
 #include "dataplane/memory/copied.h"
 #include "dataplane/transfer/message.h"
-#include "dataplane/transfer/outbox.h"
+#include "dataplane/transfer/send_handle.h"
 #include "penstock/status.h"
 
 namespace penstock::transfer {
@@ -75,7 +74,7 @@ SendEnd::SendEnd(Loop& loop, PacketSocket socket, Listener::Accept accept)
       pidfd_(socket_.OpenPeerPidfd()),
       accept_(std::move(accept)),
       greet_by_(Loop::Now() + kGreetingTimeout),
-      sent_(DefaultPool(), kFrameBytes) {}
+      queue_(DefaultPool(), kFrameBytes) {}
 
 void SendEnd::Join() {
   loop_.Add(shared_from_this(), socket_.fd(), pidfd_.get());
@@ -83,7 +82,7 @@ void SendEnd::Join() {
 
 int64_t SendEnd::credits() const {
   MutexLock lock(mu_);
-  return credits_;
+  return queue_.credits();
 }
 
 // --- Sending ---------------------------------------------------------------------
@@ -92,14 +91,11 @@ absl::Status SendEnd::Send(Sent&& sent) {
   if (!made_here_) return absl::UnavailableError("the link belongs to the parent process");
   MutexLock lock(mu_);
   if (closing_ || gone_) return absl::UnavailableError("the link is closed");
-  if (credits_ == 0) return absl::FailedPreconditionError("no credit on this link");
-  --credits_;
-  AskForMissed(sent);
-  sent_.Push(std::move(sent));
-  PostParcels();
+  if (queue_.credits() > 0) AskForMissed(sent);
+  RETURN_IF_ERROR(queue_.Send(std::move(sent)));
   Pump();
-  if (sent_.filling() && flush_frame_ != sent_.frame()) {
-    flush_frame_ = sent_.frame();
+  if (queue_.filling() && flush_frame_ != queue_.frame()) {
+    flush_frame_ = queue_.frame();
     const Loop::Nanoseconds at = Loop::Now() + std::chrono::nanoseconds(kLongestFilling).count();
     flush_at_.store(at, std::memory_order_seq_cst);
     lock.unlock();
@@ -111,8 +107,7 @@ absl::Status SendEnd::Send(Sent&& sent) {
 void SendEnd::Flush() {
   if (!made_here_) return;
   MutexLock lock(mu_);
-  sent_.Seal();
-  PostParcels();
+  queue_.Seal();
   Pump();
 }
 
@@ -120,50 +115,43 @@ void SendEnd::FlushFrame(Loop::Nanoseconds now) {
   if (now < flush_at_.load(std::memory_order_seq_cst)) return;
   MutexLock lock(mu_);
   flush_at_.store(Loop::kNever, std::memory_order_seq_cst);
-  if (!sent_.filling() || sent_.frame() != flush_frame_) return;
-  sent_.Seal();
-  PostParcels();
+  if (!queue_.filling() || queue_.frame() != flush_frame_) return;
+  queue_.Seal();
   Pump();
-}
-
-void SendEnd::PostParcels() {
-  for (; posted_ < sent_.ready(); ++posted_) outbox_.Push({Letter::kParcel});
 }
 
 void SendEnd::Pump() {
   if (pumping_) return;  // that thread goes on with what was added
   pumping_ = true;
-  while (!outbox_.empty() && !gone_) {
-    if (outbox_.front().kind == Letter::kRecalled) {
-      channel_->Send(Pack(WordKind::kRecalled, outbox_.Pop().count));
-      continue;
-    }
+  while (HasNext() && !gone_) {
     if (!next_.has_value()) {
-      Outgoing::Parcel parcel = sent_.Take();
-      const Room room = RoomFor(parcel);
-      next_.emplace(Next{std::move(parcel), room, std::nullopt, std::nullopt, std::nullopt});
-      if (room.kind == WordKind::kElement) next_->shared = SharedPool::Find(next_->parcel.bytes);
-      --posted_;
+      SendQueue::Next message = queue_.Take();
+      if (message.type == MessageType::kRecalled) {
+        channel_->Send(Pack(WordKind::kRecalled, message.count));
+        continue;
+      }
+      const Room room = RoomFor(message);
+      next_.emplace(Next{std::move(message), room, std::nullopt, std::nullopt, std::nullopt});
+      if (room.kind == WordKind::kElement) next_->shared = SharedPool::Find(next_->message.bytes);
     }
     if (!FindSlot(*next_)) {
       if (!next_->shared.has_value()) Ask(next_->room);
       break;
     }
     const Next next = *std::exchange(next_, std::nullopt);
-    outbox_.Pop();
     channel_->Send(Announce(next));
   }
   pumping_ = false;
-  if (gone_ || (closing_ && outbox_.empty())) loop_.Wake();
+  if (gone_ || (closing_ && !HasNext())) loop_.Wake();
 }
 
-SendEnd::Room SendEnd::RoomFor(const Outgoing::Parcel& parcel) {
-  if (parcel.error.has_value()) return {WordKind::kError, ErrorBlockBytes(parcel.error->error)};
+SendEnd::Room SendEnd::RoomFor(const SendQueue::Next& message) {
+  if (message.error.has_value()) return {WordKind::kError, ErrorBlockBytes(message.error->error)};
   // What any frame may take, so that all frames find the same slots.
-  if (parcel.is_frame) return {WordKind::kFrame, kFrameBytes};
-  const uint32_t head_bytes = PrefixOf(parcel.bytes.data()).head_bytes;
-  if (head_bytes > kHeadRoom) return {WordKind::kBlock, parcel.bytes.size()};
-  return {WordKind::kElement, parcel.bytes.size() - head_bytes, head_bytes};
+  if (message.type == MessageType::kFrame) return {WordKind::kFrame, kFrameBytes};
+  const uint32_t head_bytes = PrefixOf(message.bytes.data()).head_bytes;
+  if (head_bytes > kHeadRoom) return {WordKind::kBlock, message.bytes.size()};
+  return {WordKind::kElement, message.bytes.size() - head_bytes, head_bytes};
 }
 
 bool SendEnd::FindSlot(Next& next) {
@@ -173,7 +161,7 @@ bool SendEnd::FindSlot(Next& next) {
     next.shared.reset();
   }
   if (next.room.kind == WordKind::kElement) {
-    next.in_place = slots_->Find(next.parcel.bytes);
+    next.in_place = slots_->Find(next.message.bytes);
     if (next.in_place.has_value()) return true;
   }
   next.place = slots_->Claim(next.room.bytes);
@@ -181,9 +169,9 @@ bool SendEnd::FindSlot(Next& next) {
 }
 
 uint64_t SendEnd::Announce(const Next& next) {
-  const absl::Span<const std::byte> bytes = next.parcel.bytes;
+  const absl::Span<const std::byte> bytes = next.message.bytes;
   if (next.shared.has_value()) {
-    return Pack(WordKind::kShared, shared_.GiveAway(*next.shared, next.parcel.loan.Share()));
+    return Pack(WordKind::kShared, shared_.GiveAway(*next.shared, next.message.loan.Share()));
   }
   if (next.in_place.has_value()) {
     const uint32_t head_bytes = next.in_place->head_bytes;
@@ -191,7 +179,7 @@ uint64_t SendEnd::Announce(const Next& next) {
   }
   const SendSlots::Place& place = *next.place;
   mu_.unlock();
-  if (const std::optional<ErrorMessage>& error = next.parcel.error; error.has_value()) {
+  if (const std::optional<ErrorMessage>& error = next.message.error; error.has_value()) {
     // Where the client does not write: whoever writes a block also reads in it.
     alignas(kBlockAlignment) std::byte block[kMaxErrorBlockBytes];
     WriteErrorBlock(block, error->identity, error->error);
@@ -200,7 +188,7 @@ uint64_t SendEnd::Announce(const Next& next) {
   CopyCounted(place.body - next.room.head_bytes, bytes.data(), bytes.size());
   mu_.lock();
   const WordKind kind =
-      next.room.kind == WordKind::kElement ? WhyCopied(next.parcel.loan.owner()) : next.room.kind;
+      next.room.kind == WordKind::kElement ? WhyCopied(next.message.loan.owner()) : next.room.kind;
   return Pack(kind, slots_->GiveAway(place.body, next.room.head_bytes));
 }
 
@@ -226,7 +214,7 @@ void SendEnd::Ask(const Room& room, uint64_t more) {
   const uint64_t count = more > 0 ? more
                          : room.kind == WordKind::kFrame
                              ? 4
-                             : outbox_.size() + static_cast<uint64_t>(credits_) + 2;
+                             : queue_.size() + static_cast<uint64_t>(queue_.credits()) + 3;
   asked_ = kAskedSlack * LayoutFor(room.bytes, count).bytes();
   socket_.Send(PacketKind::kNeed, room.bytes, count).IgnoreError();
 }
@@ -259,7 +247,7 @@ bool SendEnd::ReadRing() {
                                      ? HandleWord(word)
                                      : absl::DataLossError("the client's ring holds nonsense");
     if (!handled.ok()) {
-      Fail(handled);
+      Fail(absl::DataLossError(handled.message()));
       break;
     }
   }
@@ -271,7 +259,7 @@ absl::Status SendEnd::HandleWord(uint64_t word) {
     case WordKind::kReturn: {
       RETURN_IF_ERROR(slots_->OnReturned(SlotOf(word)));
       MutexLock lock(mu_);
-      if (!outbox_.empty()) Pump();
+      if (HasNext()) Pump();
       return absl::OkStatus();
     }
     case WordKind::kReturnShared:
@@ -281,19 +269,14 @@ absl::Status SendEnd::HandleWord(uint64_t word) {
     case WordKind::kGranted: {
       {
         MutexLock lock(mu_);
-        if (credits_ > std::numeric_limits<int64_t>::max() - CountOf(word)) {
-          return absl::DataLossError("more credits than can be counted");
-        }
-        credits_ += CountOf(word);
+        RETURN_IF_ERROR(queue_.Grant(CountOf(word)));
       }
       events_->OnCredits({CountOf(word)});
       return absl::OkStatus();
     }
     case WordKind::kRecall: {
       MutexLock lock(mu_);
-      sent_.Seal();  // the answer comes behind what was sent
-      PostParcels();
-      outbox_.Push({Letter::kRecalled, std::exchange(credits_, 0)});
+      queue_.Recall();
       Pump();
       return absl::OkStatus();
     }
@@ -305,10 +288,7 @@ absl::Status SendEnd::HandleWord(uint64_t word) {
 absl::Status SendEnd::OnLanded(int64_t count) {
   {
     MutexLock lock(mu_);
-    if (!sent_.OnLanded(count, landed_)) {
-      return absl::DataLossError(
-          absl::StrCat("the client has landed ", count, " more than were sent"));
-    }
+    RETURN_IF_ERROR(queue_.OnLanded(count, landed_));
   }
   events_->OnLanded(landed_);
   landed_.clear();
@@ -437,8 +417,7 @@ void SendEnd::Close(const absl::Status& reason) {
     if (closing_) return;
     closing_ = true;
     reason_ = reason;
-    sent_.Seal();
-    PostParcels();
+    queue_.Seal();
     Pump();
   }
   loop_.Wake();
@@ -460,7 +439,7 @@ void SendEnd::SayClosed(Loop::Nanoseconds now) {
   if (!closing_ || !greeted_ || said_closed_) return;
   if (end_by_ == Loop::kNever) end_by_ = now + kClosingTimeout;
   MutexLock lock(mu_);
-  if (!outbox_.empty() || pumping_ || !channel_->flushed()) return;
+  if (HasNext() || pumping_ || !channel_->flushed()) return;
   said_closed_ = true;
   SendReason(reason_);
 }
@@ -478,7 +457,7 @@ void SendEnd::Finish() {
   if (events_ != nullptr) {
     DrainRing();
     MutexLock lock(mu_);
-    unconfirmed = sent_.TakeUnconfirmed();
+    unconfirmed = queue_.TakeUnconfirmed();
     shared_.HandOver(loop_, pidfd_);
   }
   for (Sent& sent : unconfirmed) MoveOut(sent);

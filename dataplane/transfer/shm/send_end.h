@@ -4,7 +4,7 @@
 // Sending moves an element into a slot of the client, if it was not made there or
 // in a SharedPool that the client reads, and puts a word into the ring: on the thread that sends,
 // or by whoever serves the loop when slots had to be waited for; never on two at a time, so that
-// the order stays. What is sent waits in an Outgoing until it has landed; small elements are packed
+// the order stays. What is sent waits in a SendQueue until it has landed; small elements are packed
 // there. A frame that is not full waits until it was open for 1 ms at least and 2 ms at most, or
 // until Flush().
 #pragma once
@@ -17,8 +17,7 @@
 #include <vector>
 
 #include "control/sync/mutex.h"
-#include "dataplane/transfer/fifo.h"
-#include "dataplane/transfer/outgoing.h"
+#include "dataplane/transfer/send_queue.h"
 #include "dataplane/transfer/shm/channel.h"
 #include "dataplane/transfer/shm/loop.h"
 #include "dataplane/transfer/shm/send_shared.h"
@@ -59,27 +58,22 @@ class SendEnd : public Loop::Member, public std::enable_shared_from_this<SendEnd
   std::function<void()> on_over;
 
  private:
-  // What is to be told to the client in its ring, in order.
-  struct Letter {
-    enum Kind { kParcel, kRecalled } kind = kParcel;
-    int64_t count = 0;
-  };
-  // What a parcel takes of a slot, and how it is announced.
+  // What a message takes of a slot, and how it is announced.
   struct Room {
     WordKind kind = WordKind::kBlock;
     size_t bytes = 0;         // in the place of the body
     uint32_t head_bytes = 0;  // before it
   };
-  // Taken from sent_, and with a slot once one is found.
+  // Taken from the queue, and with a slot once one is found.
   struct Next {
-    Outgoing::Parcel parcel;
+    SendQueue::Next message;
     Room room;
     std::optional<SharedPool::Place> shared;  // lies for several readers
     std::optional<SlotWord> in_place;         // made there
     std::optional<SendSlots::Place> place;    // or to be copied
   };
 
-  static Room RoomFor(const Outgoing::Parcel& parcel);
+  static Room RoomFor(const SendQueue::Next& message);
 
   // By whoever serves:
   absl::Status HandlePacket(Packet packet);
@@ -98,7 +92,7 @@ class SendEnd : public Loop::Member, public std::enable_shared_from_this<SendEnd
   void Finish();
   void Fail(const absl::Status& status);
 
-  void PostParcels() REQUIRES(mu_);
+  bool HasNext() const REQUIRES(mu_) { return next_.has_value() || !queue_.empty(); }
   // Both let go of the lock where they copy.
   void Pump() REQUIRES(mu_);
   uint64_t Announce(const Next& next) REQUIRES(mu_);
@@ -131,10 +125,7 @@ class SendEnd : public Loop::Member, public std::enable_shared_from_this<SendEnd
   std::atomic<Loop::Nanoseconds> flush_at_{Loop::kNever};
 
   mutable Mutex mu_;
-  int64_t credits_ GUARDED_BY(mu_) = 0;
-  Outgoing sent_ GUARDED_BY(mu_);
-  Fifo<Letter> outbox_ GUARDED_BY(mu_);
-  size_t posted_ GUARDED_BY(mu_) = 0;         // parcels in the outbox, besides next_
+  SendQueue queue_ GUARDED_BY(mu_);
   std::optional<Next> next_ GUARDED_BY(mu_);  // not announced yet
   bool pumping_ GUARDED_BY(mu_) = false;      // a thread is at it
   // The most bytes that the segment may have which was asked for; 0: none is awaited.

@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "control/sync/mutex.h"
 #include "dataplane/memory/pool.h"
+#include "dataplane/transfer/send_handle.h"
 #include "dataplane/transfer/stranger_limits.h"
 #include "penstock/check.h"
 #include "penstock/status.h"
@@ -39,7 +40,7 @@ SendSocket::SendSocket(std::shared_ptr<Loop> loop, Socket socket, Owner& owner)
     : loop_(std::move(loop)),
       owner_(owner),
       socket_(std::move(socket)),
-      outbox_(DefaultPool(), kFrameBytes) {}
+      queue_(DefaultPool(), kFrameBytes) {}
 
 absl::Status SendSocket::Start(std::chrono::milliseconds hello_timeout) {
   loop_->SetDeadline(shared_from_this(), Loop::Clock::now() + hello_timeout);
@@ -50,16 +51,16 @@ absl::Status SendSocket::Start(std::chrono::milliseconds hello_timeout) {
 
 int64_t SendSocket::credits() const {
   MutexLock lock(mu_);
-  return outbox_.credits();
+  return queue_.credits();
 }
 
 absl::Status SendSocket::Send(Sent&& sent) {
   MutexLock lock(mu_);
   if (closing_) return absl::UnavailableError("the link is closed");
   const size_t bytes = sent.element ? sent.element.block().size() : kWorthWriting;
-  PENSTOCK_RETURN_IF_ERROR(outbox_.Send(std::move(sent)));
+  PENSTOCK_RETURN_IF_ERROR(queue_.Send(std::move(sent)));
   const bool holds = Holds(bytes);
-  if ((outbox_.filling() || holds) && !deadline_set_) FlushLater();
+  if ((queue_.filling() || holds) && !deadline_set_) FlushLater();
   if (!holds) Write();
   return absl::OkStatus();
 }
@@ -76,7 +77,7 @@ bool SendSocket::Holds(size_t bytes) {
 
 void SendSocket::Flush() {
   MutexLock lock(mu_);
-  outbox_.Seal();
+  queue_.Seal();
   Write();
 }
 
@@ -85,7 +86,7 @@ void SendSocket::Close(const absl::Status& reason) {
   if (closing_) return;
   closing_ = true;
   reason_ = reason;
-  outbox_.Seal();
+  queue_.Seal();
   Write();
 }
 
@@ -182,14 +183,14 @@ absl::Status SendSocket::Greet(Hello hello) {
   owner_.OnGreeted(*this);
   MutexLock lock(mu_);
   accepting_ = false;
-  outbox_.Welcome();  // written when all was read
+  queue_.Welcome();  // written when all was read
   return absl::OkStatus();
 }
 
 absl::Status SendSocket::Handle(const Update& update) {
   {
     MutexLock lock(mu_);
-    PENSTOCK_RETURN_IF_ERROR(outbox_.Apply(update, landed_));
+    PENSTOCK_RETURN_IF_ERROR(queue_.Apply(update, landed_));
     codec_.OnLanded(update.landed);
     if (update.recall) held_bytes_ = 0;  // the answer goes behind it, at once
   }
@@ -216,10 +217,10 @@ void SendSocket::OnDeadline() {
       BreakLocked(absl::UnavailableError("the client did not answer"));
     } else {
       deadline_set_ = false;
-      if (outbox_.filling() && outbox_.frame() != frame_) {
+      if (queue_.filling() && queue_.frame() != frame_) {
         FlushLater();
       } else {
-        outbox_.Seal();
+        queue_.Seal();
       }
       Write();
     }
@@ -237,7 +238,7 @@ void SendSocket::EndIfOver() {
     loop_->Remove(socket_, *this);
     socket_.HangUp();
     while (!pieces_.empty()) pieces_.Pop();
-    unconfirmed = outbox_.TakeUnconfirmed();
+    unconfirmed = queue_.TakeUnconfirmed();
     reason = reason_;
   }
   const std::shared_ptr<SendSocket> self = shared_from_this();
@@ -258,7 +259,7 @@ void SendSocket::BreakLocked(const absl::Status& reason) {
 
 void SendSocket::FlushLater() {
   deadline_set_ = true;
-  frame_ = outbox_.frame();
+  frame_ = queue_.frame();
   loop_->SetDeadline(shared_from_this(), Loop::Clock::now() + kLongestFilling);
 }
 
@@ -288,8 +289,8 @@ void SendSocket::Write() {
 }
 
 void SendSocket::TakePieces() {
-  while (!outbox_.empty() && pieces_.size() < kMostPieces) pieces_.Push(NextPiece());
-  if (outbox_.empty() && closing_ && !closed_said_ && pieces_.size() < kMostPieces) {
+  while (!queue_.empty() && pieces_.size() < kMostPieces) pieces_.Push(NextPiece());
+  if (queue_.empty() && closing_ && !closed_said_ && pieces_.size() < kMostPieces) {
     closed_said_ = true;
     Piece last;
     last.text = WithPrefix(Encode(Closed{reason_}));
@@ -299,13 +300,13 @@ void SendSocket::TakePieces() {
 
 SendSocket::Piece SendSocket::NextPiece() {
   Piece piece;
-  Outbox::Next next = outbox_.Take();
+  SendQueue::Next next = queue_.Take();
+  piece.type = next.type;
   piece.count = next.count;
-  if (!next.text.empty()) {
-    piece.text = WithPrefix(next.text);
+  if (const std::string text = TextOf(next); !text.empty()) {
+    piece.text = WithPrefix(text);
     return piece;
   }
-  piece.type = next.type;
   piece.bytes = next.bytes;
   piece.loan = std::move(next.loan);
   return piece;
@@ -314,7 +315,7 @@ SendSocket::Piece SendSocket::NextPiece() {
 void SendSocket::EncodePiece(Piece& piece) {
   if (std::exchange(piece.encoded, true)) return;
   if (!piece.text.empty()) {
-    if (piece.count > 0) codec_.OnError();
+    if (piece.type == MessageType::kError) codec_.OnError();
     return;
   }
   LinkCodec::Encoded encoded =

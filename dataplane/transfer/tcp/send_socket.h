@@ -15,7 +15,7 @@
 #include "control/sync/mutex.h"
 #include "dataplane/transfer/fifo.h"
 #include "dataplane/transfer/link_codec.h"
-#include "dataplane/transfer/outbox.h"
+#include "dataplane/transfer/send_queue.h"
 #include "dataplane/transfer/tcp/incoming.h"
 #include "dataplane/transfer/tcp/loop.h"
 #include "dataplane/transfer/tcp/socket.h"
@@ -117,7 +117,7 @@ class SendSocket : public Loop::Member, public std::enable_shared_from_this<Send
 
   mutable Mutex mu_;
   Socket socket_;  // open until whoever serves ends it with mu_ held, while nobody writes
-  Outbox outbox_ GUARDED_BY(mu_);
+  SendQueue queue_ GUARDED_BY(mu_);
   bool deadline_set_ GUARDED_BY(mu_) = false;  // for the frame that is open, or what is held
   uint64_t frame_ GUARDED_BY(mu_) = 0;         // which it was then
   size_t held_bytes_ GUARDED_BY(mu_) = 0;      // of what waits for more to go with

@@ -5,6 +5,7 @@
 
 #include "control/sync/mutex.h"
 #include "dataplane/memory/pool.h"
+#include "dataplane/transfer/send_handle.h"
 #include "penstock/status.h"
 
 namespace penstock::transfer::ucx {
@@ -25,26 +26,26 @@ SendEnd::SendEnd(std::shared_ptr<Engine> engine, std::shared_ptr<Pool> slots, Ow
     : engine_(std::move(engine)),
       slots_(std::move(slots)),
       owner_(owner),
-      outbox_(DefaultPool(), kFrameBytes) {}
+      queue_(DefaultPool(), kFrameBytes) {}
 
 // --- The worker's calls ----------------------------------------------------------
 
 int64_t SendEnd::credits() const {
   MutexLock lock(mu_);
-  return outbox_.credits();
+  return queue_.credits();
 }
 
 absl::Status SendEnd::Send(Sent&& sent) {
   MutexLock lock(mu_);
   if (closing_) return absl::UnavailableError("the link is closed");
-  PENSTOCK_RETURN_IF_ERROR(outbox_.Send(std::move(sent)));
+  PENSTOCK_RETURN_IF_ERROR(queue_.Send(std::move(sent)));
   Ask();
   return absl::OkStatus();
 }
 
 void SendEnd::Flush() {
   MutexLock lock(mu_);
-  outbox_.Seal();
+  queue_.Seal();
   Ask();
 }
 
@@ -53,7 +54,7 @@ void SendEnd::Close(const absl::Status& reason) {
     MutexLock lock(mu_);
     if (std::exchange(closing_, true)) return;
     reason_ = reason;
-    outbox_.Seal();
+    queue_.Seal();
   }
   engine_->Call(shared_from_this());
 }
@@ -68,10 +69,10 @@ void SendEnd::Break(const absl::Status& reason) {
 }
 
 void SendEnd::Ask() {
-  if (outbox_.filling() && !deadline_set_ && !std::exchange(deadline_asked_, true)) {
+  if (queue_.filling() && !deadline_set_ && !std::exchange(deadline_asked_, true)) {
     return engine_->Call(shared_from_this());
   }
-  if (!outbox_.empty()) engine_->Call(shared_from_this());
+  if (!queue_.empty()) engine_->Call(shared_from_this());
 }
 
 // --- On the engine's thread --------------------------------------------------------
@@ -122,7 +123,7 @@ absl::Status SendEnd::Handle(const Engine::Incoming& incoming) {
   if (update == nullptr) return absl::InvalidArgumentError("a message that a client does not send");
   {
     MutexLock lock(mu_);
-    PENSTOCK_RETURN_IF_ERROR(outbox_.Apply(*update, landed_));
+    PENSTOCK_RETURN_IF_ERROR(queue_.Apply(*update, landed_));
   }
   // Who still lands what was sent is not silent.
   if (closed_said_) engine_->SetDeadline(*this, Engine::Clock::now() + kClientGoodbyeTimeout);
@@ -142,7 +143,7 @@ absl::Status SendEnd::Greet(Hello hello) {
   }
   events_ = *std::move(events);
   accepting_ = false;
-  outbox_.Welcome();
+  queue_.Welcome();
   return absl::OkStatus();
 }
 
@@ -155,7 +156,7 @@ void SendEnd::OnCall() {
   }
   if (std::exchange(deadline_asked_, false)) {
     deadline_set_ = true;
-    frame_ = outbox_.frame();
+    frame_ = queue_.frame();
     engine_->SetDeadline(*this, Engine::Clock::now() + kLongestFilling);
   }
   lock.unlock();
@@ -164,13 +165,13 @@ void SendEnd::OnCall() {
 
 void SendEnd::Pump() {
   MutexLock lock(mu_);
-  while (!accepting_ && !outbox_.empty()) {
-    Outbox::Next next = outbox_.Take();
+  while (!accepting_ && !queue_.empty()) {
+    SendQueue::Next next = queue_.Take();
     lock.unlock();
-    if (next.text.empty()) {
-      engine_->Send(*this, next.type, next.bytes, std::move(next.loan));
+    if (const std::string text = TextOf(next); !text.empty()) {
+      engine_->Send(*this, text);
     } else {
-      engine_->Send(*this, next.text);
+      engine_->Send(*this, next.type, next.bytes, std::move(next.loan));
     }
     lock.lock();
   }
@@ -187,12 +188,12 @@ void SendEnd::OnDeadline() {
   {
     MutexLock lock(mu_);
     deadline_set_ = false;
-    if (outbox_.filling() && outbox_.frame() != frame_) {
+    if (queue_.filling() && queue_.frame() != frame_) {
       deadline_set_ = true;
-      frame_ = outbox_.frame();
+      frame_ = queue_.frame();
       engine_->SetDeadline(*this, Engine::Clock::now() + kLongestFilling);
     } else {
-      outbox_.Seal();
+      queue_.Seal();
     }
   }
   Pump();
@@ -213,7 +214,7 @@ void SendEnd::End(const absl::Status& reason) {
     MutexLock lock(mu_);
     if (!std::exchange(closing_, true)) reason_ = reason;
     why = reason_;
-    unconfirmed = outbox_.TakeUnconfirmed();
+    unconfirmed = queue_.TakeUnconfirmed();
   }
   if (auto events = std::exchange(events_, nullptr)) {
     events->OnClosed(why, std::move(unconfirmed));

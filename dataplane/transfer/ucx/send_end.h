@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "control/sync/mutex.h"
-#include "dataplane/transfer/outbox.h"
+#include "dataplane/transfer/send_queue.h"
 #include "dataplane/transfer/transport.h"
 #include "dataplane/transfer/ucx/engine.h"
 
@@ -73,7 +73,7 @@ class SendEnd final : public Engine::Link {
   std::vector<Acknowledged> landed_;  // told by one update
 
   mutable Mutex mu_;
-  Outbox outbox_ GUARDED_BY(mu_);
+  SendQueue queue_ GUARDED_BY(mu_);
   bool deadline_asked_ GUARDED_BY(mu_) = false;  // for the frame that is open
   bool deadline_set_ GUARDED_BY(mu_) = false;
   uint64_t frame_ GUARDED_BY(mu_) = 0;     // which it was then

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dataplane/transfer/send_queue.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "dataplane/element/block.h"
+#include "penstock/check.h"
+#include "penstock/status.h"
+
+namespace penstock::transfer {
+
+absl::Status SendQueue::Send(Sent&& sent) {
+  if (credits_ == 0) return absl::FailedPreconditionError("no credit on this link");
+  --credits_;
+  const size_t bytes = sent.element ? sent.element.block().size() : 0;
+  members_.Push({sent.identity, static_cast<int64_t>(bytes)});
+  if (sent.element && bytes < kFrameBelow && Pack(sent.element)) {
+    sent.element = Element();
+    return absl::OkStatus();
+  }
+  Seal();
+  const MessageType type = sent.error.ok() ? MessageType::kElement : MessageType::kError;
+  entries_.Push({.type = type, .alone = std::move(sent)});
+  return absl::OkStatus();
+}
+
+bool SendQueue::Pack(const Element& element) {
+  if (frame_.has_value()) {
+    Entry& open = entries_[entries_.size() - 1];
+    if (open.spec == element.spec() && frame_->Append(element.block())) {
+      ++open.count;
+      return true;
+    }
+    Seal();
+  }
+  if (sizeof(FramePrefix) + element.block().size() > frame_bytes_) return false;
+  absl::StatusOr<Loan> slot = frames_.Lend(frame_bytes_);
+  if (!slot.ok()) return false;
+  frame_.emplace(slot->bytes().first(frame_bytes_));
+  ++opened_;
+  PENSTOCK_CHECK(frame_->Append(element.block()));
+  entries_.Push({.type = MessageType::kFrame, .frame = *std::move(slot), .spec = element.spec()});
+  return true;
+}
+
+void SendQueue::Seal() {
+  if (!frame_.has_value()) return;
+  entries_[entries_.size() - 1].bytes = frame_->Seal().size();
+  frame_.reset();
+}
+
+absl::Status SendQueue::Grant(int64_t count) {
+  if (credits_ > std::numeric_limits<int64_t>::max() - count)
+    return absl::InvalidArgumentError("more credits than can be counted");
+  credits_ += count;
+  return absl::OkStatus();
+}
+
+absl::Status SendQueue::OnLanded(int64_t count, std::vector<Acknowledged>& landed) {
+  for (int64_t left = count; left > 0;) {
+    if (taken_ == 0) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("the client has landed ", count, " elements at once, more than were sent"));
+    }
+    Entry& oldest = entries_.front();
+    const int64_t of_entry = std::min(left, oldest.count - oldest.landed);
+    oldest.landed += of_entry;
+    left -= of_entry;
+    for (int64_t i = 0; i < of_entry; ++i) landed.push_back(members_.Pop());
+    DropLanded();
+  }
+  return absl::OkStatus();
+}
+
+void SendQueue::DropLanded() {
+  while (taken_ > 0 && entries_.front().landed == entries_.front().count) {
+    entries_.Pop();
+    --taken_;
+  }
+}
+
+void SendQueue::Recall() {
+  Seal();
+  entries_.Push(
+      {.type = MessageType::kRecalled, .count = 0, .recalled = std::exchange(credits_, 0)});
+}
+
+absl::Status SendQueue::Apply(const Update& update, std::vector<Acknowledged>& landed) {
+  PENSTOCK_RETURN_IF_ERROR(OnLanded(update.landed, landed));
+  PENSTOCK_RETURN_IF_ERROR(Grant(update.granted));
+  if (update.recall) Recall();
+  return Grant(update.granted_after_recall);
+}
+
+SendQueue::Next SendQueue::Take() {
+  PENSTOCK_CHECK(!empty());
+  const Entry& entry = entries_[taken_++];
+  Next next{.type = entry.type, .count = entry.count};
+  switch (entry.type) {
+    case MessageType::kFrame:
+      next.bytes = entry.frame.bytes().first(entry.bytes);
+      next.loan = entry.frame.Share();
+      break;
+    case MessageType::kElement:
+      next.bytes = entry.alone.element.block();
+      next.loan = entry.alone.element.loan().Share();
+      break;
+    case MessageType::kError:
+      next.error = ErrorMessage{entry.alone.identity, entry.alone.error};
+      break;
+    default:
+      next.count = entry.recalled;
+  }
+  DropLanded();  // an answer does not land
+  return next;
+}
+
+std::vector<Sent> SendQueue::TakeUnconfirmed() {
+  Seal();
+  std::vector<Sent> sent;
+  while (!entries_.empty()) {
+    Entry entry = entries_.Pop();
+    if (entry.type == MessageType::kFrame) {
+      Unpack(entry, sent);
+    } else if (entry.count > 0) {
+      members_.Pop();
+      sent.push_back(std::move(entry.alone));
+    }
+  }
+  taken_ = 0;
+  return sent;
+}
+
+void SendQueue::Unpack(const Entry& entry, std::vector<Sent>& sent) {
+  std::byte* block = entry.frame.bytes().data() + sizeof(FramePrefix);
+  for (int64_t i = 0; i < entry.count; ++i) {
+    std::byte* const next = block + BlockBytes(block);
+    if (i >= entry.landed)
+      sent.emplace_back(members_.Pop().identity, Element(entry.frame.Share(), block, entry.spec));
+    block = next;
+  }
+}
+
+std::string TextOf(const SendQueue::Next& next) {
+  switch (next.type) {
+    case MessageType::kWelcome:
+      return Encode(Welcome());
+    case MessageType::kRecalled:
+      return Encode(Recalled{next.count});
+    case MessageType::kError:
+      return Encode(*next.error);
+    default:
+      return "";
+  }
+}
+
+void Tell(const Update& update, std::vector<Acknowledged>& landed, SendEvents& events) {
+  if (!landed.empty()) events.OnLanded(landed);
+  landed.clear();
+  const int64_t granted = update.granted + update.granted_after_recall;
+  if (granted > 0) events.OnCredits({granted});
+}
+
+}  // namespace penstock::transfer

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+// The worker's end of a link, as far as all protocols have it in common: the credits that the
+// client gave, and what is to be sent to it, in order. Small elements are copied together into
+// frames (docs/element.md), and their own slots are free again at once; larger ones and errors go
+// as they are. Each is kept until it has landed.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+#include "dataplane/element/frame.h"
+#include "dataplane/memory/pool.h"
+#include "dataplane/transfer/fifo.h"
+#include "dataplane/transfer/message.h"
+#include "dataplane/transfer/transport.h"
+
+namespace penstock::transfer {
+
+// How long a frame waits for company.
+inline constexpr std::chrono::milliseconds kLongestFilling(1);
+
+// Not thread-safe.
+class SendQueue {
+ public:
+  // Frames take slots of `frame_bytes` from `frames`, which outlives this.
+  SendQueue(Pool& frames, size_t frame_bytes) : frames_(frames), frame_bytes_(frame_bytes) {}
+
+  int64_t credits() const { return credits_; }
+  // Against one credit. FailedPrecondition without one; it then stays the caller's.
+  absl::Status Send(Sent&& sent);
+  // A frame waits for company; frame() changes with each.
+  bool filling() const { return frame_.has_value(); }
+  uint64_t frame() const { return opened_; }
+  // It waits no longer.
+  void Seal();
+
+  // --- What the client says ---
+
+  // The answer to its hello.
+  void Welcome() { entries_.Push({.type = MessageType::kWelcome, .count = 0}); }
+  // InvalidArgument for more credits than can be counted.
+  absl::Status Grant(int64_t count);
+  // The `count` oldest elements and errors have landed, which are put behind `landed`.
+  // InvalidArgument if so many were not taken.
+  absl::Status OnLanded(int64_t count, std::vector<Acknowledged>& landed);
+  // Takes the credits back; the answer comes behind what was sent.
+  void Recall();
+  // All of that. Whoever lets go of the lock around this then calls Tell().
+  absl::Status Apply(const Update& update, std::vector<Acknowledged>& landed);
+
+  // --- What is said to it next ---
+
+  struct Next {
+    MessageType type = MessageType::kElement;  // or kFrame, kError, kWelcome, kRecalled
+    absl::Span<const std::byte> bytes;         // of the frame or the element's block
+    Loan loan;                                 // keeps `bytes`
+    std::optional<ErrorMessage> error;         // a copy: what waits here moves as more is sent
+    int64_t count = 0;                         // elements or errors in it; credits taken back
+  };
+  bool empty() const { return size() == 0; }
+  size_t size() const { return entries_.size() - taken_ - (filling() ? 1 : 0); }
+  // REQUIRES: not empty().
+  Next Take();
+
+  // All that has not landed, in the order of sending. What comes from frames is shared.
+  std::vector<Sent> TakeUnconfirmed();
+
+ private:
+  // One message: a frame, an element or an error, or an answer to what the client said.
+  struct Entry {
+    MessageType type = MessageType::kElement;
+    Sent alone;  // unless a frame
+    Loan frame;
+    size_t bytes = 0;      // of the frame
+    Spec spec;             // of all in the frame
+    int64_t count = 1;     // elements or errors in it; 0 of an answer
+    int64_t landed = 0;    // of these
+    int64_t recalled = 0;  // credits
+  };
+
+  // Copies it into the open frame, or into a new one; false if there is no room for one.
+  bool Pack(const Element& element);
+  void Unpack(const Entry& entry, std::vector<Sent>& sent);
+  // Lets go of the oldest that were taken, as far as all in them has landed.
+  void DropLanded();
+
+  Pool& frames_;
+  const size_t frame_bytes_;
+  int64_t credits_ = 0;
+  Fifo<Entry> entries_;         // the last is the open frame, if there is one
+  size_t taken_ = 0;            // of entries_, from the front
+  Fifo<Acknowledged> members_;  // of all entries, but for what has landed
+  std::optional<FrameWriter> frame_;
+  uint64_t opened_ = 0;  // frames so far
+};
+
+// The whole message; empty for an element and a frame, whose body stands alone.
+std::string TextOf(const SendQueue::Next& next);
+
+// The events of such an update; `landed` is empty then.
+void Tell(const Update& update, std::vector<Acknowledged>& landed, SendEvents& events);
+
+}  // namespace penstock::transfer
