@@ -157,6 +157,13 @@ absl::StatusOr<JobAnswer> Core::GetOrCreate(Turn& turn, const GetOrCreateJobRequ
   if (dataset == nullptr || !CheckScoped(request.name_space, dataset->id).ok()) {
     return absl::NotFoundError(absl::StrCat("Dataset id ", request.dataset_id, " not found"));
   }
+  if (request.dataset_fingerprint.value_or(dataset->summary.fingerprint) !=
+      dataset->summary.fingerprint) {
+    return absl::NotFoundError(
+        absl::StrCat("Dataset id ", request.dataset_id,
+                     " is not the dataset that was registered: this dispatcher began from an older "
+                     "copy of its journal since; register it again"));
+  }
   const JobRecord* there = request.name.empty() ? nullptr : state_.FindJobByName(request.name);
   if (there != nullptr) {
     ASSIGN_OR_RETURN(const bool joins,

@@ -39,6 +39,7 @@ void ToWire(const GetOrCreateJobRequest& from, wire::GetOrCreateJobRequest* to) 
   to->set_name(from.name);
   to->set_run_id(from.run_id);
   to->set_dataset_id(from.dataset_id);
+  if (from.dataset_fingerprint.has_value()) to->set_dataset_fingerprint(*from.dataset_fingerprint);
   ToWire(from.terms, to->mutable_terms());
   if (from.seed.has_value()) to->set_seed(*from.seed);
   to->set_name_space(from.name_space);
@@ -50,6 +51,7 @@ absl::StatusOr<GetOrCreateJobRequest> FromWire(const wire::GetOrCreateJobRequest
   to.name = from.name();
   to.run_id = from.run_id();
   to.dataset_id = from.dataset_id();
+  if (from.has_dataset_fingerprint()) to.dataset_fingerprint = from.dataset_fingerprint();
   ASSIGN_OR_RETURN(to.terms, FromWire(from.terms()));
   if (from.has_seed()) to.seed = from.seed();
   to.name_space = from.name_space();

@@ -173,6 +173,8 @@ struct GetOrCreateJobRequest {
   std::string name;    // empty: a job of this request's own
   std::string run_id;  // a finished name may be asked for again under another
   std::string dataset_id;
+  // Of the dataset that was registered; not given: whatever has this id.
+  std::optional<uint64_t> dataset_fingerprint;
   JobTerms terms;
   std::optional<uint64_t> seed;  // not given: drawn by the dispatcher, and journaled
   std::string name_space;        // of a name chosen by the dispatcher; empty: "default"

@@ -30,6 +30,8 @@ namespace {
 // longer be committed.
 constexpr size_t kMostSaves = 1024;
 constexpr std::chrono::milliseconds kJoinPolls(10);  // how often a join looks for its cancellation
+// How often a dataset is registered for one join.
+constexpr int kMostRegistrations = 3;
 
 // Stands for a ReaderState in a position: it is in the node's section.
 constexpr uint64_t kInSection = 3;
@@ -251,22 +253,32 @@ absl::StatusOr<control::JobAnswer> JobReader::Join(std::stop_token stop) {
     }
   }
   request.terms = TermsOf(options_);
-  if (node_->inputs.empty()) {
-    request.dataset_id = Get<std::string>(node_->attrs, "dataset_id");
-  } else {
-    ASSIGN_OR_RETURN(control::RegisterDatasetRequest dataset,
-                     RegistrationOf(Dataset(node_->inputs[0]), options_.name_space, cancelled_));
-    ASSIGN_OR_RETURN(control::RegisterDatasetAnswer answer,
-                     stub_->GetOrRegisterDataset(dataset, call));
-    request.dataset_id = answer.dataset_id;
-  }
   std::optional<control::Restoration> restoration;
   {
     MutexLock lock(mu_);
     if (united_.has_value()) restoration = united_->restoration;
   }
-  if (!restoration.has_value()) return stub_->GetOrCreateJob(request, call);
-  return stub_->RestoreJob({std::move(request), *std::move(restoration)}, call);
+  const auto join = [&] {
+    return restoration.has_value() ? stub_->RestoreJob({request, *restoration}, call)
+                                   : stub_->GetOrCreateJob(request, call);
+  };
+  if (node_->inputs.empty()) {
+    request.dataset_id = Get<std::string>(node_->attrs, "dataset_id");
+    return join();
+  }
+  ASSIGN_OR_RETURN(control::RegisterDatasetRequest dataset,
+                   RegistrationOf(Dataset(node_->inputs[0]), options_.name_space, cancelled_));
+  request.dataset_fingerprint = dataset.summary.fingerprint;
+  for (int attempt = 1;; ++attempt) {
+    ASSIGN_OR_RETURN(control::RegisterDatasetAnswer answer,
+                     stub_->GetOrRegisterDataset(dataset, call));
+    request.dataset_id = answer.dataset_id;
+    absl::StatusOr<control::JobAnswer> job = join();
+    // Another dispatcher may have begun in between, which does not know the dataset.
+    if (!absl::IsNotFound(job.status()) || attempt == kMostRegistrations) return job;
+    dataset.request = NewRequest();
+    request.request = NewRequest();
+  }
 }
 
 std::shared_ptr<Session> JobReader::SessionOf(int64_t repetition) {

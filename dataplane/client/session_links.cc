@@ -396,15 +396,15 @@ void Session::TendWaiting(absl::Time now, absl::Time& wake) {
   if (!welcomed_ || !shared() || !report_at_once_ || end_ || leaving_ || !error_.ok()) return;
   const absl::Duration waiting = absl::FromChrono(times_.Waiting());
   if (!times_.waiting() || HasSome() || waiting < kSayWaits) {
-    between_waits_ = kSayWaits;
+    between_waits_ = absl::ZeroDuration();
     say_waits_ = absl::InfinitePast();
     if (times_.waiting()) wake = std::min(wake, now + kSayWaits);
     return;
   }
   if (now >= say_waits_) {
     SendReport(/*waits=*/true);
+    between_waits_ = std::clamp(2 * between_waits_, kSayWaits, kSayWaitsAtMost);
     say_waits_ = now + between_waits_;
-    between_waits_ = std::min(2 * between_waits_, kSayWaitsAtMost);
   }
   wake = std::min(wake, say_waits_);
 }

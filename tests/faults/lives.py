@@ -6,10 +6,12 @@ It begins without a journal, while a trainer or a worker of its life before is a
 copy of its journal. Nobody reads what another has, or misses what nobody has: each trainer reads its
 own job whole, or is told why it cannot. The last line says how it went.
 """
+import os
 import shutil
 
 import program
 import scenes
+from fleet import Failed, differences
 
 
 def trainer_of_the_life_before(scene):
@@ -87,8 +89,32 @@ def copy_that_lacks_nothing(scene):
         scene.whole(reader)
 
 
+def replaced_between_dataset_and_job(scene):
+    """By a dispatcher that gave the number of the trainer's dataset to another one."""
+    os.environ["PENSTOCK_FAIL_POINT"] = "append_before_answer:3"  # of its start, of the dataset, of the job
+    try:
+        fleet = scene.fleet()
+    finally:
+        del os.environ["PENSTOCK_FAIL_POINT"]
+    with fleet:
+        before = scene.open(fleet, "before", 1500, "--keep-taken")
+        before.say("all")
+        fleet.dispatcher.child.wait()
+        before.pause()
+        scene.replace(fleet)
+        fleet.start_worker()
+        after = scene.open(fleet, "after", 700, "--keep-taken")
+        after.expect(f"read {scene.rng.randrange(10, 200)}", "read")
+        before.go_on()
+        if (answer := before.hear(60)) != "end":
+            raise Failed(f"{before.name} answers 'all' with '{answer}'")
+        if any(differences([before.log], before.count)):
+            raise Failed(f"{before.name} has read something else than its dataset")
+        scene.whole(after)
+
+
 SCENES = [trainer_of_the_life_before, worker_of_the_life_before, older_copy, older_copy_and_a_restarted_trainer,
-          copy_that_lacks_nothing]
+          copy_that_lacks_nothing, replaced_between_dataset_and_job]
 
 
 def run(args, folder, found):

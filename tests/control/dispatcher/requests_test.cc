@@ -104,6 +104,16 @@ TEST_F(DispatcherTest, ARepeatedRequestGetsTheSameAnswerAlsoAfterARestart) {
   EXPECT_EQ(*first, *later);
 }
 
+TEST_F(DispatcherTest, AJobIsOfTheDatasetThatWasRegisteredOrOfNone) {
+  Start();
+  MakeJob("named");
+  GetOrCreateJobRequest job{.request = NewRequest(), .dataset_id = "1000"};
+  job.dataset_fingerprint = 12345;  // of one that an older life gave this id
+  const absl::Status other = stub_->GetOrCreateJob(job, kOnce).status();
+  EXPECT_EQ(other.code(), absl::StatusCode::kNotFound) << other;
+  EXPECT_THAT(std::string(other.message()), HasSubstr("register it again"));
+}
+
 TEST_F(DispatcherTest, AJobOfTheSameNameMustAgreeInEachField) {
   Start();
   MakeJob("shared", ShardingPolicy::kDynamic, Keep::kTaken);

@@ -172,6 +172,24 @@ TEST_F(SessionTest, NearTheEndTheDispatcherIsToldThatACallWaits) {
   EXPECT_EQ(next.get(), 0);
 }
 
+// From the first time on, also where it waited before it was near the end: 5 ms, 10, 20 and so on.
+TEST_F(SessionTest, TheDispatcherIsToldEverMoreRarelyThatACallWaits) {
+  Begin();
+  auto link = Link();
+  auto next = std::async(std::launch::async, [&] { return NextValue(); });
+  ASSERT_TRUE(HeartbeatsGoOnFor(absl::Milliseconds(20)));
+  dispatcher_.Say(control::ReportAtOnce());
+  absl::Time first = absl::InfiniteFuture();
+  for (size_t i = 0, told = 0; told < 8; ++i) {
+    if (!dispatcher_.Heard<control::Report>(i).waits) continue;
+    first = std::min(first, absl::Now());
+    ++told;
+  }
+  EXPECT_GE(absl::Now() - first, absl::Milliseconds(100));
+  ASSERT_TRUE(Send(link->link(), 0).ok());
+  EXPECT_EQ(next.get(), 0);
+}
+
 TEST_F(SessionTest, AnIndexThatIsHereAlreadyIsDropped) {
   Begin();
   auto link = Link();
