@@ -30,7 +30,7 @@ endfunction()
 
 # penstock_test(name LABEL SOURCES … [PROGRAM program] [DEPS …] [LIBS …] [DEFINITIONS …]
 #               [CASES_OF file …] [CASES filter] [TIMEOUT seconds] [ENVIRONMENT …] [PROPERTIES k v …])
-# The cases of SOURCES, as one test under one label (unit conformance exploration fault fuzz slow rdma gpu frameworks soak). They are
+# The cases of SOURCES, as one test under one label (unit conformance exploration fault fuzz slow rdma gpu frameworks long). They are
 # compiled into the folder's program; into PROGRAM where a file replaces what others want to keep, or a machine should
 # carry few files. The rest is as for penstock_cases().
 function(penstock_test name label)
@@ -112,7 +112,7 @@ function(penstock_fuzzer name)
     # What it finds of interest goes to the first folder, not among the kept.
     set(found "${CMAKE_CURRENT_BINARY_DIR}/${name}.found")
     file(MAKE_DIRECTORY "${found}")
-    add_test(NAME ${name} COMMAND ${name} -max_total_time=10 -timeout=10 -rss_limit_mb=2048
+    add_test(NAME ${name} COMMAND ${name} -max_total_time=5 -timeout=10 -rss_limit_mb=2048
       "-artifact_prefix=${found}/../" "${found}" "${corpus}")
     set_tests_properties(${name} PROPERTIES LABELS fuzz TIMEOUT 60)
   else()
