@@ -185,6 +185,7 @@ int64_t JobReader::RepetitionOf(int64_t pass) {
 }
 
 absl::Status JobReader::EnsureJoined() {
+  if (joined_) return absl::OkStatus();
   MutexLock joining_lock(joining_mu_);  // Next() and Commit() may both want it
   {
     MutexLock lock(mu_);
@@ -218,6 +219,7 @@ absl::Status JobReader::EnsureJoined() {
         "Restore() the states of all ranks"));
   }
   job_ = std::move(job);
+  joined_ = true;
   united_.reset();
   if (!restored_.has_value()) return absl::OkStatus();
   // Earlier repetitions too: what was taken of them and not committed is claimed,
@@ -443,6 +445,7 @@ void JobReader::BeginAnew() {
   saves_.clear();
   newest_save_ = committed_save_ = 0;
   read_ahead_ = false;
+  joined_ = false;
   job_.reset();
   restored_.reset();
   united_.reset();

@@ -104,6 +104,7 @@ class JobReader {
   };
   std::optional<Pass> present_ GUARDED_BY(mu_);  // nullopt: none was begun or restored
   std::optional<control::JobAnswer> job_ GUARDED_BY(mu_);
+  std::atomic<bool> joined_ = false;  // whether there is a job_
   ClientId client_ GUARDED_BY(mu_);
   Incarnation incarnation_ GUARDED_BY(mu_);
   std::optional<JobState> restored_ GUARDED_BY(mu_);  // until its sessions have begun

@@ -27,16 +27,18 @@ void Channel::Send(uint64_t word) {
     if (!waiting_.empty() || !writer_.Write(word)) {
       waiting_.Push(word);
       WriteWaiting();
+      has_waiting_ = !waiting_.empty();
     }
   }
   RingIfAsleep();
 }
 
 void Channel::Flush() {
+  if (!has_waiting_) return;
   {
     MutexLock lock(mu_);
-    if (waiting_.empty()) return;
     WriteWaiting();
+    has_waiting_ = !waiting_.empty();
   }
   RingIfAsleep();
 }
@@ -52,8 +54,7 @@ void Channel::WriteWaiting() {
 }
 
 bool Channel::flushed() const {
-  MutexLock lock(mu_);
-  return waiting_.empty();
+  return !has_waiting_;
 }
 
 void Channel::RingBy(const PacketSocket& socket) {

@@ -48,7 +48,8 @@ class Channel {
   void RingBy(const PacketSocket& socket);
   void StopRinging();
 
-  // One thread. The next word of the other side.
+  // One thread. Whether the other side has written nothing more; its next word.
+  bool empty() { return reader_.empty(); }
   RingReader::Found Read(uint64_t& word);
   // Before sleeping, with another look behind it; and after.
   void SetSleeps(bool sleeps) { own_.sleeps.store(sleeps, std::memory_order_seq_cst); }
@@ -68,6 +69,7 @@ class Channel {
   mutable Mutex mu_;
   RingWriter writer_ GUARDED_BY(mu_);
   Fifo<uint64_t> waiting_ GUARDED_BY(mu_);
+  std::atomic<bool> has_waiting_ = false;
 
   Mutex bell_mu_;
   const PacketSocket* bell_ GUARDED_BY(bell_mu_) = nullptr;

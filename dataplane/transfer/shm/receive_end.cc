@@ -174,7 +174,7 @@ absl::Status ReceiveEnd::MapShared(Packet packet) {
 
 bool ReceiveEnd::ReadRing(int words) {
   int read = 0;
-  while (read < words && !spoilt_ && gate_.Enter()) {
+  while (read < words && !spoilt_ && !channel_->empty() && gate_.Enter()) {
     uint64_t word;
     const RingReader::Found found = channel_->Read(word);
     absl::Status handled;

@@ -50,11 +50,14 @@ class RingReader {
  public:
   explicit RingReader(RingMemory& ring) : ring_(ring) {}
 
+  bool empty() {
+    if (next_ == written_) written_ = ring_.written.load(std::memory_order_seq_cst);
+    return next_ == written_;
+  }
   enum class Found { kWord, kNothing, kNonsense };
   // `word`: set for kWord alone.
   Found Read(uint64_t& word) {
-    if (next_ == written_) written_ = ring_.written.load(std::memory_order_seq_cst);
-    if (next_ == written_) return Found::kNothing;
+    if (empty()) return Found::kNothing;
     if (written_ - next_ > kRingWords) return Found::kNonsense;
     word = ring_.words[next_ % kRingWords].load(std::memory_order_relaxed);
     ring_.read.store(++next_, std::memory_order_seq_cst);

@@ -161,9 +161,12 @@ bool SendEnd::FindSlot(Next& next) {
     next.shared.reset();
   }
   if (next.room.kind == WordKind::kElement) {
-    next.in_place = slots_->Find(next.message.bytes);
+    next.in_place = slots_->GiveInPlace(next.message.bytes);
     if (next.in_place.has_value()) return true;
   }
+  next.place = slots_->Claim(next.room.bytes);
+  if (next.place.has_value()) return true;
+  waits_for_slot_ = true;  // before the last look: what comes back later finds this
   next.place = slots_->Claim(next.room.bytes);
   return next.place.has_value();
 }
@@ -173,10 +176,7 @@ uint64_t SendEnd::Announce(const Next& next) {
   if (next.shared.has_value()) {
     return Pack(WordKind::kShared, shared_.GiveAway(*next.shared, next.message.loan.Share()));
   }
-  if (next.in_place.has_value()) {
-    const uint32_t head_bytes = next.in_place->head_bytes;
-    return Pack(WordKind::kElement, slots_->GiveAway(bytes.data() + head_bytes, head_bytes));
-  }
+  if (next.in_place.has_value()) return Pack(WordKind::kElement, *next.in_place);
   const SendSlots::Place& place = *next.place;
   mu_.unlock();
   if (const std::optional<ErrorMessage>& error = next.message.error; error.has_value()) {
@@ -239,42 +239,43 @@ bool SendEnd::Poll(Loop::Nanoseconds now) {
 bool SendEnd::ReadRing() {
   uint64_t word;
   int words = 0;
-  while (words < kWordsOfClientAtOnce) {
+  Told told;
+  absl::Status handled;
+  while (words < kWordsOfClientAtOnce && handled.ok()) {
     const RingReader::Found found = channel_->Read(word);
     if (found == RingReader::Found::kNothing) break;
     ++words;
-    const absl::Status handled = found == RingReader::Found::kWord
-                                     ? HandleWord(word)
-                                     : absl::DataLossError("the client's ring holds nonsense");
-    if (!handled.ok()) {
-      Fail(absl::DataLossError(handled.message()));
-      break;
-    }
+    handled = found == RingReader::Found::kWord
+                  ? HandleWord(word, told)
+                  : absl::DataLossError("the client's ring holds nonsense");
   }
+  const absl::Status settled = Settle(told);
+  if (handled.ok()) handled = settled;
+  if (!handled.ok()) Fail(absl::DataLossError(handled.message()));
   return words > 0;
 }
 
-absl::Status SendEnd::HandleWord(uint64_t word) {
+absl::Status SendEnd::HandleWord(uint64_t word, Told& told) {
   switch (KindOf(word)) {
     case WordKind::kReturn: {
       RETURN_IF_ERROR(slots_->OnReturned(SlotOf(word)));
+      if (!waits_for_slot_.exchange(false)) return absl::OkStatus();
       MutexLock lock(mu_);
-      if (HasNext()) Pump();
+      Pump();
       return absl::OkStatus();
     }
     case WordKind::kReturnShared:
       return OnReturnedShared(SlotOf(word));
     case WordKind::kLanded:
-      return OnLanded(CountOf(word));
-    case WordKind::kGranted: {
-      {
-        MutexLock lock(mu_);
-        RETURN_IF_ERROR(queue_.Grant(CountOf(word)));
-      }
-      events_->OnCredits({CountOf(word)});
+      if (told.landed > kMaxCount) RETURN_IF_ERROR(Settle(told));
+      told.landed += CountOf(word);
       return absl::OkStatus();
-    }
+    case WordKind::kGranted:
+      if (told.granted > kMaxCount) RETURN_IF_ERROR(Settle(told));
+      told.granted += CountOf(word);
+      return absl::OkStatus();
     case WordKind::kRecall: {
+      RETURN_IF_ERROR(Settle(told));
       MutexLock lock(mu_);
       queue_.Recall();
       Pump();
@@ -285,13 +286,17 @@ absl::Status SendEnd::HandleWord(uint64_t word) {
   }
 }
 
-absl::Status SendEnd::OnLanded(int64_t count) {
+absl::Status SendEnd::Settle(Told& told) {
+  const auto [landed, granted] = std::exchange(told, Told());
+  if (landed == 0 && granted == 0) return absl::OkStatus();
   {
     MutexLock lock(mu_);
-    RETURN_IF_ERROR(queue_.OnLanded(count, landed_));
+    RETURN_IF_ERROR(queue_.OnLanded(landed, landed_));
+    RETURN_IF_ERROR(queue_.Grant(granted));
   }
-  events_->OnLanded(landed_);
+  if (landed > 0) events_->OnLanded(landed_);
   landed_.clear();
+  if (granted > 0) events_->OnCredits({granted});
   return absl::OkStatus();
 }
 
@@ -472,7 +477,9 @@ void SendEnd::DrainRing() {
   uint64_t word;
   while (channel_->Read(word) == RingReader::Found::kWord) {
     if (KindOf(word) == WordKind::kReturnShared && !OnReturnedShared(SlotOf(word)).ok()) return;
-    if (KindOf(word) == WordKind::kLanded && !OnLanded(CountOf(word)).ok()) return;
+    Told told;
+    if (KindOf(word) == WordKind::kLanded) told.landed = CountOf(word);
+    if (!Settle(told).ok()) return;
   }
 }
 

@@ -69,7 +69,7 @@ class SendEnd : public Loop::Member, public std::enable_shared_from_this<SendEnd
     SendQueue::Next message;
     Room room;
     std::optional<SharedPool::Place> shared;  // lies for several readers
-    std::optional<SlotWord> in_place;         // made there
+    std::optional<SlotWord> in_place;         // made there, and the client's now
     std::optional<SendSlots::Place> place;    // or to be copied
   };
 
@@ -81,9 +81,15 @@ class SendEnd : public Loop::Member, public std::enable_shared_from_this<SendEnd
   absl::Status LetIn(Packet packet);
   absl::StatusOr<Hello> ReadGreeting(Packet packet);
   bool ReadRing();
-  absl::Status HandleWord(uint64_t word);
+  // What words said that need not be handled one by one.
+  struct Told {
+    int64_t landed = 0;
+    int64_t granted = 0;
+  };
+  absl::Status HandleWord(uint64_t word, Told& told);
+  // Tells it to the worker.
+  absl::Status Settle(Told& told);
   absl::Status OnReturnedShared(const SlotWord& word);
-  absl::Status OnLanded(int64_t count);
   void FlushFrame(Loop::Nanoseconds now);
   void SendReason(const absl::Status& reason);
   void SayClosed(Loop::Nanoseconds now);
@@ -96,7 +102,7 @@ class SendEnd : public Loop::Member, public std::enable_shared_from_this<SendEnd
   // Both let go of the lock where they copy.
   void Pump() REQUIRES(mu_);
   uint64_t Announce(const Next& next) REQUIRES(mu_);
-  // False: none is free, or the client is mapping it.
+  // False: none is free, or the client is mapping it. To be announced if not.
   bool FindSlot(Next& next) REQUIRES(mu_);
   // For `more` slots; 0: as many as may be on their way.
   void Ask(const Room& room, uint64_t more = 0) REQUIRES(mu_);
@@ -120,8 +126,9 @@ class SendEnd : public Loop::Member, public std::enable_shared_from_this<SendEnd
   Loop::Nanoseconds end_by_ = Loop::kNever;
 
   std::atomic<bool> over_{false};
-  std::atomic<bool> gone_{false};     // the client, or the link: nothing more is sent
-  std::atomic<bool> closing_{false};  // no more Send(); reason_ says why. Set with mu_ held
+  std::atomic<bool> gone_{false};            // the client, or the link: nothing more is sent
+  std::atomic<bool> closing_{false};         // no more Send(); reason_ says why. Set with mu_ held
+  std::atomic<bool> waits_for_slot_{false};  // next_
   std::atomic<Loop::Nanoseconds> flush_at_{Loop::kNever};
 
   mutable Mutex mu_;

@@ -138,15 +138,15 @@ SendSlots::SharedSlot* SendSlots::SlotAt(const std::byte* address) const {
   return nullptr;
 }
 
-std::optional<SlotWord> SendSlots::Find(absl::Span<const std::byte> block) {
+std::optional<SlotWord> SendSlots::GiveInPlace(absl::Span<const std::byte> block) {
   MutexLock lock(mu_);
-  const SharedSlot* slot = SlotAt(block.data());
+  SharedSlot* slot = SlotAt(block.data());
   if (slot == nullptr || !slot->held || slot->at_client || slot->data != block.data()) {
     return std::nullopt;
   }
   const auto head_bytes = static_cast<uint32_t>(slot->body - slot->data);
   if (PrefixOf(block.data()).head_bytes != head_bytes) return std::nullopt;
-  return SlotWord{.slot = slot->number, .generation = slot->generation, .head_bytes = head_bytes};
+  return GiveAwayLocked(*slot, head_bytes);
 }
 
 bool SendSlots::Owns(const std::byte* address) const {
@@ -158,11 +158,15 @@ SlotWord SendSlots::GiveAway(const std::byte* body, uint32_t head_bytes) {
   MutexLock lock(mu_);
   SharedSlot* slot = SlotAt(body);
   PENSTOCK_CHECK(slot != nullptr && slot->held && !slot->at_client && head_bytes <= kHeadRoom);
-  const Segment& segment = *slot->segment;
-  std::memcpy(segment.memory.memory().data() + (body - segment.view.memory().data()) - head_bytes,
-              body - head_bytes, head_bytes);
-  slot->at_client = true;
-  return {.slot = slot->number, .generation = slot->generation, .head_bytes = head_bytes};
+  return GiveAwayLocked(*slot, head_bytes);
+}
+
+SlotWord SendSlots::GiveAwayLocked(SharedSlot& slot, uint32_t head_bytes) {
+  const Segment& segment = *slot.segment;
+  const auto offset = slot.body - segment.view.memory().data() - head_bytes;
+  std::memcpy(segment.memory.memory().data() + offset, slot.body - head_bytes, head_bytes);
+  slot.at_client = true;
+  return {.slot = slot.number, .generation = slot.generation, .head_bytes = head_bytes};
 }
 
 absl::Status SendSlots::OnReturned(const SlotWord& word) {
@@ -242,8 +246,11 @@ void SendSlots::Close() {
 }
 
 PoolCounters SendSlots::counters() const {
-  MutexLock lock(mu_);
-  return counters_;
+  return {.segments_allocated = counters_.segments_allocated,
+          .slots_lent = counters_.slots_lent,
+          .slots_returned = counters_.slots_returned,
+          .bytes_reserved = counters_.bytes_reserved,
+          .bytes_lent = counters_.bytes_lent};
 }
 
 }  // namespace penstock::transfer

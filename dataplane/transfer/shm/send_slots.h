@@ -50,9 +50,9 @@ class SendSlots : public Pool, public SlotOwner, public std::enable_shared_from_
   }
   // A free slot whose body takes `bytes`; nullopt if there is none.
   std::optional<Place> Claim(size_t bytes);
-  // The slot that keeps `block`, if that is one of these, is held for it alone
-  // and its body lies where a body belongs.
-  std::optional<SlotWord> Find(absl::Span<const std::byte> block);
+  // Gives the client the slot that keeps `block`, as GiveAway() does, if that is one of these, is
+  // held for it alone and its body lies where a body belongs.
+  std::optional<SlotWord> GiveInPlace(absl::Span<const std::byte> block);
   // Whether that lies in one of the segments.
   bool Owns(const std::byte* address) const;
   // Gives the slot of that body to the client, with the head that lies before the body; the word
@@ -95,18 +95,23 @@ class SendSlots : public Pool, public SlotOwner, public std::enable_shared_from_
   SharedSlot* TakeFree(size_t body_bytes) REQUIRES(mu_);
   void PutFree(SharedSlot& slot) REQUIRES(mu_);
   SharedSlot* SlotAt(const std::byte* address) const REQUIRES(mu_);
+  static SlotWord GiveAwayLocked(SharedSlot& slot, uint32_t head_bytes);
   void RemoveFromFree(const Segment& segment) REQUIRES(mu_);
 
   const MadeHere made_here_;
 
   std::atomic<uint64_t> missed_{0};
+  // Changed with mu_ held, read at any time.
+  struct {
+    std::atomic<int64_t> segments_allocated{0}, slots_lent{0}, slots_returned{0};
+    std::atomic<int64_t> bytes_reserved{0}, bytes_lent{0};
+  } counters_;
 
   mutable Mutex mu_;
   std::map<uint32_t, std::unique_ptr<Segment>> segments_ GUARDED_BY(mu_);  // by number
   std::map<size_t, SharedSlot*> free_ GUARDED_BY(mu_);  // lists, by bytes of a body
   bool closed_ GUARDED_BY(mu_) = false;
   int64_t held_ GUARDED_BY(mu_) = 0;
-  PoolCounters counters_ GUARDED_BY(mu_);
   // Closed with slots held: until they are back.
   std::shared_ptr<SendSlots> self_ GUARDED_BY(mu_);
 };
