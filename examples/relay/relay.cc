@@ -39,12 +39,7 @@ class Sender final : public transfer::SendLink {
   explicit Sender(std::shared_ptr<transfer::SendLink> below) : below_(std::move(below)) {}
   const transfer::Hello& hello() const override { return below_->hello(); }
   int64_t credits() const override { return below_->credits(); }
-  absl::Status Send(penstock::Element&& element) override {
-    return below_->Send(std::move(element));
-  }
-  absl::Status SendError(const penstock::Identity& identity, const absl::Status& error) override {
-    return below_->SendError(identity, error);
-  }
+  absl::Status Send(transfer::Sent&& sent) override { return below_->Send(std::move(sent)); }
   std::shared_ptr<penstock::Pool> pool() override { return below_->pool(); }
   void Flush() override { below_->Flush(); }
   void Close(const absl::Status& reason) override { below_->Close(reason); }
