@@ -257,13 +257,9 @@ bool SendEnd::ReadRing() {
 
 absl::Status SendEnd::HandleWord(uint64_t word, Told& told) {
   switch (KindOf(word)) {
-    case WordKind::kReturn: {
-      RETURN_IF_ERROR(slots_->OnReturned(SlotOf(word)));
-      if (!waits_for_slot_.exchange(false)) return absl::OkStatus();
-      MutexLock lock(mu_);
-      Pump();
-      return absl::OkStatus();
-    }
+    case WordKind::kReturn:
+      told.returned = true;
+      return slots_->OnReturned(SlotOf(word));
     case WordKind::kReturnShared:
       return OnReturnedShared(SlotOf(word));
     case WordKind::kLanded:
@@ -287,12 +283,14 @@ absl::Status SendEnd::HandleWord(uint64_t word, Told& told) {
 }
 
 absl::Status SendEnd::Settle(Told& told) {
-  const auto [landed, granted] = std::exchange(told, Told());
-  if (landed == 0 && granted == 0) return absl::OkStatus();
+  const auto [landed, granted, returned] = std::exchange(told, Told());
+  const bool sends_on = returned && waits_for_slot_.exchange(false);
+  if (landed == 0 && granted == 0 && !sends_on) return absl::OkStatus();
   {
     MutexLock lock(mu_);
     RETURN_IF_ERROR(queue_.OnLanded(landed, landed_));
     RETURN_IF_ERROR(queue_.Grant(granted));
+    if (sends_on) Pump();  // what has landed is let go of by now, without which no slot is free
   }
   if (landed > 0) events_->OnLanded(landed_);
   landed_.clear();

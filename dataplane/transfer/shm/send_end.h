@@ -85,6 +85,7 @@ class SendEnd : public Loop::Member, public std::enable_shared_from_this<SendEnd
   struct Told {
     int64_t landed = 0;
     int64_t granted = 0;
+    bool returned = false;  // slots
   };
   absl::Status HandleWord(uint64_t word, Told& told);
   // Tells it to the worker.

@@ -364,6 +364,9 @@ class HostileClient : public testing::Test {
     channel_->Send(Pack(WordKind::kLanded, int64_t{1}));
     channel_->Send(Pack(WordKind::kReturn, word));
     EXPECT_TRUE(end_->AwaitLanded(1));
+    return Another();
+  }
+  OpenBlock Another() {
     const Element like = ShmBlob(DefaultPool(), 0);
     return *NewBlock(*end_->link().pool(), *LayoutOf({like.tensor(0)}), BlobSpec());
   }
@@ -405,6 +408,29 @@ TEST_F(HostileClient, AnHonestReturnLetsTheWorkerGoOn) {
     channel_->Send(Pack(WordKind::kReturn, word));
     ASSERT_TRUE(end_->AwaitLanded(i + 1));
   }
+}
+
+// Both words are there when the worker looks, of an element that was made in its slot.
+TEST_F(HostileClient, WhatLandsAndComesBackAtOnceIsASlotForWhatWaits) {
+  std::atomic<bool> full = false;
+  SlotWord first;
+  end_->on_credits = [&](SendLink& link, Credits) {  // by whoever reads the words
+    if (!full) return;
+    EXPECT_TRUE(link.Send(ShmBlob(DefaultPool(), granted_)).ok());
+    channel_->Send(Pack(WordKind::kLanded, int64_t{1}));
+    channel_->Send(Pack(WordKind::kReturn, first));
+  };
+  Element made = Fill(Begin());
+  Grant();
+  Element other = Fill(Another());
+  ASSERT_TRUE(end_->link().Send(std::move(made)).ok());
+  first = SlotOf(NextWord());
+  Grant();
+  ASSERT_TRUE(end_->link().Send(std::move(other)).ok());
+  ASSERT_EQ(KindOf(NextWord()), WordKind::kElement);
+  full = true;  // both slots that there are
+  Grant();
+  EXPECT_EQ(SlotOf(NextWord()).slot, first.slot);
 }
 
 TEST_F(HostileClient, ASlotThatIsNotThereEndsTheLink) {
