@@ -89,6 +89,17 @@ TEST(Row, ComparesByTheCpuOfTheWorkersWhereThatIsTheQuestion) {
   EXPECT_DOUBLE_EQ(Summarize(row).ratio, 2);
 }
 
+TEST(Row, CopiedIsTheShareOfWhatCameThroughSharedMemory) {
+  Row row = MakeRow({MakePair(10, 10), MakePair(10, 10), MakePair(10, 10)});
+  EXPECT_LT(Summarize(row).copied, 0);  // nothing did
+  for (Pair& pair : row.pairs) pair.side.done.shared = 200;
+  row.pairs[0].side.done.copied = 10;
+  row.pairs[2].side.done.copied = 2;
+  EXPECT_DOUBLE_EQ(Summarize(row).copied, 0.01);
+  EXPECT_DOUBLE_EQ(Lines(RecordsOf(row))[0]["copied"].get<double>(), 0.05);
+  EXPECT_DOUBLE_EQ(Lines(RecordsOf(row)).back()["copied"].get<double>(), 0.01);
+}
+
 TEST(Row, ShareIsThatOfTheFirstByThatOfTheLast) {
   Row row = MakeRow({MakePair(100, 100)});
   EXPECT_LT(Summarize(row).share, 0);
