@@ -100,6 +100,8 @@ def replaced_between_dataset_and_job(scene):
         before = scene.open(fleet, "before", 1500, "--keep-taken")
         before.say("all")
         fleet.dispatcher.child.wait()
+        if "registered dataset" not in fleet.dispatcher.errors.read_text():
+            raise Failed("the dispatcher ended before it had the dataset")
         before.pause()
         scene.replace(fleet)
         fleet.start_worker()
