@@ -416,10 +416,11 @@ TEST_F(HostileClient, WhatLandsAndComesBackAtOnceIsASlotForWhatWaits) {
   SlotWord first;
   end_->on_credits = [&](SendLink& link, Credits) {  // by whoever reads the words
     if (!full) return;
-    EXPECT_TRUE(link.Send(ShmBlob(DefaultPool(), granted_)).ok());
+    EXPECT_TRUE(link.Send(ShmBlob(DefaultPool(), 99)).ok());
     channel_->Send(Pack(WordKind::kLanded, int64_t{1}));
     channel_->Send(Pack(WordKind::kReturn, first));
   };
+  ASSERT_EQ(end_->landed(), 0);  // under the lock behind which events see what was set above
   Element made = Fill(Begin());
   Grant();
   Element other = Fill(Another());
