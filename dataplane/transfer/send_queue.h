@@ -46,12 +46,12 @@ class SendQueue {
   void Welcome() { entries_.Push({.type = MessageType::kWelcome, .count = 0}); }
   // InvalidArgument for more credits than can be counted.
   absl::Status Grant(int64_t count);
-  // The `count` oldest elements and errors have landed, which are put behind `landed`.
-  // InvalidArgument if so many were not taken.
+  // The `count` oldest elements and errors have landed: appends them to `landed`.
+  // InvalidArgument if fewer were taken.
   absl::Status OnLanded(int64_t count, std::vector<Acknowledged>& landed);
   // Takes the credits back; the answer comes behind what was sent.
   void Recall();
-  // All of that. Whoever lets go of the lock around this then calls Tell().
+  // All of that. To be followed by Tell(), without the lock around this.
   absl::Status Apply(const Update& update, std::vector<Acknowledged>& landed);
 
   // --- What is said to it next ---

@@ -235,7 +235,7 @@ class History {
   std::map<uint64_t, Rank> ranks_;
 };
 
-// What is wrong in the first of this many histories in which something is; "" if nothing is in any.
+// The first fault in this many histories; "" if there is none.
 std::string FirstFault(Broken broken, int64_t histories = 20'000) {
   for (uint32_t seed = 0; seed < histories; ++seed) {
     const std::string fault = History(seed).Run(broken);
