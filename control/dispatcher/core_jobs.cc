@@ -161,8 +161,8 @@ absl::StatusOr<JobAnswer> Core::GetOrCreate(Turn& turn, const GetOrCreateJobRequ
       dataset->summary.fingerprint) {
     return absl::NotFoundError(
         absl::StrCat("Dataset id ", request.dataset_id,
-                     " is not the dataset that was registered: this dispatcher began from an older "
-                     "copy of its journal since; register it again"));
+                     " is another dataset by now than the one that was registered; register it "
+                     "again"));
   }
   const JobRecord* there = request.name.empty() ? nullptr : state_.FindJobByName(request.name);
   if (there != nullptr) {

@@ -121,7 +121,7 @@ class SendEnd : public Loop::Member, public std::enable_shared_from_this<SendEnd
   bool sleeps_ = false;
   Hello hello_;
   std::shared_ptr<SendEvents> events_;
-  std::vector<Acknowledged> landed_;  // told by one word
+  std::vector<Acknowledged> landed_;  // told by words that were read together
   bool greeted_ = false;
   bool said_closed_ = false;
   Loop::Nanoseconds end_by_ = Loop::kNever;

@@ -414,7 +414,7 @@ TEST_F(HostileClient, AnHonestReturnLetsTheWorkerGoOn) {
 TEST_F(HostileClient, WhatLandsAndComesBackAtOnceIsASlotForWhatWaits) {
   std::atomic<bool> full = false;
   SlotWord first;
-  end_->on_credits = [&](SendLink& link, Credits) {  // by whoever reads the words
+  end_->on_credits = [&](SendLink& link, Credits) {  // runs on the thread that reads the words
     if (!full) return;
     EXPECT_TRUE(link.Send(ShmBlob(DefaultPool(), 99)).ok());
     channel_->Send(Pack(WordKind::kLanded, int64_t{1}));
