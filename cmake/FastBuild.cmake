@@ -90,6 +90,10 @@ set(PENSTOCK_COMMON_HEADERS
 
 # penstock_precompiles(target header …): makes `target`, whose headers others then reuse with penstock_precompiled().
 # A program's code is compiled otherwise than a library's, so each kind needs a target of its kind.
+#
+# Clang writes into precompiled headers by which path it was called, so that ccache would take those of another checkout for
+# others. With CCACHE_PCH_EXTSUM, which ./run sets, ccache compares the file of the same name and .sum: a hash of the headers
+# as the preprocessor gives them. The headers themselves are never taken from the cache.
 function(penstock_precompiles target kind)
   if(NOT PENSTOCK_UNITY)
     return()
@@ -104,11 +108,28 @@ function(penstock_precompiles target kind)
   endif()
   target_compile_options(${target} PRIVATE ${penstock_pch_options})
   target_precompile_headers(${target} PRIVATE ${ARGN})
+  if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
+    set_target_properties(${target} PROPERTIES CXX_COMPILER_LAUNCHER "")
+    set(headers "${CMAKE_CURRENT_BINARY_DIR}/CMakeFiles/${target}.dir/cmake_pch.hxx")
+    add_custom_command(OUTPUT "${headers}.pch.sum" VERBATIM
+      COMMAND sh -c "\"$1\" -std=c++20 -E -P -x c++ \"$2\" | sha256sum > \"$2.pch.sum\"" sum "${CMAKE_CXX_COMPILER}" "${headers}"
+      DEPENDS "${headers}.pch")
+    add_custom_target(${target}_sum DEPENDS "${headers}.pch.sum")
+    cmake_path(RELATIVE_PATH headers BASE_DIRECTORY "${PROJECT_BINARY_DIR}")  # where Ninja calls the compiler
+    set_target_properties(${target} PROPERTIES PENSTOCK_HEADERS "${headers}.pch")
+  endif()
 endfunction()
 
 function(penstock_precompiled target from)
-  if(TARGET ${from})
-    target_compile_options(${target} PRIVATE ${penstock_pch_options})
+  if(NOT TARGET ${from})
+    return()
+  endif()
+  target_compile_options(${target} PRIVATE ${penstock_pch_options})
+  if(TARGET ${from}_sum)
+    get_target_property(headers ${from} PENSTOCK_HEADERS)
+    target_compile_options(${target} PRIVATE "$<$<COMPILE_LANGUAGE:CXX>:SHELL:-include-pch ${headers}>")
+    add_dependencies(${target} ${from}_sum)
+  else()
     target_precompile_headers(${target} REUSE_FROM ${from})
   endif()
 endfunction()
