@@ -90,7 +90,7 @@ std::vector<Case> PluginCases() {
   return {
       {.name = "RegisteredSource",
        .kinds = {"RegisteredSource"},
-       .make = [] { return NumbersTo(900); }},
+       .make = [] { return NumbersTo(300); }},
       {.name = "RegisteredSourceOfNothing",
        .kinds = {"RegisteredSource"},
        .make = [] { return NumbersTo(0); }},
