@@ -48,7 +48,7 @@ class Machine:
 
     def __init__(self, kernel, image, scene, log, devices=()):
         self.scene, self.log = scene, log
-        cores = min(2, os.cpu_count() or 1)  # more would wait for each other's locks while none of them runs
+        cores = min(4, 2 * (os.cpu_count() or 1))
         command = [QEMU, "-accel", "tcg,thread=multi", "-cpu", "max", "-smp", str(cores), "-m", "2G", "-machine", "q35",
                    "-nodefaults", "-nographic", "-no-reboot", "-serial", "stdio",
                    "-device", "isa-debug-exit,iobase=0xf4,iosize=0x1",
