@@ -300,4 +300,15 @@ absl::StatusOr<Message> Decode(std::string_view bytes) {
   return message;
 }
 
+absl::StatusOr<Message> DecodeFromClient(std::string_view bytes, bool greeted) {
+  PENSTOCK_ASSIGN_OR_RETURN(Message message, Decode(bytes));
+  const bool hello = std::holds_alternative<Hello>(message);
+  if (!greeted && !hello) return absl::InvalidArgumentError("a link begins with a hello");
+  if (greeted && !std::holds_alternative<Update>(message) &&
+      !std::holds_alternative<Goodbye>(message)) {
+    return absl::InvalidArgumentError("a message that a client does not send");
+  }
+  return message;
+}
+
 }  // namespace penstock::transfer

@@ -90,4 +90,7 @@ absl::StatusOr<MessageType> TypeOf(std::string_view header);
 // unknown type. FailedPrecondition for a hello of another version.
 absl::StatusOr<Message> Decode(std::string_view bytes);
 
+// The same of what a client says: its hello, and once it has `greeted` updates and a goodbye.
+absl::StatusOr<Message> DecodeFromClient(std::string_view bytes, bool greeted);
+
 }  // namespace penstock::transfer

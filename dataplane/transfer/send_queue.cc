@@ -13,6 +13,7 @@
 namespace penstock::transfer {
 
 absl::Status SendQueue::Send(Sent&& sent) {
+  if (closed_) return absl::UnavailableError("the link is closed");
   if (credits_ == 0) return absl::FailedPreconditionError("no credit on this link");
   --credits_;
   const size_t bytes = sent.element ? sent.element.block().size() : 0;
@@ -50,6 +51,22 @@ void SendQueue::Seal() {
   if (!frame_.has_value()) return;
   entries_[entries_.size() - 1].bytes = frame_->Seal().size();
   frame_.reset();
+}
+
+void SendQueue::Close(const absl::Status& reason) {
+  if (std::exchange(closed_, true)) return;
+  reason_ = reason;
+  Seal();
+}
+
+void SendQueue::Welcome() {
+  answered_ = true;
+  entries_.Push({.type = MessageType::kWelcome, .count = 0});
+}
+
+void SendQueue::Refuse(const absl::Status& reason) {
+  if (!std::exchange(answered_, true)) closed_ = false;
+  Close(reason);
 }
 
 absl::Status SendQueue::Grant(int64_t count) {
@@ -97,6 +114,10 @@ absl::Status SendQueue::Apply(const Update& update, std::vector<Acknowledged>& l
 
 SendQueue::Next SendQueue::Take() {
   PENSTOCK_CHECK(!empty());
+  if (size() == 0) {
+    told_all_ = true;
+    return {.type = MessageType::kClosed, .error = ErrorMessage{.error = reason_}};
+  }
   const Entry& entry = entries_[taken_++];
   Next next{.type = entry.type, .count = entry.count};
   switch (entry.type) {
@@ -152,6 +173,8 @@ std::string TextOf(const SendQueue::Next& next) {
       return Encode(Recalled{next.count});
     case MessageType::kError:
       return Encode(*next.error);
+    case MessageType::kClosed:
+      return Encode(Closed{next.error->error});
     default:
       return "";
   }

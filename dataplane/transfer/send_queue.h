@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The worker's end of a link, as far as all protocols have it in common: the credits that the
-// client gave, and what is to be sent to it, in order. Small elements are copied together into
+// The worker's end of a link, as far as all protocols have it in common: the answer to the
+// client's hello, the credits that it gave, what is to be sent to it, in order, and why the link is
+// closed. Small elements are copied together into
 // frames (docs/element.md), and their own slots are free again at once; larger ones and errors go
 // as they are. Each is kept until it has landed.
 #pragma once
@@ -32,18 +33,28 @@ class SendQueue {
   SendQueue(Pool& frames, size_t frame_bytes) : frames_(frames), frame_bytes_(frame_bytes) {}
 
   int64_t credits() const { return credits_; }
-  // Against one credit. FailedPrecondition without one; it then stays the caller's.
+  // Against one credit. FailedPrecondition without one, Unavailable behind Close(); it then stays
+  // the caller's.
   absl::Status Send(Sent&& sent);
   // A frame waits for company; frame() changes with each.
   bool filling() const { return frame_.has_value(); }
   uint64_t frame() const { return opened_; }
   // It waits no longer.
   void Seal();
+  // Nothing more is sent. The client is told why, behind what was sent before; of several reasons
+  // the first.
+  void Close(const absl::Status& reason);
+  bool closed() const { return closed_; }
+  const absl::Status& reason() const { return reason_; }
 
   // --- What the client says ---
 
-  // The answer to its hello.
-  void Welcome() { entries_.Push({.type = MessageType::kWelcome, .count = 0}); }
+  // The answer to its hello; before it nothing is said.
+  void Welcome();
+  bool answered() const { return answered_; }
+  // What the client said was wrong, or it is not let in: as Close(). In answer to its hello the
+  // reason is this one, whatever Close() said.
+  void Refuse(const absl::Status& reason);
   // InvalidArgument for more credits than can be counted.
   absl::Status Grant(int64_t count);
   // The `count` oldest elements and errors have landed: appends them to `landed`.
@@ -57,13 +68,16 @@ class SendQueue {
   // --- What is said to it next ---
 
   struct Next {
-    MessageType type = MessageType::kElement;  // or kFrame, kError, kWelcome, kRecalled
+    MessageType type = MessageType::kElement;  // or kFrame, kError, kWelcome, kRecalled, kClosed
     absl::Span<const std::byte> bytes;         // of the frame or the element's block
     Loan loan;                                 // keeps `bytes`
-    std::optional<ErrorMessage> error;         // a copy: what waits here moves as more is sent
+    std::optional<ErrorMessage> error;         // a copy, as what waits here moves; of kClosed why
     int64_t count = 0;                         // elements or errors in it; credits taken back
   };
-  bool empty() const { return size() == 0; }
+  bool empty() const { return !answered_ || told_all_ || (size() == 0 && !closed_); }
+  // The client was told that the link is closed: nothing comes behind that.
+  bool told_all() const { return told_all_; }
+  // Of messages, but for the last.
   size_t size() const { return entries_.size() - taken_ - (filling() ? 1 : 0); }
   // REQUIRES: not empty().
   Next Take();
@@ -93,6 +107,10 @@ class SendQueue {
   Pool& frames_;
   const size_t frame_bytes_;
   int64_t credits_ = 0;
+  bool answered_ = false;
+  bool closed_ = false;
+  bool told_all_ = false;
+  absl::Status reason_;
   Fifo<Entry> entries_;         // the last is the open frame, if there is one
   size_t taken_ = 0;            // of entries_, from the front
   Fifo<Acknowledged> members_;  // of all entries, but for what has landed

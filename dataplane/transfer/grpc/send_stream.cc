@@ -53,7 +53,6 @@ absl::Status SendStream::Send(Sent&& sent) {
                                                    " at most"));
   }
   MutexLock lock(mu_);
-  if (closing_) return absl::UnavailableError("the link is closed");
   PENSTOCK_RETURN_IF_ERROR(queue_.Send(std::move(sent)));
   WriteNext();
   if (queue_.filling() && !alarm_set_) FlushLater();
@@ -84,40 +83,29 @@ void SendStream::FlushLater() {
 
 void SendStream::Close(const absl::Status& reason) {
   MutexLock lock(mu_);
-  if (closing_) return;
-  closing_ = true;
-  reason_ = reason;
-  queue_.Seal();
+  queue_.Close(reason);
   WriteNext();
 }
 
 void SendStream::OnReadDone(bool ok) {
-  if (!ok) {
-    MutexLock lock(mu_);
-    accepting_ = false;
-    return Break(absl::UnavailableError("the client's connection broke"));
+  absl::Status handled = absl::UnavailableError("the client's connection broke");
+  if (ok) {
+    const absl::StatusOr<std::string> bytes = ToString(read_);
+    handled = bytes.ok() ? Handle(*bytes) : bytes.status();
   }
-  absl::StatusOr<std::string> bytes = ToString(read_);
-  absl::Status handled = bytes.ok() ? Handle(*bytes) : bytes.status();
   if (handled.ok()) return StartRead(&read_);
   MutexLock lock(mu_);
-  accepting_ = false;
+  queue_.Refuse(handled);
   Break(handled);
 }
 
 absl::Status SendStream::Handle(const std::string& bytes) {
-  PENSTOCK_ASSIGN_OR_RETURN(Message message, Decode(bytes));
-  if (!greeted_) {
-    if (auto* hello = std::get_if<Hello>(&message)) return Handle(std::move(*hello));
-    return absl::InvalidArgumentError("a link begins with a hello");
-  }
+  PENSTOCK_ASSIGN_OR_RETURN(Message message, DecodeFromClient(bytes, greeted_));
+  if (auto* hello = std::get_if<Hello>(&message)) return Handle(std::move(*hello));
   if (auto* update = std::get_if<Update>(&message)) return Handle(*update);
-  if (std::holds_alternative<Goodbye>(message)) {
-    MutexLock lock(mu_);
-    Break(absl::OkStatus());
-    return absl::OkStatus();
-  }
-  return absl::InvalidArgumentError("a message that a client does not send");
+  MutexLock lock(mu_);
+  Break(absl::OkStatus());  // a goodbye
+  return absl::OkStatus();
 }
 
 absl::Status SendStream::Handle(Hello hello) {
@@ -125,15 +113,9 @@ absl::Status SendStream::Handle(Hello hello) {
   hello_ = std::move(hello);
   codec_.Wish(hello_.compression);
   owner_.OnGreeted(*this);
-  absl::StatusOr<std::shared_ptr<SendEvents>> events =
-      owner_.Accept(hello_, std::make_shared<SendHandle<SendStream>>(shared_from_this()));
+  PENSTOCK_ASSIGN_OR_RETURN(
+      events_, owner_.Accept(hello_, std::make_shared<SendHandle<SendStream>>(shared_from_this())));
   MutexLock lock(mu_);
-  accepting_ = false;
-  if (!events.ok()) {
-    closing_ = false;  // that the handle was let go of is no reason to tell
-    return events.status();
-  }
-  events_ = *std::move(events);
   queue_.Welcome();
   WriteNext();
   return absl::OkStatus();
@@ -165,7 +147,8 @@ void SendStream::Cancel() {
 
 void SendStream::TurnAway(const absl::Status& reason) {
   MutexLock lock(mu_);
-  if (!std::exchange(accepting_, false)) return;
+  if (queue_.answered()) return;
+  queue_.Refuse(reason);
   Break(reason);
 }
 
@@ -175,26 +158,27 @@ void SendStream::OnCancel() {
 }
 
 void SendStream::Break(const absl::Status& reason) {
-  if (!closing_) reason_ = reason;
-  closing_ = true;
+  queue_.Close(reason);
   broken_ = true;
   WriteNext();
 }
 
 void SendStream::WriteNext() {
-  if (busy_ || finished_ || accepting_) return;
-  if (!queue_.empty() && !broken_) {
-    writing_ = NextMessage();
-    busy_ = true;
-    return StartWrite(&writing_);
+  if (busy_ || finished_ || !queue_.answered()) return;
+  if (!broken_) {
+    if (queue_.empty()) return;
+    SendQueue::Next next = queue_.Take();
+    if (next.type != MessageType::kClosed) {
+      writing_ = MessageOf(std::move(next));
+      busy_ = true;
+      return StartWrite(&writing_);
+    }
   }
-  if (!closing_) return;
   finished_ = true;
-  Finish(ToGrpc(reason_));
+  Finish(ToGrpc(queue_.reason()));
 }
 
-grpc::ByteBuffer SendStream::NextMessage() {
-  SendQueue::Next next = queue_.Take();
+grpc::ByteBuffer SendStream::MessageOf(SendQueue::Next next) {
   if (const std::string text = TextOf(next); !text.empty()) {
     if (next.type == MessageType::kError) codec_.OnError();
     return ToBuffer(text);
@@ -210,8 +194,7 @@ void SendStream::OnDone() {
   {
     MutexLock lock(mu_);
     unconfirmed = queue_.TakeUnconfirmed();
-    closing_ = true;
-    reason = reason_;
+    reason = queue_.reason();
   }
   std::shared_ptr<SendStream> self = std::exchange(self_, nullptr);
   if (auto events = std::exchange(events_, nullptr)) {

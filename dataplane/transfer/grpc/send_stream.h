@@ -65,7 +65,7 @@ class SendStream : public grpc::ServerGenericBidiReactor,
   void Break(const absl::Status& reason) REQUIRES(mu_);
   void FlushLater() REQUIRES(mu_);
   void WriteNext() REQUIRES(mu_);
-  grpc::ByteBuffer NextMessage() REQUIRES(mu_);
+  grpc::ByteBuffer MessageOf(SendQueue::Next next) REQUIRES(mu_);
 
   grpc::GenericCallbackServerContext* const context_;
   Owner& owner_;
@@ -85,12 +85,9 @@ class SendStream : public grpc::ServerGenericBidiReactor,
   std::optional<grpc::Alarm> alarm_ GUARDED_BY(mu_);  // for the hello, then for frames
   bool alarm_set_ GUARDED_BY(mu_) = false;
   grpc::ByteBuffer writing_ GUARDED_BY(mu_);
-  bool accepting_ GUARDED_BY(mu_) = true;  // neither write nor finish before the hello was answered
   bool busy_ GUARDED_BY(mu_) = false;      // a write is under way
   bool finished_ GUARDED_BY(mu_) = false;  // Finish() was called
   bool broken_ GUARDED_BY(mu_) = false;    // write nothing more
-  bool closing_ GUARDED_BY(mu_) = false;   // no more Send(); reason_ says why
-  absl::Status reason_ GUARDED_BY(mu_);
 };
 
 }  // namespace penstock::transfer

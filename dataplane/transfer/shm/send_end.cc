@@ -90,8 +90,8 @@ int64_t SendEnd::credits() const {
 absl::Status SendEnd::Send(Sent&& sent) {
   if (!made_here_) return absl::UnavailableError("the link belongs to the parent process");
   MutexLock lock(mu_);
-  if (closing_ || gone_) return absl::UnavailableError("the link is closed");
-  if (queue_.credits() > 0) AskForMissed(sent);
+  if (gone_) return absl::UnavailableError("the link is closed");
+  if (queue_.credits() > 0 && !queue_.closed()) AskForMissed(sent);
   RETURN_IF_ERROR(queue_.Send(std::move(sent)));
   Pump();
   if (queue_.filling() && flush_frame_ != queue_.frame()) {
@@ -130,6 +130,11 @@ void SendEnd::Pump() {
         channel_->Send(Pack(WordKind::kRecalled, message.count));
         continue;
       }
+      if (message.type == MessageType::kWelcome) {
+        socket_.Send(PacketKind::kWelcome).IgnoreError();  // its end is told by the socket
+        continue;
+      }
+      if (message.type == MessageType::kClosed) break;  // said when the client can see all before
       const Room room = RoomFor(message);
       next_.emplace(Next{std::move(message), room, std::nullopt, std::nullopt, std::nullopt});
       if (room.kind == WordKind::kElement) next_->shared = SharedPool::Find(next_->message.bytes);
@@ -142,7 +147,7 @@ void SendEnd::Pump() {
     channel_->Send(Announce(next));
   }
   pumping_ = false;
-  if (gone_ || (closing_ && !HasNext())) loop_.Wake();
+  if (gone_ || queue_.told_all()) loop_.Wake();
 }
 
 SendEnd::Room SendEnd::RoomFor(const SendQueue::Next& message) {
@@ -224,7 +229,7 @@ void SendEnd::Ask(const Room& room, uint64_t more) {
 bool SendEnd::Poll(Loop::Nanoseconds now) {
   if (channel_ == nullptr) {
     if (now >= greet_by_) Fail(absl::DeadlineExceededError("the client said no hello"));
-    if (gone_ || closing_) Finish();
+    if (gone_) Finish();
     return false;
   }
   channel_->Flush();
@@ -379,21 +384,21 @@ absl::StatusOr<Hello> SendEnd::ReadGreeting(Packet packet) {
     MutexLock lock(mu_);
     shared_.Allow();
   }
-  ASSIGN_OR_RETURN(Message message, Decode(hello));
-  if (!std::holds_alternative<Hello>(message)) {
-    return absl::InvalidArgumentError("a link begins with a hello");
-  }
+  ASSIGN_OR_RETURN(Message message, DecodeFromClient(hello, /*greeted=*/false));
   return std::get<Hello>(std::move(message));
 }
 
 absl::Status SendEnd::Greet(Packet packet) {
-  const absl::Status status = LetIn(std::move(packet));
-  if (status.ok()) {
-    greeted_ = true;
-    return socket_.Send(PacketKind::kWelcome);
+  absl::Status status = LetIn(std::move(packet));
+  if (!status.ok()) {
+    SendReason(status);
+    return status;
   }
-  SendReason(status);
-  return status;
+  greeted_ = true;
+  MutexLock lock(mu_);
+  queue_.Welcome();
+  Pump();
+  return absl::OkStatus();
 }
 
 absl::Status SendEnd::LetIn(Packet packet) {
@@ -417,10 +422,8 @@ void SendEnd::Close(const absl::Status& reason) {
   if (!made_here_) return;
   {
     MutexLock lock(mu_);
-    if (closing_) return;
+    queue_.Close(reason);
     closing_ = true;
-    reason_ = reason;
-    queue_.Seal();
     Pump();
   }
   loop_.Wake();
@@ -433,8 +436,7 @@ void SendEnd::Break() {
 
 void SendEnd::Fail(const absl::Status& status) {
   MutexLock lock(mu_);
-  if (!closing_) reason_ = status;
-  closing_ = true;
+  queue_.Close(status);
   gone_ = true;
 }
 
@@ -442,9 +444,9 @@ void SendEnd::SayClosed(Loop::Nanoseconds now) {
   if (!closing_ || !greeted_ || said_closed_) return;
   if (end_by_ == Loop::kNever) end_by_ = now + kClosingTimeout;
   MutexLock lock(mu_);
-  if (HasNext() || pumping_ || !channel_->flushed()) return;
+  if (!queue_.told_all() || pumping_ || !channel_->flushed()) return;
   said_closed_ = true;
-  SendReason(reason_);
+  SendReason(queue_.reason());
 }
 
 void SendEnd::Finish() {
@@ -452,8 +454,7 @@ void SendEnd::Finish() {
   {
     MutexLock lock(mu_);
     if (pumping_) return;  // that thread wakes the loop
-    closing_ = true;
-    reason = reason_;
+    reason = queue_.reason();
     next_.reset();
   }
   std::vector<Sent> unconfirmed;

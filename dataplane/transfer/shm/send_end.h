@@ -128,7 +128,7 @@ class SendEnd : public Loop::Member, public std::enable_shared_from_this<SendEnd
 
   std::atomic<bool> over_{false};
   std::atomic<bool> gone_{false};            // the client, or the link: nothing more is sent
-  std::atomic<bool> closing_{false};         // no more Send(); reason_ says why. Set with mu_ held
+  std::atomic<bool> closing_{false};         // queue_ is closed, which is to be said
   std::atomic<bool> waits_for_slot_{false};  // next_
   std::atomic<Loop::Nanoseconds> flush_at_{Loop::kNever};
 
@@ -140,7 +140,6 @@ class SendEnd : public Loop::Member, public std::enable_shared_from_this<SendEnd
   size_t asked_ GUARDED_BY(mu_) = 0;
   int asks_on_miss_ GUARDED_BY(mu_) = 0;
   uint64_t flush_frame_ GUARDED_BY(mu_) = 0;  // what flush_at_ is about
-  absl::Status reason_ GUARDED_BY(mu_);
   SendShared shared_ GUARDED_BY(mu_);
 };
 

@@ -56,7 +56,6 @@ int64_t SendSocket::credits() const {
 
 absl::Status SendSocket::Send(Sent&& sent) {
   MutexLock lock(mu_);
-  if (closing_) return absl::UnavailableError("the link is closed");
   const size_t bytes = sent.element ? sent.element.block().size() : kWorthWriting;
   PENSTOCK_RETURN_IF_ERROR(queue_.Send(std::move(sent)));
   const bool holds = Holds(bytes);
@@ -66,7 +65,7 @@ absl::Status SendSocket::Send(Sent&& sent) {
 }
 
 bool SendSocket::Holds(size_t bytes) {
-  if (accepting_ || !writable_) return false;
+  if (!writable_) return false;
   if (bytes < kFrameBelow && held_bytes_ == 0) return false;  // waits in its frame
   const Loop::Clock::time_point now = Loop::Clock::now();
   const bool fast = now - std::exchange(last_send_, now) < kFast;
@@ -83,10 +82,7 @@ void SendSocket::Flush() {
 
 void SendSocket::Close(const absl::Status& reason) {
   MutexLock lock(mu_);
-  if (closing_) return;
-  closing_ = true;
-  reason_ = reason;
-  queue_.Seal();
+  queue_.Close(reason);
   Write();
 }
 
@@ -152,18 +148,12 @@ absl::Status SendSocket::MakeRoom() {
 }
 
 absl::Status SendSocket::Handle() {
-  PENSTOCK_ASSIGN_OR_RETURN(Message message, Decode(incoming_.text()));
-  if (!greeted_) {
-    if (auto* hello = std::get_if<Hello>(&message)) return Greet(std::move(*hello));
-    return absl::InvalidArgumentError("a link begins with a hello");
-  }
+  PENSTOCK_ASSIGN_OR_RETURN(Message message, DecodeFromClient(incoming_.text(), greeted_));
+  if (auto* hello = std::get_if<Hello>(&message)) return Greet(std::move(*hello));
   if (auto* update = std::get_if<Update>(&message)) return Handle(*update);
-  if (std::holds_alternative<Goodbye>(message)) {
-    deaf_ = true;
-    Break(absl::OkStatus());
-    return absl::OkStatus();
-  }
-  return absl::InvalidArgumentError("a message that a client does not send");
+  deaf_ = true;  // a goodbye
+  Break(absl::OkStatus());
+  return absl::OkStatus();
 }
 
 absl::Status SendSocket::Greet(Hello hello) {
@@ -171,18 +161,11 @@ absl::Status SendSocket::Greet(Hello hello) {
   hello_ = std::move(hello);
   sums_ = incoming_.flags() & kSumOfAll;
   codec_.Wish(hello_.compression);
-  absl::StatusOr<std::shared_ptr<SendEvents>> events =
-      owner_.Accept(hello_, std::make_shared<SendHandle<SendSocket>>(shared_from_this()));
-  if (!events.ok()) {
-    MutexLock lock(mu_);
-    closing_ = false;  // that the handle was let go of is no reason to tell
-    return events.status();
-  }
-  events_ = *std::move(events);
+  PENSTOCK_ASSIGN_OR_RETURN(
+      events_, owner_.Accept(hello_, std::make_shared<SendHandle<SendSocket>>(shared_from_this())));
   loop_->SetDeadline(shared_from_this(), Loop::Clock::time_point::max());
   owner_.OnGreeted(*this);
   MutexLock lock(mu_);
-  accepting_ = false;
   queue_.Welcome();  // written when all was read
   return absl::OkStatus();
 }
@@ -201,19 +184,15 @@ absl::Status SendSocket::Handle(const Update& update) {
 void SendSocket::ReadNoMore(const absl::Status& reason) {
   deaf_ = true;
   MutexLock lock(mu_);
-  if (absl::IsUnavailable(reason) && !accepting_) return BreakLocked(reason);
-  lock.unlock();
-  // Told to the client, in answer to its hello or behind what was sent.
-  Close(reason);
-  lock.lock();
-  accepting_ = false;
+  if (absl::IsUnavailable(reason) && queue_.answered()) return BreakLocked(reason);
+  queue_.Refuse(reason);
 }
 
 void SendSocket::OnDeadline() {
   if (over_) return;
   {
     MutexLock lock(mu_);
-    if (accepting_ || shut_down_) {
+    if (!queue_.answered() || shut_down_) {
       BreakLocked(absl::UnavailableError("the client did not answer"));
     } else {
       deadline_set_ = false;
@@ -239,7 +218,7 @@ void SendSocket::EndIfOver() {
     socket_.HangUp();
     while (!pieces_.empty()) pieces_.Pop();
     unconfirmed = queue_.TakeUnconfirmed();
-    reason = reason_;
+    reason = queue_.reason();
   }
   const std::shared_ptr<SendSocket> self = shared_from_this();
   if (auto events = std::exchange(events_, nullptr)) {
@@ -251,8 +230,7 @@ void SendSocket::EndIfOver() {
 // --- Writing ---------------------------------------------------------------------
 
 void SendSocket::BreakLocked(const absl::Status& reason) {
-  if (!closing_) reason_ = reason;
-  closing_ = true;
+  queue_.Close(reason);
   if (std::exchange(broken_, true)) return;
   loop_->Call(shared_from_this());
 }
@@ -265,7 +243,7 @@ void SendSocket::FlushLater() {
 
 void SendSocket::Write() {
   held_bytes_ = 0;
-  if (writing_ || accepting_ || broken_ || shut_down_) return;
+  if (writing_ || broken_ || shut_down_) return;
   writing_ = true;
   while (true) {
     TakePieces();
@@ -283,19 +261,13 @@ void SendSocket::Write() {
   writing_ = false;
   if (broken_) {
     loop_->Call(shared_from_this());  // which may have waited for this
-  } else if (pieces_.empty() && closed_said_) {
+  } else if (pieces_.empty() && queue_.told_all()) {
     ShutDown();
   }
 }
 
 void SendSocket::TakePieces() {
   while (!queue_.empty() && pieces_.size() < kMostPieces) pieces_.Push(NextPiece());
-  if (queue_.empty() && closing_ && !closed_said_ && pieces_.size() < kMostPieces) {
-    closed_said_ = true;
-    Piece last;
-    last.text = WithPrefix(Encode(Closed{reason_}));
-    pieces_.Push(std::move(last));
-  }
 }
 
 SendSocket::Piece SendSocket::NextPiece() {

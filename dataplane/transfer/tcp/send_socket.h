@@ -122,14 +122,10 @@ class SendSocket : public Loop::Member, public std::enable_shared_from_this<Send
   uint64_t frame_ GUARDED_BY(mu_) = 0;         // which it was then
   size_t held_bytes_ GUARDED_BY(mu_) = 0;      // of what waits for more to go with
   Loop::Clock::time_point last_send_ GUARDED_BY(mu_);
-  bool accepting_ GUARDED_BY(mu_) = true;     // nothing is written before the hello was answered
-  bool writing_ GUARDED_BY(mu_) = false;      // by some thread
-  bool writable_ GUARDED_BY(mu_) = true;      // as far as is known
-  bool closing_ GUARDED_BY(mu_) = false;      // no more Send(); reason_ says why
-  bool closed_said_ GUARDED_BY(mu_) = false;  // the last message is among pieces_, or written
-  bool shut_down_ GUARDED_BY(mu_) = false;    // nothing more goes out; waits for the client's end
-  bool broken_ GUARDED_BY(mu_) = false;       // to be ended at once
-  absl::Status reason_ GUARDED_BY(mu_);
+  bool writing_ GUARDED_BY(mu_) = false;    // by some thread
+  bool writable_ GUARDED_BY(mu_) = true;    // as far as is known
+  bool shut_down_ GUARDED_BY(mu_) = false;  // nothing more goes out; waits for the client's end
+  bool broken_ GUARDED_BY(mu_) = false;     // to be ended at once
 };
 
 }  // namespace penstock::transfer::tcp

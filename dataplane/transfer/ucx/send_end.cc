@@ -37,7 +37,6 @@ int64_t SendEnd::credits() const {
 
 absl::Status SendEnd::Send(Sent&& sent) {
   MutexLock lock(mu_);
-  if (closing_) return absl::UnavailableError("the link is closed");
   PENSTOCK_RETURN_IF_ERROR(queue_.Send(std::move(sent)));
   Ask();
   return absl::OkStatus();
@@ -52,9 +51,7 @@ void SendEnd::Flush() {
 void SendEnd::Close(const absl::Status& reason) {
   {
     MutexLock lock(mu_);
-    if (std::exchange(closing_, true)) return;
-    reason_ = reason;
-    queue_.Seal();
+    queue_.Close(reason);
   }
   engine_->Call(shared_from_this());
 }
@@ -62,7 +59,7 @@ void SendEnd::Close(const absl::Status& reason) {
 void SendEnd::Break(const absl::Status& reason) {
   {
     MutexLock lock(mu_);
-    if (!std::exchange(closing_, true)) reason_ = reason;
+    queue_.Close(reason);
     broken_ = true;
   }
   engine_->Call(shared_from_this());
@@ -90,11 +87,9 @@ void SendEnd::OnIncoming(Engine::Incoming incoming) {
   absl::Status handled = Handle(incoming);
   if (over_) return;
   if (!handled.ok()) {
-    // Told to the client, in answer to its hello or behind what was sent.
     deaf_ = true;
-    Close(handled);
     MutexLock lock(mu_);
-    accepting_ = false;
+    queue_.Refuse(handled);
   }
   Pump();
 }
@@ -108,41 +103,30 @@ absl::Status SendEnd::Handle(const Engine::Incoming& incoming) {
   if (incoming.head.kind != Head::kText) {
     return deaf_ ? absl::OkStatus() : absl::InvalidArgumentError("a client sends no elements");
   }
-  absl::StatusOr<Message> message = Decode(incoming.text());
-  if (message.ok() && greeted_ && std::holds_alternative<Goodbye>(*message)) {
+  absl::StatusOr<Message> message = DecodeFromClient(incoming.text(), greeted_);
+  if (message.ok() && std::holds_alternative<Goodbye>(*message)) {
     End(absl::OkStatus());
     return absl::OkStatus();
   }
   if (deaf_) return absl::OkStatus();
   PENSTOCK_RETURN_IF_ERROR(message.status());
-  if (!greeted_) {
-    if (auto* hello = std::get_if<Hello>(&*message)) return Greet(std::move(*hello));
-    return absl::InvalidArgumentError("a link begins with a hello");
-  }
-  const auto* update = std::get_if<Update>(&*message);
-  if (update == nullptr) return absl::InvalidArgumentError("a message that a client does not send");
+  if (auto* hello = std::get_if<Hello>(&*message)) return Greet(std::move(*hello));
+  const auto& update = std::get<Update>(*message);
   {
     MutexLock lock(mu_);
-    PENSTOCK_RETURN_IF_ERROR(queue_.Apply(*update, landed_));
+    PENSTOCK_RETURN_IF_ERROR(queue_.Apply(update, landed_));
   }
   // Who still lands what was sent is not silent.
-  if (closed_said_) engine_->SetDeadline(*this, Engine::Clock::now() + kClientGoodbyeTimeout);
-  Tell(*update, landed_, *events_);
+  if (told_all_) engine_->SetDeadline(*this, Engine::Clock::now() + kClientGoodbyeTimeout);
+  Tell(update, landed_, *events_);
   return absl::OkStatus();
 }
 
 absl::Status SendEnd::Greet(Hello hello) {
   greeted_ = true;
   hello_ = std::move(hello);
-  absl::StatusOr<std::shared_ptr<SendEvents>> events =
-      owner_.OnHello(hello_, std::make_shared<UcxSendLink>(self()));
+  PENSTOCK_ASSIGN_OR_RETURN(events_, owner_.OnHello(hello_, std::make_shared<UcxSendLink>(self())));
   MutexLock lock(mu_);
-  if (!events.ok()) {
-    closing_ = false;  // that the handle was let go of is no reason to tell
-    return events.status();
-  }
-  events_ = *std::move(events);
-  accepting_ = false;
   queue_.Welcome();
   return absl::OkStatus();
 }
@@ -165,7 +149,7 @@ void SendEnd::OnCall() {
 
 void SendEnd::Pump() {
   MutexLock lock(mu_);
-  while (!accepting_ && !queue_.empty()) {
+  while (!queue_.empty()) {
     SendQueue::Next next = queue_.Take();
     lock.unlock();
     if (const std::string text = TextOf(next); !text.empty()) {
@@ -175,16 +159,13 @@ void SendEnd::Pump() {
     }
     lock.lock();
   }
-  if (accepting_ || !closing_ || std::exchange(closed_said_, true)) return;
-  const std::string closed = Encode(Closed{reason_});
-  lock.unlock();
-  engine_->Send(*this, closed);
+  if (!queue_.told_all() || std::exchange(told_all_, true)) return;
   engine_->SetDeadline(*this, Engine::Clock::now() + kClientGoodbyeTimeout);
 }
 
 void SendEnd::OnDeadline() {
   if (over_) return;
-  if (closed_said_) return End(absl::UnavailableError("the client did not answer"));
+  if (told_all_) return End(absl::UnavailableError("the client did not answer"));
   {
     MutexLock lock(mu_);
     deadline_set_ = false;
@@ -212,8 +193,8 @@ void SendEnd::End(const absl::Status& reason) {
   absl::Status why;
   {
     MutexLock lock(mu_);
-    if (!std::exchange(closing_, true)) reason_ = reason;
-    why = reason_;
+    queue_.Close(reason);
+    why = queue_.reason();
     unconfirmed = queue_.TakeUnconfirmed();
   }
   if (auto events = std::exchange(events_, nullptr)) {

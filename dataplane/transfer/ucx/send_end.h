@@ -67,8 +67,8 @@ class SendEnd final : public Engine::Link {
   bool greeted_ = false;
   bool deaf_ = false;  // what still comes is dropped, but for the end
   bool over_ = false;
-  bool closed_said_ = false;
-  Hello hello_;  // constant once accepted
+  bool told_all_ = false;  // and waits for the client's end
+  Hello hello_;            // constant once accepted
   std::shared_ptr<SendEvents> events_;
   std::vector<Acknowledged> landed_;  // told by one update
 
@@ -76,11 +76,8 @@ class SendEnd final : public Engine::Link {
   SendQueue queue_ GUARDED_BY(mu_);
   bool deadline_asked_ GUARDED_BY(mu_) = false;  // for the frame that is open
   bool deadline_set_ GUARDED_BY(mu_) = false;
-  uint64_t frame_ GUARDED_BY(mu_) = 0;     // which it was then
-  bool accepting_ GUARDED_BY(mu_) = true;  // nothing is sent before the hello was answered
-  bool closing_ GUARDED_BY(mu_) = false;   // no more Send(); reason_ says why
+  uint64_t frame_ GUARDED_BY(mu_) = 0;  // which it was then
   bool broken_ GUARDED_BY(mu_) = false;
-  absl::Status reason_ GUARDED_BY(mu_);
 };
 
 }  // namespace penstock::transfer::ucx

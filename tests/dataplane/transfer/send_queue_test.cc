@@ -38,7 +38,12 @@ std::vector<Index> IndicesOf(const std::vector<Sent>& sent) {
 
 class SendQueueTest : public testing::Test {
  protected:
-  void SetUp() override { ASSERT_TRUE(queue_.Grant(1000).ok()); }
+  void SetUp() override { LetIn(queue_); }
+  static void LetIn(SendQueue& queue) {
+    queue.Welcome();
+    ASSERT_EQ(queue.Take().type, MessageType::kWelcome);
+    ASSERT_TRUE(queue.Grant(1000).ok());
+  }
   void Send(Sent sent) { ASSERT_TRUE(queue_.Send(std::move(sent)).ok()); }
   bool Lands(int64_t count) { return queue_.OnLanded(count, landed_).ok(); }
 
@@ -151,7 +156,7 @@ TEST_F(SendQueueTest, WhatHasNotLandedComesBackWhole) {
 TEST_F(SendQueueTest, WithoutRoomForAFrameElementsGoAlone) {
   std::shared_ptr<Pool> full = Pool::Create({.max_bytes = 1});
   SendQueue queue(*full, kFrame);
-  ASSERT_TRUE(queue.Grant(1).ok());
+  LetIn(queue);
   ASSERT_TRUE(queue.Send(Blob(0, 100)).ok());
   EXPECT_EQ(queue.size(), 1);
   EXPECT_EQ(queue.Take().type, MessageType::kElement);
@@ -159,14 +164,12 @@ TEST_F(SendQueueTest, WithoutRoomForAFrameElementsGoAlone) {
 
 // Each text goes out once, and none of them lands.
 TEST_F(SendQueueTest, AnswersStandBehindWhatWasSentBefore) {
-  queue_.Welcome();
   Send(Blob(0, 100));
   queue_.Recall();
   EXPECT_EQ(queue_.credits(), 0);
   ASSERT_TRUE(queue_.Grant(1).ok());
   Send(Error(1));
   EXPECT_FALSE(queue_.Send(Error(2)).ok());
-  EXPECT_EQ(queue_.Take().type, MessageType::kWelcome);
   EXPECT_EQ(queue_.Take().type, MessageType::kFrame);
   const SendQueue::Next recalled = queue_.Take();
   EXPECT_EQ(recalled.type, MessageType::kRecalled);
@@ -191,6 +194,48 @@ TEST_F(SendQueueTest, AnAnswerIsNotAmongWhatComesBack) {
 TEST_F(SendQueueTest, CreditsThatCannotBeCountedAreRefused) {
   EXPECT_FALSE(queue_.Grant(std::numeric_limits<int64_t>::max()).ok());
   EXPECT_EQ(queue_.credits(), 1000);
+}
+
+// --- Its beginning and its end ----------------------------------------------------------
+
+TEST_F(SendQueueTest, NothingIsSaidBeforeTheHelloIsAnswered) {
+  SendQueue queue(*pool_, kFrame);
+  queue.Close(absl::AbortedError("enough"));  // by a worker that has let it in, and not said so yet
+  EXPECT_TRUE(queue.empty());
+  queue.Welcome();
+  EXPECT_EQ(queue.Take().type, MessageType::kWelcome);
+  EXPECT_EQ(queue.Take().error->error, absl::AbortedError("enough"));
+  EXPECT_TRUE(queue.empty());
+}
+
+TEST_F(SendQueueTest, ARefusedHelloIsAnsweredByItsReasonAlone) {
+  SendQueue queue(*pool_, kFrame);
+  queue.Close(absl::CancelledError("the worker let go of the link"));
+  queue.Refuse(absl::NotFoundError("no such partition"));
+  const SendQueue::Next last = queue.Take();
+  EXPECT_EQ(last.type, MessageType::kClosed);
+  EXPECT_EQ(last.error->error, absl::NotFoundError("no such partition"));
+  EXPECT_TRUE(queue.told_all());
+}
+
+TEST_F(SendQueueTest, TheFirstReasonIsToldBehindWhatWasSent) {
+  Send(Blob(0, 100));  // in a frame that is still open
+  queue_.Close(absl::AbortedError("first"));
+  queue_.Refuse(absl::InvalidArgumentError("second"));
+  Sent late = Blob(1, 100);
+  EXPECT_TRUE(absl::IsUnavailable(queue_.Send(std::move(late))));
+  EXPECT_TRUE(late.element);  // the caller's
+  EXPECT_EQ(queue_.Take().type, MessageType::kFrame);
+  EXPECT_FALSE(queue_.told_all());
+  EXPECT_EQ(queue_.Take().error->error, absl::AbortedError("first"));
+  EXPECT_TRUE(queue_.told_all());
+}
+
+TEST_F(SendQueueTest, NothingIsSaidBehindTheLast) {
+  queue_.Close(absl::OkStatus());
+  EXPECT_EQ(queue_.Take().type, MessageType::kClosed);
+  queue_.Recall();
+  EXPECT_TRUE(queue_.empty());
 }
 
 }  // namespace
