@@ -18,7 +18,7 @@
 namespace penstock::worker {
 
 // What a placed partition sends, and to whom.
-struct LaneOptions {
+struct PartitionExitOptions {
   control::PlacedPartition of;
   IndexSet skip;    // not to be sent
   Index first = 0;  // where production begins
@@ -78,7 +78,7 @@ class IterationExit {
   virtual absl::StatusOr<std::shared_ptr<transfer::SendEvents>> Accept(
       const transfer::Hello& hello, std::shared_ptr<transfer::SendLink> link) = 0;
   // To be closed: until then the iteration's exit and the partition's keep each other.
-  virtual std::shared_ptr<PartitionExit> Open(const LaneOptions& options) = 0;
+  virtual std::shared_ptr<PartitionExit> Open(const PartitionExitOptions& options) = 0;
   // Cancels it and forgets it.
   virtual void Close(PartitionExit& exit) = 0;
   // Sends on what waits in the links for company.

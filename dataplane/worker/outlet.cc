@@ -11,8 +11,8 @@
 #include "absl/strings/str_cat.h"
 #include "control/sync/mutex.h"
 #include "dataplane/worker/counters.h"
-#include "dataplane/worker/lane.h"
 #include "dataplane/worker/link_times.h"
+#include "dataplane/worker/partition_sender.h"
 #include "penstock/status.h"
 
 namespace penstock::worker {
@@ -125,21 +125,22 @@ Outlet::Outlet(IterationId iteration, std::string token, std::shared_ptr<Budget>
 
 Outlet::~Outlet() = default;
 
-absl::Status Outlet::Send(Lane& lane, transfer::Sent sent) {
+absl::Status Outlet::Send(PartitionSender& partition, transfer::Sent sent) {
   // Small ones go in frames, and are too many for that.
   const bool passes_by = BytesOf(sent.element) >= int64_t{kFrameBelow};
   const Index index = sent.identity.index;
   MutexLock lock(mu_);
   PENSTOCK_RETURN_IF_ERROR(
-      Await(lane, lock, [&]() REQUIRES(mu_) { return lane.MaySendLocked(index); }));
-  PENSTOCK_RETURN_IF_ERROR(SendOne(lane, std::move(sent), lock));
+      Await(partition, lock, [&]() REQUIRES(mu_) { return partition.MaySendLocked(index); }));
+  PENSTOCK_RETURN_IF_ERROR(SendOne(partition, std::move(sent), lock));
   // When it is on its way: slots and credits that came back are for the next.
   if (passes_by) transfer::PollTransports();
   return absl::OkStatus();
 }
 
 template <class Ready>
-absl::Status Outlet::Await(Lane& lane, std::unique_lock<std::mutex>& lock, const Ready& ready) {
+absl::Status Outlet::Await(PartitionSender& partition, std::unique_lock<std::mutex>& lock,
+                           const Ready& ready) {
   // Neither a link's end nor a wait for a permit is for under the lock.
   std::optional<PermitPause> pause;
   const auto unlocked = [&lock](auto&& act) {
@@ -148,13 +149,13 @@ absl::Status Outlet::Await(Lane& lane, std::unique_lock<std::mutex>& lock, const
     lock.lock();
   };
   while (true) {
-    if (!lane.again_.empty()) {
-      PENSTOCK_RETURN_IF_ERROR(SendOne(lane, lane.TakeAgainLocked(), lock));
+    if (!partition.again_.empty()) {
+      PENSTOCK_RETURN_IF_ERROR(SendOne(partition, partition.TakeAgainLocked(), lock));
       lock.lock();
     } else if (ready()) {
       if (!pause.has_value()) return absl::OkStatus();
       unlocked([&] { pause.reset(); });
-    } else if (lane.cancelled_) {
+    } else if (partition.cancelled_) {
       lock.unlock();
       return absl::CancelledError("the partition was stopped");
     } else if (pause.has_value()) {
@@ -162,31 +163,32 @@ absl::Status Outlet::Await(Lane& lane, std::unique_lock<std::mutex>& lock, const
     } else {
       unlocked([&] {
         Flush();
-        pause.emplace(lane.permit_);
+        pause.emplace(partition.permit_);
       });
     }
   }
 }
 
-absl::StatusOr<protocol::RestOf> Outlet::AwaitRest(Lane& lane, Index elements) {
+absl::StatusOr<protocol::RestOf> Outlet::AwaitRest(PartitionSender& partition, Index elements) {
   MutexLock lock(mu_);
   PENSTOCK_RETURN_IF_ERROR(
-      Await(lane, lock, [&]() REQUIRES(mu_) { return lane.rest_.has_value(); }));
-  lane.end_ = elements;
-  return *lane.rest_;
+      Await(partition, lock, [&]() REQUIRES(mu_) { return partition.rest_.has_value(); }));
+  partition.end_ = elements;
+  return *partition.rest_;
 }
 
-absl::Status Outlet::SendOne(Lane& lane, transfer::Sent sent, std::unique_lock<std::mutex>& lock) {
+absl::Status Outlet::SendOne(PartitionSender& partition, transfer::Sent sent,
+                             std::unique_lock<std::mutex>& lock) {
   // Neither a link's end nor a wait for a permit is for under the lock.
   std::optional<PermitPause> pause;
   Pick pick;
   std::optional<Clock::time_point> patient_until;  // from when another one could have had it
   while (true) {
-    if (lane.cancelled_) {
+    if (partition.cancelled_) {
       lock.unlock();
       return absl::CancelledError("the partition was stopped");
     }
-    pick = PickLocked(lane, sent, !patient_until || Clock::now() < *patient_until);
+    pick = PickLocked(partition, sent, !patient_until || Clock::now() < *patient_until);
     if (pick.passed_over && !patient_until) patient_until = Clock::now() + kPatience;
     if (pick.link == nullptr && pause.has_value()) {
       changed_.WaitFor(lock, pick.passed_over ? kPatience : transfer::kLongestWait);
@@ -195,13 +197,13 @@ absl::Status Outlet::SendOne(Lane& lane, transfer::Sent sent, std::unique_lock<s
     if (pick.link == nullptr) {  // look once more when that is done
       lock.unlock();
       Flush();
-      pause.emplace(lane.permit_);
+      pause.emplace(partition.permit_);
       lock.lock();
       continue;
     }
     Link& link = *pick.link;
     const uint64_t grants = link.grants;
-    NoteLocked(link, lane, sent);
+    NoteLocked(link, partition, sent);
     lock.unlock();
     const int64_t bytes = BytesOf(sent.element);
     const absl::Status status = link.send->Send(std::move(sent));
@@ -211,24 +213,24 @@ absl::Status Outlet::SendOne(Lane& lane, transfer::Sent sent, std::unique_lock<s
       return absl::OkStatus();
     }
     lock.lock();
-    TakeBackLocked(link, lane, sent, status, grants);
+    TakeBackLocked(link, partition, sent, status, grants);
     lock.unlock();
     pick.link.reset();  // may be its end
     lock.lock();
   }
 }
 
-void Outlet::NoteLocked(Link& link, Lane& lane, const transfer::Sent& sent) {
+void Outlet::NoteLocked(Link& link, PartitionSender& partition, const transfer::Sent& sent) {
   const int64_t bytes = BytesOf(sent.element);
   --link.credits;
   ++link.on_the_way;
   link.bytes_on_the_way += bytes;
   budget_->Add(bytes);
-  lane.sender_.OnSent(link.reader.client, sent.identity.index);
+  partition.sender_.OnSent(link.reader.client, sent.identity.index);
 }
 
-void Outlet::TakeBackLocked(Link& link, Lane& lane, transfer::Sent& sent, const absl::Status& why,
-                            uint64_t grants) {
+void Outlet::TakeBackLocked(Link& link, PartitionSender& partition, transfer::Sent& sent,
+                            const absl::Status& why, uint64_t grants) {
   const int64_t bytes = BytesOf(sent.element);
   if (!link.gone) {  // else that was done for all that was on its way
     --link.on_the_way;
@@ -236,7 +238,7 @@ void Outlet::TakeBackLocked(Link& link, Lane& lane, transfer::Sent& sent, const 
     budget_->Subtract(bytes);
   }
   ++link.credits;
-  lane.sender_.OnRefused(link.reader.client, sent.identity.index);
+  partition.sender_.OnRefused(link.reader.client, sent.identity.index);
   if (absl::IsFailedPrecondition(why)) {
     link.dry = link.grants == grants;  // else credits came in between
     if (link.dry && std::exchange(link.credits, 0) > 0) {
@@ -257,11 +259,12 @@ const Outlet::Link* Outlet::OwnerLocked(const Element& element) const {
   return nullptr;
 }
 
-Outlet::Pick Outlet::PickLocked(const Lane& lane, const transfer::Sent& sent, bool patient) {
+Outlet::Pick Outlet::PickLocked(const PartitionSender& partition, const transfer::Sent& sent,
+                                bool patient) {
   const auto may_get = [&](const Link& link) REQUIRES(mu_) {
-    return !link.closing && lane.Serves(link.reader) &&
-           lane.sender_.MaySendTo(link.reader.client) &&
-           lane.IsFor(sent.identity.index, link.reader);
+    return !link.closing && partition.Serves(link.reader) &&
+           partition.sender_.MaySendTo(link.reader.client) &&
+           partition.IsFor(sent.identity.index, link.reader);
   };
   const Link* owner = OwnerLocked(sent.element);
   if (owner != nullptr && !may_get(*owner)) owner = nullptr;
@@ -281,17 +284,17 @@ Outlet::Pick Outlet::PickLocked(const Lane& lane, const transfer::Sent& sent, bo
   return {nullptr, passed_over};
 }
 
-std::shared_ptr<Pool> Outlet::SlotsFor(const Lane& lane, Index index) {
+std::shared_ptr<Pool> Outlet::SlotsFor(const PartitionSender& partition, Index index) {
   MutexLock lock(mu_);
   const Link* best = nullptr;
   std::tuple<bool, double, int64_t> best_rank;
   for (const LinkPtr& link : up_) {
-    if (link->closing || !lane.Serves(link->reader)) continue;
-    if (lane.group_size_ > 1) {
+    if (link->closing || !partition.Serves(link->reader)) continue;
+    if (partition.group_size_ > 1) {
       if (link->slots != nullptr) return for_groups_;
       continue;
     }
-    if (!lane.IsFor(index, link->reader)) continue;
+    if (!partition.IsFor(index, link->reader)) continue;
     // The one with the most credits; if all are used, the one that is likely to have the next.
     const int64_t unused = link->Unused();
     const std::tuple rank(unused <= 0,
@@ -304,16 +307,16 @@ std::shared_ptr<Pool> Outlet::SlotsFor(const Lane& lane, Index index) {
   return best == nullptr ? nullptr : best->slots;
 }
 
-absl::Status Outlet::SendAgain(Lane& lane, bool until_ended) {
+absl::Status Outlet::SendAgain(PartitionSender& partition, bool until_ended) {
   std::optional<PermitPause> pause;
   MutexLock held(mu_);
   std::unique_lock<std::mutex>& lock = held;  // as SendOne() lets go of it
   while (true) {
-    if (lane.cancelled_) return absl::CancelledError("the partition was stopped");
-    if (!lane.again_.empty()) {
-      PENSTOCK_RETURN_IF_ERROR(SendOne(lane, lane.TakeAgainLocked(), lock));
+    if (partition.cancelled_) return absl::CancelledError("the partition was stopped");
+    if (!partition.again_.empty()) {
+      PENSTOCK_RETURN_IF_ERROR(SendOne(partition, partition.TakeAgainLocked(), lock));
       lock.lock();
-    } else if (until_ended && lane.sender_.ended()) {
+    } else if (until_ended && partition.sender_.ended()) {
       return absl::OkStatus();
     } else if (pause.has_value() && until_ended) {
       changed_.WaitFor(lock, transfer::kLongestWait);
@@ -322,7 +325,7 @@ absl::Status Outlet::SendAgain(Lane& lane, bool until_ended) {
     } else {
       lock.unlock();
       Flush();
-      pause.emplace(lane.permit_);
+      pause.emplace(partition.permit_);
       lock.lock();
     }
   }
@@ -336,6 +339,38 @@ void Outlet::Flush() {
       if (link->unflushed.exchange(false)) links.push_back(link);
   }
   for (const LinkPtr& link : links) link->send->Flush();
+}
+
+// --- Partitions ----------------------------------------------------------------
+
+std::shared_ptr<PartitionExit> Outlet::Open(const PartitionExitOptions& options) {
+  auto partition = std::make_shared<PartitionSender>(shared_from_this(), options);
+  MutexLock lock(mu_);
+  for (const control::Reader& reader : options.readers) LinkUpLocked(*partition, reader);
+  partitions_.push_back(partition);
+  return partition;
+}
+
+void Outlet::LinkUpLocked(PartitionSender& partition, const control::Reader& reader) {
+  auto session = sessions_.find(reader);
+  // On an earlier link nothing was sent to it under this placement, so it holds nothing of it.
+  if (session != sessions_.end() && session->second.up != nullptr)
+    partition.sender_.OnLinkUp(reader.client, reader.incarnation, IndexSet());
+}
+
+void Outlet::Close(PartitionExit& exit) {
+  std::shared_ptr<PartitionSender> gone;  // may be the last handle
+  {
+    MutexLock lock(mu_);
+    auto found = std::find_if(partitions_.begin(), partitions_.end(),
+                              [&](const auto& other) { return other.get() == &exit; });
+    if (found != partitions_.end()) {
+      gone = std::move(*found);
+      gone->cancelled_ = true;
+      partitions_.erase(found);
+    }
+  }
+  changed_.NotifyAll();
 }
 
 // --- Links -----------------------------------------------------------------------
@@ -420,8 +455,8 @@ void Outlet::OnLanded(Link& link, absl::Span<const transfer::Acknowledged> lande
     link.bytes_on_the_way -= bytes;
     budget_->Subtract(bytes);
     CountLanded(indices.size());
-    if (Lane* lane = FindLocked(first.partition, first.placement))
-      lane->sender_.OnLanded(link.reader.client, indices);
+    if (PartitionSender* partition = FindLocked(first.partition, first.placement))
+      partition->sender_.OnLanded(link.reader.client, indices);
   }
   link.Account();
 }
@@ -429,15 +464,16 @@ void Outlet::OnLanded(Link& link, absl::Span<const transfer::Acknowledged> lande
 void Outlet::RaiseLocked(const LinkPtr& link) {
   up_.push_back(link);
   const ClientId client = link->reader.client;
-  for (const std::shared_ptr<Lane>& lane : lanes_) {
-    if (!lane->Serves(link->reader)) continue;
-    lane->sender_.OnLinkUp(client, link->reader.incarnation,
-                           HoldingOf(link->send->hello().holdings, lane->of_));
-    auto doubt = lane->in_doubt_.extract(client);
+  for (const std::shared_ptr<PartitionSender>& partition : partitions_) {
+    if (!partition->Serves(link->reader)) continue;
+    partition->sender_.OnLinkUp(client, link->reader.incarnation,
+                                HoldingOf(link->send->hello().holdings, partition->of_));
+    auto doubt = partition->in_doubt_.extract(client);
     if (doubt.empty()) continue;
     for (transfer::Sent& sent : doubt.mapped()) {
       const Index index = sent.identity.index;
-      if (lane->sender_.again().Contains(index)) lane->again_.emplace(index, std::move(sent));
+      if (partition->sender_.again().Contains(index))
+        partition->again_.emplace(index, std::move(sent));
     }
   }
   changed_.NotifyAll();
@@ -454,12 +490,12 @@ void Outlet::OnClosed(const LinkPtr& link, std::vector<transfer::Sent> unconfirm
   if (session.next == link) session.next = nullptr;
   if (session.up != link) return;
   up_.erase(std::find(up_.begin(), up_.end(), link));
-  for (const std::shared_ptr<Lane>& lane : lanes_)
-    if (lane->Serves(link->reader)) lane->sender_.OnLinkBroken(link->reader.client);
+  for (const std::shared_ptr<PartitionSender>& partition : partitions_)
+    if (partition->Serves(link->reader)) partition->sender_.OnLinkBroken(link->reader.client);
   for (transfer::Sent& sent : unconfirmed) {
-    Lane* lane = FindLocked(sent.identity.partition, sent.identity.placement);
-    if (lane != nullptr && lane->Serves(link->reader))
-      lane->in_doubt_[link->reader.client].push_back(std::move(sent));
+    PartitionSender* partition = FindLocked(sent.identity.partition, sent.identity.placement);
+    if (partition != nullptr && partition->Serves(link->reader))
+      partition->in_doubt_[link->reader.client].push_back(std::move(sent));
   }
   session.up = std::exchange(session.next, nullptr);
   if (session.up != nullptr) {
@@ -470,15 +506,16 @@ void Outlet::OnClosed(const LinkPtr& link, std::vector<transfer::Sent> unconfirm
   changed_.NotifyAll();
 }
 
-Lane* Outlet::FindLocked(PartitionId partition, Placement placement) {
-  for (const std::shared_ptr<Lane>& lane : lanes_)
-    if (lane->of_.partition == partition && lane->of_.placement == placement) return lane.get();
+Outlet::PartitionSender* Outlet::FindLocked(PartitionId id, Placement placement) {
+  for (const std::shared_ptr<PartitionSender>& partition : partitions_)
+    if (partition->of_.partition == id && partition->of_.placement == placement)
+      return partition.get();
   return nullptr;
 }
 
 bool Outlet::RetireIfIdle() {
   MutexLock lock(mu_);
-  if (lanes_.empty() && sessions_.empty()) retired_ = true;
+  if (partitions_.empty() && sessions_.empty()) retired_ = true;
   return retired_;
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Where the elements of an iteration leave a worker: links to the clients that
-// read it, first come, first served, and the partitions' lanes to them.
+// read it, first come, first served, and the partitions' ways to them.
 //
 // What is sent where is decided by protocol::Sender, one per placed partition
 // (docs/exactly_once.md, rules 4, 5, 7 and 12); this file gives it links, keeps
@@ -31,8 +31,6 @@
 
 namespace penstock::worker {
 
-class Lane;
-
 class Outlet final : public IterationExit, public std::enable_shared_from_this<Outlet> {
  public:
   // `token`: what a client must say to get a link.
@@ -42,15 +40,15 @@ class Outlet final : public IterationExit, public std::enable_shared_from_this<O
 
   absl::StatusOr<std::shared_ptr<transfer::SendEvents>> Accept(
       const transfer::Hello& hello, std::shared_ptr<transfer::SendLink> link) override;
-  std::shared_ptr<PartitionExit> Open(const LaneOptions& options) override;
-  void Close(PartitionExit& lane) override;
+  std::shared_ptr<PartitionExit> Open(const PartitionExitOptions& options) override;
+  void Close(PartitionExit& exit) override;
   void Flush() override;
   void CloseLinks(const absl::Status& reason) override;
   bool RetireIfIdle() override;
 
  private:
-  friend class Lane;
   class Link;
+  class PartitionSender;
   using LinkPtr = std::shared_ptr<Link>;
   // A client's process. `next` waits until `up` is closed and what was on its
   // way there is known.
@@ -60,23 +58,23 @@ class Outlet final : public IterationExit, public std::enable_shared_from_this<O
   };
 
   // What must be sent again first.
-  absl::Status Send(Lane& lane, transfer::Sent sent);
+  absl::Status Send(PartitionSender& partition, transfer::Sent sent);
   // Where the rest of a partition of so many elements goes, once that is known.
-  absl::StatusOr<protocol::RestOf> AwaitRest(Lane& lane, Index elements);
+  absl::StatusOr<protocol::RestOf> AwaitRest(PartitionSender& partition, Index elements);
   // Waits until `ready`, which is asked under the lock; sends again meanwhile. OK with the
   // lock held, else without it.
   template <class Ready>
-  absl::Status Await(Lane& lane, std::unique_lock<std::mutex>& lock, const Ready& ready)
-      REQUIRES(mu_);
+  absl::Status Await(PartitionSender& partition, std::unique_lock<std::mutex>& lock,
+                     const Ready& ready) REQUIRES(mu_);
   // Lets go of the lock, in whatever way it ends, which the analysis does not see.
-  absl::Status SendOne(Lane& lane, transfer::Sent sent, std::unique_lock<std::mutex>& lock)
-      REQUIRES(mu_);
+  absl::Status SendOne(PartitionSender& partition, transfer::Sent sent,
+                       std::unique_lock<std::mutex>& lock) REQUIRES(mu_);
   // It leaves on the link.
-  void NoteLocked(Link& link, Lane& lane, const transfer::Sent& sent) REQUIRES(mu_);
+  void NoteLocked(Link& link, PartitionSender& partition, const transfer::Sent& sent) REQUIRES(mu_);
   // It did not, for this reason. `grants`: the link's when it was picked.
-  void TakeBackLocked(Link& link, Lane& lane, transfer::Sent& sent, const absl::Status& why,
-                      uint64_t grants) REQUIRES(mu_);
-  absl::Status SendAgain(Lane& lane, bool until_ended);
+  void TakeBackLocked(Link& link, PartitionSender& partition, transfer::Sent& sent,
+                      const absl::Status& why, uint64_t grants) REQUIRES(mu_);
+  absl::Status SendAgain(PartitionSender& partition, bool until_ended);
   // The link in whose client's memory it lies; nullptr: none.
   const Link* OwnerLocked(const Element& element) const REQUIRES(mu_);
   struct Pick {
@@ -85,11 +83,12 @@ class Outlet final : public IterationExit, public std::enable_shared_from_this<O
   };
   // Who gets it now. The one in whose memory it lies comes first; while `patient` it is waited for
   // as long as nobody else is hungry.
-  Pick PickLocked(const Lane& lane, const transfer::Sent& sent, bool patient) REQUIRES(mu_);
+  Pick PickLocked(const PartitionSender& partition, const transfer::Sent& sent, bool patient)
+      REQUIRES(mu_);
   // Of the client that is to get it, as far as that is known; those with credits in turn.
-  std::shared_ptr<Pool> SlotsFor(const Lane& lane, Index index);
-  void LinkUpLocked(Lane& lane, const control::Reader& reader) REQUIRES(mu_);
-  Lane* FindLocked(PartitionId partition, Placement placement) REQUIRES(mu_);
+  std::shared_ptr<Pool> SlotsFor(const PartitionSender& partition, Index index);
+  void LinkUpLocked(PartitionSender& partition, const control::Reader& reader) REQUIRES(mu_);
+  PartitionSender* FindLocked(PartitionId id, Placement placement) REQUIRES(mu_);
 
   void OnCredits(Link& link, int64_t count);
   void OnLanded(Link& link, absl::Span<const transfer::Acknowledged> landed);
@@ -109,7 +108,7 @@ class Outlet final : public IterationExit, public std::enable_shared_from_this<O
   // In up_: who is asked first for the next element.
   size_t turn_ GUARDED_BY(mu_) = 0;
   int64_t credits_seen_ GUARDED_BY(mu_) = 0;  // of all links, since the beginning
-  std::vector<std::shared_ptr<Lane>> lanes_ GUARDED_BY(mu_);
+  std::vector<std::shared_ptr<PartitionSender>> partitions_ GUARDED_BY(mu_);
   bool retired_ GUARDED_BY(mu_) = false;
 };
 

@@ -83,7 +83,7 @@ PartitionRunner::PartitionRunner(std::shared_ptr<Workshop> workshop,
             permit_.Pause();
           },
           workshop_->now),
-      lane_(
+      exit_(
           outlet_->Open({.of = assign_.of,
                          .skip = UnsentOf(assign_),
                          .first = assign_.bookmark_index,
@@ -120,7 +120,7 @@ void PartitionRunner::End(const absl::Status& status) {
     Say(std::move(failed));
   }
   permit_.Cancel();
-  outlet_->Close(*lane_);
+  outlet_->Close(*exit_);
   // Under the lock: whoever waits may be the last but this thread to hold the runner.
   MutexLock lock(mu_);
   done_ = true;
@@ -144,7 +144,7 @@ absl::Status PartitionRunner::Replay() {
     PENSTOCK_RETURN_IF_ERROR(CheckShardable(definition->dataset, mode));
   }
   const Dataset& dataset = definition->dataset;
-  OutputPool output(*lane_, *workshop_->pool);
+  OutputPool output(*exit_, *workshop_->pool);
   RunContext context{
       .seed = divided || by_hint || by_element ? assign_.seed : SeedOf(assign_),
       .repetition = assign_.repetition,
@@ -183,14 +183,14 @@ absl::Status PartitionRunner::Replay() {
     }
     Say(at_end);
   }
-  PENSTOCK_RETURN_IF_ERROR(lane_->End(*elements));
-  const control::Ended ended{assign_.of, lane_->elements()};
+  PENSTOCK_RETURN_IF_ERROR(exit_->End(*elements));
+  const control::Ended ended{assign_.of, exit_->elements()};
   {
     MutexLock lock(mu_);
     ended_ = ended;
   }
   Say(ended);
-  lane_->Linger();
+  exit_->Linger();
   return absl::OkStatus();
 }
 
@@ -238,7 +238,7 @@ absl::StatusOr<Index> PartitionRunner::Produce(NodeIterator& iterator, const Dat
       PENSTOCK_ASSIGN_OR_RETURN(const int64_t passed, output.Skip(unwanted));
       PENSTOCK_RETURN_IF_ERROR(files_.error());
       index += passed;
-      if (passed > 0) PENSTOCK_RETURN_IF_ERROR(lane_->Pass(index - 1));
+      if (passed > 0) PENSTOCK_RETURN_IF_ERROR(exit_->Pass(index - 1));
       if (passed < unwanted) return index;
     } else {
       PENSTOCK_RETURN_IF_ERROR(AwaitRoom());
@@ -246,7 +246,7 @@ absl::StatusOr<Index> PartitionRunner::Produce(NodeIterator& iterator, const Dat
         outlet_->Flush();
         if (!permit_.Yield()) break;
       }
-      lane_->Produces(index);
+      exit_->Produces(index);
       absl::StatusOr<std::optional<Element>> next = output.Next();
       if (cancelled_) break;
       PENSTOCK_RETURN_IF_ERROR(files_.error());
@@ -278,7 +278,7 @@ control::IterationWork PartitionRunner::Work() {
 
 absl::StatusOr<Element> PartitionRunner::Finished(Element element, Index index) const {
   const bool for_group = assign_.terms.group_size > 1;
-  if (const std::shared_ptr<Pool> slots = for_group ? lane_->SlotsFor(index) : nullptr) {
+  if (const std::shared_ptr<Pool> slots = for_group ? exit_->SlotsFor(index) : nullptr) {
     element = InSharedSlot(*slots, std::move(element));
   }
   if (element.IsShared()) {  // by a source that yields one block many times
@@ -293,11 +293,11 @@ absl::Status PartitionRunner::SendNext(absl::StatusOr<std::optional<Element>> ne
   sent.identity = IdentityOf(index);
   if (!next.ok()) {
     sent.error = next.status();
-    return lane_->Send(std::move(sent));
+    return exit_->Send(std::move(sent));
   }
   sent.element = **std::move(next);
   FailPoint("seal_before_announce");
-  return lane_->Send(std::move(sent));
+  return exit_->Send(std::move(sent));
 }
 
 Identity PartitionRunner::IdentityOf(Index index) const {
@@ -344,7 +344,7 @@ void PartitionRunner::Say(control::WorkerUp message) {
 }
 
 void PartitionRunner::AddReader(const control::Reader& reader) {
-  lane_->AddReader(reader);
+  exit_->AddReader(reader);
 }
 
 void PartitionRunner::OnSplits(const control::SplitRun& run) {
@@ -352,7 +352,7 @@ void PartitionRunner::OnSplits(const control::SplitRun& run) {
 }
 
 void PartitionRunner::Allow(const control::AllowTurns& order) {
-  lane_->Allow(order.turns, order.rest);
+  exit_->Allow(order.turns, order.rest);
 }
 
 void PartitionRunner::SayAgain() {
@@ -382,7 +382,7 @@ void PartitionRunner::Cancel() {
   }
   splits_.Cancel();
   permit_.Cancel();
-  lane_->Cancel();
+  exit_->Cancel();
   workshop_->budget->Wake();
 }
 

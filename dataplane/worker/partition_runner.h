@@ -85,7 +85,7 @@ class PartitionRunner : public std::enable_shared_from_this<PartitionRunner> {
   WatchedFiles files_;
   Permit permit_;
   PartitionSplits splits_;
-  const std::shared_ptr<PartitionExit> lane_;
+  const std::shared_ptr<PartitionExit> exit_;
   std::atomic<bool> cancelled_{false};
   std::atomic<bool> count_work_{true};  // at the next whole element
 

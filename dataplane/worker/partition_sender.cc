@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lanes, and their coming and going at the outlet.
-#include "dataplane/worker/lane.h"
+#include "dataplane/worker/partition_sender.h"
 
 #include <algorithm>
 #include <utility>
 
 #include "control/sync/mutex.h"
 #include "dataplane/element/pad.h"
-#include "dataplane/worker/outlet.h"
 #include "penstock/status.h"
 
 namespace penstock::worker {
@@ -27,7 +25,8 @@ protocol::Sender SenderOf(const control::PlacedPartition& of, IndexSet skip, Ind
 
 }  // namespace
 
-Lane::Lane(std::shared_ptr<Outlet> outlet, const LaneOptions& options)
+Outlet::PartitionSender::PartitionSender(std::shared_ptr<Outlet> outlet,
+                                         const PartitionExitOptions& options)
     : outlet_(std::move(outlet)),
       of_(options.of),
       permit_(options.permit),
@@ -41,22 +40,22 @@ Lane::Lane(std::shared_ptr<Outlet> outlet, const LaneOptions& options)
       turns_(options.turns),
       rest_(options.rest) {}
 
-bool Lane::Serves(const control::Reader& reader) const {
+bool Outlet::PartitionSender::Serves(const control::Reader& reader) const {
   return std::find(readers_.begin(), readers_.end(), reader) != readers_.end();
 }
 
-absl::Status Lane::Send(transfer::Sent sent) {
+absl::Status Outlet::PartitionSender::Send(transfer::Sent sent) {
   if (consumers_ == 0) return outlet_->Send(*this, std::move(sent));
   const Index index = sent.identity.index;
   held_.push_back(std::move(sent));
   return SendTurns(index + 1);
 }
 
-transfer::Sent Lane::TakeAgainLocked() {
+transfer::Sent Outlet::PartitionSender::TakeAgainLocked() {
   return std::move(again_.extract(again_.begin()).mapped());
 }
 
-absl::Status Lane::Pass(Index index) {
+absl::Status Outlet::PartitionSender::Pass(Index index) {
   if (consumers_ > 0) {
     passed_ = index + 1;
     return SendTurns(passed_);
@@ -66,7 +65,7 @@ absl::Status Lane::Pass(Index index) {
   return absl::OkStatus();
 }
 
-absl::Status Lane::End(Index elements) {
+absl::Status Outlet::PartitionSender::End(Index elements) {
   elements_ = elements;
   if (consumers_ > 0) {
     PENSTOCK_ASSIGN_OR_RETURN(elements_, SendRest(elements));
@@ -80,7 +79,7 @@ absl::Status Lane::End(Index elements) {
 
 // --- Coordinated reads -----------------------------------------------------------
 
-bool Lane::IsFor(Index index, const control::Reader& reader) const {
+bool Outlet::PartitionSender::IsFor(Index index, const control::Reader& reader) const {
   if (consumers_ == 0 && !dealt_) return true;
   const auto found = std::find(readers_.begin(), readers_.end(), reader);
   if (dealt_) return found->consumer == dealt_->ConsumerOf(of_.partition, index);
@@ -88,12 +87,12 @@ bool Lane::IsFor(Index index, const control::Reader& reader) const {
          protocol::ConsumerOf(index, consumers_, end_, rest_.value_or(protocol::RestOf()));
 }
 
-bool Lane::MaySendLocked(Index index) const {
+bool Outlet::PartitionSender::MaySendLocked(Index index) const {
   if (consumers_ > 0) return index / consumers_ < turns_;
   return !ordered_ || index < turns_;
 }
 
-absl::Status Lane::SendTurns(Index produced) {
+absl::Status Outlet::PartitionSender::SendTurns(Index produced) {
   const Index whole = produced / consumers_ * consumers_;
   while (!held_.empty() && held_.front().identity.index < whole) {
     transfer::Sent next = std::move(held_.front());
@@ -113,7 +112,7 @@ absl::Status Lane::SendTurns(Index produced) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<Index> Lane::SendRest(Index elements) {
+absl::StatusOr<Index> Outlet::PartitionSender::SendRest(Index elements) {
   if (elements % consumers_ == 0) return elements;
   PENSTOCK_ASSIGN_OR_RETURN(const protocol::RestOf rest, outlet_->AwaitRest(*this, elements));
   transfer::Sent last;
@@ -129,7 +128,8 @@ absl::StatusOr<Index> Lane::SendRest(Index elements) {
   return elements + rest.pads;
 }
 
-absl::Status Lane::SendPads(Index elements, int64_t pads, const transfer::Sent& last) {
+absl::Status Outlet::PartitionSender::SendPads(Index elements, int64_t pads,
+                                               const transfer::Sent& last) {
   for (Index index = elements; index < elements + pads; ++index) {
     if (skip_.Contains(index)) {
       MutexLock lock(outlet_->mu_);
@@ -150,7 +150,7 @@ absl::Status Lane::SendPads(Index elements, int64_t pads, const transfer::Sent& 
   return absl::OkStatus();
 }
 
-void Lane::Allow(int64_t turns, const std::optional<protocol::RestOf>& rest) {
+void Outlet::PartitionSender::Allow(int64_t turns, const std::optional<protocol::RestOf>& rest) {
   {
     MutexLock lock(outlet_->mu_);
     turns_ = std::max(turns_, turns);
@@ -159,15 +159,15 @@ void Lane::Allow(int64_t turns, const std::optional<protocol::RestOf>& rest) {
   outlet_->changed_.NotifyAll();
 }
 
-void Lane::Linger() {
+void Outlet::PartitionSender::Linger() {
   outlet_->SendAgain(*this, /*until_ended=*/false).IgnoreError();
 }
 
-std::shared_ptr<Pool> Lane::SlotsFor(Index index) {
+std::shared_ptr<Pool> Outlet::PartitionSender::SlotsFor(Index index) {
   return outlet_->SlotsFor(*this, index);
 }
 
-void Lane::AddReader(const control::Reader& reader) {
+void Outlet::PartitionSender::AddReader(const control::Reader& reader) {
   {
     MutexLock lock(outlet_->mu_);
     if (Serves(reader)) return;
@@ -178,44 +178,12 @@ void Lane::AddReader(const control::Reader& reader) {
   outlet_->changed_.NotifyAll();
 }
 
-void Lane::Cancel() {
+void Outlet::PartitionSender::Cancel() {
   {
     MutexLock lock(outlet_->mu_);
     cancelled_ = true;
   }
   outlet_->changed_.NotifyAll();
-}
-
-// --- At the outlet ---------------------------------------------------------------
-
-std::shared_ptr<PartitionExit> Outlet::Open(const LaneOptions& options) {
-  auto lane = std::make_shared<Lane>(shared_from_this(), options);
-  MutexLock lock(mu_);
-  for (const control::Reader& reader : options.readers) LinkUpLocked(*lane, reader);
-  lanes_.push_back(lane);
-  return lane;
-}
-
-void Outlet::LinkUpLocked(Lane& lane, const control::Reader& reader) {
-  auto session = sessions_.find(reader);
-  // On an earlier link nothing was sent to it under this placement, so it holds nothing of it.
-  if (session != sessions_.end() && session->second.up != nullptr)
-    lane.sender_.OnLinkUp(reader.client, reader.incarnation, IndexSet());
-}
-
-void Outlet::Close(PartitionExit& exit) {
-  std::shared_ptr<Lane> gone;  // may be the last handle
-  {
-    MutexLock lock(mu_);
-    auto found = std::find_if(lanes_.begin(), lanes_.end(),
-                              [&](const auto& other) { return other.get() == &exit; });
-    if (found != lanes_.end()) {
-      gone = std::move(*found);
-      gone->cancelled_ = true;
-      lanes_.erase(found);
-    }
-  }
-  changed_.NotifyAll();
 }
 
 }  // namespace penstock::worker

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A placed partition's way to the clients that read its iteration.
+// A placed partition's part of an Outlet. Include outlet.h.
 #pragma once
 
 #include <atomic>
@@ -21,14 +21,11 @@ namespace penstock::worker {
 
 // Sends each element to one reader with a credit, or, in a coordinated read and in the order of
 // several consumers, to the one whose it is; before it goes what must be sent again.
-class Lane final : public PartitionExit {
+class Outlet::PartitionSender final : public PartitionExit {
  public:
-  // Use Outlet::Open.
-  Lane(std::shared_ptr<Outlet> outlet, const LaneOptions& options);
-  Lane(const Lane&) = delete;
-  Lane& operator=(const Lane&) = delete;
-
-  const control::PlacedPartition& of() const { return of_; }
+  PartitionSender(std::shared_ptr<Outlet> outlet, const PartitionExitOptions& options);
+  PartitionSender(const PartitionSender&) = delete;
+  PartitionSender& operator=(const PartitionSender&) = delete;
 
   absl::Status Send(transfer::Sent sent) override;
   absl::Status Pass(Index index) override;

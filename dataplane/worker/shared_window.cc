@@ -30,7 +30,7 @@ bool Has(const transfer::Hello& hello, const Identity& identity) {
 // One partition's way into the window.
 class SharedWindow::Producer final : public PartitionExit {
  public:
-  Producer(std::shared_ptr<SharedWindow> window, const LaneOptions& options)
+  Producer(std::shared_ptr<SharedWindow> window, const PartitionExitOptions& options)
       : permit(options.permit), window_(std::move(window)), of_(options.of) {}
 
   absl::Status Send(transfer::Sent sent) override { return window_->Add(*this, std::move(sent)); }
@@ -127,7 +127,7 @@ SharedWindow::SharedWindow(IterationId iteration, std::string token, int64_t max
 
 // --- Producing -------------------------------------------------------------------
 
-std::shared_ptr<PartitionExit> SharedWindow::Open(const LaneOptions& options) {
+std::shared_ptr<PartitionExit> SharedWindow::Open(const PartitionExitOptions& options) {
   auto producer = std::make_shared<Producer>(shared_from_this(), options);
   MutexLock lock(mu_);
   producers_.push_back(producer);

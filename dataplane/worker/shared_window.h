@@ -45,7 +45,7 @@ class SharedWindow final : public IterationExit, public std::enable_shared_from_
   // (trainer_token.h). Links of the same one share its place in the window.
   absl::StatusOr<std::shared_ptr<transfer::SendEvents>> Accept(
       const transfer::Hello& hello, std::shared_ptr<transfer::SendLink> link) override;
-  std::shared_ptr<PartitionExit> Open(const LaneOptions& options) override;
+  std::shared_ptr<PartitionExit> Open(const PartitionExitOptions& options) override;
   void Close(PartitionExit& exit) override;
   void Flush() override {}  // its own thread does
   // Waits until nothing more is sent.

@@ -39,17 +39,17 @@ class OutletTest : public ::testing::Test {
     link->events = *std::move(events);
     return link;
   }
-  std::shared_ptr<PartitionExit> OpenLane(std::vector<control::Reader> readers,
-                                          IndexSet skip = {}) {
-    return OpenLane(
+  std::shared_ptr<PartitionExit> OpenPartition(std::vector<control::Reader> readers,
+                                               IndexSet skip = {}) {
+    return OpenPartition(
         {.of = kPlaced, .skip = skip, .readers = std::move(readers), .permit = &permit_});
   }
-  std::shared_ptr<PartitionExit> OpenLane(const LaneOptions& options) {
-    lanes_.push_back(outlet_->Open(options));
-    return lanes_.back();
+  std::shared_ptr<PartitionExit> OpenPartition(const PartitionExitOptions& options) {
+    partitions_.push_back(outlet_->Open(options));
+    return partitions_.back();
   }
   void TearDown() override {
-    for (const std::shared_ptr<PartitionExit>& lane : lanes_) outlet_->Close(*lane);
+    for (const std::shared_ptr<PartitionExit>& partition : partitions_) outlet_->Close(*partition);
   }
   std::future<absl::Status> InBackground(std::function<absl::Status()> action) {
     return std::async(std::launch::async, std::move(action));
@@ -57,14 +57,14 @@ class OutletTest : public ::testing::Test {
 
   std::shared_ptr<Budget> budget_ = std::make_shared<Budget>(1 << 20);
   std::shared_ptr<Outlet> outlet_ = std::make_shared<Outlet>(kIteration, "token", budget_);
-  std::vector<std::shared_ptr<PartitionExit>> lanes_;
+  std::vector<std::shared_ptr<PartitionExit>> partitions_;
   Permits permits_{1};
   Permit permit_{permits_, JobId(1)};
 };
 
 TEST_F(OutletTest, SendsToReadersWithCreditsInTurn) {
   auto a = Open(ReaderOf(1)), b = Open(ReaderOf(2));
-  auto lane = OpenLane({ReaderOf(1), ReaderOf(2)});
+  auto lane = OpenPartition({ReaderOf(1), ReaderOf(2)});
   a->Grant(2);
   b->Grant(3);
   for (Index i = 0; i < 5; ++i) ASSERT_TRUE(lane->Send(ElementAt(i)).ok());
@@ -74,7 +74,7 @@ TEST_F(OutletTest, SendsToReadersWithCreditsInTurn) {
 
 TEST_F(OutletTest, WaitsForACreditWithThePermitGivenUp) {
   auto link = Open(ReaderOf(1));
-  auto lane = OpenLane({ReaderOf(1)});
+  auto lane = OpenPartition({ReaderOf(1)});
   auto sent = InBackground([&] { return lane->Send(ElementAt(0)); });
   {
     Permit other(permits_, JobId(1));
@@ -88,7 +88,7 @@ TEST_F(OutletTest, WaitsForACreditWithThePermitGivenUp) {
 
 TEST_F(OutletTest, FlushesALinkBeforeItWaits) {
   auto link = Open(ReaderOf(1));
-  auto lane = OpenLane({ReaderOf(1)});
+  auto lane = OpenPartition({ReaderOf(1)});
   link->Grant(1);
   ASSERT_TRUE(lane->Send(ElementAt(0)).ok());
   EXPECT_EQ(link->flushes(), 0);
@@ -111,7 +111,7 @@ TEST_F(OutletTest, RefusesALinkWithoutTheToken) {
 
 TEST_F(OutletTest, SendsToNamedSessionsAlone) {
   auto named = Open(ReaderOf(1, 5)), older = Open(ReaderOf(1, 4)), other = Open(ReaderOf(2));
-  auto lane = OpenLane({ReaderOf(1, 5)});
+  auto lane = OpenPartition({ReaderOf(1, 5)});
   for (auto& link : {named, older, other}) link->Grant(10);
   for (Index i = 0; i < 3; ++i) ASSERT_TRUE(lane->Send(ElementAt(i)).ok());
   EXPECT_THAT(named->SentIndices(), ElementsAre(0, 1, 2));
@@ -124,7 +124,7 @@ TEST_F(OutletTest, SendsToNamedSessionsAlone) {
 
 TEST_F(OutletTest, WhatIsInDoubtWaitsForTheClientsWord) {
   auto a = Open(ReaderOf(1)), b = Open(ReaderOf(2));
-  auto lane = OpenLane({ReaderOf(1), ReaderOf(2)});
+  auto lane = OpenPartition({ReaderOf(1), ReaderOf(2)});
   a->Grant(4);
   for (Index i = 0; i < 4; ++i) ASSERT_TRUE(lane->Send(ElementAt(i)).ok());
   a->Land(1);
@@ -145,7 +145,7 @@ TEST_F(OutletTest, WhatIsInDoubtWaitsForTheClientsWord) {
 
 TEST_F(OutletTest, SendsWhatDidNotLandBeforeWhatIsNew) {
   auto link = Open(ReaderOf(1));
-  auto lane = OpenLane({ReaderOf(1)});
+  auto lane = OpenPartition({ReaderOf(1)});
   link->Grant(2);
   for (Index i = 0; i < 2; ++i) ASSERT_TRUE(lane->Send(ElementAt(i)).ok());
   link->Break();
@@ -158,7 +158,7 @@ TEST_F(OutletTest, SendsWhatDidNotLandBeforeWhatIsNew) {
 // Behind which it gave elements back, that a link of then had brought.
 TEST_F(OutletTest, WhatAReaderHadOfAnEarlierPlacementIsNoAnswer) {
   auto link = Open(ReaderOf(1));
-  auto lane = OpenLane({ReaderOf(1)});
+  auto lane = OpenPartition({ReaderOf(1)});
   link->Grant(2);
   for (Index i = 0; i < 2; ++i) ASSERT_TRUE(lane->Send(ElementAt(i)).ok());
   link->Break();
@@ -175,12 +175,12 @@ TEST_F(OutletTest, WhatDidNotLandAtAMemberOfAGroupIsSentAgain) {
   first.consumer = 0;
   second.consumer = 1;
   auto a = Open(first), b = Open(second);
-  auto lane = OpenLane({.of = kPlaced,
-                        .readers = {first, second},
-                        .consumers = 2,
-                        .group_size = 2,
-                        .turns = 2,
-                        .permit = &permit_});
+  auto lane = OpenPartition({.of = kPlaced,
+                             .readers = {first, second},
+                             .consumers = 2,
+                             .group_size = 2,
+                             .turns = 2,
+                             .permit = &permit_});
   a->Grant(2);
   b->Grant(2);
   for (Index i = 0; i < 4; ++i) {
@@ -200,7 +200,7 @@ TEST_F(OutletTest, WhatDidNotLandAtAMemberOfAGroupIsSentAgain) {
 
 TEST_F(OutletTest, APartitionThatEndedGoesOnSendingWhatDoesNotLand) {
   auto link = Open(ReaderOf(1));
-  auto lane = OpenLane({ReaderOf(1)});
+  auto lane = OpenPartition({ReaderOf(1)});
   link->Grant(1);
   ASSERT_TRUE(lane->Send(ElementAt(0)).ok());
   ASSERT_TRUE(lane->End(1).ok());
@@ -215,7 +215,7 @@ TEST_F(OutletTest, APartitionThatEndedGoesOnSendingWhatDoesNotLand) {
 
 TEST_F(OutletTest, ANewLinkOfASessionWaitsForTheEndOfTheOld) {
   auto old = Open(ReaderOf(1));
-  auto lane = OpenLane({ReaderOf(1)});
+  auto lane = OpenPartition({ReaderOf(1)});
   old->Grant(5);
   ASSERT_TRUE(lane->Send(ElementAt(0)).ok());
   auto link = Open(ReaderOf(1), {{PartitionId(1), Placement(3), IndexSet::Of(0, 1)}});
@@ -235,7 +235,7 @@ TEST_F(OutletTest, ANewLinkOfASessionWaitsForTheEndOfTheOld) {
 
 TEST_F(OutletTest, ALinkThatBreaksInsideSendLeavesItsElementInDoubt) {
   auto link = Open(ReaderOf(1));
-  auto lane = OpenLane({ReaderOf(1)});
+  auto lane = OpenPartition({ReaderOf(1)});
   link->inside_send = [&] { link->Break(); };
   link->Grant(1);
   ASSERT_TRUE(lane->Send(ElementAt(0)).ok());
@@ -248,7 +248,7 @@ TEST_F(OutletTest, ALinkThatBreaksInsideSendLeavesItsElementInDoubt) {
 
 TEST_F(OutletTest, ALinkThatBreaksBeforeItTakesAnElementLeavesItToAnother) {
   auto a = Open(ReaderOf(1)), b = Open(ReaderOf(2));
-  auto lane = OpenLane({ReaderOf(1), ReaderOf(2)});
+  auto lane = OpenPartition({ReaderOf(1), ReaderOf(2)});
   a->before_send = [&] { a->Break(); };
   a->Grant(1);
   b->Grant(1);
@@ -261,7 +261,7 @@ TEST_F(OutletTest, ALinkThatBreaksBeforeItTakesAnElementLeavesItToAnother) {
 
 TEST_F(OutletTest, AClientThatComesBackBeforeItsOldLinkTakesAnElementGetsItOnce) {
   auto old = Open(ReaderOf(1));
-  auto lane = OpenLane({ReaderOf(1)});
+  auto lane = OpenPartition({ReaderOf(1)});
   std::shared_ptr<FakeLink> link;
   old->before_send = [&] {
     old->Break();
@@ -280,7 +280,7 @@ TEST_F(OutletTest, AClientThatComesBackBeforeItsOldLinkTakesAnElementGetsItOnce)
 
 TEST_F(OutletTest, ALinkWhoseCreditsWereCalledBackLeavesItsElementToAnother) {
   auto a = Open(ReaderOf(1)), b = Open(ReaderOf(2));
-  auto lane = OpenLane({ReaderOf(1), ReaderOf(2)});
+  auto lane = OpenPartition({ReaderOf(1), ReaderOf(2)});
   a->Grant(1);
   a->Recall();
   b->Grant(1);
@@ -293,7 +293,7 @@ TEST_F(OutletTest, ALinkWhoseCreditsWereCalledBackLeavesItsElementToAnother) {
 
 TEST_F(OutletTest, CountsWhatLandsInsideSend) {
   auto link = Open(ReaderOf(1));
-  auto lane = OpenLane({ReaderOf(1)});
+  auto lane = OpenPartition({ReaderOf(1)});
   link->inside_send = [&] { link->Land(1); };
   link->Grant(1);
   ASSERT_TRUE(lane->Send(ElementAt(0)).ok());
@@ -320,7 +320,7 @@ TEST_F(OutletTest, WhatLandsIsBookedOnThePartitionThatSentIt) {
     placed[1].partition = PartitionId(2);
     std::shared_ptr<PartitionExit> lanes[2];
     for (int i : {0, 1})
-      lanes[i] = OpenLane({.of = placed[i], .readers = {ReaderOf(1)}, .permit = &permit[i]});
+      lanes[i] = OpenPartition({.of = placed[i], .readers = {ReaderOf(1)}, .permit = &permit[i]});
     // One at a time is held inside Send() and lets the other lane go first, if that can.
     std::atomic<int> returned = 0;
     std::atomic<bool> held = false;
@@ -368,7 +368,7 @@ TEST_F(OutletTest, WhatLandsIsBookedOnThePartitionThatSentIt) {
 
 TEST_F(OutletTest, TheBudgetCountsWhatIsOnItsWay) {
   auto link = Open(ReaderOf(1));
-  auto lane = OpenLane({ReaderOf(1)});
+  auto lane = OpenPartition({ReaderOf(1)});
   link->Grant(2);
   const auto bytes = static_cast<int64_t>(ElementAt(0).element.block().size());
   ASSERT_TRUE(lane->Send(ElementAt(0)).ok());
@@ -385,7 +385,7 @@ TEST_F(OutletTest, CountsWhatIsSentAndWhatLandsForTheMetrics) {
   Counter& landed = ProcessMetrics().GetCounter("penstock_worker_elements_landed_total", "");
   const int64_t sent_before = sent.value(), landed_before = landed.value();
   auto link = Open(ReaderOf(1));
-  auto lane = OpenLane({ReaderOf(1)});
+  auto lane = OpenPartition({ReaderOf(1)});
   link->Grant(2);
   ASSERT_TRUE(lane->Send(ElementAt(0)).ok());
   ASSERT_TRUE(lane->Send(ElementAt(1)).ok());
@@ -396,7 +396,7 @@ TEST_F(OutletTest, CountsWhatIsSentAndWhatLandsForTheMetrics) {
 
 TEST_F(OutletTest, AnElementThatTheProtocolCannotCarryBecomesAnErrorInItsPlace) {
   auto link = Open(ReaderOf(1));
-  auto lane = OpenLane({ReaderOf(1)});
+  auto lane = OpenPartition({ReaderOf(1)});
   link->answer = absl::InvalidArgumentError("too large");
   link->Grant(1);
   ASSERT_TRUE(lane->Send(ElementAt(0)).ok());
@@ -406,7 +406,7 @@ TEST_F(OutletTest, AnElementThatTheProtocolCannotCarryBecomesAnErrorInItsPlace) 
 
 TEST_F(OutletTest, ForgetsALaneThatIsClosed) {
   auto link = Open(ReaderOf(1));
-  auto lane = OpenLane({ReaderOf(1)});
+  auto lane = OpenPartition({ReaderOf(1)});
   link->Grant(1);
   ASSERT_TRUE(lane->Send(ElementAt(0)).ok());
   outlet_->Close(*lane);
