@@ -147,12 +147,17 @@ int DriverAttribute(int device, int attribute) {
 absl::StatusOr<OnDevice> OnDevice::Enter(int device) {
   ASSIGN_OR_RETURN(CUcontext context, PrimaryContext(device));
   RETURN_IF_ERROR(DriverStatus(TheDriver().push(context), "cuCtxPushCurrent"));
-  return OnDevice();
+  OnDevice on;
+  RETURN_IF_ERROR(ToStatus(cudaThreadExchangeStreamCaptureMode(&on.capture_mode_),
+                           "cudaThreadExchangeStreamCaptureMode"));
+  return on;
 }
 
 OnDevice::~OnDevice() {
+  if (!entered_) return;
+  cudaThreadExchangeStreamCaptureMode(&capture_mode_);
   CUcontext popped;
-  if (entered_) TheDriver().pop(&popped);
+  TheDriver().pop(&popped);
 }
 
 }  // namespace penstock::cuda

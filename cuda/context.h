@@ -4,6 +4,10 @@
 // on a device that the program does not use. Private to this folder.
 #pragma once
 
+#include <driver_types.h>
+
+#include <utility>
+
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "dataplane/memory/device.h"
@@ -23,19 +27,22 @@ MemoryKind KindOfDeviceMemory(const void* address);
 // A device's attribute, one of CUdevice_attribute; 0 if the driver does not know it.
 int DriverAttribute(int device, int attribute);
 
-// While it lives, CUDA calls of this thread are for that device.
+// While it lives, CUDA calls of this thread are for that device, and take no part in what
+// another thread captures into a graph: else many of them would make such a capture invalid.
 class OnDevice {
  public:
   // NotFound for a device that is not there. Makes the device's primary context if
   // the process has none yet, which takes a while.
   static absl::StatusOr<OnDevice> Enter(int device);
-  OnDevice(OnDevice&& other) noexcept : entered_(other.entered_) { other.entered_ = false; }
+  OnDevice(OnDevice&& other) noexcept
+      : entered_(std::exchange(other.entered_, false)), capture_mode_(other.capture_mode_) {}
   OnDevice& operator=(OnDevice&&) = delete;
   ~OnDevice();
 
  private:
   OnDevice() = default;
   bool entered_ = true;
+  cudaStreamCaptureMode capture_mode_ = cudaStreamCaptureModeRelaxed;  // the thread's before
 };
 
 }  // namespace penstock::cuda
