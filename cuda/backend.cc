@@ -148,6 +148,7 @@ class CudaBackend final : public DeviceBackend {
   std::string_view name() const override { return name_; }
   absl::StatusOr<int> Count() override { return cuda::CountDevices(); }
 
+  bool InUse() override { return cuda::FindDeviceInUse().has_value(); }
   absl::StatusOr<DeviceInfo> Describe(int device) override {
     ASSIGN_OR_RETURN(const int count, cuda::CountDevices());
     if (device < 0 || device >= count) {

@@ -96,19 +96,22 @@ absl::StatusOr<int> CountDevices() {
   return count;
 }
 
-absl::StatusOr<int> DeviceInUse() {
-  ASSIGN_OR_RETURN(const int count, CountDevices());
+std::optional<int> FindDeviceInUse() {
   const Driver& driver = TheDriver();
-  for (int device = 0; driver.whole() && device < count; ++device) {
-    CUdevice handle;
+  if (!driver.whole()) return std::nullopt;
+  CUdevice handle;
+  // Fails behind the last one, and while nobody has started the driver.
+  for (int device = 0; driver.device_get(&handle, device) == CUDA_SUCCESS; ++device) {
     unsigned flags = 0;
     int active = 0;
-    if (driver.device_get(&handle, device) == CUDA_SUCCESS &&
-        driver.state(handle, &flags, &active) == CUDA_SUCCESS && active != 0) {
-      return device;
-    }
+    if (driver.state(handle, &flags, &active) == CUDA_SUCCESS && active != 0) return device;
   }
-  return 0;
+  return std::nullopt;
+}
+
+absl::StatusOr<int> DeviceInUse() {
+  RETURN_IF_ERROR(CountDevices().status());
+  return FindDeviceInUse().value_or(0);
 }
 
 MemoryKind KindOfDeviceMemory(const void* address) {

@@ -6,6 +6,7 @@
 
 #include <driver_types.h>
 
+#include <optional>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -16,6 +17,10 @@ namespace penstock::cuda {
 
 // How many devices there are; NotFound with the reason if none.
 absl::StatusOr<int> CountDevices();
+
+// The first device that this process uses already, also through others; nullopt if it uses none.
+// Starts nothing.
+std::optional<int> FindDeviceInUse();
 
 // The device that memory for all of them is best registered on: the first that
 // this process uses already, or 0 if it uses none yet.

@@ -90,6 +90,8 @@ class DeviceBackend {
   // How many devices this process can use, at least one; NotFound with the reason
   // if it is none. May take a second the first time, when a driver starts.
   virtual absl::StatusOr<int> Count() = 0;
+  // Whether this process uses one already; does not begin to.
+  virtual bool InUse() = 0;
 
   // Devices have numbers from 0 on. NotFound for one that is not there, in this
   // and the methods below.

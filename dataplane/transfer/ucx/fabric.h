@@ -112,7 +112,7 @@ class Fabric {
   // before 1.14 aborts then (openucx/ucx#8175); so it does when it gives up by itself,
   // and never does here.
   virtual bool closes_unanswered() const = 0;
-  // Whether it was built with CUDA, and found its driver.
+  // Whether it was built with CUDA, found its driver, and was opened so.
   virtual bool knows_cuda() const = 0;
   // `events` outlives the worker.
   virtual absl::StatusOr<std::unique_ptr<Worker>> MakeWorker(Worker::Events& events) = 0;
@@ -124,10 +124,11 @@ class Fabric {
 };
 
 // What the library exports under kOpenFabric. The first argument is the caller's
-// kFabricVersion: nullptr and FailedPrecondition if the library has another one.
+// kFabricVersion: nullptr and FailedPrecondition if the library has another one. With `gpu`
+// UCX is to know GPUs' memory, where it can.
 // NotFound: UCX finds no such lanes on this machine.
-inline constexpr uint32_t kFabricVersion = 4;
+inline constexpr uint32_t kFabricVersion = 5;
 inline constexpr char kOpenFabric[] = "penstock_open_ucx";
-using OpenFabric = Fabric*(uint32_t version, Lanes lanes, absl::Status* status);
+using OpenFabric = Fabric*(uint32_t version, Lanes lanes, bool gpu, absl::Status* status);
 
 }  // namespace penstock::transfer::ucx

@@ -98,7 +98,11 @@ std::string GpuDirectVerdict::ToString() const {
 
 GpuDirectVerdict ForeseeGpuDirect(bool ucx_knows_cuda, const GpuDirectFacts& facts) {
   if (!ucx_knows_cuda) {
-    return StopAt(1, "this UCX was built without CUDA; install one with both CUDA and verbs");
+    return StopAt(
+        1,
+        "this UCX was built without CUDA, or UCX_TLS lacks cuda_copy, or this process used "
+        "no GPU yet when it first used ucx; install one with both CUDA and verbs, leave "
+        "UCX_TLS alone, choose the GPU first");
   }
   if (!facts.rdma_supported) return StopAt(2, "the GPU or its driver has no GPUDirect RDMA");
   if (!facts.peer_module && !facts.dma_buf_supported) {

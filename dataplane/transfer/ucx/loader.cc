@@ -11,6 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "control/sync/mutex.h"
+#include "dataplane/memory/device.h"
 #include "dataplane/transfer/ucx/settings.h"
 #include "penstock/status.h"
 
@@ -66,7 +67,8 @@ absl::StatusOr<Fabric*> Open() {
   }
   PENSTOCK_ASSIGN_OR_RETURN(const Settings settings, SettleSettings());
   absl::Status status;
-  Fabric* const fabric = open(kFabricVersion, settings.lanes, &status);
+  Fabric* const fabric =
+      open(kFabricVersion, settings.lanes, LinkedDeviceBackend().InUse(), &status);
   if (fabric == nullptr) return Annotate(status, library);
   return fabric;
 }

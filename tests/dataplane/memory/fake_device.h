@@ -69,6 +69,7 @@ class FakeDevice final : public DeviceBackend {
 
   std::string_view name() const override { return "fake"; }
   absl::StatusOr<int> Count() override;
+  bool InUse() override { return true; }
   absl::StatusOr<DeviceInfo> Describe(int device) override;
   Registrar& page_lock() override;
   absl::StatusOr<std::unique_ptr<DeviceMemory>> Allocate(int device, size_t bytes) override;

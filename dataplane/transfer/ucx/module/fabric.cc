@@ -27,7 +27,7 @@ constexpr char kPrefix[] = "PENSTOCK";
 
 struct Default {
   const char* name;
-  const char* value;
+  std::string value;
 };
 
 bool ClosesUnanswered() {
@@ -44,24 +44,27 @@ bool UserHasSet(const char* name) {
 absl::Status Apply(ucp_config_t* config, std::initializer_list<Default> defaults) {
   for (const Default& one : defaults) {
     if (UserHasSet(one.name)) continue;
-    PENSTOCK_RETURN_IF_ERROR(ToStatus(ucp_config_modify(config, one.name, one.value),
+    PENSTOCK_RETURN_IF_ERROR(ToStatus(ucp_config_modify(config, one.name, one.value.c_str()),
                                       absl::StrCat("UCX does not take ", one.name)));
   }
   return absl::OkStatus();
 }
 
-absl::Status ApplyDefaults(ucp_config_t* config, Lanes lanes) {
+absl::Status ApplyDefaults(ucp_config_t* config, Lanes lanes, bool gpu) {
   PENSTOCK_RETURN_IF_ERROR(
       Apply(config, {{"RNDV_SCHEME", "get_zcopy"},  // the receiver reads, where the lane can
                      {"KEEPALIVE_INTERVAL", "2s"}}));
   if (lanes != Lanes::kTcp && !ClosesUnanswered()) {
     PENSTOCK_RETURN_IF_ERROR(Apply(config, {{"UD_TIMEOUT", "100000000s"}}));
   }
+  // UCX tells a GPU's memory from the host's only with this among its transports. Where it has none
+  // such, it goes on without.
+  const std::string with = gpu ? ",cuda_copy" : "";
   switch (lanes) {
     case Lanes::kRdma:
-      return Apply(config, {{"TLS", "rc,dc"}});  // bring ud for wire-up with them
+      return Apply(config, {{"TLS", "rc,dc" + with}});  // bring ud for wire-up with them
     case Lanes::kTcp:
-      return Apply(config, {{"TLS", "tcp"}});
+      return Apply(config, {{"TLS", "tcp" + with}});
     case Lanes::kAny:
       break;
   }
@@ -147,13 +150,13 @@ class UcxFabric final : public Fabric {
   const std::string path_;
 };
 
-absl::StatusOr<Fabric*> Open(Lanes lanes) {
+absl::StatusOr<Fabric*> Open(Lanes lanes, bool gpu) {
   BeQuiet();
   ucp_config_t* config = nullptr;
   PENSTOCK_RETURN_IF_ERROR(
       ToStatus(ucp_config_read(kPrefix, nullptr, &config), "UCX cannot read its settings"));
   const std::unique_ptr<ucp_config_t, void (*)(ucp_config_t*)> owner(config, &ucp_config_release);
-  PENSTOCK_RETURN_IF_ERROR(ApplyDefaults(config, lanes));
+  PENSTOCK_RETURN_IF_ERROR(ApplyDefaults(config, lanes, gpu));
 
   ucp_params_t params{};
   params.field_mask = UCP_PARAM_FIELD_FEATURES | UCP_PARAM_FIELD_MT_WORKERS_SHARED;
@@ -173,14 +176,14 @@ absl::StatusOr<Fabric*> Open(Lanes lanes) {
 
 extern "C" penstock::transfer::ucx::Fabric* penstock_open_ucx(uint32_t version,
                                                               penstock::transfer::ucx::Lanes lanes,
-                                                              absl::Status* status) {
+                                                              bool gpu, absl::Status* status) {
   using namespace penstock::transfer::ucx;
   if (version != kFabricVersion) {
     *status = absl::FailedPreconditionError(absl::StrCat(
         "it was built with another Penstock (interface ", kFabricVersion, ", not ", version, ")"));
     return nullptr;
   }
-  absl::StatusOr<Fabric*> fabric = Open(lanes);
+  absl::StatusOr<Fabric*> fabric = Open(lanes, gpu);
   *status = fabric.status();
   return fabric.ok() ? *fabric : nullptr;
 }
