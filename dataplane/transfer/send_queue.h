@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The worker's end of a link, as far as all protocols have it in common: the answer to the
-// client's hello, the credits that it gave, what is to be sent to it, in order, and why the link is
-// closed. Small elements are copied together into
-// frames (docs/element.md), and their own slots are free again at once; larger ones and errors go
-// as they are. Each is kept until it has landed.
+// The worker's end of a link, as far as all protocols have it in common: the answer to the client's
+// hello, the credits that it gave, what is to be sent to it, in order, and why the link is closed.
+// Small elements are copied together into frames (docs/element.md), and their own slots are free
+// again at once; larger ones and errors go as they are. Each is kept until it has landed.
 #pragma once
 
 #include <chrono>
