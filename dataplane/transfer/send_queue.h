@@ -32,7 +32,7 @@ class SendQueue {
   SendQueue(Pool& frames, size_t frame_bytes) : frames_(frames), frame_bytes_(frame_bytes) {}
 
   int64_t credits() const { return credits_; }
-  // Against one credit. FailedPrecondition without one, Unavailable behind Close(); it then stays
+  // Against one credit. FailedPrecondition without one, Unavailable after Close(); it then stays
   // the caller's.
   absl::Status Send(Sent&& sent);
   // A frame waits for company; frame() changes with each.
@@ -40,8 +40,8 @@ class SendQueue {
   uint64_t frame() const { return opened_; }
   // It waits no longer.
   void Seal();
-  // Nothing more is sent. The client is told why, behind what was sent before; of several reasons
-  // the first.
+  // Nothing more is sent. The client is told why, after all that was sent; of several reasons the
+  // first.
   void Close(const absl::Status& reason);
   bool closed() const { return closed_; }
   const absl::Status& reason() const { return reason_; }
@@ -74,7 +74,7 @@ class SendQueue {
     int64_t count = 0;                         // elements or errors in it; credits taken back
   };
   bool empty() const { return !answered_ || told_all_ || (size() == 0 && !closed_); }
-  // The client was told that the link is closed: nothing comes behind that.
+  // The message that the link is closed was taken; it is the last.
   bool told_all() const { return told_all_; }
   // Of messages, but for the last.
   size_t size() const { return entries_.size() - taken_ - (filling() ? 1 : 0); }

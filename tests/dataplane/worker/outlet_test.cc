@@ -64,21 +64,21 @@ class OutletTest : public ::testing::Test {
 
 TEST_F(OutletTest, SendsToReadersWithCreditsInTurn) {
   auto a = Open(ReaderOf(1)), b = Open(ReaderOf(2));
-  auto lane = OpenPartition({ReaderOf(1), ReaderOf(2)});
+  auto partition = OpenPartition({ReaderOf(1), ReaderOf(2)});
   a->Grant(2);
   b->Grant(3);
-  for (Index i = 0; i < 5; ++i) ASSERT_TRUE(lane->Send(ElementAt(i)).ok());
+  for (Index i = 0; i < 5; ++i) ASSERT_TRUE(partition->Send(ElementAt(i)).ok());
   EXPECT_THAT(a->SentIndices(), ElementsAre(0, 2));
   EXPECT_THAT(b->SentIndices(), ElementsAre(1, 3, 4));
 }
 
 TEST_F(OutletTest, WaitsForACreditWithThePermitGivenUp) {
   auto link = Open(ReaderOf(1));
-  auto lane = OpenPartition({ReaderOf(1)});
-  auto sent = InBackground([&] { return lane->Send(ElementAt(0)); });
+  auto partition = OpenPartition({ReaderOf(1)});
+  auto sent = InBackground([&] { return partition->Send(ElementAt(0)); });
   {
     Permit other(permits_, JobId(1));
-    EXPECT_TRUE(other.Take());  // returns only when the lane waits
+    EXPECT_TRUE(other.Take());  // returns only when the partition waits
   }
   EXPECT_EQ(link->flushes(), 0);  // nothing was waiting in it
   link->Grant(1);
@@ -88,16 +88,16 @@ TEST_F(OutletTest, WaitsForACreditWithThePermitGivenUp) {
 
 TEST_F(OutletTest, FlushesALinkBeforeItWaits) {
   auto link = Open(ReaderOf(1));
-  auto lane = OpenPartition({ReaderOf(1)});
+  auto partition = OpenPartition({ReaderOf(1)});
   link->Grant(1);
-  ASSERT_TRUE(lane->Send(ElementAt(0)).ok());
+  ASSERT_TRUE(partition->Send(ElementAt(0)).ok());
   EXPECT_EQ(link->flushes(), 0);
-  auto sent = InBackground([&] { return lane->Send(ElementAt(1)); });
+  auto sent = InBackground([&] { return partition->Send(ElementAt(1)); });
   {
     Permit other(permits_, JobId(1));
     ASSERT_TRUE(other.Take());
   }
-  lane->Cancel();
+  partition->Cancel();
   EXPECT_EQ(sent.get().code(), absl::StatusCode::kCancelled);
   EXPECT_EQ(link->flushes(), 1);
 }
@@ -111,30 +111,30 @@ TEST_F(OutletTest, RefusesALinkWithoutTheToken) {
 
 TEST_F(OutletTest, SendsToNamedSessionsAlone) {
   auto named = Open(ReaderOf(1, 5)), older = Open(ReaderOf(1, 4)), other = Open(ReaderOf(2));
-  auto lane = OpenPartition({ReaderOf(1, 5)});
+  auto partition = OpenPartition({ReaderOf(1, 5)});
   for (auto& link : {named, older, other}) link->Grant(10);
-  for (Index i = 0; i < 3; ++i) ASSERT_TRUE(lane->Send(ElementAt(i)).ok());
+  for (Index i = 0; i < 3; ++i) ASSERT_TRUE(partition->Send(ElementAt(i)).ok());
   EXPECT_THAT(named->SentIndices(), ElementsAre(0, 1, 2));
   EXPECT_THAT(older->SentIndices(), IsEmpty());
   EXPECT_THAT(other->SentIndices(), IsEmpty());
-  lane->AddReader(ReaderOf(2));
-  for (Index i = 3; i < 5; ++i) ASSERT_TRUE(lane->Send(ElementAt(i)).ok());
+  partition->AddReader(ReaderOf(2));
+  for (Index i = 3; i < 5; ++i) ASSERT_TRUE(partition->Send(ElementAt(i)).ok());
   EXPECT_THAT(other->SentIndices(), ::testing::SizeIs(1));
 }
 
 TEST_F(OutletTest, WhatIsInDoubtWaitsForTheClientsWord) {
   auto a = Open(ReaderOf(1)), b = Open(ReaderOf(2));
-  auto lane = OpenPartition({ReaderOf(1), ReaderOf(2)});
+  auto partition = OpenPartition({ReaderOf(1), ReaderOf(2)});
   a->Grant(4);
-  for (Index i = 0; i < 4; ++i) ASSERT_TRUE(lane->Send(ElementAt(i)).ok());
+  for (Index i = 0; i < 4; ++i) ASSERT_TRUE(partition->Send(ElementAt(i)).ok());
   a->Land(1);
   a->Break();
   b->Grant(10);
-  ASSERT_TRUE(lane->Send(ElementAt(4)).ok());
-  auto ended = InBackground([&] { return lane->End(5); });
+  ASSERT_TRUE(partition->Send(ElementAt(4)).ok());
+  auto ended = InBackground([&] { return partition->End(5); });
   {
     Permit other(permits_, JobId(1));
-    ASSERT_TRUE(other.Take());  // the lane waits: 1, 2 and 3 are in doubt
+    ASSERT_TRUE(other.Take());  // the partition waits: 1, 2 and 3 are in doubt
   }
   EXPECT_THAT(b->SentIndices(), ElementsAre(4));
   auto again = Open(ReaderOf(1), {{PartitionId(1), Placement(3), IndexSet::Of(0, 3)}});
@@ -145,27 +145,27 @@ TEST_F(OutletTest, WhatIsInDoubtWaitsForTheClientsWord) {
 
 TEST_F(OutletTest, SendsWhatDidNotLandBeforeWhatIsNew) {
   auto link = Open(ReaderOf(1));
-  auto lane = OpenPartition({ReaderOf(1)});
+  auto partition = OpenPartition({ReaderOf(1)});
   link->Grant(2);
-  for (Index i = 0; i < 2; ++i) ASSERT_TRUE(lane->Send(ElementAt(i)).ok());
+  for (Index i = 0; i < 2; ++i) ASSERT_TRUE(partition->Send(ElementAt(i)).ok());
   link->Break();
   auto again = Open(ReaderOf(1));
   again->Grant(3);
-  ASSERT_TRUE(lane->Send(ElementAt(2)).ok());
+  ASSERT_TRUE(partition->Send(ElementAt(2)).ok());
   EXPECT_THAT(again->SentIndices(), ElementsAre(0, 1, 2));
 }
 
 // Behind which it gave elements back, that a link of then had brought.
 TEST_F(OutletTest, WhatAReaderHadOfAnEarlierPlacementIsNoAnswer) {
   auto link = Open(ReaderOf(1));
-  auto lane = OpenPartition({ReaderOf(1)});
+  auto partition = OpenPartition({ReaderOf(1)});
   link->Grant(2);
-  for (Index i = 0; i < 2; ++i) ASSERT_TRUE(lane->Send(ElementAt(i)).ok());
+  for (Index i = 0; i < 2; ++i) ASSERT_TRUE(partition->Send(ElementAt(i)).ok());
   link->Break();
   auto again = Open(ReaderOf(1), {{PartitionId(1), Placement(2), IndexSet::Of(0, 2)},
                                   {PartitionId(1), Placement(3), IndexSet::Of(1, 2)}});
   again->Grant(2);
-  ASSERT_TRUE(lane->Send(ElementAt(2)).ok());
+  ASSERT_TRUE(partition->Send(ElementAt(2)).ok());
   EXPECT_THAT(again->SentIndices(), ElementsAre(0, 2));
 }
 
@@ -175,53 +175,53 @@ TEST_F(OutletTest, WhatDidNotLandAtAMemberOfAGroupIsSentAgain) {
   first.consumer = 0;
   second.consumer = 1;
   auto a = Open(first), b = Open(second);
-  auto lane = OpenPartition({.of = kPlaced,
-                             .readers = {first, second},
-                             .consumers = 2,
-                             .group_size = 2,
-                             .turns = 2,
-                             .permit = &permit_});
+  auto partition = OpenPartition({.of = kPlaced,
+                                  .readers = {first, second},
+                                  .consumers = 2,
+                                  .group_size = 2,
+                                  .turns = 2,
+                                  .permit = &permit_});
   a->Grant(2);
   b->Grant(2);
   for (Index i = 0; i < 4; ++i) {
     transfer::Sent sent = ElementAt(i / 2 * 2);
     sent.identity.index = i;
-    ASSERT_TRUE(lane->Send(std::move(sent)).ok());
+    ASSERT_TRUE(partition->Send(std::move(sent)).ok());
   }
   b->Land(1);
   b->Break();
   auto again = Open(second, {{PartitionId(1), Placement(3), IndexSet::Of(1, 2)}});
   again->Grant(1);
-  auto lingers = std::async(std::launch::async, [&] { lane->Linger(); });
+  auto lingers = std::async(std::launch::async, [&] { partition->Linger(); });
   EXPECT_THAT(again->AwaitSent(1), ElementsAre(3));
-  lane->Cancel();
+  partition->Cancel();
   lingers.get();
 }
 
 TEST_F(OutletTest, APartitionThatEndedGoesOnSendingWhatDoesNotLand) {
   auto link = Open(ReaderOf(1));
-  auto lane = OpenPartition({ReaderOf(1)});
+  auto partition = OpenPartition({ReaderOf(1)});
   link->Grant(1);
-  ASSERT_TRUE(lane->Send(ElementAt(0)).ok());
-  ASSERT_TRUE(lane->End(1).ok());
-  auto lingers = std::async(std::launch::async, [&] { lane->Linger(); });
+  ASSERT_TRUE(partition->Send(ElementAt(0)).ok());
+  ASSERT_TRUE(partition->End(1).ok());
+  auto lingers = std::async(std::launch::async, [&] { partition->Linger(); });
   link->Break();
   auto again = Open(ReaderOf(1));
   again->Grant(1);
   EXPECT_THAT(again->AwaitSent(1), ElementsAre(0));
-  lane->Cancel();
+  partition->Cancel();
   lingers.get();
 }
 
 TEST_F(OutletTest, ANewLinkOfASessionWaitsForTheEndOfTheOld) {
   auto old = Open(ReaderOf(1));
-  auto lane = OpenPartition({ReaderOf(1)});
+  auto partition = OpenPartition({ReaderOf(1)});
   old->Grant(5);
-  ASSERT_TRUE(lane->Send(ElementAt(0)).ok());
+  ASSERT_TRUE(partition->Send(ElementAt(0)).ok());
   auto link = Open(ReaderOf(1), {{PartitionId(1), Placement(3), IndexSet::Of(0, 1)}});
   EXPECT_EQ(old->closed_with().code(), absl::StatusCode::kAborted);
   link->Grant(5);
-  auto sent = InBackground([&] { return lane->Send(ElementAt(1)); });
+  auto sent = InBackground([&] { return partition->Send(ElementAt(1)); });
   {
     Permit other(permits_, JobId(1));
     ASSERT_TRUE(other.Take());
@@ -235,11 +235,11 @@ TEST_F(OutletTest, ANewLinkOfASessionWaitsForTheEndOfTheOld) {
 
 TEST_F(OutletTest, ALinkThatBreaksInsideSendLeavesItsElementInDoubt) {
   auto link = Open(ReaderOf(1));
-  auto lane = OpenPartition({ReaderOf(1)});
+  auto partition = OpenPartition({ReaderOf(1)});
   link->inside_send = [&] { link->Break(); };
   link->Grant(1);
-  ASSERT_TRUE(lane->Send(ElementAt(0)).ok());
-  auto ended = InBackground([&] { return lane->End(1); });
+  ASSERT_TRUE(partition->Send(ElementAt(0)).ok());
+  auto ended = InBackground([&] { return partition->End(1); });
   auto again = Open(ReaderOf(1));
   again->Grant(1);
   EXPECT_TRUE(ended.get().ok());
@@ -248,20 +248,20 @@ TEST_F(OutletTest, ALinkThatBreaksInsideSendLeavesItsElementInDoubt) {
 
 TEST_F(OutletTest, ALinkThatBreaksBeforeItTakesAnElementLeavesItToAnother) {
   auto a = Open(ReaderOf(1)), b = Open(ReaderOf(2));
-  auto lane = OpenPartition({ReaderOf(1), ReaderOf(2)});
+  auto partition = OpenPartition({ReaderOf(1), ReaderOf(2)});
   a->before_send = [&] { a->Break(); };
   a->Grant(1);
   b->Grant(1);
-  ASSERT_TRUE(lane->Send(ElementAt(0)).ok());
+  ASSERT_TRUE(partition->Send(ElementAt(0)).ok());
   EXPECT_THAT(b->SentIndices(), ElementsAre(0));
   b->Land(1);
   EXPECT_EQ(budget_->used(), 0);
-  EXPECT_TRUE(lane->End(1).ok());
+  EXPECT_TRUE(partition->End(1).ok());
 }
 
 TEST_F(OutletTest, AClientThatComesBackBeforeItsOldLinkTakesAnElementGetsItOnce) {
   auto old = Open(ReaderOf(1));
-  auto lane = OpenPartition({ReaderOf(1)});
+  auto partition = OpenPartition({ReaderOf(1)});
   std::shared_ptr<FakeLink> link;
   old->before_send = [&] {
     old->Break();
@@ -269,37 +269,37 @@ TEST_F(OutletTest, AClientThatComesBackBeforeItsOldLinkTakesAnElementGetsItOnce)
     link->Grant(5);
   };
   old->Grant(1);
-  ASSERT_TRUE(lane->Send(ElementAt(0)).ok());
-  ASSERT_TRUE(lane->Send(ElementAt(1)).ok());
+  ASSERT_TRUE(partition->Send(ElementAt(0)).ok());
+  ASSERT_TRUE(partition->Send(ElementAt(1)).ok());
   EXPECT_THAT(link->SentIndices(), ElementsAre(0, 1));
   link->Land(2);
   EXPECT_EQ(budget_->used(), 0);
-  EXPECT_TRUE(lane->End(2).ok());
+  EXPECT_TRUE(partition->End(2).ok());
   EXPECT_THAT(link->SentIndices(), ElementsAre(0, 1));
 }
 
 TEST_F(OutletTest, ALinkWhoseCreditsWereCalledBackLeavesItsElementToAnother) {
   auto a = Open(ReaderOf(1)), b = Open(ReaderOf(2));
-  auto lane = OpenPartition({ReaderOf(1), ReaderOf(2)});
+  auto partition = OpenPartition({ReaderOf(1), ReaderOf(2)});
   a->Grant(1);
   a->Recall();
   b->Grant(1);
-  ASSERT_TRUE(lane->Send(ElementAt(0)).ok());
+  ASSERT_TRUE(partition->Send(ElementAt(0)).ok());
   EXPECT_THAT(b->SentIndices(), ElementsAre(0));
   a->Grant(1);
-  ASSERT_TRUE(lane->Send(ElementAt(1)).ok());
+  ASSERT_TRUE(partition->Send(ElementAt(1)).ok());
   EXPECT_THAT(a->SentIndices(), ElementsAre(1));
 }
 
 TEST_F(OutletTest, CountsWhatLandsInsideSend) {
   auto link = Open(ReaderOf(1));
-  auto lane = OpenPartition({ReaderOf(1)});
+  auto partition = OpenPartition({ReaderOf(1)});
   link->inside_send = [&] { link->Land(1); };
   link->Grant(1);
-  ASSERT_TRUE(lane->Send(ElementAt(0)).ok());
+  ASSERT_TRUE(partition->Send(ElementAt(0)).ok());
   EXPECT_EQ(budget_->used(), 0);
   link->Break();
-  EXPECT_TRUE(lane->End(1).ok());  // nothing is in doubt
+  EXPECT_TRUE(partition->End(1).ok());  // nothing is in doubt
 }
 
 // Partition and index of each, in the order of sending.
@@ -318,10 +318,11 @@ TEST_F(OutletTest, WhatLandsIsBookedOnThePartitionThatSentIt) {
     Permit permit[] = {Permit(permits, JobId(1)), Permit(permits, JobId(1))};
     control::PlacedPartition placed[] = {kPlaced, kPlaced};
     placed[1].partition = PartitionId(2);
-    std::shared_ptr<PartitionExit> lanes[2];
+    std::shared_ptr<PartitionExit> partitions[2];
     for (int i : {0, 1})
-      lanes[i] = OpenPartition({.of = placed[i], .readers = {ReaderOf(1)}, .permit = &permit[i]});
-    // One at a time is held inside Send() and lets the other lane go first, if that can.
+      partitions[i] =
+          OpenPartition({.of = placed[i], .readers = {ReaderOf(1)}, .permit = &permit[i]});
+    // One at a time is held inside Send() and lets the other partition go first, if that can.
     std::atomic<int> returned = 0;
     std::atomic<bool> held = false;
     link->inside_send = [&] {
@@ -333,7 +334,7 @@ TEST_F(OutletTest, WhatLandsIsBookedOnThePartitionThatSentIt) {
     link->Grant(2 * kElements);
     const auto send_all = [&](int i) -> absl::Status {
       for (Index index = 0; index < kElements; ++index) {
-        PENSTOCK_RETURN_IF_ERROR(lanes[i]->Send(ElementAt(index, placed[i])));
+        PENSTOCK_RETURN_IF_ERROR(partitions[i]->Send(ElementAt(index, placed[i])));
         ++returned;
       }
       return absl::OkStatus();
@@ -355,12 +356,12 @@ TEST_F(OutletTest, WhatLandsIsBookedOnThePartitionThatSentIt) {
     auto again = Open(ReaderOf(1), {{PartitionId(1), Placement(3), has[0]},
                                     {PartitionId(2), Placement(3), has[1]}});
     again->Grant(2 * kElements);
-    for (const auto& lane : lanes) ASSERT_TRUE(lane->End(kElements).ok());
+    for (const auto& partition : partitions) ASSERT_TRUE(partition->End(kElements).ok());
     const auto repeated = SentOn(*again);
     EXPECT_EQ(std::set(repeated.begin(), repeated.end()),
               std::set(sent.begin() + landed, sent.end()));
     EXPECT_EQ(repeated.size(), sent.size() - landed);
-    for (const auto& lane : lanes) outlet_->Close(*lane);
+    for (const auto& partition : partitions) outlet_->Close(*partition);
     again->Break();
     EXPECT_EQ(budget_->used(), 0);
   }
@@ -368,11 +369,11 @@ TEST_F(OutletTest, WhatLandsIsBookedOnThePartitionThatSentIt) {
 
 TEST_F(OutletTest, TheBudgetCountsWhatIsOnItsWay) {
   auto link = Open(ReaderOf(1));
-  auto lane = OpenPartition({ReaderOf(1)});
+  auto partition = OpenPartition({ReaderOf(1)});
   link->Grant(2);
   const auto bytes = static_cast<int64_t>(ElementAt(0).element.block().size());
-  ASSERT_TRUE(lane->Send(ElementAt(0)).ok());
-  ASSERT_TRUE(lane->Send(ElementAt(1)).ok());
+  ASSERT_TRUE(partition->Send(ElementAt(0)).ok());
+  ASSERT_TRUE(partition->Send(ElementAt(1)).ok());
   EXPECT_EQ(budget_->used(), 2 * bytes);
   link->Land(1);
   EXPECT_EQ(budget_->used(), bytes);
@@ -385,10 +386,10 @@ TEST_F(OutletTest, CountsWhatIsSentAndWhatLandsForTheMetrics) {
   Counter& landed = ProcessMetrics().GetCounter("penstock_worker_elements_landed_total", "");
   const int64_t sent_before = sent.value(), landed_before = landed.value();
   auto link = Open(ReaderOf(1));
-  auto lane = OpenPartition({ReaderOf(1)});
+  auto partition = OpenPartition({ReaderOf(1)});
   link->Grant(2);
-  ASSERT_TRUE(lane->Send(ElementAt(0)).ok());
-  ASSERT_TRUE(lane->Send(ElementAt(1)).ok());
+  ASSERT_TRUE(partition->Send(ElementAt(0)).ok());
+  ASSERT_TRUE(partition->Send(ElementAt(1)).ok());
   link->Land(1);
   EXPECT_EQ(sent.value() - sent_before, 2);
   EXPECT_EQ(landed.value() - landed_before, 1);
@@ -396,21 +397,21 @@ TEST_F(OutletTest, CountsWhatIsSentAndWhatLandsForTheMetrics) {
 
 TEST_F(OutletTest, AnElementThatTheProtocolCannotCarryBecomesAnErrorInItsPlace) {
   auto link = Open(ReaderOf(1));
-  auto lane = OpenPartition({ReaderOf(1)});
+  auto partition = OpenPartition({ReaderOf(1)});
   link->answer = absl::InvalidArgumentError("too large");
   link->Grant(1);
-  ASSERT_TRUE(lane->Send(ElementAt(0)).ok());
+  ASSERT_TRUE(partition->Send(ElementAt(0)).ok());
   EXPECT_THAT(link->SentIndices(), ElementsAre(0));
   EXPECT_EQ(link->ErrorAt(0).message(), "too large");
 }
 
 TEST_F(OutletTest, ForgetsALaneThatIsClosed) {
   auto link = Open(ReaderOf(1));
-  auto lane = OpenPartition({ReaderOf(1)});
+  auto partition = OpenPartition({ReaderOf(1)});
   link->Grant(1);
-  ASSERT_TRUE(lane->Send(ElementAt(0)).ok());
-  outlet_->Close(*lane);
-  EXPECT_EQ(lane->Send(ElementAt(1)).code(), absl::StatusCode::kCancelled);
+  ASSERT_TRUE(partition->Send(ElementAt(0)).ok());
+  outlet_->Close(*partition);
+  EXPECT_EQ(partition->Send(ElementAt(1)).code(), absl::StatusCode::kCancelled);
   EXPECT_FALSE(outlet_->RetireIfIdle());
   link->Break();  // what it leaves unconfirmed concerns nobody
   EXPECT_TRUE(outlet_->RetireIfIdle());

@@ -150,8 +150,7 @@ class UcxFabric final : public Fabric {
   const std::string path_;
 };
 
-absl::StatusOr<Fabric*> Open(Lanes lanes, bool gpu) {
-  BeQuiet();
+absl::StatusOr<ucp_context_h> Start(Lanes lanes, bool gpu) {
   ucp_config_t* config = nullptr;
   PENSTOCK_RETURN_IF_ERROR(
       ToStatus(ucp_config_read(kPrefix, nullptr, &config), "UCX cannot read its settings"));
@@ -168,6 +167,17 @@ absl::StatusOr<Fabric*> Open(Lanes lanes, bool gpu) {
     return absl::NotFoundError("UCX finds no device for the lanes wanted on this machine");
   }
   PENSTOCK_RETURN_IF_ERROR(ToStatus(status, "UCX does not start"));
+  return context;
+}
+
+absl::StatusOr<Fabric*> Open(Lanes lanes, bool gpu) {
+  BeQuiet();
+  PENSTOCK_ASSIGN_OR_RETURN(ucp_context_h context, Start(lanes, /*gpu=*/false));
+  if (gpu) {
+    // Only now: to UCX a GPU is a device too, so that it would miss no NIC.
+    ucp_cleanup(context);
+    PENSTOCK_ASSIGN_OR_RETURN(context, Start(lanes, gpu));
+  }
   return new UcxFabric(context);
 }
 
