@@ -20,7 +20,6 @@ struct PoolOptions {
   // Bytes that all slots of the pool may take together; what is lent counts,
   // and so does what lies free. 0: no bound.
   size_t max_bytes = 0;
-  int numa_node = 0;  // where segments are to lie; heap segments do not heed it yet
 };
 
 // What a pool did since it was made. A steady state adds nothing to the first two.
