@@ -15,6 +15,7 @@
 #include <optional>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "control/sync/mutex.h"
@@ -69,26 +70,19 @@ class Mapped {
   void* address_;
 };
 
-// A communicator that we own.
+// A communicator that we own. Its calls return at once, so that another thread can abort it while
+// one waits for what was begun. Memory and events are kept, since to give them back waits for the
+// device.
 class NcclCollective final : public Collective {
  public:
   static absl::StatusOr<std::unique_ptr<NcclCollective>> Split(const NcclLibrary& nccl,
                                                                NcclComm parent, int color) {
-    std::unique_ptr<NcclCollective> own(new NcclCollective(nccl));
-    MutexLock lock(own->mu_);
-    RETURN_IF_ERROR(nccl.ToStatus(nccl.CommCuDevice(parent, &own->device_), "ncclCommCuDevice"));
-    ASSIGN_OR_RETURN(const OnDevice on, OnDevice::Enter(own->device_));
-    int key = 0;
-    RETURN_IF_ERROR(nccl.ToStatus(nccl.CommUserRank(parent, &key), "ncclCommUserRank"));
-    const int result = nccl.CommSplit(parent, color, key, &own->comm_, nullptr);
-    if (result != kNcclInProgress) RETURN_IF_ERROR(nccl.ToStatus(result, "ncclCommSplit"));
+    std::unique_ptr<NcclCollective> own;
+    ASSIGN_OR_RETURN(own, BeginSplit(nccl, parent, color));
     // A parent that does not block is being split still.
-    RETURN_IF_ERROR(nccl.ToStatus(Settled(nccl, parent), "ncclCommSplit"));
-    RETURN_IF_ERROR(own->Settle("ncclCommSplit"));
-    RETURN_IF_ERROR(nccl.ToStatus(nccl.CommUserRank(own->comm_, &own->rank_), "ncclCommUserRank"));
-    RETURN_IF_ERROR(nccl.ToStatus(nccl.CommCount(own->comm_, &own->size_), "ncclCommCount"));
-    RETURN_IF_ERROR(ToStatus(cudaStreamCreateWithFlags(&own->stream_, cudaStreamNonBlocking),
-                             "cudaStreamCreateWithFlags"));
+    const auto ask = [&](int* state) { return nccl.CommGetAsyncError(parent, state); };
+    RETURN_IF_ERROR(AwaitSettled(nccl, "ncclCommSplit", ask));
+    RETURN_IF_ERROR(own->FinishSplit());
     return own;
   }
 
@@ -106,8 +100,10 @@ class NcclCollective final : public Collective {
     }
     if (stream_ == nullptr) return;
     (void)cudaStreamSynchronize(stream_);
-    for (const Pending& pending : pending_) (void)cudaEventDestroy(pending.done);
+    for (const Buffer& buffer : pending_) (void)cudaEventDestroy(buffer.done);
+    for (const Buffer& buffer : spare_) (void)cudaEventDestroy(buffer.done);
     pending_.clear();
+    spare_.clear();
     (void)cudaStreamDestroy(stream_);
   }
 
@@ -116,25 +112,22 @@ class NcclCollective final : public Collective {
 
   absl::Status Start(CollectiveOp op, absl::Span<const int64_t> values) override {
     ASSIGN_OR_RETURN(const OnDevice on, OnDevice::Enter(device_));
-    const size_t bytes = values.size() * sizeof(int64_t);
-    ASSIGN_OR_RETURN(Mapped mapped, Mapped::Of(bytes));
-    std::memcpy(mapped.data(), values.data(), bytes);
-    RETURN_IF_ERROR(Launch("ncclAllReduce", [&](NcclComm comm) {
-      return nccl_.AllReduce(mapped.data(), mapped.data(), values.size(), kNcclInt64, NcclOpOf(op),
-                             comm, stream_);
-    }));
-    return Mark(std::move(mapped), values.size());
+    ASSIGN_OR_RETURN(Buffer buffer, Take(values.size() * sizeof(int64_t)));
+    std::memcpy(buffer.data(), values.data(), values.size() * sizeof(int64_t));
+    buffer.count = values.size();
+    return Launch("ncclAllReduce", std::move(buffer), [&](NcclComm comm, char* data) {
+      return nccl_.AllReduce(data, data, values.size(), kNcclInt64, NcclOpOf(op), comm, stream_);
+    });
   }
 
   absl::StatusOr<std::vector<int64_t>> Finish() override {
     if (pending_.empty()) return absl::FailedPreconditionError("no reduction was started");
     ASSIGN_OR_RETURN(const OnDevice on, OnDevice::Enter(device_));
     RETURN_IF_ERROR(WaitFor(pending_.front().done));
-    const Pending pending = std::move(pending_.front());
-    pending_.pop_front();
-    (void)cudaEventDestroy(pending.done);
-    std::vector<int64_t> values(pending.count);
-    std::memcpy(values.data(), pending.mapped.data(), values.size() * sizeof(int64_t));
+    const Buffer& buffer = pending_.front();
+    std::vector<int64_t> values(buffer.count);
+    std::memcpy(values.data(), buffer.data(), values.size() * sizeof(int64_t));
+    KeepOldest();
     return values;
   }
 
@@ -146,33 +139,31 @@ class NcclCollective final : public Collective {
     ASSIGN_OR_RETURN(sizes, Finish());
     const auto most = static_cast<size_t>(*std::max_element(sizes.begin(), sizes.end()));
     ASSIGN_OR_RETURN(const OnDevice on, OnDevice::Enter(device_));
-    ASSIGN_OR_RETURN(Mapped mapped, Mapped::Of(most * static_cast<size_t>(size_)));
-    char* const own = mapped.data() + most * static_cast<size_t>(rank_);
-    std::memcpy(own, bytes.data(), bytes.size());
-    char* const all = mapped.data();
-    RETURN_IF_ERROR(Launch("ncclAllGather", [&](NcclComm comm) {
-      return nccl_.AllGather(own, all, most, kNcclUint8, comm, stream_);
+    ASSIGN_OR_RETURN(Buffer buffer, Take(most * static_cast<size_t>(size_)));
+    const size_t own = most * static_cast<size_t>(rank_);
+    std::memcpy(buffer.data() + own, bytes.data(), bytes.size());
+    RETURN_IF_ERROR(Launch("ncclAllGather", std::move(buffer), [&](NcclComm comm, char* data) {
+      return nccl_.AllGather(data + own, data, most, kNcclUint8, comm, stream_);
     }));
-    RETURN_IF_ERROR(Mark(std::move(mapped), 0));
-    const absl::Status gathered = WaitFor(pending_.front().done);
-    RETURN_IF_ERROR(gathered);
+    RETURN_IF_ERROR(WaitFor(pending_.front().done));
     std::vector<std::string> of_ranks;
-    for (size_t i = 0; i < sizes.size(); ++i)
-      of_ranks.emplace_back(all + i * most, static_cast<size_t>(sizes[i]));
-    (void)cudaEventDestroy(pending_.front().done);
-    pending_.pop_front();
+    for (size_t i = 0; i < sizes.size(); ++i) {
+      of_ranks.emplace_back(pending_.front().data() + i * most, static_cast<size_t>(sizes[i]));
+    }
+    KeepOldest();
     return of_ranks;
   }
 
   absl::StatusOr<std::unique_ptr<Collective>> Split(int color) override {
     RETURN_IF_ERROR(AsyncError());
-    NcclComm comm;
+    std::unique_ptr<NcclCollective> split;
     {
       MutexLock lock(mu_);
       RETURN_IF_ERROR(ended_);
-      comm = comm_;
+      ASSIGN_OR_RETURN(split, BeginSplit(nccl_, comm_, color));
     }
-    ASSIGN_OR_RETURN(std::unique_ptr<NcclCollective> split, Split(nccl_, comm, color));
+    RETURN_IF_ERROR(Settle("ncclCommSplit"));
+    RETURN_IF_ERROR(split->FinishSplit());
     return split;
   }
 
@@ -187,51 +178,115 @@ class NcclCollective final : public Collective {
 
   // NCCL carries no words: the others see their own connections break.
   void Abort(const absl::Status& why) override {
-    MutexLock lock(mu_);
-    ended_.Update(why);
-    if (comm_ == nullptr) return;
+    NcclComm aborted;
+    {
+      MutexLock lock(mu_);
+      ended_.Update(why);
+      aborted = std::exchange(comm_, nullptr);
+    }
+    if (aborted == nullptr) return;
     const absl::StatusOr<OnDevice> on = OnDevice::Enter(device_);
-    if (on.ok()) (void)nccl_.CommAbort(comm_);
-    comm_ = nullptr;
+    if (on.ok()) (void)nccl_.CommAbort(aborted);  // waits for what runs on the device
   }
 
  private:
-  struct Pending {
+  // What a call reads and writes, and its place in the stream.
+  struct Buffer {
     Mapped mapped;
-    size_t count;
+    size_t bytes;
     cudaEvent_t done;
+    size_t count = 0;  // of values
+    char* data() const { return mapped.data(); }
   };
 
   explicit NcclCollective(const NcclLibrary& nccl) : nccl_(nccl) {}
 
-  static int Settled(const NcclLibrary& nccl, NcclComm comm) {
+  static absl::StatusOr<std::unique_ptr<NcclCollective>> BeginSplit(const NcclLibrary& nccl,
+                                                                    NcclComm parent, int color) {
+    std::unique_ptr<NcclCollective> own(new NcclCollective(nccl));
+    MutexLock lock(own->mu_);
+    RETURN_IF_ERROR(nccl.ToStatus(nccl.CommCuDevice(parent, &own->device_), "ncclCommCuDevice"));
+    ASSIGN_OR_RETURN(const OnDevice on, OnDevice::Enter(own->device_));
+    int key = 0;
+    RETURN_IF_ERROR(nccl.ToStatus(nccl.CommUserRank(parent, &key), "ncclCommUserRank"));
+    NcclConfig config{.blocking = 0};
+    const int result = nccl.CommSplit(parent, color, key, &own->comm_, &config);
+    if (result != kNcclInProgress) RETURN_IF_ERROR(nccl.ToStatus(result, "ncclCommSplit"));
+    return own;
+  }
+
+  // Once its parent has settled.
+  absl::Status FinishSplit() {
+    ASSIGN_OR_RETURN(const OnDevice on, OnDevice::Enter(device_));
+    RETURN_IF_ERROR(Settle("ncclCommSplit"));
+    MutexLock lock(mu_);
+    RETURN_IF_ERROR(nccl_.ToStatus(nccl_.CommUserRank(comm_, &rank_), "ncclCommUserRank"));
+    RETURN_IF_ERROR(nccl_.ToStatus(nccl_.CommCount(comm_, &size_), "ncclCommCount"));
+    return ToStatus(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking),
+                    "cudaStreamCreateWithFlags");
+  }
+
+  // `ask` for a communicator's state again and again, until nothing is under way.
+  template <class Ask>
+  static absl::Status AwaitSettled(const NcclLibrary& nccl, std::string_view call, Ask ask) {
     int state = kNcclInProgress;
     while (true) {
-      const int asked = nccl.CommGetAsyncError(comm, &state);
-      if (asked != kNcclSuccess) return asked;
-      if (state != kNcclInProgress) return state;
+      const int asked = ask(&state);
+      if (asked != kNcclSuccess) return nccl.ToStatus(asked, call);
+      if (state != kNcclInProgress) return nccl.ToStatus(state, call);
       std::this_thread::sleep_for(kPoll);
     }
   }
-  absl::Status Settle(std::string_view call) const REQUIRES(mu_) {
-    return nccl_.ToStatus(Settled(nccl_, comm_), call);
-  }
-
-  template <class Call>
-  absl::Status Launch(std::string_view name, Call call) {
+  // The same of this communicator; what it was aborted with.
+  absl::Status Settle(std::string_view call) {
+    const absl::Status settled = AwaitSettled(nccl_, call, [this](int* state) {
+      MutexLock lock(mu_);
+      *state = kNcclSuccess;
+      return comm_ == nullptr ? kNcclSuccess : nccl_.CommGetAsyncError(comm_, state);
+    });
     MutexLock lock(mu_);
-    RETURN_IF_ERROR(ended_);
-    const int result = call(comm_);
-    if (result == kNcclInProgress) return Settle(name);
-    return nccl_.ToStatus(result, name);
+    return ended_.ok() ? settled : ended_;
   }
 
-  absl::Status Mark(Mapped mapped, size_t count) {
+  // One that is kept, if there is one of that size.
+  absl::StatusOr<Buffer> Take(size_t bytes) {
+    const auto found = std::find_if(spare_.begin(), spare_.end(),
+                                    [&](const Buffer& spare) { return spare.bytes >= bytes; });
+    if (found != spare_.end()) {
+      Buffer buffer = std::move(*found);
+      spare_.erase(found);
+      return buffer;
+    }
+    ASSIGN_OR_RETURN(Mapped mapped, Mapped::Of(bytes));
     cudaEvent_t done;
     RETURN_IF_ERROR(ToStatus(cudaEventCreateWithFlags(&done, cudaEventDisableTiming),
                              "cudaEventCreateWithFlags"));
-    pending_.push_back({std::move(mapped), count, done});
-    return ToStatus(cudaEventRecord(done, stream_), "cudaEventRecord");
+    return Buffer{.mapped = std::move(mapped), .bytes = bytes, .done = done};
+  }
+  void KeepOldest() {
+    spare_.push_back(std::move(pending_.front()));
+    pending_.pop_front();
+  }
+
+  // Adds it to those that are pending. A buffer whose launch failed is kept too, since the
+  // device may still use it.
+  template <class Call>
+  absl::Status Launch(std::string_view name, Buffer buffer, Call call) {
+    int result;
+    {
+      MutexLock lock(mu_);
+      RETURN_IF_ERROR(ended_);
+      result = call(comm_, buffer.data());
+    }
+    absl::Status launched = result == kNcclInProgress ? Settle(name) : nccl_.ToStatus(result, name);
+    launched.Update(ToStatus(cudaEventRecord(buffer.done, stream_), "cudaEventRecord"));
+    if (launched.ok()) {
+      pending_.push_back(std::move(buffer));
+    } else {
+      spare_.push_back(std::move(buffer));
+      Abort(launched);
+    }
+    return launched;
   }
 
   // Never by cudaEventSynchronize(), which would not return once a rank is lost.
@@ -260,7 +315,8 @@ class NcclCollective final : public Collective {
   int rank_ = 0;
   int size_ = 0;
   cudaStream_t stream_ = nullptr;
-  std::deque<Pending> pending_;
+  std::deque<Buffer> pending_;
+  std::vector<Buffer> spare_;
 };
 
 }  // namespace

@@ -5,6 +5,7 @@
 
 #include <cuda_runtime_api.h>
 
+#include <climits>
 #include <cstddef>
 #include <string_view>
 
@@ -21,14 +22,28 @@ inline constexpr int kNcclInProgress = 7;
 enum NcclOp : int { kNcclSum = 0, kNcclMax = 2, kNcclMin = 3 };
 enum NcclType : int { kNcclUint8 = 1, kNcclInt64 = 4 };
 
+// ncclConfig_t as it was in 2.18; later ones have more after it, and go by `size`.
+struct NcclConfig {
+  size_t size = sizeof(NcclConfig);
+  unsigned magic = 0xcafebeef;
+  unsigned version = 21800;
+  int blocking = kUndefined;
+  int cga_cluster_size = kUndefined;
+  int min_ctas = kUndefined;
+  int max_ctas = kUndefined;
+  const char* net_name = nullptr;
+  int split_share = kUndefined;
+
+  static constexpr int kUndefined = INT_MIN;
+};
+
 struct NcclLibrary {
   int (*GetVersion)(int* version);
   const char* (*GetErrorString)(int result);
   int (*CommCount)(NcclComm comm, int* count);
   int (*CommUserRank)(NcclComm comm, int* rank);
   int (*CommCuDevice)(NcclComm comm, int* device);
-  // `config` nullptr: as the parent's.
-  int (*CommSplit)(NcclComm comm, int color, int key, NcclComm* made, void* config);
+  int (*CommSplit)(NcclComm comm, int color, int key, NcclComm* made, NcclConfig* config);
   int (*CommGetAsyncError)(NcclComm comm, int* error);
   int (*CommDestroy)(NcclComm comm);
   int (*CommAbort)(NcclComm comm);

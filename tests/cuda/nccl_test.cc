@@ -42,6 +42,17 @@ TEST(NcclLibrary, IsDeclaredAsInItsHeader) {
                                ncclResult_t (*)(ncclComm_t, ncclResult_t*)>);
   static_assert(
       std::is_same_v<decltype(&ncclCommCuDevice), ncclResult_t (*)(const ncclComm_t, int*)>);
+  const ncclConfig_t theirs = NCCL_CONFIG_INITIALIZER;
+  const NcclConfig ours;
+  EXPECT_EQ(ours.magic, theirs.magic);
+  EXPECT_EQ(ours.blocking, theirs.blocking);
+  EXPECT_EQ(ours.net_name, theirs.netName);
+  EXPECT_EQ(ours.split_share, theirs.splitShare);
+  static_assert(offsetof(NcclConfig, magic) == offsetof(ncclConfig_t, magic));
+  static_assert(offsetof(NcclConfig, blocking) == offsetof(ncclConfig_t, blocking));
+  static_assert(offsetof(NcclConfig, net_name) == offsetof(ncclConfig_t, netName));
+  static_assert(offsetof(NcclConfig, split_share) == offsetof(ncclConfig_t, splitShare));
+  static_assert(sizeof(NcclConfig) <= sizeof(ncclConfig_t));
 #else
   GTEST_SKIP() << "nccl.h was not there when this was built";
 #endif
