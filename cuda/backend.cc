@@ -192,6 +192,11 @@ class CudaBackend final : public DeviceBackend {
     return std::make_unique<CudaEvent>(device, event);
   }
 
+  absl::Status WithContext(int device, absl::FunctionRef<absl::Status()> call) override {
+    ASSIGN_OR_RETURN(const OnDevice on, OnDevice::Enter(device));
+    return call();
+  }
+
   absl::StatusOr<MemoryKind> KindOf(const void* address) override {
     const absl::StatusOr<int> device = cuda::DeviceInUse();
     if (absl::IsNotFound(device.status())) return MemoryKind::kHost;  // there is no other

@@ -26,6 +26,8 @@ struct Driver {
   decltype(&cuCtxPopCurrent_v2) pop = nullptr;
   decltype(&cuPointerGetAttribute) pointer_attribute = nullptr;
   decltype(&cuDeviceGetAttribute) device_attribute = nullptr;
+  decltype(&cuMemRetainAllocationHandle) retain_allocation = nullptr;
+  decltype(&cuMemRelease) release_allocation = nullptr;
 
   bool whole() const { return device_get && retain && state && push && pop; }
 };
@@ -46,6 +48,8 @@ Driver OpenDriver() {
   FindDriverFunction(library, "cuCtxPopCurrent_v2", driver.pop);
   FindDriverFunction(library, "cuPointerGetAttribute", driver.pointer_attribute);
   FindDriverFunction(library, "cuDeviceGetAttribute", driver.device_attribute);
+  FindDriverFunction(library, "cuMemRetainAllocationHandle", driver.retain_allocation);
+  FindDriverFunction(library, "cuMemRelease", driver.release_allocation);
   return driver;
 }
 
@@ -64,9 +68,21 @@ struct Contexts {
   std::vector<CUcontext> of GUARDED_BY(mu);  // by device; null: not made by us yet
 };
 
+Contexts& OurContexts() {
+  static Contexts& contexts = *new Contexts;
+  return contexts;
+}
+
 // Kept until the process ends: streams and memory of ours live in them.
 absl::StatusOr<CUcontext> PrimaryContext(int device) {
-  static Contexts& contexts = *new Contexts;
+  Contexts& contexts = OurContexts();
+  {
+    MutexLock lock(contexts.mu);
+    if (device >= 0 && static_cast<size_t>(device) < contexts.of.size() &&
+        contexts.of[device] != nullptr) {
+      return contexts.of[device];
+    }
+  }
   ASSIGN_OR_RETURN(const int count, CountDevices());
   if (device < 0 || device >= count) {
     return absl::NotFoundError(
@@ -110,6 +126,13 @@ std::optional<int> FindDeviceInUse() {
 }
 
 absl::StatusOr<int> DeviceInUse() {
+  {
+    Contexts& contexts = OurContexts();
+    MutexLock lock(contexts.mu);
+    for (size_t device = 0; device < contexts.of.size(); ++device) {
+      if (contexts.of[device] != nullptr) return static_cast<int>(device);
+    }
+  }
   RETURN_IF_ERROR(CountDevices().status());
   return FindDeviceInUse().value_or(0);
 }
@@ -123,12 +146,13 @@ MemoryKind KindOfDeviceMemory(const void* address) {
       pool != nullptr) {
     return MemoryKind::kPooled;
   }
-  // What cudaMalloc() gives can be opened by other processes by a handle of the old
-  // kind, and what is put together of pieces cannot.
-  unsigned by_handle = 1;
-  if (driver.pointer_attribute(&by_handle, CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE, at) ==
-          CUDA_SUCCESS &&
-      by_handle == 0) {
+  // The attribute that says whether other processes can open it says no of cudaMalloc()'s memory
+  // too under some drivers, in MIG and in confidential computing. Only what is made of pieces has a
+  // handle.
+  CUmemGenericAllocationHandle pieces;
+  if (driver.retain_allocation != nullptr && driver.release_allocation != nullptr &&
+      driver.retain_allocation(&pieces, const_cast<void*>(address)) == CUDA_SUCCESS) {
+    driver.release_allocation(pieces);
     return MemoryKind::kMapped;
   }
   return MemoryKind::kDevice;

@@ -34,6 +34,7 @@ class NoBackend final : public DeviceBackend {
     return NoDevice();
   }
   absl::StatusOr<std::unique_ptr<DeviceEvent>> MakeEvent(int) override { return NoDevice(); }
+  absl::Status WithContext(int, absl::FunctionRef<absl::Status()>) override { return NoDevice(); }
   absl::StatusOr<MemoryKind> KindOf(const void*) override { return MemoryKind::kHost; }
 
  private:

@@ -24,31 +24,6 @@ std::string_view MemoryKindName(MemoryKind kind) {
   return "unknown";
 }
 
-absl::Status CheckPlainDeviceMemory(DeviceBackend& backend, const void* address) {
-  ASSIGN_OR_RETURN(const MemoryKind kind, backend.KindOf(address));
-  std::string_view why;
-  switch (kind) {
-    case MemoryKind::kDevice:
-      return absl::OkStatus();
-    case MemoryKind::kHost:
-    case MemoryKind::kPageLocked:
-      why = "it is the host's";
-      break;
-    case MemoryKind::kManaged:
-      why = "the driver moves it between host and device";
-      break;
-    case MemoryKind::kPooled:
-      why = "a NIC takes it for managed memory, and other processes cannot open it";
-      break;
-    case MemoryKind::kMapped:
-      why = "of its pieces only one would be registered";
-      break;
-  }
-  return absl::FailedPreconditionError(absl::StrCat(
-      std::string(MemoryKindName(kind)), " memory cannot hold slots on a device: ",
-      std::string(why), "; take memory of cudaMalloc(), and copy on the device from there"));
-}
-
 std::string DescribeDevices(DeviceBackend& backend) {
   const std::string name(backend.name());
   const absl::StatusOr<int> count = backend.Count();

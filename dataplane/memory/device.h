@@ -15,6 +15,7 @@
 #include <string>
 #include <string_view>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "dataplane/memory/registrar.h"
@@ -66,6 +67,15 @@ class DeviceStream {
   virtual void* native() const = 0;
 };
 
+// CUDA's names for the default stream that all threads share, which waits for those of single
+// threads and they for it, and for the one of the thread that says it.
+inline void* LegacyDefaultStream() {
+  return reinterpret_cast<void*>(1);  // NOLINT(performance-no-int-to-ptr)
+}
+inline void* PerThreadDefaultStream() {
+  return reinterpret_cast<void*>(2);  // NOLINT(performance-no-int-to-ptr)
+}
+
 enum class MemoryKind {
   kHost,        // that of any program
   kPageLocked,  // host memory that the device reads by itself
@@ -105,16 +115,14 @@ class DeviceBackend {
   // A stream that is another's, as its native handle, which must outlive what is returned.
   virtual absl::StatusOr<std::unique_ptr<DeviceStream>> WrapStream(int device, void* native) = 0;
   virtual absl::StatusOr<std::unique_ptr<DeviceEvent>> MakeEvent(int device) = 0;
+  // Calls `call` with the device's context current on this thread, for a library that wants one.
+  virtual absl::Status WithContext(int device, absl::FunctionRef<absl::Status()> call) = 0;
   // What a pointer of this process points to.
   virtual absl::StatusOr<MemoryKind> KindOf(const void* address) = 0;
 };
 
 // The backend that is linked in.
 DeviceBackend& LinkedDeviceBackend();
-
-// OK for plain device memory, which alone slots on a device are made of: of other kinds
-// NICs and other processes see a part or a copy. FailedPrecondition says which it is.
-absl::Status CheckPlainDeviceMemory(DeviceBackend& backend, const void* address);
 
 // What it found, in words: "cuda 13.0: 2 devices", "cuda 13.0: no GPU: …".
 std::string DescribeDevices(DeviceBackend& backend);

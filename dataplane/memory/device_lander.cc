@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <cstring>
+#include <deque>
 #include <optional>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -46,7 +48,7 @@ class LanderPlaces {
   void Free(int place) { places_[place].reserved = false; }
 
   void Progress();
-  int slots_held() const;
+  int slots_held() const { return static_cast<int>(copying_.size()); }
   // Nothing is under way: all may be given back to the device.
   bool Idle() const;
 
@@ -59,6 +61,19 @@ class LanderPlaces {
   const absl::Status& device_status() const { return device_status_; }
 
  private:
+  // A stream by its handle, as the thread that named it has it.
+  struct Reader {
+    void* stream;
+    std::thread::id thread;
+    // As any thread has it: of another thread's own default stream that is the one that waits for
+    // it.
+    void* here() const {
+      const bool anothers =
+          stream == PerThreadDefaultStream() && thread != std::this_thread::get_id();
+      return anothers ? LegacyDefaultStream() : stream;
+    }
+    friend bool operator==(const Reader&, const Reader&) = default;
+  };
   struct Place {
     DeviceEventPtr copied;                // recorded behind the copy
     bool unrecorded = false;              // not yet, since the device refused
@@ -67,7 +82,7 @@ class LanderPlaces {
     bool held = false;                    // by a DeviceElement
     bool spoilt = false;                  // a reader could not be noted, and may read for ever
     std::vector<DeviceEventPtr> readers;  // recorded behind them, on their streams
-    std::vector<void*> streams;           // of readers that are still to be noted
+    std::vector<Reader> streams;          // of readers that are still to be noted
 
     bool free() const { return !source && !reserved && !held && !spoilt && readers.empty(); }
   };
@@ -82,7 +97,7 @@ class LanderPlaces {
   bool Done(DeviceEvent& event);
   absl::StatusOr<DeviceStream*> Wrapped(void* stream);
   void RecordCopy(Place& place);
-  void ReleaseSource(Place& place);
+  bool ReleaseSource(Place& place);  // whether it could be
   void ReleaseReaders(Place& place);
 
   DeviceBackend& backend_;
@@ -91,6 +106,8 @@ class LanderPlaces {
   std::unique_ptr<DeviceMemory> memory_;
   std::unique_ptr<DeviceStream> stream_;
   std::vector<Place> places_;
+  std::deque<int>
+      copying_;  // places with a source, as they stand in the stream: asked in that order
   std::vector<DeviceEventPtr> spare_;
   std::vector<std::unique_ptr<DeviceStream>> wrapped_;  // streams of the trainer's
   absl::Status failure_;                                // why the last event could not be recorded
@@ -109,7 +126,6 @@ absl::StatusOr<std::unique_ptr<LanderPlaces>> LanderPlaces::Create(
   made->place_bytes_ = AlignUp(options.place_bytes, kPlaceAlignment);
   ASSIGN_OR_RETURN(made->memory_,
                    backend.Allocate(options.device, made->place_bytes_ * options.places));
-  RETURN_IF_ERROR(CheckPlainDeviceMemory(backend, made->memory_->address()));
   ASSIGN_OR_RETURN(made->stream_, backend.MakeStream(options.device));
   made->places_.resize(options.places);
   for (Place& place : made->places_) {
@@ -151,6 +167,7 @@ absl::StatusOr<int> LanderPlaces::Land(Element&& element) {
   const int place = static_cast<int>(found - places_.begin());
   const std::byte* body = element.block().data() + prefix.head_bytes;
   found->source = std::move(element);
+  copying_.push_back(place);
   const absl::Status begun = stream_->CopyToDevice(address(place), body, bytes);
   // Also behind a copy that was refused: an error may be that of earlier work.
   RecordCopy(*found);
@@ -199,13 +216,15 @@ absl::StatusOr<DeviceStream*> LanderPlaces::Wrapped(void* stream) {
 absl::Status LanderPlaces::ReadyOn(int place, void* stream) {
   ASSIGN_OR_RETURN(DeviceStream * wrapped, Wrapped(stream));
   RETURN_IF_ERROR(ReadyOn(place, *wrapped));
-  std::vector<void*>& streams = places_[place].streams;
-  if (std::find(streams.begin(), streams.end(), stream) == streams.end()) streams.push_back(stream);
+  std::vector<Reader>& streams = places_[place].streams;
+  const Reader reader{stream, std::this_thread::get_id()};
+  if (std::find(streams.begin(), streams.end(), reader) == streams.end()) streams.push_back(reader);
   return absl::OkStatus();
 }
 
 absl::Status LanderPlaces::ReadBy(int place, void* stream) {
-  std::erase(places_[place].streams, stream);
+  std::erase_if(places_[place].streams,
+                [stream](const Reader& reader) { return reader.here() == stream; });
   absl::StatusOr<DeviceStream*> wrapped = Wrapped(stream);
   if (!wrapped.ok()) {
     places_[place].spoilt = true;
@@ -217,7 +236,7 @@ absl::Status LanderPlaces::ReadBy(int place, void* stream) {
 void LanderPlaces::LetGo(int place) {
   Place& its = places_[place];
   while (!its.streams.empty())
-    ReadBy(place, its.streams.back()).IgnoreError();  // it is spoilt then
+    ReadBy(place, its.streams.back().here()).IgnoreError();  // it is spoilt then
   its.held = false;
 }
 
@@ -226,11 +245,12 @@ void LanderPlaces::RecordCopy(Place& place) {
   place.unrecorded = !failure_.ok();
 }
 
-void LanderPlaces::ReleaseSource(Place& place) {
-  if (!place.source) return;
+bool LanderPlaces::ReleaseSource(Place& place) {
   if (place.unrecorded) RecordCopy(place);  // the place in the stream is then behind the copy still
   // What a failed device still reads, nobody knows: the slot stays lent.
-  if (!place.unrecorded && Done(*place.copied)) place.source = Element();
+  if (place.unrecorded || !Done(*place.copied)) return false;
+  place.source = Element();
+  return true;
 }
 
 bool LanderPlaces::Done(DeviceEvent& event) {
@@ -249,16 +269,8 @@ void LanderPlaces::ReleaseReaders(Place& place) {
 }
 
 void LanderPlaces::Progress() {
-  for (Place& place : places_) {
-    ReleaseSource(place);
-    ReleaseReaders(place);
-  }
-}
-
-int LanderPlaces::slots_held() const {
-  return static_cast<int>(std::count_if(places_.begin(), places_.end(), [](const Place& place) {
-    return static_cast<bool>(place.source);
-  }));
+  while (!copying_.empty() && ReleaseSource(places_[copying_.front()])) copying_.pop_front();
+  for (Place& place : places_) ReleaseReaders(place);
 }
 
 bool LanderPlaces::Idle() const {
@@ -305,9 +317,15 @@ class DeviceLanes {
     left_over.places.push_back(std::move(places_));
   }
 
-  // With the lock held and all given back that can be.
+  // With the lock held.
   template <class F>
   auto With(F f) {
+    MutexLock lock(mu_);
+    return f(*places_);
+  }
+  // The same, and all given back before that can be, which asks the device.
+  template <class F>
+  auto WithProgress(F f) {
     MutexLock lock(mu_);
     places_->Progress();
     return f(*places_);
@@ -327,8 +345,8 @@ class DeviceLanes {
   template <class Condition>
   void WaitUntil(Condition condition) {
     const absl::Time until = BootTime() + stop_within_;
-    for (With([](LanderPlaces&) {}); !condition() && BootTime() < until;
-         With([](LanderPlaces&) {})) {
+    for (WithProgress([](LanderPlaces&) {}); !condition() && BootTime() < until;
+         WithProgress([](LanderPlaces&) {})) {
       absl::SleepFor(kEndPolls);
     }
   }
@@ -431,14 +449,14 @@ absl::StatusOr<DeviceElement> DeviceLander::CopyToDevice(Element element) {
   std::byte* head = loan.bytes().data();
   std::memcpy(head, element.block().data(), head_bytes);
   const Spec spec = element.spec();
-  ASSIGN_OR_RETURN(const int place, lanes_->With([&](LanderPlaces& places) {
+  ASSIGN_OR_RETURN(const int place, lanes_->WithProgress([&](LanderPlaces& places) {
     return places.Land(std::move(element));
   }));
   return DeviceElement(lanes_, place, Element(std::move(loan), head, spec));
 }
 
 std::optional<int> DeviceLander::ReservePlace() {
-  return lanes_->With([](LanderPlaces& places) { return places.Reserve(); });
+  return lanes_->WithProgress([](LanderPlaces& places) { return places.Reserve(); });
 }
 
 absl::Span<std::byte> DeviceLander::place(int place) const {
@@ -459,7 +477,7 @@ void DeviceLander::FreePlace(int place) {
 }
 
 int DeviceLander::Progress() {
-  return lanes_->With([](LanderPlaces& places) { return places.slots_held(); });
+  return lanes_->WithProgress([](LanderPlaces& places) { return places.slots_held(); });
 }
 
 int DeviceLander::ProgressLeftOver() {
@@ -478,11 +496,11 @@ int DeviceLander::ProgressLeftOver() {
 }
 
 absl::Status DeviceLander::device_status() const {
-  return lanes_->With([](LanderPlaces& places) { return places.device_status(); });
+  return lanes_->WithProgress([](LanderPlaces& places) { return places.device_status(); });
 }
 
 DeviceLanderCounters DeviceLander::counters() const {
-  return lanes_->With([](LanderPlaces& places) { return places.counters(); });
+  return lanes_->WithProgress([](LanderPlaces& places) { return places.counters(); });
 }
 
 }  // namespace penstock

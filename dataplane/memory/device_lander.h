@@ -53,8 +53,7 @@ struct DeviceLanderCounters {
 // Any thread.
 class DeviceLander {
  public:
-  // Takes places × place_bytes of the device's memory, which must be plain
-  // (CheckPlainDeviceMemory). Slow.
+  // Takes places × place_bytes of the device's memory. Slow.
   static absl::StatusOr<std::unique_ptr<DeviceLander>> Create(DeviceBackend& backend,
                                                               const DeviceLanderOptions& options);
   // Waits for copies under way, for at most stop_within.

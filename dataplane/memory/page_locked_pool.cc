@@ -27,14 +27,11 @@ std::shared_ptr<Pool> MakePageLockedPool(PageLocking& locking) {
 }
 
 Pool& PageLockedPool() {
-  static Pool& pool = []() -> Pool& {
-    PageLocking& locking = PageLocking::ForProcess();
-    if (!locking.on()) return DefaultPool();
-    static const std::shared_ptr<Pool>& own =
-        *new std::shared_ptr<Pool>(MakePageLockedPool(locking));  // used until the process ends
-    return *own;
-  }();
-  return pool;
+  PageLocking& locking = PageLocking::ForProcess();
+  if (!locking.on()) return DefaultPool();
+  static const std::shared_ptr<Pool>& own =
+      *new std::shared_ptr<Pool>(MakePageLockedPool(locking));  // used until the process ends
+  return *own;
 }
 
 }  // namespace penstock

@@ -14,7 +14,8 @@ namespace penstock {
 // says why. `locking` outlives the pool and its slots.
 std::shared_ptr<Pool> MakePageLockedPool(PageLocking& locking);
 
-// The process's, on PageLocking::ForProcess(); DefaultPool() where that is off.
+// The process's, on PageLocking::ForProcess(); DefaultPool() where that is off. Name the device
+// first (PageLocking::UseDevice()).
 Pool& PageLockedPool();
 
 }  // namespace penstock

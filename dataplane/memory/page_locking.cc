@@ -49,19 +49,54 @@ PageLocking& PageLocking::ForProcess() {
 
 PageLocking::PageLocking(PageLockMode mode, DeviceBackend& backend,
                          std::shared_ptr<EventLog> events)
-    : mode_(mode), backend_(backend), events_(std::move(events)), off_(Try()) {
-  if (!off_.ok() && (mode_ == PageLockMode::kOn || !absl::IsNotFound(off_))) Refused(off_, 0);
+    : mode_(mode), backend_(backend), events_(std::move(events)) {
+  if (mode_ == PageLockMode::kOff) off_ = absl::NotFoundError("it was set to off");
+}
+
+void PageLocking::UseDevice(int device) {
+  MutexLock lock(mu_);
+  if (off_.has_value()) return;
+  // Its context is then the one that page-locks. Without one, Begin() says why.
+  backend_.MakeEvent(device).status().IgnoreError();
+  Begin();
+}
+
+void PageLocking::Decide() {
+  if (!off_.has_value() && (mode_ == PageLockMode::kOn || backend_.InUse())) Begin();
+}
+
+void PageLocking::Begin() {
+  off_ = Try();
+  if (!off_->ok() && (mode_ == PageLockMode::kOn || !absl::IsNotFound(*off_))) Refused(*off_, 0);
+  for (PageLock* const lock : waiting_) {
+    if (off_->ok()) lock->registration_ = Register(lock->memory_);
+  }
+  waiting_.clear();
 }
 
 absl::Status PageLocking::Try() {
-  if (mode_ == PageLockMode::kOff) return absl::NotFoundError("it was set to off");
   RETURN_IF_ERROR(backend_.Count().status());
   ASSIGN_OR_RETURN(const SharedSegment page, SharedSegment::Create(kPageBytes));
   return backend_.page_lock().Register(page.memory()).status();
 }
 
 std::unique_ptr<Registration> PageLocking::Lock(absl::Span<std::byte> memory) {
-  if (!off_.ok()) return nullptr;
+  return on() ? Register(memory) : nullptr;
+}
+
+std::unique_ptr<PageLock> PageLocking::LockOnceInUse(absl::Span<std::byte> memory) {
+  std::unique_ptr<PageLock> page_lock(new PageLock(*this, memory));
+  MutexLock lock(mu_);
+  Decide();
+  if (!off_.has_value()) {
+    waiting_.insert(page_lock.get());
+  } else if (off_->ok()) {
+    page_lock->registration_ = Register(memory);
+  }
+  return page_lock;
+}
+
+std::unique_ptr<Registration> PageLocking::Register(absl::Span<std::byte> memory) {
   absl::StatusOr<std::unique_ptr<Registration>> locked = backend_.page_lock().Register(memory);
   if (!locked.ok()) {
     Refused(locked.status(), memory.size());
@@ -78,16 +113,29 @@ void PageLocking::Refused(const absl::Status& why, size_t bytes) {
       ProcessMetrics().GetCounter("penstock_page_locks_refused_total",
                                   "Segments that could not be page-locked: copied more slowly.");
   refused.Add();
-  {
-    MutexLock lock(mu_);
-    if (std::exchange(told_, true)) return;
-  }
+  if (told_.exchange(true)) return;
   events_->Write({"page_lock_refused",
                   {{"bytes", absl::StrCat(bytes)}, {"reason", std::string(why.message())}}});
 }
 
-std::string PageLocking::state() const {
-  return off_.ok() ? "on" : absl::StrCat("off: ", std::string(off_.message()));
+bool PageLocking::on() {
+  MutexLock lock(mu_);
+  Decide();
+  return off_.has_value() && off_->ok();
+}
+
+std::string PageLocking::state() {
+  MutexLock lock(mu_);
+  Decide();
+  if (!off_.has_value()) return "off: this process uses no device yet";
+  return off_->ok() ? "on" : absl::StrCat("off: ", std::string(off_->message()));
+}
+
+PageLock::~PageLock() {
+  // In a forked child the lock may be held for ever, and what was page-locked is the parent's.
+  if (!made_here_) return;
+  MutexLock lock(locking_.mu_);
+  locking_.waiting_.erase(this);
 }
 
 }  // namespace penstock

@@ -71,6 +71,7 @@ std::shared_ptr<const DeviceQueues> QueuesOf(const DistributedDataset::Plan& pla
   for (const Device& device : plan.whole.devices()) {
     const bool lands = plan.options.fetch_to_device && device.kind == Device::Kind::kGpu;
     any = any || lands;
+    if (lands) PageLocking::ForProcess().UseDevice(device.index);
     const DeviceQueueOptions options{.device = device.index, .depth = depth};
     queues->push_back(lands ? std::make_unique<DeviceQueue>(LinkedDeviceBackend(), options)
                             : nullptr);

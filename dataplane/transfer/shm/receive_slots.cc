@@ -24,7 +24,7 @@ absl::StatusOr<ReceiveSlots::NewSegment> ReceiveSlots::Add(uint64_t bytes, uint6
   segment.layout = LayoutFor(bytes, count);
   ASSIGN_OR_RETURN(segment.memory, SharedSegment::Create(segment.layout.bytes()));
   ASSIGN_OR_RETURN(segment.view, SlotView::Map(segment.memory.fd(), segment.layout));
-  segment.locked = page_locking_.Lock(segment.view.memory());
+  segment.page_lock = page_locking_.LockOnceInUse(segment.view.memory());
 
   MutexLock lock(mu_);
   uint32_t number = 0;

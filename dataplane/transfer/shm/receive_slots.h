@@ -27,7 +27,7 @@ namespace penstock::transfer {
 class ReceiveSlots final : public SlotOwner, public std::enable_shared_from_this<ReceiveSlots> {
  public:
   // Slots that come back are told to the worker through `channel`, by a word that says
-  // `given_back`. The client's own segments are page-locked as `page_locking` says; the
+  // `given_back`. The client's own segments are page-locked once a device is used; the
   // worker's are not.
   explicit ReceiveSlots(std::shared_ptr<Channel> channel,
                         PageLocking& page_locking = PageLocking::ForProcess(),
@@ -77,7 +77,7 @@ class ReceiveSlots final : public SlotOwner, public std::enable_shared_from_this
   struct Segment {
     SharedSegment memory;
     SlotView view;
-    std::unique_ptr<Registration> locked;  // of the view, if a device reads it by itself
+    std::unique_ptr<PageLock> page_lock;  // of the view, unless it is the worker's
     SlotLayout layout;
     std::unique_ptr<SharedSlot[]> slots;
     uint32_t here = 0;  // slots

@@ -5,6 +5,7 @@
 
 #include "dataplane/transfer/ucx/gpu_direct.h"
 #include "dataplane/transfer/ucx/gpu_direct_calls.h"
+#include "penstock/status.h"
 
 namespace penstock::transfer::ucx {
 
@@ -13,7 +14,12 @@ DeviceLanding::Open OpenGpuPlaces(const Resources& resources) {
              DeviceBackend& backend, GpuDirectDriver& driver, int device,
              absl::Span<std::byte> places) -> absl::StatusOr<std::unique_ptr<Registration>> {
     UcxGpuDirect calls(resources.fabric, backend, driver, resources.now);
-    const GpuDirectVerdict verdict = DecideGpuDirect(calls, device, places);
+    GpuDirectVerdict verdict;
+    // UCX up to 1.17 looks for the current context when it registers a GPU's memory.
+    PENSTOCK_RETURN_IF_ERROR(backend.WithContext(device, [&] {
+      verdict = DecideGpuDirect(calls, device, places);
+      return absl::OkStatus();
+    }));
     if (verdict.on)
       return std::make_unique<GpuPlaces>(places, resources.fabric, verdict.handle, verdict.flush);
     if (verdict.in_doubt) return absl::DeadlineExceededError(verdict.ToString());

@@ -15,7 +15,10 @@ namespace penstock::transfer::ucx {
 class Memory::Registered final : public Registration {
  public:
   Registered(absl::Span<std::byte> memory, std::shared_ptr<Memory> of, Handle handle)
-      : Registration(memory), of_(std::move(of)), handle_(handle) {}
+      : Registration(memory),
+        of_(std::move(of)),
+        handle_(handle),
+        page_lock_(of_->page_locking_.LockOnceInUse(memory)) {}
   ~Registered() override {
     {
       std::lock_guard lock(of_->mu_);
@@ -27,6 +30,7 @@ class Memory::Registered final : public Registration {
  private:
   const std::shared_ptr<Memory> of_;
   const Handle handle_;
+  const std::unique_ptr<PageLock> page_lock_;
 };
 
 absl::StatusOr<std::unique_ptr<Registration>> Memory::Register(absl::Span<std::byte> memory) {

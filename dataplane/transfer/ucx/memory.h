@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory that UCX knows: each segment is registered once, when it is made.
+// Memory that UCX knows: each segment is registered once, when it is made, and page-locked for a
+// GPU once the process uses one, so that copies to it do not wait in the driver.
 #pragma once
 
 #include <cstddef>
@@ -12,6 +13,7 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
+#include "dataplane/memory/page_locking.h"
 #include "dataplane/memory/pool.h"
 #include "dataplane/memory/registrar.h"
 #include "dataplane/transfer/ucx/fabric.h"
@@ -21,8 +23,9 @@ namespace penstock::transfer::ucx {
 // Registers with UCX, and finds the handle of a place again. Thread-safe.
 class Memory final : public Registrar, public std::enable_shared_from_this<Memory> {
  public:
-  // `fabric` outlives it.
-  explicit Memory(Fabric& fabric) : fabric_(fabric) {}
+  // Both outlive it.
+  explicit Memory(Fabric& fabric, PageLocking& page_locking = PageLocking::ForProcess())
+      : fabric_(fabric), page_locking_(page_locking) {}
 
   std::string_view name() const override { return "registration with UCX"; }
   absl::StatusOr<std::unique_ptr<Registration>> Register(absl::Span<std::byte> memory) override;
@@ -38,6 +41,7 @@ class Memory final : public Registrar, public std::enable_shared_from_this<Memor
   };
 
   Fabric& fabric_;
+  PageLocking& page_locking_;
   mutable std::shared_mutex mu_;
   std::map<const std::byte*, Piece> pieces_;  // by where they begin; guarded by mu_
 };

@@ -9,6 +9,7 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <thread>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -38,15 +39,16 @@ struct Work {
 struct Queue {
   int64_t number = 0;
   int device = 0;
-  void* named = nullptr;  // its handle, if it is one of CUDA's names for default streams
+  void* named = nullptr;        // its handle, if it is one of CUDA's names for default streams
+  std::thread::id thread = {};  // whose it is, if each thread has its own by that name
   std::deque<Work> work = {};
 };
 
-// cudaStreamLegacy and cudaStreamPerThread.
 bool IsNamed(const void* native) {
-  const auto number = reinterpret_cast<uintptr_t>(native);
-  return number == 1 || number == 2;
+  return native == LegacyDefaultStream() || native == PerThreadDefaultStream();
 }
+
+thread_local int contexts = 0;  // that this thread is in
 
 bool Overlap(const void* a, size_t a_bytes, const void* b, size_t b_bytes) {
   const auto from = reinterpret_cast<uintptr_t>(a), other = reinterpret_cast<uintptr_t>(b);
@@ -91,7 +93,9 @@ struct FakeDevice::World {
   std::map<Call, absl::Status> next;
   std::vector<std::string> misuses;
   MemoryKind kind = MemoryKind::kDevice;  // of memory
+  bool used = true;                       // by this process
   int64_t host_waits = 0;
+  int64_t queries = 0;
   int64_t allocations = 0;
   int64_t streams = 0;
 
@@ -146,6 +150,29 @@ struct FakeDevice::World {
     came.notify_all();
   }
 
+  // The calling thread's, where each has its own by that name.
+  std::shared_ptr<Queue> NamedQueue(int device, void* native) {
+    const std::thread::id thread =
+        native == PerThreadDefaultStream() ? std::this_thread::get_id() : std::thread::id();
+    for (const auto& queue : queues) {
+      if (queue->named == native && queue->device == device && queue->thread == thread)
+        return queue;
+    }
+    return queues.emplace_back(std::make_shared<Queue>(
+        Queue{.number = ++streams, .device = device, .named = native, .thread = thread}));
+  }
+
+  // The legacy default stream goes on when the default streams of all threads have done what they
+  // have.
+  void WaitForThreads(Queue& legacy) {
+    for (const auto& queue : queues) {
+      if (queue->named != PerThreadDefaultStream() || queue->device != legacy.device) continue;
+      const auto mark = std::make_shared<Mark>(Mark{.recorded = 1});
+      Add(*queue, {.kind = Work::Kind::kRecord, .mark = mark, .recording = 1});
+      Add(legacy, {.kind = Work::Kind::kWait, .mark = mark, .recording = 1});
+    }
+  }
+
   bool InWork(const void* at, size_t bytes) const {
     for (const auto& queue : queues) {
       for (const Work& work : queue->work) {
@@ -194,6 +221,7 @@ class FakeEvent final : public DeviceEvent {
 
   absl::StatusOr<bool> Done() override {
     std::lock_guard lock(world_->mu);
+    ++world_->queries;
     RETURN_IF_ERROR(world_->failure);
     return mark_->reached == mark_->recorded;
   }
@@ -232,9 +260,10 @@ class FakeStream final : public DeviceStream {
   absl::Status Record(DeviceEvent& event) override {
     std::lock_guard lock(world_->mu);
     RETURN_IF_ERROR(world_->TakeFailure(FakeDevice::Call::kRecord));
+    if (queue_->named == LegacyDefaultStream()) world_->WaitForThreads(*queue_);
+    Queue& queue = Mine();
     const std::shared_ptr<Mark>& mark = static_cast<FakeEvent&>(event).mark();
-    world_->Add(*queue_,
-                {.kind = Work::Kind::kRecord, .mark = mark, .recording = ++mark->recorded});
+    world_->Add(queue, {.kind = Work::Kind::kRecord, .mark = mark, .recording = ++mark->recorded});
     return absl::OkStatus();
   }
 
@@ -242,8 +271,14 @@ class FakeStream final : public DeviceStream {
     std::lock_guard lock(world_->mu);
     RETURN_IF_ERROR(world_->failure);
     const std::shared_ptr<Mark>& mark = static_cast<const FakeEvent&>(event).mark();
-    world_->Add(*queue_, {.kind = Work::Kind::kWait, .mark = mark, .recording = mark->recorded});
+    world_->Add(Mine(), {.kind = Work::Kind::kWait, .mark = mark, .recording = mark->recorded});
     return absl::OkStatus();
+  }
+
+  // REQUIRES: the world's lock is held.
+  Queue& Mine() {
+    if (queue_->named != PerThreadDefaultStream()) return *queue_;
+    return *world_->NamedQueue(queue_->device, queue_->named);
   }
 
   void* native() const override { return queue_->named != nullptr ? queue_->named : queue_.get(); }
@@ -265,7 +300,7 @@ class FakeStream final : public DeviceStream {
       return absl::InvalidArgumentError("a copy's host memory is page-locked in part");
     }
     world_->Add(
-        *queue_,
+        Mine(),
         {.kind = Work::Kind::kCopy, .to = to, .from = from, .bytes = bytes, .to_host = to_host});
     return absl::OkStatus();
   }
@@ -302,6 +337,9 @@ class FakeDevice::PageLock final : public Registrar {
     std::lock_guard lock(world_->mu);
     RETURN_IF_ERROR(world_->CheckDevice(0));
     RETURN_IF_ERROR(world_->TakeFailure(Call::kPageLock));
+    if (!world_->used) {
+      world_->misuses.push_back("page-locking made a context on a device that nobody named");
+    }
     if (memory.empty()) return absl::InvalidArgumentError("there are no bytes to page-lock");
     if (world_->locked.Touch(memory.data(), memory.size())) {
       return absl::AlreadyExistsError("that memory is page-locked already");
@@ -372,6 +410,16 @@ void FakeDevice::StepStream(int64_t stream) {
   PENSTOCK_CHECK(false);
 }
 
+void FakeDevice::SayUnused() {
+  std::lock_guard lock(world_->mu);
+  world_->used = false;
+}
+
+bool FakeDevice::InUse() {
+  std::lock_guard lock(world_->mu);
+  return world_->used && world_->devices > 0;
+}
+
 void FakeDevice::SayKind(MemoryKind kind) {
   std::lock_guard lock(world_->mu);
   world_->kind = kind;
@@ -380,6 +428,11 @@ void FakeDevice::SayKind(MemoryKind kind) {
 int64_t FakeDevice::host_waits() const {
   std::lock_guard lock(world_->mu);
   return world_->host_waits;
+}
+
+int64_t FakeDevice::queries() const {
+  std::lock_guard lock(world_->mu);
+  return world_->queries;
 }
 
 int64_t FakeDevice::allocations() const {
@@ -448,6 +501,7 @@ absl::StatusOr<std::unique_ptr<DeviceMemory>> FakeDevice::Allocate(int device, s
         absl::StrCat("the fake device has no ", bytes, " bytes left"));
   }
   ++world_->allocations;
+  world_->used = true;
   constexpr size_t kAlignment = 256;  // as cudaMalloc()
   const size_t rounded = (bytes + kAlignment - 1) / kAlignment * kAlignment;
   void* address = std::aligned_alloc(kAlignment, std::max(rounded, kAlignment));
@@ -460,6 +514,7 @@ absl::StatusOr<std::unique_ptr<DeviceMemory>> FakeDevice::Allocate(int device, s
 absl::StatusOr<std::unique_ptr<DeviceStream>> FakeDevice::MakeStream(int device) {
   std::lock_guard lock(world_->mu);
   RETURN_IF_ERROR(world_->CheckDevice(device));
+  world_->used = true;
   // Queues of streams that are gone, once their work is done.
   std::erase_if(world_->queues,
                 [](const auto& queue) { return queue.use_count() == 1 && queue->work.empty(); });
@@ -471,24 +526,37 @@ absl::StatusOr<std::unique_ptr<DeviceStream>> FakeDevice::MakeStream(int device)
 absl::StatusOr<std::unique_ptr<DeviceStream>> FakeDevice::WrapStream(int device, void* native) {
   std::lock_guard lock(world_->mu);
   RETURN_IF_ERROR(world_->CheckDevice(device));
+  if (IsNamed(native)) {
+    return std::make_unique<FakeStream>(world_, world_->NamedQueue(device, native));
+  }
   for (const auto& queue : world_->queues) {
-    const bool named = IsNamed(native) && queue->named == native && queue->device == device;
-    if (queue.get() == native || named) return std::make_unique<FakeStream>(world_, queue);
+    if (queue.get() == native) return std::make_unique<FakeStream>(world_, queue);
   }
-  if (!IsNamed(native)) {
-    return absl::InvalidArgumentError("that is no stream of the fake device");
-  }
-  auto queue = std::make_shared<Queue>(
-      Queue{.number = ++world_->streams, .device = device, .named = native});
-  world_->queues.push_back(queue);
-  return std::make_unique<FakeStream>(world_, std::move(queue));
+  return absl::InvalidArgumentError("that is no stream of the fake device");
 }
 
 absl::StatusOr<std::unique_ptr<DeviceEvent>> FakeDevice::MakeEvent(int device) {
   std::lock_guard lock(world_->mu);
   RETURN_IF_ERROR(world_->CheckDevice(device));
   RETURN_IF_ERROR(world_->TakeFailure(Call::kMakeEvent));
+  world_->used = true;
   return std::make_unique<FakeEvent>(world_);
+}
+
+absl::Status FakeDevice::WithContext(int device, absl::FunctionRef<absl::Status()> call) {
+  {
+    std::lock_guard lock(world_->mu);
+    RETURN_IF_ERROR(world_->CheckDevice(device));
+    world_->used = true;
+  }
+  ++contexts;
+  const absl::Status status = call();
+  --contexts;
+  return status;
+}
+
+bool FakeDevice::HasContext() {
+  return contexts > 0;
 }
 
 absl::StatusOr<MemoryKind> FakeDevice::KindOf(const void* address) {

@@ -51,6 +51,9 @@ class FakeDevice final : public DeviceBackend {
   // The next such call fails with `why`. A copy or record that fails is not done.
   void FailNext(Call call, absl::Status why);
 
+  // As in a process that uses no device: until memory, a stream or an event of one is made, and
+  // page-locking before is a misuse.
+  void SayUnused();
   // What Allocate() gives from now on is said to be of that kind.
   void SayKind(MemoryKind kind);
 
@@ -60,6 +63,7 @@ class FakeDevice final : public DeviceBackend {
   bool Touches(const void* memory, size_t bytes) const;
   int64_t page_locked_bytes() const;
   int64_t host_waits() const;   // calls of DeviceEvent::Wait()
+  int64_t queries() const;      // calls of DeviceEvent::Done()
   int64_t allocations() const;  // of device memory, so far
   // What a real device does not forgive, in words: memory given back or no longer
   // page-locked under a copy, an event destroyed before its place was reached.
@@ -69,14 +73,17 @@ class FakeDevice final : public DeviceBackend {
 
   std::string_view name() const override { return "fake"; }
   absl::StatusOr<int> Count() override;
-  bool InUse() override { return true; }
+  bool InUse() override;
   absl::StatusOr<DeviceInfo> Describe(int device) override;
   Registrar& page_lock() override;
   absl::StatusOr<std::unique_ptr<DeviceMemory>> Allocate(int device, size_t bytes) override;
   absl::StatusOr<std::unique_ptr<DeviceStream>> MakeStream(int device) override;
   absl::StatusOr<std::unique_ptr<DeviceStream>> WrapStream(int device, void* native) override;
   absl::StatusOr<std::unique_ptr<DeviceEvent>> MakeEvent(int device) override;
+  absl::Status WithContext(int device, absl::FunctionRef<absl::Status()> call) override;
   absl::StatusOr<MemoryKind> KindOf(const void* address) override;
+  // Whether this thread is in a WithContext() of any fake device.
+  static bool HasContext();
 
   static constexpr size_t kMemoryBytes = size_t{1} << 30;  // of each device
 

@@ -41,6 +41,7 @@ TEST_F(PageLockedPoolTest, SlotsAreWhereADeviceReadsByItself) {
 }
 
 TEST_F(PageLockedPoolTest, ASegmentThatIsRefusedIsLentAllTheSameAndItIsSaidWhy) {
+  ASSERT_TRUE(locking_.on());
   const std::shared_ptr<Pool> pool = MakePageLockedPool(locking_);
   device_.FailNext(FakeDevice::Call::kPageLock, absl::ResourceExhaustedError("no more to lock"));
   Loan refused = pool->Lend(1 << 20).value();

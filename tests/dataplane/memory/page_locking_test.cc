@@ -40,6 +40,7 @@ TEST_F(PageLockingTest, ADeviceGetsSegmentsPageLockedForAsLongAsTheyAreRegistere
 
 TEST_F(PageLockingTest, WithoutADeviceAutoIsSilentlyOff) {
   PageLocking locking(PageLockMode::kAuto, none_, events_);
+  locking.UseDevice(0);
   EXPECT_EQ(locking.Lock(segment_.memory()), nullptr);
   EXPECT_THAT(locking.state(), StartsWith("off: no GPU"));
   EXPECT_THAT(events_->All(), IsEmpty());
@@ -72,6 +73,7 @@ TEST_F(PageLockingTest, AFirstTryThatFailsIsToldAlsoUnderAuto) {
 
 TEST_F(PageLockingTest, ASegmentThatIsRefusedIsToldOnceAndOthersAreTriedAllTheSame) {
   PageLocking locking(PageLockMode::kAuto, device_, events_);
+  ASSERT_TRUE(locking.on());
   for (int i = 0; i < 2; ++i) {
     device_.FailNext(FakeDevice::Call::kPageLock, absl::ResourceExhaustedError("too much"));
     EXPECT_EQ(locking.Lock(segment_.memory()), nullptr);
@@ -79,6 +81,53 @@ TEST_F(PageLockingTest, ASegmentThatIsRefusedIsToldOnceAndOthersAreTriedAllTheSa
   ASSERT_THAT(events_->All(), SizeIs(1));
   EXPECT_THAT(events_->All()[0].field("reason"), HasSubstr("too much"));
   EXPECT_NE(locking.Lock(segment_.memory()), nullptr);
+}
+
+TEST_F(PageLockingTest, MemoryWaitsUntilADeviceIsNamed) {
+  device_.SayUnused();
+  PageLocking locking(PageLockMode::kAuto, device_, events_);
+  const int64_t made = CountRegistrations().made;
+  auto waiting = locking.LockOnceInUse(segment_.memory());
+  locking.LockOnceInUse(SharedSegment::Create(kPageBytes)->memory()).reset();  // and is gone
+  EXPECT_EQ(locking.Lock(segment_.memory()), nullptr);
+  EXPECT_EQ(locking.state(), "off: this process uses no device yet");
+  EXPECT_FALSE(device_.InUse());
+  EXPECT_EQ(CountRegistrations().made, made);
+
+  locking.UseDevice(0);
+  EXPECT_EQ(locking.state(), "on");
+  EXPECT_EQ(device_.page_locked_bytes(), static_cast<int64_t>(kSegmentBytes));
+  waiting.reset();
+  EXPECT_EQ(device_.page_locked_bytes(), 0);
+  EXPECT_THAT(device_.Misuses(), IsEmpty());
+  EXPECT_THAT(events_->All(), IsEmpty());
+}
+
+TEST_F(PageLockingTest, MemoryWaitsUntilOthersUseADevice) {
+  device_.SayUnused();
+  PageLocking locking(PageLockMode::kAuto, device_, events_);
+  const auto first = locking.LockOnceInUse(segment_.memory());
+  const std::unique_ptr<DeviceStream> of_others = device_.MakeStream(0).value();
+  const SharedSegment other = SharedSegment::Create(kSegmentBytes).value();
+  const auto second = locking.LockOnceInUse(other.memory());
+  EXPECT_EQ(device_.page_locked_bytes(), static_cast<int64_t>(2 * kSegmentBytes));
+  EXPECT_THAT(device_.Misuses(), IsEmpty());
+}
+
+TEST_F(PageLockingTest, OnDoesNotWait) {
+  device_.SayUnused();
+  PageLocking locking(PageLockMode::kOn, device_, events_);
+  const auto locked = locking.LockOnceInUse(segment_.memory());
+  EXPECT_EQ(device_.page_locked_bytes(), static_cast<int64_t>(kSegmentBytes));
+}
+
+TEST_F(PageLockingTest, WhatWaitedIsLetGoOfWhereThereIsNoDevice) {
+  PageLocking locking(PageLockMode::kAuto, none_, events_);
+  auto waiting = locking.LockOnceInUse(segment_.memory());
+  locking.UseDevice(0);
+  EXPECT_THAT(locking.state(), StartsWith("off: no GPU"));
+  waiting.reset();
+  EXPECT_THAT(events_->All(), IsEmpty());
 }
 
 TEST(PageLockMode, IsOneOfThreeWords) {

@@ -11,6 +11,7 @@
 #include "dataplane/element/block.h"
 #include "dataplane/memory/device_landing.h"
 #include "dataplane/memory/heap_pool.h"
+#include "dataplane/memory/page_locking.h"
 #include "dataplane/transfer/ucx/loader.h"
 #include "dataplane/transfer/ucx/transport.h"
 #include "tests/dataplane/memory/fake_device.h"
@@ -52,6 +53,7 @@ class GpuLanding : public testing::Test {
     server_.reset();
     landing_.reset();
     EXPECT_THAT(device_.Misuses(), testing::IsEmpty());
+    EXPECT_EQ(fabric_.without_context, 0);
   }
 
   void Land() {
@@ -131,6 +133,25 @@ class GpuLanding : public testing::Test {
   size_t links_ = 0;
   int64_t granted_ = 0;
 };
+
+// What is staged is then copied by the device itself.
+TEST_F(GpuLanding, SlotsOfTheHostArePageLockedAsWellOnceADeviceIsNamed) {
+  FakeDevice device;
+  device.SayUnused();
+  PageLocking locking(PageLockMode::kAuto, device, SilentEventLog());
+  {
+    const std::shared_ptr<Pool> pool = RegisteredPool({}, std::make_shared<Memory>(real_, locking));
+    Loan before = pool->Lend(1 << 20).value();
+    EXPECT_EQ(device.KindOf(before.bytes().data()).value(), MemoryKind::kHost);
+    locking.UseDevice(0);
+    Loan after = pool->Lend(2 << 20).value();
+    for (Loan* const loan : {&before, &after}) {
+      EXPECT_EQ(device.KindOf(loan->bytes().data()).value(), MemoryKind::kPageLocked);
+    }
+  }
+  EXPECT_EQ(device.page_locked_bytes(), 0);
+  EXPECT_THAT(device.Misuses(), testing::IsEmpty());
+}
 
 TEST_F(GpuLanding, BodiesGoToTheGpuAndAreFlushedBeforeTheyAreHandedOver) {
   Land();

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "tests/dataplane/memory/fake_device.h"
+
 namespace penstock::transfer::ucx {
 namespace {
 
@@ -123,6 +125,7 @@ bool PretendedFabric::knows_cuda() const {
 absl::StatusOr<Handle> PretendedFabric::Register(absl::Span<std::byte> memory, MemoryType type) {
   if (type == MemoryType::kHost) return real_.Register(memory, type);
   calls_.Add("ucp_mem_map(cuda)");
+  if (!FakeDevice::HasContext()) ++without_context;
   if (!registers.ok()) return registers;
   absl::StatusOr<Handle> handle = real_.Register(memory, MemoryType::kHost);
   std::lock_guard lock(mu_);

@@ -44,6 +44,8 @@ class PretendedFabric final : public Fabric {
   // A clock of each thread's own, which goes on only here, with what it receives.
   absl::Duration receive_takes = absl::Milliseconds(10);       // on the host
   absl::Duration cuda_receive_takes = absl::Milliseconds(11);  // on the GPU
+  // How often CUDA's memory was to be registered by a thread without a current context.
+  std::atomic<int> without_context = 0;
   // Any time: so many receives into CUDA's memory fail, unless they are a trial's.
   std::atomic<int> fails = 0;
   // So many before those stay under way, and are cancelled as the peer is closed.

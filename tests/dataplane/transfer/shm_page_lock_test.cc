@@ -48,6 +48,7 @@ class ShmPageLock : public testing::Test {
 
 TEST_F(ShmPageLock, ASegmentIsPageLockedOnceAndForAsLongAsItLives) {
   const auto slots = MakeSlots();
+  ASSERT_TRUE(locking_.on());
   const int64_t made = CountRegistrations().made;
   const ReceiveSlots::NewSegment segment = slots->Add(kValues, 4).value();
   EXPECT_EQ(CountRegistrations().made, made + 1);
@@ -63,6 +64,7 @@ TEST_F(ShmPageLock, ASegmentIsPageLockedOnceAndForAsLongAsItLives) {
 
 TEST_F(ShmPageLock, ASegmentThatCannotBePageLockedServesAllTheSame) {
   const auto slots = MakeSlots();
+  ASSERT_TRUE(locking_.on());
   device_.FailNext(FakeDevice::Call::kPageLock, absl::ResourceExhaustedError("no more"));
   ASSERT_TRUE(slots->Add(kValues, 4).ok());
   EXPECT_EQ(device_.page_locked_bytes(), 0);
