@@ -221,7 +221,7 @@ class Core {
 
   // core_consumers.cc
   // The consumer of that session is not heard: the others are told.
-  void Suspect(Turn& turn, const SessionKey& key, const std::string& why) REQUIRES(mu_);
+  void Suspect(Turn& turn, const SessionKey& key, const Suspicions::Cause& cause) REQUIRES(mu_);
   void SuspectSilent(Turn& turn, absl::Time now) REQUIRES(mu_);
   void DeclareConsumerDead(Turn& turn, const SessionKey& key, absl::Time heard) REQUIRES(mu_);
   void HearConsumer(Turn& turn, const ClientPeer& peer) REQUIRES(mu_);

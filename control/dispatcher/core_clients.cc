@@ -170,7 +170,8 @@ void Core::OnClosed(const std::shared_ptr<ClientPeer>& peer) {
   auto found = sessions_.find({peer->iteration, peer->client});
   if (found == sessions_.end() || found->second != peer) return;
   sessions_.erase(found);
-  Suspect(turn, {peer->iteration, peer->client}, "its connection to the dispatcher ended");
+  Suspect(turn, {peer->iteration, peer->client},
+          {.text = "its connection to the dispatcher ended", .ended = true});
   const IterationState& iteration = state_.iterations.at(peer->iteration);
   protocol::OnDisconnects(iteration.record, turn.DeskOf(iteration.id), peer->client);
   if (!iteration.record.FindReader(peer->client)) {

@@ -26,7 +26,7 @@ bool IsWaitedFor(const IterationState& iteration, const protocol::ReaderRecord& 
 
 }  // namespace
 
-void Core::Suspect(Turn& turn, const SessionKey& key, const std::string& why) {
+void Core::Suspect(Turn& turn, const SessionKey& key, const Suspicions::Cause& cause) {
   const IterationState* iteration = state_.FindIteration(key.first);
   if (iteration == nullptr || !GoesOn(*iteration)) return;
   const auto found = iteration->record.FindReader(key.second);
@@ -34,18 +34,18 @@ void Core::Suspect(Turn& turn, const SessionKey& key, const std::string& why) {
   const int64_t consumer = iteration->record.readers[*found].consumer;
   const absl::Time now = options_.now();
   const absl::Duration silent = client_leases_.SilentFor(key, now);
-  if (!suspicions_.Suspect(key.first, consumer, now - silent, why)) return;
+  if (!suspicions_.Suspect(key.first, consumer, now - silent, cause)) return;
   turn.Log("consumer_suspected", {{"job", state_.jobs.at(iteration->job).name},
                                   {"consumer", absl::StrCat(consumer)},
                                   {"silent_for", absl::FormatDuration(silent)},
-                                  {"why", why}});
+                                  {"why", cause.text}});
   TellLost(turn, key.first);
 }
 
 void Core::SuspectSilent(Turn& turn, absl::Time now) {
   const absl::Duration bound = SuspectAfter(options_.heartbeat_interval);
   for (const SessionKey& key : client_leases_.Expired(now, bound)) {
-    Suspect(turn, key, absl::StrCat("silent for ", absl::FormatDuration(bound)));
+    Suspect(turn, key, {absl::StrCat("silent for ", absl::FormatDuration(bound))});
   }
   const auto is_over = [this](IterationId id) REQUIRES(mu_) {
     const IterationState* iteration = state_.FindIteration(id);

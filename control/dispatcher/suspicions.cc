@@ -5,13 +5,18 @@
 
 namespace penstock::control {
 
-bool Suspicions::Suspect(IterationId iteration, int64_t consumer, absl::Time heard,
-                         std::string why) {
-  return of_[iteration].try_emplace(consumer, Lost{heard, false, std::move(why)}).second;
+bool Suspicions::Suspect(IterationId iteration, int64_t consumer, absl::Time heard, Cause cause) {
+  const bool ended = cause.ended;
+  const auto [at, added] = of_[iteration].try_emplace(consumer, Lost{heard, false, cause});
+  if (added) return true;
+  Lost& lost = at->second;
+  if (lost.dead || lost.cause.ended || !ended) return false;
+  lost.cause = std::move(cause);
+  return true;
 }
 
 bool Suspicions::DeclareDead(IterationId iteration, int64_t consumer, absl::Time heard) {
-  Lost& lost = of_[iteration].try_emplace(consumer, Lost{heard, false, "silent"}).first->second;
+  Lost& lost = of_[iteration].try_emplace(consumer, Lost{heard, false, {"silent"}}).first->second;
   return !std::exchange(lost.dead, true);
 }
 
@@ -38,7 +43,8 @@ ConsumersLost Suspicions::Of(IterationId iteration, absl::Time now) const {
   const auto found = of_.find(iteration);
   if (found == of_.end()) return all;
   for (const auto& [consumer, lost] : found->second) {
-    all.consumers.push_back({consumer, now - lost.heard, lost.dead, lost.why});
+    all.consumers.push_back(
+        {consumer, now - lost.heard, lost.dead, lost.cause.text, lost.cause.ended});
   }
   return all;
 }

@@ -17,8 +17,13 @@ namespace penstock::control {
 // Not thread-safe.
 class Suspicions {
  public:
+  // Why a consumer is suspected.
+  struct Cause {
+    std::string text;
+    bool ended = false;  // its connection, which counts for more than silence
+  };
   // Heard last at `heard`. Each is false where that is known already.
-  bool Suspect(IterationId iteration, int64_t consumer, absl::Time heard, std::string why);
+  bool Suspect(IterationId iteration, int64_t consumer, absl::Time heard, Cause cause);
   // Suspected until now, or not.
   bool DeclareDead(IterationId iteration, int64_t consumer, absl::Time heard);
   bool Returns(IterationId iteration, int64_t consumer);
@@ -36,7 +41,7 @@ class Suspicions {
   struct Lost {
     absl::Time heard;
     bool dead = false;
-    std::string why;
+    Cause cause;
   };
   std::map<IterationId, std::map<int64_t, Lost>> of_;  // by consumer; none is empty
 };

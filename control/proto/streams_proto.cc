@@ -139,14 +139,15 @@ static void ToWire(const ConsumersLost& from, wire::ConsumersLost* to) {
     wire->set_silent_ns(absl::ToInt64Nanoseconds(consumer.silent));
     wire->set_dead(consumer.dead);
     wire->set_why(consumer.why);
+    wire->set_ended(consumer.ended);
   }
 }
 
 static ConsumersLost FromWire(const wire::ConsumersLost& from) {
   ConsumersLost to;
   for (const wire::ConsumersLost::Consumer& wire : from.consumers()) {
-    to.consumers.push_back(
-        {wire.consumer(), absl::Nanoseconds(wire.silent_ns()), wire.dead(), wire.why()});
+    to.consumers.push_back({wire.consumer(), absl::Nanoseconds(wire.silent_ns()), wire.dead(),
+                            wire.why(), wire.ended()});
   }
   return to;
 }

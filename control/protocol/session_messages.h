@@ -545,6 +545,7 @@ struct ConsumersLost {
     absl::Duration silent;  // since it was last heard
     bool dead = false;      // declared dead; else suspected, and may only be late
     std::string why;        // "its connection to the dispatcher ended"
+    bool ended = false;     // that is why; else it was silent
     friend bool operator==(const Consumer&, const Consumer&) = default;
   };
   std::vector<Consumer> consumers;

@@ -33,6 +33,7 @@
 #include "dataplane/transfer/polling.h"
 #include "penstock/distribute.h"
 #include "penstock/element.h"
+#include "penstock/lost_consumers.h"
 #include "penstock/spec.h"
 
 namespace penstock::client {
@@ -281,12 +282,8 @@ class Session final : private control::ReconnectingClientEvents,
   int64_t elements_in_all_ GUARDED_BY(mu_) = 0;
   // Why nothing is given to any consumer, as the dispatcher sees it.
   std::string waits_for_ GUARDED_BY(mu_);
-  struct LostConsumer {
-    absl::Time heard;  // last, by the dispatcher
-    bool dead = false;
-    std::string why;
-  };
   std::map<int64_t, LostConsumer> lost_ GUARDED_BY(mu_);             // of the others, by number
+  bool heard_of_lost_ GUARDED_BY(mu_) = false;                       // also that nobody is
   absl::Time waits_since_ GUARDED_BY(mu_) = absl::InfiniteFuture();  // for whatever hinders
   StepMarks marks_ GUARDED_BY(mu_);
   Window window_ GUARDED_BY(mu_);

@@ -9,6 +9,7 @@
 #include "absl/time/clock.h"
 #include "control/sync/boot_time.h"
 #include "dataplane/client/counters.h"
+#include "dataplane/client/lost_consumers.h"
 #include "dataplane/client/session.h"
 #include "dataplane/memory/pool.h"
 #include "penstock/status.h"
@@ -83,44 +84,54 @@ void Session::NoteWhatHinders() {
 std::string Session::WhatHinders() const {
   std::vector<std::string> parts;
   for (const auto& [consumer, lost] : lost_) {
-    parts.push_back(absl::StrCat(
-        "consumer ", consumer, lost.dead ? " is dead: not heard since " : " is not heard since ",
-        absl::FormatTime("%Y-%m-%d %H:%M:%S", lost.heard, absl::LocalTimeZone()), " (", lost.why,
-        ")"));
+    parts.push_back(
+        absl::StrCat("consumer ", consumer,
+                     lost.state == LostConsumer::State::kDead ? " is dead: not heard since "
+                                                              : " is not heard since ",
+                     absl::FormatTime("%Y-%m-%d %H:%M:%S", lost.heard, absl::LocalTimeZone()), " (",
+                     lost.why, ")"));
   }
   if (!waits_for_.empty()) parts.push_back(waits_for_);
   return absl::StrJoin(parts, "; ");
 }
 
 void Session::Handle(const control::ConsumersLost& lost) {
+  using State = LostConsumer::State;
   const absl::Time now = absl::Now();  // for people
   std::map<int64_t, LostConsumer> before;
   before.swap(lost_);
-  bool died = false;
-  const auto says = [this](const char* event, int64_t consumer, const LostConsumer& its) {
+  // Those that were lost before this session began may be on their way back, as this one was.
+  const bool news = std::exchange(heard_of_lost_, true);
+  const auto says = [&](const char* event, const LostConsumer& its) {
     options_.events->Write(
         {event,
-         {{"job", options_.job.name},
-          {"consumer", absl::StrCat(consumer)},
+         {{"job", its.job},
+          {"consumer", absl::StrCat(its.consumer)},
           {"heard", absl::FormatTime("%Y-%m-%d %H:%M:%S", its.heard, absl::LocalTimeZone())},
           {"why", its.why}}});
+    if (news) TellLostConsumer(its);
   };
+  bool died = false;
   for (const control::ConsumersLost::Consumer& its : lost.consumers) {
     if (its.consumer == options_.distribute.consumer_index) continue;  // it is here
-    const LostConsumer& to =
-        lost_.insert_or_assign(its.consumer, LostConsumer{now - its.silent, its.dead, its.why})
-            .first->second;
+    const LostConsumer& to = lost_[its.consumer] = {.job = options_.job.name,
+                                                    .consumer = its.consumer,
+                                                    .state = its.dead    ? State::kDead
+                                                             : its.ended ? State::kEnded
+                                                                         : State::kSilent,
+                                                    .heard = now - its.silent,
+                                                    .why = its.why};
     const auto was = before.find(its.consumer);
-    if (was == before.end() && !its.dead) says("consumer_suspected", its.consumer, to);
-    if (its.dead && (was == before.end() || !was->second.dead)) {
-      says("consumer_dead", its.consumer, to);
-      // One that was dead before this session began may be on its way back, as this one was.
-      died |= was != before.end();
-    }
+    if (was != before.end() && was->second.state == to.state) continue;
+    says(its.dead ? "consumer_dead" : "consumer_suspected", to);
+    died |= its.dead && was != before.end();
   }
-  const auto is_dead = [](const auto& lost_one) { return lost_one.second.dead; };
+  const auto is_dead = [](const auto& lost_one) { return lost_one.second.state == State::kDead; };
   for (const auto& [consumer, its] : before) {
-    if (!lost_.contains(consumer)) says("consumer_back", consumer, its);
+    if (lost_.contains(consumer)) continue;
+    LostConsumer back = its;
+    back.state = State::kBack;
+    says("consumer_back", back);
   }
   // Nobody waited while one was dead.
   if (std::any_of(before.begin(), before.end(), is_dead) &&

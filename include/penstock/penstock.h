@@ -13,6 +13,7 @@
 #include "penstock/files.h"                // IWYU pragma: export
 #include "penstock/image.h"                // IWYU pragma: export
 #include "penstock/iterator.h"             // IWYU pragma: export
+#include "penstock/lost_consumers.h"       // IWYU pragma: export
 #include "penstock/map.h"                  // IWYU pragma: export
 #include "penstock/plugin.h"               // IWYU pragma: export
 #include "penstock/register.h"             // IWYU pragma: export

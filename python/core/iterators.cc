@@ -12,8 +12,10 @@
 #include "dataplane/dataset/interruptible.h"
 #include "dataplane/memory/forked.h"
 #include "penstock/explain.h"
+#include "penstock/fingerprint.h"
 #include "penstock/iterator.h"
 #include "penstock/states_of_ranks.h"
+#include "penstock/step_token.h"
 #include "python/core/casters.h"
 #include "python/core/errors.h"
 #include "python/core/signals.h"
@@ -86,6 +88,7 @@ class HeldIterator {
       status = iterator_->Restore(State{state});
     }
     RaiseIfError(status);
+    steps_ = 0;
   }
 
   void Commit(const std::string& state) {
@@ -108,6 +111,16 @@ class HeldIterator {
     RaiseIfError(status);
   }
 
+  // Where the last element that was given stands: (round, consumer, steps, hash). Round and
+  // consumer are -1 and the hash is the number of steps' where the read has no rounds; see
+  // penstock/step_token.h.
+  py::tuple StepToken() const {
+    CheckUsable();
+    const uint64_t hash =
+        token_.round < 0 ? Fingerprint(static_cast<uint64_t>(steps_)) : token_.hash;
+    return py::make_tuple(token_.round, token_.consumer, steps_, hash);
+  }
+
   std::string Explain() const {
     CheckUsable();
     return penstock::Explain(dataset_, iterator_->Stats());
@@ -127,7 +140,12 @@ class HeldIterator {
       if (absl::Now() >= deadline)
         Raise(absl::DeadlineExceededError("the next element is not ready yet"));
     }
-    return ValueOrRaise(*std::move(next));
+    std::optional<Element> element = ValueOrRaise(*std::move(next));
+    if (element.has_value()) {
+      token_ = StepTokenOf(*element);
+      ++steps_;
+    }
+    return element;
   }
   bool IsWritable(const Element& element) const { return exclusive_ && !element.IsShared(); }
 
@@ -155,7 +173,9 @@ class HeldIterator {
   InterruptibleIterator* const iterator_;
   const bool exclusive_;
   const MadeHere made_here_;
-  std::timed_mutex next_mu_;  // of threads that call Next() at once; taken without the GIL
+  penstock::StepToken token_;  // both with the GIL held
+  int64_t steps_ = 0;          // since it was made or restored
+  std::timed_mutex next_mu_;   // of threads that call Next() at once; taken without the GIL
 };
 
 }  // namespace
@@ -184,6 +204,7 @@ void BindIterators(py::module_& module) {
       .def("restore", &HeldIterator::Restore)
       .def("commit", &HeldIterator::Commit)
       .def("stop", &HeldIterator::Stop, py::arg("timeout"))
+      .def("step_token", &HeldIterator::StepToken)
       .def("explain", &HeldIterator::Explain);
   module.def(
       "of_all_ranks",

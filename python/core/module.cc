@@ -11,6 +11,7 @@
 #include "python/core/expressions.h"
 #include "python/core/functions.h"
 #include "python/core/iterators.h"
+#include "python/core/lost_consumers.h"
 #include "python/core/replicas.h"
 #include "python/core/service.h"
 #include "python/core/signals.h"
@@ -28,6 +29,7 @@ PYBIND11_MODULE(_core, module) {
   python::BindDatasets(module);
   python::BindFunctions(module);
   python::BindReplicas(module);
+  python::BindLostConsumers(module);
   module.def("masked_crc32c", [](const pybind11::bytes& bytes) {
     return penstock::MaskedCrc32c(std::string_view(bytes));
   });

@@ -56,6 +56,7 @@ from .files import (
 )
 from .bars import progress
 from .picture import Picture, show
+from .lost_consumers import LostConsumer, OnLostConsumer
 from .functions import py_function, set_python_processes
 from . import data, distribute
 

@@ -60,6 +60,13 @@ class Loader:
             raise RuntimeError("nothing was read yet: a state is committed by the loader that reads on behind it")
         self._iterator.commit(position_of(state))
 
+    def step_token(self):
+        """(round, consumer, steps, hash) of the last element given: ranks that are at the same step of the same read have
+        the same hash, whichever consumer they are. Round and consumer are -1 where there are no rounds."""
+        if self._iterator is None:
+            raise RuntimeError("nothing was read yet")
+        return self._iterator._core.step_token()
+
     def stop(self):
         """Ends reading."""
         if self._iterator is not None:

@@ -11,13 +11,15 @@ torch is imported here and nowhere else: `ps.torch` imports this module when it 
 
 import base64
 import json
+import threading
 import uuid
 
 import torch
 import torch.distributed
 import torch.utils.data
 
-from . import loader
+from . import errors, loader
+from .lost_consumers import OnLostConsumer
 
 
 class DataLoader(loader.Loader, torch.utils.data.IterableDataset):
@@ -97,6 +99,102 @@ class AllRanks:
         if self._own is None:
             raise RuntimeError("no state was taken yet")
         self.loader.commit(self._own)
+
+
+class AbortOnLoss:
+    """Lets no rank sit in a collective for ever when a consumer of a coordinated read is lost:
+
+        with ps.torch.AbortOnLoss(loader):
+            for batch in loader:
+                step(batch)
+
+    A consumer is lost when its connection to the dispatcher has ended and it is not back within `grace` seconds, or when
+    it is declared dead. Then `group` (None: the default one) is aborted and the loaders are stopped. What waits in them
+    raises, and the block raises errors.UnavailableError, which names the consumer. The group is of no more use: let it end
+    the process, and start all ranks again, from states of one step. Gloo's abort leaves what is under way; there a rank raises
+    when the one that it waits for has ended.
+    """
+
+    def __init__(self, *loaders, group=None, grace=1.0):
+        self._loaders = loaders
+        self._group = group
+        self._grace = grace
+        self._changed = threading.Condition()
+        self._ended = {}  # by job and consumer: those that may come back
+        self._lost = None
+        self._on_lost = None
+
+    def __enter__(self):
+        self._on_lost = OnLostConsumer(self._hear)
+        return self
+
+    def __exit__(self, _, error, __):
+        # Gloo's and NCCL's own errors may come before the dispatcher's word.
+        if isinstance(error, RuntimeError):
+            with self._changed:
+                self._changed.wait_for(lambda: self._lost or self._ended, timeout=self._grace)
+                named = self._lost or next(iter(self._ended.values()), None)
+            if named is not None:
+                self._abort(named)
+        self._on_lost.close()
+        if self._lost is None or not isinstance(error, Exception):
+            return False
+        raise errors.UnavailableError(
+            f"{self._lost}; the process group was aborted: start all ranks again, from states of one step"
+        ) from error
+
+    def _hear(self, lost):
+        key = lost.job, lost.consumer
+        with self._changed:
+            if lost.state == "back":
+                self._ended.pop(key, None)
+            elif lost.state == "ended":
+                self._ended[key] = lost
+                self._changed.notify_all()
+                timer = threading.Timer(self._grace, self._abort_unless_back, (key, lost))
+                timer.daemon = True
+                timer.start()
+        if lost.state == "dead":
+            self._abort(lost)
+
+    def _abort_unless_back(self, key, lost):
+        with self._changed:
+            if self._ended.get(key) is not lost:
+                return
+        self._abort(lost)
+
+    def _abort(self, lost):
+        with self._changed:
+            if self._lost is not None:
+                return
+            self._lost = lost
+            self._changed.notify_all()
+        (torch.distributed.group.WORLD if self._group is None else self._group).abort()
+        for each in self._loaders:
+            each.stop()
+
+
+def check_step(loader, group=None):
+    """Checks that all ranks of `group` (None: the default one) are at the same step of the same read: that `loader` gave
+    each of them an element of the same round, or as many elements where there are no rounds. errors.DataLossError on
+    all ranks if not, with the steps of all. All ranks call it, after a step; 16 bytes are reduced.
+    """
+    round_, consumer, steps, hash_ = loader.step_token()
+    mark = hash_ >> 1  # 63 bits: its negative is a number too
+    device = "cuda" if torch.distributed.get_backend(group) == "nccl" else "cpu"
+    least = torch.tensor([mark, -mark], dtype=torch.int64, device=device)
+    torch.distributed.all_reduce(least, op=torch.distributed.ReduceOp.MIN, group=group)
+    least, minus_most = least.tolist()
+    if least == -minus_most:
+        return
+    places = [None] * torch.distributed.get_world_size(group)
+    torch.distributed.all_gather_object(places, (round_, consumer, steps), group=group)
+    said = "; ".join(
+        f"rank {rank} has taken {steps} elements"
+        + (f", the last of round {round_} as consumer {consumer}" if round_ >= 0 else "")
+        for rank, (round_, consumer, steps) in enumerate(places)
+    )
+    raise errors.DataLossError(f"the ranks are not at the same step: {said}")
 
 
 def distribute(dataset, processing_mode, service, job_name, *, coordinated=False, group=None, **options):

@@ -31,7 +31,7 @@ class ToldConsumer final : public ClientOutlet {
   void Finish(const absl::Status& status) override { finished_ = status; }
 
   // The latest list of lost consumers since the last call; "-" : none came. A dead one has a
-  // cross, and behind each stand the seconds of its silence.
+  // cross, one whose connection ended a slash, and after each stand the seconds of its silence.
   std::string Lost() {
     std::string text = "-";
     for (const ClientDown& message : messages_) {
@@ -39,7 +39,7 @@ class ToldConsumer final : public ClientOutlet {
       if (lost == nullptr) continue;
       text.clear();
       for (const ConsumersLost::Consumer& its : lost->consumers) {
-        absl::StrAppend(&text, its.consumer, its.dead ? "+" : "", " ",
+        absl::StrAppend(&text, its.consumer, its.ended ? "/" : "", its.dead ? "+" : "", " ",
                         absl::ToDoubleSeconds(its.silent), " ");
       }
     }
@@ -150,8 +150,8 @@ TEST_F(ConsumersTest, OneWhoseConnectionEndsIsSuspectedToTheOthersAtOnce) {
   EXPECT_EQ(consumers_[0].told->Lost(), "-");
   now_ += absl::Milliseconds(500);
   core_->OnClosed(consumers_[2].peer);
-  EXPECT_EQ(consumers_[0].told->Lost(), "2 0.5 ");
-  EXPECT_EQ(consumers_[1].told->Lost(), "2 0.5 ");
+  EXPECT_EQ(consumers_[0].told->Lost(), "2/ 0.5 ");
+  EXPECT_EQ(consumers_[1].told->Lost(), "2/ 0.5 ");
   EXPECT_EQ(consumers_[2].told->Lost(), "-");
   EXPECT_EQ(WaitsFor(), "consumer 2, silent for 500ms (its connection to the dispatcher ended)");
   EXPECT_EQ(events_->WaitFor("consumer_suspected", absl::Seconds(1)).field("consumer"), "2");
@@ -172,14 +172,22 @@ TEST_F(ConsumersTest, OneThatFallsSilentIsSuspectedWithinTwoSeconds) {
               HasSubstr("penstock_dispatcher_lost_consumers{state=\"suspected\"} 0"));
 }
 
+TEST_F(ConsumersTest, OneThatIsSilentAndThenEndsIsToldAgain) {
+  Pass(absl::Seconds(2), {0, 1});
+  EXPECT_EQ(consumers_[0].told->Lost(), "2 1.75 ");
+  core_->OnClosed(consumers_[2].peer);
+  EXPECT_EQ(consumers_[0].told->Lost(), "2/ 2 ");
+  EXPECT_EQ(Events("consumer_suspected"), 2);
+}
+
 TEST_F(ConsumersTest, OneThatStaysAwayIsDeadToTheOthersAfterTheTimeout) {
   core_->OnClosed(consumers_[1].peer);
   Pass(absl::Milliseconds(9750), {0, 2});
-  EXPECT_EQ(consumers_[0].told->Lost(), "1 0 ");  // said once
+  EXPECT_EQ(consumers_[0].told->Lost(), "1/ 0 ");  // said once
   EXPECT_EQ(Events("consumer_dead"), 0);
   Pass(absl::Milliseconds(250), {0, 2});
-  EXPECT_EQ(consumers_[0].told->Lost(), "1+ 10 ");
-  EXPECT_EQ(consumers_[2].told->Lost(), "1+ 10 ");
+  EXPECT_EQ(consumers_[0].told->Lost(), "1/+ 10 ");
+  EXPECT_EQ(consumers_[2].told->Lost(), "1/+ 10 ");
   EXPECT_EQ(Events("consumer_dead"), 1);
   EXPECT_THAT(WaitsFor(), HasSubstr("consumer 1, dead, silent for 10s"));
   Pass(absl::Seconds(5), {0, 2});
@@ -190,14 +198,14 @@ TEST_F(ConsumersTest, OneThatComesLaterIsToldWhoIsLost) {
   core_->OnClosed(consumers_[1].peer);
   core_->OnClosed(consumers_[2].peer);
   consumers_[2] = Join(2);
-  EXPECT_EQ(consumers_[2].told->Lost(), "1 0 ");
-  EXPECT_EQ(consumers_[0].told->Lost(), "1 0 ");
+  EXPECT_EQ(consumers_[2].told->Lost(), "1/ 0 ");
+  EXPECT_EQ(consumers_[0].told->Lost(), "1/ 0 ");
 }
 
 // It may have heard of some before its connection ended.
 TEST_F(ConsumersTest, OneThatComesAgainIsToldThatNobodyIsLost) {
   core_->OnClosed(consumers_[1].peer);
-  EXPECT_EQ(consumers_[2].told->Lost(), "1 0 ");
+  EXPECT_EQ(consumers_[2].told->Lost(), "1/ 0 ");
   core_->OnClosed(consumers_[2].peer);
   consumers_[1] = Join(1);
   consumers_[2] = Join(2);

@@ -86,7 +86,7 @@ TEST(Wire, EachClientMessageArrivesAsItWasSent) {
            Membership{4, {{PartitionId(1), Placement(2), {}}}, {}, true},
            Fence{PartitionId(1), Placement(2)}, ReportAtOnce{}, Committed{4}, End{2, 7}, Left{},
            SessionError{absl::DataLossError("what")}, ConsumersLost{},
-           ConsumersLost{{{3, absl::Milliseconds(4), true, "why"}, {5, absl::Seconds(6)}}}}) {
+           ConsumersLost{{{3, absl::Milliseconds(4), true, "why", true}, {5, absl::Seconds(6)}}}}) {
     ExpectRoundTrip<wire::ClientDown>(down);
   }
 }

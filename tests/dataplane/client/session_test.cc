@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dataplane/client/session.h"
 
+#include <future>
+
 #include "control/sync/boot_time.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -526,7 +528,8 @@ TEST_F(SessionTest, WhatTheDispatcherRefusesWithIsForGood) {
 // --- A consumer of a coordinated read ----------------------------------------------
 
 control::ConsumersLost Lost(int64_t consumer, bool dead) {
-  return {{{consumer, absl::Seconds(100), dead, "its connection to the dispatcher ended"}}};
+  return {{{consumer, absl::Seconds(100), dead, "its connection to the dispatcher ended",
+            /*ended=*/true}}};
 }
 std::string AsOf(absl::Duration ago) {
   return absl::FormatTime("%Y-%m-%d %H:%M", absl::Now() - ago, absl::LocalTimeZone());
@@ -587,6 +590,42 @@ TEST_F(SessionTest, ADeathThatIsOverBeforeTheNextCallIsNotReturned) {
   dispatcher_.Say(Lost(4, /*dead=*/false));
   EXPECT_THAT(std::string(session_->Next().status().message()),
               ::testing::StartsWith("round 0 could not be given out for 200ms: consumer 4 is not"));
+}
+
+// While the trainer's own thread sits in a collective.
+TEST_F(SessionTest, AWatchIsToldOfEachChangeSinceTheSessionBegan) {
+  using State = LostConsumer::State;
+  consumers_ = 8;
+  LostConsumerWatch watch;
+  std::vector<State> called;
+  std::promise<void> back;
+  OnLostConsumer on_lost([&](const LostConsumer& lost) {
+    if (lost.consumer == 4) called.push_back(lost.state);
+    if (lost.consumer == 4 && lost.state == State::kBack) back.set_value();
+  });
+  Begin();
+  dispatcher_.Say(Lost(3, /*dead=*/false));  // before the session: it may be on its way back
+  dispatcher_.Say(control::ConsumersLost{{{4, absl::Seconds(2), false, "silent for 1.75s"}}});
+  dispatcher_.Say(Lost(4, /*dead=*/false));
+  dispatcher_.Say(Lost(4, /*dead=*/false));  // as known
+  dispatcher_.Say(Lost(4, /*dead=*/true));
+  dispatcher_.Say(control::ConsumersLost());
+
+  std::vector<std::pair<int64_t, State>> told;
+  for (int i = 0; i < 5; ++i) {
+    const std::optional<LostConsumer> change = watch.Next(absl::Now() + absl::Minutes(1));
+    ASSERT_TRUE(change.has_value());
+    EXPECT_EQ(change->job, "j");
+    told.emplace_back(change->consumer, change->state);
+  }
+  using Told = std::pair<int64_t, State>;
+  EXPECT_THAT(told,
+              ElementsAre(Told(4, State::kSilent), Told(3, State::kBack), Told(4, State::kEnded),
+                          Told(4, State::kDead), Told(4, State::kBack)));
+  back.get_future().wait();
+  EXPECT_THAT(called, ElementsAre(State::kSilent, State::kEnded, State::kDead, State::kBack));
+  watch.Stop();
+  EXPECT_EQ(watch.Next(), std::nullopt);
 }
 
 TEST_F(SessionTest, AConsumerIsNotSuspectedToItself) {

@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which other consumers of a coordinated read are lost, told while the trainer waits elsewhere, as in a collective."""
+
+import threading
+import traceback
+import typing
+
+from . import _core, leaving
+
+
+class LostConsumer(typing.NamedTuple):
+    """One change, as the dispatcher sees it."""
+
+    job: str
+    consumer: int
+    state: str  # "silent": it may only be late; "ended": its connection did; "dead"; "back"
+    heard: float  # when the dispatcher heard it last, as time.time()
+    why: str
+
+    def __str__(self):
+        return f"consumer {self.consumer} of job {self.job} is lost: {self.why}"
+
+
+class OnLostConsumer:
+    """Calls `call` with a LostConsumer at each change in the jobs that this process reads, until `close()`.
+
+    The calls come one after the other, in a thread of their own, in which they may wait. A consumer that was lost before
+    this process joined the job is no change, since it may be on its way back.
+    """
+
+    def __init__(self, call):
+        self._watch = _core.LostConsumerWatch()
+        threading.Thread(target=_tell, args=(self._watch, call), name="penstock lost consumers", daemon=True).start()
+        leaving.stop_at_exit(leaving.READERS, self)
+
+    def close(self):
+        """No call begins after this; one may be under way."""
+        self._watch.stop()
+
+    stop = close  # at exit
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+
+def _tell(watch, call):
+    while (change := watch.next()) is not None:
+        try:
+            call(LostConsumer(*change))
+        except Exception:  # noqa: BLE001 (the next change is told all the same)
+            traceback.print_exc()

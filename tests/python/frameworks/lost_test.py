@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Ranks of torch.distributed over gloo, of which one is killed while the others are in a collective: those raise and name
+it. And ranks that are not at the same step are told so."""
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+
+from cluster import Cluster
+
+RANKS = 4
+KILLED = 2
+BOUND = 3.0  # seconds
+
+# A rank: reads rounds, and dies at the fifth step if it is KILLED. Who raises ends, as a trainer does.
+RANK = """
+import json, os, signal, sys, time
+import penstock as ps
+import torch
+import torch.distributed as dist
+
+rank, world, killed, store, service, collective = json.loads(sys.argv[1])
+dist.init_process_group("gloo", init_method="file://" + store, rank=rank, world_size=world)
+dataset = ps.torch.distribute(ps.Dataset.range(1 << 40), "distributed_epoch", service, "rounds", coordinated=True)
+loader = ps.torch.DataLoader(dataset)
+
+def step(value):
+    if collective == "all_reduce":
+        dist.all_reduce(torch.ones(1 << 16))
+    elif rank != killed:  # each waits for the next, and the last for the one that is killed
+        dist.recv(torch.ones(1), src=(rank + 1) % world)
+
+try:
+    with ps.torch.AbortOnLoss(loader):
+        for number, value in enumerate(loader):
+            if number < 5:
+                dist.barrier()
+                continue
+            if rank == killed:
+                time.sleep(0.5)  # the others are in it
+                print(json.dumps([time.time(), ""]), flush=True)
+                os.kill(os.getpid(), signal.SIGKILL)
+            step(value)
+except ps.errors.UnavailableError as error:
+    print(json.dumps([time.time(), str(error)]), flush=True)
+"""
+
+# A rank that skips a step of its own.
+SKIPPING = """
+import json, sys
+import penstock as ps
+import torch.distributed as dist
+
+rank, world, _, store, service, _ = json.loads(sys.argv[1])
+dist.init_process_group("gloo", init_method="file://" + store, rank=rank, world_size=world)
+dataset = ps.torch.distribute(ps.Dataset.range(1 << 40), "distributed_epoch", service, "steps", coordinated=True)
+loader = ps.torch.DataLoader(dataset)
+told = ""
+try:
+    for number, _ in enumerate(loader):
+        if number == 7 and rank == 1:
+            continue
+        ps.torch.check_step(loader)
+except ps.errors.DataLossError as error:
+    told = str(error)
+print(json.dumps([number, told]), flush=True)
+sys.stdin.read()
+os._exit(0)
+"""
+
+
+class Lost(unittest.TestCase):
+    def run_ranks(self, script, collective=""):
+        """What each rank says, with all of them alive until the last has spoken, but the one that is killed."""
+        with Cluster(2) as service, tempfile.TemporaryDirectory() as place:
+            ranks = []
+            for rank in range(RANKS):
+                told = [rank, RANKS, KILLED, os.path.join(place, "store"), service, collective]
+                command = [sys.executable, "-c", script, json.dumps(told)]
+                ranks.append(
+                    subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+                )
+            lines = [rank.stdout.readline() for rank in ranks]
+            ends = [rank.communicate() for rank in ranks]
+        for line, (_, errors) in zip(lines, ends):
+            self.assertTrue(line, errors[-3000:])
+        return [json.loads(line) for line in lines]
+
+    def check(self, collective):
+        times, told = zip(*self.run_ranks(RANK, collective))
+        for rank in range(RANKS):
+            if rank == KILLED:
+                continue
+            self.assertIn(f"consumer {KILLED} of job rounds is lost", told[rank])
+            self.assertIn("its connection to the dispatcher ended", told[rank])
+            self.assertLess(times[rank] - times[KILLED], BOUND)
+
+    def test_an_all_reduce_ends(self):
+        self.check("all_reduce")
+
+    def test_ranks_that_wait_for_ranks_that_wait_end(self):
+        self.check("chain")
+
+    def test_a_rank_that_is_a_step_ahead_is_named_to_all(self):
+        for number, told in self.run_ranks(SKIPPING):
+            self.assertIn("the ranks are not at the same step", told)
+            self.assertIn("rank 0 has taken 8 elements, the last of round 7 as consumer 0", told)
+            self.assertIn("rank 1 has taken 9 elements, the last of round 8 as consumer 1", told)
+
+
+if __name__ == "__main__":
+    unittest.main()
