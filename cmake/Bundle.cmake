@@ -2,7 +2,7 @@
 # What `./run bundle` carries (cmake/bundle.sh): of these the targets that this build
 # has, each with the folder it goes to.
 set(bin penstock penstock_bench_program digits_make_shards digits_trainer digits_evaluate jpeg_bench gpu_bench)
-set(tests cuda_backend_test cuda_gpu_test)
+set(tests cuda_backend_test cuda_gpu_test cuda_nccl_test)
 set(lib/penstock penstock_ucx)
 set(parts "")
 add_custom_target(bundle_parts)

@@ -66,7 +66,7 @@ fi
 mkdir -p "$top/share/penstock/examples/digits"
 cp "$root"/examples/digits/{*.py,digits.csv,README.md} "$top/share/penstock/examples/digits/"
 cp "$root/cmake/bundle.README" "$top/README"
-if [ -e "$top/tests/cuda_gpu_test" ]; then cp "$root/cmake/bundle-gpu-tests.sh" "$top/gpu-tests"; fi
+if [ -e "$top/tests/cuda_gpu_test" ]; then cp "$root/cmake/gpu-day.sh" "$top/gpu-day"; fi
 
 chmod -R u+w "$top"
 relocate() {  # FILE FOLDER-OF-LIBRARIES, as seen from the file's

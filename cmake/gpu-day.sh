@@ -1,19 +1,120 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Measures this machine and writes gpu-report.json and gpu-report.html beside this file, or in
-# the folder PENSTOCK_REPORT: memory, sockets, our protocols and copies to and from GPUs
-# (`penstock bench cluster`), landing and kernels (bin/gpu_bench). What is missing is a row that
-# says why it was not measured. Then it runs the tests that need a GPU; without one they fail and
-# say why.
+# gpu-day [FOLDER]: all that Penstock wants to know of a machine with a GPU, in steps. No network is needed.
 #
-# Arguments go to GoogleTest (--gtest_filter=…); PENSTOCK_BENCH holds flags for the bench
-# ("--pairs 1 --window 0.2" is quick).
+# It describes the machine (`penstock version`, `penstock doctor`), runs each suite of the tests that
+# need a GPU, measures copies, landing and kernels (bin/gpu_bench) and memory, sockets and protocols
+# (`penstock bench cluster`). What is missing is a row that says why it was not measured.
+#
+# FOLDER (gpu-day-results here, if not given) then has gpu-day.json (a line for each step), gpu-day.html,
+# failures.txt (what failed, with the end of what it printed), gpu-report.json and .html (the
+# measurements), and a log for each step.
+#
+# A step takes GPU_DAY_STEP seconds at most (240), and no step begins after GPU_DAY_SECONDS (1200). Called
+# again with the same folder it goes on with the steps that have no result. To run one again,
+# remove its .json. PENSTOCK_BENCH: flags of the bench in place of quick ones.
+# Exit status: 0 if every step passed, 1 if one failed, 2 if steps are left.
 here=$(cd "$(dirname "$0")" && pwd) || exit 1
-report=${PENSTOCK_REPORT:-$here}/gpu-report
-"$here/bin/penstock" version
-"$here/bin/gpu_bench" | tee "$report.figures"
-# shellcheck disable=SC2086 # flags are words
-"$here/bin/penstock" bench cluster $PENSTOCK_BENCH --gpu-figures "$report.figures" \
-  --json "$report.json" --html "$report.html" || exit 1
-cat "$report.figures" >>"$report.json" && rm "$report.figures"
-PENSTOCK_REQUIRE_GPU=1 PENSTOCK_PAGE_LOCK=on exec "$here/tests/cuda_gpu_test" "$@"
+bench=${PENSTOCK_BENCH:---pairs 2 --window 0.3}
+
+if [ "$1" = --measure ]; then  # the last step, as a command that can be ended
+  folder=$2
+  set --
+  if [ -x "$here/bin/gpu_bench" ]; then  # of a build with CUDA
+    "$here/bin/gpu_bench" >"$folder/figures.part" || exit
+    set -- --gpu-figures "$folder/figures.part"
+  fi
+  # shellcheck disable=SC2086 # flags are words
+  "$here/bin/penstock" bench cluster $bench "$@" --json "$folder/gpu-report.json" --html "$folder/gpu-report.html" || exit
+  [ ! -e "$folder/figures.part" ] || cat "$folder/figures.part" >>"$folder/gpu-report.json"
+  rm -f "$folder/figures.part"
+  exit
+fi
+
+folder=${1:-$here/gpu-day-results}
+mkdir -p "$folder" && folder=$(cd "$folder" && pwd) || exit 1
+step_limit=${GPU_DAY_STEP:-240}
+until=$(($(date +%s) + ${GPU_DAY_SECONDS:-1200}))
+names=
+left=0
+
+# step NAME COMMAND…: its output to NAME.log, how it ended to NAME.json.
+step() {
+  name=$1
+  shift
+  names="$names $name"
+  [ ! -e "$folder/$name.json" ] || return 0
+  begun=$(date +%s)
+  if [ "$begun" -ge "$until" ]; then
+    left=$((left + 1))
+    return 0
+  fi
+  timeout -k 10 "$step_limit" "$@" >"$folder/$name.log" 2>&1
+  status=$?
+  seconds=$(($(date +%s) - begun))
+  case $status in
+    0) if grep -q '^\[  SKIPPED \]' "$folder/$name.log"; then result=skipped; else result=passed; fi ;;
+    124 | 137) result="timed out" ;;
+    *) result=failed ;;
+  esac
+  printf '{"step": "%s", "result": "%s", "status": %d, "seconds": %d}\n' \
+    "$name" "$result" "$status" "$seconds" >"$folder/$name.json.part"
+  mv "$folder/$name.json.part" "$folder/$name.json"
+  printf '%-40s %s, %d s\n' "$name" "$result" "$seconds"
+}
+
+suites_of() { "$1" --gtest_list_tests 2>/dev/null | sed -n 's/^\([A-Za-z0-9_/]*\)\..*/\1/p'; }
+
+step version "$here/bin/penstock" version
+step doctor "$here/bin/penstock" doctor
+for program in "$here"/tests/*; do
+  suites=$(suites_of "$program")
+  [ -n "$suites" ] || step "$(basename "$program")" "$program" --gtest_list_tests
+  for suite in $suites; do
+    step "$(basename "$program")-$(echo "$suite" | tr / _)" \
+      env PENSTOCK_REQUIRE_GPU=1 PENSTOCK_PAGE_LOCK=on "$program" "--gtest_filter=$suite.*"
+  done
+done
+step measurements "$0" --measure "$folder"
+
+# --- What came of it ----------------------------------------------------------------
+
+: >"$folder/gpu-day.json"
+: >"$folder/failures.txt"
+for name in $names; do
+  [ -e "$folder/$name.json" ] || continue
+  cat "$folder/$name.json" >>"$folder/gpu-day.json"
+  grep -q '"result": "passed"\|"result": "skipped"' "$folder/$name.json" && continue
+  {
+    printf '=== '
+    cat "$folder/$name.json"
+    grep -n 'Failure$\|^\[  FAILED  \]' "$folder/$name.log" | head -n 40
+    echo '--- the end of its log'
+    tail -n 40 "$folder/$name.log"
+    echo
+  } >>"$folder/failures.txt"
+done
+
+escaped() { sed 's/&/\&amp;/g; s/</\&lt;/g; s/>/\&gt;/g' "$1"; }
+{
+  echo '<!doctype html><meta charset="utf-8"><title>Penstock on a GPU</title>'
+  echo '<style>body{font-family:sans-serif;margin:2em}td,th{padding:.2em .8em;text-align:left}.bad{color:#b00}</style>'
+  echo '<h1>Penstock on a GPU</h1><pre>'
+  if [ -e "$folder/version.log" ]; then escaped "$folder/version.log"; fi
+  echo '</pre><table><tr><th>step<th>result<th>seconds'
+  sed 's/.*"step": "\([^"]*\)", "result": "\([^"]*\)".*"seconds": \([0-9]*\).*/<tr><td>\1<td class="\2">\2<td>\3/
+       s/class="failed"/class="bad"/; s/class="timed out"/class="bad"/' "$folder/gpu-day.json"
+  echo '</table>'
+  [ "$left" = 0 ] || echo "<p class=bad>$left steps are left: call gpu-day again.</p>"
+  [ ! -e "$folder/gpu-report.html" ] || echo '<p><a href="gpu-report.html">Measurements</a></p>'
+  if [ -s "$folder/failures.txt" ]; then
+    echo '<h2>What failed</h2><pre>'
+    escaped "$folder/failures.txt"
+    echo '</pre>'
+  fi
+} >"$folder/gpu-day.html"
+
+failed=$(grep -c '^===' "$folder/failures.txt")
+echo "$folder/gpu-day.html: $(wc -l <"$folder/gpu-day.json") steps, $failed failed, $left left"
+[ "$left" = 0 ] || exit 2
+[ "$failed" = 0 ]
