@@ -108,6 +108,10 @@ Json SummaryRecord(const Row& row) {
   record["limit_elements_per_s"] = Number(summary.limit_elements_per_s);
   record["limit_gb_per_s"] = Number(summary.limit_gb_per_s);
   record["limit_cpu_s_per_gb"] = Number(summary.limit_cpu_s_per_gb);
+  if (row.line_gb_per_s > 0) {
+    record["line_gb_per_s"] = row.line_gb_per_s;
+    record["line_share"] = Number(summary.line_share);
+  }
   record["cpu_ratio"] = Number(summary.cpu_ratio);
   record["foreign_cores"] = summary.foreign_cores;
   if (summary.copied >= 0) record["copied"] = summary.copied;

@@ -50,10 +50,10 @@ std::string SizeText(int64_t bytes) {
 namespace {
 
 constexpr const char* kReportHead[] = {
-    "case",      "system",      "limit",       "element",       "from:to",  "elements/s",
-    "GB/s",      "limit GB/s",  "ratio",       "worst",         "AU",       "pairs",
-    "p50 us",    "p99 us",      "skew p99 us", "spread p99",    "CPU s/GB", "limit CPU",
-    "CPU ratio", "trainer CPU", "copied",      "max/min share", ""};
+    "case",      "system",    "limit",       "element",     "from:to",       "elements/s",
+    "GB/s",      "of line",   "limit GB/s",  "ratio",       "worst",         "AU",
+    "pairs",     "p50 us",    "p99 us",      "skew p99 us", "spread p99",    "CPU s/GB",
+    "limit CPU", "CPU ratio", "trainer CPU", "copied",      "max/min share", ""};
 
 // Cells in the order of kReportHead.
 std::vector<std::string> CellsOf(const Row& row) {
@@ -66,6 +66,7 @@ std::vector<std::string> CellsOf(const Row& row) {
           sized ? absl::StrCat(row.setup.workers, ":", row.setup.consumers) : "",
           Digits(summary.elements_per_s),
           Digits(summary.gb_per_s),
+          Digits(summary.line_share),
           Digits(summary.limit_gb_per_s),
           Digits(summary.ratio),
           Digits(summary.worst_ratio),

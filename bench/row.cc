@@ -86,6 +86,7 @@ Summary Summarize(const Row& row) {
   }
   summary.elements_per_s = median([](const Pair& pair) { return pair.side.elements_per_s(); });
   summary.gb_per_s = median([](const Pair& pair) { return pair.side.gb_per_s(); });
+  if (row.line_gb_per_s > 0) summary.line_share = summary.gb_per_s / row.line_gb_per_s;
   if (!row.limit.empty()) {
     summary.limit_elements_per_s =
         median([](const Pair& pair) { return pair.limit.elements_per_s(); });

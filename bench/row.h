@@ -25,9 +25,10 @@ struct Row {
   std::string variant;   // tells two set-ups of one system apart
   std::string settings;  // of another system, a JSON object; empty: none
   Basis basis = Basis::kElementsPerSecond;
-  double step_s = 0;    // what each trainer computes on an element
-  bool cached = false;  // Workload::cached(): the rate is that of one trainer
-  std::string limit;    // its name; empty: it stands alone
+  double step_s = 0;         // what each trainer computes on an element
+  bool cached = false;       // Workload::cached(): the rate is that of one trainer
+  std::string limit;         // its name; empty: it stands alone
+  double line_gb_per_s = 0;  // of the wire that it goes over; 0: not known
   std::vector<Pair> pairs;
   absl::Status status;  // why it did not run, or not to its end
 };
@@ -39,6 +40,7 @@ struct Summary {
   double ratio = -1, worst_ratio = -1;
   double elements_per_s = -1, gb_per_s = -1;
   double limit_elements_per_s = -1, limit_gb_per_s = -1;
+  double line_share = -1;   // of the wire's rate
   double utilization = -1;  // of the trainers: the share of time they compute
   double p50_us = -1, p99_us = -1;
   double cpu_s_per_gb = -1, trainer_cpu_s_per_gb = -1, limit_cpu_s_per_gb = -1;

@@ -31,6 +31,13 @@ absl::StatusOr<std::string> ReadyAt(Process& server) {
   return line.substr(start, line.find_first_of(", ", start) - start);
 }
 
+// What this program takes before the arguments of its run.
+void AddVariables(const std::vector<std::string>& variables, std::vector<std::string>& words) {
+  if (variables.empty()) return;
+  words.push_back("bench-with");
+  words.insert(words.end(), variables.begin(), variables.end());
+}
+
 class Service final : public Side {
  public:
   Service(Setup setup, std::string name) : setup_(std::move(setup)), name_(std::move(name)) {}
@@ -42,8 +49,11 @@ class Service final : public Side {
   absl::Status Start() {
     if (setup_.protocol != "local") PENSTOCK_RETURN_IF_ERROR(StartServers());
     for (int i = 0; i < setup_.consumers; ++i) {
+      std::vector<std::string> words = {""};
+      AddVariables(setup_.trainer_variables, words);
+      words.push_back("bench-trainer");
       PENSTOCK_ASSIGN_OR_RETURN(std::unique_ptr<Process> trainer,
-                                Process::Start({"", "bench-trainer"}, Process::Ends::kWithInput,
+                                Process::Start(words, Process::Ends::kWithInput,
                                                absl::StrCat(setup_.scratch, "/trainer.log")));
       roles_["consumer"].push_back(trainer->pid());
       setup_.consumer = i;
@@ -99,6 +109,7 @@ class Service final : public Side {
   std::vector<std::string> WorkerWords() const {
     std::vector<std::string> words = {""};
     if (setup_.hosts.two()) words = setup_.hosts.run_there;
+    AddVariables(setup_.worker_variables, words);
     words.insert(words.end(), {"worker", "--port", "0", "--dispatcher-address", setup_.service});
     // A remote shell that is gone does not take with it what it ran.
     if (setup_.hosts.two()) {

@@ -33,6 +33,8 @@ struct Setup {
   std::string service;   // "grpc://…"; empty: the reader's process holds the servers too
   std::string scratch;   // folder for files of this case, there while it runs
   Hosts hosts;           // not told to readers, which run here
+  // NAME=VALUE: what trainers and workers find in their environment. Not told either.
+  std::vector<std::string> trainer_variables, worker_variables;
 };
 
 // Checks elements as a trainer gets them.

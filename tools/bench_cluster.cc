@@ -29,12 +29,17 @@ namespace {
 
 const std::vector<int64_t> kSizes = {65'536, 1 << 20, 16 << 20};
 
+// Of --quick: long enough for a rate within a tenth.
+constexpr int kQuickRounds = 2;
+constexpr double kQuickWindow = 0.3;  // seconds
+
 struct BenchClusterArguments {
   BenchFlags flags;
   bench::GivenRank rank;
   std::vector<std::string> levels;  // systems or protocols; none: all
   std::string rdma_device;
   double wait_s = 60;
+  bool quick = false;
 };
 
 std::optional<std::string> Variable(const char* name) {
@@ -78,7 +83,10 @@ absl::StatusOr<Others> FindOthers(const BenchClusterArguments& given, const benc
 // Those that --level names, or all.
 std::vector<bench::Level> Wanted(const BenchClusterArguments& given,
                                  std::vector<bench::Level> levels) {
-  if (given.levels.empty()) return levels;
+  if (given.levels.empty()) {
+    if (given.quick) std::erase_if(levels, [](const bench::Level& level) { return !level.quick; });
+    return levels;
+  }
   const auto asked = [&](const std::string& name) {
     return std::find(given.levels.begin(), given.levels.end(), name) != given.levels.end();
   };
@@ -88,14 +96,14 @@ std::vector<bench::Level> Wanted(const BenchClusterArguments& given,
   return levels;
 }
 
-void MeasureLevels(const BenchClusterArguments& given, const bench::Hosts& hosts,
-                   std::vector<bench::Level> levels, BenchOutput& output) {
-  const bench::LevelOptions options{
-      .workload = hosts.two() ? bench::kLinkWorkload : bench::kHostWorkload,
-      .hosts = hosts,
-      .sizes = given.flags.sizes.empty() ? kSizes : given.flags.sizes,
-      .rounds = given.flags.pairs,
-      .window_s = given.flags.window_s};
+void MeasureLevels(const BenchClusterArguments& given, const char* workload,
+                   const bench::Hosts& hosts, std::vector<bench::Level> levels,
+                   BenchOutput& output) {
+  const bench::LevelOptions options{.workload = workload,
+                                    .hosts = hosts,
+                                    .sizes = given.flags.sizes.empty() ? kSizes : given.flags.sizes,
+                                    .rounds = given.flags.pairs,
+                                    .window_s = given.flags.window_s};
   for (bench::Row& row : bench::RunLevels(options, Wanted(given, std::move(levels)))) {
     output.Add(std::move(row));
   }
@@ -125,16 +133,24 @@ absl::Status Lead(const BenchClusterArguments& given, const bench::Rank& self) {
     const bench::Survey& there = *surveys.back();
     output.Add(there.machine, absl::StrCat(there.name, " (", hosts.there, ")"));
   }
-  MeasureLevels(given, {}, bench::HostLevels(here, protocols), output);
+  MeasureLevels(given, bench::kHostWorkload, {}, bench::HostLevels(here, protocols), output);
+  std::vector<bench::Hosts> reached;
   for (size_t i = 0; i < others.pairs.size(); ++i) {
     const bench::Hosts& hosts = others.pairs[i];
     if (!surveys[i].ok()) {
       output.Add(LinkLeftOut(hosts, surveys[i].status()));
       continue;
     }
-    MeasureLevels(given, hosts,
+    reached.push_back(hosts);
+    MeasureLevels(given, bench::kLinkWorkload, hosts,
                   bench::LinkLevels(hosts, bench::SurveyHere(hosts.here, given.rdma_device),
                                     *surveys[i], protocols),
+                  output);
+  }
+  if (reached.size() > 1) {
+    const bench::Hosts all{.here = reached[0].here,
+                           .there = absl::StrCat(reached.size(), " hosts")};
+    MeasureLevels(given, bench::kManyToOneWorkload, all, bench::ManyToOneLevels(reached, protocols),
                   output);
   }
   for (const std::string& why : others.missing) {
@@ -175,13 +191,17 @@ void AddBenchCluster(CLI::App& bench, Chosen& chosen) {
       "Each level runs if the machines have what it needs; else a row says what is missing.\n"
       "Under srun rank 0 reads, and the first rank of each other node sends to it in turn.\n\n"
       "  srun -N2 --ntasks-per-node=1 penstock bench cluster --html link.html\n"
-      "  penstock bench cluster --hosts trainer1,worker1\n"
+      "  penstock bench cluster --hosts trainer1,worker1,worker2 --quick\n"
       "  penstock bench cluster --rank 1 --ranks 2 --leader trainer1:7000    # and rank 0 there");
   AddBenchFlags(*command, given->flags);
   command
       ->add_option("--level", given->levels,
                    "only these systems (socket, ib_read_bw, …) and protocols of ours")
       ->delimiter(',');
+  command->add_flag(
+      "--quick", given->quick,
+      "in two minutes for eight hosts whether all links are well: few levels, one size, "
+      "short windows");
   command->add_option("--rdma-device", given->rdma_device,
                       "as ibv_devinfo names it, on all hosts; else the first that is active");
   command->add_option("--rank", given->rank.number, "of this process; Slurm's by default");
@@ -192,7 +212,14 @@ void AddBenchCluster(CLI::App& bench, Chosen& chosen) {
   command->add_option("--wait", given->wait_s, "seconds in which all ranks must have come")
       ->check(CLI::Range(0.1, 86400.0))
       ->capture_default_str();
-  command->callback([given, &chosen] { chosen.run = [given] { return RunCluster(*given); }; });
+  command->callback([command, given, &chosen] {
+    if (given->quick) {
+      if (command->count("--pairs") == 0) given->flags.pairs = kQuickRounds;
+      if (command->count("--window") == 0) given->flags.window_s = kQuickWindow;
+      if (given->flags.sizes.empty()) given->flags.sizes = {1 << 20};
+    }
+    chosen.run = [given] { return RunCluster(*given); };
+  });
 }
 
 void AddBenchRanks(CLI::App& app, Chosen& chosen) {
@@ -223,6 +250,12 @@ void AddBenchRanks(CLI::App& app, Chosen& chosen) {
       return bench::RunTool({words.begin() + 1, words.end()}, absl::Seconds(seconds));
     };
   });
+
+  CLI::App* with =
+      app.add_subcommand("bench-with", "Sets variables, then runs this program.")->group("");
+  with->prefix_command();
+  with->callback(
+      [with, &chosen] { chosen.run = [with] { return bench::RunWith(with->remaining()); }; });
 
   CLI::App* survey = app.add_subcommand("bench-survey", "Says what this host has.")->group("");
   survey->add_option("address", told->address);

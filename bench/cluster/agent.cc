@@ -33,8 +33,8 @@ constexpr absl::Duration kOrder = absl::Seconds(5);        // until one that con
 constexpr absl::Duration kLook = absl::Milliseconds(200);  // how often a command looks for its end
 // The leader's key opens these and no more.
 const std::set<std::string>& Allowed() {
-  static const auto& allowed =
-      *new std::set<std::string>{"worker", "bench-socket", "bench-tool", "bench-survey"};
+  static const auto& allowed = *new std::set<std::string>{"worker", "bench-socket", "bench-tool",
+                                                          "bench-survey", "bench-with"};
   return allowed;
 }
 

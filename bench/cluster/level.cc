@@ -2,6 +2,8 @@
 #include "bench/cluster/level.h"
 
 #include <algorithm>
+#include <filesystem>
+#include <system_error>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -16,7 +18,32 @@ namespace penstock::bench {
 namespace {
 
 constexpr int kStreams[] = {1, 4, 8};
+constexpr int kQuickStreams = 8;
 constexpr char kCubic[] = "cubic";
+
+std::string NameOf(const RdmaPort& port) {
+  return absl::StrCat(port.device, ":", port.number);
+}
+
+// "mlx5_0:1", or "mlx5_0:1 from mlx5_3:1".
+std::string PathText(const RdmaPath& path) {
+  const std::string here = NameOf(path.here), there = NameOf(path.there);
+  return here == there ? here : absl::StrCat(here, " from ", there);
+}
+
+double LineRate(const RdmaPath& path) {
+  return std::min(path.here.gigabits_per_s, path.there.gigabits_per_s) / 8;
+}
+
+Setup SetupOf(const std::string& protocol, int64_t bytes, const Hosts& hosts,
+              const std::string& scratch) {
+  return {.workload = std::string(T1Zero().name()),
+          .protocol = protocol,
+          .element_bytes = bytes,
+          .source_bytes = bytes,
+          .scratch = scratch,
+          .hosts = hosts};
+}
 
 Level LeftOut(Level level, absl::Status why) {
   level.left_out = std::move(why);
@@ -34,15 +61,31 @@ std::string Called(const Survey& survey, const std::string& address) {
 Level Ours(const std::string& protocol, const Hosts& hosts, std::vector<std::string> beside) {
   return {.protocol = protocol,
           .beside = std::move(beside),
-          .start = [protocol, hosts](int64_t bytes, const std::string& scratch) {
-            return StartService({.workload = std::string(T1Zero().name()),
-                                 .protocol = protocol,
-                                 .element_bytes = bytes,
-                                 .source_bytes = bytes,
-                                 .scratch = scratch,
-                                 .hosts = hosts},
-                                protocol);
-          }};
+          .start =
+              [protocol, hosts](int64_t bytes, const std::string& scratch) {
+                return StartService(SetupOf(protocol, bytes, hosts, scratch), protocol);
+              },
+          .quick = true};
+}
+
+// The same over one port at each end, as perftest and ucx_perftest go.
+Level OursOverPath(const Hosts& hosts, const RdmaPath& path, std::vector<std::string> beside) {
+  const auto variables = [](const RdmaPort& port) {
+    return std::vector<std::string>{"PENSTOCK_UCX_MAX_RNDV_RAILS=1",
+                                    absl::StrCat("PENSTOCK_UCX_NET_DEVICES=", NameOf(port))};
+  };
+  return {.protocol = "ucx",
+          .variant = PathText(path),
+          .beside = std::move(beside),
+          .start =
+              [=](int64_t bytes, const std::string& scratch) {
+                Setup setup = SetupOf("ucx", bytes, hosts, scratch);
+                setup.trainer_variables = variables(path.here);
+                setup.worker_variables = variables(path.there);
+                return StartService(setup, "ucx");
+              },
+          .line_gb_per_s = LineRate(path),
+          .quick = true};
 }
 
 Load LoadOf(int64_t bytes, const Hosts& hosts, const std::string& scratch) {
@@ -69,7 +112,8 @@ Level Sockets(const Hosts& hosts, const std::string& congestion, int streams) {
                                         MakeSocketLimit(LoadOf(bytes, hosts, scratch), congestion));
             }
             return MakeTogether(std::move(sides));
-          }};
+          },
+          .quick = streams == kQuickStreams};
 }
 
 // A level that runs `program`: what it lacks, or how it starts.
@@ -83,7 +127,7 @@ class ToolLevels {
         there_name_(Called(there, hosts.there)),
         path_(FindPath(here_name_, here, there_name_, there)) {}
 
-  bool has_path() const { return path_.ok(); }
+  const absl::StatusOr<RdmaPath>& path() const { return path_; }
 
   Level Iperf(int streams) const {
     return Make({.system = "iperf3", .variant = SocketVariant(kCubic, streams)}, "iperf3",
@@ -92,20 +136,24 @@ class ToolLevels {
   }
 
   Level Verbs(const std::string& program) const {
-    return Make({.system = program}, program, path_.status(),
-                [program, path = path_.value_or(RdmaPath())](Tool tool) {
+    return Make({.system = program,
+                 .line_gb_per_s = path_.ok() ? LineRate(*path_) : 0,
+                 .quick = program == "ib_read_bw"},
+                program, path_.status(), [program, path = path_.value_or(RdmaPath())](Tool tool) {
                   return Perftest(std::move(tool), program, path);
                 });
   }
 
   Level UcxOverRdma(const std::string& test) const {
     const auto lanes = [](const RdmaPort& port) {
-      return std::vector<std::string>{
-          "UCX_TLS=rc,ud", absl::StrCat("UCX_NET_DEVICES=", port.device, ":", port.number)};
+      return std::vector<std::string>{"UCX_TLS=rc,ud", "UCX_MAX_RNDV_RAILS=1",
+                                      absl::StrCat("UCX_NET_DEVICES=", NameOf(port))};
     };
     const RdmaPath path = path_.value_or(RdmaPath());
-    return Ucx(test, "rdma", test == "ucp_put_bw" ? "ib_write_bw" : "ib_read_bw", path_.status(),
-               {.here = lanes(path.here), .there = lanes(path.there)});
+    Level level = Ucx(test, "rdma", test == "ucp_put_bw" ? "ib_write_bw" : "ib_read_bw",
+                      path_.status(), {.here = lanes(path.here), .there = lanes(path.there)});
+    level.line_gb_per_s = LineRate(path);
+    return level;
   }
 
   Level UcxOverTcp(const std::string& test, const std::string& beside) const {
@@ -175,6 +223,13 @@ class ToolLevels {
   const absl::StatusOr<RdmaPath> path_;
 };
 
+absl::StatusOr<std::string> FolderIn(const std::string& scratch, size_t number) {
+  const std::string folder = absl::StrCat(scratch, "/", number);
+  std::error_code error;
+  if (std::filesystem::create_directory(folder, error)) return folder;
+  return absl::UnavailableError(absl::StrCat("cannot make ", folder, ": ", error.message()));
+}
+
 bool Chosen(const std::vector<std::string>& protocols, const std::string& protocol) {
   return std::find(protocols.begin(), protocols.end(), protocol) != protocols.end();
 }
@@ -193,13 +248,16 @@ std::vector<Level> HostLevels(const Survey& here, const std::vector<std::string>
   const Hosts one;
   const ToolLevels tools(one, here, here);
   std::vector<Level> levels;
-  levels.push_back(
-      {.system = "memcpy",
-       .start = [](int64_t bytes, const std::string& /*scratch*/)
-           -> absl::StatusOr<std::unique_ptr<Side>> { return MakeMemcpySide(bytes); }});
-  levels.push_back({.system = "fill1", .start = [](int64_t bytes, const std::string& scratch) {
-                      return MakeFillLimit(LoadOf(bytes, {}, scratch));
-                    }});
+  levels.push_back({.system = "memcpy",
+                    .start = [](int64_t bytes, const std::string& /*scratch*/)
+                        -> absl::StatusOr<std::unique_ptr<Side>> { return MakeMemcpySide(bytes); },
+                    .quick = true});
+  levels.push_back({.system = "fill1",
+                    .start =
+                        [](int64_t bytes, const std::string& scratch) {
+                          return MakeFillLimit(LoadOf(bytes, {}, scratch));
+                        },
+                    .quick = true});
   for (const bool error_handling : {false, true}) {
     levels.push_back(tools.UcxOverMemory("ucp_am_bw", error_handling));
   }
@@ -232,12 +290,48 @@ std::vector<Level> LinkLevels(const Hosts& hosts, const Survey& here, const Surv
   for (const std::string& protocol : protocols) {
     if (protocol == "local" || protocol == "shm") continue;  // within a host
     std::vector<std::string> beside = {machines};
-    if (protocol == "ucx") {
-      beside = tools.has_path()
-                   ? std::vector<std::string>{"ib_read_bw", "ucx_perftest ucp_am_bw rdma"}
-                   : std::vector<std::string>{machines, "ucx_perftest ucp_am_bw tcp"};
+    if (protocol == "ucx" && tools.path().ok()) {
+      levels.push_back(
+          OursOverPath(hosts, *tools.path(), {"ib_read_bw", "ucx_perftest ucp_am_bw rdma"}));
+      beside.clear();  // over as many ports as UCX takes, which no tool does
+    } else if (protocol == "ucx") {
+      beside.push_back("ucx_perftest ucp_am_bw tcp");
     }
     levels.push_back(Ours(protocol, hosts, std::move(beside)));
+  }
+  return levels;
+}
+
+std::vector<Level> ManyToOneLevels(const std::vector<Hosts>& pairs,
+                                   const std::vector<std::string>& protocols) {
+  const auto of_all = [&](Level level, auto start) {
+    level.start = [pairs, start](
+                      int64_t bytes,
+                      const std::string& scratch) -> absl::StatusOr<std::unique_ptr<Side>> {
+      std::vector<std::unique_ptr<Side>> sides;
+      for (const Hosts& hosts : pairs) {
+        PENSTOCK_ASSIGN_OR_RETURN(const std::string folder, FolderIn(scratch, sides.size()));
+        PENSTOCK_ASSIGN_OR_RETURN(sides.emplace_back(), start(bytes, hosts, folder));
+      }
+      return MakeTogether(std::move(sides));
+    };
+    level.quick = true;
+    return level;
+  };
+  const std::string from = absl::StrCat("from ", pairs.size(), " hosts");
+  std::vector<Level> levels;
+  levels.push_back(of_all({.system = "socket", .variant = absl::StrCat(kCubic, ", ", from)},
+                          [](int64_t bytes, const Hosts& hosts, const std::string& scratch) {
+                            return MakeSocketLimit(LoadOf(bytes, hosts, scratch), kCubic);
+                          }));
+  const std::string sockets = levels.back().name();
+  for (const std::string& protocol : protocols) {
+    if (protocol == "local" || protocol == "shm") continue;  // within a host
+    levels.push_back(
+        of_all({.protocol = protocol, .variant = from, .beside = {sockets}},
+               [protocol](int64_t bytes, const Hosts& hosts, const std::string& scratch) {
+                 return StartService(SetupOf(protocol, bytes, hosts, scratch), protocol);
+               }));
   }
   return levels;
 }

@@ -23,7 +23,9 @@ struct Level {
   // Starts what moves elements of so many bytes, with a folder for its files.
   std::function<absl::StatusOr<std::unique_ptr<Side>>(int64_t bytes, const std::string& scratch)>
       start;
-  absl::Status left_out;  // why this machine, or these two, cannot run it
+  absl::Status left_out;     // why this machine, or these two, cannot run it
+  double line_gb_per_s = 0;  // of the ports that it goes through; 0: not known
+  bool quick = false;        // one of the few that say whether a link is well
 
   std::string name() const;  // what a limit is called in a row
 };
@@ -34,6 +36,11 @@ std::vector<Level> HostLevels(const Survey& here, const std::vector<std::string>
 // Levels between this host and the other, from there to here.
 std::vector<Level> LinkLevels(const Hosts& hosts, const Survey& here, const Survey& there,
                               const std::vector<std::string>& protocols);
+
+// Levels from all other hosts to this one at the same time, by which a switch or a port shows what
+// it cannot carry. At least two hosts.
+std::vector<Level> ManyToOneLevels(const std::vector<Hosts>& pairs,
+                                   const std::vector<std::string>& protocols);
 
 // Those of NVIDIA's driver (gpu.cc): between memory and the GPU, and between two GPUs.
 std::vector<Level> GpuLevels();

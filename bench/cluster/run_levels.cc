@@ -54,6 +54,7 @@ Row RowOf(const LevelOptions& options, const Level& level, int64_t bytes) {
   row.setup.hosts = options.hosts;
   row.system = level.system;
   row.variant = level.variant;
+  row.line_gb_per_s = level.line_gb_per_s;
   if (row.system == "penstock") row.version = Version();
   return row;
 }

@@ -11,7 +11,8 @@
 namespace penstock::bench {
 
 // What the rows of the cluster's bench are called.
-inline constexpr char kHostWorkload[] = "host", kLinkWorkload[] = "link";
+inline constexpr char kHostWorkload[] = "host", kLinkWorkload[] = "link",
+                      kManyToOneWorkload[] = "many-to-one";
 
 struct LevelOptions {
   std::string workload;  // one of these

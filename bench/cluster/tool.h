@@ -45,4 +45,8 @@ std::unique_ptr<Side> MakeToolSide(Tool tool);
 // {"exit": code, "output": text} to standard output. Code 127: it is not installed.
 absl::Status RunTool(const std::vector<std::string>& words, absl::Duration bound);
 
+// `penstock bench-with NAME=VALUE… worker …`, or `bench-trainer`: becomes that run of this program,
+// with the variables set. Returns if it cannot.
+absl::Status RunWith(const std::vector<std::string>& words);
+
 }  // namespace penstock::bench

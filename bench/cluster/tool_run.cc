@@ -22,12 +22,8 @@ namespace {
 
 constexpr size_t kMost = size_t{1} << 20;  // bytes of output that are kept
 
-[[noreturn]] void BecomeTool(const std::vector<std::string>& words, int out) {
-  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  const int nothing = ::open("/dev/null", O_RDONLY);
-  ::dup2(nothing, STDIN_FILENO);
-  ::dup2(out, STDOUT_FILENO);
-  ::dup2(out, STDERR_FILENO);
+// Sets the variables at the front; the words after them, as execv() takes them. `words` must stay.
+std::vector<char*> TakeVariables(const std::vector<std::string>& words) {
   auto word = words.begin();
   for (; word != words.end() && word->find('=') != std::string::npos; ++word) {
     ::putenv(const_cast<char*>(word->c_str()));
@@ -35,6 +31,16 @@ constexpr size_t kMost = size_t{1} << 20;  // bytes of output that are kept
   std::vector<char*> argv;
   for (; word != words.end(); ++word) argv.push_back(const_cast<char*>(word->c_str()));
   argv.push_back(nullptr);
+  return argv;
+}
+
+[[noreturn]] void BecomeTool(const std::vector<std::string>& words, int out) {
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  const int nothing = ::open("/dev/null", O_RDONLY);
+  ::dup2(nothing, STDIN_FILENO);
+  ::dup2(out, STDOUT_FILENO);
+  ::dup2(out, STDERR_FILENO);
+  const std::vector<char*> argv = TakeVariables(words);
   if (argv[0] != nullptr) ::execvp(argv[0], argv.data());
   const std::string why = absl::StrCat("cannot be started: ", std::strerror(errno), "\n");
   (void)!::write(STDERR_FILENO, why.data(), why.size());
@@ -84,6 +90,17 @@ absl::Status RunTool(const std::vector<std::string>& words, absl::Duration bound
   std::printf("%s\n", said.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace).c_str());
   std::fflush(stdout);
   return absl::OkStatus();
+}
+
+absl::Status RunWith(const std::vector<std::string>& words) {
+  std::vector<char*> argv = TakeVariables(words);
+  const std::string run = argv[0] == nullptr ? "" : argv[0];
+  if (run != "worker" && run != "bench-trainer") {
+    return absl::InvalidArgumentError("bench-with NAME=VALUE… worker ARGUMENTS…, or bench-trainer");
+  }
+  argv.insert(argv.begin(), const_cast<char*>("penstock"));
+  ::execv("/proc/self/exe", argv.data());
+  return absl::ErrnoToStatus(errno, "cannot become another run of this program");
 }
 
 }  // namespace penstock::bench

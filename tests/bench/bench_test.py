@@ -169,6 +169,22 @@ class Bench(unittest.TestCase):
         self.assertEqual(code, 0, err)
         self.check_links(out, ["127.0.0.1", "127.0.0.2"])
 
+    def test_a_quick_cluster_takes_few_levels_and_all_hosts_to_one(self):
+        with tempfile.TemporaryDirectory() as folder:
+            code, out, err = run("cluster", "--quick", "--window", "0.1", "--protocol", "tcp", "--json", "-", "--hosts",
+                                 "127.0.0.1,127.0.0.2,127.0.0.3", "--remote-shell", write_shell(folder))
+        self.assertEqual(code, 0, err)
+        _, _, summaries = records(out)
+        together = {(record["system"], record["variant"], record["limit"]): record
+                    for record in summaries if record["workload"] == "many-to-one"}
+        ours = together["penstock", "from 2 hosts", "socket cubic, from 2 hosts"]
+        self.assertGreater(ours["ratio"], 0)
+        self.assertEqual(ours["hosts"], ["127.0.0.1", "2 hosts"])
+        links = [record for record in summaries if record["workload"] == "link" and record["gb_per_s"]]
+        self.assertEqual({record["hosts"][1] for record in links}, {"127.0.0.2", "127.0.0.3"})
+        self.assertEqual({record["element_bytes"] for record in links}, {1 << 20})
+        self.assertLessEqual({record["system"] for record in links}, {"socket", "penstock"})
+
     def test_cluster_ranks_find_each_other_by_what_slurm_tells_them(self):
         job = str(os.getpid())
         ranks = {number: {**without_slurm(), "SLURM_PROCID": str(number), "SLURM_NTASKS": "2", "SLURM_NODEID":

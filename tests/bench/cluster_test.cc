@@ -240,6 +240,51 @@ TEST(Levels, ThoseLeftOutSayWhatIsMissing) {
   EXPECT_EQ(Find(levels, "shm"), nullptr);  // does not leave a host
 }
 
+// So that a ratio compares the same ports.
+TEST(Levels, OverRdmaOursGoesOverThePortThatTheToolsGoOver) {
+  Survey here = WithPort(false, {}), there = WithPort(false, {});
+  here.rdma->device = "mlx5_0";
+  there.rdma->device = "mlx5_3";
+  here.rdma->gigabits_per_s = 400;
+  there.rdma->gigabits_per_s = 200;
+  here.tools = there.tools = {"ib_read_bw", "ucx_perftest"};
+  const std::vector<Level> levels =
+      LinkLevels({.here = "10.0.0.1", .there = "10.0.0.2"}, here, there, {"ucx"});
+  const Level* const one_port = Find(levels, "ucx mlx5_0:1 from mlx5_3:1");
+  ASSERT_NE(one_port, nullptr);
+  EXPECT_THAT(one_port->beside, ElementsAre("ib_read_bw", "ucx_perftest ucp_am_bw rdma"));
+  EXPECT_EQ(one_port->line_gb_per_s, 25);
+  EXPECT_EQ(Find(levels, "ib_read_bw")->line_gb_per_s, 25);
+  EXPECT_TRUE(Find(levels, "ucx")->beside.empty());  // over as many ports as it takes
+}
+
+TEST(Levels, FewAreQuick) {
+  Survey survey = WithPort(false, {});
+  survey.tools = {"ib_read_bw", "ib_write_bw", "ucx_perftest", "iperf3"};
+  survey.machine.congestion_control = "cubic";
+  std::vector<std::string> quick;
+  for (const Level& level :
+       LinkLevels({.here = "a", .there = "b"}, survey, survey, {"tcp", "ucx"})) {
+    if (level.quick) quick.push_back(level.name());
+  }
+  EXPECT_THAT(quick, ElementsAre("socket cubic x8", "ib_read_bw", "tcp", "ucx d:1", "ucx"));
+}
+
+TEST(Levels, ManyToOneStandBesideSocketsFromTheSameHosts) {
+  const std::vector<Level> levels =
+      ManyToOneLevels({{.here = "a", .there = "b"}, {.here = "a", .there = "c"}}, {"shm", "tcp"});
+  ASSERT_EQ(levels.size(), 2u);
+  EXPECT_EQ(levels[1].name(), "tcp from 2 hosts");
+  EXPECT_THAT(levels[1].beside, ElementsAre(levels[0].name()));
+}
+
+TEST(Rows, SayWhichShareOfTheLineTheyHave) {
+  Row row;
+  row.line_gb_per_s = 25;
+  row.pairs.push_back({.side = {.done = {.seconds = 1, .elements = 20, .bytes = 20'000'000'000}}});
+  EXPECT_DOUBLE_EQ(Summarize(row).line_share, 0.8);
+}
+
 // Brings `rate` elements a second, and fails after `turns`.
 class Fixed final : public Side {
  public:
