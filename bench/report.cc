@@ -50,16 +50,18 @@ std::string SizeText(int64_t bytes) {
 namespace {
 
 constexpr const char* kReportHead[] = {
-    "case",      "system",    "limit",       "element",     "from:to",       "elements/s",
-    "GB/s",      "of line",   "limit GB/s",  "ratio",       "worst",         "AU",
-    "pairs",     "p50 us",    "p99 us",      "skew p99 us", "spread p99",    "CPU s/GB",
-    "limit CPU", "CPU ratio", "trainer CPU", "copied",      "max/min share", ""};
+    "case",      "sender",      "system",     "limit",         "element",
+    "from:to",   "elements/s",  "GB/s",       "of line",       "limit GB/s",
+    "ratio",     "worst",       "AU",         "pairs",         "p50 us",
+    "p99 us",    "skew p99 us", "spread p99", "CPU s/GB",      "limit CPU",
+    "CPU ratio", "trainer CPU", "copied",     "max/min share", ""};
 
-// Cells in the order of kReportHead.
+// Cells in the order of kReportHead; empty in all rows, or "-", is not shown.
 std::vector<std::string> CellsOf(const Row& row) {
   const Summary summary = Summarize(row);
   const bool sized = row.setup.element_bytes > 0;  // else it was left out for all sizes
   return {row.setup.workload,
+          row.setup.hosts.there,
           SubjectOf(row),
           row.limit,
           sized ? SizeText(row.setup.element_bytes) : "",
@@ -104,7 +106,9 @@ Report ReportOn(const std::vector<Row>& rows) {
 }
 
 std::string ReportLine(const Row& row) {
-  std::string name = absl::StrCat(row.setup.workload, " ", SubjectOf(row));
+  std::string name = row.setup.workload;
+  if (row.setup.hosts.two()) absl::StrAppend(&name, " from ", row.setup.hosts.there);
+  absl::StrAppend(&name, " ", SubjectOf(row));
   if (row.setup.element_bytes > 0) {
     absl::StrAppend(&name, " ", SizeText(row.setup.element_bytes), " ", row.setup.workers, ":",
                     row.setup.consumers);

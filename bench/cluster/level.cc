@@ -318,9 +318,8 @@ std::vector<Level> ManyToOneLevels(const std::vector<Hosts>& pairs,
     level.quick = true;
     return level;
   };
-  const std::string from = absl::StrCat("from ", pairs.size(), " hosts");
   std::vector<Level> levels;
-  levels.push_back(of_all({.system = "socket", .variant = absl::StrCat(kCubic, ", ", from)},
+  levels.push_back(of_all({.system = "socket", .variant = kCubic},
                           [](int64_t bytes, const Hosts& hosts, const std::string& scratch) {
                             return MakeSocketLimit(LoadOf(bytes, hosts, scratch), kCubic);
                           }));
@@ -328,7 +327,7 @@ std::vector<Level> ManyToOneLevels(const std::vector<Hosts>& pairs,
   for (const std::string& protocol : protocols) {
     if (protocol == "local" || protocol == "shm") continue;  // within a host
     levels.push_back(
-        of_all({.protocol = protocol, .variant = from, .beside = {sockets}},
+        of_all({.protocol = protocol, .beside = {sockets}},
                [protocol](int64_t bytes, const Hosts& hosts, const std::string& scratch) {
                  return StartService(SetupOf(protocol, bytes, hosts, scratch), protocol);
                }));

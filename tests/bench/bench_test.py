@@ -43,7 +43,7 @@ def records(text):
 def write_shell(folder):
     """A program that is to us as ssh is: it takes a host, then the command."""
     shell = pathlib.Path(folder, "shell")
-    shell.write_text('#!/bin/sh\n[ "$1" = 127.0.0.2 ] || exit 1\nshift\nexec "$@"\n')
+    shell.write_text('#!/bin/sh\ncase $1 in 127.0.0.[23]) ;; *) exit 1 ;; esac\nshift\nexec "$@"\n')
     shell.chmod(0o700)
     return str(shell)
 
@@ -175,9 +175,9 @@ class Bench(unittest.TestCase):
                                  "127.0.0.1,127.0.0.2,127.0.0.3", "--remote-shell", write_shell(folder))
         self.assertEqual(code, 0, err)
         _, _, summaries = records(out)
-        together = {(record["system"], record["variant"], record["limit"]): record
+        together = {(record["system"], record["limit"]): record
                     for record in summaries if record["workload"] == "many-to-one"}
-        ours = together["penstock", "from 2 hosts", "socket cubic, from 2 hosts"]
+        ours = together["penstock", "socket cubic"]
         self.assertGreater(ours["ratio"], 0)
         self.assertEqual(ours["hosts"], ["127.0.0.1", "2 hosts"])
         links = [record for record in summaries if record["workload"] == "link" and record["gb_per_s"]]

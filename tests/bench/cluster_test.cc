@@ -274,7 +274,7 @@ TEST(Levels, ManyToOneStandBesideSocketsFromTheSameHosts) {
   const std::vector<Level> levels =
       ManyToOneLevels({{.here = "a", .there = "b"}, {.here = "a", .there = "c"}}, {"shm", "tcp"});
   ASSERT_EQ(levels.size(), 2u);
-  EXPECT_EQ(levels[1].name(), "tcp from 2 hosts");
+  EXPECT_EQ(levels[1].name(), "tcp");
   EXPECT_THAT(levels[1].beside, ElementsAre(levels[0].name()));
 }
 
