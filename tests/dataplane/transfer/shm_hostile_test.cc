@@ -413,8 +413,10 @@ TEST_F(HostileClient, AnHonestReturnLetsTheWorkerGoOn) {
 // Both words are there when the worker looks, of an element that was made in its slot.
 TEST_F(HostileClient, WhatLandsAndComesBackAtOnceIsASlotForWhatWaits) {
   std::atomic<bool> full = false;
+  std::atomic<int64_t> calls = 0;
   SlotWord first;
   end_->on_credits = [&](SendLink& link, Credits) {  // runs on the thread that reads the words
+    ++calls;
     if (!full) return;
     EXPECT_TRUE(link.Send(ShmBlob(DefaultPool(), 99)).ok());
     channel_->Send(Pack(WordKind::kLanded, int64_t{1}));
@@ -429,7 +431,8 @@ TEST_F(HostileClient, WhatLandsAndComesBackAtOnceIsASlotForWhatWaits) {
   Grant();
   ASSERT_TRUE(end_->link().Send(std::move(other)).ok());
   ASSERT_EQ(KindOf(NextWord()), WordKind::kElement);
-  full = true;  // both slots that there are
+  while (calls < granted_) std::this_thread::yield();  // the one for `other` may still be under way
+  full = true;                                         // both slots that there are
   Grant();
   EXPECT_EQ(SlotOf(NextWord()).slot, first.slot);
 }
