@@ -18,6 +18,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "control/sync/mutex.h"
 #include "cuda/context.h"
 #include "cuda/error.h"
@@ -32,6 +34,7 @@ using replica::Collective;
 using replica::CollectiveOp;
 
 constexpr std::chrono::microseconds kPoll(20);
+constexpr absl::Duration kFinalizeWithin = absl::Seconds(2);
 
 int NcclOpOf(CollectiveOp op) {
   switch (op) {
@@ -77,26 +80,27 @@ class NcclCollective final : public Collective {
  public:
   static absl::StatusOr<std::unique_ptr<NcclCollective>> Split(const NcclLibrary& nccl,
                                                                NcclComm parent, int color) {
-    std::unique_ptr<NcclCollective> own;
-    ASSIGN_OR_RETURN(own, BeginSplit(nccl, parent, color));
+    ASSIGN_OR_RETURN(Begun begun, BeginSplit(nccl, parent, color));
     // A parent that does not block is being split still.
     const auto ask = [&](int* state) { return nccl.CommGetAsyncError(parent, state); };
-    RETURN_IF_ERROR(AwaitSettled(nccl, "ncclCommSplit", ask));
-    RETURN_IF_ERROR(own->FinishSplit());
-    return own;
+    return FinishSplit(std::move(begun), AwaitSettled(nccl, "ncclCommSplit", ask));
   }
 
   ~NcclCollective() override {
     const absl::StatusOr<OnDevice> on = OnDevice::Enter(device_);
     if (!on.ok()) return;
+    NcclComm comm;
+    bool finished;
     {
       MutexLock lock(mu_);
-      // Unfinished work would never let it be destroyed.
-      if (comm_ != nullptr && pending_.empty() && ended_.ok())
-        (void)nccl_.CommDestroy(comm_);
-      else if (comm_ != nullptr)
-        (void)nccl_.CommAbort(comm_);
-      comm_ = nullptr;
+      comm = std::exchange(comm_, nullptr);
+      finished = pending_.empty() && ended_.ok();
+    }
+    // Unfinished work would never let it be destroyed.
+    if (comm != nullptr && finished && Finalize(comm)) {
+      (void)nccl_.CommDestroy(comm);
+    } else if (comm != nullptr) {
+      (void)nccl_.CommAbort(comm);
     }
     if (stream_ == nullptr) return;
     (void)cudaStreamSynchronize(stream_);
@@ -156,14 +160,14 @@ class NcclCollective final : public Collective {
 
   absl::StatusOr<std::unique_ptr<Collective>> Split(int color) override {
     RETURN_IF_ERROR(AsyncError());
-    std::unique_ptr<NcclCollective> split;
+    Begun begun;
     {
       MutexLock lock(mu_);
       RETURN_IF_ERROR(ended_);
-      ASSIGN_OR_RETURN(split, BeginSplit(nccl_, comm_, color));
+      ASSIGN_OR_RETURN(begun, BeginSplit(nccl_, comm_, color));
     }
-    RETURN_IF_ERROR(Settle("ncclCommSplit"));
-    RETURN_IF_ERROR(split->FinishSplit());
+    ASSIGN_OR_RETURN(std::unique_ptr<NcclCollective> split,
+                     FinishSplit(std::move(begun), Settle("ncclCommSplit")));
     return split;
   }
 
@@ -201,29 +205,61 @@ class NcclCollective final : public Collective {
 
   explicit NcclCollective(const NcclLibrary& nccl) : nccl_(nccl) {}
 
-  static absl::StatusOr<std::unique_ptr<NcclCollective>> BeginSplit(const NcclLibrary& nccl,
-                                                                    NcclComm parent, int color) {
-    std::unique_ptr<NcclCollective> own(new NcclCollective(nccl));
-    MutexLock lock(own->mu_);
-    RETURN_IF_ERROR(nccl.ToStatus(nccl.CommCuDevice(parent, &own->device_), "ncclCommCuDevice"));
-    ASSIGN_OR_RETURN(const OnDevice on, OnDevice::Enter(own->device_));
+  // A split under way. NCCL writes the new communicator down when it is done.
+  struct Begun {
+    std::unique_ptr<NcclCollective> own;
+    std::unique_ptr<NcclComm> made;
+  };
+  static absl::StatusOr<Begun> BeginSplit(const NcclLibrary& nccl, NcclComm parent, int color) {
+    Begun begun{std::unique_ptr<NcclCollective>(new NcclCollective(nccl)),
+                std::make_unique<NcclComm>(nullptr)};
+    NcclCollective& own = *begun.own;
+    RETURN_IF_ERROR(nccl.ToStatus(nccl.CommCuDevice(parent, &own.device_), "ncclCommCuDevice"));
+    ASSIGN_OR_RETURN(const OnDevice on, OnDevice::Enter(own.device_));
     int key = 0;
     RETURN_IF_ERROR(nccl.ToStatus(nccl.CommUserRank(parent, &key), "ncclCommUserRank"));
+    // What the trainer set for its communicator does not hold for this one; NCCL's environment
+    // does.
     NcclConfig config{.blocking = 0};
-    const int result = nccl.CommSplit(parent, color, key, &own->comm_, &config);
+    const int result = nccl.CommSplit(parent, color, key, begun.made.get(), &config);
     if (result != kNcclInProgress) RETURN_IF_ERROR(nccl.ToStatus(result, "ncclCommSplit"));
-    return own;
+    return begun;
   }
 
-  // Once its parent has settled.
-  absl::Status FinishSplit() {
-    ASSIGN_OR_RETURN(const OnDevice on, OnDevice::Enter(device_));
-    RETURN_IF_ERROR(Settle("ncclCommSplit"));
-    MutexLock lock(mu_);
-    RETURN_IF_ERROR(nccl_.ToStatus(nccl_.CommUserRank(comm_, &rank_), "ncclCommUserRank"));
-    RETURN_IF_ERROR(nccl_.ToStatus(nccl_.CommCount(comm_, &size_), "ncclCommCount"));
-    return ToStatus(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking),
-                    "cudaStreamCreateWithFlags");
+  // `settled`: how the parent came out of it.
+  static absl::StatusOr<std::unique_ptr<NcclCollective>> FinishSplit(Begun begun,
+                                                                     const absl::Status& settled) {
+    if (!settled.ok()) {
+      static_cast<void>(begun.made.release());  // NCCL may still write to it
+      return settled;
+    }
+    NcclCollective& own = *begun.own;
+    {
+      MutexLock lock(own.mu_);
+      own.comm_ = *begun.made;
+    }
+    ASSIGN_OR_RETURN(const OnDevice on, OnDevice::Enter(own.device_));
+    RETURN_IF_ERROR(own.Settle("ncclCommSplit"));
+    {
+      MutexLock lock(own.mu_);
+      const NcclLibrary& nccl = own.nccl_;
+      RETURN_IF_ERROR(nccl.ToStatus(nccl.CommUserRank(own.comm_, &own.rank_), "ncclCommUserRank"));
+      RETURN_IF_ERROR(nccl.ToStatus(nccl.CommCount(own.comm_, &own.size_), "ncclCommCount"));
+      RETURN_IF_ERROR(ToStatus(cudaStreamCreateWithFlags(&own.stream_, cudaStreamNonBlocking),
+                               "cudaStreamCreateWithFlags"));
+    }
+    return std::move(begun.own);
+  }
+
+  // Lets what others still want of this rank go out, for a while. Whether it did.
+  bool Finalize(NcclComm comm) const {
+    int state = nccl_.CommFinalize(comm);
+    const absl::Time until = absl::Now() + kFinalizeWithin;
+    while (state == kNcclInProgress && absl::Now() < until) {
+      std::this_thread::sleep_for(kPoll);
+      if (nccl_.CommGetAsyncError(comm, &state) != kNcclSuccess) return false;
+    }
+    return state == kNcclSuccess;
   }
 
   // `ask` for a communicator's state again and again, until nothing is under way.
@@ -245,10 +281,11 @@ class NcclCollective final : public Collective {
       return comm_ == nullptr ? kNcclSuccess : nccl_.CommGetAsyncError(comm_, state);
     });
     MutexLock lock(mu_);
-    return ended_.ok() ? settled : ended_;
+    ended_.Update(settled);
+    return ended_;
   }
 
-  // One that is kept, if there is one of that size.
+  // One that is kept, if there is one of at least that size.
   absl::StatusOr<Buffer> Take(size_t bytes) {
     const auto found = std::find_if(spare_.begin(), spare_.end(),
                                     [&](const Buffer& spare) { return spare.bytes >= bytes; });
@@ -272,11 +309,16 @@ class NcclCollective final : public Collective {
   // device may still use it.
   template <class Call>
   absl::Status Launch(std::string_view name, Buffer buffer, Call call) {
-    int result;
+    int result = kNcclSuccess;
+    absl::Status ended;
     {
       MutexLock lock(mu_);
-      RETURN_IF_ERROR(ended_);
-      result = call(comm_, buffer.data());
+      ended = ended_;
+      if (ended.ok()) result = call(comm_, buffer.data());
+    }
+    if (!ended.ok()) {
+      spare_.push_back(std::move(buffer));
+      return ended;
     }
     absl::Status launched = result == kNcclInProgress ? Settle(name) : nccl_.ToStatus(result, name);
     launched.Update(ToStatus(cudaEventRecord(buffer.done, stream_), "cudaEventRecord"));

@@ -34,6 +34,7 @@ absl::StatusOr<NcclLibrary> Open() {
   RETURN_IF_ERROR(FindNcclFunction(library, "ncclCommCuDevice", nccl.CommCuDevice));
   RETURN_IF_ERROR(FindNcclFunction(library, "ncclCommSplit", nccl.CommSplit));
   RETURN_IF_ERROR(FindNcclFunction(library, "ncclCommGetAsyncError", nccl.CommGetAsyncError));
+  RETURN_IF_ERROR(FindNcclFunction(library, "ncclCommFinalize", nccl.CommFinalize));
   RETURN_IF_ERROR(FindNcclFunction(library, "ncclCommDestroy", nccl.CommDestroy));
   RETURN_IF_ERROR(FindNcclFunction(library, "ncclCommAbort", nccl.CommAbort));
   RETURN_IF_ERROR(FindNcclFunction(library, "ncclAllReduce", nccl.AllReduce));

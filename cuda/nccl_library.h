@@ -45,6 +45,7 @@ struct NcclLibrary {
   int (*CommCuDevice)(NcclComm comm, int* device);
   int (*CommSplit)(NcclComm comm, int color, int key, NcclComm* made, NcclConfig* config);
   int (*CommGetAsyncError)(NcclComm comm, int* error);
+  int (*CommFinalize)(NcclComm comm);
   int (*CommDestroy)(NcclComm comm);
   int (*CommAbort)(NcclComm comm);
   int (*AllReduce)(const void* from, void* to, size_t count, int type, int op, NcclComm comm,

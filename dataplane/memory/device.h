@@ -67,8 +67,9 @@ class DeviceStream {
   virtual void* native() const = 0;
 };
 
-// CUDA's names for the default stream that all threads share, which waits for those of single
-// threads and they for it, and for the one of the thread that says it.
+// CUDA's names for two default streams. The first is shared by all threads: what it is asked for
+// waits for what the threads' own default streams have been asked for. The second is the calling
+// thread's own.
 inline void* LegacyDefaultStream() {
   return reinterpret_cast<void*>(1);  // NOLINT(performance-no-int-to-ptr)
 }

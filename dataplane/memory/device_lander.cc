@@ -2,10 +2,11 @@
 #include "dataplane/memory/device_lander.h"
 
 #include <algorithm>
+#include <atomic>
+#include <cstdint>
 #include <cstring>
 #include <deque>
 #include <optional>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -26,6 +27,13 @@ constexpr size_t kMostWrapped = 64;                           // streams of the 
 constexpr absl::Duration kEndPolls = absl::Microseconds(50);  // while an end waits
 
 using DeviceEventPtr = std::unique_ptr<DeviceEvent>;
+
+// A number that no other thread of this process has had; from 1 on.
+uint64_t ThisThread() {
+  static std::atomic<uint64_t> threads = 0;
+  thread_local const uint64_t mine = ++threads;
+  return mine;
+}
 
 }  // namespace
 
@@ -61,16 +69,13 @@ class LanderPlaces {
   const absl::Status& device_status() const { return device_status_; }
 
  private:
-  // A stream by its handle, as the thread that named it has it.
+  // A stream by its handle, and which thread named it: each calls its own default stream the same.
   struct Reader {
     void* stream;
-    std::thread::id thread;
-    // As any thread has it: of another thread's own default stream that is the one that waits for
-    // it.
-    void* here() const {
-      const bool anothers =
-          stream == PerThreadDefaultStream() && thread != std::this_thread::get_id();
-      return anothers ? LegacyDefaultStream() : stream;
+    uint64_t thread = stream == PerThreadDefaultStream() ? ThisThread() : 0;
+    // A stream that the calling thread has by that handle, and that waits for it.
+    void* waits() const {
+      return thread == 0 || thread == ThisThread() ? stream : LegacyDefaultStream();
     }
     friend bool operator==(const Reader&, const Reader&) = default;
   };
@@ -217,14 +222,13 @@ absl::Status LanderPlaces::ReadyOn(int place, void* stream) {
   ASSIGN_OR_RETURN(DeviceStream * wrapped, Wrapped(stream));
   RETURN_IF_ERROR(ReadyOn(place, *wrapped));
   std::vector<Reader>& streams = places_[place].streams;
-  const Reader reader{stream, std::this_thread::get_id()};
+  const Reader reader{stream};
   if (std::find(streams.begin(), streams.end(), reader) == streams.end()) streams.push_back(reader);
   return absl::OkStatus();
 }
 
 absl::Status LanderPlaces::ReadBy(int place, void* stream) {
-  std::erase_if(places_[place].streams,
-                [stream](const Reader& reader) { return reader.here() == stream; });
+  std::erase(places_[place].streams, Reader{stream});
   absl::StatusOr<DeviceStream*> wrapped = Wrapped(stream);
   if (!wrapped.ok()) {
     places_[place].spoilt = true;
@@ -235,8 +239,11 @@ absl::Status LanderPlaces::ReadBy(int place, void* stream) {
 
 void LanderPlaces::LetGo(int place) {
   Place& its = places_[place];
-  while (!its.streams.empty())
-    ReadBy(place, its.streams.back().here()).IgnoreError();  // it is spoilt then
+  while (!its.streams.empty()) {
+    const Reader reader = its.streams.back();
+    its.streams.pop_back();
+    ReadBy(place, reader.waits()).IgnoreError();  // it is spoilt then
+  }
   its.held = false;
 }
 
@@ -270,6 +277,11 @@ void LanderPlaces::ReleaseReaders(Place& place) {
 
 void LanderPlaces::Progress() {
   while (!copying_.empty() && ReleaseSource(places_[copying_.front()])) copying_.pop_front();
+  if (!failure_.ok()) {
+    for (const int place : copying_) {
+      if (places_[place].unrecorded) RecordCopy(places_[place]);
+    }
+  }
   for (Place& place : places_) ReleaseReaders(place);
 }
 

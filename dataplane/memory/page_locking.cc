@@ -39,12 +39,18 @@ absl::StatusOr<PageLockMode> ParsePageLockMode(std::string_view text) {
 }
 
 PageLocking& PageLocking::ForProcess() {
-  static PageLocking& process = *[] {
-    std::shared_ptr<EventLog> events = StderrEventLog();
-    const PageLockMode mode = ModeOfEnvironment(*events);
-    return new PageLocking(mode, LinkedDeviceBackend(), std::move(events));
-  }();
-  return process;
+  struct Made {
+    const MadeHere here;
+    PageLocking locking;
+  };
+  static std::atomic<Made*> made = nullptr;
+  Made* now = made.load();
+  if (now != nullptr && now->here) return now->locking;
+  const std::shared_ptr<EventLog> events = StderrEventLog();
+  auto* const mine = new Made{{}, {ModeOfEnvironment(*events), LinkedDeviceBackend(), events}};
+  if (made.compare_exchange_strong(now, mine)) return mine->locking;  // used until the process ends
+  delete mine;
+  return now->locking;
 }
 
 PageLocking::PageLocking(PageLockMode mode, DeviceBackend& backend,
@@ -56,9 +62,9 @@ PageLocking::PageLocking(PageLockMode mode, DeviceBackend& backend,
 void PageLocking::UseDevice(int device) {
   MutexLock lock(mu_);
   if (off_.has_value()) return;
-  // Its context is then the one that page-locks. Without one, Begin() says why.
-  backend_.MakeEvent(device).status().IgnoreError();
-  Begin();
+  // Its context is then the one that page-locks. Without one Begin() would make another device's.
+  const absl::Status used = backend_.MakeEvent(device).status();
+  if (used.ok() || !backend_.Count().ok()) Begin();
 }
 
 void PageLocking::Decide() {

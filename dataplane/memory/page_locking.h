@@ -38,7 +38,7 @@ class PageLock;
 class PageLocking {
  public:
   // What PENSTOCK_PAGE_LOCK says (auto, if it says nothing), on the device that is
-  // linked in.
+  // linked in. A forked child has one of its own, since its parent's may be locked for ever.
   static PageLocking& ForProcess();
 
   PageLocking(PageLockMode mode, DeviceBackend& backend, std::shared_ptr<EventLog> events);
@@ -53,12 +53,12 @@ class PageLocking {
   // penstock_page_locks_total and penstock_page_locks_refused_total.
   std::unique_ptr<Registration> Lock(absl::Span<std::byte> memory);
   // The same for memory that is made before it is known whether a device will read it. What waits
-  // is page-locked by UseDevice(), or by the next call for other memory once others use a device.
+  // is page-locked by UseDevice(), or by the next call of another method once others use a device.
   std::unique_ptr<PageLock> LockOnceInUse(absl::Span<std::byte> memory);
 
+  // Both begin as Lock() does, if others use a device by now.
   bool on();
-  // "on", or "off: " and the reason.
-  std::string state();
+  std::string state();  // "on", or "off: " and the reason
 
  private:
   friend class PageLock;

@@ -267,7 +267,9 @@ TEST_F(DeviceLanderTest, TheDeviceIsAskedFewTimesForEachElement) {
 // transfer/ucx/gpu_direct.h.
 TEST_F(DeviceLanderTest, PlacesMayBeOfMemoryThatTheDriverTakesForAnotherKind) {
   device_.SayKind(MemoryKind::kMapped);
-  EXPECT_TRUE(DeviceLander::Create(device_, Options()).ok());
+  lander_ = DeviceLander::Create(device_, Options()).value();
+  DeviceElement element = Copy(9);
+  EXPECT_THAT(Read(element), Each(9));
 }
 
 TEST_F(DeviceLanderTest, AStreamThatWasToldOfAnElementIsWaitedForWhenItIsLetGoOf) {
