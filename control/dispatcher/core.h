@@ -145,6 +145,8 @@ class Core {
   std::shared_ptr<ClientPeer> OpenClient(std::shared_ptr<ClientOutlet> outlet);
   void OnMessage(const std::shared_ptr<ClientPeer>& peer, ClientUp message);
   void OnClosed(const std::shared_ptr<ClientPeer>& peer);
+  // Streams that end from now on do so since the dispatcher does: nobody is suspected for that.
+  void BeginToLeave();
   std::shared_ptr<WorkerPeer> OpenWorker(std::shared_ptr<WorkerOutlet> outlet);
   void OnMessage(const std::shared_ptr<WorkerPeer>& peer, WorkerUp message);
   void OnClosed(const std::shared_ptr<WorkerPeer>& peer);
@@ -338,6 +340,7 @@ class Core {
   std::set<Link> unreached_ GUARDED_BY(mu_);         // from which partitions were moved
   std::map<JobId, absl::Time> idle_since_ GUARDED_BY(mu_);
   std::map<std::string, absl::Time> unused_since_ GUARDED_BY(mu_);  // datasets
+  bool leaving_ GUARDED_BY(mu_) = false;
   absl::Time last_sweep_ GUARDED_BY(mu_) = absl::InfinitePast();
   // Whom the journal named and who has not come yet. They may all come at once, which takes its
   // time: their leases begin with the first hello of all, and anew with each of theirs.

@@ -165,13 +165,20 @@ bool Core::NoteHeartbeat(ClientPeer& peer, uint64_t counter, absl::Time now) con
   return now + options_.heartbeat_interval - waiting.since >= options_.client_timeout / 8;
 }
 
+void Core::BeginToLeave() {
+  MutexLock lock(mu_);
+  leaving_ = true;
+}
+
 void Core::OnClosed(const std::shared_ptr<ClientPeer>& peer) {
   Turn turn(*this);
   auto found = sessions_.find({peer->iteration, peer->client});
   if (found == sessions_.end() || found->second != peer) return;
   sessions_.erase(found);
-  Suspect(turn, {peer->iteration, peer->client},
-          {.text = "its connection to the dispatcher ended", .ended = true});
+  if (!leaving_) {
+    Suspect(turn, {peer->iteration, peer->client},
+            {.text = "its connection to the dispatcher ended", .ended = true});
+  }
   const IterationState& iteration = state_.iterations.at(peer->iteration);
   protocol::OnDisconnects(iteration.record, turn.DeskOf(iteration.id), peer->client);
   if (!iteration.record.FindReader(peer->client)) {

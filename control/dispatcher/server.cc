@@ -122,6 +122,7 @@ class Server final : public DispatchServer {
     pages_.reset();
     if (sweeper_.joinable()) sweeper_.join();
     if (prober_.joinable()) prober_.join();
+    if (core_ != nullptr) core_->BeginToLeave();
     listener_.reset();
     std::unique_ptr<Core> core;
     {

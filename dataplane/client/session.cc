@@ -266,6 +266,7 @@ void Session::Abandon() {
 
 control::ClientUp Session::Hello() {
   MutexLock lock(mu_);
+  DoubtEnded();
   welcomed_ = false;
   leave_sent_ = false;
   unanswered_.clear();

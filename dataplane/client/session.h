@@ -124,6 +124,8 @@ class Session final : private control::ReconnectingClientEvents,
   void Handle(const control::Left&) REQUIRES(mu_);
   void Handle(const control::Agreed& agreed) REQUIRES(mu_);
   void Handle(const control::ConsumersLost& lost) REQUIRES(mu_);
+  // Without the dispatcher nobody knows whether those whose connection ended are back.
+  void DoubtEnded() REQUIRES(mu_);
   void Handle(const control::SessionError& error) REQUIRES(mu_);
 
   // Of session_rounds.cc, a coordinated read.

@@ -95,6 +95,14 @@ std::string Session::WhatHinders() const {
   return absl::StrJoin(parts, "; ");
 }
 
+void Session::DoubtEnded() {
+  for (auto& [consumer, its] : lost_) {
+    if (its.state != LostConsumer::State::kEnded) continue;
+    its.state = LostConsumer::State::kSilent;
+    TellLostConsumer(its);
+  }
+}
+
 void Session::Handle(const control::ConsumersLost& lost) {
   using State = LostConsumer::State;
   const absl::Time now = absl::Now();  // for people

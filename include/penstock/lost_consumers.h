@@ -23,7 +23,8 @@ namespace penstock {
 // One change, as the dispatcher sees it.
 struct LostConsumer {
   enum class State {
-    kSilent,  // not heard for two heartbeats; it may only be late
+    kSilent,  // not heard for 7/4 of a heartbeat and 1.75 s at least, or this process does not hear
+              // the dispatcher; it may only be late
     kEnded,   // its connection ended: its process did, as a rule, or its network broke
     kDead,    // declared dead after `client_timeout`; Next() is Unavailable
     kBack,    // heard again: it, or another process with its number
@@ -37,9 +38,10 @@ struct LostConsumer {
 };
 std::string_view LostConsumerStateName(LostConsumer::State state);  // "silent", "ended", …
 
-// Changes in all jobs that this process reads while the watch lives, in their order. A consumer
-// that was lost before this process joined the job is none, as it may be on its way back. Where the
-// process is several consumers of a job, each of them hears of the others by itself. Any thread.
+// Changes in all jobs that this process reads while the watch lives, in their order. That a
+// consumer was lost before this process joined the job is none, as it may be on its way back; that
+// it then dies or is back is one. Where the process is several consumers of a job, each of them
+// hears of the others by itself. Any thread.
 class LostConsumerWatch {
  public:
   LostConsumerWatch();

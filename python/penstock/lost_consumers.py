@@ -24,20 +24,26 @@ class LostConsumer(typing.NamedTuple):
 class OnLostConsumer:
     """Calls `call` with a LostConsumer at each change in the jobs that this process reads, until `close()`.
 
-    The calls come one after the other, in a thread of their own, in which they may wait. A consumer that was lost before
-    this process joined the job is no change, since it may be on its way back.
+    The calls come one after the other, in a thread of their own, in which they may wait. That a consumer was lost before
+    this process joined the job is no change, since it may be on its way back; that it then dies is one.
     """
 
     def __init__(self, call):
+        self._call = call
         self._watch = _core.LostConsumerWatch()
-        threading.Thread(target=_tell, args=(self._watch, call), name="penstock lost consumers", daemon=True).start()
+        self._thread = threading.Thread(target=self._tell, name="penstock lost consumers", daemon=True)
+        self._thread.start()
         leaving.stop_at_exit(leaving.READERS, self)
 
     def close(self):
-        """No call begins after this; one may be under way."""
+        """Waits for the call under way, unless it is called in it. No other begins."""
         self._watch.stop()
+        if threading.current_thread() is not self._thread:
+            self._thread.join()
 
-    stop = close  # at exit
+    def stop(self):
+        """At exit, which waits for no call."""
+        self._watch.stop()
 
     def __enter__(self):
         return self
@@ -45,10 +51,9 @@ class OnLostConsumer:
     def __exit__(self, *_):
         self.close()
 
-
-def _tell(watch, call):
-    while (change := watch.next()) is not None:
-        try:
-            call(LostConsumer(*change))
-        except Exception:  # noqa: BLE001 (the next change is told all the same)
-            traceback.print_exc()
+    def _tell(self):
+        while (change := self._watch.next()) is not None:
+            try:
+                self._call(LostConsumer(*change))
+            except Exception:  # noqa: BLE001 (the next change is told all the same)
+                traceback.print_exc()

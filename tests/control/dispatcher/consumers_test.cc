@@ -172,6 +172,13 @@ TEST_F(ConsumersTest, OneThatFallsSilentIsSuspectedWithinTwoSeconds) {
               HasSubstr("penstock_dispatcher_lost_consumers{state=\"suspected\"} 0"));
 }
 
+// Who is not cancelled yet would take the one before it for a process that ended.
+TEST_F(ConsumersTest, NobodyIsSuspectedWhenTheDispatcherEndsTheStreams) {
+  core_->BeginToLeave();
+  core_->OnClosed(consumers_[2].peer);
+  EXPECT_EQ(consumers_[0].told->Lost(), "-");
+}
+
 TEST_F(ConsumersTest, OneThatIsSilentAndThenEndsIsToldAgain) {
   Pass(absl::Seconds(2), {0, 1});
   EXPECT_EQ(consumers_[0].told->Lost(), "2 1.75 ");

@@ -6,8 +6,10 @@ import os
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
+import penstock as ps
 from cluster import Cluster
 
 RANKS = 4
@@ -73,7 +75,7 @@ os._exit(0)
 
 class Lost(unittest.TestCase):
     def run_ranks(self, script, collective=""):
-        """What each rank says, with all of them alive until the last has spoken, but the one that is killed."""
+        """What each rank says."""
         with Cluster(2) as service, tempfile.TemporaryDirectory() as place:
             ranks = []
             for rank in range(RANKS):
@@ -108,6 +110,83 @@ class Lost(unittest.TestCase):
             self.assertIn("the ranks are not at the same step", told)
             self.assertIn("rank 0 has taken 8 elements, the last of round 7 as consumer 0", told)
             self.assertIn("rank 1 has taken 9 elements, the last of round 8 as consumer 1", told)
+
+
+class FakeGroup:
+    """As AbortOnLoss sees a process group."""
+
+    def __init__(self):
+        self.aborts = 0
+
+    def abort(self):
+        self.aborts += 1
+
+
+class FakeLoader:
+    stops = 0
+
+    def stop(self):
+        self.stops += 1
+
+
+def loss(state, job="train", consumer=3):
+    return ps.LostConsumer(job, consumer, state, time.time(), "its connection to the dispatcher ended")
+
+
+class AbortOnLoss(unittest.TestCase):
+    """What it makes of what it hears."""
+
+    def setUp(self):
+        self.group, self.loader = FakeGroup(), FakeLoader()
+        self.block = ps.torch.AbortOnLoss(self.loader, group=self.group, job_name="train", grace=0.2)
+
+    def test_one_that_ended_and_stays_away_is_lost_after_the_grace(self):
+        with self.assertRaisesRegex(ps.errors.UnavailableError, "consumer 3 of job train is lost"):
+            with self.block:
+                begun = time.monotonic()
+                self.block._hear(loss("ended"))
+                self.assertEqual(self.group.aborts, 0)
+                while self.group.aborts == 0 or self.loader.stops == 0:
+                    time.sleep(0.01)
+                self.assertGreater(time.monotonic() - begun, 0.15)
+        self.assertEqual((self.group.aborts, self.loader.stops), (1, 1))
+
+    def test_one_that_is_back_or_in_doubt_in_time_is_not(self):
+        with self.block:
+            for state in ("back", "silent"):
+                self.block._hear(loss("ended"))
+                self.block._hear(loss(state))
+            time.sleep(0.5)
+        self.assertEqual(self.group.aborts, 0)
+
+    def test_one_that_is_dead_is_lost_at_once(self):
+        with self.assertRaises(ps.errors.UnavailableError):
+            with self.block:
+                self.block._hear(loss("silent"))
+                self.block._hear(loss("dead"))
+                self.assertEqual(self.group.aborts, 1)
+
+    def test_an_error_that_comes_first_is_told_with_the_name(self):
+        with self.assertRaisesRegex(ps.errors.UnavailableError, "consumer 3") as raised:
+            with self.block:
+                self.block._hear(loss("ended"))
+                raise RuntimeError("Connection closed by peer")
+        self.assertIsInstance(raised.exception.__cause__, RuntimeError)
+        self.assertEqual(self.group.aborts, 1)
+
+    def test_other_errors_and_other_jobs_are_left_alone(self):
+        with self.assertRaises(ZeroDivisionError):
+            with self.block:
+                self.block._hear(loss("dead", job="evaluation"))
+                raise ZeroDivisionError
+        self.assertEqual(self.group.aborts, 0)
+
+    def test_nothing_is_aborted_once_the_block_has_ended(self):
+        with self.block:
+            self.block._hear(loss("ended"))
+        self.block._hear(loss("dead"))
+        time.sleep(0.5)
+        self.assertEqual(self.group.aborts, 0)
 
 
 if __name__ == "__main__":
