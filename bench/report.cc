@@ -56,7 +56,7 @@ constexpr const char* kReportHead[] = {
     "p99 us",    "skew p99 us", "spread p99", "CPU s/GB",      "limit CPU",
     "CPU ratio", "trainer CPU", "copied",     "max/min share", ""};
 
-// Cells in the order of kReportHead; empty in all rows, or "-", is not shown.
+// Cells in the order of kReportHead. A column that says nothing in any row is left out.
 std::vector<std::string> CellsOf(const Row& row) {
   const Summary summary = Summarize(row);
   const bool sized = row.setup.element_bytes > 0;  // else it was left out for all sizes

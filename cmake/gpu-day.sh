@@ -10,26 +10,30 @@
 # failures.txt (what failed, with the end of what it printed), gpu-report.json and .html (the
 # measurements), and a log for each step.
 #
-# A step takes GPU_DAY_STEP seconds at most (240), and no step begins after GPU_DAY_SECONDS (1200). Called
+# A step takes GPU_DAY_STEP seconds at most (240), and none begins after GPU_DAY_SECONDS (1200). Called
 # again with the same folder it goes on with the steps that have no result. To run one again,
 # remove its .json. PENSTOCK_BENCH: flags of the bench in place of quick ones.
-# Exit status: 0 if every step passed, 1 if one failed, 2 if steps are left.
+# Exit status: 0 if every step passed or had nothing to run here, 1 if one failed, 2 if steps are left.
 here=$(cd "$(dirname "$0")" && pwd) || exit 1
 bench=${PENSTOCK_BENCH:---pairs 2 --window 0.3}
 
-if [ "$1" = --measure ]; then  # the last step, as a command that can be ended
-  folder=$2
-  set --
-  if [ -x "$here/bin/gpu_bench" ]; then  # of a build with CUDA
-    "$here/bin/gpu_bench" >"$folder/figures.part" || exit
-    set -- --gpu-figures "$folder/figures.part"
-  fi
-  # shellcheck disable=SC2086 # flags are words
-  "$here/bin/penstock" bench cluster $bench "$@" --json "$folder/gpu-report.json" --html "$folder/gpu-report.html" || exit
-  [ ! -e "$folder/figures.part" ] || cat "$folder/figures.part" >>"$folder/gpu-report.json"
-  rm -f "$folder/figures.part"
-  exit
-fi
+case "$1" in  # a step as a command that can be ended
+  --doctor)
+    "$here/bin/penstock" doctor
+    [ $? -le 1 ]  # 1: it has warnings
+    exit
+    ;;
+  --measure)
+    report=$2/gpu-report
+    figures=$2/gpu_bench.figures
+    set --
+    if grep '^{' "${figures%.figures}.log" >"$figures" 2>/dev/null; then set -- --gpu-figures "$figures"; fi
+    # shellcheck disable=SC2086 # flags are words
+    "$here/bin/penstock" bench cluster $bench "$@" --json "$report.json" --html "$report.html" || exit
+    cat "$figures" >>"$report.json"
+    exit
+    ;;
+esac
 
 folder=${1:-$here/gpu-day-results}
 mkdir -p "$folder" && folder=$(cd "$folder" && pwd) || exit 1
@@ -49,24 +53,28 @@ step() {
     left=$((left + 1))
     return 0
   fi
-  timeout -k 10 "$step_limit" "$@" >"$folder/$name.log" 2>&1
+  # In the foreground, so that Ctrl-C ends the step too.
+  timeout --foreground -k 10 "$step_limit" "$@" >"$folder/$name.log" 2>&1
   status=$?
   seconds=$(($(date +%s) - begun))
-  case $status in
-    0) if grep -q '^\[  SKIPPED \]' "$folder/$name.log"; then result=skipped; else result=passed; fi ;;
-    124 | 137) result="timed out" ;;
-    *) result=failed ;;
-  esac
+  result=failed
+  if [ "$status" = 124 ] || { [ "$status" = 137 ] && [ "$seconds" -ge "$step_limit" ]; }; then
+    result="timed out"
+  elif [ "$status" = 0 ] && grep -q '^\[  SKIPPED \]' "$folder/$name.log" && ! grep -q '^\[       OK \]' "$folder/$name.log"; then
+    result=skipped
+  elif [ "$status" = 0 ]; then
+    result=passed
+  fi
   printf '{"step": "%s", "result": "%s", "status": %d, "seconds": %d}\n' \
     "$name" "$result" "$status" "$seconds" >"$folder/$name.json.part"
   mv "$folder/$name.json.part" "$folder/$name.json"
   printf '%-40s %s, %d s\n' "$name" "$result" "$seconds"
 }
 
-suites_of() { "$1" --gtest_list_tests 2>/dev/null | sed -n 's/^\([A-Za-z0-9_/]*\)\..*/\1/p'; }
+suites_of() { timeout 60 "$1" --gtest_list_tests 2>/dev/null | sed -n 's/^\([A-Za-z0-9_/]*\)\..*/\1/p'; }
 
 step version "$here/bin/penstock" version
-step doctor "$here/bin/penstock" doctor
+step doctor "$here/${0##*/}" --doctor
 for program in "$here"/tests/*; do
   suites=$(suites_of "$program")
   [ -n "$suites" ] || step "$(basename "$program")" "$program" --gtest_list_tests
@@ -75,16 +83,19 @@ for program in "$here"/tests/*; do
       env PENSTOCK_REQUIRE_GPU=1 PENSTOCK_PAGE_LOCK=on "$program" "--gtest_filter=$suite.*"
   done
 done
-step measurements "$0" --measure "$folder"
+[ ! -x "$here/bin/gpu_bench" ] || step gpu_bench "$here/bin/gpu_bench"  # of a build with CUDA
+step measurements "$here/${0##*/}" --measure "$folder"
 
 # --- What came of it ----------------------------------------------------------------
 
 : >"$folder/gpu-day.json"
 : >"$folder/failures.txt"
+failed=0
 for name in $names; do
   [ -e "$folder/$name.json" ] || continue
   cat "$folder/$name.json" >>"$folder/gpu-day.json"
   grep -q '"result": "passed"\|"result": "skipped"' "$folder/$name.json" && continue
+  failed=$((failed + 1))
   {
     printf '=== '
     cat "$folder/$name.json"
@@ -114,7 +125,6 @@ escaped() { sed 's/&/\&amp;/g; s/</\&lt;/g; s/>/\&gt;/g' "$1"; }
   fi
 } >"$folder/gpu-day.html"
 
-failed=$(grep -c '^===' "$folder/failures.txt")
 echo "$folder/gpu-day.html: $(wc -l <"$folder/gpu-day.json") steps, $failed failed, $left left"
 [ "$left" = 0 ] || exit 2
 [ "$failed" = 0 ]

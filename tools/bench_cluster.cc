@@ -29,7 +29,7 @@ namespace {
 
 const std::vector<int64_t> kSizes = {65'536, 1 << 20, 16 << 20};
 
-// Of --quick: long enough for a rate within a tenth.
+// Of --quick.
 constexpr int kQuickRounds = 2;
 constexpr double kQuickWindow = 0.3;  // seconds
 
@@ -200,8 +200,8 @@ void AddBenchCluster(CLI::App& bench, Chosen& chosen) {
       ->delimiter(',');
   command->add_flag(
       "--quick", given->quick,
-      "in two minutes for eight hosts whether all links are well: few levels, one size, "
-      "short windows");
+      "whether all links are well, in some seconds for each host: few levels, one size, short "
+      "windows");
   command->add_option("--rdma-device", given->rdma_device,
                       "as ibv_devinfo names it, on all hosts; else the first that is active");
   command->add_option("--rank", given->rank.number, "of this process; Slurm's by default");

@@ -275,6 +275,8 @@ std::vector<Level> LinkLevels(const Hosts& hosts, const Survey& here, const Surv
   for (const int streams : kStreams) levels.push_back(Sockets(hosts, kCubic, streams));
   const std::string& usual = there.machine.congestion_control;  // of the host that sends
   if (usual != kCubic) levels.push_back(Sockets(hosts, usual, 1));
+  // What our sockets stand beside.
+  for (Level& level : levels) level.quick |= level.variant == SocketVariant(usual, 1);
   for (const int streams : kStreams) levels.push_back(tools.Iperf(streams));
   for (const char* program : {"ib_read_bw", "ib_write_bw"}) {
     levels.push_back(tools.Verbs(program));

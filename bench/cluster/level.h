@@ -37,8 +37,8 @@ std::vector<Level> HostLevels(const Survey& here, const std::vector<std::string>
 std::vector<Level> LinkLevels(const Hosts& hosts, const Survey& here, const Survey& there,
                               const std::vector<std::string>& protocols);
 
-// Levels from all other hosts to this one at the same time, by which a switch or a port shows what
-// it cannot carry. At least two hosts.
+// Levels from all other hosts to this one at the same time: what a switch cannot carry shows there
+// and in no pair. At least two hosts.
 std::vector<Level> ManyToOneLevels(const std::vector<Hosts>& pairs,
                                    const std::vector<std::string>& protocols);
 

@@ -184,6 +184,7 @@ class Bench(unittest.TestCase):
         self.assertEqual({record["hosts"][1] for record in links}, {"127.0.0.2", "127.0.0.3"})
         self.assertEqual({record["element_bytes"] for record in links}, {1 << 20})
         self.assertLessEqual({record["system"] for record in links}, {"socket", "penstock"})
+        self.assertTrue(all(record["ratio"] for record in links if record["system"] == "penstock"))
 
     def test_cluster_ranks_find_each_other_by_what_slurm_tells_them(self):
         job = str(os.getpid())

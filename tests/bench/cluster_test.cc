@@ -267,7 +267,8 @@ TEST(Levels, FewAreQuick) {
        LinkLevels({.here = "a", .there = "b"}, survey, survey, {"tcp", "ucx"})) {
     if (level.quick) quick.push_back(level.name());
   }
-  EXPECT_THAT(quick, ElementsAre("socket cubic x8", "ib_read_bw", "tcp", "ucx d:1", "ucx"));
+  EXPECT_THAT(quick, ElementsAre("socket cubic x1", "socket cubic x8", "ib_read_bw", "tcp",
+                                 "ucx d:1", "ucx"));
 }
 
 TEST(Levels, ManyToOneStandBesideSocketsFromTheSameHosts) {

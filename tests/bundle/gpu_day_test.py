@@ -35,11 +35,13 @@ class GpuDay(unittest.TestCase):
         self.results = pathlib.Path(folder.name, "results")
         (self.bundle / "tests").mkdir(parents=True)
         shutil.copy(ROOT / "cmake/gpu-day.sh", self.bundle / "gpu-day")
-        (self.bundle / "bin").symlink_to(build / "bin")
+        (self.bundle / "bin").mkdir()
+        for program in ("penstock", "penstock-bench"):
+            (self.bundle / "bin" / program).symlink_to(build / "bin" / program)
 
-    def add(self, name, script):
-        (self.bundle / "tests" / name).write_text(script)
-        (self.bundle / "tests" / name).chmod(0o755)
+    def add(self, name, script, folder="tests"):
+        (self.bundle / folder / name).write_text(script)
+        (self.bundle / folder / name).chmod(0o755)
 
     def day(self, **environment):
         """Its exit status, and the results by step."""
@@ -76,12 +78,14 @@ class GpuDay(unittest.TestCase):
         self.add("a_broken", BROKEN)
         self.add("b_failing", FAILING)
         self.add("c_hanging", HANGING)
+        self.add("gpu_bench", BROKEN, "bin")
         status, steps, said = self.day(GPU_DAY_STEP="20")
         self.assertEqual(status, 1, said)
         self.assertEqual(steps["a_broken"]["status"], 127)
         self.assertEqual(steps["b_failing-Failing"]["result"], "failed")
         self.assertEqual(steps["c_hanging-Gpu_Hanging"]["result"], "timed out")
-        self.assertIn("version", steps)
+        self.assertEqual(steps["gpu_bench"]["result"], "failed")
+        self.assertEqual(steps["measurements"]["result"], "passed")
         failures = (self.results / "failures.txt").read_text()
         for evidence in ("libcudart.so.13: cannot open", "failing.cc:7: Failure", "a <bad> place"):
             self.assertIn(evidence, failures)
