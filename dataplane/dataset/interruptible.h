@@ -8,6 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "dataplane/memory/pool.h"
 #include "penstock/dataset.h"
 #include "penstock/iterator.h"
 
@@ -24,9 +25,11 @@ class InterruptibleIterator : public IteratorImpl {
 };
 
 // What Dataset::MakeIterator() makes. `epoch`: which of the dataset's it is; not given, it is
-// counted (epochs.h), which MakeIterator() leaves out where a seed is given.
+// counted (epochs.h), which MakeIterator() leaves out where a seed is given. `output`: as for
+// MakeIteratorInto() (iterator_output.h).
 absl::StatusOr<std::unique_ptr<InterruptibleIterator>> MakeInterruptible(
-    const Dataset& dataset, IteratorOptions options, std::optional<int64_t> epoch = std::nullopt);
+    const Dataset& dataset, IteratorOptions options, std::optional<int64_t> epoch = std::nullopt,
+    Pool* output = nullptr);
 
 // Of a NodeIterator that may know that it need not wait. One thread at a time, as Next().
 class KnowsWhatIsReady {

@@ -436,8 +436,8 @@ absl::StatusOr<std::unique_ptr<LocalIterator>> Started(const Dataset& dataset,
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<InterruptibleIterator>> MakeInterruptible(
-    const Dataset& dataset, IteratorOptions options, std::optional<int64_t> epoch) {
-  return Started(dataset, options.seed, epoch, /*output=*/nullptr);
+    const Dataset& dataset, IteratorOptions options, std::optional<int64_t> epoch, Pool* output) {
+  return Started(dataset, options.seed, epoch, output);
 }
 
 absl::StatusOr<Iterator> MakeIteratorInto(Pool& output, const Dataset& dataset, uint64_t seed,

@@ -13,7 +13,6 @@
 #include "dataplane/dataset/random_number.h"
 #include "dataplane/dataset/state_bytes.h"
 #include "dataplane/memory/device_landing.h"
-#include "dataplane/memory/gpu_direct_driver.h"
 #include "dataplane/memory/page_locked_pool.h"
 #include "dataplane/replica/collective.h"
 #include "dataplane/replica/side_by_side.h"
@@ -38,9 +37,6 @@ std::string LayoutText(const DistributedDataset::Plan& plan) {
                       plan.pipelines.size(), " pipeline(s) each");
 }
 
-// Between two looks for a free place on a device.
-constexpr absl::Duration kPlacePolls = absl::Microseconds(50);
-
 std::string_view BehindMagic(const State& state) {
   const std::string_view bytes = state.bytes;
   return bytes.substr(std::min(bytes.size(), kStateMagic.size()));
@@ -52,9 +48,6 @@ int DepthOf(const DistributedDataset::Plan& plan) {
   return plan.device_depth.value_or(
       static_cast<int>(std::min(plan.options.per_replica_buffer_size, kMostByDefault)));
 }
-
-// What a client has under way of large elements, unless the job says otherwise.
-constexpr int kUnderWay = 16;
 
 // Whether nobody on the host needs the bodies of what that pipeline reads.
 bool BodiesMayStayAway(const DistributedDataset::Plan& plan, const PipelineInput& input) {
@@ -82,13 +75,7 @@ std::shared_ptr<const DeviceQueues> QueuesOf(const DistributedDataset::Plan& pla
     const std::unique_ptr<DeviceQueue>& queue =
         (*queues)[first * static_cast<size_t>(plan.options.replicas_per_element)];
     first += static_cast<size_t>(input.replicas);
-    if (queue == nullptr || !BodiesMayStayAway(plan, input)) continue;
-    const DeviceQueueOptions& options = queue->options();
-    queue->LandThrough(std::make_unique<DeviceLanding>(
-        LinkedDeviceBackend(), LinkedGpuDirectDriver(),
-        DeviceLandingOptions{.device = options.device,
-                             .places = options.depth + options.held + kUnderWay,
-                             .host = &PageLockedPool()}));
+    if (queue != nullptr && BodiesMayStayAway(plan, input)) LandByNic(*queue);
   }
   return queues;
 }

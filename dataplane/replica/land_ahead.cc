@@ -11,6 +11,9 @@
 #include "dataplane/dataset/registry.h"
 #include "dataplane/dataset/state_bytes.h"
 #include "dataplane/dataset/transforms/positioned_input.h"
+#include "dataplane/memory/device_landing.h"
+#include "dataplane/memory/gpu_direct_driver.h"
+#include "dataplane/memory/page_locked_pool.h"
 #include "penstock/status.h"
 
 namespace penstock::replica {
@@ -106,7 +109,19 @@ NodeKind LandAheadKind() {
           .build = BuildLandAhead};
 }
 
+// What a client has under way of large elements, unless the job says otherwise.
+constexpr int kUnderWay = 16;
+
 }  // namespace
+
+void LandByNic(DeviceQueue& queue) {
+  const DeviceQueueOptions& options = queue.options();
+  queue.LandThrough(std::make_unique<DeviceLanding>(
+      LinkedDeviceBackend(), LinkedGpuDirectDriver(),
+      DeviceLandingOptions{.device = options.device,
+                           .places = options.depth + options.held + kUnderWay,
+                           .host = &PageLockedPool()}));
+}
 
 Dataset LandAhead(const Dataset& dataset, const std::shared_ptr<const DeviceQueues>& queues,
                   int first, int count, int sharing) {

@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include "absl/time/time.h"
 #include "dataplane/memory/device_queue.h"
 #include "penstock/dataset.h"
 
@@ -12,6 +13,13 @@ namespace penstock::replica {
 
 // By local replica; nullptr for those whose values stay in host memory.
 using DeviceQueues = std::vector<std::unique_ptr<DeviceQueue>>;
+
+// Between two looks for a free place of a queue.
+inline constexpr absl::Duration kPlacePolls = absl::Microseconds(50);
+
+// Bodies that a NIC can write to the queue's device come there by themselves, of elements that are
+// read into queue.landing(); what else is read into it lies in page-locked memory.
+void LandByNic(DeviceQueue& queue);
 
 // Gives what `dataset` gives; its element number n is told to the queues of the `sharing`
 // replicas from (`first` + n mod `count`) × `sharing` on. An error takes a place as well. It is

@@ -280,7 +280,8 @@ void BindRunning(py::class_<Dataset>& dataset) {
   dataset.def("distribute", [](const Dataset& self, const py::dict& options) {
     return CheckedDataset(self.Distribute(DistributeOptionsFrom(options)));
   });
-  dataset.def("make_iterator", &MakeIterator, arg("seed") = py::none(), arg("epoch") = py::none());
+  dataset.def("make_iterator", &MakeIterator, arg("seed") = py::none(), arg("epoch") = py::none(),
+              arg("gpu") = py::none());
   dataset.def("reduce", [](const Dataset& self, const Expr& initial, py::function function) {
     const StateFunction traced = TracedState(function);
     // Traced here, with the GIL; read without it.

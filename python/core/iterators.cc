@@ -11,10 +11,12 @@
 #include "dataplane/dataset/graph.h"
 #include "dataplane/dataset/interruptible.h"
 #include "dataplane/memory/forked.h"
+#include "dataplane/replica/device_reader.h"
 #include "penstock/explain.h"
 #include "penstock/fingerprint.h"
 #include "penstock/iterator.h"
 #include "penstock/states_of_ranks.h"
+#include "penstock/status.h"
 #include "penstock/step_token.h"
 #include "python/core/casters.h"
 #include "python/core/errors.h"
@@ -43,14 +45,17 @@ absl::Time DeadlineIn(std::optional<double> seconds) {
 // An iterator whose calls wait without the GIL.
 class HeldIterator {
  public:
-  HeldIterator(Dataset dataset, std::unique_ptr<InterruptibleIterator> iterator)
+  HeldIterator(Dataset dataset, std::unique_ptr<InterruptibleIterator> iterator,
+               std::unique_ptr<replica::DeviceReader> on_device)
       : dataset_(std::move(dataset)),
         iterator_(iterator.release()),
+        on_device_(on_device.release()),
         exclusive_(!ReadsWhatOthersRead(dataset_)) {}
   ~HeldIterator() {
     if (!made_here_) return;  // its threads are the parent's
     WithoutGil without_gil;
     delete iterator_;
+    delete on_device_;
   }
   HeldIterator(const HeldIterator&) = delete;
 
@@ -58,6 +63,12 @@ class HeldIterator {
   py::object Next(std::optional<int64_t> step, std::optional<double> timeout) {
     std::optional<Element> element = Take(step, timeout);
     if (!element.has_value()) return py::none();
+    if (on_device_ != nullptr) {
+      absl::StatusOr<DeviceElement> landed = Landed(*element);
+      if (landed.ok()) return LeavesOf(*std::move(landed));
+      // Who holds more than there are places for gets it where it lies.
+      if (!absl::IsResourceExhausted(landed.status())) Raise(landed.status());
+    }
     const bool writable = IsWritable(*element);
     return LeavesOf(*std::move(element), writable);
   }
@@ -86,8 +97,10 @@ class HeldIterator {
       WithoutGil without_gil;
       std::lock_guard lock(next_mu_);
       status = iterator_->Restore(State{state});
+      if (on_device_ != nullptr) on_device_->Forget();
     }
     RaiseIfError(status);
+    token_ = {};
     steps_ = 0;
   }
 
@@ -104,6 +117,7 @@ class HeldIterator {
   void Stop(double timeout) {
     if (!made_here_) return;
     absl::Status status;
+    if (on_device_ != nullptr) on_device_->Stop();
     {
       WithoutGil without_gil;
       status = iterator_->Stop(absl::Seconds(timeout));
@@ -111,11 +125,15 @@ class HeldIterator {
     RaiseIfError(status);
   }
 
-  // Where the last element that was given stands: (round, consumer, steps, hash). Round and
-  // consumer are -1 and the hash is the number of steps' where the read has no rounds; see
-  // penstock/step_token.h.
+  // (round, consumer, steps, hash) of the last element that was given; see penstock/step_token.h.
+  // Where the read has no rounds, round and consumer are -1 and the hash is that of the number of
+  // steps.
   py::tuple StepToken() const {
     CheckUsable();
+    if (steps_ == 0) {
+      Raise(absl::FailedPreconditionError(
+          "no element was given since the iterator was made or restored"));
+    }
     const uint64_t hash =
         token_.round < 0 ? Fingerprint(static_cast<uint64_t>(steps_)) : token_.hash;
     return py::make_tuple(token_.round, token_.consumer, steps_, hash);
@@ -128,6 +146,11 @@ class HeldIterator {
 
  private:
   using NextResult = absl::StatusOr<std::optional<Element>>;
+
+  absl::StatusOr<DeviceElement> Landed(const Element& element) {
+    WithoutGil without_gil;
+    return on_device_->Land(element);
+  }
 
   // What a signal's handler raises leaves the element that is waited for to the next call.
   std::optional<Element> Take(std::optional<int64_t> step, std::optional<double> timeout) {
@@ -171,6 +194,7 @@ class HeldIterator {
 
   const Dataset dataset_;
   InterruptibleIterator* const iterator_;
+  replica::DeviceReader* const on_device_;  // nullptr: elements stay in host memory
   const bool exclusive_;
   const MadeHere made_here_;
   penstock::StepToken token_;  // both with the GIL held
@@ -185,14 +209,28 @@ bool ReadsWhatOthersRead(const Dataset& dataset) {
 }
 
 py::object MakeIterator(const Dataset& dataset, std::optional<uint64_t> seed,
-                        std::optional<int64_t> epoch) {
+                        std::optional<int64_t> epoch, std::optional<int> gpu) {
   StayAwayIfLeaving();
+  std::unique_ptr<replica::DeviceReader> on_device;
   absl::StatusOr<std::unique_ptr<InterruptibleIterator>> iterator;
+  const auto make = [&]() -> absl::Status {
+    if (gpu.has_value()) {
+      PENSTOCK_ASSIGN_OR_RETURN(on_device, replica::DeviceReader::Make(*gpu));
+    }
+    PENSTOCK_ASSIGN_OR_RETURN(
+        iterator, MakeInterruptible(on_device == nullptr ? dataset : on_device->Reading(dataset),
+                                    {.seed = seed}, epoch,
+                                    on_device == nullptr ? nullptr : &on_device->pool()));
+    return absl::OkStatus();
+  };
+  absl::Status made;
   {
     WithoutGil without_gil;
-    iterator = MakeInterruptible(dataset, {.seed = seed}, epoch);
+    made = make();
   }
-  return py::cast(std::make_unique<HeldIterator>(dataset, ValueOrRaise(std::move(iterator))));
+  RaiseIfError(made);
+  return py::cast(
+      std::make_unique<HeldIterator>(dataset, *std::move(iterator), std::move(on_device)));
 }
 
 void BindIterators(py::module_& module) {
@@ -206,6 +244,10 @@ void BindIterators(py::module_& module) {
       .def("stop", &HeldIterator::Stop, py::arg("timeout"))
       .def("step_token", &HeldIterator::StepToken)
       .def("explain", &HeldIterator::Explain);
+  module.def("count_gpus", [] {
+    WithoutGil without_gil;
+    return LinkedDeviceBackend().Count().value_or(0);
+  });
   module.def(
       "of_all_ranks",
       [](const std::vector<std::string>& states, std::string run_id, std::vector<std::string> allow,

@@ -14,10 +14,11 @@ class Iterator:
     behind it, unless it says otherwise.
     """
 
-    def __init__(self, dataset, seed=None, epoch=None):
-        """`epoch`: which of the dataset's it is; counted if not given."""
+    def __init__(self, dataset, seed=None, epoch=None, gpu=None):
+        """`epoch`: which of the dataset's it is; counted if not given. `gpu`: its number; elements come there, the next
+        two before they are asked for, and states are of iterators with a `gpu`."""
         self.element_spec = dataset.element_spec
-        self._core = dataset._core.make_iterator(default_seed if seed is None else seed, epoch)
+        self._core = dataset._core.make_iterator(default_seed if seed is None else seed, epoch, gpu)
         self._pack = element_packer(self.element_spec)
         leaving.stop_at_exit(leaving.READERS, self)
 

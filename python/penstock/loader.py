@@ -25,6 +25,7 @@ class Loader:
         self.dataset = dataset
         self._seed = seed
         self._commits_previous = commit == "previous"
+        self._gpu = None  # of Iterator
         self._taken = collections.deque()  # states that wait to be committed
         self._iterator = None
         self._restored = None  # by the next iter()
@@ -61,8 +62,9 @@ class Loader:
         self._iterator.commit(position_of(state))
 
     def step_token(self):
-        """(round, consumer, steps, hash) of the last element given: ranks that are at the same step of the same read have
-        the same hash, whichever consumer they are. Round and consumer are -1 where there are no rounds."""
+        """(round, consumer, steps, hash) of the last element given: ranks that are at the same round of the same read have
+        the same hash, whichever consumer they are. Where there are no rounds, round and consumer are -1 and the hash is
+        that of the number of elements given since the pass began or was restored."""
         if self._iterator is None:
             raise RuntimeError("nothing was read yet")
         return self._iterator._core.step_token()
@@ -80,7 +82,7 @@ class Loader:
         raise NotImplementedError
 
     def _begin(self):
-        self._iterator = iterators.Iterator(self.dataset, self._seed)
+        self._iterator = iterators.Iterator(self.dataset, self._seed, gpu=self._gpu)
         self._taken.clear()
         if self._restored is not None:
             self._iterator.restore(self._restored)

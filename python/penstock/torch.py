@@ -18,8 +18,11 @@ import torch
 import torch.distributed
 import torch.utils.data
 
-from . import errors, loader
+from . import _core, errors, loader
 from .lost_consumers import OnLostConsumer
+
+
+_ABORT_WITHIN = 10.0  # seconds that the end of a block waits for the abort that ends it
 
 
 class DataLoader(loader.Loader, torch.utils.data.IterableDataset):
@@ -27,7 +30,9 @@ class DataLoader(loader.Loader, torch.utils.data.IterableDataset):
 
     A tensor in host memory lies in its element's slot, which is given back when the last tensor of it is gone.
 
-    `device`: tensors are copied there. `read_only`: what is done with an element that others read too: "clone" (the
+    `device`: tensors come there. To a CUDA device the next two elements are on their way while one is used, on a stream
+    of Penstock's own, where Penstock was built with CUDA; hold one element when the next is asked for, as more of them are
+    copied when they are given. States are then of loaders with a CUDA device. `read_only`: what is done with an element that others read too: "clone" (the
     default), "refuse" (RuntimeError), or "share", for who never writes; torch knows no read-only tensor. `seed`: for what
     the dataset leaves open. `commit`: "previous" commits a state when the next but one is taken, for jobs with
     keep=COMMITTED whose states are stored at once, each before the next but one is taken; None leaves it to `commit()`.
@@ -43,6 +48,10 @@ class DataLoader(loader.Loader, torch.utils.data.IterableDataset):
         loader.refuse_parts(dataset, "torch")
         self._device = None if device is None or torch.device(device).type == "cpu" else torch.device(device)
         self._read_only = read_only
+        if self._device is not None and self._device.type == "cuda":
+            index = torch.cuda.current_device() if self._device.index is None else self._device.index
+            if index < _core.count_gpus():
+                self._gpu = index
 
     def __iter__(self):
         if torch.utils.data.get_worker_info() is not None:
@@ -55,6 +64,8 @@ class DataLoader(loader.Loader, torch.utils.data.IterableDataset):
     def _leaf(self, leaf):
         if leaf.dtype.name == "string":
             return _strings(leaf._strings(), leaf.shape)
+        if leaf.device.startswith("GPU"):
+            return torch.from_dlpack(leaf)  # whose stream waits for the copy
         if not leaf.writable and self._read_only == "refuse":
             raise RuntimeError(
                 "others read this element too, and a tensor could write into it; read_only='clone' copies it, "
@@ -104,80 +115,103 @@ class AllRanks:
 class AbortOnLoss:
     """Lets no rank sit in a collective for ever when a consumer of a coordinated read is lost:
 
-        with ps.torch.AbortOnLoss(loader):
+        with ps.torch.AbortOnLoss(loader, job_name="train"):
             for batch in loader:
                 step(batch)
 
     A consumer is lost when its connection to the dispatcher has ended and it is not back within `grace` seconds, or when
     it is declared dead. Then `group` (None: the default one) is aborted and the loaders are stopped. What waits in them
     raises, and the block raises errors.UnavailableError, which names the consumer. The group is of no more use: let it end
-    the process, and start all ranks again, from states of one step. Gloo's abort leaves what is under way; there a rank raises
-    when the one that it waits for has ended.
+    the process, and start all ranks again, from states of one step. The step under way is none of them: what an aborted
+    collective gives is no sum. Gloo's abort leaves what is under way; there a rank raises when the one that it waits for has
+    ended. `job_name`: which job's consumers count; None: those of all that this process reads.
     """
 
-    def __init__(self, *loaders, group=None, grace=1.0):
+    def __init__(self, *loaders, group=None, job_name=None, grace=1.0):
         self._loaders = loaders
         self._group = group
+        self._job_name = job_name
         self._grace = grace
         self._changed = threading.Condition()
-        self._ended = {}  # by job and consumer: those that may come back
+        self._ended = {}  # by job and consumer: (loss, timer) of those that may come back
         self._lost = None
+        self._closed = False
+        self._aborted = threading.Event()
         self._on_lost = None
 
     def __enter__(self):
+        group = self._group_now()
+        if not hasattr(group, "abort"):
+            raise RuntimeError(f"a {type(group).__name__} cannot be aborted; torch 2.6 and later can")
         self._on_lost = OnLostConsumer(self._hear)
         return self
 
     def __exit__(self, _, error, __):
-        # Gloo's and NCCL's own errors may come before the dispatcher's word.
-        if isinstance(error, RuntimeError):
-            with self._changed:
+        with self._changed:
+            if isinstance(error, RuntimeError):
+                # Gloo's and NCCL's own errors may come before the dispatcher's word.
                 self._changed.wait_for(lambda: self._lost or self._ended, timeout=self._grace)
-                named = self._lost or next(iter(self._ended.values()), None)
-            if named is not None:
-                self._abort(named)
+            named = next((loss for loss, _ in self._ended.values()), None)
+        if isinstance(error, RuntimeError) and named is not None:
+            self._abort(named)
+        with self._changed:
+            self._closed = True
+            for _, timer in self._ended.values():
+                timer.cancel()
         self._on_lost.close()
-        if self._lost is None or not isinstance(error, Exception):
+        if self._lost is None or not (error is None or isinstance(error, Exception)):
             return False
+        self._aborted.wait(_ABORT_WITHIN)  # before the group is destroyed
         raise errors.UnavailableError(
             f"{self._lost}; the process group was aborted: start all ranks again, from states of one step"
         ) from error
 
-    def _hear(self, lost):
-        key = lost.job, lost.consumer
+    def _group_now(self):
+        return torch.distributed.group.WORLD if self._group is None else self._group
+
+    def _hear(self, loss):
+        if self._job_name is not None and loss.job != self._job_name:
+            return
+        key = loss.job, loss.consumer
         with self._changed:
-            if lost.state == "back":
-                self._ended.pop(key, None)
-            elif lost.state == "ended":
-                self._ended[key] = lost
-                self._changed.notify_all()
-                timer = threading.Timer(self._grace, self._abort_unless_back, (key, lost))
+            _, timer = self._ended.pop(key, (None, None))
+            if timer is not None:
+                timer.cancel()
+            if loss.state == "ended" and not self._closed:
+                timer = threading.Timer(self._grace, self._abort_unless_back, (key, loss))
                 timer.daemon = True
+                self._ended[key] = loss, timer
+                self._changed.notify_all()
                 timer.start()
-        if lost.state == "dead":
-            self._abort(lost)
+        if loss.state == "dead":
+            self._abort(loss)
 
-    def _abort_unless_back(self, key, lost):
+    def _abort_unless_back(self, key, loss):
         with self._changed:
-            if self._ended.get(key) is not lost:
+            if self._ended.get(key, (None, None))[0] is not loss:
                 return
-        self._abort(lost)
+        self._abort(loss)
 
-    def _abort(self, lost):
+    def _abort(self, loss):
         with self._changed:
-            if self._lost is not None:
+            if self._lost is not None or self._closed:
                 return
-            self._lost = lost
+            self._lost = loss
             self._changed.notify_all()
-        (torch.distributed.group.WORLD if self._group is None else self._group).abort()
+        # Beside each other: either may take a while, and one that fails is no reason to leave out the other.
         for each in self._loaders:
-            each.stop()
+            threading.Thread(target=each.stop, daemon=True).start()
+        try:
+            self._group_now().abort()
+        finally:
+            self._aborted.set()
 
 
 def check_step(loader, group=None):
-    """Checks that all ranks of `group` (None: the default one) are at the same step of the same read: that `loader` gave
-    each of them an element of the same round, or as many elements where there are no rounds. errors.DataLossError on
-    all ranks if not, with the steps of all. All ranks call it, after a step; 16 bytes are reduced.
+    """Checks that all ranks of `group` (None: the default one) are at the same step: that `loader` gave each of them an
+    element of the same round of the same read; where there are no rounds, only that it gave as many elements since the
+    pass began. errors.DataLossError on all ranks if not, with the steps of all. All ranks call it, after a step; 16 bytes
+    are reduced.
     """
     round_, consumer, steps, hash_ = loader.step_token()
     mark = hash_ >> 1  # 63 bits: its negative is a number too

@@ -151,6 +151,46 @@ class Gpus(unittest.TestCase):
             self.assertEqual(np.concatenate(read_back).tolist(), list(range(16 * step, 16 * step + 16)))
             del one, both
 
+    def iterator(self, dataset, gpu):
+        self.iterators.append(ps.Iterator(dataset, gpu=gpu))
+        return self.iterators[-1]
+
+    def read_all(self, it, gpu, steps=None):
+        """The values of the next `steps` batches of 8, or of all, which lie on that GPU."""
+        values = []
+        while steps is None or len(values) < 8 * steps:
+            tensor = next(it, None)
+            if tensor is None:
+                break
+            self.assertEqual(tensor.device, f"GPU:{gpu}")
+            of_step = read(in_capsule(tensor.__dlpack__()).data, 8, LEGACY, gpu)
+            _gpus.fake_run()
+            values += of_step.tolist()
+            del tensor
+        return values
+
+    def test_an_iterator_without_a_group_gives_elements_on_its_gpu(self):
+        dataset = ps.Dataset.range(64).batch(8)
+        it = self.iterator(dataset, gpu=1)
+        values = self.read_all(it, 1, steps=3)
+        state = it.save()
+        other = self.iterator(dataset, gpu=2)
+        other.restore(state)
+        self.assertEqual(values + self.read_all(other, 2), list(range(64)))
+        self.assertEqual(values + self.read_all(it, 1), list(range(64)))
+        with self.assertRaises(ps.errors.InvalidArgumentError):
+            ps.Iterator(dataset).restore(state)
+        with self.assertRaises(ps.errors.NotFoundError):
+            ps.Iterator(dataset, gpu=9)
+
+    def test_who_holds_more_than_there_are_places_gets_the_rest_on_the_host(self):
+        held = list(self.iterator(ps.Dataset.range(64).batch(8), gpu=0))
+        self.assertEqual([tensor.device for tensor in held], ["GPU:0"] * 4 + ["CPU:0"] * 4)
+        self.assertEqual(np.concatenate([tensor.numpy() for tensor in held[4:]]).tolist(), list(range(32, 64)))
+        values = [read(in_capsule(tensor.__dlpack__()).data, 8, LEGACY) for tensor in held[:4]]
+        _gpus.fake_run()
+        self.assertEqual(np.concatenate(values).tolist(), list(range(32)))
+
     def test_strings_and_row_splits_stay_on_the_host(self):
         strategy = distribute.MirroredStrategy(["GPU:0"])
         dataset = ps.Dataset.from_tensors({"word": np.array([b"a", b"bc"], object), "x": np.arange(2, dtype=np.int64)})

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dataplane/replica/device_reader.h"
+
+#include <optional>
+#include <utility>
+
+#include "absl/time/clock.h"
+#include "dataplane/memory/device.h"
+#include "dataplane/memory/device_landing.h"
+#include "dataplane/memory/page_locking.h"
+#include "dataplane/replica/input_plan.h"
+#include "penstock/status.h"
+
+namespace penstock::replica {
+namespace {
+
+// Elements ahead. A constant, since it is part of states.
+constexpr int kAhead = 2;
+
+std::shared_ptr<const DeviceQueues> QueueOf(int device) {
+  PageLocking::ForProcess().UseDevice(device);
+  auto queues = std::make_shared<DeviceQueues>();
+  queues->push_back(std::make_unique<DeviceQueue>(
+      LinkedDeviceBackend(), DeviceQueueOptions{.device = device, .depth = kAhead}));
+  LandByNic(*queues->front());
+  return queues;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<DeviceReader>> DeviceReader::Make(int device) {
+  RETURN_IF_ERROR(LinkedDeviceBackend().Describe(device).status());
+  return std::unique_ptr<DeviceReader>(new DeviceReader(device));
+}
+
+DeviceReader::DeviceReader(int device) : queues_(QueueOf(device)), progress_(queues_) {}
+
+Pool& DeviceReader::pool() const {
+  return *queues_->front()->landing();
+}
+
+Dataset DeviceReader::Reading(const Dataset& dataset) const {
+  return Buffered(LandAhead(dataset, queues_, /*first=*/0, /*count=*/1, /*sharing=*/1), kAhead);
+}
+
+absl::StatusOr<DeviceElement> DeviceReader::Land(const Element& element) const {
+  while (!stopped_) {
+    ASSIGN_OR_RETURN(std::optional<DeviceElement> landed, queues_->front()->TryTake(element));
+    if (landed.has_value()) return *std::move(landed);
+    absl::SleepFor(kPlacePolls);
+  }
+  return absl::CancelledError("the iterator was stopped");
+}
+
+void DeviceReader::Forget() const {
+  queues_->front()->Forget();
+}
+
+}  // namespace penstock::replica
