@@ -15,7 +15,8 @@
 
 namespace penstock::replica {
 
-// Outlives the iterator over Reading(). Land() is for one thread at a time, Stop() for any.
+// Outlives the iterator over Reading(). Any thread; an element that another thread takes out of
+// turn is copied anew.
 class DeviceReader {
  public:
   // NotFound if the process has no such device.
