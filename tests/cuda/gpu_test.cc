@@ -107,7 +107,6 @@ TEST_F(ShmToGpu, ElementsLandFromPageLockedSlotsThatAreUsedAgainAndAgain) {
   std::set<const void*> slots;
   std::deque<Reading> readings;
   RegistrationCounters registered;
-  int64_t events = 0;
   for (Index index = 0; index < kElements; ++index) {
     Element element = Next(index);
     const void* body = element.tensor(0).raw();
@@ -133,7 +132,6 @@ TEST_F(ShmToGpu, ElementsLandFromPageLockedSlotsThatAreUsedAgainAndAgain) {
     }
     if (index == kElements / 2) {
       registered = CountRegistrations();
-      events = lander_->counters().events;
     }
   }
   for (Reading& reading : readings) {
@@ -142,7 +140,7 @@ TEST_F(ShmToGpu, ElementsLandFromPageLockedSlotsThatAreUsedAgainAndAgain) {
   }
   EXPECT_LT(slots.size(), static_cast<size_t>(kElements) / 2);  // used again
   EXPECT_EQ(CountRegistrations().made, registered.made);        // page-locked once
-  EXPECT_EQ(lander_->counters().events, events);                // and no event made
+  EXPECT_LE(lander_->counters().events, 2 * kPlaces);           // for a copy and a reader of each
   EXPECT_EQ(lander_->counters().elements, kElements);
   EXPECT_EQ(lander_->Progress(), 0);
 }
