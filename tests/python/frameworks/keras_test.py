@@ -223,13 +223,17 @@ class Jobs(unittest.TestCase):
 
     def test_an_epoch_may_have_more_batches_than_the_one_before(self):
         with Cluster(1) as service:
-            ds = pairs().distribute("distributed_epoch", service, job_name="job", max_outstanding_requests=1)
+            # A reader of its own each: iterators over one of them would read pass after pass.
+            ds, rest = (
+                pairs().distribute("distributed_epoch", service, job_name="job", max_outstanding_requests=1)
+                for _ in range(2)
+            )
             others = []
 
             class ReadTheRest(keras.callbacks.Callback):
                 def on_train_batch_end(self, batch, logs=None):
                     if not others:
-                        others.extend(int(record) for x, _ in ds for record in x.numpy().ravel())
+                        others.extend(int(record) for x, _ in rest for record in x.numpy().ravel())
 
             model = Seen()
             model.fit(ps.keras.dataset(ds), epochs=2, callbacks=[ReadTheRest()], verbose=0)
