@@ -25,4 +25,11 @@ Scratch::~Scratch() {
   if (!path_.empty()) std::filesystem::remove_all(path_, error);
 }
 
+absl::StatusOr<std::string> MakeFolderIn(const std::string& folder, size_t number) {
+  const std::string made = absl::StrCat(folder, "/", number);
+  std::error_code error;
+  if (std::filesystem::create_directory(made, error)) return made;
+  return absl::UnavailableError(absl::StrCat("cannot make ", made, ": ", error.message()));
+}
+
 }  // namespace penstock::bench

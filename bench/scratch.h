@@ -2,6 +2,7 @@
 // A folder for the files of a case.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <utility>
 
@@ -22,5 +23,8 @@ class Scratch {
   explicit Scratch(std::string path) : path_(std::move(path)) {}
   std::string path_;
 };
+
+// A folder of that number in `folder`; its path.
+absl::StatusOr<std::string> MakeFolderIn(const std::string& folder, size_t number);
 
 }  // namespace penstock::bench

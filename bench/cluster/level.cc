@@ -2,14 +2,13 @@
 #include "bench/cluster/level.h"
 
 #include <algorithm>
-#include <filesystem>
-#include <system_error>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "bench/cluster/perftest.h"
 #include "bench/limits.h"
+#include "bench/scratch.h"
 #include "bench/service.h"
 #include "bench/workload.h"
 #include "penstock/status.h"
@@ -223,13 +222,6 @@ class ToolLevels {
   const absl::StatusOr<RdmaPath> path_;
 };
 
-absl::StatusOr<std::string> FolderIn(const std::string& scratch, size_t number) {
-  const std::string folder = absl::StrCat(scratch, "/", number);
-  std::error_code error;
-  if (std::filesystem::create_directory(folder, error)) return folder;
-  return absl::UnavailableError(absl::StrCat("cannot make ", folder, ": ", error.message()));
-}
-
 bool Chosen(const std::vector<std::string>& protocols, const std::string& protocol) {
   return std::find(protocols.begin(), protocols.end(), protocol) != protocols.end();
 }
@@ -312,7 +304,7 @@ std::vector<Level> ManyToOneLevels(const std::vector<Hosts>& pairs,
                       const std::string& scratch) -> absl::StatusOr<std::unique_ptr<Side>> {
       std::vector<std::unique_ptr<Side>> sides;
       for (const Hosts& hosts : pairs) {
-        PENSTOCK_ASSIGN_OR_RETURN(const std::string folder, FolderIn(scratch, sides.size()));
+        PENSTOCK_ASSIGN_OR_RETURN(const std::string folder, MakeFolderIn(scratch, sides.size()));
         PENSTOCK_ASSIGN_OR_RETURN(sides.emplace_back(), start(bytes, hosts, folder));
       }
       return MakeTogether(std::move(sides));

@@ -1,14 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bench/cluster/run_levels.h"
 
-#include <cerrno>
-#include <filesystem>
 #include <map>
 #include <optional>
-#include <system_error>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "bench/interrupt.h"
 #include "bench/machine.h"
 #include "bench/scratch.h"
@@ -26,11 +22,8 @@ struct Running {
 };
 
 absl::StatusOr<std::unique_ptr<Side>> Start(const Level& level, int64_t bytes,
-                                            const std::string& folder) {
-  std::error_code error;
-  if (!std::filesystem::create_directory(folder, error)) {
-    return absl::UnavailableError(absl::StrCat("cannot make ", folder, ": ", error.message()));
-  }
+                                            const std::string& scratch, size_t number) {
+  PENSTOCK_ASSIGN_OR_RETURN(const std::string folder, MakeFolderIn(scratch, number));
   return level.start(bytes, folder);
 }
 
@@ -114,8 +107,7 @@ std::vector<Row> RunLevels(const LevelOptions& options, const std::vector<Level>
     for (const Level& level : levels) {
       if (!level.left_out.ok() || Interrupted()) continue;
       absl::StatusOr<std::unique_ptr<Side>> side =
-          scratch.ok() ? Start(level, bytes, absl::StrCat(scratch->path(), "/", all.size()))
-                       : scratch.status();
+          scratch.ok() ? Start(level, bytes, scratch->path(), all.size()) : scratch.status();
       all.push_back({.level = &level, .status = side.status()});
       if (side.ok()) all.back().side = *std::move(side);
     }

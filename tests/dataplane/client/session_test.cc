@@ -628,6 +628,22 @@ TEST_F(SessionTest, AWatchIsToldOfEachChangeSinceTheSessionBegan) {
   EXPECT_EQ(watch.Next(), std::nullopt);
 }
 
+// Without the dispatcher nobody could say that it is back.
+TEST_F(SessionTest, ThatAConsumerEndedIsInDoubtWhileTheStreamIsBroken) {
+  using State = LostConsumer::State;
+  consumers_ = 8;
+  LostConsumerWatch watch;
+  Begin();
+  dispatcher_.Say(control::ConsumersLost());
+  dispatcher_.Say(Lost(4, /*dead=*/false));
+  const auto next = [&watch] { return watch.Next(absl::Now() + absl::Minutes(1)).value().state; };
+  EXPECT_EQ(next(), State::kEnded);
+  dispatcher_.Break();
+  EXPECT_EQ(next(), State::kSilent);
+  dispatcher_.Say(Lost(4, /*dead=*/false));
+  EXPECT_EQ(next(), State::kEnded);
+}
+
 TEST_F(SessionTest, AConsumerIsNotSuspectedToItself) {
   consumers_ = 8;
   Begin();

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import unittest
 
@@ -133,6 +134,13 @@ def loss(state, job="train", consumer=3):
     return ps.LostConsumer(job, consumer, state, time.time(), "its connection to the dispatcher ended")
 
 
+def await_timers():
+    """Until each has run or been cancelled."""
+    for thread in threading.enumerate():
+        if isinstance(thread, threading.Timer):
+            thread.join()
+
+
 class AbortOnLoss(unittest.TestCase):
     """What it makes of what it hears."""
 
@@ -156,7 +164,7 @@ class AbortOnLoss(unittest.TestCase):
             for state in ("back", "silent"):
                 self.block._hear(loss("ended"))
                 self.block._hear(loss(state))
-            time.sleep(0.5)
+            await_timers()
         self.assertEqual(self.group.aborts, 0)
 
     def test_one_that_is_dead_is_lost_at_once(self):
@@ -185,7 +193,7 @@ class AbortOnLoss(unittest.TestCase):
         with self.block:
             self.block._hear(loss("ended"))
         self.block._hear(loss("dead"))
-        time.sleep(0.5)
+        await_timers()
         self.assertEqual(self.group.aborts, 0)
 
 
