@@ -3,9 +3,11 @@
 // and opens the driver when it is first asked, so the program starts anywhere.
 #include <cuda_runtime_api.h>
 
+#include <optional>
 #include <string>
 #include <utility>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "cuda/context.h"
 #include "cuda/error.h"
@@ -148,7 +150,7 @@ class CudaBackend final : public DeviceBackend {
   std::string_view name() const override { return name_; }
   absl::StatusOr<int> Count() override { return cuda::CountDevices(); }
 
-  bool InUse() override { return cuda::FindDeviceInUse().has_value(); }
+  std::optional<int> InUse() override { return cuda::FindDeviceInUse(); }
   absl::StatusOr<DeviceInfo> Describe(int device) override {
     ASSIGN_OR_RETURN(const int count, cuda::CountDevices());
     if (device < 0 || device >= count) {
@@ -157,8 +159,13 @@ class CudaBackend final : public DeviceBackend {
     cudaDeviceProp properties;
     RETURN_IF_ERROR(
         ToStatus(cudaGetDeviceProperties(&properties, device), "cudaGetDeviceProperties"));
-    return DeviceInfo{.name = properties.name,
-                      .memory_bytes = static_cast<int64_t>(properties.totalGlobalMem)};
+    DeviceInfo info{.name = properties.name,
+                    .memory_bytes = static_cast<int64_t>(properties.totalGlobalMem)};
+    char address[32] = "";
+    RETURN_IF_ERROR(
+        ToStatus(cudaDeviceGetPCIBusId(address, sizeof(address), device), "cudaDeviceGetPCIBusId"));
+    info.pci_address = absl::AsciiStrToLower(address);
+    return info;
   }
 
   Registrar& page_lock() override { return page_lock_; }

@@ -23,7 +23,7 @@ class NoBackend final : public DeviceBackend {
  public:
   std::string_view name() const override { return "none"; }
   absl::StatusOr<int> Count() override { return NoDevice(); }
-  bool InUse() override { return false; }
+  std::optional<int> InUse() override { return std::nullopt; }
   absl::StatusOr<DeviceInfo> Describe(int) override { return NoDevice(); }
   Registrar& page_lock() override { return page_lock_; }
   absl::StatusOr<std::unique_ptr<DeviceMemory>> Allocate(int, size_t) override {

@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// worker → slot: a slot lent and given back, an element laid out and written.
+// worker → slot: a slot lent and given back, an element laid out and written; a shared segment
+// made and mapped by both sides, with pages of 2 MiB and without.
 #include <benchmark/benchmark.h>
+#include <sys/prctl.h>
 
+#include <cstring>
 #include <vector>
 
 #include "dataplane/element/block.h"
 #include "dataplane/memory/pool.h"
+#include "dataplane/memory/shared_segment.h"
+#include "dataplane/memory/slot_segment.h"
 
 namespace penstock {
 namespace {
@@ -50,6 +55,61 @@ void WriteTensors(benchmark::State& state) {
   state.SetItemsProcessed(state.iterations() * state.range(0));
 }
 BENCHMARK(WriteTensors)->Arg(1)->Arg(20)->Arg(200);
+
+// Huge pages or none, for this process.
+void SetHugePages(bool on) {
+  ::prctl(PR_SET_THP_DISABLE, on ? 0 : 1, 0, 0, 0);
+}
+
+// As a link's two sides make one: the client makes it and maps its view, the worker maps it and a
+// view of its own, each body is written and read once. Arguments: bytes of a body; huge pages.
+void MakeSegment(benchmark::State& state) {
+  SetHugePages(state.range(1) != 0);
+  const SlotLayout layout = LayoutFor(state.range(0), kMaxSlots);
+  std::vector<std::byte> read(layout.body_bytes);
+  for (auto _ : state) {
+    absl::StatusOr<SharedSegment> made = SharedSegment::Create(layout.bytes());
+    absl::StatusOr<SlotView> client = SlotView::Map(made->fd(), layout);
+    absl::StatusOr<SlotView> worker = SlotView::Map(made->fd(), layout);
+    for (uint32_t slot = 0; slot < layout.slots; ++slot) {
+      std::memset(worker->body(slot), 1, layout.body_bytes);
+      std::memcpy(read.data(), client->body(slot), layout.body_bytes);
+    }
+  }
+  state.SetBytesProcessed(state.iterations() * static_cast<int64_t>(layout.bytes()));
+  SetHugePages(true);
+}
+BENCHMARK(MakeSegment)->ArgsProduct({{256 << 10, 1 << 20, 9'600'000}, {0, 1}});
+
+// A slot of a new pool, written once. Arguments as above.
+void FirstTouch(benchmark::State& state) {
+  SetHugePages(state.range(1) != 0);
+  for (auto _ : state) {
+    const std::shared_ptr<Pool> pool = Pool::Create();
+    absl::StatusOr<Loan> loan = pool->Lend(state.range(0));
+    std::memset(loan->bytes().data(), 1, state.range(0));
+  }
+  state.SetBytesProcessed(state.iterations() * state.range(0));
+  SetHugePages(true);
+}
+BENCHMARK(FirstTouch)->ArgsProduct({{9'600'000}, {0, 1}});
+
+// A large slot written again and again, where only look-ups of pages differ. Arguments as above.
+void WriteAgain(benchmark::State& state) {
+  SetHugePages(state.range(1) != 0);
+  const SlotLayout layout = LayoutFor(state.range(0), kMaxSlots);
+  absl::StatusOr<SharedSegment> made = SharedSegment::Create(layout.bytes());
+  absl::StatusOr<SlotView> view = SlotView::Map(made->fd(), layout);
+  const std::vector<std::byte> from(state.range(0), std::byte{7});
+  uint32_t slot = 0;
+  for (auto _ : state) {
+    std::memcpy(view->body(slot), from.data(), from.size());
+    slot = (slot + 1) % layout.slots;
+  }
+  state.SetBytesProcessed(state.iterations() * state.range(0));
+  SetHugePages(true);
+}
+BENCHMARK(WriteAgain)->ArgsProduct({{256 << 10, 1 << 20, 9'600'000}, {0, 1}});
 
 }  // namespace
 }  // namespace penstock

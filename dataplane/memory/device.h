@@ -12,6 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -91,6 +92,7 @@ std::string_view MemoryKindName(MemoryKind kind);  // "host", "page-locked", …
 struct DeviceInfo {
   std::string name;  // "NVIDIA H200"
   int64_t memory_bytes = 0;
+  std::string pci_address;  // as sysfs has it, "0000:3b:00.0"; empty for what is on no bus
 };
 
 class DeviceBackend {
@@ -101,8 +103,8 @@ class DeviceBackend {
   // How many devices this process can use, at least one; NotFound with the reason
   // if it is none. May take a second the first time, when a driver starts.
   virtual absl::StatusOr<int> Count() = 0;
-  // Whether this process uses one already; does not begin to.
-  virtual bool InUse() = 0;
+  // The first that this process uses already, also through others; does not begin to.
+  virtual std::optional<int> InUse() = 0;
 
   // Devices have numbers from 0 on. NotFound for one that is not there, in this
   // and the methods below.

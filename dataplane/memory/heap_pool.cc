@@ -2,6 +2,7 @@
 #include "dataplane/memory/heap_pool.h"
 
 #include <sanitizer/asan_interface.h>
+#include <sys/mman.h>
 
 #include <algorithm>
 #include <bit>
@@ -12,6 +13,8 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "control/sync/mutex.h"
+#include "dataplane/memory/huge_pages.h"
+#include "dataplane/memory/numa.h"
 #include "dataplane/memory/shared_segment.h"
 #include "penstock/check.h"
 
@@ -42,6 +45,7 @@ struct alignas(64) HeapPool::HeapSlot : Slot {
 
 struct HeapPool::Segment {
   std::byte* memory = nullptr;
+  bool mapped = false;  // by itself, else allocated
   size_t bytes = 0;
   std::unique_ptr<HeapSlot[]> slots;
   size_t slot_count = 0;
@@ -52,7 +56,7 @@ struct HeapPool::Segment {
     if (memory == nullptr) return;
     registration.reset();
     ASAN_UNPOISON_MEMORY_REGION(memory, bytes);
-    std::free(memory);
+    mapped ? static_cast<void>(::munmap(memory, bytes)) : std::free(memory);
   }
 };
 
@@ -189,15 +193,23 @@ absl::StatusOr<std::unique_ptr<HeapPool::Segment>> HeapPool::NewSegment(size_t c
                                                                         int size_class) {
   const size_t bytes = count * slot_bytes;
   auto segment = std::make_unique<Segment>();
+  // What is advised of memory stays with it: that of others must not be among it.
+  segment->mapped = bytes >= kHugePageBytes;
   const size_t alignment = registrar_ != nullptr ? kPageBytes : kBlockAlignment;
-  segment->memory =
-      static_cast<std::byte*>(std::aligned_alloc(alignment, AlignUp(bytes, alignment)));
-  if (segment->memory == nullptr) {
+  void* const memory =
+      segment->mapped ? MapAligned(bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1)
+                      : std::aligned_alloc(alignment, AlignUp(bytes, alignment));
+  if (memory == nullptr || memory == MAP_FAILED) {
     reserved_.fetch_sub(static_cast<int64_t>(bytes));
     return absl::ResourceExhaustedError(
         absl::StrCat("the system gave no memory for a segment of ", bytes, " bytes"));
   }
+  segment->memory = static_cast<std::byte*>(memory);
   segment->bytes = bytes;
+  if (segment->mapped) {
+    PreferHuge(absl::MakeSpan(segment->memory, bytes));
+    PreferMemoryNode(absl::MakeSpan(segment->memory, bytes));
+  }
   if (registrar_ != nullptr) {
     auto registration = registrar_->Register(absl::MakeSpan(segment->memory, bytes));
     if (!registration.ok()) {

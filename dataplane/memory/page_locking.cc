@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "control/observe/metrics.h"
 #include "control/sync/mutex.h"
+#include "dataplane/memory/numa.h"
 #include "dataplane/memory/shared_segment.h"
 #include "penstock/status.h"
 
@@ -61,6 +62,7 @@ PageLocking::PageLocking(PageLockMode mode, DeviceBackend& backend,
 
 void PageLocking::UseDevice(int device) {
   MutexLock lock(mu_);
+  ComeNear(device);
   if (off_.has_value()) return;
   // Its context is then the one that page-locks. Without one Begin() would make another device's.
   const absl::Status used = backend_.MakeEvent(device).status();
@@ -68,7 +70,17 @@ void PageLocking::UseDevice(int device) {
 }
 
 void PageLocking::Decide() {
-  if (!off_.has_value() && (mode_ == PageLockMode::kOn || backend_.InUse())) Begin();
+  if (off_.has_value()) return;
+  const std::optional<int> in_use = backend_.InUse();
+  if (in_use.has_value()) ComeNear(*in_use);
+  if (mode_ == PageLockMode::kOn || in_use.has_value()) Begin();
+}
+
+void PageLocking::ComeNear(int device) {
+  if (!near_.insert(device).second) return;
+  if (const auto info = backend_.Describe(device); info.ok()) {
+    UseMemoryNode(NodeOfPci(info->pci_address));
+  }
 }
 
 void PageLocking::Begin() {

@@ -43,8 +43,8 @@ class PageLocking {
 
   PageLocking(PageLockMode mode, DeviceBackend& backend, std::shared_ptr<EventLog> events);
 
-  // This process is about to use that device. Page-locks one page, so that what starts slowly does
-  // so here, then all memory that waits for a device.
+  // This process is about to use that device: new memory lies on its NUMA node (numa.h). Page-locks
+  // one page, so that what starts slowly does so here, then all memory that waits for a device.
   void UseDevice(int device);
 
   // Page-locks `memory`, once per segment and off the data path. Where it is off, or
@@ -64,6 +64,7 @@ class PageLocking {
   friend class PageLock;
   // Begins if it has not, and may.
   void Decide() REQUIRES(mu_);
+  void ComeNear(int device) REQUIRES(mu_);
   void Begin() REQUIRES(mu_);
   absl::Status Try();
   std::unique_ptr<Registration> Register(absl::Span<std::byte> memory);
@@ -77,6 +78,7 @@ class PageLocking {
   Mutex mu_;
   // Why nothing is page-locked; OK if it is; nullopt until a device is used.
   std::optional<absl::Status> off_ GUARDED_BY(mu_);
+  std::set<int> near_ GUARDED_BY(mu_);  // devices whose node memory lies on, if they have one
   std::set<PageLock*> waiting_ GUARDED_BY(mu_);
 };
 

@@ -16,6 +16,8 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "dataplane/element/block.h"
+#include "dataplane/memory/huge_pages.h"
+#include "dataplane/memory/numa.h"
 #include "dataplane/memory/usable_memory.h"
 #include "penstock/status.h"
 
@@ -91,7 +93,7 @@ void SharedSegment::Unmap() {
 
 absl::Status SharedSegment::Map(int fd, size_t bytes, bool writable) {
   const int protection = writable ? PROT_READ | PROT_WRITE : PROT_READ;
-  void* memory = ::mmap(nullptr, bytes, protection, MAP_SHARED, fd, 0);
+  void* memory = MapAligned(bytes, protection, MAP_SHARED, fd);
   if (memory == MAP_FAILED && errno == EPERM) {
     return absl::PermissionDeniedError("a shared segment may be mapped for reading only");
   }
@@ -101,7 +103,7 @@ absl::Status SharedSegment::Map(int fd, size_t bytes, bool writable) {
   }
   memory_ = absl::MakeSpan(static_cast<std::byte*>(memory), bytes);
   ::madvise(memory, bytes, MADV_DONTFORK);
-  ::madvise(memory, bytes, MADV_HUGEPAGE);  // where the machine allows it
+  ::madvise(memory, bytes, MADV_HUGEPAGE);  // where the machine gives them on the first touch
   return absl::OkStatus();
 }
 
@@ -112,6 +114,7 @@ absl::Status SharedSegment::MakePresent(absl::Span<std::byte> pages) const {
         absl::StrCat(pages.size(), " bytes of shared memory do not fit: ", unused,
                      " bytes are left of the machine's or container's memory"));
   }
+  MakeHuge(pages);
   int error = EINVAL;
 #ifdef MADV_POPULATE_WRITE
   if (::madvise(pages.data(), pages.size(), MADV_POPULATE_WRITE) == 0) return absl::OkStatus();
@@ -139,6 +142,7 @@ absl::StatusOr<SharedSegment> SharedSegment::Create(size_t bytes, Writers writer
         absl::StrCat("the system gave no shared segment of ", bytes, " bytes: errno ", errno));
   }
   RETURN_IF_ERROR(segment.Map(segment.fd(), bytes, /*writable=*/true));
+  PreferMemoryNode(segment.memory_);
   if (writers == Writers::kAll) RETURN_IF_ERROR(segment.MakePresent(segment.memory_));
   int seals = kSizeSeals | F_SEAL_SEAL;
   if (writers == Writers::kOwner) seals |= F_SEAL_FUTURE_WRITE;  // what is mapped stays writable

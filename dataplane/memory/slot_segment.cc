@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "dataplane/element/block.h"
 #include "dataplane/memory/heap_pool.h"
+#include "dataplane/memory/huge_pages.h"
 #include "penstock/check.h"
 
 namespace penstock {
@@ -28,6 +29,7 @@ constexpr int kReadWrite = PROT_READ | PROT_WRITE;
 bool AnyOwnPage(const std::byte* memory, size_t bytes) {
   constexpr uint64_t kPresent = uint64_t{1} << 63, kSwapped = uint64_t{1} << 62;
   constexpr uint64_t kOfFile = uint64_t{1} << 61;
+  constexpr uint64_t kMappedOnce = uint64_t{1} << 56;
   static const Descriptor& pagemap =
       *new Descriptor(::open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC));
   std::array<uint64_t, 512> pages;
@@ -40,7 +42,9 @@ bool AnyOwnPage(const std::byte* memory, size_t bytes) {
       return true;
     }
     for (size_t i = 0; i < count; ++i) {
-      if ((pages[i] & (kPresent | kSwapped)) != 0 && (pages[i] & kOfFile) == 0) return true;
+      if ((pages[i] & (kPresent | kSwapped)) == 0 || (pages[i] & kOfFile) != 0) continue;
+      // Linux before 6.11 does not say kOfFile of huge pages; its owner has mapped them too.
+      if ((pages[i] & kSwapped) != 0 || (pages[i] & kMappedOnce) != 0) return true;
     }
     done += count;
   }
@@ -93,20 +97,29 @@ void SlotView::Unmap() {
 
 absl::StatusOr<SlotView> SlotView::Map(int segment, const SlotLayout& layout) {
   PENSTOCK_CHECK(layout.body_bytes % kPageBytes == 0);
-  void* memory = ::mmap(nullptr, layout.bytes(), kReadWrite, MAP_SHARED | MAP_POPULATE, segment, 0);
+  void* memory = MapAligned(layout.bytes(), kReadWrite, MAP_SHARED, segment);
   bool mapped = memory != MAP_FAILED;
   SlotView view;
   view.layout_ = layout;
   if (mapped) view.memory_ = absl::MakeSpan(static_cast<std::byte*>(memory), layout.bytes());
   for (uint32_t slot = 0; mapped && slot < layout.slots; ++slot) {
     void* head = view.body(slot) - kHeadRoom;
-    mapped = ::mmap(head, kHeadRoom, kReadWrite,
-                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_POPULATE, -1, 0) == head;
+    mapped =
+        ::mmap(head, kHeadRoom, kReadWrite, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == head;
   }
   if (!mapped) {
     return absl::ResourceExhaustedError(
         absl::StrCat("cannot map ", layout.slots, " shared slots: errno ", errno,
                      "; vm.max_map_count bounds how many a process may have"));
+  }
+  // After the heads, which break up what was mapped by huge pages.
+  bool populated = false;
+#ifdef MADV_POPULATE_WRITE
+  populated = ::madvise(memory, layout.bytes(), MADV_POPULATE_WRITE) == 0;
+#endif
+  for (size_t page = 0; !populated && page < layout.bytes(); page += kPageBytes) {
+    static_cast<void>(
+        *static_cast<volatile std::byte*>(view.memory_.data() + page));  // Linux < 5.14
   }
   ::madvise(memory, layout.bytes(), MADV_DONTFORK);
   return view;
@@ -114,7 +127,7 @@ absl::StatusOr<SlotView> SlotView::Map(int segment, const SlotLayout& layout) {
 
 absl::StatusOr<SlotView> SlotView::MapPrivate(const Descriptor& segment, const SlotLayout& layout) {
   PENSTOCK_CHECK(layout.body_bytes % kPageBytes == 0);
-  void* memory = ::mmap(nullptr, layout.bytes(), kReadWrite, MAP_PRIVATE, segment.get(), 0);
+  void* memory = MapAligned(layout.bytes(), kReadWrite, MAP_PRIVATE, segment.get());
   if (memory == MAP_FAILED) {
     return absl::ResourceExhaustedError(
         absl::StrCat("cannot map ", layout.slots, " slots of another process: errno ", errno));

@@ -43,13 +43,23 @@ def cable(path, end):
             "-device", f"virtio-net-pci,netdev=cable,mac=52:54:00:00:00:0{end + 1},host_mtu=9000,romfile=")
 
 
+def two_nodes(cores):
+    """The arguments of a machine with two NUMA nodes, each with half of the cores and of 2 GiB."""
+    nodes = []
+    for node in range(2):
+        first = node * cores // 2
+        nodes += ["-object", f"memory-backend-ram,id=node{node},size=1G",
+                  "-numa", f"node,nodeid={node},memdev=node{node},cpus={first}-{first + cores // 2 - 1}"]
+    return nodes
+
+
 class Machine:
     """Runs the scene guest/SCENE.py; what it prints goes to the file `log`."""
 
     def __init__(self, kernel, image, scene, log, devices=()):
         self.scene, self.log = scene, log
         cores = min(4, 2 * (os.cpu_count() or 1))
-        command = [QEMU, "-accel", "tcg,thread=multi", "-cpu", "max", "-smp", str(cores), "-m", "2G", "-machine", "q35",
+        command = [QEMU, "-accel", "tcg,thread=multi", "-cpu", "max", "-smp", str(cores), "-m", "2G", *two_nodes(cores), "-machine", "q35",
                    "-nodefaults", "-nographic", "-no-reboot", "-serial", "stdio",
                    "-device", "isa-debug-exit,iobase=0xf4,iosize=0x1",
                    "-kernel", kernel.image, "-initrd", image,

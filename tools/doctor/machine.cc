@@ -20,7 +20,9 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "dataplane/memory/descriptor.h"
 #include "dataplane/memory/device.h"
+#include "dataplane/memory/huge_pages.h"
 
 namespace penstock::doctor {
 namespace {
@@ -48,21 +50,6 @@ absl::Duration Now(clockid_t clock) {
 absl::Duration WallAhead() {
   return Now(CLOCK_REALTIME) - Now(CLOCK_BOOTTIME);
 }
-
-// A file descriptor that closes itself.
-class Descriptor {
- public:
-  explicit Descriptor(int fd) : fd_(fd) {}
-  ~Descriptor() {
-    if (fd_ >= 0) close(fd_);
-  }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  int get() const { return fd_; }
-
- private:
-  const int fd_;
-};
 
 // Libraries stay open: some start threads or hooks that outlive a dlclose.
 absl::StatusOr<void*> OpenLibrary(const std::string& name) {
@@ -143,6 +130,16 @@ class Machine final : public Probe {
     // By number: Debian 12's glibc has the call, those before it do not.
     const Descriptor process(static_cast<int>(syscall(SYS_pidfd_open, getpid(), 0)));
     return process.get() < 0 ? SystemError("pidfd_open") : absl::OkStatus();
+  }
+
+  absl::Status TryHugePage() const override {
+    const Descriptor file(memfd_create("penstock-doctor", MFD_CLOEXEC));
+    if (!file || ftruncate(file.get(), kHugePageBytes) != 0) return SystemError("memfd_create");
+    void* memory = MapAligned(kHugePageBytes, PROT_READ | PROT_WRITE, MAP_SHARED, file.get());
+    if (memory == MAP_FAILED) return SystemError("mmap");
+    const int error = MakeHuge(absl::MakeSpan(static_cast<std::byte*>(memory), kHugePageBytes));
+    munmap(memory, kHugePageBytes);
+    return absl::ErrnoToStatus(error, "madvise(MADV_COLLAPSE) fails");
   }
 
   absl::StatusOr<std::string> FindLibrary(const std::string& name) const override {

@@ -58,6 +58,8 @@ class Probe {
   // Makes what the shm protocol makes: an anonymous file, sealed; a pidfd.
   virtual absl::Status TryMemfd() const = 0;
   virtual absl::Status TryPidfd() const = 0;
+  // Makes such a file of 2 MiB in one page of that size.
+  virtual absl::Status TryHugePage() const = 0;
 
   // Opens a shared library as the program would; where it was found, or NotFound
   // in the loader's words.

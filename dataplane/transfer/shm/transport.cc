@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dataplane/transfer/shm/transport.h"
 
+#include <unistd.h>
+
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -153,6 +155,10 @@ class ShmTransport : public Transport {
 
   absl::StatusOr<std::unique_ptr<Listener>> Listen(const ListenOptions&,
                                                    Listener::Accept accept) override {
+    if (const long bytes = ::sysconf(_SC_PAGESIZE); bytes != static_cast<long>(kPageBytes)) {
+      return absl::NotFoundError(absl::StrCat("it shares pages of ", kPageBytes,
+                                              " bytes, and this machine has pages of ", bytes));
+    }
     ASSIGN_OR_RETURN(Loop * loop, TheLoop());
     std::random_device random;  // so that no name is met twice, or guessed
     const std::string address =

@@ -49,7 +49,7 @@ inline constexpr int kGpuDirectRungs = 7;
 // "UCX knows CUDA", of rung 1 to kGpuDirectRungs.
 std::string_view GpuDirectRungName(int rung);
 
-// Below this share of the host's rate staging is faster: it has two rails.
+// Below this share of the host's rate, over the same rail, staging is faster.
 inline constexpr double kLeastGpuDirectShare = 0.7;
 
 struct GpuDirectVerdict {

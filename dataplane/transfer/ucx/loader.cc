@@ -6,6 +6,7 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <system_error>
 
@@ -67,8 +68,18 @@ absl::StatusOr<Fabric*> Open() {
   }
   PENSTOCK_ASSIGN_OR_RETURN(const Settings settings, SettleSettings());
   absl::Status status;
-  Fabric* const fabric =
-      open(kFabricVersion, settings.lanes, LinkedDeviceBackend().InUse(), &status);
+  Fabric* fabric = nullptr;
+  const std::optional<int> device = LinkedDeviceBackend().InUse();
+  const auto start = [&] {
+    fabric = open(kFabricVersion, settings.lanes, device.has_value(), &status);
+    return absl::OkStatus();
+  };
+  if (device.has_value()) {
+    // UCX asks only the present context where its device is, and by that takes the nearest NIC.
+    PENSTOCK_RETURN_IF_ERROR(LinkedDeviceBackend().WithContext(*device, start));
+  } else {
+    start().IgnoreError();
+  }
   if (fabric == nullptr) return Annotate(status, library);
   return fabric;
 }

@@ -415,9 +415,10 @@ void FakeDevice::SayUnused() {
   world_->used = false;
 }
 
-bool FakeDevice::InUse() {
+std::optional<int> FakeDevice::InUse() {
   std::lock_guard lock(world_->mu);
-  return world_->used && world_->devices > 0;
+  if (!world_->used || world_->devices == 0) return std::nullopt;
+  return 0;
 }
 
 void FakeDevice::SayKind(MemoryKind kind) {

@@ -73,7 +73,7 @@ class FakeDevice final : public DeviceBackend {
 
   std::string_view name() const override { return "fake"; }
   absl::StatusOr<int> Count() override;
-  bool InUse() override;
+  std::optional<int> InUse() override;
   absl::StatusOr<DeviceInfo> Describe(int device) override;
   Registrar& page_lock() override;
   absl::StatusOr<std::unique_ptr<DeviceMemory>> Allocate(int device, size_t bytes) override;

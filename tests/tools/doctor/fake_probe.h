@@ -23,7 +23,7 @@ struct FakeProbe final : Probe {
   std::optional<int64_t> dev_shm_bytes;
   Limit locked, open_files;
   Clocks clocks;
-  absl::Status memfd, pidfd;
+  absl::Status memfd, pidfd, huge_page;
   std::map<std::string, std::string> libraries;  // name to path
   absl::StatusOr<UcxLibrary> ucx = absl::NotFoundError("no such file");
   std::string device_backend = "cuda 13.0";
@@ -78,6 +78,7 @@ struct FakeProbe final : Probe {
   Clocks ReadClocks() const override { return clocks; }
   absl::Status TryMemfd() const override { return memfd; }
   absl::Status TryPidfd() const override { return pidfd; }
+  absl::Status TryHugePage() const override { return huge_page; }
   absl::StatusOr<std::string> FindLibrary(const std::string& name) const override {
     const auto found = libraries.find(name);
     if (found == libraries.end()) return absl::NotFoundError(name + ": no such file");
@@ -102,9 +103,6 @@ inline FakeProbe FakeProbe::Healthy() {
       {"/proc/self/cgroup", "0::/user.slice"},
       {"/proc/sys/kernel/osrelease", "6.1.0-18-amd64"},
       {"/proc/sys/kernel/yama/ptrace_scope", "0"},
-      {"/proc/sys/vm/nr_hugepages", "0"},
-      {"/sys/kernel/mm/transparent_hugepage/shmem_enabled",
-       "always within_size [advise] never deny force"},
       {"/proc/sys/net/core/somaxconn", "4096"},
       {"/proc/sys/net/ipv4/tcp_congestion_control", "cubic"},
       {"/proc/sys/net/ipv4/tcp_available_congestion_control", "reno cubic"},

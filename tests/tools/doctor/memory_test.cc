@@ -88,17 +88,15 @@ TEST(MemorySmallDevShm, IsSilentIfThereIsEnough) {
   EXPECT_FALSE(Memory(FakeProbe::Healthy(), "memory.small_dev_shm"));
 }
 
-TEST(MemoryNoHugepages, FiresWithoutTransparentAndReservedOnes) {
+TEST(MemoryNoHugepages, FiresIfNoneCanBeMade) {
   FakeProbe probe = FakeProbe::Healthy();
-  probe.files["/sys/kernel/mm/transparent_hugepage/shmem_enabled"] =
-      "always within_size advise [never] deny force";
-  EXPECT_TRUE(Memory(probe, "memory.no_hugepages"));
+  probe.huge_page = absl::InvalidArgumentError("madvise(MADV_COLLAPSE) fails");
+  const auto found = Memory(probe, "memory.no_hugepages");
+  ASSERT_TRUE(found);
+  EXPECT_THAT(found->what, HasSubstr("madvise(MADV_COLLAPSE) fails"));
 }
-TEST(MemoryNoHugepages, IsSilentIfSomeAreReserved) {
-  FakeProbe probe = FakeProbe::Healthy();
-  probe.Remove("/sys/kernel/mm/transparent_hugepage");
-  probe.files["/proc/sys/vm/nr_hugepages"] = "512";
-  EXPECT_FALSE(Memory(probe, "memory.no_hugepages"));
+TEST(MemoryNoHugepages, IsSilentIfOneCanBeMade) {
+  EXPECT_FALSE(Memory(FakeProbe::Healthy(), "memory.no_hugepages"));
 }
 
 TEST(MemoryPtraceScope, FiresIfReadingOthersIsForbidden) {

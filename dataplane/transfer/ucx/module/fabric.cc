@@ -57,6 +57,12 @@ absl::Status ApplyDefaults(ucp_config_t* config, Lanes lanes, bool gpu) {
   if (lanes != Lanes::kTcp && !ClosesUnanswered()) {
     PENSTOCK_RETURN_IF_ERROR(Apply(config, {{"UD_TIMEOUT", "100000000s"}}));
   }
+  if (gpu) {
+    // The NIC nearest to the GPU alone, which UCX knows if the GPU's context is current while it
+    // starts. With its two, the second may lie beyond the processors, and is the nearest of
+    // another rank's GPU.
+    PENSTOCK_RETURN_IF_ERROR(Apply(config, {{"MAX_RNDV_RAILS", "1"}}));
+  }
   // UCX tells a GPU's memory from the host's only with this among its transports. Where it has none
   // such, it goes on without.
   const std::string with = gpu ? ",cuda_copy" : "";
@@ -172,13 +178,13 @@ absl::StatusOr<ucp_context_h> Start(Lanes lanes, bool gpu) {
 
 absl::StatusOr<Fabric*> Open(Lanes lanes, bool gpu) {
   BeQuiet();
-  PENSTOCK_ASSIGN_OR_RETURN(ucp_context_h context, Start(lanes, /*gpu=*/false));
-  if (gpu) {
-    // Only now: to UCX a GPU is a device too, so that it would miss no NIC.
-    ucp_cleanup(context);
-    PENSTOCK_ASSIGN_OR_RETURN(context, Start(lanes, gpu));
-  }
-  return new UcxFabric(context);
+  PENSTOCK_ASSIGN_OR_RETURN(const ucp_context_h plain, Start(lanes, /*gpu=*/false));
+  auto fabric = std::make_unique<UcxFabric>(plain);
+  if (!gpu) return fabric.release();
+  // Only now: to UCX a GPU is a device too, so that it would miss no NIC.
+  PENSTOCK_ASSIGN_OR_RETURN(const ucp_context_h context, Start(lanes, /*gpu=*/true));
+  auto with_gpu = std::make_unique<UcxFabric>(context);
+  return with_gpu->knows_cuda() ? with_gpu.release() : fabric.release();
 }
 
 }  // namespace

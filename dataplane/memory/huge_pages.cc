@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dataplane/memory/huge_pages.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <cstdint>
+
+#include "dataplane/element/block.h"
+#include "dataplane/memory/shared_segment.h"
+
+namespace penstock {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr int kCollapse = 25;  // MADV_COLLAPSE, which older headers do not have
+// Each call has all processors do something.
+constexpr size_t kAtOnce = 16 << 20;  // bytes
+constexpr std::chrono::seconds kPause(10);
+
+size_t BytesToNext(const void* address) {
+  return -reinterpret_cast<uintptr_t>(address) % kHugePageBytes;
+}
+
+}  // namespace
+
+void* MapAligned(size_t bytes, int protection, int flags, int fd) {
+  void* where = nullptr;
+  if (bytes >= kHugePageBytes) {
+    const size_t room = AlignUp(bytes, kPageBytes) + kHugePageBytes;
+    void* const found =
+        ::mmap(nullptr, room, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (found != MAP_FAILED) {
+      ::munmap(found, room);
+      where = static_cast<std::byte*>(found) + BytesToNext(found);
+    }
+  }
+  // A wish only: where another thread was quicker the system goes elsewhere. With MAP_FIXED a
+  // mapping that fails would leave a hole that is no longer ours; mremap() forgets its address
+  // where UCX has put itself before it.
+  return ::mmap(where, bytes, protection, flags, fd, 0);
+}
+
+int MakeHuge(absl::Span<std::byte> pages) {
+#ifdef MADV_POPULATE_WRITE
+  // A machine whose memory is in small pieces is not asked again at once: it searches each time.
+  static std::atomic<Clock::rep> asked_again_at{0};
+  static std::atomic<int> refusal{0};
+  const Clock::rep now = Clock::now().time_since_epoch().count();
+  if (now < asked_again_at.load(std::memory_order_relaxed)) return refusal;
+  std::byte* at = pages.data() + BytesToNext(pages.data());
+  std::byte* const end = pages.data() + pages.size();
+  while (at < end && static_cast<size_t>(end - at) >= kHugePageBytes) {
+    const size_t bytes = std::min<size_t>(end - at, kAtOnce) / kHugePageBytes * kHugePageBytes;
+    bool made = true;
+    // What has no page at all is no candidate.
+    for (size_t page = 0; made && page < bytes; page += kHugePageBytes) {
+      made = ::madvise(at + page, kPageBytes, MADV_POPULATE_WRITE) == 0;
+    }
+    if (!made || ::madvise(at, bytes, kCollapse) != 0) {
+      const int error = errno;
+      if (error == EINVAL) return error;  // it knows none, and says so at once
+      refusal = error;
+      asked_again_at = now + std::chrono::duration_cast<Clock::duration>(kPause).count();
+      return error;
+    }
+    at += bytes;
+  }
+  return 0;
+#else
+  return EINVAL;
+#endif
+}
+
+void PreferHuge(absl::Span<std::byte> memory) {
+  ::madvise(memory.data(), memory.size() / kPageBytes * kPageBytes, MADV_HUGEPAGE);
+}
+
+}  // namespace penstock

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// Pages of 2 MiB for shared memory. They are made and mapped four to eight times as fast as as many
+// small ones, and a NIC or a GPU pins 512 times fewer. Asked for with MADV_COLLAPSE, which needs no
+// setting of the machine's (/sys/kernel/mm/transparent_hugepage/shmem_enabled is `never` nearly
+// everywhere), but Linux 6.1.
+// Source: madvise(2); measurements: docs/decisions/0006-huge-pages.md.
+#pragma once
+
+#include <cstddef>
+
+#include "absl/types/span.h"
+
+namespace penstock {
+
+inline constexpr size_t kHugePageBytes = size_t{2} << 20;
+
+// As mmap(nullptr, bytes, protection, flags, fd, 0). Begins at a multiple of kHugePageBytes if it
+// has that many bytes and there is room for that, so that huge pages of the file can be mapped as
+// such.
+void* MapAligned(size_t bytes, int protection, int flags, int fd);
+
+// Makes the whole huge pages of `pages`, a part of a shared mapping from MapAligned(), present as
+// such, until the system gives no more: memory is in small pieces, or Linux is too old. The
+// process then asks for no more of them for 10 s. What it leaves is to be made present otherwise.
+// Returns that refusal's errno, or 0. Any thread.
+int MakeHuge(absl::Span<std::byte> pages);
+
+// Has the system give huge pages where `memory`, which is this process's own, is first touched. For
+// what begins at a multiple of kHugePageBytes.
+void PreferHuge(absl::Span<std::byte> memory);
+
+}  // namespace penstock
