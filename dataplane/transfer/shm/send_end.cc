@@ -27,8 +27,8 @@ constexpr size_t kAskedSlack = 2;
 // Words read before other links get their turn.
 constexpr int kWordsOfClientAtOnce = 256;
 
-// How often a link asks for more slots since there was none, for how many of those that lacked at
-// most, and for how many beyond: a node that reads ahead goes further little by little.
+// How often a link asks for more slots of a size since there was none, for how many of those that
+// lacked at most, and for how many beyond: a node that reads ahead goes further little by little.
 constexpr int kMostAsksOnMiss = 8;
 constexpr uint64_t kMostOnMiss = 16;
 constexpr uint64_t kSpareOnMiss = 2;
@@ -201,11 +201,14 @@ uint64_t SendEnd::Announce(const Next& next) {
 // none free either, for ever: more slots end that.
 void SendEnd::AskForMissed(const Sent& sent) {
   const uint64_t missed = slots_->TakeMissed();
-  if (missed == 0 || !sent.element || asks_on_miss_ == kMostAsksOnMiss || asked_ != 0) return;
+  if (missed == 0 || !sent.element || asked_ != 0) return;
   if (slots_->counters().segments_allocated == 0) return;  // this element will ask for the first
   const HeadPrefix prefix = PrefixOf(sent.element.block().data());
   if (prefix.head_bytes > kHeadRoom || prefix.head_bytes + prefix.body_bytes < kFrameBelow) return;
-  ++asks_on_miss_;
+  if (int& asks = asks_on_miss_[LayoutFor(prefix.body_bytes, 1).body_bytes];
+      asks++ >= kMostAsksOnMiss) {
+    return;
+  }
   Ask({WordKind::kElement, prefix.body_bytes}, std::min(missed, kMostOnMiss) + kSpareOnMiss);
 }
 
@@ -220,8 +223,9 @@ void SendEnd::Ask(const Room& room, uint64_t more) {
                          : room.kind == WordKind::kFrame
                              ? 4
                              : queue_.size() + static_cast<uint64_t>(queue_.credits()) + 3;
-  asked_ = kAskedSlack * LayoutFor(room.bytes, count).bytes();
-  socket_.Send(PacketKind::kNeed, room.bytes, count).IgnoreError();
+  // A client that does not read its socket is asked again, by the next that finds no slot.
+  const bool told = socket_.Send(PacketKind::kNeed, room.bytes, count).ok();
+  asked_ = told ? kAskedSlack * LayoutFor(room.bytes, count).bytes() : 0;
 }
 
 // --- The client's words ------------------------------------------------------------

@@ -12,6 +12,7 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -138,7 +139,7 @@ class SendEnd : public Loop::Member, public std::enable_shared_from_this<SendEnd
   bool pumping_ GUARDED_BY(mu_) = false;      // a thread is at it
   // The most bytes that the segment may have which was asked for; 0: none is awaited.
   size_t asked_ GUARDED_BY(mu_) = 0;
-  int asks_on_miss_ GUARDED_BY(mu_) = 0;
+  std::map<size_t, int> asks_on_miss_ GUARDED_BY(mu_);  // by bytes of a body
   uint64_t flush_frame_ GUARDED_BY(mu_) = 0;  // what flush_at_ is about
   SendShared shared_ GUARDED_BY(mu_);
 };
