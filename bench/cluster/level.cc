@@ -18,6 +18,7 @@ namespace {
 
 constexpr int kStreams[] = {1, 4, 8};
 constexpr int kQuickStreams = 8;
+constexpr int kConnections = 4;  // as many as one of the above
 constexpr char kCubic[] = "cubic";
 
 std::string NameOf(const RdmaPort& port) {
@@ -65,6 +66,19 @@ Level Ours(const std::string& protocol, const Hosts& hosts, std::vector<std::str
                 return StartService(SetupOf(protocol, bytes, hosts, scratch), protocol);
               },
           .quick = true};
+}
+
+// Over several connections, each with a thread at both ends.
+Level OursOverConnections(const Hosts& hosts, int connections, std::vector<std::string> beside) {
+  return {
+      .protocol = "tcp",
+      .variant = absl::StrCat("x", connections),
+      .beside = std::move(beside),
+      .start = [=](int64_t bytes, const std::string& scratch) {
+        Setup setup = SetupOf("tcp", bytes, hosts, scratch);
+        setup.trainer_variables = {absl::StrCat("PENSTOCK_CLIENT_TCP_CONNECTIONS=", connections)};
+        return StartService(setup, "tcp");
+      }};
 }
 
 // The same over one port at each end, as perftest and ucx_perftest go.
@@ -292,6 +306,10 @@ std::vector<Level> LinkLevels(const Hosts& hosts, const Survey& here, const Surv
       beside.push_back("ucx_perftest ucp_am_bw tcp");
     }
     levels.push_back(Ours(protocol, hosts, std::move(beside)));
+    if (protocol == "tcp") {
+      levels.push_back(OursOverConnections(
+          hosts, kConnections, {absl::StrCat("socket ", SocketVariant(kCubic, kConnections))}));
+    }
   }
   return levels;
 }

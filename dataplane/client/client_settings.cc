@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dataplane/client/client_settings.h"
 
+#include "absl/strings/str_cat.h"
 #include "control/settings/tls_settings.h"
 #include "penstock/status.h"
 
@@ -16,8 +17,10 @@ std::vector<Setting> SettingsOf(ClientSettings& settings) {
           {kProtocol, &settings.data_transfer_protocol, "how elements come from the workers"},
           {"fallback", &settings.fallback, "taken in this order where that one is not possible"},
           {"ucx-lanes", &settings.ucx_lanes, "\"rdma\", \"any\" or \"tcp\": what ucx may run over"},
-          {"checksum-values", &settings.checksum_values,
+          {"checksum-values", &settings.tcp.checksum_values,
            "checksums over elements' values too where they come over tcp"},
+          {"tcp-connections", &settings.tcp.connections,
+           "to each worker over tcp, 1 to 16: large elements go over all of them in turns"},
           {"transports", &settings.transports, "shared libraries with further protocols"},
           {"metrics-port", &settings.metrics_port,
            "of this process's pages; 0: any free, -1: none"},
@@ -29,6 +32,12 @@ std::vector<Setting> SettingsOf(ClientSettings& settings) {
 absl::StatusOr<ClientSettings> ReadClientSettings(const Environment& environment) {
   ClientSettings settings;
   ASSIGN_OR_RETURN(settings.sources, Settle("client", SettingsOf(settings), {}, "", environment));
+  if (const int count = settings.tcp.connections;
+      count < 1 || count > transfer::kMaxTcpConnections) {
+    return absl::InvalidArgumentError(absl::StrCat("tcp_connections is ", count, " (",
+                                                   settings.sources["tcp-connections"],
+                                                   "); it is 1 to ", transfer::kMaxTcpConnections));
+  }
   return settings;
 }
 

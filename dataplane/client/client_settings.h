@@ -17,8 +17,8 @@ namespace penstock::client {
 struct ClientSettings {
   std::string data_transfer_protocol;
   std::vector<std::string> fallback;
-  std::string ucx_lanes;                // of the process (transfer/ucx/settings.h)
-  bool checksum_values = false;         // of what comes over tcp (transfer/tcp/wire.h)
+  std::string ucx_lanes;  // of the process (transfer/ucx/settings.h)
+  transfer::TcpOptions tcp;
   std::vector<std::string> transports;  // libraries to load (transfer/library.h)
   int metrics_port = -1;                // of this process's pages; 0: any free one, -1: none
   std::string metrics_token;

@@ -197,7 +197,7 @@ absl::Status JobReader::EnsureJoined() {
     RETURN_IF_ERROR(transfer::LoadTransports(settings.transports));
     wish_ = WishOf(options_, settings);
     tls_ = settings.tls;
-    checksum_values_ = settings.checksum_values;
+    tcp_ = settings.tcp;
     ServePages(settings.metrics_port, settings.metrics_token);
     ASSIGN_OR_RETURN(stub_, control::DispatcherStub::Make(options_.service, tls_));
   }
@@ -289,7 +289,7 @@ std::shared_ptr<Session> JobReader::SessionOf(int64_t repetition) {
   SessionOptions options{.distribute = options_,
                          .wish = wish_,
                          .tls = tls_,
-                         .checksum_values = checksum_values_,
+                         .tcp = tcp_,
                          .spec = node_->spec,
                          .job = *job_,
                          .repetition = repetition,

@@ -92,7 +92,7 @@ class JobReader {
   const std::atomic<bool>* const cancelled_;
   Pool& pool_;                                     // where elements land
   TlsConfig tls_;                                  // as wish_
-  bool checksum_values_ = false;                   // as wish_
+  transfer::TcpOptions tcp_;                       // as wish_
   transfer::Wish wish_;                            // set before the first session begins
   std::unique_ptr<control::DispatcherStub> stub_;  // set with it
 

@@ -40,9 +40,9 @@ namespace penstock::client {
 
 struct SessionOptions {
   DistributeOptions distribute;
-  transfer::Wish wish;           // of the links' protocol
-  TlsConfig tls;                 // of grpc links
-  bool checksum_values = false;  // of tcp links (transfer/tcp/wire.h)
+  transfer::Wish wish;  // of the links' protocol
+  TlsConfig tls;        // of grpc links
+  transfer::TcpOptions tcp;
   Spec spec;
   control::JobAnswer job;
   int64_t repetition = 0;

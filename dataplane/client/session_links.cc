@@ -303,7 +303,7 @@ transfer::DialOptions Session::DialOptionsFor(const Reader::Progress& progress) 
   dial.pool = options_.pool;
   dial.hello.compression = options_.distribute.compression;
   dial.tls = options_.tls;
-  dial.checksum_values = options_.checksum_values;
+  dial.tcp = options_.tcp;
   dial.filled = progress.filled;
   dial.timeout = std::min(options_.distribute.timeout, absl::Seconds(10));
   return dial;

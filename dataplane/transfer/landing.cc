@@ -12,10 +12,22 @@
 #include "penstock/status.h"
 
 namespace penstock::transfer {
+namespace {
+
+constexpr char kMoreThanGranted[] = "the worker sent, or gave back, more than it was granted";
+
+}  // namespace
 
 absl::Status Landing::Use(int64_t count) {
-  if (credits_.fetch_sub(count, std::memory_order_relaxed) >= count) return absl::OkStatus();
-  return absl::DataLossError("the worker sent, or gave back, more than it was granted");
+  if (credits_.fetch_sub(count) >= count) return absl::OkStatus();
+  return absl::DataLossError(kMoreThanGranted);
+}
+
+absl::Status Landing::BeginEarly() {
+  // In this order: a turn that comes between the two makes the second smaller.
+  const int64_t credits = credits_.load();
+  if (early_.fetch_add(1) < credits) return absl::OkStatus();
+  return absl::DataLossError(kMoreThanGranted);
 }
 
 absl::Status Landing::Element(Loan loan, size_t bytes, ReceiveEvents& events, int64_t& landed) {

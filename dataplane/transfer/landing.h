@@ -25,6 +25,12 @@ class Landing {
   // there is no room yet. DataLoss if the worker has not so many credits left.
   absl::Status Use(int64_t count);
 
+  // For a link over several connections, where an element may come before it is its turn: one
+  // begins to come (any thread); it is one's turn, to be followed by Use(1). DataLoss if more come
+  // than there are credits for.
+  absl::Status BeginEarly();
+  void EndEarly() { early_.fetch_sub(1); }
+
   // The block in the first `bytes` of the loan, or the frame, whose message was paid for by
   // Use(1). `landed` is how many OnElements was given. DataLoss, behind what was good of a frame:
   // no element of the spec, above max_element_bytes, not as long as the message, or, of a frame,
@@ -42,6 +48,7 @@ class Landing {
   absl::Status Check(size_t block_bytes) const;
 
   std::atomic<int64_t> credits_{0};  // granted, and not used
+  std::atomic<int64_t> early_{0};    // begun; below 0: whose turn was told first
   const Spec spec_;
   const int64_t max_element_bytes_;
   std::vector<penstock::Element> landing_;  // those of a frame; empty between two events

@@ -164,8 +164,8 @@ std::optional<LinkCodec::Encoded> LinkCodec::TryAll(MessageType type,
   return best;
 }
 
-void LinkCodec::OnError() {
-  if (wish_ != LinkCompression::kNone) OnSent(1, 0);
+void LinkCodec::OnOther(size_t bytes) {
+  if (wish_ != LinkCompression::kNone) OnSent(1, bytes);
 }
 
 void LinkCodec::OnSent(int64_t count, size_t bytes) {

@@ -60,8 +60,8 @@ class LinkCodec {
   };
   // Of `count` elements; `bytes` are those of a frame or a block.
   Encoded Encode(MessageType type, absl::Span<const std::byte> bytes, Loan loan, int64_t count);
-  // An error went out instead.
-  void OnError();
+  // One went out without it: an error, of 0 bytes, or an element over another connection.
+  void OnOther(size_t bytes);
   // The client has landed the oldest so many.
   void OnLanded(int64_t count);
 

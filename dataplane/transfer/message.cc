@@ -154,6 +154,13 @@ ErrorMessage ReadError(Reader& reader) {
   return message;
 }
 
+StripeKey ReadKey(Reader& reader) {
+  StripeKey key;
+  key.high = reader.Number<uint64_t>();
+  key.low = reader.Number<uint64_t>();
+  return key;
+}
+
 // The message behind a hello's version, or any other.
 absl::StatusOr<Message> ReadBody(MessageType type, Reader& reader) {
   switch (type) {
@@ -176,6 +183,14 @@ absl::StatusOr<Message> ReadBody(MessageType type, Reader& reader) {
       return ReadError(reader);
     case MessageType::kClosed:
       return Closed{ReadStatus(reader)};
+    case MessageType::kJoin: {
+      const StripeKey key = ReadKey(reader);
+      return Join{key, reader.Number<uint32_t>()};
+    }
+    case MessageType::kStripes:
+      return Stripes{ReadKey(reader)};
+    case MessageType::kStriped:
+      return Striped{reader.Number<uint32_t>()};
     case MessageType::kElement:
     case MessageType::kFrame:
     case MessageType::kCompressed:
@@ -263,6 +278,27 @@ std::string Encode(const Closed& closed) {
   return std::move(writer).Done();
 }
 
+std::string Encode(const Join& join) {
+  Writer writer(MessageType::kJoin);
+  writer.Number(join.key.high);
+  writer.Number(join.key.low);
+  writer.Number(join.stripe);
+  return std::move(writer).Done();
+}
+
+std::string Encode(const Stripes& stripes) {
+  Writer writer(MessageType::kStripes);
+  writer.Number(stripes.key.high);
+  writer.Number(stripes.key.low);
+  return std::move(writer).Done();
+}
+
+std::string Encode(const Striped& striped) {
+  Writer writer(MessageType::kStriped);
+  writer.Number(striped.stripe);
+  return std::move(writer).Done();
+}
+
 absl::StatusOr<MessageType> TypeOf(std::string_view header) {
   if (header.size() < kMessageHeaderBytes) {
     return absl::InvalidArgumentError(
@@ -283,6 +319,9 @@ absl::StatusOr<MessageType> TypeOf(std::string_view header) {
     case MessageType::kRecalled:
     case MessageType::kClosed:
     case MessageType::kCompressed:
+    case MessageType::kJoin:
+    case MessageType::kStripes:
+    case MessageType::kStriped:
       return type;
   }
   return absl::InvalidArgumentError(

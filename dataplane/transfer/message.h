@@ -8,6 +8,12 @@
 //   client to worker   hello, then updates; goodbye if it closes on purpose
 //   worker to client   welcome, then elements, frames, errors, recalled
 //
+// A link over several connections (tcp) has in addition
+//
+//   client to worker   join, the first and only message on a further connection
+//   worker to client   stripes, after the welcome; striped, in the place of an element
+//                      that goes over a further connection, where only elements go
+//
 // A worker closes, or refuses a hello, by the gRPC status of the call, or by
 // `closed`, the last message.
 #pragma once
@@ -36,6 +42,7 @@ enum class MessageType : uint8_t {
   kHello = 1,
   kUpdate = 2,
   kGoodbye = 3,
+  kJoin = 4,
   kWelcome = 16,
   kElement = 17,
   kFrame = 18,
@@ -43,6 +50,8 @@ enum class MessageType : uint8_t {
   kRecalled = 20,
   kClosed = 21,
   kCompressed = 22,  // an element or a frame (codec.h), to a client whose hello allows it
+  kStripes = 23,
+  kStriped = 24,
 };
 
 // What happened at the client since its last message, in this order.
@@ -65,7 +74,24 @@ struct Closed {
   absl::Status reason;  // may be OK
 };
 
-using Message = std::variant<Hello, Update, Goodbye, Welcome, Recalled, ErrorMessage, Closed>;
+// What a further connection shows to join a link. The worker draws it, and tells it on the link.
+struct StripeKey {
+  uint64_t high = 0, low = 0;
+  friend bool operator==(const StripeKey&, const StripeKey&) = default;
+};
+struct Join {
+  StripeKey key;
+  uint32_t stripe = 0;  // its number, which the client chooses
+};
+struct Stripes {
+  StripeKey key;
+};
+struct Striped {
+  uint32_t stripe = 0;
+};
+
+using Message = std::variant<Hello, Update, Goodbye, Welcome, Recalled, ErrorMessage, Closed, Join,
+                             Stripes, Striped>;
 
 std::string Encode(const Hello& hello);
 std::string Encode(const Update& update);
@@ -74,6 +100,9 @@ std::string Encode(const Welcome& welcome);
 std::string Encode(const Recalled& recalled);
 std::string Encode(const ErrorMessage& error);
 std::string Encode(const Closed& closed);
+std::string Encode(const Join& join);
+std::string Encode(const Stripes& stripes);
+std::string Encode(const Striped& striped);
 
 // Adds it to `bytes`, whose memory may so be used again.
 void Append(const Update& update, std::string& bytes);

@@ -183,6 +183,13 @@ class ReceiveLink {
   virtual void Recall() = 0;
 };
 
+// Of links over `tcp`.
+struct TcpOptions {
+  bool checksum_values = false;  // sums over values too (tcp/wire.h)
+  int connections = 1;           // of a link, 1 to kMaxTcpConnections
+};
+inline constexpr int kMaxTcpConnections = 16;
+
 struct DialOptions {
   Hello hello;
   Spec spec;             // what the iteration's elements must admit
@@ -190,8 +197,8 @@ struct DialOptions {
   int64_t max_element_bytes = int64_t{4} << 30;
   absl::Duration timeout = absl::Seconds(10);  // until the worker has answered
   TlsConfig tls;                               // of `grpc`, for a worker that speaks TLS
-  bool checksum_values = false;                // of `tcp`: sums over values too (tcp/wire.h)
-  std::shared_ptr<FilledCounts> filled;        // of `shm`; nullptr: not counted
+  TcpOptions tcp;
+  std::shared_ptr<FilledCounts> filled;  // of `shm`; nullptr: not counted
 };
 
 // --- The transport -------------------------------------------------------------

@@ -180,7 +180,7 @@ void SendStream::WriteNext() {
 
 grpc::ByteBuffer SendStream::MessageOf(SendQueue::Next next) {
   if (const std::string text = TextOf(next); !text.empty()) {
-    if (next.type == MessageType::kError) codec_.OnError();
+    if (next.type == MessageType::kError) codec_.OnOther(0);
     return ToBuffer(text);
   }
   LinkCodec::Encoded encoded =

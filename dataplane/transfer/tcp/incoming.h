@@ -45,6 +45,8 @@ class Incoming {
 
   // Bytes read so far.
   uint64_t total() const { return total_; }
+  // Something else took the turn meanwhile, and epoll may have told of more.
+  void LookAgain() { drained_ = false; }
   // epoll has told that the connection is at its end: a read that brings less than
   // was asked for is not the last any more.
   void ExpectEnd() { end_expected_ = true; }

@@ -47,6 +47,10 @@ class Door : public Loop::Member,
     for (const std::shared_ptr<SendSocket>& link : links_) link->Break(reason);
     none_.wait(lock, none);
   }
+  // After Close(), and when the loop has stopped.
+  void StopStripes() {
+    for (const std::shared_ptr<Loop>& loop : stripe_loops_) loop->Stop();
+  }
 
  private:
   // From here on no link begins; those that there are.
@@ -86,6 +90,24 @@ class Door : public Loop::Member,
                                                      std::shared_ptr<SendLink> link) override {
     return accept_(hello, std::move(link));
   }
+  std::shared_ptr<SendSocket> FindLink(const StripeKey& key) override {
+    MutexLock lock(mu_);
+    const auto its = std::find_if(links_.begin(), links_.end(), [&](const auto& link) {
+      return key != StripeKey() && link->key() == key;
+    });
+    return its == links_.end() ? nullptr : *its;
+  }
+  absl::StatusOr<std::shared_ptr<Loop>> LoopOf(uint32_t stripe) override {
+    if (stripe >= kMaxTcpConnections - 1) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("a link has at most ", kMaxTcpConnections, " connections"));
+    }
+    while (stripe_loops_.size() <= stripe) {
+      PENSTOCK_ASSIGN_OR_RETURN(stripe_loops_.emplace_back(),
+                                Loop::Start(Loop::ServedBy::kItsThread));
+    }
+    return stripe_loops_[stripe];
+  }
   void OnGreeted(SendSocket& socket) override { Erase(strangers_, socket); }
   void OnOver(SendSocket& socket) override {
     Erase(strangers_, socket);
@@ -106,7 +128,9 @@ class Door : public Loop::Member,
   const Socket socket_;
   const Listener::Accept accept_;
   const StrangerLimits limits_;
-  std::vector<std::shared_ptr<SendSocket>> strangers_;  // of whoever serves; oldest first
+  // Of whoever serves.
+  std::vector<std::shared_ptr<SendSocket>> strangers_;  // oldest first
+  std::vector<std::shared_ptr<Loop>> stripe_loops_;     // by the number of a further connection
 
   Mutex mu_;
   std::condition_variable none_;
@@ -121,6 +145,7 @@ class TcpListener : public Listener {
   ~TcpListener() override {
     door_->Close();
     loop_->Stop();
+    door_->StopStripes();
   }
   std::string address() const override { return address_; }
   std::string compatibility() const override { return absl::StrCat("v", kWireVersion); }

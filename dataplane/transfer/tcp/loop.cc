@@ -19,12 +19,12 @@ constexpr int kEventsPerTurn = 64;
 
 }  // namespace
 
-absl::StatusOr<std::shared_ptr<Loop>> Loop::Start() {
+absl::StatusOr<std::shared_ptr<Loop>> Loop::Start(ServedBy by) {
   Socket epoll(::epoll_create1(EPOLL_CLOEXEC));
   if (!epoll) return BrokenBy("no descriptor to wait for sockets with", errno);
   std::shared_ptr<Loop> loop(new Loop(std::move(epoll)));
   PENSTOCK_RETURN_IF_ERROR(loop->ServedLoop::Start("penstock-tcp"));
-  PENSTOCK_RETURN_IF_ERROR(AddPolledLoop(loop));
+  if (by == ServedBy::kWhoeverWaits) PENSTOCK_RETURN_IF_ERROR(AddPolledLoop(loop));
   return loop;
 }
 

@@ -41,8 +41,12 @@ class Loop final : public ServedLoop {
     Clock::time_point deadline_ GUARDED_BY(&Loop::mu_) = Clock::time_point::max();
   };
 
+  enum class ServedBy {
+    kWhoeverWaits,  // polling.h, else its own thread
+    kItsThread,     // alone: what it does goes on beside what others do
+  };
   // Unavailable when the system has no thread or descriptor for it.
-  static absl::StatusOr<std::shared_ptr<Loop>> Start();
+  static absl::StatusOr<std::shared_ptr<Loop>> Start(ServedBy by = ServedBy::kWhoeverWaits);
   ~Loop() override { Stop(); }
 
   // Nothing is called any more, and what is asked of it later does nothing. Not

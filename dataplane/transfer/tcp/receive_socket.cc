@@ -22,24 +22,28 @@ namespace {
 constexpr std::chrono::seconds kWorkerGoodbyeTimeout(5);
 // What landed is told with the next credits that are granted, or after so long.
 constexpr std::chrono::milliseconds kLongestUnreported(1);
-// What one link may land before others have their turn.
-constexpr uint64_t kLandedBytesPerTurn = 4 << 20;
-
 Loop::Clock::time_point After(absl::Duration timeout) {
   return Loop::Clock::now() + absl::ToChronoMilliseconds(std::min(timeout, absl::Hours(24 * 365)));
 }
 
 }  // namespace
 
-ReceiveSocket::ReceiveSocket(std::shared_ptr<Loop> loop, std::string target, DialOptions options,
-                             std::shared_ptr<ReceiveEvents> events)
-    : loop_(std::move(loop)),
+absl::Status AboveLimit(uint64_t bytes, uint64_t max_element_bytes) {
+  return absl::DataLossError(absl::StrCat(
+      "an element of ", bytes, " bytes is above max_element_bytes = ", max_element_bytes));
+}
+
+ReceiveSocket::ReceiveSocket(std::vector<std::shared_ptr<Loop>> loops, std::string target,
+                             DialOptions options, std::shared_ptr<ReceiveEvents> events)
+    : loops_(std::move(loops)),
+      loop_(loops_.front()),
       target_(std::move(target)),
       options_(std::move(options)),
       pool_(options_.pool != nullptr ? *options_.pool : DefaultPool()),
       events_(std::move(events)),
       landing_(options_.spec, options_.max_element_bytes),
-      out_(WithPrefix(Encode(options_.hello), options_.checksum_values ? kSumOfAll : 0)) {}
+      out_(WithPrefix(Encode(options_.hello), (options_.tcp.checksum_values ? kSumOfAll : 0) |
+                                                  (loops_.size() > 1 ? kWantsStripes : 0))) {}
 
 void ReceiveSocket::Start() {
   loop_->SetDeadline(shared_from_this(), After(options_.timeout));
@@ -74,6 +78,7 @@ void ReceiveSocket::Recall() {
 void ReceiveSocket::Close() {
   gate_.Close();
   loan_ = Loan();  // nobody touches it from here on until the link is known as closed
+  for (const auto& stripe : stripes_) stripe->Close();  // nor adds to these
   {
     MutexLock lock(mu_);
     closed_ = true;
@@ -166,6 +171,10 @@ std::optional<absl::Status> ReceiveSocket::ReadOn() {
       loop_->Call(shared_from_this());
       break;
     }
+    const absl::StatusOr<bool> landed = LandAwaited();
+    if (closed()) return std::nullopt;  // inside an event
+    if (!landed.ok()) return landed.status();
+    if (!*landed) break;
     absl::StatusOr<Incoming::Got> got = incoming_.Read(socket_.fd());
     if (closed()) return std::nullopt;  // inside an event
     if (!got.ok()) {
@@ -177,7 +186,11 @@ std::optional<absl::Status> ReceiveSocket::ReadOn() {
     if (*got == Incoming::Got::kHead) {
       if (absl::Status room = MakeRoom(); !room.ok()) return room;
     } else if (loan_) {
-      if (absl::Status landed = Land(); !landed.ok()) return landed;
+      if (absl::Status good =
+              Land(std::exchange(loan_, Loan()), incoming_.type(), incoming_.body_bytes());
+          !good.ok()) {
+        return good;
+      }
     } else if (std::optional<absl::Status> reason = HandleText()) {
       return reason;
     }
@@ -206,10 +219,8 @@ absl::Status ReceiveSocket::MakeRoom() {
     incoming_.IntoText();
     return absl::OkStatus();
   }
-  if (!frame && bytes > static_cast<uint64_t>(options_.max_element_bytes)) {
-    return absl::DataLossError(
-        absl::StrCat("an element of ", bytes,
-                     " bytes is above max_element_bytes = ", options_.max_element_bytes));
+  if (const auto most = static_cast<uint64_t>(options_.max_element_bytes); !frame && bytes > most) {
+    return AboveLimit(bytes, most);
   }
   if (frame && bytes > kFrameBytes) {
     return absl::DataLossError(
@@ -221,14 +232,12 @@ absl::Status ReceiveSocket::MakeRoom() {
   return absl::OkStatus();
 }
 
-absl::Status ReceiveSocket::Land() {
-  Loan loan = std::exchange(loan_, Loan());
-  const size_t bytes = incoming_.body_bytes();
+absl::Status ReceiveSocket::Land(Loan loan, MessageType type, size_t bytes) {
   int64_t count = 0;
   absl::Status status;
-  if (incoming_.type() == MessageType::kCompressed) {
+  if (type == MessageType::kCompressed) {
     status = landing_.Compressed(loan, bytes, pool_, *events_, count);
-  } else if (incoming_.type() == MessageType::kFrame) {
+  } else if (type == MessageType::kFrame) {
     status = landing_.Frame(std::move(loan), bytes, *events_, count);
   } else {
     status = landing_.Element(std::move(loan), bytes, *events_, count);
@@ -244,6 +253,14 @@ std::optional<absl::Status> ReceiveSocket::HandleText() {
   if (const auto* closed = std::get_if<Closed>(&*message)) return closed->reason;
   if (!open_ && std::holds_alternative<Welcome>(*message)) {
     Open();
+    return std::nullopt;
+  }
+  if (const auto* stripes = std::get_if<Stripes>(&*message); open_ && stripes != nullptr) {
+    if (absl::Status opened = OpenStripes(stripes->key); !opened.ok()) return opened;
+    return std::nullopt;
+  }
+  if (const auto* striped = std::get_if<Striped>(&*message); open_ && striped != nullptr) {
+    if (absl::Status its = Await(*striped); !its.ok()) return its;
     return std::nullopt;
   }
   if (const auto* recalled = std::get_if<Recalled>(&*message); open_ && recalled != nullptr) {
@@ -265,6 +282,45 @@ void ReceiveSocket::Open() {
   open_ = true;
   loop_->SetDeadline(shared_from_this(), Loop::Clock::time_point::max());
   events_->OnOpen();
+}
+
+// --- Further connections ---------------------------------------------------------
+
+// One that cannot be had joins no link, so that nothing comes over it.
+absl::Status ReceiveSocket::OpenStripes(const StripeKey& key) {
+  if (loops_.size() == 1 || !stripes_.empty()) {
+    return absl::DataLossError("the worker offers further connections that were not asked for");
+  }
+  MutexLock lock(mu_);
+  const Endpoint& worker = (**endpoints_)[tried_ - 1];
+  for (uint32_t number = 0; number + 1 < loops_.size(); ++number) {
+    stripes_.push_back(std::make_shared<ReceiveStripe>(
+        loops_[number + 1], Join{key, number},
+        ReceiveStripe::Link{weak_from_this(), pool_, landing_,
+                            static_cast<uint64_t>(options_.max_element_bytes)}));
+    stripes_.back()->Start(worker);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ReceiveSocket::Await(const Striped& striped) {
+  if (striped.stripe >= stripes_.size()) {
+    return absl::DataLossError("an element comes over a connection that is not there");
+  }
+  landing_.EndEarly();
+  PENSTOCK_RETURN_IF_ERROR(landing_.Use(1));
+  awaited_ = stripes_[striped.stripe].get();
+  return absl::OkStatus();
+}
+
+absl::StatusOr<bool> ReceiveSocket::LandAwaited() {
+  if (awaited_ == nullptr) return true;
+  PENSTOCK_ASSIGN_OR_RETURN(std::optional<ReceiveStripe::Came> came, awaited_->Take());
+  if (!came.has_value()) return false;
+  awaited_ = nullptr;
+  incoming_.LookAgain();
+  PENSTOCK_RETURN_IF_ERROR(Land(std::move(came->loan), MessageType::kElement, came->bytes));
+  return true;
 }
 
 // --- Ending ----------------------------------------------------------------------
@@ -297,6 +353,10 @@ void ReceiveSocket::SeeOff(uint32_t events) {
 void ReceiveSocket::End() {
   over_ = true;
   loan_ = Loan();
+  for (const auto& stripe : stripes_) {
+    stripe->Close();
+    stripe->HangUp();
+  }
   events_.reset();
   loop_->SetDeadline(shared_from_this(), Loop::Clock::time_point::max());
   MutexLock lock(mu_);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The client's end of a link. The loop reads each block straight into a slot;
-// whoever grants or recalls writes to the socket at once.
+// whoever grants or recalls writes to the socket at once. Large elements may come over
+// further connections (receive_stripe.h); where one has its turn, this one says.
 #pragma once
 
 #include <cstdint>
@@ -14,21 +15,31 @@
 #include "dataplane/transfer/landing.h"
 #include "dataplane/transfer/tcp/incoming.h"
 #include "dataplane/transfer/tcp/loop.h"
+#include "dataplane/transfer/tcp/receive_stripe.h"
 #include "dataplane/transfer/tcp/socket.h"
 #include "dataplane/transfer/transport.h"
 
 namespace penstock::transfer::tcp {
 
+// What one connection may land before others have their turn.
+inline constexpr uint64_t kLandedBytesPerTurn = 4 << 20;
+
+absl::Status AboveLimit(uint64_t bytes, uint64_t max_element_bytes);
+
 // Its events come from whoever serves the loop.
 class ReceiveSocket : public Loop::Member, public std::enable_shared_from_this<ReceiveSocket> {
  public:
-  // A link to the worker at `target`.
-  ReceiveSocket(std::shared_ptr<Loop> loop, std::string target, DialOptions options,
+  // A link to the worker at `target`, served by the first of the loops. Each other serves a further
+  // connection, if the worker has such.
+  ReceiveSocket(std::vector<std::shared_ptr<Loop>> loops, std::string target, DialOptions options,
                 std::shared_ptr<ReceiveEvents> events);
   // From here on the time to answer runs. To be called once.
   void Start();
   // Where the worker may be reached; to be called once. Any thread.
   void Connect(absl::StatusOr<std::vector<Endpoint>> endpoints);
+
+  // What a further connection was awaited for has come. Any thread.
+  void GoOn() { loop_->Call(shared_from_this()); }
 
   // As ReceiveLink's.
   void Grant(Credits credits);
@@ -46,7 +57,11 @@ class ReceiveSocket : public Loop::Member, public std::enable_shared_from_this<R
   std::optional<absl::Status> ReadOn();
   std::optional<absl::Status> HandleText();
   absl::Status MakeRoom();
-  absl::Status Land();
+  absl::Status Land(Loan loan, MessageType type, size_t bytes);
+  absl::Status OpenStripes(const StripeKey& key);
+  absl::Status Await(const Striped& striped);
+  // Lands the element that is awaited, if there is one; false: it has not come yet.
+  absl::StatusOr<bool> LandAwaited();
   void ReportSoon();
   void Open();
   void TellEnd(const absl::Status& reason);
@@ -59,7 +74,8 @@ class ReceiveSocket : public Loop::Member, public std::enable_shared_from_this<R
   void Write() REQUIRES(mu_);
   void AddWaiting() REQUIRES(mu_);
 
-  const std::shared_ptr<Loop> loop_;
+  const std::vector<std::shared_ptr<Loop>> loops_;
+  const std::shared_ptr<Loop> loop_;  // the first
   const std::string target_;
   DialOptions options_;
   Pool& pool_;
@@ -70,7 +86,8 @@ class ReceiveSocket : public Loop::Member, public std::enable_shared_from_this<R
   Incoming incoming_;
   Loan loan_;  // where the body that comes goes
   Landing landing_;
-  size_t tried_ = 0;  // endpoints
+  ReceiveStripe* awaited_ = nullptr;  // whose turn it is, if not this connection's
+  size_t tried_ = 0;                  // endpoints
   bool connecting_ = false;
   bool open_ = false;
   bool over_ = false;
@@ -82,6 +99,7 @@ class ReceiveSocket : public Loop::Member, public std::enable_shared_from_this<R
   // Changed by the serving thread with mu_ held, and read by it without.
   Socket socket_;
   bool connected_ = false;
+  std::vector<std::shared_ptr<ReceiveStripe>> stripes_;
   std::optional<absl::StatusOr<std::vector<Endpoint>>> endpoints_ GUARDED_BY(mu_);
   bool writable_ GUARDED_BY(mu_) = false;
   bool closed_ GUARDED_BY(mu_) = false;  // by this client

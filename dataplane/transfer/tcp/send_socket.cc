@@ -3,10 +3,9 @@
 
 #include <sys/epoll.h>
 #include <sys/socket.h>
-#include <sys/uio.h>
 
 #include <algorithm>
-#include <cerrno>
+#include <random>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -26,13 +25,17 @@ constexpr std::chrono::seconds kClientGoodbyeTimeout(5);
 // What one client may send before others have their turn.
 constexpr uint64_t kReadBytesPerTurn = 64 << 10;
 
-// A batch for one system call; small ones are in frames already.
-constexpr size_t kMostPieces = 8;
-
-// A system call and its packets are worth so many bytes; less waits for more if the
-// one before came so short a time ago.
-constexpr size_t kWorthWriting = 256 << 10;
+// What is less than kWorthWriting waits for more if the one before came so short a time ago.
 constexpr std::chrono::microseconds kFast(100);
+
+// Smaller elements cost more to bring back into order than to copy.
+constexpr size_t kStripedFrom = 256 << 10;  // bytes
+
+StripeKey DrawKey() {
+  std::random_device device;
+  const auto draw = [&] { return uint64_t{device()} << 32 | device(); };
+  return {.high = draw(), .low = draw()};
+}
 
 }  // namespace
 
@@ -120,6 +123,7 @@ absl::Status SendSocket::ReadOn() {
       return absl::OkStatus();
     }
     PENSTOCK_RETURN_IF_ERROR(got == Incoming::Got::kHead ? MakeRoom() : Handle());
+    if (over_) return absl::OkStatus();  // handed over
   }
   switch (Discard(fd)) {
     case Incoming::Got::kEnd:
@@ -136,7 +140,8 @@ absl::Status SendSocket::ReadOn() {
 
 absl::Status SendSocket::MakeRoom() {
   const uint64_t most = greeted_ ? kMaxRequestBytes : kMaxHelloBytes;
-  if (!greeted_ && incoming_.type() != MessageType::kHello) {
+  if (!greeted_ && incoming_.type() != MessageType::kHello &&
+      incoming_.type() != MessageType::kJoin) {
     return absl::InvalidArgumentError("a link begins with a hello");
   }
   if (incoming_.body_bytes() > most) {
@@ -148,6 +153,7 @@ absl::Status SendSocket::MakeRoom() {
 }
 
 absl::Status SendSocket::Handle() {
+  if (!greeted_ && incoming_.type() == MessageType::kJoin) return HandOver();
   PENSTOCK_ASSIGN_OR_RETURN(Message message, DecodeFromClient(incoming_.text(), greeted_));
   if (auto* hello = std::get_if<Hello>(&message)) return Greet(std::move(*hello));
   if (auto* update = std::get_if<Update>(&message)) return Handle(*update);
@@ -161,12 +167,49 @@ absl::Status SendSocket::Greet(Hello hello) {
   hello_ = std::move(hello);
   sums_ = incoming_.flags() & kSumOfAll;
   codec_.Wish(hello_.compression);
+  if ((incoming_.flags() & kWantsStripes) != 0) key_ = DrawKey();
   PENSTOCK_ASSIGN_OR_RETURN(
       events_, owner_.Accept(hello_, std::make_shared<SendHandle<SendSocket>>(shared_from_this())));
   loop_->SetDeadline(shared_from_this(), Loop::Clock::time_point::max());
   owner_.OnGreeted(*this);
   MutexLock lock(mu_);
   queue_.Welcome();  // written when all was read
+  return absl::OkStatus();
+}
+
+// Of a stranger that is a further connection of a link: the link has it from here on.
+absl::Status SendSocket::HandOver() {
+  PENSTOCK_ASSIGN_OR_RETURN(const Message message, Decode(incoming_.text()));
+  const auto& join = std::get<Join>(message);
+  const std::shared_ptr<SendSocket> link = owner_.FindLink(join.key);
+  if (link == nullptr) return absl::PermissionDeniedError("no link has such a key");
+  PENSTOCK_ASSIGN_OR_RETURN(std::shared_ptr<Loop> loop, owner_.LoopOf(join.stripe));
+  loop_->SetDeadline(shared_from_this(), Loop::Clock::time_point::max());
+  loop_->Remove(socket_, *this);
+  Socket socket;
+  {
+    MutexLock lock(mu_);
+    broken_ = true;  // nobody writes to it
+    socket = std::move(socket_);
+  }
+  over_ = true;
+  owner_.OnOver(*this);
+  // One that is not taken is closed, and the client sees it.
+  link->AddStripe(join.stripe, std::move(loop), std::move(socket)).IgnoreError();
+  return absl::OkStatus();
+}
+
+absl::Status SendSocket::AddStripe(uint32_t number, std::shared_ptr<Loop> loop, Socket socket) {
+  MutexLock lock(mu_);
+  if (broken_ || queue_.closed()) return absl::UnavailableError("the link is closed");
+  const auto same = [&](const Stripe& stripe) { return stripe.number == number; };
+  if (std::any_of(stripes_.begin(), stripes_.end(), same)) {
+    return absl::AlreadyExistsError("a link has each further connection once");
+  }
+  auto stripe =
+      std::make_shared<SendStripe>(std::move(loop), std::move(socket), sums_, weak_from_this());
+  PENSTOCK_RETURN_IF_ERROR(stripe->Start());
+  stripes_.push_back({number, std::move(stripe)});
   return absl::OkStatus();
 }
 
@@ -216,7 +259,8 @@ void SendSocket::EndIfOver() {
     over_ = true;
     loop_->Remove(socket_, *this);
     socket_.HangUp();
-    while (!pieces_.empty()) pieces_.Pop();
+    writer_.Clear();
+    for (const Stripe& stripe : std::exchange(stripes_, {})) stripe.connection->Close();
     unconfirmed = queue_.TakeUnconfirmed();
     reason = queue_.reason();
   }
@@ -247,47 +291,71 @@ void SendSocket::Write() {
   writing_ = true;
   while (true) {
     TakePieces();
-    if (pieces_.empty() || !writable_) break;
+    if (writer_.empty() || !writable_) break;
     writable_ = false;  // unless the loop says otherwise meanwhile
     mu_.unlock();
-    const Wrote wrote = WritePieces();
+    const PieceWriter::Wrote wrote = writer_.Write(
+        socket_.fd(), [this](Piece& piece) { EncodePiece(piece); },
+        [this] { return codec_.present() != Codec::kNone; });
     mu_.lock();
-    if (wrote == Wrote::kAll) writable_ = true;
-    if (wrote == Wrote::kFailed) {
-      BreakLocked(BrokenBy("the client's connection broke", write_error_));
+    if (wrote == PieceWriter::Wrote::kAll) writable_ = true;
+    if (wrote == PieceWriter::Wrote::kFailed) {
+      BreakLocked(BrokenBy("the client's connection broke", writer_.error()));
     }
     if (broken_) break;
   }
   writing_ = false;
   if (broken_) {
     loop_->Call(shared_from_this());  // which may have waited for this
-  } else if (pieces_.empty() && queue_.told_all()) {
+  } else if (writer_.empty() && queue_.told_all()) {
     ShutDown();
   }
 }
 
 void SendSocket::TakePieces() {
-  while (!queue_.empty() && pieces_.size() < kMostPieces) pieces_.Push(NextPiece());
+  while (!queue_.empty() && writer_.size() < PieceWriter::kMostPieces) writer_.Add(NextPiece());
 }
 
-SendSocket::Piece SendSocket::NextPiece() {
+Piece SendSocket::NextPiece() {
   Piece piece;
   SendQueue::Next next = queue_.Take();
   piece.type = next.type;
   piece.count = next.count;
   if (const std::string text = TextOf(next); !text.empty()) {
     piece.text = WithPrefix(text);
+    if (next.type == MessageType::kWelcome && key_ != StripeKey()) {
+      piece.text += WithPrefix(Encode(Stripes{key_}));
+    }
     return piece;
   }
   piece.bytes = next.bytes;
   piece.loan = std::move(next.loan);
-  return piece;
+  return OverStripes(std::move(piece));
+}
+
+// In turns over all connections: of a large element that is another's turn only this is left here.
+Piece SendSocket::OverStripes(Piece element) {
+  if (stripes_.empty() || element.type != MessageType::kElement ||
+      element.bytes.size() < kStripedFrom || codec_.present() != Codec::kNone) {
+    return element;
+  }
+  const size_t turn = turn_++ % (stripes_.size() + 1);
+  if (turn == 0) return element;
+  const Stripe& stripe = stripes_[turn - 1];
+  const size_t bytes = element.bytes.size();
+  stripe.connection->Send(std::move(element));
+  Piece in_its_place;
+  in_its_place.type = MessageType::kStriped;
+  in_its_place.text = WithPrefix(Encode(Striped{stripe.number}));
+  in_its_place.elsewhere = bytes;
+  return in_its_place;
 }
 
 void SendSocket::EncodePiece(Piece& piece) {
   if (std::exchange(piece.encoded, true)) return;
   if (!piece.text.empty()) {
-    if (piece.type == MessageType::kError) codec_.OnError();
+    const bool lands = piece.type == MessageType::kError || piece.type == MessageType::kStriped;
+    if (lands) codec_.OnOther(piece.elsewhere);
     return;
   }
   LinkCodec::Encoded encoded =
@@ -302,56 +370,6 @@ void SendSocket::ShutDown() {
   // The client has all when it closes; closing first could take from it what is on its way.
   ::shutdown(socket_.fd(), SHUT_WR);
   loop_->SetDeadline(shared_from_this(), Loop::Clock::now() + kClientGoodbyeTimeout);
-}
-
-SendSocket::Wrote SendSocket::WritePieces() {
-  while (!pieces_.empty()) {
-    iovec parts[2 * kMostPieces];
-    size_t count = 0;
-    size_t bytes = 0;
-    size_t skip = written_;
-    const auto add = [&](const void* from, size_t size) {
-      if (skip < size) {
-        parts[count++] = {const_cast<char*>(static_cast<const char*>(from)) + skip, size - skip};
-        bytes += size - skip;
-      }
-      skip -= std::min(skip, size);
-    };
-    // What a codec takes its time for goes out before the next is begun.
-    for (size_t i = 0; i < pieces_.size(); ++i) {
-      Piece& piece = pieces_[i];
-      const bool slow = !piece.encoded && codec_.present() != Codec::kNone;
-      if (slow && bytes >= kWorthWriting) break;
-      EncodePiece(piece);
-      if (piece.text.empty()) {
-        add(piece.head.data(), piece.head.size());
-        add(piece.bytes.data(), piece.bytes.size());
-      } else {
-        add(piece.text.data(), piece.text.size());
-      }
-    }
-    msghdr message{};
-    message.msg_iov = parts;
-    message.msg_iovlen = count;
-    const ssize_t put = ::sendmsg(socket_.fd(), &message, MSG_DONTWAIT | MSG_NOSIGNAL);
-    if (put < 0 && errno == EINTR) continue;
-    if (put < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return Wrote::kSome;
-    if (put < 0) {
-      write_error_ = errno;
-      return Wrote::kFailed;
-    }
-    Written(static_cast<size_t>(put));
-    if (static_cast<size_t>(put) < bytes) return Wrote::kSome;
-  }
-  return Wrote::kAll;
-}
-
-void SendSocket::Written(size_t bytes) {
-  written_ += bytes;
-  while (!pieces_.empty() && written_ >= pieces_.front().size()) {
-    written_ -= pieces_.front().size();
-    pieces_.Pop();
-  }
 }
 
 }  // namespace penstock::transfer::tcp

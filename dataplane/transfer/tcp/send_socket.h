@@ -13,13 +13,13 @@
 #include <vector>
 
 #include "control/sync/mutex.h"
-#include "dataplane/transfer/fifo.h"
 #include "dataplane/transfer/link_codec.h"
 #include "dataplane/transfer/send_queue.h"
 #include "dataplane/transfer/tcp/incoming.h"
 #include "dataplane/transfer/tcp/loop.h"
+#include "dataplane/transfer/tcp/piece_writer.h"
+#include "dataplane/transfer/tcp/send_stripe.h"
 #include "dataplane/transfer/tcp/socket.h"
-#include "dataplane/transfer/tcp/wire.h"
 #include "dataplane/transfer/transport.h"
 
 namespace penstock::transfer::tcp {
@@ -33,6 +33,10 @@ class SendSocket : public Loop::Member, public std::enable_shared_from_this<Send
     virtual ~Owner() = default;
     virtual absl::StatusOr<std::shared_ptr<SendEvents>> Accept(const Hello& hello,
                                                                std::shared_ptr<SendLink> link) = 0;
+    // The link with that key(), or nullptr.
+    virtual std::shared_ptr<SendSocket> FindLink(const StripeKey& key) = 0;
+    // Of the links' further connections with that number.
+    virtual absl::StatusOr<std::shared_ptr<Loop>> LoopOf(uint32_t stripe) = 0;
     // It is no stranger any more.
     virtual void OnGreeted(SendSocket& socket) = 0;
     // The last that happens.
@@ -44,6 +48,11 @@ class SendSocket : public Loop::Member, public std::enable_shared_from_this<Send
   // To be called once, by whoever serves. From here on the time to say hello runs.
   absl::Status Start(std::chrono::milliseconds hello_timeout);
 
+  // By whoever serves. What further connections join by, once it was told; zeros until then.
+  const StripeKey& key() const { return key_; }
+  // By whoever serves. A further connection of this link, from now on.
+  absl::Status AddStripe(uint32_t number, std::shared_ptr<Loop> loop, Socket socket);
+
   // As SendLink's.
   const Hello& hello() const { return hello_; }
   int64_t credits() const;
@@ -54,16 +63,9 @@ class SendSocket : public Loop::Member, public std::enable_shared_from_this<Send
   void Break(const absl::Status& reason);
 
  private:
-  // What is being written: text alone, or a head and a parcel's bytes.
-  struct Piece {
-    std::string text;
-    MessageType type = MessageType::kElement;
-    absl::Span<const std::byte> bytes;
-    Loan loan;
-    int64_t count = 0;     // of elements and errors
-    bool encoded = false;  // head and bytes are as they are sent
-    Head head{};
-    size_t size() const { return text.empty() ? head.size() + bytes.size() : text.size(); }
+  struct Stripe {
+    uint32_t number = 0;
+    std::shared_ptr<SendStripe> connection;
   };
 
   void OnReady(uint32_t events) override;
@@ -74,6 +76,7 @@ class SendSocket : public Loop::Member, public std::enable_shared_from_this<Send
   absl::Status MakeRoom();
   absl::Status Handle();
   absl::Status Greet(Hello hello);
+  absl::Status HandOver();
   absl::Status Handle(const Update& update);
   void ReadNoMore(const absl::Status& reason);
   void EndIfOver();
@@ -87,13 +90,11 @@ class SendSocket : public Loop::Member, public std::enable_shared_from_this<Send
   void Write() REQUIRES(mu_);
   void TakePieces() REQUIRES(mu_);
   Piece NextPiece() REQUIRES(mu_);
+  Piece OverStripes(Piece element) REQUIRES(mu_);
   void ShutDown() REQUIRES(mu_);
 
   // By whoever writes, without mu_:
   void EncodePiece(Piece& piece);
-  enum class Wrote { kAll, kSome, kFailed };
-  Wrote WritePieces();
-  void Written(size_t bytes);
 
   const std::shared_ptr<Loop> loop_;
   Owner& owner_;
@@ -105,15 +106,14 @@ class SendSocket : public Loop::Member, public std::enable_shared_from_this<Send
   bool over_ = false;
   Hello hello_;       // constant once accepted, as is
   uint8_t sums_ = 0;  // whether sums are of whole bodies: kSumOfAll
+  StripeKey key_;     // constant once accepted
   std::shared_ptr<SendEvents> events_;
   std::vector<Acknowledged> landed_;  // told by one update
 
   LinkCodec codec_{DefaultPool()};
 
   // Of whoever writes.
-  Fifo<Piece> pieces_;
-  size_t written_ = 0;  // bytes of the first piece
-  int write_error_ = 0;
+  PieceWriter writer_;
 
   mutable Mutex mu_;
   Socket socket_;  // open until whoever serves ends it with mu_ held, while nobody writes
@@ -126,6 +126,8 @@ class SendSocket : public Loop::Member, public std::enable_shared_from_this<Send
   bool writable_ GUARDED_BY(mu_) = true;    // as far as is known
   bool shut_down_ GUARDED_BY(mu_) = false;  // nothing more goes out; waits for the client's end
   bool broken_ GUARDED_BY(mu_) = false;     // to be ended at once
+  std::vector<Stripe> stripes_ GUARDED_BY(mu_);
+  size_t turn_ GUARDED_BY(mu_) = 0;  // of the connections, 0 of this one
 };
 
 }  // namespace penstock::transfer::tcp

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dataplane/transfer/tcp/transport.h"
 
+#include <algorithm>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "control/sync/mutex.h"
@@ -31,7 +33,7 @@ class TcpReceiveLink : public ReceiveLink {
 class TcpTransport : public Transport {
  public:
   ~TcpTransport() override {
-    if (loop_ != nullptr) loop_->Stop();
+    for (const std::shared_ptr<Loop>& loop : loops_) loop->Stop();
   }
   std::string_view name() const override { return "tcp"; }
   int rank() const override { return 80; }  // before grpc, behind all that needs no socket
@@ -52,8 +54,9 @@ class TcpTransport : public Transport {
       std::string_view address, DialOptions options,
       std::shared_ptr<ReceiveEvents> events) override {
     PENSTOCK_ASSIGN_OR_RETURN(HostAndPort where, ParseAddress(address));
-    PENSTOCK_ASSIGN_OR_RETURN(std::shared_ptr<Loop> loop, ClientLoop());
-    auto socket = std::make_shared<ReceiveSocket>(std::move(loop), std::string(address),
+    PENSTOCK_ASSIGN_OR_RETURN(std::vector<std::shared_ptr<Loop>> loops,
+                              ClientLoops(options.tcp.connections));
+    auto socket = std::make_shared<ReceiveSocket>(std::move(loops), std::string(address),
                                                   std::move(options), std::move(events));
     socket->Start();
     resolver_.LookUp(std::move(where), [socket](absl::StatusOr<std::vector<Endpoint>> endpoints) {
@@ -63,17 +66,21 @@ class TcpTransport : public Transport {
   }
 
  private:
-  // One for all links that this process dials, from the first one on.
-  absl::StatusOr<std::shared_ptr<Loop>> ClientLoop() {
+  // One for the first connections of all links that this process dials, one for their second ones,
+  // and so on, each from the first link on that wants it.
+  absl::StatusOr<std::vector<std::shared_ptr<Loop>>> ClientLoops(int connections) {
+    const auto count = static_cast<size_t>(std::clamp(connections, 1, kMaxTcpConnections));
     MutexLock lock(mu_);
-    if (loop_ == nullptr) {
-      PENSTOCK_ASSIGN_OR_RETURN(loop_, Loop::Start());
+    while (loops_.size() < count) {
+      PENSTOCK_ASSIGN_OR_RETURN(
+          loops_.emplace_back(),
+          Loop::Start(loops_.empty() ? Loop::ServedBy::kWhoeverWaits : Loop::ServedBy::kItsThread));
     }
-    return loop_;
+    return std::vector<std::shared_ptr<Loop>>(loops_.begin(), loops_.begin() + count);
   }
 
   Mutex mu_;
-  std::shared_ptr<Loop> loop_ GUARDED_BY(mu_);
+  std::vector<std::shared_ptr<Loop>> loops_ GUARDED_BY(mu_);
   Resolver resolver_;  // the first to go: it calls sockets, which call the loop
 };
 

@@ -33,6 +33,8 @@ inline constexpr size_t kHeadBytes = kPrefixBytes + kMessageHeaderBytes;
 enum Flag : uint8_t {
   // The sum is of the whole body. In a hello: so shall those be of what the worker sends.
   kSumOfAll = 1,
+  // In a hello: the client would open further connections for this link.
+  kWantsStripes = 2,
 };
 
 // What a worker takes of a client after its hello: messages of known size.

@@ -94,7 +94,7 @@ TEST_F(ClientSettingsTest, AMistakeInTheFileIsNamed) {
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(status.message()),
               HasSubstr(":2: [client] has no key 'protocol'; it has data_transfer_protocol, "
-                        "fallback, ucx_lanes, checksum_values, transports"));
+                        "fallback, ucx_lanes, checksum_values, tcp_connections, transports"));
 }
 
 }  // namespace

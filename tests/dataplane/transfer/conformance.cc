@@ -29,7 +29,7 @@ bool IsBlob(const Element& element, Index index, int64_t bytes) {
 }
 
 TransportConformance::TransportConformance()
-    : transport_(**FindTransport(GetParam().substr(0, GetParam().find('+')))),
+    : transport_(**FindTransport(GetParam().substr(0, GetParam().find_first_of("+*")))),
       sender_pool_(GetParam().ends_with('+') ? special_pool() : Pool::Create()),
       worker_(transport_) {
   EXPECT_TRUE(worker_.listening());
@@ -44,6 +44,7 @@ DialOptions TransportConformance::Options(Spec spec) const {
   options.spec = std::move(spec);
   options.pool = receiver_pool_.get();
   options.timeout = absl::Minutes(1);
+  if (GetParam().ends_with('*')) options.tcp.connections = 3;
   return options;
 }
 

@@ -5,6 +5,7 @@
 //   INSTANTIATE_TEST_SUITE_P(Local, TransportConformance, testing::Values("local"));
 //
 // "NAME+": the worker makes its elements in pools of TransportConformance::special_pool.
+// "NAME*": links of tcp over three connections.
 #pragma once
 
 #include <memory>

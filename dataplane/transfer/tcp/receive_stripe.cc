@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dataplane/transfer/tcp/receive_stripe.h"
+
+#include <sys/epoll.h>
+#include <sys/socket.h>
+
+#include <cerrno>
+#include <utility>
+#include <variant>
+
+#include "absl/strings/str_cat.h"
+#include "dataplane/transfer/tcp/receive_socket.h"
+#include "dataplane/transfer/tcp/wire.h"
+#include "penstock/status.h"
+
+namespace penstock::transfer::tcp {
+
+ReceiveStripe::ReceiveStripe(std::shared_ptr<Loop> loop, const Join& join, Link link)
+    : loop_(std::move(loop)), join_(WithPrefix(Encode(join))), link_(std::move(link)) {}
+
+void ReceiveStripe::Start(const Endpoint& worker) {
+  absl::StatusOr<Socket> socket = BeginConnecting(worker);
+  if (!socket.ok()) return Fail(socket.status());
+  socket_ = *std::move(socket);
+  if (const absl::Status added = loop_->Add(socket_, shared_from_this()); !added.ok()) Fail(added);
+}
+
+absl::StatusOr<std::optional<ReceiveStripe::Came>> ReceiveStripe::Take() {
+  MutexLock lock(mu_);
+  if (!came_.empty()) return came_.Pop();
+  PENSTOCK_RETURN_IF_ERROR(failure_);
+  awaited_ = true;
+  return std::nullopt;
+}
+
+void ReceiveStripe::Close() {
+  gate_.Close();
+  Fifo<Came> came;  // both let go of outside the lock
+  Loan begun;
+  MutexLock lock(mu_);  // also against another Close()
+  std::swap(came, came_);
+  begun = std::move(loan_);
+}
+
+void ReceiveStripe::HangUp() {
+  hangs_up_ = true;
+  loop_->Call(shared_from_this());
+}
+
+void ReceiveStripe::OnReady(uint32_t events) {
+  if (!socket_) return;
+  if (hangs_up_) {
+    loop_->Remove(socket_, *this);
+    socket_.HangUp();
+    return;
+  }
+  if (!gate_.Enter()) return;
+  if (const absl::Status going = Advance(events); !going.ok()) Fail(going);
+  gate_.Leave();
+}
+
+absl::Status ReceiveStripe::Advance(uint32_t events) {
+  {
+    MutexLock lock(mu_);
+    if (!failure_.ok()) return absl::OkStatus();
+  }
+  if (!connected_) {
+    if (events == 0) return absl::OkStatus();
+    PENSTOCK_RETURN_IF_ERROR(Connected(socket_));
+    connected_ = true;
+    // It is the first that is written, and finds room.
+    const ssize_t put =
+        ::send(socket_.fd(), join_.data(), join_.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+    if (put != static_cast<ssize_t>(join_.size())) return BrokenBy("cannot join a link", errno);
+  }
+  if ((events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0) incoming_.ExpectEnd();
+  return ReadOn();
+}
+
+absl::Status ReceiveStripe::ReadOn() {
+  const uint64_t stop_at = incoming_.total() + kLandedBytesPerTurn;
+  while (incoming_.total() < stop_at) {
+    PENSTOCK_ASSIGN_OR_RETURN(const Incoming::Got got, incoming_.Read(socket_.fd()));
+    if (got == Incoming::Got::kNothing) return absl::OkStatus();
+    if (got == Incoming::Got::kEnd) return absl::UnavailableError("the connection broke");
+    PENSTOCK_RETURN_IF_ERROR(got == Incoming::Got::kHead ? MakeRoom() : Handle());
+  }
+  loop_->Call(shared_from_this());
+  return absl::OkStatus();
+}
+
+absl::Status ReceiveStripe::MakeRoom() {
+  const uint64_t bytes = incoming_.body_bytes();
+  if (incoming_.type() != MessageType::kElement) {
+    if (bytes > kMaxRequestBytes) {
+      return absl::DataLossError(absl::StrCat("a message of ", bytes, " bytes"));
+    }
+    incoming_.IntoText();
+    return absl::OkStatus();
+  }
+  if (bytes > link_.max_element_bytes) return AboveLimit(bytes, link_.max_element_bytes);
+  PENSTOCK_RETURN_IF_ERROR(link_.landing.BeginEarly());
+  PENSTOCK_ASSIGN_OR_RETURN(loan_, link_.pool.Lend(bytes));
+  incoming_.Into(loan_.bytes().first(bytes));
+  return absl::OkStatus();
+}
+
+absl::Status ReceiveStripe::Handle() {
+  if (!loan_) {  // why it was not taken
+    PENSTOCK_ASSIGN_OR_RETURN(const Message message, Decode(incoming_.text()));
+    const auto* closed = std::get_if<Closed>(&message);
+    if (closed != nullptr && !closed->reason.ok()) return closed->reason;
+    return absl::DataLossError("the worker sent a message that does not belong here");
+  }
+  MutexLock lock(mu_);
+  came_.Push({std::exchange(loan_, Loan()), static_cast<size_t>(incoming_.body_bytes())});
+  if (std::exchange(awaited_, false)) CallLink();
+  return absl::OkStatus();
+}
+
+// Nothing comes any more. It is an error of the link's once it waits for something.
+void ReceiveStripe::Fail(const absl::Status& reason) {
+  loan_ = Loan();
+  MutexLock lock(mu_);
+  failure_ = absl::IsUnavailable(reason) || absl::IsPermissionDenied(reason)
+                 ? reason
+                 : absl::DataLossError(reason.message());
+  if (std::exchange(awaited_, false)) CallLink();
+}
+
+void ReceiveStripe::CallLink() {
+  if (const std::shared_ptr<ReceiveSocket> link = link_.socket.lock()) link->GoOn();
+}
+
+}  // namespace penstock::transfer::tcp

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// One end of a connection of `tcp` that a test speaks for, byte by byte.
+#pragma once
+
+#include <sys/socket.h>
+
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "dataplane/transfer/tcp/socket.h"
+#include "dataplane/transfer/tcp/wire.h"
+
+namespace penstock::transfer::tcp {
+
+// Waits for what it reads.
+class Peer {
+ public:
+  explicit Peer(Socket socket) : socket_(std::move(socket)) {}
+  static Peer Dial(const std::string& address) {
+    const std::vector<Endpoint> endpoints = *LookUp(*ParseAddress(address), /*numeric=*/false);
+    for (const Endpoint& endpoint : endpoints) {
+      Socket socket(::socket(endpoint.address.ss_family, SOCK_STREAM, 0));
+      if (::connect(socket.fd(), reinterpret_cast<const sockaddr*>(&endpoint.address),
+                    endpoint.bytes) == 0) {
+        return Peer(std::move(socket));
+      }
+    }
+    return Peer(Socket());
+  }
+
+  bool Write(std::string_view bytes) {
+    while (!bytes.empty()) {
+      const ssize_t put = ::send(socket_.fd(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
+      if (put <= 0) return false;
+      bytes.remove_prefix(put);
+    }
+    return true;
+  }
+  // So many bytes, or fewer if the connection ended.
+  std::string Read(size_t bytes) {
+    std::string got(bytes, '\0');
+    size_t at = 0;
+    while (at < bytes) {
+      const ssize_t now = ::recv(socket_.fd(), got.data() + at, bytes - at, 0);
+      if (now <= 0) break;
+      at += now;
+    }
+    got.resize(at);
+    return got;
+  }
+  // The next message, as Decode() takes it; empty at the end.
+  std::string ReadMessage() {
+    const std::string prefix = Read(kPrefixBytes);
+    if (prefix.size() < kPrefixBytes) return "";
+    uint64_t bytes;
+    std::memcpy(&bytes, prefix.data(), sizeof bytes);
+    return Read(bytes);
+  }
+  bool AtEnd() { return Read(1).empty(); }
+  // Closes so that the other side sees a reset, as when the process is killed
+  // with bytes unread.
+  void Kill() {
+    const linger now{.l_onoff = 1, .l_linger = 0};
+    ::setsockopt(socket_.fd(), SOL_SOCKET, SO_LINGER, &now, sizeof now);
+    socket_.Close();
+  }
+
+ private:
+  Socket socket_;
+};
+
+}  // namespace penstock::transfer::tcp
