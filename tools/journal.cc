@@ -133,27 +133,57 @@ absl::Status Verify(const std::string& work_dir) {
   return absl::OkStatus();
 }
 
-absl::Status Repair(const std::string& work_dir) {
+// What fits of it, with a line for each change that does not.
+absl::StatusOr<control::State> WhatFits(const control::Recovered& recovered) {
+  control::State state;
+  if (!recovered.snapshot.empty()) {
+    PENSTOCK_ASSIGN_OR_RETURN(state, control::DecodeState(recovered.snapshot));
+  }
+  for (const auto& record : recovered.records) {
+    PENSTOCK_ASSIGN_OR_RETURN(const std::vector<std::string> lines,
+                              control::ApplyWhatFits(record.bytes, state));
+    for (const std::string& line : lines) {
+      std::printf("record %llu: %s\n", static_cast<unsigned long long>(record.sequence),
+                  line.c_str());
+    }
+  }
+  return state;
+}
+
+absl::Status Repair(const std::string& work_dir, bool end_jobs) {
   PENSTOCK_RETURN_IF_ERROR(CheckIsJournal(work_dir));
   PENSTOCK_ASSIGN_OR_RETURN(auto journal, control::OpenSqliteJournal(work_dir));
   const control::Recovered recovered = journal->TakeRecovered();
-  PENSTOCK_RETURN_IF_ERROR(StateOf(recovered).status());
-  std::printf("%s\n", recovered.cut.empty() ? "nothing to repair"
-                                            : absl::StrCat("cut: ", recovered.cut).c_str());
+  const absl::Status whole = StateOf(recovered).status();
+  if (!whole.ok() && !end_jobs) {
+    return Annotate(whole,
+                    "with --end-jobs the jobs that it belongs to are ended, and the others kept");
+  }
+  if (!recovered.cut.empty()) std::printf("cut: %s\n", recovered.cut.c_str());
+  if (whole.ok() && recovered.cut.empty()) std::printf("nothing to repair\n");
+  if (!whole.ok()) {
+    PENSTOCK_ASSIGN_OR_RETURN(const control::State state, WhatFits(recovered));
+    PENSTOCK_ASSIGN_OR_RETURN(std::vector<std::string> pieces, control::EncodeState(state));
+    journal->Start([](const absl::StatusOr<uint64_t>&) {});
+    journal->Snapshot(recovered.last_sequence(), std::move(pieces));
+    journal.reset();  // when it is written
+    return Verify(work_dir);
+  }
   Summarize(recovered);
   return absl::OkStatus();
 }
 
-using JournalAction = absl::Status (*)(const std::string&);
+using JournalAction = std::function<absl::Status(const std::string&)>;
 
-void AddJournalAction(CLI::App& journal, Chosen& chosen, const char* name, const char* help,
-                      JournalAction action) {
+CLI::App& AddJournalAction(CLI::App& journal, Chosen& chosen, const char* name, const char* help,
+                           JournalAction action) {
   auto work_dir = std::make_shared<std::string>();
   CLI::App* command = journal.add_subcommand(name, help);
   command->add_option("work_dir", *work_dir, "the dispatcher's --work-dir")->required();
   command->callback([work_dir, &chosen, action] {
     chosen.run = [work_dir, action] { return action(*work_dir); };
   });
+  return *command;
 }
 
 }  // namespace
@@ -165,11 +195,17 @@ void AddJournal(CLI::App& app, Chosen& chosen) {
       "  penstock journal verify /var/lib/penstock\n"
       "  penstock journal print /var/lib/penstock | tail\n\n"
       "print and verify change nothing and may run beside a dispatcher; repair cuts a torn end\n"
-      "and needs it stopped. Damage elsewhere is named, not mended: it was promised to someone.");
+      "and needs it stopped. Where a record does not fit, repair --end-jobs ends the jobs that it\n"
+      "belongs to, names them, and keeps the others. A damaged snapshot is named, not mended: "
+      "take\n"
+      "a copy of the folder, or start in an empty one.");
   AddJournalAction(*journal, chosen, "print", "What was written, one change a line.", Print);
   AddJournalAction(*journal, chosen, "verify",
                    "Whether a dispatcher could start from it, and how much is kept.", Verify);
-  AddJournalAction(*journal, chosen, "repair", "Cut a torn end now.", Repair);
+  auto end_jobs = std::make_shared<bool>(false);
+  AddJournalAction(*journal, chosen, "repair", "Cut a torn end now; end jobs that cannot be.",
+                   [end_jobs](const std::string& work_dir) { return Repair(work_dir, *end_jobs); })
+      .add_flag("--end-jobs", *end_jobs, "end the jobs whose records do not fit");
 }
 
 }  // namespace penstock::tools

@@ -42,7 +42,9 @@ absl::StatusOr<std::unique_ptr<Core>> Core::Open(CoreOptions options,
     core->BeginLife(turn);
     for (const auto& [id, iteration] : core->state_.iterations) {
       if (!core->GoesOn(iteration) || iteration.record.closed) continue;
-      turn.Settle(id, protocol::OnDispatcherStarts(iteration.record, turn.DeskOf(id)));
+      turn.Guard([&]() REQUIRES(core->mu_) {
+        turn.Settle(id, protocol::OnDispatcherStarts(iteration.record, turn.DeskOf(id)));
+      });
     }
   }
   RETURN_IF_ERROR(core->journal_->WaitDurable(core->sequence()));

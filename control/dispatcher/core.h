@@ -206,6 +206,8 @@ class Core {
   // core_clients.cc
   // Also a past one, which is recalled. Null: it was never begun.
   const IterationState* FindOrRecall(Turn& turn, JobId job, int64_t repetition) REQUIRES(mu_);
+  void Handle(Turn& turn, const std::shared_ptr<ClientPeer>& peer, const ClientUp& message)
+      REQUIRES(mu_);
   void OnHello(Turn& turn, const std::shared_ptr<ClientPeer>& peer, const ClientHello& hello)
       REQUIRES(mu_);
   // Notes what the heartbeat renews. True: it is answered when the journal has taken a record, for
@@ -244,6 +246,8 @@ class Core {
   absl::StatusOr<int64_t> PlaceOf(const WorkerHello& hello) const REQUIRES(mu_);
 
   // core_jobs.cc. `restoration`: what the job begins with, or null.
+  void AnswerJob(const GetOrCreateJobRequest& request, const Restoration* restoration,
+                 Done<JobAnswer> done);
   absl::StatusOr<JobAnswer> GetOrCreate(Turn& turn, const GetOrCreateJobRequest& request,
                                         const Restoration* restoration) REQUIRES(mu_);
   void Cancel(Turn& turn, const JobRecord& job) REQUIRES(mu_);
@@ -275,6 +279,8 @@ class Core {
   void Begin(Turn& turn, JobId job, const Restoration& restoration) REQUIRES(mu_);
 
   // core_workers.cc
+  void Handle(Turn& turn, const std::shared_ptr<WorkerPeer>& peer, const WorkerUp& message)
+      REQUIRES(mu_);
   void OnHello(Turn& turn, const std::shared_ptr<WorkerPeer>& peer, const WorkerHello& hello)
       REQUIRES(mu_);
   void OnSplitRequest(Turn& turn, const WorkerPeer& peer, const SplitRequest& request)

@@ -99,8 +99,10 @@ void Core::OnMessage(const std::shared_ptr<ClientPeer>& peer, ClientUp message) 
     }
     if (back || torn_in) {
       Turn turn(*this);
-      if (peer->iteration) HearConsumer(turn, *peer);
-      if (torn_in) EndTornReading(turn, torn_in, torn);
+      turn.Guard([&]() REQUIRES(mu_) {
+        if (peer->iteration) HearConsumer(turn, *peer);
+        if (torn_in) EndTornReading(turn, torn_in, torn);
+      });
     }
     CountHeartbeat();
     if (!due) return peer->outlet->Send(ClientHeartbeatAnswer{renewed}, 0);
@@ -114,6 +116,10 @@ void Core::OnMessage(const std::shared_ptr<ClientPeer>& peer, ClientUp message) 
         });
   }
   Turn turn(*this);
+  turn.Guard([&]() REQUIRES(mu_) { Handle(turn, peer, message); });
+}
+
+void Core::Handle(Turn& turn, const std::shared_ptr<ClientPeer>& peer, const ClientUp& message) {
   if (const auto* hello = std::get_if<ClientHello>(&message)) return OnHello(turn, peer, *hello);
   if (!peer->iteration) return;  // it was told why; this was on its way
   if (!GoesOn(state_.iterations.at(peer->iteration))) return;

@@ -135,15 +135,21 @@ void Core::GetOrCreateJob(const GetOrCreateJobRequest& asked, Done<JobAnswer> do
       options_.deployment_mode == DeploymentMode::kColocated) {
     request.terms.target_workers = TargetWorkers::kLocal;
   }
-  Turn turn(*this);
-  turn.Say([done = std::move(done), answer = GetOrCreate(turn, request, nullptr)](
-               const absl::Status& durable) { done(durable.ok() ? answer : durable); });
+  AnswerJob(request, nullptr, std::move(done));
 }
 
 void Core::RestoreJob(const RestoreJobRequest& request, Done<JobAnswer> done) {
+  AnswerJob(request.job, &request.restoration, std::move(done));
+}
+
+void Core::AnswerJob(const GetOrCreateJobRequest& request, const Restoration* restoration,
+                     Done<JobAnswer> done) {
   Turn turn(*this);
-  turn.Say([done = std::move(done), answer = GetOrCreate(turn, request.job, &request.restoration)](
-               const absl::Status& durable) { done(durable.ok() ? answer : durable); });
+  absl::StatusOr<JobAnswer> answer = absl::InternalError("the job cannot be");
+  turn.Guard([&]() REQUIRES(mu_) { answer = GetOrCreate(turn, request, restoration); });
+  turn.Say([done = std::move(done), answer](const absl::Status& durable) {
+    done(durable.ok() ? answer : durable);
+  });
 }
 
 absl::StatusOr<JobAnswer> Core::GetOrCreate(Turn& turn, const GetOrCreateJobRequest& request,

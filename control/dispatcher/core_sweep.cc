@@ -34,14 +34,16 @@ void Core::Sweep() {
     down_.clear();
   }
   last_sweep_ = now;
-  SuspectSilent(turn, now);
-  ExpireLeases(turn, now);
-  MoveFromUnreached(turn, now);
-  EndReservations(turn);
-  RetireIterations(turn);
-  CollectJobs(turn, now);
-  CollectDatasets(turn, now);
-  EstimateWorkers(turn, now);
+  turn.Guard([&]() REQUIRES(mu_) {
+    SuspectSilent(turn, now);
+    ExpireLeases(turn, now);
+    MoveFromUnreached(turn, now);
+    EndReservations(turn);
+    RetireIterations(turn);
+    CollectJobs(turn, now);
+    CollectDatasets(turn, now);
+    EstimateWorkers(turn, now);
+  });
 }
 
 // A worker whose stream broke and whose port refuses connections is dead, and
@@ -57,9 +59,10 @@ void Core::ProbeBrokenWorkers() {
   for (const auto& [id, address] : broken) {
     if (!options_.port_refuses(address)) continue;
     Turn turn(*this);
-    if (workers_.count(id) == 0 && state_.FindWorker(id) != nullptr) {
+    turn.Guard([&]() REQUIRES(mu_) {
+      if (workers_.count(id) > 0 || state_.FindWorker(id) == nullptr) return;
       LoseWorker(turn, id, "its stream broke and its port refuses connections");
-    }
+    });
   }
 }
 

@@ -85,6 +85,10 @@ void Core::OnMessage(const std::shared_ptr<WorkerPeer>& peer, WorkerUp message) 
     return;
   }
   Turn turn(*this);
+  turn.Guard([&]() REQUIRES(mu_) { Handle(turn, peer, message); });
+}
+
+void Core::Handle(Turn& turn, const std::shared_ptr<WorkerPeer>& peer, const WorkerUp& message) {
   if (const auto* hello = std::get_if<WorkerHello>(&message)) return OnHello(turn, peer, *hello);
   if (!peer->worker || IsOfAnotherJournal(message, state_.lives.back().life.journal)) return;
   worker_leases_.Heard(peer->worker, options_.now());
@@ -177,11 +181,13 @@ void Core::OnHello(Turn& turn, const std::shared_ptr<WorkerPeer>& peer, const Wo
   }
   for (const auto& [id, iteration] : state_.iterations) {
     if (!GoesOn(iteration) || iteration.record.finished) continue;
-    protocol::Desk& desk = turn.DeskOf(id);
-    turn.Settle(id, protocol::OnWorkerRegisters(iteration.record, desk, hello.worker, held[id]));
-    if (iteration.record.closed) continue;
-    if (differs) turn.TellMembership(id);
-    turn.Balance(id);
+    turn.Guard([&, id = id, &iteration = iteration]() REQUIRES(mu_) {
+      protocol::Desk& desk = turn.DeskOf(id);
+      turn.Settle(id, protocol::OnWorkerRegisters(iteration.record, desk, hello.worker, held[id]));
+      if (iteration.record.closed) return;
+      if (differs) turn.TellMembership(id);
+      turn.Balance(id);
+    });
   }
 }
 
@@ -282,7 +288,9 @@ void Core::OnDrain(Turn& turn, const WorkerPeer& peer) {
   alone_.erase(worker);
   for (const auto& [id, iteration] : state_.iterations) {
     if (!GoesOn(iteration) || iteration.record.closed) continue;
-    turn.Settle(id, protocol::OnWorkerGone(iteration.record, turn.DeskOf(id), worker));
+    turn.Guard([&, id = id, &iteration = iteration]() REQUIRES(mu_) {
+      turn.Settle(id, protocol::OnWorkerGone(iteration.record, turn.DeskOf(id), worker));
+    });
   }
   turn.To(worker, Drained{});
 }
@@ -312,7 +320,9 @@ void Core::LoseWorker(Turn& turn, WorkerId worker, const std::string& reason, bo
   turn.Do(WorkerGone{worker});
   for (const auto& [id, iteration] : state_.iterations) {
     if (!GoesOn(iteration) || iteration.record.finished) continue;
-    turn.Settle(id, protocol::OnWorkerGone(iteration.record, turn.DeskOf(id), worker));
+    turn.Guard([&, id = id, &iteration = iteration]() REQUIRES(mu_) {
+      turn.Settle(id, protocol::OnWorkerGone(iteration.record, turn.DeskOf(id), worker));
+    });
   }
 }
 

@@ -2,6 +2,10 @@
 #include "control/dispatcher/turn.h"
 
 #include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <string>
 
 #include "absl/strings/str_cat.h"
 #include "control/dispatcher/counters.h"
@@ -9,6 +13,7 @@
 #include "control/journal/changes_proto.h"
 #include "control/observe/fail_point.h"
 #include "control/policy/placing.h"
+#include "control/protocol/invariant.h"
 
 namespace penstock::control {
 
@@ -57,14 +62,39 @@ void Turn::Append() {
   }
 }
 
+void Turn::Guard(absl::FunctionRef<void()> body) {
+  core_.mu_.AssertHeld();
+  const protocol::InvariantsThrow throws;
+  std::string what;
+  try {
+    return body();
+  } catch (const std::exception& broken) {
+    what = broken.what();
+  }
+  const IterationState* iteration = at_work_ ? core_.state_.FindIteration(at_work_) : nullptr;
+  if (iteration == nullptr || !core_.GoesOn(*iteration)) {
+    std::fprintf(stderr, "%s\n", what.c_str());
+    std::abort();
+  }
+  Log("invariant_broken", {{"iteration", absl::StrCat(iteration->id.value())}, {"what", what}});
+  core_.desks_.erase(iteration->id);
+  core_.FailIteration(*this, *iteration,
+                      absl::InternalError(absl::StrCat(
+                          "the dispatcher found this job in a state that cannot be (", what,
+                          ") and ended it; other jobs go on. Please report it, with the journal's "
+                          "last records (`penstock journal print`)")));
+}
+
 void Turn::Do(Change change) {
   core_.mu_.AssertHeld();
+  if (const IterationId iteration = IterationOf(change)) at_work_ = iteration;
   core_.state_.Apply(change);
   changes_.push_back(std::move(change));
 }
 
 protocol::Desk& Turn::DeskOf(IterationId iteration) {
   core_.mu_.AssertHeld();
+  at_work_ = iteration;
   auto found = core_.desks_.find(iteration);
   if (found == core_.desks_.end()) {
     found = core_.desks_

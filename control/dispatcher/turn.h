@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "control/dispatcher/core.h"
 #include "control/sync/mutex.h"
 
@@ -22,6 +23,11 @@ class ABSL_SCOPED_LOCKABLE Turn {
   ~Turn() ABSL_UNLOCK_FUNCTION();  // appends, lets go of the lock, delivers
   Turn(const Turn&) = delete;
   Turn& operator=(const Turn&) = delete;
+
+  // Runs `body`, which handles one event. Where something does not hold that must hold of a job
+  // (PENSTOCK_INVARIANT), or an exception comes, its iteration fails with Internal and what was
+  // broken; what was done until then stays. Aborts where it is no iteration's.
+  void Guard(absl::FunctionRef<void()> body);
 
   // --- Changing ---
 
@@ -75,7 +81,8 @@ class ABSL_SCOPED_LOCKABLE Turn {
   void Append();
 
   Core& core_;
-  MutexLock lock_;  // the analysis does not see that it is held: AssertHeld()
+  IterationId at_work_;  // the last whose desk was asked for or that was changed
+  MutexLock lock_;       // the analysis does not see that it is held: AssertHeld()
   std::vector<Change> changes_;
   bool appends_anyway_ = false;
   std::vector<Saying> sayings_;

@@ -200,6 +200,11 @@ absl::StatusOr<protocol::IterationChange> ReadProtocolChange(const wire::Iterati
       "wrote it");
 }
 
+absl::Status UnknownChange() {
+  return absl::DataLossError(
+      "a change that this release does not know; start the newer release that wrote it");
+}
+
 absl::StatusOr<Change> ReadChange(const wire::Change& from, const State& state) {
   switch (from.change_case()) {
     case wire::Change::kTermRaised:
@@ -267,8 +272,7 @@ absl::StatusOr<Change> ReadChange(const wire::Change& from, const State& state) 
     case wire::Change::CHANGE_NOT_SET:
       break;
   }
-  return absl::DataLossError(
-      "a change that this release does not know; start the newer release that wrote it");
+  return UnknownChange();
 }
 
 }  // namespace
@@ -296,6 +300,37 @@ absl::Status ApplyRecord(std::string_view record, State& state) {
     state.Apply(*change);
   }
   return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<std::string>> ApplyWhatFits(std::string_view record, State& state) {
+  wire::Changes wire;
+  if (!wire.ParseFromArray(record.data(), static_cast<int>(record.size()))) {
+    return std::vector<std::string>{"its bytes are no changes: passed over"};
+  }
+  std::vector<std::string> passed_over;
+  for (const wire::Change& from : wire.changes()) {
+    if (from.change_case() == wire::Change::CHANGE_NOT_SET) return UnknownChange();
+    const absl::StatusOr<Change> change = ReadChange(from, state);
+    const absl::Status fits = change.ok() ? Fits(state, *change) : change.status();
+    const IterationId id = change.ok() ? IterationOf(*change) : IterationId();
+    const IterationState* iteration = id ? state.FindIteration(id) : nullptr;
+    const bool failed = iteration != nullptr && iteration->failure.has_value();
+    if (fits.ok() && !failed) {
+      state.Apply(*change);
+      continue;
+    }
+    if (iteration == nullptr) {
+      passed_over.push_back(absl::StrCat(std::string(fits.message()), ": passed over"));
+    } else if (!failed) {
+      const std::string& job = state.jobs.at(iteration->job).name;
+      passed_over.push_back(absl::StrCat(std::string(fits.message()), ": epoch ",
+                                         iteration->repetition, " of job ", job, " is ended"));
+      state.Apply(IterationFailed{
+          id, absl::DataLossError(absl::StrCat("the journal of the dispatcher was repaired: ",
+                                               std::string(fits.message())))});
+    }
+  }
+  return passed_over;
 }
 
 std::string DescribeRecord(std::string_view record) {

@@ -26,6 +26,11 @@ absl::StatusOr<std::string> EncodeChanges(absl::Span<const Change> changes, cons
 // an older release, or a change does not fit; `state` is then not to be used.
 absl::Status ApplyRecord(std::string_view record, State& state);
 
+// The same of a record in which something cannot be. What fits is applied; an iteration with a
+// change that does not fails, and what else there is of it is passed over. A line for people for
+// each change that was. DataLoss for changes that this release does not know.
+absl::StatusOr<std::vector<std::string>> ApplyWhatFits(std::string_view record, State& state);
+
 // One line for people: "iteration_altered { … }"; for `penstock journal`.
 std::string DescribeRecord(std::string_view record);
 

@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "control/policy/sharding.h"
-#include "penstock/check.h"
+#include "control/protocol/invariant.h"
 #include "penstock/status.h"
 
 namespace penstock::control {
@@ -36,7 +36,7 @@ constexpr int kRounds = 6;
 }  // namespace
 
 int64_t PermutedSplit(uint64_t key, int64_t count, int64_t k) {
-  PENSTOCK_CHECK(k >= 0 && k < count);
+  PENSTOCK_INVARIANT(k >= 0 && k < count);
   const int half = HalfBits(count);
   const uint64_t mask = (uint64_t{1} << half) - 1;
   uint64_t x = static_cast<uint64_t>(k);

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "control/protocol/invariant.h"
 #include "control/protocol/loose_turns.h"
-#include "penstock/check.h"
 #include "penstock/fingerprint.h"
 
 namespace penstock::protocol {
@@ -253,7 +253,7 @@ bool Fits(const IterationRecord& record, const IterationChange& change) {
 }
 
 void Apply(IterationRecord& record, const IterationChange& change) {
-  PENSTOCK_CHECK(Fits(record, change));
+  PENSTOCK_INVARIANT(Fits(record, change));
   std::visit(Applying{record}, change);
 }
 
@@ -312,7 +312,7 @@ IndexSet Together::Indices() && {
 }
 
 void ForgetHistories(IterationRecord& record) {
-  PENSTOCK_CHECK(record.finished);
+  PENSTOCK_INVARIANT(record.finished);
   if (std::exchange(record.forgotten, true)) return;
   for (ReaderRecord& reader : record.readers) {
     reader.mark = MarkOf(reader.kept);

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "control/protocol/order_queue.h"
 
+#include "control/protocol/invariant.h"
+
 #include <utility>
 
-#include "penstock/check.h"
 
 namespace penstock::protocol {
 
@@ -47,7 +48,7 @@ std::optional<TurnOf> OrderQueue::Next() const {
 
 void OrderQueue::Take() {
   const std::optional<TurnOf> next = Next();
-  PENSTOCK_CHECK(next.has_value());
+  PENSTOCK_INVARIANT(next.has_value());
   Lane& lane = lanes_[next->partition.value() - 1];
   lane.turn = lane.passed.FirstMissing(lane.turn + 1);
 }

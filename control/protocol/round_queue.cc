@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "control/protocol/round_queue.h"
 
-#include "penstock/check.h"
+#include "control/protocol/invariant.h"
+
 
 namespace penstock::protocol {
 
 void RoundQueue::Take() {
-  PENSTOCK_CHECK(!agreed_.empty());
+  PENSTOCK_INVARIANT(!agreed_.empty());
   agreed_.pop_front();
   ++taken_;
 }

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "control/protocol/rounds.h"
 
+#include "control/protocol/invariant.h"
+
 #include <algorithm>
 
-#include "penstock/check.h"
 
 namespace penstock::protocol {
 namespace {
@@ -26,7 +27,7 @@ void Take(const RoundEvent& event, std::vector<TurnOf>& lanes, int64_t& next) {
       const auto at = std::find_if(lanes.begin(), lanes.end(), [&](const TurnOf& lane) {
         return lane.partition == event.partition;
       });
-      PENSTOCK_CHECK(at != lanes.end());
+      PENSTOCK_INVARIANT(at != lanes.end());
       const int64_t position = at - lanes.begin();
       lanes.erase(at);
       if (position < next) --next;
@@ -88,7 +89,7 @@ void RoundCursor::Advance(const Schedule& schedule) {
 }
 
 void RoundCursor::MoveTo(const Schedule& schedule, int64_t round) {
-  PENSTOCK_CHECK(round >= round_);
+  PENSTOCK_INVARIANT(round >= round_);
   while (round_ < round) {
     Settle(schedule);
     const auto event = FirstEventOf(schedule, round_ + 1);

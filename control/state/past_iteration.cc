@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "control/state/past_iteration.h"
 
+#include "control/protocol/invariant.h"
 #include "control/state/state.h"
-#include "penstock/check.h"
 
 namespace penstock::control {
 
 PastIteration ToPast(const IterationState& iteration) {
   const protocol::IterationRecord& record = iteration.record;
-  PENSTOCK_CHECK(record.forgotten);
+  PENSTOCK_INVARIANT(record.forgotten);
   PastIteration past{.id = iteration.id, .ends = {}, .more = nullptr};
   for (const protocol::PartitionRecord& partition : record.partitions)
     past.ends.push_back(partition.end.value_or(0));

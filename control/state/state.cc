@@ -4,8 +4,8 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "control/protocol/invariant.h"
 #include "control/protocol/scoped_name.h"
-#include "penstock/check.h"
 
 namespace penstock::control {
 
@@ -224,7 +224,9 @@ struct Applying {
 };
 
 void State::Apply(const Change& change) {
-  PENSTOCK_CHECK(Fits(*this, change).ok());
+  if (const absl::Status fits = Fits(*this, change); !fits.ok()) {
+    protocol::OnInvariantBroken(__FILE__, __LINE__, std::string(fits.message()).c_str());
+  }
   std::visit(Applying{*this}, change);
 }
 
@@ -347,6 +349,20 @@ struct Fitting {
 };
 
 }  // namespace
+
+IterationId IterationOf(const Change& change) {
+  return std::visit(
+      [](const auto& c) {
+        if constexpr (requires { IterationId(c.iteration); }) {
+          return IterationId(c.iteration);
+        } else if constexpr (requires { IterationId(c.partition.iteration); }) {
+          return IterationId(c.partition.iteration);
+        } else {
+          return IterationId();
+        }
+      },
+      change);
+}
 
 absl::Status Fits(const State& state, const Change& change) {
   return std::visit(Fitting{state}, change);

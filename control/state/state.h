@@ -247,6 +247,8 @@ IterationState NewIteration(const IterationCreated& created, const JobTerms& ter
 
 // FailedPrecondition saying why `change` cannot follow on `state`.
 absl::Status Fits(const State& state, const Change& change);
+// Whose change it is, if it is one of an iteration that is there.
+IterationId IterationOf(const Change& change);
 
 // How many answers to requests are remembered, of all peers together: a repeat
 // comes within a peer's time-out, and no fleet makes more requests in that time.

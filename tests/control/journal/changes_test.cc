@@ -121,6 +121,49 @@ TEST(Changes, EachIsReadAsItWasWritten) {
   EXPECT_EQ(read.answers, written.answers);
 }
 
+TEST(Changes, WhatDoesNotFitEndsItsIterationAndNoOther) {
+  const std::vector<Change> all = OneOfEach();
+  State state;
+  for (size_t i = 0; i < 14; ++i) state.Apply(all[i]);  // two readers of iteration 1
+  state.Apply(JobCreated{[&] {
+    JobRecord job = state.jobs.at(JobId(1));
+    job.id = JobId(3);
+    job.name = "third";
+    return job;
+  }()});
+  state.Apply(IterationCreated{IterationId(3), JobId(3), 0});
+  const auto joins = [](uint64_t iteration, uint64_t client) {
+    return IterationAltered{IterationId(iteration),
+                            p::ReaderJoined{ClientId(client), Incarnation(1)}};
+  };
+  // The second does not fit, and the third comes too late for that.
+  const std::string record =
+      *EncodeChanges({joins(1, 50), IterationAltered{IterationId(1), p::ReaderEnded{ClientId(99)}},
+                      joins(1, 51), joins(3, 52), WorkerGone{WorkerId(99)}},
+                     state);
+  State strict = state;
+  EXPECT_EQ(ApplyRecord(record, strict).code(), absl::StatusCode::kDataLoss);
+  const absl::StatusOr<std::vector<std::string>> said = ApplyWhatFits(record, state);
+  ASSERT_TRUE(said.ok()) << said.status();
+  ASSERT_EQ(said->size(), 2u);
+  EXPECT_THAT((*said)[0], HasSubstr("epoch 0 of job job is ended"));
+  EXPECT_THAT((*said)[1], HasSubstr("passed over"));
+  const IterationState& ended = *state.FindIteration(IterationId(1));
+  ASSERT_TRUE(ended.failure.has_value());
+  EXPECT_EQ(ended.failure->code(), absl::StatusCode::kDataLoss);
+  EXPECT_TRUE(ended.record.FindReader(ClientId(50)));
+  EXPECT_FALSE(ended.record.FindReader(ClientId(51)));
+  const IterationState& other = *state.FindIteration(IterationId(3));
+  EXPECT_FALSE(other.failure.has_value());
+  EXPECT_TRUE(other.record.FindReader(ClientId(52)));
+  EXPECT_TRUE(DecodeState(*EncodeState(state)).ok());
+}
+
+TEST(Changes, OfBytesThatAreNoneNothingIsApplied) {
+  State state;
+  EXPECT_EQ(ApplyWhatFits("\xff\xff", state)->size(), 1u);
+}
+
 TEST(Changes, ASnapshotIsTheStateItWasTakenOf) {
   State state;
   for (const Change& change : OneOfEach()) {

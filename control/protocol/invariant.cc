@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "control/protocol/invariant.h"
+
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+
+namespace penstock::protocol {
+namespace {
+
+thread_local int throwing = 0;
+
+}  // namespace
+
+InvariantsThrow::InvariantsThrow() {
+  ++throwing;
+}
+
+InvariantsThrow::~InvariantsThrow() {
+  --throwing;
+}
+
+void OnInvariantBroken(const char* file, int line, const char* condition) {
+  const std::string what =
+      std::string(file) + ":" + std::to_string(line) + ": does not hold: " + condition;
+  if (throwing > 0) throw InvariantBroken(what);
+  std::fprintf(stderr, "%s\n", what.c_str());
+  std::abort();
+}
+
+}  // namespace penstock::protocol
