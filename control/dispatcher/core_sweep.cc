@@ -194,7 +194,9 @@ void Core::CollectJobs(Turn& turn, absl::Time now) {
       const IterationState& iteration = state_.iterations.at(of);
       if (unread_for >= options_.job_gc_timeout && GoesOn(iteration) && iteration.record.closed &&
           !iteration.record.finished && state_.jobs.at(id).terms.keep != Keep::kCommitted) {
-        turn.Log("given_up", {{"iteration", absl::StrCat(of.value())}});
+        turn.Log("given_up", {{"iteration", absl::StrCat(of.value())},
+                              {"job", state_.jobs.at(id).name},
+                              {"owed", OwedOf(id)}});
         turn.Settle(of, protocol::GiveUp(iteration.record, turn.DeskOf(of)));
       }
     }
