@@ -42,7 +42,7 @@ absl::StatusOr<std::unique_ptr<Core>> Core::Open(CoreOptions options,
     core->BeginLife(turn);
     for (const auto& [id, iteration] : core->state_.iterations) {
       if (!core->GoesOn(iteration) || iteration.record.closed) continue;
-      turn.Guard([&]() REQUIRES(core->mu_) {
+      turn.Guard([&, id = id, &iteration = iteration]() REQUIRES(core->mu_) {
         turn.Settle(id, protocol::OnDispatcherStarts(iteration.record, turn.DeskOf(id)));
       });
     }

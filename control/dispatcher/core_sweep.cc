@@ -59,7 +59,7 @@ void Core::ProbeBrokenWorkers() {
   for (const auto& [id, address] : broken) {
     if (!options_.port_refuses(address)) continue;
     Turn turn(*this);
-    turn.Guard([&]() REQUIRES(mu_) {
+    turn.Guard([&, id = id]() REQUIRES(mu_) {
       if (workers_.count(id) > 0 || state_.FindWorker(id) == nullptr) return;
       LoseWorker(turn, id, "its stream broke and its port refuses connections");
     });

@@ -60,6 +60,7 @@ class ClusterBench(unittest.TestCase):
                 self.assertLess(rate, 1.5 * RATE, key)
         machines = pathlib.Path("/proc/sys/net/ipv4/tcp_congestion_control").read_text().strip()
         self.assertIn(("penstock", "tcp", "", f"socket {machines} x1"), measured)
+        self.assertIn(("penstock", "tcp", "x4", "socket cubic x4"), measured)
         for program in ("ib_read_bw", "ib_write_bw"):
             self.assertRegex(rows[program, "", "", ""]["note"],
                              "no RDMA device|the hosts' RDMA|is not installed")

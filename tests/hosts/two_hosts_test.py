@@ -71,9 +71,9 @@ class HostsTest(unittest.TestCase):
         self.enterContext(hosts.two_hosts(rate))
         return self.cluster(hosts.inside("workers"), hosts.WORKERS)
 
-    def open(self, trainer):
+    def open(self, trainer, words=WORDS):
         self.log = self.folder / "trainer.log"
-        self.assertEqual(trainer.ask(f"open job {COUNT} {WORDS} {self.log} {self.folder / 'trainer.state'}", 60),
+        self.assertEqual(trainer.ask(f"open job {COUNT} {words} {self.log} {self.folder / 'trainer.state'}", 60),
                          "open")
 
     def links(self, trainer):
@@ -106,10 +106,11 @@ class HostsTest(unittest.TestCase):
         self.assertEqual(trainer.ask("all", 120), "end")
         self.assertEqual(fleet.differences([self.log], COUNT), (0, 0))
 
-    def read_through_a_kill(self, rate, protocol):
+    def read_through_a_kill(self, rate, protocol, words=WORDS, **variables):
         cluster = self.two_hosts(rate)
-        trainer = cluster.trainer(hosts.inside("trainer"), protocol)
-        self.open(trainer)
+        given = [f"{name}={value}" for name, value in variables.items()]
+        trainer = cluster.trainer([*hosts.inside("trainer"), "env", *given], protocol)
+        self.open(trainer, words)
         self.read_some(trainer)
         cluster.workers[0].kill()
         cluster.start_worker()
@@ -123,6 +124,10 @@ class TwoHosts(HostsTest):
 
     def test_tcp_at_25_gbit_with_a_killed_worker(self):
         self.read_through_a_kill("25gbit", "tcp")
+
+    def test_tcp_over_several_connections_with_a_killed_worker(self):
+        # 512 KiB, which go over all of them.
+        self.read_through_a_kill("25gbit", "tcp", 64 << 10, PENSTOCK_CLIENT_TCP_CONNECTIONS=3)
 
     def test_grpc_at_10_gbit_with_a_killed_worker(self):
         self.read_through_a_kill("10gbit", "grpc")
