@@ -199,7 +199,20 @@ void Engine::Fetch(Link& link, Incoming& incoming) {
   } else {
     handle = resources_.memory->Find(into);
   }
-  const absl::StatusOr<bool> done = worker_->Receive(offered, into, type, handle, fetching);
+  absl::StatusOr<bool> done = false;
+  const auto receive = [&] {
+    done = worker_->Receive(offered, into, type, handle, fetching);
+    return absl::OkStatus();
+  };
+  if (fetching.place.has_value()) {
+    const absl::Status called = GpuPlacesOf(*fetching.place).WithContext(receive);
+    if (!called.ok()) {  // and so it was not begun
+      worker_->Release(offered);
+      done = called;
+    }
+  } else {
+    receive().IgnoreError();
+  }
   if (!done.ok() || *done) fetching.OnDone(done.status());
 }
 

@@ -10,21 +10,22 @@
 namespace penstock::transfer::ucx {
 
 DeviceLanding::Open OpenGpuPlaces(const Resources& resources) {
-  return [&resources](
-             DeviceBackend& backend, GpuDirectDriver& driver, int device,
-             absl::Span<std::byte> places) -> absl::StatusOr<std::unique_ptr<Registration>> {
-    UcxGpuDirect calls(resources.fabric, backend, driver, resources.now);
-    GpuDirectVerdict verdict;
-    // UCX up to 1.17 looks for the current context when it registers a GPU's memory.
-    PENSTOCK_RETURN_IF_ERROR(backend.WithContext(device, [&] {
-      verdict = DecideGpuDirect(calls, device, places);
-      return absl::OkStatus();
-    }));
-    if (verdict.on)
-      return std::make_unique<GpuPlaces>(places, resources.fabric, verdict.handle, verdict.flush);
-    if (verdict.in_doubt) return absl::DeadlineExceededError(verdict.ToString());
-    return absl::FailedPreconditionError(verdict.ToString());
-  };
+  return
+      [&resources](DeviceBackend& backend, GpuDirectDriver& driver, int device,
+                   absl::Span<std::byte> places) -> absl::StatusOr<std::unique_ptr<Registration>> {
+        UcxGpuDirect calls(resources.fabric, backend, driver, resources.now);
+        GpuDirectVerdict verdict;
+        // UCX up to 1.17 looks for the current context when it registers a GPU's memory.
+        PENSTOCK_RETURN_IF_ERROR(backend.WithContext(device, [&] {
+          verdict = DecideGpuDirect(calls, device, places);
+          return absl::OkStatus();
+        }));
+        if (verdict.on)
+          return std::make_unique<GpuPlaces>(places, resources.fabric, verdict.handle,
+                                             verdict.flush, backend, device);
+        if (verdict.in_doubt) return absl::DeadlineExceededError(verdict.ToString());
+        return absl::FailedPreconditionError(verdict.ToString());
+      };
 }
 
 }  // namespace penstock::transfer::ucx

@@ -3,6 +3,9 @@
 // one.
 #pragma once
 
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "dataplane/memory/device.h"
 #include "dataplane/memory/device_landing.h"
 #include "dataplane/memory/registrar.h"
 #include "dataplane/transfer/ucx/fabric.h"
@@ -13,17 +16,29 @@ namespace penstock::transfer::ucx {
 // That places are registered with UCX as CUDA's memory.
 class GpuPlaces final : public Registration {
  public:
-  GpuPlaces(absl::Span<std::byte> places, Fabric& fabric, Handle handle, bool flush)
-      : Registration(places), fabric_(fabric), handle_(handle), flush_(flush) {}
+  GpuPlaces(absl::Span<std::byte> places, Fabric& fabric, Handle handle, bool flush,
+            DeviceBackend& backend, int device)
+      : Registration(places),
+        fabric_(fabric),
+        handle_(handle),
+        flush_(flush),
+        backend_(backend),
+        device_(device) {}
   ~GpuPlaces() override { fabric_.Unregister(handle_); }
 
   Handle handle() const { return handle_; }
   bool flush() const { return flush_; }  // behind each receive
+  // Calls `receive` with the device's context current, for which UCX up to 1.17 looks.
+  absl::Status WithContext(absl::FunctionRef<absl::Status()> receive) const {
+    return backend_.WithContext(device_, receive);
+  }
 
  private:
   Fabric& fabric_;
   const Handle handle_;
   const bool flush_;
+  DeviceBackend& backend_;
+  const int device_;
 };
 
 // Climbs the rungs of gpu_direct.h; the error is the verdict. `resources` outlive all places.

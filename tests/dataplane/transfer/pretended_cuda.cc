@@ -80,6 +80,7 @@ class PretendedWorker final : public Worker {
     fabric_.OnReceive(into, type, handle);
     if (type == MemoryType::kHost)
       return real_->Receive(offered, into, MemoryType::kHost, handle, work);
+    if (!FakeDevice::HasContext()) ++fabric_.without_context;
     if (fabric_.stay > 0) {
       --fabric_.stay;
       staying_.push_back({offered, &work});
