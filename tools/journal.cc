@@ -10,7 +10,9 @@
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
+#include <functional>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -134,17 +136,18 @@ absl::Status Verify(const std::string& work_dir) {
 }
 
 // What fits of it, with a line for each change that does not.
-absl::StatusOr<control::State> WhatFits(const control::Recovered& recovered) {
+absl::StatusOr<control::State> WhatFits(const control::Recovered& recovered,
+                                        std::vector<std::string>& lines) {
   control::State state;
+  std::set<IterationId> ended;
   if (!recovered.snapshot.empty()) {
     PENSTOCK_ASSIGN_OR_RETURN(state, control::DecodeState(recovered.snapshot));
   }
   for (const auto& record : recovered.records) {
-    PENSTOCK_ASSIGN_OR_RETURN(const std::vector<std::string> lines,
-                              control::ApplyWhatFits(record.bytes, state));
-    for (const std::string& line : lines) {
-      std::printf("record %llu: %s\n", static_cast<unsigned long long>(record.sequence),
-                  line.c_str());
+    const auto its = control::ApplyWhatFits(record.bytes, state, ended);
+    if (!its.ok()) return Annotate(its.status(), "record ", record.sequence);
+    for (const std::string& line : *its) {
+      lines.push_back(absl::StrCat("record ", record.sequence, ": ", line));
     }
   }
   return state;
@@ -155,6 +158,10 @@ absl::Status Repair(const std::string& work_dir, bool end_jobs) {
   PENSTOCK_ASSIGN_OR_RETURN(auto journal, control::OpenSqliteJournal(work_dir));
   const control::Recovered recovered = journal->TakeRecovered();
   const absl::Status whole = StateOf(recovered).status();
+  std::vector<std::string> lines;
+  absl::StatusOr<control::State> fitting = control::State();
+  if (!whole.ok()) fitting = WhatFits(recovered, lines);
+  PENSTOCK_RETURN_IF_ERROR(fitting.status());
   if (!whole.ok() && !end_jobs) {
     return Annotate(whole,
                     "with --end-jobs the jobs that it belongs to are ended, and the others kept");
@@ -162,8 +169,8 @@ absl::Status Repair(const std::string& work_dir, bool end_jobs) {
   if (!recovered.cut.empty()) std::printf("cut: %s\n", recovered.cut.c_str());
   if (whole.ok() && recovered.cut.empty()) std::printf("nothing to repair\n");
   if (!whole.ok()) {
-    PENSTOCK_ASSIGN_OR_RETURN(const control::State state, WhatFits(recovered));
-    PENSTOCK_ASSIGN_OR_RETURN(std::vector<std::string> pieces, control::EncodeState(state));
+    for (const std::string& line : lines) std::printf("%s\n", line.c_str());
+    PENSTOCK_ASSIGN_OR_RETURN(std::vector<std::string> pieces, control::EncodeState(*fitting));
     journal->Start([](const absl::StatusOr<uint64_t>&) {});
     journal->Snapshot(recovered.last_sequence(), std::move(pieces));
     journal.reset();  // when it is written

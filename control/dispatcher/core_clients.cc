@@ -116,7 +116,10 @@ void Core::OnMessage(const std::shared_ptr<ClientPeer>& peer, ClientUp message) 
         });
   }
   Turn turn(*this);
-  turn.Guard([&]() REQUIRES(mu_) { Handle(turn, peer, message); });
+  absl::Status broken;
+  turn.Guard([&]() REQUIRES(mu_) { Handle(turn, peer, message); }, &broken);
+  const bool is_hello = std::holds_alternative<ClientHello>(message);
+  if (!broken.ok() && is_hello && !peer->iteration) turn.Close(peer, broken);
 }
 
 void Core::Handle(Turn& turn, const std::shared_ptr<ClientPeer>& peer, const ClientUp& message) {
@@ -181,15 +184,17 @@ void Core::OnClosed(const std::shared_ptr<ClientPeer>& peer) {
   auto found = sessions_.find({peer->iteration, peer->client});
   if (found == sessions_.end() || found->second != peer) return;
   sessions_.erase(found);
-  if (!leaving_) {
-    Suspect(turn, {peer->iteration, peer->client},
-            {.text = "its connection to the dispatcher ended", .ended = true});
-  }
-  const IterationState& iteration = state_.iterations.at(peer->iteration);
-  protocol::OnDisconnects(iteration.record, turn.DeskOf(iteration.id), peer->client);
-  if (!iteration.record.FindReader(peer->client)) {
-    ForgetLease({peer->iteration, peer->client});
-  }
+  turn.Guard([&]() REQUIRES(mu_) {
+    if (!leaving_) {
+      Suspect(turn, {peer->iteration, peer->client},
+              {.text = "its connection to the dispatcher ended", .ended = true});
+    }
+    const IterationState& iteration = state_.iterations.at(peer->iteration);
+    protocol::OnDisconnects(iteration.record, turn.DeskOf(iteration.id), peer->client);
+    if (!iteration.record.FindReader(peer->client)) {
+      ForgetLease({peer->iteration, peer->client});
+    }
+  });
   peer->iteration = IterationId();
 }
 

@@ -145,8 +145,10 @@ void Core::RestoreJob(const RestoreJobRequest& request, Done<JobAnswer> done) {
 void Core::AnswerJob(const GetOrCreateJobRequest& request, const Restoration* restoration,
                      Done<JobAnswer> done) {
   Turn turn(*this);
-  absl::StatusOr<JobAnswer> answer = absl::InternalError("the job cannot be");
-  turn.Guard([&]() REQUIRES(mu_) { answer = GetOrCreate(turn, request, restoration); });
+  absl::StatusOr<JobAnswer> answer = JobAnswer();
+  absl::Status broken;
+  turn.Guard([&]() REQUIRES(mu_) { answer = GetOrCreate(turn, request, restoration); }, &broken);
+  if (!broken.ok()) answer = broken;
   turn.Say([done = std::move(done), answer](const absl::Status& durable) {
     done(durable.ok() ? answer : durable);
   });

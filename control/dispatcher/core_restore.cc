@@ -219,28 +219,36 @@ void Core::GetReading(const GetReadingRequest& request, Done<SavedRepetition> do
                                              " is not known to this dispatcher; it was removed, or "
                                              "the dispatcher started anew without a journal"));
   } else if (iteration != nullptr) {
-    const protocol::IterationRecord& record = iteration->record;
-    saved->version = sequence_;
-    saved->finished = record.finished;
-    saved->division = iteration->division;
-    saved->num_consumers = record.rounds.consumers;
-    if (record.dealt()) saved->dealt = protocol::PositionsOf(record);
-    saved->leads = iteration->leads;
-    std::optional<protocol::Desk> of_past;
-    const protocol::Desk& desk =
-        past.has_value() ? of_past.emplace(protocol::OpenDesk(record)) : turn.DeskOf(iteration->id);
-    for (size_t p = 0; p < record.partitions.size(); ++p) {
-      SavedRepetition::Partition& to = saved->partitions.emplace_back();
-      to.kept_below = protocol::FirstNotKept(record, PartitionId(p + 1), 0);
-      to.bookmarks = BookmarksOf(record.partitions[p], to.kept_below, TakenBelow(record, desk, p));
-      if (record.coordinated()) to.kept_below /= record.rounds.consumers;
-      for (const auto& [key, run] : iteration->splits[p].given) to.given.push_back(run);
-    }
-    saved->passes_over = iteration->passes_over;
-    AddRetired(*iteration, saved->partitions);
-    for (const protocol::ReaderRecord& reader : iteration->record.readers) {
-      saved->readers.push_back(ReaderOf(reader, saved->partitions, saved->dealt));
-    }
+    absl::Status broken;
+    turn.Guard(
+        [&]() REQUIRES(mu_) {
+          const protocol::IterationRecord& record = iteration->record;
+          saved->version = sequence_;
+          saved->finished = record.finished;
+          saved->division = iteration->division;
+          saved->num_consumers = record.rounds.consumers;
+          if (record.dealt()) saved->dealt = protocol::PositionsOf(record);
+          saved->leads = iteration->leads;
+          std::optional<protocol::Desk> of_past;
+          const protocol::Desk& desk = past.has_value()
+                                           ? of_past.emplace(protocol::OpenDesk(record))
+                                           : turn.DeskOf(iteration->id);
+          for (size_t p = 0; p < record.partitions.size(); ++p) {
+            SavedRepetition::Partition& to = saved->partitions.emplace_back();
+            to.kept_below = protocol::FirstNotKept(record, PartitionId(p + 1), 0);
+            to.bookmarks =
+                BookmarksOf(record.partitions[p], to.kept_below, TakenBelow(record, desk, p));
+            if (record.coordinated()) to.kept_below /= record.rounds.consumers;
+            for (const auto& [key, run] : iteration->splits[p].given) to.given.push_back(run);
+          }
+          saved->passes_over = iteration->passes_over;
+          AddRetired(*iteration, saved->partitions);
+          for (const protocol::ReaderRecord& reader : iteration->record.readers) {
+            saved->readers.push_back(ReaderOf(reader, saved->partitions, saved->dealt));
+          }
+        },
+        &broken);
+    if (!broken.ok()) saved = broken;
   }
   turn.Say([done = std::move(done), saved = std::move(saved)](const absl::Status& durable) {
     done(durable.ok() ? saved : durable);

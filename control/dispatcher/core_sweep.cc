@@ -34,16 +34,14 @@ void Core::Sweep() {
     down_.clear();
   }
   last_sweep_ = now;
-  turn.Guard([&]() REQUIRES(mu_) {
-    SuspectSilent(turn, now);
-    ExpireLeases(turn, now);
-    MoveFromUnreached(turn, now);
-    EndReservations(turn);
-    RetireIterations(turn);
-    CollectJobs(turn, now);
-    CollectDatasets(turn, now);
-    EstimateWorkers(turn, now);
-  });
+  turn.Guard([&]() REQUIRES(mu_) { SuspectSilent(turn, now); });
+  turn.Guard([&]() REQUIRES(mu_) { ExpireLeases(turn, now); });
+  turn.Guard([&]() REQUIRES(mu_) { MoveFromUnreached(turn, now); });
+  turn.Guard([&]() REQUIRES(mu_) { EndReservations(turn); });
+  turn.Guard([&]() REQUIRES(mu_) { RetireIterations(turn); });
+  turn.Guard([&]() REQUIRES(mu_) { CollectJobs(turn, now); });
+  CollectDatasets(turn, now);
+  EstimateWorkers(turn, now);
 }
 
 // A worker whose stream broke and whose port refuses connections is dead, and

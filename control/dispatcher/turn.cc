@@ -4,8 +4,9 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
-#include <exception>
+#include <stdexcept>
 #include <string>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "control/dispatcher/counters.h"
@@ -62,34 +63,48 @@ void Turn::Append() {
   }
 }
 
-void Turn::Guard(absl::FunctionRef<void()> body) {
+void Turn::Guard(absl::FunctionRef<void()> body, absl::Status* reason) {
   core_.mu_.AssertHeld();
-  const protocol::InvariantsThrow throws;
+  const IterationId around = std::exchange(at_work_, IterationId());
   std::string what;
   try {
-    return body();
-  } catch (const std::exception& broken) {
+    const protocol::InvariantsThrow throws;
+    body();
+    at_work_ = around;
+    return;
+  } catch (const std::logic_error& broken) {  // std::out_of_range among them
     what = broken.what();
   }
-  const IterationState* iteration = at_work_ ? core_.state_.FindIteration(at_work_) : nullptr;
-  if (iteration == nullptr || !core_.GoesOn(*iteration)) {
+  const IterationId id = std::exchange(at_work_, around);
+  const IterationState* iteration = id ? core_.state_.FindIteration(id) : nullptr;
+  if (iteration == nullptr) {
     std::fprintf(stderr, "%s\n", what.c_str());
     std::abort();
   }
-  Log("invariant_broken", {{"iteration", absl::StrCat(iteration->id.value())}, {"what", what}});
-  core_.desks_.erase(iteration->id);
-  core_.FailIteration(*this, *iteration,
-                      absl::InternalError(absl::StrCat(
-                          "the dispatcher found this job in a state that cannot be (", what,
-                          ") and ended it; other jobs go on. Please report it, with the journal's "
-                          "last records (`penstock journal print`)")));
+  Log("invariant_broken", {{"iteration", absl::StrCat(id.value())}, {"what", what}});
+  const absl::Status why = absl::InternalError(
+      absl::StrCat("the dispatcher found this job in a state that cannot be (", what,
+                   ") and ended it; other jobs go on. Please report it, with the journal's last "
+                   "records (`penstock journal print`)"));
+  core_.desks_.erase(id);
+  told_.erase(id);
+  std::erase_if(told_alone_, [&](const auto& entry) { return entry.first == id; });
+  if (core_.GoesOn(*iteration)) core_.FailIteration(*this, *iteration, why);
+  if (reason != nullptr) *reason = why;
 }
 
 void Turn::Do(Change change) {
   core_.mu_.AssertHeld();
   if (const IterationId iteration = IterationOf(change)) at_work_ = iteration;
-  core_.state_.Apply(change);
-  changes_.push_back(std::move(change));
+  if (const absl::Status fits = Fits(core_.state_, change); !fits.ok()) {
+    protocol::OnInvariantBroken(__FILE__, __LINE__, std::string(fits.message()).c_str());
+  }
+  // Both or neither, else state and journal part: what throws here ends the process.
+  [&]() noexcept {
+    core_.mu_.AssertHeld();
+    core_.state_.Apply(change);
+    changes_.push_back(std::move(change));
+  }();
 }
 
 protocol::Desk& Turn::DeskOf(IterationId iteration) {
@@ -148,7 +163,8 @@ void Turn::Close(const std::shared_ptr<ClientPeer>& peer, const absl::Status& re
   auto found = core_.sessions_.find({peer->iteration, peer->client});
   if (found != core_.sessions_.end() && found->second == peer) {
     core_.sessions_.erase(found);
-    if (const IterationState* iteration = core_.state_.FindIteration(peer->iteration)) {
+    const IterationState* iteration = core_.state_.FindIteration(peer->iteration);
+    if (iteration != nullptr && core_.GoesOn(*iteration)) {
       protocol::OnDisconnects(iteration->record, DeskOf(iteration->id), peer->client);
     }
   }

@@ -25,9 +25,10 @@ class ABSL_SCOPED_LOCKABLE Turn {
   Turn& operator=(const Turn&) = delete;
 
   // Runs `body`, which handles one event. Where something does not hold that must hold of a job
-  // (PENSTOCK_INVARIANT), or an exception comes, its iteration fails with Internal and what was
-  // broken; what was done until then stays. Aborts where it is no iteration's.
-  void Guard(absl::FunctionRef<void()> body);
+  // (PENSTOCK_INVARIANT), or a look-up fails, its iteration fails with Internal and what was
+  // broken, which is also put into `reason`; what was done until then stays. Aborts where no
+  // iteration was worked at, and out of memory.
+  void Guard(absl::FunctionRef<void()> body, absl::Status* reason = nullptr);
 
   // --- Changing ---
 
@@ -81,7 +82,7 @@ class ABSL_SCOPED_LOCKABLE Turn {
   void Append();
 
   Core& core_;
-  IterationId at_work_;  // the last whose desk was asked for or that was changed
+  IterationId at_work_;  // in Guard(): the last whose desk was asked for or that was changed
   MutexLock lock_;       // the analysis does not see that it is held: AssertHeld()
   std::vector<Change> changes_;
   bool appends_anyway_ = false;

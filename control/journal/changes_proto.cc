@@ -8,6 +8,11 @@
 namespace penstock::control {
 namespace {
 
+absl::Status UnknownChange() {
+  return absl::UnimplementedError(
+      "a change that this release does not know; start the newer release that wrote it");
+}
+
 wire::IterationAltered::Placing* Place(PartitionId partition, Placement placement,
                                        wire::IterationAltered::Placing* to) {
   to->set_partition(partition.value());
@@ -195,14 +200,7 @@ absl::StatusOr<protocol::IterationChange> ReadProtocolChange(const wire::Iterati
     case IterationAltered::CHANGE_NOT_SET:
       break;
   }
-  return absl::DataLossError(
-      "a change of an iteration that this release does not know; start the newer release that "
-      "wrote it");
-}
-
-absl::Status UnknownChange() {
-  return absl::DataLossError(
-      "a change that this release does not know; start the newer release that wrote it");
+  return UnknownChange();
 }
 
 absl::StatusOr<Change> ReadChange(const wire::Change& from, const State& state) {
@@ -302,35 +300,37 @@ absl::Status ApplyRecord(std::string_view record, State& state) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::vector<std::string>> ApplyWhatFits(std::string_view record, State& state) {
+absl::StatusOr<std::vector<std::string>> ApplyWhatFits(std::string_view record, State& state,
+                                                       std::set<IterationId>& ended) {
   wire::Changes wire;
   if (!wire.ParseFromArray(record.data(), static_cast<int>(record.size()))) {
-    return std::vector<std::string>{"its bytes are no changes: passed over"};
+    return absl::DataLossError("its bytes are no changes; whose they were cannot be told");
   }
-  std::vector<std::string> passed_over;
+  std::vector<std::string> lines;
   for (const wire::Change& from : wire.changes()) {
-    if (from.change_case() == wire::Change::CHANGE_NOT_SET) return UnknownChange();
     const absl::StatusOr<Change> change = ReadChange(from, state);
+    if (absl::IsUnimplemented(change.status())) return change.status();
     const absl::Status fits = change.ok() ? Fits(state, *change) : change.status();
-    const IterationId id = change.ok() ? IterationOf(*change) : IterationId();
-    const IterationState* iteration = id ? state.FindIteration(id) : nullptr;
-    const bool failed = iteration != nullptr && iteration->failure.has_value();
-    if (fits.ok() && !failed) {
+    const IterationId id =
+        change.ok() ? IterationOf(*change) : IterationId(from.iteration_altered().iteration());
+    if (ended.contains(id)) continue;
+    if (fits.ok()) {
       state.Apply(*change);
-      continue;
-    }
-    if (iteration == nullptr) {
-      passed_over.push_back(absl::StrCat(std::string(fits.message()), ": passed over"));
-    } else if (!failed) {
+    } else if (const IterationState* iteration = id ? state.FindIteration(id) : nullptr) {
       const std::string& job = state.jobs.at(iteration->job).name;
-      passed_over.push_back(absl::StrCat(std::string(fits.message()), ": epoch ",
-                                         iteration->repetition, " of job ", job, " is ended"));
+      lines.push_back(absl::StrCat(std::string(fits.message()), ": epoch ", iteration->repetition,
+                                   " of job ", job, " is ended"));
       state.Apply(IterationFailed{
           id, absl::DataLossError(absl::StrCat("the journal of the dispatcher was repaired: ",
                                                std::string(fits.message())))});
+      ended.insert(id);
+    } else if (change.ok()) {
+      lines.push_back(absl::StrCat(std::string(fits.message()), ": passed over"));
+    } else {
+      return fits;  // whose it is cannot be told
     }
   }
-  return passed_over;
+  return lines;
 }
 
 std::string DescribeRecord(std::string_view record) {

@@ -2,6 +2,7 @@
 // Changes and states as the bytes that a journal keeps (control/proto/journal.proto).
 #pragma once
 
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -26,10 +27,13 @@ absl::StatusOr<std::string> EncodeChanges(absl::Span<const Change> changes, cons
 // an older release, or a change does not fit; `state` is then not to be used.
 absl::Status ApplyRecord(std::string_view record, State& state);
 
-// The same of a record in which something cannot be. What fits is applied; an iteration with a
-// change that does not fails, and what else there is of it is passed over. A line for people for
-// each change that was. DataLoss for changes that this release does not know.
-absl::StatusOr<std::vector<std::string>> ApplyWhatFits(std::string_view record, State& state);
+// The same of a record in which something cannot be. What fits is applied. An iteration with a
+// change that does not is ended, and its further changes, in this record and in later ones, are
+// passed over: `ended` has those. A line for people for each that is ended, and for each other
+// change that is passed over. Unimplemented for a change that this release does not know, DataLoss
+// for one that cannot be read and where it cannot be told whose it is.
+absl::StatusOr<std::vector<std::string>> ApplyWhatFits(std::string_view record, State& state,
+                                                       std::set<IterationId>& ended);
 
 // One line for people: "iteration_altered { … }"; for `penstock journal`.
 std::string DescribeRecord(std::string_view record);

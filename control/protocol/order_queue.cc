@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "control/protocol/order_queue.h"
 
-#include "control/protocol/invariant.h"
-
 #include <utility>
 
+#include "control/protocol/invariant.h"
 
 namespace penstock::protocol {
 

@@ -3,7 +3,6 @@
 
 #include "control/protocol/invariant.h"
 
-
 namespace penstock::protocol {
 
 void RoundQueue::Take() {

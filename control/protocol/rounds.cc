@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "control/protocol/rounds.h"
 
-#include "control/protocol/invariant.h"
-
 #include <algorithm>
 
+#include "control/protocol/invariant.h"
 
 namespace penstock::protocol {
 namespace {

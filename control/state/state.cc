@@ -224,9 +224,7 @@ struct Applying {
 };
 
 void State::Apply(const Change& change) {
-  if (const absl::Status fits = Fits(*this, change); !fits.ok()) {
-    protocol::OnInvariantBroken(__FILE__, __LINE__, std::string(fits.message()).c_str());
-  }
+  PENSTOCK_INVARIANT(Fits(*this, change).ok());
   std::visit(Applying{*this}, change);
 }
 

@@ -63,7 +63,8 @@ int MakeHuge(absl::Span<std::byte> pages) {
     }
     if (!made || ::madvise(at, bytes, kCollapse) != 0) {
       const int error = errno;
-      if (error == EINVAL) return error;  // it knows none, and says so at once
+      if (error != ENOMEM)
+        return error;  // it knows none, or not of this range, and says so at once
       refusal = error;
       asked_again_at = now + std::chrono::duration_cast<Clock::duration>(kPause).count();
       return error;

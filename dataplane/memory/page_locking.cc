@@ -77,10 +77,11 @@ void PageLocking::Decide() {
 }
 
 void PageLocking::ComeNear(int device) {
-  if (!near_.insert(device).second) return;
-  if (const auto info = backend_.Describe(device); info.ok()) {
-    UseMemoryNode(NodeOfPci(info->pci_address));
-  }
+  if (near_.contains(device)) return;
+  const absl::StatusOr<DeviceInfo> info = backend_.Describe(device);
+  if (!info.ok()) return;
+  UseMemoryNode(NodeOfPci(info->pci_address));
+  near_.insert(device);
 }
 
 void PageLocking::Begin() {

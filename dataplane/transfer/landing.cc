@@ -14,20 +14,24 @@
 namespace penstock::transfer {
 namespace {
 
-constexpr char kMoreThanGranted[] = "the worker sent, or gave back, more than it was granted";
+absl::Status Take(std::atomic<int64_t>& left, int64_t count) {
+  if (left.fetch_sub(count, std::memory_order_relaxed) >= count) return absl::OkStatus();
+  return absl::DataLossError("the worker sent, or gave back, more than it was granted");
+}
 
 }  // namespace
 
 absl::Status Landing::Use(int64_t count) {
-  if (credits_.fetch_sub(count) >= count) return absl::OkStatus();
-  return absl::DataLossError(kMoreThanGranted);
+  room_.fetch_sub(count, std::memory_order_relaxed);
+  return Take(credits_, count);
 }
 
 absl::Status Landing::BeginEarly() {
-  // In this order: a turn that comes between the two makes the second smaller.
-  const int64_t credits = credits_.load();
-  if (early_.fetch_add(1) < credits) return absl::OkStatus();
-  return absl::DataLossError(kMoreThanGranted);
+  return Take(room_, 1);
+}
+
+absl::Status Landing::UseInTurn() {
+  return Take(credits_, 1);
 }
 
 absl::Status Landing::Element(Loan loan, size_t bytes, ReceiveEvents& events, int64_t& landed) {

@@ -20,16 +20,19 @@ class Landing {
       : spec_(std::move(spec)), max_element_bytes_(max_element_bytes) {}
 
   // Any thread, before the worker is told: so many more may come.
-  void Grant(int64_t count) { credits_.fetch_add(count, std::memory_order_relaxed); }
+  void Grant(int64_t count) {
+    credits_.fetch_add(count, std::memory_order_relaxed);
+    room_.fetch_add(count, std::memory_order_relaxed);
+  }
   // So many have come, or are given back, or (1) a message with at least one is about to, for which
   // there is no room yet. DataLoss if the worker has not so many credits left.
   absl::Status Use(int64_t count);
 
-  // For a link over several connections, where an element may come before it is its turn: one
-  // begins to come (any thread); it is one's turn, to be followed by Use(1). DataLoss if more come
-  // than there are credits for.
+  // For a link over several connections, over which elements begin to come before it is their turn.
+  // BeginEarly(), on any thread: one begins. UseInTurn(): it is the turn of one that began so, or
+  // will. Both are DataLoss if more come than there are credits for.
   absl::Status BeginEarly();
-  void EndEarly() { early_.fetch_sub(1); }
+  absl::Status UseInTurn();
 
   // The block in the first `bytes` of the loan, or the frame, whose message was paid for by
   // Use(1). `landed` is how many OnElements was given. DataLoss, behind what was good of a frame:
@@ -48,7 +51,7 @@ class Landing {
   absl::Status Check(size_t block_bytes) const;
 
   std::atomic<int64_t> credits_{0};  // granted, and not used
-  std::atomic<int64_t> early_{0};    // begun; below 0: whose turn was told first
+  std::atomic<int64_t> room_{0};     // the same, less what began early
   const Spec spec_;
   const int64_t max_element_bytes_;
   std::vector<penstock::Element> landing_;  // those of a frame; empty between two events

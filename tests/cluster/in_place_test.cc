@@ -130,9 +130,8 @@ double ShareCopied(const Scene& scene) {
 }
 
 TEST_P(InPlace, NextToNothingIsCopied) {
-  // A trainer that gets no processor for a while holds three quarters of nothing, and the others
-  // are sent copies meanwhile: on a machine that does other work at the same time that may happen
-  // once.
+  // While a trainer gets no processor the others are sent copies of what was made for it. On a
+  // machine that does other work at the same time that may happen once.
   double share = 1;
   for (int tries = 0; tries < 3 && share > 0.02; ++tries) {
     share = ShareCopied(GetParam());

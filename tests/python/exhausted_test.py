@@ -155,8 +155,11 @@ class Exhausted(unittest.TestCase):
                 def size():
                     with open(f"/proc/{worker.pid}/status") as status:
                         return int(re.search(r"VmSize:\\s+(\\d+) kB", status.read()).group(1)) << 10
-                has = size()
-                while (now := (time.sleep(0.3), size())[1]) != has: has = now  # threads that end give theirs back
+                sizes = []  # threads that end give theirs back, on a busy machine late
+                while len(sizes) < 4 or len(set(sizes[-4:])) > 1:
+                    time.sleep(0.3)
+                    sizes.append(size())
+                has = sizes[-1]
                 resource.prlimit(worker.pid, resource.RLIMIT_AS, (has + (4 << 20), resource.RLIM_INFINITY))
                 try:
                     read()

@@ -128,6 +128,7 @@ std::optional<absl::Status> ReceiveSocket::Advance(uint32_t events) {
     writable_ = true;
     Write();
   }
+  if ((events & (EPOLLHUP | EPOLLERR)) != 0) hung_up_ = true;
   return ReadOn();
 }
 
@@ -174,6 +175,7 @@ std::optional<absl::Status> ReceiveSocket::ReadOn() {
     const absl::StatusOr<bool> landed = LandAwaited();
     if (closed()) return std::nullopt;  // inside an event
     if (!landed.ok()) return landed.status();
+    if (!*landed && hung_up_) return absl::UnavailableError("the connection broke");
     if (!*landed) break;
     absl::StatusOr<Incoming::Got> got = incoming_.Read(socket_.fd());
     if (closed()) return std::nullopt;  // inside an event
@@ -286,7 +288,7 @@ void ReceiveSocket::Open() {
 
 // --- Further connections ---------------------------------------------------------
 
-// One that cannot be had joins no link, so that nothing comes over it.
+// If one fails, the worker never learns of it and sends nothing over it.
 absl::Status ReceiveSocket::OpenStripes(const StripeKey& key) {
   if (loops_.size() == 1 || !stripes_.empty()) {
     return absl::DataLossError("the worker offers further connections that were not asked for");
@@ -297,7 +299,7 @@ absl::Status ReceiveSocket::OpenStripes(const StripeKey& key) {
     stripes_.push_back(std::make_shared<ReceiveStripe>(
         loops_[number + 1], Join{key, number},
         ReceiveStripe::Link{weak_from_this(), pool_, landing_,
-                            static_cast<uint64_t>(options_.max_element_bytes)}));
+                            static_cast<uint64_t>(options_.max_element_bytes), target_}));
     stripes_.back()->Start(worker);
   }
   return absl::OkStatus();
@@ -307,8 +309,7 @@ absl::Status ReceiveSocket::Await(const Striped& striped) {
   if (striped.stripe >= stripes_.size()) {
     return absl::DataLossError("an element comes over a connection that is not there");
   }
-  landing_.EndEarly();
-  PENSTOCK_RETURN_IF_ERROR(landing_.Use(1));
+  PENSTOCK_RETURN_IF_ERROR(landing_.UseInTurn());
   awaited_ = stripes_[striped.stripe].get();
   return absl::OkStatus();
 }

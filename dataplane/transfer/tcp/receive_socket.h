@@ -38,7 +38,7 @@ class ReceiveSocket : public Loop::Member, public std::enable_shared_from_this<R
   // Where the worker may be reached; to be called once. Any thread.
   void Connect(absl::StatusOr<std::vector<Endpoint>> endpoints);
 
-  // What a further connection was awaited for has come. Any thread.
+  // The awaited element has come, or never will. Any thread.
   void GoOn() { loop_->Call(shared_from_this()); }
 
   // As ReceiveLink's.
@@ -88,6 +88,7 @@ class ReceiveSocket : public Loop::Member, public std::enable_shared_from_this<R
   Landing landing_;
   ReceiveStripe* awaited_ = nullptr;  // whose turn it is, if not this connection's
   size_t tried_ = 0;                  // endpoints
+  bool hung_up_ = false;              // which is not read while another connection has the turn
   bool connecting_ = false;
   bool open_ = false;
   bool over_ = false;

@@ -9,11 +9,19 @@
 #include <variant>
 
 #include "absl/strings/str_cat.h"
+#include "control/observe/event_log.h"
 #include "dataplane/transfer/tcp/receive_socket.h"
 #include "dataplane/transfer/tcp/wire.h"
 #include "penstock/status.h"
 
 namespace penstock::transfer::tcp {
+namespace {
+
+absl::Status Garbled(const absl::Status& why) {
+  return absl::IsUnavailable(why) ? why : absl::DataLossError(why.message());
+}
+
+}  // namespace
 
 ReceiveStripe::ReceiveStripe(std::shared_ptr<Loop> loop, const Join& join, Link link)
     : loop_(std::move(loop)), join_(WithPrefix(Encode(join))), link_(std::move(link)) {}
@@ -71,7 +79,10 @@ absl::Status ReceiveStripe::Advance(uint32_t events) {
     // It is the first that is written, and finds room.
     const ssize_t put =
         ::send(socket_.fd(), join_.data(), join_.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
-    if (put != static_cast<ssize_t>(join_.size())) return BrokenBy("cannot join a link", errno);
+    if (put < 0) return BrokenBy("cannot join a link", errno);
+    if (put != static_cast<ssize_t>(join_.size())) {
+      return absl::UnavailableError("a new connection has no room for a join");
+    }
   }
   if ((events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0) incoming_.ExpectEnd();
   return ReadOn();
@@ -80,10 +91,11 @@ absl::Status ReceiveStripe::Advance(uint32_t events) {
 absl::Status ReceiveStripe::ReadOn() {
   const uint64_t stop_at = incoming_.total() + kLandedBytesPerTurn;
   while (incoming_.total() < stop_at) {
-    PENSTOCK_ASSIGN_OR_RETURN(const Incoming::Got got, incoming_.Read(socket_.fd()));
-    if (got == Incoming::Got::kNothing) return absl::OkStatus();
-    if (got == Incoming::Got::kEnd) return absl::UnavailableError("the connection broke");
-    PENSTOCK_RETURN_IF_ERROR(got == Incoming::Got::kHead ? MakeRoom() : Handle());
+    const absl::StatusOr<Incoming::Got> got = incoming_.Read(socket_.fd());
+    if (!got.ok()) return Garbled(got.status());
+    if (*got == Incoming::Got::kNothing) return absl::OkStatus();
+    if (*got == Incoming::Got::kEnd) return absl::UnavailableError("the connection broke");
+    PENSTOCK_RETURN_IF_ERROR(*got == Incoming::Got::kHead ? MakeRoom() : Handle());
   }
   loop_->Call(shared_from_this());
   return absl::OkStatus();
@@ -107,11 +119,13 @@ absl::Status ReceiveStripe::MakeRoom() {
 
 absl::Status ReceiveStripe::Handle() {
   if (!loan_) {  // why it was not taken
-    PENSTOCK_ASSIGN_OR_RETURN(const Message message, Decode(incoming_.text()));
-    const auto* closed = std::get_if<Closed>(&message);
+    const absl::StatusOr<Message> message = Decode(incoming_.text());
+    if (!message.ok()) return Garbled(message.status());
+    const auto* closed = std::get_if<Closed>(&*message);
     if (closed != nullptr && !closed->reason.ok()) return closed->reason;
     return absl::DataLossError("the worker sent a message that does not belong here");
   }
+  joined_ = true;
   MutexLock lock(mu_);
   came_.Push({std::exchange(loan_, Loan()), static_cast<size_t>(incoming_.body_bytes())});
   if (std::exchange(awaited_, false)) CallLink();
@@ -121,11 +135,17 @@ absl::Status ReceiveStripe::Handle() {
 // Nothing comes any more. It is an error of the link's once it waits for something.
 void ReceiveStripe::Fail(const absl::Status& reason) {
   loan_ = Loan();
+  if (!joined_) TellNotJoined(reason);
   MutexLock lock(mu_);
-  failure_ = absl::IsUnavailable(reason) || absl::IsPermissionDenied(reason)
-                 ? reason
-                 : absl::DataLossError(reason.message());
+  failure_ = reason;
   if (std::exchange(awaited_, false)) CallLink();
+}
+
+// The link goes on with fewer connections than were asked for.
+void ReceiveStripe::TellNotJoined(const absl::Status& reason) {
+  if (absl::IsUnavailable(reason) && connected_) return;  // so ends one that was not used, too
+  StderrEventLog()->Write({"connection_not_joined",
+                           {{"worker", link_.target}, {"reason", std::string(reason.message())}}});
 }
 
 void ReceiveStripe::CallLink() {

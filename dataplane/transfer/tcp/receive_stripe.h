@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <memory>
 #include <optional>
+#include <string>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -34,6 +35,7 @@ class ReceiveStripe final : public Loop::Member,
     Pool& pool;
     Landing& landing;
     uint64_t max_element_bytes;
+    std::string target;  // of its worker
   };
   ReceiveStripe(std::shared_ptr<Loop> loop, const Join& join, Link link);
   // Begins to connect; to be called once.
@@ -63,6 +65,7 @@ class ReceiveStripe final : public Loop::Member,
   absl::Status MakeRoom();
   absl::Status Handle();
   void Fail(const absl::Status& reason);
+  void TellNotJoined(const absl::Status& reason);
   void CallLink();
 
   const std::shared_ptr<Loop> loop_;
@@ -74,6 +77,7 @@ class ReceiveStripe final : public Loop::Member,
   // Of whoever serves.
   Socket socket_;
   bool connected_ = false;
+  bool joined_ = false;  // as an element shows
   Incoming incoming_;
   Loan loan_;  // where the body that comes goes
 

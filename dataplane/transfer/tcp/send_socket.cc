@@ -139,7 +139,8 @@ absl::Status SendSocket::ReadOn() {
 }
 
 absl::Status SendSocket::MakeRoom() {
-  const uint64_t most = greeted_ ? kMaxRequestBytes : kMaxHelloBytes;
+  const bool hello = !greeted_ && incoming_.type() == MessageType::kHello;
+  const uint64_t most = hello ? kMaxHelloBytes : kMaxRequestBytes;
   if (!greeted_ && incoming_.type() != MessageType::kHello &&
       incoming_.type() != MessageType::kJoin) {
     return absl::InvalidArgumentError("a link begins with a hello");
@@ -313,7 +314,9 @@ void SendSocket::Write() {
 }
 
 void SendSocket::TakePieces() {
-  while (!queue_.empty() && writer_.size() < PieceWriter::kMostPieces) writer_.Add(NextPiece());
+  // As much for each connection, as most of the pieces may only name another.
+  const size_t most = PieceWriter::kMostPieces * (1 + stripes_.size());
+  while (!queue_.empty() && writer_.size() < most) writer_.Add(NextPiece());
 }
 
 Piece SendSocket::NextPiece() {
@@ -333,7 +336,8 @@ Piece SendSocket::NextPiece() {
   return OverStripes(std::move(piece));
 }
 
-// In turns over all connections: of a large element that is another's turn only this is left here.
+// Large elements go over all connections in turns. If it is another connection's turn, a message
+// that says so takes the element's place.
 Piece SendSocket::OverStripes(Piece element) {
   if (stripes_.empty() || element.type != MessageType::kElement ||
       element.bytes.size() < kStripedFrom || codec_.present() != Codec::kNone) {

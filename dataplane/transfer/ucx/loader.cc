@@ -74,10 +74,8 @@ absl::StatusOr<Fabric*> Open() {
     fabric = open(kFabricVersion, settings.lanes, device.has_value(), &status);
     return absl::OkStatus();
   };
-  if (device.has_value()) {
-    // UCX asks only the present context where its device is, and by that takes the nearest NIC.
-    PENSTOCK_RETURN_IF_ERROR(LinkedDeviceBackend().WithContext(*device, start));
-  } else {
+  // UCX asks only the present context where its device is, and by that takes the nearest NIC.
+  if (!device.has_value() || !LinkedDeviceBackend().WithContext(*device, start).ok()) {
     start().IgnoreError();
   }
   if (fabric == nullptr) return Annotate(status, library);

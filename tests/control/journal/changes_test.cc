@@ -143,7 +143,8 @@ TEST(Changes, WhatDoesNotFitEndsItsIterationAndNoOther) {
                      state);
   State strict = state;
   EXPECT_EQ(ApplyRecord(record, strict).code(), absl::StatusCode::kDataLoss);
-  const absl::StatusOr<std::vector<std::string>> said = ApplyWhatFits(record, state);
+  std::set<IterationId> ends;
+  const absl::StatusOr<std::vector<std::string>> said = ApplyWhatFits(record, state, ends);
   ASSERT_TRUE(said.ok()) << said.status();
   ASSERT_EQ(said->size(), 2u);
   EXPECT_THAT((*said)[0], HasSubstr("epoch 0 of job job is ended"));
@@ -157,11 +158,23 @@ TEST(Changes, WhatDoesNotFitEndsItsIterationAndNoOther) {
   EXPECT_FALSE(other.failure.has_value());
   EXPECT_TRUE(other.record.FindReader(ClientId(52)));
   EXPECT_TRUE(DecodeState(*EncodeState(state)).ok());
+  // Later records of it are passed over too, and nothing is said of them.
+  EXPECT_EQ(ApplyWhatFits(*EncodeChanges({joins(1, 53)}, state), state, ends)->size(), 0u);
+  EXPECT_FALSE(state.FindIteration(IterationId(1))->record.FindReader(ClientId(53)));
 }
 
-TEST(Changes, OfBytesThatAreNoneNothingIsApplied) {
+TEST(Changes, WhereItCannotBeToldWhatItIsNothingIsPassedOver) {
   State state;
-  EXPECT_EQ(ApplyWhatFits("\xff\xff", state)->size(), 1u);
+  std::set<IterationId> ended;
+  EXPECT_TRUE(absl::IsDataLoss(ApplyWhatFits("\xff\xff", state, ended).status()));
+  // Field 900 of a change, and of a change of iteration 1: of a newer release.
+  const std::string newer = "\xa0\x38\x01";
+  const std::string of_iteration = "\x42\x05\x08\x01" + newer;
+  for (const std::string& change : {newer, of_iteration}) {
+    const std::string record = "\x0a" + std::string(1, static_cast<char>(change.size())) + change;
+    EXPECT_TRUE(absl::IsUnimplemented(ApplyWhatFits(record, state, ended).status()));
+    EXPECT_TRUE(absl::IsDataLoss(ApplyRecord(record, state)));
+  }
 }
 
 TEST(Changes, ASnapshotIsTheStateItWasTakenOf) {

@@ -1,12 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 // Links over several connections: whatever comes over which, it lands in the order of sending.
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "dataplane/element/block.h"
 #include "dataplane/transfer/message.h"
+#include "dataplane/transfer/tcp/socket.h"
 #include "dataplane/transfer/tcp/wire.h"
 #include "gmock/gmock.h"
 #include "tests/dataplane/transfer/conformance.h"
@@ -20,6 +28,14 @@ namespace tcp {
 namespace {
 
 constexpr int64_t kLarge = 300 << 10;  // bytes: goes over all connections
+
+Element Blob(Index index, int64_t bytes = kLarge, Pool& pool = DefaultPool()) {
+  const std::vector<uint8_t> values(bytes, static_cast<uint8_t>(index));
+  const int64_t dims[] = {bytes};
+  Element element = *MakeElement(pool, {Tensor(kUInt8, dims, values.data())}, Spec(BlobSpec()));
+  element.set_identity(IdentityOf(index));
+  return element;
+}
 
 // A link of ours over four connections.
 class StripesTest : public testing::Test {
@@ -38,15 +54,9 @@ class StripesTest : public testing::Test {
     end_ = worker_.Link(0);
   }
 
-  Element Blob(Index index, int64_t bytes) {
-    const std::vector<uint8_t> values(bytes, static_cast<uint8_t>(index));
-    const int64_t dims[] = {bytes};
-    Element element =
-        *MakeElement(*sender_pool_, {Tensor(kUInt8, dims, values.data())}, Spec(BlobSpec()));
-    element.set_identity(IdentityOf(index));
-    return element;
+  absl::Status Send(Index index, int64_t bytes) {
+    return end_->link().Send(Blob(index, bytes, *sender_pool_));
   }
-  absl::Status Send(Index index, int64_t bytes) { return end_->link().Send(Blob(index, bytes)); }
 
   Transport& transport_ = **FindTransport("tcp");
   std::shared_ptr<Pool> sender_pool_ = Pool::Create();
@@ -172,15 +182,6 @@ class StripesOfAPeerTest : public testing::Test {
     ADD_FAILURE() << "it never joins";
     return peer;
   }
-  static Element Blob(Index index) {
-    const std::vector<uint8_t> values(kLarge, static_cast<uint8_t>(index));
-    const int64_t dims[] = {kLarge};
-    Element element =
-        *MakeElement(DefaultPool(), {Tensor(kUInt8, dims, values.data())}, Spec(BlobSpec()));
-    element.set_identity(IdentityOf(index));
-    return element;
-  }
-
   Worker worker_{**FindTransport("tcp")};
   Peer first_ = Peer::Dial(worker_.address());
   std::shared_ptr<WorkerEnd> end_;
@@ -241,6 +242,99 @@ TEST_F(StripesOfAPeerTest, AConnectionThatSpeaksBreaksTheLink) {
   Peer second = Joined(0);
   ASSERT_TRUE(second.Write("x"));
   EXPECT_EQ(end_->AwaitClosed().code(), absl::StatusCode::kUnavailable);
+}
+
+// A client of ours whose worker is `first_` and `second_`.
+class StripesToAPeerTest : public testing::Test {
+ protected:
+  void Open(int connections) {
+    Socket listening(::socket(AF_INET, SOCK_STREAM, 0));
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t bytes = sizeof address;
+    ASSERT_EQ(::bind(listening.fd(), reinterpret_cast<sockaddr*>(&address), bytes), 0);
+    ASSERT_EQ(::listen(listening.fd(), 2), 0);
+    ::getsockname(listening.fd(), reinterpret_cast<sockaddr*>(&address), &bytes);
+    DialOptions options;
+    options.spec = BlobSpec();
+    options.pool = pool_.get();
+    options.timeout = absl::Minutes(1);
+    options.tcp.connections = connections;
+    auto link = (*FindTransport("tcp"))
+                    ->Dial(absl::StrCat("127.0.0.1:", ntohs(address.sin_port)), options, client_);
+    ASSERT_TRUE(link.ok()) << link.status();
+    link_ = *std::move(link);
+    link_->Grant({1});
+    first_.emplace(Socket(::accept(listening.fd(), nullptr, nullptr)));
+    ASSERT_FALSE(first_->ReadMessage().empty());  // its hello
+    ASSERT_TRUE(first_->Write(WithPrefix(Encode(Welcome()))));
+    ASSERT_TRUE(first_->Write(WithPrefix(Encode(Stripes{{7, 8}}))));
+    if (connections == 1) return;
+    second_.emplace(Socket(::accept(listening.fd(), nullptr, nullptr)));
+    EXPECT_EQ(second_->ReadMessage(), Encode(Join{{7, 8}, 0}));
+  }
+  bool SayStriped(uint32_t stripe) { return first_->Write(WithPrefix(Encode(Striped{stripe}))); }
+  bool SendOverSecond() {
+    const Element element = Blob(0);
+    const Head head = HeadOf(MessageType::kElement, 0, element.block());
+    return second_->Write({head.data(), head.size()}) &&
+           second_->Write(
+               {reinterpret_cast<const char*>(element.block().data()), element.block().size()});
+  }
+
+  std::shared_ptr<Pool> pool_ = Pool::Create();
+  std::shared_ptr<ClientEnd> client_ = std::make_shared<ClientEnd>();
+  std::unique_ptr<ReceiveLink> link_;
+  std::optional<Peer> first_, second_;
+};
+
+TEST_F(StripesToAPeerTest, OffersThatWereNotAskedForAreDataLoss) {
+  Open(1);
+  EXPECT_EQ(client_->AwaitClosed().code(), absl::StatusCode::kDataLoss);
+}
+
+TEST_F(StripesToAPeerTest, AnElementOverAConnectionThatIsNotThereIsDataLoss) {
+  Open(2);
+  ASSERT_TRUE(SayStriped(1));
+  EXPECT_EQ(client_->AwaitClosed().code(), absl::StatusCode::kDataLoss);
+}
+
+TEST_F(StripesToAPeerTest, MoreThanWasGrantedIsDataLossAndTakesNoMemory) {
+  Open(2);
+  ASSERT_TRUE(SendOverSecond());
+  ASSERT_TRUE(SayStriped(0));
+  ASSERT_TRUE(client_->AwaitCount(1));
+  ASSERT_TRUE(SendOverSecond());
+  ASSERT_TRUE(SayStriped(0));
+  const absl::Status reason = client_->AwaitClosed();
+  EXPECT_EQ(reason.code(), absl::StatusCode::kDataLoss);
+  EXPECT_THAT(std::string(reason.message()), testing::HasSubstr("granted"));
+  EXPECT_EQ(pool_->counters().slots_lent, 1);
+}
+
+TEST_F(StripesToAPeerTest, AConnectionThatEndsBeforeItsTurnIsUnavailable) {
+  Open(2);
+  ASSERT_TRUE(SayStriped(0));
+  second_->Kill();
+  EXPECT_EQ(client_->AwaitClosed().code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(pool_->counters().bytes_lent, 0);
+}
+
+TEST_F(StripesToAPeerTest, TheFirstConnectionsEndIsSeenWhileAnotherHasTheTurn) {
+  Open(2);
+  ASSERT_TRUE(SayStriped(0));
+  first_->Kill();
+  EXPECT_EQ(client_->AwaitClosed().code(), absl::StatusCode::kUnavailable);
+}
+
+TEST_F(StripesToAPeerTest, WhatComesBeforeItsTurnIsLetGoOfWithTheLink) {
+  Open(2);
+  ASSERT_TRUE(SendOverSecond());
+  EXPECT_TRUE(BecomesTrue([&] { return pool_->counters().slots_lent == 1; }));
+  link_.reset();
+  EXPECT_EQ(pool_->counters().bytes_lent, 0);
+  EXPECT_TRUE(client_->indices().empty());
 }
 
 }  // namespace

@@ -182,8 +182,9 @@ absl::StatusOr<Fabric*> Open(Lanes lanes, bool gpu) {
   auto fabric = std::make_unique<UcxFabric>(plain);
   if (!gpu) return fabric.release();
   // Only now: to UCX a GPU is a device too, so that it would miss no NIC.
-  PENSTOCK_ASSIGN_OR_RETURN(const ucp_context_h context, Start(lanes, /*gpu=*/true));
-  auto with_gpu = std::make_unique<UcxFabric>(context);
+  const absl::StatusOr<ucp_context_h> context = Start(lanes, /*gpu=*/true);
+  if (!context.ok()) return fabric.release();
+  auto with_gpu = std::make_unique<UcxFabric>(*context);
   return with_gpu->knows_cuda() ? with_gpu.release() : fabric.release();
 }
 
