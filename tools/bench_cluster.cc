@@ -190,7 +190,8 @@ void AddBenchCluster(CLI::App& bench, Chosen& chosen) {
   command->footer(
       "Each level runs if the machines have what it needs; else a row says what is missing.\n"
       "Under srun rank 0 reads, and the first rank of each other node sends to it in turn.\n\n"
-      "  srun -N2 --ntasks-per-node=1 penstock bench cluster --html link.html\n"
+      "  srun -N2 --ntasks-per-node=1 --exclusive --cpu-bind=none penstock bench cluster --html "
+      "link.html\n"
       "  penstock bench cluster --hosts trainer1,worker1,worker2 --quick\n"
       "  penstock bench cluster --rank 1 --ranks 2 --leader trainer1:7000    # and rank 0 there");
   AddBenchFlags(*command, given->flags);

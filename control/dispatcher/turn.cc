@@ -96,15 +96,8 @@ void Turn::Guard(absl::FunctionRef<void()> body, absl::Status* reason) {
 void Turn::Do(Change change) {
   core_.mu_.AssertHeld();
   if (const IterationId iteration = IterationOf(change)) at_work_ = iteration;
-  if (const absl::Status fits = Fits(core_.state_, change); !fits.ok()) {
-    protocol::OnInvariantBroken(__FILE__, __LINE__, std::string(fits.message()).c_str());
-  }
-  // Both or neither, else state and journal part: what throws here ends the process.
-  [&]() noexcept {
-    core_.mu_.AssertHeld();
-    core_.state_.Apply(change);
-    changes_.push_back(std::move(change));
-  }();
+  core_.state_.Apply(change);
+  changes_.push_back(std::move(change));
 }
 
 protocol::Desk& Turn::DeskOf(IterationId iteration) {

@@ -224,8 +224,11 @@ struct Applying {
 };
 
 void State::Apply(const Change& change) {
-  PENSTOCK_INVARIANT(Fits(*this, change).ok());
-  std::visit(Applying{*this}, change);
+  if (const absl::Status fits = Fits(*this, change); !fits.ok()) {
+    protocol::OnInvariantBroken(__FILE__, __LINE__, std::string(fits.message()).c_str());
+  }
+  // All of it or nothing: a state that is changed in part is no state.
+  [&]() noexcept { std::visit(Applying{*this}, change); }();
 }
 
 // --- Whether a change fits -------------------------------------------------------

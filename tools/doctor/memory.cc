@@ -41,8 +41,8 @@ void CheckLockedMemory(const Probe& probe, std::vector<Finding>& findings) {
            "window needs ",
            LimitText(PoolBytes()), " (the window, and as much again for slots in quarantine)."),
        .remedy = "Set `memlock unlimited` in /etc/security/limits.conf and log in again, "
-                 "LimitMEMLOCK=infinity in a systemd unit, or `--ulimit memlock=-1` for a "
-                 "container.",
+                 "LimitMEMLOCK=infinity in a systemd unit, `--ulimit memlock=-1` for a container, "
+                 "or PropagateResourceLimitsExcept=MEMLOCK in Slurm's slurm.conf.",
        .protocols = {"ucx"},
        .blocks = has_nic});
 }
