@@ -193,7 +193,8 @@ absl::StatusOr<std::unique_ptr<HeapPool::Segment>> HeapPool::NewSegment(size_t c
                                                                         int size_class) {
   const size_t bytes = count * slot_bytes;
   auto segment = std::make_unique<Segment>();
-  // What is advised of memory stays with it: that of others must not be among it.
+  // Advice stays with the memory that it was given for. So this memory is mapped apart from the
+  // heap.
   segment->mapped = bytes >= kHugePageBytes;
   const size_t alignment = registrar_ != nullptr ? kPageBytes : kBlockAlignment;
   void* const memory =

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Pages of 2 MiB for shared memory. To make and map them takes a third to a sixth of the time that
 // small ones take, and a NIC or a GPU pins 512 times fewer. They are asked for with MADV_COLLAPSE,
-// which needs no setting of the machine's (/sys/kernel/mm/transparent_hugepage/shmem_enabled is
-// `never` nearly everywhere), but Linux 6.1.
+// which needs Linux 6.1 and no setting of the machine's: shmem_enabled in
+// /sys/kernel/mm/transparent_hugepage is `never` nearly everywhere.
 // Source: madvise(2); measurements: docs/decisions/0006-huge-pages.md.
 #pragma once
 

@@ -128,7 +128,7 @@ class Door : public Loop::Member,
   const Socket socket_;
   const Listener::Accept accept_;
   const StrangerLimits limits_;
-  // Of whoever serves.
+  // Touched only by the thread that serves the loop.
   std::vector<std::shared_ptr<SendSocket>> strangers_;  // oldest first
   std::vector<std::shared_ptr<Loop>> stripe_loops_;     // by the number of a further connection
 

@@ -15,7 +15,7 @@
 
 namespace penstock::transfer::tcp {
 
-// A system call and its packets are worth so many bytes; less waits for more, where more is likely.
+// Fewer bytes than this are not worth a system call and its packets, if more are likely to follow.
 inline constexpr size_t kWorthWriting = 256 << 10;
 
 // One message: text alone, or a head and the bytes of an element or a frame.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The client's end of a link. The loop reads each block straight into a slot;
-// whoever grants or recalls writes to the socket at once. Large elements may come over
+// Grant() and Recall() write to the socket at once. Large elements may come over
 // further connections (receive_stripe.h); where one has its turn, this one says.
 #pragma once
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A further connection of a link, at the client's end. The thread of a loop of its own reads
-// elements from it into slots, ahead of their turn; whoever reads the link's first connection
-// takes them when it is their turn.
+// elements from it into slots, ahead of their turn. The thread that reads the link's first
+// connection takes each when it is its turn.
 #pragma once
 
 #include <atomic>
@@ -46,8 +46,8 @@ class ReceiveStripe final : public Loop::Member,
     Loan loan;
     size_t bytes = 0;
   };
-  // By whoever serves the link. nullopt: it has not come, and the link is called when it has. An
-  // error: it never will, and why.
+  // On the thread that serves the link. nullopt: it has not come; the link is called once it has.
+  // An error: it never will, and why.
   absl::StatusOr<std::optional<Came>> Take();
 
   // Any thread. From here on it touches nothing of the link's.

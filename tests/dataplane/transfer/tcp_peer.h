@@ -2,6 +2,9 @@
 // One end of a connection of `tcp` that a test speaks for, byte by byte.
 #pragma once
 
+#include <arpa/inet.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
 #include <sys/socket.h>
 
 #include <cstdint>
@@ -10,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "dataplane/transfer/tcp/socket.h"
 #include "dataplane/transfer/tcp/wire.h"
 
@@ -70,6 +74,28 @@ class Peer {
 
  private:
   Socket socket_;
+};
+
+// A port of the loopback where a test is the worker.
+class PeerPort {
+ public:
+  PeerPort() : listening_(::socket(AF_INET, SOCK_STREAM, 0)) {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t bytes = sizeof address;
+    EXPECT_EQ(::bind(listening_.fd(), reinterpret_cast<sockaddr*>(&address), bytes), 0);
+    EXPECT_EQ(::listen(listening_.fd(), 2), 0);
+    ::getsockname(listening_.fd(), reinterpret_cast<sockaddr*>(&address), &bytes);
+    address_ = absl::StrCat("127.0.0.1:", ntohs(address.sin_port));
+  }
+  const std::string& address() const { return address_; }
+  // The next who connects.
+  Peer Accept() { return Peer(Socket(::accept(listening_.fd(), nullptr, nullptr))); }
+
+ private:
+  const Socket listening_;
+  std::string address_;
 };
 
 }  // namespace penstock::transfer::tcp

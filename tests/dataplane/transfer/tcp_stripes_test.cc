@@ -1,9 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Links over several connections: whatever comes over which, it lands in the order of sending.
-#include <arpa/inet.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
-
 #include <algorithm>
 #include <memory>
 #include <optional>
@@ -11,10 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "dataplane/element/block.h"
 #include "dataplane/transfer/message.h"
-#include "dataplane/transfer/tcp/socket.h"
 #include "dataplane/transfer/tcp/wire.h"
 #include "gmock/gmock.h"
 #include "tests/dataplane/transfer/conformance.h"
@@ -248,30 +242,22 @@ TEST_F(StripesOfAPeerTest, AConnectionThatSpeaksBreaksTheLink) {
 class StripesToAPeerTest : public testing::Test {
  protected:
   void Open(int connections) {
-    Socket listening(::socket(AF_INET, SOCK_STREAM, 0));
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t bytes = sizeof address;
-    ASSERT_EQ(::bind(listening.fd(), reinterpret_cast<sockaddr*>(&address), bytes), 0);
-    ASSERT_EQ(::listen(listening.fd(), 2), 0);
-    ::getsockname(listening.fd(), reinterpret_cast<sockaddr*>(&address), &bytes);
+    PeerPort port;
     DialOptions options;
     options.spec = BlobSpec();
     options.pool = pool_.get();
     options.timeout = absl::Minutes(1);
     options.tcp.connections = connections;
-    auto link = (*FindTransport("tcp"))
-                    ->Dial(absl::StrCat("127.0.0.1:", ntohs(address.sin_port)), options, client_);
+    auto link = (*FindTransport("tcp"))->Dial(port.address(), options, client_);
     ASSERT_TRUE(link.ok()) << link.status();
     link_ = *std::move(link);
     link_->Grant({1});
-    first_.emplace(Socket(::accept(listening.fd(), nullptr, nullptr)));
+    first_.emplace(port.Accept());
     ASSERT_FALSE(first_->ReadMessage().empty());  // its hello
     ASSERT_TRUE(first_->Write(WithPrefix(Encode(Welcome()))));
     ASSERT_TRUE(first_->Write(WithPrefix(Encode(Stripes{{7, 8}}))));
     if (connections == 1) return;
-    second_.emplace(Socket(::accept(listening.fd(), nullptr, nullptr)));
+    second_.emplace(port.Accept());
     EXPECT_EQ(second_->ReadMessage(), Encode(Join{{7, 8}, 0}));
   }
   bool SayStriped(uint32_t stripe) { return first_->Write(WithPrefix(Encode(Striped{stripe}))); }
@@ -319,6 +305,16 @@ TEST_F(StripesToAPeerTest, AConnectionThatEndsBeforeItsTurnIsUnavailable) {
   second_->Kill();
   EXPECT_EQ(client_->AwaitClosed().code(), absl::StatusCode::kUnavailable);
   EXPECT_EQ(pool_->counters().bytes_lent, 0);
+}
+
+TEST_F(StripesToAPeerTest, OneThatIsNotLetInIsSaid) {
+  Open(2);
+  testing::internal::CaptureStderr();
+  ASSERT_TRUE(second_->Write(WithPrefix(Encode(Closed{absl::PermissionDeniedError("not you")}))));
+  ASSERT_TRUE(SayStriped(0));  // by which its end is waited for
+  EXPECT_EQ(client_->AwaitClosed().code(), absl::StatusCode::kPermissionDenied);
+  EXPECT_THAT(testing::internal::GetCapturedStderr(),
+              testing::ContainsRegex("connection_not_joined .*not you"));
 }
 
 TEST_F(StripesToAPeerTest, TheFirstConnectionsEndIsSeenWhileAnotherHasTheTurn) {

@@ -297,23 +297,15 @@ TEST_F(TcpTest, AWorkerStopsThoughAClientDoesNotRead) {
 class TcpClientTest : public testing::Test {
  protected:
   void SetUp() override {
-    Socket listening(::socket(AF_INET, SOCK_STREAM, 0));
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t bytes = sizeof address;
-    ASSERT_EQ(::bind(listening.fd(), reinterpret_cast<sockaddr*>(&address), bytes), 0);
-    ASSERT_EQ(::listen(listening.fd(), 1), 0);
-    ::getsockname(listening.fd(), reinterpret_cast<sockaddr*>(&address), &bytes);
+    PeerPort port;
     DialOptions options;
     options.spec = BlobSpec();
     options.pool = pool_.get();
     options.timeout = absl::Minutes(1);
-    auto link = (*FindTransport("tcp"))
-                    ->Dial(absl::StrCat("127.0.0.1:", ntohs(address.sin_port)), options, client_);
+    auto link = (*FindTransport("tcp"))->Dial(port.address(), options, client_);
     ASSERT_TRUE(link.ok()) << link.status();
     link_ = *std::move(link);
-    peer_.emplace(Socket(::accept(listening.fd(), nullptr, nullptr)));
+    peer_.emplace(port.Accept());
     ASSERT_TRUE(std::holds_alternative<Hello>(*Decode(peer_->ReadMessage())));
     ASSERT_TRUE(peer_->Write(WithPrefix(Encode(Welcome()))));
     ASSERT_TRUE(client_->AwaitOpen());
