@@ -9,6 +9,8 @@
 #include <cstdlib>
 #include <iterator>
 #include <new>
+#include <optional>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
@@ -30,8 +32,17 @@ constexpr size_t kRegisteredSegment = size_t{8} << 20;  // bytes
 constexpr int kKeptOwnSegments = 2;
 // A pool may hold as much again as it lends, and so much more, before it gives back what lies idle.
 constexpr int64_t kMayLieIdle = int64_t{256} << 20;  // bytes
+// Of those one that comes back from another thread rests. Smaller ones are used for so short that
+// what their lists cost counts.
+constexpr size_t kSmallestResting = size_t{16} << 10;  // bytes
 constexpr size_t kBeyondAnyMachine = size_t{1}
                                      << 40;  // bytes; a size from outside may say anything
+
+// Tells threads of now apart.
+const void* ThisThread() {
+  thread_local const char mine = 0;
+  return &mine;
+}
 
 }  // namespace
 
@@ -40,6 +51,7 @@ constexpr size_t kBeyondAnyMachine = size_t{1}
 struct alignas(64) HeapPool::HeapSlot : Slot {
   HeapSlot* next_free = nullptr;
   Segment* segment = nullptr;
+  const void* lent_by = nullptr;  // the thread
   int size_class = 0;
 };
 
@@ -62,7 +74,8 @@ struct HeapPool::Segment {
 
 struct alignas(64) HeapPool::SizeClass {
   mutable Mutex mu;
-  HeapSlot* free GUARDED_BY(mu) = nullptr;
+  std::optional<FreeSlots<HeapSlot>> free GUARDED_BY(mu);
+  HeapSlot* kept GUARDED_BY(mu) = nullptr;  // of the last class, the last back first
   std::vector<std::unique_ptr<Segment>> segments GUARDED_BY(mu);
   int64_t lent GUARDED_BY(mu) = 0;
   int64_t returned GUARDED_BY(mu) = 0;
@@ -84,27 +97,40 @@ size_t HeapPool::ClassBytes(int size_class) {
 
 HeapPool::HeapPool(PoolOptions options, std::shared_ptr<Registrar> registrar)
     : options_(options),
+      take_(options.max_bytes == 0 ? &FreeSlots<HeapSlot>::Take : &FreeSlots<HeapSlot>::TakeAny),
       registrar_(std::move(registrar)),
-      classes_(std::make_unique<std::array<SizeClass, kClasses + 1>>()) {}
+      classes_(std::make_unique<std::array<SizeClass, kClasses + 1>>()) {
+  for (int c = 0; c < kClasses; ++c) {
+    SizeClass& its = (*classes_)[c];
+    MutexLock lock(its.mu);
+    if (ClassBytes(c) < kSmallestResting) {
+      its.free.emplace();
+    } else {
+      its.free.emplace(ClassBytes(c));
+    }
+  }
+}
 
 HeapPool::~HeapPool() = default;
 
 absl::StatusOr<Loan> HeapPool::Lend(size_t bytes) {
   const int size_class = ClassOf(bytes);
   if (size_class == kClasses) return LendOwnSegment(bytes);
-  SizeClass& its = (*classes_)[size_class];
+  if (Loan free = LendFree((*classes_)[size_class], take_)) return free;
+  return Grow(size_class);
+}
+
+Loan HeapPool::LendFree(SizeClass& its, TakeSlot take) {
   HeapSlot* slot;
   {
     MutexLock lock(its.mu);
-    slot = its.free;
-    if (slot != nullptr) {
-      its.free = slot->next_free;
-      --slot->segment->free_count;
-      ++its.lent;
-    }
+    slot = (*its.free.*take)();
+    if (slot == nullptr) return Loan();
+    --slot->segment->free_count;
+    ++its.lent;
   }
-  if (slot == nullptr) return Grow(size_class);
   ASAN_UNPOISON_MEMORY_REGION(slot->data, slot->bytes);
+  slot->lent_by = ThisThread();
   slot->holders.store(1, std::memory_order_relaxed);
   return Loan(slot);
 }
@@ -113,17 +139,8 @@ absl::StatusOr<Loan> HeapPool::Grow(int size_class) {
   SizeClass& its = (*classes_)[size_class];
   const size_t slot_bytes = ClassBytes(size_class);
   MutexLock growing(grow_mu_);
-  {
-    MutexLock lock(its.mu);  // another thread may have grown it, or returned a slot
-    if (HeapSlot* slot = its.free; slot != nullptr) {
-      its.free = slot->next_free;
-      --slot->segment->free_count;
-      ++its.lent;
-      ASAN_UNPOISON_MEMORY_REGION(slot->data, slot->bytes);
-      slot->holders.store(1, std::memory_order_relaxed);
-      return Loan(slot);
-    }
-  }
+  // Another thread may have grown it, or returned a slot.
+  if (Loan free = LendFree(its, take_)) return free;
   const size_t usual = registrar_ != nullptr ? kRegisteredSegment : kUsualSegment;
   size_t count = std::clamp<size_t>(usual / slot_bytes, 1, kMaxSlotsPerSegment);
   if (options_.max_bytes != 0) {
@@ -132,16 +149,17 @@ absl::StatusOr<Loan> HeapPool::Grow(int size_class) {
   }
   if (absl::Status reserved = Reserve(count * slot_bytes); !reserved.ok()) return reserved;
   absl::StatusOr<std::unique_ptr<Segment>> segment = NewSegment(count, slot_bytes, size_class);
-  if (!segment.ok()) return segment.status();
+  if (!segment.ok()) {
+    if (Loan resting = LendFree(its, &FreeSlots<HeapSlot>::TakeAny)) return resting;
+    return segment.status();
+  }
   HeapSlot* slots = (*segment)->slots.get();
   ASAN_POISON_MEMORY_REGION((*segment)->memory + slot_bytes, (*segment)->bytes - slot_bytes);
   (*segment)->free_count = count - 1;  // the first is lent at once
+  slots[0].lent_by = ThisThread();
   slots[0].holders.store(1, std::memory_order_relaxed);
   MutexLock lock(its.mu);
-  for (size_t i = count - 1; i > 0; --i) {
-    slots[i].next_free = its.free;
-    its.free = &slots[i];
-  }
+  for (size_t i = count - 1; i > 0; --i) its.free->Put(slots[i]);
   ++its.lent;
   its.segments.push_back(*std::move(segment));
   return Loan(&slots[0]);
@@ -174,7 +192,7 @@ absl::StatusOr<Loan> HeapPool::LendOwnSegment(size_t bytes) {
 Loan HeapPool::LendKept(size_t bytes) {
   SizeClass& own = (*classes_)[kClasses];
   MutexLock lock(own.mu);
-  for (HeapSlot** link = &own.free; *link != nullptr; link = &(*link)->next_free) {
+  for (HeapSlot** link = &own.kept; *link != nullptr; link = &(*link)->next_free) {
     HeapSlot* const slot = *link;
     if (slot->bytes < bytes || slot->bytes / 3 * 2 > bytes) continue;
     *link = slot->next_free;
@@ -259,13 +277,10 @@ void HeapPool::ReleaseFreeSegments() {
   for (SizeClass& its : *classes_) {
     std::vector<std::unique_ptr<Segment>> freed;  // outside the lock
     MutexLock lock(its.mu);
-    for (HeapSlot** link = &its.free; *link != nullptr;) {
-      if (idle(*(*link)->segment)) {
-        *link = (*link)->next_free;
-      } else {
-        link = &(*link)->next_free;
-      }
+    if (its.free.has_value()) {
+      its.free->RemoveIf([&](const HeapSlot& slot) { return idle(*slot.segment); });
     }
+    if (!its.free.has_value()) its.kept = nullptr;  // all that is kept is idle
     const auto first =
         std::partition(its.segments.begin(), its.segments.end(),
                        [&](const std::unique_ptr<Segment>& segment) { return !idle(*segment); });
@@ -283,10 +298,14 @@ void HeapPool::TakeBack(Slot* returned) noexcept {
   std::unique_ptr<Segment> own;  // freed outside the lock
   bool closed;
   ASAN_POISON_MEMORY_REGION(slot->data, slot->bytes);
+  const bool elsewhere = slot->lent_by != ThisThread();
   {
     MutexLock lock(its.mu);
-    slot->next_free = its.free;
-    its.free = slot;
+    if (slot->size_class == kClasses) {
+      slot->next_free = std::exchange(its.kept, slot);
+    } else {
+      elsewhere ? its.free->Rest(*slot) : its.free->Put(*slot);
+    }
     ++slot->segment->free_count;
     ++its.returned;
     if (slot->size_class == kClasses) own = TakeOldestKept(its, slot->bytes);
@@ -299,7 +318,7 @@ void HeapPool::TakeBack(Slot* returned) noexcept {
 std::unique_ptr<HeapPool::Segment> HeapPool::TakeOldestKept(SizeClass& own, size_t returned) {
   own.mu.AssertHeld();
   own.bytes_lent -= static_cast<int64_t>(returned);
-  HeapSlot** link = &own.free;
+  HeapSlot** link = &own.kept;
   for (int kept = 0; kept < kKeptOwnSegments && *link != nullptr; ++kept) {
     link = &(*link)->next_free;
   }

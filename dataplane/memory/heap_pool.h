@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "control/sync/mutex.h"
+#include "dataplane/memory/free_slots.h"
 #include "dataplane/memory/pool.h"
 #include "dataplane/memory/registrar.h"
 
@@ -17,7 +18,8 @@ namespace penstock {
 
 // Size classes are 256 B, 384 B, 512 B, 768 B, … 256 MiB: at most a third of a
 // slot lies idle. A class has its own lock, held for some nanoseconds, and a
-// list of free slots, last back first out. A larger slot is a segment of its
+// list of free slots (free_slots.h), in which those of 16 KiB and more rest that
+// another thread gave back. A larger slot is a segment of its
 // own; the two that returned last are kept for others of about their size, and all
 // else goes back to the system. When a class needs a new segment and more than twice
 // what is lent lies here, and 256 MiB, segments of which nothing is lent go back first.
@@ -45,6 +47,8 @@ class HeapPool final : public Pool, public SlotOwner {
   struct SizeClass;
 
   ~HeapPool() override;
+  using TakeSlot = HeapSlot* (FreeSlots<HeapSlot>::*)();
+  Loan LendFree(SizeClass& its, TakeSlot take);
   absl::StatusOr<Loan> Grow(int size_class);
   absl::StatusOr<Loan> LendOwnSegment(size_t bytes);
   // One of those kept; none if there is none of about that size.
@@ -62,6 +66,7 @@ class HeapPool final : public Pool, public SlotOwner {
   void ReleaseFreeSegments();
 
   const PoolOptions options_;
+  const TakeSlot take_;  // a pool with a bound does not grow for slots to rest
   const std::shared_ptr<Registrar> registrar_;                    // behind its last registration
   std::unique_ptr<std::array<SizeClass, kClasses + 1>> classes_;  // the last: own segments
 

@@ -66,9 +66,8 @@ SendSlots::SharedSlot* SendSlots::TakeFree(size_t body_bytes) {
   for (auto list = free_.lower_bound(body_bytes);
        list != free_.end() && list->first / 2 <= std::max<size_t>(body_bytes, kPageBytes * 32);
        ++list) {
-    SharedSlot* slot = list->second;
+    SharedSlot* const slot = list->second.TakeAny();
     if (slot == nullptr) continue;
-    list->second = slot->next_free;
     --slot->segment->free;
     slot->held = true;
     slot->holders.store(1, std::memory_order_relaxed);
@@ -81,8 +80,8 @@ SendSlots::SharedSlot* SendSlots::TakeFree(size_t body_bytes) {
 }
 
 void SendSlots::PutFree(SharedSlot& slot) {
-  SharedSlot*& first = free_[slot.segment->layout.body_bytes];
-  slot.next_free = std::exchange(first, &slot);
+  const size_t body_bytes = slot.segment->layout.body_bytes;
+  free_.try_emplace(body_bytes, body_bytes).first->second.Rest(slot);
   ++slot.segment->free;
 }
 
@@ -203,14 +202,9 @@ void SendSlots::TakeBack(Slot* returned) noexcept {
 }
 
 void SendSlots::RemoveFromFree(const Segment& segment) {
-  SharedSlot** link = &free_[segment.layout.body_bytes];
-  while (*link != nullptr) {
-    if ((*link)->segment == &segment) {
-      *link = (*link)->next_free;
-    } else {
-      link = &(*link)->next_free;
-    }
-  }
+  const auto list = free_.find(segment.layout.body_bytes);
+  if (list == free_.end()) return;
+  list->second.RemoveIf([&](const SharedSlot& slot) { return slot.segment == &segment; });
 }
 
 std::vector<uint32_t> SendSlots::TakeIdle(size_t bytes) {

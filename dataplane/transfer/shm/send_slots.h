@@ -17,6 +17,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "control/sync/mutex.h"
+#include "dataplane/memory/free_slots.h"
 #include "dataplane/memory/pool.h"
 #include "dataplane/memory/slot_segment.h"
 #include "dataplane/transfer/shm/word.h"
@@ -109,7 +110,7 @@ class SendSlots : public Pool, public SlotOwner, public std::enable_shared_from_
 
   mutable Mutex mu_;
   std::map<uint32_t, std::unique_ptr<Segment>> segments_ GUARDED_BY(mu_);  // by number
-  std::map<size_t, SharedSlot*> free_ GUARDED_BY(mu_);  // lists, by bytes of a body
+  std::map<size_t, FreeSlots<SharedSlot>> free_ GUARDED_BY(mu_);           // by bytes of a body
   bool closed_ GUARDED_BY(mu_) = false;
   int64_t held_ GUARDED_BY(mu_) = 0;
   // Closed with slots held: until they are back.
