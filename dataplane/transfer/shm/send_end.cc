@@ -27,6 +27,8 @@ constexpr size_t kAskedSlack = 2;
 // Words read before other links get their turn.
 constexpr int kWordsOfClientAtOnce = 256;
 
+// So many slots are made at once, whatever their size, if so many may be in use.
+constexpr uint64_t kAtFirst = 8;
 // How often a link asks for more slots of a size since there was none, for how many of those that
 // lacked at most, and for how many beyond: a node that reads ahead goes further little by little.
 constexpr int kMostAsksOnMiss = 8;
@@ -201,31 +203,35 @@ uint64_t SendEnd::Announce(const Next& next) {
 // none free either, for ever: more slots end that.
 void SendEnd::AskForMissed(const Sent& sent) {
   const uint64_t missed = slots_->TakeMissed();
-  if (missed == 0 || !sent.element || asked_ != 0) return;
+  if (missed == 0 || !sent.element || asked_.has_value()) return;
   if (slots_->counters().segments_allocated == 0) return;  // this element will ask for the first
   const HeadPrefix prefix = PrefixOf(sent.element.block().data());
   if (prefix.head_bytes > kHeadRoom || prefix.head_bytes + prefix.body_bytes < kFrameBelow) return;
-  if (int& asks = asks_on_miss_[LayoutFor(prefix.body_bytes, 1).body_bytes];
-      asks++ >= kMostAsksOnMiss) {
-    return;
-  }
+  int& asks = asks_on_miss_[LayoutFor(prefix.body_bytes, 1).body_bytes];
+  if (asks >= kMostAsksOnMiss) return;
+  ++asks;
   Ask({WordKind::kElement, prefix.body_bytes}, std::min(missed, kMostOnMiss) + kSpareOnMiss);
 }
 
 void SendEnd::Ask(const Room& room, uint64_t more) {
-  if (asked_ != 0) return;
+  if (asked_.has_value()) return;
   for (uint32_t number : slots_->TakeIdle(room.bytes)) {
     socket_.Send(PacketKind::kRetire, number).IgnoreError();  // its end is told by the socket
   }
-  // As many as may be sent before one must come back, and those being read
-  // meanwhile; frames come back at once.
-  const uint64_t count = more > 0 ? more
-                         : room.kind == WordKind::kFrame
-                             ? 4
-                             : queue_.size() + static_cast<uint64_t>(queue_.credits()) + 3;
+  // As many as may be sent before one must come back, and those being read meanwhile; but enough
+  // for each to rest.
+  const uint64_t in_use = room.kind == WordKind::kFrame
+                              ? 4  // they come back at once
+                              : std::max<uint64_t>(queue_.size(), most_credits_) + 3;
+  const uint64_t wanted = more > 0 ? more : std::max(in_use, RestBytes() / room.bytes);
+  const uint64_t at_once = LayoutFor(room.bytes, wanted).slots;
+  AskFor(room, std::clamp(kAtFirst, at_once, std::max(at_once, wanted)));
+}
+
+void SendEnd::AskFor(const Room& room, uint64_t slots) {
   // A client that does not read its socket is asked again, by the next that finds no slot.
-  const bool told = socket_.Send(PacketKind::kNeed, room.bytes, count).ok();
-  asked_ = told ? kAskedSlack * LayoutFor(room.bytes, count).bytes() : 0;
+  if (!socket_.Send(PacketKind::kNeed, room.bytes, slots).ok()) return;
+  asked_ = {room, slots, kAskedSlack * LayoutFor(room.bytes, slots).bytes()};
 }
 
 // --- The client's words ------------------------------------------------------------
@@ -299,6 +305,7 @@ absl::Status SendEnd::Settle(Told& told) {
     MutexLock lock(mu_);
     RETURN_IF_ERROR(queue_.OnLanded(landed, landed_));
     RETURN_IF_ERROR(queue_.Grant(granted));
+    most_credits_ = std::max(most_credits_, static_cast<uint64_t>(queue_.credits()));
     if (sends_on) Pump();  // what has landed is let go of by now, without which no slot is free
   }
   if (landed > 0) events_->OnLanded(landed_);
@@ -339,12 +346,14 @@ absl::Status SendEnd::HandlePacket(Packet packet) {
         return absl::DataLossError("a shared segment came without its descriptor");
       }
       MutexLock lock(mu_);
-      const size_t asked = asked_;
+      const std::optional<Asked> asked = asked_;
       lock.unlock();
-      if (asked == 0) return absl::DataLossError("a shared segment that nobody asked for");
-      RETURN_IF_ERROR(slots_->Add(packet.a, packet.b, packet.c, asked, packet.descriptors[0]));
+      if (!asked.has_value()) return absl::DataLossError("a shared segment that nobody asked for");
+      RETURN_IF_ERROR(
+          slots_->Add(packet.a, packet.b, packet.c, asked->most_bytes, packet.descriptors[0]));
       lock.lock();
-      asked_ = 0;
+      asked_.reset();
+      if (asked->slots > packet.b) AskFor(asked->room, asked->slots - packet.b);
       Pump();
       return absl::OkStatus();
     }

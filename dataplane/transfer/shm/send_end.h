@@ -108,6 +108,7 @@ class SendEnd : public Loop::Member, public std::enable_shared_from_this<SendEnd
   bool FindSlot(Next& next) REQUIRES(mu_);
   // For `more` slots; 0: as many as may be on their way.
   void Ask(const Room& room, uint64_t more = 0) REQUIRES(mu_);
+  void AskFor(const Room& room, uint64_t slots) REQUIRES(mu_);
   void AskForMissed(const Sent& sent) REQUIRES(mu_);
 
   Loop& loop_;
@@ -137,10 +138,16 @@ class SendEnd : public Loop::Member, public std::enable_shared_from_this<SendEnd
   SendQueue queue_ GUARDED_BY(mu_);
   std::optional<Next> next_ GUARDED_BY(mu_);  // not announced yet
   bool pumping_ GUARDED_BY(mu_) = false;      // a thread is at it
-  // The most bytes that the segment may have which was asked for; 0: none is awaited.
-  size_t asked_ GUARDED_BY(mu_) = 0;
+  // Slots that the client was asked for, and has not made yet. It may make fewer at a time.
+  struct Asked {
+    Room room;
+    uint64_t slots = 0;
+    size_t most_bytes = 0;  // that the next segment may have
+  };
+  std::optional<Asked> asked_ GUARDED_BY(mu_);
+  uint64_t most_credits_ GUARDED_BY(mu_) = 0;           // that it had at a time
   std::map<size_t, int> asks_on_miss_ GUARDED_BY(mu_);  // by bytes of a body
-  uint64_t flush_frame_ GUARDED_BY(mu_) = 0;  // what flush_at_ is about
+  uint64_t flush_frame_ GUARDED_BY(mu_) = 0;            // what flush_at_ is about
   SendShared shared_ GUARDED_BY(mu_);
 };
 
