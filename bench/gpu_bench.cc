@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // On a machine with a GPU: landing of elements beside raw copies from page-locked memory,
 // and the stage's steps beside a kernel that only copies. One JSON object a line; without
-// a GPU one line that says why nothing was measured. The host's clock, over so many
-// repetitions that what it costs to ask does not count.
+// a GPU one line that says why nothing was measured. What is compared takes turns. The host's
+// clock, over windows so long that asking costs nothing and the GPU is at its full clock.
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
@@ -24,12 +24,18 @@ namespace penstock {
 namespace {
 
 constexpr int kRounds = 5;        // of each measurement; the median is told
-constexpr int kRepetitions = 50;  // in a round
+constexpr int kRepetitions = 50;  // between two looks at the clock
+constexpr absl::Duration kWindow = absl::Milliseconds(60);
 constexpr int kPlaces = 4;
 
-// Work that is put on a stream `kRepetitions` times, and waited for once.
-class Meter {
- public:
+// Work that is put on the meter's stream again and again, and moves that many bytes each time.
+struct Work {
+  std::string what;
+  double bytes;
+  std::function<absl::Status()> repetition;
+};
+
+struct Meter {
   static absl::StatusOr<Meter> Create(DeviceBackend& gpu) {
     Meter meter;
     ASSIGN_OR_RETURN(meter.stream, gpu.MakeStream(0));
@@ -37,25 +43,38 @@ class Meter {
     return meter;
   }
 
-  // Prints the median of bytes per second, where each repetition moves `bytes`. `beside`: what was
-  // measured before, and this is held to.
-  absl::Status Measure(const std::string& what, const std::string& beside, double bytes,
-                       const std::function<absl::Status()>& repetition) {
-    std::vector<double> rates;
-    for (int round = 0; round <= kRounds; ++round) {
-      const absl::Time begun = absl::Now();
-      for (int i = 0; i < kRepetitions; ++i) RETURN_IF_ERROR(repetition());
+  // Bytes per second over a window.
+  absl::StatusOr<double> Rate(const Work& work) {
+    const absl::Time begun = absl::Now();
+    absl::Duration took;
+    double bytes = 0;
+    do {
+      for (int i = 0; i < kRepetitions; ++i) RETURN_IF_ERROR(work.repetition());
       RETURN_IF_ERROR(stream->Record(*done));
       RETURN_IF_ERROR(done->Wait());
-      const double seconds = absl::ToDoubleSeconds(absl::Now() - begun);
-      if (round > 0) rates.push_back(bytes * kRepetitions / seconds);  // the first warms up
+      bytes += work.bytes * kRepetitions;
+      took = absl::Now() - begun;
+    } while (took < kWindow);
+    return bytes / absl::ToDoubleSeconds(took);
+  }
+
+  // Prints the median of each; the first is what the others are held to.
+  absl::Status Measure(const std::vector<Work>& works) {
+    std::vector<std::vector<double>> rates(works.size());
+    for (int round = 0; round <= kRounds; ++round) {
+      for (size_t i = 0; i < works.size(); ++i) {
+        ASSIGN_OR_RETURN(const double rate, Rate(works[i]));
+        if (round > 0) rates[i].push_back(rate);  // the first warms up
+      }
     }
-    std::sort(rates.begin(), rates.end());
-    std::printf(
-        "{\"what\": \"%s\", \"beside\": \"%s\", \"gb_per_second\": %.2f, \"least\": %.2f, "
-        "\"most\": %.2f}\n",
-        what.c_str(), beside.c_str(), rates[kRounds / 2] / 1e9, rates.front() / 1e9,
-        rates.back() / 1e9);
+    for (size_t i = 0; i < works.size(); ++i) {
+      std::sort(rates[i].begin(), rates[i].end());
+      std::printf(
+          "{\"what\": \"%s\", \"beside\": \"%s\", \"gb_per_second\": %.2f, \"least\": %.2f, "
+          "\"most\": %.2f}\n",
+          works[i].what.c_str(), i == 0 ? "" : works[0].what.c_str(), rates[i][kRounds / 2] / 1e9,
+          rates[i].front() / 1e9, rates[i].back() / 1e9);
+    }
     return absl::OkStatus();
   }
 
@@ -74,24 +93,23 @@ absl::Status MeasureLanding(DeviceBackend& gpu, Meter& meter, int64_t bytes) {
   ASSIGN_OR_RETURN(const std::unique_ptr<DeviceMemory> memory,
                    gpu.Allocate(0, static_cast<size_t>(bytes)));
   const std::string size = std::to_string(bytes >> 10) + " KiB";
-  const std::string raw = "raw copy of " + size;
-  RETURN_IF_ERROR(meter.Measure(raw, "", static_cast<double>(bytes), [&] {
-    return meter.stream->CopyToDevice(memory->address(), element.tensor(0).raw(),
-                                      static_cast<size_t>(bytes));
-  }));
   ASSIGN_OR_RETURN(
       const std::unique_ptr<DeviceLander> lander,
       DeviceLander::Create(gpu, {.places = kPlaces, .place_bytes = static_cast<size_t>(bytes)}));
-  return meter.Measure(
-      "landing of " + size, raw, static_cast<double>(bytes), [&]() -> absl::Status {
-        while (lander->counters().places_in_use == kPlaces) lander->Progress();
-        ASSIGN_OR_RETURN(const DeviceElement landed, lander->CopyToDevice(element.Share()));
-        return landed.ReadyOn(*meter.stream);
-      });
+  const auto copy = [&] {
+    return meter.stream->CopyToDevice(memory->address(), element.tensor(0).raw(),
+                                      static_cast<size_t>(bytes));
+  };
+  const auto land = [&]() -> absl::Status {
+    while (lander->counters().places_in_use == kPlaces) lander->Progress();
+    ASSIGN_OR_RETURN(const DeviceElement landed, lander->CopyToDevice(element.Share()));
+    return landed.ReadyOn(*meter.stream);
+  };
+  const auto moved = static_cast<double>(bytes);
+  return meter.Measure({{"raw copy of " + size, moved, copy}, {"landing of " + size, moved, land}});
 }
 
 absl::Status MeasureStage(DeviceBackend& gpu, Meter& meter) {
-  constexpr char kCopies[] = "a kernel that copies (gather of all rows)";
   constexpr int64_t kBatch = 256, kSide = 224, kChannels = 3;
   constexpr int64_t kValues = kBatch * kSide * kSide * kChannels;
   ASSIGN_OR_RETURN(const std::unique_ptr<DeviceMemory> in, gpu.Allocate(0, kValues * 4));
@@ -111,7 +129,8 @@ absl::Status MeasureStage(DeviceBackend& gpu, Meter& meter) {
                         .indices = static_cast<const int64_t*>(numbers->address()),
                         .count = kBatch,
                         .out = out->address()};
-  RETURN_IF_ERROR(meter.Measure(kCopies, "", 8.0 * kValues, [&] { return launch(copy); }));
+  std::vector<Work> works{{"a kernel that copies (gather of all rows)", 8.0 * kValues,
+                           [&launch, copy] { return launch(copy); }}};
   for (const DType dtype : {kFloat16, kBFloat16, kFloat32}) {
     const ImagesToPlanes images{.images = in->address(),
                                 .batch = kBatch,
@@ -120,11 +139,11 @@ absl::Status MeasureStage(DeviceBackend& gpu, Meter& meter) {
                                 .channels = kChannels,
                                 .dtype = dtype,
                                 .planes = out->address()};
-    RETURN_IF_ERROR(meter.Measure("images to planes of " + Name(dtype), kCopies,
-                                  static_cast<double>(kValues) * (1 + SizeOf(dtype)),
-                                  [&] { return launch(images); }));
+    works.push_back({"images to planes of " + Name(dtype),
+                     static_cast<double>(kValues) * (1 + SizeOf(dtype)),
+                     [&launch, images] { return launch(images); }});
   }
-  return absl::OkStatus();
+  return meter.Measure(works);
 }
 
 absl::Status MeasureAll() {

@@ -58,12 +58,13 @@ class GpuDay(unittest.TestCase):
         (self.bundle / "tests/cuda_gpu_test").symlink_to(rehearsal)
         status, steps, said = self.day(GPU_DAY_SECONDS="0")
         self.assertEqual((status, steps), (2, {}), said)
-        self.assertIn(" 0 steps, 0 failed, 5 left", said)
+        self.assertIn(" 0 steps, 0 failed, 6 left", said)
 
         status, steps, said = self.day()
         self.assertEqual(status, 0, said + (self.results / "failures.txt").read_text())
         suites = [name for name in steps if name.startswith("cuda_gpu_test-")]
-        self.assertEqual(sorted(suites), ["cuda_gpu_test-Gpu_DeviceConformance", "cuda_gpu_test-ShmToGpu"])
+        of = ["Gpu_DeviceConformance", "Over_JobsOnGpu", "ShmToGpu"]
+        self.assertEqual(sorted(suites), [f"cuda_gpu_test-{suite}" for suite in of])
         self.assertEqual({step["result"] for step in steps.values()}, {"passed"})
         measured = [json.loads(line) for line in (self.results / "gpu-report.json").read_text().splitlines()]
         self.assertGreater(len([row for row in measured if (row.get("gb_per_s") or 0) > 0]), 3)

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+// On a real GPU, with a UCX that knows CUDA: bodies that UCX receives into the GPU's memory. The
+// lanes are tcp, so that UCX writes them there itself, where over RDMA a NIC would; the driver is
+// said to allow that, and a clock of the test's own finds both ways as fast.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "dataplane/element/block.h"
+#include "dataplane/memory/device_landing.h"
+#include "dataplane/memory/heap_pool.h"
+#include "dataplane/transfer/ucx/loader.h"
+#include "dataplane/transfer/ucx/transport.h"
+#include "tests/dataplane/memory/device_conformance.h"
+#include "tests/dataplane/transfer/ends.h"
+
+namespace penstock::transfer::ucx {
+namespace {
+
+class AllowingDriver final : public GpuDirectDriver {
+ public:
+  absl::StatusOr<GpuDirectFacts> Ask(int) override {
+    return GpuDirectFacts{.rdma_supported = true,
+                          .peer_module = true,
+                          .ordering = GpuDirectFacts::Ordering::kAllDevices};
+  }
+  absl::Status FlushWrites(int) override { return absl::OkStatus(); }
+};
+
+// Goes on by the same each time it is asked.
+absl::Time Now() {
+  thread_local absl::Time now = absl::UnixEpoch();
+  return now += absl::Nanoseconds(1);
+}
+
+class UcxToGpu : public testing::TestWithParam<int64_t> {
+ protected:
+  void SetUp() override {
+    if (!gpu_.Count().ok() && DeviceRequired()) FAIL() << DescribeDevices(gpu_);
+    if (!gpu_.Count().ok()) GTEST_SKIP() << DescribeDevices(gpu_);
+    stream_ = gpu_.MakeStream(0).value();  // UCX looks for a GPU in use when it is opened
+    const absl::StatusOr<Fabric*> fabric = OpenTheFabric();
+    if (!fabric.ok()) GTEST_SKIP() << fabric.status();
+    if (!(*fabric)->knows_cuda()) GTEST_SKIP() << "this UCX knows no CUDA";
+    auto memory = std::make_shared<Memory>(**fabric);
+    resources_ =
+        std::make_unique<Resources>(Resources{**fabric, memory, RegisteredPool({}, memory), &Now});
+    ucx_ = MakeTransport("ucx-to-gpu", [this] {
+      return Ready{{.lanes = Lanes::kTcp}, resources_.get()};
+    });
+    worker_ = std::make_unique<penstock::transfer::Worker>(*ucx_);
+    landing_ = std::make_unique<DeviceLanding>(gpu_, driver_, DeviceLandingOptions{.places = 3});
+    DialOptions options{.spec = ValuesSpec(), .pool = landing_.get()};
+    options.hello.token = "sesame";
+    link_ = ucx_->Dial(worker_->address(), options, events_).value();
+    end_ = worker_->Link(0);
+    ASSERT_NE(end_, nullptr);
+    ASSERT_TRUE(events_->AwaitOpen());
+  }
+  void TearDown() override {
+    link_.reset();
+    end_.reset();
+    worker_.reset();
+    ucx_.reset();
+    landing_.reset();
+  }
+
+  Spec ValuesSpec() { return Spec(Dense(kInt64, {GetParam()})); }
+  std::vector<int64_t> Values(int64_t index) {
+    std::vector<int64_t> values(static_cast<size_t>(GetParam()));
+    for (size_t i = 0; i < values.size(); ++i)
+      values[i] = index * GetParam() + static_cast<int64_t>(i);
+    return values;
+  }
+  // The element of that number, as it comes.
+  Element Pass(int64_t index) {
+    link_->Grant({1});
+    EXPECT_TRUE(end_->AwaitGranted(++passed_));
+    const int64_t dims[] = {GetParam()};
+    Element element =
+        MakeElement(*resources_->pool, {Tensor(kInt64, dims, Values(index).data())}, ValuesSpec())
+            .value();
+    element.set_identity({.partition = PartitionId(1), .placement = Placement(1), .index = index});
+    EXPECT_TRUE(end_->link().Send(std::move(element)).ok());
+    end_->link().Flush();
+    EXPECT_TRUE(events_->AwaitCount(static_cast<size_t>(passed_)));
+    return std::move(events_->TakeElements().at(0));
+  }
+  std::vector<int64_t> Read(const DeviceElement& element) {
+    std::vector<int64_t> values(static_cast<size_t>(GetParam()));
+    const auto read = gpu_.MakeEvent(0).value();
+    EXPECT_TRUE(element.ReadyOn(*stream_).ok());
+    EXPECT_TRUE(
+        stream_->CopyToHost(values.data(), element.tensor(0).raw(), values.size() * 8).ok());
+    EXPECT_TRUE(element.ReadBy(*stream_).ok());
+    EXPECT_TRUE(stream_->Record(*read).ok());
+    EXPECT_TRUE(read->Wait().ok());
+    return values;
+  }
+
+  DeviceBackend& gpu_ = LinkedDeviceBackend();
+  AllowingDriver driver_;
+  std::unique_ptr<DeviceStream> stream_;
+  std::unique_ptr<Resources> resources_;
+  std::unique_ptr<Transport> ucx_;
+  std::unique_ptr<penstock::transfer::Worker> worker_;
+  std::unique_ptr<DeviceLanding> landing_;
+  std::shared_ptr<ClientEnd> events_ = std::make_shared<ClientEnd>();
+  std::unique_ptr<ReceiveLink> link_;
+  std::shared_ptr<WorkerEnd> end_;
+  int64_t passed_ = 0;
+};
+
+TEST_P(UcxToGpu, BodiesLieThereAsTheyWereSent) {
+  int64_t index = 0;
+  do Pass(index++);
+  while (landing_->state() == "not asked for");
+  ASSERT_TRUE(BecomesTrue([&] { return landing_->state() != "being tried"; }));
+  ASSERT_EQ(landing_->state(), "on");
+  for (int i = 0; i < 100; ++i, ++index) {
+    Element element = Pass(index);
+    const DeviceElement landed = landing_->Take(element);
+    ASSERT_TRUE(landed) << "element " << index << " lies in host memory";
+    element = Element();
+    EXPECT_EQ(gpu_.KindOf(landed.tensor(0).raw()).value(), MemoryKind::kDevice);
+    ASSERT_EQ(Read(landed), Values(index));
+  }
+  EXPECT_EQ(landing_->state(), "on");
+}
+
+INSTANTIATE_TEST_SUITE_P(Of, UcxToGpu, testing::Values(20'000, 131'072, 1'200'000),
+                         [](const auto& values) {
+                           return std::to_string(values.param) + "_values";
+                         });
+
+}  // namespace
+}  // namespace penstock::transfer::ucx
