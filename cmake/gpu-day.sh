@@ -73,7 +73,6 @@ step() {
 
 suites_of() { timeout 60 "$1" --gtest_list_tests 2>/dev/null | sed -n 's/^\([A-Za-z0-9_/]*\)\..*/\1/p'; }
 
-export PENSTOCK_UCX_LANES=tcp  # as there may be no NIC
 step version "$here/bin/penstock" version
 step doctor "$here/${0##*/}" --doctor
 for program in "$here"/tests/*; do
@@ -81,7 +80,7 @@ for program in "$here"/tests/*; do
   [ -n "$suites" ] || step "$(basename "$program")" "$program" --gtest_list_tests
   for suite in $suites; do
     step "$(basename "$program")-$(echo "$suite" | tr / _)" \
-      env PENSTOCK_REQUIRE_GPU=1 PENSTOCK_PAGE_LOCK=on "$program" "--gtest_filter=$suite.*"
+      env PENSTOCK_REQUIRE_GPU=1 PENSTOCK_PAGE_LOCK=on PENSTOCK_UCX_LANES=tcp "$program" "--gtest_filter=$suite.*"
   done
 done
 [ ! -x "$here/bin/gpu_bench" ] || step gpu_bench "$here/bin/gpu_bench"  # of a build with CUDA

@@ -32,8 +32,8 @@ constexpr size_t kRegisteredSegment = size_t{8} << 20;  // bytes
 constexpr int kKeptOwnSegments = 2;
 // A pool may hold as much again as it lends, and so much more, before it gives back what lies idle.
 constexpr int64_t kMayLieIdle = int64_t{256} << 20;  // bytes
-// Of those one that comes back from another thread rests. Smaller ones are used for so short that
-// what their lists cost counts.
+// Of those one that comes back from another thread rests. Smaller ones are used so briefly that it
+// would cost more than it spares.
 constexpr size_t kSmallestResting = size_t{16} << 10;  // bytes
 constexpr size_t kBeyondAnyMachine = size_t{1}
                                      << 40;  // bytes; a size from outside may say anything

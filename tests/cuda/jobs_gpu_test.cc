@@ -15,8 +15,6 @@
 namespace penstock {
 namespace {
 
-using ::testing::StartsWith;
-
 constexpr int64_t kBatch = 40'000;  // rows: elements of 320,000 bytes
 constexpr int64_t kBatches = 60;
 constexpr int64_t kRows = kBatches * kBatch;
@@ -30,8 +28,9 @@ class JobsOnGpu : public testing::TestWithParam<std::string> {
     if (!gpu.Count().ok()) GTEST_SKIP() << DescribeDevices(gpu);
     stream_ = gpu.MakeStream(0).value();  // UCX looks for a GPU in use when it is opened
     const absl::StatusOr<transfer::Transport*> transport = transfer::FindTransport(GetParam());
-    if (!transport.ok() || !transfer::Worker(**transport).listening())
-      GTEST_SKIP() << GetParam() << " does not run here";
+    if (!transport.ok()) GTEST_SKIP() << GetParam() << " is not built in";
+    if (GetParam() == "ucx" && !transfer::Worker(**transport).listening())
+      GTEST_SKIP() << "ucx does not run here";
     cluster_.emplace(0);
     for (int i = 0; i < 2; ++i) cluster_->AddWorker({.data_transfer_protocol = GetParam()});
   }

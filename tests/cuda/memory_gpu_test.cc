@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// On a real GPU: which kinds of memory are told apart, and that none is begun to be used by asking.
+// On a real GPU: which kinds of memory are told apart, and that asking begins to use no device.
 #include <cuda.h>
 #include <cuda_runtime_api.h>
 #include <dlfcn.h>

@@ -27,8 +27,10 @@ constexpr size_t kAskedSlack = 2;
 // Words read before other links get their turn.
 constexpr int kWordsOfClientAtOnce = 256;
 
-// So many slots are made at once, whatever their size, if so many may be in use.
+// A segment has few slots if they are large. The client is asked for more segments until there are
+// this many slots, or bytes, if so many may be in use.
 constexpr uint64_t kAtFirst = 8;
+constexpr size_t kAtFirstBytes = size_t{128} << 20;
 // How often a link asks for more slots of a size since there was none, for how many of those that
 // lacked at most, and for how many beyond: a node that reads ahead goes further little by little.
 constexpr int kMostAsksOnMiss = 8;
@@ -223,9 +225,11 @@ void SendEnd::Ask(const Room& room, uint64_t more) {
   const uint64_t in_use = room.kind == WordKind::kFrame
                               ? 4  // they come back at once
                               : std::max<uint64_t>(queue_.size(), most_credits_) + 3;
-  const uint64_t wanted = more > 0 ? more : std::max(in_use, RestBytes() / room.bytes);
+  const size_t slot_bytes = LayoutFor(room.bytes, 1).body_bytes;
+  const uint64_t wanted = more > 0 ? more : std::max<uint64_t>(in_use, RestBytes() / slot_bytes);
   const uint64_t at_once = LayoutFor(room.bytes, wanted).slots;
-  AskFor(room, std::clamp(kAtFirst, at_once, std::max(at_once, wanted)));
+  const uint64_t at_first = std::min<uint64_t>(kAtFirst, kAtFirstBytes / slot_bytes);
+  AskFor(room, std::max(at_once, std::min(at_first, wanted)));
 }
 
 void SendEnd::AskFor(const Room& room, uint64_t slots) {
@@ -353,8 +357,9 @@ absl::Status SendEnd::HandlePacket(Packet packet) {
           slots_->Add(packet.a, packet.b, packet.c, asked->most_bytes, packet.descriptors[0]));
       lock.lock();
       asked_.reset();
-      if (asked->slots > packet.b) AskFor(asked->room, asked->slots - packet.b);
-      Pump();
+      Pump();  // which asks first for what is needed now
+      if (!asked_.has_value() && asked->slots > packet.b)
+        AskFor(asked->room, asked->slots - packet.b);
       return absl::OkStatus();
     }
     case PacketKind::kMapped: {

@@ -46,7 +46,7 @@ absl::Status SendSlots::Add(uint64_t number, uint64_t slots, uint64_t body_bytes
     return absl::InvalidArgumentError(
         absl::StrCat("the client has made the shared segment ", number, " twice"));
   }
-  for (uint32_t i = segment->layout.slots; i-- > 0;) {
+  for (uint32_t i = 0; i < segment->layout.slots; ++i) {
     SharedSlot& slot = segment->slots[i];
     slot.body = segment->view.body(i);
     slot.owner = this;
