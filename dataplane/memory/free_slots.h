@@ -9,7 +9,7 @@
 
 namespace penstock {
 
-// So many bytes of slots take a slot's lines out of a core's own caches: twice its level 2.
+// How many bytes of other slots take a slot's lines out of a core's own caches: twice its level 2.
 size_t RestBytes();
 
 // `Slot` has a member `Slot* next_free`, which is this list's while the slot is here. Not
@@ -18,7 +18,7 @@ template <class Slot>
 class FreeSlots {
  public:
   FreeSlots() = default;  // where none rests
-  // Of so many bytes each.
+  // For slots of `slot_bytes` bytes each.
   explicit FreeSlots(size_t slot_bytes)
       : most_resting_((RestBytes() + slot_bytes - 1) / slot_bytes) {}
   FreeSlots(const FreeSlots&) = delete;

@@ -27,8 +27,8 @@ constexpr size_t kAskedSlack = 2;
 // Words read before other links get their turn.
 constexpr int kWordsOfClientAtOnce = 256;
 
-// A segment has few slots if they are large. The client is asked for more segments until there are
-// this many slots, or bytes, if so many may be in use.
+// A segment has few slots if they are large. The client is asked for more segments until it has
+// made as many slots as may be in use, or one of these bounds is reached.
 constexpr uint64_t kAtFirst = 8;
 constexpr size_t kAtFirstBytes = size_t{128} << 20;
 // How often a link asks for more slots of a size since there was none, for how many of those that
