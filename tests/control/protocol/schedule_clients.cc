@@ -133,7 +133,7 @@ void Run::Dial(Client& client, Worker& worker) {
     link.incarnation = i;
     for (auto& [partition, task] : worker.tasks) {
       if (!task.sender) continue;
-      auto held = holdings.find(partition);
+      auto held = holdings.find({partition, task.sender->placement()});
       task.sender->OnLinkUp(id, i, held == holdings.end() ? IndexSet{} : held->second);
     }
   });

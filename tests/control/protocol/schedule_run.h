@@ -85,9 +85,10 @@ class Run {
     int accepted = 0;   // the newest one the worker knows
     int dials = 0;
     Incarnation incarnation;
-    // What landed on the newest connection on which anything did: that is all the
-    // client says on the next (rule 5).
-    std::map<PartitionId, IndexSet> landed;
+    // What landed on the newest connection on which anything did, and under which placement: that
+    // is all the client says on the next (rule 5). What landed under an earlier placement may have
+    // been given back.
+    std::map<std::pair<PartitionId, Placement>, IndexSet> landed;
     int landed_on = 0;
     Pipe to_client, to_worker;
   };

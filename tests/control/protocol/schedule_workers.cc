@@ -106,7 +106,7 @@ void Run::SendOne(Worker& worker, PartitionId partition, Task& task) {
         if (!client.running || client.incarnation != incarnation || client.leaving) return;
         if (std::exchange(link.landed_on, number) != number) link.landed.clear();
         if (ReceiverOf(client, partition).OnElement(g, index) != Landing::kOldPlacement)
-          link.landed[partition].Add(index);
+          link.landed[{partition, g}].Add(index);
         link.to_worker.Send(clock_, [&worker, to, partition, g, index] {
           Task& sent = worker.tasks[partition];
           if (sent.sender && sent.sender->placement() == g)
