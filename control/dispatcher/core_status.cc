@@ -18,7 +18,8 @@ namespace {
 // Of a job's past iterations; the others are summed up.
 constexpr size_t kPastShown = 100;
 
-PartitionStatus StatusOf(const IterationState& iteration, size_t p, const protocol::Desk* desk) {
+PartitionStatus StatusOf(const IterationState& iteration, size_t p, const protocol::Desk* desk,
+                         bool has_workers) {
   const protocol::PartitionRecord& partition = iteration.record.partitions[p];
   PartitionStatus status{.partition = PartitionId(p + 1),
                          .placement = partition.placement,
@@ -38,7 +39,9 @@ PartitionStatus StatusOf(const IterationState& iteration, size_t p, const protoc
   status.taken = taken.size();
   if (!status.worker && !iteration.record.closed) {
     const bool answered = desk != nullptr && !protocol::Assignable(iteration.record, *desk).empty();
-    status.waits_for = answered ? "a worker" : "its readers to say what they have";
+    status.waits_for = !answered     ? "its readers to say what they have"
+                       : has_workers ? "room on a worker"
+                                     : "a worker";
   }
   return status;
 }
@@ -73,7 +76,8 @@ std::string WaitsFor(const IterationStatus& status, bool has_workers) {
   return absl::StrJoin(parts, ", ");
 }
 
-IterationStatus StatusOf(const IterationState& iteration, const protocol::Desk* desk) {
+IterationStatus StatusOf(const IterationState& iteration, const protocol::Desk* desk,
+                         bool has_workers) {
   IterationStatus status{.iteration = iteration.id,
                          .repetition = iteration.repetition,
                          .closed = iteration.record.closed,
@@ -85,7 +89,7 @@ IterationStatus StatusOf(const IterationState& iteration, const protocol::Desk* 
   }
   std::vector<std::string> owed;
   for (size_t p = 0; p < iteration.record.partitions.size(); ++p) {
-    status.partitions.push_back(StatusOf(iteration, p, desk));
+    status.partitions.push_back(StatusOf(iteration, p, desk, has_workers));
     if (!iteration.record.closed || iteration.record.finished) continue;
     const IndexSet of = protocol::Owed(iteration.record, PartitionId(p + 1));
     if (!of.empty()) owed.push_back(absl::StrCat("partition ", p + 1, " ", of.ToString()));
@@ -160,13 +164,13 @@ void Core::GetStatus(Done<DispatcherStatus> done) {
         const auto& ends = state_.past.at({id, past[i]}).ends;
         to.earlier_elements += std::accumulate(ends.begin(), ends.end(), Index{0});
       } else {
-        to.iterations.push_back(StatusOf(*state_.FindPast(id, past[i]), nullptr));
+        to.iterations.push_back(StatusOf(*state_.FindPast(id, past[i]), nullptr, false));
       }
     }
     for (IterationId of : state_.IterationsOf(id)) {
       auto desk = desks_.find(of);
       const protocol::Desk* known = desk == desks_.end() ? nullptr : &desk->second;
-      to.iterations.push_back(StatusOf(state_.iterations.at(of), known));
+      to.iterations.push_back(StatusOf(state_.iterations.at(of), known, !workers_.empty()));
       IterationStatus& its = to.iterations.back();
       if (!its.closed) its.waits_for = WaitsFor(suspicions_.Of(of, now), known);
       if (its.waits_for.empty() && GoesOn(state_.iterations.at(of)))

@@ -383,6 +383,8 @@ void Turn::OpenAndPlace(IterationId id) {
   if (assignable.empty()) return;
   bool some = false;
   PartitionCounts counts(core_.state_, iteration, desk);
+  const bool anywhere = core_.failures_.empty() && iteration.division.count == 0;
+  if (anywhere && !SomebodyHasRoom(core_.state_, iteration, counts, usable)) return;
   for (PartitionId partition : assignable) {
     const PartitionKey key{id, partition};
     const auto failed = core_.failures_.find(key);

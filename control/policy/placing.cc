@@ -117,6 +117,23 @@ void PartitionCounts::Add(WorkerId worker) {
   ++of_all_[worker.value()];
 }
 
+bool MayWaitForOthers(const State& state, const IterationState& iteration) {
+  const JobRecord* job = state.FindJob(iteration.job);
+  return !iteration.record.coordinated() && !job->terms.deterministic &&
+         job->dataset->summary.cardinality != kInfinite;
+}
+
+static bool HasRoom(const State& state, const PartitionCounts& counts, WorkerId worker) {
+  return counts.OfIteration(worker) < kMostPerPermit * Permits(state, worker);
+}
+
+bool SomebodyHasRoom(const State& state, const IterationState& iteration,
+                     const PartitionCounts& counts, absl::Span<const WorkerId> usable) {
+  return !MayWaitForOthers(state, iteration) ||
+         std::any_of(usable.begin(), usable.end(),
+                     [&](WorkerId worker) { return HasRoom(state, counts, worker); });
+}
+
 WorkerId ChooseWorker(const State& state, const IterationState& iteration,
                       const PartitionCounts& counts, PartitionId partition,
                       absl::Span<const WorkerId> usable, absl::Span<const WorkerId> avoid) {
@@ -129,9 +146,11 @@ WorkerId ChooseWorker(const State& state, const IterationState& iteration,
   }
   // (to be avoided, this iteration's per permit, all per permit)
   using Cost = std::tuple<bool, double, double>;
+  const bool asks_for_room = avoid.empty() && MayWaitForOthers(state, iteration);
   Cost least{true, std::numeric_limits<double>::infinity(), 0};
   WorkerId chosen;
   for (WorkerId worker : usable) {
+    if (asks_for_room && !HasRoom(state, counts, worker)) continue;
     const Load load{worker, counts.OfIteration(worker), Permits(state, worker)};
     const Load of_all{worker, counts.OfAll(worker), load.permits};
     const Cost cost{std::find(avoid.begin(), avoid.end(), worker) != avoid.end(),

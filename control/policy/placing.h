@@ -36,10 +36,22 @@ class PartitionCounts {
   std::unordered_map<uint64_t, int32_t> of_all_;
 };
 
+// A worker is given no more partitions of an iteration for each of its permits, where partitions
+// may wait for others to end: the pipelines of all that it has are open. Fewer workers than there
+// were would otherwise hold the pipelines of all.
+inline constexpr int64_t kMostPerPermit = 2;
+// Whether partitions of `iteration` may wait for others to end: each comes to an end, and no order
+// among them is promised.
+bool MayWaitForOthers(const State& state, const IterationState& iteration);
+// Whether a worker of `usable` has room for one more of `iteration`.
+bool SomebodyHasRoom(const State& state, const IterationState& iteration,
+                     const PartitionCounts& counts, absl::Span<const WorkerId> usable);
+
 // Who gets `partition` of `iteration`: a shard the worker whose place in the list
 // it is, and under target LOCAL no other; then the one that has with it the fewest
 // of the iteration's partitions per permit, not counting those that have ended; then
-// the fewest of all. `avoid` only if there is no other. None if nobody is usable.
+// the fewest of all. `avoid` only if there is no other. None if nobody is usable, or nobody has
+// room; where some are to be avoided, no room is asked for.
 WorkerId ChooseWorker(const State& state, const IterationState& iteration,
                       const PartitionCounts& counts, PartitionId partition,
                       absl::Span<const WorkerId> usable, absl::Span<const WorkerId> avoid = {});

@@ -13,10 +13,10 @@
 
 namespace penstock::control {
 
-inline DatasetSummary Summary(uint64_t fingerprint, int64_t splits = 10) {
+inline DatasetSummary Summary(uint64_t fingerprint, int64_t splits = 10, bool endless = false) {
   return {.fingerprint = fingerprint,
           .spec_text = "TensorSpec([], int64)",
-          .cardinality = splits,
+          .cardinality = endless ? kInfinite : splits,
           .nodes = {{"Range#0", 1}, {"Batch#1", fingerprint}},
           .plan = {{.node = "Range#0", .count = splits}}};
 }
@@ -42,9 +42,11 @@ class DispatcherTest : public ::testing::Test {
   RequestId NewRequest() { return {Incarnation(77), ++requests_}; }
 
   JobAnswer MakeJob(const std::string& name, ShardingPolicy mode = ShardingPolicy::kDynamic,
-                    Keep keep = Keep::kTaken, int64_t splits = 10) {
-    auto dataset = stub_->GetOrRegisterDataset(
-        {.request = NewRequest(), .definition = "definition", .summary = Summary(11, splits)}, {});
+                    Keep keep = Keep::kTaken, int64_t splits = 10, bool endless = false) {
+    auto dataset = stub_->GetOrRegisterDataset({.request = NewRequest(),
+                                                .definition = "definition",
+                                                .summary = Summary(11, splits, endless)},
+                                               {});
     EXPECT_TRUE(dataset.ok()) << dataset.status();
     auto job = stub_->GetOrCreateJob({.request = NewRequest(),
                                       .name = name,

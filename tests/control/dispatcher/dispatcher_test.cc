@@ -2,6 +2,7 @@
 // Sessions and workers of a dispatcher, and how it starts and ends.
 #include <sys/resource.h>
 
+#include <algorithm>
 #include <csignal>
 
 #include "gmock/gmock.h"
@@ -295,6 +296,38 @@ TEST_F(DispatcherTest, ADrainingWorkerGivesItsPartitionsToOthers) {
   EXPECT_EQ(second.Next<Assign>().of.partition, assign.of.partition);
 }
 
+TEST_F(DispatcherTest, WhatFewerWorkersHaveNoRoomForWaitsUntilSomeOfTheirsHaveEnded) {
+  Start();
+  JobAnswer job = MakeJob("fewer", ShardingPolicy::kOff);
+  HandWorker stays(*stub_, 1);
+  HandClient client(*stub_, job, 5);
+  std::vector<PlacedPartition> has = {stays.Next<Assign>().of};
+  std::vector<std::unique_ptr<HandWorker>> others;
+  for (uint64_t id = 2; id <= 5; ++id) {
+    others.push_back(std::make_unique<HandWorker>(*stub_, id));
+    others.back()->Next<Assign>();
+  }
+  for (const auto& other : others) {
+    other->Send(Drain{});
+    other->Next<Drained>();
+  }
+  for (size_t i = 0; i < others.size(); ++i) {
+    const Fence fence = client.Next<Fence>();
+    client.SendReport(fence.partition, fence.placement, IndexSet());
+  }
+  has.push_back(stays.Next<Assign>().of);
+  for (size_t ended = 0; has.size() < 5; ++ended) {
+    const IterationStatus status = stub_->GetStatus(kOnce)->jobs[0].iterations[0];
+    EXPECT_EQ(std::ranges::count(status.partitions, WorkerId(), &PartitionStatus::worker),
+              5 - static_cast<int64_t>(has.size()));
+    EXPECT_THAT(status.waits_for, ::testing::HasSubstr("room on a worker"));
+    stays.Send(Ended{has[ended], 0});
+    has.push_back(stays.Next<Assign>().of);
+  }
+}
+
+constexpr bool kEndless = true;  // no partition waits for others to end
+
 // Worker 1 with the partitions of three that have drained.
 struct Laden {
   Laden(DispatcherStub& stub, const JobAnswer& job) : worker(stub, 1), client(stub, job, 5) {
@@ -327,7 +360,7 @@ struct Laden {
 
 TEST_F(DispatcherTest, AWorkerThatJoinsTakesItsShareAndNoMore) {
   Start();
-  JobAnswer job = MakeJob("laden", ShardingPolicy::kOff);
+  JobAnswer job = MakeJob("laden", ShardingPolicy::kOff, Keep::kTaken, 10, kEndless);
   Laden laden(*stub_, job);
   HandWorker joiner(*stub_, 9);
   EXPECT_EQ(laden.Answer(), PartitionId(1));
@@ -343,7 +376,7 @@ TEST_F(DispatcherTest, AWorkerThatJoinsTakesItsShareAndNoMore) {
 
 TEST_F(DispatcherTest, WhoHasComeToTheEndsOfItsPartitionsTakesOneFromWhoHasSeveral) {
   Start();
-  JobAnswer job = MakeJob("laden", ShardingPolicy::kOff);
+  JobAnswer job = MakeJob("laden", ShardingPolicy::kOff, Keep::kTaken, 10, kEndless);
   Laden laden(*stub_, job);
   HandWorker joiner(*stub_, 9);
   laden.Answer();
@@ -358,7 +391,7 @@ TEST_F(DispatcherTest, WhoHasComeToTheEndsOfItsPartitionsTakesOneFromWhoHasSever
 TEST_F(DispatcherTest, APlannedMoveWaitsForAReaderThatIsAway) {
   const DispatcherConfig config = Journaled();
   Start(config);
-  JobAnswer job = MakeJob("laden", ShardingPolicy::kOff);
+  JobAnswer job = MakeJob("laden", ShardingPolicy::kOff, Keep::kTaken, 10, kEndless);
   std::vector<PlacedPartition> assigned = Laden(*stub_, job).assigned;
   Restart(config);
   HandWorker worker(*stub_, 1, 1, assigned);

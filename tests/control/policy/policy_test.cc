@@ -72,10 +72,13 @@ class Deciding : public ::testing::Test {
  protected:
   static constexpr IterationId kIteration{1};
 
-  void Make(ShardingPolicy mode, int64_t splits, bool shuffled = false, JobTerms terms = {}) {
+  void Make(ShardingPolicy mode, int64_t splits, bool shuffled = false, JobTerms terms = {},
+            Cardinality cardinality = kUnknown) {
     terms.mode = mode;
-    auto dataset = std::make_shared<const DatasetRecord>(
-        DatasetRecord{"1000", "", {.plan = {{.count = splits, .shuffled = shuffled}}}});
+    auto dataset = std::make_shared<const DatasetRecord>(DatasetRecord{
+        "1000",
+        "",
+        {.cardinality = cardinality, .plan = {{.count = splits, .shuffled = shuffled}}}});
     state_.Apply(DatasetRegistered{dataset});
     state_.Apply(JobCreated{{.id = JobId(1), .name = "job", .dataset = dataset, .terms = terms}});
     state_.Apply(IterationCreated{kIteration, JobId(1), 0});
@@ -277,6 +280,36 @@ TEST_F(Deciding, PartitionsThatHaveEndedDoNotCountForAWorker) {
   EXPECT_EQ(Choose(), WorkerId(1));
 }
 
+TEST_F(Deciding, AWorkerIsGivenNoMoreThanItMayHoldOpenUntilSomeHaveEnded) {
+  Make(ShardingPolicy::kDynamic, 100);
+  AddWorker(1, 2);
+  for (int64_t i = 0; i < 2 * kMostPerPermit; ++i) {
+    EXPECT_EQ(Choose(), WorkerId(1));
+    Place(1);
+  }
+  EXPECT_EQ(Choose(), WorkerId());
+  EXPECT_EQ(Choose({WorkerId(3)}), WorkerId(1)) << "one that failed elsewhere does not wait";
+  desk_.partitions[1].ended = 5;
+  EXPECT_EQ(Choose(), WorkerId(1));
+  desk_.partitions[1].ended.reset();
+  AddWorker(2, 1);
+  EXPECT_EQ(Choose(), WorkerId(2));
+}
+
+// Others would wait for ever: for an end that does not come, or for elements that are next in turn.
+TEST_F(Deciding, WhereOthersWaitForAPartitionItDoesNotWaitForThem) {
+  for (const auto& [terms, cardinality] :
+       {std::pair(JobTerms{}, kInfinite), std::pair(JobTerms{.num_consumers = 2}, Cardinality{100}),
+        std::pair(JobTerms{.deterministic = true, .partitions = 9}, Cardinality{100})}) {
+    state_ = State();
+    usable_.clear();
+    Make(ShardingPolicy::kDynamic, 100, false, terms, cardinality);
+    AddWorker(1, 1);
+    for (int64_t i = 0; i < 3 * kMostPerPermit; ++i) Place(1);
+    EXPECT_EQ(Choose(), WorkerId(1));
+  }
+}
+
 TEST_F(Deciding, AJoinerTakesItsShareFromThoseWithMoreThanTheirPermits) {
   Make(ShardingPolicy::kOff, 100);
   AddWorker(1, 1);
@@ -305,7 +338,7 @@ TEST_F(Deciding, MovingWhatIsRelievedLeavesNothingToRelieve) {
       SCOPED_TRACE(absl::StrCat("permits ", permits, " partitions ", partitions));
       state_ = State();
       usable_.clear();
-      Make(ShardingPolicy::kOff, 100);
+      Make(ShardingPolicy::kOff, 100, false, {}, kInfinite);  // none waits for others
       AddWorker(1, 1);
       for (int i = 0; i < partitions; ++i) Place(1);
       AddWorker(2, permits);
@@ -323,7 +356,7 @@ TEST_F(Deciding, MovingWhatIsRelievedLeavesNothingToRelieve) {
 }
 
 TEST_F(Deciding, SeveralArePlacedByCountsThatAreKeptInStep) {
-  Make(ShardingPolicy::kOff, 100);
+  Make(ShardingPolicy::kOff, 100, false, {}, kInfinite);  // none waits for others
   for (uint64_t id : {1, 2, 3}) AddWorker(id, static_cast<int>(id));
   Place(2);
   PartitionCounts counts(state_, iteration(), desk_);
