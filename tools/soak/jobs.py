@@ -204,7 +204,10 @@ class Job:
             before.rename(checkpoint)
 
     def _read_and_leave(self, i):
-        """Where it is told to leave, another reader takes its place, with a log of its own."""
+        """Where it is told to leave, another reader takes its place, with a log of its own.
+
+        That one knows nothing of a dispatcher's life before: of a new dispatcher it would get everything anew.
+        """
         while self._ask(i, f"read {READ_BETWEEN_LEAVES}", "read", "end") == "read":
             if not self.seats[i].leaving:
                 continue
@@ -214,6 +217,8 @@ class Job:
                 self.logs[i] = self.fleet.folder / f"{self.name}-{i}-{len(self.logs)}.log"
                 self.seats[i].leaving = False
             self._open(i, self._checkpoint(i))
+            if self.may_be_refused:
+                raise Refused(f"{self.seats[i].process.name} came to {self.name} while the dispatcher was replaced")
 
     def _end_or_revive(self, seats):
         with self.lock:
@@ -294,7 +299,7 @@ class Job:
         """Tells a trainer to leave, where that loses nothing; its name, or None."""
         with self.lock:
             reading = [seat for seat in self.seats if self.kind.leaves and not seat.ended and not seat.leaving]
-            if not reading:
+            if not reading or self.may_be_refused:
                 return None
             seat = rng.choice(reading)
             seat.leaving = True
