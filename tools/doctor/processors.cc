@@ -26,7 +26,9 @@ void CheckCores(const Probe& probe, std::vector<Finding>& findings) {
        .what = "This process may use one core only.",
        .why = "The trainer and whoever fills its slots take turns: each hand-over costs a switch "
               "between them, and spinning only delays the other.",
-       .remedy = "Give it two cores or more (taskset, cpuset, or the pod's CPU request)."});
+       .remedy =
+           "Give it two cores or more (taskset, cpuset, or the pod's CPU request). srun binds "
+           "a task to one core where --cpus-per-task says no more."});
 }
 
 void CheckQuota(const Probe& probe, std::vector<Finding>& findings) {
