@@ -68,10 +68,11 @@ class LeasesTest : public ::testing::Test {
  protected:
   LeasesTest() { Open(absl::Seconds(60), OpenMemoryJournal()); }
 
-  void Open(absl::Duration client_timeout, std::unique_ptr<Journal> journal) {
+  void Open(absl::Duration client_timeout, std::unique_ptr<Journal> journal,
+            absl::Duration worker_timeout = absl::Seconds(10)) {
     CoreOptions options;
     options.client_timeout = client_timeout;
-    options.worker_timeout = absl::Seconds(10);
+    options.worker_timeout = worker_timeout;
     options.now = [this] {
       if (at_now_) std::exchange(at_now_, nullptr)();
       return now_;
@@ -163,6 +164,18 @@ TEST_F(LeasesTest, StartAnewWhenTheDispatcherStoodStill) {
   Pass(9, living);
   EXPECT_THAT(Workers(), ElementsAre(1, 2));
   Pass(1, living);
+  EXPECT_THAT(Workers(), ElementsAre(1));
+}
+
+TEST_F(LeasesTest, ShortOnesStartAnewWhereItStoodStillForNotMuchLonger) {
+  Open(absl::Seconds(60), OpenMemoryJournal(), absl::Seconds(2));
+  const auto living = Join(1);
+  Join(2);
+  core_->Sweep();
+  now_ += absl::Milliseconds(2500);
+  core_->Sweep();
+  EXPECT_THAT(Workers(), ElementsAre(1, 2));
+  Pass(2, living);
   EXPECT_THAT(Workers(), ElementsAre(1));
 }
 

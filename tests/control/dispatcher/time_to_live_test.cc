@@ -114,5 +114,28 @@ TEST_F(TimeToLive, WhatAJobOwedThatGoesIsNamed) {
               Contains(Pair("owed", "5 elements of repetition 0 not committed")));
 }
 
+// Of a trainer whose own nodes held the last elements when it died, and after which nobody came.
+TEST_F(TimeToLive, WhatIsGivenUpIsNamed) {
+  Start();
+  const JobAnswer job = Job("job", Register(1), {.mode = ShardingPolicy::kDynamic});
+  const Worker worker = Work(1);
+  const Reader reader = Come(job, 0, 5);
+  const auto assign = worker.told->Take<Assign>();
+  ASSERT_TRUE(assign.has_value());
+  core_->OnMessage(worker.peer, Ended{assign->of, 9});
+  core_->OnMessage(reader.peer, Report{{{.partition = PartitionId(1),
+                                         .placement = assign->of.placement,
+                                         .taken = IndexSet::Of(0, 6),
+                                         .landed = IndexSet::Of(6, 9),
+                                         .handed = IndexSet::Of(6, 9)}}});
+  ASSERT_TRUE(reader.told->Take<End>().has_value());
+  core_->OnClosed(reader.peer);
+  Pass(absl::Minutes(4));
+  EXPECT_THAT(Told("given_up"), IsEmpty()) << "somebody may come for them";
+  Pass(absl::Minutes(3));
+  EXPECT_THAT(Told("given_up"), Contains(Pair("job", "job")));
+  EXPECT_THAT(Told("given_up"), Contains(Pair("owed", "3 elements of repetition 0 not committed")));
+}
+
 }  // namespace
 }  // namespace penstock::control
