@@ -11,7 +11,8 @@ void Ahead::OnLanded(int64_t bytes) {
 
 int64_t Ahead::room() const {
   const int64_t bytes = bound_bytes_ > 0 ? std::min(max_bytes_, bound_bytes_) : max_bytes_;
-  return std::max<int64_t>(1, Window::Limit(max_elements_, bytes, mean_bytes_) / shares_);
+  return std::max<int64_t>(1,
+                           Window::Limit(max_elements_, bytes, mean_bytes_, /*links=*/0) / shares_);
 }
 
 std::optional<Index> Ahead::News(PartitionId partition, Index taken) {

@@ -12,6 +12,9 @@ namespace {
 
 constexpr int64_t kAutoBytes = 8 << 20;
 constexpr int64_t kAutoFewest = 16;
+// While one element of a worker lands it has leave for the next: with fewer, each waits for a way
+// to the client and back.
+constexpr int64_t kAutoOfEach = 2;
 constexpr int64_t kAutoMost = 16'384;
 // What is asked for together, where the window allows it: news of less cost more than
 // they bring.
@@ -76,11 +79,12 @@ int64_t Window::asked(WorkerId worker) const {
   return link == links_.end() ? 0 : link->second.asked;
 }
 
-int64_t Window::Limit(int64_t max_elements, int64_t bytes, int64_t mean_bytes) {
+int64_t Window::Limit(int64_t max_elements, int64_t bytes, int64_t mean_bytes, int64_t links) {
   const int64_t mean = std::max<int64_t>(mean_bytes, 1);
   int64_t most = max_elements;
   if (most == 0) {
-    most = mean_bytes == 0 ? kAutoFewest : std::clamp(kAutoBytes / mean, kAutoFewest, kAutoMost);
+    const int64_t fewest = std::clamp(kAutoOfEach * links, kAutoFewest, kAutoMost);
+    most = mean_bytes == 0 ? kAutoFewest : std::clamp(kAutoBytes / mean, fewest, kAutoMost);
   }
   return std::max<int64_t>(1, std::min(most, bytes / mean));
 }

@@ -19,13 +19,13 @@ namespace penstock::client {
 // back what another waits for. Not thread-safe.
 class Window {
  public:
-  // `max_elements` 0: as many as make 8 MiB, from 16 to 16,384. A window that
-  // is smaller than one element lets one through.
+  // `max_elements` 0: as many as make 8 MiB, from 16, or two of each worker, to 16,384. A window
+  // that is smaller than one element lets one through.
   Window(int64_t max_elements, int64_t max_bytes)
       : max_elements_(max_elements), max_bytes_(max_bytes) {}
 
   // So many elements of `mean_bytes` (0: not known yet) are within both bounds; 1 at least.
-  static int64_t Limit(int64_t max_elements, int64_t bytes, int64_t mean_bytes);
+  static int64_t Limit(int64_t max_elements, int64_t bytes, int64_t mean_bytes, int64_t links);
 
   void AddLink(WorkerId worker);
   // What it had been asked for is free again.
@@ -65,7 +65,7 @@ class Window {
   bool KnowsSizes() const { return mean_bytes_ > 0; }  // an element has landed
   // Elements of the present mean size that such a window would hold.
   int64_t LimitOf(int64_t max_elements, int64_t max_bytes) const {
-    return Limit(max_elements, max_bytes, mean_bytes_);
+    return Limit(max_elements, max_bytes, mean_bytes_, static_cast<int64_t>(links_.size()));
   }
   int64_t limit() const { return LimitWithin(bytes()); }  // of elements, at present
   int64_t asked() const { return asked_; }

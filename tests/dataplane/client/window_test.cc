@@ -106,6 +106,21 @@ TEST(WindowTest, AutoGrowsWhereElementsAreSmall) {
   EXPECT_EQ(window.limit(), 16);
 }
 
+TEST(WindowTest, AutoHasLeaveForTwoOfEachWorkerWithinTheBytes) {
+  constexpr int64_t kWorkers = 40, kMean = 1 << 20;
+  for (const int64_t bytes : {kPlenty, 50 * kMean}) {
+    Window window(0, bytes);
+    for (int64_t worker = 1; worker <= kWorkers; ++worker) window.AddLink(WorkerId(worker));
+    for (int64_t worker = 1; worker <= kWorkers; ++worker) {
+      window.TakeGrants();
+      window.OnLanded(WorkerId(worker), kMean);
+    }
+    window.TakeGrants();
+    EXPECT_EQ(window.limit(), bytes == kPlenty ? 2 * kWorkers : 50);
+    EXPECT_EQ(window.asked() + window.held(), window.limit());
+  }
+}
+
 TEST(WindowTest, ALinkThatGoesGivesBackWhatItWasAskedFor) {
   Window window(4, kPlenty);
   window.AddLink(kA);
