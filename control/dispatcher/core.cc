@@ -162,8 +162,8 @@ std::vector<WorkerId> Core::UsableWorkers(const IterationState& iteration) const
   std::erase_if(usable, [&](WorkerId id) REQUIRES(mu_) { return !read(*state_.FindWorker(id)); });
   std::vector<WorkerId> reached = usable;
   for (auto link = unreached_.lower_bound({iteration.id, ClientId(), WorkerId()});
-       link != unreached_.end() && std::get<IterationId>(*link) == iteration.id; ++link) {
-    std::erase(reached, std::get<WorkerId>(*link));
+       link != unreached_.end() && std::get<IterationId>(link->first) == iteration.id; ++link) {
+    if (link->second) std::erase(reached, std::get<WorkerId>(link->first));
   }
   return reached.empty() ? usable : reached;
 }

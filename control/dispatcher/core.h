@@ -200,7 +200,9 @@ class Core {
   void NoteLinks(const ClientPeer& peer, const std::vector<LinkCounts>& links, absl::Time now)
       REQUIRES(mu_);
   bool ReachesOthers(const SessionKey& key) const REQUIRES(mu_);
-  // Moves partitions from workers that one of their readers could not reach for a while.
+  bool HasOtherWorkers(const IterationState& iteration, WorkerId but) const REQUIRES(mu_);
+  // Places partitions of workers anew that one of their readers could not reach for a while:
+  // elsewhere, if it reaches others; else so that other readers get what is in doubt.
   void MoveFromUnreached(Turn& turn, absl::Time now) REQUIRES(mu_);
 
   // core_clients.cc
@@ -343,7 +345,8 @@ class Core {
   // What was placed last, and when, of those for which there was no such worker.
   std::map<WorkerId, std::pair<PartitionKey, absl::Time>> trials_ GUARDED_BY(mu_);
   std::map<Link, absl::Time> down_ GUARDED_BY(mu_);  // since when, as heartbeats have it
-  std::set<Link> unreached_ GUARDED_BY(mu_);         // from which partitions were moved
+  // For whose sake partitions were placed anew; whether they avoid that worker.
+  std::map<Link, bool> unreached_ GUARDED_BY(mu_);
   std::map<JobId, absl::Time> idle_since_ GUARDED_BY(mu_);
   std::map<std::string, absl::Time> unused_since_ GUARDED_BY(mu_);  // datasets
   bool leaving_ GUARDED_BY(mu_) = false;

@@ -168,6 +168,17 @@ bool Core::ReachesOthers(const SessionKey& key) const {
          std::ranges::any_of(links, [](const LinkStatus& link) { return link.counts.open; });
 }
 
+bool Core::HasOtherWorkers(const IterationState& iteration, WorkerId but) const {
+  return std::ranges::any_of(UsableWorkers(iteration),
+                             [&](WorkerId worker) { return worker != but; });
+}
+
+static bool HasOtherReaders(const protocol::IterationRecord& record, ClientId but) {
+  return std::ranges::any_of(record.readers, [&](const protocol::ReaderRecord& reader) {
+    return reader.client != but && reader.reads();
+  });
+}
+
 void Core::MoveFromUnreached(Turn& turn, absl::Time now) {
   const std::map<Link, absl::Time> down = down_;
   for (const auto& [link, since] : down) {
@@ -179,14 +190,13 @@ void Core::MoveFromUnreached(Turn& turn, absl::Time now) {
       continue;
     }
     if (now - since < options_.unreached_timeout || !workers_.contains(worker)) continue;
-    // One that reaches nobody has to be mended itself; of one that is silent nothing is known.
+    // Of one that is silent nothing is known.
     if (client_leases_.SilentFor(session, now) > 3 * options_.heartbeat_interval) continue;
-    if (!ReachesOthers(session) || !unreached_.insert(link).second) continue;
-    const std::vector<WorkerId> usable = UsableWorkers(*iteration);
-    if (usable.empty() || std::ranges::find(usable, worker) != usable.end()) {
-      unreached_.erase(link);  // there is no other
-      continue;
-    }
+    // What is in doubt on the link is offered to nobody until its partition is placed anew, also
+    // where the reader has to be mended itself, or there is no other worker. Others wait for it.
+    const bool others = iteration->record.shared() && HasOtherReaders(iteration->record, client);
+    const bool avoids = ReachesOthers(session) && HasOtherWorkers(*iteration, worker);
+    if ((!avoids && !others) || !unreached_.try_emplace(link, avoids).second) continue;
     turn.Log("unreached", {{"worker", absl::StrCat(absl::Hex(worker.value()))},
                            {"client", absl::StrCat(absl::Hex(client.value()))},
                            {"iteration", absl::StrCat(id.value())},

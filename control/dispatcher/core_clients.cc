@@ -328,6 +328,18 @@ void Core::OnHello(Turn& turn, const std::shared_ptr<ClientPeer>& peer, const Cl
   turn.To(peer, suspicions_.Of(iteration->id, options_.now()));
 }
 
+// Whether something is the reader's of which nothing was known: what landed before a death may be
+// said to be taken long after it.
+static bool SaysMore(const protocol::IterationRecord& record, const protocol::Desk& desk,
+                     ClientId client, const PartitionReport& report) {
+  const std::optional<size_t> reader = record.FindReader(client);
+  if (!reader) return false;
+  IndexSet news = report.landed;
+  news.Add(report.taken);
+  news.Remove(desk.partitions[report.partition.value() - 1].readers[*reader].has);
+  return !news.empty();
+}
+
 void Core::OnReports(Turn& turn, const ClientPeer& peer,
                      absl::Span<const PartitionReport> reports) {
   if (reports.empty()) return;
@@ -335,7 +347,8 @@ void Core::OnReports(Turn& turn, const ClientPeer& peer,
   protocol::Decision decision;
   for (const PartitionReport& of : reports) {
     const auto failures = failures_.find({iteration.id, of.partition});
-    if (failures != failures_.end() && !of.whole && !(of.taken.empty() && of.landed.empty())) {
+    if (failures != failures_.end() && !of.whole &&
+        SaysMore(iteration.record, turn.DeskOf(iteration.id), peer.client, of)) {
       failures->second.deaths = failures->second.deaths_alone = 0;  // it got further
     }
     protocol::Decision one = protocol::OnReport(
@@ -428,7 +441,7 @@ void Core::ForgetLease(const SessionKey& key) {
     return std::get<IterationId>(link) == key.first && std::get<ClientId>(link) == key.second;
   };
   std::erase_if(down_, [&](const auto& entry) { return its(entry.first); });
-  std::erase_if(unreached_, its);
+  std::erase_if(unreached_, [&](const auto& entry) { return its(entry.first); });
 }
 
 void Core::CloseSessions(Turn& turn, IterationId iteration, const absl::Status& reason) {

@@ -285,7 +285,8 @@ void Core::ForgetIteration(IterationId id) {
   for (const protocol::ReaderRecord& reader : state_.iterations.at(id).record.readers)
     ForgetLease({id, reader.client});
   desks_.erase(id);
-  std::erase_if(unreached_, [&](const Link& link) { return std::get<IterationId>(link) == id; });
+  std::erase_if(unreached_,
+                [&](const auto& entry) { return std::get<IterationId>(entry.first) == id; });
   std::erase_if(failures_, [&](const auto& entry) { return entry.first.iteration == id; });
 }
 

@@ -54,9 +54,9 @@ class FailuresTest : public ::testing::Test {
         [&](const auto& answer) { job = *answer; });
     return job;
   }
-  void Hello(const std::shared_ptr<ClientPeer>& peer, const JobAnswer& job) {
+  void Hello(const std::shared_ptr<ClientPeer>& peer, const JobAnswer& job, uint64_t client = 5) {
     core_->OnMessage(peer, ClientHello{.job = job.job,
-                                       .client = ClientId(5),
+                                       .client = ClientId(client),
                                        .incarnation = Incarnation(1),
                                        .state = std::nullopt,
                                        .token = job.token});
@@ -71,6 +71,14 @@ class FailuresTest : public ::testing::Test {
     other_told_ = std::make_shared<Inbox<ClientOutlet, ClientDown>>();
     other_client_ = core_->OpenClient(other_told_);
     Hello(other_client_, MakeJob("other"));
+  }
+
+  // Another reader of the same job.
+  void JoinReader() {
+    other_told_ = std::make_shared<Inbox<ClientOutlet, ClientDown>>();
+    other_client_ = core_->OpenClient(other_told_);
+    Hello(other_client_, job_, 6);
+    Run();
   }
 
   Worker& Join(uint64_t id, absl::Status fails = absl::OkStatus()) {
@@ -106,6 +114,7 @@ class FailuresTest : public ::testing::Test {
     for (int second = 0; second < seconds; ++second) {
       now_ += absl::Seconds(1);
       core_->OnMessage(client_, ClientHeartbeat{.links = links});
+      if (other_client_) core_->OnMessage(other_client_, ClientHeartbeat{});
       for (auto& [id, worker] : workers_) core_->OnMessage(worker.peer, WorkerHeartbeat{});
       core_->Sweep();
       Run();
@@ -241,6 +250,41 @@ TEST_F(FailuresTest, APartitionWhoseWorkersDieTakesNoFleetAlong) {
                         "no further than its bookmark at index 0"));
 }
 
+// Its reader has much of the partition, and returns it while worker after worker dies.
+TEST_F(FailuresTest, WhatLandedBeforeTheDeathsIsNoProgress) {
+  const PartitionId bad(1);
+  for (uint64_t id : {1, 2, 3}) Join(id);
+  const Placement placement = RunnerOf(bad).runs.at(bad).placement;
+  const auto says = [&](IndexSet taken, IndexSet landed) {
+    core_->OnMessage(client_, Report{{{.partition = bad,
+                                       .placement = placement,
+                                       .taken = std::move(taken),
+                                       .landed = std::move(landed)}}});
+  };
+  says({}, IndexSet::Of(0, 100));
+  int killed = 0;
+  for (; JobGoesOn() && killed < 10; ++killed) {
+    Kill(IdOfRunner(bad));
+    says(IndexSet::Of(killed, killed + 1), {});
+    if (JobGoesOn()) Join(static_cast<uint64_t>(10 + killed));
+  }
+  EXPECT_EQ(killed, 4);
+}
+
+TEST_F(FailuresTest, WhatALivingReaderGetsOfItIsProgress) {
+  const PartitionId bad(1);
+  for (uint64_t id : {1, 2, 3}) Join(id);
+  for (int killed = 0; killed < 10; ++killed) {
+    Kill(IdOfRunner(bad));
+    ASSERT_TRUE(JobGoesOn()) << "killed " << killed;
+    Join(static_cast<uint64_t>(10 + killed));
+    const IndexSet more = IndexSet::Of(killed, killed + 1);  // received, returned, and then said
+    core_->OnMessage(client_, Report{{{.partition = bad,
+                                       .placement = RunnerOf(bad).runs.at(bad).placement,
+                                       .taken = more}}});
+  }
+}
+
 TEST_F(FailuresTest, WhereThereIsNoOtherWorkerItGoesOnThereForLonger) {
   Join(1);
   int killed = 0;
@@ -302,6 +346,27 @@ TEST_F(FailuresTest, PartitionsMoveFromAWorkerThatAReaderCannotReach) {
   core_->OnMessage(workers_.at(2).peer, WorkerLeave{});
   Run();
   EXPECT_EQ(workers_.at(1).runs.size(), 2u);
+}
+
+// Others wait for what is in doubt on the broken links, and get it once its partition is placed
+// anew: also on the same worker.
+TEST_F(FailuresTest, WhereNoOtherWorkerIsReachedOtherReadersGetWhatIsInDoubt) {
+  Join(1);
+  JoinReader();
+  const auto placement = [&] { return workers_.at(1).runs.at(PartitionId(1)).placement.value(); };
+  const uint64_t before = placement();
+  PassWithLinks(40, {{.worker = WorkerId(1), .down = true}});
+  EXPECT_EQ(Events("unreached"), 1);
+  EXPECT_EQ(placement(), before + 1);
+  PassWithLinks(1, {{.worker = WorkerId(1), .open = true}});
+  PassWithLinks(40, {{.worker = WorkerId(1), .down = true}});
+  EXPECT_EQ(placement(), before + 2);
+  Join(2);
+  PassWithLinks(1, {{.worker = WorkerId(1), .open = true}, {.worker = WorkerId(2), .open = true}});
+  PassWithLinks(40, {{.worker = WorkerId(1), .down = true}, {.worker = WorkerId(2), .down = true}});
+  EXPECT_EQ(Events("unreached"), 4) << "a reader that reaches nobody";
+  EXPECT_EQ(workers_.at(1).runs.size(), 1u);
+  EXPECT_EQ(workers_.at(2).runs.size(), 1u);
 }
 
 TEST_F(FailuresTest, NothingMovesWhereThereIsNoOtherWorker) {
