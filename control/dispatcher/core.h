@@ -274,6 +274,8 @@ class Core {
   // Ends what is read since an earlier life, in all jobs: what was given out in the part that this
   // journal lacks would be given out again. `heard`: what shows that it lacks some.
   void EndEarlierLives(Turn& turn, const Heard& heard) REQUIRES(mu_);
+  // Whether what was heard of that job is in this journal.
+  absl::Status CheckHeard(const JobRecord& job, const Heard& heard) const REQUIRES(mu_);
   // Whether the hello is of that job, as this journal has it.
   absl::Status CheckLife(Turn& turn, const JobRecord& job, const ClientHello& hello) REQUIRES(mu_);
 

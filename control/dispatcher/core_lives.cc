@@ -48,22 +48,34 @@ void Core::EndEarlierLives(Turn& turn, const Heard& heard) {
   }
 }
 
+static absl::Status OtherJob(const JobRecord& job) {
+  return absl::FailedPreconditionError(absl::StrCat(
+      ToString(job.id), " of this dispatcher is '", job.name,
+      "', and not the one that this reader began with: the dispatcher began without its "
+      "journal, or from an older copy of it; start the trainer again, and Restore() its state"));
+}
+
 absl::Status Core::OlderJournal(const JobRecord& job, const Heard& heard) const {
   return absl::FailedPreconditionError(absl::StrCat(
       "job ", job.name, ": ", Beyond(heard).message(),
       ". Or begin the job under another run_id, with the states of all ranks (Restore())"));
 }
 
-absl::Status Core::CheckLife(Turn& turn, const JobRecord& job, const ClientHello& hello) {
-  if (hello.token != job.token || OriginOf(hello.heard, state_.lives) == Origin::kOther) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        ToString(job.id), " of this dispatcher is '", job.name,
-        "', and not the one that this reader began with: the dispatcher began without its "
-        "journal, or from an older copy of it; start the trainer again, and Restore() its state"));
+absl::Status Core::CheckHeard(const JobRecord& job, const Heard& heard) const {
+  switch (OriginOf(heard, state_.lives)) {
+    case Origin::kOther:
+      return OtherJob(job);
+    case Origin::kBeyond:
+      return OlderJournal(job, heard);
+    default:
+      return absl::OkStatus();
   }
-  if (OriginOf(hello.heard, state_.lives) != Origin::kBeyond) return absl::OkStatus();
-  EndEarlierLives(turn, hello.heard);
-  return OlderJournal(job, hello.heard);
+}
+
+absl::Status Core::CheckLife(Turn& turn, const JobRecord& job, const ClientHello& hello) {
+  if (hello.token != job.token) return OtherJob(job);
+  if (OriginOf(hello.heard, state_.lives) == Origin::kBeyond) EndEarlierLives(turn, hello.heard);
+  return CheckHeard(job, hello.heard);
 }
 
 }  // namespace penstock::control

@@ -218,6 +218,8 @@ void Core::GetReading(const GetReadingRequest& request, Done<SavedRepetition> do
     saved = absl::NotFoundError(absl::StrCat(ToString(request.job),
                                              " is not known to this dispatcher; it was removed, or "
                                              "the dispatcher started anew without a journal"));
+  } else if (absl::Status heard = CheckHeard(*job, request.heard); !heard.ok()) {
+    saved = heard;
   } else if (iteration != nullptr) {
     absl::Status broken;
     turn.Guard(

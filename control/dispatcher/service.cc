@@ -91,7 +91,7 @@ grpc::ServerUnaryReactor* DispatcherService::GetReading(grpc::CallbackServerCont
                                                         const wire::GetReadingRequest* request,
                                                         wire::SavedRepetition* answer) {
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  core_->GetReading({JobId(request->job()), request->repetition()},
+  core_->GetReading({JobId(request->job()), request->repetition(), FromWire(request->heard())},
                     AnswerTo<SavedRepetition>(reactor, answer));
   return reactor;
 }

@@ -58,6 +58,7 @@ struct SavedRepetition {
 struct GetReadingRequest {
   JobId job;
   int64_t repetition = 0;
+  Heard heard;  // by who has read it; an answer of another life would not fit to what it took
 };
 
 // The states of all ranks as one (restore.h makes it).

@@ -112,6 +112,7 @@ class GrpcDispatcherStub final : public DispatcherStub {
     wire::GetReadingRequest wire;
     wire.set_job(request.job.value());
     wire.set_repetition(request.repetition);
+    ToWire(request.heard, wire.mutable_heard());
     ASSIGN_OR_RETURN(
         wire::SavedRepetition answer,
         Call<wire::SavedRepetition>(wire, &wire::Dispatcher::Stub::GetReading, options));

@@ -411,7 +411,7 @@ absl::StatusOr<std::string> JobReader::SectionOf(JobState state) {
   if (state.reader.job && state.saved.empty()) {
     for (const ReaderState::Repetition& its : state.reader.repetitions) {
       ASSIGN_OR_RETURN(control::SavedRepetition saved,
-                       stub_->GetReading({state.reader.job, its.number},
+                       stub_->GetReading({state.reader.job, its.number, state.heard},
                                          {.timeout = options_.timeout, .stop = {}}));
       state.saved.push_back(std::move(saved));
     }

@@ -107,6 +107,29 @@ TEST_F(LivesTest, AnOlderCopyOfTheJournalEndsTheJobsOfThoseThatAreAheadOfIt) {
 
 // A reader may have elements of splits that were given out after the copy, and have heard of
 // nothing.
+// What its reader took would not fit to the splits and bookmarks of the answer.
+TEST_F(LivesTest, AStateGetsNothingOfAnotherLife) {
+  Start(Journaled());
+  const JobAnswer job = MakeJob("saved", ShardingPolicy::kDynamic, Keep::kCommitted);
+  HandWorker worker(*stub_, 1);
+  HandClient reader(*stub_, job, 5);
+  const Welcome welcome = reader.Next<Welcome>();
+  const Assign assign = worker.Next<Assign>();
+  Copy();
+  reader.SendReport(assign.of.partition, assign.of.placement, IndexSet::Of(0, 6));
+  reader.Send(Commit{1, {{0, {{assign.of.partition, IndexSet::Of(0, 3)}}}}});
+  reader.Next<Committed>();
+  const GetReadingRequest request{job.job, 0, HeardBy(reader, welcome.life)};
+  EXPECT_TRUE(stub_->GetReading(request, kOnce).ok());
+  Restart(OfCopy());
+  EXPECT_THAT(std::string(stub_->GetReading(request, kOnce).status().message()),
+              HasSubstr("an older copy of the journal"));
+  Restart({});
+  ASSERT_EQ(MakeJob("another").job, job.job);
+  EXPECT_THAT(std::string(stub_->GetReading(request, kOnce).status().message()),
+              HasSubstr("is 'another', and not the one"));
+}
+
 TEST_F(LivesTest, AWorkerAheadOfTheJournalEndsWhatEarlierLivesRead) {
   Start(Journaled());
   const JobAnswer job = MakeJob("job");
