@@ -119,8 +119,7 @@ void PartitionCounts::Add(WorkerId worker) {
 
 bool MayWaitForOthers(const State& state, const IterationState& iteration) {
   const JobRecord* job = state.FindJob(iteration.job);
-  return !iteration.record.coordinated() && !job->terms.deterministic &&
-         job->dataset->summary.cardinality != kInfinite;
+  return !iteration.record.coordinated() && !job->terms.deterministic && job->dataset->summary.ends;
 }
 
 static bool HasRoom(const State& state, const PartitionCounts& counts, WorkerId worker) {

@@ -40,8 +40,8 @@ class PartitionCounts {
 // may wait for others to end: the pipelines of all that it has are open. Fewer workers than there
 // were would otherwise hold the pipelines of all.
 inline constexpr int64_t kMostPerPermit = 2;
-// Whether partitions of `iteration` may wait for others to end: each comes to an end, and no order
-// among them is promised.
+// Whether partitions of `iteration` may wait for others to end: each is sure to, and no order among
+// them is promised.
 bool MayWaitForOthers(const State& state, const IterationState& iteration);
 // Whether a worker of `usable` has room for one more of `iteration`.
 bool SomebodyHasRoom(const State& state, const IterationState& iteration,

@@ -323,6 +323,7 @@ void ToWire(const DatasetSummary& from, wire::DatasetSummary* to) {
   to->set_spec_fingerprint(from.spec_fingerprint);
   to->set_spec_text(from.spec_text);
   to->set_cardinality(from.cardinality);
+  to->set_ends(from.ends);
   for (const NodeFingerprint& node : from.nodes) ToWire(node, to->add_nodes());
   for (const SplitProvider& provider : from.plan) ToWire(provider, to->add_plan());
 }
@@ -331,7 +332,8 @@ absl::StatusOr<DatasetSummary> FromWire(const wire::DatasetSummary& from) {
   DatasetSummary summary{.fingerprint = from.fingerprint(),
                          .spec_fingerprint = from.spec_fingerprint(),
                          .spec_text = from.spec_text(),
-                         .cardinality = from.cardinality()};
+                         .cardinality = from.cardinality(),
+                         .ends = from.ends()};
   if (summary.cardinality < kUnknown) {
     return absl::InvalidArgumentError(
         absl::StrCat("a dataset's summary with cardinality ", summary.cardinality));

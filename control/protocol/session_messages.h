@@ -142,6 +142,7 @@ struct DatasetSummary {
   uint64_t spec_fingerprint = 0;
   std::string spec_text;  // as Spec::ToString() prints it
   Cardinality cardinality = kUnknown;
+  bool ends = false;  // surely, also where nobody knows after how many elements
   std::vector<NodeFingerprint> nodes;
   std::vector<SplitProvider> plan;  // resolved where the files are
   friend bool operator==(const DatasetSummary&, const DatasetSummary&) = default;

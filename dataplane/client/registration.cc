@@ -53,6 +53,7 @@ absl::StatusOr<control::RegisterDatasetRequest> RegistrationOf(const Dataset& da
   summary.spec_fingerprint = dataset.element_spec().fingerprint();
   summary.spec_text = dataset.element_spec().ToString();
   summary.cardinality = dataset.cardinality();
+  summary.ends = SurelyEnds(dataset);
   for (NodeSummary& node : Summarize(dataset)) {
     summary.nodes.push_back({std::move(node.name), node.fingerprint});
   }

@@ -15,6 +15,16 @@ std::vector<NodeSummary> Summarize(const Dataset& dataset) {
   return summary;
 }
 
+bool SurelyEnds(const Dataset& dataset) {
+  if (dataset.cardinality() != kUnknown) return dataset.cardinality() != kInfinite;
+  bool ends = true;
+  VisitNodes(*dataset.node(), [&](const Dataset::Node& node, int) {
+    const bool of_user = node.op == "FromGenerator" || node.op.starts_with("Registered");
+    ends &= node.cardinality != kInfinite && !(of_user && node.cardinality == kUnknown);
+  });
+  return ends;
+}
+
 std::string FirstDifference(const std::vector<NodeSummary>& a, const std::vector<NodeSummary>& b) {
   const size_t both = std::min(a.size(), b.size());
   for (size_t i = 0; i < both; ++i)

@@ -32,6 +32,10 @@ struct NodeSummary {
 };
 std::vector<NodeSummary> Summarize(const Dataset& dataset);
 
+// Whether it is sure to end: nothing in it repeats for ever, and nothing is of the user's own code,
+// which may go on without end.
+bool SurelyEnds(const Dataset& dataset);
+
 // The name of the first node in which the two differ; empty if equal.
 std::string FirstDifference(const std::vector<NodeSummary>& a, const std::vector<NodeSummary>& b);
 

@@ -17,6 +17,7 @@ inline DatasetSummary Summary(uint64_t fingerprint, int64_t splits = 10, bool en
   return {.fingerprint = fingerprint,
           .spec_text = "TensorSpec([], int64)",
           .cardinality = endless ? kInfinite : splits,
+          .ends = !endless,
           .nodes = {{"Range#0", 1}, {"Batch#1", fingerprint}},
           .plan = {{.node = "Range#0", .count = splits}}};
 }

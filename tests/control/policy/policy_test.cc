@@ -73,12 +73,10 @@ class Deciding : public ::testing::Test {
   static constexpr IterationId kIteration{1};
 
   void Make(ShardingPolicy mode, int64_t splits, bool shuffled = false, JobTerms terms = {},
-            Cardinality cardinality = kUnknown) {
+            bool ends = true) {
     terms.mode = mode;
     auto dataset = std::make_shared<const DatasetRecord>(DatasetRecord{
-        "1000",
-        "",
-        {.cardinality = cardinality, .plan = {{.count = splits, .shuffled = shuffled}}}});
+        "1000", "", {.ends = ends, .plan = {{.count = splits, .shuffled = shuffled}}}});
     state_.Apply(DatasetRegistered{dataset});
     state_.Apply(JobCreated{{.id = JobId(1), .name = "job", .dataset = dataset, .terms = terms}});
     state_.Apply(IterationCreated{kIteration, JobId(1), 0});
@@ -298,12 +296,12 @@ TEST_F(Deciding, AWorkerIsGivenNoMoreThanItMayHoldOpenUntilSomeHaveEnded) {
 
 // Others would wait for ever: for an end that does not come, or for elements that are next in turn.
 TEST_F(Deciding, WhereOthersWaitForAPartitionItDoesNotWaitForThem) {
-  for (const auto& [terms, cardinality] :
-       {std::pair(JobTerms{}, kInfinite), std::pair(JobTerms{.num_consumers = 2}, Cardinality{100}),
-        std::pair(JobTerms{.deterministic = true, .partitions = 9}, Cardinality{100})}) {
+  for (const auto& [terms, ends] :
+       {std::pair(JobTerms{}, false), std::pair(JobTerms{.num_consumers = 2}, true),
+        std::pair(JobTerms{.deterministic = true, .partitions = 9}, true)}) {
     state_ = State();
     usable_.clear();
-    Make(ShardingPolicy::kDynamic, 100, false, terms, cardinality);
+    Make(ShardingPolicy::kDynamic, 100, false, terms, ends);
     AddWorker(1, 1);
     for (int64_t i = 0; i < 3 * kMostPerPermit; ++i) Place(1);
     EXPECT_EQ(Choose(), WorkerId(1));
@@ -338,7 +336,7 @@ TEST_F(Deciding, MovingWhatIsRelievedLeavesNothingToRelieve) {
       SCOPED_TRACE(absl::StrCat("permits ", permits, " partitions ", partitions));
       state_ = State();
       usable_.clear();
-      Make(ShardingPolicy::kOff, 100, false, {}, kInfinite);  // none waits for others
+      Make(ShardingPolicy::kOff, 100, false, {}, /*ends=*/false);  // none waits for others
       AddWorker(1, 1);
       for (int i = 0; i < partitions; ++i) Place(1);
       AddWorker(2, permits);
@@ -356,7 +354,7 @@ TEST_F(Deciding, MovingWhatIsRelievedLeavesNothingToRelieve) {
 }
 
 TEST_F(Deciding, SeveralArePlacedByCountsThatAreKeptInStep) {
-  Make(ShardingPolicy::kOff, 100, false, {}, kInfinite);  // none waits for others
+  Make(ShardingPolicy::kOff, 100, false, {}, /*ends=*/false);  // none waits for others
   for (uint64_t id : {1, 2, 3}) AddWorker(id, static_cast<int>(id));
   Place(2);
   PartitionCounts counts(state_, iteration(), desk_);

@@ -11,6 +11,7 @@
 #include "control/proto/dataset.pb.h"
 #include "dataplane/dataset/graph.h"
 #include "dataplane/memory/pool.h"
+#include "penstock/plugin.h"
 
 namespace penstock {
 namespace {
@@ -50,6 +51,27 @@ TEST(Definition, FingerprintsStayAsTheyAre) {
   EXPECT_EQ(Dataset::Range(1, 7, 2).fingerprint(), 12917521636745452728u);
   EXPECT_EQ(Dataset::FromTensorSlices<std::string>({"a", "bc"}).fingerprint(),
             5821767781044259604u);
+}
+
+TEST(Definition, EndsSurelyUnlessSomethingInItMayGoOnForEver) {
+  const auto odd = [](auto x) { return x % 2 == 1; };
+  EXPECT_TRUE(SurelyEnds(Dataset::Range(5)));
+  EXPECT_TRUE(SurelyEnds(Dataset::Range(5).Repeat(3).Filter(odd).Batch(2)));
+  EXPECT_TRUE(SurelyEnds(Dataset::Range(5).Repeat().Take(7)));
+  EXPECT_FALSE(SurelyEnds(Dataset::Range(5).Repeat()));
+  EXPECT_FALSE(SurelyEnds(Dataset::Range(5).Repeat().Filter(odd)));
+  const auto rows = [](auto x) { return RangeOf(x); };
+  EXPECT_TRUE(SurelyEnds(Dataset::Range(5).FlatMap(rows)));
+  EXPECT_FALSE(SurelyEnds(Dataset::Range(5).Repeat().FlatMap(rows)));
+  EXPECT_FALSE(SurelyEnds(Dataset::Range(5).FlatMap([](auto x) { return RangeOf(x).Repeat(); })));
+  ASSERT_TRUE(
+      RegisterSource("definition.may_go_on",
+                     {.describe = [](const Params&) { return SourceInfo{.spec = Scalar(kInt64)}; },
+                      .open = [](const Params&) -> absl::StatusOr<std::unique_ptr<SourceReader>> {
+                        return absl::UnimplementedError("it is not read");
+                      }})
+          .ok());
+  EXPECT_FALSE(SurelyEnds(FromSource("definition.may_go_on")));
 }
 
 TEST(Definition, FirstDifferenceIsTheLowestNodeThatDiffers) {
