@@ -229,8 +229,11 @@ void Core::CancelJob(const std::string& name_or_id, DoneEmpty done) {
 
 bool Core::IsRead(JobId job) const {
   for (IterationId id : state_.IterationsOf(job)) {
-    for (const protocol::ReaderRecord& reader : state_.iterations.at(id).record.readers) {
-      if (reader.standing == protocol::Standing::kLiving && sessions_.contains({id, reader.client}))
+    const auto desk = desks_.find(id);
+    if (desk == desks_.end()) continue;
+    const protocol::ReaderList& readers = state_.iterations.at(id).record.readers;
+    for (size_t r = 0; r < readers.size(); ++r) {
+      if (readers[r].standing == protocol::Standing::kLiving && desk->second.present[r])
         return true;
     }
   }

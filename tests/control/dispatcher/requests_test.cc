@@ -114,6 +114,26 @@ TEST_F(DispatcherTest, AJobIsOfTheDatasetThatWasRegisteredOrOfNone) {
   EXPECT_THAT(std::string(other.message()), HasSubstr("register it again"));
 }
 
+// Its stream may end some time after.
+TEST_F(DispatcherTest, AJobWhoseReaderHasLeftMayBeginAnewFromItsStates) {
+  Start();
+  const JobAnswer job = MakeJob("run", ShardingPolicy::kDynamic, Keep::kCommitted);
+  HandWorker worker(*stub_, 1);
+  HandClient reader(*stub_, job, 5);
+  const Assign assign = worker.Next<Assign>();
+  reader.SendReport(assign.of.partition, assign.of.placement, IndexSet::Of(0, 4));
+  const RestoreJobRequest request{{.name = "run",
+                                   .run_id = "again",
+                                   .dataset_id = job.dataset_id,
+                                   .terms = {.keep = Keep::kCommitted}},
+                                  {}};
+  EXPECT_THAT(std::string(stub_->RestoreJob(request, kOnce).status().message()),
+              HasSubstr("is not finished"));
+  reader.Send(Leave{{{assign.of.partition, IndexSet::Of(0, 4)}}});
+  reader.Next<Left>();
+  EXPECT_TRUE(stub_->RestoreJob(request, kOnce).ok());
+}
+
 TEST_F(DispatcherTest, AJobOfTheSameNameMustAgreeInEachField) {
   Start();
   MakeJob("shared", ShardingPolicy::kDynamic, Keep::kTaken);
