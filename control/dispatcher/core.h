@@ -27,6 +27,7 @@
 #include "control/dispatcher/outlet.h"
 #include "control/dispatcher/step_audit.h"
 #include "control/dispatcher/suspicions.h"
+#include "control/journal/changes_proto.h"
 #include "control/journal/journal.h"
 #include "control/observe/event_log.h"
 #include "control/policy/leases.h"
@@ -57,8 +58,9 @@ struct CoreOptions {
   absl::Duration stall = absl::Seconds(3);
   // A reader that cannot reach a worker for so long: its partitions move to others, if there are.
   absl::Duration unreached_timeout = absl::Seconds(15);
-  // Records after which the journal gets a snapshot.
+  // Records after which the journal gets a snapshot, and the most bytes of one.
   uint64_t records_per_snapshot = 20'000;
+  size_t record_bytes = kMostRecordBytes;
   // Of the test that counts losses: a rule to break (control/protocol/rules.h).
   protocol::Broken broken = protocol::Broken::kNone;
 

@@ -11,10 +11,10 @@
 #include "absl/strings/str_cat.h"
 #include "control/dispatcher/counters.h"
 #include "control/dispatcher/refusals.h"
-#include "control/journal/changes_proto.h"
 #include "control/observe/fail_point.h"
 #include "control/policy/placing.h"
 #include "control/protocol/invariant.h"
+#include "penstock/status.h"
 
 namespace penstock::control {
 
@@ -39,18 +39,49 @@ Turn::~Turn() {
   }
 }
 
+// What one reader has is true by itself: of a turn that is in the journal up to there, the rest is
+// decided again.
+static bool StandsAlone(const Change& change) {
+  const auto* altered = std::get_if<IterationAltered>(&change);
+  return altered != nullptr && (std::holds_alternative<protocol::ReaderKept>(altered->change) ||
+                                std::holds_alternative<protocol::ReaderEnded>(altered->change));
+}
+
+absl::StatusOr<std::vector<std::string>> Turn::Records() const {
+  core_.mu_.AssertHeld();
+  const auto encode = [&](size_t begin, size_t end) REQUIRES(core_.mu_) {
+    return EncodeChanges(absl::MakeSpan(changes_).subspan(begin, end - begin), core_.state_,
+                         core_.options_.record_bytes);
+  };
+  absl::StatusOr<std::string> whole = encode(0, changes_.size());
+  if (whole.ok()) return std::vector<std::string>{*std::move(whole)};
+  for (const Change& change : changes_)
+    if (!std::holds_alternative<IterationAltered>(change)) return whole.status();
+  std::vector<std::string> records;
+  size_t begin = 0;
+  for (size_t end = 1; end <= changes_.size(); ++end) {
+    if (end < changes_.size() && !StandsAlone(changes_[end - 1]) && !StandsAlone(changes_[end]))
+      continue;
+    ASSIGN_OR_RETURN(records.emplace_back(), encode(begin, end));
+    begin = end;
+  }
+  return records;
+}
+
 void Turn::Append() {
   core_.mu_.AssertHeld();
   if ((changes_.empty() && !appends_anyway_) || !core_.failed_.ok()) return;
-  ++core_.sequence_;
-  absl::StatusOr<std::string> record = EncodeChanges(changes_, core_.state_);
-  if (!record.ok()) {
-    core_.failed_ = unwritable_ = record.status();
+  absl::StatusOr<std::vector<std::string>> records = Records();
+  if (!records.ok()) {
+    ++core_.sequence_;
+    core_.failed_ = unwritable_ = records.status();
     return;
   }
-  CountRecord(record->size());
   core_.appending_ = std::this_thread::get_id();
-  core_.journal_->Append(core_.sequence_, *std::move(record));
+  for (std::string& record : *records) {
+    CountRecord(record.size());
+    core_.journal_->Append(++core_.sequence_, std::move(record));
+  }
   core_.appending_ = std::thread::id();
   FailPoint("append_before_answer");
   if (core_.sequence_ - core_.snapshot_sequence_ >= core_.options_.records_per_snapshot) {

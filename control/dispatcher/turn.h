@@ -80,6 +80,8 @@ class ABSL_SCOPED_LOCKABLE Turn {
   Membership MembershipOf(const IterationState& iteration);
   Assign AssignOf(const IterationState& iteration, const protocol::Assign& assign);
   void Append();
+  // The changes as one record, or, where that would be too large, as several if they may be apart.
+  absl::StatusOr<std::vector<std::string>> Records() const;
 
   Core& core_;
   IterationId at_work_;  // in Guard(): the last whose desk was asked for or that was changed

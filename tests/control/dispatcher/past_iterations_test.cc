@@ -24,8 +24,8 @@ IndexSet Part(Index first, Index of) {
 
 class PastIterations : public CoreTest {
  protected:
-  void Begin(Keep keep) {
-    Start();
+  void Begin(Keep keep, size_t record_bytes = kMostRecordBytes) {
+    Start({.record_bytes = record_bytes});
     job_ = Job("job", Register(11, kElements), {.mode = ShardingPolicy::kOff, .keep = keep});
     worker_ = Work(1);
   }
@@ -148,6 +148,15 @@ TEST_F(PastIterations, ACommitMayNameThem) {
   EXPECT_EQ(next.told->Take<Committed>().value_or(Committed()).number, 3);
   core_->Sweep();
   EXPECT_EQ(recovered_.past.size(), 1u);
+}
+
+// At the end of a large epoch that many share, what all of them have is journaled together.
+TEST_F(PastIterations, EndWhereTheirReadersTogetherAreTooMuchForOneRecord) {
+  constexpr Index kReaders = 10;
+  Begin(Keep::kCommitted, /*record_bytes=*/350);
+  Epoch(0, kReaders);
+  EXPECT_EQ(recovered_.FindPast(job_.job, 0)->record.partition(kOne).end, kElements);
+  Epoch(1, kReaders);
 }
 
 TEST_F(PastIterations, StatesSayHowMuchEachReaderHad) {
