@@ -355,6 +355,13 @@ class Core {
   std::map<std::string, absl::Time> unused_since_ GUARDED_BY(mu_);  // datasets
   bool leaving_ GUARDED_BY(mu_) = false;
   absl::Time last_sweep_ GUARDED_BY(mu_) = absl::InfinitePast();
+  // Turns that were begun and are not over, also those that wait for mu_, and how often there was
+  // none. While there is always one, what has come may not have been read yet.
+  std::atomic<int> turns_ = 0;
+  std::atomic<uint64_t> idles_ = 0;
+  uint64_t idles_seen_ GUARDED_BY(mu_) = 0;  // by the last sweep
+  absl::Time idle_at_ GUARDED_BY(mu_) = absl::InfinitePast();
+  bool overloaded_ GUARDED_BY(mu_) = false;
   // Whom the journal named and who has not come yet. They may all come at once, which takes its
   // time: their leases begin with the first hello of all, and anew with each of theirs.
   std::set<WorkerId> workers_to_come_ GUARDED_BY(mu_);

@@ -34,6 +34,18 @@ void Core::Sweep() {
     down_.clear();
   }
   last_sweep_ = now;
+  if (const uint64_t idles = idles_; idles != idles_seen_ || idle_at_ == absl::InfinitePast()) {
+    idles_seen_ = idles;
+    idle_at_ = now;
+  }
+  const bool overloaded = now - idle_at_ > Stall();
+  if (overloaded && !overloaded_)
+    turn.Log("overloaded", {{"for", absl::FormatDuration(now - idle_at_)}});
+  overloaded_ = overloaded;
+  if (overloaded) {
+    client_leases_.HolderStalled(now);
+    worker_leases_.HolderStalled(now);
+  }
   turn.Guard([&]() REQUIRES(mu_) { SuspectSilent(turn, now); });
   turn.Guard([&]() REQUIRES(mu_) { ExpireLeases(turn, now); });
   turn.Guard([&]() REQUIRES(mu_) { MoveFromUnreached(turn, now); });

@@ -37,6 +37,7 @@ Turn::~Turn() {
     CountEvent(event.name);
     core_.options_.events->Write(std::move(event));
   }
+  if (--core_.turns_ == 0) ++core_.idles_;
 }
 
 // What one reader has is true by itself: of a turn that is in the journal up to there, the rest is

@@ -19,7 +19,8 @@ namespace penstock::control {
 
 class ABSL_SCOPED_LOCKABLE Turn {
  public:
-  explicit Turn(Core& core) ABSL_EXCLUSIVE_LOCK_FUNCTION(core.mu_) : core_(core), lock_(core.mu_) {}
+  explicit Turn(Core& core) ABSL_EXCLUSIVE_LOCK_FUNCTION(core.mu_)
+      : core_((++core.turns_, core)), lock_(core.mu_) {}
   ~Turn() ABSL_UNLOCK_FUNCTION();  // appends, lets go of the lock, delivers
   Turn(const Turn&) = delete;
   Turn& operator=(const Turn&) = delete;

@@ -196,6 +196,33 @@ TEST_F(LeasesTest, HoldAsLongAsAMessageWaitsForTheLock) {
   EXPECT_THAT(Workers(), ElementsAre(1, 2));
 }
 
+// More comes than can be dealt with: a beat may stand before the door.
+TEST_F(LeasesTest, HoldAsLongAsSomethingIsAlwaysBeingDealtWith) {
+  const auto living = Join(1);
+  Join(2);
+  Pass(1, living);
+  std::promise<void> goes_on;
+  std::promise<void> begun;
+  std::thread busy([&] {
+    core_->GetStatus([&](const auto&) {
+      begun.set_value();
+      goes_on.get_future().wait();
+    });
+  });
+  begun.get_future().wait();
+  for (int second = 0; second < 30; ++second) {
+    now_ += absl::Seconds(1);
+    core_->Sweep();
+  }
+  goes_on.set_value();
+  busy.join();
+  EXPECT_THAT(Workers(), ElementsAre(1, 2));
+  Pass(9, living);
+  EXPECT_THAT(Workers(), ElementsAre(1, 2));
+  Pass(2, living);
+  EXPECT_THAT(Workers(), ElementsAre(1));
+}
+
 // A thousand that come back take longer than each of them may be silent.
 TEST_F(LeasesTest, OfThoseInTheJournalBeginWhenTheyComeBack) {
   const std::string folder = ::testing::TempDir() + "/leases_of_those_in_the_journal";
