@@ -198,6 +198,17 @@ void Core::OnClosed(const std::shared_ptr<ClientPeer>& peer) {
   peer->iteration = IterationId();
 }
 
+void Core::OnUnreadable(const std::shared_ptr<ClientPeer>& peer, const absl::Status& why) {
+  Turn turn(*this);
+  const std::string client = absl::StrCat(absl::Hex(peer->client.value()));
+  turn.Log("unreadable", {{"client", client}, {"why", std::string(why.message())}});
+  turn.Guard([&]() REQUIRES(mu_) {
+    turn.Close(peer, absl::InvalidArgumentError(
+                         absl::StrCat("the dispatcher cannot read a message of client ", client,
+                                      ": ", why.message(), "; run one release everywhere")));
+  });
+}
+
 const IterationState* Core::FindOrRecall(Turn& turn, JobId job, int64_t repetition) {
   if (state_.past.contains({job, repetition})) turn.Do(IterationRecalled{job, repetition});
   return state_.FindIteration(job, repetition);

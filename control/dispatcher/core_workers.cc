@@ -116,6 +116,16 @@ void Core::OnClosed(const std::shared_ptr<WorkerPeer>& peer) {
   peer->worker = WorkerId();
 }
 
+void Core::OnUnreadable(const std::shared_ptr<WorkerPeer>& peer, const absl::Status& why) {
+  Turn turn(*this);
+  turn.Log("unreadable",
+           {{"worker", WorkerText(peer->worker)}, {"why", std::string(why.message())}});
+  turn.Say([outlet = peer->outlet, why](const absl::Status&) {
+    outlet->Finish(absl::AbortedError(
+        absl::StrCat("the dispatcher cannot read a message of this worker: ", why.message())));
+  });
+}
+
 void Core::OnHello(Turn& turn, const std::shared_ptr<WorkerPeer>& peer, const WorkerHello& hello) {
   if (peer->worker) {
     return turn.Close(peer, absl::InvalidArgumentError(absl::StrCat(

@@ -2,6 +2,7 @@
 // One stream of a peer, on gRPC's callback API. Includes gRPC; for service.cc only.
 #pragma once
 
+#include <grpcpp/server_context.h>
 #include <grpcpp/support/server_callback.h>
 
 #include <deque>
@@ -10,9 +11,10 @@
 #include <utility>
 
 #include "control/dispatcher/core.h"
-#include "control/proto/messages_proto.h"
 #include "control/rpc/status_grpc.h"
+#include "control/rpc/wire_bytes.h"
 #include "control/sync/mutex.h"
+#include "penstock/status.h"
 
 namespace penstock::control {
 
@@ -41,12 +43,14 @@ class StreamOutlet final : public Outlet<Down> {
 
 // Deletes itself when gRPC is done with it.
 template <class Up, class Down, class WireUp, class WireDown, class Peer>
-class ServerStream final : public grpc::ServerBidiReactor<WireUp, WireDown> {
+class ServerStream final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer> {
  public:
   using Opened = std::shared_ptr<Peer> (Core::*)(std::shared_ptr<Outlet<Down>>);
 
-  ServerStream(Core* core, Opened open)
-      : core_(core), outlet_(std::make_shared<StreamOutlet<ServerStream, Down>>(this)) {
+  ServerStream(Core* core, Opened open, grpc::CallbackServerContext* context)
+      : core_(core),
+        context_(context),
+        outlet_(std::make_shared<StreamOutlet<ServerStream, Down>>(this)) {
     peer_ = (core_->*open)(outlet_);
     this->StartRead(&in_);
   }
@@ -55,9 +59,10 @@ class ServerStream final : public grpc::ServerBidiReactor<WireUp, WireDown> {
     WireDown wire;
     ToWire(message, &wire);
     wire.set_sequence(sequence);
+    grpc::ByteBuffer bytes = ToBytes(wire);
     MutexLock lock(mu_);
     if (finish_.has_value()) return;
-    out_.push_back(std::move(wire));
+    out_.push_back(std::move(bytes));
     if (out_.size() == 1) this->StartWrite(&out_.front());
   }
 
@@ -74,14 +79,11 @@ class ServerStream final : public grpc::ServerBidiReactor<WireUp, WireDown> {
       core_->OnClosed(peer_);
       return FinishWith(absl::OkStatus());
     }
-    // Of a kind that this release does not know: nothing that it needs.
-    if (in_.message_case() == WireUp::MESSAGE_NOT_SET) return this->StartRead(&in_);
-    absl::StatusOr<Up> message = FromWire(in_);
-    if (!message.ok()) {
-      core_->OnClosed(peer_);
-      return FinishWith(message.status());
+    absl::StatusOr<std::optional<Up>> message = Read<Up>(&in_, &wire_);
+    if (!message.ok()) {  // the core ends the stream
+      return core_->OnUnreadable(peer_, Annotate(message.status(), "from ", context_->peer()));
     }
-    core_->OnMessage(peer_, *std::move(message));
+    if (message->has_value()) core_->OnMessage(peer_, **std::move(message));
     this->StartRead(&in_);
   }
 
@@ -104,12 +106,14 @@ class ServerStream final : public grpc::ServerBidiReactor<WireUp, WireDown> {
 
  private:
   Core* const core_;
+  grpc::CallbackServerContext* const context_;  // gRPC's, until OnDone
   const std::shared_ptr<StreamOutlet<ServerStream, Down>> outlet_;
   std::shared_ptr<Peer> peer_;
-  WireUp in_;
+  grpc::ByteBuffer in_;
+  WireUp wire_;  // what in_ was parsed into
 
   Mutex mu_;
-  std::deque<WireDown> out_ GUARDED_BY(mu_);  // the first is being written
+  std::deque<grpc::ByteBuffer> out_ GUARDED_BY(mu_);  // the first is being written
   std::optional<absl::Status> finish_ GUARDED_BY(mu_);
 };
 

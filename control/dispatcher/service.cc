@@ -120,14 +120,14 @@ grpc::ServerUnaryReactor* DispatcherService::GetStatus(grpc::CallbackServerConte
   return reactor;
 }
 
-grpc::ServerBidiReactor<wire::ClientUp, wire::ClientDown>* DispatcherService::ClientSession(
-    grpc::CallbackServerContext* /*context*/) {
-  return new ClientServerStream(core_, &Core::OpenClient);
+grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* DispatcherService::ClientSession(
+    grpc::CallbackServerContext* context) {
+  return new ClientServerStream(core_, &Core::OpenClient, context);
 }
 
-grpc::ServerBidiReactor<wire::WorkerUp, wire::WorkerDown>* DispatcherService::WorkerSession(
-    grpc::CallbackServerContext* /*context*/) {
-  return new WorkerServerStream(core_, &Core::OpenWorker);
+grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* DispatcherService::WorkerSession(
+    grpc::CallbackServerContext* context) {
+  return new WorkerServerStream(core_, &Core::OpenWorker, context);
 }
 
 }  // namespace penstock::control

@@ -9,7 +9,17 @@
 
 namespace penstock::control {
 
-class DispatcherService final : public wire::Dispatcher::CallbackService {
+// Calls get messages, streams get bytes (control/rpc/wire_bytes.h).
+using D = wire::Dispatcher;
+using CallsAndStreams = D::WithCallbackMethod_GetVersion<
+    D::WithCallbackMethod_GetOrRegisterDataset<D::WithCallbackMethod_GetDataset<
+        D::WithCallbackMethod_UnregisterDataset<D::WithCallbackMethod_GetOrCreateJob<
+            D::WithCallbackMethod_RestoreJob<D::WithCallbackMethod_GetReading<
+                D::WithCallbackMethod_CancelJob<D::WithCallbackMethod_RemoveJob<
+                    D::WithCallbackMethod_GetStatus<D::WithRawCallbackMethod_ClientSession<
+                        D::WithRawCallbackMethod_WorkerSession<D::Service>>>>>>>>>>>>;
+
+class DispatcherService final : public CallsAndStreams {
  public:
   // `core` must outlive the server this is registered with.
   explicit DispatcherService(Core* core) : core_(core) {}
@@ -44,9 +54,9 @@ class DispatcherService final : public wire::Dispatcher::CallbackService {
   grpc::ServerUnaryReactor* GetStatus(grpc::CallbackServerContext* context,
                                       const wire::Empty* request,
                                       wire::DispatcherStatus* answer) override;
-  grpc::ServerBidiReactor<wire::ClientUp, wire::ClientDown>* ClientSession(
+  grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* ClientSession(
       grpc::CallbackServerContext* context) override;
-  grpc::ServerBidiReactor<wire::WorkerUp, wire::WorkerDown>* WorkerSession(
+  grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* WorkerSession(
       grpc::CallbackServerContext* context) override;
 
  private:

@@ -8,11 +8,12 @@
 #include <condition_variable>
 #include <deque>
 #include <memory>
+#include <optional>
 #include <thread>
 #include <utility>
 
-#include "control/proto/messages_proto.h"
 #include "control/rpc/status_grpc.h"
+#include "control/rpc/wire_bytes.h"
 #include "control/stub/session.h"
 #include "control/sync/mutex.h"
 
@@ -22,7 +23,7 @@ namespace penstock::control {
 // A hold stands for the writes that Send may start; it is let go of, once, when
 // the stream fails or is stopped, and no write starts after that.
 template <class Up, class Down, class WireUp, class WireDown>
-class ClientStream final : public grpc::ClientBidiReactor<WireUp, WireDown> {
+class ClientStream final : public grpc::ClientBidiReactor<WireUp, grpc::ByteBuffer> {
  public:
   explicit ClientStream(SessionEvents<Down>* events) : events_(events) {}
 
@@ -64,15 +65,14 @@ class ClientStream final : public grpc::ClientBidiReactor<WireUp, WireDown> {
       LetGo();
       return;
     }
-    // Of a kind that this release does not know: nothing that it needs.
-    if (in_.message_case() == WireDown::MESSAGE_NOT_SET) return this->StartRead(&in_);
-    absl::StatusOr<Down> message = FromWire(in_);
-    if (message.ok()) {
-      Deliver([&] { events_->OnMessage(*std::move(message), in_.sequence()); });
-    } else {
+    absl::StatusOr<std::optional<Down>> message = Read<Down>(&in_, &wire_);
+    if (!message.ok()) {
       MutexLock lock(mu_);
-      broken_ = message.status();
+      broken_ = absl::InvalidArgumentError(
+          absl::StrCat("a message of the dispatcher cannot be read: ", message.status().message()));
       context_.TryCancel();
+    } else if (message->has_value()) {
+      Deliver([&] { events_->OnMessage(**std::move(message), wire_.sequence()); });
     }
     this->StartRead(&in_);
   }
@@ -119,7 +119,8 @@ class ClientStream final : public grpc::ClientBidiReactor<WireUp, WireDown> {
 
   SessionEvents<Down>* const events_;
   grpc::ClientContext context_;
-  WireDown in_;
+  grpc::ByteBuffer in_;
+  WireDown wire_;                       // what in_ was parsed into
   std::shared_ptr<ClientStream> self_;  // until OnDone
 
   Mutex mu_;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // DispatcherStub over gRPC.
+#include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/grpcpp.h>
 
 #include "control/proto/dispatcher.grpc.pb.h"
@@ -40,8 +41,8 @@ class GrpcDispatcherStub final : public DispatcherStub {
   GrpcDispatcherStub(std::string address,
                      const std::shared_ptr<grpc::ChannelCredentials>& credentials)
       : address_(std::move(address)),
-        stub_(wire::Dispatcher::NewStub(
-            grpc::CreateCustomChannel(address_, credentials, ChannelSettings()))) {}
+        channel_(grpc::CreateCustomChannel(address_, credentials, ChannelSettings())),
+        stub_(wire::Dispatcher::NewStub(channel_)) {}
   ~GrpcDispatcherStub() override { Stop(); }
 
   const std::string& address() const override { return address_; }
@@ -135,20 +136,24 @@ class GrpcDispatcherStub final : public DispatcherStub {
   }
 
   std::unique_ptr<ClientSession> OpenClientSession(ClientSessionEvents* events) override {
-    return std::make_unique<StreamSession<ClientStreamOfClient, ClientUp>>(
-        ClientStreamOfClient::Open(events, [this](grpc::ClientContext* context, auto* reactor) {
-          stub_->async()->ClientSession(context, reactor);
-        }));
+    return Open<ClientStreamOfClient, ClientUp, wire::ClientUp>("ClientSession", events);
   }
 
   std::unique_ptr<WorkerSession> OpenWorkerSession(WorkerSessionEvents* events) override {
-    return std::make_unique<StreamSession<ClientStreamOfWorker, WorkerUp>>(
-        ClientStreamOfWorker::Open(events, [this](grpc::ClientContext* context, auto* reactor) {
-          stub_->async()->WorkerSession(context, reactor);
-        }));
+    return Open<ClientStreamOfWorker, WorkerUp, wire::WorkerUp>("WorkerSession", events);
   }
 
  private:
+  template <class Stream, class Up, class WireUp, class Events>
+  std::unique_ptr<Session<Up>> Open(const char* method, Events* events) {
+    return std::make_unique<StreamSession<Stream, Up>>(
+        Stream::Open(events, [&](grpc::ClientContext* context, auto* reactor) {
+          grpc::TemplatedGenericStub<WireUp, grpc::ByteBuffer>(channel_).PrepareBidiStreamingCall(
+              context, absl::StrCat("/", wire::Dispatcher::service_full_name(), "/", method), {},
+              reactor);
+        }));
+  }
+
   template <class Answer, class Request>
   using Method = grpc::Status (wire::Dispatcher::Stub::*)(grpc::ClientContext*, const Request&,
                                                           Answer*);
@@ -179,6 +184,7 @@ class GrpcDispatcherStub final : public DispatcherStub {
   }
 
   const std::string address_;
+  const std::shared_ptr<grpc::Channel> channel_;
   const std::unique_ptr<wire::Dispatcher::Stub> stub_;
   std::stop_source stop_;
 };

@@ -6,6 +6,7 @@
 #include <optional>
 #include <random>
 #include <thread>
+#include <type_traits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -25,12 +26,10 @@ bool IsRefusal(const WorkerDown& message) {
   return std::holds_alternative<WorkerRefused>(message);
 }
 
-// `refused`: the dispatcher itself has said so, and not something on the way to it.
-bool IsFinal(const absl::Status& status, bool refused) {
-  if (refused) return true;
+// Whether something on the way to the dispatcher may have ended the stream so.
+bool IsBreak(const absl::Status& status) {
   switch (status.code()) {
     case absl::StatusCode::kUnavailable:
-    case absl::StatusCode::kAborted:
     case absl::StatusCode::kCancelled:
     case absl::StatusCode::kUnknown:
     case absl::StatusCode::kInternal:
@@ -38,10 +37,19 @@ bool IsFinal(const absl::Status& status, bool refused) {
     case absl::StatusCode::kResourceExhausted:  // these three of a proxy
     case absl::StatusCode::kPermissionDenied:
     case absl::StatusCode::kUnimplemented:
-      return false;
-    default:
       return true;
+    default:
+      return false;
   }
+}
+
+// `refused`: the dispatcher itself has said so, and not something on the way to it. Nothing else
+// ends a worker: a message that cannot be read would come to the next worker too.
+template <class Down>
+bool IsFinal(const absl::Status& status, bool refused) {
+  if (refused) return true;
+  if (std::is_same_v<Down, WorkerDown>) return false;
+  return !IsBreak(status) && !absl::IsAborted(status);
 }
 
 template <class Up, class Down>
@@ -76,7 +84,6 @@ class Keeper final : public ReconnectingSession<Up, Down>, SessionEvents<Down> {
     {
       MutexLock lock(mu_);
       heard_ = Clock::now();
-      backoff_ = options_.first_backoff;
       refused_ |= IsRefusal(message);
     }
     events_->OnMessage(std::move(message), sequence);
@@ -99,17 +106,21 @@ class Keeper final : public ReconnectingSession<Up, Down>, SessionEvents<Down> {
       {
         MutexLock lock(mu_);
         if (closed.has_value()) {
-          why = *closed;
+          why =
+              closed->ok() ? absl::UnavailableError("the stream ended without a reason") : *closed;
         } else if (heard_ > opened) {
           why = silent;  // else it is why there was nothing to hear before
         }
+        // What the dispatcher itself ends soon, or what cannot be read, may come each time.
+        const bool lasted = heard_ - opened >= absl::ToChronoNanoseconds(options_.max_backoff);
+        if (heard_ > opened && (IsBreak(why) || lasted)) backoff_ = options_.first_backoff;
         over = std::move(session_);
       }
       over->Stop();  // outside the lock: an event may be in Send
       over.reset();
       MutexLock lock(mu_);
       if (stopping_) return;
-      if (IsFinal(why, refused_)) {
+      if (IsFinal<Down>(why, refused_)) {
         lock.unlock();
         return events_->OnGivenUp(why);
       }

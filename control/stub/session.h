@@ -61,15 +61,20 @@ class ReconnectingEvents {
   // The stream broke and is being opened again. What was sent may be lost:
   // after the dispatcher's welcome, say again what still needs an answer.
   virtual void OnLost(const absl::Status& status) = 0;
-  // No further event: the dispatcher refused for good (its status), or was out
-  // of reach for `timeout` (Unavailable, naming it and the last reason).
+  // No further event: the stream's end was final (its status, never OK), or the dispatcher out of
+  // reach for `timeout` (Unavailable, naming it and the last reason).
   virtual void OnGivenUp(const absl::Status& status) = 0;
 };
 
 // Keeps one stream open through breaks and dispatcher restarts. A stream on which the dispatcher
-// has refused is final. One that ends with Unavailable, Aborted, Cancelled, Unknown, Internal,
-// DeadlineExceeded, or with what a proxy may say (ResourceExhausted, PermissionDenied,
-// Unimplemented) is opened again; OK and every other code are final.
+// has refused is final. Any other stream of a worker is opened again. So is a client's that ends
+// with OK, Unavailable, Aborted, Cancelled, Unknown, Internal, DeadlineExceeded, or with what a
+// proxy may say (ResourceExhausted, PermissionDenied, Unimplemented); another code is final, such
+// as the InvalidArgument of a message that cannot be read.
+//
+// The pause before the next stream is `first_backoff` again where the one before was welcomed and
+// broke, or lasted for `max_backoff`; else twice the last one. So a peer that says on each stream
+// what cannot be read costs a stream every two seconds, and not one every few milliseconds.
 template <class Up, class Down>
 class ReconnectingSession {
  public:

@@ -224,10 +224,9 @@ absl::StatusOr<bool> Session::Commit(const control::Commit& commit) {
     if (!error_.ok()) return error_;
     if (IsCancelled()) return absl::CancelledError("the iterator was stopped");
     if (over_) {
-      return absl::FailedPreconditionError(
-          absl::StrCat("the session with the dispatcher at ", stub_.address(), " is over (",
-                       given_up_.ok() ? "it was ended there" : given_up_.message(),
-                       "); Restore() this state in a new iterator and commit it there"));
+      return absl::FailedPreconditionError(absl::StrCat(
+          "the session with the dispatcher at ", stub_.address(), " is over (", given_up_.message(),
+          "); Restore() this state in a new iterator and commit it there"));
     }
     if (BootTime() > deadline) {
       return absl::DeadlineExceededError(
@@ -473,9 +472,7 @@ void Session::OnGivenUp(const absl::Status& status) {
   given_up_ = status;
   // Without a lease, what is here and unread cannot be returned any more.
   if (!left_ && (!IsOver() || handed_ > 0)) {
-    Fail(status.ok() ? absl::UnavailableError(absl::StrCat("the dispatcher at ", stub_.address(),
-                                                           " has ended the session"))
-                     : status);
+    Fail(status);
   }
   WakeWaiting();
 }

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "control/dispatcher/core.h"
+#include "control/observe/metrics.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -40,7 +41,7 @@ class WrongMessagesTest : public ::testing::Test {
     options.random = [this] { return ++random_; };
     options.port_refuses = [](const std::string&) { return false; };
     options.gc_dynamic_sharding_jobs = true;
-    options.events = CapturedEvents::Make();
+    options.events = events_;
     core_ = Core::Open(std::move(options), OpenMemoryJournal()).value();
     core_->RegisterDataset({.definition = "definition",
                             .summary = {.fingerprint = 11,
@@ -79,6 +80,7 @@ class WrongMessagesTest : public ::testing::Test {
     return status;
   }
 
+  const std::shared_ptr<CapturedEvents> events_ = CapturedEvents::Make();
   absl::Time now_ = absl::UnixEpoch();
   uint64_t random_ = 0;
   std::unique_ptr<Core> core_;
@@ -138,6 +140,40 @@ TEST_F(WrongMessagesTest, ASecondWorkerOnOneStreamEndsItAndNoneIsConnected) {
   ASSERT_TRUE(told->finished.has_value());
   EXPECT_EQ(told->finished->code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(core_->NumWorkers(), 0);
+}
+
+TEST_F(WrongMessagesTest, OneThatCannotBeReadIsLoggedWithItsWorkerWhichMayComeAgain) {
+  auto told = std::make_shared<ToldWorker>();
+  auto peer = core_->OpenWorker(told);
+  core_->OnMessage(peer, WorkerHello{.worker = WorkerId(0xab), .address = "a:1", .permits = 1});
+  const Counter& counter = ProcessMetrics().GetCounter("penstock_dispatcher_events_total", "",
+                                                       {{"event", "unreadable"}});
+  const int64_t before = counter.value();
+  core_->OnUnreadable(peer, absl::InvalidArgumentError("3 bytes"));
+  EXPECT_EQ(counter.value(), before + 1);
+  EXPECT_EQ(ToString(events_->WaitFor("unreadable", absl::ZeroDuration())),
+            "unreadable worker=ab why=\"3 bytes\"");
+  ASSERT_TRUE(told->finished.has_value());
+  EXPECT_EQ(told->finished->code(), absl::StatusCode::kAborted);
+  EXPECT_EQ(told->messages.size(), 1u) << "the welcome, and no refusal";
+}
+
+TEST_F(WrongMessagesTest, OneThatCannotBeReadIsLoggedWithItsClientWhichHearsWhy) {
+  const JobAnswer job = MakeJob();
+  auto told = std::make_shared<ToldClient>();
+  auto peer = core_->OpenClient(told);
+  core_->OnMessage(peer, HelloOf(job, 5));
+  core_->OnUnreadable(peer, absl::InvalidArgumentError("3 bytes"));
+  EXPECT_EQ(ToString(events_->WaitFor("unreadable", absl::ZeroDuration())),
+            "unreadable client=5 why=\"3 bytes\"");
+  const absl::Status error = told->First<SessionError>().status;
+  EXPECT_EQ(error.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(error.message()),
+              HasSubstr("cannot read a message of client 5: 3 bytes"));
+  EXPECT_EQ(told->finished, error);
+  core_->OnClosed(peer);
+  Pass(absl::Minutes(10));
+  EXPECT_TRUE(Status().jobs.empty()) << "a job that nobody reads is forgotten";
 }
 
 // Turn by turn that took for ever, with the dispatcher's lock held.

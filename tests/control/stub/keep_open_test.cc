@@ -4,6 +4,7 @@
 #include <deque>
 #include <mutex>
 
+#include "absl/time/clock.h"
 #include "control/protocol/session_messages.h"
 #include "control/stub/session.h"
 #include "gmock/gmock.h"
@@ -15,24 +16,22 @@ namespace {
 using ::testing::HasSubstr;
 
 // Opens streams that the test breaks by hand.
-class HandNetwork {
+template <class Up, class Down>
+class HandNetworkOf {
  public:
-  class Stream : public Session<ClientUp> {
+  class Stream : public Session<Up> {
    public:
-    Stream(HandNetwork& network, SessionEvents<ClientDown>* events)
-        : network_(network), events_(events) {}
-    void Send(ClientUp message) override { network_.Sent(std::move(message)); }
+    explicit Stream(HandNetworkOf& network) : network_(network) {}
+    void Send(Up message) override { network_.Sent(std::move(message)); }
     void Stop() override {}
-    SessionEvents<ClientDown>* events() { return events_; }
 
    private:
-    HandNetwork& network_;
-    SessionEvents<ClientDown>* events_;
+    HandNetworkOf& network_;
   };
 
-  OpenSession<ClientUp, ClientDown> Opener() {
-    return [this](SessionEvents<ClientDown>* events) {
-      auto stream = std::make_unique<Stream>(*this, events);
+  OpenSession<Up, Down> Opener() {
+    return [this](SessionEvents<Down>* events) {
+      auto stream = std::make_unique<Stream>(*this);
       std::lock_guard lock(mu_);
       streams_.push_back(events);
       changed_.notify_all();
@@ -40,21 +39,21 @@ class HandNetwork {
     };
   }
   // The events of the stream number `n`, from 1, when it is opened.
-  SessionEvents<ClientDown>* WaitForStream(size_t n) {
+  SessionEvents<Down>* WaitForStream(size_t n) {
     std::unique_lock lock(mu_);
     changed_.wait(lock, [&] { return streams_.size() >= n; });
     return streams_[n - 1];
   }
-  ClientUp NextSent() {
+  Up NextSent() {
     std::unique_lock lock(mu_);
     changed_.wait(lock, [&] { return !sent_.empty(); });
-    ClientUp first = std::move(sent_.front());
+    Up first = std::move(sent_.front());
     sent_.pop_front();
     return first;
   }
 
  private:
-  void Sent(ClientUp message) {
+  void Sent(Up message) {
     std::lock_guard lock(mu_);
     sent_.push_back(std::move(message));
     changed_.notify_all();
@@ -62,14 +61,16 @@ class HandNetwork {
 
   std::mutex mu_;
   std::condition_variable changed_;
-  std::vector<SessionEvents<ClientDown>*> streams_;  // guarded by mu_
-  std::deque<ClientUp> sent_;                        // guarded by mu_
+  std::vector<SessionEvents<Down>*> streams_;  // guarded by mu_
+  std::deque<Up> sent_;                        // guarded by mu_
 };
+using HandNetwork = HandNetworkOf<ClientUp, ClientDown>;
 
-class Recorded : public ReconnectingEvents<ClientUp, ClientDown> {
+template <class Up, class Down, class Beat>
+class RecordedOf : public ReconnectingEvents<Up, Down> {
  public:
-  ClientUp Hello() override { return ClientHeartbeat{++hellos_}; }
-  void OnMessage(ClientDown, uint64_t) override { Note("message"); }
+  Up Hello() override { return Beat{++hellos_}; }
+  void OnMessage(Down, uint64_t) override { Note("message"); }
   void OnLost(const absl::Status& status) override {
     Note("lost: " + std::string(status.message()));
   }
@@ -93,6 +94,7 @@ class Recorded : public ReconnectingEvents<ClientUp, ClientDown> {
   std::condition_variable changed_;
   std::vector<std::string> notes_;  // guarded by mu_
 };
+using Recorded = RecordedOf<ClientUp, ClientDown, ClientHeartbeat>;
 
 constexpr absl::Duration kQuick = absl::Milliseconds(1);
 
@@ -135,6 +137,51 @@ TEST(KeepOpen, WhatOnlyAProxyCanHaveSaidIsNot) {
   third->OnMessage(SessionError{absl::PermissionDeniedError("no such job for you")}, 0);
   third->OnClosed(absl::PermissionDeniedError("no such job for you"));
   EXPECT_EQ(events.Wait(4), "given up: no such job for you");
+}
+
+TEST(KeepOpen, AStreamThatEndsWithoutAReasonIsOpenedAgain) {
+  HandNetwork network;
+  Recorded events;
+  auto session = KeepOpen<ClientUp, ClientDown>(network.Opener(), &events,
+                                                {.first_backoff = kQuick, .max_backoff = kQuick});
+  network.WaitForStream(1)->OnClosed(absl::OkStatus());
+  EXPECT_EQ(events.Wait(1), "lost: the stream ended without a reason");
+  network.WaitForStream(2);
+}
+
+// Else a message that cannot be read ends the worker, and then the next one that gets the same
+// work.
+TEST(KeepOpen, OfAWorkerOnlyTheDispatchersRefusalIsFinal) {
+  HandNetworkOf<WorkerUp, WorkerDown> network;
+  RecordedOf<WorkerUp, WorkerDown, WorkerHeartbeat> events;
+  auto session = KeepOpen<WorkerUp, WorkerDown>(network.Opener(), &events,
+                                                {.first_backoff = kQuick, .max_backoff = kQuick});
+  network.WaitForStream(1)->OnClosed(absl::OkStatus());
+  network.WaitForStream(2)->OnClosed(absl::InvalidArgumentError("a run with a negative number"));
+  EXPECT_EQ(events.Wait(2), "lost: a run with a negative number");
+  network.WaitForStream(3)->OnClosed(absl::FailedPreconditionError("said by nobody"));
+  SessionEvents<WorkerDown>* fourth = network.WaitForStream(4);
+  fourth->OnMessage(WorkerRefused{absl::InvalidArgumentError("too many permits")}, 0);
+  fourth->OnClosed(absl::InvalidArgumentError("too many permits"));
+  EXPECT_EQ(events.Wait(4), "message");
+  EXPECT_EQ(events.Wait(5), "given up: too many permits");
+}
+
+// A message that is said on each stream and cannot be read.
+TEST(KeepOpen, PausesGrowWhereTheDispatcherEndsEachStreamThatItWelcomed) {
+  HandNetwork network;
+  Recorded events;
+  constexpr absl::Duration kFirst = absl::Milliseconds(10);
+  const absl::Time begun = absl::Now();
+  auto session =
+      KeepOpen<ClientUp, ClientDown>(network.Opener(), &events, {.first_backoff = kFirst});
+  for (size_t n = 1; n <= 5; ++n) {
+    SessionEvents<ClientDown>* stream = network.WaitForStream(n);
+    stream->OnMessage(End{}, 0);
+    stream->OnClosed(absl::AbortedError("cannot read a message"));
+  }
+  network.WaitForStream(6);
+  EXPECT_GE(absl::Now() - begun, (1 + 2 + 4 + 8 + 16) * kFirst / 2);  // a pause is half at least
 }
 
 TEST(KeepOpen, OutOfReachForTooLongIsGivenUpWithTheReason) {

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the bytes on a stream say. Streams carry bytes, and not messages: gRPC ends a stream on
+// which bytes come that are no message as if its other end had, and says nothing. Includes gRPC.
+#pragma once
+
+#include <grpcpp/support/byte_buffer.h>
+#include <grpcpp/support/proto_buffer_reader.h>
+#include <grpcpp/support/proto_buffer_writer.h>
+
+#include <optional>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "control/proto/messages_proto.h"
+
+namespace penstock::control {
+
+template <class Wire>
+grpc::ByteBuffer ToBytes(const Wire& wire) {
+  grpc::ByteBuffer bytes;
+  grpc::ProtoBufferWriter writer(&bytes, /*block_size=*/1 << 20,
+                                 static_cast<int>(wire.ByteSizeLong()));
+  wire.SerializeToZeroCopyStream(&writer);
+  return bytes;
+}
+
+// Takes the bytes; `wire` holds what they are parsed into. Nothing where the message is of a kind
+// that this release does not know: it needs none of those. InvalidArgument where it cannot be read.
+template <class Message, class Wire>
+absl::StatusOr<std::optional<Message>> Read(grpc::ByteBuffer* bytes, Wire* wire) {
+  const size_t size = bytes->Length();
+  bool parsed = false;
+  {
+    grpc::ProtoBufferReader reader(bytes);
+    parsed = reader.status().ok() && wire->ParseFromZeroCopyStream(&reader);
+  }
+  bytes->Clear();
+  if (!parsed) {
+    return absl::InvalidArgumentError(absl::StrCat(size, " bytes are no ", wire->GetTypeName()));
+  }
+  if (wire->message_case() == Wire::MESSAGE_NOT_SET) return std::nullopt;
+  return FromWire(*wire);
+}
+
+}  // namespace penstock::control

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+// A dispatcher that says what cannot be read, as one of another release may.
+#include <grpcpp/grpcpp.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "control/proto/dispatcher.grpc.pb.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/control/dispatcher/peers.h"
+
+namespace penstock::control {
+namespace {
+
+using ::testing::HasSubstr;
+using Reactor = grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>;
+
+// Says one thing, and leaves the stream open.
+class Says final : public Reactor {
+ public:
+  explicit Says(const std::string& text) {
+    const grpc::Slice slice(text);
+    out_ = grpc::ByteBuffer(&slice, 1);
+    StartWrite(&out_);
+  }
+  void OnCancel() override { Finish(grpc::Status::CANCELLED); }
+  void OnDone() override { delete this; }
+
+ private:
+  grpc::ByteBuffer out_;
+};
+
+template <class Base>
+using Streams = wire::Dispatcher::WithRawCallbackMethod_ClientSession<
+    wire::Dispatcher::WithRawCallbackMethod_WorkerSession<Base>>;
+
+class Service final : public Streams<wire::Dispatcher::Service> {
+ public:
+  explicit Service(std::string text) : text_(std::move(text)) {
+    grpc::ServerBuilder builder;
+    int port = 0;
+    builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);
+    builder.RegisterService(this);
+    server_ = builder.BuildAndStart();
+    stub_ = DispatcherStub::Make(absl::StrCat("127.0.0.1:", port)).value();
+  }
+  ~Service() override { server_->Shutdown(std::chrono::system_clock::now()); }
+  DispatcherStub& stub() { return *stub_; }
+
+  Reactor* ClientSession(grpc::CallbackServerContext*) override { return new Says(text_); }
+  Reactor* WorkerSession(grpc::CallbackServerContext*) override { return new Says(text_); }
+
+ private:
+  const std::string text_;
+  std::unique_ptr<grpc::Server> server_;
+  std::unique_ptr<DispatcherStub> stub_;
+};
+
+class Worker : public Peer<WorkerUp, WorkerDown> {
+ public:
+  explicit Worker(DispatcherStub& stub) { session_ = stub.OpenWorkerSession(events()); }
+};
+class Client : public Peer<ClientUp, ClientDown> {
+ public:
+  explicit Client(DispatcherStub& stub) { session_ = stub.OpenClientSession(events()); }
+};
+
+// gRPC itself would leave the stream open, with nothing to be heard on it any more.
+TEST(Unreadable, BytesEndTheStreamWithWordsThatNameThem) {
+  Service service("\xff\xff\xff");
+  const absl::Status of_worker = Worker(service.stub()).WaitClosed();
+  EXPECT_EQ(of_worker.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(of_worker.message()),
+              HasSubstr("a message of the dispatcher cannot be read: 3 bytes are no "
+                        "penstock.control.wire.WorkerDown"));
+  const absl::Status of_client = Client(service.stub()).WaitClosed();
+  EXPECT_EQ(of_client.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(of_client.message()), HasSubstr("wire.ClientDown"));
+}
+
+TEST(Unreadable, AWrongNumberEndsTheStreamWithWordsThatNameIt) {
+  wire::WorkerDown down;
+  down.mutable_splits()->mutable_run()->set_first_ordinal(-1);
+  Service service(down.SerializeAsString());
+  EXPECT_THAT(std::string(Worker(service.stub()).WaitClosed().message()),
+              HasSubstr("cannot be read: a run of splits with a negative number"));
+}
+
+}  // namespace
+}  // namespace penstock::control
