@@ -20,6 +20,7 @@
 #include "control/observe/wait_lines.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/control/observe/no_descriptors_left.h"
 
 namespace penstock {
 namespace {
@@ -27,21 +28,23 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-// A socket; nothing can be sent over it if nobody listens there.
-int Connect(int port) {
+int NewSocket() {
+  return socket(AF_INET, SOCK_STREAM, 0);
+}
+
+// `fd`; nothing can be sent over it if nobody listens there.
+int Connect(int port, int fd = NewSocket()) {
   addrinfo hints{};
   hints.ai_socktype = SOCK_STREAM;
   addrinfo* at = nullptr;
   EXPECT_EQ(getaddrinfo("127.0.0.1", absl::StrCat(port).c_str(), &hints, &at), 0);
-  const int fd = socket(at->ai_family, SOCK_STREAM, 0);
   std::ignore = connect(fd, at->ai_addr, at->ai_addrlen);
   freeaddrinfo(at);
   return fd;
 }
 
 // The whole answer to one request.
-std::string Ask(int port, const std::string& request) {
-  const int fd = Connect(port);
+std::string AskOver(int fd, const std::string& request) {
   EXPECT_EQ(send(fd, request.data(), request.size(), 0), static_cast<ssize_t>(request.size()));
   std::string answer;
   char piece[512];
@@ -50,6 +53,9 @@ std::string Ask(int port, const std::string& request) {
   }
   close(fd);
   return answer;
+}
+std::string Ask(int port, const std::string& request) {
+  return AskOver(Connect(port), request);
 }
 
 TEST(Metrics, AreRenderedForPrometheus) {
@@ -138,6 +144,18 @@ TEST(TextServer, OneThatNeverEndsItsRequestHoldsNobodyUp) {
   server->reset();
   over = true;
   slow.join();
+}
+
+TEST(TextServer, WithoutADescriptorForAnAskerItWaitsForOneAndSleeps) {
+  auto server = TextServer::Start("127.0.0.1", 0, {{"/", [] { return "here"; }}});
+  ASSERT_TRUE(server.ok()) << server.status();
+  const int fd = NewSocket();
+  {
+    const NoDescriptorsLeft none;
+    Connect((*server)->port(), fd);
+    EXPECT_LT(CpuTimeOfASecond(), absl::Milliseconds(300));
+  }
+  EXPECT_THAT(AskOver(fd, "GET / HTTP/1.1\r\n\r\n"), HasSubstr("here"));
 }
 
 TEST(TextServer, SaysWhatIsHtmlAndAsksForItsToken) {

@@ -3,7 +3,6 @@
 // whose they are when a peer dies or forks, and that nothing of it is left.
 #include <sys/resource.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -16,11 +15,11 @@
 #include "absl/base/config.h"
 #include "dataplane/element/block.h"
 #include "dataplane/memory/copied.h"
-#include "dataplane/memory/descriptor.h"
 #include "dataplane/memory/shared_pool.h"
 #include "dataplane/memory/shared_segment.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/control/observe/no_descriptors_left.h"
 #include "tests/dataplane/transfer/child_process.h"
 #include "tests/dataplane/transfer/ends.h"
 #include "tests/dataplane/transfer/shm_blob.h"
@@ -123,28 +122,6 @@ TEST(ShmChild, DoesWhatItIsTold) {
 }
 
 // --- The worker has no descriptors left ----------------------------------------------
-
-// All that this process may have.
-class NoDescriptorsLeft {
- public:
-  NoDescriptorsLeft() {
-    ::getrlimit(RLIMIT_NOFILE, &before_);
-    const rlimit fewer{std::min<rlim_t>(before_.rlim_cur, 256), before_.rlim_max};
-    ::setrlimit(RLIMIT_NOFILE, &fewer);
-    for (int fd = ::dup(0); fd >= 0; fd = ::dup(0)) taken_.emplace_back(fd);
-  }
-  ~NoDescriptorsLeft() { ::setrlimit(RLIMIT_NOFILE, &before_); }
-
- private:
-  rlimit before_;
-  std::vector<Descriptor> taken_;
-};
-
-absl::Duration CpuTime() {
-  timespec used;
-  ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
-  return absl::DurationFromTimespec(used);
-}
 
 TEST(ShmWorker, WithoutDescriptorsForAClientWaitsForThemAndSleeps) {
 #ifdef ABSL_HAVE_ADDRESS_SANITIZER

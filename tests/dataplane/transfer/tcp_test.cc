@@ -16,6 +16,7 @@
 #include "dataplane/transfer/tcp/socket.h"
 #include "dataplane/transfer/tcp/wire.h"
 #include "gmock/gmock.h"
+#include "tests/control/observe/no_descriptors_left.h"
 #include "tests/dataplane/transfer/conformance.h"
 #include "tests/dataplane/transfer/tcp_peer.h"
 
@@ -146,6 +147,18 @@ TEST_F(TcpTest, OfTooManyStrangersTheOldestGoes) {
   for (int i = 0; i < 3; ++i) others.push_back(Peer::Dial((*listener)->address()));
   EXPECT_TRUE(first.AtEnd());
   ExpectOpenTo((*listener)->address());
+}
+
+TEST_F(TcpTest, WithoutADescriptorForAClientItWaitsForOneAndSleeps) {
+  const Endpoint at = LookUp(*ParseAddress(worker_.address()), /*numeric=*/false)->front();
+  Socket socket(::socket(at.address.ss_family, SOCK_STREAM, 0));
+  {
+    const NoDescriptorsLeft none;
+    ASSERT_EQ(::connect(socket.fd(), reinterpret_cast<const sockaddr*>(&at.address), at.bytes), 0);
+    EXPECT_LT(CpuTimeOfASecond(), absl::Milliseconds(300));
+  }
+  Peer peer(std::move(socket));
+  Open(peer, 1);
 }
 
 TEST_F(TcpTest, AHelloThatWasAlteredAnywhereIsRefused) {
