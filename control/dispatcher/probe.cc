@@ -14,9 +14,10 @@ namespace {
 
 constexpr int kPatienceMs = 200;
 
-bool Refuses(const addrinfo& at) {
+// What a connection ends with within that time; 0: it is there, EINPROGRESS: nothing was heard.
+int ErrorOf(const addrinfo& at) {
   const int fd = socket(at.ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-  if (fd < 0) return false;
+  if (fd < 0) return errno;
   int error = connect(fd, at.ai_addr, at.ai_addrlen) == 0 ? 0 : errno;
   if (error == EINPROGRESS) {
     pollfd wait{.fd = fd, .events = POLLOUT, .revents = 0};
@@ -26,14 +27,19 @@ bool Refuses(const addrinfo& at) {
     }
   }
   close(fd);
-  return error == ECONNREFUSED;
+  return error;
+}
+
+// A name may have addresses of a family that this machine does not speak.
+bool CannotBeTried(int error) {
+  return error == EAFNOSUPPORT || error == EADDRNOTAVAIL || error == ENETUNREACH;
 }
 
 }  // namespace
 
 bool PortRefuses(const std::string& address) {
   const size_t colon = address.rfind(':');
-  if (colon == std::string::npos || colon == 0) return false;
+  if (colon == std::string::npos || colon == 0 || colon + 1 == address.size()) return false;
   addrinfo hints{};
   hints.ai_socktype = SOCK_STREAM;
   addrinfo* found = nullptr;
@@ -44,10 +50,15 @@ bool PortRefuses(const std::string& address) {
   if (getaddrinfo(host.c_str(), address.substr(colon + 1).c_str(), &hints, &found) != 0) {
     return false;
   }
-  bool all = found != nullptr;
-  for (const addrinfo* at = found; at != nullptr; at = at->ai_next) all = all && Refuses(*at);
+  bool refuses = false;
+  for (const addrinfo* at = found; at != nullptr; at = at->ai_next) {
+    const int error = ErrorOf(*at);
+    if (CannotBeTried(error)) continue;
+    refuses = error == ECONNREFUSED;
+    if (!refuses) break;
+  }
   freeaddrinfo(found);
-  return all;
+  return refuses;
 }
 
 }  // namespace penstock::control
