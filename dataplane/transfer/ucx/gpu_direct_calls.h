@@ -5,8 +5,8 @@
 #include <functional>
 #include <utility>
 
-#include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "control/sync/boot_time.h"
 #include "dataplane/memory/device.h"
 #include "dataplane/memory/gpu_direct_driver.h"
 #include "dataplane/transfer/ucx/fabric.h"
@@ -18,7 +18,7 @@ class UcxGpuDirect final : public GpuDirectCalls {
  public:
   // All outlive it. `now` is the time that rates are measured with.
   UcxGpuDirect(Fabric& fabric, DeviceBackend& backend, GpuDirectDriver& driver,
-               std::function<absl::Time()> now = absl::Now)
+               std::function<absl::Time()> now = BootTime)
       : fabric_(fabric), backend_(backend), driver_(driver), now_(std::move(now)) {}
 
   bool UcxKnowsCuda() override { return fabric_.knows_cuda(); }

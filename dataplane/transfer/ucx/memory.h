@@ -10,9 +10,9 @@
 #include <shared_mutex>
 
 #include "absl/status/statusor.h"
-#include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
+#include "control/sync/boot_time.h"
 #include "dataplane/memory/page_locking.h"
 #include "dataplane/memory/pool.h"
 #include "dataplane/memory/registrar.h"
@@ -50,8 +50,8 @@ class Memory final : public Registrar, public std::enable_shared_from_this<Memor
 struct Resources {
   Fabric& fabric;
   std::shared_ptr<Memory> memory;
-  std::shared_ptr<Pool> pool;                   // of registered slots, for both ends
-  std::function<absl::Time()> now = absl::Now;  // what rates into GPUs are measured with
+  std::shared_ptr<Pool> pool;                  // of registered slots, for both ends
+  std::function<absl::Time()> now = BootTime;  // what rates into GPUs are measured with
 };
 // Errors as OpenTheFabric()'s.
 absl::StatusOr<Resources*> TheResources();
