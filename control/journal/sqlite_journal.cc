@@ -178,7 +178,7 @@ class SqliteJournal final : public Journal {
   }
 
   // New records go to a new log from here on; the old ones are removed when the
-  // snapshot that stands for them is durable.
+  // snapshot that stands for them is durable. One that a power loss brings back is passed over.
   absl::Status WriteSnapshot(const Item& item) {
     ASSIGN_OR_RETURN(std::vector<uint64_t> old, ListLogs(work_dir_));
     if (!old.empty() && old.back() == item.sequence + 1) old.pop_back();  // nothing since the last
@@ -189,7 +189,7 @@ class SqliteJournal final : public Journal {
       fs::remove(LogPath(work_dir_, first), error);
       if (error) return ErrnoStatus(error.value(), "remove", LogPath(work_dir_, first));
     }
-    return SyncDirectory(work_dir_);
+    return absl::OkStatus();
   }
 
   absl::StatusOr<LogFile> NextLog(uint64_t first) {
@@ -236,6 +236,11 @@ struct LastLog {
 // Reads all logs behind the snapshot; says where the newest ends.
 absl::StatusOr<LastLog> ReadLogs(const std::string& work_dir, Recovered& recovered) {
   ASSIGN_OR_RETURN(std::vector<uint64_t> firsts, ListLogs(work_dir));
+  // Only the last that begins at or before the record after the snapshot is needed. Power may have
+  // been lost while those before it were removed: then any of them is still there.
+  const auto behind =
+      std::upper_bound(firsts.begin(), firsts.end(), recovered.snapshot_sequence + 1);
+  if (behind != firsts.begin()) firsts.erase(firsts.begin(), behind - 1);
   LastLog last{.first = recovered.snapshot_sequence + 1, .valid_bytes = 0};
   uint64_t expected = 0;
   for (size_t i = 0; i < firsts.size(); ++i) {

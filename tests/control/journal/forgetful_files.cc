@@ -1,0 +1,389 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/control/journal/forgetful_files.h"
+
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <climits>
+#include <cstdarg>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <memory>
+#include <utility>
+
+#include "penstock/check.h"
+
+namespace penstock::control {
+namespace {
+
+namespace fs = std::filesystem;
+using Call = ForgetfulFiles::Call;
+
+std::atomic<ForgetfulFiles*> recording = nullptr;
+
+// Which of some things that were not synced the device has when power is lost: the first, the last
+// (some, none or all of them), or any.
+class Fate {
+ public:
+  Fate(size_t things, std::mt19937_64& random)
+      : random_(random), kind_(random() % 3), bound_(random() % (things + 1)) {}
+  bool Keeps(size_t i) {
+    if (kind_ == 2) return random_() % 2 == 0;
+    return (i < bound_) == (kind_ == 0);
+  }
+  // Of one that it does not keep.
+  bool Tears(size_t i) { return kind_ == 2 ? random_() % 2 == 0 : kind_ == 0 && i == bound_; }
+
+ private:
+  std::mt19937_64& random_;
+  const uint64_t kind_;
+  const size_t bound_;
+};
+
+struct Node {
+  // A change of names: the one before goes, the new one is for `node`.
+  struct Naming {
+    std::string gone;
+    std::string made;
+    std::shared_ptr<Node> node;
+    void Apply(std::map<std::string, std::shared_ptr<Node>>& names) const {
+      if (!gone.empty()) names.erase(gone);
+      if (!made.empty()) names[made] = node;
+    }
+  };
+
+  bool is_folder = false;
+  std::string bytes;                                    // of a file, on the device
+  std::vector<const Call*> writes;                      // not synced
+  std::map<std::string, std::shared_ptr<Node>> names;   // of a folder, on the device
+  std::vector<Naming> namings;                          // not synced
+  std::map<std::string, std::shared_ptr<Node>> latest;  // names with namings
+};
+
+void Apply(const Call& call, size_t size, char fill, std::string& bytes) {
+  if (call.kind == Call::kResize) return bytes.resize(call.at);
+  if (bytes.size() < call.at + size) bytes.resize(call.at + size, fill);
+  bytes.replace(call.at, size, call.bytes, 0, size);
+}
+
+// The tree after some calls: what is on the device, and what was not synced.
+class Tree {
+ public:
+  void Apply(const Call& call) {
+    const std::string name = fs::path(call.path).filename();
+    switch (call.kind) {
+      case Call::kMake:
+      case Call::kMakeFolder: {
+        Node& folder = *Find(fs::path(call.path).parent_path());
+        if (folder.latest.contains(name)) return;
+        auto made = std::make_shared<Node>();
+        made->is_folder = call.kind == Call::kMakeFolder;
+        return Name(folder, {"", name, std::move(made)});
+      }
+      case Call::kRename: {
+        PENSTOCK_CHECK(fs::path(call.path).parent_path() == fs::path(call.bytes).parent_path());
+        Node& folder = *Find(fs::path(call.path).parent_path());
+        return Name(folder, {name, fs::path(call.bytes).filename(), folder.latest.at(name)});
+      }
+      case Call::kRemove:
+        return Name(*Find(fs::path(call.path).parent_path()), {name, "", nullptr});
+      case Call::kWrite:
+      case Call::kResize:
+        return Find(call.path)->writes.push_back(&call);
+      case Call::kFailToSync:
+        return Find(call.path)->writes.clear();
+      case Call::kSync: {
+        Node& node = *Find(call.path);
+        for (const Call* write : std::exchange(node.writes, {})) {
+          control::Apply(*write, write->bytes.size(), '\0', node.bytes);
+        }
+        for (const Node::Naming& naming : std::exchange(node.namings, {})) {
+          naming.Apply(node.names);
+        }
+      }
+    }
+  }
+
+  void LosePower(std::mt19937_64& random, const std::string& to) const {
+    LosePower(*root_, random, to);
+  }
+
+ private:
+  std::shared_ptr<Node> Find(const fs::path& path) const {
+    std::shared_ptr<Node> node = root_;
+    for (const fs::path& name : path.relative_path()) node = node->latest.at(name);
+    return node;
+  }
+
+  static void Name(Node& folder, Node::Naming naming) {
+    naming.Apply(folder.latest);
+    folder.namings.push_back(std::move(naming));
+  }
+
+  static void LosePower(const Node& node, std::mt19937_64& random, const std::string& to) {
+    if (node.is_folder) {
+      fs::create_directory(to);
+      auto names = node.names;
+      Fate fate(node.namings.size(), random);
+      for (size_t i = 0; i < node.namings.size(); ++i) {
+        if (fate.Keeps(i)) node.namings[i].Apply(names);
+      }
+      for (const auto& [name, below] : names) LosePower(*below, random, to + "/" + name);
+      return;
+    }
+    std::string bytes = node.bytes;
+    Fate fate(node.writes.size(), random);
+    const char fill = random() % 2 == 0 ? '\0' : '\x5a';
+    for (size_t i = 0; i < node.writes.size(); ++i) {
+      const Call& call = *node.writes[i];
+      if (fate.Keeps(i)) {
+        control::Apply(call, call.bytes.size(), fill, bytes);
+      } else if (call.kind == Call::kWrite && fate.Tears(i)) {
+        control::Apply(call, random() % call.bytes.size(), fill, bytes);
+        const size_t end = call.at + call.bytes.size();
+        if (bytes.size() < end && random() % 2 == 0) bytes.resize(end, fill);
+      }
+    }
+    std::ofstream(to, std::ios::binary) << bytes;
+  }
+
+  const std::shared_ptr<Node> root_ = std::make_shared<Node>(Node{.is_folder = true});
+};
+
+}  // namespace
+
+ForgetfulFiles::ForgetfulFiles(const std::string& folder)
+    : folder_(fs::canonical(folder)), before_(recording) {
+  for (const fs::directory_entry& entry : fs::recursive_directory_iterator(folder_)) {
+    const std::string path = entry.path().string().substr(folder_.size());
+    if (entry.is_directory()) {
+      calls_.push_back({Call::kMakeFolder, path});
+    } else {
+      std::ifstream file(entry.path(), std::ios::binary);
+      calls_.push_back({Call::kMake, path});
+      calls_.push_back({Call::kWrite, path, {std::istreambuf_iterator<char>(file), {}}});
+      calls_.push_back({Call::kSync, path});
+    }
+    calls_.push_back({Call::kSync, fs::path(path).parent_path()});
+  }
+  recording = this;
+}
+
+ForgetfulFiles::~ForgetfulFiles() {
+  recording = before_;
+}
+
+ForgetfulFiles* ForgetfulFiles::Recording() {
+  return recording;
+}
+
+size_t ForgetfulFiles::calls() const {
+  std::lock_guard lock(mu_);
+  return calls_.size();
+}
+
+void ForgetfulFiles::WaitForWrite(std::string_view bytes) {
+  std::unique_lock lock(mu_);
+  changed_.wait(lock, [&] {
+    return std::any_of(calls_.begin(), calls_.end(), [&](const Call& call) {
+      return call.kind == Call::kWrite && call.bytes == bytes;
+    });
+  });
+}
+
+void ForgetfulFiles::FailTheNextSync() {
+  std::lock_guard lock(mu_);
+  sync_fails_ = true;
+}
+
+void ForgetfulFiles::RefuseRemovals(int error) {
+  std::lock_guard lock(mu_);
+  refuses_removals_ = error;
+}
+
+int ForgetfulFiles::refuses_removals() const {
+  std::lock_guard lock(mu_);
+  return refuses_removals_;
+}
+
+void ForgetfulFiles::LosePower(size_t calls, std::mt19937_64& random, const std::string& to) const {
+  std::lock_guard lock(mu_);
+  Tree tree;
+  for (size_t i = 0; i < calls; ++i) tree.Apply(calls_[i]);
+  tree.LosePower(random, to);
+}
+
+bool ForgetfulFiles::Has(std::string& path) const {
+  if (!path.starts_with(folder_) || (path.size() > folder_.size() && path[folder_.size()] != '/'))
+    return false;
+  path.erase(0, folder_.size());
+  return true;
+}
+
+bool ForgetfulFiles::Has(int fd, std::string& path) const {
+  char its[PATH_MAX];
+  const ssize_t size = readlink(("/proc/self/fd/" + std::to_string(fd)).c_str(), its, sizeof its);
+  path.assign(its, size < 0 ? 0 : static_cast<size_t>(size));
+  return Has(path);
+}
+
+void ForgetfulFiles::Record(Call call) {
+  std::lock_guard lock(mu_);
+  calls_.push_back(std::move(call));
+  changed_.notify_all();
+}
+
+int ForgetfulFiles::Sync(const std::string& path) {
+  std::lock_guard lock(mu_);
+  const bool fails = std::exchange(sync_fails_, false);
+  calls_.push_back({fails ? Call::kFailToSync : Call::kSync, path});
+  return fails ? EIO : 0;
+}
+
+}  // namespace penstock::control
+
+// --- In the place of libc's ---------------------------------------------------------
+
+namespace {
+
+using penstock::control::ForgetfulFiles;
+using Call = ForgetfulFiles::Call;
+
+// The function of that name that would be called without this file.
+template <typename Function>
+Function* Real(const char* name) {
+  return reinterpret_cast<Function*>(dlsym(RTLD_NEXT, name));
+}
+
+int Fail(int error) {
+  errno = error;
+  return -1;
+}
+
+int Open(const char* name, const char* path, int flags, mode_t mode) {
+  const int fd = Real<int(const char*, int, ...)>(name)(path, flags, mode);
+  ForgetfulFiles* files = ForgetfulFiles::Recording();
+  std::string below = path;
+  if (fd < 0 || files == nullptr || !files->Has(below)) return fd;
+  if ((flags & O_CREAT) != 0) files->Record({Call::kMake, below});
+  if ((flags & O_TRUNC) != 0) files->Record({Call::kResize, below});
+  return fd;
+}
+
+ssize_t Wrote(int fd, const void* bytes, ssize_t size, off_t at) {
+  ForgetfulFiles* files = ForgetfulFiles::Recording();
+  std::string path;
+  if (size > 0 && files != nullptr && files->Has(fd, path)) {
+    files->Record({Call::kWrite,
+                   path,
+                   {static_cast<const char*>(bytes), static_cast<size_t>(size)},
+                   static_cast<uint64_t>(at < 0 ? lseek(fd, 0, SEEK_CUR) - size : at)});
+  }
+  return size;
+}
+
+int Resized(int fd, int result, off_t size) {
+  ForgetfulFiles* files = ForgetfulFiles::Recording();
+  std::string path;
+  if (result == 0 && files != nullptr && files->Has(fd, path)) {
+    files->Record({Call::kResize, path, "", static_cast<uint64_t>(size)});
+  }
+  return result;
+}
+
+int Sync(const char* name, int fd) {
+  ForgetfulFiles* files = ForgetfulFiles::Recording();
+  std::string path;
+  if (files == nullptr || !files->Has(fd, path)) return Real<int(int)>(name)(fd);
+  const int error = files->Sync(path);
+  return error == 0 ? 0 : Fail(error);
+}
+
+int Remove(const char* name, const char* path) {
+  ForgetfulFiles* files = ForgetfulFiles::Recording();
+  std::string below = path;
+  if (files == nullptr || !files->Has(below)) return Real<int(const char*)>(name)(path);
+  if (const int error = files->refuses_removals(); error != 0) return Fail(error);
+  const int result = Real<int(const char*)>(name)(path);
+  if (result == 0) files->Record({Call::kRemove, below});
+  return result;
+}
+
+}  // namespace
+
+extern "C" {
+
+int open(const char* path, int flags, ...) {
+  va_list rest;
+  va_start(rest, flags);
+  const mode_t mode = (flags & O_CREAT) != 0 ? va_arg(rest, mode_t) : 0;
+  va_end(rest);
+  return Open("open", path, flags, mode);
+}
+
+int open64(const char* path, int flags, ...) {
+  va_list rest;
+  va_start(rest, flags);
+  const mode_t mode = (flags & O_CREAT) != 0 ? va_arg(rest, mode_t) : 0;
+  va_end(rest);
+  return Open("open64", path, flags, mode);
+}
+
+ssize_t write(int fd, const void* bytes, size_t size) {
+  return Wrote(fd, bytes, Real<ssize_t(int, const void*, size_t)>("write")(fd, bytes, size), -1);
+}
+
+ssize_t pwrite64(int fd, const void* bytes, size_t size, off64_t at) {
+  auto* real = Real<ssize_t(int, const void*, size_t, off64_t)>("pwrite64");
+  return Wrote(fd, bytes, real(fd, bytes, size, at), at);
+}
+
+int ftruncate64(int fd, off64_t size) noexcept {
+  return Resized(fd, Real<int(int, off64_t)>("ftruncate64")(fd, size), size);
+}
+
+int fsync(int fd) {
+  return Sync("fsync", fd);
+}
+
+int fdatasync(int fd) {
+  return Sync("fdatasync", fd);
+}
+
+int unlink(const char* path) noexcept {
+  return Remove("unlink", path);
+}
+
+int remove(const char* path) noexcept {
+  return Remove("remove", path);
+}
+
+int rename(const char* from, const char* to) noexcept {
+  const int result = Real<int(const char*, const char*)>("rename")(from, to);
+  ForgetfulFiles* files = ForgetfulFiles::Recording();
+  std::string below = from, new_name = to;
+  if (result == 0 && files != nullptr && files->Has(below) && files->Has(new_name)) {
+    files->Record({Call::kRename, below, new_name});
+  }
+  return result;
+}
+
+int mkdir(const char* path, mode_t mode) noexcept {
+  const int result = Real<int(const char*, mode_t)>("mkdir")(path, mode);
+  ForgetfulFiles* files = ForgetfulFiles::Recording();
+  std::string below = path;
+  if (result == 0 && files != nullptr && files->Has(below)) {
+    files->Record({Call::kMakeFolder, below});
+  }
+  return result;
+}
+
+}  // extern "C"

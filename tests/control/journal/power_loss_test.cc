@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+// The journal on disk when power is lost behind any of its calls: it opens again, with all that it
+// had said to be durable.
+#include <algorithm>
+#include <filesystem>
+#include <mutex>
+#include <random>
+
+#include "absl/strings/str_cat.h"
+#include "control/journal/journal.h"
+#include "control/journal/log_format.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/control/journal/forgetful_files.h"
+
+namespace penstock::control {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string NewFolder(const std::string& name) {
+  const std::string folder = absl::StrCat(::testing::TempDir(), "/power_", name);
+  fs::remove_all(folder);
+  return folder;
+}
+
+std::string RecordOf(uint64_t sequence) {
+  return absl::StrCat("record ", sequence, std::string(sequence * 97 % 300, 'r'));
+}
+
+std::vector<std::string> SnapshotOf(uint64_t sequence) {
+  return {absl::StrCat("the first ", sequence), std::string(6000 + sequence, 's')};
+}
+
+// A journal whose folder is made two folders below that of `files`, and what it said.
+class Life {
+ public:
+  explicit Life(ForgetfulFiles& files) : files_(files) {
+    auto journal = OpenSqliteJournal(files.folder() + "/above/work");
+    EXPECT_TRUE(journal.ok()) << journal.status();
+    if (!journal.ok()) return;
+    journal_ = *std::move(journal);
+    const Recovered recovered = journal_->TakeRecovered();
+    if (recovered.snapshot_sequence > 0) {
+      EXPECT_EQ(recovered.snapshot, SnapshotOf(recovered.snapshot_sequence));
+    }
+    uint64_t sequence = recovered.snapshot_sequence;
+    for (const Recovered::Record& record : recovered.records) {
+      EXPECT_EQ(record.sequence, ++sequence);
+      EXPECT_EQ(record.bytes, RecordOf(sequence));
+    }
+    recovered_ = sequence;
+    appended_ = sequence;
+    told_.push_back({files.calls(), sequence});
+    journal_->Start([this](absl::StatusOr<uint64_t> sequence) {
+      std::lock_guard lock(mu_);
+      if (sequence.ok()) told_.push_back({files_.calls(), *sequence});
+    });
+  }
+
+  uint64_t recovered() const { return recovered_; }
+  uint64_t appended() const { return appended_; }
+  bool opened() const { return journal_ != nullptr; }
+
+  void Append(uint64_t records) {
+    for (uint64_t i = 0; i < records; ++i) {
+      ++appended_;
+      journal_->Append(appended_, RecordOf(appended_));
+    }
+  }
+  absl::Status WaitDurable() { return journal_->WaitDurable(appended_); }
+  void WaitForMark() {
+    std::string mark;
+    AppendMark(appended_, mark);
+    files_.WaitForWrite(mark);
+  }
+  void Snapshot() { journal_->Snapshot(appended_, SnapshotOf(appended_)); }
+  // The groups of a dispatcher that is busy now and idle then.
+  void Work() {
+    Append(1);
+    EXPECT_TRUE(WaitDurable().ok());
+    Append(3);
+    EXPECT_TRUE(WaitDurable().ok());
+    WaitForMark();
+    Snapshot();
+    Append(2);
+    EXPECT_TRUE(WaitDurable().ok());
+  }
+  void End() { journal_.reset(); }
+
+  // The last record that it said to be durable in those calls.
+  uint64_t ToldAt(size_t calls) const {
+    std::lock_guard lock(mu_);
+    uint64_t last = 0;
+    for (const auto& [call, sequence] : told_) {
+      if (call <= calls) last = std::max(last, sequence);
+    }
+    return last;
+  }
+
+ private:
+  ForgetfulFiles& files_;
+  uint64_t recovered_ = 0;
+  uint64_t appended_ = 0;
+  mutable std::mutex mu_;
+  std::vector<std::pair<size_t, uint64_t>> told_;
+  std::unique_ptr<Journal> journal_;
+};
+
+class PowerLossTest : public ::testing::Test {
+ protected:
+  // Loses power behind each call from `first` on, `times` times with other remains, and opens the
+  // journal again. After some of them that one works, and loses power, too.
+  void LosePowerAnywhere(const ForgetfulFiles& files, const Life& life, size_t first, int times) {
+    for (size_t calls = first; calls <= files.calls(); ++calls) {
+      for (int time = 0; time < times && !HasFailure(); ++time) {
+        SCOPED_TRACE(absl::StrCat("behind call ", calls, ", time ", time));
+        random_.seed(calls * 100 + static_cast<size_t>(time));
+        LosePowerOnce(files, life, calls, time == 0 && calls % 8 == 0 ? 2 : 0);
+      }
+    }
+  }
+
+ private:
+  void LosePowerOnce(const ForgetfulFiles& files, const Life& life, size_t calls, int again) {
+    const std::string remains = NewFolder(absl::StrCat("remains_", again));
+    files.LosePower(calls, random_, remains);
+    ForgetfulFiles remaining(remains);
+    const size_t first = remaining.calls();
+    Life next(remaining);
+    if (!next.opened()) return;
+    EXPECT_GE(next.recovered(), life.ToldAt(calls));
+    EXPECT_LE(next.recovered(), life.appended());
+    if (again == 0) return;
+    next.Work();
+    next.End();
+    const size_t then = first + random_() % (remaining.calls() - first + 1);
+    SCOPED_TRACE(absl::StrCat("then behind call ", then));
+    LosePowerOnce(remaining, next, then, again - 1);
+  }
+
+  std::mt19937_64 random_;
+};
+
+TEST_F(PowerLossTest, LosesNothingThatWasSaidToBeDurable) {
+  const std::string folder = NewFolder("folder");
+  fs::create_directory(folder);
+  ForgetfulFiles files(folder);
+  Life life(files);
+  life.Work();
+  life.Work();
+  life.End();
+  LosePowerAnywhere(files, life, 0, 2);
+}
+
+// Linux takes what it could not write for written, and the next process reads it.
+TEST_F(PowerLossTest, LosesNothingOfWhatAnEarlierProcessCouldNotSync) {
+  const std::string folder = NewFolder("folder");
+  fs::create_directory(folder);
+  ForgetfulFiles files(folder);
+  Life first(files);
+  first.Work();
+  first.WaitForMark();
+  files.FailTheNextSync();
+  first.Append(1);
+  EXPECT_FALSE(first.WaitDurable().ok());
+  first.End();
+  Life second(files);
+  const size_t opened = files.calls();
+  EXPECT_EQ(second.recovered(), first.appended());
+  second.Work();
+  second.End();
+  LosePowerAnywhere(files, second, opened, 2);
+}
+
+// The device may have the second of two removals and not the first.
+TEST_F(PowerLossTest, OldLogsMayGoInAnyOrder) {
+  const std::string folder = NewFolder("folder");
+  fs::create_directory(folder);
+  ForgetfulFiles files(folder);
+  Life first(files);
+  files.RefuseRemovals(EIO);
+  first.Append(2);
+  EXPECT_TRUE(first.WaitDurable().ok());
+  first.Snapshot();
+  first.Append(1);
+  EXPECT_FALSE(first.WaitDurable().ok());
+  first.End();
+  files.RefuseRemovals(0);
+  Life second(files);
+  second.Append(2);
+  EXPECT_TRUE(second.WaitDurable().ok());
+  second.Snapshot();
+  second.End();
+  LosePowerAnywhere(files, second, files.calls() - 5, 20);
+}
+
+}  // namespace
+}  // namespace penstock::control
