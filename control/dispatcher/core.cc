@@ -59,8 +59,8 @@ absl::Status Core::Recover() {
   for (const Recovered::Record& record : recovered.records) {
     absl::Status applied = ApplyRecord(record.bytes, state_);
     if (!applied.ok()) {
-      return absl::DataLossError(absl::StrCat("journal ", journal_->name(), ": record ",
-                                              record.sequence, ": ", applied.message()));
+      return absl::Status(applied.code(), absl::StrCat("journal ", journal_->name(), ": record ",
+                                                       record.sequence, ": ", applied.message()));
     }
   }
   if (!recovered.cut.empty()) options_.events->Write({"cut", {{"what", recovered.cut}}});

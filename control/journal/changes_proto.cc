@@ -8,11 +8,6 @@
 namespace penstock::control {
 namespace {
 
-absl::Status UnknownChange() {
-  return absl::UnimplementedError(
-      "a change that this release does not know; start the newer release that wrote it");
-}
-
 wire::IterationAltered::Placing* Place(PartitionId partition, Placement placement,
                                        wire::IterationAltered::Placing* to) {
   to->set_partition(partition.value());
@@ -200,7 +195,7 @@ absl::StatusOr<protocol::IterationChange> ReadProtocolChange(const wire::Iterati
     case IterationAltered::CHANGE_NOT_SET:
       break;
   }
-  return UnknownChange();
+  return absl::DataLossError("a change without content");
 }
 
 absl::StatusOr<Change> ReadChange(const wire::Change& from, const State& state) {
@@ -270,7 +265,16 @@ absl::StatusOr<Change> ReadChange(const wire::Change& from, const State& state) 
     case wire::Change::CHANGE_NOT_SET:
       break;
   }
-  return UnknownChange();
+  return absl::DataLossError("a change without content");
+}
+
+absl::StatusOr<wire::Changes> ParseRecord(std::string_view record) {
+  wire::Changes wire;
+  if (!wire.ParseFromArray(record.data(), static_cast<int>(record.size()))) {
+    return absl::DataLossError("its bytes are no changes");
+  }
+  RETURN_IF_ERROR(CheckKnown(record, *wire.GetDescriptor()));
+  return wire;
 }
 
 }  // namespace
@@ -287,10 +291,7 @@ absl::StatusOr<std::string> EncodeChanges(absl::Span<const Change> changes, cons
 }
 
 absl::Status ApplyRecord(std::string_view record, State& state) {
-  wire::Changes wire;
-  if (!wire.ParseFromArray(record.data(), static_cast<int>(record.size()))) {
-    return absl::DataLossError("its bytes are no changes");
-  }
+  ASSIGN_OR_RETURN(const wire::Changes wire, ParseRecord(record));
   for (const wire::Change& from : wire.changes()) {
     absl::StatusOr<Change> change = ReadChange(from, state);
     absl::Status fits = change.ok() ? Fits(state, *change) : change.status();
@@ -302,14 +303,10 @@ absl::Status ApplyRecord(std::string_view record, State& state) {
 
 absl::StatusOr<std::vector<std::string>> ApplyWhatFits(std::string_view record, State& state,
                                                        std::set<IterationId>& ended) {
-  wire::Changes wire;
-  if (!wire.ParseFromArray(record.data(), static_cast<int>(record.size()))) {
-    return absl::DataLossError("its bytes are no changes; whose they were cannot be told");
-  }
+  ASSIGN_OR_RETURN(const wire::Changes wire, ParseRecord(record));
   std::vector<std::string> lines;
   for (const wire::Change& from : wire.changes()) {
     const absl::StatusOr<Change> change = ReadChange(from, state);
-    if (absl::IsUnimplemented(change.status())) return change.status();
     const absl::Status fits = change.ok() ? Fits(state, *change) : change.status();
     const IterationId id =
         change.ok() ? IterationOf(*change) : IterationId(from.iteration_altered().iteration());

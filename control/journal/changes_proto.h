@@ -23,15 +23,16 @@ inline constexpr size_t kMostRecordBytes = size_t{1} << 30;
 absl::StatusOr<std::string> EncodeChanges(absl::Span<const Change> changes, const State& state,
                                           size_t most_bytes = kMostRecordBytes);
 
-// Applies a record to `state`. DataLoss if the bytes are no record of this or
-// an older release, or a change does not fit; `state` is then not to be used.
+// Applies a record to `state`. FailedPrecondition if it has a field that this release does not
+// know; DataLoss if the bytes are no record, or a change does not fit. After an error `state` is
+// not to be used.
 absl::Status ApplyRecord(std::string_view record, State& state);
 
 // The same of a record in which something cannot be. What fits is applied. An iteration with a
 // change that does not is ended, and its further changes, in this record and in later ones, are
 // passed over: `ended` has those. A line for people for each that is ended, and for each other
-// change that is passed over. Unimplemented for a change that this release does not know, DataLoss
-// for one that cannot be read and where it cannot be told whose it is.
+// change that is passed over. FailedPrecondition if it has a field that this release does not know,
+// DataLoss for a change that cannot be read and where it cannot be told whose it is.
 absl::StatusOr<std::vector<std::string>> ApplyWhatFits(std::string_view record, State& state,
                                                        std::set<IterationId>& ended);
 
@@ -43,6 +44,7 @@ std::string DescribeRecord(std::string_view record);
 // larger. ResourceExhausted where one would be larger than `most_piece_bytes`.
 absl::StatusOr<std::vector<std::string>> EncodeState(
     const State& state, size_t most_piece_bytes = kMostSnapshotPieceBytes);
+// Errors as ApplyRecord.
 absl::StatusOr<State> DecodeState(absl::Span<const std::string> pieces);
 
 }  // namespace penstock::control

@@ -2,8 +2,48 @@
 #include "control/journal/records_proto.h"
 
 #include "absl/strings/str_cat.h"
+#include "google/protobuf/io/coded_stream.h"
+#include "google/protobuf/wire_format_lite.h"
 
 namespace penstock::control {
+
+namespace {
+
+using google::protobuf::internal::WireFormatLite;
+
+// Walks over the bytes: Protobuf's reflection on the message takes several times as long.
+absl::Status CheckKnown(google::protobuf::io::CodedInputStream& bytes,
+                        const google::protobuf::Descriptor& type) {
+  while (const uint32_t tag = bytes.ReadTag()) {
+    const int number = WireFormatLite::GetTagFieldNumber(tag);
+    const google::protobuf::FieldDescriptor* field = type.FindFieldByNumber(number);
+    if (field == nullptr && !type.IsReservedNumber(number)) {
+      return absl::FailedPreconditionError(absl::StrCat("this release does not know field ", number,
+                                                        " of ", type.name(),
+                                                        "; start the newer release that wrote it"));
+    }
+    int size = 0;
+    if (field == nullptr || field->message_type() == nullptr) {
+      if (!WireFormatLite::SkipField(&bytes, tag))
+        return absl::DataLossError("its bytes cannot be read");
+    } else if (!bytes.ReadVarintSizeAsInt(&size)) {
+      return absl::DataLossError("its bytes cannot be read");
+    } else {
+      const auto outside = bytes.PushLimit(size);
+      RETURN_IF_ERROR(CheckKnown(bytes, *field->message_type()));
+      bytes.PopLimit(outside);
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status CheckKnown(std::string_view bytes, const google::protobuf::Descriptor& type) {
+  google::protobuf::io::CodedInputStream stream(reinterpret_cast<const uint8_t*>(bytes.data()),
+                                                static_cast<int>(bytes.size()));
+  return CheckKnown(stream, type);
+}
 
 void WriteLife(const BegunLife& from, wire::BegunLife* to) {
   ToWire(from.life, to->mutable_life());

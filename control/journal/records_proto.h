@@ -3,11 +3,17 @@
 // state_proto.cc, which share them. Includes Protobuf.
 #pragma once
 
+#include <string_view>
+
 #include "control/proto/convert.h"
 #include "control/proto/journal.pb.h"
 #include "control/state/state.h"
 
 namespace penstock::control {
+
+// FailedPrecondition naming a field of `bytes`, a message of that type, or of a message in it, that
+// this release does not know. Numbers that are reserved were older releases' and are passed over.
+absl::Status CheckKnown(std::string_view bytes, const google::protobuf::Descriptor& type);
 
 void WriteLife(const BegunLife& from, wire::BegunLife* to);
 BegunLife ReadLife(const wire::BegunLife& from);

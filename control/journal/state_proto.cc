@@ -369,6 +369,7 @@ absl::StatusOr<State> DecodeState(absl::Span<const std::string> pieces) {
     if (!wire.MergeFromString(piece)) {
       return absl::DataLossError("the snapshot's bytes are no state");
     }
+    RETURN_IF_ERROR(Annotate(CheckKnown(piece, *wire.GetDescriptor()), "it is in the snapshot"));
   }
   State state;
   if (absl::Status read = ReadSnapshot(wire, state); !read.ok()) {

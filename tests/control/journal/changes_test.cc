@@ -167,14 +167,39 @@ TEST(Changes, WhereItCannotBeToldWhatItIsNothingIsPassedOver) {
   State state;
   std::set<IterationId> ended;
   EXPECT_TRUE(absl::IsDataLoss(ApplyWhatFits("\xff\xff", state, ended).status()));
-  // Field 900 of a change, and of a change of iteration 1: of a newer release.
-  const std::string newer = "\xa0\x38\x01";
-  const std::string of_iteration = "\x42\x05\x08\x01" + newer;
-  for (const std::string& change : {newer, of_iteration}) {
-    const std::string record = "\x0a" + std::string(1, static_cast<char>(change.size())) + change;
-    EXPECT_TRUE(absl::IsUnimplemented(ApplyWhatFits(record, state, ended).status()));
-    EXPECT_TRUE(absl::IsDataLoss(ApplyRecord(record, state)));
+}
+
+TEST(Changes, AFieldOfANewerReleaseIsRefusedAndNamed) {
+  const std::string newer = "\xa0\x38\x01";  // field 900
+  const auto in = [](char tag, const std::string& message) {
+    return std::string{tag, static_cast<char>(message.size())} + message;
+  };
+  const std::string a_known_change = in('\x0a', std::string("\x88\x01\x05"));
+  const auto altered = [&](const std::string& change) {
+    return in('\x0a', in('\x42', "\x08\x01" + change));
+  };
+  const std::pair<std::string, const char*> records[] = {
+      {newer, "field 900 of Changes;"},
+      {in('\x0a', newer), "field 900 of Change;"},
+      {a_known_change + altered(newer), "field 900 of IterationAltered;"},
+      {altered(in('\x3a', "\x09" + std::string(8, 'c') + newer)), "field 900 of Reader;"},
+  };
+  for (const auto& [record, named] : records) {
+    State state;
+    std::set<IterationId> ended;
+    for (const absl::Status& status :
+         {ApplyRecord(record, state), ApplyWhatFits(record, state, ended).status()}) {
+      EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition) << named;
+      EXPECT_THAT(status.message(), HasSubstr(named));
+      EXPECT_THAT(status.message(), HasSubstr("start the newer release"));
+    }
   }
+  const absl::Status snapshot = DecodeState({"", in('\x42', newer)}).status();
+  EXPECT_EQ(snapshot.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(snapshot.message(), HasSubstr("field 900 of Iteration;"));
+
+  // Field 8 of a job was an older release's.
+  EXPECT_TRUE(DecodeState({in('\x32', "\x08\x01\x40\x01" + in('\x3a', ""))}).ok());
 }
 
 TEST(Changes, ASnapshotIsTheStateItWasTakenOf) {
