@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The journal on disk when power is lost behind any of its calls: it opens again, with all that it
-// had said to be durable.
+// had said to be durable. And when a call fails.
 #include <algorithm>
+#include <cerrno>
 #include <filesystem>
 #include <mutex>
 #include <random>
@@ -68,6 +69,7 @@ class Life {
       journal_->Append(appended_, RecordOf(appended_));
     }
   }
+  absl::Status status() const { return journal_->status(); }
   absl::Status WaitDurable() { return journal_->WaitDurable(appended_); }
   void WaitForMark() {
     std::string mark;
@@ -193,6 +195,24 @@ TEST_F(PowerLossTest, OldLogsMayGoInAnyOrder) {
   second.Snapshot();
   second.End();
   LosePowerAnywhere(files, second, files.calls() - 5, 20);
+}
+
+TEST(FailingFilesTest, ALogThatCannotBeRemovedEndsTheJournalAndIsNamed) {
+  const std::string folder = NewFolder("folder");
+  fs::create_directory(folder);
+  ForgetfulFiles files(folder);
+  Life life(files);
+  life.Append(2);
+  EXPECT_TRUE(life.WaitDurable().ok());
+  files.RefuseRemovals(EROFS);
+  life.Snapshot();
+  life.Append(1);
+  EXPECT_FALSE(life.WaitDurable().ok());
+  EXPECT_THAT(std::string(life.status().message()),
+              ::testing::HasSubstr(absl::StrCat("cannot remove ", files.folder(),
+                                                "/above/work/changes-00000000000000000001.log")));
+  life.End();
+  EXPECT_EQ(Life(files).recovered(), 2u);
 }
 
 }  // namespace
