@@ -157,4 +157,13 @@ absl::Status SnapshotDb::Write(uint64_t sequence, absl::Span<const std::string> 
   return Run("COMMIT");
 }
 
+absl::Status SnapshotDb::CheckThere() {
+  int moved = 0;
+  const int code = sqlite3_file_control(db_.get(), "main", SQLITE_FCNTL_HAS_MOVED, &moved);
+  if (code != SQLITE_OK) return Error(code);
+  if (moved == 0) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat("journal ", path_, " was deleted, or another one is in its place"));
+}
+
 }  // namespace penstock::control

@@ -31,6 +31,9 @@ class SnapshotDb {
   absl::StatusOr<Snapshot> Read();
   // Replaces the snapshot, durably and at once or not at all.
   absl::Status Write(uint64_t sequence, absl::Span<const std::string> pieces);
+  // FailedPrecondition once the file that is held was deleted, or another one is at its path: what
+  // is written to it is lost.
+  absl::Status CheckThere();
 
  private:
   struct Close {

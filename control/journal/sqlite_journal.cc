@@ -184,6 +184,7 @@ class SqliteJournal final : public Journal {
     if (!old.empty() && old.back() == item.sequence + 1) old.pop_back();  // nothing since the last
     ASSIGN_OR_RETURN(log_, NextLog(item.sequence + 1));
     RETURN_IF_ERROR(Annotate(db_.Write(item.sequence, *item.snapshot), "at a snapshot"));
+    RETURN_IF_ERROR(Annotate(db_.CheckThere(), "the logs are kept; start again"));
     for (uint64_t first : old) {
       std::error_code error;
       fs::remove(LogPath(work_dir_, first), error);

@@ -202,6 +202,27 @@ TEST_F(SqliteJournalTest, ALogThatWasDeletedOrReplacedEndsIt) {
   }
 }
 
+// The logs that the snapshot would stand for have all of it.
+TEST_F(SqliteJournalTest, ASnapshotWhoseFileWasDeletedOrReplacedTakesNoLogAlong) {
+  for (const bool replaced : {false, true}) {
+    auto journal = OpenSqliteJournal(folder_);
+    ASSERT_TRUE(journal.ok()) << journal.status();
+    (*journal)->Start([](absl::StatusOr<uint64_t>) {});
+    Fill(**journal, 1, 3);
+    const std::string db = folder_ + "/journal.db";
+    const std::string copy = ReadFile(db);
+    fs::remove(db);
+    if (replaced) WriteFile(db, copy);
+    (*journal)->Snapshot(3, {"all three"});
+    (*journal)->Append(4, "record 4");
+    EXPECT_FALSE((*journal)->WaitDurable(4).ok());
+    EXPECT_THAT(std::string((*journal)->status().message()), HasSubstr("journal.db"));
+    journal->reset();
+    EXPECT_EQ(Reopen().last_sequence(), 3u);
+    fs::remove_all(folder_);
+  }
+}
+
 TEST_F(SqliteJournalTest, OnlyItsOwnerMayReadIt) {
   const std::string made = folder_ + "/made";
   auto journal = OpenSqliteJournal(made + "/below");
