@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Besides what every transport must do: what a peer may do that is none of ours.
 #include <arpa/inet.h>
+#include <ifaddrs.h>
+#include <net/if.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <cstring>
 #include <optional>
 #include <string>
@@ -483,6 +486,64 @@ TEST_F(TcpClientTest, ABlockIsReadIntoTheSlotItStaysIn) {
   std::vector<Element> landed = client_->TakeElements();
   EXPECT_EQ(landed[0].tensor(0).data<uint8_t>().back(), 7);
   EXPECT_FALSE(landed[0].loan().IsShared());
+}
+
+// --- Which connections stay on this machine ----------------------------------------
+
+// Of a connection to that number; nothing where no route leads there. By UDP, whose connections are
+// made without a word to the other host.
+std::optional<bool> IsLocalTo(const std::string& host) {
+  const absl::StatusOr<std::vector<Endpoint>> at = LookUp({host, 9}, /*numeric=*/true);
+  if (!at.ok()) return std::nullopt;
+  const Endpoint& endpoint = at->front();
+  const Socket socket(::socket(endpoint.address.ss_family, SOCK_DGRAM, 0));
+  if (::connect(socket.fd(), reinterpret_cast<const sockaddr*>(&endpoint.address),
+                endpoint.bytes) != 0) {
+    return std::nullopt;
+  }
+  return IsLocal(socket);
+}
+
+// Of interfaces but the loopback's.
+std::vector<std::string> OwnAddresses() {
+  std::vector<std::string> addresses;
+  ifaddrs* all = nullptr;
+  EXPECT_EQ(::getifaddrs(&all), 0);
+  for (const ifaddrs* one = all; one != nullptr; one = one->ifa_next) {
+    if (one->ifa_addr == nullptr || one->ifa_addr->sa_family != AF_INET) continue;
+    if ((one->ifa_flags & IFF_UP) == 0 || (one->ifa_flags & IFF_LOOPBACK) != 0) continue;
+    char text[INET_ADDRSTRLEN] = "";
+    ::inet_ntop(AF_INET, &reinterpret_cast<const sockaddr_in*>(one->ifa_addr)->sin_addr, text,
+                sizeof text);
+    addresses.emplace_back(text);
+  }
+  ::freeifaddrs(all);
+  return addresses;
+}
+
+TEST(TcpAddresses, TheLoopbackIsLocalInAnyForm) {
+  for (const char* host : {"127.0.0.1", "127.0.0.2", "::1", "::ffff:127.0.0.1", "::ffff:127.0.0.2"})
+    EXPECT_TRUE(IsLocalTo(host).value_or(true)) << host;  // a machine may have no IPv6
+  EXPECT_EQ(IsLocalTo("127.0.0.1"), true);
+}
+
+TEST(TcpAddresses, ThoseOfOwnInterfacesAreLocal) {
+  const std::vector<std::string> own = OwnAddresses();
+  if (own.empty()) GTEST_SKIP() << "this machine has the loopback only";
+  for (const std::string& host : own) {
+    EXPECT_EQ(IsLocalTo(host), true) << host;
+    EXPECT_TRUE(IsLocalTo("::ffff:" + host).value_or(true)) << host;
+  }
+}
+
+TEST(TcpAddresses, ThoseOfOtherHostsAreNotLocal) {
+  if (!IsLocalTo("192.0.2.77").has_value()) GTEST_SKIP() << "no route leads off this machine";
+  const std::vector<std::string> own = OwnAddresses();
+  for (const std::string host : {"10.77.77.77", "172.16.77.77", "192.168.77.77", "192.0.2.77"}) {
+    if (std::find(own.begin(), own.end(), host) != own.end()) continue;
+    EXPECT_FALSE(IsLocalTo(host).value_or(false)) << host;
+    EXPECT_FALSE(IsLocalTo("::ffff:" + host).value_or(false)) << host;
+  }
 }
 
 }  // namespace
