@@ -306,9 +306,10 @@ void RunRecovery(int64_t count, const std::string& folder) {
     auto journal = OpenSqliteJournal(folder);
     if (!journal.ok()) Fail(journal.status());
     (*journal)->TakeRecovered();
-    (*journal)->Start([](absl::StatusOr<uint64_t> durable) {
+    const absl::Status started = (*journal)->Start([](absl::StatusOr<uint64_t> durable) {
       if (!durable.ok()) Fail(durable.status());
     });
+    if (!started.ok()) Fail(started);
     uint64_t sequence = 0;
     const auto write = [&](std::vector<Change> record) {
       for (const Change& change : record) state.Apply(change);

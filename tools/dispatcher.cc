@@ -33,7 +33,8 @@ absl::Status RunDispatcher(const DispatcherArguments& given) {
                             MetricsAt(given.config.host, server->metrics_port())),
                server->port(), given.port_file));
   const auto stop = [&] { server->Stop(); };
-  RunUntilStopped({.join = [&] { server->Join(); }, .stop = stop, .finish = stop});
+  PENSTOCK_RETURN_IF_ERROR(
+      RunUntilStopped({.join = [&] { server->Join(); }, .stop = stop, .finish = stop}));
   return server->status();
 }
 

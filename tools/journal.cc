@@ -171,7 +171,7 @@ absl::Status Repair(const std::string& work_dir, bool end_jobs) {
   if (!whole.ok()) {
     for (const std::string& line : lines) std::printf("%s\n", line.c_str());
     PENSTOCK_ASSIGN_OR_RETURN(std::vector<std::string> pieces, control::EncodeState(*fitting));
-    journal->Start([](const absl::StatusOr<uint64_t>&) {});
+    PENSTOCK_RETURN_IF_ERROR(journal->Start([](const absl::StatusOr<uint64_t>&) {}));
     journal->Snapshot(recovered.last_sequence(), std::move(pieces));
     journal.reset();  // when it is written
     return Verify(work_dir);

@@ -12,6 +12,8 @@
 #include <thread>
 
 #include "absl/strings/str_cat.h"
+#include "control/sync/start_thread.h"
+#include "penstock/status.h"
 
 namespace penstock::tools {
 namespace {
@@ -44,21 +46,27 @@ absl::Status CatchStopSignals() {
   return absl::OkStatus();
 }
 
-void RunUntilStopped(const Running& server) {
-  std::thread joiner([&] {
-    server.join();
-    WriteToPipe(kJoined);
-  });
+absl::Status RunUntilStopped(const Running& server) {
+  PENSTOCK_ASSIGN_OR_RETURN(std::thread joiner, StartThread("waiting for the server's end", [&] {
+                              server.join();
+                              WriteToPipe(kJoined);
+                            }));
   std::thread finisher;
   while (const unsigned char signal = ReadFromPipe()) {
     if (signal == SIGTERM && !finisher.joinable()) {
-      finisher = std::thread(server.finish);
+      absl::StatusOr<std::thread> started = StartThread("SIGTERM", server.finish);
+      if (started.ok()) {
+        finisher = *std::move(started);
+      } else {
+        server.finish();  // a second signal waits for it
+      }
     } else {
       server.stop();
     }
   }
   joiner.join();
   if (finisher.joinable()) finisher.join();
+  return absl::OkStatus();
 }
 
 std::string MetricsAt(const std::string& host, int metrics_port) {

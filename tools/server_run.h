@@ -19,8 +19,9 @@ struct Running {
   std::function<void()> stop;    // SIGINT, or a second signal
   std::function<void()> finish;  // SIGTERM; may take its time
 };
-// Returns when the server has stopped. REQUIRES: CatchStopSignals().
-void RunUntilStopped(const Running& server);
+// Returns when the server has stopped; ResourceExhausted where the process gets no thread to wait
+// for that. REQUIRES: CatchStopSignals().
+absl::Status RunUntilStopped(const Running& server);
 
 // ", metrics at http://HOST:PORT/metrics", for the end of that word; nothing for
 // port -1.

@@ -28,9 +28,10 @@ absl::Status RunWorker(const WorkerArguments& given) {
                    MetricsAt(given.config.host, server->metrics_port())),
       server->port(), given.port_file));
   absl::Status drained;
-  RunUntilStopped({.join = [&] { server->Join(); },
-                   .stop = [&] { server->Stop(); },
-                   .finish = [&] { drained = server->Drain(given.drain_timeout); }});
+  PENSTOCK_RETURN_IF_ERROR(
+      RunUntilStopped({.join = [&] { server->Join(); },
+                       .stop = [&] { server->Stop(); },
+                       .finish = [&] { drained = server->Drain(given.drain_timeout); }}));
   server->Stop();
   if (!server->status().ok()) return server->status();
   // A second signal while draining is the operator's own choice.

@@ -35,8 +35,8 @@ absl::StatusOr<std::unique_ptr<Core>> Core::Open(CoreOptions options,
     MutexLock lock(core->mu_);
     RETURN_IF_ERROR(core->Recover());
   }
-  core->journal_->Start(
-      [core = core.get()](absl::StatusOr<uint64_t> sequence) { core->OnDurable(sequence); });
+  RETURN_IF_ERROR(core->journal_->Start(
+      [core = core.get()](absl::StatusOr<uint64_t> sequence) { core->OnDurable(sequence); }));
   {
     Turn turn(*core);
     core->BeginLife(turn);

@@ -20,6 +20,7 @@
 #include "control/policy/worker_list.h"
 #include "control/sync/boot_time.h"
 #include "control/sync/mutex.h"
+#include "control/sync/start_thread.h"
 #include "penstock/status.h"
 
 namespace penstock {
@@ -90,8 +91,9 @@ class Server final : public DispatchServer {
                                                   {"/metrics", [this] { return RenderMetrics(); }}},
                                                  config_.metrics_token));
     }
-    sweeper_ = std::thread([this] { Sweep(); });
-    prober_ = std::thread([this] { Repeat(&Core::ProbeBrokenWorkers); });
+    ASSIGN_OR_RETURN(sweeper_, StartThread("the sweeps of the dispatcher", [this] { Sweep(); }));
+    ASSIGN_OR_RETURN(prober_, StartThread("the dispatcher's probes of workers",
+                                          [this] { Repeat(&Core::ProbeBrokenWorkers); }));
     return absl::OkStatus();
   }
 

@@ -55,8 +55,9 @@ class Journal {
 
   // What was there when it was opened; call once, before Start.
   virtual Recovered TakeRecovered() = 0;
-  // From now on records are appended and `durable` is called.
-  virtual void Start(Durable durable) = 0;
+  // From now on records are appended and `durable` is called. ResourceExhausted where the process
+  // gets no thread for the writer.
+  virtual absl::Status Start(Durable durable) = 0;
   // `sequence` is the last one plus 1. Never waits.
   virtual void Append(uint64_t sequence, std::string record) = 0;
   // Stands for all records up to `sequence`, which were appended; they are

@@ -11,7 +11,10 @@ namespace {
 class MemoryJournal final : public Journal {
  public:
   Recovered TakeRecovered() override { return {}; }
-  void Start(Durable durable) override { durable_ = std::move(durable); }
+  absl::Status Start(Durable durable) override {
+    durable_ = std::move(durable);
+    return absl::OkStatus();
+  }
   void Append(uint64_t sequence, std::string /*record*/) override {
     {
       MutexLock lock(mu_);

@@ -21,6 +21,7 @@
 #include "control/journal/log_format.h"
 #include "control/journal/snapshot_db.h"
 #include "control/sync/mutex.h"
+#include "control/sync/start_thread.h"
 #include "penstock/check.h"
 #include "penstock/status.h"
 
@@ -76,9 +77,10 @@ class SqliteJournal final : public Journal {
 
   Recovered TakeRecovered() override { return std::move(recovered_); }
 
-  void Start(Durable durable) override {
+  absl::Status Start(Durable durable) override {
     durable_ = std::move(durable);
-    writer_ = std::thread([this] { Write(); });
+    ASSIGN_OR_RETURN(writer_, StartThread(name(), [this] { Write(); }));
+    return absl::OkStatus();
   }
 
   void Append(uint64_t sequence, std::string record) override {

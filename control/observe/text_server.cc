@@ -20,6 +20,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "control/sync/start_thread.h"
 #include "penstock/status.h"
 
 namespace penstock {
@@ -96,13 +97,17 @@ class Server final : public TextServer {
     getnameinfo(reinterpret_cast<sockaddr*>(&address), size, nullptr, 0, port, sizeof port,
                 NI_NUMERICSERV);
     port_ = std::atoi(port);
-    thread_ = std::thread([this] { Run(); });
   }
   ~Server() override {
     eventfd_write(stop_, 1);
-    thread_.join();
+    if (thread_.joinable()) thread_.join();
     close(listener_);
     close(stop_);
+  }
+  absl::Status Begin() {
+    ASSIGN_OR_RETURN(thread_,
+                     StartThread(absl::StrCat("the pages at port ", port_), [this] { Run(); }));
+    return absl::OkStatus();
   }
   int port() const override { return port_; }
 
@@ -194,7 +199,9 @@ absl::StatusOr<std::unique_ptr<TextServer>> TextServer::Start(const std::string&
                                                               std::map<std::string, Page> pages,
                                                               std::string token) {
   ASSIGN_OR_RETURN(int listener, Listen(host, port));
-  return std::make_unique<Server>(listener, std::move(pages), std::move(token));
+  auto server = std::make_unique<Server>(listener, std::move(pages), std::move(token));
+  RETURN_IF_ERROR(server->Begin());
+  return server;
 }
 
 }  // namespace penstock

@@ -3,14 +3,14 @@
 
 namespace penstock::control {
 
-std::unique_ptr<ReconnectingClientSession> DispatcherStub::KeepClientSession(
+absl::StatusOr<std::unique_ptr<ReconnectingClientSession>> DispatcherStub::KeepClientSession(
     ReconnectingClientEvents* events, ReconnectOptions options) {
   options.address = address();
   return KeepOpen<ClientUp, ClientDown>(
       [this](ClientSessionEvents* stream) { return OpenClientSession(stream); }, events, options);
 }
 
-std::unique_ptr<ReconnectingWorkerSession> DispatcherStub::KeepWorkerSession(
+absl::StatusOr<std::unique_ptr<ReconnectingWorkerSession>> DispatcherStub::KeepWorkerSession(
     ReconnectingWorkerEvents* events, ReconnectOptions options) {
   options.address = address();
   return KeepOpen<WorkerUp, WorkerDown>(

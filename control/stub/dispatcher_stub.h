@@ -88,11 +88,11 @@ class DispatcherStub {
   virtual std::unique_ptr<ClientSession> OpenClientSession(ClientSessionEvents* events) = 0;
   virtual std::unique_ptr<WorkerSession> OpenWorkerSession(WorkerSessionEvents* events) = 0;
 
-  // Streams that come back by themselves; the stub must outlive them.
-  std::unique_ptr<ReconnectingClientSession> KeepClientSession(ReconnectingClientEvents* events,
-                                                               ReconnectOptions options = {});
-  std::unique_ptr<ReconnectingWorkerSession> KeepWorkerSession(ReconnectingWorkerEvents* events,
-                                                               ReconnectOptions options = {});
+  // Streams that come back by themselves; the stub must outlive them. Errors as of KeepOpen().
+  absl::StatusOr<std::unique_ptr<ReconnectingClientSession>> KeepClientSession(
+      ReconnectingClientEvents* events, ReconnectOptions options = {});
+  absl::StatusOr<std::unique_ptr<ReconnectingWorkerSession>> KeepWorkerSession(
+      ReconnectingWorkerEvents* events, ReconnectOptions options = {});
 };
 
 }  // namespace penstock::control

@@ -13,6 +13,8 @@
 #include "control/protocol/session_messages.h"
 #include "control/stub/session.h"
 #include "control/sync/mutex.h"
+#include "control/sync/start_thread.h"
+#include "penstock/status.h"
 
 namespace penstock::control {
 namespace {
@@ -60,10 +62,14 @@ class Keeper final : public ReconnectingSession<Up, Down>, SessionEvents<Down> {
         events_(events),
         options_(std::move(options)),
         heard_(Clock::now()),
-        backoff_(options_.first_backoff) {
-    thread_ = std::thread([this] { Run(); });
-  }
+        backoff_(options_.first_backoff) {}
   ~Keeper() override { Stop(); }
+
+  absl::Status Begin() {
+    ASSIGN_OR_RETURN(
+        thread_, StartThread(absl::StrCat("the session at ", options_.address), [this] { Run(); }));
+    return absl::OkStatus();
+  }
 
   void Send(Up message) override {
     MutexLock lock(mu_);
@@ -198,15 +204,16 @@ class Keeper final : public ReconnectingSession<Up, Down>, SessionEvents<Down> {
 }  // namespace
 
 template <class Up, class Down>
-std::unique_ptr<ReconnectingSession<Up, Down>> KeepOpen(OpenSession<Up, Down> open,
-                                                        ReconnectingEvents<Up, Down>* events,
-                                                        ReconnectOptions options) {
-  return std::make_unique<Keeper<Up, Down>>(std::move(open), events, options);
+absl::StatusOr<std::unique_ptr<ReconnectingSession<Up, Down>>> KeepOpen(
+    OpenSession<Up, Down> open, ReconnectingEvents<Up, Down>* events, ReconnectOptions options) {
+  auto keeper = std::make_unique<Keeper<Up, Down>>(std::move(open), events, options);
+  RETURN_IF_ERROR(keeper->Begin());
+  return keeper;
 }
 
-template std::unique_ptr<ReconnectingSession<ClientUp, ClientDown>> KeepOpen(
+template absl::StatusOr<std::unique_ptr<ReconnectingSession<ClientUp, ClientDown>>> KeepOpen(
     OpenSession<ClientUp, ClientDown>, ReconnectingEvents<ClientUp, ClientDown>*, ReconnectOptions);
-template std::unique_ptr<ReconnectingSession<WorkerUp, WorkerDown>> KeepOpen(
+template absl::StatusOr<std::unique_ptr<ReconnectingSession<WorkerUp, WorkerDown>>> KeepOpen(
     OpenSession<WorkerUp, WorkerDown>, ReconnectingEvents<WorkerUp, WorkerDown>*, ReconnectOptions);
 
 }  // namespace penstock::control

@@ -86,9 +86,10 @@ class ReconnectingSession {
   virtual void Stop() = 0;
 };
 
+// ResourceExhausted where the process gets no thread for it; nothing was opened then.
 template <class Up, class Down>
-std::unique_ptr<ReconnectingSession<Up, Down>> KeepOpen(OpenSession<Up, Down> open,
-                                                        ReconnectingEvents<Up, Down>* events,
-                                                        ReconnectOptions options = {});
+absl::StatusOr<std::unique_ptr<ReconnectingSession<Up, Down>>> KeepOpen(
+    OpenSession<Up, Down> open, ReconnectingEvents<Up, Down>* events,
+    ReconnectOptions options = {});
 
 }  // namespace penstock::control

@@ -19,6 +19,7 @@
 #include "dataplane/client/distribute_options.h"
 #include "dataplane/client/pages.h"
 #include "dataplane/client/registration.h"
+#include "dataplane/memory/catch_exhausted.h"
 #include "dataplane/transfer/library.h"
 #include "dataplane/transfer/ucx/settings.h"
 #include "penstock/status.h"
@@ -131,7 +132,7 @@ absl::StatusOr<std::optional<Element>> JobReader::Next(int64_t pass) {
   {
     MutexLock lock(mu_);
     repetition = RepetitionOf(pass);
-    session = SessionOf(repetition);
+    ASSIGN_OR_RETURN(session, SessionOf(repetition));
     // Under keep = taken a repetition that was read to its end is done with.
     for (auto other = sessions_.begin(); other != sessions_.end() && !KeepsStates();) {
       const bool done = other->first != repetition && other->second->ended();
@@ -202,8 +203,11 @@ absl::Status JobReader::EnsureJoined() {
     ASSIGN_OR_RETURN(stub_, control::DispatcherStub::Make(options_.service, tls_));
   }
   std::stop_source stop;
-  std::future<absl::StatusOr<control::JobAnswer>> joining =
-      std::async(std::launch::async, [&] { return Join(stop.get_token()); });
+  std::future<absl::StatusOr<control::JobAnswer>> joining;
+  RETURN_IF_ERROR(CatchExhausted("joining the job", [&] {
+    joining = std::async(std::launch::async, [&] { return Join(stop.get_token()); });
+    return absl::OkStatus();
+  }));
   while (joining.wait_for(kJoinPolls) == std::future_status::timeout) {
     if (cancelled_ != nullptr && cancelled_->load()) stop.request_stop();
   }
@@ -219,13 +223,18 @@ absl::Status JobReader::EnsureJoined() {
         "Restore() the states of all ranks"));
   }
   job_ = std::move(job);
-  joined_ = true;
   united_.reset();
-  if (!restored_.has_value()) return absl::OkStatus();
-  // Earlier repetitions too: what was taken of them and not committed is claimed,
-  // and nothing more is asked for.
-  for (const ReaderState::Repetition& its : restored_->reader.repetitions) SessionOf(its.number);
-  restored_.reset();
+  if (restored_.has_value()) {
+    // Earlier repetitions too: what was taken of them and not committed is claimed,
+    // and nothing more is asked for.
+    for (const ReaderState::Repetition& its : restored_->reader.repetitions) {
+      const absl::Status begun = SessionOf(its.number).status();
+      if (!begun.ok()) job_.reset();  // the next call joins again
+      RETURN_IF_ERROR(begun);
+    }
+    restored_.reset();
+  }
+  joined_ = true;
   return absl::OkStatus();
 }
 
@@ -283,9 +292,9 @@ absl::StatusOr<control::JobAnswer> JobReader::Join(std::stop_token stop) {
   }
 }
 
-std::shared_ptr<Session> JobReader::SessionOf(int64_t repetition) {
-  std::shared_ptr<Session>& session = sessions_[repetition];
-  if (session != nullptr) return session;
+absl::StatusOr<std::shared_ptr<Session>> JobReader::SessionOf(int64_t repetition) {
+  const auto found = sessions_.find(repetition);
+  if (found != sessions_.end()) return found->second;
   SessionOptions options{.distribute = options_,
                          .wish = wish_,
                          .tls = tls_,
@@ -308,8 +317,9 @@ std::shared_ptr<Session> JobReader::SessionOf(int64_t repetition) {
     options.heard = restored_->heard;
   }
   if (CountsRepetitions()) CountAsBegun(node_, repetition);
-  session = std::make_shared<Session>(std::move(options), *stub_);
-  return session;
+  absl::StatusOr<std::unique_ptr<Session>> session = Session::Begin(std::move(options), *stub_);
+  if (!session.ok()) return OfReading(session.status());
+  return sessions_.emplace(repetition, *std::move(session)).first->second;
 }
 
 bool JobReader::KeepsStates() const {
@@ -570,7 +580,7 @@ absl::Status JobReader::Commit(uint64_t save) {
   std::vector<std::shared_ptr<Session>> sessions;
   {
     MutexLock lock(mu_);
-    SessionOf(last);
+    RETURN_IF_ERROR(SessionOf(last).status());
     for (const control::Commit::OfRepetition& its : commit->repetitions) {
       const auto found = sessions_.find(its.repetition);
       if (found != sessions_.end()) sessions.push_back(found->second);

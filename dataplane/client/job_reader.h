@@ -67,7 +67,7 @@ class JobReader {
   std::shared_ptr<Session> SessionIn(int64_t pass) const
       REQUIRES(mu_);  // nullptr: it was not begun
   // The session on `repetition`, begun if there is none.
-  std::shared_ptr<Session> SessionOf(int64_t repetition) REQUIRES(mu_);
+  absl::StatusOr<std::shared_ptr<Session>> SessionOf(int64_t repetition) REQUIRES(mu_);
   ReaderState StateNow(int64_t repetition) REQUIRES(mu_);
   // `state` is part of the one being written, or of one kept to be part of another.
   absl::Status Put(JobState state, StateWriter& writer);

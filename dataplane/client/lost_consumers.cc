@@ -7,6 +7,8 @@
 #include <utility>
 
 #include "control/sync/mutex.h"
+#include "control/sync/start_thread.h"
+#include "penstock/status.h"
 
 namespace penstock {
 
@@ -99,14 +101,20 @@ void LostConsumerWatch::Stop() {
   changes_->Stop();
 }
 
-OnLostConsumer::OnLostConsumer(std::function<void(const LostConsumer&)> call)
-    : thread_([this, call = std::move(call)] {
-        while (const std::optional<LostConsumer> change = watch_.Next()) call(*change);
-      }) {}
+absl::StatusOr<std::unique_ptr<OnLostConsumer>> OnLostConsumer::Start(
+    std::function<void(const LostConsumer&)> call) {
+  std::unique_ptr<OnLostConsumer> on_lost(new OnLostConsumer);
+  ASSIGN_OR_RETURN(
+      on_lost->thread_,
+      StartThread("calls for lost consumers", [&watch = on_lost->watch_, call = std::move(call)] {
+        while (const std::optional<LostConsumer> change = watch.Next()) call(*change);
+      }));
+  return on_lost;
+}
 
 OnLostConsumer::~OnLostConsumer() {
   watch_.Stop();
-  thread_.join();
+  if (thread_.joinable()) thread_.join();
 }
 
 }  // namespace penstock

@@ -15,6 +15,7 @@
 #include "control/stub/this_process.h"
 #include "control/sync/boot_time.h"
 #include "control/sync/mutex.h"
+#include "control/sync/start_thread.h"
 #include "dataplane/client/counters.h"
 #include "dataplane/memory/pool.h"
 #include "penstock/status.h"
@@ -71,9 +72,20 @@ Session::Session(SessionOptions options, control::DispatcherStub& stub)
   }
   heard_ = options_.heard;
   leaving_ = options_.claims_only;
-  MutexLock lock(mu_);  // events may come before the stream has its name
-  stream_ = stub_.KeepClientSession(this, {.timeout = options_.distribute.timeout});
-  thread_ = std::thread([this] { Run(); });
+}
+
+absl::StatusOr<std::unique_ptr<Session>> Session::Begin(SessionOptions options,
+                                                        control::DispatcherStub& stub) {
+  std::unique_ptr<Session> session(new Session(std::move(options), stub));
+  MutexLock lock(session->mu_);  // events may come before the stream has its name
+  session->stopping_ = true;     // its thread, unless the stream follows
+  ASSIGN_OR_RETURN(session->thread_,
+                   StartThread("reading from the service", [s = session.get()] { s->Run(); }));
+  ASSIGN_OR_RETURN(
+      session->stream_,
+      stub.KeepClientSession(session.get(), {.timeout = session->options_.distribute.timeout}));
+  session->stopping_ = false;
+  return session;
 }
 
 Session::~Session() {
@@ -84,8 +96,8 @@ Session::~Session() {
     stopping_ = true;
     WakeAgent();
   }
-  thread_.join();
-  stream_->Stop();  // a membership may still add readers until then
+  if (thread_.joinable()) thread_.join();
+  if (stream_ != nullptr) stream_->Stop();  // a membership may still add readers until then
   if (!lost_.empty()) NoteLostConsumers(options_.job.name, 0);
   for (auto& [worker, reader] : readers_) reader->Close();
 }

@@ -66,8 +66,10 @@ class Session final : private control::ReconnectingClientEvents,
                       private ReaderEvents,
                       private GivesElements {
  public:
-  // Begins; nothing is waited for. `stub` outlives it.
-  Session(SessionOptions options, control::DispatcherStub& stub);
+  // Nothing is waited for. `stub` outlives it. ResourceExhausted where the process gets no thread
+  // for it; the dispatcher has heard of nothing then.
+  static absl::StatusOr<std::unique_ptr<Session>> Begin(SessionOptions options,
+                                                        control::DispatcherStub& stub);
   // Says goodbye, so that nobody waits for it, and waits for the answer a little. What is not
   // committed under keep = committed stays its own until its lease runs out: another process may
   // come with its state.
@@ -105,6 +107,8 @@ class Session final : private control::ReconnectingClientEvents,
   void Abandon();
 
  private:
+  Session(SessionOptions options, control::DispatcherStub& stub);
+
   // Of session.cc; from the stream's thread.
   control::ClientUp Hello() override;
   void OnMessage(control::ClientDown message, uint64_t sequence) override;
@@ -315,7 +319,8 @@ class Session final : private control::ReconnectingClientEvents,
 
   bool stopping_ GUARDED_BY(mu_) = false;
   // Replaced by the agent alone.
-  std::unique_ptr<control::ReconnectingClientSession> stream_ GUARDED_BY(mu_);
+  std::unique_ptr<control::ReconnectingClientSession> stream_
+      GUARDED_BY(mu_);  // nullptr: it never began
   std::thread thread_;
 };
 

@@ -161,8 +161,15 @@ void Session::Run() {
 }
 
 void Session::ReopenStream() {
-  auto over = std::exchange(
-      stream_, stub_.KeepClientSession(this, {.timeout = options_.distribute.timeout}));
+  absl::StatusOr<std::unique_ptr<control::ReconnectingClientSession>> stream =
+      stub_.KeepClientSession(this, {.timeout = options_.distribute.timeout});
+  if (!stream.ok()) {
+    over_ = true;
+    given_up_ = stream.status();
+    Fail(given_up_);
+    return WakeWaiting();
+  }
+  auto over = std::exchange(stream_, *std::move(stream));
   mu_.unlock();
   over.reset();
   mu_.lock();

@@ -4,6 +4,8 @@
 #include <utility>
 
 #include "control/sync/mutex.h"
+#include "control/sync/start_thread.h"
+#include "penstock/status.h"
 
 namespace penstock {
 
@@ -16,8 +18,10 @@ Aside::~Aside() {
   if (thread_.joinable()) thread_.join();
 }
 
-void Aside::Begin() {
-  if (!thread_.joinable()) thread_ = std::thread([this] { Live(); });
+absl::Status Aside::Begin() {
+  if (!thread_.joinable()) {
+    ASSIGN_OR_RETURN(thread_, StartThread("reading ahead of the caller", [this] { Live(); }));
+  }
   {
     MutexLock lock(mu_);
     wanted_ = true;
@@ -25,6 +29,7 @@ void Aside::Begin() {
   }
   begun_ = true;
   changed_.notify_all();
+  return absl::OkStatus();
 }
 
 bool Aside::Await(absl::Time deadline) {

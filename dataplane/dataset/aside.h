@@ -6,6 +6,7 @@
 #include <functional>
 #include <thread>
 
+#include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "control/sync/mutex.h"
 
@@ -19,8 +20,9 @@ class Aside {
   ~Aside();  // waits for what runs
   Aside(const Aside&) = delete;
 
-  // Begins a run. REQUIRES: none is under way.
-  void Begin();
+  // Begins a run; ResourceExhausted where the process gets no thread for it. REQUIRES: none is
+  // under way.
+  absl::Status Begin();
   // Between Begin() and the Await() that returned true.
   bool under_way() const { return begun_; }
   // Whether the run was over before `deadline`. True without one.

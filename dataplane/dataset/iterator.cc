@@ -244,7 +244,9 @@ class LocalIterator final : public InterruptibleIterator {
   // Made by aside_; nullopt, if it is not by then: it is the next call's. On another thread,
   // so that the deadline holds.
   std::optional<NextResult> NextAside(absl::Time deadline) {
-    if (!aside_.under_way()) aside_.Begin();
+    if (!aside_.under_way()) {
+      if (absl::Status begun = aside_.Begin(); !begun.ok()) return begun;
+    }
     if (!aside_.Await(deadline)) return std::nullopt;
     NextResult next = std::move(made_aside_);
     MutexLock kept_lock(kept_mu_);

@@ -5,6 +5,7 @@
 
 #include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
+#include "control/sync/start_thread.h"
 
 namespace penstock {
 namespace {
@@ -25,10 +26,7 @@ absl::Status MemoryRanOut(std::string_view name) {
 }
 
 absl::Status ThreadsRanOut(std::string_view name, const std::system_error& error) {
-  return Exhausted(
-      name, absl::StrCat("the process gets no further thread (", error.what(),
-                         "); use fewer parallel calls, or give it more (ulimit -u, ulimit -v, the "
-                         "container's limit)"));
+  return OfReading(NoThread(name, error.what()));
 }
 
 bool IsExhausted(const absl::Status& status) {

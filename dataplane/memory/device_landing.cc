@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "control/observe/event_log.h"
 #include "control/sync/mutex.h"
+#include "control/sync/start_thread.h"
 #include "dataplane/element/block.h"
 #include "dataplane/memory/device_lander.h"
 #include "penstock/status.h"
@@ -202,13 +203,19 @@ std::optional<DevicePlace> DeviceLanding::LendPlace(size_t head_bytes, size_t bo
       places = places_;
     } else if (!opening_) {
       if (opener_.joinable()) opener_.join();  // it is done
-      opening_ = true;
       const size_t wanted =
           AlignUp(std::max(body_bytes, opened_bytes_ + opened_bytes_ / 4), kPlaceGranularity);
       if (opened_bytes_ > 0) ++grown_;
       opened_bytes_ = wanted;
       ways_->Try();
-      opener_ = std::thread([this, wanted, open] { OpenPlaces(wanted, open); });
+      absl::StatusOr<std::thread> opener =
+          StartThread("places on the GPU", [this, wanted, open] { OpenPlaces(wanted, open); });
+      opening_ = opener.ok();
+      if (!opener.ok()) {
+        ways_->TurnOff(opener.status());
+      } else {
+        opener_ = *std::move(opener);
+      }
     }
   }
   if (places == nullptr) return std::nullopt;

@@ -30,10 +30,14 @@ std::shared_ptr<const DeviceQueues> QueueOf(int device) {
 
 absl::StatusOr<std::unique_ptr<DeviceReader>> DeviceReader::Make(int device) {
   RETURN_IF_ERROR(LinkedDeviceBackend().Describe(device).status());
-  return std::unique_ptr<DeviceReader>(new DeviceReader(device));
+  std::shared_ptr<const DeviceQueues> queues = QueueOf(device);
+  ASSIGN_OR_RETURN(std::unique_ptr<LandingProgress> progress, LandingProgress::Start(queues));
+  return std::unique_ptr<DeviceReader>(new DeviceReader(std::move(queues), std::move(progress)));
 }
 
-DeviceReader::DeviceReader(int device) : queues_(QueueOf(device)), progress_(queues_) {}
+DeviceReader::DeviceReader(std::shared_ptr<const DeviceQueues> queues,
+                           std::unique_ptr<LandingProgress> progress)
+    : queues_(std::move(queues)), progress_(std::move(progress)) {}
 
 Pool& DeviceReader::pool() const {
   return *queues_->front()->landing();

@@ -19,7 +19,7 @@ namespace penstock::replica {
 // turn is copied anew.
 class DeviceReader {
  public:
-  // NotFound if the process has no such device.
+  // NotFound if the process has no such device, ResourceExhausted if it gets no thread.
   static absl::StatusOr<std::unique_ptr<DeviceReader>> Make(int device);
 
   // What is to be iterated over in place of `dataset`: the same elements, of which two are read,
@@ -37,10 +37,11 @@ class DeviceReader {
   void Stop() { stopped_ = true; }
 
  private:
-  explicit DeviceReader(int device);
+  DeviceReader(std::shared_ptr<const DeviceQueues> queues,
+               std::unique_ptr<LandingProgress> progress);
 
   const std::shared_ptr<const DeviceQueues> queues_;  // one
-  LandingProgress progress_;
+  const std::unique_ptr<LandingProgress> progress_;
   std::atomic<bool> stopped_ = false;
 };
 

@@ -102,7 +102,7 @@ absl::StatusOr<std::unique_ptr<StepIterator>> StepIterator::Start(
   const int depth = DepthOf(*plan);
   iterator->queues_ = QueuesOf(*plan, depth);
   if (iterator->queues_ != nullptr) {
-    iterator->progress_ = std::make_unique<LandingProgress>(iterator->queues_);
+    ASSIGN_OR_RETURN(iterator->progress_, LandingProgress::Start(iterator->queues_));
     iterator->landing_pool_ = &PageLockedPool();
   }
   int first = 0;

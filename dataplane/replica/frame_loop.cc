@@ -13,6 +13,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "control/sync/mutex.h"
+#include "control/sync/start_thread.h"
 #include "penstock/status.h"
 
 namespace penstock::replica {
@@ -63,7 +64,8 @@ absl::StatusOr<std::unique_ptr<FrameLoop>> FrameLoop::Start(std::vector<Socket> 
   std::unique_ptr<FrameLoop> loop(new FrameLoop(std::move(peers), silence, std::move(events)));
   loop->wake_ = Socket(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
   if (!loop->wake_) return BrokenBy("eventfd", errno);
-  loop->thread_ = std::thread([l = loop.get()] { l->Run(); });
+  ASSIGN_OR_RETURN(loop->thread_,
+                   StartThread("the connections of ranks", [l = loop.get()] { l->Run(); }));
   return loop;
 }
 

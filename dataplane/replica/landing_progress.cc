@@ -5,6 +5,8 @@
 #include <utility>
 
 #include "control/sync/mutex.h"
+#include "control/sync/start_thread.h"
+#include "penstock/status.h"
 
 namespace penstock::replica {
 namespace {
@@ -15,8 +17,16 @@ constexpr std::chrono::microseconds kIdle{2000};
 
 }  // namespace
 
+absl::StatusOr<std::unique_ptr<LandingProgress>> LandingProgress::Start(
+    std::shared_ptr<const DeviceQueues> queues) {
+  std::unique_ptr<LandingProgress> progress(new LandingProgress(std::move(queues)));
+  ASSIGN_OR_RETURN(progress->thread_,
+                   StartThread("copies to devices", [p = progress.get()] { p->Run(); }));
+  return progress;
+}
+
 LandingProgress::LandingProgress(std::shared_ptr<const DeviceQueues> queues)
-    : queues_(std::move(queues)), thread_([this] { Run(); }) {}
+    : queues_(std::move(queues)) {}
 
 LandingProgress::~LandingProgress() {
   {
@@ -24,7 +34,7 @@ LandingProgress::~LandingProgress() {
     stop_ = true;
   }
   stop_now_.notify_all();
-  thread_.join();
+  if (thread_.joinable()) thread_.join();
 }
 
 void LandingProgress::Run() {

@@ -7,6 +7,7 @@
 #include <memory>
 #include <thread>
 
+#include "absl/status/statusor.h"
 #include "control/sync/mutex.h"
 #include "dataplane/replica/land_ahead.h"
 
@@ -15,10 +16,13 @@ namespace penstock::replica {
 // A thread of its own while it lives.
 class LandingProgress {
  public:
-  explicit LandingProgress(std::shared_ptr<const DeviceQueues> queues);
+  // ResourceExhausted where the process gets no thread.
+  static absl::StatusOr<std::unique_ptr<LandingProgress>> Start(
+      std::shared_ptr<const DeviceQueues> queues);
   ~LandingProgress();
 
  private:
+  explicit LandingProgress(std::shared_ptr<const DeviceQueues> queues);
   void Run();
 
   const std::shared_ptr<const DeviceQueues> queues_;

@@ -10,10 +10,11 @@
 #include <algorithm>
 #include <cerrno>
 #include <mutex>
-#include <system_error>
 
 #include "absl/strings/str_cat.h"
 #include "control/sync/mutex.h"
+#include "control/sync/start_thread.h"
+#include "penstock/status.h"
 
 namespace penstock::transfer {
 namespace {
@@ -56,11 +57,8 @@ absl::Status ServedLoop::Start(const char* name) {
     return absl::UnavailableError(absl::StrCat("no descriptor to be woken by: errno ", errno));
   }
   const SignalsBlocked blocked;
-  try {
-    thread_ = std::thread([this] { Run(); });
-  } catch (const std::system_error& error) {
-    return absl::UnavailableError(absl::StrCat("no thread to serve links: ", error.what()));
-  }
+  PENSTOCK_ASSIGN_OR_RETURN(
+      thread_, StartThread(absl::StrCat("serving links (", name, ")"), [this] { Run(); }));
   pthread_setname_np(thread_.native_handle(), name);
   return absl::OkStatus();
 }

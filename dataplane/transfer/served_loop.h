@@ -44,8 +44,8 @@ class ServedLoop {
   bool runs() const { return static_cast<bool>(made_here_); }
 
  protected:
-  // The own thread begins. Unavailable when the system has no thread or descriptor
-  // for it. `name`: up to 15 characters.
+  // The own thread begins. ResourceExhausted when the process gets no thread, Unavailable when it
+  // gets no descriptor. `name`: up to 15 characters.
   absl::Status Start(const char* name);
   // It ends, and nobody is served any more. To be called before what Serve() needs
   // goes; not while serving.

@@ -9,6 +9,8 @@
 #include "absl/strings/str_cat.h"
 #include "control/sync/boot_time.h"
 #include "control/sync/mutex.h"
+#include "control/sync/start_thread.h"
+#include "penstock/status.h"
 
 namespace penstock::worker {
 namespace {
@@ -21,22 +23,37 @@ constexpr absl::Duration kFirstBackoff = absl::Milliseconds(100);
 
 }  // namespace
 
-Agent::Agent(control::DispatcherStub* stub, std::shared_ptr<Workshop> workshop, Tasks* tasks,
+absl::StatusOr<std::unique_ptr<Agent>> Agent::Start(control::DispatcherStub* stub,
+                                                    std::shared_ptr<Workshop> workshop,
+                                                    Tasks* tasks, AgentOptions options) {
+  std::unique_ptr<Agent> agent(
+      new Agent(stub->address(), std::move(workshop), tasks, std::move(options)));
+  PENSTOCK_RETURN_IF_ERROR(agent->Begin(*stub));
+  return agent;
+}
+
+Agent::Agent(std::string dispatcher, std::shared_ptr<Workshop> workshop, Tasks* tasks,
              AgentOptions options)
     : workshop_(std::move(workshop)),
       tasks_(tasks),
       options_(std::move(options)),
-      dispatcher_(stub->address()),
+      dispatcher_(std::move(dispatcher)),
       interval_(options_.heartbeat_interval) {
   workshop_->SetTell([this](control::WorkerUp message) { Send(std::move(message)); });
-  std::shared_ptr<control::ReconnectingWorkerSession> session = stub->KeepWorkerSession(
-      this, {.timeout = options_.dispatcher_timeout, .first_backoff = kFirstBackoff});
+}
+
+// First the thread, so that the dispatcher does not hear of a worker that cannot be.
+absl::Status Agent::Begin(control::DispatcherStub& stub) {
+  PENSTOCK_ASSIGN_OR_RETURN(heart_, StartThread("the worker's heartbeats", [this] { Beat(); }));
+  PENSTOCK_ASSIGN_OR_RETURN(std::shared_ptr<control::ReconnectingWorkerSession> session,
+                            stub.KeepWorkerSession(this, {.timeout = options_.dispatcher_timeout,
+                                                          .first_backoff = kFirstBackoff}));
   {
     MutexLock lock(session_mu_);
     session_ = std::move(session);
   }
   tasks_->SayAgain();  // orders may have come before there was anyone to answer to
-  heart_ = std::thread([this] { Beat(); });
+  return absl::OkStatus();
 }
 
 Agent::~Agent() {
@@ -88,7 +105,7 @@ void Agent::Stop() {
     if (std::exchange(stopping_, true)) return;
     changed_.notify_all();
   }
-  heart_.join();
+  if (heart_.joinable()) heart_.join();
   Send(control::WorkerLeave());
   {
     MutexLock lock(mu_);
@@ -99,7 +116,7 @@ void Agent::Stop() {
     MutexLock lock(session_mu_);
     session = session_;
   }
-  session->Stop();
+  if (session != nullptr) session->Stop();
   workshop_->SetTell(nullptr);
 }
 

@@ -32,9 +32,11 @@ struct AgentOptions {
 // Thread-safe.
 class Agent final : private control::ReconnectingWorkerEvents {
  public:
-  // Opens the session. `stub` and `tasks` outlive the agent.
-  Agent(control::DispatcherStub* stub, std::shared_ptr<Workshop> workshop, Tasks* tasks,
-        AgentOptions options);
+  // Opens the session. `stub` and `tasks` outlive the agent. ResourceExhausted where the process
+  // gets no thread for it.
+  static absl::StatusOr<std::unique_ptr<Agent>> Start(control::DispatcherStub* stub,
+                                                      std::shared_ptr<Workshop> workshop,
+                                                      Tasks* tasks, AgentOptions options);
   ~Agent() override;
 
   // Until the dispatcher has welcomed the worker; why it gave up, otherwise.
@@ -49,6 +51,10 @@ class Agent final : private control::ReconnectingWorkerEvents {
   void Stop();
 
  private:
+  Agent(std::string dispatcher, std::shared_ptr<Workshop> workshop, Tasks* tasks,
+        AgentOptions options);
+  absl::Status Begin(control::DispatcherStub& stub);
+
   control::WorkerUp Hello() override;
   void OnMessage(control::WorkerDown message, uint64_t sequence) override;
   void OnLost(const absl::Status& status) override;

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -11,6 +10,7 @@
 #include "control/observe/fail_point.h"
 #include "control/sync/boot_time.h"
 #include "control/sync/mutex.h"
+#include "control/sync/start_thread.h"
 #include "dataplane/dataset/replay_point.h"
 #include "dataplane/dataset/static_shard.h"
 #include "dataplane/memory/catch_exhausted.h"
@@ -54,10 +54,12 @@ std::shared_ptr<PartitionRunner> PartitionRunner::Start(std::shared_ptr<Workshop
                                                         control::Assign assign) {
   std::shared_ptr<PartitionRunner> runner(
       new PartitionRunner(std::move(workshop), std::move(outlet), std::move(assign)));
-  try {
-    std::thread([runner] { runner->Run(); }).detach();  // AwaitDone() stands for joining
-  } catch (const std::system_error& error) {
-    runner->End(ThreadsRanOut(ToString(runner->of().partition), error));
+  absl::StatusOr<std::thread> thread =
+      StartThread(ToString(runner->of().partition), [runner] { runner->Run(); });
+  if (thread.ok()) {
+    thread->detach();  // AwaitDone() stands for joining
+  } else {
+    runner->End(thread.status());
   }
   return runner;
 }

@@ -4,14 +4,13 @@
 #include <algorithm>
 #include <chrono>
 #include <optional>
-#include <system_error>
 #include <thread>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "control/protocol/trainer_token.h"
 #include "control/sync/mutex.h"
-#include "dataplane/memory/catch_exhausted.h"
+#include "control/sync/start_thread.h"
 #include "dataplane/worker/counters.h"
 #include "penstock/status.h"
 
@@ -110,11 +109,9 @@ absl::StatusOr<std::shared_ptr<SharedWindow>> SharedWindow::Start(IterationId it
                                                                   const SharedSlots& slots) {
   std::shared_ptr<SharedWindow> window(
       new SharedWindow(iteration, std::move(token), max_bytes, slots));
-  try {
-    std::thread([window] { window->Serve(); }).detach();  // CloseLinks() waits for its end
-  } catch (const std::system_error& error) {
-    return ThreadsRanOut(ToString(iteration), error);
-  }
+  PENSTOCK_ASSIGN_OR_RETURN(std::thread thread,
+                            StartThread(ToString(iteration), [window] { window->Serve(); }));
+  thread.detach();  // CloseLinks() waits for its end
   return window;
 }
 

@@ -239,10 +239,11 @@ absl::Status Server::Open() {
   hello.tags = config_.worker_tags;
   hello.permits = workshop_->permits.count();
   hello.process = control::ThisProcess();
-  agent_ = std::make_unique<Agent>(stub_.get(), workshop_, tasks_.get(),
-                                   AgentOptions{.hello = std::move(hello),
-                                                .heartbeat_interval = config_.heartbeat_interval,
-                                                .dispatcher_timeout = config_.dispatcher_timeout});
+  PENSTOCK_ASSIGN_OR_RETURN(
+      agent_, Agent::Start(stub_.get(), workshop_, tasks_.get(),
+                           AgentOptions{.hello = std::move(hello),
+                                        .heartbeat_interval = config_.heartbeat_interval,
+                                        .dispatcher_timeout = config_.dispatcher_timeout}));
   return agent_->AwaitWelcome();
 }
 

@@ -3,9 +3,9 @@
 // elsewhere: a rank that dies leaves the others in a collective that never ends, and they do not
 // call Next() then.
 //
-//   ps::OnLostConsumer on_lost([&](const ps::LostConsumer& lost) {
+//   ASSIGN_OR_RETURN(auto on_lost, ps::OnLostConsumer::Start([&](const ps::LostConsumer& lost) {
 //     if (lost.state == ps::LostConsumer::State::kEnded) ncclCommAbort(communicator);
-//   });
+//   }));
 #pragma once
 
 #include <cstdint>
@@ -16,6 +16,7 @@
 #include <string_view>
 #include <thread>
 
+#include "absl/status/statusor.h"
 #include "absl/time/time.h"
 
 namespace penstock {
@@ -64,10 +65,16 @@ class LostConsumerWatch {
 // wait. Destroying it waits for the call under way.
 class OnLostConsumer {
  public:
-  explicit OnLostConsumer(std::function<void(const LostConsumer&)> call);
+  // ResourceExhausted where the process gets no thread.
+  static absl::StatusOr<std::unique_ptr<OnLostConsumer>> Start(
+      std::function<void(const LostConsumer&)> call);
   ~OnLostConsumer();
+  OnLostConsumer(const OnLostConsumer&) = delete;
+  OnLostConsumer& operator=(const OnLostConsumer&) = delete;
 
  private:
+  OnLostConsumer() = default;
+
   LostConsumerWatch watch_;
   std::thread thread_;
 };

@@ -11,6 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "dataplane/memory/catch_exhausted.h"
 #include "dataplane/memory/forked.h"
 #include "penstock/dataset.h"
 #include "penstock/server.h"
@@ -240,7 +241,11 @@ class HeldServer {
       Raise(absl::FailedPreconditionError(
           "this server belongs to the process that this one was forked from; join it there"));
     }
-    std::future<void> joined = std::async(std::launch::async, [this] { server_->Join(); });
+    std::future<void> joined;
+    RaiseIfError(CatchExhausted("join", [&] {
+      joined = std::async(std::launch::async, [this] { server_->Join(); });
+      return absl::OkStatus();
+    }));
     while (true) {
       {
         WithoutGil without_gil;

@@ -17,6 +17,7 @@
 #include "control/env/remote/transfer.h"
 #include "control/observe/event_log.h"
 #include "control/sync/mutex.h"
+#include "control/sync/start_thread.h"
 #include "penstock/check.h"
 #include "penstock/status.h"
 
@@ -56,7 +57,10 @@ class Client final : public HttpClient {
     static const CURLcode ready = curl_global_init(CURL_GLOBAL_DEFAULT);
     CURLM* multi = ready == CURLE_OK ? curl_multi_init() : nullptr;
     if (multi == nullptr) return absl::InternalError("libcurl does not start");
-    return std::unique_ptr<Client>(new Client(config, multi));
+    std::unique_ptr<Client> client(new Client(config, multi));
+    ASSIGN_OR_RETURN(client->thread_,
+                     StartThread("files over HTTP", [c = client.get()] { c->Run(); }));
+    return client;
   }
   ~Client() override {
     Stop();
@@ -76,7 +80,6 @@ class Client final : public HttpClient {
         buffers_(static_cast<size_t>(config.range_bytes),
                  static_cast<size_t>(config.read_ahead_bytes / config.range_bytes) / kSpareShare) {
     curl_multi_setopt(multi, CURLMOPT_MAXCONNECTS, static_cast<long>(config.max_connections));
-    thread_ = std::thread([this] { Run(); });
   }
 
   // --- The thread's
@@ -163,7 +166,7 @@ void Client::Stop() {
     stopping_ = true;
   }
   curl_multi_wakeup(multi_);
-  thread_.join();
+  if (thread_.joinable()) thread_.join();
 }
 
 void Client::Run() {

@@ -2,10 +2,10 @@
 #include "dataplane/dataset/transforms/thread_pool.h"
 
 #include <algorithm>
-#include <system_error>
 #include <utility>
 
 #include "control/sync/mutex.h"
+#include "control/sync/start_thread.h"
 #include "penstock/check.h"
 #include "penstock/dataset.h"
 
@@ -40,9 +40,11 @@ int ThreadPool::threads() const {
 
 void ThreadPool::Grow(int threads) {
   MutexLock lock(mu_);
-  try {
-    while (static_cast<int>(threads_.size()) < threads) threads_.emplace_back([this] { Run(); });
-  } catch (const std::system_error&) {  // OrderedCalls go on with those that there are, or alone
+  threads_.reserve(static_cast<size_t>(threads));
+  while (static_cast<int>(threads_.size()) < threads) {
+    absl::StatusOr<std::thread> thread = StartThread("parallel calls", [this] { Run(); });
+    if (!thread.ok()) return;  // OrderedCalls go on with those that there are, or alone
+    threads_.push_back(*std::move(thread));
   }
 }
 

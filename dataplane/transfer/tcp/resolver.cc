@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "control/sync/mutex.h"
+#include "control/sync/start_thread.h"
 
 namespace penstock::transfer::tcp {
 
@@ -19,11 +20,17 @@ Resolver::~Resolver() {
 void Resolver::LookUp(HostAndPort where, Done done) {
   absl::StatusOr<std::vector<Endpoint>> number = tcp::LookUp(where, /*numeric=*/true);
   if (number.ok()) return done(std::move(number));
-  {
-    MutexLock lock(mu_);
-    questions_.push_back({std::move(where), std::move(done)});
-    if (!thread_.joinable()) thread_ = std::thread([this] { Run(); });
+  MutexLock lock(mu_);
+  if (!thread_.joinable()) {
+    absl::StatusOr<std::thread> thread = StartThread("looking up hosts", [this] { Run(); });
+    if (!thread.ok()) {
+      lock.unlock();
+      return done(thread.status());
+    }
+    thread_ = *std::move(thread);
   }
+  questions_.push_back({std::move(where), std::move(done)});
+  lock.unlock();
   asked_.notify_all();
 }
 

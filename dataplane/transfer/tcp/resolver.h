@@ -21,7 +21,8 @@ class Resolver {
   ~Resolver();  // waits for the lookup that runs; others are not done
 
   // Calls `done` once, before it returns if the host is a number, else on the
-  // resolver's thread. Any thread.
+  // resolver's thread. ResourceExhausted, before it returns, where the process gets none. Any
+  // thread.
   void LookUp(HostAndPort where, Done done);
 
  private:

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "control/sync/mutex.h"
+#include "control/sync/start_thread.h"
 #include "dataplane/transfer/ucx/address.h"
 #include "dataplane/transfer/ucx/engine_work.h"
 #include "penstock/status.h"
@@ -80,7 +81,8 @@ absl::StatusOr<std::shared_ptr<Engine>> Engine::Start(Resources& resources, Lane
   std::shared_ptr<Engine> engine(new Engine(resources, lanes, std::move(greet)));
   PENSTOCK_ASSIGN_OR_RETURN(engine->worker_, resources.fabric.MakeWorker(*engine));
   engine->address_ = EncodeAddress(engine->worker_->address());
-  engine->thread_ = std::thread([self = engine.get()] { self->Run(); });
+  PENSTOCK_ASSIGN_OR_RETURN(engine->thread_, StartThread("serving links over ucx",
+                                                         [self = engine.get()] { self->Run(); }));
   Running::The().Add(engine);
   return engine;
 }

@@ -70,10 +70,11 @@ TEST_P(AnyJournal, SaysInOrderWhatIsDurable) {
   std::mutex mu;
   std::vector<uint64_t> said;
   EXPECT_TRUE(journal->TakeRecovered().records.empty());
-  journal->Start([&](absl::StatusOr<uint64_t> sequence) {
+  const absl::Status started = journal->Start([&](absl::StatusOr<uint64_t> sequence) {
     std::lock_guard lock(mu);
     said.push_back(*sequence);
   });
+  ASSERT_TRUE(started.ok()) << started;
   for (uint64_t i = 1; i <= 100; ++i) journal->Append(i, "record");
   ASSERT_TRUE(journal->WaitDurable(100).ok());
   journal.reset();
@@ -83,7 +84,7 @@ TEST_P(AnyJournal, SaysInOrderWhatIsDurable) {
 
 TEST_P(AnyJournal, TakesASnapshotWithoutLosingWhatFollows) {
   auto journal = Open();
-  journal->Start([](absl::StatusOr<uint64_t>) {});
+  ASSERT_TRUE(journal->Start([](absl::StatusOr<uint64_t>) {}).ok());
   Fill(*journal, 1, 3);
   journal->Snapshot(3, {"all three"});
   Fill(*journal, 4, 5);
@@ -101,7 +102,7 @@ class SqliteJournalTest : public ::testing::Test {
   void Write(uint64_t first, uint64_t last) {
     auto journal = OpenSqliteJournal(folder_);
     ASSERT_TRUE(journal.ok()) << journal.status();
-    (*journal)->Start([](absl::StatusOr<uint64_t>) {});
+    ASSERT_TRUE((*journal)->Start([](absl::StatusOr<uint64_t>) {}).ok());
     Fill(**journal, first, last);
   }
   Recovered Reopen() {
@@ -135,7 +136,7 @@ TEST_F(SqliteJournalTest, GoesOnBehindASnapshot) {
   {
     auto journal = OpenSqliteJournal(folder_);
     ASSERT_TRUE(journal.ok());
-    (*journal)->Start([](absl::StatusOr<uint64_t>) {});
+    ASSERT_TRUE((*journal)->Start([](absl::StatusOr<uint64_t>) {}).ok());
     Fill(**journal, 1, 3);
     (*journal)->Snapshot(3, {"all ", "three"});
     Fill(**journal, 4, 5);
@@ -157,7 +158,7 @@ TEST_F(SqliteJournalTest, SkipsRecordsThatTheSnapshotContains) {
   {
     auto journal = OpenSqliteJournal(folder_);
     ASSERT_TRUE(journal.ok());
-    (*journal)->Start([](absl::StatusOr<uint64_t>) {});
+    ASSERT_TRUE((*journal)->Start([](absl::StatusOr<uint64_t>) {}).ok());
     (*journal)->Snapshot(3, {"all ", "three"});
     Fill(**journal, 4, 4);
   }
@@ -190,7 +191,7 @@ TEST_F(SqliteJournalTest, ALogThatWasDeletedOrReplacedEndsIt) {
   for (const bool replaced : {false, true}) {
     auto journal = OpenSqliteJournal(folder_);
     ASSERT_TRUE(journal.ok()) << journal.status();
-    (*journal)->Start([](absl::StatusOr<uint64_t>) {});
+    ASSERT_TRUE((*journal)->Start([](absl::StatusOr<uint64_t>) {}).ok());
     Fill(**journal, 1, 2);
     fs::remove(Log(1));
     if (replaced) WriteFile(Log(1), LogHeader());
@@ -346,7 +347,7 @@ TEST_F(SqliteJournalTest, ADamagedSnapshotIsDataLoss) {
   {
     auto journal = OpenSqliteJournal(folder_);
     ASSERT_TRUE(journal.ok());
-    (*journal)->Start([](absl::StatusOr<uint64_t>) {});
+    ASSERT_TRUE((*journal)->Start([](absl::StatusOr<uint64_t>) {}).ok());
     Fill(**journal, 1, 1);
     (*journal)->Snapshot(1, {"one", "a snapshot with a text that is easily found"});
   }
@@ -420,9 +421,10 @@ TEST_F(SqliteJournalTest, AFullDiskStopsItAndSaysSo) {
   auto journal = OpenSqliteJournal(folder_);
   ASSERT_TRUE(journal.ok());
   absl::Status told;
-  (*journal)->Start([&](absl::StatusOr<uint64_t> sequence) {
+  const absl::Status started = (*journal)->Start([&](absl::StatusOr<uint64_t> sequence) {
     if (!sequence.ok()) told = sequence.status();
   });
+  ASSERT_TRUE(started.ok()) << started;
   Fill(**journal, 1, 2);
   std::signal(SIGXFSZ, SIG_IGN);
   rlimit before{};

@@ -106,12 +106,12 @@ TEST(KeepOpen, SaysHelloAnewOnEachStream) {
   SessionEvents<ClientDown>* first = network.WaitForStream(1);
   EXPECT_EQ(network.NextSent(), ClientUp(ClientHeartbeat{1}));
   first->OnMessage(End{}, 0);
-  session->Send(ClientHeartbeat{100});
+  (*session)->Send(ClientHeartbeat{100});
   EXPECT_EQ(network.NextSent(), ClientUp(ClientHeartbeat{100}));
   first->OnClosed(absl::UnavailableError("broke"));
   network.WaitForStream(2);
   EXPECT_EQ(network.NextSent(), ClientUp(ClientHeartbeat{2}));
-  session->Stop();
+  (*session)->Stop();
   EXPECT_EQ(events.Wait(1), "message");
   EXPECT_EQ(events.Wait(2), "lost: broke");
 }
@@ -122,7 +122,7 @@ TEST(KeepOpen, ARefusalIsFinal) {
   auto session = KeepOpen<ClientUp, ClientDown>(network.Opener(), &events);
   network.WaitForStream(1)->OnClosed(absl::FailedPreconditionError("declared dead"));
   EXPECT_EQ(events.Wait(1), "given up: declared dead");
-  session->Send(ClientHeartbeat{1});  // goes nowhere
+  (*session)->Send(ClientHeartbeat{1});  // goes nowhere
 }
 
 TEST(KeepOpen, WhatOnlyAProxyCanHaveSaidIsNot) {
@@ -211,7 +211,7 @@ TEST(KeepOpen, StoppingNeedNotWaitForAPause) {
       {.timeout = absl::Hours(2), .first_backoff = absl::Hours(1), .max_backoff = absl::Hours(1)});
   network.WaitForStream(1)->OnClosed(absl::UnavailableError("broke"));
   EXPECT_EQ(events.Wait(1), "lost: broke");
-  session->Stop();
+  (*session)->Stop();
 }
 
 }  // namespace

@@ -138,7 +138,9 @@ TEST_F(SessionTest, OneThatOnlyClaimsPresentsItsStateAndLeaves) {
   options.incarnation = Incarnation(4);
   options.state = Taken{{kPartition, IndexSet::Of(0, 4)}};
   options.claims_only = true;
-  session_ = std::make_unique<Session>(std::move(options), dispatcher_);
+  absl::StatusOr<std::unique_ptr<Session>> begun = Session::Begin(std::move(options), dispatcher_);
+  ASSERT_TRUE(begun.ok()) << begun.status();
+  session_ = *std::move(begun);
   EXPECT_TRUE(dispatcher_.Heard<control::ClientHello>().state.has_value());
   dispatcher_.Say(Welcome());
   dispatcher_.Say(Membership());

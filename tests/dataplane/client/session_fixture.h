@@ -67,7 +67,10 @@ class SessionTest : public testing::Test {
     options.wish = wish_;
     options.takes_later = takes_later_;
     options.distribute.early_end = early_end_;
-    session_ = std::make_unique<Session>(std::move(options), dispatcher_);
+    absl::StatusOr<std::unique_ptr<Session>> begun =
+        Session::Begin(std::move(options), dispatcher_);
+    ASSERT_TRUE(begun.ok()) << begun.status();
+    session_ = *std::move(begun);
     dispatcher_.Heard<control::ClientHello>();
     dispatcher_.Say(Welcome(lease));
     if (served) dispatcher_.Say(Membership());

@@ -599,10 +599,11 @@ TEST_F(SessionTest, AWatchIsToldOfEachChangeSinceTheSessionBegan) {
   LostConsumerWatch watch;
   std::vector<State> called;
   std::promise<void> back;
-  OnLostConsumer on_lost([&](const LostConsumer& lost) {
+  const auto on_lost = OnLostConsumer::Start([&](const LostConsumer& lost) {
     if (lost.consumer == 4) called.push_back(lost.state);
     if (lost.consumer == 4 && lost.state == State::kBack) back.set_value();
   });
+  ASSERT_TRUE(on_lost.ok());
   Begin();
   dispatcher_.Say(Lost(3, /*dead=*/false));  // before the session: it may be on its way back
   dispatcher_.Say(control::ConsumersLost{{{4, absl::Seconds(2), false, "silent for 1.75s"}}});
@@ -661,7 +662,9 @@ TEST_F(SessionTest, AProtocolThatAWorkerLacksIsAnErrorThatNamesBoth) {
   options.client = ClientId(3);
   options.incarnation = Incarnation(4);
   options.cancelled = &cancelled_;
-  session_ = std::make_unique<Session>(std::move(options), dispatcher_);
+  absl::StatusOr<std::unique_ptr<Session>> begun = Session::Begin(std::move(options), dispatcher_);
+  ASSERT_TRUE(begun.ok()) << begun.status();
+  session_ = *std::move(begun);
   dispatcher_.Heard<control::ClientHello>();
   dispatcher_.Say(Welcome());
   dispatcher_.Say(Membership());
