@@ -187,7 +187,7 @@ class Steps {
   std::optional<NextStep> NextBy(std::optional<int64_t> step, absl::Time until) {
     if (!pending()) {
       step_ = step;
-      aside_.Begin();
+      if (absl::Status begun = aside_.Begin(); !begun.ok()) return begun;
     } else if (step.has_value() && step != step_) {
       return absl::FailedPreconditionError(absl::StrCat(
           "step ", *step, " was asked for while the one of an interrupted next(",

@@ -21,7 +21,10 @@ class ReplayedJournal final : public Journal {
  public:
   explicit ReplayedJournal(State& recovered) : recovered_(recovered) {}
   Recovered TakeRecovered() override { return {}; }
-  void Start(Durable durable) override { durable_ = std::move(durable); }
+  absl::Status Start(Durable durable) override {
+    durable_ = std::move(durable);
+    return absl::OkStatus();
+  }
   void Append(uint64_t sequence, std::string record) override {
     const absl::Status applied = ApplyRecord(record, recovered_);
     EXPECT_TRUE(applied.ok()) << applied << DescribeRecord(record);

@@ -25,7 +25,10 @@ using ::testing::IsEmpty;
 class StandingJournal final : public Journal {
  public:
   Recovered TakeRecovered() override { return {}; }
-  void Start(Durable durable) override { durable_ = std::move(durable); }
+  absl::Status Start(Durable durable) override {
+    durable_ = std::move(durable);
+    return absl::OkStatus();
+  }
   void Append(uint64_t sequence, std::string /*record*/) override {
     last_ = sequence;
     if (!stands) durable_(last_);

@@ -157,7 +157,7 @@ TEST_F(UnreadableTest, AStreamThatBreaksIsNotOne) {
 // As dataplane/worker/agent.h does it.
 class KeptWorker : ReconnectingWorkerEvents {
  public:
-  explicit KeptWorker(DispatcherStub& stub) : session_(stub.KeepWorkerSession(this)) {}
+  explicit KeptWorker(DispatcherStub& stub) : session_(stub.KeepWorkerSession(this).value()) {}
   void Send(WorkerUp message) { session_->Send(std::move(message)); }
   // The next of what came and happened: "welcome", "assign", or why the stream was lost.
   std::string Next() {

@@ -208,7 +208,7 @@ TEST_F(SqliteJournalTest, ASnapshotWhoseFileWasDeletedOrReplacedTakesNoLogAlong)
   for (const bool replaced : {false, true}) {
     auto journal = OpenSqliteJournal(folder_);
     ASSERT_TRUE(journal.ok()) << journal.status();
-    (*journal)->Start([](absl::StatusOr<uint64_t>) {});
+    ASSERT_TRUE((*journal)->Start([](absl::StatusOr<uint64_t>) {}).ok());
     Fill(**journal, 1, 3);
     const std::string db = folder_ + "/journal.db";
     const std::string copy = ReadFile(db);

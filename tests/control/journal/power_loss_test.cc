@@ -53,10 +53,11 @@ class Life {
     recovered_ = sequence;
     appended_ = sequence;
     told_.push_back({files.calls(), sequence});
-    journal_->Start([this](absl::StatusOr<uint64_t> sequence) {
+    const absl::Status started = journal_->Start([this](absl::StatusOr<uint64_t> sequence) {
       std::lock_guard lock(mu_);
       if (sequence.ok()) told_.push_back({files_.calls(), *sequence});
     });
+    EXPECT_TRUE(started.ok()) << started;
   }
 
   uint64_t recovered() const { return recovered_; }
