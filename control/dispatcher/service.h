@@ -10,14 +10,19 @@
 namespace penstock::control {
 
 // Calls get messages, streams get bytes (control/rpc/wire_bytes.h).
-using D = wire::Dispatcher;
-using CallsAndStreams = D::WithCallbackMethod_GetVersion<
-    D::WithCallbackMethod_GetOrRegisterDataset<D::WithCallbackMethod_GetDataset<
-        D::WithCallbackMethod_UnregisterDataset<D::WithCallbackMethod_GetOrCreateJob<
-            D::WithCallbackMethod_RestoreJob<D::WithCallbackMethod_GetReading<
-                D::WithCallbackMethod_CancelJob<D::WithCallbackMethod_RemoveJob<
-                    D::WithCallbackMethod_GetStatus<D::WithRawCallbackMethod_ClientSession<
-                        D::WithRawCallbackMethod_WorkerSession<D::Service>>>>>>>>>>>>;
+using CallsAndStreams = wire::Dispatcher::WithCallbackMethod_GetVersion<
+    wire::Dispatcher::WithCallbackMethod_GetOrRegisterDataset<
+        wire::Dispatcher::WithCallbackMethod_GetDataset<
+            wire::Dispatcher::WithCallbackMethod_UnregisterDataset<
+                wire::Dispatcher::WithCallbackMethod_GetOrCreateJob<
+                    wire::Dispatcher::WithCallbackMethod_RestoreJob<
+                        wire::Dispatcher::WithCallbackMethod_GetReading<
+                            wire::Dispatcher::WithCallbackMethod_CancelJob<
+                                wire::Dispatcher::WithCallbackMethod_RemoveJob<
+                                    wire::Dispatcher::WithCallbackMethod_GetStatus<
+                                        wire::Dispatcher::WithRawCallbackMethod_ClientSession<
+                                            wire::Dispatcher::WithRawCallbackMethod_WorkerSession<
+                                                wire::Dispatcher::Service>>>>>>>>>>>>;
 
 class DispatcherService final : public CallsAndStreams {
  public:

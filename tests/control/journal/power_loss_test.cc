@@ -37,7 +37,7 @@ std::vector<std::string> SnapshotOf(uint64_t sequence) {
 class Life {
  public:
   explicit Life(ForgetfulFiles& files) : files_(files) {
-    auto journal = OpenSqliteJournal(files.folder() + "/above/work");
+    auto journal = OpenSqliteJournal(files.folder() + "/above/below");
     EXPECT_TRUE(journal.ok()) << journal.status();
     if (!journal.ok()) return;
     journal_ = *std::move(journal);
@@ -211,7 +211,7 @@ TEST(FailingFilesTest, ALogThatCannotBeRemovedEndsTheJournalAndIsNamed) {
   EXPECT_FALSE(life.WaitDurable().ok());
   EXPECT_THAT(std::string(life.status().message()),
               ::testing::HasSubstr(absl::StrCat("cannot remove ", files.folder(),
-                                                "/above/work/changes-00000000000000000001.log")));
+                                                "/above/below/changes-00000000000000000001.log")));
   life.End();
   EXPECT_EQ(Life(files).recovered(), 2u);
 }
