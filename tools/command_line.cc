@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/command_line.h"
 
+#include <sys/resource.h>
+
 #include <CLI/CLI.hpp>
 #include <csignal>
 #include <cstdio>
@@ -12,7 +14,17 @@
 
 namespace penstock::tools {
 
+// To the bound that only root may raise: each link and connection takes one, and gRPC does not
+// listen any more after an accept() that got none.
+static void RaiseDescriptorLimit() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &limit);
+}
+
 void PrepareProcess() {
+  RaiseDescriptorLimit();
   std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGXFSZ, SIG_IGN);  // a limit of files' size is an error of the write
   setenv("GRPC_VERBOSITY", "NONE", /*overwrite=*/0);

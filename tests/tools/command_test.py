@@ -9,6 +9,7 @@ import json
 import os
 import pathlib
 import re
+import resource
 import shutil
 import signal
 import socket
@@ -35,10 +36,10 @@ def run(*args, env=None):
 class Server:
     """A server process; ready when it has printed its first line."""
 
-    def __init__(self, *args, env=None):
+    def __init__(self, *args, env=None, **popen):
         self.process = subprocess.Popen([PENSTOCK, *map(str, args)], stdout=subprocess.PIPE,
                                         stderr=subprocess.PIPE, text=True,
-                                        env={**os.environ, **(env or {})})
+                                        env={**os.environ, **(env or {})}, **popen)
         self.line = self.process.stdout.readline().strip()
 
     @property
@@ -219,6 +220,16 @@ class CommandTest(unittest.TestCase):
                             (dispatcher, signal.SIGTERM)):
             code, err = server.end(sig)
             self.assertEqual(code, 0, err)
+
+    def test_limits_of_files_are_raised_or_are_errors(self):
+        hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+        with tempfile.TemporaryDirectory() as folder:
+            server = Server("dispatcher", "--work-dir", folder, "--fault-tolerant-mode",
+                            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (64, hard)))
+            self.assertEqual(resource.prlimit(server.process.pid, resource.RLIMIT_NOFILE), (hard, hard))
+            ignored = re.search(r"SigIgn:\s*(\w+)", pathlib.Path(f"/proc/{server.process.pid}/status").read_text())[1]
+            self.assertTrue(int(ignored, 16) >> (signal.SIGXFSZ - 1) & 1, "a file that may not grow kills it")
+            self.assertEqual(server.end()[0], 0)
 
     def test_top_shows_tables_and_writes_them_anew(self):
         dispatcher = self.dispatcher()
