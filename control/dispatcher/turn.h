@@ -20,7 +20,7 @@ namespace penstock::control {
 class ABSL_SCOPED_LOCKABLE Turn {
  public:
   explicit Turn(Core& core) ABSL_EXCLUSIVE_LOCK_FUNCTION(core.mu_)
-      : core_((++core.turns_, core)), lock_(core.mu_) {}
+      : core_(Begin(core)), lock_(core.mu_) {}
   ~Turn() ABSL_UNLOCK_FUNCTION();  // appends, lets go of the lock, delivers
   Turn(const Turn&) = delete;
   Turn& operator=(const Turn&) = delete;
@@ -80,6 +80,10 @@ class ABSL_SCOPED_LOCKABLE Turn {
   bool SharesBytes(const IterationState& iteration) const;
   Membership MembershipOf(const IterationState& iteration);
   Assign AssignOf(const IterationState& iteration, const protocol::Assign& assign);
+  static Core& Begin(Core& core) {  // before it waits for the lock
+    ++core.turns_;
+    return core;
+  }
   void Append();
   // The changes as one record, or, where that would be too large, as several if they may be apart.
   absl::StatusOr<std::vector<std::string>> Records() const;

@@ -111,8 +111,8 @@ TEST_P(WithoutThreads, AJobGivesItsDataOrSaysSo) {
 INSTANTIATE_TEST_SUITE_P(
     Over, WithoutThreads,
     // First the many, which are refused loops too: these last with the process.
-    testing::Values(Case("shm", 1000), Case("shm", 1), Case("tcp", 1000), Case("tcp", 1),
-                    Case("grpc", 1000), Case("grpc", 1)),
+    testing::Values(Case{"shm", 1000}, Case{"shm", 1}, Case{"tcp", 1000}, Case{"tcp", 1},
+                    Case{"grpc", 1000}, Case{"grpc", 1}),
     [](const auto& info) {
       return info.param.protocol + (info.param.count == 1 ? "OneRefused" : "AllRefusedFromOneOn");
     });
