@@ -147,15 +147,15 @@ class Core {
   std::shared_ptr<ClientPeer> OpenClient(std::shared_ptr<ClientOutlet> outlet);
   void OnMessage(const std::shared_ptr<ClientPeer>& peer, ClientUp message);
   void OnClosed(const std::shared_ptr<ClientPeer>& peer);
-  // What came on the stream cannot be read, for that reason: the session ends with it.
+  // A message on the stream cannot be read; `why` says what is wrong. The session ends.
   void OnUnreadable(const std::shared_ptr<ClientPeer>& peer, const absl::Status& why);
   // Streams that end from now on do so since the dispatcher does: nobody is suspected for that.
   void BeginToLeave();
   std::shared_ptr<WorkerPeer> OpenWorker(std::shared_ptr<WorkerOutlet> outlet);
   void OnMessage(const std::shared_ptr<WorkerPeer>& peer, WorkerUp message);
   void OnClosed(const std::shared_ptr<WorkerPeer>& peer);
-  // What came on the stream cannot be read, for that reason: only the stream ends. The worker says
-  // hello again, and anew what it has to say.
+  // A message on the stream cannot be read; `why` says what is wrong. Only the stream ends: the
+  // worker opens another one and repeats what it has to say.
   void OnUnreadable(const std::shared_ptr<WorkerPeer>& peer, const absl::Status& why);
 
   // --- Time ---

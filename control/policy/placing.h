@@ -36,9 +36,9 @@ class PartitionCounts {
   std::unordered_map<uint64_t, int32_t> of_all_;
 };
 
-// A worker is given no more partitions of an iteration for each of its permits, where partitions
-// may wait for others to end: the pipelines of all that it has are open. Fewer workers than there
-// were would otherwise hold the pipelines of all.
+// A worker gets at most this many partitions of an iteration for each of its permits, where
+// partitions may wait for others to end. All that it has are open at once, so few workers that are
+// left of many would otherwise hold the pipelines of all.
 inline constexpr int64_t kMostPerPermit = 2;
 // Whether partitions of `iteration` may wait for others to end: each is sure to, and no order among
 // them is promised.
