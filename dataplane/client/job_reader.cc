@@ -22,6 +22,7 @@
 #include "dataplane/memory/catch_exhausted.h"
 #include "dataplane/transfer/library.h"
 #include "dataplane/transfer/ucx/settings.h"
+#include "dataplane/transfer/ucx/transport.h"
 #include "penstock/status.h"
 
 namespace penstock::client {
@@ -197,6 +198,7 @@ absl::Status JobReader::EnsureJoined() {
     RETURN_IF_ERROR(transfer::ucx::SetLanes(settings.ucx_lanes));
     RETURN_IF_ERROR(transfer::LoadTransports(settings.transports));
     wish_ = WishOf(options_, settings);
+    transfer::ucx::OpenEarly(wish_.protocol, wish_.fallback);
     tls_ = settings.tls;
     tcp_ = settings.tcp;
     ServePages(settings.metrics_port, settings.metrics_token);

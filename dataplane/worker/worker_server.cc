@@ -29,6 +29,7 @@
 #include "dataplane/transfer/library.h"
 #include "dataplane/transfer/transport.h"
 #include "dataplane/transfer/ucx/settings.h"
+#include "dataplane/transfer/ucx/transport.h"
 #include "dataplane/worker/agent.h"
 #include "dataplane/worker/plugins.h"
 #include "dataplane/worker/tasks.h"
@@ -193,6 +194,8 @@ class Server final : public WorkerServer {
 
 absl::Status Server::Open() {
   PENSTOCK_RETURN_IF_ERROR(Check(config_));
+  PENSTOCK_RETURN_IF_ERROR(transfer::ucx::SetLanes(config_.ucx_lanes));
+  transfer::ucx::OpenEarly(config_.data_transfer_protocol, config_.fallback);
   PENSTOCK_ASSIGN_OR_RETURN(stub_,
                             control::DispatcherStub::Make(config_.dispatcher_address, config_.tls));
   PENSTOCK_ASSIGN_OR_RETURN(python_, PythonFor(config_));
@@ -221,7 +224,6 @@ absl::Status Server::Open() {
                    absl::FromChrono(std::chrono::steady_clock::now().time_since_epoch());
           }});
   tasks_ = std::make_shared<Tasks>(workshop_);
-  PENSTOCK_RETURN_IF_ERROR(transfer::ucx::SetLanes(config_.ucx_lanes));
   PENSTOCK_RETURN_IF_ERROR(transfer::LoadTransports(config_.transports));
   PENSTOCK_RETURN_IF_ERROR(LoadPlugins(config_.plugins, config_.allowed_plugins));
   PENSTOCK_RETURN_IF_ERROR(Listen());

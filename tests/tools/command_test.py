@@ -231,6 +231,14 @@ class CommandTest(unittest.TestCase):
             self.assertTrue(int(ignored, 16) >> (signal.SIGXFSZ - 1) & 1, "a file that may not grow kills it")
             self.assertEqual(server.end()[0], 0)
 
+    def test_a_worker_opens_ucx_before_it_has_threads(self):
+        dispatcher = self.dispatcher()
+        worker = self.start("worker", "--dispatcher-address", f"localhost:{dispatcher.port}", "--ucx-lanes", "tcp",
+                            env={"PENSTOCK_UCX_MODULE": os.environ["UCX_THREADS_MODULE"]})
+        _, err = worker.end()
+        counts = re.findall(r"ucx opened by a process of (\d+) thread", err)
+        self.assertEqual(counts[:1], ["1"], err)  # asked again later, it is opened again: there is none
+
     def test_top_shows_tables_and_writes_them_anew(self):
         dispatcher = self.dispatcher()
         workers = [self.worker(dispatcher) for _ in range(2)]

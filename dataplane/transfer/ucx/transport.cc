@@ -23,6 +23,8 @@ namespace penstock::transfer {
 namespace ucx {
 namespace {
 
+constexpr char kName[] = "ucx";
+
 // NotFound in words without a device that is up.
 absl::Status CheckDevices() {
   constexpr absl::string_view kSo =
@@ -136,6 +138,13 @@ class UcxTransport final : public Transport {
 
 }  // namespace
 
+void OpenEarly(std::string_view protocol, const std::vector<std::string>& fallback) {
+  const bool any = protocol.empty() || protocol == "auto" || protocol == kName;
+  if (any || std::find(fallback.begin(), fallback.end(), kName) != fallback.end()) {
+    GetReady().status().IgnoreError();
+  }
+}
+
 std::unique_ptr<Transport> MakeTransport(std::string name,
                                          std::function<absl::StatusOr<Ready>()> ready) {
   return std::make_unique<UcxTransport>(std::move(name), std::move(ready));
@@ -144,7 +153,7 @@ std::unique_ptr<Transport> MakeTransport(std::string name,
 }  // namespace ucx
 
 std::unique_ptr<Transport> MakeUcxTransport() {
-  return ucx::MakeTransport("ucx", ucx::GetReady);
+  return ucx::MakeTransport(ucx::kName, ucx::GetReady);
 }
 
 }  // namespace penstock::transfer
