@@ -307,7 +307,7 @@ class Child:
         self._sessions = {}
         self._arguments = self._results = None
         self._untouched = 0  # references to the arguments' memory while nobody else has it
-        self._waiting = None  # a frame for which there was no room
+        self._waiting = None  # a frame that waits for room
 
     def run(self):
         self._reply(READY)
@@ -326,6 +326,7 @@ class Child:
             if op in (ARGUMENTS, RESULTS):
                 self._map(op, descriptors[0], numbers[0])
                 continue
+            self._waiting = None  # no room is given for it
             try:
                 result = handlers[op](*numbers)
             except BaseException as error:  # SystemExit too is the function's error

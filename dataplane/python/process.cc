@@ -19,6 +19,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
+#include "dataplane/memory/element_limit.h"
 #include "dataplane/python/child_source.h"
 #include "dataplane/python/leaves.h"
 #include "penstock/status.h"
@@ -182,8 +183,7 @@ absl::Status Process::Call(const PythonFunction& function, absl::Span<const Tens
   const size_t bytes = BytesOfLeaves(inputs);
   RETURN_IF_ERROR(MakeRoom(bytes));
   WriteLeaves(inputs, arguments_.memory());
-  ASSIGN_OR_RETURN(const Reply reply, Ask(kCall, function.key));
-  return Take(reply, function, outputs, out);
+  return Take(Ask(kCall, function.key), function, outputs, out);
 }
 
 absl::Status Process::Open(uint64_t session, const PythonFunction& generator) {
@@ -195,8 +195,8 @@ absl::Status Process::Open(uint64_t session, const PythonFunction& generator) {
 absl::StatusOr<bool> Process::Next(uint64_t session, uint64_t passed_over,
                                    const PythonFunction& generator,
                                    absl::Span<const TensorSpec> outputs, ElementOutputs& out) {
-  ASSIGN_OR_RETURN(const Reply reply, Ask(kNext, session, passed_over));
-  if (reply.status == kEnd) return false;
+  const absl::StatusOr<Reply> reply = Ask(kNext, session, passed_over);
+  if (reply.ok() && reply->status == kEnd) return false;
   RETURN_IF_ERROR(Take(reply, generator, outputs, out));
   return true;
 }
@@ -253,6 +253,8 @@ absl::StatusOr<Process::Reply> Process::Ask(uint64_t op, uint64_t a, uint64_t b)
   RETURN_IF_ERROR(Send(op, a, b));
   ASSIGN_OR_RETURN(Reply reply, Receive());
   if (reply.status == kNeedRoom) {
+    if (std::cmp_greater(reply.bytes, MostElementBytes()))
+      return AboveElementLimit(absl::StrCat("a result of ", reply.bytes, " bytes"));
     RETURN_IF_ERROR(Renew(results_, kResults, WithSpare(reply.bytes)));
     ASSIGN_OR_RETURN(reply, Receive());
   }
@@ -311,11 +313,12 @@ absl::Status Process::Ended() {
   return absl::AbortedError("a Python process has ended");
 }
 
-absl::Status Process::Take(const Reply& reply, const PythonFunction& function,
+absl::Status Process::Take(const absl::StatusOr<Reply>& reply, const PythonFunction& function,
                            absl::Span<const TensorSpec> outputs, ElementOutputs& out) const {
-  if (reply.status != kLeaves) return ErrorOf(reply, function);
-  return Annotate(ReadLeaves(results_.memory().first(reply.bytes), outputs, out), "in function '",
-                  function.name, "'");
+  if (reply.ok() && reply->status != kLeaves) return ErrorOf(*reply, function);
+  return Annotate(
+      reply.ok() ? ReadLeaves(results_.memory().first(reply->bytes), outputs, out) : reply.status(),
+      "in function '", function.name, "'");
 }
 
 absl::Status Process::ErrorOf(const Reply& reply, const PythonFunction& function) const {

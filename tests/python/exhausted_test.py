@@ -140,6 +140,41 @@ class Exhausted(unittest.TestCase):
             assert most() - before < 64, (before, most())
         """)
 
+    def test_what_a_function_gives_and_an_array_that_is_kept_above_the_budget(self):
+        self.run_python("""
+            dispatcher = service.DispatchServer()
+            worker = service.WorkerServer(
+                service.WorkerConfig(dispatcher._address, memory_budget_bytes=1 << 20, python=1))
+            above = "is more than the 1048576 bytes that one element may take"
+            def zeros(n):
+                return np.zeros(int(n), np.int64)
+            def arrays():
+                yield from map(zeros, (8, 1 << 20, 16))
+            vector = ps.TensorSpec((None,), "int64")
+            sizes = ps.Dataset.from_tensor_slices(np.array([8, 1 << 20, 16], np.int64))
+            for data in (sizes.map(ps.py_function(zeros, vector, by_value=True)),
+                         ps.Dataset.from_generator(arrays, output_signature=vector, by_value=True)):
+                iterator = iter(data.distribute("parallel_epochs", dispatcher.target))
+                assert next(iterator).shape == (8,)
+                try:
+                    next(iterator)
+                    raise SystemExit("it was sent")
+                except errors.ResourceExhaustedError as error:
+                    assert "a result of 83886" in str(error) and above in str(error), error
+                    assert "in function" in str(error), error
+                assert next(iterator).shape == (16,)
+                assert next(iterator, None) is None
+
+            path = os.path.join(folder, "large.npz")
+            np.savez(path, x=np.zeros((1 << 18, 8), np.int32))
+            spec = {"x": ps.TensorSpec((8,), "int32")}
+            try:
+                next(iter(ps.NpyDataset(path, spec).distribute("parallel_epochs", dispatcher.target)))
+                raise SystemExit("it was kept")
+            except errors.ResourceExhaustedError as error:
+                assert path in str(error) and "array 'x', of 8388608 bytes" in str(error) and above in str(error), error
+        """)
+
     def test_a_worker_that_gets_no_thread_for_a_partition(self):
         self.run_python("""
             import subprocess, time

@@ -10,6 +10,7 @@
 #include "dataplane/dataset/sources/file_bytes.h"
 #include "dataplane/dataset/sources/npz_file.h"
 #include "dataplane/element/copy_bytes.h"
+#include "dataplane/memory/element_limit.h"
 #include "penstock/status.h"
 
 namespace penstock {
@@ -79,6 +80,10 @@ class NpzArrays final : public ArrayFile {
   }
 
   absl::Status Keep(Kept& kept, const NpyHeader& header) {
+    if (header.data_bytes > MostElementBytes()) {
+      return AboveElementLimit(absl::StrCat(name(), ": array '", kept.array, "', of ",
+                                            header.data_bytes, " bytes, which is kept whole,"));
+    }
     std::unique_ptr<std::byte[]> values(new (std::nothrow) std::byte[header.data_bytes]);
     if (values == nullptr) {
       return absl::ResourceExhaustedError(

@@ -15,6 +15,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "dataplane/memory/element_limit.h"
 #include "penstock/status.h"
 
 namespace penstock {
@@ -23,7 +24,9 @@ namespace {
 // A File as Arrow wants one. What the file itself said is kept in `failure`.
 class ArrowFile final : public arrow::io::RandomAccessFile {
  public:
-  explicit ArrowFile(std::unique_ptr<File> file) : file_(std::move(file)) {}
+  // `pool` outlives it.
+  ArrowFile(std::unique_ptr<File> file, arrow::MemoryPool* pool)
+      : file_(std::move(file)), pool_(pool) {}
 
   arrow::Status Close() override {
     closed_ = true;
@@ -48,19 +51,30 @@ class ArrowFile final : public arrow::io::RandomAccessFile {
   }
   arrow::Result<std::shared_ptr<arrow::Buffer>> Read(int64_t bytes) override {
     ARROW_ASSIGN_OR_RAISE(std::unique_ptr<arrow::ResizableBuffer> buffer,
-                          arrow::AllocateResizableBuffer(bytes));
+                          arrow::AllocateResizableBuffer(bytes, pool_));
     ARROW_ASSIGN_OR_RAISE(const int64_t got, Read(bytes, buffer->mutable_data()));
     ARROW_RETURN_NOT_OK(buffer->Resize(got));
     return std::shared_ptr<arrow::Buffer>(std::move(buffer));
   }
 
+  const std::string& name() const { return file_->name(); }
+
   absl::Status failure;
 
  private:
-  std::unique_ptr<File> file_;
+  const std::unique_ptr<File> file_;
+  arrow::MemoryPool* const pool_;
   int64_t position_ = 0;
   bool closed_ = false;
 };
+
+// What Arrow says of `part` of a file.
+absl::Status ToStatus(const arrow::Status& status, const ArrowFile& file, const std::string& part) {
+  if (status.ok()) return absl::OkStatus();
+  RETURN_IF_ERROR(file.failure);
+  if (status.IsOutOfMemory()) return AboveElementLimit(absl::StrCat(file.name(), ": ", part));
+  return absl::DataLossError(absl::StrCat(file.name(), ": ", part, ": ", status.message()));
+}
 
 // The type of numbers of that dtype; nullopt for strings and what Arrow lacks.
 std::optional<arrow::Type::type> ArrowType(DType dtype) {
@@ -161,6 +175,9 @@ int ColumnOf(const parquet::arrow::SchemaField& field) {
 }  // namespace
 
 struct ParquetFile::Arrow {
+  // What a row group is read with may take no more than one element.
+  arrow::ProxyMemoryPool counted{arrow::default_memory_pool()};
+  arrow::CappedMemoryPool pool{&counted, MostElementBytes()};
   std::shared_ptr<ArrowFile> file;
   std::unique_ptr<parquet::arrow::FileReader> reader;
   std::vector<int> columns;                           // of Parquet, for each leaf
@@ -183,23 +200,18 @@ ParquetFile::ParquetFile(std::string name, const Spec& columns)
     : name_(std::move(name)), columns_(columns), arrow_(std::make_unique<Arrow>()) {}
 ParquetFile::~ParquetFile() = default;
 
-absl::Status ParquetFile::Fail(const std::string& what) const {
-  RETURN_IF_ERROR(arrow_->file->failure);
-  return absl::DataLossError(absl::StrCat(name_, ": ", what));
-}
-
 absl::StatusOr<std::unique_ptr<ParquetFile>> ParquetFile::Open(std::unique_ptr<File> file,
                                                                const Spec& columns) {
   auto parquet = std::unique_ptr<ParquetFile>(new ParquetFile(file->name(), columns));
   Arrow& arrow = *parquet->arrow_;
-  arrow.file = std::make_shared<ArrowFile>(std::move(file));
-  auto opened = parquet::arrow::OpenFile(arrow.file, arrow::default_memory_pool());
-  if (!opened.ok()) return parquet->Fail(opened.status().message());
-  arrow.reader = *std::move(opened);
+  arrow.file = std::make_shared<ArrowFile>(std::move(file), &arrow.pool);
+  parquet::arrow::FileReaderBuilder builder;
+  arrow::Status opened = builder.Open(arrow.file, parquet::ReaderProperties(&arrow.pool));
+  if (opened.ok()) opened = builder.memory_pool(&arrow.pool)->Build(&arrow.reader);
+  RETURN_IF_ERROR(ToStatus(opened, *arrow.file, "its footer"));
 
   std::shared_ptr<arrow::Schema> schema;
-  if (const arrow::Status got = arrow.reader->GetSchema(&schema); !got.ok())
-    return parquet->Fail(got.message());
+  RETURN_IF_ERROR(ToStatus(arrow.reader->GetSchema(&schema), *arrow.file, "its schema"));
   for (size_t i = 0; i < columns.size(); ++i) {
     const std::string& column = columns.key(i);
     const int field = schema->GetFieldIndex(column);
@@ -245,9 +257,7 @@ absl::Status ParquetFile::Load(int64_t group) {
     for (const auto& array : arrow_->arrays) ARROW_RETURN_NOT_OK(array->Validate());
     return arrow::Status::OK();
   };
-  const arrow::Status loaded = load();
-  arrow_->failure = loaded.ok() ? absl::OkStatus()
-                                : Fail(absl::StrCat("row group ", group, ": ", loaded.message()));
+  arrow_->failure = ToStatus(load(), *arrow_->file, absl::StrCat("row group ", group));
   return arrow_->failure;
 }
 

@@ -39,7 +39,6 @@ class ParquetFile {
  private:
   struct Arrow;
   ParquetFile(std::string name, const Spec& columns);
-  absl::Status Fail(const std::string& what) const;
 
   std::string name_;
   Spec columns_;

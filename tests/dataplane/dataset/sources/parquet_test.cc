@@ -12,6 +12,7 @@
 #include "control/env/fake_files.h"
 #include "dataplane/dataset/registry.h"
 #include "dataplane/dataset/split.h"
+#include "dataplane/memory/element_limit.h"
 #include "penstock/sources.h"
 #include "tests/dataplane/dataset/transforms/text_of.h"
 
@@ -97,6 +98,18 @@ TEST_F(ParquetTest, ASplitIsARowGroup) {
   const auto plan = PlanSplits(Parquet({kTable, kTable}, Columns({{"id", Scalar(kInt64)}})));
   ASSERT_TRUE(plan.ok()) << plan.status();
   EXPECT_EQ(plan->providers.at(0).count, 6);
+}
+
+TEST_F(ParquetTest, WhatTakesMoreThanAnElementMayIsNamed) {
+  const auto error = [](int64_t most) {
+    const int64_t before = MostElementBytes();
+    LimitElementBytes(most);
+    const Strings rows = ReadAll(Parquet(TEST_DATA "/same.parquet", Columns({{"name", Bytes()}})));
+    LimitElementBytes(before);
+    return rows.at(0);
+  };
+  EXPECT_THAT(error(256), HasSubstr("same.parquet: its footer is more than the 256 bytes"));
+  EXPECT_THAT(error(20000), HasSubstr("same.parquet: row group 0 is more than the 20000 bytes"));
 }
 
 TEST_F(ParquetTest, ACutOrAFaultIsNamed) {
