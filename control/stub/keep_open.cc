@@ -3,6 +3,7 @@
 // other; messages are passed on from the stream's own thread.
 #include <chrono>
 #include <condition_variable>
+#include <new>
 #include <optional>
 #include <random>
 #include <thread>
@@ -36,8 +37,9 @@ bool IsBreak(const absl::Status& status) {
     case absl::StatusCode::kUnknown:
     case absl::StatusCode::kInternal:
     case absl::StatusCode::kDeadlineExceeded:
-    case absl::StatusCode::kResourceExhausted:  // these three of a proxy
+    case absl::StatusCode::kResourceExhausted:  // these four of a proxy
     case absl::StatusCode::kPermissionDenied:
+    case absl::StatusCode::kUnauthenticated:
     case absl::StatusCode::kUnimplemented:
       return true;
     default:
@@ -102,6 +104,15 @@ class Keeper final : public ReconnectingSession<Up, Down>, SessionEvents<Down> {
   }
 
   void Run() {
+    try {
+      Keep();
+    } catch (const std::bad_alloc&) {
+      events_->OnGivenUp(absl::ResourceExhaustedError(absl::StrCat(
+          "the session at ", options_.address, ": the process has no memory left for it")));
+    }
+  }
+
+  void Keep() {
     const absl::Status silent = absl::UnavailableError("the connection is open and silent");
     absl::Status why = silent;
     while (true) {

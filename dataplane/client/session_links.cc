@@ -13,6 +13,7 @@
 #include "control/sync/mutex.h"
 #include "dataplane/client/counters.h"
 #include "dataplane/client/session.h"
+#include "dataplane/memory/catch_exhausted.h"
 #include "penstock/status.h"
 
 namespace penstock::client {
@@ -147,17 +148,28 @@ void Session::Run() {
     const absl::Time now = BootTime();
     absl::Time wake = now + kLongestSleep;
     if (IsCancelled() && MayLeave()) leaving_ = true;
-    if (std::exchange(reopens_, false)) ReopenStream();
-    TendStream(now, wake);
-    TendLinks(now, wake);
-    TendCredits(now, wake);
-    TendWaiting(now, wake);
-    SayWaits();
-    CheckReach(now, wake);
+    const absl::Status tended = CatchExhausted("reading from the service", [&]() REQUIRES(mu_) {
+      Tend(now, wake);
+      return absl::OkStatus();
+    });
+    if (!tended.ok()) {
+      Fail(tended);
+      WakeWaiting();
+    }
     if (stopping_) break;
     agent_.wait_for(
         lock, absl::ToChronoMicroseconds(std::max(wake - BootTime(), absl::Microseconds(100))));
   }
+}
+
+void Session::Tend(absl::Time now, absl::Time& wake) {
+  if (std::exchange(reopens_, false)) ReopenStream();
+  TendStream(now, wake);
+  TendLinks(now, wake);
+  TendCredits(now, wake);
+  TendWaiting(now, wake);
+  SayWaits();
+  CheckReach(now, wake);
 }
 
 void Session::ReopenStream() {
@@ -281,8 +293,9 @@ bool Session::DialOneLink(absl::Time now, absl::Time& wake) {
     const std::map<std::string, std::string> given_up = progress.given_up;
     progress.landings.OnDialled();
     mu_.unlock();
-    absl::StatusOr<transfer::Choice> begun =
-        dialling->Dial(number, options_.wish, given_up, std::move(dial));
+    absl::StatusOr<transfer::Choice> begun = CatchExhausted("opening a link", [&] {
+      return dialling->Dial(number, options_.wish, given_up, std::move(dial));
+    });
     mu_.lock();
     progress.dialled = begun.ok();
     if (begun.ok()) {

@@ -8,9 +8,11 @@
 #include <cerrno>
 #include <chrono>
 #include <cstdint>
+#include <utility>
 
 #include "dataplane/element/block.h"
 #include "dataplane/memory/shared_segment.h"
+#include "dataplane/memory/usable_memory.h"
 
 namespace penstock {
 namespace {
@@ -21,6 +23,9 @@ constexpr int kCollapse = 25;  // MADV_COLLAPSE, which older headers do not have
 // Each call has all processors do something.
 constexpr size_t kAtOnce = 16 << 20;  // bytes
 constexpr std::chrono::seconds kPause(10);
+// Address space that memory for elements leaves to everything else: threads' stacks, and
+// libraries that end the process where they get none, as gRPC does.
+constexpr int64_t kLeft = 64 << 20;  // bytes
 
 size_t BytesToNext(const void* address) {
   return -reinterpret_cast<uintptr_t>(address) % kHugePageBytes;
@@ -31,6 +36,10 @@ size_t BytesToNext(const void* address) {
 void* MapAligned(size_t bytes, int protection, int flags, int fd) {
   void* where = nullptr;
   if (bytes >= kHugePageBytes) {
+    if (std::cmp_greater(bytes, UnusedAddressSpace() - kLeft)) {
+      errno = ENOMEM;
+      return MAP_FAILED;
+    }
     const size_t room = AlignUp(bytes, kPageBytes) + kHugePageBytes;
     void* const found =
         ::mmap(nullptr, room, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);

@@ -130,4 +130,12 @@ int64_t UnusedMemory() {
   return UnusedMemoryOf("");
 }
 
+int64_t UnusedAddressSpace() {
+  const int64_t limit = AddressSpace();
+  if (limit == INT64_MAX) return INT64_MAX;
+  int64_t pages = 0;
+  std::ifstream("/proc/self/statm") >> pages;
+  return limit - pages * ::sysconf(_SC_PAGESIZE);
+}
+
 }  // namespace penstock

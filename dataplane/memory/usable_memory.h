@@ -25,4 +25,8 @@ int64_t UnusedMemory();
 // The same of a machine whose files lie below `root`.
 int64_t UnusedMemoryOf(const std::string& root);
 
+// Bytes of address space that this process has left below RLIMIT_AS; INT64_MAX where there is no
+// such limit. As it is now; reads a file where there is one. Any thread.
+int64_t UnusedAddressSpace();
+
 }  // namespace penstock

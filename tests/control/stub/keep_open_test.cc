@@ -3,6 +3,7 @@
 #include <condition_variable>
 #include <deque>
 #include <mutex>
+#include <new>
 
 #include "absl/time/clock.h"
 #include "control/protocol/session_messages.h"
@@ -133,10 +134,23 @@ TEST(KeepOpen, WhatOnlyAProxyCanHaveSaidIsNot) {
   network.WaitForStream(1)->OnClosed(absl::PermissionDeniedError("403 Forbidden"));
   EXPECT_EQ(events.Wait(1), "lost: 403 Forbidden");
   network.WaitForStream(2)->OnClosed(absl::UnimplementedError("404"));
-  SessionEvents<ClientDown>* third = network.WaitForStream(3);
-  third->OnMessage(SessionError{absl::PermissionDeniedError("no such job for you")}, 0);
-  third->OnClosed(absl::PermissionDeniedError("no such job for you"));
-  EXPECT_EQ(events.Wait(4), "given up: no such job for you");
+  network.WaitForStream(3)->OnClosed(absl::UnauthenticatedError("401"));
+  SessionEvents<ClientDown>* fourth = network.WaitForStream(4);
+  fourth->OnMessage(SessionError{absl::PermissionDeniedError("no such job for you")}, 0);
+  fourth->OnClosed(absl::PermissionDeniedError("no such job for you"));
+  EXPECT_EQ(events.Wait(5), "given up: no such job for you");
+}
+
+TEST(KeepOpen, MemoryThatRunsOutIsFinal) {
+  Recorded events;
+  const OpenSession<ClientUp, ClientDown> open =
+      [](SessionEvents<ClientDown>*) -> std::unique_ptr<Session<ClientUp>> {
+    throw std::bad_alloc();
+  };
+  auto session = KeepOpen<ClientUp, ClientDown>(open, &events, {.address = "head:5050"});
+  EXPECT_EQ(events.Wait(1),
+            "given up: the session at head:5050: the process has no memory left for it");
+  (*session)->Send(ClientHeartbeat{1});  // goes nowhere
 }
 
 TEST(KeepOpen, AStreamThatEndsWithoutAReasonIsOpenedAgain) {

@@ -5,10 +5,12 @@
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cinttypes>
 #include <cstdint>
 #include <cstdio>
@@ -52,6 +54,30 @@ bool GivesHugePages() {
   const bool given = ::madvise(memory, kHugePageBytes, 25 /* MADV_COLLAPSE */) == 0;
   ::munmap(memory, kHugePageBytes);
   return given;
+}
+
+// Whether so many bytes are mapped: 0, or why not. They stay.
+int ErrorOfMapping(size_t bytes) {
+  void* const memory = MapAligned(bytes, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1);
+  return memory == MAP_FAILED ? errno : 0;
+}
+
+// In a process that may take 128 MiB more than it has; which expectation did not hold, or 0.
+int MapNearTheLimit() {
+  constexpr size_t kMiB = 1 << 20;
+  int64_t pages = 0;
+  std::ifstream("/proc/self/statm") >> pages;
+  const rlim_t limit = pages * ::sysconf(_SC_PAGESIZE) + 128 * kMiB;
+  const rlimit limits{.rlim_cur = limit, .rlim_max = limit};
+  if (::setrlimit(RLIMIT_AS, &limits) != 0) return 1;
+  if (ErrorOfMapping(80 * kMiB) != ENOMEM) return 2;
+  if (ErrorOfMapping(32 * kMiB) != 0) return 3;
+  if (ErrorOfMapping(kHugePageBytes - 1) != 0) return 4;
+  return 0;
+}
+
+TEST(MapAligned, LeavesTheLastOfTheAddressSpace) {
+  EXPECT_EXIT(::_exit(MapNearTheLimit()), testing::ExitedWithCode(0), "");
 }
 
 TEST(HugePages, ASharedSegmentHasThemOnBothSides) {
