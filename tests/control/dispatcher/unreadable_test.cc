@@ -23,6 +23,8 @@ namespace {
 using ::testing::HasSubstr;
 
 constexpr char kNoMessage[] = "\xff\xff\xff";
+// Field 1000 of any message: a kind that a later release may have.
+constexpr char kOfLaterRelease[] = "\xc2\x3e\x01x";
 
 // A worker's or client's end of a stream, which carries any bytes.
 template <class Down>
@@ -137,6 +139,25 @@ TEST_F(UnreadableTest, BytesOfAClientAreAnErrorThatItHears) {
   EXPECT_THAT(down.error().message(),
               HasSubstr("cannot read a message of client 5: 3 bytes are no"));
   EXPECT_EQ(client.WaitDone().error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+}
+
+TEST_F(UnreadableTest, WhatALaterReleaseMaySayIsPassedOver) {
+  Start();
+  const JobAnswer job = MakeJob("run");
+  wire::WorkerUp hello;
+  ToWire(WorkerUp(WorkerHello{.worker = WorkerId(1), .address = "worker1", .permits = 1}), &hello);
+  hello.mutable_hello()
+      ->GetReflection()
+      ->MutableUnknownFields(hello.mutable_hello())
+      ->AddVarint(1000, 1);
+  ByteStream<wire::WorkerDown> worker(stub_->address(), "WorkerSession");
+  worker.Send(hello.SerializeAsString());
+  EXPECT_TRUE(worker.Next().has_welcome());
+  worker.Send(kOfLaterRelease);
+  worker.Send(Bytes<wire::WorkerUp>(WorkerUp(WorkerHeartbeat{1})));
+  HandClient client(*stub_, job, 5);
+  wire::WorkerDown down;
+  while (!HasFailure() && !down.has_assign()) down = worker.Next();
 }
 
 // A peer that ends its stream, or breaks it, has said nothing that cannot be read.

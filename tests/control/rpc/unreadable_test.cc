@@ -2,6 +2,7 @@
 // A dispatcher that says what cannot be read, as one of another release may.
 #include <grpcpp/grpcpp.h>
 
+#include <deque>
 #include <memory>
 #include <string>
 #include <utility>
@@ -18,11 +19,14 @@ namespace {
 using ::testing::HasSubstr;
 using Reactor = grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>;
 
-// Says one thing, and leaves the stream open.
+// Says these, and leaves the stream open.
 class Says final : public Reactor {
  public:
-  explicit Says(const std::string& text) {
-    const grpc::Slice slice(text);
+  explicit Says(std::deque<std::string> texts) : texts_(std::move(texts)) { OnWriteDone(true); }
+  void OnWriteDone(bool) override {
+    if (texts_.empty()) return;
+    const grpc::Slice slice(texts_.front());
+    texts_.pop_front();
     out_ = grpc::ByteBuffer(&slice, 1);
     StartWrite(&out_);
   }
@@ -30,6 +34,7 @@ class Says final : public Reactor {
   void OnDone() override { delete this; }
 
  private:
+  std::deque<std::string> texts_;
   grpc::ByteBuffer out_;
 };
 
@@ -39,7 +44,7 @@ using Streams = wire::Dispatcher::WithRawCallbackMethod_ClientSession<
 
 class Service final : public Streams<wire::Dispatcher::Service> {
  public:
-  explicit Service(std::string text) : text_(std::move(text)) {
+  explicit Service(std::deque<std::string> texts) : texts_(std::move(texts)) {
     grpc::ServerBuilder builder;
     int port = 0;
     builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);
@@ -50,11 +55,11 @@ class Service final : public Streams<wire::Dispatcher::Service> {
   ~Service() override { server_->Shutdown(std::chrono::system_clock::now()); }
   DispatcherStub& stub() { return *stub_; }
 
-  Reactor* ClientSession(grpc::CallbackServerContext*) override { return new Says(text_); }
-  Reactor* WorkerSession(grpc::CallbackServerContext*) override { return new Says(text_); }
+  Reactor* ClientSession(grpc::CallbackServerContext*) override { return new Says(texts_); }
+  Reactor* WorkerSession(grpc::CallbackServerContext*) override { return new Says(texts_); }
 
  private:
-  const std::string text_;
+  const std::deque<std::string> texts_;
   std::unique_ptr<grpc::Server> server_;
   std::unique_ptr<DispatcherStub> stub_;
 };
@@ -70,7 +75,7 @@ class Client : public Peer<ClientUp, ClientDown> {
 
 // gRPC itself would leave the stream open, with nothing to be heard on it any more.
 TEST(Unreadable, BytesEndTheStreamWithWordsThatNameThem) {
-  Service service("\xff\xff\xff");
+  Service service({"\xff\xff\xff"});
   const absl::Status of_worker = Worker(service.stub()).WaitClosed();
   EXPECT_EQ(of_worker.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(of_worker.message()),
@@ -84,9 +89,23 @@ TEST(Unreadable, BytesEndTheStreamWithWordsThatNameThem) {
 TEST(Unreadable, AWrongNumberEndsTheStreamWithWordsThatNameIt) {
   wire::WorkerDown down;
   down.mutable_splits()->mutable_run()->set_first_ordinal(-1);
-  Service service(down.SerializeAsString());
+  Service service({down.SerializeAsString()});
   EXPECT_THAT(std::string(Worker(service.stub()).WaitClosed().message()),
               HasSubstr("cannot be read: a run of splits with a negative number"));
+}
+
+TEST(Unreadable, WhatALaterReleaseMaySayIsPassedOver) {
+  const std::string kind = "\xc2\x3e\x01x";  // field 1000 of any message
+  wire::ClientDown down;
+  down.mutable_error()->set_message("known");
+  down.mutable_error()->set_code(9);
+  down.mutable_error()
+      ->GetReflection()
+      ->MutableUnknownFields(down.mutable_error())
+      ->AddVarint(1000, 1);
+  Service service({kind, kind, down.SerializeAsString()});
+  EXPECT_EQ(Client(service.stub()).Next<SessionError>().status,
+            absl::FailedPreconditionError("known"));
 }
 
 }  // namespace
