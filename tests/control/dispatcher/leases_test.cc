@@ -247,28 +247,85 @@ TEST_F(LeasesTest, OfThoseInTheJournalBeginWhenTheyComeBack) {
   EXPECT_THAT(Workers(), ElementsAre(1));
 }
 
-// Clients go by the lease that they were told last.
-TEST_F(LeasesTest, ALongerOneOfAnEarlierLifeIsWaitedFor) {
-  const std::string folder = ::testing::TempDir() + "/leases_of_an_earlier_life";
-  std::filesystem::remove_all(folder);
-  Open(absl::Seconds(60), OpenSqliteJournal(folder).value());
-  core_->RegisterDataset({.dataset_id = "numbers"}, [](const auto&) {});
-  std::promise<JobAnswer> job;
-  core_->GetOrCreateJob({.name = "job", .dataset_id = "numbers"},
-                        [&](const auto& answer) { job.set_value(answer.value()); });
-  const JobAnswer its = job.get_future().get();
-  core_->OnMessage(core_->OpenClient(std::make_shared<Deaf<ClientDown>>()),
-                   ClientHello{.job = its.job,
-                               .client = ClientId(5),
-                               .incarnation = Incarnation(1),
-                               .state = std::nullopt,
-                               .token = its.token});
-  core_.reset();
-  Open(absl::Seconds(10), OpenSqliteJournal(folder).value());
+class ClientLeasesTest : public LeasesTest {
+ protected:
+  // A dispatcher anew, on the journal of the one before.
+  void Restart(absl::Duration client_timeout) {
+    core_.reset();
+    Open(client_timeout, OpenSqliteJournal(folder_).value());
+  }
+  void SetUp() override {
+    std::filesystem::remove_all(folder_);
+    Restart(absl::Seconds(60));
+    core_->RegisterDataset({.dataset_id = "numbers"}, [](const auto&) {});
+    std::promise<JobAnswer> job;
+    core_->GetOrCreateJob({.name = "job", .dataset_id = "numbers"},
+                          [&](const auto& answer) { job.set_value(answer.value()); });
+    job_ = job.get_future().get();
+  }
+  std::shared_ptr<ClientPeer> Read(uint64_t id) {
+    const auto peer = core_->OpenClient(std::make_shared<Deaf<ClientDown>>());
+    core_->OnMessage(peer, ClientHello{.job = job_.job,
+                                       .client = ClientId(id),
+                                       .incarnation = Incarnation(1),
+                                       .state = std::nullopt,
+                                       .token = job_.token});
+    return peer;
+  }
+  // The sweeper's seconds, in which only `living` is heard.
+  void PassReading(int seconds, const std::shared_ptr<ClientPeer>& living) {
+    for (int second = 0; second < seconds; ++second) {
+      now_ += absl::Seconds(1);
+      core_->OnMessage(living, ClientHeartbeat{});
+      core_->Sweep();
+    }
+  }
+
+  const std::string folder_ =
+      ::testing::TempDir() + "/" + ::testing::UnitTest::GetInstance()->current_test_info()->name();
+  JobAnswer job_;
+};
+
+// They go by the lease that they were told last.
+TEST_F(ClientLeasesTest, ALongerOneOfAnEarlierLifeIsWaitedFor) {
+  Read(5);
+  Restart(absl::Seconds(10));
   const auto living = Join(1);
   Pass(59, living);
   EXPECT_EQ(DeadClients(), 0u);
   Pass(1, living);
+  EXPECT_EQ(DeadClients(), 1u);
+}
+
+// A thousand that come back take longer than each of them may be silent.
+TEST_F(ClientLeasesTest, OfThoseInTheJournalBeginWhenTheyComeBack) {
+  for (uint64_t id = 5; id <= 7; ++id) Read(id);
+  Restart(absl::Seconds(60));
+  now_ += absl::Seconds(100);
+  core_->Sweep();
+  const auto first = Read(5);
+  PassReading(59, first);
+  Read(6);
+  PassReading(59, first);
+  EXPECT_EQ(DeadClients(), 0u);
+  PassReading(1, first);
+  EXPECT_EQ(DeadClients(), 2u);
+}
+
+TEST_F(ClientLeasesTest, HoldAsLongAsAMessageWaitsForTheLock) {
+  const auto living = Read(5);
+  const auto waiting = Read(6);
+  Read(7);
+  PassReading(59, living);
+  now_ += absl::Seconds(1);
+  core_->OnMessage(living, ClientHeartbeat{});
+  std::thread beat;
+  at_now_ = [&] {  // the sweep has the lock
+    beat = std::thread([&] { core_->OnMessage(waiting, ClientHeartbeat{}); });
+    while (waiting->arriving == 0) std::this_thread::yield();
+  };
+  core_->Sweep();
+  beat.join();
   EXPECT_EQ(DeadClients(), 1u);
 }
 
