@@ -101,12 +101,21 @@ absl::StatusOr<std::string> ReadWholeFile(const std::string& path) {
   return content;
 }
 
-absl::Status SyncDirectory(const std::string& path) {
+absl::StatusOr<Directory> Directory::Open(const std::string& path) {
   const int fd = open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (fd < 0) return ErrnoStatus(errno, "open", path);
-  const int failed = fsync(fd) == 0 ? 0 : errno;
-  close(fd);
-  return failed == 0 ? absl::OkStatus() : ErrnoStatus(failed, "sync", path);
+  return Directory(path, fd);
+}
+
+Directory::Directory(Directory&& other) noexcept
+    : path_(other.path_), fd_(std::exchange(other.fd_, -1)) {}
+
+Directory::~Directory() {
+  if (fd_ >= 0) close(fd_);
+}
+
+absl::Status Directory::Sync() {
+  return fsync(fd_) == 0 ? absl::OkStatus() : ErrnoStatus(errno, "sync", path_);
 }
 
 }  // namespace penstock::control

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -39,8 +40,22 @@ class LogFile {
 
 // The whole content; empty if there is no such file.
 absl::StatusOr<std::string> ReadWholeFile(const std::string& path);
-// Makes what was created, renamed or removed in it survive.
-absl::Status SyncDirectory(const std::string& path);
+// Makes what was created, renamed or removed in it survive. Not thread safe.
+class Directory {
+ public:
+  static absl::StatusOr<Directory> Open(const std::string& path);
+  Directory(Directory&& other) noexcept;
+  Directory& operator=(Directory&&) = delete;
+  ~Directory();
+
+  absl::Status Sync();  // takes no descriptor
+
+ private:
+  Directory(std::string path, int fd) : path_(std::move(path)), fd_(fd) {}
+
+  const std::string path_;
+  int fd_;
+};
 // "cannot <what> <path>: <reason>" with the code that errno stands for.
 absl::Status ErrnoStatus(int error, const std::string& what, const std::string& path);
 

@@ -42,6 +42,9 @@ absl::Status SnapshotDb::Error(int code) const {
       return absl::DataLossError(
           absl::StrCat("journal ", path_, " is damaged: ", why, "; restore the file from a copy"));
     case SQLITE_CANTOPEN:
+      if (const int error = sqlite3_system_errno(db_.get()); error == EMFILE || error == ENFILE)
+        return ErrnoStatus(error, "open the files beside journal", path_);
+      [[fallthrough]];
     case SQLITE_READONLY:
     case SQLITE_PERM:
       return absl::PermissionDeniedError(absl::StrCat("cannot open journal ", path_, ": ", why));
@@ -149,12 +152,11 @@ absl::Status SnapshotDb::Insert(uint64_t sequence, absl::Span<const std::string>
 }
 
 absl::Status SnapshotDb::Write(uint64_t sequence, absl::Span<const std::string> pieces) {
-  RETURN_IF_ERROR(Run("BEGIN EXCLUSIVE; DELETE FROM snapshot;"));
-  if (absl::Status inserted = Insert(sequence, pieces); !inserted.ok()) {
-    Run("ROLLBACK").IgnoreError();  // the first reason is the one to tell
-    return inserted;
-  }
-  return Run("COMMIT");
+  absl::Status written = Run("BEGIN EXCLUSIVE; DELETE FROM snapshot;");
+  if (written.ok()) written = Insert(sequence, pieces);
+  if (written.ok()) written = Run("COMMIT");
+  if (!written.ok()) Run("ROLLBACK").IgnoreError();  // the first reason is the one to tell
+  return written;
 }
 
 absl::Status SnapshotDb::CheckThere() {

@@ -20,6 +20,7 @@
 #include "control/journal/log_file.h"
 #include "control/journal/log_format.h"
 #include "control/journal/snapshot_db.h"
+#include "control/observe/event_log.h"
 #include "control/sync/mutex.h"
 #include "control/sync/start_thread.h"
 #include "penstock/check.h"
@@ -58,8 +59,10 @@ absl::StatusOr<std::vector<uint64_t>> ListLogs(const std::string& work_dir) {
 
 class SqliteJournal final : public Journal {
  public:
-  SqliteJournal(std::string work_dir, SnapshotDb db, LogFile log, Recovered recovered)
+  SqliteJournal(std::string work_dir, Directory directory, SnapshotDb db, LogFile log,
+                Recovered recovered)
       : work_dir_(std::move(work_dir)),
+        directory_(std::move(directory)),
         recovered_(std::move(recovered)),
         db_(std::move(db)),
         log_(std::move(log)),
@@ -182,12 +185,21 @@ class SqliteJournal final : public Journal {
   // New records go to a new log from here on; the old ones are removed when the
   // snapshot that stands for them is durable. One that a power loss brings back is passed over.
   absl::Status WriteSnapshot(const Item& item) {
-    ASSIGN_OR_RETURN(std::vector<uint64_t> old, ListLogs(work_dir_));
-    if (!old.empty() && old.back() == item.sequence + 1) old.pop_back();  // nothing since the last
-    ASSIGN_OR_RETURN(log_, NextLog(item.sequence + 1));
-    RETURN_IF_ERROR(Annotate(db_.Write(item.sequence, *item.snapshot), "at a snapshot"));
+    const uint64_t next = item.sequence + 1;
+    absl::StatusOr<std::vector<uint64_t>> old = ListLogs(work_dir_);
+    if (!old.ok()) return WithoutSnapshot(old.status());
+    if (!old->empty() && old->back() == next) {
+      old->pop_back();  // nothing since the last
+    } else {
+      absl::StatusOr<LogFile> log = LogFile::Make(LogPath(work_dir_, next));
+      if (!log.ok()) return WithoutSnapshot(log.status());
+      log_ = *std::move(log);
+      RETURN_IF_ERROR(directory_.Sync());
+    }
+    if (absl::Status written = db_.Write(item.sequence, *item.snapshot); !written.ok())
+      return WithoutSnapshot(Annotate(written, "at a snapshot"));
     RETURN_IF_ERROR(Annotate(db_.CheckThere(), "the logs are kept; start again"));
-    for (uint64_t first : old) {
+    for (uint64_t first : *old) {
       std::error_code error;
       fs::remove(LogPath(work_dir_, first), error);
       if (error) return ErrnoStatus(error.value(), "remove", LogPath(work_dir_, first));
@@ -195,13 +207,15 @@ class SqliteJournal final : public Journal {
     return absl::OkStatus();
   }
 
-  absl::StatusOr<LogFile> NextLog(uint64_t first) {
-    ASSIGN_OR_RETURN(LogFile log, LogFile::Make(LogPath(work_dir_, first)));
-    RETURN_IF_ERROR(SyncDirectory(work_dir_));
-    return log;
+  // Where there is no room for it, or no descriptor, the logs stay, and stand for it.
+  static absl::Status WithoutSnapshot(const absl::Status& why) {
+    if (!absl::IsResourceExhausted(why)) return why;
+    StderrEventLog()->Write({"snapshot_failed", {{"reason", std::string(why.message())}}});
+    return absl::OkStatus();
   }
 
   const std::string work_dir_;
+  Directory directory_;  // the writer's
   Recovered recovered_;
   Durable durable_;  // constant after Start
   SnapshotDb db_;    // the writer's
@@ -228,7 +242,8 @@ absl::Status MakeFolder(const fs::path& folder) {
   if (mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) {
     return ErrnoStatus(errno, "make", folder.string());
   }
-  return SyncDirectory(above.empty() ? "." : above.string());
+  ASSIGN_OR_RETURN(Directory directory, Directory::Open(above.empty() ? "." : above.string()));
+  return directory.Sync();
 }
 
 struct LastLog {
@@ -285,9 +300,10 @@ absl::StatusOr<std::unique_ptr<Journal>> OpenSqliteJournal(const std::string& wo
   recovered.snapshot_sequence = snapshot.sequence;
   ASSIGN_OR_RETURN(LastLog last, ReadLogs(work_dir, recovered));
   ASSIGN_OR_RETURN(LogFile log, LogFile::Rewrite(LogPath(work_dir, last.first), last.valid_bytes));
-  RETURN_IF_ERROR(SyncDirectory(work_dir));
-  return std::make_unique<SqliteJournal>(work_dir, std::move(db), std::move(log),
-                                         std::move(recovered));
+  ASSIGN_OR_RETURN(Directory directory, Directory::Open(work_dir));
+  RETURN_IF_ERROR(directory.Sync());
+  return std::make_unique<SqliteJournal>(work_dir, std::move(directory), std::move(db),
+                                         std::move(log), std::move(recovered));
 }
 
 }  // namespace penstock::control

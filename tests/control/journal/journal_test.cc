@@ -151,6 +151,70 @@ TEST_F(SqliteJournalTest, GoesOnBehindASnapshot) {
   EXPECT_EQ(Reopen().last_sequence(), 6u);
 }
 
+// No file can be opened while it lives.
+class NoDescriptors {
+ public:
+  NoDescriptors() {
+    getrlimit(RLIMIT_NOFILE, &before_);
+    const rlimit none{.rlim_cur = 0, .rlim_max = before_.rlim_max};
+    setrlimit(RLIMIT_NOFILE, &none);
+  }
+  ~NoDescriptors() { setrlimit(RLIMIT_NOFILE, &before_); }
+
+ private:
+  rlimit before_{};
+};
+
+TEST_F(SqliteJournalTest, GoesOnWithoutASnapshotWhereThereIsNoDescriptorForIt) {
+  {
+    auto journal = OpenSqliteJournal(folder_);
+    ASSERT_TRUE(journal.ok());
+    ASSERT_TRUE((*journal)->Start([](absl::StatusOr<uint64_t>) {}).ok());
+    Fill(**journal, 1, 3);
+    {
+      const NoDescriptors none;
+      (*journal)->Snapshot(3, {"all three"});
+      Fill(**journal, 4, 5);
+    }
+    EXPECT_TRUE(fs::exists(Log(1)));
+    (*journal)->Snapshot(5, {"all five"});
+    Fill(**journal, 6, 6);
+  }
+  EXPECT_FALSE(fs::exists(Log(1)));
+  Recovered recovered = Reopen();
+  EXPECT_THAT(recovered.snapshot, ElementsAre("all five"));
+  EXPECT_EQ(recovered.last_sequence(), 6u);
+}
+
+// The log of what follows it is there already.
+TEST_F(SqliteJournalTest, GoesOnWithoutASnapshotThatFindsNoRoom) {
+  std::signal(SIGXFSZ, SIG_IGN);
+  {
+    auto journal = OpenSqliteJournal(folder_);
+    ASSERT_TRUE(journal.ok());
+    ASSERT_TRUE((*journal)->Start([](absl::StatusOr<uint64_t>) {}).ok());
+    Fill(**journal, 1, 3);
+    rlimit before{};
+    getrlimit(RLIMIT_FSIZE, &before);
+    const rlimit full{.rlim_cur = 100'000, .rlim_max = before.rlim_max};
+    setrlimit(RLIMIT_FSIZE, &full);
+    (*journal)->Snapshot(3, {std::string(1'000'000, 'x')});
+    Fill(**journal, 4, 5);
+    setrlimit(RLIMIT_FSIZE, &before);
+  }
+  EXPECT_TRUE(fs::exists(Log(4)));
+  {
+    auto journal = OpenSqliteJournal(folder_);
+    ASSERT_TRUE(journal.ok()) << journal.status();
+    EXPECT_EQ((*journal)->TakeRecovered().records.size(), 5u);
+    ASSERT_TRUE((*journal)->Start([](absl::StatusOr<uint64_t>) {}).ok());
+    (*journal)->Snapshot(5, {"all five"});
+    Fill(**journal, 6, 6);
+  }
+  EXPECT_FALSE(fs::exists(Log(1)) || fs::exists(Log(4)));
+  EXPECT_EQ(Reopen().last_sequence(), 6u);
+}
+
 // Killed between the snapshot and the removal of what it stands for.
 TEST_F(SqliteJournalTest, SkipsRecordsThatTheSnapshotContains) {
   Write(1, 3);
