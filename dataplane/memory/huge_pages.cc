@@ -25,7 +25,7 @@ constexpr size_t kAtOnce = 16 << 20;  // bytes
 constexpr std::chrono::seconds kPause(10);
 // Address space that memory for elements leaves to everything else: threads' stacks, and
 // libraries that end the process where they get none, as gRPC does.
-constexpr int64_t kLeft = 64 << 20;  // bytes
+constexpr int64_t kLeft = 16 << 20;  // bytes
 
 size_t BytesToNext(const void* address) {
   return -reinterpret_cast<uintptr_t>(address) % kHugePageBytes;

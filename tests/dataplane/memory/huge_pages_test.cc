@@ -70,8 +70,8 @@ int MapNearTheLimit() {
   const rlim_t limit = pages * ::sysconf(_SC_PAGESIZE) + 128 * kMiB;
   const rlimit limits{.rlim_cur = limit, .rlim_max = limit};
   if (::setrlimit(RLIMIT_AS, &limits) != 0) return 1;
-  if (ErrorOfMapping(80 * kMiB) != ENOMEM) return 2;
-  if (ErrorOfMapping(32 * kMiB) != 0) return 3;
+  if (ErrorOfMapping(120 * kMiB) != ENOMEM) return 2;
+  if (ErrorOfMapping(64 * kMiB) != 0) return 3;
   if (ErrorOfMapping(kHugePageBytes - 1) != 0) return 4;
   return 0;
 }

@@ -104,12 +104,12 @@ TEST_F(ParquetTest, WhatTakesMoreThanAnElementMayIsNamed) {
   const auto error = [](int64_t most) {
     const int64_t before = MostElementBytes();
     LimitElementBytes(most);
-    const Strings rows = ReadAll(Parquet(TEST_DATA "/same.parquet", Columns({{"name", Bytes()}})));
+    const Strings rows = ReadAll(Parquet(TEST_DATA "/same_rows.pq", Columns({{"name", Bytes()}})));
     LimitElementBytes(before);
     return rows.at(0);
   };
-  EXPECT_THAT(error(256), HasSubstr("same.parquet: its footer is more than the 256 bytes"));
-  EXPECT_THAT(error(20000), HasSubstr("same.parquet: row group 0 is more than the 20000 bytes"));
+  EXPECT_THAT(error(256), HasSubstr("same_rows.pq: its footer is more than the 256 bytes"));
+  EXPECT_THAT(error(20000), HasSubstr("same_rows.pq: row group 0 is more than the 20000 bytes"));
 }
 
 TEST_F(ParquetTest, ACutOrAFaultIsNamed) {
