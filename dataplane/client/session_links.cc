@@ -148,7 +148,8 @@ void Session::Run() {
     const absl::Time now = BootTime();
     absl::Time wake = now + kLongestSleep;
     if (IsCancelled() && MayLeave()) leaving_ = true;
-    const absl::Status tended = CatchExhausted("reading from the service", [&]() REQUIRES(mu_) {
+    const absl::Status tended = CatchExhausted("reading from the service", [&] {
+      mu_.AssertHeld();
       Tend(now, wake);
       return absl::OkStatus();
     });
