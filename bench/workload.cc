@@ -8,14 +8,13 @@
 namespace penstock::bench {
 
 const std::vector<const Workload*>& Workloads() {
-  static const auto& all =
-      *new std::vector<const Workload*>{&T1(),    &T1Zero(),    &T1Compressible(),
-                                        &T2(),    &Range(),     &I1(),
-                                        &I1Dct(), &I1Shuffle(), &I2(),
-                                        &H1(),    &V1(),        &C1(),
-                                        &L1(),    &L1Zero(),    &R1(),
-                                        &S1(),    &S1Cached(),  &S1InPlace(),
-                                        &L2(),    &M1(),        &Coordinated()};
+  static const auto& all = *new std::vector<const Workload*>{
+      &T1(),        &T1Zero(),     &T1OneAtATime(), &T1Compressible(),
+      &T2(),        &Range(),      &I1(),           &I1Dct(),
+      &I1Shuffle(), &I2(),         &H1(),           &V1(),
+      &C1(),        &L1(),         &L1Zero(),       &R1(),
+      &S1(),        &S1Cached(),   &S1InPlace(),    &L2(),
+      &M1(),        &Coordinated()};
   return all;
 }
 

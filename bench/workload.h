@@ -106,6 +106,7 @@ absl::StatusOr<const Workload*> FindWorkload(std::string_view name);
 // Each in its file.
 const Workload& T1();
 const Workload& T1Zero();
+const Workload& T1OneAtATime();
 const Workload& T1Compressible();
 const Workload& T2();
 const Workload& Range();

@@ -27,7 +27,7 @@
 namespace penstock::tools {
 namespace {
 
-const std::vector<int64_t> kSizes = {65'536, 1 << 20, 16 << 20};
+const std::vector<int64_t> kSizes = {4096, 65'536, 1 << 20, 16 << 20};
 
 // Of --quick.
 constexpr int kQuickRounds = 2;

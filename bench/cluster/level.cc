@@ -2,6 +2,7 @@
 #include "bench/cluster/level.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -81,24 +82,44 @@ Level OursOverConnections(const Hosts& hosts, int connections, std::vector<std::
       }};
 }
 
-// The same over one port at each end, as perftest and ucx_perftest go.
-Level OursOverPath(const Hosts& hosts, const RdmaPath& path, std::vector<std::string> beside) {
+// `setup` over one port at each end, as perftest and ucx_perftest go.
+void GoOver(const RdmaPath& path, Setup& setup) {
   const auto variables = [](const RdmaPort& port) {
     return std::vector<std::string>{"PENSTOCK_UCX_MAX_RNDV_RAILS=1",
                                     absl::StrCat("PENSTOCK_UCX_NET_DEVICES=", NameOf(port))};
   };
+  setup.trainer_variables = variables(path.here);
+  setup.worker_variables = variables(path.there);
+}
+
+Level OursOverPath(const Hosts& hosts, const RdmaPath& path, std::vector<std::string> beside) {
   return {.protocol = "ucx",
           .variant = PathText(path),
           .beside = std::move(beside),
           .start =
               [=](int64_t bytes, const std::string& scratch) {
                 Setup setup = SetupOf("ucx", bytes, hosts, scratch);
-                setup.trainer_variables = variables(path.here);
-                setup.worker_variables = variables(path.there);
+                GoOver(path, setup);
                 return StartService(setup, "ucx");
               },
           .line_gb_per_s = LineRate(path),
           .quick = true};
+}
+
+// The time that one element takes: asked for, sent, and there. `path`: of ucx over RDMA.
+Level OneAtATime(const std::string& protocol, const Hosts& hosts,
+                 const std::optional<RdmaPath>& path) {
+  return {.protocol = protocol,
+          .variant = "one at a time",
+          .beside = path.has_value()
+                        ? std::vector<std::string>{"ib_read_lat", "ucx_perftest ucp_am_lat rdma"}
+                        : std::vector<std::string>{"ucx_perftest ucp_am_lat tcp"},
+          .start = [=](int64_t bytes, const std::string& scratch) {
+            Setup setup = SetupOf(protocol, bytes, hosts, scratch);
+            setup.workload = std::string(T1OneAtATime().name());
+            if (path.has_value()) GoOver(*path, setup);
+            return StartService(setup, protocol);
+          }};
 }
 
 Load LoadOf(int64_t bytes, const Hosts& hosts, const std::string& scratch) {
@@ -150,7 +171,7 @@ class ToolLevels {
 
   Level Verbs(const std::string& program) const {
     return Make({.system = program,
-                 .line_gb_per_s = path_.ok() ? LineRate(*path_) : 0,
+                 .line_gb_per_s = path_.ok() && program != "ib_read_lat" ? LineRate(*path_) : 0,
                  .quick = program == "ib_read_bw"},
                 program, path_.status(), [program, path = path_.value_or(RdmaPath())](Tool tool) {
                   return Perftest(std::move(tool), program, path);
@@ -159,13 +180,16 @@ class ToolLevels {
 
   Level UcxOverRdma(const std::string& test) const {
     const auto lanes = [](const RdmaPort& port) {
-      return std::vector<std::string>{"UCX_TLS=rc,ud", "UCX_MAX_RNDV_RAILS=1",
+      return std::vector<std::string>{"UCX_TLS=rc,dc", "UCX_MAX_RNDV_RAILS=1",
                                       absl::StrCat("UCX_NET_DEVICES=", NameOf(port))};
     };
     const RdmaPath path = path_.value_or(RdmaPath());
-    Level level = Ucx(test, "rdma", test == "ucp_put_bw" ? "ib_write_bw" : "ib_read_bw",
-                      path_.status(), {.here = lanes(path.here), .there = lanes(path.there)});
-    level.line_gb_per_s = LineRate(path);
+    const bool latency = test == "ucp_am_lat";
+    const std::string beside =
+        latency ? "ib_read_lat" : (test == "ucp_put_bw" ? "ib_write_bw" : "ib_read_bw");
+    Level level = Ucx(test, "rdma", beside, path_.status(),
+                      {.here = lanes(path.here), .there = lanes(path.there)});
+    if (!latency) level.line_gb_per_s = LineRate(path);
     return level;
   }
 
@@ -284,15 +308,16 @@ std::vector<Level> LinkLevels(const Hosts& hosts, const Survey& here, const Surv
   // What our sockets stand beside.
   for (Level& level : levels) level.quick |= level.variant == SocketVariant(usual, 1);
   for (const int streams : kStreams) levels.push_back(tools.Iperf(streams));
-  for (const char* program : {"ib_read_bw", "ib_write_bw"}) {
+  for (const char* program : {"ib_read_bw", "ib_write_bw", "ib_read_lat"}) {
     levels.push_back(tools.Verbs(program));
   }
   // What all our sockets between two hosts have.
   const std::string machines = absl::StrCat("socket ", SocketVariant(usual, 1));
-  for (const char* test : {"ucp_am_bw", "ucp_get", "ucp_put_bw"}) {
+  for (const char* test : {"ucp_am_bw", "ucp_get", "ucp_put_bw", "ucp_am_lat"}) {
     levels.push_back(tools.UcxOverRdma(test));
   }
   levels.push_back(tools.UcxOverTcp("ucp_am_bw", machines));
+  levels.push_back(tools.UcxOverTcp("ucp_am_lat", ""));
   levels.push_back(tools.NotStarted("nixlbench", "it wants an etcd server"));
   levels.push_back(tools.NotStarted("sendrecv_perf", "nccl-tests are started by mpirun"));
   for (const std::string& protocol : protocols) {
@@ -306,6 +331,9 @@ std::vector<Level> LinkLevels(const Hosts& hosts, const Survey& here, const Surv
       beside.push_back("ucx_perftest ucp_am_bw tcp");
     }
     levels.push_back(Ours(protocol, hosts, std::move(beside)));
+    const bool rdma = protocol == "ucx" && tools.path().ok();
+    levels.push_back(
+        OneAtATime(protocol, hosts, rdma ? std::optional(*tools.path()) : std::nullopt));
     if (protocol == "tcp") {
       levels.push_back(OursOverConnections(
           hosts, kConnections, {absl::StrCat("socket ", SocketVariant(kCubic, kConnections))}));

@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "penstock/status.h"
 
 namespace penstock::bench {
 namespace {
@@ -40,11 +41,20 @@ std::vector<double> NumbersOf(const std::string& line) {
   return numbers;
 }
 
-absl::Status NoRate(const std::string& tool, const std::string& output) {
+absl::Status NoResult(const std::string& tool, const std::string& output) {
   constexpr size_t kEnd = 300;
   return absl::InternalError(absl::StrCat(
       "the output of ", tool,
-      " has no rate in it: ", output.substr(output.size() > kEnd ? output.size() - kEnd : 0)));
+      " has no result in it: ", output.substr(output.size() > kEnd ? output.size() - kEnd : 0)));
+}
+
+// The line of that size.
+absl::StatusOr<std::vector<double>> PerftestLine(const std::string& output, int64_t element_bytes) {
+  for (const auto line : absl::StrSplit(output, '\n')) {
+    std::vector<double> numbers = NumbersOf(std::string(line));
+    if (numbers.size() >= 4 && std::llround(numbers[0]) == element_bytes) return numbers;
+  }
+  return NoResult("perftest", output);
 }
 
 }  // namespace
@@ -74,26 +84,18 @@ Tool Perftest(Tool tool, const std::string& program, const RdmaPath& path) {
   tool.name = program;
   // Who reads is the client; who writes is, too.
   tool.client_there = program == "ib_write_bw";
-  const auto words = [program, path, size = tool.element_bytes](const RdmaPort& port, int at,
-                                                                double seconds) {
+  const bool latency = program == "ib_read_lat";
+  const auto words = [program, path, latency, size = tool.element_bytes](const RdmaPort& port,
+                                                                         int at, double seconds) {
     // What is measured leaves out the margin of a second at either end.
-    CommandWords made = {program,
-                         "-F",
-                         "--report_gbits",
-                         "-q",
-                         "4",
-                         "-d",
-                         port.device,
-                         "-i",
-                         absl::StrCat(port.number),
-                         "-s",
-                         absl::StrCat(size),
-                         "-p",
-                         absl::StrCat(at),
-                         "-f",
-                         "1",
-                         "-D",
-                         WholeSeconds(seconds + 2)};
+    CommandWords made = {program, "-F",
+                         "-d",    port.device,
+                         "-i",    absl::StrCat(port.number),
+                         "-s",    absl::StrCat(size),
+                         "-p",    absl::StrCat(at),
+                         "-f",    "1",
+                         "-D",    WholeSeconds(seconds + 2)};
+    if (!latency) made = Joined(made, {"--report_gbits", "-q", "4"});
     if (port.ethernet) {
       made = Joined(made, {"-x", absl::StrCat(port.gids.at(path.gid_kind))});
     }
@@ -106,8 +108,8 @@ Tool Perftest(Tool tool, const std::string& program, const RdmaPath& path) {
     return ToolRun{.server = words(server_port, port, seconds),
                    .client = Joined(words(client_port, port, seconds), {server})};
   };
-  tool.bytes_per_s = [size = tool.element_bytes](const std::string& output) {
-    return PerftestRate(output, size);
+  tool.parse = [latency, size = tool.element_bytes](const std::string& output) {
+    return latency ? ParsePerftestLatency(output, size) : ParsePerftest(output, size);
   };
   return tool;
 }
@@ -131,7 +133,9 @@ Tool UcxPerftest(Tool tool, const std::string& test, const UcxEnds& ends) {
     return ToolRun{.server = words(away ? ends.here : ends.there, {}),
                    .client = words(away ? ends.there : ends.here, {server})};
   };
-  tool.bytes_per_s = UcxPerftestRate;
+  tool.parse = [latency = test == "ucp_am_lat"](const std::string& output) {
+    return ParseUcxPerftest(output, latency);
+  };
   return tool;
 }
 
@@ -144,41 +148,44 @@ Tool Iperf(Tool tool, int streams, const std::string& congestion) {
         .client = {"iperf3", "-c", server, "-p", absl::StrCat(port), "-R", "-J", "-t",
                    WholeSeconds(seconds), "-P", absl::StrCat(streams), "-C", congestion}};
   };
-  tool.bytes_per_s = IperfRate;
+  tool.parse = ParseIperf;
   return tool;
 }
 
-absl::StatusOr<double> PerftestRate(const std::string& output, int64_t element_bytes) {
+absl::StatusOr<ToolResult> ParsePerftest(const std::string& output, int64_t element_bytes) {
   // Bytes, iterations, peak and mean in Gb/s, messages a second.
-  for (const auto line : absl::StrSplit(output, '\n')) {
-    const std::vector<double> numbers = NumbersOf(std::string(line));
-    if (numbers.size() >= 4 && std::llround(numbers[0]) == element_bytes) {
-      return numbers[3] * 1e9 / 8;
-    }
-  }
-  return NoRate("perftest", output);
+  PENSTOCK_ASSIGN_OR_RETURN(const std::vector<double> numbers, PerftestLine(output, element_bytes));
+  return ToolResult{.bytes_per_s = numbers[3] * 1e9 / 8};
 }
 
-absl::StatusOr<double> UcxPerftestRate(const std::string& output) {
-  // Iterations, three times, mean and overall in MiB/s, two rates; "Final:" before
+absl::StatusOr<ToolResult> ParsePerftestLatency(const std::string& output, int64_t element_bytes) {
+  // Bytes, iterations, mean in us, reads a second.
+  PENSTOCK_ASSIGN_OR_RETURN(const std::vector<double> numbers, PerftestLine(output, element_bytes));
+  return ToolResult{.bytes_per_s = numbers[3] * static_cast<double>(element_bytes),
+                    .p50_us = numbers[2]};
+}
+
+absl::StatusOr<ToolResult> ParseUcxPerftest(const std::string& output, bool latency) {
+  // Iterations, median and two means in us, mean and overall in MiB/s, two rates; "Final:" before
   // them if there were lines on the way.
   for (const auto line : absl::StrSplit(output, '\n')) {
     const std::vector<double> numbers = NumbersOf(std::string(absl::StripPrefix(line, "Final:")));
-    if (numbers.size() >= 8) return numbers[5] * (1 << 20);
+    if (numbers.size() >= 8)
+      return ToolResult{.bytes_per_s = numbers[5] * (1 << 20), .p50_us = latency ? numbers[1] : 0};
   }
-  return NoRate("ucx_perftest", output);
+  return NoResult("ucx_perftest", output);
 }
 
-absl::StatusOr<double> IperfRate(const std::string& output) {
+absl::StatusOr<ToolResult> ParseIperf(const std::string& output) {
   const nlohmann::json said = nlohmann::json::parse(output, nullptr, /*allow_exceptions=*/false);
   const auto rate = nlohmann::json::json_pointer("/end/sum_received/bits_per_second");
   if (said.is_object() && said.contains("error") && said["error"].is_string()) {
     return absl::UnavailableError(absl::StrCat("iperf3: ", said["error"].get<std::string>()));
   }
   if (!said.is_object() || !said.contains(rate) || !said[rate].is_number()) {
-    return NoRate("iperf3", output);
+    return NoResult("iperf3", output);
   }
-  return said[rate].get<double>() / 8;
+  return ToolResult{.bytes_per_s = said[rate].get<double>() / 8};
 }
 
 }  // namespace penstock::bench

@@ -21,10 +21,11 @@ absl::StatusOr<RdmaPath> FindPath(const std::string& here_name, const Survey& he
 
 // Each completes a tool that has its hosts, its size and its folder.
 
-// perftest: ib_read_bw, by which the reader pulls, or ib_write_bw; 4 queue pairs.
+// perftest: ib_read_bw, by which the reader pulls, or ib_write_bw, over 4 queue pairs; ib_read_lat
+// one read at a time.
 Tool Perftest(Tool tool, const std::string& program, const RdmaPath& path);
-// ucx_perftest's ucp_am_bw, ucp_get or ucp_put_bw with 8 messages on their way;
-// the variables choose lanes and devices.
+// ucx_perftest's ucp_am_bw, ucp_get or ucp_put_bw with 8 messages on their way, or ucp_am_lat, to
+// and fro with one, of which it says the half; the variables choose lanes and devices.
 struct UcxEnds {
   std::vector<std::string> here, there;  // variables
   bool error_handling = true;            // as our ucx has it
@@ -33,9 +34,10 @@ Tool UcxPerftest(Tool tool, const std::string& test, const UcxEnds& ends);
 // iperf3 with so many streams to the reader.
 Tool Iperf(Tool tool, int streams, const std::string& congestion);
 
-// Bytes a second out of what they print; Internal if that is not in it.
-absl::StatusOr<double> PerftestRate(const std::string& output, int64_t element_bytes);
-absl::StatusOr<double> UcxPerftestRate(const std::string& output);
-absl::StatusOr<double> IperfRate(const std::string& output);
+// What they print; Internal if what is wanted is not in it. Of ib_read_lat the mean stands for p50.
+absl::StatusOr<ToolResult> ParsePerftest(const std::string& output, int64_t element_bytes);
+absl::StatusOr<ToolResult> ParsePerftestLatency(const std::string& output, int64_t element_bytes);
+absl::StatusOr<ToolResult> ParseUcxPerftest(const std::string& output, bool latency);
+absl::StatusOr<ToolResult> ParseIperf(const std::string& output);
 
 }  // namespace penstock::bench

@@ -85,8 +85,9 @@ const std::vector<std::string>& GidKinds() {
 }
 
 const std::vector<std::string>& KnownTools() {
-  static const auto& tools = *new std::vector<std::string>{
-      "iperf3", "ib_read_bw", "ib_write_bw", "ucx_perftest", "nixlbench", "sendrecv_perf"};
+  static const auto& tools =
+      *new std::vector<std::string>{"iperf3",       "ib_read_bw", "ib_read_lat",  "ib_write_bw",
+                                    "ucx_perftest", "nixlbench",  "sendrecv_perf"};
   return tools;
 }
 

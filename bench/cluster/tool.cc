@@ -49,12 +49,13 @@ class ToolSide final : public Side {
   bool starts_anew() const override { return true; }
 
   absl::StatusOr<Done> Read(double seconds) override {
-    if (tool_.counts && bytes_per_s_ == 0) PENSTOCK_RETURN_IF_ERROR(RunOnce(seconds));
+    if (tool_.counts && last_.bytes_per_s == 0) PENSTOCK_RETURN_IF_ERROR(RunOnce(seconds));
     PENSTOCK_RETURN_IF_ERROR(RunOnce(seconds));
-    const double bytes = bytes_per_s_ * seconds;
+    const double bytes = last_.bytes_per_s * seconds;
     return Done{.seconds = seconds,
                 .elements = bytes / static_cast<double>(tool_.element_bytes),
-                .bytes = static_cast<int64_t>(bytes)};
+                .bytes = static_cast<int64_t>(bytes),
+                .p50_us = last_.p50_us};
   }
 
  private:
@@ -62,10 +63,10 @@ class ToolSide final : public Side {
     const std::string server_host = !tool_.hosts.two()   ? "127.0.0.1"
                                     : tool_.client_there ? tool_.hosts.here
                                                          : tool_.hosts.there;
-    const ToolRun run = tool_.run(server_host, NextPort(), seconds, bytes_per_s_);
+    const ToolRun run = tool_.run(server_host, NextPort(), seconds, last_.bytes_per_s);
     PENSTOCK_ASSIGN_OR_RETURN(const std::unique_ptr<Process> server,
                               Start(run.server, !tool_.client_there, seconds));
-    PENSTOCK_ASSIGN_OR_RETURN(bytes_per_s_, RunClient(run.client, seconds, *server));
+    PENSTOCK_ASSIGN_OR_RETURN(last_, RunClient(run.client, seconds, *server));
     return absl::OkStatus();
   }
 
@@ -79,9 +80,9 @@ class ToolSide final : public Side {
                           absl::StrCat(tool_.scratch, "/tool.log"));
   }
 
-  // Runs the client until it has found the server; the rate that it says.
-  absl::StatusOr<double> RunClient(const std::vector<std::string>& client, double seconds,
-                                   Process& server) const {
+  // Runs the client until it has found the server.
+  absl::StatusOr<ToolResult> RunClient(const std::vector<std::string>& client, double seconds,
+                                       Process& server) const {
     const absl::Time end = absl::Now() + kServerStart;
     std::string before;  // what it said when it failed otherwise
     while (true) {
@@ -89,32 +90,32 @@ class ToolSide final : public Side {
                                 Start(client, tool_.client_there, seconds));
       PENSTOCK_ASSIGN_OR_RETURN(const std::string line,
                                 process->ReadLine(absl::Seconds(seconds + 2 * kSlackSeconds)));
-      const absl::StatusOr<double> rate = RateOf(line);
-      if (rate.ok() || !absl::IsUnavailable(rate.status())) return rate;
+      const absl::StatusOr<ToolResult> result = ResultOf(line);
+      if (result.ok() || !absl::IsUnavailable(result.status())) return result;
       const absl::StatusOr<std::string> ended = server.ReadLine(absl::ZeroDuration());
       if (ended.ok()) {
-        return Annotate(rate.status(), "before: ", before,
-                        "; its server ended: ", RateOf(*ended).status().message());
+        return Annotate(result.status(), "before: ", before,
+                        "; its server ended: ", ResultOf(*ended).status().message());
       }
-      before = std::string(rate.status().message());
+      before = std::string(result.status().message());
       if (!absl::IsDeadlineExceeded(ended.status())) return ended.status();
-      if (absl::Now() > end) return rate.status();
+      if (absl::Now() > end) return result.status();
       absl::SleepFor(kToolAgain);
     }
   }
 
   // Of what bench-tool says of the client; why it has none, if it has none.
-  absl::StatusOr<double> RateOf(const std::string& line) const {
+  absl::StatusOr<ToolResult> ResultOf(const std::string& line) const {
     const nlohmann::json said = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
     if (!said.is_object()) return absl::InternalError(absl::StrCat("a tool said: ", line));
     const std::string output = said.value("output", "");
-    if (said.value("exit", -1) == 0) return tool_.bytes_per_s(output);
+    if (said.value("exit", -1) == 0) return tool_.parse(output);
     return absl::UnavailableError(LastWords(output));
   }
 
   const Tool tool_;
   const Roles roles_;  // no process lasts
-  double bytes_per_s_ = 0;
+  ToolResult last_;
 };
 
 }  // namespace

@@ -23,6 +23,12 @@ struct ToolRun {
   std::vector<std::string> server, client;
 };
 
+// What such a program says of a window.
+struct ToolResult {
+  double bytes_per_s = 0;
+  double p50_us = 0;  // of one element, where it measures that
+};
+
 struct Tool {
   std::string name;
   int64_t element_bytes = 0;
@@ -35,7 +41,7 @@ struct Tool {
   std::function<ToolRun(const std::string& server, int port, double seconds, double bytes_per_s)>
       run;
   // What the client's output says.
-  std::function<absl::StatusOr<double>(const std::string& output)> bytes_per_s;
+  std::function<absl::StatusOr<ToolResult>(const std::string& output)> parse;
 };
 
 std::unique_ptr<Side> MakeToolSide(Tool tool);

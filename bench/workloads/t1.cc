@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // T1: buffers from a cold source, every byte summed at the reader. T1-0: the
 // buffer is made once and the reader touches each page, so that what is left is
-// latency and our own CPU. T1-z: what links make of T1 that codecs make less of,
-// beside the same where they may not.
+// latency and our own CPU. T1-1: the same with one element on its way: each is asked for when the
+// one before it was taken. T1-z: what links make of T1 that codecs make less of, beside the same
+// where they may not.
 #include "bench/service.h"
 #include "bench/workloads/buffers.h"
 
@@ -23,6 +24,14 @@ class Compressible final : public Buffers {
   }
 };
 
+class OneAtATime final : public Buffers {
+ public:
+  OneAtATime()
+      : Buffers("T1-1", "T1-0 with one element on its way: from asking to having it",
+                Touch::kEveryPage, /*cold=*/false) {}
+  int64_t max_outstanding_requests() const override { return 1; }
+};
+
 }  // namespace
 
 const Workload& T1() {
@@ -36,6 +45,11 @@ const Workload& T1Zero() {
       "T1-0", "buffers made once, a byte of each page read: latency and CPU", Touch::kEveryPage,
       /*cold=*/false);
   return t1_zero;
+}
+
+const Workload& T1OneAtATime() {
+  static const OneAtATime& one_at_a_time = *new OneAtATime;
+  return one_at_a_time;
 }
 
 const Workload& T1Compressible() {

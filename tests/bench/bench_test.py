@@ -211,6 +211,9 @@ class Bench(unittest.TestCase):
         beside = links["penstock", "", f"socket {machines} x1"]
         self.assertEqual(beside["hosts"], hosts)
         self.assertGreater(beside["ratio"], 0)
+        one = links["penstock", "one at a time", ""]
+        self.assertGreater(one["p50_us"], 0)
+        self.assertLess(one["elements_per_s"], beside["elements_per_s"])
         self.assertRegex(links["sendrecv_perf", "", ""]["note"], "is not installed on|not started by us")
 
     def interrupt(self, number, *args):

@@ -198,19 +198,32 @@ TEST(Perftest, RatesAreReadOutOfWhatTheToolsPrint) {
   constexpr char kPerftest[] =
       " #bytes     #iterations    BW peak[Gb/sec]    BW average[Gb/sec]   MsgRate[Mpps]\n"
       " 65536      1000             0.00               96.52              0.184100\n";
-  EXPECT_DOUBLE_EQ(PerftestRate(kPerftest, 65'536).value_or(0), 96.52e9 / 8);
-  EXPECT_FALSE(PerftestRate(kPerftest, 4096).ok());
+  EXPECT_DOUBLE_EQ(ParsePerftest(kPerftest, 65'536)->bytes_per_s, 96.52e9 / 8);
+  EXPECT_FALSE(ParsePerftest(kPerftest, 4096).ok());
   constexpr char kUcx[] =
       "|     Test     | # iterations | 50.0%ile | average | overall |\n"
       "Final:       500      4.830   929.938   929.938     1075.34    1000.50     1075        "
       "1075\n";
-  EXPECT_DOUBLE_EQ(UcxPerftestRate(kUcx).value_or(0), 1000.5 * (1 << 20));
+  EXPECT_DOUBLE_EQ(ParseUcxPerftest(kUcx, false)->bytes_per_s, 1000.5 * (1 << 20));
   constexpr char kShort[] = "  100  0.872 10555.689 10555.689  94.74  94.50  95  95\n";
-  EXPECT_DOUBLE_EQ(UcxPerftestRate(kShort).value_or(0), 94.5 * (1 << 20));
-  EXPECT_FALSE(UcxPerftestRate("UCX  ERROR").ok());
-  EXPECT_DOUBLE_EQ(IperfRate(R"({"end": {"sum_received": {"bits_per_second": 8e9}}})").value_or(0),
-                   1e9);
-  EXPECT_EQ(IperfRate(R"({"error": "refused"})").status().message(), "iperf3: refused");
+  EXPECT_DOUBLE_EQ(ParseUcxPerftest(kShort, false)->bytes_per_s, 94.5 * (1 << 20));
+  EXPECT_FALSE(ParseUcxPerftest("UCX  ERROR", false).ok());
+  EXPECT_DOUBLE_EQ(
+      ParseIperf(R"({"end": {"sum_received": {"bits_per_second": 8e9}}})")->bytes_per_s, 1e9);
+  EXPECT_EQ(ParseIperf(R"({"error": "refused"})").status().message(), "iperf3: refused");
+}
+
+TEST(Perftest, SoAreTimesOfOneMessage) {
+  constexpr char kPerftest[] =
+      " #bytes        #iterations       t_avg[usec]    tps average\n"
+      " 4096          500000              2.05           487500.00\n";
+  const absl::StatusOr<ToolResult> read = ParsePerftestLatency(kPerftest, 4096);
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_DOUBLE_EQ(read->p50_us, 2.05);
+  EXPECT_DOUBLE_EQ(read->bytes_per_s, 487'500.0 * 4096);
+  constexpr char kUcx[] = "Final:  20000  5.868  23.123  23.123  168.94  168.94  43248  43248\n";
+  EXPECT_DOUBLE_EQ(ParseUcxPerftest(kUcx, true)->p50_us, 5.868);
+  EXPECT_DOUBLE_EQ(ParseUcxPerftest(kUcx, false)->p50_us, 0);
 }
 
 const Level* Find(const std::vector<Level>& levels, const std::string& name) {
@@ -253,6 +266,8 @@ TEST(Levels, OverRdmaOursGoesOverThePortThatTheToolsGoOver) {
   const Level* const one_port = Find(levels, "ucx mlx5_0:1 from mlx5_3:1");
   ASSERT_NE(one_port, nullptr);
   EXPECT_THAT(one_port->beside, ElementsAre("ib_read_bw", "ucx_perftest ucp_am_bw rdma"));
+  EXPECT_THAT(Find(levels, "ucx one at a time")->beside,
+              ElementsAre("ib_read_lat", "ucx_perftest ucp_am_lat rdma"));
   EXPECT_EQ(one_port->line_gb_per_s, 25);
   EXPECT_EQ(Find(levels, "ib_read_bw")->line_gb_per_s, 25);
   EXPECT_TRUE(Find(levels, "ucx")->beside.empty());  // over as many ports as it takes
