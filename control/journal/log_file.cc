@@ -29,8 +29,14 @@ absl::StatusOr<LogFile> LogFile::Write(const std::string& path, std::string_view
   const int fd = open(made.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0600);
   if (fd < 0) return ErrnoStatus(errno, "open", made);
   LogFile file(made, fd);
-  RETURN_IF_ERROR(file.Append(content));
-  if (rename(made.c_str(), path.c_str()) != 0) return ErrnoStatus(errno, "rename to", path);
+  absl::Status written = file.Append(content);
+  if (written.ok() && rename(made.c_str(), path.c_str()) != 0) {
+    written = ErrnoStatus(errno, "rename to", path);
+  }
+  if (!written.ok()) {
+    unlink(made.c_str());
+    return written;
+  }
   file.path_ = path;
   return file;
 }

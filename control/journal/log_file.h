@@ -40,7 +40,7 @@ class LogFile {
 
 // The whole content; empty if there is no such file.
 absl::StatusOr<std::string> ReadWholeFile(const std::string& path);
-// Makes what was created, renamed or removed in it survive. Not thread safe.
+// A folder, held open. Not thread safe.
 class Directory {
  public:
   static absl::StatusOr<Directory> Open(const std::string& path);
@@ -48,7 +48,8 @@ class Directory {
   Directory& operator=(Directory&&) = delete;
   ~Directory();
 
-  absl::Status Sync();  // takes no descriptor
+  // Makes what was created, renamed or removed in it durable. Opens nothing.
+  absl::Status Sync();
 
  private:
   Directory(std::string path, int fd) : path_(std::move(path)), fd_(fd) {}

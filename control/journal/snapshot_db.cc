@@ -35,8 +35,15 @@ absl::Status SnapshotDb::Error(int code) const {
                        " is held by another dispatcher; stop it, or give this one another "
                        "work_dir"));
     case SQLITE_FULL:
-    case SQLITE_IOERR:
       return absl::ResourceExhaustedError(absl::StrCat("cannot write journal ", path_, ": ", why));
+    case SQLITE_IOERR: {
+      const std::string what = absl::StrCat("cannot write journal ", path_, ": ", why);
+      // A limit on files or a quota; a full disk is SQLITE_FULL. What could not be synced or read
+      // may be lost.
+      return sqlite3_extended_errcode(db_.get()) == SQLITE_IOERR_WRITE
+                 ? absl::ResourceExhaustedError(what)
+                 : absl::InternalError(what);
+    }
     case SQLITE_CORRUPT:
     case SQLITE_NOTADB:
       return absl::DataLossError(

@@ -182,17 +182,18 @@ class SqliteJournal final : public Journal {
                     "; free space and start again");
   }
 
-  // New records go to a new log from here on; the old ones are removed when the
-  // snapshot that stands for them is durable. One that a power loss brings back is passed over.
+  // A new log is begun, and the old ones are removed when the snapshot that stands for them is
+  // durable. One that a power loss brings back is passed over. Without space or a descriptor the
+  // snapshot is skipped, and the logs stay until one succeeds.
   absl::Status WriteSnapshot(const Item& item) {
     const uint64_t next = item.sequence + 1;
     absl::StatusOr<std::vector<uint64_t>> old = ListLogs(work_dir_);
-    if (!old.ok()) return WithoutSnapshot(old.status());
+    if (!old.ok()) return WithoutLog(item.sequence, old.status());
     if (!old->empty() && old->back() == next) {
       old->pop_back();  // nothing since the last
     } else {
       absl::StatusOr<LogFile> log = LogFile::Make(LogPath(work_dir_, next));
-      if (!log.ok()) return WithoutSnapshot(log.status());
+      if (!log.ok()) return WithoutLog(item.sequence, log.status());
       log_ = *std::move(log);
       RETURN_IF_ERROR(directory_.Sync());
     }
@@ -207,7 +208,12 @@ class SqliteJournal final : public Journal {
     return absl::OkStatus();
   }
 
-  // Where there is no room for it, or no descriptor, the logs stay, and stand for it.
+  // No new log shows that the records before it were durable.
+  absl::Status WithoutLog(uint64_t sequence, const absl::Status& why) {
+    RETURN_IF_ERROR(WithoutSnapshot(why));
+    return Mark(sequence);
+  }
+
   static absl::Status WithoutSnapshot(const absl::Status& why) {
     if (!absl::IsResourceExhausted(why)) return why;
     StderrEventLog()->Write({"snapshot_failed", {{"reason", std::string(why.message())}}});

@@ -63,6 +63,8 @@ class Keeper final : public ReconnectingSession<Up, Down>, SessionEvents<Down> {
       : open_(std::move(open)),
         events_(events),
         options_(std::move(options)),
+        exhausted_(absl::ResourceExhaustedError(absl::StrCat(
+            "the session at ", options_.address, ": the process has no memory left for it"))),
         heard_(Clock::now()),
         backoff_(options_.first_backoff) {}
   ~Keeper() override { Stop(); }
@@ -104,15 +106,23 @@ class Keeper final : public ReconnectingSession<Up, Down>, SessionEvents<Down> {
   }
 
   void Run() {
+    absl::Status end;
     try {
-      Keep();
+      end = Keep();
     } catch (const std::bad_alloc&) {
-      events_->OnGivenUp(absl::ResourceExhaustedError(absl::StrCat(
-          "the session at ", options_.address, ": the process has no memory left for it")));
+      end = exhausted_;
+      std::unique_ptr<Session<Up>> over;
+      {
+        MutexLock lock(mu_);
+        over = std::move(session_);
+      }
+      if (over != nullptr) over->Stop();  // outside the lock: an event may be in Send
     }
+    if (!end.ok()) events_->OnGivenUp(end);
   }
 
-  void Keep() {
+  // Streams one after the other; why there is no further one, or OK when stopped.
+  absl::Status Keep() {
     const absl::Status silent = absl::UnavailableError("the connection is open and silent");
     absl::Status why = silent;
     while (true) {
@@ -136,18 +146,12 @@ class Keeper final : public ReconnectingSession<Up, Down>, SessionEvents<Down> {
       over->Stop();  // outside the lock: an event may be in Send
       over.reset();
       MutexLock lock(mu_);
-      if (stopping_) return;
-      if (IsFinal<Down>(why, refused_)) {
-        lock.unlock();
-        return events_->OnGivenUp(why);
-      }
-      if (OutOfReach()) {
-        lock.unlock();
-        return events_->OnGivenUp(GivenUp(why));
-      }
+      if (stopping_) return absl::OkStatus();
+      if (IsFinal<Down>(why, refused_)) return why;
+      if (OutOfReach()) return GivenUp(why);
       lock.unlock();
       events_->OnLost(why);
-      if (!Pause()) return;
+      if (!Pause()) return absl::OkStatus();
     }
   }
 
@@ -199,6 +203,7 @@ class Keeper final : public ReconnectingSession<Up, Down>, SessionEvents<Down> {
   const OpenSession<Up, Down> open_;
   ReconnectingEvents<Up, Down>* const events_;
   const ReconnectOptions options_;
+  const absl::Status exhausted_;  // made while there is memory
 
   Mutex mu_;
   std::condition_variable changed_;

@@ -62,15 +62,16 @@ class ReconnectingEvents {
   // after the dispatcher's welcome, say again what still needs an answer.
   virtual void OnLost(const absl::Status& status) = 0;
   // No further event: the stream's end was final (its status, never OK), or the dispatcher out of
-  // reach for `timeout` (Unavailable, naming it and the last reason).
+  // reach for `timeout` (Unavailable, naming it and the last reason), or the process has no memory
+  // for the stream (ResourceExhausted).
   virtual void OnGivenUp(const absl::Status& status) = 0;
 };
 
 // Keeps one stream open through breaks and dispatcher restarts. A stream on which the dispatcher
 // has refused is final. Any other stream of a worker is opened again. So is a client's that ends
 // with OK, Unavailable, Aborted, Cancelled, Unknown, Internal, DeadlineExceeded, or with what a
-// proxy may say (ResourceExhausted, PermissionDenied, Unimplemented); another code is final, such
-// as the InvalidArgument of a message that cannot be read.
+// proxy may say (ResourceExhausted, PermissionDenied, Unauthenticated, Unimplemented); another code
+// is final, such as the InvalidArgument of a message that cannot be read.
 //
 // The pause before the next stream is `first_backoff` again where the one before was welcomed and
 // broke, or lasted for `max_backoff`; else twice the last one. So a peer that says on each stream

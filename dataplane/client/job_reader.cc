@@ -198,7 +198,8 @@ absl::Status JobReader::EnsureJoined() {
     RETURN_IF_ERROR(transfer::ucx::SetLanes(settings.ucx_lanes));
     RETURN_IF_ERROR(transfer::LoadTransports(settings.transports));
     wish_ = WishOf(options_, settings);
-    transfer::ucx::OpenEarly(wish_.protocol, wish_.fallback);
+    // Else it is opened when a worker is found that offers nothing better.
+    if (transfer::ucx::IsNamed(wish_.protocol, wish_.fallback)) transfer::ucx::OpenEarly();
     tls_ = settings.tls;
     tcp_ = settings.tcp;
     ServePages(settings.metrics_port, settings.metrics_token);

@@ -181,10 +181,9 @@ class Session final : private control::ReconnectingClientEvents,
 
   // The agent's thread: heartbeats, reports, dialling, recalls, leaving.
   void Run();
-  // A turn and its parts; links are dialled and closed without the lock. Each moves `wake` to when
+  // The parts of a turn; links are dialled and closed without the lock. Each moves `wake` to when
   // it must run again.
   using Lock = MutexLock;
-  void Tend(absl::Time now, absl::Time& wake) REQUIRES(mu_);
   void ReopenStream() REQUIRES(mu_);
   void TendStream(absl::Time now, absl::Time& wake) REQUIRES(mu_);
   void TendLinks(absl::Time now, absl::Time& wake) REQUIRES(mu_);

@@ -148,29 +148,17 @@ void Session::Run() {
     const absl::Time now = BootTime();
     absl::Time wake = now + kLongestSleep;
     if (IsCancelled() && MayLeave()) leaving_ = true;
-    const absl::Status tended = CatchExhausted("reading from the service", [&] {
-      mu_.AssertHeld();
-      Tend(now, wake);
-      return absl::OkStatus();
-    });
-    if (!tended.ok()) {
-      Fail(tended);
-      WakeWaiting();
-    }
+    if (std::exchange(reopens_, false)) ReopenStream();
+    TendStream(now, wake);
+    TendLinks(now, wake);
+    TendCredits(now, wake);
+    TendWaiting(now, wake);
+    SayWaits();
+    CheckReach(now, wake);
     if (stopping_) break;
     agent_.wait_for(
         lock, absl::ToChronoMicroseconds(std::max(wake - BootTime(), absl::Microseconds(100))));
   }
-}
-
-void Session::Tend(absl::Time now, absl::Time& wake) {
-  if (std::exchange(reopens_, false)) ReopenStream();
-  TendStream(now, wake);
-  TendLinks(now, wake);
-  TendCredits(now, wake);
-  TendWaiting(now, wake);
-  SayWaits();
-  CheckReach(now, wake);
 }
 
 void Session::ReopenStream() {

@@ -16,7 +16,7 @@ inline constexpr size_t kHugePageBytes = size_t{2} << 20;
 
 // As mmap(nullptr, bytes, protection, flags, fd, 0). Begins at a multiple of kHugePageBytes if it
 // has that many bytes and there is room for that, so that huge pages of the file can be mapped as
-// such, and then fails with ENOMEM rather than take the last 16 MiB of the process's address space.
+// such; and fails with ENOMEM then if less than 16 MiB of RLIMIT_AS would be left.
 void* MapAligned(size_t bytes, int protection, int flags, int fd);
 
 // Makes the whole huge pages of `pages`, a part of a shared mapping from MapAligned(), present as

@@ -326,7 +326,7 @@ class Child:
             if op in (ARGUMENTS, RESULTS):
                 self._map(op, descriptors[0], numbers[0])
                 continue
-            self._waiting = None  # no room is given for it
+            self._waiting = None  # the other side refused it: it is too large
             try:
                 result = handlers[op](*numbers)
             except BaseException as error:  # SystemExit too is the function's error

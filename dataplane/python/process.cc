@@ -253,6 +253,7 @@ absl::StatusOr<Process::Reply> Process::Ask(uint64_t op, uint64_t a, uint64_t b)
   RETURN_IF_ERROR(Send(op, a, b));
   ASSIGN_OR_RETURN(Reply reply, Receive());
   if (reply.status == kNeedRoom) {
+    kept_ = true;  // as far as is known: this reply does not say
     if (std::cmp_greater(reply.bytes, MostElementBytes()))
       return AboveElementLimit(absl::StrCat("a result of ", reply.bytes, " bytes"));
     RETURN_IF_ERROR(Renew(results_, kResults, WithSpare(reply.bytes)));

@@ -93,7 +93,7 @@ class Process {
   absl::Status Ended();
   // Kills and reaps it; the status that waitpid gives, or nothing if another has reaped it.
   std::optional<int> Reap();
-  // The reply's leaves or error, or that of asking.
+  // The reply's leaves or error, or the error of the request.
   absl::Status Take(const absl::StatusOr<Reply>& reply, const PythonFunction& function,
                     absl::Span<const TensorSpec> outputs, ElementOutputs& out) const;
   absl::Status ErrorOf(const Reply& reply, const PythonFunction& function) const;

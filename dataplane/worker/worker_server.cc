@@ -120,6 +120,13 @@ absl::StatusOr<std::shared_ptr<PythonHost>> PythonFor(const WorkerConfig& config
        .allowed = config.python_allow});
 }
 
+// As ListenToAll() and ListenToNamed() do, where it can run.
+bool OffersUcx(const WorkerConfig& config) {
+  const std::string& named = config.data_transfer_protocol;
+  if (named.empty() || named == "auto") return config.tls.certificate.empty();
+  return transfer::ucx::IsNamed(named, config.fallback);
+}
+
 absl::StatusOr<int> PortOf(const std::string& address) {
   int port = 0;
   const size_t colon = address.rfind(':');
@@ -195,7 +202,7 @@ class Server final : public WorkerServer {
 absl::Status Server::Open() {
   PENSTOCK_RETURN_IF_ERROR(Check(config_));
   PENSTOCK_RETURN_IF_ERROR(transfer::ucx::SetLanes(config_.ucx_lanes));
-  transfer::ucx::OpenEarly(config_.data_transfer_protocol, config_.fallback);
+  if (OffersUcx(config_)) transfer::ucx::OpenEarly();
   PENSTOCK_ASSIGN_OR_RETURN(stub_,
                             control::DispatcherStub::Make(config_.dispatcher_address, config_.tls));
   PENSTOCK_ASSIGN_OR_RETURN(python_, PythonFor(config_));

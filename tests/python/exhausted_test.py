@@ -165,6 +165,19 @@ class Exhausted(unittest.TestCase):
                 assert next(iterator).shape == (16,)
                 assert next(iterator, None) is None
 
+            def keeping(n, kept=[]):
+                kept.append(n)
+                if int(n[0]) == 1: return np.zeros(1 << 20, np.int64)
+                return np.stack(kept)[:, 0].copy()
+            rows = ps.Dataset.from_tensor_slices(np.arange(4, dtype=np.int64)[:, None])
+            iterator = iter(rows.map(ps.py_function(keeping, vector, by_value=True)).distribute(
+                "parallel_epochs", dispatcher.target))
+            given = []
+            for _ in range(4):
+                try: given.append(next(iterator).numpy().tolist())
+                except errors.ResourceExhaustedError: given.append(None)
+            assert given == [[0], None, [0, 1, 2], [0, 1, 2, 3]], given
+
             path = os.path.join(folder, "large.npz")
             np.savez(path, x=np.zeros((1 << 18, 8), np.int32))
             spec = {"x": ps.TensorSpec((8,), "int32")}

@@ -72,7 +72,10 @@ class ArrowFile final : public arrow::io::RandomAccessFile {
 absl::Status ToStatus(const arrow::Status& status, const ArrowFile& file, const std::string& part) {
   if (status.ok()) return absl::OkStatus();
   RETURN_IF_ERROR(file.failure);
-  if (status.IsOutOfMemory()) return AboveElementLimit(absl::StrCat(file.name(), ": ", part));
+  if (status.IsOutOfMemory()) {
+    return Annotate(AboveElementLimit(absl::StrCat(file.name(), ": what reading ", part, " takes")),
+                    status.message());
+  }
   return absl::DataLossError(absl::StrCat(file.name(), ": ", part, ": ", status.message()));
 }
 
@@ -175,7 +178,7 @@ int ColumnOf(const parquet::arrow::SchemaField& field) {
 }  // namespace
 
 struct ParquetFile::Arrow {
-  // What a row group is read with may take no more than one element.
+  // Bounds all memory that Arrow takes for the file: what one element may take.
   arrow::ProxyMemoryPool counted{arrow::default_memory_pool()};
   arrow::CappedMemoryPool pool{&counted, MostElementBytes()};
   std::shared_ptr<ArrowFile> file;
@@ -251,7 +254,7 @@ absl::Status ParquetFile::Load(int64_t group) {
         continue;
       }
       ARROW_ASSIGN_OR_RAISE(std::shared_ptr<arrow::Array> whole,
-                            arrow::Concatenate(column->chunks()));
+                            arrow::Concatenate(column->chunks(), &arrow_->pool));
       arrow_->arrays.push_back(std::move(whole));
     }
     for (const auto& array : arrow_->arrays) ARROW_RETURN_NOT_OK(array->Validate());

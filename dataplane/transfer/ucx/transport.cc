@@ -138,11 +138,12 @@ class UcxTransport final : public Transport {
 
 }  // namespace
 
-void OpenEarly(std::string_view protocol, const std::vector<std::string>& fallback) {
-  const bool any = protocol.empty() || protocol == "auto" || protocol == kName;
-  if (any || std::find(fallback.begin(), fallback.end(), kName) != fallback.end()) {
-    GetReady().status().IgnoreError();
-  }
+void OpenEarly() {
+  GetReady().status().IgnoreError();
+}
+
+bool IsNamed(std::string_view protocol, const std::vector<std::string>& fallback) {
+  return protocol == kName || std::find(fallback.begin(), fallback.end(), kName) != fallback.end();
 }
 
 std::unique_ptr<Transport> MakeTransport(std::string name,

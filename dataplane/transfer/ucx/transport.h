@@ -24,11 +24,13 @@ struct Ready {
   Settings settings;
   Resources* resources;
 };
-// Opens UCX now, in a process that names these protocols and can use `ucx`; says no error, since
-// the first use of `ucx` says it. For the time before a process begins threads: UCX writes jumps
-// over mmap, munmap and their like while it opens, releases before 1.16 in two steps, and a thread
-// that calls one of them in between jumps anywhere (docs/gpu_gotchas.md).
-void OpenEarly(std::string_view protocol, const std::vector<std::string>& fallback);
+// Opens UCX now, if this process can use it. Errors are dropped: the first use reports them. To be
+// called before a process begins threads: UCX writes jumps over mmap, munmap and their like while
+// it opens, releases before 1.16 in two steps, and a thread that calls one of them in between jumps
+// anywhere (docs/gpu_gotchas.md).
+void OpenEarly();
+// Whether `ucx` is among those that are named.
+bool IsNamed(std::string_view protocol, const std::vector<std::string>& fallback);
 
 // The same under that name, on what `ready` gives whenever it is used.
 std::unique_ptr<Transport> MakeTransport(std::string name,

@@ -16,6 +16,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "control/journal/log_format.h"
+#include "control/journal/snapshot_db.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -201,18 +202,52 @@ TEST_F(SqliteJournalTest, GoesOnWithoutASnapshotThatFindsNoRoom) {
     (*journal)->Snapshot(3, {std::string(1'000'000, 'x')});
     Fill(**journal, 4, 5);
     setrlimit(RLIMIT_FSIZE, &before);
-  }
-  EXPECT_TRUE(fs::exists(Log(4)));
-  {
-    auto journal = OpenSqliteJournal(folder_);
-    ASSERT_TRUE(journal.ok()) << journal.status();
-    EXPECT_EQ((*journal)->TakeRecovered().records.size(), 5u);
-    ASSERT_TRUE((*journal)->Start([](absl::StatusOr<uint64_t>) {}).ok());
+    EXPECT_TRUE(fs::exists(Log(4)));
+    const std::string copy = folder_ + "_copy";  // as after kill -9
+    fs::remove_all(copy);
+    fs::copy(folder_, copy);
+    auto restarted = OpenSqliteJournal(copy);
+    ASSERT_TRUE(restarted.ok()) << restarted.status();
+    EXPECT_EQ((*restarted)->TakeRecovered().records.size(), 5u);
     (*journal)->Snapshot(5, {"all five"});
     Fill(**journal, 6, 6);
   }
   EXPECT_FALSE(fs::exists(Log(1)) || fs::exists(Log(4)));
   EXPECT_EQ(Reopen().last_sequence(), 6u);
+}
+
+// As it would be with a snapshot.
+TEST_F(SqliteJournalTest, ARecordBeforeASkippedSnapshotIsKnownToBeDurable) {
+  {
+    auto journal = OpenSqliteJournal(folder_);
+    ASSERT_TRUE(journal.ok());
+    ASSERT_TRUE((*journal)->Start([](absl::StatusOr<uint64_t>) {}).ok());
+    const NoDescriptors none;
+    (*journal)->Append(1, "record 1");
+    (*journal)->Snapshot(1, {"one"});
+    EXPECT_TRUE((*journal)->WaitDurable(1).ok());
+  }
+  std::string bytes = ReadFile(Log());
+  bytes[bytes.find("record 1")] ^= 1;
+  WriteFile(Log(), bytes);
+  EXPECT_EQ(OpenSqliteJournal(folder_).status().code(), absl::StatusCode::kDataLoss);
+}
+
+TEST(SnapshotDb, WritesAgainOnceThereAreDescriptors) {
+  const std::string folder = NewFolder();
+  fs::create_directories(folder);
+  ASSERT_TRUE(SnapshotDb::Open(folder + "/journal.db").ok());
+  // One that has written nothing yet opens a file for its first transaction.
+  absl::StatusOr<SnapshotDb> db = SnapshotDb::Open(folder + "/journal.db");
+  ASSERT_TRUE(db.ok()) << db.status();
+  {
+    const NoDescriptors none;
+    const absl::Status refused = db->Write(1, {"one"});
+    EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted) << refused;
+  }
+  const absl::Status written = db->Write(2, {"two"});
+  EXPECT_TRUE(written.ok()) << written;
+  EXPECT_THAT(db->Read()->pieces, ElementsAre("two"));
 }
 
 // Killed between the snapshot and the removal of what it stands for.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Streams that come back, without a network.
+#include <atomic>
 #include <condition_variable>
 #include <deque>
 #include <mutex>
@@ -151,6 +152,28 @@ TEST(KeepOpen, MemoryThatRunsOutIsFinal) {
   EXPECT_EQ(events.Wait(1),
             "given up: the session at head:5050: the process has no memory left for it");
   (*session)->Send(ClientHeartbeat{1});  // goes nowhere
+}
+
+// Sends nothing for want of memory.
+class Exhausted final : public Session<ClientUp> {
+ public:
+  explicit Exhausted(std::atomic<bool>& stopped) : stopped_(stopped) {}
+  void Send(ClientUp) override { throw std::bad_alloc(); }
+  void Stop() override { stopped_ = true; }
+
+ private:
+  std::atomic<bool>& stopped_;
+};
+
+TEST(KeepOpen, AStreamForWhichMemoryRanOutIsStoppedFirst) {
+  std::atomic<bool> stopped = false;
+  Recorded events;
+  const OpenSession<ClientUp, ClientDown> open = [&](SessionEvents<ClientDown>*) {
+    return std::make_unique<Exhausted>(stopped);
+  };
+  auto session = KeepOpen<ClientUp, ClientDown>(open, &events, {.address = "head:5050"});
+  EXPECT_THAT(events.Wait(1), HasSubstr("no memory left"));
+  EXPECT_TRUE(stopped);
 }
 
 TEST(KeepOpen, AStreamThatEndsWithoutAReasonIsOpenedAgain) {

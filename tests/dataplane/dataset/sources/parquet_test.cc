@@ -108,8 +108,10 @@ TEST_F(ParquetTest, WhatTakesMoreThanAnElementMayIsNamed) {
     LimitElementBytes(before);
     return rows.at(0);
   };
-  EXPECT_THAT(error(256), HasSubstr("same_rows.pq: its footer is more than the 256 bytes"));
-  EXPECT_THAT(error(20000), HasSubstr("same_rows.pq: row group 0 is more than the 20000 bytes"));
+  EXPECT_THAT(error(256),
+              HasSubstr("same_rows.pq: what reading its footer takes is more than the 256"));
+  EXPECT_THAT(error(20000),
+              HasSubstr("same_rows.pq: what reading row group 0 takes is more than the 20000"));
 }
 
 TEST_F(ParquetTest, ACutOrAFaultIsNamed) {
