@@ -137,7 +137,11 @@ absl::StatusOr<std::unique_ptr<LanderPlaces>> LanderPlaces::Create(
     ASSIGN_OR_RETURN(place.copied, made->SpareEvent());
     place.readers.reserve(2);
     place.streams.reserve(2);
-    ASSIGN_OR_RETURN(DeviceEventPtr reader, made->SpareEvent());  // most have one
+  }
+  // Most places have one reader. Made here, so that no step makes one.
+  for (int i = 0; i < options.places; ++i) {
+    ASSIGN_OR_RETURN(DeviceEventPtr reader, backend.MakeEvent(options.device));
+    ++made->counters_.events;
     made->spare_.push_back(std::move(reader));
   }
   return made;

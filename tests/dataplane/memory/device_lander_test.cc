@@ -245,6 +245,17 @@ TEST_F(DeviceLanderTest, ASteadyStateMakesNoEvents) {
   EXPECT_EQ(lander_->counters().events, made);
 }
 
+TEST_F(DeviceLanderTest, AReaderOfEveryPlaceNeedsNoNewEvent) {
+  lander_ = DeviceLander::Create(device_, Options(4)).value();
+  const auto stream = device_.MakeStream(0).value();
+  const int64_t made = lander_->counters().events;
+  std::vector<DeviceElement> elements;
+  for (uint8_t i = 0; i < 4; ++i) elements.push_back(Copy(i));
+  for (DeviceElement& element : elements) ASSERT_TRUE(element.ReadBy(*stream).ok());
+  EXPECT_EQ(lander_->counters().events, made);
+  device_.Run();
+}
+
 // Each question costs a call into the driver. Copies of one stream are done in its order, so that
 // the oldest answers for all.
 TEST_F(DeviceLanderTest, TheDeviceIsAskedFewTimesForEachElement) {
