@@ -1,17 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
-// Besides what every transport must do: what strangers may do at a worker's port.
+// Besides what every transport must do: what strangers may do at a worker's port, and what a client
+// makes of a worker that breaks the protocol.
+#include <gmock/gmock.h>
+#include <grpcpp/generic/async_generic_service.h>
 #include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/grpcpp.h>
 
+#include <chrono>
+#include <cstring>
+#include <deque>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "dataplane/transfer/grpc/receive_stream.h"
 #include "dataplane/transfer/grpc/slices.h"
 #include "dataplane/transfer/grpc/transport.h"
 #include "dataplane/transfer/message.h"
 #include "tests/dataplane/transfer/conformance.h"
+#include "tests/dataplane/transfer/ends.h"
 
 namespace penstock::transfer {
 
@@ -110,6 +119,96 @@ TEST(GrpcStrangers, AnEnormousHelloIsRefused) {
   Strangers strangers(listener->address());
   strangers.Come(Encode(Hello{.token = std::string(2 << 20, 'x')}));
   EXPECT_EQ(strangers.NextEnd(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+}
+
+// --- A client against a worker that breaks the protocol --------------------------------
+
+using Reactor = grpc::ServerGenericBidiReactor;
+
+// Hears the client's hello and its credits, then says these.
+class Says final : public Reactor {
+ public:
+  explicit Says(std::deque<grpc::ByteBuffer> messages) : messages_(std::move(messages)) {
+    StartRead(&in_);
+  }
+  void OnReadDone(bool ok) override {
+    if (!ok) return;
+    if (++heard_ < 2) return StartRead(&in_);
+    OnWriteDone(true);
+  }
+  void OnWriteDone(bool ok) override {
+    if (!ok || messages_.empty()) return;
+    out_ = std::move(messages_.front());
+    messages_.pop_front();
+    StartWrite(&out_);
+  }
+  void OnCancel() override { Finish(grpc::Status::CANCELLED); }
+  void OnDone() override { delete this; }
+
+ private:
+  std::deque<grpc::ByteBuffer> messages_;
+  int heard_ = 0;
+  grpc::ByteBuffer in_, out_;
+};
+
+class FaultyWorker final : public grpc::CallbackGenericService {
+ public:
+  explicit FaultyWorker(std::deque<grpc::ByteBuffer> messages) : messages_(std::move(messages)) {
+    messages_.push_front(ToBuffer(Encode(Welcome())));
+    grpc::ServerBuilder builder;
+    builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port_);
+    builder.RegisterCallbackGenericService(this);
+    server_ = builder.BuildAndStart();
+  }
+  ~FaultyWorker() override { server_->Shutdown(std::chrono::system_clock::now()); }
+  std::string address() const { return absl::StrCat("127.0.0.1:", port_); }
+
+ private:
+  Reactor* CreateReactor(grpc::GenericCallbackServerContext*) override {
+    return new Says(messages_);
+  }
+
+  std::deque<grpc::ByteBuffer> messages_;
+  int port_ = 0;
+  std::unique_ptr<grpc::Server> server_;
+};
+
+grpc::ByteBuffer AnElement(int64_t value) {
+  const Element element =
+      *MakeElement(DefaultPool(), {Tensor(kInt64, {}, &value)}, Spec(Scalar(kInt64)));
+  Loan loan = *DefaultPool().Lend(element.block().size());
+  std::memcpy(loan.bytes().data(), element.block().data(), element.block().size());
+  const absl::Span<const std::byte> block = loan.bytes().first(element.block().size());
+  return ToBuffer(MessageType::kElement, block, std::move(loan));
+}
+
+// Gives two credits, and hears why the link was closed.
+void ExpectUngranted(std::deque<grpc::ByteBuffer> messages, size_t landed) {
+  FaultyWorker worker(std::move(messages));
+  const auto transport = MakeGrpcTransport();
+  const auto client = std::make_shared<ClientEnd>();
+  DialOptions options;
+  options.spec = Scalar(kInt64);
+  auto link = transport->Dial(worker.address(), options, client);
+  ASSERT_TRUE(link.ok()) << link.status();
+  (*link)->Grant({2});
+  const absl::Status reason = client->AwaitClosed();
+  EXPECT_EQ(reason.code(), absl::StatusCode::kDataLoss) << reason;
+  EXPECT_THAT(std::string(reason.message()), testing::HasSubstr("granted"));
+  EXPECT_EQ(client->indices().size(), landed);
+}
+
+TEST(GrpcFaultyWorker, MoreElementsThanCreditsAreDataLoss) {
+  ExpectUngranted({AnElement(1), AnElement(2), AnElement(3)}, 2);
+}
+
+TEST(GrpcFaultyWorker, AnErrorWithoutACreditIsDataLoss) {
+  const std::string error = Encode(ErrorMessage{{}, absl::InternalError("no")});
+  ExpectUngranted({AnElement(1), AnElement(2), ToBuffer(error)}, 2);
+}
+
+TEST(GrpcFaultyWorker, MoreCreditsGivenBackThanThereWereAreDataLoss) {
+  ExpectUngranted({ToBuffer(Encode(Recalled{3}))}, 0);
 }
 
 }  // namespace
