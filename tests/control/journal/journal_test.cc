@@ -17,6 +17,7 @@
 #include "absl/strings/str_cat.h"
 #include "control/journal/log_format.h"
 #include "control/journal/snapshot_db.h"
+#include "control/observe/event_log.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -156,6 +157,8 @@ TEST_F(SqliteJournalTest, GoesOnBehindASnapshot) {
 class NoDescriptors {
  public:
   NoDescriptors() {
+    // A sanitizer opens a pipe where it meets an object's type for the first time.
+    StderrEventLog()->Write({"no_descriptors", {}});
     getrlimit(RLIMIT_NOFILE, &before_);
     const rlimit none{.rlim_cur = 0, .rlim_max = before_.rlim_max};
     setrlimit(RLIMIT_NOFILE, &none);
