@@ -187,13 +187,13 @@ class ToolLevels {
     const bool latency = test == "ucp_am_lat";
     const std::string beside =
         latency ? "ib_read_lat" : (test == "ucp_put_bw" ? "ib_write_bw" : "ib_read_bw");
-    Level level = Ucx(test, "rdma", beside, path_.status(),
+    Level level = Ucx(test, "rdma", {beside}, path_.status(),
                       {.here = lanes(path.here), .there = lanes(path.there)});
     if (!latency) level.line_gb_per_s = LineRate(path);
     return level;
   }
 
-  Level UcxOverTcp(const std::string& test, const std::string& beside) const {
+  Level UcxOverTcp(const std::string& test, std::vector<std::string> beside) const {
     const auto lanes = [](const Survey& survey) {
       std::vector<std::string> variables = {"UCX_TLS=tcp"};
       if (!survey.interface.empty()) {
@@ -201,7 +201,7 @@ class ToolLevels {
       }
       return variables;
     };
-    return Ucx(test, "tcp", beside, absl::OkStatus(),
+    return Ucx(test, "tcp", std::move(beside), absl::OkStatus(),
                {.here = lanes(here_), .there = lanes(there_)});
   }
 
@@ -209,8 +209,8 @@ class ToolLevels {
   Level UcxOverMemory(const std::string& test, bool error_handling) const {
     std::vector<std::string> lanes = {"UCX_TLS=posix,self"};
     if (error_handling) lanes.push_back("UCX_MM_ERROR_HANDLING=y");
-    return Ucx(test, error_handling ? "posix, error handling" : "posix", "memcpy", absl::OkStatus(),
-               {.here = lanes, .there = lanes, .error_handling = error_handling});
+    return Ucx(test, error_handling ? "posix, error handling" : "posix", {"memcpy"},
+               absl::OkStatus(), {.here = lanes, .there = lanes, .error_handling = error_handling});
   }
 
   // Of what needs more than two programs at two ends.
@@ -231,11 +231,12 @@ class ToolLevels {
         absl::StrCat(program, " is not installed on ", absl::StrJoin(hosts, " and ")));
   }
 
-  Level Ucx(const std::string& test, const std::string& lanes, const std::string& beside,
+  Level Ucx(const std::string& test, const std::string& lanes, std::vector<std::string> beside,
             const absl::Status& possible, const UcxEnds& ends) const {
-    return Make({.system = "ucx_perftest", .protocol = test, .variant = lanes, .beside = {beside}},
-                "ucx_perftest", possible,
-                [test, ends](Tool tool) { return UcxPerftest(std::move(tool), test, ends); });
+    return Make(
+        {.system = "ucx_perftest", .protocol = test, .variant = lanes, .beside = std::move(beside)},
+        "ucx_perftest", possible,
+        [test, ends](Tool tool) { return UcxPerftest(std::move(tool), test, ends); });
   }
 
   template <class Complete>
@@ -316,8 +317,8 @@ std::vector<Level> LinkLevels(const Hosts& hosts, const Survey& here, const Surv
   for (const char* test : {"ucp_am_bw", "ucp_get", "ucp_put_bw", "ucp_am_lat"}) {
     levels.push_back(tools.UcxOverRdma(test));
   }
-  levels.push_back(tools.UcxOverTcp("ucp_am_bw", machines));
-  levels.push_back(tools.UcxOverTcp("ucp_am_lat", ""));
+  levels.push_back(tools.UcxOverTcp("ucp_am_bw", {machines}));
+  levels.push_back(tools.UcxOverTcp("ucp_am_lat", {}));
   levels.push_back(tools.NotStarted("nixlbench", "it wants an etcd server"));
   levels.push_back(tools.NotStarted("sendrecv_perf", "nccl-tests are started by mpirun"));
   for (const std::string& protocol : protocols) {

@@ -213,7 +213,6 @@ class Bench(unittest.TestCase):
         self.assertGreater(beside["ratio"], 0)
         one = links["penstock", "one at a time", ""]
         self.assertGreater(one["p50_us"], 0)
-        self.assertLess(one["elements_per_s"], beside["elements_per_s"])
         self.assertRegex(links["sendrecv_perf", "", ""]["note"], "is not installed on|not started by us")
 
     def interrupt(self, number, *args):

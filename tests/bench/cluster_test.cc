@@ -18,8 +18,11 @@
 namespace penstock::bench {
 namespace {
 
+using ::testing::AnyOf;
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Not;
 namespace verbs = transfer::verbs;
 
 Environment Variables(std::map<std::string, std::string> variables) {
@@ -192,6 +195,10 @@ TEST(Perftest, WhoReadsIsTheClientAndWhoWritesToo) {
   EXPECT_EQ(run.client[run.client.size() - 2], "3");
   EXPECT_EQ(run.server.back(), "7");
   EXPECT_TRUE(Perftest({}, "ib_write_bw", *path).client_there);
+  EXPECT_THAT(run.client, Contains("-q"));
+  // ib_read_lat knows neither queue pairs nor rates.
+  const ToolRun one = Perftest({.element_bytes = 4096}, "ib_read_lat", *path).run("b", 1, 2, 0);
+  EXPECT_THAT(one.client, Not(Contains(AnyOf("-q", "--report_gbits"))));
 }
 
 TEST(Perftest, RatesAreReadOutOfWhatTheToolsPrint) {

@@ -191,6 +191,7 @@ TEST(RangeWorkload, MissesNumbersAtTheEnd) {
 
 TEST(Workloads, AreFoundInAnyCaseAndListedWhereNot) {
   EXPECT_EQ(*FindWorkload("t1-0"), &T1Zero());
+  EXPECT_EQ(FindWorkload("t1-1").value()->max_outstanding_requests(), 1);
   const absl::Status missing = FindWorkload("T9").status();
   EXPECT_TRUE(absl::IsNotFound(missing));
   EXPECT_TRUE(absl::StrContains(missing.message(), "T1, T1-0")) << missing;

@@ -41,7 +41,7 @@ struct Machine {
 // backend may call this only before it does. REQUIRES: no other thread is in a call.
 void Begin(const Machine& machine);
 
-// What was recorded so far. Taking forgets it.
+// The violations so far. TakeViolations() clears them.
 std::vector<std::string> Violations();
 std::vector<std::string> TakeViolations();
 

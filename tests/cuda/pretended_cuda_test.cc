@@ -32,7 +32,7 @@ class PretendedCuda : public testing::Test {
     EXPECT_EQ(cudaHostRegister(locked_.data(), kBytes, cudaHostRegisterPortable), cudaSuccess);
     EXPECT_THAT(Violations(), IsEmpty());
   }
-  // What was recorded must have been taken.
+  // Each case takes the violations that it causes.
   ~PretendedCuda() override { EXPECT_THAT(Violations(), IsEmpty()); }
 
   cudaError_t CopyToDevice(const void* host) {

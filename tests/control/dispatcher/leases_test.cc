@@ -249,7 +249,7 @@ TEST_F(LeasesTest, OfThoseInTheJournalBeginWhenTheyComeBack) {
 
 class ClientLeasesTest : public LeasesTest {
  protected:
-  // A dispatcher anew, on the journal of the one before.
+  // Starts another dispatcher on the journal of the one before.
   void Restart(absl::Duration client_timeout) {
     core_.reset();
     Open(client_timeout, OpenSqliteJournal(folder_).value());
