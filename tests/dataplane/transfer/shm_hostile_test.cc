@@ -36,15 +36,26 @@ using ::testing::IsEmpty;
 constexpr char kAddress[] = "shm:by-hand";
 constexpr char kName[] = "penstock-shm:by-hand";
 
-// The next packet that is no ring; kGoodbye if the other side is gone.
+// The next packet that is no ring; kGoodbye if the other side is gone, or sends none.
 Packet Await(const PacketSocket& socket) {
-  while (true) {
+  Packet next;
+  EXPECT_TRUE(BecomesTrue([&] {
     absl::StatusOr<Packet> packet = socket.Receive();
-    if (packet.ok() && packet->kind == PacketKind::kRing) continue;
-    if (packet.ok()) return *std::move(packet);
-    if (!absl::IsNotFound(packet.status())) return Packet();
-    std::this_thread::yield();
-  }
+    if (packet.ok() ? packet->kind == PacketKind::kRing : absl::IsNotFound(packet.status())) {
+      return false;
+    }
+    if (packet.ok()) next = *std::move(packet);
+    return true;
+  })) << "no packet came";
+  return next;
+}
+
+// The next word; 0 if there comes none.
+uint64_t NextWordOf(Channel& channel) {
+  uint64_t word = 0;
+  EXPECT_TRUE(BecomesTrue([&] { return channel.Read(word) == RingReader::Found::kWord; }))
+      << "no word came";
+  return word;
 }
 
 // --- A worker by hand --------------------------------------------------------------
@@ -58,7 +69,10 @@ class HostileWorker : public testing::Test {
     options.spec = BlobSpec();
     link_ = *(*FindTransport("shm"))->Dial(kAddress, std::move(options), client_);
     absl::StatusOr<PacketSocket> accepted = absl::NotFoundError("");
-    while (absl::IsNotFound(accepted.status())) accepted = AcceptFrom(listener_.get());
+    ASSERT_TRUE(BecomesTrue([&] {
+      accepted = AcceptFrom(listener_.get());
+      return !absl::IsNotFound(accepted.status());
+    }));
     socket_ = *std::move(accepted);
     Packet greeting = Await(socket_);
     ASSERT_EQ(greeting.kind, PacketKind::kGreeting);
@@ -163,7 +177,7 @@ TEST_F(HostileWorker, AnUnknownWordEndsTheLink) {
 TEST_F(HostileWorker, ARingThatClaimsMoreThanItHoldsEndsTheLink) {
   auto& control = *reinterpret_cast<ControlMemory*>(channel_->control().memory().data());
   control.to_client.written = uint64_t{1} << 40;
-  ASSERT_TRUE(socket_.Send(PacketKind::kRing).ok());
+  socket_.Send(PacketKind::kRing).IgnoreError();  // it may have looked by itself, and be gone
   ExpectDataLoss("nonsense");
 }
 
@@ -226,10 +240,9 @@ TEST_F(HostileSharer, AnHonestElementLandsAndItsSlotIsGivenBack) {
   Say(WordKind::kShared, Write(3));
   ASSERT_TRUE(client_->AwaitCount(1));
   EXPECT_EQ(client_->TakeElements()[0].tensor(0).data<uint8_t>()[kShmBlobBytes - 1], 3);
-  uint64_t word = 0;
-  while (KindOf(word) != WordKind::kReturnShared) {
-    while (channel_->Read(word) != RingReader::Found::kWord) std::this_thread::yield();
-  }
+  uint64_t word = NextWordOf(*channel_);
+  while (KindOf(word) == WordKind::kLanded) word = NextWordOf(*channel_);
+  EXPECT_EQ(KindOf(word), WordKind::kReturnShared);
   EXPECT_EQ(SlotOf(word).slot, 0u);
 }
 
@@ -338,11 +351,7 @@ class HostileClient : public testing::Test {
     if (segment_.memory().empty()) Give();
     return NextWord();
   }
-  uint64_t NextWord() {
-    uint64_t word = 0;
-    while (channel_->Read(word) != RingReader::Found::kWord) std::this_thread::yield();
-    return word;
-  }
+  uint64_t NextWord() { return NextWordOf(*channel_); }
   // The worker sends an element for which there is no slot, and says so.
   void LetItAsk() {
     Grant();
@@ -431,8 +440,9 @@ TEST_F(HostileClient, WhatLandsAndComesBackAtOnceIsASlotForWhatWaits) {
   Grant();
   ASSERT_TRUE(end_->link().Send(std::move(other)).ok());
   ASSERT_EQ(KindOf(NextWord()), WordKind::kElement);
-  while (calls < granted_) std::this_thread::yield();  // the one for `other` may still be under way
-  full = true;                                         // both slots that there are
+  // The one for `other` may still be under way.
+  ASSERT_TRUE(BecomesTrue([&] { return calls >= granted_; }));
+  full = true;  // both slots that there are
   Grant();
   EXPECT_EQ(SlotOf(NextWord()).slot, first.slot);
 }
@@ -576,9 +586,7 @@ TEST_F(HostileClient, OneThatSaysNothingOfSharedSegmentsGetsCopies) {
   ASSERT_TRUE(end_->AwaitGranted(1));
   ASSERT_TRUE(end_->link().Send(ShmBlob(*pool, 1)).ok());
   Give();
-  uint64_t word = 0;
-  while (channel_->Read(word) != RingReader::Found::kWord) std::this_thread::yield();
-  EXPECT_EQ(KindOf(word), WordKind::kCopiedElsewhere);
+  EXPECT_EQ(KindOf(NextWord()), WordKind::kCopiedElsewhere);
 }
 
 class HostileReader : public HostileClient {
@@ -594,8 +602,7 @@ class HostileReader : public HostileClient {
       EXPECT_EQ(shown.kind, PacketKind::kShared);
       EXPECT_TRUE(socket_.Send(PacketKind::kMapped, shown.a).ok());
     }
-    uint64_t word = 0;
-    while (channel_->Read(word) != RingReader::Found::kWord) std::this_thread::yield();
+    const uint64_t word = NextWord();
     EXPECT_EQ(KindOf(word), WordKind::kShared);
     return SlotOf(word);
   }
@@ -608,7 +615,7 @@ TEST_F(HostileReader, AnHonestReturnFreesTheSlot) {
   channel_->Send(Pack(WordKind::kLanded, int64_t{1}));
   channel_->Send(Pack(WordKind::kReturnShared, first));
   ASSERT_TRUE(end_->AwaitLanded(1));
-  while (pool_->counters().slots_returned < 1) std::this_thread::yield();
+  ASSERT_TRUE(BecomesTrue([&] { return pool_->counters().slots_returned == 1; }));
   const SlotWord second = GetShared();
   EXPECT_EQ(second.slot, first.slot);
   EXPECT_EQ(second.generation, first.generation + 1);
