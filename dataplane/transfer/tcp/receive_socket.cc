@@ -124,9 +124,9 @@ std::optional<absl::Status> ReceiveSocket::Advance(uint32_t events) {
   }
   if ((events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0) incoming_.ExpectEnd();
   if ((events & EPOLLOUT) != 0) {
+    // An edge says this also where there was room all along: what landed waits then (ReportSoon()).
     MutexLock lock(mu_);
-    writable_ = true;
-    Write();
+    if (!std::exchange(writable_, true)) Write();
   }
   if ((events & (EPOLLHUP | EPOLLERR)) != 0) hung_up_ = true;
   return ReadOn();
