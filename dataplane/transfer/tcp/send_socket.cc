@@ -99,9 +99,7 @@ void SendSocket::Break(const absl::Status& reason) {
 void SendSocket::OnReady(uint32_t events) {
   if (over_) return;
   if ((events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0) incoming_.ExpectEnd();
-  if (events != EPOLLOUT) {  // about one such event an element, and a read for nothing each
-    if (absl::Status read = ReadOn(); !read.ok()) ReadNoMore(read);
-  }
+  if (absl::Status read = ReadOn(); !read.ok()) ReadNoMore(read);
   {
     MutexLock lock(mu_);
     if ((events & EPOLLOUT) != 0) writable_ = true;
