@@ -331,7 +331,7 @@ class Agreeing {
       decision_.messages.push_back(std::move(allow));
     }
   }
-  // Where there is room for many, word of half of them at once is as good and less to
+  // Where there is room for many, word of a quarter of them at once is as good and less to
   // say, while the partition still has turns that it may send.
   bool IsWorthSaying(PartitionId partition, int64_t turns) const {
     const int64_t told = desk_.partitions[partition.value() - 1].turns_allowed;
@@ -340,7 +340,7 @@ class Agreeing {
     for (const TurnOf& lane : lanes) {
       if (lane.partition != partition) continue;
       const int64_t share = RoomOf(record_, desk_) / static_cast<int64_t>(lanes.size());
-      return turns - told >= share / 2 || told <= lane.turn;
+      return turns - told >= share / 4 || told <= lane.turn;
     }
     return true;
   }

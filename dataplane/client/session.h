@@ -145,7 +145,8 @@ class Session final : private control::ReconnectingClientEvents,
   absl::Status ErrorOf(const protocol::Agreed::Round& round, int64_t number) const REQUIRES(mu_);
   protocol::RoundsReport SayRounds() REQUIRES(mu_);
   void SendLanded() REQUIRES(mu_);
-  // Whether what is new is to be said at once: others may wait for it, or it is much.
+  // Whether there is a report to make: the next step may wait for it, or it is much. Each costs
+  // the trainer and the dispatcher some 0.1 ms of CPU.
   bool MustSay() const REQUIRES(mu_);
   int64_t Room() const REQUIRES(mu_);  // elements to be held, landed and not taken
   void CheckConsumers(absl::Time now, absl::Time& wake) REQUIRES(mu_);

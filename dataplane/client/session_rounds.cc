@@ -245,8 +245,9 @@ int64_t Session::Room() const {
 bool Session::MustSay() const {
   const int64_t room = Room();
   const int64_t ahead = rounds_.heard() - rounds_.taken();
-  if (landed_unsaid_ > 0 && (ahead < 2 || landed_unsaid_ >= room / 2)) return true;
-  return taken_unsaid_ >= std::max<int64_t>(1, room / 4);
+  if (landed_unsaid_ > 0 && (ahead < 2 || (ahead < room / 4 && landed_unsaid_ >= room / 4)))
+    return true;
+  return taken_unsaid_ >= std::max<int64_t>(1, room / 2);
 }
 
 // What was taken is for the journal, and waits for a heartbeat.

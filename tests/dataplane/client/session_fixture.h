@@ -39,7 +39,7 @@ class SessionTest : public testing::Test {
             .life = {.journal = 1, .id = 2, .term = Term(1)},
             .token = token_,
             .terms = {.mode = ShardingPolicy::kDynamic, .keep = keep_},
-            .heartbeat_interval = absl::Milliseconds(5),
+            .heartbeat_interval = heartbeat_interval_,
             .lease = lease,
             .placements = {{kPartition, Placement(1)}}};
   }
@@ -128,6 +128,7 @@ class SessionTest : public testing::Test {
   }
 
   Keep keep_ = Keep::kTaken;
+  absl::Duration heartbeat_interval_ = absl::Milliseconds(5);
   bool takes_later_ = false;
   bool early_end_ = false;
   std::string token_ = "sesame";      // of the job, which workers know

@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+// A session as one of several consumers of a coordinated read.
+#include <future>
+
+#include "control/observe/metrics.h"
+#include "dataplane/client/lost_consumers.h"
+#include "dataplane/client/session.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/dataplane/client/session_fixture.h"
+
+namespace penstock::client {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+control::ConsumersLost Lost(int64_t consumer, bool dead) {
+  return {{{consumer, absl::Seconds(100), dead, "its connection to the dispatcher ended",
+            /*ended=*/true}}};
+}
+std::string AsOf(absl::Duration ago) {
+  return absl::FormatTime("%Y-%m-%d %H:%M", absl::Now() - ago, absl::LocalTimeZone());
+}
+
+TEST_F(SessionTest, AConsumerThatIsSuspectedIsNamedAndTheCallWaitsForIt) {
+  consumers_ = 8;
+  Begin({}, absl::Hours(1), /*timeout=*/absl::Milliseconds(200));
+  const std::string before = AsOf(absl::Seconds(100));
+  dispatcher_.Say(Lost(3, /*dead=*/false));
+  const absl::Status waited = session_->Next().status();
+  EXPECT_EQ(waited.code(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(std::string(waited.message()),
+              ::testing::AllOf(
+                  HasSubstr("round 0 could not be given out for 200ms: consumer 3 is not heard "
+                            "since "),
+                  ::testing::AnyOf(HasSubstr(before), HasSubstr(AsOf(absl::Seconds(100)))),
+                  HasSubstr("(its connection to the dispatcher ended)")));
+  EXPECT_EQ(events_->WaitFor("consumer_suspected", absl::Minutes(1)).field("consumer"), "3");
+  dispatcher_.Say(control::ConsumersLost());
+  EXPECT_EQ(events_->WaitFor("consumer_back", absl::Minutes(1)).field("consumer"), "3");
+}
+
+// Whatever the timeout.
+TEST_F(SessionTest, AConsumerThatIsDeclaredDeadEndsTheWaitAtOnce) {
+  consumers_ = 8;
+  Begin({}, absl::Hours(1), /*timeout=*/absl::Hours(1));
+  dispatcher_.Say(Lost(3, /*dead=*/false));
+  dispatcher_.Say(Lost(3, /*dead=*/true));
+  const absl::Status dead = session_->Next().status();
+  EXPECT_EQ(dead.code(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(std::string(dead.message()),
+              ::testing::AllOf(
+                  HasSubstr("round 0 cannot be given out: consumer 3 is dead: not heard since "),
+                  HasSubstr("states of one step")));
+  EXPECT_EQ(events_->WaitFor("consumer_dead", absl::Minutes(1)).field("job"), "j");
+  EXPECT_THAT(ProcessMetrics().Render(), HasSubstr("penstock_client_lost_consumers{job=\"j\"} 1"));
+}
+
+// Trainers that were all away come back one after another.
+TEST_F(SessionTest, AConsumerThatWasDeadBeforeIsWaitedFor) {
+  consumers_ = 8;
+  Begin({}, absl::Hours(1), /*timeout=*/absl::Milliseconds(200));
+  dispatcher_.Say(Lost(3, /*dead=*/true));
+  EXPECT_THAT(
+      std::string(session_->Next().status().message()),
+      ::testing::StartsWith("round 0 could not be given out for 200ms: consumer 3 is dead: not"));
+}
+
+// As an evaluation between two steps would see it.
+TEST_F(SessionTest, ADeathThatIsOverBeforeTheNextCallIsNotReturned) {
+  consumers_ = 8;
+  Begin({}, absl::Hours(1), /*timeout=*/absl::Milliseconds(200));
+  dispatcher_.Say(Lost(3, /*dead=*/false));
+  dispatcher_.Say(Lost(3, /*dead=*/true));
+  dispatcher_.Say(control::ConsumersLost());
+  EXPECT_EQ(events_->WaitFor("consumer_back", absl::Minutes(1)).field("consumer"), "3");
+  dispatcher_.Say(Lost(4, /*dead=*/false));
+  EXPECT_THAT(std::string(session_->Next().status().message()),
+              ::testing::StartsWith("round 0 could not be given out for 200ms: consumer 4 is not"));
+}
+
+// While the trainer's own thread sits in a collective.
+TEST_F(SessionTest, AWatchIsToldOfEachChangeSinceTheSessionBegan) {
+  using State = LostConsumer::State;
+  consumers_ = 8;
+  LostConsumerWatch watch;
+  std::vector<State> called;
+  std::promise<void> back;
+  const auto on_lost = OnLostConsumer::Start([&](const LostConsumer& lost) {
+    if (lost.consumer == 4) called.push_back(lost.state);
+    if (lost.consumer == 4 && lost.state == State::kBack) back.set_value();
+  });
+  ASSERT_TRUE(on_lost.ok());
+  Begin();
+  dispatcher_.Say(Lost(3, /*dead=*/false));  // before the session: it may be on its way back
+  dispatcher_.Say(control::ConsumersLost{{{4, absl::Seconds(2), false, "silent for 1.75s"}}});
+  dispatcher_.Say(Lost(4, /*dead=*/false));
+  dispatcher_.Say(Lost(4, /*dead=*/false));  // as known
+  dispatcher_.Say(Lost(4, /*dead=*/true));
+  dispatcher_.Say(control::ConsumersLost());
+
+  std::vector<std::pair<int64_t, State>> told;
+  for (int i = 0; i < 5; ++i) {
+    const std::optional<LostConsumer> change = watch.Next(absl::Now() + absl::Minutes(1));
+    ASSERT_TRUE(change.has_value());
+    EXPECT_EQ(change->job, "j");
+    told.emplace_back(change->consumer, change->state);
+  }
+  using Told = std::pair<int64_t, State>;
+  EXPECT_THAT(told,
+              ElementsAre(Told(4, State::kSilent), Told(3, State::kBack), Told(4, State::kEnded),
+                          Told(4, State::kDead), Told(4, State::kBack)));
+  back.get_future().wait();
+  EXPECT_THAT(called, ElementsAre(State::kSilent, State::kEnded, State::kDead, State::kBack));
+  watch.Stop();
+  EXPECT_EQ(watch.Next(), std::nullopt);
+}
+
+// Without the dispatcher nobody could say that it is back.
+TEST_F(SessionTest, ThatAConsumerEndedIsInDoubtWhileTheStreamIsBroken) {
+  using State = LostConsumer::State;
+  consumers_ = 8;
+  LostConsumerWatch watch;
+  Begin();
+  dispatcher_.Say(control::ConsumersLost());
+  dispatcher_.Say(Lost(4, /*dead=*/false));
+  const auto next = [&watch] { return watch.Next(absl::Now() + absl::Minutes(1)).value().state; };
+  EXPECT_EQ(next(), State::kEnded);
+  dispatcher_.Break();
+  EXPECT_EQ(next(), State::kSilent);
+  dispatcher_.Say(Lost(4, /*dead=*/false));
+  EXPECT_EQ(next(), State::kEnded);
+}
+
+TEST_F(SessionTest, AConsumerIsNotSuspectedToItself) {
+  consumers_ = 8;
+  Begin();
+  dispatcher_.Say(Lost(0, /*dead=*/false));
+  dispatcher_.Say(Lost(2, /*dead=*/false));
+  EXPECT_EQ(events_->WaitFor("consumer_suspected", absl::Minutes(1)).field("consumer"), "2");
+}
+
+class RoundsSessionTest : public SessionTest {
+ protected:
+  RoundsSessionTest() {
+    consumers_ = 2;
+    heartbeat_interval_ = absl::Hours(1);  // a heartbeat reports whatever there is
+  }
+  // This consumer's elements of turns `begin` to `end`, each of them one round.
+  void Land(transfer::SendLink& link, int64_t begin, int64_t end) {
+    for (int64_t turn = begin; turn < end; ++turn) ASSERT_TRUE(Send(link, turn * 2).ok());
+  }
+  static control::Agreed AgreedOn(int64_t begin, int64_t end) {
+    control::Agreed agreed{.first = begin};
+    for (int64_t turn = begin; turn < end; ++turn)
+      agreed.rounds.push_back({.turn = protocol::TurnOf{kPartition, turn}});
+    return agreed;
+  }
+  void Take(int64_t begin, int64_t end) {
+    for (int64_t turn = begin; turn < end; ++turn) ASSERT_EQ(NextValue(), turn * 2);
+  }
+  // Eight turns, as many as the window has, and a report of each.
+  void LandOneByOne(transfer::SendLink& link) {
+    Land(link, 0, 1);
+    size_t report = 0;  // those of the welcome come first
+    while (LandedOf(report).empty()) ++report;
+    for (int64_t turn = 1; turn < 8; ++turn) {
+      Land(link, turn, turn + 1);
+      EXPECT_EQ(LandedOf(++report), IndexSet::Of(turn, turn + 1));
+    }
+  }
+  IndexSet LandedOf(size_t report) {
+    const auto partitions = dispatcher_.Heard<control::Report>(report).partitions;
+    return partitions.empty() ? IndexSet() : partitions[0].landed;
+  }
+  int64_t TakenOf(size_t report) {
+    return dispatcher_.Heard<control::Report>(report).rounds->taken;
+  }
+};
+
+TEST_F(RoundsSessionTest, WhatTheNextStepWaitsForIsReportedAtOnce) {
+  Begin();
+  LandOneByOne(Link()->link());
+}
+
+TEST_F(RoundsSessionTest, WhatNobodyWaitsForIsReportedTogether) {
+  Begin();
+  auto link = Link();
+  LandOneByOne(link->link());
+  const size_t next = dispatcher_.Count<control::Report>();
+  dispatcher_.Say(AgreedOn(0, 8));
+  Take(0, 4);  // of a window of 8: the dispatcher gets to know what there is room for
+  EXPECT_EQ(TakenOf(next), 4);
+  EXPECT_TRUE(LandedOf(next).empty());
+  Land(link->link(), 8, 12);
+  Take(4, 7);  // one more is agreed on
+  EXPECT_EQ(TakenOf(next + 1), 7);
+  EXPECT_EQ(LandedOf(next + 1), IndexSet::Of(8, 12));
+  EXPECT_EQ(dispatcher_.Count<control::Report>(), next + 2);
+}
+
+}  // namespace
+}  // namespace penstock::client
