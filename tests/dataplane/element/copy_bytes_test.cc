@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <cstring>
 #include <vector>
 
 namespace penstock {
@@ -26,6 +27,28 @@ TEST(CopyBytes, CopiesAllAndNothingElseHoweverTheTwoLie) {
           const bool inside = i >= at && i < at + bytes;
           ASSERT_EQ(memory[i], inside ? from[begin + i - at] : kUntouched)
               << bytes << " bytes, " << ahead << " ahead, at " << i;
+        }
+      }
+    }
+  }
+}
+
+// Those that go past the caches.
+TEST(CopyBytes, CopiesAllOfManyBytesAndNothingElse) {
+  constexpr size_t kMany = (4 << 20) + 1234;
+  constexpr size_t kRoom = 128;
+  std::vector<uint32_t> from(kMany / sizeof(uint32_t) + 2 * kRoom);
+  for (size_t i = 0; i < from.size(); ++i) from[i] = static_cast<uint32_t>(i * 2654435761);
+  const auto* in = reinterpret_cast<const std::byte*>(from.data());
+  for (const size_t bytes : {kMany - 1234, kMany}) {
+    for (const size_t at : {0, 1, 16, 63}) {
+      for (const size_t begin : {0, 5, 64}) {
+        std::vector<std::byte> memory(kMany + kRoom, std::byte{0xee});
+        CopyBytes(memory.data() + at, in + begin, bytes);
+        ASSERT_EQ(std::memcmp(memory.data() + at, in + begin, bytes), 0);
+        for (size_t i = 0; i < memory.size(); ++i) {
+          if (i >= at && i < at + bytes) continue;
+          ASSERT_EQ(memory[i], std::byte{0xee}) << bytes << " bytes at " << at << ", at " << i;
         }
       }
     }
