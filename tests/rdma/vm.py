@@ -40,17 +40,22 @@ def cable(path, end):
     """The arguments of one of two machines that are joined through the socket `path`: end 0 listens, 1 connects."""
     server = "off" if end else "on"
     return ("-netdev", f"stream,id=cable,server={server},addr.type=unix,addr.path={path}",
-            "-device", f"virtio-net-pci,netdev=cable,mac=52:54:00:00:00:0{end + 1},host_mtu=9000,romfile=")
+            "-device",
+            f"virtio-net-pci,bus=pcie.0,netdev=cable,mac=52:54:00:00:00:0{end + 1},host_mtu=9000,romfile=")
 
 
 def two_nodes(cores):
-    """The arguments of a machine with two NUMA nodes, each with half of the cores and of 2 GiB."""
+    """The arguments of a machine with two NUMA nodes, each with half of the cores and of 2 GiB.
+
+    A PCI bus of its own, on which is a port with nothing behind it, is next to the second node.
+    """
     nodes = []
     for node in range(2):
         first = node * cores // 2
         nodes += ["-object", f"memory-backend-ram,id=node{node},size=1G",
                   "-numa", f"node,nodeid={node},memdev=node{node},cpus={first}-{first + cores // 2 - 1}"]
-    return nodes
+    return [*nodes, "-device", "pxb-pcie,id=far,bus=pcie.0,bus_nr=128,numa_node=1",
+            "-device", "pcie-root-port,bus=far,chassis=1"]
 
 
 class Machine:

@@ -93,7 +93,8 @@ struct FakeDevice::World {
   std::map<Call, absl::Status> next;
   std::vector<std::string> misuses;
   MemoryKind kind = MemoryKind::kDevice;  // of memory
-  bool used = true;                       // by this process
+  std::string pci_address;
+  bool used = true;  // by this process
   int64_t host_waits = 0;
   int64_t queries = 0;
   int64_t allocations = 0;
@@ -426,6 +427,11 @@ void FakeDevice::SayKind(MemoryKind kind) {
   world_->kind = kind;
 }
 
+void FakeDevice::SayPciAddress(std::string address) {
+  std::lock_guard lock(world_->mu);
+  world_->pci_address = std::move(address);
+}
+
 int64_t FakeDevice::host_waits() const {
   std::lock_guard lock(world_->mu);
   return world_->host_waits;
@@ -486,7 +492,8 @@ absl::StatusOr<int> FakeDevice::Count() {
 absl::StatusOr<DeviceInfo> FakeDevice::Describe(int device) {
   std::lock_guard lock(world_->mu);
   RETURN_IF_ERROR(world_->CheckDevice(device));
-  return DeviceInfo{.name = "fake", .memory_bytes = kMemoryBytes};
+  return DeviceInfo{
+      .name = "fake", .memory_bytes = kMemoryBytes, .pci_address = world_->pci_address};
 }
 
 Registrar& FakeDevice::page_lock() {

@@ -56,6 +56,7 @@ class FakeDevice final : public DeviceBackend {
   void SayUnused();
   // What Allocate() gives from now on is said to be of that kind.
   void SayKind(MemoryKind kind);
+  void SayPciAddress(std::string address);  // of all its devices; they are on no bus before
 
   // --- What the test sees --------------------------------------------------------------
 

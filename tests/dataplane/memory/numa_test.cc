@@ -4,6 +4,7 @@
 #include "dataplane/memory/numa.h"
 
 #include <gtest/gtest.h>
+#include <sched.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -16,8 +17,10 @@
 #include <vector>
 
 #include "dataplane/memory/huge_pages.h"
+#include "dataplane/memory/page_locking.h"
 #include "dataplane/memory/pool.h"
 #include "dataplane/memory/shared_segment.h"
+#include "tests/dataplane/memory/fake_device.h"
 
 namespace penstock {
 namespace {
@@ -43,9 +46,17 @@ bool LiesOn(int node, absl::Span<std::byte> memory) {
   return nodes == std::vector<int>(pages.size(), node);
 }
 
+// The child runs on processor 0, next to node 0: what lies on node 1 does so because it was asked
+// for.
 bool InAChild(bool (*test)(int node), int node) {
   const pid_t child = ::fork();
-  if (child == 0) ::_exit(test(node) ? 0 : 1);
+  if (child == 0) {
+    cpu_set_t first;
+    CPU_ZERO(&first);
+    CPU_SET(0, &first);
+    ::sched_setaffinity(0, sizeof(first), &first);
+    ::_exit(test(node) ? 0 : 1);
+  }
   int status = -1;
   EXPECT_EQ(::waitpid(child, &status, 0), child);
   return WIFEXITED(status) && WEXITSTATUS(status) == 0;
@@ -95,8 +106,30 @@ TEST(Numa, ALargeSlotOnTheHeapLiesOnTheDevicesNode) {
   }
 }
 
-// What sysfs says of each device that there is: in the virtual machine -1, like on most with one
-// node.
+// A device on the PCI bus next to that node; empty if there is none.
+std::string PciDeviceNextTo(int node) {
+  std::error_code none;
+  for (const auto& entry : std::filesystem::directory_iterator("/sys/bus/pci/devices", none)) {
+    if (NodeOfPci(entry.path().filename()) == node) return entry.path().filename();
+  }
+  return "";
+}
+
+TEST(Numa, ASharedSegmentLiesNextToTheDeviceThatIsUsed) {
+  if (PciDeviceNextTo(1).empty()) GTEST_SKIP() << "no PCI device is next to a second node";
+  EXPECT_TRUE(InAChild(
+      [](int wanted) {
+        FakeDevice device;
+        device.SayPciAddress(PciDeviceNextTo(wanted));
+        PageLocking locking(PageLockMode::kAuto, device, CapturedEvents::Make());
+        locking.UseDevice(0);
+        const absl::StatusOr<SharedSegment> segment = SharedSegment::Create(kBytes);
+        return segment.ok() && LiesOn(wanted, segment->memory());
+      },
+      1));
+}
+
+// What sysfs says of each device that there is: -1 on most machines with one node.
 TEST(Numa, TheNodeOfADeviceIsWhatSysfsSays) {
   EXPECT_EQ(NodeOfPci(""), -1);
   EXPECT_EQ(NodeOfPci("ffff:ff:1f.7"), -1);
