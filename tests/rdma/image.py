@@ -14,7 +14,7 @@ PROGRAMS = ("/usr/bin/ibv_devinfo", "/usr/bin/ibv_rc_pingpong", "/sbin/ip", "/sb
 OPENED = ("libgcc_s.so.1", "libibverbs.so.1", "libibverbs/librxe-rdmav34.so", "libucp.so.0",
           "ucx/libuct_ib.so.0", "ucx/libuct_rdmacm.so.0", "ucx/libuct_cma.so.0")
 # Of Python, what the programs in the guest and the demo import, and what that imports late.
-IMPORTS = ("demo, check, machine, workers, workers_machine, trainer_machine, encodings.idna, encodings.ascii, "
+IMPORTS = ("demo, check, machine, pages, workers, workers_machine, trainer_machine, encodings.idna, encodings.ascii, "
            "encodings.latin_1, unittest.mock")
 # Folders and links of every Debian.
 LINKS = {"bin": "usr/bin", "sbin": "usr/sbin", "lib": "usr/lib", "lib64": "usr/lib64"}

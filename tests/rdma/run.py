@@ -21,7 +21,8 @@ import vm
 
 SKIPPED = 77
 # What its machines run, of guest/; where there are two, a cable joins them.
-SCENES = {"one_machine": ("one_machine",), "demos": ("demos",), "two_machines": ("workers_machine", "trainer_machine")}
+SCENES = {"one_machine": ("one_machine",), "demos": ("demos",), "pages": ("pages",),
+          "two_machines": ("workers_machine", "trainer_machine")}
 TOOLS = (vm.QEMU, "busybox", "cpio", "/sbin/modprobe", "ibv_devinfo", "/sbin/tc")
 
 

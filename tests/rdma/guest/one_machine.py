@@ -46,16 +46,6 @@ class Device(unittest.TestCase):
             self.assertEqual(server.wait(timeout=machine.BOUND), 0)
 
 
-class Memory(unittest.TestCase):
-    """Huge pages, and pages on the NUMA node of a device: this machine has two nodes."""
-
-    def test_pages(self):
-        said = machine.run(machine.PENSTOCK / "tests/memory_pages_tests")
-        print(said[-2000:])
-        self.assertRegex(said, r"\[  PASSED  \] [1-9]\d* tests?\.")
-        self.assertNotIn("SKIPPED", said)
-
-
 @unittest.skipUnless(machine.WITH_UCX, "built without UCX")
 class Ucx(unittest.TestCase):
     """The protocol `ucx` over reliable connections of the device, in real slots."""
