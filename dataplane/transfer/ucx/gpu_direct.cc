@@ -3,9 +3,12 @@
 
 #include <algorithm>
 #include <utility>
+#include <vector>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_split.h"
 #include "penstock/status.h"
 
 namespace penstock::transfer::ucx {
@@ -77,7 +80,29 @@ GpuDirectVerdict Climb(GpuDirectCalls& calls, int device, absl::Span<std::byte> 
   return verdict;
 }
 
+// "1.18.1": whether it keeps several GPUs' memory apart, by the notes of release 1.19.
+bool ServesSeveralGpus(std::string_view release) {
+  int major = 0, minor = 0;
+  const std::vector<std::string> numbers = absl::StrSplit(std::string(release), '.');
+  if (numbers.size() < 2 || !absl::SimpleAtoi(numbers[0], &major) ||
+      !absl::SimpleAtoi(numbers[1], &minor)) {
+    return false;
+  }
+  return major > 1 || (major == 1 && minor >= 19);
+}
+
 }  // namespace
+
+absl::Status ServedGpu::Serve(int device, std::string_view release) {
+  if (ServesSeveralGpus(release)) return absl::OkStatus();
+  MutexLock lock(mu_);
+  if (!served_) served_ = device;
+  if (*served_ == device) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat(
+      "UCX ", std::string(release),
+      " serves one GPU in a process, and this process uses it for GPU ", *served_, ", not ", device,
+      "; run one process for each GPU, or install UCX 1.19 or newer"));
+}
 
 std::string_view GpuDirectRungName(int rung) {
   return kRungs[std::clamp(rung, 1, kGpuDirectRungs) - 1];
@@ -118,6 +143,7 @@ GpuDirectVerdict ForeseeGpuDirect(bool ucx_knows_cuda, const GpuDirectFacts& fac
 GpuDirectVerdict DecideGpuDirect(GpuDirectCalls& calls, int device, absl::Span<std::byte> slots) {
   // Without CUDA in UCX nothing is asked of the driver.
   if (!calls.UcxKnowsCuda()) return ForeseeGpuDirect(false, {});
+  if (const absl::Status serves = calls.ServesGpu(device); !serves.ok()) return StopAt(1, serves);
   const absl::StatusOr<GpuDirectFacts> facts = calls.AskDriver(device);
   if (!facts.ok()) return StopAt(2, facts.status());
   if (const GpuDirectVerdict foreseen = ForeseeGpuDirect(true, *facts); !foreseen.on)

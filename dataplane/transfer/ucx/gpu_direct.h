@@ -9,11 +9,13 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <string_view>
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "control/sync/mutex.h"
 #include "dataplane/memory/device.h"
 #include "dataplane/memory/gpu_direct_driver.h"
 #include "dataplane/transfer/ucx/fabric.h"
@@ -27,11 +29,24 @@ struct GpuDirectTrial {
   double host_bytes_per_second = 0;
 };
 
+// The GPU that UCX before 1.19 serves in a process, which is the first that asks. Later ones
+// register memory of each on its own; earlier ones may take one GPU's for another's. Any thread.
+class ServedGpu {
+ public:
+  // FailedPrecondition naming both devices, if UCX of that release ("1.18.1") serves another.
+  absl::Status Serve(int device, std::string_view release);
+
+ private:
+  Mutex mu_;
+  std::optional<int> served_ GUARDED_BY(mu_);
+};
+
 // Calls of UCX and the driver. One thread at a time.
 class GpuDirectCalls {
  public:
   virtual ~GpuDirectCalls() = default;
   virtual bool UcxKnowsCuda() = 0;  // memory types of ucp_context_query()
+  virtual absl::Status ServesGpu(int device) = 0;
   virtual absl::StatusOr<GpuDirectFacts> AskDriver(int device) = 0;
   virtual absl::StatusOr<MemoryKind> KindOf(const void* address) = 0;
   // ucp_mem_map() with memory type CUDA, of all slots at once.

@@ -17,11 +17,16 @@ namespace penstock::transfer::ucx {
 class UcxGpuDirect final : public GpuDirectCalls {
  public:
   // All outlive it. `now` is the time that rates are measured with.
-  UcxGpuDirect(Fabric& fabric, DeviceBackend& backend, GpuDirectDriver& driver,
+  UcxGpuDirect(Fabric& fabric, DeviceBackend& backend, GpuDirectDriver& driver, ServedGpu& served,
                std::function<absl::Time()> now = BootTime)
-      : fabric_(fabric), backend_(backend), driver_(driver), now_(std::move(now)) {}
+      : fabric_(fabric),
+        backend_(backend),
+        driver_(driver),
+        served_(served),
+        now_(std::move(now)) {}
 
   bool UcxKnowsCuda() override { return fabric_.knows_cuda(); }
+  absl::Status ServesGpu(int device) override { return served_.Serve(device, fabric_.release()); }
   absl::StatusOr<GpuDirectFacts> AskDriver(int device) override { return driver_.Ask(device); }
   absl::StatusOr<MemoryKind> KindOf(const void* address) override {
     return backend_.KindOf(address);
@@ -40,6 +45,7 @@ class UcxGpuDirect final : public GpuDirectCalls {
   Fabric& fabric_;
   DeviceBackend& backend_;
   GpuDirectDriver& driver_;
+  ServedGpu& served_;
   const std::function<absl::Time()> now_;
 };
 

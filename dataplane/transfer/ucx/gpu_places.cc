@@ -13,7 +13,7 @@ DeviceLanding::Open OpenGpuPlaces(const Resources& resources) {
   return
       [&resources](DeviceBackend& backend, GpuDirectDriver& driver, int device,
                    absl::Span<std::byte> places) -> absl::StatusOr<std::unique_ptr<Registration>> {
-        UcxGpuDirect calls(resources.fabric, backend, driver, resources.now);
+        UcxGpuDirect calls(resources.fabric, backend, driver, *resources.gpu, resources.now);
         GpuDirectVerdict verdict;
         // UCX up to 1.17 looks for the current context when it registers a GPU's memory.
         PENSTOCK_RETURN_IF_ERROR(backend.WithContext(device, [&] {

@@ -17,6 +17,7 @@
 #include "dataplane/memory/pool.h"
 #include "dataplane/memory/registrar.h"
 #include "dataplane/transfer/ucx/fabric.h"
+#include "dataplane/transfer/ucx/gpu_direct.h"
 
 namespace penstock::transfer::ucx {
 
@@ -52,6 +53,7 @@ struct Resources {
   std::shared_ptr<Memory> memory;
   std::shared_ptr<Pool> pool;                  // of registered slots, for both ends
   std::function<absl::Time()> now = BootTime;  // what rates into GPUs are measured with
+  std::shared_ptr<ServedGpu> gpu = std::make_shared<ServedGpu>();
 };
 // Errors as OpenTheFabric()'s.
 absl::StatusOr<Resources*> TheResources();

@@ -49,7 +49,8 @@ class GpuDirectCallsTest : public testing::Test {
   FakeDevice device_;
   PretendedFabric fabric_{**OpenTheFabric(), calls_};
   PretendedDriver driver_{calls_};
-  UcxGpuDirect direct_{fabric_, device_, driver_, &PretendedFabric::now};
+  ServedGpu served_;
+  UcxGpuDirect direct_{fabric_, device_, driver_, served_, &PretendedFabric::now};
   const std::unique_ptr<DeviceMemory> memory_ = device_.Allocate(0, 4 * kSlotBytes).value();
 };
 
@@ -133,7 +134,8 @@ TEST(GpuDirectHere, ItIsStagedWhereAnythingIsMissingAndItIsSaidWhat) {
   if (fabric.knows_cuda() && LinkedDeviceBackend().Count().ok()) {
     GTEST_SKIP() << "this machine may have it";
   }
-  UcxGpuDirect direct(fabric, LinkedDeviceBackend(), LinkedGpuDirectDriver());
+  ServedGpu served;
+  UcxGpuDirect direct(fabric, LinkedDeviceBackend(), LinkedGpuDirectDriver(), served);
   std::vector<std::byte> memory(1 << 16);
   const GpuDirectVerdict verdict = DecideGpuDirect(direct, 0, absl::MakeSpan(memory));
   EXPECT_EQ(verdict.stopped_at, fabric.knows_cuda() ? 2 : 1) << verdict.ToString();

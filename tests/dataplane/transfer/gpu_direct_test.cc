@@ -27,6 +27,8 @@ using testing::StartsWith;
 class RecordedCalls final : public GpuDirectCalls {
  public:
   bool ucx_knows_cuda = true;
+  std::string release = "1.18.1";
+  ServedGpu served;
   absl::StatusOr<GpuDirectFacts> facts =
       GpuDirectFacts{.rdma_supported = true,
                      .dma_buf_supported = true,
@@ -42,6 +44,7 @@ class RecordedCalls final : public GpuDirectCalls {
   Handle handle() { return &handle_; }
 
   bool UcxKnowsCuda() override { return Note("ucp_context_query", ucx_knows_cuda); }
+  absl::Status ServesGpu(int device) override { return served.Serve(device, release); }
   absl::StatusOr<GpuDirectFacts> AskDriver(int) override { return Note("driver", facts); }
   absl::StatusOr<MemoryKind> KindOf(const void*) override { return Note("kind", kind); }
   absl::StatusOr<Handle> RegisterAsCuda(absl::Span<std::byte>) override {
@@ -91,6 +94,21 @@ TEST_F(GpuDirect, WithoutCudaInUcxNothingMoreIsAsked) {
   calls_.ucx_knows_cuda = false;
   ExpectStaged(1, "without CUDA");
   EXPECT_THAT(calls_.calls, ElementsAre("ucp_context_query"));
+}
+
+TEST_F(GpuDirect, BeforeUcx119OneGpuIsServed) {
+  EXPECT_TRUE(DecideGpuDirect(calls_, 0, absl::MakeSpan(slots_)).on);
+  EXPECT_TRUE(DecideGpuDirect(calls_, 0, absl::MakeSpan(slots_)).on);
+  const GpuDirectVerdict other = DecideGpuDirect(calls_, 1, absl::MakeSpan(slots_));
+  EXPECT_EQ(other.stopped_at, 1);
+  EXPECT_THAT(other.reason, StartsWith("UCX 1.18.1 serves one GPU in a process, and this process "
+                                       "uses it for GPU 0, not 1; "));
+  for (const char* release : {"1.19.0", "1.22.1", "2.0.0"}) {
+    calls_.release = release;
+    EXPECT_TRUE(DecideGpuDirect(calls_, 1, absl::MakeSpan(slots_)).on);
+  }
+  calls_.release = "unknown";
+  EXPECT_FALSE(DecideGpuDirect(calls_, 1, absl::MakeSpan(slots_)).on);
 }
 
 TEST_F(GpuDirect, TheDriverMustHaveItAndAWayToIt) {

@@ -38,6 +38,7 @@ class PretendedFabric final : public Fabric {
 
   // Set before anything is asked:
   bool cuda = true;
+  std::string said_release = "1.19.0";  // which serves several GPUs
   absl::Status registers;  // CUDA's memory
   std::optional<MemoryType> says = MemoryType::kCuda;
   absl::Status makes_workers;  // from here on, those of a trial
@@ -55,7 +56,7 @@ class PretendedFabric final : public Fabric {
   // CUDA's memory that is registered now.
   std::map<Handle, absl::Span<std::byte>> cuda_memory() const;
 
-  const std::string& release() const override { return real_.release(); }
+  const std::string& release() const override { return said_release; }
   const std::string& path() const override { return real_.path(); }
   bool closes_unanswered() const override { return real_.closes_unanswered(); }
   bool knows_cuda() const override;
