@@ -6,6 +6,7 @@
 
 #include <cstdlib>
 #include <fstream>
+#include <utility>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
@@ -13,6 +14,8 @@
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "tools/doctor/machine.h"
+#include "tools/doctor/readings.h"
 
 namespace penstock::bench {
 namespace {
@@ -47,13 +50,21 @@ Machine ThisMachine() {
           .when = absl::FormatTime("%Y-%m-%dT%H:%M:%SZ", absl::Now(), absl::UTCTimeZone()),
           .cores = static_cast<int>(::sysconf(_SC_NPROCESSORS_ONLN)),
           .memory_gib = pages * page_bytes / (1 << 30),
-          .load1 = std::strtod(FirstLine("/proc/loadavg").c_str(), nullptr)};
+          .load1 = std::strtod(FirstLine("/proc/loadavg").c_str(), nullptr),
+          .numa_nodes = doctor::CountNumaNodes(*doctor::MakeMachineProbe())};
 }
 
 std::string Describe(const Machine& machine) {
-  return absl::StrFormat("%s, %d cores, %.0f GiB, kernel %s, TCP %s, load %.2f, %s",
-                         machine.processor, machine.cores, machine.memory_gib, machine.kernel,
-                         machine.congestion_control, machine.load1, machine.when);
+  std::string text = absl::StrFormat(
+      "%s, %d cores%s, %.0f GiB, kernel %s, TCP %s, load %.2f, %s", machine.processor,
+      machine.cores,
+      machine.numa_nodes > 1 ? absl::StrCat(" on ", machine.numa_nodes, " NUMA nodes") : "",
+      machine.memory_gib, machine.kernel, machine.congestion_control, machine.load1, machine.when);
+  const char* before = "; over ";
+  for (const Adapter& adapter : machine.adapters) {
+    absl::StrAppend(&text, std::exchange(before, " and "), Describe(adapter));
+  }
+  return text;
 }
 
 std::string Version() {

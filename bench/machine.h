@@ -3,6 +3,9 @@
 #pragma once
 
 #include <string>
+#include <vector>
+
+#include "bench/adapter.h"
 
 namespace penstock::bench {
 
@@ -11,10 +14,13 @@ struct Machine {
   int cores = 0;
   double memory_gib = 0;
   double load1 = 0;  // before the bench
+  int numa_nodes = 1;
+  std::vector<Adapter> adapters;  // that the measured links go through; ThisMachine() has none
 };
 
 Machine ThisMachine();
-// "AMD EPYC, 2 cores, 23 GiB, kernel 6.1, TCP cubic, load 0.10, 2026-01-02T03:04:05Z".
+// "AMD EPYC, 2 cores, 23 GiB, kernel 6.1, TCP cubic, load 0.10, 2026-01-02T03:04:05Z", and with
+// adapters "; over eth0 (100 Gb/s, NUMA node 0, PCIe 4.0 x16)".
 std::string Describe(const Machine& machine);
 
 // The version of this program, as `penstock version` says it.

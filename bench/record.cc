@@ -134,12 +134,14 @@ std::string MachineRecord(const Machine& machine, const std::string& host) {
                  {"version", Version()},
                  {"cpu", machine.processor},
                  {"cores", machine.cores},
+                 {"numa_nodes", machine.numa_nodes},
                  {"mem_gib", machine.memory_gib},
                  {"kernel", machine.kernel},
                  {"tcp_congestion_control", machine.congestion_control},
                  {"load1", machine.load1},
                  {"when", machine.when}};
   if (!host.empty()) record["host"] = host;
+  if (!machine.adapters.empty()) record["adapters"] = Json(ToJson(machine.adapters));
   return JsonLine(record);
 }
 

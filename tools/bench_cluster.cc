@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <map>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -125,13 +126,22 @@ absl::Status Lead(const BenchClusterArguments& given, const bench::Rank& self) {
   const std::vector<std::string> protocols =
       given.flags.protocols.empty() ? transfer::TransportNames() : given.flags.protocols;
   std::vector<absl::StatusOr<bench::Survey>> surveys;  // of the others
-  const bench::Survey here = bench::SurveyHere("", given.rdma_device);
-  output.Add(here.machine, here.name);
+  std::map<std::string, bench::Survey> of_here;        // by the address of a link
+  const auto survey_here = [&](const std::string& address) -> const bench::Survey& {
+    const auto found = of_here.find(address);
+    if (found != of_here.end()) return found->second;
+    const bench::Survey& here =
+        of_here.emplace(address, bench::SurveyHere(address, given.rdma_device)).first->second;
+    output.Add(here.machine, bench::Called(here, address));
+    return here;
+  };
+  const bench::Survey& here = survey_here(others.pairs.empty() ? "" : others.pairs[0].here);
   for (const bench::Hosts& hosts : others.pairs) {
+    survey_here(hosts.here);
     surveys.push_back(bench::SurveyThere(hosts, given.rdma_device, scratch.path()));
     if (!surveys.back().ok()) continue;
     const bench::Survey& there = *surveys.back();
-    output.Add(there.machine, absl::StrCat(there.name, " (", hosts.there, ")"));
+    output.Add(there.machine, bench::Called(there, hosts.there));
   }
   MeasureLevels(given, bench::kHostWorkload, {}, bench::HostLevels(here, protocols), output);
   std::vector<bench::Hosts> reached;
@@ -143,8 +153,7 @@ absl::Status Lead(const BenchClusterArguments& given, const bench::Rank& self) {
     }
     reached.push_back(hosts);
     MeasureLevels(given, bench::kLinkWorkload, hosts,
-                  bench::LinkLevels(hosts, bench::SurveyHere(hosts.here, given.rdma_device),
-                                    *surveys[i], protocols),
+                  bench::LinkLevels(hosts, survey_here(hosts.here), *surveys[i], protocols),
                   output);
   }
   if (reached.size() > 1) {

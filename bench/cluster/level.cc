@@ -52,12 +52,6 @@ Level LeftOut(Level level, absl::Status why) {
   return level;
 }
 
-// "a (10.0.0.1)": the name the host gives itself, and how it is reached.
-std::string Called(const Survey& survey, const std::string& address) {
-  return survey.name == address || address.empty() ? survey.name
-                                                   : absl::StrCat(survey.name, " (", address, ")");
-}
-
 // Ours: buffers made once, of which the trainer reads a byte in each page, as T1-0.
 Level Ours(const std::string& protocol, const Hosts& hosts, std::vector<std::string> beside) {
   return {.protocol = protocol,

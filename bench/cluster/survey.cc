@@ -13,6 +13,7 @@
 #include "absl/strings/str_split.h"
 #include "bench/process.h"
 #include "penstock/status.h"
+#include "tools/doctor/machine.h"
 
 namespace penstock::bench {
 namespace {
@@ -91,6 +92,11 @@ const std::vector<std::string>& KnownTools() {
   return tools;
 }
 
+std::string Called(const Survey& survey, const std::string& address) {
+  return survey.name == address || address.empty() ? survey.name
+                                                   : absl::StrCat(survey.name, " (", address, ")");
+}
+
 absl::StatusOr<RdmaPort> ChoosePort(const std::vector<verbs::Device>& devices,
                                     const std::string& wanted) {
   std::string passed;  // what could have been it
@@ -123,6 +129,14 @@ Survey SurveyHere(const std::string& address, const std::string& rdma_device) {
                                                        devices.status().message()));
   if (port.ok()) survey.rdma = *port;
   survey.no_rdma = std::string(port.status().message());
+  const auto probe = doctor::MakeMachineProbe();
+  if (!survey.interface.empty()) {
+    survey.machine.adapters = AdaptersOfInterface(*probe, survey.interface);
+  }
+  if (port.ok()) {
+    survey.machine.adapters.push_back(AdapterOfPort(
+        *probe, port->device, absl::StrCat(port->device, ":", port->number), port->gigabits_per_s));
+  }
   return survey;
 }
 
@@ -152,7 +166,9 @@ json ToJson(const Survey& survey) {
                  {"when", machine.when},
                  {"cores", machine.cores},
                  {"memory_gib", machine.memory_gib},
-                 {"load1", machine.load1}}}};
+                 {"load1", machine.load1},
+                 {"numa_nodes", machine.numa_nodes},
+                 {"adapters", ToJson(machine.adapters)}}}};
   if (survey.rdma) {
     told["rdma"] = {{"device", survey.rdma->device},
                     {"number", survey.rdma->number},
@@ -177,7 +193,9 @@ absl::StatusOr<Survey> SurveyOf(const json& told) {
                               .when = machine.at("when"),
                               .cores = machine.at("cores"),
                               .memory_gib = machine.at("memory_gib"),
-                              .load1 = machine.at("load1")},
+                              .load1 = machine.at("load1"),
+                              .numa_nodes = machine.at("numa_nodes"),
+                              .adapters = AdaptersOf(machine.at("adapters"))},
                   .interface = told.at("interface"),
                   .tools = told.at("tools").get<std::set<std::string>>(),
                   .no_rdma = told.at("no_rdma")};

@@ -36,6 +36,9 @@ struct Survey {
   std::string no_rdma;  // why there is none
 };
 
+// "a (10.0.0.1)": the name the host gives itself, and how it is reached.
+std::string Called(const Survey& survey, const std::string& address);
+
 // Programs that levels run.
 const std::vector<std::string>& KnownTools();
 

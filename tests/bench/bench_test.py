@@ -168,6 +168,10 @@ class Bench(unittest.TestCase):
                                  "--remote-shell", shell)
         self.assertEqual(code, 0, err)
         self.check_links(out, ["127.0.0.1", "127.0.0.2"])
+        here = json.loads(out.splitlines()[0])
+        self.assertEqual(here["adapters"][0], {"name": "lo"})
+        self.assertGreater(here["numa_nodes"], 0)
+        self.assertIn("; over lo", err)
 
     def test_a_quick_cluster_takes_few_levels_and_all_hosts_to_one(self):
         with tempfile.TemporaryDirectory() as folder:

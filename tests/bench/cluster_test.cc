@@ -129,6 +129,13 @@ TEST(Survey, GoesFromHostToHostWhole) {
                          .ethernet = true,
                          .gigabits_per_s = 200,
                          .gids = {{"RoCE v2 IPv4", 3}}};
+  survey.machine.numa_nodes = 2;
+  survey.machine.adapters = {{.name = "eth0"},
+                             {.name = "mlx5_0:1",
+                              .gigabits_per_s = 200,
+                              .numa_node = 1,
+                              .pcie_gt_per_s = 16,
+                              .pcie_width = 16}};
   const absl::StatusOr<Survey> other = SurveyOf(ToJson(survey));
   ASSERT_TRUE(other.ok()) << other.status();
   EXPECT_EQ(ToJson(*other), ToJson(survey));

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "tools/doctor/readings.h"
@@ -25,13 +26,23 @@ std::vector<std::string> Hops(const std::string& path) {
   return hops;
 }
 
-PciDevice At(const Probe& probe, std::string name, const std::string& link) {
-  return {.name = std::move(name),
-          .path = probe.Resolve(link).value_or(""),
-          .numa_node = static_cast<int>(ReadNumber(probe, link + "/numa_node").value_or(-1))};
-}
-
 }  // namespace
+
+PciDevice PciDeviceAt(const Probe& probe, std::string name, const std::string& link) {
+  PciDevice device{
+      .name = std::move(name),
+      .path = probe.Resolve(link).value_or(""),
+      .numa_node = static_cast<int>(ReadNumber(probe, link + "/numa_node").value_or(-1))};
+  // "16.0 GT/s PCIe"; "Unknown" and a width of 0 for what has no such link, as a virtual function.
+  const std::vector<std::string> speed = ReadWords(probe, link + "/current_link_speed");
+  const int64_t width = ReadNumber(probe, link + "/current_link_width").value_or(0);
+  double rate = 0;
+  if (!speed.empty() && absl::SimpleAtod(speed[0], &rate) && rate > 0 && width > 0) {
+    device.gigatransfers_per_s = rate;
+    device.width = static_cast<int>(width);
+  }
+  return device;
+}
 
 std::string DistanceName(Distance distance) {
   switch (distance) {
@@ -76,7 +87,7 @@ std::vector<PciDevice> NvidiaGpus(const Probe& probe) {
   }
   std::vector<PciDevice> gpus;
   for (const std::string& address : addresses) {
-    gpus.push_back(At(probe, address, kBus + address));
+    gpus.push_back(PciDeviceAt(probe, address, kBus + address));
   }
   return gpus;
 }
@@ -91,7 +102,7 @@ bool IsHardware(const Probe& probe, const std::string& rdma_device) {
 std::vector<PciDevice> RdmaNics(const Probe& probe) {
   std::vector<PciDevice> nics;
   for (const std::string& name : probe.List(kRdmaClass)) {
-    PciDevice nic = At(probe, name, absl::StrCat(kRdmaClass, name, "/device"));
+    PciDevice nic = PciDeviceAt(probe, name, absl::StrCat(kRdmaClass, name, "/device"));
     if (!nic.path.empty() && IsHardware(probe, name)) nics.push_back(std::move(nic));
   }
   return nics;

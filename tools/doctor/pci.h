@@ -23,7 +23,13 @@ struct PciDevice {
   std::string name;    // "0000:3b:00.0" or "mlx5_0"
   std::string path;    // in sysfs, all links resolved
   int numa_node = -1;  // -1: not known
+  // Of the PCI Express link, as it is trained; 0: not known.
+  double gigatransfers_per_s = 0;
+  int width = 0;  // lanes
 };
+
+// What a device's folder in sysfs, or a link to it, says of it.
+PciDevice PciDeviceAt(const Probe& probe, std::string name, const std::string& link);
 
 Distance DistanceBetween(const PciDevice& a, const PciDevice& b);
 

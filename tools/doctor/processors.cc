@@ -69,7 +69,7 @@ void CheckGovernor(const Probe& probe, std::vector<Finding>& findings) {
 }
 
 void CheckNuma(const Probe& probe, std::vector<Finding>& findings) {
-  const int nodes = CountOfList(probe.Read("/sys/devices/system/node/online").value_or("0"));
+  const int nodes = CountNumaNodes(probe);
   if (nodes <= 1) {
     findings.push_back({.id = "cpu.one_node", .what = "One NUMA node."});
     return;

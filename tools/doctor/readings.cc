@@ -121,6 +121,10 @@ int CountOfList(const std::string& list) {
   return count;
 }
 
+int CountNumaNodes(const Probe& probe) {
+  return CountOfList(probe.Read("/sys/devices/system/node/online").value_or("0"));
+}
+
 bool HasCapability(const Probe& probe, int bit) {
   const std::string mask = ReadField(probe, "/proc/self/status", "CapEff").value_or("");
   uint64_t bits = 0;

@@ -26,6 +26,9 @@ std::optional<std::string> ReadChoice(const Probe& probe, const std::string& pat
 // How many numbers a list as "0-3,8" names; 0 for what is no such list.
 int CountOfList(const std::string& list);
 
+// NUMA nodes of the machine; 1 where the kernel has no word for them.
+int CountNumaNodes(const Probe& probe);
+
 // Bits of capabilities(7).
 inline constexpr int kCapNetAdmin = 12;
 inline constexpr int kCapIpcLock = 14;
