@@ -85,18 +85,6 @@ absl::Status CheckDriverCall(const Driver& driver, Result result, const char* ca
   return absl::UnavailableError(absl::StrCat(call, ": ", text == nullptr ? "unknown error" : text));
 }
 
-absl::StatusOr<int> CountGpus() {
-  PENSTOCK_RETURN_IF_ERROR(TheDriver().status());
-  const Driver& driver = *TheDriver();
-  PENSTOCK_RETURN_IF_ERROR(
-      Annotate(CheckDriverCall(driver, driver.init(0), "no GPU: cuInit"), "driver"));
-  int count = 0;
-  PENSTOCK_RETURN_IF_ERROR(
-      CheckDriverCall(driver, driver.count(&count), "no GPU: cuDeviceGetCount"));
-  if (count == 0) return absl::NotFoundError("no GPU: the driver has none for this process");
-  return count;
-}
-
 enum class Way { kToDevice, kToHost, kToPeer };
 
 // Copies in turn between 4 buffers at each end, all asked for before any is awaited.
@@ -215,6 +203,18 @@ Level Copy(Way way, const std::string& variant, const absl::Status& left_out) {
 }
 
 }  // namespace
+
+absl::StatusOr<int> CountGpus() {
+  PENSTOCK_RETURN_IF_ERROR(TheDriver().status());
+  const Driver& driver = *TheDriver();
+  PENSTOCK_RETURN_IF_ERROR(
+      Annotate(CheckDriverCall(driver, driver.init(0), "no GPU: cuInit"), "driver"));
+  int count = 0;
+  PENSTOCK_RETURN_IF_ERROR(
+      CheckDriverCall(driver, driver.count(&count), "no GPU: cuDeviceGetCount"));
+  if (count == 0) return absl::NotFoundError("no GPU: the driver has none for this process");
+  return count;
+}
 
 std::vector<Level> GpuLevels() {
   const absl::StatusOr<int> gpus = CountGpus();

@@ -20,6 +20,7 @@ namespace {
 constexpr int kStreams[] = {1, 4, 8};
 constexpr int kQuickStreams = 8;
 constexpr int kConnections = 4;  // as many as one of the above
+constexpr char kToGpu[] = "to GPU 0";
 constexpr char kCubic[] = "cubic";
 
 std::string NameOf(const RdmaPort& port) {
@@ -172,18 +173,48 @@ class ToolLevels {
                 });
   }
 
+  // Into the GPU of the host that reads. The other's memory is the host's, as of a worker.
+  Level ReadIntoGpu(bool dmabuf) const {
+    std::vector<std::string> words = {absl::StrCat(kUseCuda, "=0")};
+    if (dmabuf) words.emplace_back(kUseDmabuf);
+    Level level = Make({.system = "ib_read_bw",
+                        .variant = dmabuf ? "to GPU 0 by dma-buf" : kToGpu,
+                        .beside = {"ib_read_bw"},
+                        .line_gb_per_s = path_.ok() ? LineRate(*path_) : 0},
+                       "ib_read_bw", Both(GpuOf(here_, here_name_), path_.status()),
+                       [words, path = path_.value_or(RdmaPath())](Tool tool) {
+                         return Perftest(std::move(tool), "ib_read_bw", path, words);
+                       });
+    return WithOption(std::move(level), dmabuf ? kUseDmabuf : kUseCuda, {{&here_, &here_name_}});
+  }
+
+  Level UcxIntoGpu() const {
+    Level level =
+        Ucx("ucp_am_bw", absl::StrCat("rdma ", kToGpu),
+            {"ucx_perftest ucp_am_bw rdma", absl::StrCat("ib_read_bw ", kToGpu)},
+            Both(Both(GpuOf(here_, here_name_), GpuOf(there_, there_name_)), path_.status()),
+            OverPath("UCX_TLS=rc,dc,cuda_copy", /*to_gpu=*/true));
+    level.line_gb_per_s = path_.ok() ? LineRate(*path_) : 0;
+    return WithOption(std::move(level), kCudaMemory,
+                      {{&here_, &here_name_}, {&there_, &there_name_}});
+  }
+
+  Level OursIntoGpu() const {
+    const absl::Status gpu = GpuOf(here_, here_name_);
+    return LeftOut({.protocol = "ucx", .variant = kToGpu},
+                   gpu.ok() ? absl::UnimplementedError(
+                                  "not measured yet: the trainer of this bench reads elements in "
+                                  "host memory")
+                            : gpu);
+  }
+
   Level UcxOverRdma(const std::string& test) const {
-    const auto lanes = [](const RdmaPort& port) {
-      return std::vector<std::string>{"UCX_TLS=rc,dc", "UCX_MAX_RNDV_RAILS=1",
-                                      absl::StrCat("UCX_NET_DEVICES=", NameOf(port))};
-    };
-    const RdmaPath path = path_.value_or(RdmaPath());
     const bool latency = test == "ucp_am_lat";
     const std::string beside =
         latency ? "ib_read_lat" : (test == "ucp_put_bw" ? "ib_write_bw" : "ib_read_bw");
-    Level level = Ucx(test, "rdma", {beside}, path_.status(),
-                      {.here = lanes(path.here), .there = lanes(path.there)});
-    if (!latency) level.line_gb_per_s = LineRate(path);
+    Level level =
+        Ucx(test, "rdma", {beside}, path_.status(), OverPath("UCX_TLS=rc,dc", /*to_gpu=*/false));
+    if (!latency && path_.ok()) level.line_gb_per_s = LineRate(*path_);
     return level;
   }
 
@@ -216,6 +247,37 @@ class ToolLevels {
   }
 
  private:
+  static absl::Status GpuOf(const Survey& survey, const std::string& name) {
+    if (survey.gpus > 0) return absl::OkStatus();
+    return absl::NotFoundError(absl::StrCat("on ", name, ": ", survey.no_gpu));
+  }
+
+  // The first that is an error.
+  static absl::Status Both(absl::Status first, absl::Status second) {
+    return first.ok() ? std::move(second) : std::move(first);
+  }
+
+  // The level, where the tools of all these hosts have the option.
+  static Level WithOption(Level level, const char* option,
+                          const std::vector<std::pair<const Survey*, const std::string*>>& hosts) {
+    for (const auto& [survey, name] : hosts) {
+      if (!level.left_out.ok() || survey->gpu_options.contains(option)) continue;
+      absl::Status why = absl::UnimplementedError(
+          absl::StrCat(level.system, " on ", *name, " was built without CUDA: it has no ", option));
+      level = LeftOut(std::move(level), std::move(why));
+    }
+    return level;
+  }
+
+  UcxEnds OverPath(const std::string& transports, bool to_gpu) const {
+    const auto lanes = [&](const RdmaPort& port) {
+      return std::vector<std::string>{transports, "UCX_MAX_RNDV_RAILS=1",
+                                      absl::StrCat("UCX_NET_DEVICES=", NameOf(port))};
+    };
+    const RdmaPath path = path_.value_or(RdmaPath());
+    return {.here = lanes(path.here), .there = lanes(path.there), .to_gpu = to_gpu};
+  }
+
   absl::Status Missing(const std::string& program) const {
     std::vector<std::string> hosts;
     if (!here_.tools.contains(program)) hosts.push_back(here_name_);
@@ -311,6 +373,8 @@ std::vector<Level> LinkLevels(const Hosts& hosts, const Survey& here, const Surv
   for (const char* test : {"ucp_am_bw", "ucp_get", "ucp_put_bw", "ucp_am_lat"}) {
     levels.push_back(tools.UcxOverRdma(test));
   }
+  for (const bool dmabuf : {false, true}) levels.push_back(tools.ReadIntoGpu(dmabuf));
+  levels.push_back(tools.UcxIntoGpu());
   levels.push_back(tools.UcxOverTcp("ucp_am_bw", {machines}));
   levels.push_back(tools.UcxOverTcp("ucp_am_lat", {}));
   levels.push_back(tools.NotStarted("nixlbench", "it wants an etcd server"));
@@ -326,6 +390,7 @@ std::vector<Level> LinkLevels(const Hosts& hosts, const Survey& here, const Surv
       beside.push_back("ucx_perftest ucp_am_bw tcp");
     }
     levels.push_back(Ours(protocol, hosts, std::move(beside)));
+    if (protocol == "ucx") levels.push_back(tools.OursIntoGpu());
     const bool rdma = protocol == "ucx" && tools.path().ok();
     levels.push_back(
         OneAtATime(protocol, hosts, rdma ? std::optional(*tools.path()) : std::nullopt));

@@ -80,7 +80,8 @@ absl::StatusOr<RdmaPath> FindPath(const std::string& here_name, const Survey& he
   return absl::FailedPreconditionError("the hosts' RDMA ports have no GID of the same kind");
 }
 
-Tool Perftest(Tool tool, const std::string& program, const RdmaPath& path) {
+Tool Perftest(Tool tool, const std::string& program, const RdmaPath& path,
+              const std::vector<std::string>& of_client) {
   tool.name = program;
   // Who reads is the client; who writes is, too.
   tool.client_there = program == "ib_write_bw";
@@ -101,12 +102,13 @@ Tool Perftest(Tool tool, const std::string& program, const RdmaPath& path) {
     }
     return made;
   };
-  tool.run = [words, path, there = tool.client_there](const std::string& server, int port,
-                                                      double seconds, double /*bytes_per_s*/) {
+  tool.run = [words, path, of_client, there = tool.client_there](
+                 const std::string& server, int port, double seconds, double /*bytes_per_s*/) {
     const RdmaPort& client_port = there ? path.there : path.here;
     const RdmaPort& server_port = there ? path.here : path.there;
-    return ToolRun{.server = words(server_port, port, seconds),
-                   .client = Joined(words(client_port, port, seconds), {server})};
+    return ToolRun{
+        .server = words(server_port, port, seconds),
+        .client = Joined(Joined(words(client_port, port, seconds), of_client), {server})};
   };
   tool.parse = [latency, size = tool.element_bytes](const std::string& output) {
     return latency ? ParsePerftestLatency(output, size) : ParsePerftest(output, size);
@@ -128,6 +130,7 @@ Tool UcxPerftest(Tool tool, const std::string& test, const UcxEnds& ends) {
       made = Joined(made, {"-t", test, "-s", absl::StrCat(size), "-n", absl::StrCat(count), "-w",
                            "10", "-O", "8", "-f", "-p", absl::StrCat(port)});
       if (ends.error_handling) made.push_back("-e");
+      if (ends.to_gpu) made = Joined(made, {"-m", "host,cuda"});
       return made;
     };
     return ToolRun{.server = words(away ? ends.here : ends.there, {}),

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "bench/cluster/survey.h"
@@ -22,13 +23,16 @@ absl::StatusOr<RdmaPath> FindPath(const std::string& here_name, const Survey& he
 // Each completes a tool that has its hosts, its size and its folder.
 
 // perftest: ib_read_bw, by which the reader pulls, or ib_write_bw, over 4 queue pairs; ib_read_lat
-// one read at a time.
-Tool Perftest(Tool tool, const std::string& program, const RdmaPath& path);
+// one read at a time. `of_client`: words that only the client gets, such as the memory it reads
+// into.
+Tool Perftest(Tool tool, const std::string& program, const RdmaPath& path,
+              const std::vector<std::string>& of_client = {});
 // ucx_perftest's ucp_am_bw, ucp_get or ucp_put_bw with 8 messages on their way, or ucp_am_lat, to
 // and fro with one, of which it says the half; the variables choose lanes and devices.
 struct UcxEnds {
   std::vector<std::string> here, there;  // variables
   bool error_handling = true;            // as our ucx has it
+  bool to_gpu = false;                   // from host memory into a GPU's; each end allocates both
 };
 Tool UcxPerftest(Tool tool, const std::string& test, const UcxEnds& ends);
 // iperf3 with so many streams to the reader.

@@ -5,6 +5,7 @@
 #include <netdb.h>
 #include <unistd.h>
 
+#include <cstdio>
 #include <cstdlib>
 #include <memory>
 
@@ -29,6 +30,19 @@ bool Installed(const std::string& program) {
     if (::access(absl::StrCat(folder, "/", program).c_str(), X_OK) == 0) return true;
   }
   return false;
+}
+
+// What a program says about its use.
+std::string HelpOf(const std::string& program) {
+  std::string help;
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> output(
+      ::popen(absl::StrCat(program, " -h 2>&1 < /dev/null").c_str(), "r"), ::pclose);
+  if (output == nullptr) return help;
+  char bytes[4096];
+  while (const size_t got = std::fread(bytes, 1, sizeof bytes, output.get())) {
+    help.append(bytes, got);
+  }
+  return help;
 }
 
 std::string NumericText(const sockaddr* address) {
@@ -122,6 +136,18 @@ Survey SurveyHere(const std::string& address, const std::string& rdma_device) {
   for (const std::string& tool : KnownTools()) {
     if (Installed(tool)) survey.tools.insert(tool);
   }
+  if (survey.tools.contains("ib_read_bw")) {
+    const std::string help = HelpOf("ib_read_bw");
+    if (absl::StrContains(help, "--use_cuda=")) survey.gpu_options.insert(kUseCuda);
+    if (absl::StrContains(help, kUseDmabuf)) survey.gpu_options.insert(kUseDmabuf);
+  }
+  if (survey.tools.contains("ucx_perftest") &&
+      absl::StrContains(HelpOf("ucx_perftest"), " cuda - ")) {
+    survey.gpu_options.insert(kCudaMemory);
+  }
+  const absl::StatusOr<int> gpus = CountGpus();
+  survey.gpus = gpus.value_or(0);
+  survey.no_gpu = std::string(gpus.status().message());
   const absl::StatusOr<std::vector<verbs::Device>> devices = verbs::ListDevices();
   const absl::StatusOr<RdmaPort> port =
       devices.ok() ? ChoosePort(*devices, rdma_device)
@@ -159,6 +185,9 @@ json ToJson(const Survey& survey) {
                {"interface", survey.interface},
                {"tools", survey.tools},
                {"no_rdma", survey.no_rdma},
+               {"gpus", survey.gpus},
+               {"no_gpu", survey.no_gpu},
+               {"gpu_options", survey.gpu_options},
                {"machine",
                 {{"processor", machine.processor},
                  {"kernel", machine.kernel},
@@ -198,7 +227,10 @@ absl::StatusOr<Survey> SurveyOf(const json& told) {
                               .adapters = AdaptersOf(machine.at("adapters"))},
                   .interface = told.at("interface"),
                   .tools = told.at("tools").get<std::set<std::string>>(),
-                  .no_rdma = told.at("no_rdma")};
+                  .no_rdma = told.at("no_rdma"),
+                  .gpus = told.at("gpus"),
+                  .no_gpu = told.at("no_gpu"),
+                  .gpu_options = told.at("gpu_options").get<std::set<std::string>>()};
     if (const auto rdma = told.find("rdma"); rdma != told.end()) {
       survey.rdma = RdmaPort{.device = rdma->at("device"),
                              .number = rdma->at("number"),

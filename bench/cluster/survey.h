@@ -34,7 +34,19 @@ struct Survey {
   std::set<std::string> tools;  // those of KnownTools() that are installed
   std::optional<RdmaPort> rdma;
   std::string no_rdma;  // why there is none
+  int gpus = 0;
+  std::string no_gpu;                 // why there is none
+  std::set<std::string> gpu_options;  // those below that its tools have
 };
+
+// Options by which tools move to or from a GPU's memory: of perftest, by the driver's peer memory
+// or by dma-buf, and of ucx_perftest.
+inline constexpr char kUseCuda[] = "--use_cuda", kUseDmabuf[] = "--use_cuda_dmabuf",
+                      kCudaMemory[] = "-m cuda";
+
+// GPUs that NVIDIA's driver shows to this process (gpu.cc). NotFound or Unavailable, with the
+// reason, if it has none.
+absl::StatusOr<int> CountGpus();
 
 // "a (10.0.0.1)": the name the host gives itself, and how it is reached.
 std::string Called(const Survey& survey, const std::string& address);

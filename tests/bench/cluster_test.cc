@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
+#include <cstdlib>
+#include <fstream>
 #include <map>
 #include <string>
 #include <thread>
@@ -14,6 +17,7 @@
 #include "bench/cluster/ranks.h"
 #include "bench/cluster/run_levels.h"
 #include "bench/cluster/survey.h"
+#include "bench/scratch.h"
 
 namespace penstock::bench {
 namespace {
@@ -22,6 +26,7 @@ using ::testing::AnyOf;
 using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsSupersetOf;
 using ::testing::Not;
 namespace verbs = transfer::verbs;
 
@@ -129,6 +134,8 @@ TEST(Survey, GoesFromHostToHostWhole) {
                          .ethernet = true,
                          .gigabits_per_s = 200,
                          .gids = {{"RoCE v2 IPv4", 3}}};
+  survey.gpus = 2;
+  survey.gpu_options = {kUseCuda};
   survey.machine.numa_nodes = 2;
   survey.machine.adapters = {{.name = "eth0"},
                              {.name = "mlx5_0:1",
@@ -139,6 +146,29 @@ TEST(Survey, GoesFromHostToHostWhole) {
   const absl::StatusOr<Survey> other = SurveyOf(ToJson(survey));
   ASSERT_TRUE(other.ok()) << other.status();
   EXPECT_EQ(ToJson(*other), ToJson(survey));
+}
+
+TEST(Survey, SaysWhichMemoryOfGpusToolsKnow) {
+  const auto options_of = [](const std::string& perftest, const std::string& ucx_perftest) {
+    const absl::StatusOr<Scratch> folder = Scratch::Make();
+    for (const auto& [name, help] :
+         {std::pair("ib_read_bw", perftest), {"ucx_perftest", ucx_perftest}}) {
+      const std::string path = absl::StrCat(folder->path(), "/", name);
+      std::ofstream(path) << "#!/bin/sh\necho '" << help << "'\n";
+      ::chmod(path.c_str(), 0700);
+    }
+    const std::string before = std::getenv("PATH");
+    ::setenv("PATH", absl::StrCat(folder->path(), ":", before).c_str(), 1);
+    const Survey survey = SurveyHere("", "");
+    ::setenv("PATH", before.c_str(), 1);
+    return survey.gpu_options;
+  };
+  EXPECT_THAT(options_of("--use_cuda=<cuda device id>", "host - System memory"),
+              ElementsAre(kUseCuda));
+  EXPECT_THAT(options_of("--use_cuda=<cuda device id>\n--use_cuda_dmabuf",
+                         "host - System memory\n    cuda - NVIDIA GPU memory"),
+              ElementsAre(kUseCuda, kUseDmabuf, kCudaMemory));
+  EXPECT_THAT(options_of("--report_gbits", "-m"), ElementsAre());
 }
 
 TEST(Survey, AnotherVersionOrOtherWordsAreNoSurvey) {
@@ -206,6 +236,24 @@ TEST(Perftest, WhoReadsIsTheClientAndWhoWritesToo) {
   // ib_read_lat knows neither queue pairs nor rates.
   const ToolRun one = Perftest({.element_bytes = 4096}, "ib_read_lat", *path).run("b", 1, 2, 0);
   EXPECT_THAT(one.client, Not(Contains(AnyOf("-q", "--report_gbits"))));
+}
+
+TEST(Perftest, OnlyWhoReadsHasAGpu) {
+  const Tool read = Perftest({.element_bytes = 4096}, "ib_read_bw", RdmaPath(), {"--use_cuda=0"});
+  const ToolRun run = read.run("10.0.0.2", 20'000, 2, 0);
+  EXPECT_THAT(run.client, Contains("--use_cuda=0"));
+  EXPECT_EQ(run.client.back(), "10.0.0.2");
+  EXPECT_THAT(run.server, Not(Contains("--use_cuda=0")));
+}
+
+TEST(Perftest, UcxIsToldTheMemoryAtBothEnds) {
+  const auto run_of = [](bool to_gpu) {
+    return UcxPerftest({.element_bytes = 4096}, "ucp_am_bw", {.to_gpu = to_gpu}).run("b", 1, 2, 0);
+  };
+  const ToolRun run = run_of(true);
+  EXPECT_THAT(run.client, IsSupersetOf({"-m", "host,cuda"}));
+  EXPECT_THAT(run.server, IsSupersetOf({"-m", "host,cuda"}));
+  EXPECT_THAT(run_of(false).client, Not(Contains("-m")));
 }
 
 TEST(Perftest, RatesAreReadOutOfWhatTheToolsPrint) {
@@ -285,6 +333,55 @@ TEST(Levels, OverRdmaOursGoesOverThePortThatTheToolsGoOver) {
   EXPECT_EQ(one_port->line_gb_per_s, 25);
   EXPECT_EQ(Find(levels, "ib_read_bw")->line_gb_per_s, 25);
   EXPECT_TRUE(Find(levels, "ucx")->beside.empty());  // over as many ports as it takes
+}
+
+TEST(Levels, IntoAGpuThoseLeftOutSayWhatIsMissing) {
+  Survey here = WithPort(false, {}), there = WithPort(false, {});
+  here.name = "a";
+  there.name = "b";
+  here.tools = there.tools = {"ib_read_bw", "ucx_perftest"};
+  here.no_gpu = there.no_gpu = "no GPU: no driver";
+  const auto why = [&](const std::string& name) {
+    const std::vector<Level> levels = LinkLevels({.here = "a", .there = "b"}, here, there, {"ucx"});
+    const Level* const level = Find(levels, name);
+    return level == nullptr ? "no such level" : std::string(level->left_out.message());
+  };
+  const std::string read = "ib_read_bw to GPU 0", dmabuf = "ib_read_bw to GPU 0 by dma-buf",
+                    ucx = "ucx_perftest ucp_am_bw rdma to GPU 0", ours = "ucx to GPU 0";
+  for (const std::string& name : {read, dmabuf, ucx, ours}) {
+    EXPECT_EQ(why(name), "on a: no GPU: no driver") << name;
+  }
+  here.gpus = 1;
+  EXPECT_EQ(why(read), "ib_read_bw on a was built without CUDA: it has no --use_cuda");
+  EXPECT_EQ(why(dmabuf), "ib_read_bw on a was built without CUDA: it has no --use_cuda_dmabuf");
+  EXPECT_EQ(why(ucx), "on b: no GPU: no driver");  // ucx_perftest allocates at both ends
+  EXPECT_THAT(why(ours), HasSubstr("reads elements in host memory"));
+  there.gpus = 1;
+  here.gpu_options = {kUseCuda, kUseDmabuf, kCudaMemory};
+  EXPECT_EQ(why(ucx), "ucx_perftest on b was built without CUDA: it has no -m cuda");
+  there.gpu_options = {kCudaMemory};
+  for (const std::string& name : {read, dmabuf, ucx}) EXPECT_EQ(why(name), "") << name;
+  here.tools = {};
+  EXPECT_EQ(why(read), "ib_read_bw is not installed on a");
+  here.rdma.reset();
+  here.no_rdma = "no RDMA device";
+  EXPECT_EQ(why(read), "on a: no RDMA device");
+}
+
+TEST(Levels, IntoAGpuStandBesideTheSameIntoHostMemory) {
+  Survey survey = WithPort(false, {});
+  survey.rdma->gigabits_per_s = 200;
+  survey.tools = {"ib_read_bw", "ucx_perftest"};
+  survey.gpus = 1;
+  survey.gpu_options = {kUseCuda, kUseDmabuf, kCudaMemory};
+  const std::vector<Level> levels =
+      LinkLevels({.here = "a", .there = "b"}, survey, survey, {"ucx"});
+  const Level* const read = Find(levels, "ib_read_bw to GPU 0");
+  ASSERT_NE(read, nullptr);
+  EXPECT_THAT(read->beside, ElementsAre("ib_read_bw"));
+  EXPECT_EQ(read->line_gb_per_s, 25);
+  EXPECT_THAT(Find(levels, "ucx_perftest ucp_am_bw rdma to GPU 0")->beside,
+              ElementsAre("ucx_perftest ucp_am_bw rdma", "ib_read_bw to GPU 0"));
 }
 
 TEST(Levels, FewAreQuick) {
