@@ -33,6 +33,7 @@ Json CaseOf(const Row& row) {
                  {"last", row.setup.last},
                  {"limit", row.limit}};
   if (row.setup.hosts.two()) record["hosts"] = {row.setup.hosts.here, row.setup.hosts.there};
+  if (!row.lanes.empty()) record["lanes"] = row.lanes;
   if (!row.settings.empty()) record["settings"] = Json::parse(row.settings, nullptr, false);
   return record;
 }

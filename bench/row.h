@@ -3,6 +3,7 @@
 #pragma once
 
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -25,10 +26,11 @@ struct Row {
   std::string variant;   // tells two set-ups of one system apart
   std::string settings;  // of another system, a JSON object; empty: none
   Basis basis = Basis::kElementsPerSecond;
-  double step_s = 0;         // what each trainer computes on an element
-  bool cached = false;       // Workload::cached(): the rate is that of one trainer
-  std::string limit;         // its name; empty: it stands alone
-  double line_gb_per_s = 0;  // of the wire that it goes over; 0: not known
+  double step_s = 0;            // what each trainer computes on an element
+  bool cached = false;          // Workload::cached(): the rate is that of one trainer
+  std::string limit;            // its name; empty: it stands alone
+  std::set<std::string> lanes;  // as of a Side
+  double line_gb_per_s = 0;     // of the wire that it goes over; 0: not known
   std::vector<Pair> pairs;
   absl::Status status;  // why it did not run, or not to its end
 };

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -60,12 +61,16 @@ class Service final : public Side {
       PENSTOCK_RETURN_IF_ERROR(trainer->Write(ToJson(setup_).dump()));
       trainers_.push_back(std::move(trainer));
     }
-    for (auto& trainer : trainers_) PENSTOCK_RETURN_IF_ERROR(Answer(*trainer).status());
+    for (auto& trainer : trainers_) {
+      PENSTOCK_ASSIGN_OR_RETURN(const nlohmann::json answer, Answer(*trainer));
+      lanes_.merge(answer.value("lanes", std::set<std::string>()));
+    }
     return absl::OkStatus();
   }
 
   std::string name() const override { return name_; }
   const Roles& roles() const override { return roles_; }
+  std::set<std::string> lanes() const override { return lanes_; }
 
   absl::StatusOr<Done> Read(double seconds) override {
     const std::string order = nlohmann::json{{"seconds", seconds}}.dump();
@@ -144,6 +149,7 @@ class Service final : public Side {
   Setup setup_;
   const std::string name_;
   Roles roles_;
+  std::set<std::string> lanes_;
   std::unique_ptr<Process> dispatcher_;
   std::vector<std::unique_ptr<Process>> workers_, trainers_;
 };

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -49,6 +50,8 @@ class Side {
     static const std::vector<pid_t> none;
     return none;
   }
+  // What UCX moves the elements over: "rc_mlx5/mlx5_0:1"; none where it does not move them.
+  virtual std::set<std::string> lanes() const { return {}; }
   // Moves elements for about `seconds`, reads and checks them. DataLoss if an
   // element is not the one that was due.
   virtual absl::StatusOr<Done> Read(double seconds) = 0;

@@ -17,6 +17,7 @@
 #include "bench/step_barrier.h"
 #include "bench/wire.h"
 #include "dataplane/transfer/filled.h"
+#include "dataplane/transfer/ucx/lanes_used.h"
 #include "penstock/server.h"
 #include "penstock/status.h"
 
@@ -161,7 +162,7 @@ int RunTrainer() {
         return 1;
       }
       trainer = *std::move(started);
-      Say({{"pids", {{"consumer", {::getpid()}}}}});
+      Say({{"pids", {{"consumer", {::getpid()}}}}, {"lanes", transfer::ucx::LanesOfProcess()}});
       continue;
     }
     absl::StatusOr<Done> done = trainer->Read(json.value("seconds", 0.0));

@@ -3,6 +3,7 @@
 
 #include <map>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "bench/interrupt.h"
@@ -18,6 +19,7 @@ struct Running {
   const Level* level = nullptr;
   std::unique_ptr<Side> side;                  // null once it failed
   absl::Status status;                         // why it did
+  std::set<std::string> lanes;                 // of the side
   std::vector<std::optional<Window>> windows;  // by round
 };
 
@@ -57,6 +59,7 @@ Row Beside(const LevelOptions& options, const Running& running, const Running* l
            int64_t bytes) {
   Row row = RowOf(options, *running.level, bytes);
   row.status = running.status;
+  row.lanes = running.lanes;
   if (limit != nullptr) row.limit = limit->level->name();
   for (size_t round = 0; round < running.windows.size(); ++round) {
     const std::optional<Window>& ours = running.windows[round];
@@ -109,7 +112,9 @@ std::vector<Row> RunLevels(const LevelOptions& options, const std::vector<Level>
       absl::StatusOr<std::unique_ptr<Side>> side =
           scratch.ok() ? Start(level, bytes, scratch->path(), all.size()) : scratch.status();
       all.push_back({.level = &level, .status = side.status()});
-      if (side.ok()) all.back().side = *std::move(side);
+      if (!side.ok()) continue;
+      all.back().lanes = (*side)->lanes();
+      all.back().side = *std::move(side);
     }
     for (int round = 0; round < options.rounds; ++round) {
       for (Running& running : all) TakeTurn(running, options.window_s);

@@ -418,6 +418,7 @@ class Fixed final : public Side {
   Fixed(double rate, int turns) : rate_(rate), turns_(turns) {}
   std::string name() const override { return "fixed"; }
   const Roles& roles() const override { return roles_; }
+  std::set<std::string> lanes() const override { return {"tcp/eth0"}; }
   bool starts_anew() const override { return true; }
   absl::StatusOr<Done> Read(double seconds) override {
     if (turns_-- == 0) return absl::UnavailableError("it fell over");
@@ -452,6 +453,7 @@ TEST(RunLevels, PutsEachBesideItsLimitsAndSaysWhyOthersDidNotRun) {
   EXPECT_THAT(lines, ElementsAre("absent/: 0 -1 not installed", "wire/: 3 -1 ",
                                  "tool/wire: 2 0.8 it fell over", "late/wire: 3 0.5 ",
                                  "late/tool: 2 0.625 "));
+  EXPECT_THAT(rows[1].lanes, ElementsAre("tcp/eth0"));
 }
 
 }  // namespace

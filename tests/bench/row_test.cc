@@ -120,6 +120,15 @@ TEST(Record, HasALineAWindowAndASummary) {
   EXPECT_DOUBLE_EQ(lines[2].at("ratio").get<double>(), 0.85);
 }
 
+TEST(Record, NamesTheLanesOfUcx) {
+  Row row = MakeRow({MakePair(90, 100)});
+  EXPECT_FALSE(Lines(RecordsOf(row))[0].contains("lanes"));
+  row.lanes = {"rc_mlx5/mlx5_0:1"};
+  for (const nlohmann::json& line : Lines(RecordsOf(row))) {
+    EXPECT_EQ(line.at("lanes"), nlohmann::json({"rc_mlx5/mlx5_0:1"}));
+  }
+}
+
 TEST(Record, WhatDidNotRunHasTheReasonAndNoFigures) {
   Row row = MakeRow({});
   row.status = absl::FailedPreconditionError("no RDMA device \xff here");

@@ -64,6 +64,10 @@ class ClusterBench(unittest.TestCase):
         for program in ("ib_read_bw", "ib_write_bw"):
             self.assertRegex(rows[program, "", "", ""]["note"],
                              "no RDMA device|the hosts' RDMA|is not installed")
+        for key, row in rows.items():
+            if key[1] == "ucx" and row["gb_per_s"]:
+                self.assertTrue(row["lanes"], key)
+                self.assertTrue(all(lane.startswith("tcp/") for lane in row["lanes"]), row["lanes"])
         if shutil.which("iperf3"):
             self.assertIn(("iperf3", "", "cubic x4", ""), measured)
         else:

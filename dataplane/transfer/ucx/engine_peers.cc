@@ -10,6 +10,7 @@
 #include "dataplane/element/block.h"
 #include "dataplane/transfer/ucx/address.h"
 #include "dataplane/transfer/ucx/engine_work.h"
+#include "dataplane/transfer/ucx/lanes_used.h"
 #include "penstock/status.h"
 
 namespace penstock::transfer::ucx {
@@ -60,6 +61,7 @@ absl::StatusOr<Worker::Peer> Engine::PeerAt(const std::string& name, std::string
     Close(its);
     return lanes;
   }
+  NoteLanes(its.lanes);
   open_.emplace(name, number);
   return number;
 }
