@@ -145,9 +145,10 @@ class Session final : private control::ReconnectingClientEvents,
   absl::Status ErrorOf(const protocol::Agreed::Round& round, int64_t number) const REQUIRES(mu_);
   protocol::RoundsReport SayRounds() REQUIRES(mu_);
   void SendLanded() REQUIRES(mu_);
-  // Whether there is a report to make: the next step may wait for it, or it is much. Each costs
-  // the trainer and the dispatcher some 0.1 ms of CPU.
+  // Whether there is a report to make: the next step may wait for it, or it is much.
   bool MustSay() const REQUIRES(mu_);
+  // How long Next() waits, at most, before what was taken is reported.
+  static constexpr std::chrono::nanoseconds kLongestUnsaid = std::chrono::milliseconds(2);
   int64_t Room() const REQUIRES(mu_);  // elements to be held, landed and not taken
   void CheckConsumers(absl::Time now, absl::Time& wake) REQUIRES(mu_);
   void NoteWhatHinders() REQUIRES(mu_);  // rounds from being agreed on, or the order from going on
@@ -285,7 +286,8 @@ class Session final : private control::ReconnectingClientEvents,
   size_t round_errors_said_ GUARDED_BY(mu_) = 0;
   int64_t landed_unsaid_ GUARDED_BY(mu_) = 0;  // since the last report
   int64_t taken_unsaid_ GUARDED_BY(mu_) = 0;
-  int64_t rounds_in_all_ GUARDED_BY(mu_) = 0;  // told with the end, as the next
+  absl::Time said_ GUARDED_BY(mu_) = absl::InfinitePast();  // the last report
+  int64_t rounds_in_all_ GUARDED_BY(mu_) = 0;               // told with the end, as the next
   int64_t elements_in_all_ GUARDED_BY(mu_) = 0;
   // Why nothing is given to any consumer, as the dispatcher sees it.
   std::string waits_for_ GUARDED_BY(mu_);

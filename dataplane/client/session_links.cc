@@ -187,7 +187,7 @@ void Session::TendStream(absl::Time now, absl::Time& wake) {
     if (news_ || coordinated()) SendReport();
   }
   if (news_ && (report_at_once_ || end_)) SendReport();
-  if (news_ && coordinated() && MustSay()) SendLanded();
+  if (news_ && coordinated() && (MustSay() || now >= said_ + kLongestSleep)) SendLanded();
   const bool over = end_seen_ && !HasSome() && handed_ == 0;
   if (leaving_ || over) {
     if (!std::exchange(last_beat_sent_, true)) Beat();  // what came since the one before counts too

@@ -183,6 +183,7 @@ absl::StatusOr<std::optional<Element>> Session::TakeRound() {
   if (MustSay()) WakeAgent();
   const ToGrants grants = TakeGrants();
   absl::Status error = ErrorOf(round, number);
+  if (error.ok()) error = landed.error;
   if (!error.ok() && options_.distribute.on_error == RoundErrors::kStop) error_ = error;
   mu_.unlock();
   Apply(grants);
@@ -233,6 +234,7 @@ protocol::RoundsReport Session::SayRounds() {
                  round_errors_.end()}};
   round_errors_said_ = round_errors_.size();
   landed_unsaid_ = taken_unsaid_ = 0;
+  said_ = BootTime();
   return said;
 }
 
@@ -243,10 +245,15 @@ int64_t Session::Room() const {
 }
 
 bool Session::MustSay() const {
+  if (round_errors_said_ < round_errors_.size()) return true;
+  // Others have fewer places than this consumer, or partitions are late: the dispatcher may have to
+  // know what was taken here before it lets a worker send more.
+  if (taken_unsaid_ > 0 && times_.Waiting() >= kLongestUnsaid) return true;
   const int64_t room = Room();
   const int64_t ahead = rounds_.heard() - rounds_.taken();
-  if (landed_unsaid_ > 0 && (ahead < 2 || (ahead < room / 4 && landed_unsaid_ >= room / 4)))
+  if (landed_unsaid_ > 0 && (ahead < 2 || (ahead < room / 4 && landed_unsaid_ >= room / 4))) {
     return true;
+  }
   return taken_unsaid_ >= std::max<int64_t>(1, room / 2);
 }
 

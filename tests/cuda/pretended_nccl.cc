@@ -2,6 +2,7 @@
 #include "tests/cuda/pretended_nccl.h"
 
 #include <algorithm>
+#include <condition_variable>
 #include <cstdint>
 #include <cstring>
 #include <map>
@@ -17,9 +18,7 @@ namespace {
 
 using cuda::NcclComm;
 using cuda::NcclConfig;
-using pretended_cuda::kPlain;
 using pretended_cuda::Stream;
-using pretended_cuda::Work;
 using pretended_cuda::World;
 
 // Some of ncclResult_t.
@@ -63,6 +62,7 @@ struct Nccl {
   std::map<NcclComm, std::unique_ptr<Comm>> comms;
   bool stuck = false;
   int aborted = 0, destroyed = 0;
+  std::condition_variable has_stuck;
 
   static Nccl& Get() {
     static Nccl& nccl = *new Nccl;
@@ -140,11 +140,13 @@ template <class Combine>
 int Launch(const char* name, const void* from, size_t bytes, void* to, size_t result_bytes,
            NcclComm handle, cudaStream_t stream, Combine combine) {
   return With(handle, name, [&](World& world, Comm& comm) {
+    world.Current(name);
     world.MustBeCurrent(DeviceOf(comm), name, "communicator");
     Stream* const in = world.Find(stream);
     if (in == nullptr || in->device != DeviceOf(comm)) return kInvalidArgument;
     if (Nccl::Get().stuck) {
       comm.stuck = true;
+      Nccl::Get().has_stuck.notify_all();
       return cuda::kNcclInProgress;
     }
     Call& call = comm.group->calls[comm.calls++];
@@ -208,6 +210,17 @@ StuckLaunches::~StuckLaunches() {
   Nccl::Get().stuck = false;
 }
 
+void StuckLaunches::Await() {
+  World& world = World::Get();
+  std::unique_lock lock(world.mu);
+  Nccl& nccl = Nccl::Get();
+  nccl.has_stuck.wait(lock, [&nccl] {
+    return std::any_of(nccl.comms.begin(), nccl.comms.end(), [](const auto& comm) {
+      return comm.second->stuck && comm.second->state == State::kLives;
+    });
+  });
+}
+
 int Aborted() {
   std::lock_guard lock(World::Get().mu);
   return Nccl::Get().aborted;
@@ -259,6 +272,7 @@ int ncclCommCuDevice(NcclComm handle, int* device) {
 
 int ncclCommSplit(NcclComm handle, int color, int key, NcclComm* made, NcclConfig* config) {
   return With(handle, "ncclCommSplit", [&](World& world, Comm& comm) {
+    world.Current("ncclCommSplit");
     world.MustBeCurrent(DeviceOf(comm), "ncclCommSplit", "communicator");
     if (config == nullptr || config->blocking != 0) return kInvalidArgument;
     std::map<int, SplitOfRank>& of_ranks = comm.group->splits[comm.splits++];

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // NCCL without GPUs: a library with the SONAME of NCCL's, libnccl.so.2, with the functions that
 // cuda/nccl_library.h looks up. Ranks are threads of one process, each on its own device of the
-// pretended CUDA, whose streams wait for what all ranks must have launched. Communicators do not
-// block, as a trainer makes them who wants to abort: calls return "in progress". What NCCL does
+// pretended CUDA, whose streams wait for what all ranks must have launched. Communicators are
+// non-blocking, as those of trainers that may abort: calls return "in progress". What NCCL does
 // not forgive is recorded as a violation of the pretended CUDA:
 //
 //  - a call of a communicator that was aborted or destroyed;
@@ -27,6 +27,7 @@ class StuckLaunches {
  public:
   StuckLaunches();
   ~StuckLaunches();
+  void Await();  // until there is one
   StuckLaunches(const StuckLaunches&) = delete;
   StuckLaunches& operator=(const StuckLaunches&) = delete;
 };

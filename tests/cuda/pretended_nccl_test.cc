@@ -120,11 +120,11 @@ TEST_F(PretendedNccl, ARankThatIsLostEndsWhatTheOthersWaitFor) {
 
 // A launch that stays in progress holds no lock that an abort needs.
 TEST_F(PretendedNccl, ALaunchThatIsStuckIsAborted) {
-  const pretended_nccl::StuckLaunches stuck;
+  pretended_nccl::StuckLaunches stuck;
   const absl::Status why = absl::UnavailableError("replica 2 is lost");
   auto started =
       std::async(std::launch::async, [this] { return all_[0]->Start(CollectiveOp::kSum, {1}); });
-  EXPECT_EQ(started.wait_for(std::chrono::milliseconds(100)), std::future_status::timeout);
+  stuck.Await();
   EXPECT_TRUE(all_[0]->AsyncError().ok());
   all_[0]->Abort(why);
   ASSERT_EQ(started.wait_for(std::chrono::seconds(60)), std::future_status::ready);

@@ -47,7 +47,7 @@ def cable(path, end):
 def two_nodes(cores):
     """The arguments of a machine with two NUMA nodes, each with half of the cores and of 2 GiB.
 
-    A PCI bus of its own, on which is a port with nothing behind it, is next to the second node.
+    It has a second PCI bus, which belongs to the second node, with an empty root port.
     """
     nodes = []
     for node in range(2):

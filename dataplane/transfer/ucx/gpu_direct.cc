@@ -48,6 +48,7 @@ GpuDirectVerdict Climb(GpuDirectCalls& calls, int device, absl::Span<std::byte> 
     return StopAt(3, absl::StrCat("the slots are of ", std::string(MemoryKindName(*kind)),
                                   " memory; take memory of cudaMalloc()"));
   }
+  if (const absl::Status serves = calls.ServesGpu(device); !serves.ok()) return StopAt(4, serves);
   absl::StatusOr<Handle> registered = calls.RegisterAsCuda(slots);
   if (!registered.ok()) return StopAt(4, registered.status());
   handle = *registered;
@@ -143,7 +144,6 @@ GpuDirectVerdict ForeseeGpuDirect(bool ucx_knows_cuda, const GpuDirectFacts& fac
 GpuDirectVerdict DecideGpuDirect(GpuDirectCalls& calls, int device, absl::Span<std::byte> slots) {
   // Without CUDA in UCX nothing is asked of the driver.
   if (!calls.UcxKnowsCuda()) return ForeseeGpuDirect(false, {});
-  if (const absl::Status serves = calls.ServesGpu(device); !serves.ok()) return StopAt(1, serves);
   const absl::StatusOr<GpuDirectFacts> facts = calls.AskDriver(device);
   if (!facts.ok()) return StopAt(2, facts.status());
   if (const GpuDirectVerdict foreseen = ForeseeGpuDirect(true, *facts); !foreseen.on)

@@ -29,8 +29,8 @@ struct GpuDirectTrial {
   double host_bytes_per_second = 0;
 };
 
-// The GPU that UCX before 1.19 serves in a process, which is the first that asks. Later ones
-// register memory of each on its own; earlier ones may take one GPU's for another's. Any thread.
+// The GPU that UCX before 1.19 serves in a process: the first whose memory is registered. Releases
+// from 1.19 on keep the memory of several GPUs apart. Any thread.
 class ServedGpu {
  public:
   // FailedPrecondition naming both devices, if UCX of that release ("1.18.1") serves another.

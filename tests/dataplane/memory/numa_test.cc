@@ -54,7 +54,7 @@ bool InAChild(bool (*test)(int node), int node) {
     cpu_set_t first;
     CPU_ZERO(&first);
     CPU_SET(0, &first);
-    ::sched_setaffinity(0, sizeof(first), &first);
+    if (::sched_setaffinity(0, sizeof(first), &first) != 0) ::_exit(2);
     ::_exit(test(node) ? 0 : 1);
   }
   int status = -1;

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -28,7 +29,7 @@ class RecordedCalls final : public GpuDirectCalls {
  public:
   bool ucx_knows_cuda = true;
   std::string release = "1.18.1";
-  ServedGpu served;
+  std::unique_ptr<ServedGpu> served = std::make_unique<ServedGpu>();
   absl::StatusOr<GpuDirectFacts> facts =
       GpuDirectFacts{.rdma_supported = true,
                      .dma_buf_supported = true,
@@ -44,7 +45,7 @@ class RecordedCalls final : public GpuDirectCalls {
   Handle handle() { return &handle_; }
 
   bool UcxKnowsCuda() override { return Note("ucp_context_query", ucx_knows_cuda); }
-  absl::Status ServesGpu(int device) override { return served.Serve(device, release); }
+  absl::Status ServesGpu(int device) override { return served->Serve(device, release); }
   absl::StatusOr<GpuDirectFacts> AskDriver(int) override { return Note("driver", facts); }
   absl::StatusOr<MemoryKind> KindOf(const void*) override { return Note("kind", kind); }
   absl::StatusOr<Handle> RegisterAsCuda(absl::Span<std::byte>) override {
@@ -100,15 +101,21 @@ TEST_F(GpuDirect, BeforeUcx119OneGpuIsServed) {
   EXPECT_TRUE(DecideGpuDirect(calls_, 0, absl::MakeSpan(slots_)).on);
   EXPECT_TRUE(DecideGpuDirect(calls_, 0, absl::MakeSpan(slots_)).on);
   const GpuDirectVerdict other = DecideGpuDirect(calls_, 1, absl::MakeSpan(slots_));
-  EXPECT_EQ(other.stopped_at, 1);
+  EXPECT_EQ(other.stopped_at, 4);
   EXPECT_THAT(other.reason, StartsWith("UCX 1.18.1 serves one GPU in a process, and this process "
                                        "uses it for GPU 0, not 1; "));
   for (const char* release : {"1.19.0", "1.22.1", "2.0.0"}) {
     calls_.release = release;
     EXPECT_TRUE(DecideGpuDirect(calls_, 1, absl::MakeSpan(slots_)).on);
   }
+  calls_.release = "1.18.1";
+  calls_.served = std::make_unique<ServedGpu>();
+  calls_.kind = MemoryKind::kManaged;  // so nothing of GPU 0 is registered
+  EXPECT_FALSE(DecideGpuDirect(calls_, 0, absl::MakeSpan(slots_)).on);
+  calls_.kind = MemoryKind::kDevice;
+  EXPECT_TRUE(DecideGpuDirect(calls_, 1, absl::MakeSpan(slots_)).on);
   calls_.release = "unknown";
-  EXPECT_FALSE(DecideGpuDirect(calls_, 1, absl::MakeSpan(slots_)).on);
+  EXPECT_FALSE(DecideGpuDirect(calls_, 0, absl::MakeSpan(slots_)).on);
 }
 
 TEST_F(GpuDirect, TheDriverMustHaveItAndAWayToIt) {

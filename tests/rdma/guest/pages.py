@@ -6,6 +6,7 @@ import os
 import pathlib
 import re
 import subprocess
+import threading
 import unittest
 
 import machine
@@ -78,6 +79,9 @@ class Segments(unittest.TestCase):
         with on_node(node):
             trainer = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self.addCleanup(trainer.communicate)  # ends it
+        killer = threading.Timer(machine.BOUND, trainer.kill)
+        killer.start()
+        self.addCleanup(killer.cancel)
         trainer.stdin.write(f"open job 100 {WORDS} /dev/null /tmp/state\n" + "next\n" * HELD)
         trainer.stdin.flush()
         self.assertEqual([trainer.stdout.readline().split(" ")[0].strip() for _ in range(1 + HELD)],
