@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "control/protocol/host_port.h"
 #include "penstock/server.h"
 #include "penstock/status.h"
 #include "tools/commands.h"
@@ -28,10 +29,10 @@ absl::Status RunDispatcher(const DispatcherArguments& given) {
   PENSTOCK_ASSIGN_OR_RETURN(std::unique_ptr<DispatchServer> server,
                             DispatchServer::Start(std::move(config)));
   PENSTOCK_RETURN_IF_ERROR(CatchStopSignals());
-  PENSTOCK_RETURN_IF_ERROR(
-      SayReady(absl::StrCat("dispatcher ready at ", given.config.host, ":", server->port(),
-                            MetricsAt(given.config.host, server->metrics_port())),
-               server->port(), given.port_file));
+  PENSTOCK_RETURN_IF_ERROR(SayReady(
+      absl::StrCat("dispatcher ready at ", control::JoinHostPort(given.config.host, server->port()),
+                   MetricsAt(given.config.host, server->metrics_port())),
+      server->port(), given.port_file));
   const auto stop = [&] { server->Stop(); };
   PENSTOCK_RETURN_IF_ERROR(
       RunUntilStopped({.join = [&] { server->Join(); }, .stop = stop, .finish = stop}));

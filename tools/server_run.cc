@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "absl/strings/str_cat.h"
+#include "control/protocol/host_port.h"
 #include "control/sync/start_thread.h"
 #include "penstock/status.h"
 
@@ -71,7 +72,8 @@ absl::Status RunUntilStopped(const Running& server) {
 
 std::string MetricsAt(const std::string& host, int metrics_port) {
   if (metrics_port < 0) return "";
-  return absl::StrCat(", metrics at http://", host, ":", metrics_port, "/metrics");
+  return absl::StrCat(", metrics at http://", control::JoinHostPort(host, metrics_port),
+                      "/metrics");
 }
 
 absl::Status SayReady(const std::string& line, int port, const std::string& port_file) {

@@ -10,6 +10,7 @@
 #include "absl/time/clock.h"
 #include "control/dispatcher/listener.h"
 #include "control/dispatcher/service.h"
+#include "control/protocol/host_port.h"
 #include "control/rpc/credentials.h"
 #include "control/rpc/prepare_grpc.h"
 #include "penstock/status.h"
@@ -30,7 +31,7 @@ class GrpcListener final : public Listener {
     ASSIGN_OR_RETURN(auto credentials, ServerCredentials(config.tls));
     PrepareGrpc();
     grpc::ServerBuilder builder;
-    const std::string address = absl::StrCat(config.host, ":", config.port);
+    const std::string address = JoinHostPort(config.host, config.port);
     builder.AddListeningPort(address, credentials, &port_);
     builder.RegisterService(&service_);
     builder.SetMaxReceiveMessageSize(-1);

@@ -9,6 +9,8 @@
 
 #include <cerrno>
 
+#include "control/protocol/host_port.h"
+
 namespace penstock::control {
 namespace {
 
@@ -43,10 +45,7 @@ bool PortRefuses(const std::string& address) {
   addrinfo hints{};
   hints.ai_socktype = SOCK_STREAM;
   addrinfo* found = nullptr;
-  std::string host = address.substr(0, colon);
-  if (host.size() > 2 && host.front() == '[' && host.back() == ']') {
-    host = host.substr(1, host.size() - 2);  // "[::1]:5": an address of IPv6
-  }
+  const std::string host = WithoutBrackets(address.substr(0, colon));
   if (getaddrinfo(host.c_str(), address.substr(colon + 1).c_str(), &hints, &found) != 0) {
     return false;
   }

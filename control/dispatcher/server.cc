@@ -18,6 +18,7 @@
 #include "control/observe/metrics.h"
 #include "control/observe/text_server.h"
 #include "control/policy/worker_list.h"
+#include "control/protocol/host_port.h"
 #include "control/sync/boot_time.h"
 #include "control/sync/mutex.h"
 #include "control/sync/start_thread.h"
@@ -86,10 +87,11 @@ class Server final : public DispatchServer {
     ASSIGN_OR_RETURN(listener_, control::Listener::Start(config_, core_.get()));
     port_ = listener_->port();
     if (config_.metrics_port >= 0) {
-      ASSIGN_OR_RETURN(pages_, TextServer::Start(config_.host, config_.metrics_port,
-                                                 {{"/", [this] { return RenderStatus(); }},
-                                                  {"/metrics", [this] { return RenderMetrics(); }}},
-                                                 config_.metrics_token));
+      ASSIGN_OR_RETURN(
+          pages_, TextServer::Start(control::WithoutBrackets(config_.host), config_.metrics_port,
+                                    {{"/", [this] { return RenderStatus(); }},
+                                     {"/metrics", [this] { return RenderMetrics(); }}},
+                                    config_.metrics_token));
     }
     ASSIGN_OR_RETURN(sweeper_, StartThread("the sweeps of the dispatcher", [this] { Sweep(); }));
     ASSIGN_OR_RETURN(prober_, StartThread("the dispatcher's probes of workers",
@@ -100,7 +102,7 @@ class Server final : public DispatchServer {
   int port() const override { return port_; }
   std::string target() const override {
     const char* protocol = config_.tls.certificate.empty() ? "grpc://" : "grpcs://";
-    return absl::StrCat(protocol, config_.host, ":", port_);
+    return absl::StrCat(protocol, control::JoinHostPort(config_.host, port_));
   }
   int NumWorkers() const override {
     MutexLock lock(mu_);

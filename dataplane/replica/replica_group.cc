@@ -8,6 +8,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_join.h"
 #include "control/env/launchers.h"
+#include "control/protocol/host_port.h"
 #include "dataplane/memory/device.h"
 #include "dataplane/replica/collective.h"
 #include "dataplane/replica/rank_processes.h"
@@ -133,7 +134,7 @@ absl::StatusOr<ReplicaGroup> ReplicaGroup::Connect(ConnectOptions options) const
           "where process 0 is to listen was not said: give ConnectOptions::address, or set "
           "MASTER_ADDR and MASTER_PORT");
     }
-    options.address = absl::StrCat(host, ":", port);
+    options.address = control::JoinHostPort(host, port);
   }
   ReplicaGroup group = *this;
   ASSIGN_OR_RETURN(group.collective_, replica::ConnectRanks({.address = options.address,

@@ -18,6 +18,7 @@
 #include "control/observe/html.h"
 #include "control/observe/metrics.h"
 #include "control/observe/text_server.h"
+#include "control/protocol/host_port.h"
 #include "control/stub/dispatcher_stub.h"
 #include "control/stub/this_process.h"
 #include "control/sync/boot_time.h"
@@ -148,7 +149,7 @@ std::string AddressFor(const WorkerConfig& config, int port) {
                       gethostname(name, sizeof name) == 0) {
     host = name;
   }
-  return absl::StrCat(host, ":", port);
+  return control::JoinHostPort(host, port);
 }
 
 // The same of the protocol that has a port of its own.
@@ -236,7 +237,7 @@ absl::Status Server::Open() {
   PENSTOCK_RETURN_IF_ERROR(Listen());
   if (config_.metrics_port >= 0) {
     PENSTOCK_ASSIGN_OR_RETURN(
-        pages_, TextServer::Start(config_.host, config_.metrics_port,
+        pages_, TextServer::Start(control::WithoutBrackets(config_.host), config_.metrics_port,
                                   {{"/", [this] { return StatusPage(); }},
                                    {"/metrics", [] { return ProcessMetrics().Render(); }}},
                                   config_.metrics_token));

@@ -221,6 +221,15 @@ class CommandTest(unittest.TestCase):
             code, err = server.end(sig)
             self.assertEqual(code, 0, err)
 
+    def test_an_ipv6_host_stands_in_brackets(self):
+        try:
+            socket.create_server(("::1", 0), family=socket.AF_INET6).close()
+        except OSError:
+            self.skipTest("this machine has no IPv6")
+        dispatcher = self.dispatcher("--host", "::1", "--metrics-port", 0)
+        self.assertRegex(dispatcher.line, r"ready at \[::1\]:\d+, metrics at http://\[::1\]:\d+/")
+        self.assertGreater(len(dispatcher.metrics()), 0)
+
     def test_limits_of_files_are_raised_or_are_errors(self):
         hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
         with tempfile.TemporaryDirectory() as folder:

@@ -14,6 +14,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "control/protocol/host_port.h"
 #include "control/rpc/credentials.h"
 #include "control/rpc/prepare_grpc.h"
 #include "control/sync/mutex.h"
@@ -101,7 +102,7 @@ class GrpcListener : public Listener {
   static absl::StatusOr<std::unique_ptr<Listener>> Start(const ListenOptions& options,
                                                          Accept accept, StrangerLimits limits) {
     auto listener = std::unique_ptr<GrpcListener>(new GrpcListener(std::move(accept), limits));
-    const std::string wanted = absl::StrCat(options.host, ":", options.port);
+    const std::string wanted = control::JoinHostPort(options.host, options.port);
     int port = 0;
     PENSTOCK_ASSIGN_OR_RETURN(auto credentials, control::ServerCredentials(options.tls));
     control::PrepareGrpc();
@@ -126,8 +127,8 @@ class GrpcListener : public Listener {
           absl::StrCat("cannot listen at ", wanted,
                        ": the port is in use, or the host is none of this machine's"));
     }
-    listener->address_ =
-        absl::StrCat(options.tls.certificate.empty() ? "" : kTls, options.host, ":", port);
+    listener->address_ = absl::StrCat(options.tls.certificate.empty() ? "" : kTls,
+                                      control::JoinHostPort(options.host, port));
     return listener;
   }
   ~GrpcListener() override {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "control/protocol/host_port.h"
 #include "control/sync/mutex.h"
 #include "dataplane/transfer/tcp/loop.h"
 #include "dataplane/transfer/tcp/send_socket.h"
@@ -161,15 +162,10 @@ class TcpListener : public Listener {
 absl::StatusOr<std::unique_ptr<Listener>> StartListener(const ListenOptions& options,
                                                         Listener::Accept accept,
                                                         StrangerLimits limits) {
-  HostAndPort where{.host = options.host, .port = options.port};
-  if (where.host.size() > 2 && where.host.front() == '[' && where.host.back() == ']') {
-    where.host = where.host.substr(1, where.host.size() - 2);
-  }
+  const HostAndPort where{.host = control::WithoutBrackets(options.host), .port = options.port};
   PENSTOCK_ASSIGN_OR_RETURN(Bound bound, ListenAt(where));
   PENSTOCK_ASSIGN_OR_RETURN(std::shared_ptr<Loop> loop, Loop::Start());
-  const bool colons = where.host.find(':') != std::string::npos;
-  const std::string address =
-      absl::StrCat(colons ? "[" : "", where.host, colons ? "]" : "", ":", bound.port);
+  const std::string address = control::JoinHostPort(where.host, bound.port);
   auto door = std::make_shared<Door>(loop, std::move(bound.socket), std::move(accept), limits);
   PENSTOCK_RETURN_IF_ERROR(door->Open());
   return std::make_unique<TcpListener>(std::move(loop), std::move(door), address);

@@ -12,6 +12,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "control/protocol/host_port.h"
 #include "penstock/status.h"
 
 namespace penstock::transfer::tcp {
@@ -73,7 +74,8 @@ absl::StatusOr<Socket> ListenAt(const Endpoint& endpoint) {
   Socket socket(
       ::socket(endpoint.address.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (!socket) return BrokenBy("no socket", errno);
-  Set(socket.fd(), SOL_SOCKET, SO_REUSEADDR, 1);  // a port in use is an error all the same
+  Set(socket.fd(), SOL_SOCKET, SO_REUSEADDR, 1);   // a port in use is an error all the same
+  Set(socket.fd(), IPPROTO_IPV6, IPV6_V6ONLY, 0);  // at "::" IPv4 is heard too, as gRPC has it
   if (::bind(socket.fd(), reinterpret_cast<const sockaddr*>(&endpoint.address), endpoint.bytes) !=
           0 ||
       ::listen(socket.fd(), SOMAXCONN) != 0) {
@@ -122,15 +124,13 @@ absl::StatusOr<HostAndPort> ParseAddress(std::string_view address) {
   if (colon != std::string_view::npos && colon > 0 &&
       absl::SimpleAtoi(std::string(address.substr(colon + 1)), &where.port) && where.port > 0 &&
       where.port <= 65535) {
-    std::string_view host = address.substr(0, colon);
-    if (host.size() > 2 && host.front() == '[' && host.back() == ']') {
-      host = host.substr(1, host.size() - 2);
-    }
-    where.host = host;
-    return where;
+    const std::string host(address.substr(0, colon));
+    where.host = control::WithoutBrackets(host);
+    // "fd00::1:7000" is an IPv6 number itself.
+    if (where.host != host || host.find(':') == std::string::npos) return where;
   }
-  return absl::InvalidArgumentError(
-      absl::StrCat("'", std::string(address), "' is no address of a worker; it is host:port"));
+  return absl::InvalidArgumentError(absl::StrCat(
+      "'", std::string(address), "' is no address; it is host:port, or [host]:port for IPv6"));
 }
 
 absl::StatusOr<std::vector<Endpoint>> LookUp(const HostAndPort& where, bool numeric) {
@@ -170,7 +170,7 @@ absl::StatusOr<Bound> ListenAt(const HostAndPort& where) {
     }
     last = socket.status();
   }
-  return Annotate(last, "cannot listen at ", where.host, ":", where.port,
+  return Annotate(last, "cannot listen at ", control::JoinHostPort(where.host, where.port),
                   ": the port is in use, or the host is none of this machine's");
 }
 

@@ -50,7 +50,8 @@ struct HostAndPort {
   std::string host;  // without brackets
   int port = 0;
 };
-// "host:port" or "[host]:port"; InvalidArgument for anything else and for port 0.
+// "host:port" or "[host]:port", as IPv6 numbers are written; InvalidArgument for anything else and
+// for port 0.
 absl::StatusOr<HostAndPort> ParseAddress(std::string_view address);
 
 // The endpoints of a host by name or number. Unavailable if there are none. Names

@@ -521,6 +521,15 @@ std::vector<std::string> OwnAddresses() {
   return addresses;
 }
 
+TEST(TcpAddresses, Ipv6StandsInBrackets) {
+  EXPECT_EQ(ParseAddress("[fd00::1]:7000")->host, "fd00::1");
+  EXPECT_EQ(ParseAddress("[fd00::1]:7000")->port, 7000);
+  EXPECT_EQ(ParseAddress("node7:7000")->host, "node7");
+  for (const char* bad : {"fd00::1:7000", "fd00::1", "[fd00::1]", "[]:7000x", "node7"}) {
+    EXPECT_EQ(ParseAddress(bad).status().code(), absl::StatusCode::kInvalidArgument) << bad;
+  }
+}
+
 TEST(TcpAddresses, TheLoopbackIsLocalInAnyForm) {
   for (const char* host : {"127.0.0.1", "127.0.0.2", "::1", "::ffff:127.0.0.1", "::ffff:127.0.0.2"})
     EXPECT_TRUE(IsLocalTo(host).value_or(true)) << host;  // a machine may have no IPv6
