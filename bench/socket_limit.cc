@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <arpa/inet.h>
-#include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
@@ -15,6 +13,8 @@
 #include "bench/limits.h"
 #include "bench/measure.h"
 #include "bench/process.h"
+#include "control/protocol/host_port.h"
+#include "dataplane/transfer/tcp/socket.h"
 #include "penstock/status.h"
 
 namespace penstock::bench {
@@ -23,18 +23,7 @@ namespace {
 constexpr uint64_t kSocketSlots = 4;
 constexpr int kConnectMs = 60'000;
 
-// Closed when it goes.
-class Socket {
- public:
-  explicit Socket(int fd) : fd_(fd) {}
-  Socket(const Socket&) = delete;
-  Socket& operator=(const Socket&) = delete;
-  ~Socket() { ::close(fd_); }
-  int fd() const { return fd_; }
-
- private:
-  int fd_;
-};
+namespace tcp = transfer::tcp;
 
 absl::Status SetCongestion(int fd, const std::string& name) {
   if (name.empty()) return absl::OkStatus();
@@ -46,10 +35,11 @@ absl::Status SetCongestion(int fd, const std::string& name) {
 
 class SocketLimit final : public Side {
  public:
-  SocketLimit(const Load& load, std::string name, int fd, std::unique_ptr<Process> producer)
+  SocketLimit(const Load& load, std::string name, tcp::Socket socket,
+              std::unique_ptr<Process> producer)
       : load_(load),
         name_(std::move(name)),
-        fd_(fd),
+        socket_(std::move(socket)),
         producer_(std::move(producer)),
         roles_{{"limit", {::getpid()}}} {
     if (!load.hosts.two()) roles_["limit"].push_back(producer_->pid());
@@ -66,7 +56,7 @@ class SocketLimit final : public Side {
     while (!Interrupted() && now < start + seconds) {
       std::vector<std::byte>& slot = slots_[number_ % kSocketSlots];
       for (size_t at = 0; at < slot.size();) {
-        const ssize_t got = ::read(fd_.fd(), slot.data() + at, slot.size() - at);
+        const ssize_t got = ::read(socket_.fd(), slot.data() + at, slot.size() - at);
         if (got <= 0) return absl::ErrnoToStatus(errno, "the socket limit cannot read");
         at += static_cast<size_t>(got);
       }
@@ -86,7 +76,7 @@ class SocketLimit final : public Side {
  private:
   const Load load_;
   const std::string name_;
-  Socket fd_;
+  tcp::Socket socket_;
   std::unique_ptr<Process> producer_;
   Roles roles_;
   uint64_t number_ = 0;
@@ -94,19 +84,20 @@ class SocketLimit final : public Side {
   std::vector<std::byte> slots_[kSocketSlots];
 };
 
-absl::StatusOr<sockaddr_in> AddressOf(const std::string& host, int port) {
-  addrinfo hints{};
-  hints.ai_family = AF_INET;
-  hints.ai_socktype = SOCK_STREAM;
-  addrinfo* found = nullptr;
-  if (const int error = ::getaddrinfo(host.c_str(), nullptr, &hints, &found); error != 0) {
-    return absl::NotFoundError(
-        absl::StrCat("no address of host ", host, ": ", ::gai_strerror(error)));
+// Blocks, unlike those of transfer/tcp.
+absl::StatusOr<tcp::Socket> Connect(const tcp::HostAndPort& where, const std::string& congestion) {
+  PENSTOCK_ASSIGN_OR_RETURN(const std::vector<tcp::Endpoint> endpoints,
+                            tcp::LookUp(where, /*numeric=*/false));
+  int error = 0;
+  for (const tcp::Endpoint& endpoint : endpoints) {
+    tcp::Socket socket(::socket(endpoint.address.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    PENSTOCK_RETURN_IF_ERROR(SetCongestion(socket.fd(), congestion));
+    const auto* const address = reinterpret_cast<const sockaddr*>(&endpoint.address);
+    if (::connect(socket.fd(), address, endpoint.bytes) == 0) return socket;
+    error = errno;
   }
-  sockaddr_in address = *reinterpret_cast<sockaddr_in*>(found->ai_addr);
-  ::freeaddrinfo(found);
-  address.sin_port = htons(static_cast<uint16_t>(port));
-  return address;
+  return absl::ErrnoToStatus(
+      error, absl::StrCat("cannot connect to ", control::JoinHostPort(where.host, where.port)));
 }
 
 // The words of the process that writes.
@@ -126,12 +117,8 @@ std::vector<std::string> ProducerWords(const Load& load, const std::string& host
 
 absl::Status ProduceForSocket(const std::string& host, int port, const Load& load,
                               const std::string& congestion) {
-  const Socket socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  PENSTOCK_RETURN_IF_ERROR(SetCongestion(socket.fd(), congestion));
-  PENSTOCK_ASSIGN_OR_RETURN(sockaddr_in address, AddressOf(host, port));
-  if (::connect(socket.fd(), reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) {
-    return absl::ErrnoToStatus(errno, absl::StrCat("cannot connect to ", host, ":", port));
-  }
+  PENSTOCK_ASSIGN_OR_RETURN(const tcp::Socket socket,
+                            Connect({.host = host, .port = port}, congestion));
   const auto bytes = static_cast<size_t>(load.element_bytes);
   Source source(load.source_bytes);
   std::vector<std::vector<std::byte>> slots(kSocketSlots, std::vector<std::byte>(bytes));
@@ -149,27 +136,20 @@ absl::Status ProduceForSocket(const std::string& host, int port, const Load& loa
 absl::StatusOr<std::unique_ptr<Side>> MakeSocketLimit(const Load& load,
                                                       const std::string& congestion) {
   const std::string here = load.hosts.two() ? load.hosts.here : "127.0.0.1";
-  const Socket listener(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  PENSTOCK_RETURN_IF_ERROR(SetCongestion(listener.fd(), congestion));
-  PENSTOCK_ASSIGN_OR_RETURN(sockaddr_in address, AddressOf(here, 0));
-  socklen_t length = sizeof address;
-  auto* const any = reinterpret_cast<sockaddr*>(&address);
-  if (::bind(listener.fd(), any, length) != 0 || ::listen(listener.fd(), 1) != 0 ||
-      ::getsockname(listener.fd(), any, &length) != 0) {
-    return absl::ErrnoToStatus(errno, absl::StrCat("the socket limit cannot listen at ", here));
-  }
+  PENSTOCK_ASSIGN_OR_RETURN(const tcp::Bound listener, tcp::ListenAt({.host = here, .port = 0}));
+  PENSTOCK_RETURN_IF_ERROR(SetCongestion(listener.socket.fd(), congestion));
   PENSTOCK_ASSIGN_OR_RETURN(
       std::unique_ptr<Process> producer,
-      Process::Start(ProducerWords(load, here, ntohs(address.sin_port), congestion),
-                     Process::Ends::kBySignal, absl::StrCat(load.scratch, "/socket.log")));
-  pollfd ready{.fd = listener.fd(), .events = POLLIN, .revents = 0};
+      Process::Start(ProducerWords(load, here, listener.port, congestion), Process::Ends::kBySignal,
+                     absl::StrCat(load.scratch, "/socket.log")));
+  pollfd ready{.fd = listener.socket.fd(), .events = POLLIN, .revents = 0};
   if (::poll(&ready, 1, kConnectMs) <= 0) {
     return producer->ReadLine(absl::Seconds(1)).status();  // why it ended, or that it is silent
   }
-  const int fd = ::accept4(listener.fd(), nullptr, nullptr, SOCK_CLOEXEC);
-  if (fd < 0) return absl::ErrnoToStatus(errno, "the socket limit cannot accept");
+  tcp::Socket socket(::accept4(listener.socket.fd(), nullptr, nullptr, SOCK_CLOEXEC));  // blocks
+  if (!socket) return absl::ErrnoToStatus(errno, "the socket limit cannot accept");
   return std::make_unique<SocketLimit>(
-      load, congestion.empty() ? "socket" : absl::StrCat("socket ", congestion), fd,
+      load, congestion.empty() ? "socket" : absl::StrCat("socket ", congestion), std::move(socket),
       std::move(producer));
 }
 

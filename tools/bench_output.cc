@@ -57,6 +57,11 @@ void AddBenchFlags(CLI::App& command, BenchFlags& flags) {
 
 absl::StatusOr<bench::Hosts> PairOf(const BenchFlags& flags, const std::string& there) {
   bench::Hosts hosts{.here = flags.hosts[0], .there = there};
+  for (const std::string& host : {hosts.here, hosts.there}) {
+    if (host.find_first_of("[]") == std::string::npos) continue;
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--hosts names '", host, "': IPv6 addresses stand there without brackets, as fd00::1"));
+  }
   hosts.run_there = absl::StrSplit(flags.remote_shell, ' ', absl::SkipEmpty());
   if (hosts.run_there.empty()) return absl::InvalidArgumentError("--remote-shell is empty");
   hosts.run_there.push_back(hosts.there);

@@ -10,6 +10,7 @@
 #include <cerrno>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "absl/time/clock.h"
 #include "bench/interrupt.h"
 #include "penstock/status.h"
@@ -58,7 +59,7 @@ std::string AddressText(int (*name_of)(int, sockaddr*, socklen_t*), int fd) {
       ::getnameinfo(any, bytes, text, sizeof text, nullptr, 0, NI_NUMERICHOST) != 0) {
     return "";
   }
-  return text;
+  return std::string(absl::StripPrefix(text, "::ffff:"));  // IPv4 at a socket of both
 }
 
 }  // namespace

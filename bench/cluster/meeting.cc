@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "bench/interrupt.h"
+#include "control/protocol/host_port.h"
 #include "dataplane/transfer/tcp/socket.h"
 #include "penstock/status.h"
 
@@ -55,8 +56,9 @@ std::optional<Hello> HelloOf(const std::string& line, const Rank& self) {
 absl::StatusOr<Meeting> Meeting::Gather(const Rank& self, absl::Duration bound) {
   PENSTOCK_ASSIGN_OR_RETURN(const tcp::HostAndPort where, tcp::ParseAddress(self.leader));
   // Not at the leader's name: many systems have it stand for 127.0.1.1 at home.
-  PENSTOCK_ASSIGN_OR_RETURN(const tcp::Bound listener,
-                            tcp::ListenAt({.host = "0.0.0.0", .port = where.port}));
+  absl::StatusOr<tcp::Bound> listener = tcp::ListenAt({.host = "::", .port = where.port});
+  if (!listener.ok()) listener = tcp::ListenAt({.host = "0.0.0.0", .port = where.port});  // no IPv6
+  PENSTOCK_RETURN_IF_ERROR(listener.status());
   const std::string key = RandomKey();
   ::setenv(kKeyVariable, key.c_str(), /*overwrite=*/1);
   Meeting meeting;
@@ -64,11 +66,11 @@ absl::StatusOr<Meeting> Meeting::Gather(const Rank& self, absl::Duration bound) 
   for (int rank = 1; rank < self.count; ++rank) awaited.insert(rank);
   const absl::Time end = absl::Now() + bound;
   while (!awaited.empty() && absl::Now() < end) {
-    pollfd ready[] = {{.fd = listener.socket.fd(), .events = POLLIN, .revents = 0},
+    pollfd ready[] = {{.fd = listener->socket.fd(), .events = POLLIN, .revents = 0},
                       {.fd = InterruptFd(), .events = POLLIN, .revents = 0}};
     ::poll(ready, 2, static_cast<int>(absl::ToInt64Milliseconds(end - absl::Now())));
     PENSTOCK_RETURN_IF_ERROR(CheckInterrupted());
-    PENSTOCK_ASSIGN_OR_RETURN(tcp::Socket socket, tcp::AcceptAt(listener.socket));
+    PENSTOCK_ASSIGN_OR_RETURN(tcp::Socket socket, tcp::AcceptAt(listener->socket));
     if (!socket) continue;
     Connection connection(std::move(socket));
     const absl::StatusOr<std::string> line = connection.ReadLine(kHello);
@@ -80,7 +82,7 @@ absl::StatusOr<Meeting> Meeting::Gather(const Rank& self, absl::Duration bound) 
     }
     if (!connection.Write(json{{"key", key}}.dump()).ok()) continue;
     Hosts hosts{.here = connection.here(), .there = connection.there()};
-    hosts.run_there = {"", "bench-there", absl::StrCat(hosts.there, ":", hello->port)};
+    hosts.run_there = {"", "bench-there", control::JoinHostPort(hosts.there, hello->port)};
     meeting.attendees_.push_back({.rank = hello->rank, .hosts = std::move(hosts)});
     meeting.connections_.push_back(std::move(connection));
   }

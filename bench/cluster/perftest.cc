@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bench/cluster/perftest.h"
 
+#include <sys/socket.h>
+
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
@@ -11,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "dataplane/transfer/tcp/socket.h"
 #include "penstock/status.h"
 
 namespace penstock::bench {
@@ -24,6 +27,14 @@ using CommandWords = std::vector<std::string>;
 CommandWords Joined(CommandWords words, const CommandWords& more) {
   words.insert(words.end(), more.begin(), more.end());
   return words;
+}
+
+// Whether that host has no other addresses.
+bool NeedsIpv6(const std::string& host) {
+  const auto endpoints = transfer::tcp::LookUp({.host = host, .port = 1}, /*numeric=*/false);
+  return endpoints.ok() && std::all_of(endpoints->begin(), endpoints->end(), [](const auto& one) {
+           return one.address.ss_family == AF_INET6;
+         });
 }
 
 std::string WholeSeconds(double seconds) {
@@ -86,8 +97,8 @@ Tool Perftest(Tool tool, const std::string& program, const RdmaPath& path,
   // Who reads is the client; who writes is, too.
   tool.client_there = program == "ib_write_bw";
   const bool latency = program == "ib_read_lat";
-  const auto words = [program, path, latency, size = tool.element_bytes](const RdmaPort& port,
-                                                                         int at, double seconds) {
+  const auto words = [program, path, latency, size = tool.element_bytes](
+                         const RdmaPort& port, const std::string& server, int at, double seconds) {
     // What is measured leaves out the margin of a second at either end.
     CommandWords made = {program, "-F",
                          "-d",    port.device,
@@ -97,6 +108,7 @@ Tool Perftest(Tool tool, const std::string& program, const RdmaPath& path,
                          "-f",    "1",
                          "-D",    WholeSeconds(seconds + 2)};
     if (!latency) made = Joined(made, {"--report_gbits", "-q", "4"});
+    if (NeedsIpv6(server)) made.push_back("--ipv6-addr");  // how the ends meet, not what they send
     if (port.ethernet) {
       made = Joined(made, {"-x", absl::StrCat(port.gids.at(path.gid_kind))});
     }
@@ -107,8 +119,8 @@ Tool Perftest(Tool tool, const std::string& program, const RdmaPath& path,
     const RdmaPort& client_port = there ? path.there : path.here;
     const RdmaPort& server_port = there ? path.here : path.there;
     return ToolRun{
-        .server = words(server_port, port, seconds),
-        .client = Joined(Joined(words(client_port, port, seconds), of_client), {server})};
+        .server = words(server_port, server, port, seconds),
+        .client = Joined(Joined(words(client_port, server, port, seconds), of_client), {server})};
   };
   tool.parse = [latency, size = tool.element_bytes](const std::string& output) {
     return latency ? ParsePerftestLatency(output, size) : ParsePerftest(output, size);
@@ -131,6 +143,7 @@ Tool UcxPerftest(Tool tool, const std::string& test, const UcxEnds& ends) {
                            "10", "-O", "8", "-f", "-p", absl::StrCat(port)});
       if (ends.error_handling) made.push_back("-e");
       if (ends.to_gpu) made = Joined(made, {"-m", "host,cuda"});
+      if (NeedsIpv6(server)) made.push_back("-6");  // how the ends meet
       return made;
     };
     return ToolRun{.server = words(away ? ends.here : ends.there, {}),

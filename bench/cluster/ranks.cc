@@ -5,6 +5,8 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "control/protocol/host_port.h"
+#include "dataplane/transfer/tcp/socket.h"
 #include "penstock/status.h"
 
 namespace penstock::bench {
@@ -32,7 +34,7 @@ std::string SlurmLeader(const Environment& environment) {
     int64_t job = 0, step = 0;
     (void)absl::SimpleAtoi(environment("SLURM_JOB_ID").value_or(""), &job);
     (void)absl::SimpleAtoi(environment("SLURM_STEP_ID").value_or(""), &step);
-    return absl::StrCat(host, ":", kFirstLeaderPort + (job * 7 + step) % kLeaderPorts);
+    return control::JoinHostPort(host, kFirstLeaderPort + (job * 7 + step) % kLeaderPorts);
   }
   return "";
 }
@@ -81,6 +83,8 @@ absl::StatusOr<Rank> FindRank(const GivenRank& given, const Environment& environ
         "where rank 0 is met is not known: Slurm's variables do not tell, so give --leader "
         "HOST:PORT to all ranks");
   }
+  PENSTOCK_RETURN_IF_ERROR(
+      Annotate(transfer::tcp::ParseAddress(rank.leader).status(), "it is where rank 0 is met"));
   return rank;
 }
 

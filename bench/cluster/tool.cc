@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
@@ -31,11 +32,13 @@ int NextPort() {
   return kFirstToolPort + next++ % kToolPorts;
 }
 
-// The last line of a tool's output that says anything.
+// The last line of a tool's output that says anything; of one that is told what it does not know,
+// that, since all its options follow.
 std::string LastWords(const std::string& output) {
   std::string last;
   for (const auto line : absl::StrSplit(output, '\n', absl::SkipWhitespace())) {
     last = std::string(line);
+    if (absl::StrContains(last, "unrecognized option")) return last;
   }
   return last.empty() ? "it said nothing" : last;
 }

@@ -18,6 +18,7 @@
 #include "bench/cluster/run_levels.h"
 #include "bench/cluster/survey.h"
 #include "bench/scratch.h"
+#include "dataplane/transfer/tcp/socket.h"
 
 namespace penstock::bench {
 namespace {
@@ -28,6 +29,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsSupersetOf;
 using ::testing::Not;
+using ::testing::StartsWith;
 namespace verbs = transfer::verbs;
 
 Environment Variables(std::map<std::string, std::string> variables) {
@@ -73,6 +75,10 @@ TEST(Ranks, WhatMakesNoSenseIsRefusedInWords) {
               HasSubstr("--rank and --ranks"));
   EXPECT_THAT(FindRank({.number = 0, .count = 2}, Variables({})).status().message(),
               HasSubstr("--leader"));
+  EXPECT_THAT(FindRank({.number = 0, .count = 2, .leader = "fd00::1:7000"}, Variables({}))
+                  .status()
+                  .message(),
+              HasSubstr("'fd00::1:7000' is no address; it is host:port, or [host]:port for IPv6"));
   EXPECT_THAT(FindRank({}, Variables({{"SLURM_PROCID", "x"}})).status().message(),
               HasSubstr("SLURM_PROCID is 'x'"));
   EXPECT_THAT(FindRank({}, Variables({{"SLURM_PROCID", "1"}})).status().message(),
@@ -116,6 +122,23 @@ TEST(Meeting, TheFirstRankOfEachOtherNodeServesUntilItsEnd) {
   EXPECT_FALSE(of_another_launch.ok());
   EXPECT_TRUE(of_the_same_node.ok()) << of_the_same_node;
   EXPECT_TRUE(of_another_node.ok()) << of_another_node;
+}
+
+TEST(Meeting, IsHeldOverIpv6Too) {
+  Rank rank{.number = 1, .count = 2, .node = 1, .leader = "[::1]:29872", .job = "j"};
+  if (!transfer::tcp::ListenAt({.host = "::1"}).ok()) GTEST_SKIP() << "this machine has no IPv6";
+  absl::Status served;
+  std::thread other([&, rank] { served = ServeLeader(rank, absl::Minutes(1)); });
+  rank.number = rank.node = 0;
+  {
+    const absl::StatusOr<Meeting> meeting = Meeting::Gather(rank, absl::Minutes(1));
+    ASSERT_TRUE(meeting.ok()) << meeting.status();
+    ASSERT_EQ(meeting->attendees().size(), 1u);
+    EXPECT_EQ(meeting->attendees()[0].hosts.there, "::1");
+    EXPECT_THAT(meeting->attendees()[0].hosts.run_there.back(), StartsWith("[::1]:"));
+  }
+  other.join();
+  EXPECT_TRUE(served.ok()) << served;
 }
 
 TEST(Meeting, ThoseThatDoNotComeAreTold) {
@@ -254,6 +277,18 @@ TEST(Perftest, UcxIsToldTheMemoryAtBothEnds) {
   EXPECT_THAT(run.client, IsSupersetOf({"-m", "host,cuda"}));
   EXPECT_THAT(run.server, IsSupersetOf({"-m", "host,cuda"}));
   EXPECT_THAT(run_of(false).client, Not(Contains("-m")));
+}
+
+TEST(Perftest, ToolsAreToldOfAHostThatHasIpv6Alone) {
+  const absl::StatusOr<RdmaPath> path =
+      FindPath("a", WithPort(false, {}), "b", WithPort(false, {}));
+  ASSERT_TRUE(path.ok());
+  const ToolRun read = Perftest({}, "ib_read_bw", *path).run("fd00::2", 1, 2, 0);
+  EXPECT_THAT(read.server, Contains("--ipv6-addr"));
+  EXPECT_THAT(read.client, Contains("--ipv6-addr"));
+  const Tool ucx = UcxPerftest({.element_bytes = 4096}, "ucp_get", {});
+  EXPECT_THAT(ucx.run("fd00::2", 1, 2, 0).server, Contains("-6"));
+  EXPECT_THAT(ucx.run("10.0.0.2", 1, 2, 0).server, Not(Contains("-6")));
 }
 
 TEST(Perftest, RatesAreReadOutOfWhatTheToolsPrint) {

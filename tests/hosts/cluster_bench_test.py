@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""`penstock bench cluster` between two hosts, launched as srun does and from one of them.
+"""`penstock bench cluster` between two hosts, launched as srun does, and from one of them over IPv6.
 
     cluster_bench_test.py BIN [unittest arguments]
 
@@ -86,13 +86,13 @@ class ClusterBench(unittest.TestCase):
         self.assertEqual((leader.returncode, other.returncode), (0, 0), errors + str(other_said))
         self.check(out)
 
-    def test_from_one_host_by_a_shell(self):
+    def test_from_one_host_by_a_shell_over_ipv6(self):
         with tempfile.TemporaryDirectory() as folder:
             shell = pathlib.Path(folder, "shell")  # as ssh: a host, then the command
             shell.write_text(f'#!/bin/sh\nshift\nexec {" ".join(hosts.inside("workers"))} "$@"\n')
             shell.chmod(0o700)
             with start(hosts.inside("trainer"),
-                       ("--json", "-", "--hosts", f"{hosts.TRAINER},{hosts.WORKERS}", "--remote-shell", shell),
+                       ("--json", "-", "--hosts", f"{hosts.TRAINER_IPV6},{hosts.WORKERS_IPV6}", "--remote-shell", shell),
                        {}) as leader:
                 out, errors = leader.communicate(timeout=BOUND)
         self.assertEqual(leader.returncode, 0, errors)

@@ -10,6 +10,8 @@ from network import NotPermitted, run  # noqa: E402
 
 WORKERS = "10.77.0.1"
 TRAINER = "10.77.0.2"
+WORKERS_IPV6 = "fd00:77::1"
+TRAINER_IPV6 = "fd00:77::2"
 
 
 def name_of(host):
@@ -36,15 +38,16 @@ def check_permitted():
 @contextlib.contextmanager
 def two_hosts(rate):
     """Hosts "workers" and "trainer"; what either sends goes by tbf at `rate`, as tc writes it."""
-    hosts = {"workers": WORKERS, "trainer": TRAINER}
+    hosts = {"workers": (WORKERS, WORKERS_IPV6), "trainer": (TRAINER, TRAINER_IPV6)}
     with contextlib.ExitStack() as undo:
         for host in hosts:
             run("ip", "netns", "add", name_of(host))
             undo.callback(run, "ip", "netns", "del", name_of(host))  # and with it its end of the cable
         run("ip", "link", "add", "cable", "netns", name_of("workers"), "type", "veth",
             "peer", "name", "cable", "netns", name_of("trainer"))
-        for host, address in hosts.items():
+        for host, (address, ipv6) in hosts.items():
             run(*inside(host, "ip", "addr", "add", f"{address}/24", "dev", "cable"))
+            run(*inside(host, "ip", "addr", "add", f"{ipv6}/64", "dev", "cable", "nodad"))
             run(*inside(host, "ip", "link", "set", "cable", "up"))
             run(*inside(host, "ip", "link", "set", "lo", "up"))
             run(*inside(host, "tc", "qdisc", "add", "dev", "cable", "root", "tbf", "rate", rate,
