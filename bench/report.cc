@@ -4,10 +4,13 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <map>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "bench/measure.h"
 
 namespace penstock::bench {
 namespace {
@@ -49,6 +52,13 @@ std::string SizeText(int64_t bytes) {
 
 namespace {
 
+// Who sends, and who reads where that is not this host.
+std::string LinkOf(const Row& row) {
+  const Hosts& hosts = row.setup.hosts;
+  return row.setup.workload == kPairWorkload ? absl::StrCat(hosts.there, " to ", hosts.here)
+                                             : hosts.there;
+}
+
 constexpr const char* kReportHead[] = {
     "case",      "sender",      "system",     "limit",         "element",
     "from:to",   "elements/s",  "GB/s",       "of line",       "limit GB/s",
@@ -61,7 +71,7 @@ std::vector<std::string> CellsOf(const Row& row) {
   const Summary summary = Summarize(row);
   const bool sized = row.setup.element_bytes > 0;  // else it was left out for all sizes
   return {row.setup.workload,
-          row.setup.hosts.there,
+          LinkOf(row),
           SubjectOf(row),
           row.limit,
           sized ? SizeText(row.setup.element_bytes) : "",
@@ -105,9 +115,43 @@ Report ReportOn(const std::vector<Row>& rows) {
   return report;
 }
 
+Matrix MatrixOf(const std::vector<Row>& rows) {
+  std::vector<std::string> hosts;
+  std::map<std::pair<std::string, std::string>, double> fastest;  // by reader and sender
+  for (const Row& row : rows) {
+    const std::string &reader = row.setup.hosts.here, &sender = row.setup.hosts.there;
+    if (row.setup.workload != kPairWorkload) continue;
+    double& rate = fastest.try_emplace({reader, sender}, 0).first->second;
+    rate = std::max(rate, Summarize(row).gb_per_s);
+    if (std::find(hosts.begin(), hosts.end(), reader) == hosts.end()) hosts.push_back(reader);
+  }
+  Matrix matrix;
+  if (fastest.empty()) return matrix;
+  matrix.table.head = hosts;
+  matrix.table.head.insert(matrix.table.head.begin(), "reader");
+  matrix.table.head.emplace_back();  // the last column is for words
+  for (const std::string& reader : hosts) {
+    std::vector<std::string>& line = matrix.table.lines.emplace_back();
+    line.push_back(reader);
+    for (const std::string& sender : hosts) {
+      const auto found = fastest.find({reader, sender});
+      line.push_back(found == fastest.end() ? "-" : Digits(found->second));
+    }
+    line.emplace_back();
+  }
+  std::vector<double> rates;
+  for (const auto& [pair, rate] : fastest) rates.push_back(rate);
+  const auto slowest = std::min_element(fastest.begin(), fastest.end(),
+                                        [](auto& a, auto& b) { return a.second < b.second; });
+  matrix.slowest =
+      absl::StrCat("slowest: ", slowest->first.second, " to ", slowest->first.first, ", ",
+                   Digits(slowest->second), " GB/s, of a median of ", Digits(Median(rates)));
+  return matrix;
+}
+
 std::string ReportLine(const Row& row) {
   std::string name = row.setup.workload;
-  if (row.setup.hosts.two()) absl::StrAppend(&name, " from ", row.setup.hosts.there);
+  if (row.setup.hosts.two()) absl::StrAppend(&name, " from ", LinkOf(row));
   absl::StrAppend(&name, " ", SubjectOf(row));
   if (row.setup.element_bytes > 0) {
     absl::StrAppend(&name, " ", SizeText(row.setup.element_bytes), " ", row.setup.workers, ":",

@@ -6,19 +6,23 @@
 #include <cstdlib>
 #include <map>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "bench/cluster/agent.h"
 #include "bench/cluster/level.h"
 #include "bench/cluster/meeting.h"
+#include "bench/cluster/pairs.h"
 #include "bench/cluster/ranks.h"
 #include "bench/cluster/run_levels.h"
 #include "bench/cluster/survey.h"
 #include "bench/cluster/tool.h"
 #include "bench/interrupt.h"
+#include "bench/report.h"
 #include "bench/scratch.h"
 #include "dataplane/transfer/transport.h"
 #include "penstock/status.h"
@@ -30,9 +34,10 @@ namespace {
 
 const std::vector<int64_t> kSizes = {4096, 65'536, 1 << 20, 16 << 20};
 
-// Of --quick.
+// Of --quick, and of pairs of hosts.
 constexpr int kQuickRounds = 2;
 constexpr double kQuickWindow = 0.3;  // seconds
+constexpr int64_t kQuickSize = 1 << 20;
 
 struct BenchClusterArguments {
   BenchFlags flags;
@@ -40,7 +45,7 @@ struct BenchClusterArguments {
   std::vector<std::string> levels;  // systems or protocols; none: all
   std::string rdma_device;
   double wait_s = 60;
-  bool quick = false;
+  bool quick = false, all_pairs = false;
 };
 
 std::optional<std::string> Variable(const char* name) {
@@ -50,7 +55,7 @@ std::optional<std::string> Variable(const char* name) {
 
 // The other hosts, and why some that were asked for are none.
 struct Others {
-  std::vector<bench::Hosts> pairs;
+  std::vector<bench::Attendee> pairs;
   std::vector<std::string> missing;
   std::optional<bench::Meeting> meeting;  // while it is there they serve
 };
@@ -62,17 +67,16 @@ absl::StatusOr<Others> FindOthers(const BenchClusterArguments& given, const benc
       return absl::InvalidArgumentError("--hosts takes this host's address and others'");
     }
     for (size_t i = 1; i < given.flags.hosts.size(); ++i) {
-      PENSTOCK_ASSIGN_OR_RETURN(others.pairs.emplace_back(),
+      PENSTOCK_ASSIGN_OR_RETURN(others.pairs.emplace_back().hosts,
                                 PairOf(given.flags, given.flags.hosts[i]));
     }
+    if (given.all_pairs) bench::MakeKey();
     return others;
   }
   if (self.count == 1) return others;
   PENSTOCK_ASSIGN_OR_RETURN(others.meeting,
                             bench::Meeting::Gather(self, absl::Seconds(given.wait_s)));
-  for (const bench::Attendee& attendee : others.meeting->attendees()) {
-    others.pairs.push_back(attendee.hosts);
-  }
+  others.pairs = others.meeting->attendees();
   for (const int rank : others.meeting->missing()) {
     others.missing.push_back(absl::StrCat("rank ", rank, " did not come to ", self.leader,
                                           " within ", given.wait_s,
@@ -97,34 +101,107 @@ std::vector<bench::Level> Wanted(const BenchClusterArguments& given,
   return levels;
 }
 
-void MeasureLevels(const BenchClusterArguments& given, const char* workload,
-                   const bench::Hosts& hosts, std::vector<bench::Level> levels,
-                   BenchOutput& output) {
+std::vector<bench::Row> RowsOfLevels(const BenchClusterArguments& given, const char* workload,
+                                     const bench::Hosts& hosts, std::vector<bench::Level> levels) {
   const bench::LevelOptions options{.workload = workload,
                                     .hosts = hosts,
                                     .sizes = given.flags.sizes.empty() ? kSizes : given.flags.sizes,
                                     .rounds = given.flags.pairs,
                                     .window_s = given.flags.window_s};
-  for (bench::Row& row : bench::RunLevels(options, Wanted(given, std::move(levels)))) {
+  return bench::RunLevels(options, Wanted(given, std::move(levels)));
+}
+
+void MeasureLevels(const BenchClusterArguments& given, const char* workload,
+                   const bench::Hosts& hosts, std::vector<bench::Level> levels,
+                   BenchOutput& output) {
+  for (bench::Row& row : RowsOfLevels(given, workload, hosts, std::move(levels))) {
     output.Add(std::move(row));
   }
 }
 
-bench::Row LinkLeftOut(const bench::Hosts& hosts, absl::Status why) {
+std::vector<std::string> ProtocolsOf(const BenchClusterArguments& given) {
+  return given.flags.protocols.empty() ? transfer::TransportNames() : given.flags.protocols;
+}
+
+bench::Row LeftOut(const char* workload, const bench::Hosts& hosts, absl::Status why) {
   bench::Row row;
-  row.setup.workload = bench::kLinkWorkload;
+  row.setup.workload = workload;
   row.setup.hosts = hosts;
   row.system = "all";
   row.status = std::move(why);
   return row;
 }
 
+// What bench-pair on another host is told.
+std::vector<std::string> PairFlags(const BenchClusterArguments& given) {
+  const int64_t bytes = given.flags.sizes.empty() ? kQuickSize : given.flags.sizes.front();
+  std::vector<std::string> words = {"--size",   absl::StrCat(bytes),
+                                    "--pairs",  absl::StrCat(kQuickRounds),
+                                    "--window", absl::StrCat(kQuickWindow)};
+  for (const auto& [flag, values] :
+       {std::pair("--protocol", &given.flags.protocols), {"--level", &given.levels}}) {
+    if (!values->empty()) words.insert(words.end(), {flag, absl::StrJoin(*values, ",")});
+  }
+  if (!given.rdma_device.empty()) words.insert(words.end(), {"--rdma-device", given.rdma_device});
+  return words;
+}
+
+// From each of the hosts, this one among them, to each other one, a pair at a time.
+void MeasurePairs(const BenchClusterArguments& given, const std::vector<bench::Attendee>& reached,
+                  const std::string& scratch, BenchOutput& output) {
+  std::vector<std::string> hosts = {reached[0].hosts.here};
+  std::vector<absl::StatusOr<bench::Agent>> agents;
+  const std::string log = absl::StrCat(scratch, "/agent-");
+  agents.push_back(bench::StartAgent({""}, hosts[0], absl::StrCat(log, 0)));
+  for (const bench::Attendee& other : reached) {
+    hosts.push_back(other.hosts.there);
+    if (other.agent.empty()) {
+      agents.push_back(
+          bench::StartAgent(other.hosts.run_there, hosts.back(), absl::StrCat(log, agents.size())));
+    } else {
+      agents.push_back(bench::Agent{.host = hosts.back(), .address = other.agent});
+    }
+  }
+  const auto measure = [&](size_t reader,
+                           size_t sender) -> absl::StatusOr<std::vector<bench::Row>> {
+    for (const size_t end : {reader, sender}) PENSTOCK_RETURN_IF_ERROR(agents[end].status());
+    return bench::MeasurePair(*agents[reader], *agents[sender], PairFlags(given),
+                              absl::StrCat(scratch, "/pair-", reader, "-", sender));
+  };
+  for (size_t reader = 0; reader < hosts.size(); ++reader) {
+    for (size_t sender = 0; sender < hosts.size(); ++sender) {
+      if (sender == reader || bench::Interrupted()) continue;
+      absl::StatusOr<std::vector<bench::Row>> rows = measure(reader, sender);
+      if (!rows.ok()) {
+        rows = std::vector{LeftOut(bench::kPairWorkload,
+                                   {.here = hosts[reader], .there = hosts[sender]}, rows.status())};
+      }
+      for (bench::Row& row : *rows) output.Add(std::move(row));
+    }
+  }
+}
+
+// `penstock bench-pair`: writes the rows of `hosts`, of which `here` is this host.
+absl::Status RunPair(const BenchClusterArguments& given, const bench::Hosts& hosts) {
+  bench::WatchForInterrupts();
+  PENSTOCK_ASSIGN_OR_RETURN(const bench::Scratch scratch, bench::Scratch::Make());
+  PENSTOCK_ASSIGN_OR_RETURN(const bench::Survey there,
+                            bench::SurveyThere(hosts, given.rdma_device, scratch.path()));
+  const bench::Survey here = bench::SurveyHere(hosts.here, given.rdma_device);
+  const std::vector<bench::Row> rows =
+      RowsOfLevels(given, bench::kPairWorkload, hosts,
+                   bench::LinkLevels(hosts, here, there, ProtocolsOf(given)));
+  const nlohmann::json told = bench::ToJson(rows);
+  std::printf("%s\n", told.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace).c_str());
+  std::fflush(stdout);
+  return bench::CheckInterrupted();
+}
+
 absl::Status Lead(const BenchClusterArguments& given, const bench::Rank& self) {
   PENSTOCK_ASSIGN_OR_RETURN(const Others others, FindOthers(given, self));
   PENSTOCK_ASSIGN_OR_RETURN(BenchOutput output, BenchOutput::Open(given.flags));
   PENSTOCK_ASSIGN_OR_RETURN(const bench::Scratch scratch, bench::Scratch::Make());
-  const std::vector<std::string> protocols =
-      given.flags.protocols.empty() ? transfer::TransportNames() : given.flags.protocols;
+  const std::vector<std::string> protocols = ProtocolsOf(given);
   std::vector<absl::StatusOr<bench::Survey>> surveys;  // of the others
   std::map<std::string, bench::Survey> of_here;        // by the address of a link
   const auto survey_here = [&](const std::string& address) -> const bench::Survey& {
@@ -135,8 +212,9 @@ absl::Status Lead(const BenchClusterArguments& given, const bench::Rank& self) {
     output.Add(here.machine, bench::Called(here, address));
     return here;
   };
-  const bench::Survey& here = survey_here(others.pairs.empty() ? "" : others.pairs[0].here);
-  for (const bench::Hosts& hosts : others.pairs) {
+  const bench::Survey& here = survey_here(others.pairs.empty() ? "" : others.pairs[0].hosts.here);
+  for (const bench::Attendee& other : others.pairs) {
+    const bench::Hosts& hosts = other.hosts;
     survey_here(hosts.here);
     surveys.push_back(bench::SurveyThere(hosts, given.rdma_device, scratch.path()));
     if (!surveys.back().ok()) continue;
@@ -145,13 +223,15 @@ absl::Status Lead(const BenchClusterArguments& given, const bench::Rank& self) {
   }
   MeasureLevels(given, bench::kHostWorkload, {}, bench::HostLevels(here, protocols), output);
   std::vector<bench::Hosts> reached;
+  std::vector<bench::Attendee> ends;  // of pairs: those reached
   for (size_t i = 0; i < others.pairs.size(); ++i) {
-    const bench::Hosts& hosts = others.pairs[i];
+    const bench::Hosts& hosts = others.pairs[i].hosts;
     if (!surveys[i].ok()) {
-      output.Add(LinkLeftOut(hosts, surveys[i].status()));
+      output.Add(LeftOut(bench::kLinkWorkload, hosts, surveys[i].status()));
       continue;
     }
     reached.push_back(hosts);
+    ends.push_back(others.pairs[i]);
     MeasureLevels(given, bench::kLinkWorkload, hosts,
                   bench::LinkLevels(hosts, survey_here(hosts.here), *surveys[i], protocols),
                   output);
@@ -162,12 +242,13 @@ absl::Status Lead(const BenchClusterArguments& given, const bench::Rank& self) {
     MeasureLevels(given, bench::kManyToOneWorkload, all, bench::ManyToOneLevels(reached, protocols),
                   output);
   }
+  if (given.all_pairs && !ends.empty()) MeasurePairs(given, ends, scratch.path(), output);
   for (const std::string& why : others.missing) {
-    output.Add(LinkLeftOut({}, absl::UnavailableError(why)));
+    output.Add(LeftOut(bench::kLinkWorkload, {}, absl::UnavailableError(why)));
   }
   if (others.pairs.empty() && others.missing.empty()) {
-    output.Add(LinkLeftOut(
-        {},
+    output.Add(LeftOut(
+        bench::kLinkWorkload, {},
         absl::NotFoundError(self.count > 1 ? "all ranks are on one host"
                                            : "no other host: give --hosts, or start a rank on each "
                                              "of two nodes with srun")));
@@ -191,6 +272,19 @@ absl::Status RunCluster(const BenchClusterArguments& given) {
 
 }  // namespace
 
+namespace {
+
+void AddLevelFlags(CLI::App& command, BenchClusterArguments& given) {
+  command
+      .add_option("--level", given.levels,
+                  "only these systems (socket, ib_read_bw, …) and protocols of ours")
+      ->delimiter(',');
+  command.add_option("--rdma-device", given.rdma_device,
+                     "as ibv_devinfo names it, on all hosts; else the first that is active");
+}
+
+}  // namespace
+
 void AddBenchCluster(CLI::App& bench, Chosen& chosen) {
   auto given = std::make_shared<BenchClusterArguments>();
   given->flags.pairs = 5;
@@ -204,16 +298,16 @@ void AddBenchCluster(CLI::App& bench, Chosen& chosen) {
       "  penstock bench cluster --hosts trainer1,worker1,worker2 --quick\n"
       "  penstock bench cluster --rank 1 --ranks 2 --leader trainer1:7000    # and rank 0 there");
   AddBenchFlags(*command, given->flags);
-  command
-      ->add_option("--level", given->levels,
-                   "only these systems (socket, ib_read_bw, …) and protocols of ours")
-      ->delimiter(',');
+  AddLevelFlags(*command, *given);
   command->add_flag(
       "--quick", given->quick,
       "whether all links are well, in some seconds for each host: few levels, one size, short "
       "windows");
-  command->add_option("--rdma-device", given->rdma_device,
-                      "as ibv_devinfo names it, on all hosts; else the first that is active");
+  command->add_flag(
+      "--all-pairs", given->all_pairs,
+      "at the end every host reads from each other one, a pair at a time, as with --quick: about 7 "
+      "s "
+      "a pair and 15 with RDMA, so that 4 hosts take 1.5 to 3 minutes and 16 half an hour to one");
   command->add_option("--rank", given->rank.number, "of this process; Slurm's by default");
   command->add_option("--ranks", given->rank.count, "how many there are; Slurm's by default");
   command->add_option("--leader", given->rank.leader,
@@ -226,7 +320,7 @@ void AddBenchCluster(CLI::App& bench, Chosen& chosen) {
     if (given->quick) {
       if (command->count("--pairs") == 0) given->flags.pairs = kQuickRounds;
       if (command->count("--window") == 0) given->flags.window_s = kQuickWindow;
-      if (given->flags.sizes.empty()) given->flags.sizes = {1 << 20};
+      if (given->flags.sizes.empty()) given->flags.sizes = {kQuickSize};
     }
     chosen.run = [given] { return RunCluster(*given); };
   });
@@ -266,6 +360,31 @@ void AddBenchRanks(CLI::App& app, Chosen& chosen) {
   with->prefix_command();
   with->callback(
       [with, &chosen] { chosen.run = [with] { return bench::RunWith(with->remaining()); }; });
+
+  auto pair = std::make_shared<BenchClusterArguments>();
+  auto ends = std::make_shared<bench::Hosts>();
+  auto sender = std::make_shared<std::string>();  // its agent
+  CLI::App* measure = app.add_subcommand("bench-pair", "Reads from another host.")->group("");
+  measure->add_option("here", ends->here)->required();
+  measure->add_option("there", ends->there)->required();
+  measure->add_option("agent", *sender)->required();
+  AddCaseFlags(*measure, pair->flags);
+  AddLevelFlags(*measure, *pair);
+  measure->callback([pair, ends, sender, &chosen] {
+    pair->quick = true;
+    ends->run_there = {"", "bench-there", *sender};
+    chosen.run = [pair, ends] { return RunPair(*pair, *ends); };
+  });
+
+  auto host = std::make_shared<std::string>();
+  CLI::App* agent = app.add_subcommand("bench-agent", "Runs us for other hosts.")->group("");
+  agent->add_option("host", *host)->required();
+  agent->callback([host, &chosen] {
+    chosen.run = [host] {
+      bench::WatchForInterrupts();
+      return bench::ServeAt(*host);
+    };
+  });
 
   CLI::App* survey = app.add_subcommand("bench-survey", "Says what this host has.")->group("");
   survey->add_option("address", told->address);

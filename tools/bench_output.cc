@@ -29,7 +29,7 @@ void WriteText(std::FILE* file, const std::string& text) {
 
 }  // namespace
 
-void AddBenchFlags(CLI::App& command, BenchFlags& flags) {
+void AddCaseFlags(CLI::App& command, BenchFlags& flags) {
   command.add_option("--protocol", flags.protocols, "of the transfer; all by default")
       ->delimiter(',');
   command.add_option("--size", flags.sizes, "bytes of one element")->delimiter(',');
@@ -39,6 +39,10 @@ void AddBenchFlags(CLI::App& command, BenchFlags& flags) {
   command.add_option("--window", flags.window_s, "seconds of a window")
       ->check(CLI::Range(0.001, 3600.0))
       ->capture_default_str();
+}
+
+void AddBenchFlags(CLI::App& command, BenchFlags& flags) {
+  AddCaseFlags(command, flags);
   command.add_option("--json", flags.json, "write a JSON object a line here; -: standard output");
   command.add_option("--html", flags.html, "write a page with plots here");
   command.add_option("--gpu-figures", flags.gpu_figures,
@@ -112,6 +116,12 @@ absl::Status BenchOutput::Finish() {
   const bench::Report report = bench::ReportOn(rows_);
   std::fprintf(people_, "\n%s",
                FormatTable(report.head, report.lines, bench::kWordColumns).c_str());
+  if (const bench::Matrix matrix = bench::MatrixOf(rows_); !matrix.table.lines.empty()) {
+    std::fprintf(people_,
+                 "\nGB/s of the fastest row of each pair, a column for each sender\n%s%s\n",
+                 FormatTable(matrix.table.head, matrix.table.lines, /*left=*/1).c_str(),
+                 matrix.slowest.c_str());
+  }
   WriteText(html_.get(), bench::HtmlPage(machines_, rows_, gpu_));
   for (const bench::Row& row : rows_) {
     if (absl::IsDataLoss(row.status)) return row.status;

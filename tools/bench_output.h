@@ -34,6 +34,8 @@ struct BenchFlags {
 };
 
 void AddBenchFlags(CLI::App& command, BenchFlags& flags);
+// The first four alone: what is measured.
+void AddCaseFlags(CLI::App& command, BenchFlags& flags);
 
 // The pair of flags.hosts[0] and the other host.
 absl::StatusOr<bench::Hosts> PairOf(const BenchFlags& flags, const std::string& there);

@@ -3,10 +3,12 @@
 
 #include <poll.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
+#include <iostream>
 #include <list>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -21,6 +23,7 @@
 #include "bench/interrupt.h"
 #include "bench/process.h"
 #include "bench/scratch.h"
+#include "control/protocol/host_port.h"
 #include "penstock/status.h"
 
 namespace penstock::bench {
@@ -31,10 +34,11 @@ using nlohmann::json;
 
 constexpr absl::Duration kOrder = absl::Seconds(5);        // until one that connected has said what
 constexpr absl::Duration kLook = absl::Milliseconds(200);  // how often a command looks for its end
+constexpr absl::Duration kAgentStart = absl::Minutes(2);   // by a shell to another host
 // The leader's key opens these and no more.
 const std::set<std::string>& Allowed() {
-  static const auto& allowed = *new std::set<std::string>{"worker", "bench-socket", "bench-tool",
-                                                          "bench-survey", "bench-with"};
+  static const auto& allowed = *new std::set<std::string>{
+      "worker", "bench-socket", "bench-tool", "bench-survey", "bench-with", "bench-pair"};
   return allowed;
 }
 
@@ -110,13 +114,15 @@ class Command {
   std::thread thread_;
 };
 
-// Serves until the leader closes.
-absl::Status Serve(const Connection& leader, const tcp::Socket& listening, const std::string& key) {
+// Serves until the leader closes what `leader_fd` reads. What it runs finds the key, too: it may
+// have a third host do something.
+absl::Status Serve(int leader_fd, const tcp::Socket& listening, const std::string& key) {
+  ::setenv(kKeyVariable, key.c_str(), /*overwrite=*/1);
   PENSTOCK_ASSIGN_OR_RETURN(const Scratch scratch, Scratch::Make());
   std::atomic<bool> leave{false};
   std::list<Command> commands;
   for (int number = 0;;) {
-    pollfd ready[] = {{.fd = leader.fd(), .events = POLLIN, .revents = 0},
+    pollfd ready[] = {{.fd = leader_fd, .events = POLLIN, .revents = 0},
                       {.fd = listening.fd(), .events = POLLIN, .revents = 0},
                       {.fd = InterruptFd(), .events = POLLIN, .revents = 0}};
     if (::poll(ready, 3, -1) < 0) continue;
@@ -147,7 +153,30 @@ absl::Status ServeLeader(const Rank& self, absl::Duration bound) {
   if (!key.is_string() || key.get<std::string>().empty()) {
     return absl::InternalError(absl::StrCat("rank 0 said: ", line));
   }
-  return Serve(leader, listener.socket, key.get<std::string>());
+  return Serve(leader.fd(), listener.socket, key.get<std::string>());
+}
+
+absl::StatusOr<Agent> StartAgent(std::vector<std::string> words, const std::string& host,
+                                 const std::string& log) {
+  words.insert(words.end(), {"bench-agent", host});
+  Agent agent{.host = host};
+  PENSTOCK_ASSIGN_OR_RETURN(agent.process,
+                            Process::Start(std::move(words), Process::Ends::kWithInput, log));
+  PENSTOCK_RETURN_IF_ERROR(agent.process->Write(std::getenv(kKeyVariable)));
+  PENSTOCK_ASSIGN_OR_RETURN(const std::string port, agent.process->ReadLine(kAgentStart));
+  agent.address = control::JoinHostPort(host, port);
+  PENSTOCK_RETURN_IF_ERROR(tcp::ParseAddress(agent.address).status());
+  return agent;
+}
+
+absl::Status ServeAt(const std::string& host) {
+  std::string key;
+  if (!std::getline(std::cin, key) || key.empty()) {
+    return absl::InvalidArgumentError("no key at standard input");
+  }
+  PENSTOCK_ASSIGN_OR_RETURN(const tcp::Bound listener, tcp::ListenAt({.host = host, .port = 0}));
+  std::cout << listener.port << std::endl;  // flushed
+  return Serve(STDIN_FILENO, listener.socket, key);
 }
 
 absl::Status RunThere(const std::string& agent, const std::vector<std::string>& arguments) {

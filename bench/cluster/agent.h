@@ -10,18 +10,35 @@
 //   end of the connection                  →  ends it
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "bench/cluster/ranks.h"
+#include "bench/process.h"
 
 namespace penstock::bench {
 
 // Goes to the leader, within `bound`, and serves it until it has no more need of
 // us. Runs this program alone, and only what measures. REQUIRES: not rank 0.
 absl::Status ServeLeader(const Rank& self, absl::Duration bound);
+
+// An agent without ranks: `penstock bench-agent`, started by the leader.
+struct Agent {
+  std::string host;                  // where it serves
+  std::string address;               // "HOST:PORT"
+  std::unique_ptr<Process> process;  // it ends with this; null: a rank's
+};
+// Starts it at an address of its host, by the words before this program's arguments there.
+// REQUIRES: MakeKey() (meeting.h).
+absl::StatusOr<Agent> StartAgent(std::vector<std::string> words, const std::string& host,
+                                 const std::string& log);
+// What it does: reads the key from standard input, writes its port, and serves until that input
+// ends.
+absl::Status ServeAt(const std::string& host);
 
 // Runs this program with `arguments` on the host of the agent at "HOST:PORT" and
 // writes what it writes. Returns when it has ended, its last words if they were of

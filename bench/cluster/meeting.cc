@@ -25,13 +25,6 @@ using nlohmann::json;
 
 constexpr absl::Duration kHello = absl::Seconds(5);  // until one that connected has said who it is
 
-std::string RandomKey() {
-  std::random_device random;
-  std::string key;
-  for (int i = 0; i < 4; ++i) absl::StrAppend(&key, absl::Hex(random(), absl::kZeroPad8));
-  return key;
-}
-
 struct Hello {
   int rank = -1, node = -1, port = 0;
 };
@@ -53,14 +46,21 @@ std::optional<Hello> HelloOf(const std::string& line, const Rank& self) {
 
 }  // namespace
 
+void MakeKey() {
+  std::random_device random;
+  std::string key;
+  for (int i = 0; i < 4; ++i) absl::StrAppend(&key, absl::Hex(random(), absl::kZeroPad8));
+  ::setenv(kKeyVariable, key.c_str(), /*overwrite=*/1);
+}
+
 absl::StatusOr<Meeting> Meeting::Gather(const Rank& self, absl::Duration bound) {
   PENSTOCK_ASSIGN_OR_RETURN(const tcp::HostAndPort where, tcp::ParseAddress(self.leader));
   // Not at the leader's name: many systems have it stand for 127.0.1.1 at home.
   absl::StatusOr<tcp::Bound> listener = tcp::ListenAt({.host = "::", .port = where.port});
   if (!listener.ok()) listener = tcp::ListenAt({.host = "0.0.0.0", .port = where.port});  // no IPv6
   PENSTOCK_RETURN_IF_ERROR(listener.status());
-  const std::string key = RandomKey();
-  ::setenv(kKeyVariable, key.c_str(), /*overwrite=*/1);
+  MakeKey();
+  const std::string key = std::getenv(kKeyVariable);
   Meeting meeting;
   std::set<int> nodes = {self.node}, awaited;
   for (int rank = 1; rank < self.count; ++rank) awaited.insert(rank);
@@ -82,8 +82,9 @@ absl::StatusOr<Meeting> Meeting::Gather(const Rank& self, absl::Duration bound) 
     }
     if (!connection.Write(json{{"key", key}}.dump()).ok()) continue;
     Hosts hosts{.here = connection.here(), .there = connection.there()};
-    hosts.run_there = {"", "bench-there", control::JoinHostPort(hosts.there, hello->port)};
-    meeting.attendees_.push_back({.rank = hello->rank, .hosts = std::move(hosts)});
+    const std::string agent = control::JoinHostPort(hosts.there, hello->port);
+    hosts.run_there = {"", "bench-there", agent};
+    meeting.attendees_.push_back({.rank = hello->rank, .hosts = std::move(hosts), .agent = agent});
     meeting.connections_.push_back(std::move(connection));
   }
   meeting.missing_.assign(awaited.begin(), awaited.end());

@@ -23,17 +23,20 @@ namespace penstock::bench {
 // The variable in which the leader's children find the key.
 inline constexpr char kKeyVariable[] = "PENSTOCK_BENCH_KEY";
 
+// Sets it, to a new one. REQUIRES: no other thread yet, since this is of the environment.
+void MakeKey();
+
 // A rank on another host that does what the leader wants done there.
 struct Attendee {
   int rank = 0;
   Hosts hosts;
+  std::string agent;  // "HOST:PORT" of its agent
 };
 
 class Meeting {
  public:
-  // REQUIRES: rank 0 of several, and no other thread yet, since it sets an
-  // environment variable. Returns when all others have come or after `bound`.
-  // Unavailable if it cannot listen where it is to be met, Cancelled when interrupted.
+  // REQUIRES: rank 0 of several. Calls MakeKey(). Returns when all others have come or after
+  // `bound`. Unavailable if it cannot listen where it is to be met, Cancelled when interrupted.
   static absl::StatusOr<Meeting> Gather(const Rank& self, absl::Duration bound);
 
   const std::vector<Attendee>& attendees() const { return attendees_; }

@@ -10,7 +10,7 @@
 
 namespace penstock::bench {
 
-// What the rows of the cluster's bench are called.
+// What the rows of the cluster's bench are called; beside them kPairWorkload (report.h).
 inline constexpr char kHostWorkload[] = "host", kLinkWorkload[] = "link",
                       kManyToOneWorkload[] = "many-to-one";
 

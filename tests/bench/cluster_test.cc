@@ -13,10 +13,12 @@
 #include "bench/cluster/agent.h"
 #include "bench/cluster/level.h"
 #include "bench/cluster/meeting.h"
+#include "bench/cluster/pairs.h"
 #include "bench/cluster/perftest.h"
 #include "bench/cluster/ranks.h"
 #include "bench/cluster/run_levels.h"
 #include "bench/cluster/survey.h"
+#include "bench/report.h"
 #include "bench/scratch.h"
 #include "dataplane/transfer/tcp/socket.h"
 
@@ -438,6 +440,49 @@ TEST(Levels, ManyToOneStandBesideSocketsFromTheSameHosts) {
   ASSERT_EQ(levels.size(), 2u);
   EXPECT_EQ(levels[1].name(), "tcp");
   EXPECT_THAT(levels[1].beside, ElementsAre(levels[0].name()));
+}
+
+Row RowOfPair(const std::string& sender, const std::string& reader, double gb_per_s) {
+  Row row;
+  row.system = "socket";
+  row.variant = "cubic x8";
+  row.setup = {.workload = kPairWorkload,
+               .element_bytes = 1 << 20,
+               .hosts = {.here = reader, .there = sender}};
+  const auto bytes = static_cast<int64_t>(gb_per_s * 1e9);
+  row.pairs = {{.side = {.done = {.seconds = 1, .elements = 9, .bytes = bytes},
+                         .cpu_seconds = {{"limit", 0.5}}}}};
+  return row;
+}
+
+TEST(Pairs, RowsGoFromHostToHost) {
+  Row measured = RowOfPair("b", "a", 1.5);
+  Row left_out;
+  left_out.system = "ib_read_bw";
+  left_out.status = absl::NotFoundError("not installed");
+  const nlohmann::json told = ToJson(std::vector{measured, left_out});
+  const absl::StatusOr<std::vector<Row>> rows = RowsOf(told);
+  ASSERT_TRUE(rows.ok()) << rows.status();
+  EXPECT_EQ(ToJson(*rows), told);
+  EXPECT_DOUBLE_EQ(Summarize((*rows)[0]).gb_per_s, 1.5);
+  EXPECT_EQ((*rows)[1].status, left_out.status);
+  EXPECT_FALSE(RowsOf(nullptr).ok());
+  EXPECT_FALSE(RowsOf({{{"system", 7}}}).ok());
+}
+
+TEST(Pairs, AMatrixShowsTheSlowestLink) {
+  Row failed = RowOfPair("b", "a", 1);
+  failed.pairs.clear();
+  failed.status = absl::UnavailableError("it is gone");
+  const Matrix matrix =
+      MatrixOf({RowOfPair("b", "a", 1.5), failed, RowOfPair("a", "b", 0.25),
+                RowOfPair("c", "a", 1.75), RowOfPair("a", "c", 2), RowOfPair("a", "c", 1)});
+  EXPECT_THAT(matrix.table.head, ElementsAre("reader", "a", "b", "c", ""));
+  EXPECT_THAT(matrix.table.lines, ElementsAre(ElementsAre("a", "-", "1.50", "1.75", ""),
+                                              ElementsAre("b", "0.250", "-", "-", ""),
+                                              ElementsAre("c", "2.00", "-", "-", "")));
+  EXPECT_EQ(matrix.slowest, "slowest: a to b, 0.250 GB/s, of a median of 1.62");
+  EXPECT_TRUE(MatrixOf({Row()}).table.lines.empty());
 }
 
 TEST(Rows, SayWhichShareOfTheLineTheyHave) {

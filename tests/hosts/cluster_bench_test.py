@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""`penstock bench cluster` between two hosts, launched as srun does, and from one of them over IPv6.
+"""`penstock bench cluster` between two hosts, launched as srun does, and from one of them over IPv6;
+and between all of three.
 
     cluster_bench_test.py BIN [unittest arguments]
 
 Ends with 77, which CTest shows as skipped, where namespaces are not permitted.
 """
+import contextlib
 import json
 import os
 import pathlib
@@ -33,6 +35,14 @@ def start(prefix, args, variables):
     words = [str(word) for word in (*prefix, *command(*args))]
     return subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                             env={**os.environ, "PENSTOCK_UCX_LANES": "tcp", **variables})
+
+
+def write_shell(folder, inside):
+    """A program that runs a command on a host, as ssh: the host, then the command; `inside` is of an address in $host."""
+    shell = pathlib.Path(folder, "shell")
+    shell.write_text(f'#!/bin/sh\nhost=$1\nshift\nexec {" ".join(inside)} "$@"\n')
+    shell.chmod(0o700)
+    return shell
 
 
 class ClusterBench(unittest.TestCase):
@@ -88,15 +98,61 @@ class ClusterBench(unittest.TestCase):
 
     def test_from_one_host_by_a_shell_over_ipv6(self):
         with tempfile.TemporaryDirectory() as folder:
-            shell = pathlib.Path(folder, "shell")  # as ssh: a host, then the command
-            shell.write_text(f'#!/bin/sh\nshift\nexec {" ".join(hosts.inside("workers"))} "$@"\n')
-            shell.chmod(0o700)
+            shell = write_shell(folder, hosts.inside("workers"))
             with start(hosts.inside("trainer"),
                        ("--json", "-", "--hosts", f"{hosts.TRAINER_IPV6},{hosts.WORKERS_IPV6}", "--remote-shell", shell),
                        {}) as leader:
                 out, errors = leader.communicate(timeout=BOUND)
         self.assertEqual(leader.returncode, 0, errors)
         self.check(out)
+
+
+class AllPairs(unittest.TestCase):
+    """Of three hosts, of which "b" sends little."""
+
+    LITTLE = 4 * 300e6 / 8  # bytes a second: far above its cable's 300 Mb/s, far below the others'
+
+    def setUp(self):
+        self.network = self.enterContext(hosts.Network())
+        self.addresses = [self.network.add(host) for host in "abc"]
+        hosts.run(*self.network.inside("b", "tc", "qdisc", "add", "dev", "cable", "root", "tbf", "rate", "300mbit",
+                                       "burst", "1mb", "latency", "20ms"))
+
+    def command(self, host, level, *args):
+        words = self.network.inside(host, BIN / "penstock", "bench", "cluster", "--quick", "--level", level, *args)
+        return [str(word) for word in words]
+
+    def check(self, out, said):
+        rates = {}
+        for line in map(json.loads, out.splitlines()):
+            if line.get("summary") and line["workload"] == "pair":
+                self.assertIsNotNone(line["gb_per_s"], line)
+                reader, sender = line["hosts"]
+                rates[sender, reader] = max(line["gb_per_s"] * 1e9, rates.get((sender, reader), 0))
+        self.assertEqual(rates.keys(), {(one, other) for one in self.addresses for other in self.addresses if one != other})
+        for (sender, _), rate in rates.items():
+            (self.assertLess if sender == self.addresses[1] else self.assertGreater)(rate, self.LITTLE, rates)
+        self.assertRegex(said, rf"\nslowest: {self.addresses[1]} to \S+, \S+ GB/s, of a median of \S+\n")
+
+    def test_by_agents_that_a_shell_starts(self):
+        with tempfile.TemporaryDirectory() as folder:
+            number = "$(echo $host | cut -d. -f3)"  # 10.78.N.1 is the N-th host's
+            shell = write_shell(folder, ("ip", "netns", "exec", f"{self.network.name}-{number}"))
+            done = subprocess.run(self.command("a", "socket", "--all-pairs", "--json", "-", "--hosts", ",".join(self.addresses),
+                                               "--remote-shell", shell),
+                                  capture_output=True, text=True, timeout=BOUND, check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.check(done.stdout, done.stderr)
+
+    def test_by_ranks(self):
+        ranks = ("--ranks", 3, "--leader", f"{self.addresses[0]}:7000")
+        with contextlib.ExitStack() as others:
+            for rank, host in ((1, "b"), (2, "c")):
+                others.enter_context(subprocess.Popen(self.command(host, "grpc", *ranks, "--rank", rank)))
+            done = subprocess.run(self.command("a", "grpc", *ranks, "--rank", 0, "--all-pairs", "--json", "-"),
+                                  capture_output=True, text=True, timeout=BOUND, check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.check(done.stdout, done.stderr)
 
 
 if __name__ == "__main__":

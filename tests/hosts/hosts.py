@@ -6,7 +6,7 @@ import pathlib
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tools" / "soak"))
-from network import NotPermitted, run  # noqa: E402
+from network import Network, NotPermitted, run  # noqa: E402, F401: for tests
 
 WORKERS = "10.77.0.1"
 TRAINER = "10.77.0.2"

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bench/cluster/pairs.h"
+
+#include <memory>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "bench/process.h"
+#include "bench/report.h"
+#include "bench/wire.h"
+#include "penstock/status.h"
+
+namespace penstock::bench {
+namespace {
+
+using nlohmann::json;
+
+json ToJson(const Window& window) {
+  return {{"done", ToJson(window.done)},
+          {"cpu_seconds", window.cpu_seconds},
+          {"resident_bytes", window.resident_bytes},
+          {"foreign_cores", window.foreign_cores}};
+}
+
+// These three throw json::exception for what is missing or of another type.
+absl::StatusOr<Window> WindowOf(const json& told) {
+  PENSTOCK_ASSIGN_OR_RETURN(Done done, DoneOf(told.at("done")));
+  return Window{.done = std::move(done),
+                .cpu_seconds = told.at("cpu_seconds"),
+                .resident_bytes = told.at("resident_bytes"),
+                .foreign_cores = told.at("foreign_cores")};
+}
+
+absl::Status StatusOf(const json& told) {
+  return {static_cast<absl::StatusCode>(told.at("code").get<int>()),
+          told.at("message").get<std::string>()};
+}
+
+absl::StatusOr<Row> RowOf(const json& told) {
+  Row row;
+  row.system = told.at("system");
+  row.version = told.at("version");
+  row.variant = told.at("variant");
+  row.setup.protocol = told.at("protocol");
+  row.setup.element_bytes = told.at("element_bytes");
+  row.limit = told.at("limit");
+  row.line_gb_per_s = told.at("line_gb_per_s");
+  row.status = StatusOf(told.at("status"));
+  for (const json& pair : told.at("pairs")) {
+    PENSTOCK_ASSIGN_OR_RETURN(Window side, WindowOf(pair.at("side")));
+    PENSTOCK_ASSIGN_OR_RETURN(Window limit, WindowOf(pair.at("limit")));
+    row.pairs.push_back({.side = std::move(side), .limit = std::move(limit)});
+  }
+  return row;
+}
+
+}  // namespace
+
+json ToJson(const std::vector<Row>& rows) {
+  json all = json::array();
+  for (const Row& row : rows) {
+    json pairs = json::array();
+    for (const Pair& pair : row.pairs) {
+      pairs.push_back({{"side", ToJson(pair.side)}, {"limit", ToJson(pair.limit)}});
+    }
+    all.push_back(
+        {{"system", row.system},
+         {"version", row.version},
+         {"variant", row.variant},
+         {"protocol", row.setup.protocol},
+         {"element_bytes", row.setup.element_bytes},
+         {"limit", row.limit},
+         {"line_gb_per_s", row.line_gb_per_s},
+         {"status",
+          {{"code", row.status.raw_code()}, {"message", std::string(row.status.message())}}},
+         {"pairs", std::move(pairs)}});
+  }
+  return all;
+}
+
+absl::StatusOr<std::vector<Row>> RowsOf(const json& told) {
+  if (!told.is_array()) return absl::InvalidArgumentError("a pair's rows are no list");
+  try {  // the library has no other way to say that a field is of another type
+    std::vector<Row> rows;
+    for (const json& row : told) {
+      PENSTOCK_ASSIGN_OR_RETURN(rows.emplace_back(), RowOf(row));
+    }
+    return rows;
+  } catch (const json::exception& error) {
+    return absl::InvalidArgumentError(absl::StrCat("a pair's rows: ", error.what()));
+  }
+}
+
+absl::StatusOr<std::vector<Row>> MeasurePair(const Agent& reader, const Agent& sender,
+                                             const std::vector<std::string>& flags,
+                                             const std::string& log) {
+  std::vector<std::string> words = {"",          "bench-there", reader.address, "bench-pair",
+                                    reader.host, sender.host,   sender.address};
+  words.insert(words.end(), flags.begin(), flags.end());
+  PENSTOCK_ASSIGN_OR_RETURN(const std::unique_ptr<Process> process,
+                            Process::Start(std::move(words), Process::Ends::kBySignal, log));
+  // As long as the reader's host lives: each side that it measures has its own bound.
+  PENSTOCK_ASSIGN_OR_RETURN(const std::string line, process->ReadLine(absl::InfiniteDuration()));
+  PENSTOCK_ASSIGN_OR_RETURN(std::vector<Row> rows,
+                            RowsOf(json::parse(line, nullptr, /*allow_exceptions=*/false)));
+  for (Row& row : rows) {
+    row.setup.workload = kPairWorkload;
+    row.setup.hosts = {.here = reader.host, .there = sender.host};
+  }
+  return rows;
+}
+
+}  // namespace penstock::bench
