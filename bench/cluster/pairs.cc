@@ -45,6 +45,7 @@ absl::StatusOr<Row> RowOf(const json& told) {
   row.setup.element_bytes = told.at("element_bytes");
   row.limit = told.at("limit");
   row.line_gb_per_s = told.at("line_gb_per_s");
+  row.lanes = told.at("lanes").get<std::set<std::string>>();
   row.status = StatusOf(told.at("status"));
   for (const json& pair : told.at("pairs")) {
     PENSTOCK_ASSIGN_OR_RETURN(Window side, WindowOf(pair.at("side")));
@@ -71,6 +72,7 @@ json ToJson(const std::vector<Row>& rows) {
          {"element_bytes", row.setup.element_bytes},
          {"limit", row.limit},
          {"line_gb_per_s", row.line_gb_per_s},
+         {"lanes", row.lanes},
          {"status",
           {{"code", row.status.raw_code()}, {"message", std::string(row.status.message())}}},
          {"pairs", std::move(pairs)}});
