@@ -305,9 +305,8 @@ void AddBenchCluster(CLI::App& bench, Chosen& chosen) {
       "windows");
   command->add_flag(
       "--all-pairs", given->all_pairs,
-      "at the end every host reads from each other one, a pair at a time, as with --quick: about 7 "
-      "s "
-      "a pair and 15 with RDMA, so that 4 hosts take 1.5 to 3 minutes and 16 half an hour to one");
+      "at the end every host reads from each other one, a pair at a time, as with --quick: about "
+      "7 s a pair and more with RDMA, so 4 hosts take 1.5 minutes or more, 16 half an hour");
   command->add_option("--rank", given->rank.number, "of this process; Slurm's by default");
   command->add_option("--ranks", given->rank.count, "how many there are; Slurm's by default");
   command->add_option("--leader", given->rank.leader,
