@@ -134,9 +134,9 @@ absl::StatusOr<std::optional<Element>> Session::Next() {
     if (!unreachable_.ok()) return std::exchange(unreachable_, absl::OkStatus());
     if (report_at_once_ && !times_.waiting()) WakeAgent();
     times_.Waits();
-    if (coordinated() && news_ && MustSay()) WakeAgent();
-    landed_.WaitFor(lock, coordinated() && news_ ? kLongestUnsaid
-                                                 : absl::ToChronoNanoseconds(kLookForCancelled));
+    const bool unsaid = coordinated() && news_ && welcomed_;
+    if (unsaid && MustSay()) WakeAgent();
+    landed_.WaitFor(lock, unsaid ? kLongestUnsaid : absl::ToChronoNanoseconds(kLookForCancelled));
   }
   Landed landed = merge_.Pop();
   if (times_.waiting()) times_.Goes(AddressOf(landed.from), ProtocolOf(landed.from));
