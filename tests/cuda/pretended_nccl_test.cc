@@ -3,6 +3,7 @@
 // CUDA that record what the real ones do not forgive.
 #include "tests/cuda/pretended_nccl.h"
 
+#include <cuda_runtime_api.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -14,6 +15,7 @@
 #include <vector>
 
 #include "absl/time/clock.h"
+#include "cuda/nccl_library.h"
 #include "dataplane/replica/collective.h"
 #include "tests/cuda/pretended_cuda.h"
 
@@ -60,6 +62,25 @@ class PretendedNccl : public testing::Test {
   std::vector<void*> trainers_;
   std::unique_ptr<Collective> all_[kRanks];
 };
+
+// Each rule broken once.
+TEST_F(PretendedNccl, RecordsWhatNcclDoesNotForgive) {
+  const cuda::NcclLibrary& nccl = **cuda::NcclLibrary::Get();
+  std::thread([&] {
+    EXPECT_EQ(nccl.CommDestroy(trainers_[0]), cuda::kNcclSuccess);
+    int count = 0;
+    EXPECT_NE(nccl.CommCount(trainers_[0], &count), cuda::kNcclSuccess);
+    EXPECT_EQ(cudaSetDevice(2), cudaSuccess);
+    cuda::NcclComm made = nullptr;
+    cuda::NcclConfig config{.blocking = 0};
+    EXPECT_EQ(nccl.CommSplit(trainers_[1], 0, 0, &made, &config), cuda::kNcclInProgress);
+  }).join();
+  EXPECT_THAT(
+      TakeViolations(),
+      ElementsAre("ncclCommDestroy of a communicator with unfinished work",
+                  "ncclCommCount of a communicator that is gone",
+                  "ncclCommSplit under the context of device 2: the communicator is of device 1"));
+}
 
 TEST_F(PretendedNccl, ReducesAndGathersInTheOrderOfRanks) {
   OnRanks([this](int rank) {

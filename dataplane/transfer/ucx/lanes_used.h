@@ -10,9 +10,9 @@
 
 namespace penstock::transfer::ucx {
 
-// Of a peer that links may go to. Any thread.
+// Adds the lanes to a peer that links may go to. Any thread.
 void NoteLanes(const std::vector<Worker::Lane>& lanes);
-// Those of all peers so far, as UCX calls them: "rc_mlx5/mlx5_0:1". Any thread.
+// The lanes to all peers so far, as UCX calls them: "rc_mlx5/mlx5_0:1". Any thread.
 std::set<std::string> LanesOfProcess();
 
 }  // namespace penstock::transfer::ucx

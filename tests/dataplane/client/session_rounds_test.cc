@@ -170,6 +170,14 @@ class RoundsSessionTest : public SessionTest {
       EXPECT_EQ(LandedOf(++report), IndexSet::Of(turn, turn + 1));
     }
   }
+  // Takes one of eight turns that have landed and are agreed on; the number of the next report.
+  size_t TakeOneOfEight(transfer::SendLink& link) {
+    LandOneByOne(link);
+    const size_t next = dispatcher_.Count<control::Report>();
+    dispatcher_.Say(AgreedOn(0, 8));
+    Take(0, 1);
+    return next;
+  }
   IndexSet LandedOf(size_t report) {
     const auto partitions = dispatcher_.Heard<control::Report>(report).partitions;
     return partitions.empty() ? IndexSet() : partitions[0].landed;
@@ -223,24 +231,23 @@ TEST_F(RoundsSessionTest, WhatWasTakenIsReportedSoonByOneThatWaits) {
 TEST_F(RoundsSessionTest, WhatLandedIsReportedSoonThoughNobodyCalls) {
   Begin();
   auto link = Link();
-  LandOneByOne(link->link());
-  const size_t next = dispatcher_.Count<control::Report>();
-  dispatcher_.Say(AgreedOn(0, 8));
-  Take(0, 1);
+  const size_t next = TakeOneOfEight(link->link());
   Land(link->link(), 8, 9);
   IndexSet landed;
   for (size_t i = next; !landed.Contains(8); ++i) landed.Add(LandedOf(i));
   EXPECT_EQ(landed, IndexSet::Of(8, 9));
 }
 
+// Before its worker may be replaced, after which nobody sends it again.
 TEST_F(RoundsSessionTest, AnErrorIsReportedAtOnce) {
   Begin();
   auto link = Link();
-  LandOneByOne(link->link());
-  const size_t next = dispatcher_.Count<control::Report>();
-  dispatcher_.Say(AgreedOn(0, 8));
-  Take(0, 1);
+  const size_t next = TakeOneOfEight(link->link());
   ASSERT_TRUE(link->link().Send({IdentityOf(16), absl::DataLossError("torn")}).ok());
+  ASSERT_TRUE(link->AwaitLanded(9));
+  dispatcher_.Say(control::Fence{kPartition, Placement(2)});
+  dispatcher_.Heard<control::FenceAnswer>();
+  ASSERT_GT(dispatcher_.Count<control::Report>(), next);
   const control::Report report = dispatcher_.Heard<control::Report>(next);
   ASSERT_EQ(report.rounds->errors.size(), 1u);
   EXPECT_EQ(report.rounds->errors[0].message, "torn");

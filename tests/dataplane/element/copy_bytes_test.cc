@@ -33,7 +33,7 @@ TEST(CopyBytes, CopiesAllAndNothingElseHoweverTheTwoLie) {
   }
 }
 
-// Those that go past the caches.
+// Copies of 4 MiB and more take another way, past the caches.
 TEST(CopyBytes, CopiesAllOfManyBytesAndNothingElse) {
   constexpr size_t kMany = (4 << 20) + 1234;
   constexpr size_t kRoom = 128;
