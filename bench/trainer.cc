@@ -8,11 +8,13 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "bench/gpu_trainer.h"
 #include "bench/measure.h"
 #include "bench/step_barrier.h"
 #include "bench/wire.h"
@@ -26,13 +28,12 @@ namespace {
 
 constexpr int kTinyStride = 16;  // of tiny elements, one next call in so many is timed
 
-class Trainer {
+class Trainer final : public Side {
  public:
-  static absl::StatusOr<std::unique_ptr<Trainer>> Start(Setup setup) {
-    PENSTOCK_ASSIGN_OR_RETURN(const Workload* workload, FindWorkload(setup.workload));
-    auto trainer = std::unique_ptr<Trainer>(new Trainer(*workload, std::move(setup)));
+  static absl::StatusOr<std::unique_ptr<Trainer>> Start(const Workload& workload, Setup setup) {
+    auto trainer = std::unique_ptr<Trainer>(new Trainer(workload, std::move(setup)));
     if (trainer->setup_.service.empty()) PENSTOCK_RETURN_IF_ERROR(trainer->StartServers());
-    if (workload->in_step()) {
+    if (workload.in_step()) {
       PENSTOCK_ASSIGN_OR_RETURN(trainer->steps_, StepBarrier::Open(trainer->setup_));
     }
     PENSTOCK_RETURN_IF_ERROR(trainer->StartPass());
@@ -41,7 +42,11 @@ class Trainer {
     return trainer;
   }
 
-  absl::StatusOr<Done> Read(double seconds) {
+  std::string name() const override { return "trainer"; }
+  const Roles& roles() const override { return roles_; }
+  std::set<std::string> lanes() const override { return transfer::ucx::LanesOfProcess(); }
+
+  absl::StatusOr<Done> Read(double seconds) override {
     const int stride = workload_.tiny() ? kTinyStride : 1;
     std::vector<float> next_us;
     std::map<PartitionId, int64_t> by_partition;
@@ -107,24 +112,8 @@ class Trainer {
            transfer::FilledOfProcess(transfer::Filled::kElsewhere);
   }
 
-  static std::optional<int64_t> In(bool coordinated, int64_t value) {
-    return coordinated ? std::optional(value) : std::nullopt;
-  }
-
   absl::Status StartPass() {
-    DistributeOptions options{
-        .processing_mode = workload_.mode(),
-        .service = setup_.service,
-        .job_name = setup_.consumers > 1 || workload_.cached() ? "bench" : "",
-        .max_outstanding_requests = workload_.max_outstanding_requests(),
-        .data_transfer_protocol = setup_.protocol,
-        .consumer_index = In(setup_.coordinated, setup_.consumer),
-        .num_consumers = In(setup_.coordinated, setup_.consumers),
-        .compression = setup_.compress ? LinkCompression::kAuto : LinkCompression::kNone};
-    if (workload_.cached()) {
-      options.cross_trainer_cache = CrossTrainerCache{std::to_string(setup_.consumer)};
-    }
-    const Dataset dataset = workload_.MakeDataset(setup_).Distribute(options);
+    const Dataset dataset = Distributed(workload_, setup_);
     PENSTOCK_ASSIGN_OR_RETURN(Iterator it, dataset.MakeIterator());
     it_.emplace(std::move(it));
     return absl::OkStatus();
@@ -132,12 +121,20 @@ class Trainer {
 
   const Workload& workload_;
   Setup setup_;
+  const Roles roles_{{"consumer", {::getpid()}}};
   std::unique_ptr<DispatchServer> dispatcher_;  // these two only in process
   std::unique_ptr<WorkerServer> worker_;
   std::unique_ptr<Reader> reader_;
   std::unique_ptr<StepBarrier> steps_;  // of trainers that step together
   std::optional<Iterator> it_;
 };
+
+absl::StatusOr<std::unique_ptr<Side>> StartTrainer(const nlohmann::json& told) {
+  PENSTOCK_ASSIGN_OR_RETURN(Setup setup, SetupOf(told));
+  PENSTOCK_ASSIGN_OR_RETURN(const Workload* workload, FindWorkload(setup.workload));
+  if (!setup.device.empty()) return StartGpuTrainer(*workload, setup);
+  return Trainer::Start(*workload, std::move(setup));
+}
 
 void Say(const nlohmann::json& line) {
   std::cout << line.dump() << std::endl;  // flushed
@@ -149,20 +146,36 @@ void SayError(const absl::Status& status) {
 
 }  // namespace
 
+Dataset Distributed(const Workload& workload, const Setup& setup) {
+  DistributeOptions options{
+      .processing_mode = workload.mode(),
+      .service = setup.service,
+      .job_name = setup.consumers > 1 || workload.cached() ? "bench" : "",
+      .max_outstanding_requests = workload.max_outstanding_requests(),
+      .data_transfer_protocol = setup.protocol,
+      .compression = setup.compress ? LinkCompression::kAuto : LinkCompression::kNone};
+  if (setup.coordinated) {
+    options.consumer_index = setup.consumer;
+    options.num_consumers = setup.consumers;
+  }
+  if (workload.cached()) {
+    options.cross_trainer_cache = CrossTrainerCache{std::to_string(setup.consumer)};
+  }
+  return workload.MakeDataset(setup).Distribute(options);
+}
+
 int RunTrainer() {
-  std::unique_ptr<Trainer> trainer;
+  std::unique_ptr<Side> trainer;
   for (std::string line; std::getline(std::cin, line);) {
     const auto json = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
     if (trainer == nullptr) {
-      absl::StatusOr<Setup> setup = SetupOf(json);
-      absl::StatusOr<std::unique_ptr<Trainer>> started =
-          setup.ok() ? Trainer::Start(*std::move(setup)) : setup.status();
+      absl::StatusOr<std::unique_ptr<Side>> started = StartTrainer(json);
       if (!started.ok()) {
         SayError(started.status());
         return 1;
       }
       trainer = *std::move(started);
-      Say({{"pids", {{"consumer", {::getpid()}}}}, {"lanes", transfer::ucx::LanesOfProcess()}});
+      Say({{"pids", trainer->roles()}, {"lanes", trainer->lanes()}});
       continue;
     }
     absl::StatusOr<Done> done = trainer->Read(json.value("seconds", 0.0));

@@ -39,6 +39,7 @@ json ToJson(const Setup& setup) {
           {"consumer", setup.consumer},
           {"coordinated", setup.coordinated},
           {"last", setup.last},
+          {"device", setup.device},
           {"window_s", setup.window_s},
           {"source_bytes", setup.source_bytes},
           {"compress", setup.compress},
@@ -56,6 +57,7 @@ absl::StatusOr<Setup> SetupOf(const json& json) {
   PENSTOCK_RETURN_IF_ERROR(Read(json, "consumer", setup.consumer));
   PENSTOCK_RETURN_IF_ERROR(Read(json, "coordinated", setup.coordinated));
   PENSTOCK_RETURN_IF_ERROR(Read(json, "last", setup.last));
+  PENSTOCK_RETURN_IF_ERROR(Read(json, "device", setup.device));
   PENSTOCK_RETURN_IF_ERROR(Read(json, "window_s", setup.window_s));
   PENSTOCK_RETURN_IF_ERROR(Read(json, "source_bytes", setup.source_bytes));
   PENSTOCK_RETURN_IF_ERROR(Read(json, "compress", setup.compress));

@@ -26,7 +26,8 @@ struct Setup {
   int consumers = 1;
   int consumer = 0;          // of them, which a reader is
   bool coordinated = false;  // readers read in rounds
-  std::string last;  // what the workload puts before Distribute in this case; empty: nothing
+  std::string last;    // what the workload puts before Distribute in this case; empty: nothing
+  std::string device;  // "GPU:0": trainers get elements there; empty: in host memory
   double window_s = 2;
   int64_t source_bytes = kColdBytes;
   bool compress = true;  // links may (LinkCompression::kAuto)

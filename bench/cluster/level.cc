@@ -199,13 +199,21 @@ class ToolLevels {
                       {{&here_, &here_name_}, {&there_, &there_name_}});
   }
 
-  Level OursIntoGpu() const {
-    const absl::Status gpu = GpuOf(here_, here_name_);
-    return LeftOut({.protocol = "ucx", .variant = kToGpu},
-                   gpu.ok() ? absl::UnimplementedError(
-                                  "not measured yet: the trainer of this bench reads elements in "
-                                  "host memory")
-                            : gpu);
+  // What T1-0 reads into the GPU of the host that reads; of each element only the ends come back.
+  Level OursIntoGpu(const std::string& protocol, std::vector<std::string> beside) const {
+    Level level{.protocol = protocol, .variant = kToGpu, .beside = std::move(beside)};
+    if (absl::Status no_gpu = GpuOf(here_, here_name_); !no_gpu.ok()) {
+      return LeftOut(std::move(level), std::move(no_gpu));
+    }
+    const auto path = protocol == "ucx" && path_.ok() ? std::optional(*path_) : std::nullopt;
+    if (path.has_value()) level.line_gb_per_s = LineRate(*path);
+    level.start = [protocol, path, hosts = hosts_](int64_t bytes, const std::string& scratch) {
+      Setup setup = SetupOf(protocol, bytes, hosts, scratch);
+      setup.device = "GPU:0";
+      if (path.has_value()) GoOver(*path, setup);
+      return StartService(setup, absl::StrCat(protocol, " ", kToGpu));
+    };
+    return level;
   }
 
   Level UcxOverRdma(const std::string& test) const {
@@ -352,6 +360,9 @@ std::vector<Level> HostLevels(const Survey& here, const std::vector<std::string>
     if (Chosen(protocols, protocol)) levels.push_back(Ours(protocol, one, {"fill1", "memcpy"}));
   }
   for (Level& level : GpuLevels()) levels.push_back(std::move(level));
+  if (Chosen(protocols, "shm")) {
+    levels.push_back(tools.OursIntoGpu("shm", {"cuMemcpy pinned to GPU 0"}));
+  }
   return levels;
 }
 
@@ -382,15 +393,18 @@ std::vector<Level> LinkLevels(const Hosts& hosts, const Survey& here, const Surv
   for (const std::string& protocol : protocols) {
     if (protocol == "local" || protocol == "shm") continue;  // within a host
     std::vector<std::string> beside = {machines};
+    std::vector<std::string> beside_to_gpu = beside;
     if (protocol == "ucx" && tools.path().ok()) {
       levels.push_back(
           OursOverPath(hosts, *tools.path(), {"ib_read_bw", "ucx_perftest ucp_am_bw rdma"}));
       beside.clear();  // over as many ports as UCX takes, which no tool does
+      beside_to_gpu = {absl::StrCat("ib_read_bw ", kToGpu),
+                       absl::StrCat("ucx_perftest ucp_am_bw rdma ", kToGpu)};
     } else if (protocol == "ucx") {
       beside.push_back("ucx_perftest ucp_am_bw tcp");
     }
     levels.push_back(Ours(protocol, hosts, std::move(beside)));
-    if (protocol == "ucx") levels.push_back(tools.OursIntoGpu());
+    levels.push_back(tools.OursIntoGpu(protocol, std::move(beside_to_gpu)));
     const bool rdma = protocol == "ucx" && tools.path().ok();
     levels.push_back(
         OneAtATime(protocol, hosts, rdma ? std::optional(*tools.path()) : std::nullopt));

@@ -85,7 +85,7 @@ class HostsTest(unittest.TestCase):
         at all bytes."""
         trainer = cluster.start("trainer", *prefix, BIN / "penstock-bench", "bench-trainer")
         setup = {"workload": workload, "protocol": protocol, "element_bytes": 1 << 20, "workers": 2, "consumer": 0,
-                 "consumers": 1, "coordinated": False, "last": "", "window_s": 3, "source_bytes": 64 << 20, "compress": True,
+                 "consumers": 1, "coordinated": False, "last": "", "device": "", "window_s": 3, "source_bytes": 64 << 20, "compress": True,
                  "service": cluster.service, "scratch": str(self.folder)}
         self.assertIn("pids", trainer.ask(json.dumps(setup), 60))
         self.assertIn("elements", trainer.ask(json.dumps({"seconds": 3}), 60))
