@@ -2,7 +2,7 @@
 """The data service, with the names and arguments of tf.data.experimental.service.
 
     dispatcher = DispatchServer()
-    worker = WorkerServer(WorkerConfig(dispatcher_address=dispatcher.target.split("://")[1]))
+    worker = WorkerServer(WorkerConfig(dispatcher_address=dispatcher.target))
     ds = ds.apply(distribute("distributed_epoch", dispatcher.target))
 """
 
