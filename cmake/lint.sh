@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# clang-format check over all sources and clang-tidy over those changed since the last commit; or
-# both over the given files.
+# clang-format over all sources and clang-tidy over those changed since the last commit, or both over the
+# given files; plain_english.py over the files that were rewritten.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 sources() { "$@" -- '*.h' '*.cc' '*.cu'; }
@@ -13,6 +13,7 @@ else
   mapfile -t checked < <(sources git diff --name-only --diff-filter=d HEAD)
 fi
 clang-format --dry-run -Werror "${formatted[@]}"
+cmake/plain_english.py
 tidy=$(command -v clang-tidy-16 || command -v clang-tidy) || { echo "clang-tidy is not installed: formatting checked only" >&2; exit 0; }
 [ -f build/plain/compile_commands.json ] || cmake --preset plain >/dev/null  # where each file has a command of its own
 for file in "${checked[@]}"; do

@@ -1,0 +1,97 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Finds wording that makes a reader stumble, in comments and pages: `plain_english.py [FILE…]`.
+
+Each tell below has a sentence as it was and as it should be. Without arguments all files under FINISHED are read; those
+are the ones that were rewritten so far, and tests/plain_english_test.py holds them to it.
+"""
+import pathlib
+import re
+import subprocess
+import sys
+from typing import NamedTuple
+
+ROOT = pathlib.Path(__file__).parents[1]
+FINISHED = ("include/", "README.md", "docs/status.md")
+
+
+class Tell(NamedTuple):
+    pattern: str  # in one sentence; ^ is its start
+    before: str
+    after: str
+
+
+TELLS = [
+    Tell(r"\bbehind\b", "The value behind a restart.", "The value after a restart."),
+    Tell(r"\banew\b", "It is shuffled anew in each pass.", "It is shuffled again in each pass."),
+    Tell(r"\bso many\b", "Keeps so many elements.", "Keeps this many elements."),
+    Tell(r"\bwho(m)?ever\b", "Whoever comes late gets FailedPrecondition.", "A late reader gets FailedPrecondition."),
+    Tell(r"\bof late\b", "Spins unless it failed of late.", "Spins unless the last spins failed."),
+    Tell(r"\blet(s|ting)? go of\b", "Letting go of it returns the slot.", "Destroying it returns the slot."),
+    Tell(r"^(That|Those) (of|that|who|which|in|with|on)\b", "Those that nobody needs.", "Entries that no reader needs."),
+    Tell(r"^The same (of|with|for|as|where|in)\b", "The same for a file.", "Reads a file in the same way."),
+    Tell(r"^(Of|As|Whether|By) (a|an|the|all|each|which|what|those|this|that|it)\b",
+         "Of all readers of the job.", "The sum over all readers of the job."),
+    Tell(r"^What (is|was|are|were|came|comes|became|it|they|a|an|the|this|each|nobody|who)\b",
+         "What a worker has sent.", "The elements that a worker has sent."),
+    Tell(r"\b(is|are|was|were) (said|told) (so|to|in|by|why|what|that|of)\b",
+         "Who is late is told so.", "A late reader gets an error."),
+    Tell(r"\b(lies|lie|stands|stand) (in|at|before|on|beside|there|where)\b",
+         "The body lies in the slot.", "The body is in the slot."),
+    Tell(r"\bin words\b", "FailedPrecondition in words.", "FailedPrecondition with the reason."),
+    Tell(r"\b(of|for|to|by|with|from|what) who\b", "The token of who asks for a page.", "The token of the client that asks for a page."),
+    Tell(r"\bis none\b", "A mode that is none.", "An unknown mode."),
+]
+
+
+def prose_of(path, text):
+    """The comments of C++, or a page without its code; sentences that span lines are one line each, with its number."""
+    lines = text.split("\n")
+    if path.endswith(".md"):
+        inside = False
+        for i, line in enumerate(lines):
+            fence = line.lstrip().startswith("```")
+            inside ^= fence
+            if inside or fence or line.startswith(("    ", "#")):  # headings are no sentences
+                lines[i] = ""
+    else:
+        lines = [(re.search(r"(?<![:\"])//+ ?(.*)", line) or [None, ""])[1] for line in lines]
+    paragraph, begin = "", 0
+    for number, line in enumerate([*lines, ""], 1):
+        starts = re.match(r"\s*([-*|]|\d+\.)\s|   ", line)  # a list, a table, a heading, sample code
+        if paragraph and (not line.strip() or starts):
+            yield from ((begin, sentence) for sentence in sentences_of(paragraph))
+            paragraph = ""
+        if line.strip():
+            begin = begin if paragraph else number
+            paragraph += " " + line.strip()
+
+
+def sentences_of(paragraph):
+    plain = re.sub(r"`[^`]*`", "`", re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", paragraph)).strip()
+    for sentence in re.split(r"(?<=[.!?:;])\s+|\s*\|\s*", plain):
+        yield re.sub(r"^[-*]+\s*", "", sentence)
+
+
+def tells_in(path, text):
+    """(line of the paragraph, tell, sentence) of each found."""
+    return [(line, tell, sentence) for line, sentence in prose_of(path, text)
+            for tell in TELLS if re.search(tell.pattern, sentence, re.I if tell.pattern[0] != "^" else 0)]
+
+
+def finished_files():
+    files = subprocess.run(["git", "ls-files", "*.h", "*.cc", "*.cu", "*.md"], cwd=ROOT, check=True, capture_output=True, text=True)
+    return [name for name in files.stdout.split() if name.startswith(FINISHED)]
+
+
+def main(names):
+    found = 0
+    for name in names or finished_files():
+        for line, tell, sentence in tells_in(name, (ROOT / name).read_text()):
+            print(f'{name}:{line}: "{sentence}"\n    as in "{tell.before}", which is better as "{tell.after}"')
+            found += 1
+    return found > 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

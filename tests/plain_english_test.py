@@ -1,0 +1,41 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Holds the files that were rewritten to plain English, and the tells to their own examples."""
+import pathlib
+import sys
+import unittest
+
+ROOT = pathlib.Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT / "cmake"))
+import plain_english  # noqa: E402
+
+
+def found(name, text):
+    return [sentence for _, _, sentence in plain_english.tells_in(name, text)]
+
+
+class PlainEnglish(unittest.TestCase):
+    def test_finished_files_have_no_tells(self):
+        for name in plain_english.finished_files():
+            with self.subTest(name):
+                self.assertEqual(found(name, (ROOT / name).read_text()), [])
+
+    def test_each_tell_finds_its_before_and_not_its_after(self):
+        for tell in plain_english.TELLS:
+            with self.subTest(tell.pattern):
+                self.assertIn(tell, [each for _, each, _ in plain_english.tells_in("a.h", "// " + tell.before)])
+                self.assertEqual(found("a.h", "// " + tell.after), [])
+
+    def test_a_sentence_may_span_lines(self):
+        self.assertEqual(found("a.h", "// Frees it. Those\n// that are left.\nint x;"), ["Those that are left."])
+
+    def test_a_trailing_comment_is_a_comment(self):
+        self.assertEqual(found("a.h", "int x = 0;  // so many\n"), ["so many"])
+
+    def test_code_is_not_prose(self):
+        self.assertEqual(found("a.h", "int behind = 0;\n"), [])
+        self.assertEqual(found("a.md", "```\nbehind\n```\n\n    behind\n\nThe flag `behind` is set.\n"), [])
+
+
+if __name__ == "__main__":
+    unittest.main()
