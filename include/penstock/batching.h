@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Options of the transforms that put several elements into one: PaddedBatch,
+// Options of the transforms that combine several elements into one: PaddedBatch,
 // BucketBySequenceLength, Window, GroupByWindow, Pack.
 //
-// Components of an element are named as messages name them (Spec::LeafName):
-// "tokens", "a/b", "[1]"; the only component of an element has the name "".
+// Components of an element are named as in error messages (Spec::LeafName): "tokens", "a/b", "[1]".
+// If an element has a single component, its name is "".
 #pragma once
 
 #include <concepts>
@@ -20,8 +20,8 @@
 
 namespace penstock {
 
-// A value for any dtype that holds it: an integer for integers and floats, a
-// floating number for floats, a bool for bool, a string for strings.
+// A padding value for any dtype that can hold it: an integer for integers and floats, a
+// floating-point number for floats, a bool for bool, a string for strings.
 class PaddingValue {
  public:
   // clang-format off
@@ -44,10 +44,10 @@ class PaddingValue {
   Value value_;
 };
 
-// By component; those not named are padded with 0, false or "".
+// Padding values by component. Components not named are padded with 0, false or "".
 using PaddingValues = std::vector<std::pair<std::string, PaddingValue>>;
-// By component: a known dimension is padded to that size, an unknown one to the
-// longest in the batch. Those not named keep the shape of the element's spec.
+// Shapes by component. A known dimension is padded to that size, an unknown one to the longest in
+// the batch. Components not named have the shape of the element's spec.
 using PaddedShapes = std::vector<std::pair<std::string, Shape>>;
 
 struct Padding {
@@ -64,21 +64,21 @@ struct PaddedBatchOptions {
 struct BucketBySequenceLengthOptions {
   PaddedShapes padded_shapes;
   PaddingValues padding_values;
-  // Unknown dimensions are padded to the longest length of the bucket, its
-  // boundary - 1, rather than to the longest in the batch. An element that
-  // belongs behind the last boundary is then an error in its place.
+  // Pads unknown dimensions to the longest length of the bucket (boundary - 1), not to the longest
+  // in the batch. An element whose length reaches the last boundary is then an error in its place.
   bool pad_to_bucket_boundary = false;
   bool no_padding = false;  // ragged batches (RaggedBatch)
   bool drop_remainder = false;
-  // A bucket is sent on short when more than so many elements were read behind
-  // its oldest one. Not given: it waits until it is full or the input ends, and
-  // a saved position is then as far back as the oldest element waiting.
+  // In elements, ≥ 0. When more than max_age elements were read after the oldest one of a bucket,
+  // that bucket becomes a batch although it is not full. Not given: it waits until it is full or
+  // the input ends, and a saved position goes back to the oldest waiting element. Not with
+  // drop_remainder.
   std::optional<int64_t> max_age;
 };
 
 struct WindowOptions {
-  std::optional<int64_t> shift;  // elements from one window's first to the next's; `size`
-  int64_t stride = 1;            // elements from one to the next inside a window
+  std::optional<int64_t> shift;  // elements between the starts of windows; not given: `size`
+  int64_t stride = 1;            // distance between consecutive elements of a window
   bool drop_remainder = false;   // no windows of fewer than `size` elements
 };
 
@@ -87,22 +87,22 @@ struct GroupByWindowOptions {
   std::optional<int64_t> max_age;  // as in BucketBySequenceLengthOptions
 };
 
-// What becomes of a sequence that is longer than a row.
+// What happens to a sequence that is longer than a row.
 enum class TooLong : uint8_t {
   kError,     // an error in its place
   kTruncate,  // each feature is cut to its row's length
-  kSplit,     // pieces of a row's length and a rest, each a segment of its own
+  kSplit,     // cut into pieces of a row's length and a remainder, each its own segment
 };
 
 struct PackOptions {
-  // Rows open at a time. A sequence goes into the first row that has room, in
-  // the order they were opened; where none has, the oldest row is given out. 1:
-  // rows hold the sequences in the input's order.
+  // How many rows are open at a time. A sequence goes into the oldest row with room. If no row has
+  // room, a new row is opened, and the oldest is returned if that is one too many. With 1, rows
+  // contain the sequences in the input's order.
   int64_t open_rows = 1;
   TooLong too_long = TooLong::kError;
-  PaddingValues padding_values;  // behind the last segment of a row
+  PaddingValues padding_values;  // after the last segment of a row
 };
-// Row length of each feature of a dict.
+// The row length of each feature of a dict.
 using PackLengths = std::vector<std::pair<std::string, int64_t>>;
 
 }  // namespace penstock

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Features of a tf.train.Example that need not be there.
+// Parses a tf.train.Example with default values for missing features.
 #pragma once
 
 #include <optional>
@@ -14,13 +14,13 @@ namespace penstock {
 struct ExampleFeature {
   std::string name;
   TensorSpec spec;  // dense: string, float32, bool or integers; the first dimension may be unknown
-  // What stands where an Example lacks it, or has it without a list: of the
-  // spec's dtype and shape, of any length where that is unknown. Not given: an
-  // Example that lacks it is InvalidArgument.
+  // The value if an Example lacks the feature or has it without a list. It has the spec's dtype and
+  // shape, with any length in an unknown first dimension. Not given: an Example without the feature
+  // is InvalidArgument.
   std::optional<Expr> otherwise = std::nullopt;
 };
 
-// As ParseExampleProto (penstock/map.h), with defaults.
+// Like ParseExampleProto (penstock/map.h), with defaults.
 Expr ParseExampleOr(const Expr& serialized, std::vector<ExampleFeature> features);
 
 }  // namespace penstock

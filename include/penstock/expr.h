@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Functions that travel with a dataset: a lambda over Expr is called once, when
-// the dataset is built, and records a small typed graph (docs/expressions.md).
+// Functions that are stored in a dataset and run wherever it is read. A lambda over Expr is called
+// once, when the dataset is built, and records a small typed graph (docs/expressions.md).
 //
 //   dataset.Map([](auto x) { return x["a"] * 2 + 1; })
 //   dataset.Map([](auto x) { return ps::Struct({{"y", ps::Cast(x, ps::kFloat32)}}); })
@@ -26,13 +26,13 @@ namespace penstock {
 
 struct FunctionDef;  // dataplane/dataset/function.h
 
-// A value in a function that is being traced: a leaf or a nest of leaves. Cheap
-// to copy. A mistake (dtypes that do not fit, a key that is not there) does not
-// throw: the Expr becomes one with a status, which the dataset then reports.
+// A value in a function that is being traced: a leaf or a nest of leaves. Cheap to copy. A mistake
+// (dtypes that do not match, a missing key) does not throw. The result is an Expr with an error
+// status, which the dataset reports.
 class Expr {
  public:
-  // Constants: a scalar of the C++ value's dtype. An integer or floating
-  // literal takes the other operand's dtype in arithmetic, as in NumPy.
+  // A constant scalar of the C++ value's dtype. In arithmetic, an integer or floating-point literal
+  // takes the dtype of the other operand, as in NumPy.
   // clang-format off
   template <class T>
     requires std::is_arithmetic_v<T>
@@ -45,16 +45,16 @@ class Expr {
 
   Expr operator[](std::string_view key) const;  // member of a dict
   Expr operator[](const char* key) const { return (*this)[std::string_view(key)]; }
-  // Member of a tuple, else first-axis index.
+  // Member of a tuple, or index along the first axis of a tensor.
   template <std::integral I>
   Expr operator[](I i) const {
     return At(static_cast<int64_t>(i));
   }
-  Expr operator[](const Expr& index) const;  // first-axis index by a scalar
+  Expr operator[](const Expr& index) const;  // index along the first axis; a scalar
 
   const Spec& spec() const;
   const absl::Status& status() const;
-  DType dtype() const;  // of a leaf
+  DType dtype() const;  // the dtype of a leaf
 
   struct Node;
   const std::shared_ptr<const Node>& node() const { return node_; }
@@ -65,21 +65,21 @@ class Expr {
   std::shared_ptr<const Node> node_;
 };
 
-// Nests.
+// --- Nests --------------------------------------------------------------------
 Expr Struct(std::vector<std::pair<std::string, Expr>> members);
 Expr Tuple(std::vector<Expr> members);
 
-// --- Value by value ----------------------------------------------------------
-// Both sides broadcast as in NumPy and must have one dtype (literals adapt).
-// docs/expressions.md says which dtypes each takes, and what stands at the edges.
+// --- Elementwise -------------------------------------------------------------
+// Operands broadcast as in NumPy and must have the same dtype (literals adapt).
+// docs/expressions.md lists the dtypes and edge cases of each operation.
 
 Expr operator+(const Expr& a, const Expr& b);
 Expr operator-(const Expr& a, const Expr& b);
 Expr operator*(const Expr& a, const Expr& b);
-Expr operator/(const Expr& a, const Expr& b);  // integers: floor, as Python's //
-Expr operator%(const Expr& a, const Expr& b);  // sign of the divisor, as Python
+Expr operator/(const Expr& a, const Expr& b);  // floors integers, as Python's //
+Expr operator%(const Expr& a, const Expr& b);  // sign of the divisor, as in Python
 Expr operator-(const Expr& a);
-Expr operator==(const Expr& a, const Expr& b);  // comparison gives bool
+Expr operator==(const Expr& a, const Expr& b);  // comparisons return bool
 Expr operator!=(const Expr& a, const Expr& b);
 Expr operator<(const Expr& a, const Expr& b);
 Expr operator<=(const Expr& a, const Expr& b);
@@ -88,12 +88,12 @@ Expr operator>=(const Expr& a, const Expr& b);
 Expr operator&&(const Expr& a, const Expr& b);
 Expr operator||(const Expr& a, const Expr& b);
 Expr operator!(const Expr& a);
-Expr operator&(const Expr& a, const Expr& b);  // the bits of integers
+Expr operator&(const Expr& a, const Expr& b);  // bitwise, on integers
 Expr operator|(const Expr& a, const Expr& b);
 Expr operator^(const Expr& a, const Expr& b);
 Expr operator~(const Expr& a);
 Expr operator<<(const Expr& a, const Expr& b);
-Expr operator>>(const Expr& a, const Expr& b);  // keeps the sign of a signed one
+Expr operator>>(const Expr& a, const Expr& b);  // keeps the sign of signed integers
 Expr Minimum(const Expr& a, const Expr& b);
 Expr Maximum(const Expr& a, const Expr& b);
 Expr Clip(const Expr& x, const Expr& low, const Expr& high);
@@ -106,7 +106,7 @@ Expr Abs(const Expr& x);
 Expr Sign(const Expr& x);
 Expr Floor(const Expr& x);
 Expr Ceil(const Expr& x);
-Expr Round(const Expr& x);  // halves to the even neighbour
+Expr Round(const Expr& x);  // halves to even
 Expr Sqrt(const Expr& x);
 Expr Exp(const Expr& x);
 Expr Expm1(const Expr& x);
@@ -126,110 +126,112 @@ Expr IsNan(const Expr& x);
 Expr IsInf(const Expr& x);
 Expr IsFinite(const Expr& x);
 
-// --- Shapes, and values that move ----------------------------------------------
-// Axes count from 0, negative ones from the end.
+// --- Shapes and moving values ----------------------------------------------------
+// Axes count from 0, negative axes from the end.
 
 Expr ShapeOf(const Expr& x);                             // int64 [rank]
 Expr Size(const Expr& x);                                // number of values, int64
 Expr Reshape(const Expr& x, std::vector<int64_t> dims);  // one dimension may be -1
-Expr ExpandDims(const Expr& x, std::vector<int> axes);   // dims of 1, at these axes of the result
+Expr ExpandDims(const Expr& x, std::vector<int> axes);   // adds dims of 1 at these result axes
 Expr ExpandDims(const Expr& x, int axis);
-Expr Squeeze(const Expr& x, std::vector<int> axes = {});  // {}: all dims of 1 that are known
-Expr Transpose(const Expr& x, std::vector<int> permutation = {});  // {}: the axes reversed
+Expr Squeeze(const Expr& x, std::vector<int> axes = {});           // {}: all dims known to be 1
+Expr Transpose(const Expr& x, std::vector<int> permutation = {});  // {}: reversed axes
 Expr BroadcastTo(const Expr& x, std::vector<int64_t> dims);
 Expr Tile(const Expr& x, std::vector<int64_t> multiples);
 Expr Reverse(const Expr& x, std::vector<int> axes);
 
-// A size of -1 is to the end.
+// A size of -1 extends to the end.
 Expr Slice(const Expr& x, std::vector<int64_t> begin, std::vector<int64_t> size);
-// Python's begin:end:step, as far as there is something; an end left out is open.
+// Python's begin:end:step, cut to the tensor. A missing begin or end is open.
 struct SliceRange {
   std::optional<int64_t> begin = std::nullopt;
   std::optional<int64_t> end = std::nullopt;
   int64_t step = 1;
 };
-// One range for each of the first axes.
+// One range for each of the first axes; the other axes stay whole.
 Expr StridedSlice(const Expr& x, std::vector<SliceRange> ranges);
 Expr Gather(const Expr& x, const Expr& indices, int axis = 0);
 
 Expr Concat(std::vector<Expr> parts, int axis = 0);
 Expr Stack(std::vector<Expr> parts, int axis = 0);       // along a new axis
-std::vector<Expr> Unstack(const Expr& x, int axis = 0);  // REQUIRES: a known dimension
+std::vector<Expr> Unstack(const Expr& x, int axis = 0);  // REQUIRES: the dimension is known
 
 enum class PadMode : uint8_t {
   kConstant = 0,
   kReflect = 1,    // c b | a b c | b a
   kSymmetric = 2,  // b a | a b c | c b
 };
-// {before, after} for each axis. `value` fills kConstant; not given: 0, false or "".
+// `paddings` is {before, after} for each axis. kConstant fills with `value`; not given: 0, false
+// or "".
 Expr Pad(const Expr& x, std::vector<std::pair<int64_t, int64_t>> paddings,
          PadMode mode = PadMode::kConstant, std::optional<Expr> value = std::nullopt);
 
-// start, start + delta, … before limit; integers or floating-point scalars of one dtype.
+// start, start + delta, …, up to but excluding limit. The arguments are integer or floating-point
+// scalars of one dtype.
 Expr Range(const Expr& start, const Expr& limit, const Expr& delta = 1);
 Expr OneHot(const Expr& indices, int64_t depth, DType dtype = kFloat32);
 
 // --- Order, sums and products -----------------------------------------------------
-// NaN comes after all numbers. Equal values keep their order.
+// NaN sorts after all numbers. Equal values keep their order.
 
 Expr Sort(const Expr& x, int axis = -1, bool descending = false);
 Expr ArgSort(const Expr& x, int axis = -1, bool descending = false);  // int64
-// The `k` largest of the last axis, largest first: a tuple (values, int64 places).
+// The `k` largest values of the last axis, largest first: a tuple (values, int64 indices).
 Expr TopK(const Expr& x, int64_t k);
 Expr CumSum(const Expr& x, int axis = 0, bool exclusive = false, bool reverse = false);
 
-Expr ReduceSum(const Expr& x, std::vector<int> axes = {}, bool keep_dims = false);  // {}: all
+Expr ReduceSum(const Expr& x, std::vector<int> axes = {}, bool keep_dims = false);  // {}: all axes
 Expr ReduceMean(const Expr& x, std::vector<int> axes = {}, bool keep_dims = false);
 Expr ReduceProd(const Expr& x, std::vector<int> axes = {}, bool keep_dims = false);
 Expr ReduceMax(const Expr& x, std::vector<int> axes = {}, bool keep_dims = false);
 Expr ReduceMin(const Expr& x, std::vector<int> axes = {}, bool keep_dims = false);
-Expr ReduceAny(const Expr& x, std::vector<int> axes = {}, bool keep_dims = false);  // of bool
+Expr ReduceAny(const Expr& x, std::vector<int> axes = {}, bool keep_dims = false);  // bool
 Expr ReduceAll(const Expr& x, std::vector<int> axes = {}, bool keep_dims = false);
-Expr ArgMax(const Expr& x, int axis = 0);  // int64; the first of equal ones, or of NaN
+Expr ArgMax(const Expr& x, int axis = 0);  // int64; the first maximum, or the first NaN
 Expr ArgMin(const Expr& x, int axis = 0);
-Expr MatMul(const Expr& a, const Expr& b);  // of the last two axes; those before broadcast
+Expr MatMul(const Expr& a, const Expr& b);  // of the last two axes; other axes broadcast
 
-// --- Strings: bytes, without an encoding ------------------------------------------
+// --- Strings: bytes, not text in an encoding ----------------------------------------
 
 Expr StringLength(const Expr& x);
 Expr Substr(const Expr& x, const Expr& begin, const Expr& length);
 Expr StringConcat(const Expr& a, const Expr& b);
 Expr StringJoin(std::vector<Expr> parts, std::string_view separator = "");
 Expr ReduceJoin(const Expr& x, int axis = -1, std::string_view separator = "");
-// A scalar gives its parts, string [n]; a vector gives ragged rows of parts. An
-// empty separator: at runs of white space.
+// A scalar gives its parts, string [n]. A vector gives ragged rows of parts. An empty separator
+// splits at runs of whitespace.
 Expr StringSplit(const Expr& x, std::string_view separator = "");
-Expr StringLower(const Expr& x);  // ASCII's letters alone
+Expr StringLower(const Expr& x);  // ASCII letters only
 Expr StringUpper(const Expr& x);
-Expr StringStrip(const Expr& x);  // ASCII's white space at both ends
+Expr StringStrip(const Expr& x);  // ASCII whitespace at both ends
 Expr StringToNumber(const Expr& x, DType dtype);
-// Numbers as text, with so many digits behind the point; -1: as few as tell the value.
+// Numbers as text with `precision` digits after the point; -1: the fewest that identify the value.
 Expr AsString(const Expr& x, int precision = -1);
-// Patterns in RE2's syntax; the rewrite has \1 … \9 for groups.
+// Patterns are in RE2 syntax. \1 … \9 in the rewrite stand for groups.
 Expr RegexFullMatch(const Expr& x, std::string_view pattern);
 Expr RegexReplace(const Expr& x, std::string_view pattern, std::string_view rewrite,
                   bool replace_global = true);
-// FarmHash's Fingerprint64 modulo `buckets`, as tf.strings.to_hash_bucket_fast.
+// FarmHash Fingerprint64 modulo `buckets`, as tf.strings.to_hash_bucket_fast.
 Expr StringToHashBucket(const Expr& x, int64_t buckets);
 
 // --- Ragged tensors ------------------------------------------------------------------
 
-Expr RowLengths(const Expr& x);  // int64 [rows], of the outermost level
+Expr RowLengths(const Expr& x);  // int64 [rows] of the outermost level
 Expr FlatValues(const Expr& x);  // the dense values of all rows
-// Dense, as wide as the longest row; `value` fills (not given: 0, false or "").
+// Dense, as wide as the longest row. Fills with `value`; not given: 0, false or "".
 Expr ToTensor(const Expr& x, std::optional<Expr> value = std::nullopt);
-// One ragged level over the rows of a dense tensor.
+// Divides the rows of a dense tensor into one ragged level.
 Expr FromRowLengths(const Expr& values, const Expr& lengths);
 
-// --- Randomness: of the dataset's seed and the element's number ---------------------
+// --- Randomness: depends on the dataset's seed and the element's number -----------
 
-// [low, high) of float32, float64, int32 or int64.
+// Uniform values in [low, high): float32, float64, int32 or int64, as the bounds are.
 Expr RandomUniform(std::vector<int64_t> dims, const Expr& low = 0.0f, const Expr& high = 1.0f);
 Expr RandomNormal(std::vector<int64_t> dims, double mean = 0, double stddev = 1,
                   DType dtype = kFloat32);
 
-// Calls a function registered by PENSTOCK_REGISTER_MAP on this or another
-// program's worker; see penstock/register.h.
+// Calls a function registered with PENSTOCK_REGISTER_MAP in the program that runs it, this one or a
+// worker (penstock/register.h).
 Expr Call(std::string_view function, const Expr& x);
 
 }  // namespace penstock

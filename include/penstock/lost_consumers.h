@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which other consumers of a coordinated read are lost, told while the trainer's own threads wait
-// elsewhere: a rank that dies leaves the others in a collective that never ends, and they do not
-// call Next() then.
+// Reports which other consumers of a coordinated read are lost, while the trainer's own threads are
+// blocked elsewhere. When a rank dies, the others wait in a collective that never ends and do not
+// call Next().
 //
 //   ASSIGN_OR_RETURN(auto on_lost, ps::OnLostConsumer::Start([&](const ps::LostConsumer& lost) {
 //     if (lost.state == ps::LostConsumer::State::kEnded) ncclCommAbort(communicator);
@@ -21,28 +21,28 @@
 
 namespace penstock {
 
-// One change, as the dispatcher sees it.
+// One change of a consumer's state, as the dispatcher sees it.
 struct LostConsumer {
   enum class State {
-    kSilent,  // not heard for 7/4 of a heartbeat and 1.75 s at least, or this process does not hear
-              // the dispatcher; it may only be late
-    kEnded,   // its connection ended: its process did, as a rule, or its network broke
-    kDead,    // declared dead after `client_timeout`; Next() is Unavailable
-    kBack,    // heard again: it, or another process with its number
+    kSilent,  // not heard for 7/4 of a heartbeat interval, at least 1.75 s, or this process does
+              // not hear the dispatcher; the consumer may only be late
+    kEnded,   // its connection ended: usually its process ended, or its network failed
+    kDead,    // declared dead after `client_timeout`; Next() returns Unavailable
+    kBack,    // the consumer, or another process with its number, is heard again
   };
   std::string job;
   int64_t consumer = 0;
   State state = State::kSilent;
-  absl::Time heard;  // last, by the dispatcher
+  absl::Time heard;  // when the dispatcher last heard it
   std::string why;   // "its connection to the dispatcher ended"
   friend bool operator==(const LostConsumer&, const LostConsumer&) = default;
 };
 std::string_view LostConsumerStateName(LostConsumer::State state);  // "silent", "ended", …
 
-// Changes in all jobs that this process reads while the watch lives, in their order. That a
-// consumer was lost before this process joined the job is none, as it may be on its way back; that
-// it then dies or is back is one. Where the process is several consumers of a job, each of them
-// hears of the others by itself. Any thread.
+// A queue of the changes, in order, in all jobs that this process reads while the watch exists. A
+// consumer that was lost before this process joined the job is not reported, since it may be coming
+// back. If it is later declared dead or comes back, that is reported. If this process is several
+// consumers of a job, each of them reports the others separately. Any thread.
 class LostConsumerWatch {
  public:
   LostConsumerWatch();
@@ -50,8 +50,7 @@ class LostConsumerWatch {
   LostConsumerWatch(const LostConsumerWatch&) = delete;
   LostConsumerWatch& operator=(const LostConsumerWatch&) = delete;
 
-  // The next change; nullopt when there is none by `deadline`, and ever after once Stop() was
-  // called.
+  // Waits for the next change. nullopt if there is none by `deadline`, and always after Stop().
   std::optional<LostConsumer> Next(absl::Time deadline = absl::InfiniteFuture());
   void Stop();
 
@@ -61,11 +60,11 @@ class LostConsumerWatch {
   const std::shared_ptr<Changes> changes_;
 };
 
-// Calls a function for each change, one after the other, in a thread of its own, in which it may
-// wait. Destroying it waits for the call under way.
+// A thread that calls a function for each change, one call at a time. The function may block. The
+// destructor waits for a running call.
 class OnLostConsumer {
  public:
-  // ResourceExhausted where the process gets no thread.
+  // ResourceExhausted if no thread can be started.
   static absl::StatusOr<std::unique_ptr<OnLostConsumer>> Start(
       std::function<void(const LostConsumer&)> call);
   ~OnLostConsumer();

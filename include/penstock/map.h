@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a map may be: a lambda over Expr, a chain of built-in operations on one
-// component, or a registered C++ function.
+// Functions for Map: a lambda over Expr, a chain of built-in operations on one component, or a
+// registered C++ function.
 #pragma once
 
 #include <cstdint>
@@ -21,8 +21,7 @@ namespace penstock {
 
 class Dataset;
 
-// A function over elements, not yet bound to a spec. Made from any callable
-// Expr → Expr.
+// A function over elements that is not bound to a spec yet. Made from any callable Expr → Expr.
 class MapFunction {
  public:
   // clang-format off
@@ -50,26 +49,26 @@ class DatasetFunction {
   std::function<Dataset(Expr)> trace_;
 };
 
-// A function of a state and an element: Scan gives Tuple({new state, output}),
-// Reduce the new state.
+// A function of a state and an element. It returns Tuple({new state, output}) for Scan and the new
+// state for Reduce.
 using StateFunction = std::function<Expr(Expr state, Expr element)>;
 
 // --- Built-in operations, usable inside lambdas ----------------------------
-// Those on images: penstock/image.h.
+// penstock/image.h has the operations on images.
 
-// The contents of a file, as a scalar string; read where the function runs. The
-// error of a file that cannot be read names it.
+// The contents of a file as a scalar string, read where the function runs. If the file cannot be
+// read, the error names it.
 Expr ReadFile(const Expr& name);
+// The values of a scalar string, little endian. The first dimension may be -1.
 Expr DecodeRaw(const Expr& bytes, DType dtype, std::vector<int64_t> dims);
-// tf.train.Example from a scalar string: a dict of these features. A feature
-// that is missing or of another kind is InvalidArgument naming it.
+// Parses a tf.train.Example from a scalar string into a dict of these features. InvalidArgument
+// names a feature that is missing or of another kind.
 Expr ParseExampleProto(const Expr& serialized,
                        std::vector<std::pair<std::string, TensorSpec>> features);
 
 // --- Chains ------------------------------------------------------------------
-// Map(ps::DecodeJpeg("image").RandomResizedCrop(224, 224).RandomFlip()) changes
-// one member of a dict and leaves the others as they are. With an empty key the
-// element itself is the component.
+// Map(ps::DecodeJpeg("image").RandomResizedCrop(224, 224).RandomFlip()) changes one member of a
+// dict and leaves the others unchanged. With an empty key the chain works on the element itself.
 class MapChain {
  public:
   using Step = std::function<Expr(Expr)>;
@@ -105,7 +104,7 @@ MapChain DecodeRaw(std::string key, DType dtype, std::vector<int64_t> dims);
 MapChain Cast(std::string key, DType dtype);
 MapChain Normalize(std::string key, std::vector<float> mean, std::vector<float> std);
 MapChain Reshape(std::string key, std::vector<int64_t> dims);
-// A literal is a key here, not an Expr.
+// These overloads make a literal a key, not an Expr.
 inline MapChain DecodeImage(const char* key, DecodeOptions options = {}) {
   return DecodeImage(std::string(key), options);
 }

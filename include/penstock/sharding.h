@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Words for reading through the service by shards that are known beforehand
-// (ShardingPolicy::kFile, kData, kFileOrData, kHint), and for choosing workers.
+// Helpers for reading through the service by static shards (ShardingPolicy::kFile, kData,
+// kFileOrData, kHint) and for choosing workers.
 #pragma once
 
 #include <cstdint>
@@ -11,11 +11,11 @@
 
 namespace penstock {
 
-// Dataset::Shard(kShardHint, …): processing_mode kHint puts the number of workers and the
-// worker's own here, whatever index is given. Read in any other way it is FailedPrecondition.
+// In Dataset::Shard(kShardHint, …), processing_mode kHint fills in the number of workers and the
+// worker's own index. The given index is ignored. FailedPrecondition if read in any other way.
 inline constexpr int64_t kShardHint = -1;
 
-// "AUTO", "ANY", "LOCAL" in any case, or "" for kAuto; else InvalidArgument.
+// Parses "AUTO", "ANY" or "LOCAL" in any case; "" is kAuto. InvalidArgument for another name.
 absl::StatusOr<TargetWorkers> TargetWorkersFromName(std::string_view name);
 
 }  // namespace penstock

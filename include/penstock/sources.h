@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Datasets of the contents of files.
+// Datasets that read files.
 //
-// Files are given by name, or by an element of another dataset:
-// `files.Interleave(ps::TFRecordDataset)`. Where the service divides a dataset
-// (DYNAMIC), each comment says what a split is. A file that cannot be read, or
-// what of it is damaged, is an error in the place of its elements, naming the
-// file and where in it.
+// A file is given by name, or by an element of another dataset:
+// `files.Interleave(ps::TFRecordDataset)`. The comments say what a split is, which matters when the
+// service divides the dataset (DYNAMIC). A file that cannot be read, or a damaged part of it, is an
+// error in place of its elements. The error names the file and the place in it.
 #pragma once
 
 #include <concepts>
@@ -25,7 +24,7 @@
 
 namespace penstock {
 
-// One file, several, or the one that a scalar string of an outer element names.
+// One file, several files, or the file that a scalar string of an outer element names.
 class FileNames {
  public:
   template <std::convertible_to<std::string_view> S>
@@ -42,32 +41,32 @@ class FileNames {
   std::optional<Expr> element_;
 };
 
-// How files are compressed. A position in a compressed file is restored by
-// decompressing it from its front.
+// How files are compressed. Restoring a position in a compressed file decompresses the file from
+// its beginning.
 enum class Compression : uint8_t { kNone, kGzip, kZlib };
 
 // --- Records: a split is a file -----------------------------------------------
 struct RecordOptions {
   Compression compression = Compression::kNone;
 };
-// Records of TFRecord files as scalar strings, their CRC32C checked.
+// Records of TFRecord files as scalar strings. Checks their CRC32C.
 struct TFRecordDatasetMaker {
   Dataset operator()(FileNames files, RecordOptions options = {}) const;
 };
 inline constexpr TFRecordDatasetMaker TFRecordDataset;
-// Lines of text files without their ends (\n or \r\n), as scalar strings.
+// Lines of text files as scalar strings, without the line end (\n or \r\n).
 struct TextLineDatasetMaker {
   Dataset operator()(FileNames files, RecordOptions options = {}) const;
 };
 inline constexpr TextLineDatasetMaker TextLineDataset;
 
 struct FixedLengthRecordOptions {
-  int64_t header_bytes = 0;  // passed over at the front of each file
-  int64_t footer_bytes = 0;  // left out at its end
+  int64_t header_bytes = 0;  // skipped at the beginning of each file
+  int64_t footer_bytes = 0;  // skipped at the end of each file
   Compression compression = Compression::kNone;
 };
-// Records of `record_bytes` each, as scalar strings. A file whose records do not
-// fill it exactly is DataLoss: at once if its size is known, at its end if it is
+// Records of `record_bytes` each, as scalar strings. A file that does not contain a whole number of
+// records between header and footer is DataLoss: at once if its size is known, at its end if it is
 // compressed.
 Dataset FixedLengthRecordDataset(FileNames files, int64_t record_bytes,
                                  FixedLengthRecordOptions options = {});
@@ -75,68 +74,65 @@ Dataset FixedLengthRecordDataset(FileNames files, int64_t record_bytes,
 // --- Tar files: a split is a file ---------------------------------------------
 struct TarShardsOptions {
   bool url = false;              // adds "__url__", the name of the tar file
-  bool skip_incomplete = false;  // leaves out samples that lack a field
+  bool skip_incomplete = false;  // skips samples that lack a field
 };
-// Samples of tar files as WebDataset writes them: files that stand together and
-// whose paths are equal up to the first dot of their last component, the key.
-// An element is a dict of "__key__" and a scalar string per field. A field is an
-// extension ("cls", "seg.png", letters of any case) or several of which the
-// first present one counts ("jpg;jpeg;png"); the first names it. NotFound, in
-// the sample's place, names the field that is missing.
-// Reads ustar, pax and GNU archives, also compressed by gzip.
+// Samples of tar files as WebDataset writes them. A sample is a run of consecutive files whose
+// paths are equal up to the first dot of the last component; that part is the key. An element is a
+// dict of "__key__" and one scalar string per field. A field is an extension in any case ("cls",
+// "seg.png"), or a list of which the first one present is used ("jpg;jpeg;png"); the first of the
+// list names the field. If a field is missing, NotFound comes in place of the sample and names it.
+// Reads ustar, pax and GNU archives, also compressed with gzip.
 Dataset TarShards(FileNames files, std::vector<std::string> fields, TarShardsOptions options = {});
 
 // --- Numbered elements: a split is a range of them ------------------------------
-// The files' sizes are read when iteration starts, and a file that is missing or
-// does not fit is its error. Passing over elements and restoring cost nothing.
+// File sizes are read when iteration starts. If a file is missing or does not fit, iteration starts
+// with that error. Skipping elements and restoring cost nothing.
 
 struct TokenShardsOptions {
-  DType dtype = kUInt16;          // of the tokens: an integer
-  std::optional<int64_t> stride;  // from window to window; not given: `length`
-  // One token more in each window: [0, length) is the input, [1, length + 1) the
-  // labels. Neighbouring windows share a token where the stride is `length`.
+  DType dtype = kUInt16;          // of the tokens; an integer dtype
+  std::optional<int64_t> stride;  // tokens from window to window; not given: `length`
+  // Adds one token to each window: [0, length) is the input, [1, length + 1) the labels. With
+  // stride `length`, neighboring windows share one token.
   bool with_next_token = false;
-  // What is behind a file's last whole window, if no window reaches it: left
-  // out, or a shorter window. Elements then have the shape [?].
+  // true: drops the tokens of a file that are after its last whole window. false: returns them in a
+  // shorter window; elements then have the shape [?].
   bool drop_remainder = true;
-  int64_t header_bytes = 0;  // passed over at the front of each file but .npy
+  int64_t header_bytes = 0;  // skipped at the beginning of each file, except .npy
 };
-// Windows of `length` tokens, none across two files, of files that hold nothing
-// but tokens, little endian, or of one-dimensional arrays if their names end in
-// .npy. Local files are mapped into memory: they must not be cut short meanwhile.
+// Windows of `length` tokens. No window spans two files. A file contains only tokens, little
+// endian, or a one-dimensional array if its name ends in .npy. Local files are mapped into memory,
+// so they must not be truncated while they are read.
 Dataset TokenShards(FileNames files, int64_t length, TokenShardsOptions options = {});
 
 struct NpyOptions {
   bool rows = true;  // false: each file is one element
 };
-// Arrays that NumPy saved. With a leaf as `spec` the files are .npy; with a dict
-// they are .npz, of which the members of those names are read. An element is a
-// row of the arrays' first dimension (of all members together) or, with rows
-// false, all that is in the file; `spec` is that of an element. What a file
-// holds must fit it: same dtype, a shape that it admits, C order, little endian.
-// .npz: the file at work is held in memory, its checksums checked; a split is a file.
+// Arrays saved by NumPy. `spec` describes an element. If it is a leaf, the files are .npy. If it is
+// a dict, the files are .npz, and the members with the names of its keys are read. An element is
+// one row of the first dimension, of all members together, or the whole file if `rows` is false.
+// The arrays must fit `spec`: the same dtype, a shape that it admits, C order, little endian.
+// For .npz, the current file is held in memory, its checksums are checked, and a split is a file.
 Dataset NpyDataset(FileNames files, const Spec& spec, NpyOptions options = {});
 
 // --- Columns of Parquet files: a split is one or more row groups ----------------
-// Rows as dicts of the columns that `columns` names, each of its own type: a
-// scalar, a string (of string and binary columns), or one dimension (of lists of
-// numbers). A null is InvalidArgument in its row's place, unless the leaf is
-// optional. The row group at work is held in memory. Unimplemented in a program
-// that was built without Arrow.
+// Rows as dicts of the columns that `columns` names, each of its own type: a scalar, a string (from
+// string and binary columns), or one dimension (from lists of numbers). A null is InvalidArgument
+// in place of its row, unless the leaf is optional. The current row group is held in memory.
+// Unimplemented in a program built without Arrow.
 Dataset Parquet(FileNames files, const Spec& columns);
 
 // --- Images in directories: a split is a range of files, one file if shuffled ----
 struct ImageDirectoryOptions {
-  bool shuffle = false;          // all files, anew in each repetition
-  std::optional<uint64_t> seed;  // not given: drawn once for the job, and kept
+  bool shuffle = false;          // all files, in a new order for each repetition
+  std::optional<uint64_t> seed;  // not given: drawn once per job and saved
 };
-// {"image": contents of the file, "label": int64, "path": its name} of the image
-// files (.jpg .jpeg .png .bmp .gif .webp .tif .tiff .ppm .pgm) in the
-// sub-directories of `root`, in the order of their names. The label is the place
-// of the sub-directory among those that hold images. NotFound if none does.
+// {"image": contents of the file, "label": int64, "path": its name} for each image file (.jpg .jpeg
+// .png .bmp .gif .webp .tif .tiff .ppm .pgm) in the subdirectories of `root`, in the order of their
+// names. The label is the index of the subdirectory among those that contain images, sorted by
+// name. NotFound if none does.
 Dataset ImageDirectory(const std::string& root, ImageDirectoryOptions options = {});
-// The names of those sub-directories; element n is that of label n. Reads the
-// directory here and now.
+// Returns the names of these subdirectories; element n belongs to label n. Reads the directory
+// during the call.
 absl::StatusOr<std::vector<std::string>> ImageDirectoryClasses(const std::string& root);
 
 }  // namespace penstock

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the elements of a dataset look like: a nest (tuples, named dicts,
-// optional leaves) of tensor specs, as tf.data's element_spec.
+// The structure of a dataset's elements: a nest (tuples, named dicts, optional leaves) of tensor
+// specs, like tf.data's element_spec.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ namespace penstock {
 
 inline constexpr int64_t kUnknownDim = -1;
 
-// Dimensions of a tensor, each ≥ 0 or kUnknownDim; or of unknown rank.
+// The dimensions of a tensor, each ≥ 0 or kUnknownDim, or an unknown rank.
 class Shape {
  public:
   Shape() = default;  // a scalar
@@ -32,16 +32,16 @@ class Shape {
   absl::Span<const int64_t> dims() const { return *dims_; }     // REQUIRES: has_rank()
   int64_t dim(int i) const { return (*dims_)[i]; }
 
-  bool IsStatic() const;  // rank and every dimension known
-  // Number of values; kUnknownDim unless IsStatic(). The largest int64 if more.
+  bool IsStatic() const;  // the rank and all dimensions are known
+  // The number of values, at most the largest int64. kUnknownDim unless IsStatic().
   int64_t ElementCount() const;
-  // Whether a tensor of `dims` may stand where this shape is promised.
+  // True if a tensor with these dims matches this shape. Unknown dimensions match any size.
   bool Admits(absl::Span<const int64_t> dims) const;
-  // The tightest shape that admits whatever either admits.
+  // The most specific shape that admits what either shape admits.
   Shape MostGeneral(const Shape& other) const;
-  // This shape with `dim` before its first dimension; unknown rank stays so.
+  // This shape with `dim` before its first dimension. An unknown rank stays unknown.
   Shape WithLeading(int64_t dim) const;
-  // "[?,224,224,3]", "[]" for a scalar, "<unknown>" without a rank.
+  // "[?,224,224,3]", "[]" for a scalar, "<unknown>" for an unknown rank.
   std::string ToString() const;
 
   friend bool operator==(const Shape&, const Shape&) = default;
@@ -61,7 +61,7 @@ struct TensorSpec {
   Shape shape;  // ragged: dimensions 1 … ragged_rank are unknown unless uniform
   Kind kind = Kind::kDense;
   int ragged_rank = 0;    // > 0 only for kRagged
-  bool optional = false;  // the element may leave this leaf out (tf.data: None)
+  bool optional = false;  // an element may lack this leaf (tf.data: None)
 
   bool IsStatic() const {
     return kind == Kind::kDense && !optional && dtype != kString && shape.IsStatic();
@@ -77,24 +77,24 @@ TensorSpec Ragged(DType dtype, Shape shape, int ragged_rank);
 TensorSpec Sparse(DType dtype, Shape dense_shape);
 TensorSpec Bytes();  // a scalar string
 
-// A nest of leaves. A value; copying it is cheap (children are shared).
+// A nest of leaves. A value type; copying is cheap (children are shared).
 class Spec {
  public:
   enum class Kind : uint8_t { kLeaf = 0, kTuple = 1, kDict = 2 };
 
-  Spec() = default;       // the empty tuple; so is a Spec that was moved from
+  Spec() = default;       // the empty tuple, as is a moved-from Spec
   Spec(TensorSpec leaf);  // NOLINT: a leaf is a spec
   static Spec Tuple(std::vector<Spec> members);
-  // Keys are ordered; a key given twice keeps its last spec.
+  // Keys are sorted. If a key is given twice, the last spec is used.
   static Spec Dict(std::vector<std::pair<std::string, Spec>> members);
 
   Kind kind() const;
   const TensorSpec& leaf() const;          // REQUIRES: kind() == kLeaf
-  size_t size() const;                     // members; 0 for a leaf
+  size_t size() const;                     // number of members; 0 for a leaf
   const Spec& member(size_t i) const;      // REQUIRES: i < size()
   const std::string& key(size_t i) const;  // REQUIRES: kDict
-  // The member of that key and the number of its first leaf; nullopt unless
-  // this is a dict that has it.
+  // The member with this key and the index of its first leaf; nullopt unless this is a dict that
+  // has the key.
   struct Found {
     const Spec* spec;
     size_t first_leaf;
@@ -103,18 +103,18 @@ class Spec {
 
   // All leaves, depth first (dicts by key): the order of an element's tensors.
   absl::Span<const TensorSpec> leaves() const;
-  // "a/b", "[1]": how messages name leaf `i`; "" for a lone leaf.
+  // The name of leaf `i` in error messages: "a/b", "[1]"; "" if the spec is a leaf.
   std::string LeafName(size_t i) const;
-  // The same nest with other leaves. REQUIRES: as many as leaves().
+  // The same nest with other leaves. REQUIRES: as many leaves as leaves().
   Spec WithLeaves(absl::Span<const TensorSpec> leaves) const;
 
-  // OK if elements of `other` may be given to who expects this spec;
-  // InvalidArgument names the first leaf or key that differs.
+  // OK if elements of `other` are valid where this spec is expected. Otherwise InvalidArgument
+  // names the first leaf or key that differs.
   absl::Status Admits(const Spec& other) const;
-  // A 64-bit hash of the whole nest, equal on every machine and release.
+  // A 64-bit hash of the whole nest, the same on every machine and in every release.
   uint64_t fingerprint() const;
-  // The same of the nest, its keys, dtypes and kinds alone, without shapes: what
-  // all elements that this spec admits have in common. Stands in each head.
+  // The same for the nest, its keys, dtypes and kinds, without shapes. It is equal for all elements
+  // that this spec admits, and the head of each element contains it.
   uint64_t structure_fingerprint() const;
   // "(TensorSpec([?,1], float32), {image: …})", as tf.data prints it.
   std::string ToString() const;
@@ -128,7 +128,7 @@ class Spec {
   std::shared_ptr<const Rep> rep_;  // nullptr: the empty tuple
 };
 
-// How many elements a dataset has: a number, kInfinite or kUnknown.
+// The number of elements of a dataset, kInfinite or kUnknown.
 using Cardinality = int64_t;
 inline constexpr Cardinality kInfinite = -1;
 inline constexpr Cardinality kUnknown = -2;

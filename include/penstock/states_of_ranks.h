@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Going on behind the states of all ranks, on another service and with any
-// number of ranks and workers.
+// Restores the states of all ranks on another service, with any number of ranks and workers.
 #pragma once
 
 #include <cstdint>
@@ -13,34 +12,37 @@
 namespace penstock {
 
 struct RestoreOptions {
-  // Of this launch: ranks that restore the same states under the same run_id go
-  // on in one job.
+  // Names this launch. Ranks that restore the same states under the same run_id share one job.
   std::string run_id;
-  // Nodes of this dataset ("Map#3", as Explain() names them) that may differ from
-  // those that gave the states. What was taken stays taken by its number: no edit
-  // may change how many elements a partition has before that.
+  // Nodes of this dataset ("Map#3", as Explain() names them) that may differ from the dataset that
+  // gave the states. Delivered elements are known by their index, so an edit must not change how
+  // many elements come before them in a partition.
   std::vector<std::string> allow;
-  // So many elements are passed over by each rank, as if it had taken them.
+  // How many elements each rank skips, as if they had been delivered to it. ≥ 0.
   int64_t skip_steps = 0;
 };
 
-// The states that all ranks saved at one step, in any order, as one that each
-// rank of the new launch gives to Iterator::Restore(). Nothing of the service
-// that they were saved from is needed. Every element is then in exactly one
-// history: that of the rank whose state contains it, or of one that reads now.
+// Combines the states that all ranks saved at one step, in any order, into one state. Each rank of
+// the new launch passes it to Iterator::Restore(). The service that the states were saved from is
+// not needed. Every element is then in exactly one history: that of the rank whose state contains
+// it, or that of a rank of the new launch.
 //
-// Restore() says InvalidArgument if the state of a rank is missing, if two
-// contain the same element, are of one rank or of different jobs, if one is
-// older than what its rank had committed when another one was saved, or if the
-// dataset is another one. The next Next() says FailedPrecondition if the job's
-// name is in use for other states, or is still read under another run_id.
+// Restore() returns InvalidArgument if the state of a rank is missing, if two states contain the
+// same element, belong to one rank or belong to different jobs, if a state is older than what its
+// rank had committed when another state was saved, or if the dataset differs. The first Next()
+// returns FailedPrecondition if the job's name is in use for other states, or is still read under
+// another run_id.
 //
-// What stands behind Distribute goes on from the positions of the rank that was
-// least far. Shards of a static mode stay as many as they were. States of a
-// coordinated read must be of one step, before the last rounds; rounds are counted
-// from 0 again. Steps of order kDeterministic, too (StepToken), where what no state has is dealt
-// out anew: as if nothing had happened where the states are of one step (StepToken::round); else
-// what some of them lack of the steps before comes first, and nothing twice.
+// Nodes after Distribute continue from the positions of the rank that was least far. A static mode
+// keeps its number of shards.
+//
+// The states of a coordinated read must be of one step, before the last rounds. Rounds are counted
+// from 0 again.
+//
+// In order kDeterministic, steps are counted from 0 again (see StepToken), and the elements that
+// are in no state are distributed again in their order. If the states are of one step
+// (StepToken::round), reading continues as without a restore. Otherwise the elements of earlier
+// steps that some states lack come first. No element comes twice.
 State OfAllRanks(absl::Span<const State> states, const RestoreOptions& options = {});
 
 }  // namespace penstock

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The same number of steps for all processes of a group, whatever data each has.
-// DistributedIterator does this by itself; here it is for loops that read otherwise:
+// Gives all processes of a group the same number of steps, whatever data each has.
+// DistributedIterator does this itself. This class is for loops that read in another way:
 //
 //   ASSIGN_OR_RETURN(ps::StepAligner aligner, ps::StepAligner::Make(group, {…}));
 //   ASSIGN_OR_RETURN(std::optional<Batch> next, Read());
@@ -8,10 +8,10 @@
 //   while (true) {
 //     ASSIGN_OR_RETURN(bool goes_on, aligner.Finish());
 //     if (!goes_on) break;
-//     Batch batch = next ? *next : Filler();  // by the policy
-//     ASSIGN_OR_RETURN(next, Read());         // one step ahead, so that what the
-//     RETURN_IF_ERROR(aligner.Start(next.has_value()));  // ranks say travels
-//     Step(batch);                            // while they compute
+//     Batch batch = next ? *next : Filler();  // as the policy says
+//     ASSIGN_OR_RETURN(next, Read());         // one step ahead: messages travel
+//     RETURN_IF_ERROR(aligner.Start(next.has_value()));  // while the ranks
+//     Step(batch);                            // compute
 //   }
 #pragma once
 
@@ -30,52 +30,54 @@
 namespace penstock {
 
 struct StepAlignerOptions {
-  // When the steps end: kDrop with the first process that has no data; kEmpty, kPad
-  // and kRepeat with the last; kError with an error of all where some have none.
+  // When the steps end. kDrop: when the first process has no data. kEmpty, kPad and kRepeat: when
+  // no process has data. kError: when no process has data, or with an error of all processes when
+  // only some have data.
   PartialBatches partial_batches = PartialBatches::kEmpty;
   int64_t first_step = 0;
-  // What must be alike in all processes, as (name, value): the dataset's fingerprint,
-  // the job, the number of consumers. The policy and first_step are added.
+  // (name, value) pairs that must be equal in all processes: the dataset's fingerprint, the job,
+  // the number of consumers. The policy and first_step are added.
   std::vector<std::pair<std::string, std::string>> alike;
 };
 
-// On a communicator of its own, split off the group's. One thread at a time, and
-// never one that others wait for. Destroying it before the end is an Abort().
+// One process's part in agreeing on steps. Has its own communicator, split off the group's. Methods
+// are for one thread at a time, and never for one that others wait for (a transport's, a reader's),
+// except those marked "Any thread". Destroying it before the end has the effect of Abort().
 class StepAligner {
  public:
-  // All processes of the group make theirs, in the same order as other aligners.
-  // FailedPrecondition if the group is not connected, or naming the processes that
-  // differ in what must be alike. A group of one process is aligned with itself.
+  // All processes of the group must call this, and make all their aligners in the same order.
+  // FailedPrecondition if the group is not connected, or if a value of `alike` differs; it names
+  // the processes. A group of one process is aligned with itself.
   static absl::StatusOr<StepAligner> Make(const ReplicaGroup& group, StepAlignerOptions options);
   StepAligner(StepAligner&& other) noexcept;
   StepAligner& operator=(StepAligner&& other) noexcept;
   ~StepAligner();
 
-  // Says whether this process has data for the next step, and returns at once. As many
-  // steps may be started ahead as the caller likes.
+  // Announces whether this process has data for the next step, and returns at once. The caller may
+  // start any number of steps ahead.
   absl::Status Start(bool has_data);
-  // Whether all make the oldest step that was started and not finished; false ever
-  // after the first that they do not. Waits until all have started it. OutOfRange by
-  // kError; Unavailable naming the process that is gone, or what it aborted with;
-  // FailedPrecondition if none was started.
+  // Finishes the oldest started step and returns whether all processes make it. Waits until all
+  // have started it. After the first false, every call returns false. OutOfRange under kError if
+  // only some processes have data. Unavailable names a process that is gone; if a process called
+  // Abort(), its error is returned. FailedPrecondition if no step was started.
   absl::StatusOr<bool> Finish();
   absl::StatusOr<bool> Align(bool has_data) {
     PENSTOCK_RETURN_IF_ERROR(Start(has_data));
     return Finish();
   }
 
-  // The next step to be finished.
+  // The step that the next Finish() finishes.
   int64_t step() const { return step_; }
-  // What ended it for all, as far as is known; never waits. Any thread.
+  // The error that ended it for all processes; OK if none is known yet. Never waits. Any thread.
   absl::Status AsyncError() const;
-  // Ends it for all processes, which hear `why`. Any thread.
+  // Ends it for all processes, which get `why` as their error. Any thread.
   void Abort(const absl::Status& why);
 
  private:
   StepAligner(std::unique_ptr<replica::Collective> own, const StepAlignerOptions& options);
 
   std::unique_ptr<replica::Collective> own_;  // nullptr: one process
-  std::deque<bool> alone_;                    // what it started
+  std::deque<bool> alone_;                    // of one process: the started steps
   PartialBatches policy_;
   int64_t step_;
   bool over_ = false;
@@ -83,8 +85,8 @@ class StepAligner {
 
 namespace replica_internal {
 
-// Whether all processes of a connected group say the same of (name, value).
-// FailedPrecondition tells each value that differs with the processes that have it.
+// Checks that all processes of a connected group have the same (name, value) pairs. OK for a group
+// that is not connected. FailedPrecondition names each value that differs and its processes.
 absl::Status CheckAlike(const ReplicaGroup& group,
                         const std::vector<std::pair<std::string, std::string>>& values);
 

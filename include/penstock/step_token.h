@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an element says of the round of a coordinated read, or the step of order kDeterministic,
-// that it came in.
+// Tells which round of a coordinated read, or step of order kDeterministic, an element belongs to.
 #pragma once
 
 #include <cstdint>
@@ -9,32 +8,37 @@
 
 namespace penstock {
 
-// All consumers' elements of one round have the same round, and the same partition
-// but in the rounds that rests fill. To be logged beside a step, or compared.
+// The place of an element in the reading of all consumers, to be logged with a step or compared.
 //
-// Order kDeterministic with num_consumers has no rounds, and `round` is a step: consumer i of C
-// gets, in step t, element tC + i of the order, so elements in the order of (round, consumer) are
-// in that of all, however many consumers there are. Where partitions have ended, a consumer whose
-// element of a step was to be one of theirs has none in it: consumers' numbers of elements may
-// differ by about what lengths of partitions do. Unless C divides the number of partitions none
-// gets further ahead of the slowest than what is outstanding; all wait for one that is missing,
-// then or at the end: Unavailable naming it after `timeout`. FailedPrecondition: another process
-// has that consumer_index, or a state is of another one. Behind Restore(OfAllRanks()) steps are
-// counted anew, from 0 unless a partition had ended.
+// In a coordinated read, all elements of one round have the same `round`. They also have the same
+// partition, except in the last rounds, which are made of leftovers (DistributeOptions::rests).
+//
+// In order kDeterministic with num_consumers there are no rounds, and `round` is a step. In step t,
+// consumer i of C gets element tC + i of the order. Elements sorted by (round, consumer) are
+// therefore in that order for every C. If an element of a step would come from a partition that has
+// ended, its consumer gets no element in that step, so the consumers' element counts may differ by
+// about as much as the lengths of partitions.
+//
+// If C does not divide the number of partitions, a consumer is ahead of the slowest one by no more
+// than its outstanding elements, so all of them soon wait for a missing consumer. If C divides it,
+// they wait at the end. After `timeout`, Next() returns Unavailable and names the missing consumer.
+// FailedPrecondition if another process has the consumer_index, or for a state of another consumer.
+// After Restore(OfAllRanks()), steps are counted again from 0, or from a later step if a partition
+// had ended.
 struct StepToken {
-  int64_t round = -1;  // -1: elements are of no consumer's
+  int64_t round = -1;  // -1: the element belongs to no consumer
   int64_t consumer = -1;
   PartitionId partition;
   Index index = 0;
-  bool pad = false;  // a copy that fills up the last round
-  // Of job, iteration and round: equal for all elements of a round, and for no others but
-  // by chance. The least and the largest over all ranks, from a reduction now and then, say
-  // whether all are at the same round of the same read.
+  bool pad = false;  // a copy that fills the last round
+  // A hash of job, iteration and round: equal for all elements of a round, and different for others
+  // except by chance. To check that all ranks are at the same round of the same read, reduce it
+  // over the ranks now and then and compare minimum and maximum.
   uint64_t hash = 0;
   friend bool operator==(const StepToken&, const StepToken&) = default;
 };
 
-// REQUIRES: an element, not an empty handle.
+// REQUIRES: `element` is not an empty handle.
 StepToken StepTokenOf(const Element& element);
 
 }  // namespace penstock
