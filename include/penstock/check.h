@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// For what cannot happen unless the program is wrong; never for bad input.
+// For conditions that only a bug in the program can break; never for bad input.
 #pragma once
 
 #include <cstdio>
 #include <cstdlib>
 
-// Aborts naming the condition and its place unless it holds.
+// Aborts with the condition and its place unless the condition holds.
 #define PENSTOCK_CHECK(condition)                                                        \
   do {                                                                                   \
     if (!(condition)) [[unlikely]] {                                                     \

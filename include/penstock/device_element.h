@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// An element whose values are on a device: what a replica on a GPU gets of a
-// DistributedIterator (penstock/distributed_dataset.h). No CUDA header is needed here;
-// a CUDA stream (cudaStream_t) is given as the pointer that it is.
+// An element whose values are on a device: what a replica on a GPU gets from a DistributedIterator
+// (penstock/distributed_dataset.h). Needs no CUDA header: a CUDA stream (cudaStream_t) is passed as
+// the pointer that it is.
 //
-//   RETURN_IF_ERROR(batch.ReadyOn(stream));          // what `stream` does next sees the values
+//   RETURN_IF_ERROR(batch.ReadyOn(stream));  // work queued on `stream` after this sees the values
 //   Launch<<<…, stream>>>(batch["image"].raw(), …);
-//                                                    // letting go gives the place back, behind
-//                                                    that
+//                                            // destroying `batch` frees its place after that work
 #pragma once
 
 #include <cstddef>
@@ -26,10 +25,11 @@ namespace penstock {
 class DeviceLanes;   // dataplane/memory/device_lander.cc
 class DeviceStream;  // dataplane/memory/device.h
 
-// The values are, or will be, on a device; shapes, strings and row splits are on the
-// host. The host waits for neither. Letting go of it gives its place on the device
-// free, behind all that the streams which read it were asked for. Any thread, one at a
-// time; may outlive the iterator it came from.
+// An element whose values are on a device, or on their way there. Shapes, strings, row splits and
+// sparse indices are on the host. The host never waits for the copy or for the work that reads the
+// values. Destroying the element frees its place on the device, once all work that was queued on
+// the streams that read it is done. Any thread, one at a time. May outlive the iterator it came
+// from.
 class DeviceElement {
  public:
   DeviceElement() = default;
@@ -42,22 +42,22 @@ class DeviceElement {
   const Spec& spec() const { return head_.spec(); }
   size_t size() const { return head_.size(); }
   int device() const;  // its number, as in "GPU:0". REQUIRES: not empty
-  // Leaf number `i`, as of an Element; but raw() of all but strings is an address on
-  // the device, which the host cannot follow. REQUIRES: i < size().
+  // Returns leaf number `i`, as Element does, but raw() is an address on the device, which the host
+  // cannot read (except for strings). REQUIRES: i < size().
   Tensor tensor(size_t i) const;
-  // The leaf of that key of a dict; aborts on a key that is not there.
+  // Returns the leaf of that key of a dict; aborts if there is no such key.
   Tensor operator[](std::string_view key) const;
 
-  // What is asked of `stream` from now on sees the values, whenever they have come, and
-  // they stay until it is done with what it is asked for until this is let go of.
-  // `stream` is a CUDA stream of this device, which must exist until then; nullptr is the
-  // default stream.
+  // Work queued on `stream` after this call sees the values, even if the copy has not finished yet.
+  // The values stay valid until `stream` has finished all work that was queued on it before this
+  // element is destroyed. `stream` is a CUDA stream of this device, which must exist until then;
+  // nullptr is the default stream.
   absl::Status ReadyOn(void* stream) const;
-  // `stream` was asked for the last that reads the values: only that is waited for. Once
-  // per stream, behind its ReadyOn(). After an error nobody knows how long it reads: the
-  // place is not used again.
+  // Declares that all work on `stream` that reads the values has been queued: the place waits only
+  // for that work. Call it once per stream, after its ReadyOn(). After an error it is unknown how
+  // long the stream reads, so the place is never used again.
   absl::Status ReadBy(void* stream) const;
-  // The same with streams of a backend, for which ReadBy() has to be called.
+  // The same for streams of a backend, for which calling ReadBy() is required.
   absl::Status ReadyOn(DeviceStream& stream) const;
   absl::Status ReadBy(DeviceStream& stream) const;
 
@@ -69,24 +69,24 @@ class DeviceElement {
 
   std::shared_ptr<DeviceLanes> lanes_;
   int place_ = 0;
-  Element head_;  // a head alone: where the body would be is nothing
+  Element head_;  // the head alone; its body is on the device
 };
 
-// What became of one replica's values on the way to its device, since the iterator was made.
+// Counts of one replica's values on the way to its device, since the iterator was made.
 struct DeviceLandingStats {
   int device = 0;
-  int64_t elements = 0;         // copied from host memory
-  int64_t bytes = 0;            // of their bodies
-  int64_t ahead = 0;            // of those taken, on their way before they were asked for
-  int64_t waits = 0;            // looks of Next() that found no place on the device free
-  int64_t not_page_locked = 0;  // copied from memory that the device does not read by itself
+  int64_t elements = 0;  // copied from host memory
+  int64_t bytes = 0;     // of the bodies of these
+  int64_t ahead = 0;     // delivered elements whose transfer began before Next() asked for them
+  int64_t waits = 0;     // times that Next() found no free place on the device
+  int64_t not_page_locked = 0;  // copied from memory that the device cannot read directly
   std::string page_locking;     // "on", or "off: " and the reason
   int64_t direct = 0;           // written to the device by a NIC itself, and not copied
-  std::string gpu_direct;       // whether a NIC does: "on", "off: " and the reason, …
-  int places = 0;               // elements on the device at a time, of those copied
-  int64_t place_bytes = 0;      // grows with the elements
-  int64_t grown = 0;            // times it did; a steady state adds none
-  int64_t events = 0;           // made; a steady state adds none
+  std::string gpu_direct;       // whether a NIC writes directly: "on", "off: " and the reason, …
+  int places = 0;               // places on the device for copied elements
+  int64_t place_bytes = 0;      // bytes of one place; grows with the elements
+  int64_t grown = 0;            // times it grew; a steady state adds none
+  int64_t events = 0;           // device events made; a steady state adds none
 };
 
 }  // namespace penstock

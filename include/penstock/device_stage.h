@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Last steps of preparing a batch that a GPU does better than the CPUs which made it:
-// images as bytes to planes of numbers, ragged rows padded, rows gathered. What crosses
-// the wire and the bus is then the smaller form.
+// Last steps of preparing a batch that a GPU does better than the CPUs that made it: images from
+// bytes to planes of numbers, padding of ragged rows, gathering of rows. The wire and the bus then
+// carry the smaller form.
 //
 //   RETURN_IF_ERROR(batch.ReadyOn(stream));
 //   ps::ImagesToPlanes images{.images = batch["image"].raw(), .batch = 64, .height = 224,
@@ -9,8 +9,8 @@
 //   RETURN_IF_ERROR(
 //       ps::LaunchStage(batch.device(), stream, images.Normalized(mean, deviation)));
 //
-// Steps are plain values with addresses in them: what they read and write belongs to the
-// caller, and stays as it is until the stream has done them.
+// Steps are plain values that hold addresses. The memory that they read and write belongs to the
+// caller, who must not change or free it until the stream has done the steps.
 #pragma once
 
 #include <array>
@@ -23,9 +23,9 @@
 
 namespace penstock {
 
-// Images of uint8 [batch, height, width, channels] to planes of `dtype`
-// [batch, channels, height, width]: of each value pixel × scale + offset of its channel,
-// computed in float32 with one rounding and rounded once more to `dtype`.
+// Converts images of uint8 [batch, height, width, channels] to planes of `dtype` [batch, channels,
+// height, width]. Each value is pixel × scale + offset of its channel, computed in float32 with one
+// rounding, then rounded to `dtype`.
 struct ImagesToPlanes {
   const void* images = nullptr;
   int64_t batch = 0;
@@ -37,47 +37,48 @@ struct ImagesToPlanes {
   std::array<float, 4> scale = {1, 1, 1, 1};
   std::array<float, 4> offset = {0, 0, 0, 0};
 
-  // With (pixel / 255 − mean) / deviation of each channel.
+  // Returns this step with (pixel / 255 − mean) / deviation of each channel.
   ImagesToPlanes Normalized(const std::array<float, 4>& mean,
                             const std::array<float, 4>& deviation) const;
 };
 
-// Ragged rows of one level to a dense [rows, width], filled up behind each with
-// `padding`; what is longer is cut off.
+// Pads ragged rows of one level to a dense [rows, width], with `padding` after each shorter row.
+// Longer rows are cut off.
 struct RaggedToPadded {
   const void* values = nullptr;
-  // rows + 1 of them, ascending from 0, where the device reads: its own memory, or
-  // page-locked host memory.
+  // rows + 1 numbers, ascending from 0, in memory that the device reads: its own, or page-locked
+  // host memory.
   const int64_t* row_splits = nullptr;
   int64_t rows = 0;
-  int64_t width = 0;       // values of a padded row
+  int64_t width = 0;       // values per padded row
   size_t value_bytes = 0;  // 1, 2, 4 or 8
   void* padded = nullptr;
-  uint64_t padding = 0;  // the bytes of one value, the lowest first
+  uint64_t padding = 0;  // the bytes of one value, lowest first
 };
 
-// Rows of `row_bytes` each by their numbers: out[i] = rows[indices[i]]. A number that is
-// no row's gives zeros.
+// Gathers rows of `row_bytes` each: out[i] = rows[indices[i]]. An index outside [0, num_rows) gives
+// zeros.
 struct GatherRows {
   const void* rows = nullptr;
   int64_t num_rows = 0;
   size_t row_bytes = 0;
-  const int64_t* indices = nullptr;  // where the device reads, as row_splits
+  const int64_t* indices = nullptr;  // in memory that the device reads, as row_splits
   int64_t count = 0;
   void* out = nullptr;
 };
 
 using StageStep = std::variant<ImagesToPlanes, RaggedToPadded, GatherRows>;
 
-// InvalidArgument naming the member that makes no sense.
+// InvalidArgument names the member that is not valid.
 absl::Status CheckStage(const StageStep& step);
 
-// Does it on the CPU, on memory of the host: what a device does gives the same bits.
+// Runs the step on the CPU, on host memory. A device gives the same bits for RaggedToPadded and
+// GatherRows, and values within one unit in the last place for ImagesToPlanes.
 absl::Status RunStage(const StageStep& step);
 
-// Has device number `device` do it, in its turn on `stream` (a cudaStream_t; nullptr: the
-// default stream). Does not wait. NotFound without a device, Unimplemented in a build
-// whose CUDA toolkit had no compiler.
+// Queues the step for device number `device` on `stream` (a cudaStream_t; nullptr: the default
+// stream). Does not wait. NotFound without such a device, Unimplemented in a build whose CUDA
+// toolkit had no compiler.
 absl::Status LaunchStage(int device, void* stream, const StageStep& step);
 
 }  // namespace penstock

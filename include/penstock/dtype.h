@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The types of tensors' values. The numbers are fixed on the wire and never
-// used again for another type (docs/element.md).
+// The types of tensor values. Their numbers are fixed on the wire and never reused for another type
+// (docs/element.md).
 #pragma once
 
 #include <complex>
@@ -51,8 +51,8 @@ inline constexpr DType kComplex64 = DType::kComplex64;
 inline constexpr DType kComplex128 = DType::kComplex128;
 inline constexpr DType kString = DType::kString;
 
-// IEEE 754 binary16 and the upper half of binary32, as bits. Conversions round
-// to nearest, ties to even; NaN stays NaN.
+// IEEE 754 binary16, and the upper half of binary32, as bits. Conversions round to nearest, ties to
+// even; NaN stays NaN.
 struct Float16 {
   uint16_t bits = 0;
   Float16() = default;
@@ -68,22 +68,22 @@ struct BFloat16 {
   friend bool operator==(BFloat16 a, BFloat16 b) { return float(a) == float(b); }
 };
 
-// Bytes of one value; 0 for strings, which have no fixed size, and kInvalid.
+// Returns the bytes of one value; 0 for kInvalid and for strings, which have no fixed size.
 size_t SizeOf(DType dtype);
 
-// "float32", as NumPy and tf.data write it; "invalid" for a number not listed.
+// Returns "float32", as NumPy and tf.data write it; "invalid" for an unknown number.
 const std::string& Name(DType dtype);
 
-// The dtype of that name; InvalidArgument lists the known ones.
+// Returns the dtype of that name; InvalidArgument lists the known names.
 absl::StatusOr<DType> DTypeFromName(std::string_view name);
 
-// True for the listed dtypes other than kInvalid; for numbers from outside.
+// Returns true for the listed dtypes other than kInvalid. For numbers from outside.
 bool IsKnown(DType dtype);
 
 bool IsInteger(DType dtype);   // signed and unsigned, not bool
 bool IsFloating(DType dtype);  // float16, bfloat16, float32, float64
 
-// DTypeOf<float> is kFloat32; not defined for types that no tensor holds.
+// DTypeOf<float> is kFloat32; kInvalid for types that no tensor holds.
 template <class T>
 inline constexpr DType DTypeOf = DType::kInvalid;
 template <>

@@ -16,8 +16,8 @@
 
 namespace penstock {
 
-// Who an element is. (iteration, partition, index) names it for good;
-// placement, round and consumer say how it came.
+// Identifies an element. (iteration, partition, index) names it for good; placement, round and
+// consumer say how it was delivered.
 struct Identity {
   JobId job;
   IterationId iteration;
@@ -29,10 +29,10 @@ struct Identity {
   friend bool operator==(const Identity&, const Identity&) = default;
 };
 
-// A loan on a block that holds one element (docs/element.md). Moving hands the
-// loan on; letting go of the last handle returns the slot, from any thread.
-// Keeps its pool alive, and may outlive the iterator and the client it came
-// from. Not for use in a forked child: the slot belongs to the parent.
+// A loan on a block that holds one element (docs/element.md). Moving passes the loan on. Destroying
+// the last handle returns the slot, on any thread. An element keeps its pool alive, and may outlive
+// the iterator and the client that it came from. Do not use it in a forked child: the slot belongs
+// to the parent.
 class Element {
  public:
   Element() = default;
@@ -47,9 +47,9 @@ class Element {
     return *this;
   }
 
-  // The element whose block starts at `block` inside the loan's bytes. The
-  // block must have been written by BlockWriter or checked by CheckBlock
-  // (dataplane/element/block.h) against `spec`.
+  // Makes the element whose block starts at `block`, inside the loan's bytes. The block must have
+  // been written by BlockWriter or checked by CheckBlock (dataplane/element/block.h) against
+  // `spec`.
   Element(Loan loan, std::byte* block, Spec spec)
       : loan_(std::move(loan)), block_(block), spec_(std::move(spec)) {}
 
@@ -57,33 +57,33 @@ class Element {
 
   const Spec& spec() const { return spec_; }
   size_t size() const { return spec_.leaves().size(); }
-  // Leaf number `i` in the order of spec().leaves(). REQUIRES: i < size().
+  // Returns leaf number `i` in the order of spec().leaves(). REQUIRES: i < size().
   Tensor tensor(size_t i) const;
-  // The leaf of that key of a dict; aborts on a key that is not there (a bug in
-  // the program: the spec is known beforehand). For keys from outside: Find.
+  // Returns the leaf of that key of a dict; aborts on a missing key, which is a bug in the program
+  // since the spec is known. Use Find() for keys from outside.
   Tensor operator[](std::string_view key) const;
   absl::StatusOr<Tensor> Find(std::string_view key) const;
 
   Identity identity() const;
   void set_identity(const Identity& identity);  // REQUIRES: !IsShared()
 
-  // Values of leaf `i` for writing in place. REQUIRES: not shared; dtype fits.
+  // Returns the values of leaf `i` for writing in place. REQUIRES: not shared; the dtype is T's.
   template <class T>
   absl::Span<T> mutable_data(size_t i) {
     absl::Span<const T> values = tensor(i).template data<T>();
     return absl::Span<T>(const_cast<T*>(values.data()), values.size());
   }
 
-  // True while another handle reads the same block; it is read-only then.
+  // True while another handle reads the same block; the block is then read-only.
   bool IsShared() const { return loan_.IsShared(); }
-  // One more handle on the same block, which makes it read-only.
+  // Returns another handle on the same block, which makes the block read-only.
   Element Share() const { return Element(loan_.Share(), block_, spec_); }
-  // The same values in a block of their own. ResourceExhausted without memory.
+  // Copies the values into a block of their own. ResourceExhausted without memory.
   absl::StatusOr<Element> Copy() const;
 
-  // Head and body as they lie in memory; see docs/element.md.
+  // Returns head and body as they are in memory; see docs/element.md.
   absl::Span<std::byte> block() const;
-  // The loan that keeps the block, for those who hand it on.
+  // Returns the loan that keeps the block, for code that passes it on.
   const Loan& loan() const { return loan_; }
 
   std::string ToString() const;

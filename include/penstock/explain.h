@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Dataset::Explain() beside what an iterator has measured.
+// Dataset::Explain() with the measurements of an iterator.
 #pragma once
 
 #include <string>
@@ -9,9 +9,9 @@
 
 namespace penstock {
 
-// The tree of Dataset::Explain(), with the counts, seconds and tuned settings of each
-// node. `stats` are those of an iterator of an equal dataset; nodes that it does not
-// have (behind Distribute) are shown without.
+// Returns the tree of Dataset::Explain() with the counts, seconds and tuned settings of each node.
+// `stats` come from an iterator of an equal dataset. Nodes that `stats` does not name are shown
+// without them.
 std::string Explain(const Dataset& dataset, const IteratorStats& stats);
 
 }  // namespace penstock

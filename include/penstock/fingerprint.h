@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A hash that is equal on every machine and in every release: FNV-1a, 64 bits
-// (Fowler, Noll, Vo; www.isthe.com/chongo/tech/comp/fnv). For identity, not
-// against forgers.
+// A hash that is equal on every machine and in every release: FNV-1a, 64 bits (Fowler, Noll, Vo;
+// www.isthe.com/chongo/tech/comp/fnv). It identifies data; it does not protect against forgery.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +11,7 @@ namespace penstock {
 
 inline constexpr uint64_t kFingerprintSeed = 0xcbf29ce484222325;  // FNV's offset basis
 
-// The hash of `bytes`. Of several pieces: the hash of one is the next one's seed.
+// Returns the hash of `bytes`. For several pieces, the hash of one is the seed of the next.
 constexpr uint64_t Fingerprint(absl::string_view bytes, uint64_t seed = kFingerprintSeed) {
   for (char byte : bytes) {
     seed ^= static_cast<uint8_t>(byte);
@@ -21,7 +20,7 @@ constexpr uint64_t Fingerprint(absl::string_view bytes, uint64_t seed = kFingerp
   return seed;
 }
 
-// The same of a number, as its eight bytes, lowest first.
+// Returns the hash of a number, as its eight bytes, lowest first.
 constexpr uint64_t Fingerprint(uint64_t number, uint64_t seed = kFingerprintSeed) {
   for (int i = 0; i < 8; ++i) {
     seed ^= (number >> (8 * i)) & 0xff;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The identities of Penstock as types, so that a job is never taken for a
-// partition. What each word means: docs/architecture.md, "Words".
+// The identities of Penstock as types, so that a job cannot be mistaken for a partition. For the
+// meaning of each word see docs/architecture.md, "Words".
 #pragma once
 
 #include <compare>
@@ -33,7 +33,7 @@ class Id {
   uint64_t value_ = 0;
 };
 
-// "job 7": the text of an id in messages and logs.
+// Returns "job 7": the text of an id in messages and logs.
 template <class Tag>
 std::string ToString(Id<Tag> id) {
   return std::string(Tag::kName) + ' ' + std::to_string(id.value());

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operations on images, for lambdas over Expr; MapChain in map.h has them as
-// steps. docs/images.md says which convention each follows.
+// Operations on images, for lambdas over Expr. MapChain in map.h has them as steps. docs/images.md
+// states the convention that each follows.
 //
-// An image is [height, width, channels]. What only moves pixels takes any
-// dtype of fixed size; the others take uint8 (0 to 255) and float32, and where
-// they must know the range of float32 it is 0 to 1. Sizes are in pixels. An
-// argument that does not fit is InvalidArgument, when the function is traced
-// where the shape is known then, else with the element.
+// An image is [height, width, channels]. Operations that only move pixels take any dtype of fixed
+// size. The others take uint8 (0 to 255) and float32, which is 0 to 1 where its range matters.
+// Sizes are in pixels. An argument that does not fit is InvalidArgument: when the function is
+// traced if the shape is known then, else with the element.
 #pragma once
 
 #include <cstdint>
@@ -24,59 +23,60 @@ enum class JpegScaling : uint8_t {
   kDct,    // let the decoder scale by powers of two first: faster, not exact
 };
 
-// What becomes of EXIF's note of how the camera was held.
+// What happens to the EXIF orientation of the camera.
 enum class Orientation : uint8_t {
-  kAsStored,  // nothing, as tf.io.decode_image and torchvision do unless asked
-  kUpright,   // the image is turned and mirrored; crops are of the upright image
+  kAsStored,  // it is ignored, as in tf.io.decode_image and torchvision unless asked
+  kUpright,   // the image is rotated and mirrored; crops are of the upright image
 };
 
 struct DecodeOptions {
-  int channels = 3;  // 1: grey, 3: RGB; of PNG also 2 and 4: with alpha
+  int channels = 3;  // 1: grey, 3: RGB; for PNG also 2 and 4: with alpha
   Orientation orientation = Orientation::kAsStored;
-  JpegScaling scaling = JpegScaling::kExact;  // of JPEG that is resized
-  DType dtype = kUInt8;                       // of PNG also kUInt16
+  JpegScaling scaling = JpegScaling::kExact;  // for JPEG that is resized
+  DType dtype = kUInt8;                       // for PNG also kUInt16
 };
 
-// A file's contents as an image. Bytes that are no such image are
-// InvalidArgument, one that is cut short or damaged DataLoss. The error names
-// the file if the bytes come from ReadFile.
+// Decodes a file's contents to an image. InvalidArgument for bytes that are not such an image,
+// DataLoss for an image that is cut short or damaged. The error names the file if the bytes come
+// from ReadFile.
 Expr DecodeJpegImage(const Expr& bytes, DecodeOptions options = {});
 Expr DecodePngImage(const Expr& bytes, DecodeOptions options = {});
-// JPEG or PNG, by its first bytes; 1 or 3 channels of uint8.
+// Decodes JPEG or PNG, by the first bytes, to 1 or 3 channels of uint8.
 Expr DecodeImage(const Expr& bytes, DecodeOptions options = {});
 
 // --- Sizes -------------------------------------------------------------------
 
 enum class Interpolation : uint8_t {
   kNearest,   // for masks
-  kBilinear,  // a triangle
-  kBicubic,   // Keys, a = -0.5
-  kArea,      // the mean over the area of a result's pixel
+  kBilinear,  // a triangle filter
+  kBicubic,   // Keys' filter, a = -0.5
+  kArea,      // the mean over the area that a result pixel covers
 };
 
 struct ResizeOptions {
   Interpolation interpolation = Interpolation::kBilinear;
-  // When shrinking, kBilinear and kBicubic take all pixels beneath a result's,
-  // not its neighbours alone.
+  // When shrinking, kBilinear and kBicubic use all pixels under a result pixel, not only its
+  // neighbours.
   bool antialias = false;
 };
 
 enum class PadSide : uint8_t {
-  kAround,  // the image in the middle, rounded up and to the left
-  kAfter,   // the image above and to the left
+  kAround,  // the image is in the middle, rounded up and to the left
+  kAfter,   // the image is at the top left
 };
 
 struct PadOptions {
-  double value = 0;  // of all channels, cast to the image's dtype
+  double value = 0;  // for all channels, cast to the image's dtype
   PadSide side = PadSide::kAround;
 };
 
-// Half-pixel centres; uint8 is rounded to the nearest.
+// Resizes with half-pixel centres; uint8 is rounded to the nearest.
 Expr Resize(const Expr& image, int64_t height, int64_t width, ResizeOptions options = {});
 Expr Crop(const Expr& image, int64_t top, int64_t left, int64_t height, int64_t width);
 Expr CenterCrop(const Expr& image, int64_t height, int64_t width);
 Expr RandomCrop(const Expr& image, int64_t height, int64_t width);
-// A region of between these parts of the area and an aspect of 3/4 to 4/3.
+// Crops a random region with min_area to max_area of the image's area and an aspect of 3/4 to 4/3,
+// then resizes it.
 Expr RandomResizedCrop(const Expr& image, int64_t height, int64_t width, double min_area = 0.08,
                        double max_area = 1.0, ResizeOptions options = {});
 Expr PadTo(const Expr& image, int64_t height, int64_t width, PadOptions options = {});
@@ -87,26 +87,25 @@ Expr RandomFlipUpDown(const Expr& image, double probability = 0.5);
 
 // --- Colours: of 3 channels, as torchvision's functions of these names ---------
 
-// Blends with black: values times `factor`, cut at the range's ends.
+// Blends with black: multiplies values by `factor` and clips them to the range.
 Expr AdjustBrightness(const Expr& image, double factor);
-// Blends with the mean of the image in grey.
+// Blends with the mean of the grey image.
 Expr AdjustContrast(const Expr& image, double factor);
-// Blends with the image in grey.
+// Blends with the grey image.
 Expr AdjustSaturation(const Expr& image, double factor);
-// Turns the hue by `delta` of the whole circle, -0.5 to 0.5.
+// Rotates the hue by `delta` of the full circle, -0.5 to 0.5.
 Expr AdjustHue(const Expr& image, double delta);
 
-// Factors are drawn from 1 - x to 1 + x (not below 0), hue from -x to x; 0
-// leaves a step out.
+// Factors are drawn from 1 - x to 1 + x (not below 0), the hue from -x to x. 0 leaves a step out.
 struct ColorJitterOptions {
   double brightness = 0, contrast = 0, saturation = 0;
   double hue = 0;  // up to 0.5
 };
-// The steps above in a random order.
+// Applies the steps above in a random order.
 Expr ColorJitter(const Expr& image, ColorJitterOptions options);
-// Grey, in as many channels.
+// Makes the image grey, with the same number of channels.
 Expr RandomGrayscale(const Expr& image, double probability = 0.1);
-// (x - mean) / std by channel, as float32; it does not divide by 255 first.
+// Computes (x - mean) / std by channel, as float32. Does not divide by 255 first.
 Expr Normalize(const Expr& image, std::vector<float> mean, std::vector<float> std);
 
 }  // namespace penstock

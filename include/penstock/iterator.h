@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reading a dataset, one element after the other, with a position that can be
-// saved.
+// Reads a dataset, one element after another, from a position that can be saved.
 #pragma once
 
 #include <cstdint>
@@ -16,23 +15,24 @@
 namespace penstock {
 
 struct IteratorOptions {
-  // Seeds that the dataset leaves open, and its first epoch; not given: random, and each iterator
-  // over a Dataset is the next epoch (ShuffleOptions). Both are kept in the state.
+  // Sets the seeds that the dataset leaves open, and makes the first epoch 0. Not given: random
+  // seeds, and each iterator over a Dataset is the next epoch (ShuffleOptions). The state contains
+  // both.
   std::optional<uint64_t> seed;
 };
 
-// A trainer's checkpoint of its reading: bytes to be stored beside the model.
+// A trainer's checkpoint of its reading: bytes to store with the model.
 struct State {
   std::string bytes;
 };
 
-// What a node of a dataset did since the iterator was made, in all its threads.
+// Counts of one node of a dataset since the iterator was made, over all its threads.
 struct NodeStats {
   std::string node;         // "Map#3", as in Dataset::Explain() and in errors
-  int64_t elements = 0;     // given out; errors in an element's place count
-  int64_t bytes = 0;        // of their blocks; 0 for rows written into a batch
-  absl::Duration busy;      // at work in this node's own code, an estimate from samples
-  absl::Duration waiting;   // readers stood still for its next element
+  int64_t elements = 0;     // produced; errors in an element's place count
+  int64_t bytes = 0;        // of the elements' blocks; 0 for rows written into a batch
+  absl::Duration busy;      // spent in this node's own code, an estimate from samples
+  absl::Duration waiting;   // spent by readers waiting for its next element
   int64_t parallelism = 0;  // calls at a time; 0: the node makes none
   int64_t ahead = 0;        // elements it may hold ready or in work; 0: it reads none ahead
   friend bool operator==(const NodeStats&, const NodeStats&) = default;
@@ -42,8 +42,7 @@ struct IteratorStats {
   friend bool operator==(const IteratorStats&, const IteratorStats&) = default;
 };
 
-// What an iterator is made of; dataplane/dataset implements it in process,
-// dataplane/client behind Distribute.
+// The implementation of an Iterator, in dataplane/dataset.
 class IteratorImpl {
  public:
   virtual ~IteratorImpl() = default;
@@ -56,53 +55,52 @@ class IteratorImpl {
   virtual IteratorStats Stats() const = 0;
 };
 
-// Next() and Restore() are for one thread at a time; Save(), Commit() and
-// Stop() for any. Destroying an iterator stops it.
+// Reads a dataset. Next() and Restore() are for one thread at a time; Save(), Commit() and Stop()
+// for any. Destroying an iterator stops it.
 class Iterator {
  public:
   explicit Iterator(std::unique_ptr<IteratorImpl> impl) : impl_(std::move(impl)) {}
 
-  // The next element, or nullopt at the end (and ever after). An error belongs
-  // to the element at its place; reading may go on behind it, unless it says
-  // otherwise (Cancelled after Stop(), FailedPrecondition when the session is
-  // lost). DeadlineExceeded loses nothing.
+  // Returns the next element, or nullopt at the end and ever after. An error takes the place of one
+  // element; reading may go on after it, unless it is Cancelled (after Stop()) or
+  // FailedPrecondition (the session is lost). DeadlineExceeded loses nothing.
   absl::StatusOr<std::optional<Element>> Next() { return Next(absl::InfiniteFuture()); }
   absl::StatusOr<std::optional<Element>> Next(absl::Time deadline) {
     return impl_->Next(std::nullopt, deadline);
   }
-  // The same, and checks that this is the trainer's step `step`, counted from 0
-  // (or from the restored state): OutOfRange with both numbers otherwise.
+  // Also checks that this is the trainer's step `step`, counted from 0 or from the restored state.
+  // OutOfRange with both numbers otherwise.
   absl::StatusOr<std::optional<Element>> Next(int64_t step) {
     return impl_->Next(step, absl::InfiniteFuture());
   }
 
-  // The position behind the last element that Next() returned. Exact: an
-  // iterator of an equal dataset that restores it goes on with the next one.
+  // Returns the position after the last element that Next() returned. Exact: an iterator of an
+  // equal dataset that restores it goes on with the next element.
   absl::StatusOr<State> Save() { return impl_->Save(); }
-  // Takes up a saved position. InvalidArgument if the state is of another
-  // dataset (naming the first node that differs) or not a state at all.
+  // Goes to a saved position. InvalidArgument if the state is of another dataset (naming the first
+  // node that differs) or is not a state at all.
   absl::Status Restore(const State& state) { return impl_->Restore(state); }
-  // Declares a saved state durable: what it contains is never delivered again,
-  // to anyone. Durable at the dispatcher when it returns OK. In process it only
-  // checks: FailedPrecondition for a state that this iterator neither gave since
-  // its last Restore() nor took up then.
+  // Declares a saved state durable: the elements it contains are never delivered again, to anyone.
+  // The state is durable at the dispatcher when this returns OK. In process it only checks:
+  // FailedPrecondition unless this iterator saved the state since its last Restore(), or restored
+  // it then.
   absl::Status Commit(const State& state) { return impl_->Commit(state); }
 
-  // Ends reading; a Next() that waits returns Cancelled. Elements already
-  // returned stay valid. Returns within `bound`, DeadlineExceeded if something
-  // is still running then (it ends in the background).
+  // Ends reading; a waiting Next() returns Cancelled. Elements already returned stay valid. Returns
+  // within `bound`; DeadlineExceeded if something is still running then (it ends in the
+  // background).
   absl::Status Stop(absl::Duration bound = absl::Seconds(10)) { return impl_->Stop(bound); }
 
-  // What each node of this process did so far: what stands behind Distribute if it is
-  // there (`penstock trace` shows what workers do). Any thread, at any time.
+  // Returns what each node has done in this process so far. Nodes before a Distribute run in the
+  // workers: `penstock trace` shows them. Any thread, at any time.
   IteratorStats Stats() const { return impl_->Stats(); }
 
  private:
   std::unique_ptr<IteratorImpl> impl_;
 };
 
-// A range over absl::StatusOr<Element>. Ends at the end of data or behind an
-// error that ends reading.
+// A range over absl::StatusOr<Element>. Ends at the end of the data, or after an error that ends
+// reading.
 class ElementRange {
  public:
   explicit ElementRange(absl::StatusOr<Iterator> iterator) : iterator_(std::move(iterator)) {}

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The right to use a slot. What is lent comes back by itself, when the last
-// holder lets go.
+// The right to use a slot. A slot returns to its owner when its last holder is destroyed.
 #pragma once
 
 #include <atomic>
@@ -13,30 +12,31 @@ namespace penstock {
 
 struct Slot;
 
-// Whoever lends slots out. Lives until every slot it lent is back.
+// The lender of slots. Must live until every slot it lent is back.
 class SlotOwner {
  public:
-  // Any thread; called once per loan, when its last holder lets go. No wait.
+  // Takes back a slot. Called once, when the slot's last holder is destroyed. Any thread; must not
+  // wait.
   virtual void TakeBack(Slot* slot) noexcept = 0;
 
  protected:
   ~SlotOwner() = default;
 };
 
-// A part of a segment, for one element or one frame. Belongs to its owner;
-// constant while lent, but for the bytes themselves and the count of holders.
+// A part of a segment, for one element or one frame. Belongs to its owner. Constant while lent,
+// except for the bytes themselves and the count of holders.
 struct Slot {
-  std::byte* data = nullptr;  // 64 B aligned
+  std::byte* data = nullptr;  // aligned to 64 bytes
   size_t bytes = 0;
   SlotOwner* owner = nullptr;
   std::atomic<int> holders{0};
 };
 
-// A holder of a slot. Moving hands it on, Share() makes one more holder.
+// A holder of a slot. Moving passes it on; Share() makes another holder.
 class Loan {
  public:
   Loan() = default;
-  // Takes over a slot whose count of holders already includes this one.
+  // Takes over a slot whose count of holders already includes this holder.
   explicit Loan(Slot* slot) : slot_(slot) {}
   Loan(Loan&& other) noexcept : slot_(std::exchange(other.slot_, nullptr)) {}
   Loan& operator=(Loan&& other) noexcept {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sources and transforms of your own, beside the maps of penstock/register.h, and
-// the shared libraries that bring them along (docs/plugins.md):
+// Sources and transforms of your own, in addition to the maps of penstock/register.h, and the
+// shared libraries that contain them (docs/plugins.md):
 //
 //   absl::Status Register() {
 //     PENSTOCK_RETURN_IF_ERROR(ps::RegisterSource("numbers", {.describe = …, .open = …}));
@@ -8,7 +8,7 @@
 //   }
 //   PENSTOCK_EXPORT_PLUGIN(Register);
 //
-//   penstock worker --plugins libaugment.so …
+//   penstock worker --plugin libaugment.so …
 //   ps::FromSource("numbers", {{"count", 1000}}).Map([](auto x) { return ps::Call("spread", x); })
 #pragma once
 
@@ -32,12 +32,12 @@
 
 namespace penstock {
 
-// What a source or transform is told; stored in the dataset.
+// The parameters of a source or transform, stored in the dataset.
 using Param = std::variant<int64_t, double, bool, std::string, std::vector<int64_t>,
                            std::vector<double>, std::vector<std::string>>;
 using Params = std::map<std::string, Param>;
 
-// The parameter of that name; InvalidArgument if it is not there or of another type.
+// Returns the parameter of that name; InvalidArgument if it is missing or has another type.
 template <class T>
 absl::StatusOr<T> ParamOf(const Params& params, const std::string& name) {
   const auto found = params.find(name);
@@ -52,32 +52,32 @@ absl::StatusOr<T> ParamOf(const Params& params, const std::string& name) {
 struct SourceInfo {
   Spec spec;  // dense leaves
   Cardinality cardinality = kUnknown;
-  int64_t splits = 1;  // numbered parts, dealt among workers; at least 1
+  int64_t splits = 1;  // numbered parts, distributed among workers; at least 1
 };
 
-// Reads splits, one at a time. One thread at a time.
+// Reads splits one after another. One thread at a time.
 class SourceReader {
  public:
   virtual ~SourceReader() = default;
-  // Goes to the first element of split `split`, 0 ≤ split < splits. Also again, to
-  // any split, after others.
+  // Goes to the first element of split `split`, 0 ≤ split < splits. May be called again, for any
+  // split.
   virtual absl::Status Open(int64_t split) = 0;
-  // Gives the next element's leaves to `out`; false at the end of the split. An
-  // error stands at the place of an element: the next call goes on behind it.
+  // Writes the next element's leaves to `out`; returns false at the end of the split. An error
+  // takes the place of one element: the next call goes on after it.
   virtual absl::StatusOr<bool> Next(ElementOutputs& out) = 0;
-  // Where it stands: behind the last element given, in the split that is open.
-  // Positions and counts, not elements.
+  // Returns the position after the last element given, in the open split. A position holds counts
+  // and offsets, not elements.
   virtual absl::StatusOr<std::string> Save() = 0;
-  // Goes there. The split of that position was opened just before. DataLoss for
-  // bytes that are no position.
+  // Goes to a saved position, whose split was opened just before. DataLoss for bytes that are not a
+  // position.
   virtual absl::Status Restore(std::string_view position) = 0;
 };
 
 struct RegisteredSource {
   int version = 1;  // enters the fingerprint; raise it when elements change
-  // Where the dataset is built. Its error becomes the dataset's.
+  // Called where the dataset is built. Its error becomes the dataset's.
   std::function<absl::StatusOr<SourceInfo>(const Params&)> describe;
-  // Where it is read; any thread.
+  // Called where the dataset is read; any thread.
   std::function<absl::StatusOr<std::unique_ptr<SourceReader>>(const Params&)> open;
   bool deterministic = true;  // a split gives the same elements each time
 };
@@ -92,19 +92,19 @@ struct TransformInfo {
 class TransformInput {
  public:
   virtual ~TransformInput() = default;
-  // The next element of the input, valid until the next call; nullptr at the end.
+  // Returns the next element of the input, valid until the next call; nullptr at the end.
   virtual absl::StatusOr<const Element*> Next() = 0;
 };
 
-// Makes elements of the input's. One thread at a time.
+// Makes elements from those of the input. One thread at a time.
 class Transform {
  public:
   virtual ~Transform() = default;
-  // Reads as many elements of `input` as it needs and gives the next one to `out`;
-  // false at the end. Errors as SourceReader's.
+  // Reads as many elements of `input` as it needs and writes the next element to `out`; returns
+  // false at the end. Errors as in SourceReader.
   virtual absl::StatusOr<bool> Next(TransformInput& input, ElementOutputs& out) = 0;
-  // What it carries from one element to the next; the input's own position is saved
-  // beside it. An empty string if nothing.
+  // Returns what the transform carries from one element to the next, or an empty string. The
+  // input's own position is saved with it.
   virtual absl::StatusOr<std::string> Save() = 0;
   virtual absl::Status Restore(std::string_view state) = 0;
 };
@@ -124,19 +124,19 @@ absl::Status RegisterTransform(std::string name, RegisteredTransform transform);
 std::vector<std::string> RegisteredSources();
 std::vector<std::string> RegisteredTransforms();
 
-// Datasets of what was registered in this program under that name; NotFound, as
-// the dataset's status, if nothing was.
+// Returns a dataset of the source or transform that this program registered under that name. If
+// there is none, the dataset's status is NotFound.
 Dataset FromSource(std::string_view source, Params params = {});
 Dataset ApplyTransform(const Dataset& input, std::string_view transform, Params params = {});
 
 // --- Shared libraries ------------------------------------------------------------
 
-// Counts up whenever a class that a plug-in meets changes in a way that its size
-// does not show: the order or number of virtual methods, or what they mean.
+// Increases whenever a class that plug-ins use changes in a way that its size does not show: the
+// order or number of its virtual methods, or their meaning.
 inline constexpr int kPluginInterface = 1;
 
-// What the compiler that reads this makes of the interface. Hidden, so that a
-// library answers for itself and not with the function of who loads it.
+// Returns a description of the interface as the compiler of the including file sees it. Hidden, so
+// that a library calls its own function and not that of the program that loads it.
 __attribute__((visibility("hidden"))) inline std::string PluginStamp() {
   return absl::StrCat("penstock plugin interface ", kPluginInterface, ", Abseil ",
                       ABSL_LTS_RELEASE_VERSION, ", C++ ABI ", __GXX_ABI_VERSION, "/",
@@ -146,15 +146,15 @@ __attribute__((visibility("hidden"))) inline std::string PluginStamp() {
                       sizeof(Tensor), " ", sizeof(TensorSpec));
 }
 
-// Opens the library, unless it is open, and lets it register. NotFound if it cannot
-// be opened; FailedPrecondition if it is no plug-in or has another stamp than this
-// program (both are named); else what its function says. What was opened stays so,
-// and runs with all rights of this process: load only what you would link. Any thread.
+// Opens the library, unless it is open, and calls its function. NotFound if it cannot be opened;
+// FailedPrecondition if it is not a plug-in, or if its stamp differs from this program's (the
+// message has both); else the function's status. The library stays open and runs with all rights of
+// this process, so load only what you would link. Any thread.
 absl::Status LoadPlugin(const std::string& path);
 
 }  // namespace penstock
 
-// Once in a library. `fn` is absl::Status(): it registers what the library brings.
+// Use once in a library. `fn` is an absl::Status() that registers the library's contents.
 #define PENSTOCK_EXPORT_PLUGIN(fn)                                                        \
   extern "C" __attribute__((visibility("default"))) const char* penstock_plugin_stamp() { \
     static const std::string stamp = ::penstock::PluginStamp();                           \

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Your own C++ in a map: registered by name in every program that runs it.
+// C++ functions of your own in a map, registered by name in every program that runs them.
 //
 //   absl::Status Halve(ps::CallContext& call) { … }
 //   PENSTOCK_REGISTER_MAP("halve", 1, ps::Scalar(ps::kInt64), Halve);
@@ -18,13 +18,12 @@
 
 namespace penstock {
 
-// Where the leaves of one element are put, in the order of its spec. Valid during
-// one call only.
+// Takes the leaves of one element, in the order of its spec. Valid during one call only.
 class ElementOutputs {
  public:
   virtual ~ElementOutputs() = default;
-  // Memory for leaf `i` with these dims, to be written before the call returns;
-  // it may lie in the batch's block already. Not for strings.
+  // Returns memory for leaf `i` with these dims, to be written before the call returns. It may
+  // already be inside the batch's block. Not for strings.
   virtual absl::StatusOr<absl::Span<std::byte>> Output(size_t i,
                                                        absl::Span<const int64_t> dims) = 0;
   virtual absl::Status OutputStrings(size_t i, absl::Span<const int64_t> dims,
@@ -42,7 +41,7 @@ class ElementOutputs {
 class CallContext : public ElementOutputs {
  public:
   virtual absl::Span<const Tensor> inputs() const = 0;
-  // 64 random bits that depend on the dataset's seed, the element and `draw`.
+  // Returns 64 random bits that depend on the dataset's seed, the element and `draw`.
   virtual uint64_t Random(uint32_t draw) const = 0;
 };
 
@@ -50,8 +49,8 @@ struct RegisteredMap {
   int version = 1;  // enters the fingerprint; raise it when results change
   std::function<absl::StatusOr<Spec>(const Spec& input)> output_spec;
   std::function<absl::Status(CallContext&)> call;  // any thread, several at once
-  // False where equal inputs (and equal random bits) may give other results, as with
-  // a clock or a service. Refused where a later node decides by value.
+  // False if equal inputs (and equal random bits) may give other results, as with a clock or a
+  // service. Refused if a later node decides by value.
   bool deterministic = true;
 };
 
@@ -61,8 +60,8 @@ std::vector<std::string> RegisteredMaps();
 
 }  // namespace penstock
 
-// Registers `fn` (absl::Status(CallContext&)) when the program starts; its
-// output has `spec` whatever the input is.
+// Registers `fn` (absl::Status(CallContext&)) when the program starts. Its output has `spec` for
+// every input.
 #define PENSTOCK_REGISTER_MAP(name, version_number, spec, fn) \
   PENSTOCK_REGISTER_MAP_INNER(__COUNTER__, name, version_number, spec, fn)
 #define PENSTOCK_REGISTER_MAP_INNER(unique, name, version_number, spec, fn) \

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who steps together: the replicas of a synchronous trainer, in one process or
-// in several, and what they do with values of which each has its own. What they
-// read: penstock/distributed_dataset.h. The guide: docs/replicas.md.
+// The replicas of a synchronous trainer, which step together in one process or in several, and
+// operations on values of which each replica has its own. What they read:
+// penstock/distributed_dataset.h. The guide: docs/replicas.md.
 #pragma once
 
 #include <cstddef>
@@ -31,7 +31,7 @@ namespace replica {
 class Collective;  // dataplane/replica/collective.h
 }
 
-// Where a replica computes.
+// The device that a replica computes on.
 struct Device {
   enum class Kind : uint8_t { kCpu = 0, kGpu = 1 };
   Kind kind = Kind::kCpu;
@@ -40,12 +40,13 @@ struct Device {
   friend bool operator==(const Device&, const Device&) = default;
 };
 
-// device = [ "/" ] [ "device:" ] kind [ ":" index ]; kind = "CPU" | "GPU", in any
-// case; no index is 0. "GPU:1", "/gpu:1" and "/device:GPU:1" are the same.
-// InvalidArgument tells the grammar.
+// Parses
+//   device = [ "/" ] [ "device:" ] kind [ ":" index ]; kind = "CPU" | "GPU"
+// in any case; without an index it is 0. "GPU:1", "/gpu:1" and "/device:GPU:1" are the same.
+// InvalidArgument states the grammar.
 absl::StatusOr<Device> ParseDevice(std::string_view name);
 
-// A value of each local replica, in their order.
+// One value for each local replica, in the replicas' order.
 template <class T>
 class PerReplica {
  public:
@@ -59,11 +60,11 @@ class PerReplica {
   typename std::vector<T>::reference operator[](size_t replica) { return values_[replica]; }
   auto begin() const { return values_.begin(); }
   auto end() const { return values_.end(); }
-  // The plain value of a lone replica. REQUIRES: size() == 1.
+  // Returns the value of a single replica. REQUIRES: size() == 1.
   const T& value() const { return values_[0]; }
 
-  // The plain value if there is one replica, else "PerReplica:{", a line
-  // "  0: <value>," for each, and "}".
+  // Returns the plain value if there is one replica, else "PerReplica:{", a line "  0: <value>,"
+  // for each, and "}".
   std::string ToString() const {
     if (size() == 1) return Text(values_[0]);
     std::string text = "PerReplica:{";
@@ -83,7 +84,7 @@ class PerReplica {
   std::vector<T> values_;
 };
 
-// What a function of DistributeValuesFromFunction() is told.
+// Names the replica for which DistributeValuesFromFunction() calls its function.
 struct ValueContext {
   int replica_id_in_sync_group = 0;
   int num_replicas_in_sync = 1;
@@ -92,59 +93,60 @@ struct ValueContext {
 enum class ReduceOp : uint8_t { kSum = 0, kMean = 1 };
 
 struct ReplicaGroupOptions {
-  std::vector<std::string> devices = {"CPU:0"};  // of this process, a replica each; may repeat
-  // Of all processes, each at least 1; {}: this one is alone.
+  std::vector<std::string> devices = {"CPU:0"};  // of this process, one replica each; may repeat
+  // The replicas of each process, at least 1 each; {}: this process is alone.
   std::vector<int> replicas_of_process;
   int process = 0;
-  // The same in all processes of a launch and another in the next: seeds that a
-  // dataset leaves open are drawn from it. Empty: all launches draw the same.
+  // The same in all processes of one launch, and different in the next launch. Seeds that a dataset
+  // leaves open are derived from it. Empty: all launches derive the same seeds.
   std::string launch;
 };
 
 struct ConnectOptions {
-  // "host:port" where process 0 listens for the others; empty: MASTER_ADDR and
-  // MASTER_PORT. Under torchrun that port is often torch's own: give another one.
+  // "host:port" where process 0 listens for the others; empty: MASTER_ADDR and MASTER_PORT. Under
+  // torchrun that port is often torch's own; then give another one.
   std::string address;
-  absl::Duration timeout = absl::Seconds(60);  // until all processes are there
-  // A process that was killed is known to be gone at once; one whose machine or
-  // network is, after so much silence.
+  absl::Duration timeout = absl::Seconds(60);  // until all processes have connected
+  // The others notice at once when a process is killed. A process whose machine or network fails
+  // counts as gone after this long without a byte from it.
   absl::Duration silence = absl::Seconds(10);
 };
 
-// A value; copying is cheap enough. Any thread, but for what needs other processes
-// (Reduce(), Gather(), iterators, StepAligner): that is matched by order as NCCL's
-// calls are, so all processes do the same in the same order, on one thread at a time.
+// The replicas of all processes, and the devices of this one. A value; copying is cheap enough. Any
+// thread, except for operations across processes (Reduce(), Gather(), iterators, StepAligner):
+// their calls are matched by order, like NCCL's, so all processes make the same calls in the same
+// order, on one thread at a time.
 class ReplicaGroup {
  public:
-  // One process per replica, as the variables of torchrun (RANK, WORLD_SIZE,
-  // TORCHELASTIC_RUN_ID), Slurm (SLURM_PROCID, SLURM_NTASKS, SLURM_JOB_ID) or Open
-  // MPI (OMPI_COMM_WORLD_RANK, OMPI_COMM_WORLD_SIZE) say; with several `devices`
-  // one process per so many replicas. FailedPrecondition if none of them is set,
-  // InvalidArgument naming a variable that makes no sense.
+  // Makes a group of one process per replica from the variables of torchrun (RANK, WORLD_SIZE,
+  // TORCHELASTIC_RUN_ID), Slurm (SLURM_PROCID, SLURM_NTASKS, SLURM_JOB_ID) or Open MPI
+  // (OMPI_COMM_WORLD_RANK, OMPI_COMM_WORLD_SIZE). With several `devices` each process has one
+  // replica per device. FailedPrecondition if none of the variables is set. InvalidArgument names a
+  // variable that is not valid.
   static absl::StatusOr<ReplicaGroup> FromEnvironment(std::vector<std::string> devices = {"CPU:0"});
-  // All replicas in this process, one per device; {}: every GPU here, or the CPU
-  // if there is none.
+  // Makes a group of this process alone, with one replica per device; {}: one per GPU of this
+  // process, or the CPU if it has none.
   static absl::StatusOr<ReplicaGroup> Mirrored(std::vector<std::string> devices = {});
-  // One process per rank of an NCCL communicator (an ncclComm_t), with one replica,
-  // on its device. It must outlive the group and all that is made of it, and is used
-  // only here, to make a communicator of Penstock's own by ncclCommSplit; all ranks
-  // call this. The group's launch is drawn by rank 0 and told to the others over it. Unimplemented
-  // in a Penstock without CUDA; FailedPrecondition where libnccl.so.2 (2.18 or later) cannot be
-  // opened.
+  // Makes a group of one process per rank of an NCCL communicator (an ncclComm_t). Each process has
+  // one replica, on the communicator's device. The communicator must outlive the group and
+  // everything made from it. Penstock uses it only in this call, to split off a communicator of its
+  // own by ncclCommSplit; all ranks make this call. Rank 0 draws the group's launch and sends it to
+  // the others. Unimplemented in a Penstock without CUDA; FailedPrecondition if libnccl.so.2 (2.18
+  // or later) cannot be opened.
   static absl::StatusOr<ReplicaGroup> FromNccl(void* communicator);
-  // By hand. Processes may have different numbers of replicas.
+  // Makes a group from explicit options. Processes may have different numbers of replicas.
   static absl::StatusOr<ReplicaGroup> Of(ReplicaGroupOptions options);
 
-  // This group with its processes connected over TCP, so that they can step, reduce
-  // and gather together. All processes call it. DeadlineExceeded naming those that did
-  // not, InvalidArgument without an address, FailedPrecondition for another launch.
+  // Returns this group with its processes connected over TCP, so that they can step, reduce and
+  // gather together. All processes call it. DeadlineExceeded names those that did not,
+  // InvalidArgument without an address, FailedPrecondition for another launch.
   absl::StatusOr<ReplicaGroup> Connect(ConnectOptions options = {}) const;
-  // The first of every `n` replicas of each process, connected as this group is.
-  // InvalidArgument where n does not divide the replicas of every process.
+  // Returns a group of the first of every `n` replicas of each process, connected as this group is.
+  // InvalidArgument if n does not divide the replicas of every process.
   absl::StatusOr<ReplicaGroup> EveryNth(int n) const;
-  // Whether values can go between all its processes.
+  // Returns whether all processes of the group can exchange values.
   bool connected() const { return num_processes() == 1 || collective_ != nullptr; }
-  // What carries them; nullptr where Connect() or FromNccl() was not called.
+  // Returns the connection; nullptr without Connect() or FromNccl().
   replica::Collective* collective() const { return collective_.get(); }
 
   int num_replicas_in_sync() const { return replicas_; }
@@ -159,54 +161,54 @@ class ReplicaGroup {
   std::string ToString() const;  // "4 replica(s) in 2 process(es); here 2 and 3 on GPU:0 and GPU:1"
 
   // --- Functions per replica ---------------------------------------------------
-  // `fn` of each local replica's value, each on a thread of its own (that of the
-  // first is the caller's); returns when all have. `fn` takes a T, or of
-  // DistributedValues an Element, or a DeviceElement where they landed, and gives a value or an
-  // absl::StatusOr of one: the error is that of the first replica with one. Inside it no iterator
-  // may be read and nothing run: FailedPrecondition.
+  // Calls `fn` with each local replica's value, and returns when all calls have returned. Each call
+  // has a thread of its own; the first replica's is the caller's thread. `fn` takes a T; of
+  // DistributedValues it takes an Element, or a DeviceElement if the values are on a device. It
+  // returns nothing, a value, or an absl::Status or absl::StatusOr. The error is that of the first
+  // replica with one. Inside `fn`, reading an iterator or calling Run() is FailedPrecondition.
   template <class F, class T>
   auto Run(F fn, const PerReplica<T>& values) const;
   template <class F>
   auto Run(F fn, const DistributedValues& values) const;
-  // A traced function (penstock/map.h) of each replica's element.
+  // Applies a traced function (penstock/map.h) to each replica's element.
   absl::StatusOr<DistributedValues> RunTraced(const MapFunction& fn,
                                               const DistributedValues& values) const;
 
   // --- Values of all replicas ----------------------------------------------------
-  // All processes get the same bits, since each puts all values together in the order
-  // of replicas; so this is for losses, counts and small models. FailedPrecondition
-  // where the group has other processes and is not connected; what ended the
-  // connection once a process is gone.
+  // All processes get the same bits, since each combines the values of all replicas in the order of
+  // the replicas. Each process therefore receives all values: use these calls for losses, counts
+  // and small models. FailedPrecondition if the group has other processes and is not connected.
+  // Once a process is gone, the error is the one that ended the connection.
   //
-  // The sum or mean over replicas.
+  // Returns the sum or the mean over all replicas.
   template <class T>
   requires std::is_arithmetic_v<T> absl::StatusOr<T> Reduce(ReduceOp op,
                                                             const PerReplica<T>& values)
   const;
-  // The same at each place of vectors of one length: InvalidArgument otherwise.
+  // Reduces vectors of one length place by place. InvalidArgument for different lengths.
   template <class T>
   requires std::is_arithmetic_v<T> absl::StatusOr<std::vector<T>> Reduce(
       ReduceOp op, const PerReplica<std::vector<T>>& values)
   const;
-  // The same of each tensor, value by value; all have one shape. With axis 0, over
-  // the rows of all replicas, whose numbers may differ: the mean weighs each row
-  // alike, or by DistributedValues::weights(). Of numbers; the mean of floating
-  // ones. InvalidArgument names the leaf that does not fit.
+  // Reduces each tensor value by value; it has the same shape on all replicas. With axis 0 it also
+  // reduces over the rows of all replicas, whose numbers of rows may differ; each row counts 1, or
+  // its DistributedValues::weights(). Takes integers and floating-point numbers; the mean takes
+  // only the latter. InvalidArgument names the leaf that does not fit.
   absl::StatusOr<Element> Reduce(ReduceOp op, const DistributedValues& values,
                                  std::optional<int> axis = std::nullopt) const;
-  // The rows of all replicas, behind one another.
+  // Returns the rows of all replicas, one replica after the other.
   absl::StatusOr<Element> Gather(const DistributedValues& values) const;
 
-  // Calls fn(i) for each local replica as Run() does. FailedPrecondition inside Run().
+  // Calls fn(i) for each local replica, as Run() does. FailedPrecondition inside Run().
   absl::Status OnEachReplica(const std::function<absl::Status(int replica)>& fn) const;
 
  private:
   ReplicaGroup(ReplicaGroupOptions options, std::vector<Device> devices);
   absl::Status CheckLocal(size_t values) const;
-  // `bytes` of every process, by process; `what` names the caller.
+  // Returns the `bytes` of every process, by process; `what` names the caller.
   absl::StatusOr<std::vector<std::string>> Exchange(std::string_view what,
                                                     std::string_view bytes) const;
-  // `values` of all replicas.
+  // Returns the `values` of all replicas.
   absl::StatusOr<DistributedValues> OfAllReplicas(std::string_view what,
                                                   const DistributedValues& values) const;
 
@@ -217,13 +219,13 @@ class ReplicaGroup {
   std::shared_ptr<replica::Collective> collective_;
 };
 
-// The values of this process's replicas.
+// Returns the values of this process's replicas.
 template <class T>
 absl::Span<const T> LocalResults(const PerReplica<T>& values) {
   return absl::MakeConstSpan(&*values.begin(), values.size());
 }
 
-// fn(ValueContext) of each local replica.
+// Calls fn(ValueContext) for each local replica and returns the results.
 template <class F>
 auto DistributeValuesFromFunction(const ReplicaGroup& group, F fn) {
   std::vector<std::invoke_result_t<F, const ValueContext&>> values;
@@ -232,7 +234,7 @@ auto DistributeValuesFromFunction(const ReplicaGroup& group, F fn) {
   return PerReplica(std::move(values));
 }
 
-// Whether this thread is inside a function that Run() calls.
+// Returns whether this thread is inside a function that Run() calls.
 bool InReplicaFunction();
 
 // --- Templates ---------------------------------------------------------------------
@@ -249,7 +251,7 @@ struct ResultOf<absl::StatusOr<R>> {
 
 absl::Status DifferentLengths();
 
-// fn(i) for each local replica, with `size` values at hand.
+// Calls fn(i) for each local replica.
 template <class F>
 auto RunEach(const ReplicaGroup& group, F fn) {
   using Result = std::invoke_result_t<F, size_t>;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What may fail returns absl::Status or absl::StatusOr. A message says what was
-// wrong, where, and what to do; each caller may add where it was: Annotate.
+// Functions that may fail return absl::Status or absl::StatusOr. A message says what was wrong,
+// where, and what to do. Each caller may add its place with Annotate().
 #pragma once
 
 #include <utility>
@@ -11,8 +11,8 @@
 
 namespace penstock {
 
-// `status` with "; " and the given pieces (as absl::StrCat takes them) behind
-// its message; code and payloads stay. OK stays OK.
+// Returns `status` with "; " and the given pieces (as absl::StrCat takes them) appended to its
+// message. Code and payloads stay. OK stays OK.
 template <class... Pieces>
 absl::Status Annotate(const absl::Status& status, const Pieces&... pieces) {
   if (status.ok()) return status;
@@ -35,8 +35,8 @@ absl::Status Annotate(const absl::Status& status, const Pieces&... pieces) {
       return penstock_status;                                                 \
   } while (false)
 
-// `declaration` = the value of the absl::StatusOr `expression`, or return its
-// status:  PENSTOCK_ASSIGN_OR_RETURN(Iterator it, dataset.MakeIterator());
+// Assigns the value of the absl::StatusOr `expression` to `declaration`, or returns its status:
+//   PENSTOCK_ASSIGN_OR_RETURN(Iterator it, dataset.MakeIterator());
 #define PENSTOCK_ASSIGN_OR_RETURN(declaration, expression) \
   PENSTOCK_ASSIGN_OR_RETURN_INNER(PENSTOCK_CONCAT(penstock_or_, __LINE__), declaration, expression)
 #define PENSTOCK_ASSIGN_OR_RETURN_INNER(holder, declaration, expression) \

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One leaf of an element, seen in place.
+// One leaf of an element, read in place.
 #pragma once
 
 #include <cstddef>
@@ -13,15 +13,15 @@
 
 namespace penstock {
 
-// A view of values in row-major order; does not own them. Valid while the
-// Element it came from (or whatever memory it was made on) lives. Copying the
-// view copies no values. Reading is safe from any thread.
+// A view of values in row-major order, which it does not own. Valid while the Element it came from
+// (or the memory it was made on) lives. Copying the view copies no values. Reading is safe from any
+// thread.
 class Tensor {
  public:
   Tensor() = default;
-  // A dense tensor on memory of the caller's, which must outlive the view, as
-  // must `dims`. For strings `data` points to string_count + 1 uint64 offsets
-  // and `string_bytes` to the bytes they index.
+  // Makes a dense tensor on the caller's memory, which must outlive the view, as must `dims`. For
+  // strings `data` points to element_count() + 1 uint64 offsets and `string_bytes` to the bytes
+  // that they index.
   Tensor(DType dtype, absl::Span<const int64_t> dims, const void* data,
          const char* string_bytes = nullptr)
       : dtype_(dtype), dims_(dims), data_(data), string_bytes_(string_bytes) {}
@@ -38,41 +38,41 @@ class Tensor {
   size_t byte_count() const { return element_count() * SizeOf(dtype_); }  // 0 for strings
 
   const void* raw() const { return data_; }
-  // The values. REQUIRES: T is the C++ type of dtype(); aborts otherwise, since
-  // reading floats as integers is a bug in the program, not in its input.
+  // Returns the values. REQUIRES: T is the C++ type of dtype(). Aborts otherwise, since reading
+  // floats as integers is a bug in the program, not in its input.
   template <class T>
   absl::Span<const T> data() const {
     RequireType(DTypeOf<T>);
     return absl::Span<const T>(static_cast<const T*>(data_), element_count());
   }
-  // The one value of a tensor with one. REQUIRES as data().
+  // Returns the value of a tensor that has one. REQUIRES: as data().
   template <class T>
   T scalar() const {
     return data<T>()[0];
   }
-  // String number `i`. REQUIRES: dtype() is kString, i < element_count().
+  // Returns string number `i`. REQUIRES: dtype() is kString, i < element_count().
   std::string_view string(int64_t i = 0) const {
     RequireType(kString);
     const auto* offsets = static_cast<const uint64_t*>(data_);
     return {string_bytes_ + offsets[i], offsets[i + 1] - offsets[i]};
   }
 
-  bool present() const { return dtype_ != DType::kInvalid; }  // false: an optional leaf left out
+  bool present() const { return dtype_ != DType::kInvalid; }  // false: an absent optional leaf
   TensorSpec::Kind kind() const { return kind_; }
-  // Ragged: the row splits of level `i` (0 is the outermost), int64, ascending
-  // from 0; data() then is the flat values, dims() those of the flat values.
+  // For ragged tensors: the row splits of level `i` (0 is the outermost), int64, ascending from 0.
+  // data() and dims() are then those of the flat values.
   int ragged_rank() const { return kind_ == TensorSpec::Kind::kRagged ? parts_ : 0; }
   absl::Span<const int64_t> row_splits(int i) const { return splits_[i]; }
-  // Sparse: indices [nnz, rank] row-major and dense_shape [rank]; data() then
-  // is the nnz values.
+  // For sparse tensors: indices [nnz, rank] in row-major order, and dense_shape [rank]. data() then
+  // has the nnz values.
   absl::Span<const int64_t> indices() const { return splits_[0]; }
   absl::Span<const int64_t> dense_shape() const { return splits_[1]; }
 
-  // Makes this view ragged or sparse with the given host-only parts.
+  // Makes this view ragged or sparse with the given parts, which are always on the host.
   void SetRagged(absl::Span<const absl::Span<const int64_t>> row_splits);
   void SetSparse(absl::Span<const int64_t> indices, absl::Span<const int64_t> dense_shape);
 
-  // Values of up to `limit` elements: "[1 2 3 …] int32 [10]".
+  // Returns up to `limit` values as text: "[1 2 3 …] int32 [10]".
   std::string ToString(int limit = 16) const;
 
   static constexpr int kMaxRaggedRank = 4;

@@ -1,21 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// TLS of the control plane and of grpc links: files in PEM.
+// TLS for the control plane and for grpc links; files are in PEM.
 #pragma once
 
 #include <string>
 
 namespace penstock {
 
-// One process's own side. They are read when a server starts, and when a connection
-// to one is prepared.
+// The TLS files of one process. They are read when a server starts, and when a connection to one is
+// prepared.
 struct TlsConfig {
-  // Who must have signed the other side's certificate. Empty: what the system trusts.
+  // The authorities that must have signed the other side's certificate. Empty: those that the
+  // system trusts.
   std::string ca;
-  // Its own certificate with its chain, and the key. A server with a certificate speaks TLS
-  // only; a client shows it to servers that ask.
+  // This process's certificate with its chain, and its key. A server with a certificate speaks only
+  // TLS; a client shows its certificate to servers that ask.
   std::string certificate;
   std::string key;
-  // Of servers: nobody is served without a certificate that `ca` has signed (mutual TLS).
+  // For servers: refuse clients without a certificate that `ca` has signed (mutual TLS).
   bool mutual = false;
 
   bool empty() const { return ca.empty() && certificate.empty() && key.empty() && !mutual; }
