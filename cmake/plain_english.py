@@ -29,7 +29,7 @@ TELLS = [
     Tell(r"\bof late\b", "Spins unless it failed of late.", "Spins unless the last spins failed."),
     Tell(r"\blet(s|ting)? go of\b", "Letting go of it returns the slot.", "Destroying it returns the slot."),
     Tell(r"^(That|Those) (of|that|who|which|in|with|on)\b", "Those that nobody needs.", "Entries that no reader needs."),
-    Tell(r"^The same (of|with|for|as|where|in)\b", "The same for a file.", "Reads a file in the same way."),
+    Tell(r"^The same (of|with|where)\b", "The same of a file.", "Reads a file in the same way."),
     Tell(r"^(Of|As|Whether|By) (a|an|the|all|each|which|what|those|this|that|it)\b",
          "Of all readers of the job.", "The sum over all readers of the job."),
     Tell(r"^What (is|was|are|were|came|comes|became|it|they|a|an|the|this|each|nobody|who)\b",
@@ -40,7 +40,7 @@ TELLS = [
          "The body lies in the slot.", "The body is in the slot."),
     Tell(r"\bin words\b", "FailedPrecondition in words.", "FailedPrecondition with the reason."),
     Tell(r"\b(of|for|to|by|with|from|what) who\b", "The token of who asks for a page.", "The token of the client that asks for a page."),
-    Tell(r"\bis none\b", "A mode that is none.", "An unknown mode."),
+    Tell(r"\bthat (is|are) none\b", "A mode that is none.", "An unknown mode."),
 ]
 
 

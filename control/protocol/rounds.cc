@@ -55,16 +55,16 @@ void Schedule::Add(const RoundEvent& event) {
 
 bool Schedule::IsSound() const {
   if (next < 0 || next >= std::max<int64_t>(1, static_cast<int64_t>(lanes.size()))) return false;
-  std::vector<PartitionId> in_turn;
-  for (const TurnOf& lane : lanes) in_turn.push_back(lane.partition);
+  std::vector<PartitionId> present;
+  for (const TurnOf& lane : lanes) present.push_back(lane.partition);
   int64_t last = first;
   for (const RoundEvent& event : events) {
-    const auto at = std::find(in_turn.begin(), in_turn.end(), event.partition);
+    const auto at = std::find(present.begin(), present.end(), event.partition);
     const bool joins = event.kind == RoundEvent::Kind::kJoins;
-    if (event.round < last || joins != (at == in_turn.end())) return false;
+    if (event.round < last || joins != (at == present.end())) return false;
     if (joins && !Knows(event.partition)) return false;
-    if (joins) in_turn.push_back(event.partition);
-    if (event.kind == RoundEvent::Kind::kLeaves) in_turn.erase(at);
+    if (joins) present.push_back(event.partition);
+    if (event.kind == RoundEvent::Kind::kLeaves) present.erase(at);
     last = event.round;
   }
   return true;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The replicas of a synchronous trainer, which step together in one process or in several, and
-// operations on values of which each replica has its own. What they read:
-// penstock/distributed_dataset.h. The guide: docs/replicas.md.
+// operations on values of which each replica has its own. penstock/distributed_dataset.h gives them
+// a dataset to read. The guide is docs/replicas.md.
 #pragma once
 
 #include <cstddef>
